@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# Edges only: what is made from what. `make demo` and `make test` need nothing but Debian, root and this folder.
+SHELL := /bin/bash
+.DEFAULT_GOAL := all
+
+ARCH := $(subst x86_64,x64,$(subst aarch64,arm64,$(shell uname -m)))
+NODE := node_modules/node-linux-$(ARCH)/bin/node
+RUN := $(NODE) --conditions=source
+CLANG := clang-19
+BPF_FLAGS := -g -O2 -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-function -Wno-address-of-packed-member \
+	-I bpf/include -I /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
+BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c))
+ADDON := build/Release/netplane_native.node
+TS_SOURCES := $(shell find agent lib lab cli demo bench native -name '*.ts' 2>/dev/null)
+
+.PHONY: all deps bpf native ts demo test test-unit test-kernel bench lint format clean docs
+
+all: bpf native ts
+
+deps:
+	@scripts/install-deps.sh build
+
+node_modules/.package-lock.json: package.json package-lock.json | deps
+	@for try in 1 2 3; do timeout 300 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && break; \
+	  [ $$try = 3 ] && exit 1; echo "npm ci failed, trying again"; done
+	@touch $@
+
+bpf: $(BPF_OBJECTS)
+bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/include/*.h) | deps
+	$(CLANG) $(BPF_FLAGS) -c $< -o $@
+	@llvm-strip-19 -g $@
+
+native: $(ADDON)
+$(ADDON): binding.gyp $(wildcard native/*.cc native/*.h) node_modules/.package-lock.json | deps
+	@$(NODE) node_modules/node-gyp/bin/node-gyp.js rebuild --silent --nodedir=node_modules/node-linux-$(ARCH)
+	@touch $@
+
+ts: dist/.built
+dist/.built: $(TS_SOURCES) tsconfig.json tsconfig.build.json node_modules/.package-lock.json
+	@$(NODE) node_modules/typescript/bin/tsc -p tsconfig.build.json
+	@touch $@
+
+demo: all
+	@scripts/install-deps.sh demo
+	@$(NODE) dist/demo/main.js
+
+test: all
+	@scripts/install-deps.sh demo vm
+	@$(RUN) test/run.ts
+
+test-unit: all
+	@$(RUN) test/run.ts unit
+
+test-kernel: all
+	@scripts/install-deps.sh vm
+	@$(RUN) test/run.ts vm
+
+bench: all
+	@scripts/install-deps.sh demo bench
+	@$(NODE) dist/bench/main.js
+
+lint: node_modules/.package-lock.json
+	@$(NODE) node_modules/typescript/bin/tsc --noEmit -p tsconfig.json
+	@$(NODE) node_modules/eslint/bin/eslint.js .
+	@$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn .
+
+format: node_modules/.package-lock.json
+	@$(NODE) node_modules/prettier/bin/prettier.cjs --write --log-level warn .
+
+docs: all
+	@$(RUN) scripts/generate-docs.ts
+
+clean:
+	rm -rf dist build bpf/*.o node_modules

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Who holds a key that several owners want: the same one whatever the order they came in. Layer: agent/compile (pure). */
+
+export interface Claim {
+  readonly key: string
+  /** lower ranks hold; equal ones by owner's name */
+  readonly rank: number
+}
+
+export interface Verdict {
+  /** keys of the asking owner that another holds: key → holder */
+  readonly lost: ReadonlyMap<string, string>
+  /** other owners that hold something now that they did not before, or no longer */
+  readonly disturbed: ReadonlySet<string>
+}
+
+interface Claimant {
+  readonly owner: string
+  readonly rank: number
+}
+
+export class Claims {
+  /** best first */
+  readonly #claimants = new Map<string, readonly Claimant[]>()
+  readonly #keysOf = new Map<string, readonly string[]>()
+
+  /** Replaces all claims of this owner. */
+  set(owner: string, claims: readonly Claim[]): Verdict {
+    const disturbed = new Set<string>()
+    const lost = new Map<string, string>()
+    const wanted = new Map(claims.map((claim) => [claim.key, claim.rank]))
+    for (const key of this.#keysOf.get(owner) ?? []) {
+      if (!wanted.has(key)) this.#change(key, { owner, rank: undefined, disturbed })
+    }
+    for (const [key, rank] of wanted) {
+      const holder = this.#change(key, { owner, rank, disturbed })
+      if (holder !== undefined && holder !== owner) lost.set(key, holder)
+    }
+    if (wanted.size === 0) this.#keysOf.delete(owner)
+    else this.#keysOf.set(owner, [...wanted.keys()])
+    return { lost, disturbed }
+  }
+
+  /** Returns who holds the key after the change. */
+  #change(key: string, change: { readonly owner: string; readonly rank: number | undefined; readonly disturbed: Set<string> }): string | undefined {
+    const before = this.#claimants.get(key) ?? []
+    const others = before.filter((claimant) => claimant.owner !== change.owner)
+    const after = change.rank === undefined ? others : [...others, { owner: change.owner, rank: change.rank }].sort(compareClaimants)
+    if (after.length === 0) this.#claimants.delete(key)
+    else this.#claimants.set(key, after)
+    const from = before[0]?.owner
+    const to = after[0]?.owner
+    if (from !== to) for (const other of [from, to]) if (other !== undefined && other !== change.owner) change.disturbed.add(other)
+    return to
+  }
+}
+
+function compareClaimants(a: Claimant, b: Claimant): number {
+  return a.rank - b.rank || (a.owner < b.owner ? -1 : a.owner > b.owner ? 1 : 0)
+}

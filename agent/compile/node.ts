@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Everything of the wanted data plane that is not a table: knobs, attachments, routes, sysctls. Layer: agent/compile (pure). */
+import { ANY_V4, ANY_V6, formatCidr, isV4 } from '#lib/base/ip.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import { compareText } from '#lib/base/order.ts'
+import { nodeAddress } from '#lib/model/node.ts'
+import type { Node } from '#lib/model/node.ts'
+import { workloadInterface } from '#lib/model/pod.ts'
+import { nameKey } from '#lib/model/ref.ts'
+import type { Snapshot } from '#lib/model/snapshot.ts'
+import { isLocalWorkload } from './addresses.ts'
+import type { DesiredNode, Knobs, RouteRow, WorkloadAttachment } from './desired.ts'
+import type { CompileSettings } from './settings.ts'
+
+export interface NodeInput {
+  /** this node's name */
+  readonly node: string
+  readonly snapshot: Snapshot
+  readonly settings: CompileSettings
+  /** addresses that interfaces of this node have, besides those its Node object names */
+  readonly selfAddresses: readonly Addr[]
+}
+
+/** Packets between pods and the world pass through this node. */
+const SYSCTLS: Readonly<Record<string, string>> = { 'net/ipv4/ip_forward': '1', 'net/ipv6/conf/all/forwarding': '1' }
+
+/** Costs in proportion to the node's pods and the cluster's nodes. */
+export function compileNode(input: NodeInput): DesiredNode {
+  const { settings, snapshot } = input
+  const node = snapshot.nodes.get(input.node)
+  return {
+    knobs: knobs(node, settings),
+    mapSizes: settings.mapSizes,
+    workloads: workloads(input),
+    host: { addresses: [...(node?.addresses ?? [])].sort(compareText), pattern: settings.dataInterfacePattern },
+    routes: routes(input),
+    sysctls: SYSCTLS,
+    cgroup: settings.cgroup,
+    connectTime: settings.connectTcp || settings.connectUdp,
+  }
+}
+
+function knobs(node: Node | undefined, settings: CompileSettings): Knobs {
+  return {
+    nodeV4: (node && nodeAddress(node, true)) ?? ANY_V4,
+    nodeV6: (node && nodeAddress(node, false)) ?? ANY_V6,
+    tunnelVni: settings.tunnelVni,
+    tunnelPort: settings.tunnelPort,
+    connectTcp: settings.connectTcp,
+    connectUdp: settings.connectUdp,
+    timeouts: settings.timeouts,
+  }
+}
+
+function workloads(input: NodeInput): readonly WorkloadAttachment[] {
+  const attachments: WorkloadAttachment[] = []
+  for (const pod of input.snapshot.podsOn(input.node)) {
+    if (isLocalWorkload(pod, input.node)) attachments.push({ iface: workloadInterface(pod, input.settings.interfacePrefix), pod: nameKey(pod) })
+  }
+  return attachments.sort((a, b) => compareText(a.iface, b.iface) || compareText(a.pod, b.pod))
+}
+
+/** Other nodes' pod ranges by their addresses. Where two nodes claim one range the first name has it, so that a node that was replaced
+ * under another name cannot flip it back and forth. */
+function routes(input: NodeInput): readonly RouteRow[] {
+  const own = new Set([...(input.snapshot.nodes.get(input.node)?.addresses ?? []), ...input.selfAddresses])
+  const byRange = new Map<string, { readonly node: string; readonly row: RouteRow }>()
+  for (const node of input.snapshot.nodes.values()) {
+    if (node.name === input.node) continue
+    for (const cidr of node.podCIDRs) {
+      const via = nodeAddress(node, isV4(cidr.addr))
+      if (via === undefined || own.has(via)) continue
+      const key = formatCidr(cidr)
+      const holder = byRange.get(key)
+      if (holder === undefined || node.name < holder.node) byRange.set(key, { node: node.name, row: { cidr, via } })
+    }
+  }
+  return [...byRange.values()].map(({ row }) => row).sort((a, b) => compareText(a.cidr.addr, b.cidr.addr) || a.cidr.bits - b.cidr.bits)
+}

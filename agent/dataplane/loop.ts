@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/** When to apply: at once after quiet, at intervals in a burst, later after a failure; never twice at a time. Layer: agent/dataplane. */
+import type { Clock } from '#lib/base/clock.ts'
+
+export interface ApplyLoopOptions {
+  readonly clock: Clock
+  /** Brings the kernel to what is wanted now. Resolves with the ms after which it wants to run again though nothing changed. */
+  readonly pass: () => Promise<number | undefined>
+}
+
+/** In a burst a pass starts no sooner after the last one than that took, so at most half of the time goes into passes; this bounds the wait. */
+const LONGEST_PAUSE_MS = 100
+
+export class ApplyLoop {
+  readonly #clock: Clock
+  readonly #pass: () => Promise<number | undefined>
+  #marked = false
+  #wake: (() => void) | undefined
+  /** no pass before this time */
+  #earliest = 0
+
+  constructor(options: ApplyLoopOptions) {
+    this.#clock = options.clock
+    this.#pass = options.pass
+  }
+
+  /** Something is to be looked at. Costs nothing; what is marked in one turn of the event loop is done in one pass. */
+  mark(): void {
+    this.#marked = true
+    this.#wake?.()
+  }
+
+  /** Runs passes until the signal aborts; a pass that has begun is finished. Rejects with what a pass throws: that is a defect. */
+  async run(signal: AbortSignal): Promise<void> {
+    let again: number | undefined
+    while (!signal.aborted) {
+      await this.#work(again, signal)
+      await this.#turn(signal)
+      if (signal.aborted) return
+      this.#marked = false
+      const start = this.#clock.now()
+      again = await this.#pass()
+      const end = this.#clock.now()
+      this.#earliest = end + Math.min(LONGEST_PAUSE_MS, end - start)
+    }
+  }
+
+  /** Until there is a mark, or `ms` have passed. */
+  #work(ms: number | undefined, signal: AbortSignal): Promise<void> {
+    if (this.#marked || signal.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const done = (): void => {
+        this.#wake = undefined
+        cancel?.()
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      const cancel = ms === undefined ? undefined : this.#clock.after(ms, done)
+      this.#wake = done
+      signal.addEventListener('abort', done, { once: true })
+    })
+  }
+
+  /** To the end of this turn of the event loop, or of the pause after the last pass. */
+  async #turn(signal: AbortSignal): Promise<void> {
+    const pause = this.#earliest - this.#clock.now()
+    if (pause < 1) return new Promise((resolve) => setImmediate(resolve))
+    await this.#clock.sleep(pause, signal).catch((thrown: unknown) => {
+      if (!signal.aborted) throw thrown
+    })
+  }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Sets sysctls, remembering what they were so that they can be put back. Layer: agent/dataplane. */
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { errorCode, errorText } from '#lib/base/errors.ts'
+import { sortedEntries } from '#lib/base/order.ts'
+import { failure, type Outcome, type Part } from './part.ts'
+
+export interface SysctlOptions {
+  /** the file with the old values */
+  readonly stateFile: string
+  /** /proc/sys; another directory in tests */
+  readonly root?: string
+}
+
+const PROC_SYS = '/proc/sys'
+
+export class Sysctls implements Part {
+  readonly name = 'sysctls'
+  readonly #stateFile: string
+  readonly #root: string
+  #desired: ReadonlyMap<string, string> = new Map()
+  #dirty = false
+
+  constructor(options: SysctlOptions) {
+    this.#stateFile = options.stateFile
+    this.#root = options.root ?? PROC_SYS
+  }
+
+  /** Path below /proc/sys ("net/ipv4/ip_forward") → value. */
+  setDesired(sysctls: Readonly<Record<string, string>>): void {
+    this.#desired = new Map(Object.entries(sysctls))
+    this.#dirty = true
+  }
+
+  pending(): boolean {
+    return this.#dirty
+  }
+
+  /** Marks all of them to be looked at again. */
+  check(): void {
+    this.#dirty = this.#desired.size > 0
+  }
+
+  apply(): Outcome {
+    const failures = []
+    let done = 0
+    for (const [path, value] of sortedEntries(this.#desired)) {
+      try {
+        if (this.#set(path, value)) done++
+      } catch (thrown) {
+        failures.push(failure(path, thrown))
+      }
+    }
+    this.#dirty = failures.length > 0
+    return { done, failures }
+  }
+
+  #set(path: string, value: string): boolean {
+    const file = join(this.#root, path)
+    const before = readFileSync(file, 'utf8').trim()
+    if (before === value) return false
+    const saved = readSaved(this.#stateFile)
+    if (!saved.has(path)) writeSaved(this.#stateFile, new Map([...saved, [path, before]]))
+    writeFileSync(file, value)
+    return true
+  }
+}
+
+/** Puts the remembered values back and forgets them; returns what was done, one line each. A sysctl whose interface is gone is skipped. */
+export function restoreSysctls(options: SysctlOptions): string[] {
+  const lines: string[] = []
+  for (const [path, value] of sortedEntries(readSaved(options.stateFile))) {
+    try {
+      writeFileSync(join(options.root ?? PROC_SYS, path), value)
+      lines.push(`sysctl ${path} = ${value}`)
+    } catch (thrown) {
+      if (errorCode(thrown) !== 'ENOENT') lines.push(`sysctl ${path} not restored: ${errorText(thrown)}`)
+    }
+  }
+  rmSync(options.stateFile, { force: true })
+  return lines
+}
+
+/** An unreadable file counts as empty: then the present values are the oldest known. */
+function readSaved(file: string): ReadonlyMap<string, string> {
+  try {
+    const parsed: unknown = JSON.parse(readFileSync(file, 'utf8'))
+    if (typeof parsed !== 'object' || parsed === null) return new Map()
+    return new Map(Object.entries(parsed).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+  } catch {
+    return new Map()
+  }
+}
+
+/** Whole or not at all: a torn file would lose the values for good. */
+function writeSaved(file: string, saved: ReadonlyMap<string, string>): void {
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(`${file}.new`, `${JSON.stringify(Object.fromEntries(saved), null, 2)}\n`)
+  renameSync(`${file}.new`, file)
+}

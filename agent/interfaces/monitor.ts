@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Keeps the interface table and hears of route changes by netlink. Layer: agent/interfaces. */
+import { errorCode } from '#lib/base/errors.ts'
+import type { Log } from '#lib/obs/log.ts'
+import { decodeAddr, encodeAddrDump, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from './netlink/addr.ts'
+import { NetlinkExchange, type NetlinkTransport } from './netlink/exchange.ts'
+import { decodeLink, encodeLinkDump, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK } from './netlink/link.ts'
+import { decodeMessages, type NetlinkMessage } from './netlink/message.ts'
+import { ROUTE_PROTOCOL, routeProtocol, RTM_DELROUTE } from './netlink/route.ts'
+import { InterfaceTable, type Interfaces } from './table.ts'
+
+/** RTNLGRP_LINK, IPV4_IFADDR, IPV4_ROUTE, IPV6_IFADDR, IPV6_ROUTE */
+export const MONITOR_GROUPS = [1, 5, 7, 9, 11] as const
+/** Room for a burst of a few thousand events while we are busy; more is found again by a full dump. */
+export const MONITOR_BUFFER_BYTES = 4 << 20
+
+const SYNC_ATTEMPTS = 10
+
+export interface MonitorEvents {
+  /** names of interfaces that came, went or differ, once a batch; in no order */
+  interfacesChanged(names: ReadonlySet<string>): void
+  /** a route of ours was removed, by whomever */
+  routesChanged(): void
+  /** events were lost; the interface table has been read anew, routes and hooks have to be looked at by their owners */
+  overrun(): void
+}
+
+export interface MonitorOptions {
+  /** joined to {@link MONITOR_GROUPS} */
+  readonly socket: NetlinkTransport
+  readonly log: Log
+  readonly events: MonitorEvents
+}
+
+export class InterfaceMonitor implements Disposable {
+  readonly #socket: NetlinkTransport
+  readonly #log: Log
+  readonly #events: MonitorEvents
+  readonly #exchange: NetlinkExchange
+  readonly #table = new InterfaceTable((name) => this.#names.add(name))
+  #names = new Set<string>()
+  #routes = false
+
+  constructor(options: MonitorOptions) {
+    this.#socket = options.socket
+    this.#log = options.log
+    this.#events = options.events
+    this.#exchange = new NetlinkExchange(options.socket, (message) => {
+      this.#take(message)
+    })
+  }
+
+  get interfaces(): Interfaces {
+    return this.#table
+  }
+
+  /** Reads everything there is; when it returns the table is complete. Throws NetlinkError. */
+  start(): void {
+    this.#sync()
+    this.#flush()
+    this.#socket.onReadable(() => {
+      this.#drain()
+    })
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket.onReadable(undefined)
+    this.#socket.close()
+  }
+
+  /** The dump and the events come through one socket, so they are in the kernel's order: the last word is right. An
+   * incomplete list may not take anything away, so under endless change the table may for a while know too much. */
+  #sync(): void {
+    for (let attempt = 1; attempt <= SYNC_ATTEMPTS; attempt++) {
+      this.#table.beginSync()
+      const take = (message: NetlinkMessage): void => {
+        this.#take(message)
+      }
+      const links = this.#exchange.dumpOnce({ what: 'list interfaces', type: RTM_GETLINK, payload: encodeLinkDump() }, take)
+      const addresses = this.#exchange.dumpOnce({ what: 'list addresses', type: RTM_GETADDR, payload: encodeAddrDump() }, take)
+      if (links && addresses) {
+        this.#table.endSync()
+        return
+      }
+    }
+    this.#log.warn({ attempts: SYNC_ATTEMPTS }, 'interfaces.unsettled')
+  }
+
+  #drain(): void {
+    let overrun = false
+    for (;;) {
+      try {
+        const datagram = this.#socket.receive()
+        if (datagram === undefined) break
+        for (const message of decodeMessages(datagram)) this.#take(message)
+      } catch (thrown) {
+        if (errorCode(thrown) !== 'ENOBUFS') throw thrown
+        overrun = true
+        this.#log.warn({}, 'interfaces.overrun')
+        this.#sync()
+      }
+    }
+    this.#flush()
+    if (overrun) this.#events.overrun()
+  }
+
+  #flush(): void {
+    const names = this.#names
+    if (names.size > 0) {
+      this.#names = new Set()
+      this.#events.interfacesChanged(names)
+    }
+    if (this.#routes) {
+      this.#routes = false
+      this.#events.routesChanged()
+    }
+  }
+
+  #take(message: NetlinkMessage): void {
+    switch (message.type) {
+      case RTM_NEWLINK:
+      case RTM_DELLINK: {
+        const link = decodeLink(message.payload)
+        if (link === undefined) return
+        if (message.type === RTM_NEWLINK) this.#table.link(link)
+        else this.#table.linkGone(link.index)
+        return
+      }
+      case RTM_NEWADDR:
+      case RTM_DELADDR: {
+        const address = decodeAddr(message.payload)
+        if (address === undefined) return
+        if (message.type === RTM_NEWADDR) this.#table.address(address)
+        else this.#table.addressGone(address)
+        return
+      }
+      case RTM_DELROUTE:
+        if (routeProtocol(message.payload) === ROUTE_PROTOCOL) this.#routes = true
+    }
+  }
+}

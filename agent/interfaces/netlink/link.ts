@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Link messages: what an interface is. Layer: agent/interfaces (pure). */
+import { attributeString, attributeU32, decodeAttributes, encodeAttributeU32 } from './message.ts'
+
+export const RTM_NEWLINK = 16
+export const RTM_DELLINK = 17
+export const RTM_GETLINK = 18
+
+/** Attributes a message may leave out are undefined: the receiver keeps what it knew. */
+export interface LinkMessage {
+  readonly index: number
+  readonly up: boolean
+  /** the carrier is there */
+  readonly running: boolean
+  readonly loopback: boolean
+  readonly name: string | undefined
+  readonly mtu: number | undefined
+  /** "02:00:00:00:00:01"; of another length for some tunnels, empty for devices without a link-layer address */
+  readonly mac: string | undefined
+  /** driver kind as `ip -d link` shows it: "veth", "bond"; undefined for hardware */
+  readonly kind: string | undefined
+  /** index of the bridge, bond or VRF it is in; 0: none */
+  readonly master: number
+}
+
+const FAMILY_UNSPECIFIED = 0
+const HEADER = 16
+const IFF_UP = 0x1
+const IFF_LOOPBACK = 0x8
+const IFF_RUNNING = 0x40
+const IFLA_ADDRESS = 1
+const IFLA_IFNAME = 3
+const IFLA_MTU = 4
+const IFLA_MASTER = 10
+const IFLA_LINKINFO = 18
+const IFLA_EXT_MASK = 29
+const IFLA_INFO_KIND = 1
+const RTEXT_FILTER_SKIP_STATS = 8
+
+/** Payload of RTM_GETLINK for a dump without statistics. */
+export function encodeLinkDump(): Buffer {
+  return Buffer.concat([Buffer.alloc(HEADER), encodeAttributeU32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS)])
+}
+
+/** Undefined for broken bytes and for messages of other families: a bridge says "port removed" by RTM_DELLINK too. */
+export function decodeLink(payload: Buffer): LinkMessage | undefined {
+  if (payload.length < HEADER || payload.readUInt8(0) !== FAMILY_UNSPECIFIED) return undefined
+  const index = payload.readInt32LE(4)
+  if (index <= 0) return undefined
+  const flags = payload.readUInt32LE(8)
+  const attributes = decodeAttributes(payload.subarray(HEADER))
+  const info = attributes.get(IFLA_LINKINFO)
+  return {
+    index,
+    up: (flags & IFF_UP) !== 0,
+    running: (flags & IFF_RUNNING) !== 0,
+    loopback: (flags & IFF_LOOPBACK) !== 0,
+    name: attributeString(attributes, IFLA_IFNAME),
+    mtu: attributeU32(attributes, IFLA_MTU),
+    mac: macText(attributes.get(IFLA_ADDRESS)),
+    kind: info === undefined ? undefined : attributeString(decodeAttributes(info), IFLA_INFO_KIND),
+    master: attributeU32(attributes, IFLA_MASTER) ?? 0,
+  }
+}
+
+function macText(bytes: Buffer | undefined): string | undefined {
+  return bytes === undefined ? undefined : Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(':')
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Route messages of the main table: what we add, and what a dump says. Layer: agent/interfaces (pure). */
+import { addrBytes, addrFromBytes, ANY_V4, ANY_V6, isV4, type Addr, type Cidr } from '#lib/base/ip.ts'
+import { AF_INET, AF_INET6 } from './addr.ts'
+import { attributeU32, decodeAttributes, encodeAttribute } from './message.ts'
+
+export const RTM_NEWROUTE = 24
+export const RTM_DELROUTE = 25
+export const RTM_GETROUTE = 26
+
+/** The number in a route's protocol field that says it is ours. */
+export const ROUTE_PROTOCOL = 80
+
+export interface RouteMessage {
+  readonly cidr: Cidr
+  readonly table: number
+  readonly protocol: number
+  /** undefined: no gateway, or several next hops */
+  readonly via: Addr | undefined
+  /** output interface, 0 when the route names none */
+  readonly device: number
+  readonly priority: number
+}
+
+export const MAIN_TABLE = 254
+const HEADER = 12
+const RTA_DST = 1
+const RTA_OIF = 4
+const RTA_GATEWAY = 5
+const RTA_PRIORITY = 6
+const RTA_TABLE = 15
+const RTN_UNICAST = 1
+const RT_SCOPE_UNIVERSE = 0
+
+/** An address in its own family's length, as the kernel wants it. */
+function bare(addr: Addr): Uint8Array {
+  const bytes = addrBytes(addr)
+  return isV4(addr) ? bytes.subarray(12) : bytes
+}
+
+/** Payload of RTM_NEWROUTE and RTM_DELROUTE for a route of ours in the main table; to delete one, the gateway may be left out. */
+export function encodeRoute(route: { readonly cidr: Cidr; readonly via: Addr | undefined }): Buffer {
+  const header = Buffer.alloc(HEADER)
+  header.writeUInt8(isV4(route.cidr.addr) ? AF_INET : AF_INET6, 0)
+  header.writeUInt8(route.cidr.bits, 1)
+  header.writeUInt8(MAIN_TABLE, 4)
+  header.writeUInt8(ROUTE_PROTOCOL, 5)
+  header.writeUInt8(RT_SCOPE_UNIVERSE, 6)
+  header.writeUInt8(RTN_UNICAST, 7)
+  const gateway = route.via === undefined ? [] : [encodeAttribute(RTA_GATEWAY, bare(route.via))]
+  return Buffer.concat([header, encodeAttribute(RTA_DST, bare(route.cidr.addr)), ...gateway])
+}
+
+/** Payload of RTM_GETROUTE for a dump of one family. */
+export function encodeRouteDump(family: number): Buffer {
+  const header = Buffer.alloc(HEADER)
+  header.writeUInt8(family, 0)
+  return header
+}
+
+/** The protocol field alone: cheap enough for every event of a full routing table. */
+export function routeProtocol(payload: Buffer): number {
+  return payload.length < HEADER ? 0 : payload.readUInt8(5)
+}
+
+/** Undefined for broken bytes and other families. */
+export function decodeRoute(payload: Buffer): RouteMessage | undefined {
+  if (payload.length < HEADER) return undefined
+  const family = payload.readUInt8(0)
+  if (family !== AF_INET && family !== AF_INET6) return undefined
+  const size = family === AF_INET ? 4 : 16
+  const attributes = decodeAttributes(payload.subarray(HEADER))
+  const destination = attributes.get(RTA_DST)
+  const gateway = attributes.get(RTA_GATEWAY)
+  if (destination !== undefined && destination.length !== size) return undefined
+  const any = family === AF_INET ? ANY_V4 : ANY_V6
+  return {
+    cidr: { addr: destination === undefined ? any : addrFromBytes(destination), bits: payload.readUInt8(1) },
+    table: attributeU32(attributes, RTA_TABLE) ?? payload.readUInt8(4),
+    protocol: payload.readUInt8(5),
+    via: gateway?.length === size ? addrFromBytes(gateway) : undefined,
+    device: attributeU32(attributes, RTA_OIF) ?? 0,
+    priority: attributeU32(attributes, RTA_PRIORITY) ?? 0,
+  }
+}

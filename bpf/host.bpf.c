@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The tc programs of host devices. Layer: attach point. */
+#include "fast.h"
+#include "slow.h"
+#include "tail.h"
+
+NP_TAIL(np_tail_in, from_host_slow);
+NP_TAIL(np_tail_out, to_host_slow);
+
+/* tc ingress: what arrives from the network */
+SEC("tc")
+int from_host(struct __sk_buff *skb)
+{
+	int act = fast_path(skb, FROM_HOST);
+
+	return act == FAST_SLOW ? go_slow(skb, &np_tail_in) : act;
+}
+
+SEC("tc")
+int from_host_slow(struct __sk_buff *skb)
+{
+	return slow_path(skb, FROM_HOST);
+}
+
+/* tc egress: what leaves for the network */
+SEC("tc")
+int to_host(struct __sk_buff *skb)
+{
+	int act = fast_path(skb, TO_HOST);
+
+	return act == FAST_SLOW ? go_slow(skb, &np_tail_out) : act;
+}
+
+SEC("tc")
+int to_host_slow(struct __sk_buff *skb)
+{
+	return slow_path(skb, TO_HOST);
+}
+
+char LICENSE[] SEC("license") = "GPL";

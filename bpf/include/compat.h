@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What differs between kernels, each with the version that brought it. Layer: shared by all programs. */
+#ifndef NP_COMPAT_H
+#define NP_COMPAT_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+#include "config.h"
+
+#define AF_INET 2
+#define AF_INET6 10
+
+/* TC_ACT_UNSPEC lets the next program on the hook look too (tcx: TCX_NEXT); with none behind us the packet passes. */
+#define NP_PASS TC_ACT_UNSPEC
+
+/* bpf_ktime_get_coarse_ns: 5.11, a third of the price; same clock, one tick late at most. */
+static __always_inline __u64 np_now(void)
+{
+	if (cfg.coarse_clock)
+		return bpf_ktime_get_coarse_ns();
+	return bpf_ktime_get_ns();
+}
+
+/* BPF_F_ADJ_ROOM_ENCAP_L2_ETH came with 5.13; without it the kernel segments by skb->protocol, which is right for us too. */
+#define NP_ENCAP_FLAGS(l3) (BPF_F_ADJ_ROOM_FIXED_GSO | (l3) | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(14))
+
+#endif

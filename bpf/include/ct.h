@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Flows: key order, lookup, age, TCP state. Layer: tc programs. */
+#ifndef NP_CT_H
+#define NP_CT_H
+
+#include "pkt.h"
+
+/* How stale `seen` may be: a flow's first packet after that takes the slow path, which refreshes both of its entries. */
+#define CT_REFRESH_NS 1000000000ULL
+
+/* Is the tuple's source the key's hi? */
+static __always_inline bool ct_from_hi(const struct ct_tuple *t)
+{
+	if (t->src.w[3] != t->dst.w[3])
+		return t->src.w[3] > t->dst.w[3];
+	if (t->src.w[0] != t->dst.w[0])
+		return t->src.w[0] > t->dst.w[0];
+	if (t->src.w[1] != t->dst.w[1])
+		return t->src.w[1] > t->dst.w[1];
+	if (t->src.w[2] != t->dst.w[2])
+		return t->src.w[2] > t->dst.w[2];
+	return t->sport > t->dport;
+}
+
+/* Fills the key of the tuple's flow; returns the index of the leg of packets that look like the tuple. */
+static __always_inline __u32 ct_key_of(struct ct_key *k, const struct ct_tuple *t, __u8 proto)
+{
+	k->proto = proto;
+	k->pad[0] = 0;
+	k->pad[1] = 0;
+	k->pad[2] = 0;
+	if (ct_from_hi(t)) {
+		k->lo = t->dst;
+		k->hi = t->src;
+		k->lo_port = t->dport;
+		k->hi_port = t->sport;
+		return 1;
+	}
+	k->lo = t->src;
+	k->hi = t->dst;
+	k->lo_port = t->sport;
+	k->hi_port = t->dport;
+	return 0;
+}
+
+/* The tuple of the answer to a packet with this tuple. */
+static __always_inline void ct_reverse(struct ct_tuple *r, const struct ct_tuple *t)
+{
+	r->src = t->dst;
+	r->dst = t->src;
+	r->sport = t->dport;
+	r->dport = t->sport;
+}
+
+static __always_inline bool ct_tuple_eq(const struct ct_tuple *a, const struct ct_tuple *b)
+{
+	return addr_eq(&a->src, &b->src) && addr_eq(&a->dst, &b->dst) && a->sport == b->sport && a->dport == b->dport;
+}
+
+static __always_inline __u64 ct_timeout(const struct ct_value *v, __u8 proto)
+{
+	if (proto == IPPROTO_TCP) {
+		if (v->state & CT_RST)
+			return cfg.timeout_tcp_rst;
+		if (v->state & (CT_FIN_LO | CT_FIN_HI))
+			return cfg.timeout_tcp_fin;
+		return v->state & CT_TCP_OPEN ? cfg.timeout_tcp_open : cfg.timeout_tcp_syn;
+	}
+	if (proto == IPPROTO_UDP)
+		return (v->state & CT_SEEN_LO) && (v->state & CT_SEEN_HI) ? cfg.timeout_udp_stream : cfg.timeout_udp;
+	return cfg.timeout_icmp;
+}
+
+/* An expired entry is as good as none; sweeps only collect garbage. */
+static __always_inline bool ct_expired(const struct ct_value *v, __u8 proto, __u64 now)
+{
+	return now > v->seen && now - v->seen > ct_timeout(v, proto);
+}
+
+/* May a new connection take over the tuple? */
+static __always_inline bool ct_closing(const struct ct_value *v)
+{
+	return (v->state & CT_RST) || ((v->state & CT_FIN_LO) && (v->state & CT_FIN_HI));
+}
+
+static __always_inline __u8 ct_seen_bit(__u32 dir)
+{
+	return dir ? CT_SEEN_HI : CT_SEEN_LO;
+}
+
+static __always_inline __u8 ct_fin_bit(__u32 dir)
+{
+	return dir ? CT_FIN_HI : CT_FIN_LO;
+}
+
+/* What a packet of direction `dir` adds to the flow's state. */
+static __always_inline __u8 ct_state_after(__u8 state, const struct pkt *p, __u32 dir)
+{
+	state |= ct_seen_bit(dir);
+	if (p->proto != IPPROTO_TCP)
+		return state;
+	if (p->tcp_flags & TCP_FIN)
+		state |= ct_fin_bit(dir);
+	if (p->tcp_flags & TCP_RST)
+		state |= CT_RST;
+	if ((state & CT_SEEN_LO) && (state & CT_SEEN_HI))
+		state |= CT_TCP_OPEN;
+	return state;
+}
+
+/* Remembers how far the sender has acknowledged, which decides whether an answer's RST is believed. */
+static __always_inline void ct_note_ack(struct ct_leg *leg, const struct pkt *p)
+{
+	if (p->proto == IPPROTO_TCP && (p->tcp_flags & TCP_ACK)) {
+		leg->ack = p->ack;
+		leg->window = p->window;
+	}
+}
+
+/* RFC 5961 in spirit: the sequence number must lie in what the other side is ready to receive. A side that has not
+ * yet acknowledged anything (connection refused) cannot be checked. */
+static __always_inline bool ct_rst_in_window(const struct ct_leg *other, const struct pkt *p)
+{
+	__u32 window = (__u32)other->window << (other->wscale & 15);
+
+	if (!other->ack)
+		return true;
+	return p->seq - other->ack <= window || p->seq + 1 == other->ack;
+}
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* A flow's first packet: service, backend, way, entries. Layer: slow paths. */
+#ifndef NP_NEW_H
+#define NP_NEW_H
+
+#include "way.h"
+#include "service.h"
+
+#define PORT_TRIES 16
+
+/* Enters the flow of a packet that is not translated. The answer's way is decided when it comes. */
+static __noinline int flow_new_plain(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_value *v = &s->v;
+	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[!(s->dir & 1)];
+
+	if (!(leg->flags & LEG_READY))
+		way_to(skb, s, leg, &s->p.t.dst);
+	if (s->hook == FROM_HOST && !(leg->flags & LEG_POD) && !s->p.tunnelled)
+		return NP_PASS; /* not for a pod and no service: other traffic is left alone */
+	if (s->hook == TO_WORKLOAD)
+		leg->flags |= LEG_APPROVED;
+	if (s->p.tunnelled && way_by_tunnel(skb, s, v, back, &s->tunnel_from))
+		return DROPPED(DROP_NO_ROUTE);
+	v->seen = s->now;
+	v->state = ct_state_after(0, &s->p, s->dir);
+	if (bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY))
+		return DROPPED(DROP_FLOW_INSERT);
+	count_slot(DROP_MAX + COUNT_FLOW_NEW);
+	return 0;
+}
+
+/* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
+ * client must be its own: if another flow has the same, the client's port is changed. */
+static __noinline enum drop flow_enter_peer(struct scratch *s)
+{
+	struct ct_value *known, *peer = &s->peer;
+	struct ct_tuple back;
+	__u32 dir;
+
+	for (int i = 0; i < PORT_TRIES; i++) {
+		ct_reverse(&back, &s->v.out);
+		dir = ct_key_of(&s->peer_key, &back, s->p.proto);
+		__builtin_memset(peer, 0, sizeof(*peer));
+		ct_reverse(&peer->out, &s->p.t);
+		peer->leg[dir & 1].flags = LEG_NAT;
+		peer->seen = s->now;
+		peer->state = ct_seen_bit(!dir);
+		if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
+			return DROP_NONE;
+		known = bpf_map_lookup_elem(&np_ct, &s->peer_key);
+		if (!known)
+			return DROP_FLOW_INSERT;
+		if (ct_expired(known, s->p.proto, s->now) || ct_closing(known) ||
+		    ((known->leg[dir & 1].flags & LEG_NAT) && ct_tuple_eq(&known->out, &peer->out))) {
+			if (bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY))
+				return DROP_FLOW_INSERT;
+			return DROP_NONE;
+		}
+		s->v.out.sport = bpf_htons(32768 + (bpf_get_prandom_u32() & 0x7fff));
+	}
+	return DROP_PORT_COLLISION;
+}
+
+/* A backend, and the way to it: in the tunnel when it is on another node and the client is outside, so that the answer
+ * comes back through this node; by route otherwise. */
+static __noinline int flow_new_service(struct __sk_buff *skb, struct scratch *s, struct frontend *fe)
+{
+	struct ct_value *v = &s->v;
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+	struct backend *be;
+	enum drop why;
+
+	if (s->p.proto == IPPROTO_TCP && (s->p.tcp_flags & (TCP_SYN | TCP_ACK)) != TCP_SYN)
+		return DROPPED(DROP_NO_FLOW);
+	be = backend_choose(fe);
+	if (!be)
+		return DROPPED(DROP_NO_BACKEND);
+	v->out.src = s->p.t.src;
+	v->out.sport = s->p.t.sport;
+	v->out.dst = be->addr;
+	v->out.dport = be->port;
+	if (addr_eq(&be->addr, &s->p.t.src))
+		v->out.src = s->p.t.dst; /* to oneself: the answer must pass here to be translated back */
+	leg->flags = LEG_NAT;
+	if (s->hook == FROM_HOST && !addr_is_zero(&be->node) && !s->p.tunnelled) {
+		if (way_by_tunnel(skb, s, v, leg, &be->node))
+			return DROPPED(DROP_NO_ROUTE);
+		count_slot(DROP_MAX + COUNT_TUNNEL_SENT);
+	} else {
+		way_to(skb, s, leg, &v->out.dst);
+	}
+	why = flow_enter_peer(s);
+	if (why)
+		return DROPPED(why);
+	v->seen = s->now;
+	v->state = ct_state_after(0, &s->p, s->dir);
+	if (bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY))
+		return DROPPED(DROP_FLOW_INSERT);
+	count_slot(DROP_MAX + COUNT_FLOW_NEW);
+	count_slot(DROP_MAX + COUNT_FLOW_SERVICE);
+	return 0;
+}
+
+/* Makes the flow in s->v. Returns 0 when it is there, else a TC action or DROPPED(). */
+static __always_inline int flow_new(struct __sk_buff *skb, struct scratch *s)
+{
+	struct frontend *fe = 0;
+
+	__builtin_memset(&s->v, 0, sizeof(s->v));
+	if (!s->p.fragment && s->hook != TO_WORKLOAD && !s->p.tunnelled)
+		fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto);
+	if (fe)
+		return flow_new_service(skb, s, fe);
+	if (s->hook == TO_HOST)
+		return NP_PASS; /* the host's own traffic */
+	return flow_new_plain(skb, s);
+}
+
+#endif

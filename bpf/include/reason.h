@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Why a packet ended: the one list behind return values, counters, metrics and the CLI. Layer: shared by all programs. */
+#ifndef NP_REASON_H
+#define NP_REASON_H
+
+/* TypeScript reads these names from BTF: DROP_NO_BACKEND becomes the metric label "no_backend". Append only; values are counter slots. */
+enum drop {
+	DROP_NONE = 0,
+	DROP_SHORT,		/* headers end before they should */
+	DROP_MALFORMED,		/* impossible header field */
+	DROP_MAPPED_ADDRESS,	/* IPv6 packet that carries a v4-mapped address */
+	DROP_EXTENSION_HEADERS,	/* more IPv6 extension headers than we follow */
+	DROP_FRAGMENT_UNKNOWN,	/* fragment whose first part was not seen */
+	DROP_NO_BACKEND,	/* service without a ready backend: answered with port unreachable */
+	DROP_NO_FLOW,		/* mid-flow TCP to a service address, no flow known */
+	DROP_TCP_RST_WINDOW,	/* RST outside the receive window */
+	DROP_TTL,		/* hop limit reached: answered with time exceeded */
+	DROP_TOO_BIG,		/* does not fit the way ahead: answered with fragmentation needed / packet too big */
+	DROP_PORT_COLLISION,	/* no free source port after address translation */
+	DROP_FLOW_INSERT,	/* flow table refused the entry */
+	DROP_TUNNEL_SOURCE,	/* our tunnel, but the sender is no node of the cluster */
+	DROP_TUNNEL_HEADER,	/* tunnel header that is not ours */
+	DROP_ENCAP,		/* no room for the tunnel header */
+	DROP_NO_ROUTE,		/* no way to the node that has the backend */
+	DROP_REWRITE,		/* header rewrite refused by the kernel */
+	DROP_PROGRAM_MISSING,	/* slow path not in its slot */
+	DROP_MAX,
+};
+
+/* Counters that are no drops share the array: slot DROP_MAX + counter. */
+enum counter {
+	COUNT_FLOW_NEW = 0,	/* flows entered */
+	COUNT_FLOW_SERVICE,	/* of those, translated to a backend */
+	COUNT_TUNNEL_SENT,	/* packets encapsulated by the slow path (first of a flow) */
+	COUNT_TUNNEL_TAKEN,	/* packets decapsulated by the slow path (first of a flow) */
+	COUNT_ICMP_SENT,	/* ICMP errors made */
+	COUNT_ICMP_RELATED,	/* ICMP errors translated for a flow */
+	COUNT_NEIGHBOUR_ANSWERED, /* ARP / neighbour solicitations for the pods' gateway answered */
+	COUNT_CONNECT,		/* sockets sent to a backend at connect or sendmsg */
+	COUNT_MAX,
+};
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Address translation and hop limit: header edits with their checksums. Layer: tc programs. */
+#ifndef NP_REWRITE_H
+#define NP_REWRITE_H
+
+#include "pkt.h"
+
+/* TTL and protocol share a 16-bit word of the IPv4 header: one hop less subtracts 0x0100 from it. */
+#define TTL_WORD_DIFF bpf_htons(0xfeff)	/* one's complement of 0x0100 */
+
+static __always_inline enum drop rewrite_v4(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out, __u64 diff)
+{
+	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
+	struct iphdr *ip = data + ETH_HLEN;
+
+	if ((void *)(ip + 1) > data_end)
+		return DROP_REWRITE;
+	ip->saddr = out->src.w[3];
+	ip->daddr = out->dst.w[3];
+	if (p->ttl != ip->ttl) {
+		ip->ttl = p->ttl;
+		diff += TTL_WORD_DIFF;
+	}
+	ip->check = ~sum_fold16((__u64)(__u16)~ip->check + diff);
+	return DROP_NONE;
+}
+
+static __always_inline enum drop rewrite_v6(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out, __u64 diff)
+{
+	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
+	struct ipv6hdr *ip = data + ETH_HLEN;
+
+	if ((void *)(ip + 1) > data_end)
+		return DROP_REWRITE;
+	addr_to_v6(ip->saddr.in6_u.u6_addr32, &out->src);
+	addr_to_v6(ip->daddr.in6_u.u6_addr32, &out->dst);
+	if (p->ttl != ip->hop_limit) {
+		/* next header and hop limit share a word */
+		diff += (__u16)~bpf_htons((ip->nexthdr << 8) | ip->hop_limit);
+		diff += bpf_htons((ip->nexthdr << 8) | p->ttl);
+		ip->hop_limit = p->ttl;
+	}
+	/* IPv6 has no header checksum that would cancel these edits in a device's full-packet checksum (CHECKSUM_COMPLETE);
+	 * on other packets this does nothing. The L4 replacement below takes the pseudo header's part off again. */
+	bpf_csum_update(skb, sum_fold32(diff));
+	return DROP_NONE;
+}
+
+/* Addresses and ports of `out`, hop limit of `p` (the caller lowers it); checksums follow. */
+static __always_inline enum drop rewrite(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out)
+{
+	__u64 diff = addr_diff(&p->t.src, &out->src, p->v4) + addr_diff(&p->t.dst, &out->dst, p->v4);
+	__u32 ports = sum_fold32((__u64)(__u16)~p->t.sport + out->sport + (__u16)~p->t.dport + out->dport);
+	__u32 csum = pkt_csum_offset(p), zero_ok = p->proto == IPPROTO_UDP ? BPF_F_MARK_MANGLED_0 : 0;
+	enum drop why = p->v4 ? rewrite_v4(skb, p, out, diff) : rewrite_v6(skb, p, out, diff);
+	void *data, *data_end;
+	__be16 *port;
+
+	if (why || p->fragment)
+		return why;	/* a later fragment ends here: ports and checksum are in the first */
+	data = (void *)(long)skb->data;
+	data_end = (void *)(long)skb->data_end;
+	port = data + (p->l4 & 0x3fff);
+	if ((void *)(port + 2) > data_end)
+		return DROP_REWRITE;
+	port[0] = out->sport;
+	port[1] = out->dport;
+	/* two calls: a checksum left to the device covers the pseudo header only */
+	if (bpf_l4_csum_replace(skb, csum, 0, sum_fold32(diff), BPF_F_PSEUDO_HDR | zero_ok) ||
+	    bpf_l4_csum_replace(skb, csum, 0, ports, zero_ok))
+		return DROP_REWRITE;
+	return DROP_NONE;
+}
+
+/* One hop less, nothing else. */
+static __always_inline enum drop rewrite_ttl(struct __sk_buff *skb, const struct pkt *p)
+{
+	return p->v4 ? rewrite_v4(skb, p, &p->t, 0) : rewrite_v6(skb, p, &p->t, 0);
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What a slow path works with: too big for the stack, so one per CPU. Layer: slow paths. */
+#ifndef NP_SCRATCH_H
+#define NP_SCRATCH_H
+
+#include "send.h"
+
+#define QUOTE_MAX 68	/* an ICMP error quotes this much of the packet at most */
+
+struct scratch {
+	struct pkt p;
+	struct ct_key key;
+	__u32 dir;
+	__u32 hook;
+	__u32 mtu;			/* of the way ahead, for the sender to know */
+	__u32 pad;
+	__u64 now;
+	struct addr tunnel_from;	/* with p.tunnelled */
+	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */
+	struct ct_key peer_key;		/* its peer: the way back of a translated flow */
+	struct ct_value peer;
+	struct bpf_fib_lookup fib;
+	__u8 buf[14 + 40 + 8 + QUOTE_MAX + 2];	/* answer being made */
+};
+
+/* written and read within one program run */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} np_scratch SEC(".maps");
+
+static __always_inline struct scratch *scratch_take(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&np_scratch, &zero);
+}
+
+#endif

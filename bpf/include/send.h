@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The last step: a decided packet, translated, on its way. Layer: tc programs. */
+#ifndef NP_SEND_H
+#define NP_SEND_H
+
+#include "rewrite.h"
+#include "encap.h"
+
+/* One int carries a TC action (>= -1) or the reason of a drop. */
+#define DROPPED(why) (-0x100 - (int)(why))
+#define IS_DROPPED(act) ((act) <= -0x100)
+#define DROP_REASON(act) (-0x100 - (act))
+
+/* Before 5.10: the routing table also tells the neighbour's MAC; while it is not known the kernel takes the packet and asks. */
+static __always_inline int send_by_fib(struct __sk_buff *skb, const struct addr *src, const struct addr *dst, bool v4)
+{
+	struct bpf_fib_lookup fib = {};
+	struct ethhdr eth;
+
+	fib.family = v4 ? AF_INET : AF_INET6;
+	fib.ifindex = skb->ifindex;
+	if (v4) {
+		fib.ipv4_src = src->w[3];
+		fib.ipv4_dst = dst->w[3];
+	} else {
+		addr_to_v6(fib.ipv6_src, src);
+		addr_to_v6(fib.ipv6_dst, dst);
+	}
+	if (bpf_fib_lookup(skb, &fib, sizeof(fib), 0) != BPF_FIB_LKUP_RET_SUCCESS)
+		return NP_PASS;
+	__builtin_memcpy(eth.h_dest, fib.dmac, ETH_ALEN);
+	__builtin_memcpy(eth.h_source, fib.smac, ETH_ALEN);
+	if (bpf_skb_store_bytes(skb, 0, &eth, 2 * ETH_ALEN, 0))
+		return NP_PASS;
+	return bpf_redirect(fib.ifindex, 0);
+}
+
+static __always_inline int send_out(struct __sk_buff *skb, __u32 ifindex, const struct ct_tuple *t, bool v4)
+{
+	if (cfg.redirect_neigh)
+		return bpf_redirect_neigh(ifindex, 0, 0, 0);
+	return send_by_fib(skb, &t->src, &t->dst, v4);
+}
+
+static __always_inline int send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct ct_value *v, __u32 ifindex)
+{
+	struct addr self, via = v->via;
+	enum drop why = encap(skb, p, &via);
+
+	if (why)
+		return DROPPED(why);
+	mark_set_decided(skb);
+	if (cfg.redirect_neigh)
+		return bpf_redirect_neigh(ifindex, 0, 0, 0);
+	addr_of_node(&self, p->v4);
+	return send_by_fib(skb, &self, &via, p->v4);
+}
+
+/* Does what the leg says. Returns a TC action or DROPPED(). `p->t` is the packet's tuple. */
+static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const struct ct_value *v, const struct ct_leg *leg,
+				const enum hook hook)
+{
+	const struct ct_tuple *out = leg->flags & LEG_NAT ? &v->out : &p->t;
+	const __u32 ifindex = leg->ifindex, flags = leg->flags;
+	const bool moves = hook_is_from(hook) && !(flags & LEG_STACK);
+	enum drop why = DROP_NONE;
+
+	if (moves)
+		p->ttl--;
+	if (flags & LEG_NAT)
+		why = rewrite(skb, p, out);
+	else if (moves)
+		why = rewrite_ttl(skb, p);
+	if (why)
+		return DROPPED(why);
+	if (flags & LEG_ENCAP)
+		return send_in_tunnel(skb, p, v, ifindex);
+	if (!moves)
+		return NP_PASS;
+	if (flags & LEG_NEIGH || flags & LEG_APPROVED) {
+		if (flags & LEG_POD && cfg.redirect_peer)
+			return bpf_redirect_peer(ifindex, 0);
+		mark_set_decided(skb);
+	}
+	return send_out(skb, ifindex, out, p->v4);
+}
+
+#endif

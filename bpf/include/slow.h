@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The slow path: a flow's first packets, its turns (SYN, FIN, RST, age), and whatever is no plain TCP or UDP. Layer: tc programs.
+ * Made of subprograms, and therefore without tail calls of its own. */
+#ifndef NP_SLOW_H
+#define NP_SLOW_H
+
+#include "new.h"
+#include "icmp.h"
+#include "neigh.h"
+
+/* The other entry of a translated flow, found by reversing what packets leave as; 0 when there is none. */
+static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_value *v, __u32 *dir)
+{
+	struct ct_tuple back;
+
+	if (!((v->leg[0].flags | v->leg[1].flags) & LEG_NAT))
+		return 0;
+	ct_reverse(&back, &v->out);
+	*dir = ct_key_of(&s->peer_key, &back, s->p.proto);
+	return bpf_map_lookup_elem(&np_ct, &s->peer_key);
+}
+
+/* Lower the MSS a side offers to what fits the tunnel: full-size segments of both sides then need no second thought. */
+static __noinline void clamp_mss(struct __sk_buff *skb, struct scratch *s, __u32 mtu)
+{
+	__u32 limit = mtu - (s->p.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) - sizeof(struct tcphdr);
+	__u32 at = s->p.l4 + sizeof(struct tcphdr), end;
+	__u8 doff, option[4];
+	__be16 mss;
+
+	if (bpf_skb_load_bytes(skb, s->p.l4 + 12, &doff, 1))
+		return;
+	end = s->p.l4 + (doff >> 4) * 4;
+	for (int i = 0; i < 10; i++) {
+		if (at + 4 > end || bpf_skb_load_bytes(skb, at, option, 4))
+			return;
+		if (option[0] == 1) { /* no-op: one byte */
+			at += 1;
+			continue;
+		}
+		if (option[0] != 2) {
+			if (option[0] == 0 || option[1] < 2)
+				return;
+			at += option[1];
+			continue;
+		}
+		if (((__u32)option[2] << 8 | option[3]) <= limit)
+			return;
+		mss = bpf_htons(limit);
+		bpf_l4_csum_replace(skb, s->p.l4 + offsetof(struct tcphdr, check), *(__be16 *)&option[2], mss, 2);
+		bpf_skb_store_bytes(skb, at + 2, &mss, 2, 0);
+		return;
+	}
+}
+
+/* Window scale of a side, from its SYN. */
+static __noinline __u8 syn_wscale(struct __sk_buff *skb, struct scratch *s)
+{
+	__u32 at = s->p.l4 + sizeof(struct tcphdr), end;
+	__u8 doff, option[3];
+
+	if (bpf_skb_load_bytes(skb, s->p.l4 + 12, &doff, 1))
+		return 0;
+	end = s->p.l4 + (doff >> 4) * 4;
+	for (int i = 0; i < 10; i++) {
+		if (at + 3 > end || bpf_skb_load_bytes(skb, at, option, 3) || option[0] == 0)
+			return 0;
+		if (option[0] == 1) {
+			at += 1;
+			continue;
+		}
+		if (option[0] == 3)
+			return option[2];
+		if (option[1] < 2)
+			return 0;
+		at += option[1];
+	}
+	return 0;
+}
+
+/* TCP's turns and the flow's age, on both entries of a translated flow. */
+static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+{
+	struct ct_leg *leg = &v->leg[s->dir & 1], *other = &v->leg[!(s->dir & 1)];
+	struct ct_value *peer;
+	__u32 peer_dir = 0;
+
+	peer = flow_peer(s, v, &peer_dir);
+	if (peer && leg->flags & LEG_NAT)
+		other = &peer->leg[peer_dir & 1];	/* where the other side's packets are seen first */
+	if (s->p.proto == IPPROTO_TCP && s->p.tcp_flags & TCP_RST && !ct_rst_in_window(other, &s->p))
+		return DROP_TCP_RST_WINDOW;
+	if (s->p.proto == IPPROTO_TCP && s->p.tcp_flags & TCP_SYN)
+		leg->wscale = syn_wscale(skb, s);
+	v->state = ct_state_after(v->state, &s->p, s->dir);
+	v->seen = s->now;
+	ct_note_ack(leg, &s->p);
+	if (!peer)
+		return DROP_NONE;
+	/* peer_dir is the answer's direction in the peer entry: this packet counts for the opposite one */
+	peer->state = ct_state_after(peer->state, &s->p, !peer_dir);
+	peer->seen = s->now;
+	if ((peer->state & CT_TCP_OPEN) || (v->state & CT_TCP_OPEN)) {
+		peer->state |= CT_TCP_OPEN;
+		v->state |= CT_TCP_OPEN;
+	}
+	return DROP_NONE;
+}
+
+/* The destination's hook has seen the flow and lets it in: from now on the source's hook may deliver directly. */
+static __always_inline void flow_approve(struct scratch *s, struct ct_value *v)
+{
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+	struct ct_value *peer;
+	__u32 peer_dir = 0;
+
+	leg->flags |= LEG_APPROVED;
+	peer = flow_peer(s, v, &peer_dir);
+	if (peer && v->leg[!(s->dir & 1)].flags & LEG_NAT)
+		peer->leg[peer_dir & 1].flags |= LEG_APPROVED;
+}
+
+/* Sends a packet of a flow on its way, deciding its leg first if need be. */
+static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+{
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+	struct pkt *p = &s->p;
+	void *data, *data_end;
+
+	if (!(leg->flags & LEG_READY)) {
+		way_to(skb, s, leg, leg->flags & LEG_NAT ? &v->out.dst : &p->t.dst);
+		/* only answers come here: new flows have their leg from the start, and follow the decision made for them */
+		leg->flags |= LEG_APPROVED;
+	}
+	s->mtu = leg->mtu;
+	if (s->hook == TO_WORKLOAD && !(leg->flags & LEG_APPROVED))
+		flow_approve(s, v);
+	if (hook_is_from(s->hook) && !(leg->flags & LEG_STACK)) {
+		if (p->ttl <= 1)
+			return DROPPED(DROP_TTL);
+		if (p->len > leg->mtu && !p->gso)
+			return DROPPED(DROP_TOO_BIG);
+	}
+	if (p->proto == IPPROTO_TCP && p->tcp_flags & TCP_SYN && leg->flags & LEG_ENCAP)
+		clamp_mss(skb, s, leg->mtu);
+	data = (void *)(long)skb->data;
+	data_end = (void *)(long)skb->data_end;
+	if (data + p->l4 + 8 > data_end && bpf_skb_pull_data(skb, p->l4 + 8))
+		return DROPPED(DROP_SHORT);
+	switch (s->hook) {
+	case FROM_WORKLOAD:
+		return send(skb, p, v, leg, FROM_WORKLOAD);
+	case FROM_HOST:
+		return send(skb, p, v, leg, FROM_HOST);
+	}
+	return send(skb, p, v, leg, TO_HOST);
+}
+
+/* An ICMP error finds the flow it is about and goes the way of its answers. */
+static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_tuple was;
+	struct ct_value *v;
+	struct ct_leg *leg;
+	__u16 inner_l4 = 0;
+	__u8 proto = 0;
+
+	if (quoted_tuple(skb, &s->p, &was, &proto, &inner_l4))
+		return DROPPED(DROP_SHORT);
+	s->dir = ct_key_of(&s->key, &was, proto);
+	v = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (!v)
+		return NP_PASS;
+	leg = &v->leg[s->dir & 1];
+	if (leg->flags & LEG_NAT) {
+		enum drop why = icmp_translate(skb, &s->p, &was, &v->out, inner_l4);
+
+		if (why)
+			return DROPPED(why);
+		count_slot(DROP_MAX + COUNT_ICMP_RELATED);
+	}
+	/* the leg without its translation, which is done */
+	s->v = *v;
+	leg = &s->v.leg[s->dir & 1];
+	leg->flags &= ~LEG_NAT;
+	return flow_send(skb, s, &s->v);
+}
+
+static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_value *v;
+	enum drop why;
+	int act;
+
+	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
+	v = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (v && !ct_expired(v, s->p.proto, s->now) &&
+	    !(s->p.proto == IPPROTO_TCP && (s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && ct_closing(v))) {
+		why = flow_track(skb, s, v);
+		if (why)
+			return DROPPED(why);
+		return flow_send(skb, s, v);
+	}
+	act = flow_new(skb, s);
+	if (act)
+		return act;
+	return flow_send(skb, s, &s->v);
+}
+
+static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
+{
+	enum drop why;
+	__be16 proto;
+
+	if (bpf_skb_load_bytes(skb, offsetof(struct ethhdr, h_proto), &proto, sizeof(proto)))
+		return DROPPED(DROP_SHORT);
+	if (proto == bpf_htons(ETH_P_ARP))
+		return s->hook == FROM_WORKLOAD ? arp_answer(skb, s) : NP_PASS;
+	if (proto == bpf_htons(ETH_P_IP))
+		why = parse_v4(skb, &s->p);
+	else if (proto == bpf_htons(ETH_P_IPV6))
+		why = parse_v6(skb, &s->p);
+	else
+		return NP_PASS;
+	if (why)
+		return DROPPED(why);
+	if (icmp_is_link_local(skb, &s->p))
+		return s->hook == FROM_WORKLOAD ? nd_answer(skb, s) : NP_PASS;
+	if (addr_is_multicast(&s->p.t.dst, s->p.v4))
+		return NP_PASS;
+	if (icmp_is_error(skb, &s->p))
+		return icmp_related(skb, s);
+	return flow_packet(skb, s);
+}
+
+static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook)
+{
+	struct scratch *s = scratch_take();
+	enum drop why;
+	int act;
+
+	if (!s)
+		return TC_ACT_SHOT;
+	__builtin_memset(&s->p, 0, sizeof(s->p));
+	s->hook = hook;
+	s->now = np_now();
+	s->mtu = 0;
+	s->p.len = pkt_length(skb);
+	s->p.gso = skb->gso_segs > 1;
+	s->p.tunnelled = hook == FROM_HOST && cb_tunnel(skb, &s->tunnel_from);
+	act = slow_packet(skb, s);
+	if (!IS_DROPPED(act))
+		return act;
+	why = DROP_REASON(act);
+	count_slot(why);
+	if (why == DROP_TTL || why == DROP_TOO_BIG || why == DROP_NO_BACKEND) {
+		act = icmp_answer(skb, s, why, s->mtu);
+		if (act)
+			return act;
+	}
+	return TC_ACT_SHOT;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The tc programs of a pod's veth, at its host side. Layer: attach point. */
+#include "fast.h"
+#include "slow.h"
+#include "tail.h"
+
+NP_TAIL(np_tail_in, from_workload_slow);
+NP_TAIL(np_tail_out, to_workload_slow);
+
+/* tc ingress: what the pod sends */
+SEC("tc")
+int from_workload(struct __sk_buff *skb)
+{
+	int act = fast_path(skb, FROM_WORKLOAD);
+
+	return act == FAST_SLOW ? go_slow(skb, &np_tail_in) : act;
+}
+
+SEC("tc")
+int from_workload_slow(struct __sk_buff *skb)
+{
+	return slow_path(skb, FROM_WORKLOAD);
+}
+
+/* tc egress: what the pod is about to get */
+SEC("tc")
+int to_workload(struct __sk_buff *skb)
+{
+	int act = fast_path(skb, TO_WORKLOAD);
+
+	return act == FAST_SLOW ? go_slow(skb, &np_tail_out) : act;
+}
+
+SEC("tc")
+int to_workload_slow(struct __sk_buff *skb)
+{
+	return slow_path(skb, TO_WORKLOAD);
+}
+
+char LICENSE[] SEC("license") = "GPL";

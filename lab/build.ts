@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Makes the machine look like a topology: namespaces, cables, addresses, node roots. May be interrupted anywhere and run again. Layer: lab. */
+import { join } from 'node:path'
+import { killCgroup, labCgroup, makeCgroup, removeCgroup } from './cgroup.ts'
+import { mapLimit, mustRun } from './command.ts'
+import { spawnDetached } from './daemon.ts'
+import { nodeRootScript } from './node-root.ts'
+import { addNetns, batch, netnsExists, netnsInode, netnsPath, readNetns, removeNetns, writeSysctls } from './netns.ts'
+import { labPaths } from './paths.ts'
+import { holderOf, podCgroup } from './places.ts'
+import { namespaceInode } from './process.ts'
+import { cableLines, firstSysctls, givenAddresses, gonePods, PLAIN_PROTOCOL, settleLines, staleAddressLines, type Lines, type NetnsState } from './setup.ts'
+import { writeState, type LabState, type SavedOptions } from './state.ts'
+import { namespacesOf, type LabNode, type Topology } from './topology.ts'
+
+/** Commands at a time: more only take turns on small machines. */
+const PARALLEL = 4
+const EMPTY: NetnsState = new Map()
+
+export interface BuildRequest {
+  readonly before: LabState | undefined
+  readonly topology: Topology
+  readonly options: SavedOptions
+}
+
+/** Network, node roots, state file. No agents or servers. */
+export async function build(request: BuildRequest): Promise<void> {
+  const { before, topology } = request
+  const wanted = namespacesOf(topology)
+  rememberIntent(request, wanted)
+  await removeGone(before?.topology, topology)
+  await removeNetns((before?.netns ?? []).filter((name) => !wanted.includes(name)))
+  await addNetns(wanted)
+  await layCables(topology, wanted)
+  await settle(topology, before)
+  writeState(topology.lab, { options: request.options, topology, netns: wanted, addresses: givenAddresses(topology) })
+  await mapLimit(topology.nodes, PARALLEL, (node) => ensureNodeRoot(topology, node, request.options))
+}
+
+/** All that was and all that will be: after a crash both are ours. */
+function rememberIntent(request: BuildRequest, wanted: readonly string[]): void {
+  const { before, topology, options } = request
+  const addresses = Object.entries(givenAddresses(topology)).map(([netns, now]) => [netns, [...new Set([...(before?.addresses[netns] ?? []), ...now])]] as const)
+  writeState(topology.lab, {
+    options,
+    // the pods to come have nothing to be taken down yet, those that were may have
+    topology: before === undefined ? topology : { ...topology, pods: [...topology.pods, ...gonePods(before.topology, topology)] },
+    netns: [...new Set([...(before?.netns ?? []), ...wanted])],
+    addresses: { ...before?.addresses, ...Object.fromEntries(addresses) },
+  })
+}
+
+async function removeGone(before: Topology | undefined, now: Topology): Promise<void> {
+  const lab = now.lab
+  const nodes = before?.nodes.filter((node) => !now.nodes.some((next) => next.name === node.name)) ?? []
+  const cgroups = [...nodes.map((node) => join(labCgroup(lab), node.name)), ...gonePods(before, now).map((pod) => podCgroup(lab, pod))]
+  for (const cgroup of cgroups) {
+    await killCgroup(cgroup, 5000)
+    await removeCgroup(cgroup, 5000)
+  }
+  for (const pod of gonePods(before, now)) {
+    const netns = before?.nodes.find((node) => node.name === pod.node)?.netns
+    if (netns === undefined || pod.hostNetwork || !netnsExists(netns)) continue
+    // the namespace's end would take it too, but only some time later
+    if ((await readNetns(netns)).has(pod.iface)) await batch([`link del dev ${pod.iface}`], netns)
+  }
+}
+
+async function layCables(topology: Topology, wanted: readonly string[]): Promise<void> {
+  const states = await readAll(wanted)
+  const fresh = wanted.filter((netns) => !['eth0', 'br0'].some((device) => states.get(netns)?.has(device)))
+  await mapLimit(fresh, PARALLEL, (netns) => writeSysctls(netns, firstSysctls(topology, netns)))
+  for (const [netns, lines] of cableLines(topology, (name) => states.get(name) ?? EMPTY)) await batch(lines, netns)
+}
+
+async function settle(topology: Topology, before: LabState | undefined): Promise<void> {
+  if (topology.plain && before !== undefined) await mapLimit(topology.nodes, PARALLEL, flushPlainRoutes)
+  await runLines(settleLines(topology))
+  if (before === undefined) return
+  const states = await readAll(Object.keys(before.addresses).filter(netnsExists))
+  await runLines(staleAddressLines(topology, before.addresses, (name) => states.get(name) ?? EMPTY))
+}
+
+async function flushPlainRoutes(node: LabNode): Promise<void> {
+  for (const family of ['-4', '-6']) await mustRun(['ip', '-n', node.netns, family, 'route', 'flush', 'proto', String(PLAIN_PROTOCOL)])
+}
+
+async function readAll(names: readonly string[]): Promise<Map<string, NetnsState>> {
+  const states = await mapLimit(names, PARALLEL, readNetns)
+  return new Map(names.map((name, index) => [name, states[index] ?? EMPTY]))
+}
+
+async function runLines(lines: Lines): Promise<void> {
+  await mapLimit([...lines], PARALLEL, ([netns, commands]) => batch(commands, netns))
+}
+
+/** A node without its root, or with one in a namespace that is no more, is started over: its agent and pods cannot live on without. */
+async function ensureNodeRoot(topology: Topology, node: LabNode, options: SavedOptions): Promise<void> {
+  const lab = topology.lab
+  const cgroup = join(labCgroup(lab), node.name)
+  const holder = holderOf(lab, node.name)
+  if (holder !== undefined && namespaceInode(holder, 'net') === netnsInode(node.netns)) return
+  await killCgroup(cgroup, 5000)
+  makeCgroup(cgroup)
+  const paths = labPaths(lab)
+  const keep = [paths.dir, ...(/^\/(var\/)?run\//.test(options.resources) ? [options.resources] : [])]
+  const script = nodeRootScript({ node: node.name, stage: join(paths.dir, `stage-${node.name}`), keep })
+  const command = [
+    ...['sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup],
+    ...['nsenter', `--net=${netnsPath(node.netns)}`, 'unshare', '--mount', '--cgroup', '--uts', '--propagation', 'private', 'sh', '-euc', script],
+  ]
+  await spawnDetached({ subject: `root of node ${node.name}`, log: join(paths.logs, `node-${node.name}.log`) }, command, () => holderOf(lab, node.name))
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Processes that outlive the command that started them, each alone in a cgroup of its own. Layer: lab. */
+import { spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { LabError } from './errors.ts'
+import { killCgroup, makeCgroup, pidsIn } from './cgroup.ts'
+import { launchCommand, type Entry } from './launch.ts'
+import { killPid, namespaceInode } from './process.ts'
+import { netnsInode } from './netns.ts'
+import { waitFor } from './wait.ts'
+
+export interface Daemon {
+  /** for messages: "agent of node a" */
+  readonly subject: string
+  readonly entry: Entry
+  readonly command: readonly string[]
+  /** standard output and error are appended */
+  readonly log: string
+  readonly env?: Readonly<Record<string, string | undefined>>
+}
+
+/** Its process id; undefined when it does not run. */
+export function daemonPid(cgroup: string): number | undefined {
+  return pidsIn(cgroup)[0]
+}
+
+/** Starts it unless it runs; one that runs in a network namespace that has since been replaced is replaced too. */
+export async function ensureDaemon(daemon: Daemon): Promise<number> {
+  const running = daemonPid(daemon.entry.cgroup)
+  if (running !== undefined && namespaceInode(running, 'net') === netnsInode(daemon.entry.netns)) return running
+  await killCgroup(daemon.entry.cgroup, 5000)
+  return await startDaemon(daemon)
+}
+
+/** Resolves once it is in its cgroup. Throws LabError when it ended before. */
+export async function startDaemon(daemon: Daemon): Promise<number> {
+  makeCgroup(daemon.entry.cgroup)
+  return await spawnDetached(daemon, launchCommand(daemon.entry, '/', daemon.command), () => daemonPid(daemon.entry.cgroup))
+}
+
+/** Runs `command` detached, its output appended to the log, until `isUp` says so. */
+export async function spawnDetached<T>(daemon: Pick<Daemon, 'subject' | 'log' | 'env'>, command: readonly string[], isUp: () => T | undefined): Promise<T> {
+  const [program = '', ...args] = command
+  const log = openSync(daemon.log, 'a')
+  try {
+    const child = spawn(program, args, { detached: true, stdio: ['ignore', log, log], cwd: '/', env: daemon.env ?? process.env })
+    child.on('error', () => undefined)
+    const up = await waitFor(() => (child.exitCode === null && child.signalCode === null ? isUp() : 'ended'), { timeoutMs: 10_000, everyMs: 5 })
+    child.unref()
+    if (up === undefined || up === 'ended') throw new LabError(daemon.subject, `did not start: ${logTail(daemon.log, 5)}`)
+    return up
+  } finally {
+    closeSync(log)
+  }
+}
+
+/** Signals the process and waits for its end; what is left of its cgroup after `timeoutMs` is killed. False when nothing ran. */
+export async function stopDaemon(cgroup: string, signal: NodeJS.Signals, timeoutMs: number): Promise<boolean> {
+  const pid = daemonPid(cgroup)
+  if (pid === undefined) return false
+  killPid(pid, signal)
+  await waitFor(() => (pidsIn(cgroup).length === 0 ? true : undefined), { timeoutMs })
+  await killCgroup(cgroup, 5000)
+  return true
+}
+
+/** The last lines of a log, "(nothing in its log)" when there are none. */
+export function logTail(path: string, lines: number): string {
+  const text = readFileSync(path, 'utf8').trimEnd()
+  return text === '' ? '(nothing in its log)' : text.split('\n').slice(-lines).join('\n')
+}

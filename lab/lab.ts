@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A small cluster of network namespaces on this machine, as tests, the demo and the command line use it. Layer: lab. */
+import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { Agents } from './agents.ts'
+import { build } from './build.ts'
+import { mapLimit, mustRun, runCommand, type CommandOptions, type Outcome } from './command.ts'
+import { takeDown, type Leftover } from './down.ts'
+import { takeInventory } from './inventory.ts'
+import { launchCommand } from './launch.ts'
+import { readManifests } from './manifests.ts'
+import { parseLabName, parseTarget, type Target } from './names.ts'
+import { DEFAULT_LAB, resolveOptions, type UpOptions } from './options.ts'
+import { agentLog } from './paths.ts'
+import { entryOf } from './places.ts'
+import { ensureServers } from './servers.ts'
+import { readState, requireState, withLock, type LabState } from './state.ts'
+import { statusOf, type LabStatus } from './status.ts'
+import { layOut, type Topology } from './topology.ts'
+
+/** A place, or its text: "client", "node/a", "default/web". */
+export type Place = Target | string
+
+export class Lab implements AsyncDisposable {
+  readonly name: string
+  #state: LabState
+
+  private constructor(name: string, state: LabState) {
+    this.name = name
+    this.#state = state
+  }
+
+  /** Builds it, or repairs and extends the one there is. When that fails, what was begun stays for `up` or `down`. */
+  static async build(options: UpOptions): Promise<Lab> {
+    const name = parseLabName(options.name ?? DEFAULT_LAB)
+    return await withLock(name, async () => {
+      const say = options.progress ?? (() => undefined)
+      const before = readState(name)
+      const resolved = resolveOptions(options, before?.options)
+      const inventory = takeInventory(readManifests(resolved.resources), resolved.nodes)
+      for (const note of inventory.notes) say(`note: ${note}`)
+      const topology = layOut(inventory, { ...resolved, lab: name })
+      say(`network: ${topology.nodes.length} nodes, ${topology.pods.length} pods`)
+      await build({ before, topology, options: resolved })
+      const lab = new Lab(name, requireState(name))
+      if (resolved.servers) say('echo servers in pods')
+      if (resolved.servers) await ensureServers(topology)
+      if (resolved.agents) say(`agents: ${resolved.agentCommand.join(' ')}`)
+      if (resolved.agents) await lab.startAgents(options.wait ?? true)
+      return lab
+    })
+  }
+
+  /** As {@link build}, but a new one that fails is taken down again: for `await using`. */
+  static async up(options: UpOptions): Promise<Lab> {
+    const name = parseLabName(options.name ?? DEFAULT_LAB)
+    const existed = readState(name) !== undefined
+    try {
+      return await Lab.build(options)
+    } catch (thrown) {
+      if (!existed) await withLock(name, () => takeDown(name))
+      throw thrown
+    }
+  }
+
+  /** Throws LabError when there is none of this name. */
+  static open(name: string = DEFAULT_LAB): Lab {
+    return new Lab(name, requireState(parseLabName(name)))
+  }
+
+  /** Takes away a lab of which perhaps only parts are left; the answer names what could not be. */
+  static async remove(name: string = DEFAULT_LAB): Promise<Leftover[]> {
+    return await withLock(parseLabName(name), () => takeDown(name))
+  }
+
+  /** What was built last. */
+  get topology(): Topology {
+    return this.#state.topology
+  }
+
+  get agents(): Agents {
+    return new Agents(this.topology, this.#state.options)
+  }
+
+  /** Reads the manifests again: new pods come, removed ones go. Agents watch the directory by themselves. */
+  async sync(options: UpOptions = {}): Promise<void> {
+    await Lab.build({ ...options, name: this.name })
+    this.#state = requireState(this.name)
+  }
+
+  /** Starts all that do not run. */
+  async startAgents(wait: boolean): Promise<void> {
+    const agents = this.agents
+    await mapLimit(this.topology.nodes, 2, async (node) => {
+      await agents.start(node.name)
+      if (wait) await agents.waitReady(node.name)
+    })
+  }
+
+  /** A complete command line that runs `command` there, for whoever wants to start it himself. Throws LabError when there is no such place. */
+  commandIn(place: Place, command: readonly string[], dir = '/'): string[] {
+    const target = typeof place === 'string' ? parseTarget(place) : place
+    return launchCommand(entryOf(this.topology, target), dir, command)
+  }
+
+  /** Runs it to its end; the exit code is in the answer. */
+  async run(place: Place, command: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
+    return await runCommand(this.commandIn(place, command), options)
+  }
+
+  /** As {@link run}, but throws CommandError when it fails; the answer is its standard output. */
+  async mustRun(place: Place, command: readonly string[], options: CommandOptions = {}): Promise<string> {
+    return await mustRun(this.commandIn(place, command), options)
+  }
+
+  /** Starts it; signals to the child reach the command itself. It ends with the lab at the latest. */
+  spawn(place: Place, command: readonly string[], stdio: StdioOptions = ['ignore', 'pipe', 'pipe']): ChildProcess {
+    const [program = '', ...args] = this.commandIn(place, command)
+    return spawn(program, args, { stdio })
+  }
+
+  async status(): Promise<LabStatus> {
+    return await statusOf(this.#state)
+  }
+
+  /** All that the agent of this node has printed in this lab. */
+  log(node: string): string {
+    return readFileSync(agentLog(this.name, node), 'utf8')
+  }
+
+  /** Takes it away; the answer names what could not be. Safe to call twice. */
+  async down(): Promise<Leftover[]> {
+    return await Lab.remove(this.name)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.down()
+  }
+}

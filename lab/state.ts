@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a lab has made or was about to make, on disk before it is made: a killed `up` leaves nothing unknown. Layer: lab. */
+import { existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { systemClock } from '#lib/base/clock.ts'
+import { errorCode } from '#lib/base/errors.ts'
+import { LabError } from './errors.ts'
+import { LABS, labPaths } from './paths.ts'
+import { numberAt } from './raw.ts'
+import type { Topology } from './topology.ts'
+
+const VERSION = 1
+
+export interface LabState {
+  readonly version: number
+  readonly options: SavedOptions
+  /** the last one that was built or begun */
+  readonly topology: Topology
+  /** every network namespace it may have made */
+  readonly netns: readonly string[]
+  /** every address it may have given to an eth0, by network namespace */
+  readonly addresses: Readonly<Record<string, readonly string[]>>
+}
+
+/** How it was brought up: what a later `up` or `start-agent` goes by unless told otherwise. */
+export interface SavedOptions {
+  /** directory of manifests */
+  readonly resources: string
+  /** these nodes of the manifests; undefined: all */
+  readonly nodes: readonly string[] | undefined
+  /** the client's addresses; empty: free ones */
+  readonly client: readonly string[]
+  readonly mtu: number
+  readonly underlayMtu: number
+  readonly plain: boolean
+  /** an agent on every node */
+  readonly agents: boolean
+  /** an echo server in every pod that declares ports */
+  readonly servers: boolean
+  /** program and first arguments; --node and --resources are appended */
+  readonly agentCommand: readonly string[]
+}
+
+/** undefined when there is no such lab; throws LabError when the file is not one of ours. */
+export function readState(lab: string): LabState | undefined {
+  const path = labPaths(lab).state
+  if (!existsSync(path)) return undefined
+  const parsed: unknown = JSON.parse(readFileSync(path, 'utf8'))
+  if (!isState(parsed)) throw new LabError(`lab ${lab}`, `${path} is of another version`)
+  return parsed
+}
+
+/** As {@link readState}; throws LabError when there is no such lab. */
+export function requireState(lab: string): LabState {
+  const state = readState(lab)
+  if (state === undefined) throw new LabError(`lab ${lab}`, 'there is none of this name')
+  return state
+}
+
+/** Whole or not at all. */
+export function writeState(lab: string, state: Omit<LabState, 'version'>): void {
+  const paths = labPaths(lab)
+  mkdirSync(paths.logs, { recursive: true })
+  writeFileSync(`${paths.state}.new`, JSON.stringify({ version: VERSION, ...state }, undefined, 2))
+  renameSync(`${paths.state}.new`, paths.state)
+}
+
+/** Takes the lab's directory away, and the common one with the last lab. */
+export function removeState(lab: string): void {
+  rmSync(labPaths(lab).dir, { recursive: true, force: true })
+  try {
+    rmdirSync(LABS)
+  } catch (thrown) {
+    if (!['ENOTEMPTY', 'ENOENT'].includes(errorCode(thrown) ?? '')) throw thrown
+  }
+}
+
+/** Runs alone among all that change this lab; the kernel gives the lock back when we die. Throws LabError after a minute of waiting. */
+export async function withLock<T>(lab: string, run: () => Promise<T>): Promise<T> {
+  const end = systemClock.now() + 60_000
+  for (;;) {
+    const server = await tryListen(`\0netplane-lab-${lab}`)
+    if (server !== undefined) {
+      try {
+        return await run()
+      } finally {
+        server.close()
+      }
+    }
+    if (systemClock.now() > end) throw new LabError(`lab ${lab}`, 'another netplane-lab has been at work on it for a minute')
+    await systemClock.sleep(50, new AbortController().signal)
+  }
+}
+
+function tryListen(name: string): Promise<{ close(): void } | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ close(): void } | undefined>()
+  const server = createServer()
+  server.once('error', (error) => {
+    if (errorCode(error) === 'EADDRINUSE') resolve(undefined)
+    else reject(error)
+  })
+  server.listen(name, () => {
+    resolve(server)
+  })
+  return promise
+}
+
+function isState(value: unknown): value is LabState {
+  return numberAt(value, 'version') === VERSION
+}

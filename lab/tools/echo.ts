@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Answers every TCP line and every UDP datagram with who it is and whom it saw. Layer: lab (tool).
+ *
+ * echo --name NAME --listen tcp:8080 --listen udp:8080 ...
+ * The answer is one JSON line {pod, peer, local, bytes, seq?, pad?}. A request that is JSON may carry `seq`, which comes back, and
+ * `reply`: so many bytes of padding in the answer. UDP listens on each address apart: so the answer leaves from, and names, the
+ * address that was asked. Prints "listening" once all sockets are open. */
+import { createSocket, type RemoteInfo } from 'node:dgram'
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { parseArgs } from 'node:util'
+import { hostPort, plainAddress } from './address.ts'
+
+const { values } = parseArgs({ options: { name: { type: 'string', default: 'echo' }, listen: { type: 'string', multiple: true, default: [] } } })
+const name = values.name
+
+function answer(request: string, ends: { peer: string; local: string }): string {
+  const { seq, reply } = requestFields(request)
+  const pad = reply === undefined ? undefined : '.'.repeat(Math.min(reply, 64 * 1024 * 1024))
+  return `${JSON.stringify({ pod: name, ...ends, bytes: Buffer.byteLength(request), seq, pad })}\n`
+}
+
+function requestFields(request: string): { seq?: number; reply?: number } {
+  if (!request.startsWith('{')) return {}
+  try {
+    const parsed: unknown = JSON.parse(request)
+    const number = (key: string): Record<string, number> => {
+      const value: unknown = typeof parsed === 'object' && parsed !== null ? Reflect.get(parsed, key) : undefined
+      return typeof value === 'number' ? { [key]: value } : {}
+    }
+    return { ...number('seq'), ...number('reply') }
+  } catch {
+    return {}
+  }
+}
+
+function serveLines(socket: Socket): void {
+  const ends = {
+    peer: hostPort(plainAddress(socket.remoteAddress ?? ''), socket.remotePort ?? 0),
+    local: hostPort(plainAddress(socket.localAddress ?? ''), socket.localPort ?? 0),
+  }
+  let rest: string[] = []
+  socket.setNoDelay(true).setEncoding('latin1')
+  socket.on('error', () => socket.destroy())
+  socket.on('data', (chunk: string) => {
+    const parts = chunk.split('\n')
+    for (const [index, part] of parts.entries()) {
+      rest.push(part)
+      if (index === parts.length - 1) return
+      socket.write(answer(rest.join(''), ends))
+      rest = []
+    }
+  })
+}
+
+async function listenTcp(port: number): Promise<void> {
+  // allowHalfOpen would leave connections of killed clients behind
+  const server = createServer({ noDelay: true }, serveLines).listen({ port, host: '::', backlog: 1024 })
+  await once(server, 'listening')
+}
+
+async function listenUdp(port: number, address: { readonly address: string; readonly family: string }): Promise<void> {
+  const v6 = address.family === 'IPv6'
+  const socket = createSocket({ type: v6 ? 'udp6' : 'udp4', ipv6Only: v6, recvBufferSize: 4 * 1024 * 1024 })
+  socket.on('message', (message: Buffer, from: RemoteInfo) => {
+    const ends = { peer: hostPort(from.address, from.port), local: hostPort(address.address, port) }
+    socket.send(answer(message.toString('latin1').trimEnd(), ends), from.port, from.address)
+  })
+  socket.bind(port, address.address)
+  await once(socket, 'listening')
+  // a client that is gone sends "port unreachable": no reason to end
+  socket.on('error', () => undefined)
+}
+
+const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []).filter((info) => info.scopeid === undefined || info.scopeid === 0)
+for (const text of values.listen) {
+  const [proto, port] = text.split(':')
+  if (proto === 'tcp') await listenTcp(Number(port))
+  else for (const address of addresses) await listenUdp(Number(port), address)
+}
+process.stdout.write('listening\n')

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/** One socket a request: connect, ask, take the answer, close; counts what fails and how. Layer: lab (tool).
+ *
+ * requests --to tcp:10.0.0.1:80 [--count 1] [--rate 100] [--timeout-ms 2000] [--payload 64] [--reply 0]
+ * Without --count it goes on until SIGTERM. Prints {"event":"result", ...}. */
+import { createSocket } from 'node:dgram'
+import { connect } from 'node:net'
+import { parseArgs } from 'node:util'
+import { parseEndpoint, type Endpoint } from './address.ts'
+import { parseAnswer, type Answer, type RequestsResult } from './results.ts'
+
+const { values } = parseArgs({
+  options: {
+    to: { type: 'string' },
+    count: { type: 'string' },
+    rate: { type: 'string', default: '100' },
+    'timeout-ms': { type: 'string', default: '2000' },
+    payload: { type: 'string', default: '64' },
+    reply: { type: 'string', default: '0' },
+  },
+})
+const KEPT_ANSWERS = 3
+const timeoutMs = Number(values['timeout-ms'])
+const reply = Number(values.reply)
+const request = `${JSON.stringify(reply > 0 ? { reply } : {}).padEnd(Number(values.payload) - 1)}\n`
+
+const latencies: number[] = []
+const answers: Answer[] = []
+const pods = new Map<string, number>()
+const failures = new Map<string, number>()
+
+/** Settles with the answer's line or a code: an error's, or "TIMEOUT". */
+function exchange(to: Endpoint): Promise<{ line: string } | { code: string }> {
+  return to.proto === 'tcp' ? exchangeTcp(to) : exchangeUdp(to)
+}
+
+function exchangeTcp(to: Endpoint): Promise<{ line: string } | { code: string }> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    const socket = connect({ host: to.address, port: to.port, noDelay: true })
+    const settle = (outcome: { line: string } | { code: string }): void => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(outcome)
+    }
+    const timer = setTimeout(() => {
+      settle({ code: 'TIMEOUT' })
+    }, timeoutMs)
+    socket.on('connect', () => socket.write(request))
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      settle({ code: error.code ?? error.message })
+    })
+    socket.on('end', () => {
+      settle({ code: 'ENDED' })
+    })
+    socket.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      if (chunk.at(-1) === 10) settle({ line: Buffer.concat(chunks).toString('latin1') })
+    })
+  })
+}
+
+function exchangeUdp(to: Endpoint): Promise<{ line: string } | { code: string }> {
+  return new Promise((resolve) => {
+    const socket = createSocket({ type: to.address.includes(':') ? 'udp6' : 'udp4' })
+    const settle = (outcome: { line: string } | { code: string }): void => {
+      clearTimeout(timer)
+      socket.removeAllListeners().on('error', () => undefined)
+      socket.close()
+      resolve(outcome)
+    }
+    const failed = (error: NodeJS.ErrnoException | null): void => {
+      if (error !== null) settle({ code: error.code ?? error.message })
+    }
+    const timer = setTimeout(() => {
+      settle({ code: 'TIMEOUT' })
+    }, timeoutMs)
+    socket.on('error', failed)
+    socket.on('message', (bytes) => {
+      settle({ line: bytes.toString('latin1') })
+    })
+    socket.connect(to.port, to.address, () => {
+      socket.send(request, failed)
+    })
+  })
+}
+
+async function one(to: Endpoint): Promise<void> {
+  const start = performance.now()
+  const outcome = await exchange(to)
+  const answer = 'line' in outcome ? parseAnswer(outcome.line) : undefined
+  if (answer === undefined) {
+    const code = 'code' in outcome ? outcome.code : 'NO_JSON'
+    failures.set(code, (failures.get(code) ?? 0) + 1)
+    return
+  }
+  const complete = (answer.pad?.length ?? 0) === reply
+  if (!complete) failures.set('SHORT', (failures.get('SHORT') ?? 0) + 1)
+  latencies.push(performance.now() - start)
+  pods.set(answer.pod, (pods.get(answer.pod) ?? 0) + 1)
+  const { pad: _pad, ...kept } = answer
+  if (answers.length < KEPT_ANSWERS) answers.push(kept)
+}
+
+function summary(): RequestsResult {
+  const sorted = latencies.toSorted((a, b) => a - b)
+  const take = (code: string): number => {
+    const count = failures.get(code) ?? 0
+    failures.delete(code)
+    return count
+  }
+  const quantile = (share: number): number => Number((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(2))
+  const counts = { ok: sorted.length, refused: take('ECONNREFUSED'), reset: take('ECONNRESET'), timeouts: take('TIMEOUT') + take('ETIMEDOUT') }
+  return {
+    event: 'result',
+    ...counts,
+    errors: Object.fromEntries(failures),
+    pods: Object.fromEntries(pods),
+    latencyMs: sorted.length === 0 ? undefined : { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) },
+    answers,
+  }
+}
+
+let stopped = false
+for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => {
+  stopped = true
+})
+const to = parseEndpoint(values.to ?? '')
+const count = values.count === undefined ? Number.POSITIVE_INFINITY : Number(values.count)
+process.stdout.write('{"event":"started"}\n')
+const running = new Set<Promise<void>>()
+const start = performance.now()
+for (let sent = 0; sent < count && !stopped; ) {
+  const due = Math.min(count, Math.floor(((performance.now() - start) * Number(values.rate)) / 1000) + 1)
+  for (; sent < due; sent++) {
+    const exchanged = one(to).finally(() => running.delete(exchanged))
+    running.add(exchanged)
+  }
+  if (sent < count) await new Promise((resolve) => setTimeout(resolve, Math.max(1, 500 / Number(values.rate))))
+}
+await Promise.all(running)
+process.stdout.write(`${JSON.stringify(summary())}\n`, () => process.exit(0))

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Time as something that is passed in, so that tests own it. Layer: lib/base. */
+
+export interface Clock {
+  /** ms that only grow, from an arbitrary start; fractions allowed */
+  now(): number
+  /** ms since 1970, for stamps that people read */
+  wall(): number
+  /** resolves after `ms`; rejects with the signal's reason when it aborts first, leaving no timer */
+  sleep(ms: number, signal: AbortSignal): Promise<void>
+  /** calls `run` once after `ms`; the returned function takes it back */
+  after(ms: number, run: () => void): () => void
+}
+
+/** The machine's clock. Timers keep the process alive. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  wall: () => Date.now(),
+  sleep: (ms, signal) => sleepOn(systemClock, ms, signal),
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms)
+    return () => {
+      clearTimeout(timer)
+    }
+  },
+}
+
+/** `sleep` made of `after`: for clocks that have only that. */
+export function sleepOn(clock: Pick<Clock, 'after'>, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) {
+      reject(abortReason(signal))
+      return
+    }
+    const onAbort = (): void => {
+      cancel()
+      reject(abortReason(signal))
+    }
+    const cancel = clock.after(ms, () => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    })
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+}
+
+/** Calls `run` every `ms` until the signal aborts; a round starts only after the one before has settled. */
+export async function everyMs(clock: Clock, options: { readonly ms: number; readonly signal: AbortSignal; readonly run: () => void | Promise<void> }): Promise<void> {
+  while (!options.signal.aborted) {
+    try {
+      await clock.sleep(options.ms, options.signal)
+    } catch (thrown) {
+      if (options.signal.aborted) return
+      throw thrown
+    }
+    await options.run()
+  }
+}
+
+function abortReason(signal: AbortSignal): Error {
+  const reason: unknown = signal.reason
+  return reason instanceof Error ? reason : new Error(String(reason))
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Addresses of both families in one form: 16 latin1 chars, one a byte, IPv4 as ::ffff:a.b.c.d. Layer: lib/base. */
+import type { Branded } from './brand.ts'
+import { bytesToText, textToBytes } from './bytes.ts'
+import { ParseError } from './errors.ts'
+
+/** Exactly 16 chars, each one byte: compact, immutable, comparable with `===`, a Map key. Sorts IPv4 before global IPv6. */
+export type Addr = Branded<string, 'addr'>
+
+/** 1 .. 65535 */
+export type Port = Branded<number, 'port'>
+
+export type Protocol = 'TCP' | 'UDP' | 'SCTP'
+
+/** `bits` in the family's own count: 0 .. 32 or 0 .. 128. Bits of `addr` after the prefix are zero. */
+export interface Cidr {
+  readonly addr: Addr
+  readonly bits: number
+}
+
+const V4_PREFIX = '\0\0\0\0\0\0\0\0\0\0\xff\xff'
+
+/** ::ffff:0.0.0.0 */
+export const ANY_V4: Addr = addrFromText(V4_PREFIX + '\0\0\0\0')
+/** :: */
+export const ANY_V6: Addr = addrFromText('\0'.repeat(16))
+
+/** Dotted quad (no leading zeros) or RFC 4291 text without zone. The mapped form ::ffff:1.2.3.4 is refused: it would be a second
+ * name of an IPv4 address. */
+export function tryParseAddr(text: string): Addr | undefined {
+  return text.includes(':') ? parseV6(text) : parseV4(text)
+}
+
+/** As {@link tryParseAddr}; throws ParseError. */
+export function parseAddr(text: string): Addr {
+  const addr = tryParseAddr(text)
+  if (addr === undefined) throw new ParseError('IP address', text)
+  return addr
+}
+
+/** "10.0.0.0/8"; host bits are cut off; undefined when it is no prefix. */
+export function tryParseCidr(text: string): Cidr | undefined {
+  const slash = text.indexOf('/')
+  if (slash < 0) return undefined
+  const addr = tryParseAddr(text.slice(0, slash))
+  const bitsText = text.slice(slash + 1)
+  if (addr === undefined || !/^(0|[1-9]\d{0,2})$/.test(bitsText)) return undefined
+  const bits = Number(bitsText)
+  return bits > addrBits(addr) ? undefined : { addr: maskAddr(addr, bits), bits }
+}
+
+/** As {@link tryParseCidr}; throws ParseError. */
+export function parseCidr(text: string): Cidr {
+  const cidr = tryParseCidr(text)
+  if (cidr === undefined) throw new ParseError('IP prefix', text)
+  return cidr
+}
+
+export function isPort(value: number): value is Port {
+  return Number.isInteger(value) && value >= 1 && value <= 65535
+}
+
+/** From a number or decimal text; throws ParseError outside 1 .. 65535. */
+export function parsePort(value: number | string): Port {
+  const port = typeof value === 'number' ? value : /^\d{1,5}$/.test(value) ? Number(value) : Number.NaN
+  if (!isPort(port)) throw new ParseError('port', String(value), 'must be 1..65535')
+  return port
+}
+
+/** The number in the IP header. */
+export function protocolNumber(protocol: Protocol): number {
+  switch (protocol) {
+    case 'TCP':
+      return 6
+    case 'UDP':
+      return 17
+    case 'SCTP':
+      return 132
+  }
+}
+
+export function isV4(addr: Addr): boolean {
+  return addr.startsWith(V4_PREFIX)
+}
+
+/** 32 or 128 */
+export function addrBits(addr: Addr): number {
+  return isV4(addr) ? 32 : 128
+}
+
+/** ANY_V4 or ANY_V6, whichever is of the same family. */
+export function anyOf(addr: Addr): Addr {
+  return isV4(addr) ? ANY_V4 : ANY_V6
+}
+
+export function isAny(addr: Addr): boolean {
+  return addr === ANY_V4 || addr === ANY_V6
+}
+
+/** Dotted quad, or RFC 5952: lower case, the longest run of zeros (first of equals, at least two) as "::". */
+export function formatAddr(addr: Addr): string {
+  if (isV4(addr)) return `${addr.charCodeAt(12)}.${addr.charCodeAt(13)}.${addr.charCodeAt(14)}.${addr.charCodeAt(15)}`
+  const groups = Array.from({ length: 8 }, (_, at) => addr.charCodeAt(2 * at) * 256 + addr.charCodeAt(2 * at + 1))
+  const run = longestZeroRun(groups)
+  const hex = (from: number, to: number): string => groups.slice(from, to).map((group) => group.toString(16)).join(':')
+  return run.length < 2 ? hex(0, 8) : `${hex(0, run.start)}::${hex(run.start + run.length, 8)}`
+}
+
+export function formatCidr(cidr: Cidr): string {
+  return `${formatAddr(cidr.addr)}/${cidr.bits}`
+}
+
+/** False for the other family. */
+export function cidrContains(cidr: Cidr, addr: Addr): boolean {
+  return isV4(cidr.addr) === isV4(addr) && maskAddr(addr, cidr.bits) === cidr.addr
+}
+
+/** `addr` with everything after the first `bits` (the family's own count) zero. */
+export function maskAddr(addr: Addr, bits: number): Addr {
+  const keep = isV4(addr) ? bits + 96 : bits
+  const bytes = textToBytes(addr)
+  for (let at = keep >> 3; at < 16; at++) bytes[at] = at === keep >> 3 ? (bytes[at] ?? 0) & (0xff00 >> (keep & 7)) : 0
+  return addrFromBytes(bytes)
+}
+
+/** 16 bytes, v4 mapped. */
+export function addrBytes(addr: Addr): Uint8Array {
+  return textToBytes(addr)
+}
+
+/** From exactly 16 bytes, or 4 of an IPv4 address; throws ParseError on another length. */
+export function addrFromBytes(bytes: Uint8Array): Addr {
+  if (bytes.length === 4) return addrFromText(V4_PREFIX + bytesToText(bytes))
+  return addrFromText(bytesToText(bytes))
+}
+
+/** From 16 latin1 chars as they come out of a codec; throws ParseError on anything else. */
+export function addrFromText(text: string): Addr {
+  if (!isAddrText(text)) throw new ParseError('16-byte address', text)
+  return text
+}
+
+function isAddrText(text: string): text is Addr {
+  // eslint-disable-next-line no-control-regex -- bytes, not text
+  return text.length === 16 && /^[\0-\xff]*$/.test(text)
+}
+
+/** For bytes made in this file: the length alone is checked. */
+function isSixteen(text: string): text is Addr {
+  return text.length === 16
+}
+
+/** Written without regular expressions: a cold start parses hundreds of thousands of these. */
+function parseV4(text: string): Addr | undefined {
+  const octets: number[] = []
+  let value = -1
+  for (let at = 0; at <= text.length; at++) {
+    const char = at < text.length ? text.charCodeAt(at) : 46
+    if (char === 46) {
+      if (value < 0) return undefined
+      octets.push(value)
+      value = -1
+    } else if (char >= 48 && char <= 57 && value !== 0) {
+      value = value < 0 ? char - 48 : value * 10 + char - 48
+      if (value > 255) return undefined
+    } else return undefined
+  }
+  const [a, b, c, d] = octets
+  if (octets.length !== 4 || a === undefined || b === undefined || c === undefined || d === undefined) return undefined
+  // one call with all chars: a concatenation would keep a tree of strings alive
+  const bytes = String.fromCharCode(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, a, b, c, d)
+  return isSixteen(bytes) ? bytes : undefined
+}
+
+function parseV6(text: string): Addr | undefined {
+  const halves = text.split('::')
+  const [head, tail] = halves
+  if (halves.length > 2 || head === undefined) return undefined
+  const left = groupsOf(head, tail === undefined)
+  const right = tail === undefined ? [] : groupsOf(tail, true)
+  if (left === undefined || right === undefined) return undefined
+  const missing = 8 - left.length - right.length
+  if (tail === undefined ? missing !== 0 : missing < 1) return undefined
+  const groups = [...left, ...Array<number>(missing).fill(0), ...right]
+  const bytes = String.fromCharCode(...groups.flatMap((group) => [group >> 8, group & 255]))
+  return isSixteen(bytes) && !isV4(bytes) ? bytes : undefined
+}
+
+/** 16-bit groups between colons; the last may be a dotted quad where `quad` allows it. */
+function groupsOf(text: string, quad: boolean): number[] | undefined {
+  if (text === '') return []
+  const groups: number[] = []
+  const parts = text.split(':')
+  for (const [at, part] of parts.entries()) {
+    if (/^[0-9a-fA-F]{1,4}$/.test(part)) groups.push(Number.parseInt(part, 16))
+    else {
+      const v4 = quad && at === parts.length - 1 ? parseV4(part) : undefined
+      if (v4 === undefined) return undefined
+      groups.push(v4.charCodeAt(12) * 256 + v4.charCodeAt(13), v4.charCodeAt(14) * 256 + v4.charCodeAt(15))
+    }
+  }
+  return groups
+}
+
+function longestZeroRun(groups: readonly number[]): { start: number; length: number } {
+  let best = { start: 0, length: 0 }
+  let start = 0
+  for (let at = 0; at <= groups.length; at++) {
+    if (groups[at] === 0) continue
+    if (at - start > best.length) best = { start, length: at - start }
+    start = at + 1
+  }
+  return best
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Raw JSON of any kind we use → model value or reasons. Layer: lib/kube.
+ *
+ * What the API server would refuse rejects the whole object, so that its last good version stays in force; what is valid but not ours to
+ * serve is left out, with a reason, and the rest is used. Nothing raw is kept. */
+import type { Parsed, Rejected } from '../base/result.ts'
+import { refText } from '../model/ref.ts'
+import type { Kind, Ref } from '../model/ref.ts'
+import type { KubeObject } from '../model/snapshot.ts'
+import { FieldError, isRecord, record, text } from './fields.ts'
+import type { ParseInput, Raw } from './fields.ts'
+import { parseFelixConfiguration } from './parse-config.ts'
+import { parseEndpointSlice } from './parse-endpoint-slice.ts'
+import { parseNamespace, parseNode } from './parse-node.ts'
+import { parsePod } from './parse-pod.ts'
+import { parseService } from './parse-service.ts'
+
+interface KindEntry {
+  readonly kind: Kind
+  readonly apiVersion: string
+  readonly namespaced: boolean
+  readonly parse: (input: ParseInput) => KubeObject
+}
+
+/** Every kind there is. */
+export const KINDS: readonly KindEntry[] = [
+  { kind: 'Service', apiVersion: 'v1', namespaced: true, parse: parseService },
+  { kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1', namespaced: true, parse: parseEndpointSlice },
+  { kind: 'Pod', apiVersion: 'v1', namespaced: true, parse: parsePod },
+  { kind: 'Namespace', apiVersion: 'v1', namespaced: false, parse: parseNamespace },
+  { kind: 'Node', apiVersion: 'v1', namespaced: false, parse: parseNode },
+  { kind: 'FelixConfiguration', apiVersion: 'netplane.io/v3', namespaced: false, parse: parseFelixConfiguration },
+]
+
+/** Kinds that would change what traffic may do if we obeyed them: refused aloud, while other kinds are not our business. */
+const NOT_YET = /^(networking\.k8s\.io\/v1 NetworkPolicy|policy\.networking\.k8s\.io\/\S+ \S+|netplane\.io\/\S+ \S+)$/
+
+export type Identified =
+  | { readonly kind: 'ours'; readonly ref: Ref; readonly entry: KindEntry }
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'rejected'; readonly ref: Ref | undefined; readonly rejected: Rejected }
+
+/** Reads kind, namespace ("default" when a namespaced object has none) and name. */
+export function identify(value: unknown): Identified {
+  try {
+    return identifyRaw(value)
+  } catch (thrown) {
+    if (!(thrown instanceof FieldError)) throw thrown
+    return { kind: 'rejected', ref: undefined, rejected: { ref: '', path: thrown.path, reason: thrown.reason } }
+  }
+}
+
+function identifyRaw(value: unknown): Identified {
+  if (!isRecord(value)) throw new FieldError('', 'must be an object')
+  const kind = text(value, 'kind')
+  const apiVersion = text(value, 'apiVersion')
+  if (kind === undefined) throw new FieldError('kind', 'is missing')
+  if (apiVersion === undefined) throw new FieldError('apiVersion', 'is missing')
+  const entry = KINDS.find((candidate) => candidate.kind === kind)
+  const known = entry !== undefined && sameGroup(entry.apiVersion, apiVersion)
+  if (!known && !NOT_YET.test(`${apiVersion} ${kind}`)) return { kind: 'foreign' }
+  const metadata = record(value, 'metadata')
+  const name = checkedName(metadata, 'name')
+  if (name === undefined) throw new FieldError('metadata.name', 'is missing')
+  if (!known) return { kind: 'rejected', ref: undefined, rejected: { ref: `${kind}/${name}`, path: 'kind', reason: 'is not implemented' } }
+  const ref: Ref = { kind: entry.kind, namespace: entry.namespaced ? (checkedName(metadata, 'namespace') ?? 'default') : '', name }
+  if (apiVersion === entry.apiVersion) return { kind: 'ours', ref, entry }
+  return { kind: 'rejected', ref, rejected: { ref: refText(ref), path: 'apiVersion', reason: `must be ${entry.apiVersion}` } }
+}
+
+/** Parses what {@link identify} has found to be ours. Never throws on any JSON. */
+export function parseObject(value: unknown, ref: Ref, intern: (text: string) => string = (same) => same): Parsed<KubeObject> {
+  const rejected: Rejected[] = []
+  const owner = refText(ref)
+  const refuse = (error: FieldError): void => {
+    rejected.push({ ref: owner, path: error.path, reason: error.reason })
+  }
+  const entry = KINDS.find((candidate) => candidate.kind === ref.kind)
+  try {
+    if (entry === undefined || !isRecord(value)) throw new FieldError('', 'must be an object')
+    const parsed = entry.parse({ raw: value, namespace: intern(ref.namespace), name: ref.name, refuse, intern })
+    return { kind: 'ok', value: parsed, rejected }
+  } catch (thrown) {
+    if (!(thrown instanceof FieldError)) throw thrown
+    refuse(thrown)
+    return { kind: 'rejected', rejected }
+  }
+}
+
+/** A pool of texts, so that a node's name is held once and not by each of its endpoints. Emptied when it grows past `limit`. */
+export function createPool(limit = 50_000): (text: string) => string {
+  const pool = new Map<string, string>()
+  return (value) => {
+    const known = pool.get(value)
+    if (known !== undefined) return known
+    if (pool.size >= limit) pool.clear()
+    pool.set(value, value)
+    return value
+  }
+}
+
+function sameGroup(a: string, b: string): boolean {
+  const group = (apiVersion: string): string => apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')))
+  return group(a) === group(b)
+}
+
+function checkedName(metadata: Raw, key: string): string | undefined {
+  const name = text(metadata, key)
+  if (name === undefined || name === '') return undefined
+  if (name.length > 253 || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name)) {
+    throw new FieldError(`metadata.${key}`, 'must be lower-case letters, digits, "-" and "."')
+  }
+  return name
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Raw EndpointSlice → model. Layer: lib/kube. */
+import { isV4 } from '../base/ip.ts'
+import type { Endpoint, EndpointPort, EndpointSlice } from '../model/endpoint-slice.ts'
+import { endpointState } from '../model/endpoint-slice.ts'
+import { asRecord, each, FieldError, flag, inside, NONE, oneOf, port, protocol, record, text } from './fields.ts'
+import type { ParseInput, Raw } from './fields.ts'
+import { asReachable } from './special-addresses.ts'
+
+type AddressType = EndpointSlice['addressType']
+
+export function parseEndpointSlice(input: ParseInput): EndpointSlice {
+  const { raw, intern } = input
+  const labels = inside(raw, 'metadata', (metadata) => record(metadata, 'labels'))
+  const addressType = oneOf(raw, 'addressType', { words: ['IPv4', 'IPv6', 'FQDN'], absent: undefined })
+  if (addressType === undefined) throw new FieldError('addressType', 'is missing')
+  const ports = each(raw, 'ports', (value) => endpointPort(asRecord(value), intern)).filter((entry) => entry !== undefined)
+  return {
+    kind: 'EndpointSlice',
+    namespace: input.namespace,
+    name: input.name,
+    service: serviceOf(labels, intern),
+    addressType,
+    ports,
+    endpoints: addressType === 'FQDN' ? NONE : each(raw, 'endpoints', (value) => endpoint(asRecord(value), addressType, intern)),
+  }
+}
+
+function serviceOf(labels: Raw, intern: (text: string) => string): string | undefined {
+  if (Object.hasOwn(labels, 'service.kubernetes.io/headless') || Object.hasOwn(labels, 'service.kubernetes.io/service-proxy-name')) return undefined
+  const service = text(labels, 'kubernetes.io/service-name') ?? ''
+  return service === '' ? undefined : intern(service)
+}
+
+function endpointPort(raw: Raw, intern: (text: string) => string): EndpointPort | undefined {
+  const number = port(raw, 'port')
+  return number === undefined ? undefined : { name: intern(text(raw, 'name') ?? ''), protocol: protocol(raw), port: number }
+}
+
+function endpoint(raw: Raw, addressType: AddressType, intern: (text: string) => string): Endpoint {
+  const addresses = each(raw, 'addresses', asReachable)
+  const addr = addresses[0]
+  if (addr === undefined) throw new FieldError('addresses', 'must have at least one')
+  if (isV4(addr) !== (addressType === 'IPv4')) throw new FieldError('addresses[0]', `must be of family ${addressType}`)
+  const nodeName = text(raw, 'nodeName')
+  const zone = text(raw, 'zone')
+  return {
+    addr,
+    state: inside(raw, 'conditions', conditions),
+    nodeName: nodeName === undefined ? undefined : intern(nodeName),
+    zone: zone === undefined ? undefined : intern(zone),
+  }
+}
+
+/** Unknown ready counts as ready, unknown serving as ready says, unknown terminating as not: the API's own reading. */
+function conditions(raw: Raw): Endpoint['state'] {
+  const ready = flag(raw, 'ready') ?? true
+  return endpointState(ready, flag(raw, 'serving') ?? ready, flag(raw, 'terminating') ?? false)
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Raw Pod → model. Layer: lib/kube. */
+import { isV4 } from '../base/ip.ts'
+import type { Addr } from '../base/ip.ts'
+import type { Pod, PodPhase } from '../model/pod.ts'
+import { asAddr, asRecord, each, FieldError, flag, inside, NONE, oneOf, text, under } from './fields.ts'
+import type { ParseInput, Raw } from './fields.ts'
+
+const PHASES: readonly PodPhase[] = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown']
+
+export function parsePod(input: ParseInput): Pod {
+  const { nodeName, hostNetwork } = inside(input.raw, 'spec', (spec) => ({ nodeName: text(spec, 'nodeName') ?? '', hostNetwork: flag(spec, 'hostNetwork') ?? false }))
+  const { podIPs, phase } = inside(input.raw, 'status', (status) => ({ podIPs: addresses(status), phase: oneOf(status, 'phase', { words: PHASES, absent: 'Pending' }) }))
+  return {
+    kind: 'Pod',
+    namespace: input.namespace,
+    name: input.name,
+    nodeName: nodeName === '' ? undefined : input.intern(nodeName),
+    podIPs,
+    hostNetwork,
+    phase,
+    terminating: inside(input.raw, 'metadata', (metadata) => text(metadata, 'deletionTimestamp')) !== undefined,
+  }
+}
+
+/** podIPs, or podIP alone where a hand-written manifest has only that. */
+function addresses(status: Raw): readonly Addr[] {
+  const single = text(status, 'podIP') ?? ''
+  const plural = each(status, 'podIPs', (value) => {
+    const entry = asRecord(value)
+    const ip = text(entry, 'ip')
+    if (ip === undefined) throw new FieldError('ip', 'is missing')
+    return under('ip', () => asAddr(ip))
+  })
+  const addrs = plural.length > 0 || single === '' ? plural : [under('podIP', () => asAddr(single))]
+  if (addrs.filter(isV4).length > 1 || addrs.filter((addr) => !isV4(addr)).length > 1) throw new FieldError('podIPs', 'must be at most one of each family')
+  return addrs.length === 0 ? NONE : addrs
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/** One manifest file → model values and what is wrong with it, by line and field. Layer: lib/manifests. */
+import type { Rejected } from '../base/result.ts'
+import { identify, parseObject } from '../kube/parse-core.ts'
+import { refText } from '../model/ref.ts'
+import type { KubeObject } from '../model/snapshot.ts'
+import type { Problem } from '../store/source.ts'
+import { pathSteps } from './path.ts'
+import { Places, readManifest } from './read.ts'
+import type { RawObject } from './read.ts'
+
+export interface FileContent {
+  /** each object once */
+  readonly objects: readonly KubeObject[]
+  /** refs of objects that are there but cannot be used: their last good versions stay */
+  readonly unusable: ReadonlySet<string>
+  /** something could not even be named: nothing of this file may be taken as deleted */
+  readonly unsure: boolean
+  readonly problems: readonly Problem[]
+}
+
+/** Finding a line means a pass over the file: a file full of errors gets lines for the first ones only. */
+const MOST_PLACED = 20
+
+/** `name` as it is to stand in messages; its ending decides between JSON and YAML. Never throws. */
+export function parseFile(name: string, text: string, intern?: (text: string) => string): FileContent {
+  const read = readManifest(name, text)
+  if (read.kind === 'broken') {
+    const place = read.line === undefined ? name : `${name}:${read.line}`
+    return { objects: [], unusable: new Set(), unsure: true, problems: [{ place, rejected: { ref: '', path: '', reason: read.reason } }] }
+  }
+  const objects = new Map<string, KubeObject>()
+  const unusable = new Set<string>()
+  const wrong: { readonly raw: RawObject; readonly rejected: Rejected }[] = []
+  let unsure = false
+  for (const raw of read.objects) {
+    const identified = identify(raw.value)
+    if (identified.kind === 'foreign') continue
+    if (identified.kind === 'rejected') {
+      wrong.push({ raw, rejected: identified.rejected })
+      if (identified.ref !== undefined) unusable.add(refText(identified.ref))
+      else if (identified.rejected.ref === '') unsure = true
+      continue
+    }
+    const ref = refText(identified.ref)
+    if (objects.has(ref) || unusable.has(ref)) {
+      wrong.push({ raw, rejected: { ref, path: '', reason: `is already defined in ${name}` } })
+      continue
+    }
+    const parsed = parseObject(raw.value, identified.ref, intern)
+    if (parsed.kind === 'ok') objects.set(ref, parsed.value)
+    else unusable.add(ref)
+    for (const rejected of parsed.rejected) wrong.push({ raw, rejected })
+  }
+  return { objects: [...objects.values()], unusable, unsure, problems: placed(name, text, wrong) }
+}
+
+function placed(name: string, text: string, wrong: readonly { readonly raw: RawObject; readonly rejected: Rejected }[]): readonly Problem[] {
+  const places = new Places(name, text)
+  return wrong.map(({ raw, rejected }, at) => {
+    const line = at < MOST_PLACED ? places.line(raw, pathSteps(rejected.path)) : undefined
+    return { place: line === undefined ? name : `${name}:${line}`, rejected }
+  })
+}
+
+/** "services.yaml:12" for a field of an object that is in this file; undefined when the object is not. */
+export function placeOf(name: string, text: string, rejected: Rejected): string | undefined {
+  const read = readManifest(name, text)
+  if (read.kind === 'broken') return undefined
+  for (const raw of read.objects) {
+    const identified = identify(raw.value)
+    if (identified.kind !== 'ours' || refText(identified.ref) !== rejected.ref) continue
+    const line = new Places(name, text).line(raw, pathSteps(rejected.path))
+    return line === undefined ? name : `${name}:${line}`
+  }
+  return undefined
+}

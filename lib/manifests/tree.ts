@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What manifest files a directory and its subdirectories hold, and reading one of them. Layer: lib/manifests. */
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import type { Dirent } from 'node:fs'
+import { join } from 'node:path'
+import { isManifestName } from './read.ts'
+
+/** Tells whether a file is another one, or another version, than before. */
+export type Stamp = string
+
+export interface Tree {
+  /** paths relative to the root, "" for the root itself → identity */
+  readonly directories: ReadonlyMap<string, string>
+  /** relative paths of manifest files */
+  readonly files: readonly string[]
+}
+
+/** Deep enough for any sensible layout, and an end for links that lead in circles. */
+const DEEPEST = 8
+
+/** Throws when the root cannot be read; subdirectories that cannot be are left out. Hidden names are not looked at. */
+export function listTree(root: string): Tree {
+  const directories = new Map<string, string>()
+  const files: string[] = []
+  const walk = (directory: string, depth: number): void => {
+    const entries = readdirSync(join(root, directory), { withFileTypes: true })
+    directories.set(directory, directoryId(join(root, directory)) ?? '')
+    for (const entry of entries) {
+      if (entry.name.startsWith('.')) continue
+      const path = directory === '' ? entry.name : `${directory}/${entry.name}`
+      const what = kindOf(entry, join(root, path))
+      if (what === 'directory' && depth < DEEPEST) quietly(() => {
+        walk(path, depth + 1)
+      })
+      else if (what === 'file' && isManifestName(entry.name)) files.push(path)
+    }
+  }
+  walk('', 0)
+  return { directories, files: files.sort() }
+}
+
+/** Device and inode; undefined when it is no directory (any more). */
+export function directoryId(path: string): string | undefined {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat?.isDirectory() === true ? `${stat.dev}:${stat.ino}` : undefined
+}
+
+export type FileRead =
+  | { readonly kind: 'gone' }
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'read'; readonly stamp: Stamp; readonly text: string }
+
+/** Reads the file unless its stamp is still `known`. Throws what the file system throws. Anything but a regular file counts as gone. */
+export function readChanged(path: string, known: Stamp | undefined): FileRead {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  // a FIFO would block
+  if (stat?.isFile() !== true) return { kind: 'gone' }
+  // taken before reading: a write in between makes the next look find another stamp
+  const stamp = `${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`
+  if (stamp === known) return { kind: 'unchanged' }
+  const text = readFileSync(path, 'utf8')
+  return { kind: 'read', stamp, text: text.startsWith('\uFEFF') ? text.slice(1) : text }
+}
+
+function kindOf(entry: Dirent, path: string): 'file' | 'directory' | undefined {
+  if (entry.isFile()) return 'file'
+  if (entry.isDirectory()) return 'directory'
+  if (!entry.isSymbolicLink()) return undefined
+  const stat = statSync(path, { throwIfNoEntry: false })
+  return stat?.isDirectory() === true ? 'directory' : stat?.isFile() === true ? 'file' : undefined
+}
+
+/** A subdirectory may go while we walk, or not be ours to read. */
+function quietly(run: () => void): void {
+  try {
+    run()
+  } catch {
+    return
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Watches every directory of a tree (inotify) and says which paths something happened to. Layer: lib/manifests. */
+import { watch } from 'node:fs'
+import type { FSWatcher } from 'node:fs'
+import { basename, join } from 'node:path'
+
+/** `path` is relative to the root; undefined: look at everything. `inPlace`: written to, and perhaps not for the last time. */
+export type OnTouched = (touched: { readonly path: string | undefined; readonly inPlace: boolean }) => void
+
+export class TreeWatcher implements Disposable {
+  readonly #root: string
+  readonly #onTouched: OnTouched
+  readonly #watched = new Map<string, { readonly id: string; readonly watcher: FSWatcher }>()
+
+  constructor(root: string, onTouched: OnTouched) {
+    this.#root = root
+    this.#onTouched = onTouched
+  }
+
+  /** Watches exactly these: relative path → identity. Returns true when a directory is newly watched: something may have happened in it
+   * before. Throws what fs.watch throws for the root. */
+  watchOnly(directories: ReadonlyMap<string, string>): boolean {
+    for (const [path, { id }] of this.#watched) if (directories.get(path) !== id) this.#forget(path)
+    let fresh = false
+    for (const [path, id] of directories) {
+      if (this.#watched.has(path)) continue
+      this.#watched.set(path, { id, watcher: this.#watch(path) })
+      fresh = true
+    }
+    return fresh
+  }
+
+  isWatched(path: string): boolean {
+    return this.#watched.has(path)
+  }
+
+  [Symbol.dispose](): void {
+    for (const path of [...this.#watched.keys()]) this.#forget(path)
+  }
+
+  #watch(path: string): FSWatcher {
+    const directory = join(this.#root, path)
+    const watcher = watch(directory, { persistent: true }, (type, name) => {
+      // a directory's own end is reported under its own name
+      if (name === null || name === basename(directory) || name.startsWith('..')) this.#onTouched({ path: undefined, inPlace: false })
+      else this.#onTouched({ path: path === '' ? name : `${path}/${name}`, inPlace: type === 'change' })
+    })
+    watcher.on('error', () => {
+      this.#forget(path)
+      this.#onTouched({ path: undefined, inPlace: false })
+    })
+    return watcher
+  }
+
+  #forget(path: string): void {
+    this.#watched.get(path)?.watcher.close()
+    this.#watched.delete(path)
+  }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Namespaces: their labels, for selectors. Layer: lib/model. */
+
+export interface Namespace {
+  readonly kind: 'Namespace'
+  readonly namespace: ''
+  readonly name: string
+  readonly labels: ReadonlyMap<string, string>
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Nodes: their addresses and the ranges of their pods. Layer: lib/model. */
+import { isV4 } from '../base/ip.ts'
+import type { Addr, Cidr } from '../base/ip.ts'
+
+export interface Node {
+  readonly kind: 'Node'
+  readonly namespace: ''
+  readonly name: string
+  /** InternalIP addresses, in the API's order */
+  readonly addresses: readonly Addr[]
+  readonly podCIDRs: readonly Cidr[]
+}
+
+/** The first InternalIP of the family: the address other nodes use for it. */
+export function nodeAddress(node: Node, v4: boolean): Addr | undefined {
+  return node.addresses.find((addr) => isV4(addr) === v4)
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Pods: where they run and by which addresses and interface they are reached. Layer: lib/model. */
+import { sha1 } from '../base/hash.ts'
+import type { Addr } from '../base/ip.ts'
+
+export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'
+
+export interface Pod {
+  readonly kind: 'Pod'
+  readonly namespace: string
+  readonly name: string
+  readonly nodeName: string | undefined
+  /** at most one of each family */
+  readonly podIPs: readonly Addr[]
+  readonly hostNetwork: boolean
+  readonly phase: PodPhase
+  /** asked to go: its address may already be someone else's */
+  readonly terminating: boolean
+}
+
+/** Default of FelixConfiguration interfacePrefix. */
+export const INTERFACE_PREFIX = 'npl'
+
+/** Host side of a pod's veth: the prefix and 11 hex digits of sha1("namespace.pod"). */
+export function workloadInterface(pod: { readonly namespace: string; readonly name: string }, prefix: string = INTERFACE_PREFIX): string {
+  return prefix + sha1(`${pod.namespace}.${pod.name}`).slice(0, 11)
+}

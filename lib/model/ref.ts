@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Who an object is: kind, namespace and name. Layer: lib/model. */
+
+export type Kind = 'Service' | 'EndpointSlice' | 'Pod' | 'Namespace' | 'Node' | 'FelixConfiguration'
+
+export interface Ref {
+  readonly kind: Kind
+  /** empty for what belongs to the whole cluster */
+  readonly namespace: string
+  readonly name: string
+}
+
+/** "Service/default/web", "Node/n1": unique in a cluster, because names hold no slash. */
+export function refText(ref: Ref): string {
+  return `${ref.kind}/${nameKey(ref)}`
+}
+
+/** "default/web", "n1": unique among objects of one kind. */
+export function nameKey(ref: { readonly namespace: string; readonly name: string }): string {
+  return ref.namespace === '' ? ref.name : `${ref.namespace}/${ref.name}`
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The whole of what the sources say, as the compiler sees it, and what changed in it. Layer: lib/model. */
+import type { EndpointSlice } from './endpoint-slice.ts'
+import type { FelixConfiguration } from './felix-configuration.ts'
+import type { Namespace } from './namespace.ts'
+import type { Node } from './node.ts'
+import type { Pod } from './pod.ts'
+import type { Kind } from './ref.ts'
+import type { Service } from './service.ts'
+
+export type KubeObject = Service | EndpointSlice | Pod | Namespace | Node | FelixConfiguration
+
+export type ObjectOf<K extends Kind> = Extract<KubeObject, { readonly kind: K }>
+
+/** A read-only view. It changes in place, but never during one synchronous piece of work; the values in it never change. Keys of the
+ * maps are those of `nameKey`. */
+export interface Snapshot {
+  /** grows with every change */
+  readonly revision: number
+  readonly services: ReadonlyMap<string, Service>
+  readonly pods: ReadonlyMap<string, Pod>
+  readonly namespaces: ReadonlyMap<string, Namespace>
+  readonly nodes: ReadonlyMap<string, Node>
+  readonly felixConfigurations: ReadonlyMap<string, FelixConfiguration>
+  /** slices of the service "namespace/name", sorted by name */
+  slicesOf(service: string): readonly EndpointSlice[]
+  podsOn(node: string): Iterable<Pod>
+  /** Keys of services with an endpoint on one of these nodes. Walks all slices (a few ms at 100,000 endpoints): node addresses change
+   * so rarely that an index would cost more. */
+  servicesOn(nodes: ReadonlySet<string>): ReadonlySet<string>
+}
+
+type ChangeOf<T extends KubeObject> = T extends KubeObject
+  ? { readonly kind: T['kind']; readonly before: T | undefined; readonly after: T | undefined }
+  : never
+
+/** One object that is not what it was; at least one of both is there, and they differ. */
+export type ObjectChange = ChangeOf<KubeObject>
+
+/** The change of one object; undefined when it was not there and is not. Both must be of one kind. */
+export function objectChange(before: KubeObject | undefined, after: KubeObject | undefined): ObjectChange | undefined {
+  const kind = (after ?? before)?.kind
+  switch (kind) {
+    case undefined:
+      return undefined
+    case 'Service':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'EndpointSlice':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'Pod':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'Namespace':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'Node':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'FelixConfiguration':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+  }
+}
+
+function pick<K extends Kind>(object: KubeObject | undefined, kind: K): ObjectOf<K> | undefined {
+  return object !== undefined && isKind(object, kind) ? object : undefined
+}
+
+function isKind<K extends Kind>(object: KubeObject, kind: K): object is ObjectOf<K> {
+  return object.kind === kind
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/** One small HTTP server for things a machine polls: health, metrics. Layer: lib/obs. */
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface Page {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+}
+
+export interface PageServerOptions {
+  readonly host: string
+  /** 0: any free one */
+  readonly port: number
+  /** by path; anything else is answered 404 */
+  readonly pages: Readonly<Record<string, () => Page | Promise<Page>>>
+  /** a page threw: it is answered 500, and said here */
+  readonly onError: (path: string, thrown: unknown) => void
+}
+
+/** Listens until it is disposed of; connections die with it. */
+export class PageServer implements AsyncDisposable {
+  readonly #options: PageServerOptions
+  readonly #server: Server
+
+  constructor(options: PageServerOptions) {
+    this.#options = options
+    this.#server = createServer((request, response) => {
+      void this.#answer(request.method ?? '', request.url ?? '').then((page) => {
+        response.writeHead(page.status, { 'content-type': page.type })
+        response.end(request.method === 'HEAD' ? '' : page.body)
+      })
+    })
+  }
+
+  /** Resolves with the port once it listens; rejects with Node's error (EADDRINUSE). */
+  start(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen({ host: this.#options.host, port: this.#options.port }, () => {
+        this.#server.off('error', reject)
+        this.#server.on('error', (thrown) => {
+          this.#options.onError('', thrown)
+        })
+        const address = this.#server.address()
+        resolve(isAddressInfo(address) ? address.port : 0)
+      })
+    })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => {
+        resolve()
+      })
+      this.#server.closeAllConnections()
+    })
+  }
+
+  async #answer(method: string, url: string): Promise<Page> {
+    if (method !== 'GET' && method !== 'HEAD') return text(405, 'method not allowed\n')
+    const path = url.split('?', 1)[0] ?? ''
+    const page = Object.hasOwn(this.#options.pages, path) ? this.#options.pages[path] : undefined
+    if (page === undefined) return text(404, 'not found\n')
+    try {
+      return await page()
+    } catch (thrown) {
+      this.#options.onError(path, thrown)
+      return text(500, 'failed\n')
+    }
+  }
+}
+
+function isAddressInfo(address: AddressInfo | string | null): address is AddressInfo {
+  return typeof address === 'object' && address !== null
+}
+
+function text(status: number, body: string): Page {
+  return { status, type: 'text/plain; charset=utf-8', body }
+}

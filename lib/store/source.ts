@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a source of objects is to the store: one stream of events, a synced mark, and what is wrong. Layer: lib/store. */
+import type { Rejected } from '../base/result.ts'
+import type { Ref } from '../model/ref.ts'
+import type { KubeObject } from '../model/snapshot.ts'
+
+export type SourceEvent =
+  | { readonly kind: 'upsert'; readonly object: KubeObject }
+  | { readonly kind: 'delete'; readonly ref: Ref }
+
+/** Something in the source that is not used, or only in part. */
+export interface Problem {
+  /** "services.yaml:12"; undefined where there are no places */
+  readonly place: string | undefined
+  readonly rejected: Rejected
+}
+
+/** How the source is doing; its last good objects stay in force whatever this says. */
+export interface SourceStatus {
+  /** why the source itself cannot be read at present, and since when (ms since 1970); undefined: all is well */
+  readonly unavailable: { readonly reason: string; readonly since: number } | undefined
+  /** everything that is wrong with its content at present, in a stable order */
+  readonly problems: readonly Problem[]
+}
+
+/** Where a source puts what it finds. */
+export interface Sink {
+  /** in order; deleting what is not there does nothing */
+  apply(events: readonly SourceEvent[]): void
+  /** everything there was at the start has been applied; once */
+  synced(): void
+  /** the whole status, whenever it is another one */
+  status(status: SourceStatus): void
+}
+
+export interface Source {
+  readonly name: string
+  /** Feeds the sink until the signal aborts; settles then. Rejects only when it can never work. */
+  run(sink: Sink, signal: AbortSignal): Promise<void>
+}

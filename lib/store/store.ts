@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Takes events of all sources, holds the current objects, and hands out what changed since it was last asked. Layer: lib/store.
+ *
+ * Nothing is copied per change: the snapshot is a view of the live maps, valid as it is until control returns to the event loop. Values
+ * are replaced, never changed, so one that was read stays as it was. */
+import { same } from '../base/same.ts'
+import type { EndpointSlice } from '../model/endpoint-slice.ts'
+import type { FelixConfiguration } from '../model/felix-configuration.ts'
+import type { Namespace } from '../model/namespace.ts'
+import type { Node } from '../model/node.ts'
+import type { Pod } from '../model/pod.ts'
+import { objectChange } from '../model/snapshot.ts'
+import { nameKey, refText } from '../model/ref.ts'
+import type { Ref } from '../model/ref.ts'
+import type { KubeObject, ObjectChange, Snapshot } from '../model/snapshot.ts'
+import type { Service } from '../model/service.ts'
+import { Groups } from './index.ts'
+import { Layers } from './layers.ts'
+import type { Sink, SourceEvent, SourceStatus } from './source.ts'
+
+export interface StoreOptions {
+  /** names of all sources; where two have the same object, the earlier one's is taken */
+  readonly sources: readonly string[]
+  /** called at most once until the changes are taken: something is there to be taken, or the store became synced */
+  readonly onChange?: () => void
+  readonly onStatus?: (source: string, status: SourceStatus) => void
+}
+
+export class Store {
+  readonly snapshot: Snapshot
+  readonly #services = new Map<string, Service>()
+  readonly #slices = new Map<string, EndpointSlice>()
+  readonly #pods = new Map<string, Pod>()
+  readonly #namespaces = new Map<string, Namespace>()
+  readonly #nodes = new Map<string, Node>()
+  readonly #felix = new Map<string, FelixConfiguration>()
+  readonly #slicesByService = new Groups<EndpointSlice>((slice) => (slice.service === undefined ? undefined : `${slice.namespace}/${slice.service}`))
+  readonly #podsByNode = new Groups<Pod>((pod) => pod.nodeName)
+  readonly #layers: Layers
+  readonly #waitingFor: Set<string>
+  readonly #options: StoreOptions
+  /** by ref: the value it had when changes were last taken */
+  #pending = new Map<string, { readonly ref: Ref; readonly before: KubeObject | undefined }>()
+  #told = false
+  #revision = 0
+
+  constructor(options: StoreOptions) {
+    this.#options = options
+    this.#layers = new Layers(options.sources)
+    this.#waitingFor = new Set(options.sources)
+    this.snapshot = this.#view()
+  }
+
+  /** True when every source has said so. */
+  get synced(): boolean {
+    return this.#waitingFor.size === 0
+  }
+
+  /** Where the source of this name puts its events. */
+  sink(source: string): Sink {
+    return {
+      apply: (events) => {
+        this.#apply(source, events)
+      },
+      synced: () => {
+        if (this.#waitingFor.delete(source) && this.synced) this.#tell()
+      },
+      status: (status) => this.#options.onStatus?.(source, status),
+    }
+  }
+
+  /** What differs from the last time this was called, each object once, in no particular order. Empties it. */
+  takeChanges(): readonly ObjectChange[] {
+    const pending = this.#pending
+    this.#pending = new Map()
+    this.#told = false
+    const changes: ObjectChange[] = []
+    for (const { ref, before } of pending.values()) {
+      const after = this.#get(ref)
+      // it may have come back to what it was
+      const change = same(before, after) ? undefined : objectChange(before, after)
+      if (change !== undefined) changes.push(change)
+    }
+    return changes
+  }
+
+  #apply(source: string, events: readonly SourceEvent[]): void {
+    for (const event of events) {
+      const ref = event.kind === 'upsert' ? event.object : event.ref
+      const object = event.kind === 'upsert' ? event.object : undefined
+      this.#put(ref, this.#layers.set(source, { key: refText(ref), object }))
+    }
+    if (this.#pending.size > 0) this.#tell()
+  }
+
+  #put(ref: Ref, after: KubeObject | undefined): void {
+    const before = this.#get(ref)
+    if (same(before, after)) return
+    const key = refText(ref)
+    if (!this.#pending.has(key)) this.#pending.set(key, { ref, before })
+    this.#revision++
+    this.#replace(before, after)
+  }
+
+  #tell(): void {
+    if (this.#told) return
+    this.#told = true
+    this.#options.onChange?.()
+  }
+
+  #get(ref: Ref): KubeObject | undefined {
+    return this.#mapOf(ref).get(nameKey(ref))
+  }
+
+  #mapOf(ref: Ref): ReadonlyMap<string, KubeObject> {
+    switch (ref.kind) {
+      case 'Service':
+        return this.#services
+      case 'EndpointSlice':
+        return this.#slices
+      case 'Pod':
+        return this.#pods
+      case 'Namespace':
+        return this.#namespaces
+      case 'Node':
+        return this.#nodes
+      case 'FelixConfiguration':
+        return this.#felix
+    }
+  }
+
+  #replace(before: KubeObject | undefined, after: KubeObject | undefined): void {
+    const change = objectChange(before, after)
+    switch (change?.kind) {
+      case undefined:
+        return
+      case 'Service':
+        return replaceIn(this.#services, change)
+      case 'EndpointSlice':
+        this.#slicesByService.replace(change.before, change.after)
+        return replaceIn(this.#slices, change)
+      case 'Pod':
+        this.#podsByNode.replace(change.before, change.after)
+        return replaceIn(this.#pods, change)
+      case 'Namespace':
+        return replaceIn(this.#namespaces, change)
+      case 'Node':
+        return replaceIn(this.#nodes, change)
+      case 'FelixConfiguration':
+        return replaceIn(this.#felix, change)
+    }
+  }
+
+  #view(): Snapshot {
+    const revision = (): number => this.#revision
+    return {
+      get revision() {
+        return revision()
+      },
+      services: this.#services,
+      pods: this.#pods,
+      namespaces: this.#namespaces,
+      nodes: this.#nodes,
+      felixConfigurations: this.#felix,
+      slicesOf: (service) => this.#slicesByService.get(service),
+      podsOn: (node) => this.#podsByNode.get(node),
+      servicesOn: (nodes) => this.#servicesOn(nodes),
+    }
+  }
+
+  #servicesOn(nodes: ReadonlySet<string>): ReadonlySet<string> {
+    const found = new Set<string>()
+    const isThere = (slice: EndpointSlice): boolean => slice.endpoints.some((endpoint) => endpoint.nodeName !== undefined && nodes.has(endpoint.nodeName))
+    for (const [service, slices] of this.#slicesByService.groups()) if (slices.some(isThere)) found.add(service)
+    return found
+  }
+}
+
+function replaceIn<T extends KubeObject>(map: Map<string, T>, change: { readonly before: T | undefined; readonly after: T | undefined }): void {
+  if (change.after !== undefined) map.set(nameKey(change.after), change.after)
+  else if (change.before !== undefined) map.delete(nameKey(change.before))
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handles: JavaScript objects that own a kernel object, made only by C++ and told apart by a type tag. Layer: native.
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <napi.h>
+#include <unistd.h>
+#include <utility>
+
+#include "errors.h"
+
+namespace netplane {
+
+// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) Reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~Fd() { Reset(); }
+
+  int get() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+  void Reset(int fd = -1) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = fd;
+  }
+
+  // an independent duplicate; not open when that failed, with errno set
+  static Fd Duplicate(int fd) { return Fd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
+
+ private:
+  int fd_ = -1;
+};
+
+enum class ClassId : size_t { kObject, kMap, kProgram, kLink, kEvents, kNetlink, kCount };
+
+// Per environment (main thread or worker): the constructors, and what the one being called is to start with.
+struct AddonData {
+  std::array<Napi::FunctionReference, static_cast<size_t>(ClassId::kCount)> constructors;
+  const napi_type_tag* pending_tag = nullptr;
+  void* pending = nullptr;
+};
+
+// T has: kTag, kClass, kName, struct Init, and a constructor taking CallbackInfo that calls Handle::Take.
+template <class T>
+class Handle : public Napi::ObjectWrap<T> {
+ public:
+  explicit Handle(const Napi::CallbackInfo& info) : Napi::ObjectWrap<T>(info) {}
+
+  template <class Init>
+  static Napi::Object Make(Napi::Env env, Init init) {
+    auto* data = env.GetInstanceData<AddonData>();
+    data->pending_tag = &T::kTag;
+    data->pending = &init;
+    return data->constructors[static_cast<size_t>(T::kClass)].New({});
+  }
+
+  static void Export(Napi::Env env, Napi::Object exports, Napi::Function constructor) {
+    auto* data = env.GetInstanceData<AddonData>();
+    data->constructors[static_cast<size_t>(T::kClass)] = Napi::Persistent(constructor);
+    exports.Set(T::kName, constructor);
+  }
+
+  static bool Is(const Napi::Value& value) {
+    return value.IsObject() && value.As<Napi::Object>().CheckTypeTag(&T::kTag);
+  }
+
+  static T& From(const Napi::Value& value, const char* op) {
+    if (!Is(value)) ThrowInvalid(value.Env(), op, std::string("argument must be a ") + T::kName);
+    return *T::Unwrap(value.As<Napi::Object>());
+  }
+
+ protected:
+  // What Make was given. JavaScript's own `new` has nothing pending and throws.
+  template <class Init>
+  static Init Take(const Napi::CallbackInfo& info) {
+    auto* data = info.Env().GetInstanceData<AddonData>();
+    if (data->pending_tag != &T::kTag) {
+      ThrowInvalid(info.Env(), T::kName, "has no public constructor");
+    }
+    data->pending_tag = nullptr;
+    info.This().As<Napi::Object>().TypeTag(&T::kTag);
+    return std::move(*static_cast<Init*>(std::exchange(data->pending, nullptr)));
+  }
+};
+
+// A handle whose kernel object is one fd. The finaliser closes it when nobody did.
+template <class T>
+class FdHandle : public Handle<T> {
+ public:
+  explicit FdHandle(const Napi::CallbackInfo& info) : Handle<T>(info) {}
+
+  int fd(const char* op) const {
+    if (!fd_.open()) Throw(this->Env(), EBADF, op, std::string(T::kName) + " is closed");
+    return fd_.get();
+  }
+
+ protected:
+  Fd fd_;
+};
+
+// fd results of system calls made by libbpf: negative errno or an fd
+inline Fd OwnFd(Napi::Env env, int result, const char* op, const std::string& detail = "") {
+  return Fd(Check(env, result, op, detail));
+}
+
+inline Fd DuplicateFd(Napi::Env env, int fd, const char* op) {
+  Fd copy = Fd::Duplicate(fd);
+  if (!copy.open()) Throw(env, errno, op, "duplicate");
+  return copy;
+}
+
+// Which kind of BPF object a pin holds, as /proc names it: bpf_obj_get does not say.
+enum class PinKind { kMap, kProgram, kLink, kOther };
+PinKind KindOf(int fd);
+// bpf_obj_get; EINVAL when the pin holds something else
+Fd OpenPin(const Napi::CallbackInfo& info, PinKind kind, const char* kind_name);
+// bpf_obj_pin of the path in the first argument
+void PinFd(const Napi::CallbackInfo& info, int fd);
+
+}  // namespace netplane

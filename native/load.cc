@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// bpf_object__load with the verifier's log kept whole. Layer: native.
+#include "load.h"
+
+#include <bpf/bpf.h>
+#include <memory>
+
+namespace netplane {
+namespace {
+
+// One buffer for all programs: loading stops at the first that fails. libbpf asks for a log only when a program was
+// refused, and then loads it once more with this buffer, whose size is the largest that kernels before 5.2 accept.
+// From 6.4 on a longer log keeps its end; before, its beginning.
+class VerifierLog {
+ public:
+  explicit VerifierLog(bpf_object* object) : object_(object), text_(new char[BPF_LOG_BUF_SIZE]) {
+    text_[0] = '\0';
+    Use(text_.get(), BPF_LOG_BUF_SIZE);
+  }
+  ~VerifierLog() { Use(nullptr, 0); }
+  const char* Text() const { return text_.get(); }
+
+ private:
+  void Use(char* text, size_t size) {
+    bpf_program* program;
+    bpf_object__for_each_program(program, object_) bpf_program__set_log_buf(program, text, size);
+  }
+
+  bpf_object* object_;
+  std::unique_ptr<char[]> text_;  // not initialised, so only what the kernel writes becomes memory
+};
+
+}  // namespace
+
+std::optional<Failure> LoadWork::Run() {
+  LibbpfLog messages;
+  VerifierLog log(object_);
+  StubScope scope(stubs_);
+  int result = bpf_object__load(object_);
+  if (result == 0) return std::nullopt;
+  return Failure{-result, "bpf_object__load", messages.Text(), log.Text()};
+}
+
+}  // namespace netplane

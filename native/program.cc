@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// BpfProgram: load raw instructions, open, inspect, run once. Layer: native.
+#include "program.h"
+
+#include <bpf/bpf.h>
+#include <memory>
+#include <vector>
+
+#include "args.h"
+
+namespace netplane {
+namespace {
+
+// room for what a program may add in front of or behind the packet
+constexpr size_t kMostGrowth = 64 << 10;
+// more than any context the kernel gives back (struct __sk_buff: 192)
+constexpr size_t kMostContext = 4096;
+// probes are short
+constexpr size_t kLogBytes = 1 << 20;
+
+std::string Hex(const uint8_t* bytes, size_t size) {
+  static const char digits[] = "0123456789abcdef";
+  std::string text;
+  for (size_t i = 0; i < size; i++) {
+    text += digits[bytes[i] >> 4];
+    text += digits[bytes[i] & 15];
+  }
+  return text;
+}
+
+Napi::Value CopyOut(Napi::Env env, const std::vector<uint8_t>& bytes, size_t size) {
+  return Napi::Buffer<uint8_t>::Copy(env, bytes.data(), std::min(size, bytes.size()));
+}
+
+}  // namespace
+
+BpfProgram::BpfProgram(const Napi::CallbackInfo& info) : FdHandle<BpfProgram>(info) { fd_ = Take<Fd>(info); }
+
+// libbpf asks for the log only after a refusal, and then loads once more.
+Napi::Value BpfProgram::Load(const Napi::CallbackInfo& info) {
+  const char* op = "bpf_prog_load";
+  Napi::Object options = ToObject(info[0], op, "options");
+  auto type = static_cast<bpf_prog_type>(ToInt(options.Get("type"), op, "type"));
+  Napi::Value license = options.Get("license");
+  std::string license_text = license.IsUndefined() ? "GPL" : ToText(license, op, "license");
+  auto opts = Opts<bpf_prog_load_opts>();
+  opts.expected_attach_type =
+      static_cast<bpf_attach_type>(ToU32Or(options.Get("expectedAttachType"), 0, op, "expectedAttachType"));
+  std::unique_ptr<char[]> log(new char[kLogBytes]);
+  log[0] = '\0';
+  opts.log_buf = log.get();
+  opts.log_size = kLogBytes;
+  Bytes code = ToBytes(options.Get("instructions"), op, "instructions");
+  if (code.size == 0 || code.size % sizeof(bpf_insn) != 0) ThrowInvalid(info.Env(), op, "instructions must be 8 bytes each");
+  std::vector<bpf_insn> insns(code.size / sizeof(bpf_insn));
+  memcpy(insns.data(), code.data, code.size);
+  int fd = bpf_prog_load(type, nullptr, license_text.c_str(), insns.data(), insns.size(), &opts);
+  if (fd < 0) throw ToError(info.Env(), Failure{-fd, op, "", log.get()});
+  return FromFd(info.Env(), Fd(fd));
+}
+
+Napi::Value BpfProgram::OpenPinned(const Napi::CallbackInfo& info) {
+  return FromFd(info.Env(), OpenPin(info, PinKind::kProgram, "program"));
+}
+
+Napi::Value BpfProgram::OpenId(const Napi::CallbackInfo& info) {
+  const char* op = "bpf_prog_get_fd_by_id";
+  int fd = bpf_prog_get_fd_by_id(ToU32(info[0], op, "id"));
+  return FromFd(info.Env(), OwnFd(info.Env(), fd, op));
+}
+
+Napi::Value BpfProgram::Info(const Napi::CallbackInfo& info) {
+  const char* op = "bpf_obj_get_info_by_fd";
+  bpf_prog_info program = {};
+  uint32_t size = sizeof(program);
+  Check(info.Env(), bpf_obj_get_info_by_fd(fd(op), &program, &size), op);
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("id", program.id);
+  result.Set("name", std::string(program.name, strnlen(program.name, sizeof(program.name))));
+  result.Set("type", program.type);
+  result.Set("tag", Hex(program.tag, sizeof(program.tag)));
+  result.Set("xlatedBytes", program.xlated_prog_len);
+  result.Set("jitedBytes", program.jited_prog_len);
+  result.Set("verifiedInstructions", program.verified_insns);
+  return result;
+}
+
+// Without a context none is asked for, since old kernels and some program types have none.
+Napi::Value BpfProgram::TestRun(const Napi::CallbackInfo& info) {
+  const char* op = "bpf_prog_test_run_opts";
+  int program = fd(op);
+  Napi::Object options = ToObject(info[0], op, "options");
+  Napi::Value data_value = options.Get("data");
+  Napi::Value context_value = options.Get("context");
+  Napi::Value repeat = options.Get("repeat");
+  auto run = Opts<bpf_test_run_opts>();
+  run.repeat = repeat.IsUndefined() ? 1 : ToInt(repeat, op, "repeat");
+  Bytes data = ToBytes(data_value, op, "data");
+  Bytes context = context_value.IsUndefined() ? Bytes{} : ToBytes(context_value, op, "context");
+  if (data.size > kMostGrowth * 16) ThrowInvalid(info.Env(), op, "data is longer than any packet");
+  if (context.size > kMostContext) ThrowInvalid(info.Env(), op, "context is longer than any context");
+  std::vector<uint8_t> data_out(data.size == 0 ? 0 : data.size + kMostGrowth);
+  std::vector<uint8_t> context_out(context.size == 0 ? 0 : kMostContext);
+  run.data_in = data.size == 0 ? nullptr : data.data;
+  run.data_size_in = static_cast<uint32_t>(data.size);
+  run.data_out = data_out.empty() ? nullptr : data_out.data();
+  run.data_size_out = static_cast<uint32_t>(data_out.size());
+  run.ctx_in = context.size == 0 ? nullptr : context.data;
+  run.ctx_size_in = static_cast<uint32_t>(context.size);
+  run.ctx_out = context_out.empty() ? nullptr : context_out.data();
+  run.ctx_size_out = static_cast<uint32_t>(context_out.size());
+  Check(info.Env(), bpf_prog_test_run_opts(program, &run), op);
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("retval", run.retval);
+  result.Set("dataOut", CopyOut(info.Env(), data_out, run.data_size_out));
+  result.Set("contextOut", CopyOut(info.Env(), context_out, run.ctx_size_out));
+  result.Set("durationNs", run.duration);
+  return result;
+}
+
+void BpfProgram::Pin(const Napi::CallbackInfo& info) { PinFd(info, fd("bpf_obj_pin")); }
+
+void BpfProgram::Define(Napi::Env env, Napi::Object exports) {
+  Export(env, exports, DefineClass(env, kName, {
+    StaticMethod<&BpfProgram::Load>("load"),
+    StaticMethod<&BpfProgram::OpenPinned>("openPin"),
+    StaticMethod<&BpfProgram::OpenId>("openId"),
+    InstanceMethod<&BpfProgram::Info>("info"),
+    InstanceMethod<&BpfProgram::TestRun>("testRun"),
+    InstanceMethod<&BpfProgram::Pin>("pin"),
+    InstanceMethod<&BpfProgram::Close>("close"),
+  }));
+}
+
+}  // namespace netplane

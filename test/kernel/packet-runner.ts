@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Runs packet cases through the loaded programs by BPF_PROG_TEST_RUN; used by vitest and inside kernel VMs. Layer: test. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { BpfProgram } from '#native'
+import { ifindexOf, possibleCpus } from '#native'
+import { enumValues } from '#agent/maps/btf.ts'
+import { catalogue } from '#agent/maps/catalogue.ts'
+import type { NodeCfg } from '#agent/maps/shapes.ts'
+import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
+import { packetText } from '../support/packet-text.ts'
+import { endpoint } from '../support/packet.ts'
+import type { Loaded } from '../support/objects.ts'
+import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
+import type { Given, PacketCase, ProgramName, Step } from './packets/case.ts'
+import { NODE_PORT, VNI, WEB, at, devices, families, namespaceCommands, namespaceSysctls } from './packets/world.ts'
+
+/** What the running kernel has; stubbed and switched off otherwise. */
+export interface Features {
+  readonly redirectPeer: boolean
+  readonly redirectNeigh: boolean
+  readonly coarseClock: boolean
+}
+
+export const HELPERS = { redirectNeigh: 152, redirectPeer: 155, coarseClock: 160 }
+const ALL: readonly ProgramName[] = ['from_workload', 'to_workload', 'from_host', 'to_host']
+const HOUR = 3_600_000
+
+export function testCfg(features: Features): NodeCfg {
+  return {
+    node_v4: parseAddr('192.168.50.1'),
+    node_v6: parseAddr('fd00:50::1'),
+    gateway_v4: parseAddr('169.254.1.1'),
+    gateway_v6: parseAddr('fe80::1'),
+    timeout_tcp_syn: HOUR,
+    timeout_tcp_open: HOUR,
+    timeout_tcp_fin: HOUR,
+    timeout_tcp_rst: HOUR,
+    timeout_udp: HOUR,
+    timeout_udp_stream: HOUR,
+    timeout_icmp: HOUR,
+    tunnel_vni: VNI,
+    tunnel_port: 4789,
+    redirect_peer: Number(features.redirectPeer),
+    redirect_neigh: Number(features.redirectNeigh),
+    coarse_clock: Number(features.coarseClock),
+    connect_udp: 1,
+    connect_tcp: 1,
+  }
+}
+
+/** Makes the devices, routes and neighbours of world.ts in the current network namespace, which must be a scratch one. */
+export function setUpNamespace(): void {
+  for (const line of namespaceCommands()) execFileSync('ip', line.split(' '), { stdio: ['ignore', 'ignore', 'inherit'] })
+  for (const [path, value] of Object.entries(namespaceSysctls)) writeFileSync(`/proc/sys/${path}`, value)
+}
+
+export interface PacketRunner {
+  /** undefined when all steps came out as they should, else what differed */
+  run(test: PacketCase): Promise<string | undefined>
+  close(): void
+}
+
+export async function packetRunner(features: Features, stubs: readonly number[] = []): Promise<PacketRunner> {
+  const cfg = testCfg(features)
+  const workload = await loadObject('workload', { cfg, stubHelpers: stubs })
+  const share = sharedMaps(workload.object)
+  const host = await loadObject('host', { cfg, stubHelpers: stubs, share })
+  const programs = new Map(ALL.map((name) => [name, program(name.endsWith('workload') ? workload : host, name)]))
+  const maps = openMaps(workload)
+  return {
+    async run(test) {
+      await fill(maps, test.given)
+      for (const step of test.steps) {
+        const wrong = runStep(step, { programs, maps, loaded: workload })
+        if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
+      }
+      return undefined
+    },
+    close() {
+      for (const handle of [...programs.values(), ...share.values()]) handle.close()
+      workload.object.close()
+      host.object.close()
+    },
+  }
+}
+
+function openMaps(loaded: Loaded) {
+  return {
+    frontends: new TestMap(loaded, catalogue.np_frontends),
+    backends: new TestMap(loaded, catalogue.np_backends),
+    addrs: new TestMap(loaded, catalogue.np_addrs),
+    ifaces: new TestMap(loaded, catalogue.np_ifaces),
+    ct: new TestMap(loaded, catalogue.np_ct),
+    frags: new TestMap(loaded, catalogue.np_frags),
+    counters: loaded.object.map('np_counters'),
+  }
+}
+
+type Maps = ReturnType<typeof openMaps>
+
+/** Every case starts from the same small cluster and no flows. */
+async function fill(maps: Maps, given: Given): Promise<void> {
+  for (const map of [maps.frontends, maps.backends, maps.ct, maps.frags]) await map.clear()
+  const lo = ifindexOf('lo')
+  for (const device of [devices.pod, devices.secondPod, devices.underlay]) {
+    maps.ifaces.set(ifindexOf(device.name), { mtu: device.mtu, kind: device === devices.underlay ? 2 : 1, mac: device.mac })
+  }
+  // test runs without an interface in their context happen on lo
+  maps.ifaces.set(lo, { mtu: 1500, kind: 1, mac: devices.pod.mac })
+  for (const f of families) {
+    maps.addrs.set(parseAddr(f.pod), { kind: 1, ifindex: ifindexOf(devices.pod.name) })
+    maps.addrs.set(parseAddr(f.secondPod), { kind: 1, ifindex: ifindexOf(devices.secondPod.name) })
+    maps.addrs.set(parseAddr(f.node), { kind: 2, ifindex: 0 })
+    maps.addrs.set(parseAddr(f.otherNode), { kind: 3, ifindex: 0 })
+    fillService(maps, { given, vip: at(f.vip, 80), v4: f.v4 })
+  }
+}
+
+/** The service has backends of the case's own family only: the frontends of the other family find none. */
+function fillService(maps: Maps, options: { readonly given: Given; readonly vip: string; readonly v4: boolean }): void {
+  const { given, vip, v4 } = options
+  const backends = (given.backends ?? []).filter((backend) => backend.addr.includes(':') !== v4)
+  const service = v4 ? WEB : WEB.replace(/a$/, 'b')
+  for (const [slot, backend] of backends.entries()) {
+    const node = backend.node === undefined ? ANY_V6 : parseAddr(backend.node)
+    maps.backends.set({ service, slot }, { addr: parseAddr(backend.addr), node, port: backend.port, flags: 0 })
+  }
+  for (const proto of [6, 17]) {
+    const value = { service, count: backends.length, flags: 0 }
+    maps.frontends.set({ addr: endpoint(vip).addr, port: 80, proto }, value)
+    maps.frontends.set({ addr: v4 ? ANY_V4 : ANY_V6, port: NODE_PORT, proto }, value)
+  }
+}
+
+const ACTIONS: Readonly<Record<number, Step['action']>> = { [-1]: 'pass', 0: 'pass', 2: 'drop', 7: 'redirect' }
+
+function runStep(step: Step, world: { readonly programs: ReadonlyMap<ProgramName, BpfProgram>; readonly maps: Maps; readonly loaded: Loaded }): string | undefined {
+  const run = world.programs.get(step.through)
+  if (run === undefined) return 'no such program'
+  const slot = step.reason === undefined ? undefined : enumValues(world.loaded.btf, 'drop').get(step.reason)
+  if (step.reason !== undefined && slot === undefined) return `no drop reason ${step.reason}`
+  const before = slot === undefined ? 0 : counter(world.maps, slot)
+  const { retval, dataOut } = run.testRun({ data: step.packet })
+  const action = ACTIONS[retval | 0] ?? `action ${retval}`
+  if (action !== step.action) return `${action} instead of ${step.action}: ${packetText(dataOut)}`
+  const want = step.out === 'same' ? step.packet : step.out
+  if (want !== undefined) {
+    const from = step.macs === true ? 0 : 12
+    if (Buffer.compare(dataOut.subarray(from), want.subarray(from)) !== 0) return `\n   got ${packetText(dataOut)}\n  want ${packetText(want)}`
+  }
+  if (slot !== undefined && counter(world.maps, slot) !== before + 1) return `counter ${step.reason ?? ''} did not go up by one`
+  return undefined
+}
+
+function counter(maps: Maps, slot: number): number {
+  const key = Buffer.alloc(4)
+  key.writeUInt32LE(slot)
+  const values = maps.counters.lookup(key)
+  if (values === undefined) return 0
+  let sum = 0
+  for (let cpu = 0; cpu < possibleCpus(); cpu++) sum += Number(values.readBigUInt64LE(cpu * 8))
+  return sum
+}
+
+/** The kernel's release, for reports. */
+export function kernelRelease(): string {
+  return readFileSync('/proc/sys/kernel/osrelease', 'utf8').trim()
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The small cluster that packet cases speak of, once for each family, as seen from node one. Layer: test. */
+
+export interface Family {
+  readonly name: 'IPv4' | 'IPv6'
+  readonly v4: boolean
+  /** outside, on the underlay */
+  readonly client: string
+  /** this node */
+  readonly node: string
+  readonly otherNode: string
+  /** on the underlay, but no node of ours */
+  readonly stranger: string
+  readonly pod: string
+  readonly secondPod: string
+  /** on the other node */
+  readonly remotePod: string
+  readonly vip: string
+  readonly gateway: string
+}
+
+export const families: readonly Family[] = [
+  {
+    name: 'IPv4',
+    v4: true,
+    client: '192.168.50.100',
+    node: '192.168.50.1',
+    otherNode: '192.168.50.2',
+    stranger: '192.168.50.66',
+    pod: '10.10.1.5',
+    secondPod: '10.10.1.6',
+    remotePod: '10.10.2.5',
+    vip: '10.96.0.10',
+    gateway: '169.254.1.1',
+  },
+  {
+    name: 'IPv6',
+    v4: false,
+    client: 'fd00:50::100',
+    node: 'fd00:50::1',
+    otherNode: 'fd00:50::2',
+    stranger: 'fd00:50::66',
+    pod: 'fd00:10:1::5',
+    secondPod: 'fd00:10:1::6',
+    remotePod: 'fd00:10:2::5',
+    vip: 'fd00:96::10',
+    gateway: 'fe80::1',
+  },
+]
+
+export const VNI = 0x4e50
+export const NODE_PORT = 30080
+/** clusterIP:80 and node port 30080; the backends differ from case to case */
+export const WEB = '00000000000000aa'
+
+/** 'addr:port' with brackets where IPv6 needs them */
+export function at(addr: string, port: number): string {
+  return addr.includes(':') ? `[${addr}]:${port}` : `${addr}:${port}`
+}
+
+/** Interfaces of the namespace the cases run in: made by setUpNamespace(). MACs of neighbours are fixed. */
+export const devices = {
+  underlay: { name: 'eth0', mac: '02:00:00:00:50:01', mtu: 1500 },
+  pod: { name: 'npl0', mac: '02:00:00:00:10:01', mtu: 1500 },
+  secondPod: { name: 'npl1', mac: '02:00:00:00:10:02', mtu: 1500 },
+}
+export const neighbourMac = '02:00:00:00:99:99'
+
+/** `ip` command lines that make the namespace. */
+export function namespaceCommands(): string[] {
+  const lines = ['link set lo up']
+  for (const device of Object.values(devices)) {
+    lines.push(`link add ${device.name} address ${device.mac} mtu ${device.mtu} type veth peer name ${device.name}p`)
+    lines.push(`link set ${device.name}p up`, `link set ${device.name} up`)
+  }
+  for (const f of families) {
+    const bits = f.v4 ? 24 : 64
+    lines.push(`addr add ${f.node}/${bits} dev eth0${f.v4 ? '' : ' nodad'}`)
+    for (const peer of [f.client, f.otherNode, f.stranger]) lines.push(`neigh replace ${peer} lladdr ${neighbourMac} dev eth0 nud permanent`)
+    lines.push(`route add ${f.remotePod}/${f.v4 ? 32 : 128} via ${f.otherNode} dev eth0`)
+    for (const [addr, device] of [[f.pod, 'npl0'], [f.secondPod, 'npl1']] as const) {
+      lines.push(`route add ${addr}/${f.v4 ? 32 : 128} dev ${device}`, `neigh replace ${addr} lladdr ${neighbourMac} dev ${device} nud permanent`)
+    }
+  }
+  return lines
+}
+
+export const namespaceSysctls: Readonly<Record<string, string>> = {
+  'net/ipv4/ip_forward': '1',
+  'net/ipv6/conf/all/forwarding': '1',
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Boots kernels, each with the payload inside, and adds up what they say. Layer: test. */
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative, resolve } from 'node:path'
+import type { Arch } from './arch.ts'
+import { bundlePayload } from './bundle.ts'
+import { runDirect } from './direct.ts'
+import type { GuestResult } from './guest.ts'
+import { fetchKernel, givenKernel } from './kernel.ts'
+import type { Kernel } from './kernel.ts'
+import { parseOptions } from './options.ts'
+import type { Options } from './options.ts'
+import { rootEntries } from './root.ts'
+import { readTable } from './table.ts'
+import { userlandFor } from './userland.ts'
+import type { Userland } from './userland.ts'
+import { runVirtme } from './virtme.ts'
+
+const TOP = resolve(import.meta.dirname, '../../..')
+const LOGS = join(TOP, 'build/kernel-vm')
+/** Each keeps one core busy. */
+const AT_ONCE = 2
+const SHOWN_FAILURES = 40
+
+/** Everything a run needs that is made before the first machine starts. */
+interface Prepared {
+  readonly kernels: readonly Kernel[]
+  readonly userlands: ReadonlyMap<Arch, Userland>
+  readonly payload: string
+}
+
+async function main(options: Options): Promise<boolean> {
+  const work = mkdtempSync(join(tmpdir(), 'netplane-kernel-'))
+  try {
+    const prepared = await prepare(options, work)
+    if (options.kind === 'fetch') return true
+    mkdirSync(LOGS, { recursive: true })
+    const results = await inParallel(prepared.kernels, (kernel) => runOne({ kernel, prepared, work, options }))
+    const passed = results.reduce((sum, result) => sum + result.passed, 0)
+    const failed = results.reduce((sum, result) => sum + (result.ok ? 0 : Math.max(1, result.failed)), 0)
+    console.log(`${passed} passed, ${failed} failed`)
+    return failed === 0
+  } finally {
+    rmSync(work, { recursive: true, force: true })
+  }
+}
+
+async function prepare(options: Options, work: string): Promise<Prepared> {
+  const table = readTable()
+  const payload = join(work, 'payload.mjs')
+  await bundlePayload(options.payload, payload)
+  const kernels: Kernel[] = []
+  if (options.kind === 'given') kernels.push(givenKernel(options.kernel))
+  else for (const row of rowsNamed(table.kernels, options.names)) kernels.push(await fetchKernel(row))
+  const userlands = new Map<Arch, Userland>()
+  for (const { arch } of kernels) {
+    if (!userlands.has(arch)) userlands.set(arch, await userlandFor(arch, TOP, table))
+  }
+  return { kernels, userlands, payload }
+}
+
+function rowsNamed<R extends { readonly name: string }>(rows: readonly R[], names: readonly string[]): readonly R[] {
+  const unknown = names.find((name) => rows.every((row) => row.name !== name))
+  if (unknown !== undefined) throw new Error(`no kernel ${unknown}: ${rows.map((row) => row.name).join(', ')}`)
+  return names.length === 0 ? rows : rows.filter((row) => names.includes(row.name))
+}
+
+interface OneRun {
+  readonly kernel: Kernel
+  readonly prepared: Prepared
+  readonly work: string
+  readonly options: Options
+}
+
+async function runOne({ kernel, prepared, work, options }: OneRun): Promise<GuestResult> {
+  const userland = prepared.userlands.get(kernel.arch)
+  if (userland === undefined) throw new Error(`nothing prepared for ${kernel.arch}`)
+  const root = await rootEntries({ userland, payload: prepared.payload, objectsDir: join(TOP, 'bpf'), modules: kernel.modules })
+  const own = join(work, kernel.name)
+  mkdirSync(own)
+  const log = join(LOGS, `${kernel.name}.log`)
+  const run = kernel.runner === 'direct' ? runDirect : runVirtme
+  const result = await run({ kernel, root, work: own, token: randomUUID(), log, timeout: options.timeout })
+  rmSync(own, { recursive: true })
+  report(kernel, result, log)
+  return result
+}
+
+function report(kernel: Kernel, result: GuestResult, log: string): void {
+  const tally = result.reason ?? `${result.passed} passed, ${result.failed} failed`
+  console.log(`${kernel.name} by ${kernel.runner}: ${tally} in ${result.seconds.toFixed(0)} s`)
+  if (kernel.note !== undefined) console.log(`  note: ${kernel.note}`)
+  const failures = result.lines.filter((line) => line.startsWith('FAIL'))
+  const rest = result.lines.filter((line) => !line.startsWith('FAIL'))
+  for (const line of [...rest, ...failures.slice(0, SHOWN_FAILURES)]) console.log(`  ${line}`)
+  if (failures.length > SHOWN_FAILURES) console.log(`  and ${failures.length - SHOWN_FAILURES} more failures`)
+  if (!result.ok) console.log(`  its console: ${relative(process.cwd(), log)}`)
+}
+
+/** Results in the order of the items. */
+async function inParallel<T, R>(items: readonly T[], job: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  const queue = [...items.entries()]
+  const worker = async (): Promise<void> => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) results[next[0]] = await job(next[1])
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  return results
+}
+
+try {
+  const options = parseOptions(process.argv.slice(2), TOP)
+  process.exitCode = (await main(options)) ? 0 : 1
+} catch (error) {
+  console.error(`test/kernel/run: ${error instanceof Error ? error.message : String(error)}`)
+  process.exitCode = 2
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Understands the command line of test/kernel/run. Layer: test. */
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { hostArch, parseArch } from './arch.ts'
+import type { GivenKernel } from './kernel.ts'
+
+export const USAGE = `usage: test/kernel/run [NAME...]                    kernels of test/kernel/vm/kernels.json, all without a name
+       test/kernel/run --kernel IMAGE [--modules DIR] [--arch amd64|arm64]
+                                                     any image; modules lie anywhere below DIR, without it all is built in
+       test/kernel/run --fetch [NAME...]             only fill the cache
+       --timeout SECONDS a machine (300)   --payload FILE.ts instead of test/kernel/payload.ts`
+
+interface Common {
+  /** milliseconds for one machine */
+  readonly timeout: number
+  /** source of the program that runs inside */
+  readonly payload: string
+}
+
+export type Options = Common &
+  ({ readonly kind: 'table' | 'fetch'; readonly names: readonly string[] } | { readonly kind: 'given'; readonly kernel: GivenKernel })
+
+/** Throws with the usage when the arguments make no sense. */
+export function parseOptions(args: readonly string[], top: string): Options {
+  const { values, positionals } = parseStrictly(args)
+  const seconds = Number(values.timeout ?? '300')
+  if (!(seconds > 0)) throw new Error(`--timeout ${values.timeout ?? ''} is not a number of seconds\n${USAGE}`)
+  const common = { timeout: seconds * 1000, payload: values.payload ?? join(top, 'test/kernel/payload.ts') }
+  if (values.kernel === undefined) {
+    if (values.modules !== undefined || values.arch !== undefined) throw new Error(`--modules and --arch go with --kernel\n${USAGE}`)
+    return { ...common, kind: values.fetch === true ? 'fetch' : 'table', names: positionals }
+  }
+  if (positionals.length > 0 || values.fetch === true) throw new Error(`--kernel stands alone\n${USAGE}`)
+  const arch = values.arch === undefined ? hostArch() : parseArch(values.arch)
+  const modules = values.modules === undefined ? {} : { modulesDir: values.modules }
+  return { ...common, kind: 'given', kernel: { image: values.kernel, arch, ...modules } }
+}
+
+function parseStrictly(args: readonly string[]) {
+  const option = { type: 'string' } as const
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { kernel: option, modules: option, arch: option, timeout: option, payload: option, fetch: { type: 'boolean' } },
+    })
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`, { cause: error })
+  }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Loads the built objects without an agent: knobs by name, maps shared, codecs bound. Layer: test. */
+import { fileURLToPath } from 'node:url'
+import { BpfObject } from '#native'
+import type { BpfMap, BpfProgram } from '#native'
+import type { Btf } from '#agent/maps/btf.ts'
+import { enumValues, findType, parseBtf, typeById } from '#agent/maps/btf.ts'
+import type { MapCodecs, MapDefinition } from '#agent/maps/catalogue.ts'
+import { bindMap } from '#agent/maps/catalogue.ts'
+import { bind } from '#agent/maps/codec.ts'
+import { layoutOf } from '#agent/maps/layout.ts'
+import { encodeBytes } from '#agent/maps/text.ts'
+import type { NodeCfg } from '#agent/maps/shapes.ts'
+import { nodeCfg } from '#agent/maps/shapes.ts'
+
+export type ObjectName = 'workload' | 'host' | 'connect'
+
+/** Where the built objects are: beside the sources, or where a bundle was told. */
+export function objectPath(name: ObjectName): string {
+  const given = process.env['NETPLANE_OBJECTS']
+  return given === undefined ? fileURLToPath(new URL(`../../bpf/${name}.bpf.o`, import.meta.url)) : `${given}/${name}.bpf.o`
+}
+
+export interface Loaded {
+  readonly object: BpfObject
+  readonly btf: Btf
+}
+
+export interface LoadOptions {
+  readonly cfg?: NodeCfg
+  /** maps of earlier objects to share, by name */
+  readonly share?: ReadonlyMap<string, BpfMap>
+  readonly stubHelpers?: readonly number[]
+  /** names of programs to leave out, because the kernel has no such hook */
+  readonly without?: readonly string[]
+  /** entries of np_ct: small, so that tests load quickly */
+  readonly conntrack?: number
+}
+
+export async function loadObject(name: ObjectName, options: LoadOptions = {}): Promise<Loaded> {
+  const object = BpfObject.open(objectPath(name))
+  const btf = parseBtf(object.btf())
+  if (options.cfg !== undefined) object.setRodata(withCfg(object.rodata(), { btf, cfg: options.cfg }))
+  for (const map of object.maps()) {
+    const shared = options.share?.get(map.name)
+    if (shared !== undefined) object.reuseMap(map.name, shared)
+    else if (map.name === 'np_ct') object.setMaxEntries('np_ct', options.conntrack ?? 4096)
+  }
+  for (const program of options.without ?? []) object.setAutoload(program, false)
+  if (options.stubHelpers !== undefined && options.stubHelpers.length > 0) object.stubHelpers(options.stubHelpers)
+  await object.load()
+  return { object, btf }
+}
+
+/** The maps of a loaded object, to be shared with the next. Tail-call arrays and read-only data stay its own. */
+export function sharedMaps(object: BpfObject): Map<string, BpfMap> {
+  const names = object.maps().map((map) => map.name)
+  return new Map(names.filter((name) => name.startsWith('np_') && !name.startsWith('np_tail')).map((name) => [name, object.map(name)]))
+}
+
+/** A typed view of one map, for tests: values in, values out. */
+export class TestMap<K, V> {
+  readonly map: BpfMap
+  readonly codecs: MapCodecs<K, V>
+
+  constructor(loaded: Loaded, definition: MapDefinition<K, V>) {
+    const spec = loaded.object.maps().find((map) => map.name === definition.name)
+    if (spec === undefined) throw new Error(`the object has no map ${definition.name}`)
+    this.codecs = bindMap(definition, loaded.btf, spec)
+    this.map = loaded.object.map(definition.name)
+  }
+
+  set(key: K, value: V): void {
+    this.map.update(encodeBytes(this.codecs.key, key), encodeBytes(this.codecs.value, value))
+  }
+
+  async clear(): Promise<void> {
+    const { keys, count } = await this.map.dump()
+    this.map.deleteBatch(keys, count)
+  }
+}
+
+export function program(loaded: Loaded, name: string): BpfProgram {
+  return loaded.object.program(name)
+}
+
+/** Names of an enum of the programs, by value. */
+export function enumNames(btf: Btf, name: string): Map<number, string> {
+  return new Map([...enumValues(btf, name)].map(([key, value]) => [value, key]))
+}
+
+function withCfg(rodata: Buffer, options: { readonly btf: Btf; readonly cfg: NodeCfg }): Buffer {
+  const { btf, cfg } = options
+  const section = findType(btf, 'section', '.rodata')
+  const variable = section?.variables.find((candidate) => typeById(btf, candidate.type).name === 'cfg')
+  if (variable === undefined) throw new Error('the object has no variable cfg in .rodata')
+  const type = typeById(btf, variable.type)
+  if (type.kind !== 'variable') throw new Error('cfg is no variable')
+  const codec = bind(nodeCfg, layoutOf(btf, type.type))
+  const bytes = Buffer.from(rodata)
+  codec.encode(cfg, new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), variable.offset)
+  return bytes
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Three kinds of tests: unit (anyone), kernel (root, own network and mount namespace), lab (root). Layer: test. */
+import { defineConfig } from 'vitest/config'
+
+const resolve = { conditions: ['source'] }
+const ssr = { resolve: { conditions: ['source'] } }
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        resolve,
+        ssr,
+        test: {
+          name: 'unit',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/native/**', 'test/kernel/**', 'test/lab/**'],
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          name: 'kernel',
+          include: ['test/native/**/*.test.ts', 'test/kernel/**/*.test.ts'],
+          fileParallelism: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          name: 'lab',
+          include: ['test/lab/**/*.test.ts'],
+          fileParallelism: false,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+        },
+      },
+    ],
+  },
+})
