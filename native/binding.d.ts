@@ -2,7 +2,8 @@
 /** The whole surface of the native addon, each entry with the C call it wraps. Layer: native.
  *
  * Every method may throw a {@link NativeError}. Lengths are checked here, in C++; a closed handle throws code "EBADF",
- * a wrong type or length throws code "EINVAL". All fds are O_CLOEXEC and owned by exactly one handle; `close()` is idempotent. */
+ * a wrong type or length throws code "EINVAL". All fds are O_CLOEXEC and owned by exactly one handle; `close()` is idempotent.
+ * The classes have no public constructors. A handle that nobody closed is closed when it is collected. */
 
 /** `code` is the errno's name ("ENOENT"), `op` the operation ("bpf_map_update_elem"). Load failures carry the verifier's log. */
 export interface NativeError extends Error {
@@ -97,9 +98,10 @@ export class BpfObject {
   /** bpf_program__set_autoload */
   setAutoload(program: string, on: boolean): void
   /** Replaces every call of these helpers, also in subprograms, by `r0 = -EOPNOTSUPP` just before the kernel sees the
-   * program: for kernels before 5.5, which refuse an unreachable call of a helper they do not have. */
+   * program: for kernels before 5.5, which refuse an unreachable call of a helper they do not have. Call it after setAutoload:
+   * throws EOPNOTSUPP when a program to be loaded is in a section other than tc, classifier, xdp and our cgroup hooks. */
   stubHelpers(helpers: readonly number[]): void
-  /** bpf_object__load on a worker thread; the handle may not be used until it settles. The error carries the whole verifier log of the failing program. */
+  /** bpf_object__load on a worker thread; the handle may not be used until it settles (EBUSY; close() waits). The error carries the whole verifier log of the failing program. */
   load(): Promise<void>
   /** bpf_object__find_map_fd_by_name, duplicated; only after load */
   map(name: string): BpfMap
@@ -136,7 +138,8 @@ export class BpfMap {
   updateBatch(keys: Uint8Array, values: Uint8Array, count: number): number
   /** bpf_map_delete_batch or single deletes; missing keys are skipped. Returns how many existed. */
   deleteBatch(keys: Uint8Array, count: number): number
-  /** bpf_map_lookup_batch (chunk grown on ENOSPC) or a next-key walk, on a worker thread. An entry deleted meanwhile may be missing; none comes twice. */
+  /** bpf_map_lookup_batch (chunk grown on ENOSPC) or a next-key walk, on a worker thread. An entry deleted meanwhile may be missing; none comes twice.
+   * EAGAIN when the map changes so fast that the walk never ends. The handle may be closed meanwhile. */
   dump(): Promise<{ keys: Buffer; values: Buffer; count: number }>
   /** bpf_obj_pin */
   pin(path: string): void
@@ -157,7 +160,7 @@ export class BpfProgram {
   /** bpf_prog_get_fd_by_id */
   static openId(id: number): BpfProgram
   info(): ProgramInfo
-  /** bpf_prog_test_run_opts; dataOut is the whole packet after the last run */
+  /** bpf_prog_test_run_opts; dataOut is the whole packet after the last run; contextOut is empty when no context was given */
   testRun(options: TestRunOptions): { retval: number; dataOut: Buffer; contextOut: Buffer; durationNs: number }
   pin(path: string): void
   close(): void
@@ -196,11 +199,11 @@ export interface TcFilter {
 export function tcCreateHook(ifindex: number): boolean
 /** bpf_tc_attach with BPF_TC_F_REPLACE: atomic; returns the attached program's id */
 export function tcAttach(filter: TcFilter, program: BpfProgram): number
-/** bpf_tc_query: the program's id, undefined when nothing is there */
+/** bpf_tc_query: the program's id, undefined when nothing is there, be it for want of the qdisc */
 export function tcQuery(filter: TcFilter): number | undefined
 /** bpf_tc_detach: false when nothing was there */
 export function tcDetach(filter: TcFilter): boolean
-/** bpf_tc_hook_destroy of the whole clsact qdisc, with everyone's filters on it */
+/** bpf_tc_hook_destroy of the whole clsact qdisc, with everyone's filters on it; EINVAL when there is none */
 export function tcDestroyHook(ifindex: number): void
 
 /** BPF_PROG_QUERY on a tcx hook: ids in order of execution; ENOTSUP-like errors pass through */
@@ -217,12 +220,14 @@ export function xdpAttach(ifindex: number, program: BpfProgram | undefined, flag
 /** bpf_xdp_query_id: undefined when none */
 export function xdpQuery(ifindex: number): number | undefined
 
-/** Ring buffer (≥ 5.8) or perf event array, drained in batches: one callback a drain, with records back to back, each
- * preceded by its length as u32 LE and padded to 8 bytes. */
+/** Ring buffer (≥ 5.8) or perf event array, drained in batches: one callback a drain, with records back to back. Each is its
+ * length as u32 LE, its bytes, and zeros up to a multiple of 8 bytes in all. Perf records are up to 7 bytes longer than what
+ * the program wrote: the kernel pads them. An open reader keeps the event loop alive. */
 export class EventReader {
-  /** kind follows the map's type; `onBatch` runs on the JS thread whenever records are there */
+  /** kind follows the map's type; `onBatch` runs on the JS thread whenever records are there, with at most `maxBytes` (1 MiB) and
+   * the record that passed it; `perfPages` (16, a power of two) is the size of each CPU's perf buffer */
   static open(map: BpfMap, onBatch: (records: Buffer, count: number) => void, options?: { maxBytes?: number; perfPages?: number }): EventReader
-  /** records the kernel or the reader had to drop so far */
+  /** Records the kernel or the reader had to drop so far. A ring buffer does not count: there the program sees that it is full. */
   lost(): number
   close(): void
 }
@@ -235,11 +240,11 @@ export class NetlinkSocket {
   readonly port: number
   /** sendto the kernel */
   send(bytes: Uint8Array): void
-  /** recv without waiting: one datagram, undefined when none is there. Throws ENOBUFS when the kernel had to drop some. */
+  /** recv without waiting: one datagram from the kernel, undefined when none is there. Throws ENOBUFS when the kernel had to drop some. */
   receive(): Buffer | undefined
   /** recv, waiting at most `ms` (poll): for request and answer at start-up */
   receiveWait(ms: number): Buffer | undefined
-  /** uv_poll: called while there is something to receive; undefined stops */
+  /** uv_poll: called while there is something to receive, also an error; undefined stops. Keeps the event loop alive. */
   onReadable(callback: (() => void) | undefined): void
   close(): void
 }

@@ -48,6 +48,21 @@ struct AddonData {
   void* pending = nullptr;
 };
 
+// Sets what the next constructor starts with, and takes it back when that never ran.
+class Pending {
+ public:
+  Pending(AddonData* data, const napi_type_tag* tag, void* init) : data_(data) {
+    data_->pending_tag = tag;
+    data_->pending = init;
+  }
+  ~Pending() { data_->pending_tag = nullptr; }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+ private:
+  AddonData* data_;
+};
+
 // T has: kTag, kClass, kName, struct Init, and a constructor taking CallbackInfo that calls Handle::Take.
 template <class T>
 class Handle : public Napi::ObjectWrap<T> {
@@ -57,8 +72,7 @@ class Handle : public Napi::ObjectWrap<T> {
   template <class Init>
   static Napi::Object Make(Napi::Env env, Init init) {
     auto* data = env.GetInstanceData<AddonData>();
-    data->pending_tag = &T::kTag;
-    data->pending = &init;
+    Pending pending(data, &T::kTag, &init);
     return data->constructors[static_cast<size_t>(T::kClass)].New({});
   }
 

@@ -13,6 +13,7 @@ namespace {
 
 // room for what a program may add in front of or behind the packet
 constexpr size_t kMostGrowth = 64 << 10;
+constexpr size_t kMostData = 1 << 20;
 // more than any context the kernel gives back (struct __sk_buff: 192)
 constexpr size_t kMostContext = 4096;
 // probes are short
@@ -32,11 +33,56 @@ Napi::Value CopyOut(Napi::Env env, const std::vector<uint8_t>& bytes, size_t siz
   return Napi::Buffer<uint8_t>::Copy(env, bytes.data(), std::min(size, bytes.size()));
 }
 
+std::vector<bpf_insn> ToInstructions(const Napi::Value& value, const char* op) {
+  Bytes code = ToBytes(value, op, "instructions");
+  if (code.size == 0 || code.size % sizeof(bpf_insn) != 0) {
+    ThrowInvalid(value.Env(), op, "instructions must be 8 bytes each");
+  }
+  std::vector<bpf_insn> insns(code.size / sizeof(bpf_insn));
+  memcpy(insns.data(), code.data, code.size);
+  return insns;
+}
+
+// Input and output of one test run. Without data or context none is asked for: some kernels and program types have none.
+class TestPacket {
+ public:
+  TestPacket(const Napi::Value& data_value, const Napi::Value& context_value, const char* op) {
+    Bytes data = ToBytes(data_value, op, "data");
+    Bytes context = context_value.IsUndefined() ? Bytes{} : ToBytes(context_value, op, "context");
+    if (data.size > kMostData) ThrowInvalid(data_value.Env(), op, "data is longer than any packet");
+    if (context.size > kMostContext) ThrowInvalid(data_value.Env(), op, "context is longer than any context");
+    if (data.size > 0) data_.resize(data.size + kMostGrowth);
+    if (context.size > 0) context_.resize(kMostContext);
+    run.data_in = data.size == 0 ? nullptr : data.data;
+    run.data_size_in = static_cast<uint32_t>(data.size);
+    run.data_out = data_.empty() ? nullptr : data_.data();
+    run.data_size_out = static_cast<uint32_t>(data_.size());
+    run.ctx_in = context.size == 0 ? nullptr : context.data;
+    run.ctx_size_in = static_cast<uint32_t>(context.size);
+    run.ctx_out = context_.empty() ? nullptr : context_.data();
+    run.ctx_size_out = static_cast<uint32_t>(context_.size());
+  }
+
+  Napi::Value Result(Napi::Env env) const {
+    Napi::Object result = Napi::Object::New(env);
+    result.Set("retval", run.retval);
+    result.Set("dataOut", CopyOut(env, data_, run.data_size_out));
+    result.Set("contextOut", CopyOut(env, context_, run.ctx_size_out));
+    result.Set("durationNs", run.duration);
+    return result;
+  }
+
+  bpf_test_run_opts run = Opts<bpf_test_run_opts>();
+
+ private:
+  std::vector<uint8_t> data_;
+  std::vector<uint8_t> context_;
+};
+
 }  // namespace
 
 BpfProgram::BpfProgram(const Napi::CallbackInfo& info) : FdHandle<BpfProgram>(info) { fd_ = Take<Fd>(info); }
 
-// libbpf asks for the log only after a refusal, and then loads once more.
 Napi::Value BpfProgram::Load(const Napi::CallbackInfo& info) {
   const char* op = "bpf_prog_load";
   Napi::Object options = ToObject(info[0], op, "options");
@@ -46,14 +92,12 @@ Napi::Value BpfProgram::Load(const Napi::CallbackInfo& info) {
   auto opts = Opts<bpf_prog_load_opts>();
   opts.expected_attach_type =
       static_cast<bpf_attach_type>(ToU32Or(options.Get("expectedAttachType"), 0, op, "expectedAttachType"));
+  std::vector<bpf_insn> insns = ToInstructions(options.Get("instructions"), op);
+  // libbpf asks for the log only after a refusal, and then loads once more
   std::unique_ptr<char[]> log(new char[kLogBytes]);
   log[0] = '\0';
   opts.log_buf = log.get();
   opts.log_size = kLogBytes;
-  Bytes code = ToBytes(options.Get("instructions"), op, "instructions");
-  if (code.size == 0 || code.size % sizeof(bpf_insn) != 0) ThrowInvalid(info.Env(), op, "instructions must be 8 bytes each");
-  std::vector<bpf_insn> insns(code.size / sizeof(bpf_insn));
-  memcpy(insns.data(), code.data, code.size);
   int fd = bpf_prog_load(type, nullptr, license_text.c_str(), insns.data(), insns.size(), &opts);
   if (fd < 0) throw ToError(info.Env(), Failure{-fd, op, "", log.get()});
   return FromFd(info.Env(), Fd(fd));
@@ -85,37 +129,17 @@ Napi::Value BpfProgram::Info(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// Without a context none is asked for, since old kernels and some program types have none.
 Napi::Value BpfProgram::TestRun(const Napi::CallbackInfo& info) {
   const char* op = "bpf_prog_test_run_opts";
   int program = fd(op);
   Napi::Object options = ToObject(info[0], op, "options");
-  Napi::Value data_value = options.Get("data");
-  Napi::Value context_value = options.Get("context");
+  Napi::Value data = options.Get("data");
+  Napi::Value context = options.Get("context");
   Napi::Value repeat = options.Get("repeat");
-  auto run = Opts<bpf_test_run_opts>();
-  run.repeat = repeat.IsUndefined() ? 1 : ToInt(repeat, op, "repeat");
-  Bytes data = ToBytes(data_value, op, "data");
-  Bytes context = context_value.IsUndefined() ? Bytes{} : ToBytes(context_value, op, "context");
-  if (data.size > kMostGrowth * 16) ThrowInvalid(info.Env(), op, "data is longer than any packet");
-  if (context.size > kMostContext) ThrowInvalid(info.Env(), op, "context is longer than any context");
-  std::vector<uint8_t> data_out(data.size == 0 ? 0 : data.size + kMostGrowth);
-  std::vector<uint8_t> context_out(context.size == 0 ? 0 : kMostContext);
-  run.data_in = data.size == 0 ? nullptr : data.data;
-  run.data_size_in = static_cast<uint32_t>(data.size);
-  run.data_out = data_out.empty() ? nullptr : data_out.data();
-  run.data_size_out = static_cast<uint32_t>(data_out.size());
-  run.ctx_in = context.size == 0 ? nullptr : context.data;
-  run.ctx_size_in = static_cast<uint32_t>(context.size);
-  run.ctx_out = context_out.empty() ? nullptr : context_out.data();
-  run.ctx_size_out = static_cast<uint32_t>(context_out.size());
-  Check(info.Env(), bpf_prog_test_run_opts(program, &run), op);
-  Napi::Object result = Napi::Object::New(info.Env());
-  result.Set("retval", run.retval);
-  result.Set("dataOut", CopyOut(info.Env(), data_out, run.data_size_out));
-  result.Set("contextOut", CopyOut(info.Env(), context_out, run.ctx_size_out));
-  result.Set("durationNs", run.duration);
-  return result;
+  TestPacket packet(data, context, op);
+  packet.run.repeat = repeat.IsUndefined() ? 1 : ToInt(repeat, op, "repeat");
+  Check(info.Env(), bpf_prog_test_run_opts(program, &packet.run), op);
+  return packet.Result(info.Env());
 }
 
 void BpfProgram::Pin(const Napi::CallbackInfo& info) { PinFd(info, fd("bpf_obj_pin")); }

@@ -1,125 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The connect-time programs on the cgroup2 hierarchy: as pinned links, or by plain attachment before 5.7. Layer: agent/dataplane. */
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+/** The connect-time hooks of a cgroup2 directory: as pinned links, or by plain attachment before 5.7. Layer: agent/dataplane. */
 import { BpfLink, BpfProgram, cgroupAttach, cgroupDetach, cgroupQuery, type CgroupHook } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
-import type { LoadedProgram } from './hook.ts'
+import type { Hooks, LoadedProgram, Place } from './hook.ts'
+import type { LinkPins } from './link-pins.ts'
 
 export const CGROUP_HOOKS = ['connect4', 'connect6', 'sendmsg4', 'sendmsg6', 'recvmsg4', 'recvmsg6', 'getpeername4', 'getpeername6'] as const satisfies readonly CgroupHook[]
 
-/** How programs get on a cgroup; everything throws the addon's errors as they are. */
-export interface CgroupAttacher {
-  /** id of our program that runs there and will outlive the agent */
-  read(hook: CgroupHook): number | undefined
-  write(hook: CgroupHook, program: LoadedProgram): void
-  /** Takes every program of ours away; false when there was none. */
-  clear(hook: CgroupHook): boolean
+const PREFIX = 'cgroup/'
+
+export interface CgroupPlace extends Place {
+  readonly hook: CgroupHook
 }
 
-/** Pins are `<dir>/cgroup:<hook>`. */
-export class CgroupLinks implements CgroupAttacher, Disposable {
-  readonly #dir: string
-  readonly #cgroup: string
-  readonly #links = new Map<CgroupHook, BpfLink>()
+export function cgroupPlace(hook: CgroupHook): CgroupPlace {
+  return { key: `${PREFIX}${hook}`, instance: 0, hook }
+}
 
-  constructor(dir: string, cgroup: string) {
-    this.#dir = dir
+export class CgroupLinks implements Hooks<CgroupPlace> {
+  readonly kind = 'cgroup link'
+  readonly #pins: LinkPins
+  readonly #cgroup: string
+
+  constructor(pins: LinkPins, cgroup: string) {
+    this.#pins = pins
     this.#cgroup = cgroup
   }
 
-  read(hook: CgroupHook): number | undefined {
-    const link = this.#open(hook)
-    if (link === undefined || !existsSync(this.#path(hook))) return undefined
+  read(place: CgroupPlace): number | undefined {
+    const link = this.#pins.get(place.key)
+    if (link === undefined || !this.#pins.isPinned(place.key)) return undefined
     const { programId } = link.info()
-    // a link says not on which cgroup it is, and it may have been detached
-    return cgroupQuery(this.#cgroup, hook).includes(programId) ? programId : undefined
+    return this.#runs(place, programId) ? programId : undefined
   }
 
-  write(hook: CgroupHook, program: LoadedProgram): void {
-    const link = this.#open(hook)
-    if (link !== undefined && cgroupQuery(this.#cgroup, hook).includes(link.info().programId)) {
-      if (link.info().programId !== program.id) link.update(program.handle)
-      if (!existsSync(this.#path(hook))) this.#pin(link, hook)
+  write(place: CgroupPlace, program: LoadedProgram): void {
+    const link = this.#pins.get(place.key)
+    const before = link?.info().programId
+    if (link === undefined || before === undefined || !this.#runs(place, before)) {
+      this.#pins.drop(place.key)
+      this.#pins.put(place.key, BpfLink.attachCgroup(program.handle, this.#cgroup, place.hook))
       return
     }
-    this.clear(hook)
-    const fresh = BpfLink.attachCgroup(program.handle, this.#cgroup, hook)
-    try {
-      this.#pin(fresh, hook)
-    } catch (thrown) {
-      fresh.close()
-      throw thrown
-    }
-    this.#links.set(hook, fresh)
+    if (before !== program.id) link.update(program.handle)
+    if (!this.#pins.isPinned(place.key)) this.#pins.put(place.key, link)
   }
 
-  clear(hook: CgroupHook): boolean {
-    const there = this.#links.has(hook) || existsSync(this.#path(hook))
-    rmSync(this.#path(hook), { force: true })
-    this.#links.get(hook)?.close()
-    this.#links.delete(hook)
-    return there
+  clear(key: string): void {
+    this.#pins.drop(key)
   }
 
-  /** Lets go of the links; the pins keep them. */
-  [Symbol.dispose](): void {
-    for (const link of this.#links.values()) link.close()
-    this.#links.clear()
+  list(): string[] {
+    return this.#pins.list().filter((key) => key.startsWith(PREFIX))
   }
 
-  #pin(link: BpfLink, hook: CgroupHook): void {
-    mkdirSync(this.#dir, { recursive: true })
-    link.pin(this.#path(hook))
-  }
-
-  #open(hook: CgroupHook): BpfLink | undefined {
-    const known = this.#links.get(hook)
-    if (known !== undefined) return known
-    try {
-      const link = BpfLink.openPin(this.#path(hook))
-      this.#links.set(hook, link)
-      return link
-    } catch (thrown) {
-      if (errorCode(thrown) === 'ENOENT') return undefined
-      throw thrown
-    }
-  }
-
-  #path(hook: CgroupHook): string {
-    return join(this.#dir, `cgroup:${hook}`)
+  /** A link does not say on which cgroup it is, nor whether it was detached. */
+  #runs(place: CgroupPlace, programId: number): boolean {
+    return cgroupQuery(this.#cgroup, place.hook).includes(programId)
   }
 }
 
 /** Recognises ours by the program's name, which is the hook's. There is no replacing: for a moment the old and the new program
  * run one after the other, which is harmless, as the second finds no service address any more. */
-export class CgroupAttachments implements CgroupAttacher {
+export class CgroupAttachments implements Hooks<CgroupPlace> {
+  readonly kind = 'cgroup'
   readonly #cgroup: string
 
   constructor(cgroup: string) {
     this.#cgroup = cgroup
   }
 
-  read(hook: CgroupHook): number | undefined {
-    const ids = this.#ours(hook)
+  read(place: CgroupPlace): number | undefined {
+    const ids = this.#ours(place.hook)
     // two of ours: an agent ended between attaching and detaching, so write again
     return ids.length === 1 ? ids[0] : undefined
   }
 
-  write(hook: CgroupHook, program: LoadedProgram): void {
-    const before = this.#ours(hook)
-    if (!before.includes(program.id)) cgroupAttach(this.#cgroup, hook, program.handle)
-    for (const id of before) if (id !== program.id) this.#detach(hook, id)
+  write(place: CgroupPlace, program: LoadedProgram): void {
+    const before = this.#ours(place.hook)
+    if (!before.includes(program.id)) cgroupAttach(this.#cgroup, place.hook, program.handle)
+    for (const id of before) if (id !== program.id) this.#detach(place.hook, id)
   }
 
-  clear(hook: CgroupHook): boolean {
-    const ids = this.#ours(hook)
-    for (const id of ids) this.#detach(hook, id)
-    return ids.length > 0
+  clear(key: string): void {
+    const hook = CGROUP_HOOKS.find((one) => cgroupPlace(one).key === key)
+    if (hook !== undefined) for (const id of this.#ours(hook)) this.#detach(hook, id)
+  }
+
+  list(): string[] {
+    return CGROUP_HOOKS.filter((hook) => this.#ours(hook).length > 0).map((hook) => cgroupPlace(hook).key)
   }
 
   #ours(hook: CgroupHook): number[] {
-    return cgroupQuery(this.#cgroup, hook).filter((id) => {
+    return this.#query(hook).filter((id) => {
       const program = BpfProgram.openId(id)
       try {
         return program.info().name === hook
@@ -127,6 +100,16 @@ export class CgroupAttachments implements CgroupAttacher {
         program.close()
       }
     })
+  }
+
+  /** A kernel without the hook has nothing there. */
+  #query(hook: CgroupHook): number[] {
+    try {
+      return cgroupQuery(this.#cgroup, hook)
+    } catch (thrown) {
+      if (errorCode(thrown) === 'EINVAL') return []
+      throw thrown
+    }
   }
 
   #detach(hook: CgroupHook, id: number): void {

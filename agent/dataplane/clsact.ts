@@ -1,58 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Hooks as filters at clsact queueing disciplines: kernels without tcx. Layer: agent/dataplane. */
+/** Hooks of interfaces as filters at clsact queueing disciplines: kernels without tcx. Layer: agent/dataplane. */
 import { BpfProgram, tcAttach, tcCreateHook, tcDetach, tcQuery, type Direction, type TcFilter } from '#native'
 import { AttachError, errorCode } from '#lib/base/errors.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
-import { hookKey, type Hook, type HookName, type Hooks, type LoadedProgram } from './hook.ts'
+import { DIRECTIONS, interfaceHook, parseHookKey, type Hooks, type InterfaceHook, type LoadedProgram } from './hook.ts'
 
 /** Where our filters are: with the program's name that is how they are recognised. */
 const PLACE = { handle: 1, priority: 1 } as const
-const DIRECTIONS = ['ingress', 'egress'] as const
 const OUR_PROGRAM = /^(np_|from_|to_)/
 
 /** Filters live as long as their interface, so there is nothing to pin or to hold. */
-export class ClsactHooks implements Hooks {
+export class ClsactHooks implements Hooks<InterfaceHook> {
   readonly kind = 'clsact'
-  readonly #interfaces: Interfaces
+  readonly #interfaces: Pick<Interfaces, 'all' | 'byName'>
 
-  constructor(interfaces: Interfaces) {
+  constructor(interfaces: Pick<Interfaces, 'all' | 'byName'>) {
     this.#interfaces = interfaces
   }
 
-  read(hook: Hook): number | undefined {
-    const found = query(hook)
+  read(hook: InterfaceHook): number | undefined {
+    const found = query(hook.instance, hook.direction)
     return found?.ours === true ? found.id : undefined
   }
 
-  write(hook: Hook, program: LoadedProgram): void {
-    const found = query(hook)
-    if (found?.ours === false) throw new AttachError(hookKey(hook), `the filter with handle 1, priority 1 is somebody else's: program ${found.id} ${found.name}`)
-    tcCreateHook(hook.ifindex)
-    tcAttach(filter(hook), program.handle)
+  write(hook: InterfaceHook, program: LoadedProgram): void {
+    const found = query(hook.instance, hook.direction)
+    if (found?.ours === false) throw new AttachError(hook.key, `the filter with handle 1, priority 1 is somebody else's: program ${found.id} ${found.name}`)
+    tcCreateHook(hook.instance)
+    tcAttach(filter(hook.instance, hook.direction), program.handle)
   }
 
-  clear(name: HookName): void {
-    const ifindex = this.#interfaces.byName(name.iface)?.index
-    if (ifindex === undefined) return
-    const hook = { ...name, ifindex }
-    if (query(hook)?.ours === true) tcDetach(filter(hook))
+  clear(key: string): void {
+    const name = parseHookKey(key)
+    const iface = name === undefined ? undefined : this.#interfaces.byName(name.iface)
+    if (name === undefined || iface === undefined) return
+    if (query(iface.index, name.direction)?.ours === true) tcDetach(filter(iface.index, name.direction))
   }
 
-  list(): HookName[] {
-    return this.#interfaces.all().flatMap(({ name, index }) =>
-      DIRECTIONS.filter((direction) => query({ direction, ifindex: index })?.ours === true).map((direction) => ({ iface: name, direction })),
-    )
+  list(): string[] {
+    return this.#interfaces
+      .all()
+      .flatMap((iface) => DIRECTIONS.map((direction) => interfaceHook(iface, direction)))
+      .filter((hook) => query(hook.instance, hook.direction)?.ours === true)
+      .map((hook) => hook.key)
   }
 }
 
-function filter(hook: { readonly ifindex: number; readonly direction: Direction }): TcFilter {
-  return { ...PLACE, ifindex: hook.ifindex, direction: hook.direction }
+function filter(ifindex: number, direction: Direction): TcFilter {
+  return { ...PLACE, ifindex, direction }
 }
 
 /** Undefined when there is no such filter, hook or interface. */
-function query(hook: { readonly ifindex: number; readonly direction: Direction }): { id: number; name: string; ours: boolean } | undefined {
+function query(ifindex: number, direction: Direction): { readonly id: number; readonly name: string; readonly ours: boolean } | undefined {
   try {
-    const id = tcQuery(filter(hook))
+    const id = tcQuery(filter(ifindex, direction))
     if (id === undefined) return undefined
     const program = BpfProgram.openId(id)
     try {
@@ -62,7 +63,8 @@ function query(hook: { readonly ifindex: number; readonly direction: Direction }
       program.close()
     }
   } catch (thrown) {
-    if (errorCode(thrown) === 'ENODEV' || errorCode(thrown) === 'ENOENT' || errorCode(thrown) === 'EINVAL') return undefined
+    const code = errorCode(thrown)
+    if (code === 'ENODEV' || code === 'ENOENT' || code === 'EINVAL') return undefined
     throw thrown
   }
 }

@@ -16,7 +16,7 @@ const FOREIGN_SERVICE_DEVICE = 'kube-ipvs0'
 const OUR_VETH = /^npl[0-9a-f]{11}$/
 
 /** Devices to attach to, sorted by index. A pod's veth never counts as a host device, even if its name or address fits. */
-export function chooseDevices(node: DesiredNode, interfaces: Interfaces): Device[] {
+export function chooseDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces): Device[] {
   const workloads = new Set(node.workloads.map((workload) => workload.iface))
   const addresses = new Set<Addr>(node.host.addresses)
   const pattern = node.host.pattern === undefined ? undefined : new RegExp(node.host.pattern)

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A place of an interface where a program runs, and what puts programs there. Layer: agent/dataplane. */
+/** Places where a program runs, and what puts programs there. Layer: agent/dataplane. */
 import type { BpfProgram, Direction } from '#native'
 
-export interface HookName {
-  readonly iface: string
-  readonly direction: Direction
-}
-
-export interface Hook extends HookName {
-  readonly ifindex: number
+export interface Place {
+  /** names it for people, and across restarts: "eth0/ingress", "cgroup/connect4" */
+  readonly key: string
+  /** tells one that went from one that came after it under the same key: the interface's index; 0 where there is none */
+  readonly instance: number
 }
 
 export interface LoadedProgram {
@@ -16,32 +14,45 @@ export interface LoadedProgram {
   readonly handle: BpfProgram
 }
 
-/** How this kernel attaches: `TcxHooks`, `ClsactHooks`, a fake. Everything throws the addon's errors as they are. */
-export interface Hooks {
-  readonly kind: 'tcx' | 'clsact'
+/** How programs get to places of one sort. Everything throws the addon's errors as they are. */
+export interface Hooks<P extends Place> {
+  /** "tcx", "clsact" */
+  readonly kind: string
   /** id of our program that runs there; undefined when none of ours does, or only until the agent ends */
-  read(hook: Hook): number | undefined
+  read(place: P): number | undefined
   /** Puts the program there, in place of ours without a gap. */
-  write(hook: Hook, program: LoadedProgram): void
+  write(place: P, program: LoadedProgram): void
   /** Takes ours away; the interface may be gone. */
-  clear(name: HookName): void
-  /** Where something of ours is, interfaces that are gone included. */
-  list(): HookName[]
+  clear(key: string): void
+  /** Keys of places where something of ours is, those of interfaces that are gone included. */
+  list(): string[]
 }
 
-export function hookKey(name: HookName): string {
-  return `${name.iface}/${name.direction}`
+export const DIRECTIONS = ['ingress', 'egress'] as const satisfies readonly Direction[]
+
+/** One direction of an interface; `instance` is its index. */
+export interface InterfaceHook extends Place {
+  readonly direction: Direction
 }
 
-/** File name of a hook's pin: bpffs refuses dots, which VLAN devices have in their names. */
-export function hookPin(name: HookName): string {
-  return `${name.iface.replaceAll('%', '%25').replaceAll('.', '%2e')}:${name.direction}`
+export function interfaceHook(iface: { readonly name: string; readonly index: number }, direction: Direction): InterfaceHook {
+  return { key: `${iface.name}/${direction}`, instance: iface.index, direction }
 }
 
-/** The inverse of {@link hookPin}; undefined for other files. */
-export function parseHookPin(file: string): HookName | undefined {
+/** The inverse of the key; undefined for keys of other places. Names of interfaces have no slash. */
+export function parseHookKey(key: string): { readonly iface: string; readonly direction: Direction } | undefined {
+  const [iface, end] = key.split('/')
+  const direction = DIRECTIONS.find((one) => one === end)
+  return iface === undefined || direction === undefined ? undefined : { iface, direction }
+}
+
+/** File name of a place's pin: bpffs refuses dots, which VLAN devices have in their names. */
+export function pinName(key: string): string {
+  return key.replaceAll('%', '%25').replaceAll('.', '%2e').replaceAll('/', ':')
+}
+
+/** The inverse of {@link pinName}. */
+export function pinKey(file: string): string {
   const colon = file.lastIndexOf(':')
-  const direction = file.slice(colon + 1)
-  if (colon < 1 || (direction !== 'ingress' && direction !== 'egress')) return undefined
-  return { iface: file.slice(0, colon).replaceAll('%2e', '.').replaceAll('%25', '%'), direction }
+  return `${file.slice(0, colon)}/${file.slice(colon + 1)}`.replaceAll('%2e', '.').replaceAll('%25', '%')
 }

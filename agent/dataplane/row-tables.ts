@@ -4,9 +4,8 @@ import type { Addr } from '#lib/base/ip.ts'
 import { unreachable } from '#lib/base/result.ts'
 import type { AddrRow, Fragment, Row, Table as TableName } from '../compile/desired.ts'
 import type { MapCodecs } from '../maps/catalogue.ts'
-import type { Codec } from '../maps/codec.ts'
 import type { AddrInfo, Backend, BackendKey, Frontend, FrontendKey } from '../maps/shapes.ts'
-import type { Entry } from '../maps/text.ts'
+import type { Entry, EntryWriter } from '../maps/text.ts'
 import { decodeText, entryWriter } from '../maps/text.ts'
 import type { ResolveInterface } from './rows.ts'
 import { addrStructs, backendStructs, frontendStructs } from './rows.ts'
@@ -35,7 +34,9 @@ export class RowTables {
   readonly tables: Readonly<Record<TableName, Table>>
   readonly #codecs: RowCodecs
   readonly #resolve: ResolveInterface
-  readonly #write: ReturnType<typeof writers>
+  readonly #frontend: EntryWriter<FrontendKey, Frontend>
+  readonly #backend: EntryWriter<BackendKey, Backend>
+  readonly #addr: EntryWriter<Addr, AddrInfo>
   /** Address rows of owners that name an interface: local pods only, so few. */
   readonly #bound = new Map<string, readonly AddrRow[]>()
 
@@ -43,7 +44,9 @@ export class RowTables {
     this.tables = options.tables
     this.#codecs = options.codecs
     this.#resolve = options.resolve
-    this.#write = writers(options.codecs)
+    this.#frontend = entryWriter(options.codecs.frontends)
+    this.#backend = entryWriter(options.codecs.backends)
+    this.#addr = entryWriter(options.codecs.addrs)
   }
 
   /** Replaces all rows of the fragment's owner in all tables. Throws LayoutError for a value that no struct can hold, and then changes nothing. */
@@ -100,21 +103,15 @@ export class RowTables {
   #encode(row: Row): Entry | undefined {
     switch (row.table) {
       case 'frontends':
-        return this.#write.frontends(frontendStructs(row))
+        return this.#frontend(frontendStructs(row))
       case 'backends':
-        return this.#write.backends(backendStructs(row))
+        return this.#backend(backendStructs(row))
       case 'addrs': {
         const structs = addrStructs(row, this.#resolve)
-        return structs === undefined ? undefined : this.#write.addrs(structs)
+        return structs === undefined ? undefined : this.#addr(structs)
       }
       default:
         return unreachable(row)
     }
   }
 }
-
-function writers(codecs: RowCodecs): { readonly [T in TableName]: ReturnType<typeof entryWriter<Struct<RowCodecs[T]['key']>, Struct<RowCodecs[T]['value']>>> } {
-  return { frontends: entryWriter(codecs.frontends), backends: entryWriter(codecs.backends), addrs: entryWriter(codecs.addrs) }
-}
-
-type Struct<C> = C extends Codec<infer T> ? T : never

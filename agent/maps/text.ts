@@ -17,7 +17,9 @@ export function textWriter<T>(codec: Codec<T>): (value: T) => string {
   }
 }
 
-export function entryWriter<K, V>(codecs: MapCodecs<K, V>): (structs: readonly [K, V]) => Entry {
+export type EntryWriter<K, V> = (structs: readonly [K, V]) => Entry
+
+export function entryWriter<K, V>(codecs: MapCodecs<K, V>): EntryWriter<K, V> {
   const [key, value] = [textWriter(codecs.key), textWriter(codecs.value)]
   return ([keyStruct, valueStruct]) => [key(keyStruct), value(valueStruct)]
 }

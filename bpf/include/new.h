@@ -88,6 +88,7 @@ static __noinline int flow_new_service(struct __sk_buff *skb, struct scratch *s,
 			return DROPPED(DROP_NO_ROUTE);
 		count_slot(DROP_MAX + COUNT_TUNNEL_SENT);
 	} else {
+		s->reroute = s->hook == TO_HOST;
 		way_to(skb, s, leg, &v->out.dst);
 	}
 	why = flow_enter_peer(s);

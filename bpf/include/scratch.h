@@ -13,7 +13,9 @@ struct scratch {
 	__u32 dir;
 	__u32 hook;
 	__u32 mtu;			/* of the way ahead, for the sender to know */
-	__u32 pad;
+	__u8 reroute;			/* the kernel routed the packet to a service address: its way is another now */
+	__u8 renew;			/* the flow's leg is due to be decided again: routes, MTUs and pods change */
+	__u8 pad[2];
 	__u64 now;
 	struct addr tunnel_from;	/* with p.tunnelled */
 	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */

@@ -62,20 +62,20 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 {
 	const struct ct_tuple *out = leg->flags & LEG_NAT ? &v->out : &p->t;
 	const __u32 ifindex = leg->ifindex, flags = leg->flags;
-	const bool moves = hook_is_from(hook) && !(flags & LEG_STACK);
+	const bool hop = hook_is_from(hook) && !(flags & LEG_STACK);
 	enum drop why = DROP_NONE;
 
-	if (moves)
+	if (hop)
 		p->ttl--;
 	if (flags & LEG_NAT)
 		why = rewrite(skb, p, out);
-	else if (moves)
+	else if (hop)
 		why = rewrite_ttl(skb, p);
 	if (why)
 		return DROPPED(why);
 	if (flags & LEG_ENCAP)
 		return send_in_tunnel(skb, p, v, ifindex);
-	if (!moves)
+	if (flags & LEG_STACK || hook == TO_WORKLOAD)
 		return NP_PASS;
 	if (flags & LEG_NEIGH || flags & LEG_APPROVED) {
 		if (flags & LEG_POD && cfg.redirect_peer)

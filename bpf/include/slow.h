@@ -120,6 +120,31 @@ static __always_inline void flow_approve(struct scratch *s, struct ct_value *v)
 		peer->leg[peer_dir & 1].flags |= LEG_APPROVED;
 }
 
+/* Decides a leg that was not, or decides it again. Only answers come undecided: new flows have their leg from the start,
+ * and answers follow the decision made for them. */
+static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+{
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+	__u32 was = leg->ifindex, flags = leg->flags;
+	struct addr dst;
+
+	leg->flags = flags & LEG_NAT;
+	if (flags & LEG_ENCAP) {
+		dst = v->via;
+		if (way_by_tunnel(skb, s, v, leg, &dst)) {
+			leg->flags = flags & (LEG_NAT | LEG_ENCAP); /* tried again with the next packet */
+			return DROP_NO_ROUTE;
+		}
+	} else {
+		dst = flags & LEG_NAT ? v->out.dst : s->p.t.dst;
+		s->reroute = s->hook == TO_HOST && !(flags & LEG_STACK) && flags & LEG_READY;
+		way_to(skb, s, leg, &dst);
+	}
+	if (!(flags & LEG_READY) || (flags & LEG_APPROVED && leg->ifindex == was))
+		leg->flags |= LEG_APPROVED;
+	return DROP_NONE;
+}
+
 /* Sends a packet of a flow on its way, deciding its leg first if need be. */
 static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
@@ -127,11 +152,8 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 	struct pkt *p = &s->p;
 	void *data, *data_end;
 
-	if (!(leg->flags & LEG_READY)) {
-		way_to(skb, s, leg, leg->flags & LEG_NAT ? &v->out.dst : &p->t.dst);
-		/* only answers come here: new flows have their leg from the start, and follow the decision made for them */
-		leg->flags |= LEG_APPROVED;
-	}
+	if ((!(leg->flags & LEG_READY) || s->renew) && flow_decide(skb, s, v))
+		return DROPPED(DROP_NO_ROUTE);
 	s->mtu = leg->mtu;
 	if (s->hook == TO_WORKLOAD && !(leg->flags & LEG_APPROVED))
 		flow_approve(s, v);
@@ -152,6 +174,8 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 		return send(skb, p, v, leg, FROM_WORKLOAD);
 	case FROM_HOST:
 		return send(skb, p, v, leg, FROM_HOST);
+	case TO_WORKLOAD:
+		return send(skb, p, v, leg, TO_WORKLOAD);
 	}
 	return send(skb, p, v, leg, TO_HOST);
 }
@@ -196,6 +220,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (v && !ct_expired(v, s->p.proto, s->now) &&
 	    !(s->p.proto == IPPROTO_TCP && (s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && ct_closing(v))) {
+		s->renew = s->now - v->seen > CT_REFRESH_NS || s->p.tcp_flags & TCP_SYN;
 		why = flow_track(skb, s, v);
 		if (why)
 			return DROPPED(why);
@@ -245,6 +270,8 @@ static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook
 	s->hook = hook;
 	s->now = np_now();
 	s->mtu = 0;
+	s->reroute = 0;
+	s->renew = 0;
 	s->p.len = pkt_length(skb);
 	s->p.gso = skb->gso_segs > 1;
 	s->p.tunnelled = hook == FROM_HOST && cb_tunnel(skb, &s->tunnel_from);

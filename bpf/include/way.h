@@ -68,8 +68,8 @@ static __noinline void way_to(struct __sk_buff *skb, struct scratch *s, struct c
 		leg->flags |= LEG_READY | LEG_POD;
 		return;
 	}
-	if ((info && info->kind == ADDR_SELF) || !hook_is_from(s->hook)) {
-		/* our own address, or a packet that the kernel has routed already */
+	if ((info && info->kind == ADDR_SELF) || (!hook_is_from(s->hook) && !s->reroute)) {
+		/* our own address, or a packet that the kernel has routed already, to where it still goes */
 		leg->mtu = 0xffff;
 		leg->flags |= LEG_READY | LEG_STACK;
 		return;

@@ -2,6 +2,12 @@
 /** Collects what was touched until it is worth looking, a few ms later. Layer: lib/manifests. */
 import type { Clock } from '../base/clock.ts'
 
+/** `path` is relative to the root; undefined: look at everything. `inPlace`: written to, and perhaps not for the last time. */
+export interface Touched {
+  readonly path: string | undefined
+  readonly inPlace: boolean
+}
+
 export interface Agenda {
   readonly paths: ReadonlySet<string>
   /** look at the whole tree */
@@ -17,6 +23,8 @@ const LONGEST_WAIT_MS = 50
 const FLOOD = 4096
 
 export class AgendaBook {
+  /** it is worth looking now */
+  isDue = false
   readonly #clock: Clock
   readonly #onDue: () => void
   #paths = new Set<string>()
@@ -25,31 +33,42 @@ export class AgendaBook {
   #firstAt: number | undefined
   #dueAt = 0
   #cancel: (() => void) | undefined
+  #cancelLater: (() => void) | undefined
 
   constructor(clock: Clock, onDue: () => void) {
     this.#clock = clock
     this.#onDue = onDue
   }
 
-  note(touched: { readonly path: string | undefined; readonly inPlace: boolean }): void {
+  note(touched: Touched): void {
+    this.#noteAt(touched, touched.inPlace ? AFTER_WRITE_MS : AFTER_RENAME_MS)
+  }
+
+  /** As note, unless something else brings it about before. */
+  noteLater(touched: Touched, ms: number): void {
+    this.#cancelLater?.()
+    this.#cancelLater = this.#clock.after(ms, () => {
+      this.#cancelLater = undefined
+      this.note(touched)
+    })
+  }
+
+  #noteAt(touched: Touched, delayMs: number): void {
     this.#events++
     if (touched.path === undefined || this.#events > FLOOD) this.#everything = true
     else this.#paths.add(touched.path)
     const now = this.#clock.now()
     this.#firstAt ??= now
-    const wanted = now + (touched.inPlace ? AFTER_WRITE_MS : AFTER_RENAME_MS)
+    const wanted = now + delayMs
     const dueAt = Math.min(Math.max(this.#dueAt, wanted), this.#firstAt + LONGEST_WAIT_MS)
     if (this.#cancel !== undefined && dueAt <= this.#dueAt) return
     this.#dueAt = dueAt
     this.#cancel?.()
     this.#cancel = this.#clock.after(Math.max(0, dueAt - now), () => {
       this.#cancel = undefined
+      this.isDue = true
       this.#onDue()
     })
-  }
-
-  get isEmpty(): boolean {
-    return this.#paths.size === 0 && !this.#everything
   }
 
   take(): Agenda {
@@ -59,11 +78,16 @@ export class AgendaBook {
     this.#events = 0
     this.#firstAt = undefined
     this.#dueAt = 0
+    this.isDue = false
+    this.#cancel?.()
+    this.#cancel = undefined
     return agenda
   }
 
   stop(): void {
     this.#cancel?.()
     this.#cancel = undefined
+    this.#cancelLater?.()
+    this.#cancelLater = undefined
   }
 }

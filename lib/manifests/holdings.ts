@@ -53,6 +53,10 @@ export class Holdings {
     return this.#files.size
   }
 
+  fileNames(): Iterable<string> {
+    return this.#files.keys()
+  }
+
   /** Lets go of everything that has left its file. */
   settle(): readonly SourceEvent[] {
     const events: SourceEvent[] = []

@@ -1,37 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A directory of manifests as a source of objects, kept up to date. Layer: lib/manifests.
  *
- * Rules: a deleted file deletes its objects, once the directory has been quiet for a moment; a file that cannot be read or understood keeps
- * its last good objects; when the directory itself goes, everything stays as it was until it is back. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+ * Rules: a deleted file deletes its objects, once nothing more has left for a moment; a file that cannot be read or understood keeps its
+ * last good objects; when the directory itself goes, everything stays as it was until it is back. */
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
-import { errorText } from '../base/errors.ts'
-import { compareText } from '../base/order.ts'
+import { errorCode, errorText } from '../base/errors.ts'
 import type { Rejected } from '../base/result.ts'
 import { same } from '../base/same.ts'
-import { createPool } from '../kube/parse-core.ts'
-import type { Problem, Sink, Source, SourceEvent, SourceStatus } from '../store/source.ts'
+import type { Sink, Source, SourceEvent, SourceStatus } from '../store/source.ts'
 import { AgendaBook } from './agenda.ts'
-import type { Agenda } from './agenda.ts'
-import { parseFile, placeOf } from './file.ts'
-import { Holdings } from './holdings.ts'
+import type { Agenda, Touched } from './agenda.ts'
+import { Contents } from './contents.ts'
 import { isManifestName } from './read.ts'
-import { directoryId, listTree, readChanged } from './tree.ts'
-import type { Stamp } from './tree.ts'
+import { Settling } from './settling.ts'
+import { directoryId, listTree } from './tree.ts'
+import type { Tree } from './tree.ts'
 import { TreeWatcher } from './watcher.ts'
 
 export interface DirectoryOptions {
   readonly directory: string
   readonly clock: Clock
-  /** how long no file may have left before deletions are believed, in ms */
+  /** for how long nothing may have left before deletions are believed, in ms; 100 when not given */
   readonly settleMs?: number
 }
 
 const SETTLE_MS = 100
-/** Deletions are not put off for longer by further ones, unless most of the directory is going. */
-const LONGEST_SETTLE_MS = 1_000
+/** How often a directory is looked at that is not there, or cannot be watched. */
 const LOOK_AGAIN_MS = 500
 /** Files read before others get a turn. */
 const CHUNK = 256
@@ -40,52 +35,147 @@ export class DirectorySource implements Source {
   readonly name = 'directory'
   readonly #root: string
   readonly #clock: Clock
-  readonly #settleMs: number
-  readonly #holdings = new Holdings()
-  readonly #stamps = new Map<string, Stamp>()
-  readonly #problems = new Map<string, readonly Problem[]>()
-  readonly #intern = createPool()
-  #status: SourceStatus | undefined
+  readonly #contents: Contents
+  readonly #agenda: AgendaBook
+  readonly #settling: Settling
+  readonly #watcher: TreeWatcher
+  #rootId: string | undefined
   #unavailable: SourceStatus['unavailable']
+  #said: SourceStatus | undefined
+  #wake: () => void = () => undefined
 
   constructor(options: DirectoryOptions) {
+    const wake = (): void => {
+      this.#wake()
+    }
     this.#root = options.directory
     this.#clock = options.clock
-    this.#settleMs = options.settleMs ?? SETTLE_MS
+    this.#contents = new Contents(options.directory)
+    this.#agenda = new AgendaBook(options.clock, wake)
+    this.#settling = new Settling({ clock: options.clock, quietMs: options.settleMs ?? SETTLE_MS, onDue: wake })
+    this.#watcher = new TreeWatcher(options.directory, (touched) => {
+      this.#note(touched)
+    })
   }
 
+  /** Never rejects: what is wrong is in the status, and is tried again. */
   async run(sink: Sink, signal: AbortSignal): Promise<void> {
-    const wake = new Wake()
-    const agenda = new AgendaBook(this.#clock, () => {
-      wake.call()
-    })
-    using watcher = new TreeWatcher(this.#root, (touched) => {
-      if (isManifestName(touched.path ?? '') || touched.path === undefined || this.#isDirectory(touched.path, watcher)) {
-        agenda.note(isManifestName(touched.path ?? '') ? touched : { path: undefined, inPlace: false })
-      }
-    })
     const onAbort = (): void => {
-      wake.call()
+      this.#wake()
     }
-    signal.addEventListener('abort', onAbort, { once: true })
-    agenda.note({ path: undefined, inPlace: false })
-    const settling = new Settling(this.#clock, this.#settleMs, () => {
-      wake.call()
-    })
+    signal.addEventListener('abort', onAbort)
     let synced = false
-    while (!signal.aborted) {
-      await wake.wait()
-      const seen = await this.#look({ agenda: agenda.take(), watcher, sink, signal })
-      if (seen && !synced && !signal.aborted) {
+    this.#agenda.note({ path: undefined, inPlace: false })
+    while (await this.#woken(signal)) {
+      const looked = await this.#turn(sink, signal)
+      if (looked && !synced) {
         synced = true
         sink.synced()
       }
-      if (!seen) this.#lookAgain(agenda)
-      this.#settle(settling, sink, seen)
-      this.#say(sink)
     }
-    agenda.stop()
-    settling.stop()
     signal.removeEventListener('abort', onAbort)
+    this.#agenda.stop()
+    this.#settling.clear()
+    this.#watcher[Symbol.dispose]()
+  }
+
+  /** "services.yaml:12" for a field of an object that came from here; undefined when it did not. Reads the file again. */
+  placeOf(rejected: Rejected): string | undefined {
+    return this.#contents.placeOf(rejected)
+  }
+
+  /** False when it is over. */
+  async #woken(signal: AbortSignal): Promise<boolean> {
+    while (!signal.aborted && !this.#agenda.isDue && !this.#settling.isDue) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+    }
+    return !signal.aborted
+  }
+
+  /** True when the whole content is known. */
+  async #turn(sink: Sink, signal: AbortSignal): Promise<boolean> {
+    const agenda = this.#agenda.take()
+    const lost = await this.#look(agenda, { sink, signal })
+    if (lost === undefined) this.#unavailable = undefined
+    else {
+      this.#unavailable = { reason: lost, since: this.#unavailable?.since ?? this.#clock.wall() }
+      this.#contents.holdings.keepLeaving()
+      this.#settling.clear()
+    }
+    if (lost !== undefined || this.#watcher.failed !== undefined) this.#agenda.noteLater({ path: undefined, inPlace: false }, LOOK_AGAIN_MS)
+    if (this.#settling.isDue) {
+      this.#settling.clear()
+      sink.apply(this.#contents.holdings.settle())
+    }
+    this.#say(sink)
+    return lost === undefined
+  }
+
+  /** Why the directory cannot be looked at; undefined: it was. */
+  async #look(agenda: Agenda, to: { readonly sink: Sink; readonly signal: AbortSignal }): Promise<string | undefined> {
+    const id = directoryId(this.#root)
+    if (id === undefined) {
+      this.#watcher.watchOnly(new Map())
+      this.#rootId = undefined
+      return 'the directory is gone: its last good state stays in force'
+    }
+    if (!agenda.everything && id === this.#rootId) {
+      await this.#read([...agenda.paths], { ...to, force: true })
+      return undefined
+    }
+    const tree = this.#tree()
+    if (typeof tree === 'string') return tree
+    if (id !== this.#rootId && tree.files.length === 0 && this.#contents.holdings.files > 0) return 'another directory, an empty one, is in its place: the last good state stays in force'
+    this.#rootId = id
+    for (const file of this.#contents.missing(new Set(tree.files))) this.#put(this.#contents.gone(file), to.sink)
+    await this.#read([...agenda.paths], { ...to, force: true })
+    await this.#read(tree.files, { ...to, force: false })
+    return undefined
+  }
+
+  /** Lists the files after every directory is watched, so that nothing happens unseen in between. */
+  #tree(): Tree | string {
+    try {
+      const tree = listTree(this.#root)
+      return this.#watcher.watchOnly(tree.directories) ? listTree(this.#root) : tree
+    } catch (thrown) {
+      return `the directory cannot be read (${errorCode(thrown) ?? errorText(thrown)}): its last good state stays in force`
+    }
+  }
+
+  async #read(files: readonly string[], how: { readonly sink: Sink; readonly signal: AbortSignal; readonly force: boolean }): Promise<void> {
+    let events: SourceEvent[] = []
+    for (const [at, file] of files.entries()) {
+      for (const event of this.#contents.look(file, how.force)) events.push(event)
+      if (at % CHUNK !== CHUNK - 1) continue
+      this.#put(events, how.sink)
+      events = []
+      await setImmediate()
+      if (how.signal.aborted) return
+    }
+    this.#put(events, how.sink)
+  }
+
+  #put(events: readonly SourceEvent[], sink: Sink): void {
+    if (events.length > 0) sink.apply(events)
+    const { leaving, files } = this.#contents.holdings
+    this.#settling.note(leaving, files)
+  }
+
+  #say(sink: Sink): void {
+    const unwatched = this.#watcher.failed
+    const watching = unwatched === undefined ? [] : [{ place: undefined, rejected: { ref: '', path: '', reason: `the directory cannot be watched (${unwatched}): it is looked at every ${LOOK_AGAIN_MS} ms` } }]
+    const status: SourceStatus = { unavailable: this.#unavailable, problems: [...watching, ...this.#contents.problems()] }
+    if (same(status, this.#said)) return
+    this.#said = status
+    sink.status(status)
+  }
+
+  /** Directories that come and go change the tree; other names that are no manifests (an editor's, say) are nobody's business. */
+  #note(touched: Touched): void {
+    if (touched.path === undefined || this.#watcher.isWatched(touched.path) || this.#watcher.isDirectory(touched.path)) this.#agenda.note({ path: undefined, inPlace: false })
+    else if (isManifestName(touched.path.slice(touched.path.lastIndexOf('/') + 1))) this.#agenda.note(touched)
   }
 }

@@ -3,31 +3,47 @@
 import { watch } from 'node:fs'
 import type { FSWatcher } from 'node:fs'
 import { basename, join } from 'node:path'
-
-/** `path` is relative to the root; undefined: look at everything. `inPlace`: written to, and perhaps not for the last time. */
-export type OnTouched = (touched: { readonly path: string | undefined; readonly inPlace: boolean }) => void
+import { errorCode, errorText } from '../base/errors.ts'
+import type { Touched } from './agenda.ts'
+import { directoryId } from './tree.ts'
 
 export class TreeWatcher implements Disposable {
   readonly #root: string
-  readonly #onTouched: OnTouched
+  readonly #onTouched: (touched: Touched) => void
   readonly #watched = new Map<string, { readonly id: string; readonly watcher: FSWatcher }>()
 
-  constructor(root: string, onTouched: OnTouched) {
+  #failed: string | undefined
+
+  constructor(root: string, onTouched: (touched: Touched) => void) {
     this.#root = root
     this.#onTouched = onTouched
   }
 
   /** Watches exactly these: relative path → identity. Returns true when a directory is newly watched: something may have happened in it
-   * before. Throws what fs.watch throws for the root. */
+   * before. */
   watchOnly(directories: ReadonlyMap<string, string>): boolean {
     for (const [path, { id }] of this.#watched) if (directories.get(path) !== id) this.#forget(path)
+    this.#failed = undefined
     let fresh = false
     for (const [path, id] of directories) {
       if (this.#watched.has(path)) continue
-      this.#watched.set(path, { id, watcher: this.#watch(path) })
-      fresh = true
+      try {
+        this.#watched.set(path, { id, watcher: this.#watch(path) })
+        fresh = true
+      } catch (thrown) {
+        this.#failed = errorCode(thrown) ?? errorText(thrown)
+      }
     }
     return fresh
+  }
+
+  /** Why not every directory is watched: the machine's limit of inotify watches, mostly. */
+  get failed(): string | undefined {
+    return this.#failed
+  }
+
+  isDirectory(path: string): boolean {
+    return directoryId(join(this.#root, path)) !== undefined
   }
 
   isWatched(path: string): boolean {

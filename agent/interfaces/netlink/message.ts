@@ -110,7 +110,7 @@ export function attributeString(attributes: Attributes, type: number): string | 
 export function decodeError(message: NetlinkMessage): { errno: number; text: string | undefined } {
   const { payload } = message
   if (payload.length < 4) return { errno: 0, text: undefined }
-  const errno = -payload.readInt32LE(0)
+  const errno = Math.abs(payload.readInt32LE(0))
   if (message.type !== NLMSG_ERROR || (message.flags & NLM_F_ACK_TLVS) === 0 || payload.length < 4 + HEADER) return { errno, text: undefined }
   const echoed = (message.flags & NLM_F_CAPPED) !== 0 ? HEADER : aligned(payload.readUInt32LE(4))
   return { errno, text: attributeString(decodeAttributes(payload.subarray(4 + echoed)), NLMSGERR_ATTR_MSG) }

@@ -4,7 +4,7 @@
 # Arguments: token for the last line, what else to do at the end ("reboot" when this is process 1).
 TOKEN=$1
 END=$2
-export PATH=/bin HOME=/ LD_LIBRARY_PATH=/netplane/lib
+export PATH=/bin HOME=/ LD_LIBRARY_PATH=/netplane/lib NETPLANE_OBJECTS=/netplane/bpf NETPLANE_CGROUP=/tmp/cgroup
 
 if [ "$END" = reboot ]; then
 	mount -t proc proc /proc
@@ -30,7 +30,7 @@ done
 dmesg -n 1
 cd /tmp
 {
-	/netplane/node /netplane/payload.mjs /netplane/bpf /tmp/cgroup
+	/netplane/node /netplane/payload.mjs
 	echo $? >/tmp/code
 } 2>&1 | cat
 code=$(cat /tmp/code)

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What this kernel can do, found out by loading tiny programs: versions tell little where vendors backport. Layer: agent/dataplane. */
+import { BpfProgram } from '#native'
+import { errorCode } from '#lib/base/errors.ts'
+
+/** `unknown`: even a program without the feature would not load, so its refusal says nothing. */
+export type Answer = 'yes' | 'no' | 'unknown'
+
+const HELPERS = { redirect_neigh: 152, redirect_peer: 155, ktime_get_coarse_ns: 160 } as const
+const ATTACH_TYPES = { recvmsg4: 19, recvmsg6: 20, getpeername4: 29, getpeername6: 30 } as const
+
+export type HelperFeature = keyof typeof HELPERS
+export type HookFeature = keyof typeof ATTACH_TYPES
+export type Features = Readonly<Record<HelperFeature | HookFeature, Answer>>
+
+interface Probe {
+  readonly type: number
+  readonly instructions: Uint8Array
+  readonly expectedAttachType?: number
+}
+
+/** Loads and lets go; throws an error with the errno's name as `code`. */
+export type TryProgram = (probe: Probe) => void
+
+const SCHED_CLS = 3
+const CGROUP_SOCK_ADDR = 18
+const CONNECT4 = 10
+
+/** Asks the kernel once; the answers hold until it is rebooted, so keep them. Takes some ms. */
+export function probeFeatures(attempt: TryProgram = tryProgram): Features {
+  const tc = loads(attempt, { type: SCHED_CLS, instructions: returning(0) })
+  const cgroup = loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: returning(1), expectedAttachType: CONNECT4 })
+  const helper = (name: HelperFeature): Answer => answer(tc, () => loads(attempt, { type: SCHED_CLS, instructions: calling(HELPERS[name]) }))
+  const hook = (name: HookFeature): Answer =>
+    answer(cgroup, () => loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: returning(1), expectedAttachType: ATTACH_TYPES[name] }))
+  return {
+    redirect_neigh: helper('redirect_neigh'),
+    redirect_peer: helper('redirect_peer'),
+    ktime_get_coarse_ns: helper('ktime_get_coarse_ns'),
+    recvmsg4: hook('recvmsg4'),
+    recvmsg6: hook('recvmsg6'),
+    getpeername4: hook('getpeername4'),
+    getpeername6: hook('getpeername6'),
+  }
+}
+
+/** Numbers of the helpers that programs may not call here; one that could not be told counts as missing. */
+export function missingHelpers(features: Features): number[] {
+  return Object.entries(HELPERS).flatMap(([name, number]) => (isYes(features, name) ? [] : [number]))
+}
+
+/** Names of the programs that would be refused here for their hook alone. */
+export function missingHooks(features: Features): Set<string> {
+  return new Set(Object.keys(ATTACH_TYPES).filter((name) => !isYes(features, name)))
+}
+
+function isYes(features: Readonly<Record<string, Answer>>, name: string): boolean {
+  return features[name] === 'yes'
+}
+
+function answer(control: boolean | undefined, probe: () => boolean | undefined): Answer {
+  const loaded = control === true ? probe() : undefined
+  return loaded === undefined ? 'unknown' : loaded ? 'yes' : 'no'
+}
+
+/** False when the kernel calls the program invalid; undefined when it fails for a reason that has nothing to do with it. */
+function loads(attempt: TryProgram, probe: Probe): boolean | undefined {
+  try {
+    attempt(probe)
+    return true
+  } catch (thrown) {
+    return errorCode(thrown) === 'EINVAL' ? false : undefined
+  }
+}
+
+function tryProgram(probe: Probe): void {
+  BpfProgram.load({ ...probe, license: 'GPL' }).close()
+}
+
+/** `r0 = value; exit` */
+function returning(value: number): Uint8Array {
+  return program([instruction(0xb7, 0, value), instruction(0x95, 0, 0)])
+}
+
+/** A call with four zero arguments, which every helper here takes, and its result thrown away. */
+function calling(helper: number): Uint8Array {
+  const zeros = [1, 2, 3, 4].map((register) => instruction(0xb7, register, 0))
+  return program([...zeros, instruction(0x85, 0, helper), instruction(0xb7, 0, 0), instruction(0x95, 0, 0)])
+}
+
+function program(instructions: readonly Buffer[]): Uint8Array {
+  return Buffer.concat(instructions)
+}
+
+/** struct bpf_insn in this machine's order: opcode, registers, offset (none here), immediate. */
+function instruction(opcode: number, register: number, immediate: number): Buffer {
+  const bytes = new Int32Array([0, immediate])
+  const buffer = Buffer.from(bytes.buffer)
+  buffer[0] = opcode
+  buffer[1] = register
+  return buffer
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/** BPF links that outlive the agent by their pins. Layer: agent/dataplane. */
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { BpfLink } from '#native'
+import { errorCode } from '#lib/base/errors.ts'
+import { pinKey, pinName } from './hook.ts'
+
+/** Keeps every link open: a stranger who removes a pin does not take the program off with it. */
+export class LinkPins implements Disposable {
+  readonly #dir: string
+  readonly #links = new Map<string, BpfLink>()
+
+  /** `dir` is made when the first link is pinned */
+  constructor(dir: string) {
+    this.#dir = dir
+  }
+
+  /** The link, opened by its pin if need be; undefined when there is none. */
+  get(key: string): BpfLink | undefined {
+    const known = this.#links.get(key)
+    if (known !== undefined) return known
+    try {
+      const link = BpfLink.openPin(this.#path(key))
+      this.#links.set(key, link)
+      return link
+    } catch (thrown) {
+      if (errorCode(thrown) === 'ENOENT') return undefined
+      throw thrown
+    }
+  }
+
+  isPinned(key: string): boolean {
+    return existsSync(this.#path(key))
+  }
+
+  /** Pins a link and keeps it; one that cannot be pinned is closed, so that nothing is left half done. */
+  put(key: string, link: BpfLink): void {
+    try {
+      mkdirSync(this.#dir, { recursive: true })
+      link.pin(this.#path(key))
+      this.#links.set(key, link)
+    } catch (thrown) {
+      this.#links.delete(key)
+      link.close()
+      throw thrown
+    }
+  }
+
+  /** Unpins and closes: with its last reference the link ends. */
+  drop(key: string): void {
+    rmSync(this.#path(key), { force: true })
+    this.#links.get(key)?.close()
+    this.#links.delete(key)
+  }
+
+  /** Keys of all pins. */
+  list(): string[] {
+    return existsSync(this.#dir) ? readdirSync(this.#dir).map(pinKey) : []
+  }
+
+  /** Lets go of the links; the pins keep them. */
+  [Symbol.dispose](): void {
+    for (const link of this.#links.values()) link.close()
+    this.#links.clear()
+  }
+
+  #path(key: string): string {
+    return join(this.#dir, pinName(key))
+  }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the files of a directory hold, file by file as they are looked at. Layer: lib/manifests. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { errorCode, errorText } from '../base/errors.ts'
+import { compareText } from '../base/order.ts'
+import type { Rejected } from '../base/result.ts'
+import { createPool } from '../kube/parse-core.ts'
+import type { Problem, SourceEvent } from '../store/source.ts'
+import { parseFile, placeOf } from './file.ts'
+import { Holdings } from './holdings.ts'
+import { readChanged } from './tree.ts'
+import type { FileRead, Stamp } from './tree.ts'
+
+export class Contents {
+  readonly #root: string
+  readonly #holdings = new Holdings()
+  readonly #stamps = new Map<string, Stamp>()
+  readonly #problems = new Map<string, readonly Problem[]>()
+  readonly #intern = createPool()
+
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  /** Reads one file. `force` reads it even when its stamp is the same: two writes within one tick of the file system's clock leave none. */
+  look(file: string, force: boolean): readonly SourceEvent[] {
+    const read = this.#read(file, force)
+    switch (read?.kind) {
+      case undefined:
+      case 'unchanged':
+        return []
+      case 'gone':
+        return this.gone(file)
+      case 'read': {
+        const content = parseFile(file, read.text, this.#intern)
+        this.#stamps.set(file, read.stamp)
+        if (content.problems.length === 0) this.#problems.delete(file)
+        else this.#problems.set(file, content.problems)
+        return this.#holdings.put(file, content)
+      }
+    }
+  }
+
+  gone(file: string): readonly SourceEvent[] {
+    this.#stamps.delete(file)
+    this.#problems.delete(file)
+    return this.#holdings.put(file)
+  }
+
+  /** Files known here that are not among these. */
+  missing(files: ReadonlySet<string>): readonly string[] {
+    const known = new Set([...this.#stamps.keys(), ...this.#problems.keys(), ...this.#holdings.fileNames()])
+    return [...known].filter((file) => !files.has(file))
+  }
+
+  get holdings(): Holdings {
+    return this.#holdings
+  }
+
+  /** Everything that is wrong, by file. */
+  problems(): readonly Problem[] {
+    const files = [...this.#problems].sort((a, b) => compareText(a[0], b[0]))
+    return [...files.flatMap(([, problems]) => problems), ...this.#holdings.conflicts()]
+  }
+
+  /** "services.yaml:12" for a field of an object in force; undefined when no file has it. */
+  placeOf(rejected: Rejected): string | undefined {
+    const file = this.#holdings.holder(rejected.ref)
+    if (file === undefined) return undefined
+    try {
+      return placeOf(file, readFileSync(join(this.#root, file), 'utf8'), rejected) ?? file
+    } catch {
+      return file
+    }
+  }
+
+  #read(file: string, force: boolean): FileRead | undefined {
+    try {
+      return readChanged(join(this.#root, file), force ? undefined : this.#stamps.get(file))
+    } catch (thrown) {
+      const reason = `cannot be read: ${errorCode(thrown) ?? errorText(thrown)}`
+      this.#problems.set(file, [{ place: file, rejected: { ref: '', path: '', reason } }])
+      return undefined
+    }
+  }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What runs inside a kernel VM: every object under every knob, then every packet case, with a tally at the end. Layer: test. */
+import { raiseMemlock } from '#native'
+import { kernelFacts } from './kernel-facts.ts'
+import type { KernelFacts } from './kernel-facts.ts'
+import { loadCases, runLoadCase } from './load-cases.ts'
+import type { Features } from './packet-runner.ts'
+import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
+import { cases as edges } from './packets/edges.ts'
+import { cases as flows } from './packets/flows.ts'
+
+const tally = { passed: 0, failed: 0 }
+
+function count(name: string, wrong: string | undefined): void {
+  if (wrong === undefined) tally.passed++
+  else {
+    tally.failed++
+    console.log(`FAIL ${name}: ${wrong}`)
+  }
+}
+
+/** A failure of the part itself is one failed test, and the parts after it still run. */
+async function part(name: string, run: () => Promise<void>): Promise<void> {
+  const started = performance.now()
+  const before = { ...tally }
+  try {
+    await run()
+  } catch (error) {
+    count(name, error instanceof Error ? (error.stack ?? error.message) : String(error))
+  }
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  console.log(`facts: ${name}: ${tally.passed - before.passed} passed, ${tally.failed - before.failed} failed in ${seconds} s`)
+}
+
+async function packets(features: Features, stubs: readonly number[]): Promise<void> {
+  const runner = await packetRunner(features, stubs)
+  for (const packetCase of [...flows, ...edges]) count(packetCase.name, await runner.run(packetCase))
+  runner.close()
+}
+
+async function everything(facts: KernelFacts): Promise<void> {
+  await part('objects', async () => {
+    for (const loadCase of loadCases(facts)) count(loadCase.name, await runLoadCase(loadCase, facts))
+  })
+  await part('packets', async () => {
+    setUpNamespace()
+    await packets(facts.features, facts.missingHelpers)
+  })
+  // Where the kernel has new helpers, the way without them is tried as well: it must do the same.
+  if (!Object.values(facts.features).includes(true)) return
+  const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false }
+  await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
+}
+
+try {
+  raiseMemlock()
+} catch (error) {
+  // From 5.11 on memory is counted otherwise, and the limit does not matter.
+  console.log(`facts: ${String(error)}`)
+}
+const facts = kernelFacts()
+console.log(`facts: ${facts.text}`)
+await everything(facts)
+console.log(`${tally.passed} passed, ${tally.failed} failed`)
+process.exitCode = tally.failed === 0 ? 0 : 1

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the addon's tests share: test programs compiled, codes of errors, a bpffs folder, waiting. Layer: test. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { BpfObject } from '#native'
+import { BpfMap } from '#native'
+
+/** These tests load programs. They expect network and mount namespaces of their own, with a bpffs at /sys/fs/bpf. */
+export const isRoot = process.getuid?.() === 0
+
+/** A pin folder of this process. */
+export const PINS = `/sys/fs/bpf/native-test-${process.pid}`
+
+export const MAP = { hash: 1, array: 2, progArray: 3, percpuHash: 5, percpuArray: 6, lruHash: 9, lpmTrie: 11, hashOfMaps: 13, queue: 22 } as const
+export const PROGRAM = { schedCls: 3, xdp: 6 } as const
+
+const objects = new Map<string, string>()
+
+/** Path of test/native/progs/<name>.bpf.c, compiled once a test file; beside the source where a bundle brought it along. */
+export function compiled(name: string): string {
+  const known = objects.get(name)
+  if (known !== undefined) return known
+  const source = fileURLToPath(new URL(`progs/${name}.bpf.c`, import.meta.url))
+  const ready = source.replace(/\.c$/, '.o')
+  const path = existsSync(ready) ? ready : compile(name, source)
+  objects.set(name, path)
+  return path
+}
+
+function compile(name: string, source: string): string {
+  const path = join(mkdtempSync(join(tmpdir(), 'netplane-progs-')), `${name}.bpf.o`)
+  const headers = `/usr/include/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`
+  execFileSync('clang-19', ['-g', '-O2', '-target', 'bpf', '-mcpu=v2', '-Wall', '-Werror', `-I${headers}`, '-c', source, '-o', path])
+  return path
+}
+
+export function makePins(): void {
+  mkdirSync(PINS, { recursive: true })
+}
+
+export function removePins(): void {
+  rmSync(PINS, { recursive: true, force: true })
+}
+
+/** The code of what `call` throws; "none" when it does not throw. */
+export function codeOf(call: () => unknown): string {
+  try {
+    call()
+  } catch (error) {
+    return errorCode(error)
+  }
+  return 'none'
+}
+
+export function errorCode(error: unknown): string {
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code
+  return `no code: ${String(error)}`
+}
+
+/** Polls until `condition` holds; throws after 5 s. */
+export async function until(condition: () => boolean): Promise<void> {
+  const end = performance.now() + 5000
+  while (!condition()) {
+    if (performance.now() > end) throw new Error('waited 5 s in vain')
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+export function u32(...values: readonly number[]): Buffer {
+  return Buffer.from(Uint32Array.from(values).buffer)
+}
+
+/** Loads only the named programs. */
+export async function loadOnly(object: BpfObject, names: readonly string[]): Promise<void> {
+  for (const program of object.programs()) object.setAutoload(program.name, names.includes(program.name))
+  await object.load()
+}
+
+export interface MapOptions {
+  readonly type: number
+  readonly keySize?: number
+  readonly valueSize?: number
+  readonly maxEntries?: number
+  readonly flags?: number
+}
+
+export function createMap(options: MapOptions): BpfMap {
+  return BpfMap.create({ name: 'native_test', keySize: 4, valueSize: 8, maxEntries: 64, ...options })
+}
+
+/** A directory under the cgroup2 mount, for `use`. */
+export async function withCgroup(use: (path: string) => void | Promise<void>): Promise<void> {
+  const mount = readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' '))
+    .find((fields) => fields[2] === 'cgroup2')?.[1]
+  if (mount === undefined) throw new Error('no cgroup2 mount')
+  const path = join(mount, `native-test-${process.pid}`)
+  mkdirSync(path)
+  try {
+    await use(path)
+  } finally {
+    execFileSync('rmdir', [path])
+  }
+}
