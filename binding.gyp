@@ -30,6 +30,8 @@
         'NAPI_CPP_EXCEPTIONS',
         'NODE_ADDON_API_CPP_EXCEPTIONS_ALL',
         'NODE_ADDON_API_DISABLE_DEPRECATED',
+        # an environment that ends refuses exceptions as well: no reason to abort
+        'NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS',
       ],
       'cflags_cc!': ['-fno-exceptions', '-fno-rtti', '-std=gnu++20'],
       'cflags_cc': [

@@ -2,8 +2,9 @@
 /** Makes the machine look like a topology: namespaces, cables, addresses, node roots. May be interrupted anywhere and run again. Layer: lab. */
 import { join } from 'node:path'
 import { killCgroup, labCgroup, makeCgroup, removeCgroup } from './cgroup.ts'
-import { mapLimit, mustRun } from './command.ts'
+import { mapLimit, runInCgroup, type Run } from './command.ts'
 import { spawnDetached } from './daemon.ts'
+import { joinCgroup } from './launch.ts'
 import { nodeRootScript } from './node-root.ts'
 import { addNetns, batch, netnsExists, netnsInode, netnsPath, readNetns, removeNetns, writeSysctls } from './netns.ts'
 import { labPaths } from './paths.ts'
@@ -28,11 +29,14 @@ export async function build(request: BuildRequest): Promise<void> {
   const { before, topology } = request
   const wanted = namespacesOf(topology)
   rememberIntent(request, wanted)
-  await removeGone(before?.topology, topology)
-  await removeNetns((before?.netns ?? []).filter((name) => !wanted.includes(name)))
-  await addNetns(wanted)
-  await layCables(topology, wanted)
-  await settle(topology, before)
+  const work = join(labCgroup(topology.lab), '_build')
+  makeCgroup(work)
+  const run = runInCgroup(work)
+  await removeGone(run, before?.topology, topology)
+  await removeNetns(run, (before?.netns ?? []).filter((name) => !wanted.includes(name)))
+  await addNetns(run, wanted)
+  await layCables(run, topology, wanted)
+  await settle(run, topology, before)
   writeState(topology.lab, { options: request.options, topology, netns: wanted, addresses: givenAddresses(topology) })
   await mapLimit(topology.nodes, PARALLEL, (node) => ensureNodeRoot(topology, node, request.options))
 }
@@ -50,7 +54,7 @@ function rememberIntent(request: BuildRequest, wanted: readonly string[]): void 
   })
 }
 
-async function removeGone(before: Topology | undefined, now: Topology): Promise<void> {
+async function removeGone(run: Run, before: Topology | undefined, now: Topology): Promise<void> {
   const lab = now.lab
   const nodes = before?.nodes.filter((node) => !now.nodes.some((next) => next.name === node.name)) ?? []
   const cgroups = [...nodes.map((node) => join(labCgroup(lab), node.name)), ...gonePods(before, now).map((pod) => podCgroup(lab, pod))]
@@ -62,36 +66,37 @@ async function removeGone(before: Topology | undefined, now: Topology): Promise<
     const netns = before?.nodes.find((node) => node.name === pod.node)?.netns
     if (netns === undefined || pod.hostNetwork || !netnsExists(netns)) continue
     // the namespace's end would take it too, but only some time later
-    if ((await readNetns(netns)).has(pod.iface)) await batch([`link del dev ${pod.iface}`], netns)
+    if ((await readNetns(run, netns)).has(pod.iface)) await batch(run, [`link del dev ${pod.iface}`], netns)
   }
 }
 
-async function layCables(topology: Topology, wanted: readonly string[]): Promise<void> {
-  const states = await readAll(wanted)
+async function layCables(run: Run, topology: Topology, wanted: readonly string[]): Promise<void> {
+  const states = await readAll(run, wanted)
   const fresh = wanted.filter((netns) => !['eth0', 'br0'].some((device) => states.get(netns)?.has(device)))
-  await mapLimit(fresh, PARALLEL, (netns) => writeSysctls(netns, firstSysctls(topology, netns)))
-  for (const [netns, lines] of cableLines(topology, (name) => states.get(name) ?? EMPTY)) await batch(lines, netns)
+  await mapLimit(fresh, PARALLEL, (netns) => writeSysctls(run, netns, firstSysctls(topology, netns)))
+  for (const [netns, lines] of cableLines(topology, (name) => states.get(name) ?? EMPTY)) await batch(run, lines, netns)
 }
 
-async function settle(topology: Topology, before: LabState | undefined): Promise<void> {
-  if (topology.plain && before !== undefined) await mapLimit(topology.nodes, PARALLEL, flushPlainRoutes)
-  await runLines(settleLines(topology))
-  if (before === undefined) return
-  const states = await readAll(Object.keys(before.addresses).filter(netnsExists))
-  await runLines(staleAddressLines(topology, before.addresses, (name) => states.get(name) ?? EMPTY))
+async function settle(run: Run, topology: Topology, before: LabState | undefined): Promise<void> {
+  if (before !== undefined) {
+    if (topology.plain) await mapLimit(topology.nodes, PARALLEL, (node) => flushPlainRoutes(run, node))
+    const states = await readAll(run, Object.keys(before.addresses).filter(netnsExists))
+    await runLines(run, staleAddressLines(topology, before.addresses, (name) => states.get(name) ?? EMPTY))
+  }
+  await runLines(run, settleLines(topology))
 }
 
-async function flushPlainRoutes(node: LabNode): Promise<void> {
-  for (const family of ['-4', '-6']) await mustRun(['ip', '-n', node.netns, family, 'route', 'flush', 'proto', String(PLAIN_PROTOCOL)])
+async function flushPlainRoutes(run: Run, node: LabNode): Promise<void> {
+  for (const family of ['-4', '-6']) await run(['ip', '-n', node.netns, family, 'route', 'flush', 'proto', String(PLAIN_PROTOCOL)])
 }
 
-async function readAll(names: readonly string[]): Promise<Map<string, NetnsState>> {
-  const states = await mapLimit(names, PARALLEL, readNetns)
+async function readAll(run: Run, names: readonly string[]): Promise<Map<string, NetnsState>> {
+  const states = await mapLimit(names, PARALLEL, (name) => readNetns(run, name))
   return new Map(names.map((name, index) => [name, states[index] ?? EMPTY]))
 }
 
-async function runLines(lines: Lines): Promise<void> {
-  await mapLimit([...lines], PARALLEL, ([netns, commands]) => batch(commands, netns))
+async function runLines(run: Run, lines: Lines): Promise<void> {
+  await mapLimit([...lines], PARALLEL, ([netns, commands]) => batch(run, commands, netns))
 }
 
 /** A node without its root, or with one in a namespace that is no more, is started over: its agent and pods cannot live on without. */
@@ -105,9 +110,7 @@ async function ensureNodeRoot(topology: Topology, node: LabNode, options: SavedO
   const paths = labPaths(lab)
   const keep = [paths.dir, ...(/^\/(var\/)?run\//.test(options.resources) ? [options.resources] : [])]
   const script = nodeRootScript({ node: node.name, stage: join(paths.dir, `stage-${node.name}`), keep })
-  const command = [
-    ...['sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup],
-    ...['nsenter', `--net=${netnsPath(node.netns)}`, 'unshare', '--mount', '--cgroup', '--uts', '--propagation', 'private', 'sh', '-euc', script],
-  ]
+  const unshared = ['unshare', '--mount', '--cgroup', '--uts', '--propagation', 'private', 'sh', '-euc', script]
+  const command = joinCgroup(cgroup, ['nsenter', `--net=${netnsPath(node.netns)}`, ...unshared])
   await spawnDetached({ subject: `root of node ${node.name}`, log: join(paths.logs, `node-${node.name}.log`) }, command, () => holderOf(lab, node.name))
 }

@@ -2,6 +2,7 @@
 /** Runs one child process to its end. Layer: lab. */
 import { spawn } from 'node:child_process'
 import { CommandError } from '#lib/base/errors.ts'
+import { joinCgroup } from './launch.ts'
 
 export interface Outcome {
   /** undefined when a signal ended it */
@@ -56,6 +57,14 @@ export async function mustRun(command: readonly string[], options: CommandOption
     throw new CommandError({ command: command.join(' '), status: outcome.status, stderr })
   }
   return outcome.stdout
+}
+
+/** {@link mustRun}, or that in a certain place. */
+export type Run = (command: readonly string[], options?: CommandOptions) => Promise<string>
+
+/** {@link mustRun} with every process in this cgroup, where `down` finds it when its parent was killed. */
+export function runInCgroup(cgroup: string): Run {
+  return (command, options) => mustRun(joinCgroup(cgroup, command), options)
 }
 
 /** Like Promise.all over `run`, with at most `limit` at a time. */

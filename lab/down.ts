@@ -2,6 +2,7 @@
 /** Takes a lab away: its processes, namespaces, cgroups, files, and nothing else. Layer: lab. */
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { killCgroup, labCgroup, removeCgroup } from './cgroup.ts'
+import { mustRun } from './command.ts'
 import { netnsInode, removeNetns } from './netns.ts'
 import { labPaths } from './paths.ts'
 import { holderOf } from './places.ts'
@@ -23,7 +24,7 @@ export async function takeDown(lab: string): Promise<Leftover[]> {
   const namespaces = namespacesNow(lab, state)
   const stuck = existsSync(cgroup) ? await killCgroup(cgroup, 10_000) : []
   const strangers = processesIn(namespaces).filter(({ pid }) => pid !== process.pid && !stuck.includes(pid))
-  await removeNetns(state?.netns ?? [])
+  await removeNetns(mustRun, state?.netns ?? [])
   const emptied = stuck.length === 0 && (await removeCgroup(cgroup, 5000))
   // with a process still in the way the state stays, so that a later `down` knows what was left
   if (emptied) removeState(lab)

@@ -13,9 +13,11 @@ export interface Entry {
 export function launchCommand(entry: Entry, dir: string, command: readonly string[]): string[] {
   const spaces = `/proc/${entry.holder}/ns`
   const joined = entry.holder === undefined ? [] : [`--mount=${spaces}/mnt`, `--cgroup=${spaces}/cgroup`, `--uts=${spaces}/uts`]
-  return [
-    ...['sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', entry.cgroup],
-    ...['nsenter', `--net=/run/netns/${entry.netns}`, ...joined, '--'],
-    ...['sh', '-c', 'cd "$0" 2>/dev/null; exec "$@"', dir, ...command],
-  ]
+  const entered = ['nsenter', `--net=/run/netns/${entry.netns}`, ...joined, '--', 'sh', '-c', 'cd "$0" 2>/dev/null; exec "$@"', dir, ...command]
+  return joinCgroup(entry.cgroup, entered)
+}
+
+/** The command line of `command` that first moves itself into the cgroup: it can never run outside. */
+export function joinCgroup(cgroup: string, command: readonly string[]): string[] {
+  return ['sh', '-c', 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, ...command]
 }

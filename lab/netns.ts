@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Network namespaces through iproute2: make, read, change, remove, and who is in them. Layer: lab. */
 import { existsSync, statfsSync, statSync } from 'node:fs'
-import { mustRun } from './command.ts'
+import type { Run } from './command.ts'
 import { at, listAt, numberAt, textAt } from './raw.ts'
 import type { NetnsState } from './setup.ts'
 
@@ -23,20 +23,20 @@ export function netnsInode(name: string): number | undefined {
 }
 
 /** Makes those that are missing and returns their names. */
-export async function addNetns(names: readonly string[]): Promise<string[]> {
+export async function addNetns(run: Run, names: readonly string[]): Promise<string[]> {
   const missing = names.filter((name) => !netnsExists(name))
   const broken = missing.filter((name) => existsSync(netnsPath(name)))
-  await batch([...broken.map((name) => `netns del ${name}`), ...missing.map((name) => `netns add ${name}`)])
+  await batch(run, [...broken.map((name) => `netns del ${name}`), ...missing.map((name) => `netns add ${name}`)])
   return missing
 }
 
-export async function removeNetns(names: readonly string[]): Promise<void> {
-  await batch(names.filter((name) => existsSync(netnsPath(name))).map((name) => `netns del ${name}`))
+export async function removeNetns(run: Run, names: readonly string[]): Promise<void> {
+  await batch(run, names.filter((name) => existsSync(netnsPath(name))).map((name) => `netns del ${name}`))
 }
 
 /** Devices and their addresses. */
-export async function readNetns(name: string): Promise<NetnsState> {
-  const parsed: unknown = JSON.parse(await mustRun(['ip', '-j', '-n', name, 'addr', 'show']))
+export async function readNetns(run: Run, name: string): Promise<NetnsState> {
+  const parsed: unknown = JSON.parse(await run(['ip', '-j', '-n', name, 'addr', 'show']))
   const state = new Map<string, readonly string[]>()
   for (const link of listAt({ links: parsed }, 'links')) {
     const device = textAt(link, 'ifname')
@@ -47,14 +47,14 @@ export async function readNetns(name: string): Promise<NetnsState> {
 }
 
 /** One `ip -batch`; throws CommandError at the first line that fails. */
-export async function batch(lines: readonly string[], netns?: string): Promise<void> {
+export async function batch(run: Run, lines: readonly string[], netns?: string): Promise<void> {
   if (lines.length === 0) return
   const where = netns === undefined ? [] : ['-n', netns]
-  await mustRun(['ip', ...where, '-batch', '-'], { input: lines.map((line) => `${line}\n`).join('') })
+  await run(['ip', ...where, '-batch', '-'], { input: lines.map((line) => `${line}\n`).join('') })
 }
 
 /** Writes settings below /proc/sys as a process of that namespace. */
-export async function writeSysctls(netns: string, values: Readonly<Record<string, string>>): Promise<void> {
+export async function writeSysctls(run: Run, netns: string, values: Readonly<Record<string, string>>): Promise<void> {
   const script = Object.entries(values).map(([path, value]) => `echo ${value} > /proc/sys/${path}`)
-  await mustRun(['nsenter', `--net=${netnsPath(netns)}`, 'sh', '-ec', script.join('\n')])
+  await run(['nsenter', `--net=${netnsPath(netns)}`, 'sh', '-ec', script.join('\n')])
 }

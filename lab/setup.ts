@@ -24,9 +24,11 @@ export function firstSysctls(topology: Topology, netns: string): Sysctls {
     'net/ipv4/conf/all/rp_filter': '0',
     // nodes: what systemd gives every machine
     'net/ipv4/conf/default/rp_filter': node ? '2' : '0',
+    // one more of systemd's: the second address of a subnet survives the first
+    'net/ipv4/conf/default/promote_secondaries': '1',
     'net/ipv4/conf/all/send_redirects': '0',
     'net/ipv4/conf/default/send_redirects': '0',
-    'net/ipv4/conf/default/proxy_arp': node && topology.plain ? '1' : '0',
+    'net/ipv4/conf/default/proxy_arp': '0',
     // an address is usable at once
     'net/ipv6/conf/default/accept_dad': '0',
     'net/ipv6/conf/default/accept_ra': '0',
@@ -43,16 +45,17 @@ export function cableLines(topology: Topology, state: (netns: string) => NetnsSt
   }
   const fabric = topology.fabric.netns
   if (!state(fabric).has('br0')) add(fabric, `link add br0 type bridge stp_state 0 mcast_snooping 0`)
-  const cable = (from: { netns: string; iface: string }, to: { netns: string; mac: string }): void => {
+  const cable = (from: { netns: string; iface: string; ifaceMac?: string }, to: { netns: string; mac: string }): void => {
     if (state(from.netns).has(from.iface)) return
     if (state(to.netns).has('eth0')) add(to.netns, 'link del dev eth0')
-    add(from.netns, `link add ${from.iface} type veth peer name eth0 address ${to.mac} netns ${to.netns}`)
+    const mac = from.ifaceMac === undefined ? '' : ` address ${from.ifaceMac}`
+    add(from.netns, `link add ${from.iface}${mac} type veth peer name eth0 address ${to.mac} netns ${to.netns}`)
   }
   for (const host of [...topology.nodes, topology.client, topology.far]) cable({ netns: fabric, iface: host.port }, host)
   const nodes = new Map(topology.nodes.map((node) => [node.name, node.netns]))
   for (const pod of topology.pods) {
     const netns = nodes.get(pod.node)
-    if (!pod.hostNetwork && netns !== undefined) cable({ netns, iface: pod.iface }, pod)
+    if (!pod.hostNetwork && netns !== undefined) cable({ netns, iface: pod.iface, ifaceMac: pod.ifaceMac }, pod)
   }
   // deletions first: the same cable may be laid anew from another namespace
   return new Map([...lines].sort(([, a], [, b]) => Number(b[0] === 'link del dev eth0') - Number(a[0] === 'link del dev eth0')))
@@ -64,7 +67,7 @@ export function settleLines(topology: Topology): Lines {
   lines.set(topology.fabric.netns, fabricLines(topology))
   for (const host of [topology.client, topology.far]) lines.set(host.netns, hostLines(host, topology.underlayMtu))
   for (const node of topology.nodes) lines.set(node.netns, nodeLines(topology, node))
-  for (const pod of topology.pods) if (!pod.hostNetwork) lines.set(pod.netns, podLines(pod, topology.mtu))
+  for (const pod of topology.pods) if (!pod.hostNetwork) lines.set(pod.netns, podLines(topology, pod))
   return lines
 }
 
@@ -126,7 +129,6 @@ function nodeLines(topology: Topology, node: LabNode): string[] {
     ...own.flatMap((pod) => [
       `link set ${pod.iface} mtu ${topology.mtu} up`,
       ...pod.addresses.map((address) => `route replace ${single(address)} dev ${pod.iface}${address.includes(':') ? '' : ' scope link'}`),
-      ...(topology.plain ? [`addr replace ${GATEWAY.v6}/64 dev ${pod.iface} nodad`] : []),
     ]),
     ...(topology.plain ? plainRoutes(topology, node) : []),
   ]
@@ -144,13 +146,15 @@ function plainRoutes(topology: Topology, node: LabNode): string[] {
   })
 }
 
-function podLines(pod: LabPod, mtu: number): string[] {
+function podLines(topology: Topology, pod: LabPod): string[] {
   const v4 = pod.addresses.some((address) => !address.includes(':'))
   const v6 = pod.addresses.some((address) => address.includes(':'))
   return [
     'link set lo up',
-    `link set eth0 mtu ${mtu} up`,
+    `link set eth0 mtu ${topology.mtu} up`,
     ...pod.addresses.map((address) => addressLine(single(address), 'eth0')),
+    // with agents, they answer for these
+    ...(topology.plain ? [GATEWAY.v4, GATEWAY.v6].map((gateway) => `neigh replace ${gateway} lladdr ${pod.ifaceMac} dev eth0 nud permanent`) : []),
     ...(v4 ? [`route replace ${GATEWAY.v4} dev eth0 scope link`, `route replace default via ${GATEWAY.v4} dev eth0 onlink`] : []),
     ...(v6 ? [`route replace default via ${GATEWAY.v6} dev eth0`] : []),
   ]

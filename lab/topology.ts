@@ -35,6 +35,7 @@ export interface LabPod {
   /** host side of its veth; empty in the host network */
   readonly iface: string
   readonly mac: string
+  readonly ifaceMac: string
   readonly ports: readonly ServedPort[]
 }
 
@@ -130,7 +131,7 @@ function podOf(lab: string, pod: InventoryPod, prefix: string): LabPod {
   const own = identity(lab, { kind: 'pod', pod: pod.key })
   const netns = pod.hostNetwork ? netnsName(lab, { kind: 'node', node: pod.node }) : own.netns
   const addresses = addrs.map(formatAddr)
-  return { ...rest, netns, addresses, iface: pod.hostNetwork ? '' : workloadInterface({ namespace, name }, prefix), mac: own.mac }
+  return { ...rest, netns, addresses, iface: pod.hostNetwork ? '' : workloadInterface({ namespace, name }, prefix), mac: own.mac, ifaceMac: macOf(own.netns, 'host') }
 }
 
 function freeClient(nodeAddrs: readonly Addr[], taken: ReadonlySet<Addr>): Addr[] {

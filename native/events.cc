@@ -42,6 +42,9 @@ EventReader::EventReader(const Napi::CallbackInfo& info) : Handle<EventReader>(i
   context_ = std::make_unique<Napi::AsyncContext>(info.Env(), "netplane.EventReader");
   poller_ = Poller::Open(info.Env(), epoll, [this] { Drain(); });
   poller_->Start();
+  // A perf buffer forgets that it is readable as soon as it was asked, and being added to the loop's epoll, in the turn
+  // that follows, asks: so look once more after that.
+  poller_->Again(2);
   Ref();  // until close(): the loop calls us
 }
 
@@ -116,7 +119,7 @@ void EventReader::Drain() {
   count_ = 0;
   if (ring_ != nullptr) ring_buffer__consume(ring_.get());
   else perf_buffer__consume(perf_.get());
-  if (batch_.size() >= max_bytes_) poller_->Again();
+  if (batch_.size() >= max_bytes_) poller_->Again(1);
   if (count_ == 0) return;
   auto records = Napi::Buffer<uint8_t>::Copy(env, batch_.data(), batch_.size());
   CallFromLoop(env, on_batch_, {records, Napi::Number::New(env, count_)}, *context_);

@@ -82,12 +82,18 @@ class Handle : public Napi::ObjectWrap<T> {
     exports.Set(T::kName, constructor);
   }
 
+  // A read-only property. V8 checks the receiver of methods, but not that of accessors: the getter does, with From.
+  template <Napi::Value (*getter)(const Napi::CallbackInfo&)>
+  static Napi::ClassPropertyDescriptor<T> Property(const char* name) {
+    return Napi::ClassPropertyDescriptor<T>(Napi::PropertyDescriptor::Accessor<getter>(name));
+  }
+
   static bool Is(const Napi::Value& value) {
     return value.IsObject() && value.As<Napi::Object>().CheckTypeTag(&T::kTag);
   }
 
   static T& From(const Napi::Value& value, const char* op) {
-    if (!Is(value)) ThrowInvalid(value.Env(), op, std::string("argument must be a ") + T::kName);
+    if (!Is(value)) ThrowInvalid(value.Env(), op, std::string("not a ") + T::kName);
     return *T::Unwrap(value.As<Napi::Object>());
   }
 

@@ -91,10 +91,12 @@ Napi::Value BpfMap::Info(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value BpfMap::ValueBytes(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), static_cast<double>(shape_.value_bytes));
+  return Napi::Number::New(info.Env(), static_cast<double>(From(info.This(), "valueBytes").shape_.value_bytes));
 }
 
-Napi::Value BpfMap::KeyBytes(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), shape_.key_bytes); }
+Napi::Value BpfMap::KeyBytes(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), From(info.This(), "keyBytes").shape_.key_bytes);
+}
 
 const void* BpfMap::Key(const Napi::CallbackInfo& info, size_t index, const char* op) const {
   Bytes key = ToBytes(info[index], op, "key", shape_.key_bytes);
@@ -186,8 +188,8 @@ void BpfMap::Define(Napi::Env env, Napi::Object exports) {
     StaticMethod<&BpfMap::OpenPinned>("openPin"),
     StaticMethod<&BpfMap::OpenId>("openId"),
     InstanceMethod<&BpfMap::Info>("info"),
-    InstanceAccessor<&BpfMap::ValueBytes>("valueBytes"),
-    InstanceAccessor<&BpfMap::KeyBytes>("keyBytes"),
+    Property<&BpfMap::ValueBytes>("valueBytes"),
+    Property<&BpfMap::KeyBytes>("keyBytes"),
     InstanceMethod<&BpfMap::Lookup>("lookup"),
     InstanceMethod<&BpfMap::Update>("update"),
     InstanceMethod<&BpfMap::UpdateFd>("updateFd"),

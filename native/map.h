@@ -41,8 +41,8 @@ class BpfMap : public FdHandle<BpfMap> {
   static Napi::Value OpenId(const Napi::CallbackInfo& info);
 
   Napi::Value Info(const Napi::CallbackInfo& info);
-  Napi::Value ValueBytes(const Napi::CallbackInfo& info);
-  Napi::Value KeyBytes(const Napi::CallbackInfo& info);
+  static Napi::Value ValueBytes(const Napi::CallbackInfo& info);
+  static Napi::Value KeyBytes(const Napi::CallbackInfo& info);
   Napi::Value Lookup(const Napi::CallbackInfo& info);
   void Update(const Napi::CallbackInfo& info);
   void UpdateFd(const Napi::CallbackInfo& info);

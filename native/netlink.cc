@@ -90,7 +90,9 @@ Napi::Value NetlinkSocket::Open(const Napi::CallbackInfo& info) {
   return Make(env, OpenSocket{std::move(fd), port});
 }
 
-Napi::Value NetlinkSocket::Port(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), port_); }
+Napi::Value NetlinkSocket::Port(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), From(info.This(), "port").port_);
+}
 
 void NetlinkSocket::Send(const Napi::CallbackInfo& info) {
   const char* op = "sendto";
@@ -173,7 +175,7 @@ void NetlinkSocket::Close(const Napi::CallbackInfo&) {
 void NetlinkSocket::Define(Napi::Env env, Napi::Object exports) {
   Export(env, exports, DefineClass(env, kName, {
     StaticMethod<&NetlinkSocket::Open>("open"),
-    InstanceAccessor<&NetlinkSocket::Port>("port"),
+    Property<&NetlinkSocket::Port>("port"),
     InstanceMethod<&NetlinkSocket::Send>("send"),
     InstanceMethod<&NetlinkSocket::Receive>("receive"),
     InstanceMethod<&NetlinkSocket::ReceiveWait>("receiveWait"),

@@ -27,7 +27,7 @@ class NetlinkSocket : public FdHandle<NetlinkSocket> {
 
  private:
   static Napi::Value Open(const Napi::CallbackInfo& info);
-  Napi::Value Port(const Napi::CallbackInfo& info);
+  static Napi::Value Port(const Napi::CallbackInfo& info);
   void Send(const Napi::CallbackInfo& info);
   Napi::Value Receive(const Napi::CallbackInfo& info);
   Napi::Value ReceiveWait(const Napi::CallbackInfo& info);

@@ -18,9 +18,9 @@ bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-Napi::Object MapSpec(Napi::Env env, const bpf_map* map) {
+Napi::Object MapSpec(Napi::Env env, const std::string& name, const bpf_map* map) {
   Napi::Object spec = Napi::Object::New(env);
-  spec.Set("name", bpf_map__name(map));
+  spec.Set("name", name);
   spec.Set("type", static_cast<uint32_t>(bpf_map__type(map)));
   spec.Set("keySize", bpf_map__key_size(map));
   spec.Set("valueSize", bpf_map__value_size(map));
@@ -42,7 +42,10 @@ Napi::Object ProgramSpec(Napi::Env env, const bpf_program* program) {
 
 }  // namespace
 
-BpfObject::BpfObject(const Napi::CallbackInfo& info) : Handle<BpfObject>(info), object_(Take<Init>(info)) {}
+BpfObject::BpfObject(const Napi::CallbackInfo& info) : Handle<BpfObject>(info), object_(Take<Init>(info)) {
+  bpf_map* map;
+  bpf_object__for_each_map(map, object_.get()) maps_.emplace_back(bpf_map__name(map), map);
+}
 
 bpf_object* BpfObject::Get(const char* op) const {
   if (object_ == nullptr || close_after_load_) Throw(Env(), EBADF, op, "BpfObject is closed");
@@ -51,11 +54,12 @@ bpf_object* BpfObject::Get(const char* op) const {
 }
 
 bpf_map* BpfObject::FindMap(const Napi::Value& name, const char* op) const {
-  bpf_object* object = Get(op);
+  Get(op);
   std::string text = ToText(name, op, "map name");
-  bpf_map* map = bpf_object__find_map_by_name(object, text.c_str());
-  if (map == nullptr) Throw(Env(), ENOENT, op, "no map " + text);
-  return map;
+  for (const auto& [known, map] : maps_) {
+    if (known == text) return map;
+  }
+  Throw(Env(), ENOENT, op, "no map " + text);
 }
 
 bpf_program* BpfObject::FindProgram(const Napi::Value& name, const char* op) const {
@@ -68,9 +72,9 @@ bpf_program* BpfObject::FindProgram(const Napi::Value& name, const char* op) con
 
 // libbpf names it after the object file, cut to fit: only the end is certain.
 bpf_map* BpfObject::FindRodata(const char* op) const {
-  bpf_map* map;
-  bpf_object__for_each_map(map, Get(op)) {
-    if (bpf_map__is_internal(map) && EndsWith(bpf_map__name(map), ".rodata")) return map;
+  Get(op);
+  for (const auto& [name, map] : maps_) {
+    if (bpf_map__is_internal(map) && EndsWith(name, ".rodata")) return map;
   }
   Throw(Env(), ENOENT, op, "no read-only data");
 }
@@ -95,10 +99,9 @@ Napi::Value BpfObject::Btf(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value BpfObject::Maps(const Napi::CallbackInfo& info) {
-  bpf_object* object = Get("bpf_object__for_each_map");
+  Get("bpf_object__for_each_map");
   Napi::Array specs = Napi::Array::New(info.Env());
-  bpf_map* map;
-  bpf_object__for_each_map(map, object) specs.Set(specs.Length(), MapSpec(info.Env(), map));
+  for (const auto& [name, map] : maps_) specs.Set(specs.Length(), MapSpec(info.Env(), name, map));
   return specs;
 }
 

@@ -4,6 +4,9 @@
 
 #include <bpf/libbpf.h>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "handle.h"
 #include "helper-stubs.h"
@@ -52,6 +55,8 @@ class BpfObject : public Handle<BpfObject> {
   void Loaded();
 
   std::unique_ptr<bpf_object, ObjectCloser> object_;
+  // by the names in the file: libbpf renames a map when another's fd is put in its place
+  std::vector<std::pair<std::string, bpf_map*>> maps_;
   HelperSet stubs_;
   bool loading_ = false;
   bool close_after_load_ = false;

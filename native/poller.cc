@@ -32,8 +32,10 @@ void Poller::Stop() {
   uv_idle_stop(&idle_);
 }
 
-void Poller::Again() {
-  if (!closed_) uv_idle_start(&idle_, OnIdle);
+void Poller::Again(int turns) {
+  if (closed_) return;
+  turns_ = turns;
+  uv_idle_start(&idle_, OnIdle);
 }
 
 void Poller::Close() {
@@ -44,18 +46,27 @@ void Poller::Close() {
   uv_close(reinterpret_cast<uv_handle_t*>(&idle_), OnClosed);
 }
 
+// A worker thread that was told to end fails in any call; there is nobody left to hear of it.
+void Poller::Ready() {
+  try {
+    ready_();
+  } catch (const Napi::Error&) {
+  }
+}
+
 // An error pending on a socket (ENOBUFS on netlink) makes libuv stop the handle and report EBADF; the callback's read
 // takes the error off, so go on watching.
 void Poller::OnPoll(uv_poll_t* poll, int status, int) {
   auto self = static_cast<Poller*>(poll->data)->shared_from_this();
-  self->ready_();
+  self->Ready();
   if (status < 0 && self->started_ && !self->closed_) self->Start();
 }
 
 void Poller::OnIdle(uv_idle_t* idle) {
   auto self = static_cast<Poller*>(idle->data)->shared_from_this();
+  if (--self->turns_ > 0) return;
   uv_idle_stop(idle);
-  self->ready_();
+  self->Ready();
 }
 
 void Poller::OnClosed(uv_handle_t* handle) {

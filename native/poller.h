@@ -18,13 +18,14 @@ class Poller : public std::enable_shared_from_this<Poller> {
 
   void Start();
   void Stop();
-  // calls `ready` in the next turn of the loop, whether or not the fd says so
-  void Again();
+  // calls `ready` so many turns of the loop from now, whether or not the fd says so
+  void Again(int turns);
   void Close();
   bool closed() const { return closed_; }
 
  private:
   explicit Poller(std::function<void()> ready) : ready_(std::move(ready)) {}
+  void Ready();
   static void OnPoll(uv_poll_t* poll, int status, int events);
   static void OnIdle(uv_idle_t* idle);
   static void OnClosed(uv_handle_t* handle);
@@ -34,6 +35,7 @@ class Poller : public std::enable_shared_from_this<Poller> {
   uv_poll_t poll_ = {};
   uv_idle_t idle_ = {};
   int open_handles_ = 2;
+  int turns_ = 0;
   bool started_ = false;
   bool closed_ = false;
   napi_async_cleanup_hook_handle cleanup_ = nullptr;

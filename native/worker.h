@@ -2,9 +2,11 @@
 // Runs one blocking call on a worker thread and settles a promise with its result. Layer: native.
 #pragma once
 
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <napi.h>
+#include <new>
 #include <optional>
 
 #include "errors.h"
@@ -26,24 +28,22 @@ class Worker : public Napi::AsyncWorker {
 
  protected:
   void Execute() override {
-    failure_ = work_->Run();
-    if (failure_.has_value()) SetError(failure_->op);
-  }
-
-  void OnOK() override {
-    if (settled_) settled_();
     try {
-      deferred_.Resolve(work_->Finish(Env()));
-    } catch (const Napi::Error& error) {
-      deferred_.Reject(error.Value());
+      failure_ = work_->Run();
+    } catch (const std::bad_alloc&) {
+      failure_ = Failure{ENOMEM, op_};
     }
   }
 
-  // Also reached without a Failure: when Run threw, which is only ever for want of memory.
-  void OnError(const Napi::Error& error) override {
-    if (settled_) settled_();
-    Failure failure = failure_.value_or(Failure{ENOMEM, op_, error.Message()});
-    deferred_.Reject(ToError(Env(), failure).Value());
+  // Instead of OnOK and OnError: in an environment that ends every call fails, which nobody is left to hear of.
+  void OnWorkComplete(Napi::Env env, napi_status status) override {
+    try {
+      Napi::HandleScope scope(env);
+      if (settled_) settled_();
+      if (status == napi_ok) Settle(env);
+    } catch (const Napi::Error&) {
+    }
+    Destroy();
   }
 
  private:
@@ -53,6 +53,21 @@ class Worker : public Napi::AsyncWorker {
         op_(op),
         work_(std::move(work)),
         settled_(std::move(settled)) {}
+
+  void Settle(Napi::Env env) {
+    if (failure_.has_value()) {
+      deferred_.Reject(ToError(env, *failure_).Value());
+      return;
+    }
+    Napi::Value result;
+    try {
+      result = work_->Finish(env);
+    } catch (const Napi::Error& error) {
+      deferred_.Reject(error.Value());
+      return;
+    }
+    deferred_.Resolve(result);
+  }
 
   Napi::Promise::Deferred deferred_;
   const char* op_;

@@ -53,7 +53,11 @@ export class Claims {
 
   /** Sorted by key. */
   contests(): Contest[] {
-    const contests = [...this.#losers].map(([key, claims]) => ({ key, winner: this.#winner.get(key) ?? '', losers: sorted(claims.keys(), compareText) }))
+    const contests = [...this.#losers].map(([key, claims]) => ({
+      key,
+      winner: this.#winner.get(key) ?? '',
+      losers: sorted(claims.keys(), compareText),
+    }))
     return contests.sort((a, b) => compareText(a.key, b.key))
   }
 

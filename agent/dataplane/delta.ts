@@ -22,12 +22,14 @@ export class Delta implements Wanted {
   readonly #stale = new Map<string, string>()
 
   want(key: string, value: string): void {
-    const actual = this.actual(key)
-    if (actual === value) this.#settle(key, value)
-    else {
-      if (this.#synced.delete(key) && actual !== undefined) this.#stale.set(key, actual)
-      this.#updates.set(key, value)
+    const written = this.#synced.get(key)
+    if (written === value) return
+    if (written !== undefined) {
+      this.#synced.delete(key)
+      this.#stale.set(key, written)
     }
+    if (this.#stale.get(key) === value) this.#settle(key, value)
+    else this.#updates.set(key, value)
   }
 
   unwant(key: string): void {

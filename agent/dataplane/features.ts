@@ -30,7 +30,8 @@ const CONNECT4 = 10
 export function probeFeatures(attempt: TryProgram = tryProgram): Features {
   const tc = loads(attempt, { type: SCHED_CLS, instructions: returning(0) })
   const cgroup = loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: returning(1), expectedAttachType: CONNECT4 })
-  const helper = (name: HelperFeature): Answer => answer(tc, () => loads(attempt, { type: SCHED_CLS, instructions: calling(HELPERS[name]) }))
+  const helper = (name: HelperFeature): Answer =>
+    answer(tc, () => loads(attempt, { type: SCHED_CLS, instructions: calling(HELPERS[name]) }))
   const hook = (name: HookFeature): Answer =>
     answer(cgroup, () => loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: returning(1), expectedAttachType: ATTACH_TYPES[name] }))
   return {

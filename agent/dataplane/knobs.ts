@@ -33,4 +33,3 @@ export function nodeConfig(knobs: Knobs, features: Features): NodeCfg {
     connect_tcp: Number(knobs.connectTcp),
   }
 }
-

@@ -34,15 +34,14 @@ export class LinkPins implements Disposable {
     return existsSync(this.#path(key))
   }
 
-  /** Pins a link and keeps it; one that cannot be pinned is closed, so that nothing is left half done. */
+  /** Pins a link and keeps it; a new one that cannot be pinned is closed, so that nothing is left half done. */
   put(key: string, link: BpfLink): void {
     try {
       mkdirSync(this.#dir, { recursive: true })
       link.pin(this.#path(key))
       this.#links.set(key, link)
     } catch (thrown) {
-      this.#links.delete(key)
-      link.close()
+      if (this.#links.get(key) !== link) link.close()
       throw thrown
     }
   }

@@ -79,7 +79,10 @@ interface Chunk {
 }
 
 /** The event loop gets its turn between chunks: there may be a million entries. */
-async function inChunks(source: { readonly from: BpfMap; readonly key: Copier; readonly value: Copier }, write: (chunk: Chunk) => number): Promise<number> {
+async function inChunks(
+  source: { readonly from: BpfMap; readonly key: Copier; readonly value: Copier },
+  write: (chunk: Chunk) => number,
+): Promise<number> {
   const dump = await source.from.dump()
   let written = 0
   for (let start = 0; start < dump.count; start += BATCH_ROWS) {
@@ -107,7 +110,11 @@ function writeMissing(map: BpfMap, chunk: Chunk): number {
   let written = 0
   for (let at = 0; at < chunk.count; at++) {
     try {
-      map.update(chunk.keys.subarray(at * keyBytes, (at + 1) * keyBytes), chunk.values.subarray(at * valueBytes, (at + 1) * valueBytes), NO_EXIST)
+      map.update(
+        chunk.keys.subarray(at * keyBytes, (at + 1) * keyBytes),
+        chunk.values.subarray(at * valueBytes, (at + 1) * valueBytes),
+        NO_EXIST,
+      )
       written++
     } catch (thrown) {
       const code = errorCode(thrown)

@@ -50,8 +50,11 @@ export function openObject(file: ObjectFile): OpenObject {
     for (const spec of specs) if (isShared(spec.name)) shared.set(spec.name, spec)
     for (const [name, spec] of shared) bindMap<unknown, unknown>(catalogue[name], btf, spec)
     const tails = specs.filter((spec) => spec.type === PROG_ARRAY).map((spec) => spec.name)
-    const stranger = specs.find((spec) => !isShared(spec.name) && !tails.includes(spec.name) && !isInternal(spec.name) && !PRIVATE_MAPS.has(spec.name))
-    if (stranger !== undefined) throw new ProgramError({ program: file.name, op: 'open', reason: `map ${stranger.name} is not in the catalogue` })
+    const stranger = specs.find(
+      (spec) => !isShared(spec.name) && !tails.includes(spec.name) && !isInternal(spec.name) && !PRIVATE_MAPS.has(spec.name),
+    )
+    if (stranger !== undefined)
+      throw new ProgramError({ program: file.name, op: 'open', reason: `map ${stranger.name} is not in the catalogue` })
     return { ...file, object, btf, digest, shared, tails }
   } catch (thrown) {
     object.close()
@@ -75,7 +78,10 @@ export function setKnobs(opened: OpenObject, cfg: NodeCfg): Buffer {
 
 /** Wraps what the addon throws; the verifier's log goes along. */
 export function programError(program: string, op: string, cause: unknown): ProgramError {
-  const log = cause instanceof Error && 'verifierLog' in cause && typeof cause.verifierLog === 'string' && cause.verifierLog !== '' ? cause.verifierLog : undefined
+  const log =
+    cause instanceof Error && 'verifierLog' in cause && typeof cause.verifierLog === 'string' && cause.verifierLog !== ''
+      ? cause.verifierLog
+      : undefined
   return new ProgramError({ program, op, reason: errorText(cause), cause, ...(log === undefined ? {} : { verifierLog: log }) })
 }
 

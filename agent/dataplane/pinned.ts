@@ -9,7 +9,7 @@ import { catalogue } from '../maps/catalogue.ts'
 import { layoutSignature } from '../maps/copy.ts'
 import { layoutOf } from '../maps/layout.ts'
 import type { Carrier } from './migrate.ts'
-import { counterCarrier, hashCarrier, typesOf } from './migrate.ts'
+import { counterCarrier, counterSlots, hashCarrier, typesOf } from './migrate.ts'
 import type { OpenObject } from './objects.ts'
 import type { Pins } from './pins.ts'
 import { movePin, removePins } from './pins.ts'
@@ -42,6 +42,9 @@ export interface SharedMaps extends Disposable {
   finish(): Promise<number>
 }
 
+/** BPF_MAP_TYPE_ARRAY */
+const ARRAY = 2
+
 interface Wanted {
   readonly name: MapName
   readonly object: OpenObject
@@ -61,7 +64,9 @@ export async function ensureMaps(options: PinnedOptions): Promise<SharedMaps> {
       if (old === undefined || reason !== undefined) absent.push(wanted)
       if (old !== undefined) held.found(wanted.name, { map: old, reason })
     }
-    for (const [name, map] of await createMaps(absent)) await place(name, { map, held, pins: options.pins })
+    const made = await createMaps(absent)
+    for (const [name, map] of made) held.maps.set(name, map)
+    for (const [name, map] of made) await place(name, { map, held, pins: options.pins })
     return held
   } catch (thrown) {
     held[Symbol.dispose]()
@@ -129,11 +134,29 @@ function openPin(path: string, map: MapName): BpfMap | undefined {
 /** What is not as wanted; undefined when all is. A map without BTF (a kernel that does not keep it) is judged by its sizes alone. */
 function difference(map: BpfMap, wanted: Wanted): string | undefined {
   const info = map.info()
-  const numbers = [['type', 'type'], ['flags', 'map_flags'], ['keySize', 'key_size'], ['valueSize', 'value_size'], ['maxEntries', 'max_entries']] as const
+  const numbers = [
+    ['type', 'type'],
+    ['flags', 'map_flags'],
+    ['keySize', 'key_size'],
+    ['valueSize', 'value_size'],
+    ['maxEntries', 'max_entries'],
+  ] as const
   for (const [field, word] of numbers) {
     if (info[field] !== wanted.spec[field]) return `${word} ${info[field]} instead of ${wanted.spec[field]}`
   }
-  return info.btfId === 0 || info.keyTypeId === 0 ? undefined : layoutDifference(map, wanted)
+  if (info.btfId === 0 || info.keyTypeId === 0) return undefined
+  try {
+    return layoutDifference(map, wanted) ?? (catalogue[wanted.name].perCpu ? slotDifference(map, wanted) : undefined)
+  } catch (thrown) {
+    return errorText(thrown) // an old layout that we cannot even read
+  }
+}
+
+/** As many counters, but others. */
+function slotDifference(map: BpfMap, wanted: Wanted): string | undefined {
+  const before = counterSlots(typesOf(map).btf)
+  const moved = [...counterSlots(wanted.object.btf)].find(([name, slot]) => before.get(name) !== slot)
+  return moved === undefined ? undefined : `${moved[0]} in slot ${before.get(moved[0]) ?? 'none'} instead of ${moved[1]}`
 }
 
 function layoutDifference(map: BpfMap, wanted: Wanted): string | undefined {
@@ -155,6 +178,8 @@ async function createMaps(absent: readonly Wanted[]): Promise<Map<MapName, BpfMa
       try {
         for (const { name } of object.programs()) object.setAutoload(name, false)
         for (const { name } of object.maps()) if (!wanted.some((one) => one.name === name)) object.skipMap(name)
+        // libbpf fills the slots of a program array even when it is skipped, with programs that are not loaded
+        for (const name of source.tails) object.setMapType(name, ARRAY)
         for (const { name, spec } of wanted) object.setMaxEntries(name, spec.maxEntries)
         await object.load()
         for (const { name } of wanted) made.set(name, object.map(name))
@@ -172,7 +197,6 @@ async function createMaps(absent: readonly Wanted[]): Promise<Map<MapName, BpfMa
 /** Fills the new map from the old one, then lets its pin take the old one's place. */
 async function place(name: MapName, how: { readonly map: BpfMap; readonly held: Held; readonly pins: Pins }): Promise<void> {
   const { map, held, pins } = how
-  held.maps.set(name, map)
   try {
     map.pin(pins.newMap(name))
     const old = held.old.get(name)
@@ -185,7 +209,10 @@ async function place(name: MapName, how: { readonly map: BpfMap; readonly held: 
   }
 }
 
-async function carryOver(name: MapName, how: { readonly from: BpfMap; readonly to: BpfMap; readonly held: Held }): Promise<Pick<Replacement, 'copied' | 'lost'>> {
+async function carryOver(
+  name: MapName,
+  how: { readonly from: BpfMap; readonly to: BpfMap; readonly held: Held },
+): Promise<Pick<Replacement, 'copied' | 'lost'>> {
   const { onChange, perCpu } = catalogue[name]
   if (onChange === 'rewrite') return { copied: 0, lost: undefined }
   try {
@@ -198,4 +225,3 @@ async function carryOver(name: MapName, how: { readonly from: BpfMap; readonly t
     return { copied: 0, lost: errorText(thrown) }
   }
 }
-

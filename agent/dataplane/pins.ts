@@ -24,7 +24,8 @@ export class Pins {
   /** Makes the folders. Throws UnsupportedError where there is no BPF file system. */
   prepare(): void {
     for (const folder of [this.maps, this.programs, this.links]) mkdirSync(folder, { recursive: true, mode: 0o700 })
-    if (statfsSync(this.dir).type !== BPFFS_MAGIC) throw new UnsupportedError('bpffs', `${this.dir} is on no BPF file system: mount one with "mount -t bpf bpf /sys/fs/bpf"`)
+    if (statfsSync(this.dir).type !== BPFFS_MAGIC)
+      throw new UnsupportedError('bpffs', `${this.dir} is on no BPF file system: mount one with "mount -t bpf bpf /sys/fs/bpf"`)
   }
 
   map(name: string): string {

@@ -31,8 +31,8 @@ export class Routes {
   constructor(options: RoutesOptions) {
     this.#netlink = options.netlink
     this.#log = options.log
-    this.writes = { name: 'routes', pending: () => this.#missing().length > 0, apply: () => this.#write() }
-    this.removals = { name: 'routes.remove', pending: () => this.#surplus().length > 0, apply: () => this.#remove() }
+    this.writes = { name: 'routes', pending: () => !this.#stale && this.#missing().length > 0, apply: () => this.#write() }
+    this.removals = { name: 'routes.remove', pending: () => !this.#stale && this.#surplus().length > 0, apply: () => this.#remove() }
   }
 
   setDesired(routes: readonly RouteRow[]): void {
@@ -48,7 +48,7 @@ export class Routes {
     this.#stale = true
   }
 
-  /** Lists our routes if that is needed; returns how many that had been there are gone. Throws NetlinkError. */
+  /** Lists our routes if that is needed, without which none is written; returns how many that had been there are gone. Throws NetlinkError. */
   readBack(): number {
     if (!this.#stale) return 0
     const before = this.#actual

@@ -76,7 +76,10 @@ export class RowTables {
     let found = false
     for (const [owner, rows] of this.#bound) {
       if (!rows.some((row) => row.value.iface === name)) continue
-      this.tables.addrs.setFragment(owner, rows.map((row) => this.#encode(row)).filter((entry) => entry !== undefined))
+      this.tables.addrs.setFragment(
+        owner,
+        rows.map((row) => this.#encode(row)).filter((entry) => entry !== undefined),
+      )
       found = true
     }
     return found
@@ -94,9 +97,15 @@ export class RowTables {
   contests(): RowContest[] {
     const { frontends, backends, addrs } = this.#codecs
     return [
-      ...this.tables.frontends.contests().map((contest): RowContest => ({ ...contest, table: 'frontends', key: decodeText(frontends.key, contest.key) })),
-      ...this.tables.backends.contests().map((contest): RowContest => ({ ...contest, table: 'backends', key: decodeText(backends.key, contest.key) })),
-      ...this.tables.addrs.contests().map((contest): RowContest => ({ ...contest, table: 'addrs', key: decodeText(addrs.key, contest.key) })),
+      ...this.tables.frontends
+        .contests()
+        .map((contest): RowContest => ({ ...contest, table: 'frontends', key: decodeText(frontends.key, contest.key) })),
+      ...this.tables.backends
+        .contests()
+        .map((contest): RowContest => ({ ...contest, table: 'backends', key: decodeText(backends.key, contest.key) })),
+      ...this.tables.addrs
+        .contests()
+        .map((contest): RowContest => ({ ...contest, table: 'addrs', key: decodeText(addrs.key, contest.key) })),
     ]
   }
 

@@ -6,8 +6,6 @@ import type { Contest } from './claims.ts'
 import { Claims } from './claims.ts'
 import type { Drift } from './delta.ts'
 import { Delta } from './delta.ts'
-import type { Outcome, Part } from './part.ts'
-import { failure } from './part.ts'
 
 /** What a table needs of a map; `BpfMap` has it. */
 export interface TableMap {
@@ -17,6 +15,12 @@ export interface TableMap {
   updateBatch(keys: Uint8Array, values: Uint8Array, count: number): number
   deleteBatch(keys: Uint8Array, count: number): number
   dump(): Promise<{ readonly keys: Buffer; readonly values: Buffer; readonly count: number }>
+}
+
+/** What one pass of writing came to. Rows that failed stay pending; there is one error for each code that occurred. */
+export interface Applied {
+  readonly done: number
+  readonly errors: readonly MapError[]
 }
 
 const BATCH_ROWS = 4096
@@ -30,15 +34,10 @@ export class Table {
   readonly #delta = new Delta()
   readonly #claims = new Claims(this.#delta)
   #known = false
-  /** the same as {@link applyUpdates} and {@link applyDeletes}, for the apply loop */
-  readonly updates: Part
-  readonly deletes: Part
 
   constructor(map: TableMap) {
     this.#map = map
     this.#name = map.info().name
-    this.updates = { name: this.#name, pending: () => this.#delta.pendingUpdates > 0, apply: () => this.applyUpdates() }
-    this.deletes = { name: `${this.#name}.remove`, pending: () => this.#delta.pendingDeletes > 0, apply: () => this.applyDeletes() }
   }
 
   /** Replaces the owner's rows; keys and values as the codecs encode them. */
@@ -76,9 +75,8 @@ export class Table {
     }
   }
 
-  /** Writes what is wanted and not there: first what replaces a row, for that needs no room. Rows that fail stay pending;
-   * there is one failure for each code that occurred, its cause a MapError. */
-  applyUpdates(): Outcome {
+  /** Writes what is wanted and not there: first what replaces a row, for that needs no room. */
+  applyUpdates(): Applied {
     const pass = new Pass(this.#name, 'update')
     const flush = (batch: readonly Entry[]): void => {
       this.#writeBatch(batch, pass)
@@ -87,17 +85,17 @@ export class Table {
       inBatches(this.#delta.replacements(), { flush, pass })
       inBatches(this.#delta.updates(), { flush, pass })
     }
-    return this.#outcome(pass, this.#delta.pendingUpdates)
+    return this.#applied(pass, this.#delta.pendingUpdates)
   }
 
   /** Deletes what is there and not wanted. */
-  applyDeletes(): Outcome {
+  applyDeletes(): Applied {
     const pass = new Pass(this.#name, 'delete')
     const flush = (batch: readonly string[]): void => {
       this.#deleteBatch(batch, pass)
     }
     if (this.#ready(pass)) inBatches(this.#delta.deletes(), { flush, pass })
-    return this.#outcome(pass, this.#delta.pendingDeletes)
+    return this.#applied(pass, this.#delta.pendingDeletes)
   }
 
   #ready(pass: Pass): boolean {
@@ -105,18 +103,23 @@ export class Table {
     return this.#known
   }
 
-  #outcome(pass: Pass, pending: number): Outcome {
-    if (!pass.failed) return { done: pass.done, failures: [] }
-    const errors = pass.errors({ pending, maxEntries: this.#map.info().maxEntries })
-    return { done: pass.done, failures: errors.map((error) => failure(this.#name, error)) }
+  #applied(pass: Pass, pending: number): Applied {
+    return { done: pass.done, errors: pass.failed ? pass.errors({ pending, maxEntries: this.#map.info().maxEntries }) : [] }
   }
 
   /** The call ends at the first row that fails: that one is left pending and the rest tried again. */
   #writeBatch(batch: readonly Entry[], pass: Pass): void {
-    const keys = pack(batch.map(([key]) => key), this.#map.keyBytes)
-    const values = pack(batch.map(([, value]) => value), this.#map.valueBytes)
+    const keys = pack(
+      batch.map(([key]) => key),
+      this.#map.keyBytes,
+    )
+    const values = pack(
+      batch.map(([, value]) => value),
+      this.#map.valueBytes,
+    )
     pass.run(batch.length, {
-      call: (from) => this.#map.updateBatch(keys.subarray(from * this.#map.keyBytes), values.subarray(from * this.#map.valueBytes), batch.length - from),
+      call: (from) =>
+        this.#map.updateBatch(keys.subarray(from * this.#map.keyBytes), values.subarray(from * this.#map.valueBytes), batch.length - from),
       settled: (at) => {
         const [key, value] = batch[at] ?? []
         if (key !== undefined && value !== undefined) this.#delta.written(key, value)
@@ -186,7 +189,12 @@ class Pass {
     return [...this.#causes].map(([code, cause]) => {
       if (cause instanceof MapError) return cause
       if (code !== 'E2BIG') return new MapError({ map: this.#map, op: this.#op, cause })
-      return new MapError({ map: this.#map, op: this.#op, reason: `full: ${state.pending} rows wait for room among ${state.maxEntries}`, cause })
+      return new MapError({
+        map: this.#map,
+        op: this.#op,
+        reason: `full: ${state.pending} rows wait for room among ${state.maxEntries}`,
+        cause,
+      })
     })
   }
 }
@@ -216,7 +224,10 @@ function pack(rows: readonly string[], size: number): Buffer {
   return bytes
 }
 
-function* entriesOf(dump: { readonly keys: Buffer; readonly values: Buffer; readonly count: number }, size: { readonly keyBytes: number; readonly valueBytes: number }): Generator<Entry> {
+function* entriesOf(
+  dump: { readonly keys: Buffer; readonly values: Buffer; readonly count: number },
+  size: { readonly keyBytes: number; readonly valueBytes: number },
+): Generator<Entry> {
   for (let at = 0; at < dump.count; at++) {
     const key = dump.keys.toString('latin1', at * size.keyBytes, (at + 1) * size.keyBytes)
     yield [key, dump.values.toString('latin1', at * size.valueBytes, (at + 1) * size.valueBytes)]

@@ -65,7 +65,8 @@ export function parseBtf(bytes: Uint8Array): Btf {
   const header = view.getUint32(4, LITTLE_ENDIAN)
   const [typeStart, typeLength] = [header + view.getUint32(8, LITTLE_ENDIAN), view.getUint32(12, LITTLE_ENDIAN)]
   const [textStart, textLength] = [header + view.getUint32(16, LITTLE_ENDIAN), view.getUint32(20, LITTLE_ENDIAN)]
-  if (header < FIXED_HEADER || typeStart + typeLength > bytes.length || textStart + textLength > bytes.length) throw broken(bytes.length, 'cut off')
+  if (header < FIXED_HEADER || typeStart + typeLength > bytes.length || textStart + textLength > bytes.length)
+    throw broken(bytes.length, 'cut off')
   const reader = new Reader(bytes.subarray(typeStart, typeStart + typeLength), bytes.subarray(textStart, textStart + textLength))
   const types: BtfType[] = [{ id: 0, name: 'void', kind: 'void' }]
   while (reader.more()) types.push(readType(reader, types.length))
@@ -154,7 +155,12 @@ function readType(reader: Reader, id: number): BtfType {
     case 5:
       return { ...head, kind: 'union', size: word, members: reader.times(count, () => readMember(reader, flag)) }
     case 6:
-      return { ...head, kind: 'enum', size: word, values: reader.times(count, () => ({ name: reader.name(), value: flag ? reader.i32() : reader.u32() })) }
+      return {
+        ...head,
+        kind: 'enum',
+        size: word,
+        values: reader.times(count, () => ({ name: reader.name(), value: flag ? reader.i32() : reader.u32() })),
+      }
     case 7:
       return { ...head, kind: 'forward' }
     case 8:
@@ -174,7 +180,12 @@ function readType(reader: Reader, id: number): BtfType {
       reader.u32() // linkage
       return { ...head, kind: 'variable', type: word }
     case 15:
-      return { ...head, kind: 'section', size: word, variables: reader.times(count, () => ({ type: reader.u32(), offset: reader.u32(), size: reader.u32() })) }
+      return {
+        ...head,
+        kind: 'section',
+        size: word,
+        variables: reader.times(count, () => ({ type: reader.u32(), offset: reader.u32(), size: reader.u32() })),
+      }
     case 16:
       return { ...head, kind: 'float' }
     case 17:

@@ -25,7 +25,13 @@ export interface MapDefinition<K, V> {
 /** By name, which is the name of the pin as well. */
 export const catalogue = {
   np_ct: define({ name: 'np_ct', key: shapes.ctKey, value: shapes.ctValue, sizedBy: 'conntrack', onChange: 'copy' }),
-  np_frontends: define({ name: 'np_frontends', key: shapes.frontendKey, value: shapes.frontend, sizedBy: 'frontends', onChange: 'rewrite' }),
+  np_frontends: define({
+    name: 'np_frontends',
+    key: shapes.frontendKey,
+    value: shapes.frontend,
+    sizedBy: 'frontends',
+    onChange: 'rewrite',
+  }),
   np_backends: define({ name: 'np_backends', key: shapes.backendKey, value: shapes.backend, sizedBy: 'backends', onChange: 'rewrite' }),
   np_addrs: define({ name: 'np_addrs', key: addr, value: shapes.addrInfo, sizedBy: 'addrs', onChange: 'rewrite' }),
   np_ifaces: define({ name: 'np_ifaces', key: u32, value: shapes.iface, sizedBy: 'object', onChange: 'rewrite' }),
@@ -43,8 +49,15 @@ export interface MapCodecs<K, V> {
 }
 
 /** Throws LayoutError when the map's types are not what the catalogue says. */
-export function bindMap<K, V>(definition: MapDefinition<K, V>, btf: Btf, typeIds: { readonly keyTypeId: number; readonly valueTypeId: number }): MapCodecs<K, V> {
-  return { key: bindKey(definition.key, layoutOf(btf, typeIds.keyTypeId)), value: bind(definition.value, layoutOf(btf, typeIds.valueTypeId)) }
+export function bindMap<K, V>(
+  definition: MapDefinition<K, V>,
+  btf: Btf,
+  typeIds: { readonly keyTypeId: number; readonly valueTypeId: number },
+): MapCodecs<K, V> {
+  return {
+    key: bindKey(definition.key, layoutOf(btf, typeIds.keyTypeId)),
+    value: bind(definition.value, layoutOf(btf, typeIds.valueTypeId)),
+  }
 }
 
 function define<K, V>(given: Omit<MapDefinition<K, V>, 'perCpu'> & { readonly perCpu?: boolean }): MapDefinition<K, V> {

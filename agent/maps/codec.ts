@@ -46,10 +46,12 @@ function partOf(kind: Kind, layout: Layout, where: string): Part {
 }
 
 function structPart(kind: Extract<Kind, { kind: 'struct' }>, layout: Layout, where: string): Part {
-  if (layout.kind !== 'struct' || layout.name !== kind.name) throw new LayoutError(where, `the shape has struct ${kind.name}, the object ${layoutText(layout)}`)
+  if (layout.kind !== 'struct' || layout.name !== kind.name)
+    throw new LayoutError(where, `the shape has struct ${kind.name}, the object ${layoutText(layout)}`)
   const known = new Set(kind.fields.map(([name]) => name))
   const extra = layout.fields.find((field) => !known.has(field.name) && !isPadding(field.name))
-  if (extra !== undefined) throw new LayoutError(where, `field ${extra.name} is in the object (${layoutText(extra.layout)}) but not in the shape`)
+  if (extra !== undefined)
+    throw new LayoutError(where, `field ${extra.name} is in the object (${layoutText(extra.layout)}) but not in the shape`)
   const fields = kind.fields.map(([name, fieldKind]) => {
     const field = layout.fields.find((candidate) => candidate.name === name)
     if (field === undefined) throw new LayoutError(where, `field ${name} is in the shape (${fieldKind.kind}) but not in the object`)
@@ -70,7 +72,8 @@ function structPart(kind: Extract<Kind, { kind: 'struct' }>, layout: Layout, whe
 }
 
 function arrayPart(kind: Extract<Kind, { kind: 'array' }>, layout: Layout, where: string): Part {
-  if (layout.kind !== 'array' || layout.length !== kind.length) throw new LayoutError(where, `the shape has ${kind.length} elements, the object ${layoutText(layout)}`)
+  if (layout.kind !== 'array' || layout.length !== kind.length)
+    throw new LayoutError(where, `the shape has ${kind.length} elements, the object ${layoutText(layout)}`)
   const part = partOf(kind.of, layout.of, where)
   const offsets = Array.from({ length: kind.length }, (_, index) => index * layout.of.size)
   return {

@@ -66,7 +66,14 @@ function structMoves(from: Extract<Layout, { kind: 'struct' }>, to: Extract<Layo
   for (const field of to.fields.filter((candidate) => !isPadding(candidate.name))) {
     const source = old.get(field.name)
     old.delete(field.name)
-    if (source !== undefined) kept.push(...shifted(moves(source.layout, field.layout, { ...context, where: `${context.where}.${field.name}` }), source.offset, field.offset))
+    if (source !== undefined)
+      kept.push(
+        ...shifted(
+          moves(source.layout, field.layout, { ...context, where: `${context.where}.${field.name}` }),
+          source.offset,
+          field.offset,
+        ),
+      )
     else if (context.exact) throw new LayoutError(context.where, `the key field ${field.name} is new`)
   }
   const [gone] = old.keys()
@@ -102,7 +109,8 @@ function copierOf(from: Layout, to: Layout, list: readonly Move[]): Copier {
   const merged: Move[] = []
   for (const move of list.toSorted((a, b) => a.to - b.to)) {
     const last = merged.at(-1)
-    if (last !== undefined && last.from + last.size === move.from && last.to + last.size === move.to) merged[merged.length - 1] = { ...last, size: last.size + move.size }
+    if (last !== undefined && last.from + last.size === move.from && last.to + last.size === move.to)
+      merged[merged.length - 1] = { ...last, size: last.size + move.size }
     else merged.push(move)
   }
   return {
@@ -111,7 +119,8 @@ function copierOf(from: Layout, to: Layout, list: readonly Move[]): Copier {
     copy(bytes, count) {
       const result = Buffer.alloc(count * to.size)
       for (let at = 0; at < count; at++) {
-        for (const move of merged) result.set(bytes.subarray(at * from.size + move.from, at * from.size + move.from + move.size), at * to.size + move.to)
+        for (const move of merged)
+          result.set(bytes.subarray(at * from.size + move.from, at * from.size + move.from + move.size), at * to.size + move.to)
       }
       return result
     },

@@ -48,6 +48,9 @@ export function arrayOf<T>(of: Field<T>, length: number): Field<readonly T[]> {
 }
 
 /** The fields of the C struct `name`, without padding; their order is C's business. */
-export function shape<F extends Readonly<Record<string, Field<unknown>>>>(name: string, fields: F): Field<{ readonly [K in keyof F]: ShapeType<F[K]> }> {
+export function shape<F extends Readonly<Record<string, Field<unknown>>>>(
+  name: string,
+  fields: F,
+): Field<{ readonly [K in keyof F]: ShapeType<F[K]> }> {
   return { kind: { kind: 'struct', name, fields: Object.entries(fields).map(([field, { kind }]) => [field, kind]) } }
 }

@@ -63,7 +63,8 @@ export function holes(layout: Layout, base = 0): { readonly from: number; readon
 /** Throws LayoutError when a key has bytes that no field names: C would have to zero them unseen, or lookups miss. */
 export function refuseHoles(layout: Layout): void {
   const [hole] = holes(layout)
-  if (hole !== undefined) throw new LayoutError(layoutText(layout), `a key with an unnamed hole at bytes ${hole.from}..${hole.to - 1}: give it a pad field`)
+  if (hole !== undefined)
+    throw new LayoutError(layoutText(layout), `a key with an unnamed hole at bytes ${hole.from}..${hole.to - 1}: give it a pad field`)
 }
 
 /** "__be16", "struct addr", "__u8[6]": for messages. */
@@ -87,7 +88,8 @@ function resolve(btf: Btf, id: number, where: string): Layout {
   // as many steps as there are types would be a cycle, which valid BTF cannot have
   for (let step = 0; step < btf.types.length; step++) {
     if (type.kind === 'typedef') typedefs.push(type.name)
-    else if (type.kind !== 'const' && type.kind !== 'volatile' && type.kind !== 'restrict' && type.kind !== 'typeTag') return plain(btf, type, { where, typedefs })
+    else if (type.kind !== 'const' && type.kind !== 'volatile' && type.kind !== 'restrict' && type.kind !== 'typeTag')
+      return plain(btf, type, { where, typedefs })
     type = typeById(btf, type.type)
   }
   throw new LayoutError(where, 'typedefs in a circle')

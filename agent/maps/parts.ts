@@ -99,7 +99,8 @@ function count(where: string): Access {
     put(view, at, value) {
       const number = value as number
       if (!(Number.isSafeInteger(number) && number >= 0)) throw misfit(where, value)
-      putWords(view, at, Math.floor(number / TWO_32), number % TWO_32)
+      putHigh(view, at, Math.floor(number / TWO_32))
+      putLow(view, at, number % TWO_32)
     },
     get(view, at) {
       const number = high(view, at) * TWO_32 + low(view, at)
@@ -114,7 +115,8 @@ function nanoseconds(where: string): Access {
     put(view, at, value) {
       const whole = Math.round((value as number) * 1e6)
       if (!(whole >= 0 && whole < TWO_32 * TWO_32)) throw misfit(where, value)
-      putWords(view, at, Math.floor(whole / TWO_32), whole % TWO_32)
+      putHigh(view, at, Math.floor(whole / TWO_32))
+      putLow(view, at, whole % TWO_32)
     },
     get: (view, at) => (high(view, at) * TWO_32 + low(view, at)) / 1e6,
   }
@@ -125,7 +127,8 @@ function hexId(where: string): Access {
     put(view, at, value) {
       const text = value as string
       if (text.length !== 16) throw misfit(where, value)
-      putWords(view, at, hexWord(text, 0, where), hexWord(text, 8, where))
+      putHigh(view, at, hexWord(text, 0, where))
+      putLow(view, at, hexWord(text, 8, where))
     },
     get: (view, at) => hex8(high(view, at)) + hex8(low(view, at)),
   }
@@ -142,8 +145,22 @@ function text16(where: string): Access {
       const byte = (index: number): number => view.getUint8(at + index)
       // one call with all chars makes a flat string
       return String.fromCharCode(
-        byte(0), byte(1), byte(2), byte(3), byte(4), byte(5), byte(6), byte(7),
-        byte(8), byte(9), byte(10), byte(11), byte(12), byte(13), byte(14), byte(15),
+        byte(0),
+        byte(1),
+        byte(2),
+        byte(3),
+        byte(4),
+        byte(5),
+        byte(6),
+        byte(7),
+        byte(8),
+        byte(9),
+        byte(10),
+        byte(11),
+        byte(12),
+        byte(13),
+        byte(14),
+        byte(15),
       )
     },
   }
@@ -156,13 +173,23 @@ function macText(where: string): Access {
       if (!/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/.test(text)) throw misfit(where, value)
       for (let index = 0; index < 6; index++) view.setUint8(at + index, Number.parseInt(text.slice(3 * index, 3 * index + 2), 16))
     },
-    get: (view, at) => Array.from({ length: 6 }, (_, index) => view.getUint8(at + index).toString(16).padStart(2, '0')).join(':'),
+    get: (view, at) =>
+      Array.from({ length: 6 }, (_, index) =>
+        view
+          .getUint8(at + index)
+          .toString(16)
+          .padStart(2, '0'),
+      ).join(':'),
   }
 }
 
-function putWords(view: DataView, at: number, highWord: number, lowWord: number): void {
-  view.setUint32(at + (LITTLE_ENDIAN ? 4 : 0), highWord, LITTLE_ENDIAN)
-  view.setUint32(at + (LITTLE_ENDIAN ? 0 : 4), lowWord, LITTLE_ENDIAN)
+/** The more significant half of 8 bytes. */
+function putHigh(view: DataView, at: number, word: number): void {
+  view.setUint32(at + (LITTLE_ENDIAN ? 4 : 0), word, LITTLE_ENDIAN)
+}
+
+function putLow(view: DataView, at: number, word: number): void {
+  view.setUint32(at + (LITTLE_ENDIAN ? 0 : 4), word, LITTLE_ENDIAN)
 }
 
 function high(view: DataView, at: number): number {

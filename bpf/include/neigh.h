@@ -33,7 +33,7 @@ struct nd_message {
 static __always_inline int answer_send(struct __sk_buff *skb, const void *bytes, __u32 size)
 {
 	if (bpf_skb_change_tail(skb, size, 0) || bpf_skb_store_bytes(skb, 0, bytes, size, BPF_F_RECOMPUTE_CSUM))
-		return TC_ACT_SHOT;
+		return DROPPED(DROP_REWRITE);
 	count_slot(DROP_MAX + COUNT_NEIGHBOUR_ANSWERED);
 	mark_set_decided(skb);
 	return bpf_redirect(skb->ifindex, 0);

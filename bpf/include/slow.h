@@ -160,8 +160,15 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 	if (hook_is_from(s->hook) && !(leg->flags & LEG_STACK)) {
 		if (p->ttl <= 1)
 			return DROPPED(DROP_TTL);
-		if (p->len > leg->mtu && !p->gso)
-			return DROPPED(DROP_TOO_BIG);
+		if (p->len > leg->mtu && !p->gso) {
+			if (p->dont_fragment || leg->flags & LEG_ENCAP)
+				return DROPPED(DROP_TOO_BIG);
+			/* the kernel may cut this one */
+			s->v = *v;
+			v = &s->v;
+			leg = &v->leg[s->dir & 1];
+			leg->flags = (leg->flags & LEG_NAT) | LEG_READY | LEG_STACK;
+		}
 	}
 	if (p->proto == IPPROTO_TCP && p->tcp_flags & TCP_SYN && leg->flags & LEG_ENCAP)
 		clamp_mss(skb, s, leg->mtu);
@@ -265,7 +272,7 @@ static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook
 	int act;
 
 	if (!s)
-		return TC_ACT_SHOT;
+		return drop_counted(DROP_PROGRAM_MISSING);
 	__builtin_memset(&s->p, 0, sizeof(s->p));
 	s->hook = hook;
 	s->now = np_now();

@@ -65,7 +65,7 @@ async function listenUdp(port: number, address: { readonly address: string; read
   const socket = createSocket({ type: v6 ? 'udp6' : 'udp4', ipv6Only: v6, recvBufferSize: 4 * 1024 * 1024 })
   socket.on('message', (message: Buffer, from: RemoteInfo) => {
     const ends = { peer: hostPort(from.address, from.port), local: hostPort(address.address, port) }
-    socket.send(answer(message.toString('latin1').trimEnd(), ends), from.port, from.address)
+    socket.send(answer(message.toString('latin1').replace(/\n$/, ''), ends), from.port, from.address)
   })
   socket.bind(port, address.address)
   await once(socket, 'listening')

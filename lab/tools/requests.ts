@@ -2,7 +2,7 @@
 /** One socket a request: connect, ask, take the answer, close; counts what fails and how. Layer: lab (tool).
  *
  * requests --to tcp:10.0.0.1:80 [--count 1] [--rate 100] [--timeout-ms 2000] [--payload 64] [--reply 0]
- * Without --count it goes on until SIGTERM. Prints {"event":"result", ...}. */
+ * With --count 0 it goes on until SIGTERM. Prints {"event":"result", ...}. */
 import { createSocket } from 'node:dgram'
 import { connect } from 'node:net'
 import { parseArgs } from 'node:util'
@@ -12,7 +12,7 @@ import { parseAnswer, type Answer, type RequestsResult } from './results.ts'
 const { values } = parseArgs({
   options: {
     to: { type: 'string' },
-    count: { type: 'string' },
+    count: { type: 'string', default: '1' },
     rate: { type: 'string', default: '100' },
     'timeout-ms': { type: 'string', default: '2000' },
     payload: { type: 'string', default: '64' },
@@ -126,7 +126,7 @@ for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => {
   stopped = true
 })
 const to = parseEndpoint(values.to ?? '')
-const count = values.count === undefined ? Number.POSITIVE_INFINITY : Number(values.count)
+const count = values.count === '0' ? Number.POSITIVE_INFINITY : Number(values.count)
 process.stdout.write('{"event":"started"}\n')
 const running = new Set<Promise<void>>()
 const start = performance.now()

@@ -21,7 +21,7 @@ import type { Sink, SourceEvent, SourceStatus } from './source.ts'
 export interface StoreOptions {
   /** names of all sources; where two have the same object, the earlier one's is taken */
   readonly sources: readonly string[]
-  /** called at most once until the changes are taken: something is there to be taken, or the store became synced */
+  /** the store is synced and there is something new; not called again until the changes are taken, never before the store is synced */
   readonly onChange?: () => void
   readonly onStatus?: (source: string, status: SourceStatus) => void
 }
@@ -103,7 +103,7 @@ export class Store {
   }
 
   #tell(): void {
-    if (this.#told) return
+    if (this.#told || !this.synced) return
     this.#told = true
     this.#options.onChange?.()
   }

@@ -2,16 +2,21 @@
 /** Every object under every combination of knobs we ship that the running kernel can have. Layer: test. */
 import type { NodeCfg } from '#agent/maps/shapes.ts'
 import { ANY_V6 } from '#lib/base/ip.ts'
+import { BpfMap, BpfObject } from '#native'
 import type { ObjectName } from '../support/objects.ts'
-import { loadObject } from '../support/objects.ts'
+import { loadObject, objectPath } from '../support/objects.ts'
 import type { KernelFacts } from './kernel-facts.ts'
-import { testCfg } from './packet-runner.ts'
+import { HELPERS, testCfg } from './packet-runner.ts'
 
 export interface LoadCase {
   readonly name: string
   readonly object: ObjectName
   readonly cfg: NodeCfg
 }
+
+/** enum bpf_map_type, and a flag of bpf_map_create */
+const ARRAY = 2
+const RDONLY_PROG = 128
 
 type Switch = 'redirect_peer' | 'redirect_neigh' | 'coarse_clock' | 'connect_tcp' | 'connect_udp'
 
@@ -22,10 +27,17 @@ const SWITCHES: { readonly [O in ObjectName]: readonly Switch[] } = {
   connect: ['coarse_clock', 'connect_tcp', 'connect_udp'],
 }
 
+export const OBJECTS: readonly ObjectName[] = ['workload', 'host', 'connect']
+
+/** Each object once, with all the kernel can do. */
+export function plainLoadCases(facts: KernelFacts): LoadCase[] {
+  const base = testCfg(facts.features)
+  return OBJECTS.map((object) => loadCase(object, base, []))
+}
+
 export function loadCases(facts: KernelFacts): LoadCase[] {
   const base = testCfg(facts.features)
-  const objects: readonly ObjectName[] = ['workload', 'host', 'connect']
-  return objects.flatMap((object) => {
+  return OBJECTS.flatMap((object) => {
     // A switch that is off in `base` needs something the kernel lacks.
     const possible = SWITCHES[object].filter((name) => base[name] === 1)
     const cases = subsets(possible).map((off) => loadCase(object, base, off))
@@ -33,11 +45,40 @@ export function loadCases(facts: KernelFacts): LoadCase[] {
   })
 }
 
+/** As kernels before 5.5 see an object: its knobs are not known when it is loaded, so no branch is pruned, and calls of
+ * newer helpers are replaced. undefined when the kernel takes it. */
+export async function loadUnfolded(name: ObjectName, facts: KernelFacts): Promise<string | undefined> {
+  const file = BpfObject.open(objectPath(name))
+  const section = file.maps().find((map) => map.name.endsWith('.rodata'))
+  file.close()
+  if (section === undefined) return 'it has no read-only data'
+  // libbpf fills and freezes only what it made itself, and only frozen data counts as known.
+  const { keySize, valueSize, maxEntries } = section
+  const knobs = BpfMap.create({ name: 'np_unfolded', type: ARRAY, keySize, valueSize, maxEntries, flags: RDONLY_PROG })
+  try {
+    const share = new Map([[section.name, knobs]])
+    const { object } = await loadObject(name, { share, stubHelpers: Object.values(HELPERS), without: withoutHooks(name, facts) })
+    object.close()
+    return undefined
+  } catch (error) {
+    return refusal(error)
+  } finally {
+    knobs.close()
+  }
+}
+
+function withoutHooks(name: ObjectName, facts: KernelFacts): string[] {
+  return name === 'connect' ? [...facts.missingHooks] : []
+}
+
 /** undefined when the kernel takes it, else what it says. */
 export async function runLoadCase(given: LoadCase, facts: KernelFacts): Promise<string | undefined> {
-  const without = given.object === 'connect' ? facts.missingHooks : []
   try {
-    const { object } = await loadObject(given.object, { cfg: given.cfg, stubHelpers: facts.missingHelpers, without })
+    const { object } = await loadObject(given.object, {
+      cfg: given.cfg,
+      stubHelpers: facts.missingHelpers,
+      without: withoutHooks(given.object, facts),
+    })
     object.close()
     return undefined
   } catch (error) {

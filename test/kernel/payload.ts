@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What runs inside a kernel VM: every object under every knob, then every packet case, with a tally at the end. Layer: test. */
+/** What runs inside a kernel VM: every object under every knob, every packet case, every way to attach, with a tally at the end.
+ * It changes the network, cgroups and mounts it runs in. Layer: test. */
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { raiseMemlock } from '#native'
-import { kernelFacts } from './kernel-facts.ts'
+import { attachCases } from './attach-cases.ts'
+import { connectCases } from './connect-cases.ts'
+import { KERNEL_BTF, kernelFacts } from './kernel-facts.ts'
 import type { KernelFacts } from './kernel-facts.ts'
-import { loadCases, runLoadCase } from './load-cases.ts'
+import { OBJECTS, loadCases, loadUnfolded, plainLoadCases, runLoadCase } from './load-cases.ts'
 import type { Features } from './packet-runner.ts'
 import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
 import { cases as edges } from './packets/edges.ts'
 import { cases as flows } from './packets/flows.ts'
+import { devices } from './packets/world.ts'
 
 const tally = { passed: 0, failed: 0 }
 
@@ -38,18 +44,33 @@ async function packets(features: Features, stubs: readonly number[]): Promise<vo
   runner.close()
 }
 
+async function objects(facts: KernelFacts): Promise<void> {
+  for (const loadCase of loadCases(facts)) count(loadCase.name, await runLoadCase(loadCase, facts))
+  for (const object of OBJECTS) count(`${object} with knobs unknown, as before 5.5`, await loadUnfolded(object, facts))
+}
+
+/** As on kernels that have no type information of their own. */
+async function objectsWithoutBtf(facts: KernelFacts): Promise<void> {
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', KERNEL_BTF])
+  if (existsSync(`${KERNEL_BTF}/vmlinux`)) throw new Error('the kernel BTF could not be hidden')
+  for (const loadCase of plainLoadCases(facts)) count(`${loadCase.name}, no kernel BTF`, await runLoadCase(loadCase, facts))
+}
+
 async function everything(facts: KernelFacts): Promise<void> {
-  await part('objects', async () => {
-    for (const loadCase of loadCases(facts)) count(loadCase.name, await runLoadCase(loadCase, facts))
-  })
+  await part('objects', () => objects(facts))
   await part('packets', async () => {
     setUpNamespace()
     await packets(facts.features, facts.missingHelpers)
   })
   // Where the kernel has new helpers, the way without them is tried as well: it must do the same.
-  if (!Object.values(facts.features).includes(true)) return
-  const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false }
-  await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
+  if (Object.values(facts.features).includes(true)) {
+    const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false }
+    await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
+  }
+  await part('attaching', () => attachCases(devices.underlay.name, facts, count))
+  const cgroup = process.env['NETPLANE_CGROUP']
+  if (cgroup !== undefined) await part('connecting', () => connectCases(cgroup, facts, count))
+  if (facts.kernelBtf) await part('objects without kernel BTF', () => objectsWithoutBtf(facts))
 }
 
 try {

@@ -11,6 +11,9 @@ interface Surface {
   readonly members: string[]
 }
 
+/** What every function of sloppy mode has. */
+const OF_FUNCTIONS = ['length', 'name', 'prototype', 'arguments', 'caller']
+
 /** "BpfMap.create" is static, "BpfMap#lookup" an instance's. */
 function declared(): Surface {
   const path = new URL('../../native/binding.d.ts', import.meta.url)
@@ -38,7 +41,7 @@ function exported(addon: object): Surface {
       functions.push(name)
       continue
     }
-    const own = Object.getOwnPropertyNames(value).filter((key) => !['length', 'name', 'prototype'].includes(key))
+    const own = Object.getOwnPropertyNames(value).filter((key) => !OF_FUNCTIONS.includes(key))
     const instance = Object.getOwnPropertyNames(value.prototype).filter((key) => key !== 'constructor')
     members.push(...own.map((key) => `${name}.${key}`), ...instance.map((key) => `${name}#${key}`))
   }

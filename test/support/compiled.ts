@@ -8,23 +8,29 @@ import type { Btf } from '#agent/maps/btf.ts'
 import { parseBtf } from '#agent/maps/btf.ts'
 import { elfSections } from './elf.ts'
 
-const INCLUDE = new URL('../../bpf/include/', import.meta.url).pathname
+/** where our headers are */
+export const INCLUDE = new URL('../../bpf/include/', import.meta.url).pathname
 /** where Debian keeps asm/types.h */
 const ASM = `/usr/include/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`
 
 export interface Compiled {
   readonly btf: Btf
   /** bytes of a section; throws when there is none of that name */
-  section(name: string): Buffer
+  readonly section: (name: string) => Buffer
 }
 
 /** Throws with the compiler's output. */
+export function compileTo(object: string, source: string): void {
+  const flags = ['-g', '-O2', '-target', 'bpf', '-mcpu=v2', '-I', INCLUDE, '-I', ASM, '-x', 'c', '-c', '-', '-o', object]
+  execFileSync(process.env['CLANG'] ?? 'clang-19', flags, { input: source, stdio: ['pipe', 'pipe', 'pipe'] })
+}
+
+/** As {@link compileTo}, for what is only looked at. */
 export function compileC(source: string): Compiled {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-c-'))
   try {
     const object = join(folder, 'test.o')
-    const flags = ['-g', '-O2', '-target', 'bpf', '-mcpu=v2', '-I', INCLUDE, '-I', ASM, '-x', 'c', '-c', '-', '-o', object]
-    execFileSync(process.env['CLANG'] ?? 'clang-19', flags, { input: source, stdio: ['pipe', 'pipe', 'pipe'] })
+    compileTo(object, source)
     return asCompiled(readFileSync(object))
   } finally {
     rmSync(folder, { recursive: true })

@@ -43,7 +43,18 @@ export class FakeMap {
     this.valueBytes = spec.valueSize
   }
 
-  info(): { name: string; type: number; keySize: number; valueSize: number; maxEntries: number; flags: number; id: number; btfId: number; keyTypeId: number; valueTypeId: number } {
+  info(): {
+    name: string
+    type: number
+    keySize: number
+    valueSize: number
+    maxEntries: number
+    flags: number
+    id: number
+    btfId: number
+    keyTypeId: number
+    valueTypeId: number
+  } {
     this.#open('bpf_obj_get_info_by_fd')
     return { ...this.#spec, type: 1, flags: 0, id: 1, btfId: 0, keyTypeId: 0, valueTypeId: 0 }
   }
@@ -95,7 +106,11 @@ export class FakeMap {
   dump(): Promise<{ keys: Buffer; values: Buffer; count: number }> {
     this.#open('bpf_map_lookup_batch')
     this.calls.push('dump')
-    return Promise.resolve({ keys: Buffer.from([...this.#rows.keys()].join(''), 'latin1'), values: Buffer.from([...this.#rows.values()].join(''), 'latin1'), count: this.#rows.size })
+    return Promise.resolve({
+      keys: Buffer.from([...this.#rows.keys()].join(''), 'latin1'),
+      values: Buffer.from([...this.#rows.values()].join(''), 'latin1'),
+      count: this.#rows.size,
+    })
   }
 
   close(): void {

@@ -11,7 +11,10 @@ function mapAsWanted(rows: Map<string, string>): ConstructorParameters<typeof Cl
 
 describe('Claims', () => {
   test('the smallest owner wins, in whatever order they come', () => {
-    for (const order of [['a', 'b'], ['b', 'a']]) {
+    for (const order of [
+      ['a', 'b'],
+      ['b', 'a'],
+    ]) {
       const rows = new Map<string, string>()
       const claims = new Claims(mapAsWanted(rows))
       for (const owner of order) claims.setFragment(owner, [['k', owner]])
@@ -34,15 +37,23 @@ describe('Claims', () => {
   test('of two rows with one key in a fragment the later counts', () => {
     const rows = new Map<string, string>()
     const claims = new Claims(mapAsWanted(rows))
-    claims.setFragment('a', [['k', '1'], ['k', '2']])
+    claims.setFragment('a', [
+      ['k', '1'],
+      ['k', '2'],
+    ])
     claims.setFragment('a', [])
     expect(rows.size).toBe(0)
   })
 
   test('property: equal to sorting all claims anew', () => {
     const owner = fc.constantFrom('o1', 'o2', 'o3', 'o4')
-    const entries = fc.uniqueArray(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantFrom('1', '2', '3')), { selector: ([key]) => key })
-    const step = fc.oneof({ weight: 8, arbitrary: fc.record({ owner, entries }) }, { weight: 1, arbitrary: fc.record({ complete: fc.subarray(['o1', 'o2', 'o3', 'o4']) }) })
+    const entries = fc.uniqueArray(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantFrom('1', '2', '3')), {
+      selector: ([key]) => key,
+    })
+    const step = fc.oneof(
+      { weight: 8, arbitrary: fc.record({ owner, entries }) },
+      { weight: 1, arbitrary: fc.record({ complete: fc.subarray(['o1', 'o2', 'o3', 'o4']) }) },
+    )
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const rows = new Map<string, string>()

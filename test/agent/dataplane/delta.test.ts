@@ -46,7 +46,10 @@ describe('Delta', () => {
   test('what an earlier agent left is adopted when equal and deleted when unknown', () => {
     const delta = new Delta()
     delta.want('a', '1')
-    delta.readBack([['a', '1'], ['z', '9']])
+    delta.readBack([
+      ['a', '1'],
+      ['z', '9'],
+    ])
     expect(delta.pendingUpdates).toBe(0)
     expect([...delta.deletes()]).toEqual(['z'])
   })
@@ -57,9 +60,26 @@ describe('Delta', () => {
       delta.want(key, '1')
       delta.written(key, '1')
     }
-    expect(delta.readBack([['a', '1'], ['b', '1'], ['c', '1']])).toEqual({ missing: 0, changed: 0, foreign: 0 })
-    expect(delta.readBack([['a', '1'], ['b', '2'], ['x', '1']])).toEqual({ missing: 1, changed: 1, foreign: 1 })
-    expect([...delta.updates()]).toEqual(expect.arrayContaining([['b', '1'], ['c', '1']]))
+    expect(
+      delta.readBack([
+        ['a', '1'],
+        ['b', '1'],
+        ['c', '1'],
+      ]),
+    ).toEqual({ missing: 0, changed: 0, foreign: 0 })
+    expect(
+      delta.readBack([
+        ['a', '1'],
+        ['b', '2'],
+        ['x', '1'],
+      ]),
+    ).toEqual({ missing: 1, changed: 1, foreign: 1 })
+    expect([...delta.updates()]).toEqual(
+      expect.arrayContaining([
+        ['b', '1'],
+        ['c', '1'],
+      ]),
+    )
     expect([...delta.deletes()]).toEqual(['x'])
   })
 

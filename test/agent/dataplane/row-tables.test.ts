@@ -15,15 +15,25 @@ import { FakeMap } from '../../support/fake-map.ts'
 
 const { btf } = compileC('#include <linux/bpf.h>\n#include "maps.h"\n')
 const codecs = {
-  frontends: { key: bindKey(shapes.frontendKey, structLayout(btf, 'frontend_key')), value: bind(shapes.frontend, structLayout(btf, 'frontend')) },
-  backends: { key: bindKey(shapes.backendKey, structLayout(btf, 'backend_key')), value: bind(shapes.backend, structLayout(btf, 'backend')) },
+  frontends: {
+    key: bindKey(shapes.frontendKey, structLayout(btf, 'frontend_key')),
+    value: bind(shapes.frontend, structLayout(btf, 'frontend')),
+  },
+  backends: {
+    key: bindKey(shapes.backendKey, structLayout(btf, 'backend_key')),
+    value: bind(shapes.backend, structLayout(btf, 'backend')),
+  },
   addrs: { key: bindKey(addr, structLayout(btf, 'addr')), value: bind(shapes.addrInfo, structLayout(btf, 'addr_info')) },
 }
 
 const SERVICE = '00000000000000aa'
 
 function frontend(service = SERVICE): Row {
-  return { table: 'frontends', key: { addr: parseAddr('10.96.0.1'), port: parsePort(80), proto: 'TCP' }, value: { service, count: 1, flags: 0 } }
+  return {
+    table: 'frontends',
+    key: { addr: parseAddr('10.96.0.1'), port: parsePort(80), proto: 'TCP' },
+    value: { service, count: 1, flags: 0 },
+  }
 }
 
 function podRow(ip: string, iface: string | undefined): Row {
@@ -59,14 +69,23 @@ function addrRows(): unknown[] {
 
 describe('RowTables', () => {
   test('a service goes to two tables', () => {
-    const backend: Row = { table: 'backends', key: { service: SERVICE, slot: 0 }, value: { addr: parseAddr('10.1.0.5'), node: ANY_V4, port: parsePort(8080), flags: 0 } }
+    const backend: Row = {
+      table: 'backends',
+      key: { service: SERVICE, slot: 0 },
+      value: { addr: parseAddr('10.1.0.5'), node: ANY_V4, port: parsePort(8080), flags: 0 },
+    }
     rows.setFragment({ owner: 'Service/default/web', rows: [frontend(), backend] })
     apply()
     const [[key, value] = ['', '']] = maps.frontends.contents()
     expect(decodeText(codecs.frontends.key, key)).toEqual({ addr: parseAddr('10.96.0.1'), port: 80, proto: 6 })
     expect(decodeText(codecs.frontends.value, value)).toEqual({ service: SERVICE, count: 1, flags: 0 })
     const [stored = ''] = maps.backends.contents().values()
-    expect(decodeText(codecs.backends.value, stored), 'no node is all zero for C').toEqual({ addr: parseAddr('10.1.0.5'), node: ANY_V6, port: 8080, flags: 0 })
+    expect(decodeText(codecs.backends.value, stored), 'no node is all zero for C').toEqual({
+      addr: parseAddr('10.1.0.5'),
+      node: ANY_V6,
+      port: 8080,
+      flags: 0,
+    })
   })
 
   test('a fragment replaces all of its owner, in all tables', () => {
@@ -106,7 +125,9 @@ describe('RowTables', () => {
   test('a contest is told with the key decoded', () => {
     rows.setFragment({ owner: 'Service/b/web', rows: [frontend('00000000000000bb')] })
     rows.setFragment({ owner: 'Service/a/web', rows: [frontend()] })
-    expect(rows.contests()).toEqual([{ table: 'frontends', key: { addr: parseAddr('10.96.0.1'), port: 80, proto: 6 }, winner: 'Service/a/web', losers: ['Service/b/web'] }])
+    expect(rows.contests()).toEqual([
+      { table: 'frontends', key: { addr: parseAddr('10.96.0.1'), port: 80, proto: 6 }, winner: 'Service/a/web', losers: ['Service/b/web'] },
+    ])
   })
 
   test('a value that no struct can hold changes nothing', () => {

@@ -21,7 +21,7 @@ describe('Table', () => {
     table.setFragment('o', numbered(1))
     const applied = table.applyUpdates()
     expect([applied.done, table.pending.updates]).toEqual([0, 1])
-    expect(applied.failures.map(({ reason }) => reason)).toEqual(['map np_test: update: nothing was read back yet'])
+    expect(applied.errors.map((error) => error.message)).toEqual(['map np_test: update: nothing was read back yet'])
     expect(map.calls).toEqual([])
   })
 
@@ -29,7 +29,7 @@ describe('Table', () => {
     const { map, table } = setup()
     table.setFragment('o', numbered(10_000))
     await table.readBack()
-    expect(table.applyUpdates()).toEqual({ done: 10_000, failures: [] })
+    expect(table.applyUpdates()).toEqual({ done: 10_000, errors: [] })
     expect(map.calls).toEqual(['dump', 'updateBatch', 'updateBatch', 'updateBatch'])
 
     const restarted = new Table(map)
@@ -40,13 +40,23 @@ describe('Table', () => {
 
   test('one changed row of one owner costs one row', async () => {
     const { map, table } = setup()
-    table.setFragment('a', [['aaaa', '1111'], ['aaab', '1111']])
+    table.setFragment('a', [
+      ['aaaa', '1111'],
+      ['aaab', '1111'],
+    ])
     table.setFragment('b', [['bbbb', '1111']])
     await table.readBack()
     table.applyUpdates()
-    table.setFragment('a', [['aaaa', '1111'], ['aaab', '2222']])
+    table.setFragment('a', [
+      ['aaaa', '1111'],
+      ['aaab', '2222'],
+    ])
     expect(table.applyUpdates()).toMatchObject({ done: 1 })
-    expect([...map.contents()]).toEqual([['aaaa', '1111'], ['aaab', '2222'], ['bbbb', '1111']])
+    expect([...map.contents()]).toEqual([
+      ['aaaa', '1111'],
+      ['aaab', '2222'],
+      ['bbbb', '1111'],
+    ])
   })
 
   test('deletes apart from updates, in batches; a key that is gone already is done', async () => {
@@ -55,7 +65,7 @@ describe('Table', () => {
     await table.readBack()
     map.poke('0000', undefined)
     expect(table.applyUpdates().done).toBe(0)
-    expect(table.applyDeletes()).toEqual({ done: 5000, failures: [] })
+    expect(table.applyDeletes()).toEqual({ done: 5000, errors: [] })
     expect(map.contents().size).toBe(0)
   })
 
@@ -77,14 +87,14 @@ describe('Table', () => {
     await table.readBack()
     const applied = table.applyUpdates()
     expect([applied.done, table.pending.updates]).toEqual([98, 2])
-    expect(applied.failures.map(({ reason }) => reason)).toEqual(['map np_test: update: bpf_map_update_batch: ENOMEM'])
+    expect(applied.errors.map((error) => error.message)).toEqual(['map np_test: update: bpf_map_update_batch: ENOMEM'])
     map.broken.clear()
-    expect(table.applyUpdates()).toEqual({ done: 2, failures: [] })
+    expect(table.applyUpdates()).toEqual({ done: 2, errors: [] })
     map.broken.add('0007')
     table.setFragment('o', [])
-    expect(table.applyDeletes()).toMatchObject({ done: 99, failures: [{ item: 'np_test' }] })
+    expect(table.applyDeletes()).toMatchObject({ done: 99, errors: [{ map: 'np_test' }] })
     map.broken.clear()
-    expect(table.applyDeletes()).toEqual({ done: 1, failures: [] })
+    expect(table.applyDeletes()).toEqual({ done: 1, errors: [] })
   })
 
   test('a map that refuses everything is not asked for every row', async () => {
@@ -101,14 +111,23 @@ describe('Table', () => {
   test('a full map says so, and still takes replacements and deletes', async () => {
     const { map, table } = setup(3)
     for (const key of ['aaaa', 'bbbb', 'zzzz']) map.poke(key, '0000')
-    table.setFragment('o', [['0new', '1111'], ['1new', '1111'], ['aaaa', '0000'], ['bbbb', '1111']])
+    table.setFragment('o', [
+      ['0new', '1111'],
+      ['1new', '1111'],
+      ['aaaa', '0000'],
+      ['bbbb', '1111'],
+    ])
     await table.readBack()
     const applied = table.applyUpdates()
     expect([applied.done, table.pending.updates]).toEqual([1, 2])
-    expect(applied.failures.map(({ reason }) => reason)).toEqual(['map np_test: update: full: 2 rows wait for room among 3'])
+    expect(applied.errors.map((error) => error.message)).toEqual(['map np_test: update: full: 2 rows wait for room among 3'])
     expect(table.applyDeletes()).toMatchObject({ done: 1 })
     expect(table.applyUpdates()).toMatchObject({ done: 1 })
-    expect([...map.contents()].sort()).toEqual([['0new', '1111'], ['aaaa', '0000'], ['bbbb', '1111']])
+    expect([...map.contents()].sort()).toEqual([
+      ['0new', '1111'],
+      ['aaaa', '0000'],
+      ['bbbb', '1111'],
+    ])
   })
 
   test('what a stranger changed is found and repaired', async () => {
@@ -136,7 +155,11 @@ describe('Table', () => {
     const key = fc.constantFrom('aaaa', 'bbbb', 'cccc', 'dddd')
     const value = fc.constantFrom('1111', '2222')
     const step = fc.oneof(
-      fc.record({ do: fc.constant('fragment' as const), owner: fc.constantFrom('o1', 'o2', 'o3'), rows: fc.uniqueArray(fc.tuple(key, value), { selector: ([of]) => of }) }),
+      fc.record({
+        do: fc.constant('fragment' as const),
+        owner: fc.constantFrom('o1', 'o2', 'o3'),
+        rows: fc.uniqueArray(fc.tuple(key, value), { selector: ([of]) => of }),
+      }),
       fc.record({ do: fc.constant('apply' as const), broken: fc.subarray(['aaaa', 'bbbb', 'cccc', 'dddd']) }),
       fc.record({ do: fc.constant('poke' as const), key, value: fc.option(value, { nil: undefined }) }),
       fc.record({ do: fc.constant('readBack' as const) }),
@@ -161,7 +184,12 @@ describe('Table', () => {
         await table.readBack()
         table.applyUpdates()
         table.applyDeletes()
-        const expected = new Map([...owners].sort().reverse().flatMap(([, rows]) => rows))
+        const expected = new Map(
+          [...owners]
+            .sort()
+            .reverse()
+            .flatMap(([, rows]) => rows),
+        )
         expect(new Map([...map.contents()].sort())).toEqual(new Map([...expected].sort()))
       }),
       { numRuns: 300 },

@@ -24,14 +24,29 @@ describe('parseBtf', () => {
     const all = findType(compiled.btf, 'struct', 'all')
     const kinds = all?.members.map((member) => [member.name, typeById(compiled.btf, member.type).kind, member.bitSize])
     expect(kinds).toEqual([
-      ['port', 'typedef', 0], ['p', 'pointer', 0], ['name', 'array', 0], ['e', 'enum', 0], ['l', 'enum', 0], ['bits', 'int', 3],
-      ['', 'union', 0], ['later', 'pointer', 0], ['call', 'pointer', 0], ['r', 'restrict', 0],
+      ['port', 'typedef', 0],
+      ['p', 'pointer', 0],
+      ['name', 'array', 0],
+      ['e', 'enum', 0],
+      ['l', 'enum', 0],
+      ['bits', 'int', 3],
+      ['', 'union', 0],
+      ['later', 'pointer', 0],
+      ['call', 'pointer', 0],
+      ['r', 'restrict', 0],
     ])
   })
 
   test('enums, signed and of 64 bits', () => {
-    expect([...enumValues(compiled.btf, 'small')]).toEqual([['A', 1], ['B', 2], ['MINUS', -2]])
-    expect([...enumValues(compiled.btf, 'large')]).toEqual([['HUGE', 2 ** 32], ['NEXT', 2 ** 32 + 1]])
+    expect([...enumValues(compiled.btf, 'small')]).toEqual([
+      ['A', 1],
+      ['B', 2],
+      ['MINUS', -2],
+    ])
+    expect([...enumValues(compiled.btf, 'large')]).toEqual([
+      ['HUGE', 2 ** 32],
+      ['NEXT', 2 ** 32 + 1],
+    ])
   })
 
   test('an enum that nothing refers to is named in the error', () => {

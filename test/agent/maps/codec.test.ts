@@ -48,16 +48,20 @@ describe('bytes made by the compiler', () => {
     ['backend', shapes.backend, { addr: parseAddr('10.1.2.3'), node: zero, port: 8080, flags: 5 }],
     ['iface', shapes.iface, { mtu: 1450, kind: 2, mac: '02:00:00:aa:bb:cc' }],
     ['socket_key', shapes.socketKey, { cookie: 'ffffffffffffffff', backend: parseAddr('1.1.1.1'), port: 53, proto: 17 }],
-    ['ct_value', shapes.ctValue, {
-      seen: 1234567.890123,
-      out: { src: parseAddr('1.2.3.4'), dst: parseAddr('5.6.7.8'), sport: 1, dport: 65535 },
-      state: 4,
-      via: parseAddr('9.9.9.9'),
-      leg: [
-        { ifindex: 3, mtu: 1500, flags: 5, ack: 0xfffffffe, window: 512, wscale: 7 },
-        { ifindex: 4, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0 },
-      ],
-    }],
+    [
+      'ct_value',
+      shapes.ctValue,
+      {
+        seen: 1234567.890123,
+        out: { src: parseAddr('1.2.3.4'), dst: parseAddr('5.6.7.8'), sport: 1, dport: 65535 },
+        state: 4,
+        via: parseAddr('9.9.9.9'),
+        leg: [
+          { ifindex: 3, mtu: 1500, flags: 5, ack: 0xfffffffe, window: 512, wscale: 7 },
+          { ifindex: 4, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0 },
+        ],
+      },
+    ],
   ]
 
   test.each(cases)('%s decodes to its values and encodes back to the same bytes', (name, field, value) => {
@@ -82,7 +86,9 @@ function arbitrary(kind: Kind): fc.Arbitrary<unknown> {
     case 'addr':
       return fc.uint8Array({ minLength: 16, maxLength: 16 }).map(addrFromBytes)
     case 'mac':
-      return fc.uint8Array({ minLength: 6, maxLength: 6 }).map((bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(':'))
+      return fc
+        .uint8Array({ minLength: 6, maxLength: 6 })
+        .map((bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(':'))
     case 'array':
       return fc.array(arbitrary(kind.of), { minLength: kind.length, maxLength: kind.length })
     case 'struct':
@@ -132,12 +138,40 @@ describe('bind refuses', () => {
   test.each([
     ['another struct', () => bind(shapes.frontend, structLayout(btf, 'backend')), 'the shape has struct frontend, the object backend'],
     ['a signed integer', strange({ ...whole, s: u32 }), 'strange.s: u32 in the shape'],
-    ['network order read as host order', () => bind(shape('frag', { sport: u16, dport: be16 }), structLayout(btf, 'frag')), 'frag.sport: u16 in the shape, __be16 in the object'],
-    ['host order read as network order', () => bind(shape('frontend', { service: u64, count: be16, flags: u32 }), structLayout(btf, 'frontend')), 'frontend.count: be16 in the shape, __u32 in the object'],
-    ['a missing field', () => bind(shape('frontend', { service: u64, count: u32, flags: u32, more: u8 }), structLayout(btf, 'frontend')), 'field more is in the shape (uint) but not in the object'],
-    ['an extra field', () => bind(shape('frontend', { service: u64, count: u32 }), structLayout(btf, 'frontend')), 'field flags is in the object (__u32) but not in the shape'],
-    ['another size', () => bind(shape('frontend', { service: u64, count: u16, flags: u32 }), structLayout(btf, 'frontend')), 'frontend.count: u16 in the shape, __u32 in the object'],
-    ['another length', () => bind(shape('ct_value', { seen: ns, out: shapes.ctTuple, state: u8, via: addr, leg: arrayOf(shapes.ctLeg, 3) }), structLayout(btf, 'ct_value')), 'the shape has 3 elements'],
+    [
+      'network order read as host order',
+      () => bind(shape('frag', { sport: u16, dport: be16 }), structLayout(btf, 'frag')),
+      'frag.sport: u16 in the shape, __be16 in the object',
+    ],
+    [
+      'host order read as network order',
+      () => bind(shape('frontend', { service: u64, count: be16, flags: u32 }), structLayout(btf, 'frontend')),
+      'frontend.count: be16 in the shape, __u32 in the object',
+    ],
+    [
+      'a missing field',
+      () => bind(shape('frontend', { service: u64, count: u32, flags: u32, more: u8 }), structLayout(btf, 'frontend')),
+      'field more is in the shape (uint) but not in the object',
+    ],
+    [
+      'an extra field',
+      () => bind(shape('frontend', { service: u64, count: u32 }), structLayout(btf, 'frontend')),
+      'field flags is in the object (__u32) but not in the shape',
+    ],
+    [
+      'another size',
+      () => bind(shape('frontend', { service: u64, count: u16, flags: u32 }), structLayout(btf, 'frontend')),
+      'frontend.count: u16 in the shape, __u32 in the object',
+    ],
+    [
+      'another length',
+      () =>
+        bind(
+          shape('ct_value', { seen: ns, out: shapes.ctTuple, state: u8, via: addr, leg: arrayOf(shapes.ctLeg, 3) }),
+          structLayout(btf, 'ct_value'),
+        ),
+      'the shape has 3 elements',
+    ],
     ['a hole in a key', () => bindKey(shape('strange', whole), structLayout(btf, 'strange')), 'a key with an unnamed hole'],
   ])('%s', (_, attempt: () => unknown, message) => {
     expect(attempt).toThrow(message)

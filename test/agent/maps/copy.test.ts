@@ -8,7 +8,12 @@ import { compileC } from '../../support/compiled.ts'
 
 /** One struct `v` as it was or is to be. */
 function layout(body: string): StructLayout {
-  return structLayout(compileC(`#include <linux/types.h>\nstruct leg { __u32 a; __u16 b; __u16 pad; };\nstruct v { ${body} };\nstruct v v __attribute__((section("kept")));`).btf, 'v')
+  return structLayout(
+    compileC(
+      `#include <linux/types.h>\nstruct leg { __u32 a; __u16 b; __u16 pad; };\nstruct v { ${body} };\nstruct v v __attribute__((section("kept")));`,
+    ).btf,
+    'v',
+  )
 }
 
 const before = layout('__u64 seen; __be16 port; __u8 state; __u8 pad[5]; struct leg leg[2]; __u8 reserved[8];')
@@ -16,7 +21,10 @@ const before = layout('__u64 seen; __be16 port; __u8 state; __u8 pad[5]; struct 
 describe('valueCopier', () => {
   test('fields move, grow, appear and go by name; padding is not carried', () => {
     const after = layout('__u32 fresh; __u16 state; __be16 port; __u64 seen; struct leg leg[3];')
-    const bytes = Buffer.from('1122334455667788' + '01bb' + '07' + 'ffffffffff' + 'aaaaaaaabbbbffff' + 'ccccccccdddd0000' + 'eeeeeeeeeeeeeeee', 'hex')
+    const bytes = Buffer.from(
+      '1122334455667788' + '01bb' + '07' + 'ffffffffff' + 'aaaaaaaabbbbffff' + 'ccccccccdddd0000' + 'eeeeeeeeeeeeeeee',
+      'hex',
+    )
     const copier = valueCopier(before, after)
     const expected = '00000000' + '0700' + '01bb' + '1122334455667788' + 'aaaaaaaabbbb0000' + 'ccccccccdddd0000' + '0000000000000000'
     expect(copier.copy(Buffer.concat([bytes, bytes]), 2).toString('hex')).toBe(expected + expected)
@@ -36,7 +44,9 @@ describe('keyCopier', () => {
 
   test('the same fields at other places are carried', () => {
     const copier = keyCopier(key, layout('__u8 c; __u8 pad[3]; __u32 a; __be16 b; __u16 pad2;'))
-    expect(copier.copy(Buffer.from('11111111' + '2222' + '33' + '00', 'hex'), 1).toString('hex')).toBe('33000000' + '11111111' + '2222' + '0000')
+    expect(copier.copy(Buffer.from('11111111' + '2222' + '33' + '00', 'hex'), 1).toString('hex')).toBe(
+      '33000000' + '11111111' + '2222' + '0000',
+    )
   })
 
   test.each([
@@ -52,6 +62,8 @@ describe('layoutSignature', () => {
   test('tells places, sizes and byte orders apart, and nothing else', () => {
     const same = layout('unsigned long long seen; __be16 port; unsigned char state; __u8 pad[5]; struct leg leg[2]; __u8 reserved[8];')
     expect(layoutSignature(same)).toBe(layoutSignature(before))
-    expect(layoutSignature(before)).toBe('40{seen@0:u8,port@8:be2,state@10:u1,pad@11:u1[5],leg@16:8{a@0:u4,b@4:u2,pad@6:u2}[2],reserved@32:u1[8]}')
+    expect(layoutSignature(before)).toBe(
+      '40{seen@0:u8,port@8:be2,state@10:u1,pad@11:u1[5],leg@16:8{a@0:u4,b@4:u2,pad@6:u2}[2],reserved@32:u1[8]}',
+    )
   })
 })

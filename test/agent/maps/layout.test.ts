@@ -22,13 +22,21 @@ const { btf } = compileC(`
 describe('structLayout', () => {
   test('offsets, sizes, typedefs', () => {
     expect(structLayout(btf, 'good').fields.map(({ name, offset, layout }) => [name, offset, layout.size, layout.kind])).toEqual([
-      ['port', 0, 2, 'int'], ['kind', 2, 1, 'int'], ['pad', 3, 1, 'int'], ['in', 4, 16, 'array'], ['n', 24, 8, 'int'],
+      ['port', 0, 2, 'int'],
+      ['kind', 2, 1, 'int'],
+      ['pad', 3, 1, 'int'],
+      ['in', 4, 16, 'array'],
+      ['n', 24, 8, 'int'],
     ])
     expect(structLayout(btf, 'good').fields[0]?.layout).toMatchObject({ typedefs: ['__be16', '__u16'] })
   })
 
   test('holes between, inside and in arrays', () => {
-    expect(holes(structLayout(btf, 'good'))).toEqual([{ from: 5, to: 8 }, { from: 13, to: 16 }, { from: 20, to: 24 }])
+    expect(holes(structLayout(btf, 'good'))).toEqual([
+      { from: 5, to: 8 },
+      { from: 13, to: 16 },
+      { from: 20, to: 24 },
+    ])
     expect(holes(structLayout(btf, 'packed_ok'))).toEqual([])
   })
 

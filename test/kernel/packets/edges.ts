@@ -37,6 +37,7 @@ function sizes(f: Family): PacketCase[] {
   const big = udp(c, at(f.node, NODE_PORT), { payload: new Uint8Array(mtu - (f.v4 ? 28 : 48) + 1) })
   const fits = udp(c, at(f.node, NODE_PORT), { payload: new Uint8Array(mtu - (f.v4 ? 28 : 48)) })
   const far = { backends: [{ addr: f.remotePod, port: 8080, node: f.otherNode }] }
+  const huge = (df: boolean) => udp(at(f.pod, PORT), at(f.remotePod, 80), { payload: new Uint8Array(1600), df })
   const expiring = tcp(at(f.pod, PORT), at(f.remotePod, 80), { flags: 'S', ttl: 1 })
   return [
     {
@@ -46,6 +47,15 @@ function sizes(f: Family): PacketCase[] {
         { say: 'one byte too many', through: 'from_host', packet: big, action: 'redirect', reason: 'DROP_TOO_BIG', out: error(f, { packet: big, to: f.client, kind: n.tooBig, mtu }) },
         { say: 'just fits', through: 'from_host', packet: fits, action: 'redirect' },
         { say: 'known flow, one byte too many', through: 'from_host', packet: big, action: 'redirect', reason: 'DROP_TOO_BIG', out: error(f, { packet: big, to: f.client, kind: n.tooBig, mtu }) },
+      ],
+    },
+    {
+      name: `${f.name}: too big for the way out of a device: IPv4 that may be cut is left to the kernel, the rest is answered`,
+      given: {},
+      steps: [
+        { say: 'first packet', through: 'from_workload', packet: udp(at(f.pod, PORT), at(f.remotePod, 80), { payload: 'x' }), action: 'redirect' },
+        ...(f.v4 ? [{ say: 'may be cut', through: 'from_workload', packet: huge(false), action: 'pass', out: 'same' } as const] : []),
+        { say: 'may not be cut', through: 'from_workload', packet: huge(true), action: 'redirect', reason: 'DROP_TOO_BIG', out: error(f, { packet: huge(true), to: f.pod, kind: n.tooBig, mtu: 1500 }) },
       ],
     },
     {

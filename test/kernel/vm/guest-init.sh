@@ -35,7 +35,7 @@ cd /tmp
 } 2>&1 | cat
 code=$(cat /tmp/code)
 if [ "$code" != 0 ]; then
-	echo "guest: the kernel's last messages"
+	echo "the kernel's last messages:"
 	dmesg | tail -n 40
 fi
 echo "guest-exit $TOKEN ${code:-none}"

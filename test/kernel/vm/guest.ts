@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs a program that emulates a machine, keeps its console, and judges from it how the guest ended. Layer: test. */
 import { spawn } from 'node:child_process'
-import { createWriteStream } from 'node:fs'
+import { closeSync, openSync, writeSync } from 'node:fs'
 import { StringDecoder } from 'node:string_decoder'
 
 export interface GuestOptions {
@@ -21,13 +21,14 @@ export interface GuestResult {
   readonly failed: number
   /** why it is not ok, when no test says so */
   readonly reason?: string
-  /** what the payload wrote, without the kernel's messages before it */
+  /** facts and failures; where there is no other sign of what went wrong, the end of the console as well */
   readonly lines: readonly string[]
   readonly seconds: number
 }
 
 /** How long the emulator may take to end by itself after the guest's last line. */
 const GRACE_MS = 5000
+const LAST_LINES = 25
 
 export async function runGuest(options: GuestOptions): Promise<GuestResult> {
   const started = performance.now()
@@ -42,12 +43,9 @@ interface Console {
 
 function runConsole(options: GuestOptions): Promise<Console> {
   const { promise, resolve, reject } = Promise.withResolvers<Console>()
-  const log = createWriteStream(options.log)
-  const child = spawn(options.program, [...options.args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...options.env },
-    detached: true,
-  })
+  const log = openSync(options.log, 'w')
+  const env = { ...process.env, ...options.env }
+  const child = spawn(options.program, [...options.args], { stdio: ['ignore', 'pipe', 'pipe'], env, detached: true })
   let text = ''
   let ended = ''
   const end = (why: string): void => {
@@ -55,21 +53,24 @@ function runConsole(options: GuestOptions): Promise<Console> {
     // The group: virtme-ng's emulator is its grandchild.
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL')
   }
+  const onExit = (): void => end('this program ended')
+  process.once('exit', onExit)
   const timers = [setTimeout(() => end(`not done after ${options.timeout / 1000} s`), options.timeout)]
   for (const stream of [child.stdout, child.stderr]) {
     const decoder = new StringDecoder('utf8')
     stream.on('data', (bytes: Buffer) => {
-      log.write(bytes)
-      const before = text.length
+      writeSync(log, bytes)
       text += decoder.write(bytes)
-      const isOver = exitCode(text, options.token) !== undefined && text.indexOf('\n', before) >= 0
-      if (isOver && timers.length === 1) timers.push(setTimeout(() => end('stopped after its last line'), GRACE_MS))
+      const isOver = timers.length === 1 && exitCode(text, options.token) !== undefined
+      if (isOver) timers.push(setTimeout(() => end('stopped after its last line'), GRACE_MS))
     })
   }
   child.on('error', (error) => reject(new Error(`${options.program} does not start: ${error.message}`)))
   child.on('close', (code, signal) => {
     for (const timer of timers) clearTimeout(timer)
-    log.end(() => resolve({ text, ended: ended || `the emulator ended with ${signal ?? code}` }))
+    process.off('exit', onExit)
+    closeSync(log)
+    resolve({ text, ended: ended || `the emulator ended with ${signal ?? code ?? 'nothing'}` })
   })
   return promise
 }
@@ -80,7 +81,12 @@ export function judge(text: string, token: string, ended: string): Omit<GuestRes
   const code = exitCode(text, token)
   const tally = /^(\d+) passed, (\d+) failed$/m.exec(lines.join('\n'))
   const counts = { passed: Number(tally?.[1] ?? 0), failed: Number(tally?.[2] ?? 0), lines: payloadLines(lines) }
-  const bad = (reason: string): Omit<GuestResult, 'seconds'> => ({ ...counts, ok: false, reason })
+  const bad = (reason: string): Omit<GuestResult, 'seconds'> => ({
+    ...counts,
+    ok: false,
+    reason,
+    lines: [...counts.lines, ...lastWords(lines)],
+  })
   if (code === undefined) return bad(`no exit code came out (${ended})`)
   if (tally === null) return bad(`the payload gave no tally and ended with ${code}`)
   if (code !== '0' && counts.failed === 0) return bad(`the payload ended with ${code}`)
@@ -93,6 +99,16 @@ function exitCode(text: string, token: string): string | undefined {
   return match?.[1]
 }
 
+function lastWords(lines: readonly string[]): string[] {
+  const written = lines.filter((line) => line.trim() !== '')
+  return ['its console ends:', ...written.slice(-LAST_LINES).map((line) => `  ${line}`)]
+}
+
+/** The payload's own lines; those that begin with a space go on from the one before. */
 function payloadLines(lines: readonly string[]): string[] {
-  return lines.filter((line) => /^(FAIL|guest:|facts:) ?/.test(line))
+  let isIn = false
+  return lines.filter((line) => {
+    isIn = /^(FAIL|guest:|facts:) ?/.test(line) || (isIn && line.startsWith(' '))
+    return isIn
+  })
 }

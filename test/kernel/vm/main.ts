@@ -10,7 +10,7 @@ import { runDirect } from './direct.ts'
 import type { GuestResult } from './guest.ts'
 import { fetchKernel, givenKernel } from './kernel.ts'
 import type { Kernel } from './kernel.ts'
-import { parseOptions } from './options.ts'
+import { USAGE, parseOptions } from './options.ts'
 import type { Options } from './options.ts'
 import { rootEntries } from './root.ts'
 import { readTable } from './table.ts'
@@ -19,10 +19,11 @@ import type { Userland } from './userland.ts'
 import { runVirtme } from './virtme.ts'
 
 const TOP = resolve(import.meta.dirname, '../../..')
-const LOGS = join(TOP, 'build/kernel-vm')
+/** Not in build/, which node-gyp clears. */
+const LOGS = join(TOP, '.cache/kernel-vm')
 /** Each keeps one core busy. */
 const AT_ONCE = 2
-const SHOWN_FAILURES = 40
+const SHOWN_LINES = 120
 
 /** Everything a run needs that is made before the first machine starts. */
 interface Prepared {
@@ -33,18 +34,15 @@ interface Prepared {
 
 async function main(options: Options): Promise<boolean> {
   const work = mkdtempSync(join(tmpdir(), 'netplane-kernel-'))
-  try {
-    const prepared = await prepare(options, work)
-    if (options.kind === 'fetch') return true
-    mkdirSync(LOGS, { recursive: true })
-    const results = await inParallel(prepared.kernels, (kernel) => runOne({ kernel, prepared, work, options }))
-    const passed = results.reduce((sum, result) => sum + result.passed, 0)
-    const failed = results.reduce((sum, result) => sum + (result.ok ? 0 : Math.max(1, result.failed)), 0)
-    console.log(`${passed} passed, ${failed} failed`)
-    return failed === 0
-  } finally {
-    rmSync(work, { recursive: true, force: true })
-  }
+  process.once('exit', () => rmSync(work, { recursive: true, force: true }))
+  const prepared = await prepare(options, work)
+  if (options.kind === 'fetch') return true
+  mkdirSync(LOGS, { recursive: true })
+  const results = await inParallel(prepared.kernels, (kernel) => runOne({ kernel, prepared, work, options }))
+  const passed = results.reduce((sum, result) => sum + result.passed, 0)
+  const failed = results.reduce((sum, result) => sum + (result.ok ? 0 : Math.max(1, result.failed)), 0)
+  console.log(`${passed} passed, ${failed} failed`)
+  return failed === 0
 }
 
 async function prepare(options: Options, work: string): Promise<Prepared> {
@@ -92,10 +90,8 @@ function report(kernel: Kernel, result: GuestResult, log: string): void {
   const tally = result.reason ?? `${result.passed} passed, ${result.failed} failed`
   console.log(`${kernel.name} by ${kernel.runner}: ${tally} in ${result.seconds.toFixed(0)} s`)
   if (kernel.note !== undefined) console.log(`  note: ${kernel.note}`)
-  const failures = result.lines.filter((line) => line.startsWith('FAIL'))
-  const rest = result.lines.filter((line) => !line.startsWith('FAIL'))
-  for (const line of [...rest, ...failures.slice(0, SHOWN_FAILURES)]) console.log(`  ${line}`)
-  if (failures.length > SHOWN_FAILURES) console.log(`  and ${failures.length - SHOWN_FAILURES} more failures`)
+  for (const line of result.lines.slice(0, SHOWN_LINES)) console.log(`  ${line}`)
+  if (result.lines.length > SHOWN_LINES) console.log(`  and ${result.lines.length - SHOWN_LINES} more lines`)
   if (!result.ok) console.log(`  its console: ${relative(process.cwd(), log)}`)
 }
 
@@ -110,9 +106,12 @@ async function inParallel<T, R>(items: readonly T[], job: (item: T) => Promise<R
   return results
 }
 
+// An end by a signal is an ordinary exit, so that no emulator and no directory stays behind.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130))
 try {
   const options = parseOptions(process.argv.slice(2), TOP)
-  process.exitCode = (await main(options)) ? 0 : 1
+  if (options === undefined) console.log(USAGE)
+  else process.exitCode = (await main(options)) ? 0 : 1
 } catch (error) {
   console.error(`test/kernel/run: ${error instanceof Error ? error.message : String(error)}`)
   process.exitCode = 2

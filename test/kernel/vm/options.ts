@@ -21,9 +21,10 @@ interface Common {
 export type Options = Common &
   ({ readonly kind: 'table' | 'fetch'; readonly names: readonly string[] } | { readonly kind: 'given'; readonly kernel: GivenKernel })
 
-/** Throws with the usage when the arguments make no sense. */
-export function parseOptions(args: readonly string[], top: string): Options {
+/** undefined when only the usage is asked for; throws with the usage when the arguments make no sense. */
+export function parseOptions(args: readonly string[], top: string): Options | undefined {
   const { values, positionals } = parseStrictly(args)
+  if (values.help === true) return undefined
   const seconds = Number(values.timeout ?? '300')
   if (!(seconds > 0)) throw new Error(`--timeout ${values.timeout ?? ''} is not a number of seconds\n${USAGE}`)
   const common = { timeout: seconds * 1000, payload: values.payload ?? join(top, 'test/kernel/payload.ts') }
@@ -43,7 +44,15 @@ function parseStrictly(args: readonly string[]) {
     return parseArgs({
       args: [...args],
       allowPositionals: true,
-      options: { kernel: option, modules: option, arch: option, timeout: option, payload: option, fetch: { type: 'boolean' } },
+      options: {
+        kernel: option,
+        modules: option,
+        arch: option,
+        timeout: option,
+        payload: option,
+        fetch: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
     })
   } catch (error) {
     throw new Error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`, { cause: error })

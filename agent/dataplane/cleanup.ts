@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Takes everything of ours off the node; needs nothing but what is in the kernel, and the file with the old sysctl values. Layer: agent/dataplane. */
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { NetlinkSocket, tcDestroyHook } from '#native'
+import { errorText } from '#lib/base/errors.ts'
+import { formatCidr } from '#lib/base/ip.ts'
+import { silentLog } from '#lib/obs/log.ts'
+import { InterfaceMonitor } from '#agent/interfaces/monitor.ts'
+import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import { CLSACT_PARENT, decodeFilter, decodeQdisc, encodeFilterDump, encodeQdiscDump, RTM_GETQDISC, RTM_GETTFILTER } from '#agent/interfaces/netlink/tc.ts'
+import type { Interfaces } from '#agent/interfaces/table.ts'
+import { cgroup2Mount, CgroupAttachments, CgroupLinks } from './cgroup.ts'
+import { ClsactHooks } from './clsact.ts'
+import { parseHookKey, type Hooks, type Place } from './hook.ts'
+import { LinkPins } from './link-pins.ts'
+import type { Pins } from './pins.ts'
+import { listOwnRoutes, removeRoute } from './routes.ts'
+import { restoreSysctls } from './sysctls.ts'
+import { TcxHooks } from './tcx.ts'
+
+export interface CleanupOptions {
+  readonly pins: Pins
+  /** where old values of sysctls are kept */
+  readonly sysctlState: string
+  /** cgroup2 directory; undefined: its mount */
+  readonly cgroup: string | undefined
+}
+
+export interface CleanupReport {
+  /** what was removed, one line each; empty when there was nothing */
+  readonly removed: readonly string[]
+  /** what could not be */
+  readonly failed: readonly string[]
+}
+
+/** Each step on its own: a failure leaves the others to be done. */
+export function cleanup(options: CleanupOptions): CleanupReport {
+  const report = new Report()
+  const links = new LinkPins(options.pins.links)
+  const netlink = new NetlinkExchange(NetlinkSocket.open({ protocol: NETLINK_ROUTE }))
+  report.step('hooks', () => {
+    const interfaces = listInterfaces()
+    // programs off first: what they lead to must not go before them
+    report.clear(new TcxHooks(links))
+    removeFilters(report, interfaces, netlink)
+  })
+  report.step('cgroup', () => {
+    clearCgroup(report, options, links)
+  })
+  const hooksGone = report.failed.length === 0
+  report.step('routes', () => {
+    for (const route of listOwnRoutes(netlink)) {
+      removeRoute(netlink, route)
+      report.removed.push(`route ${formatCidr(route.cidr)}`)
+    }
+  })
+  // a program that is still at its hook must keep what it leads to
+  if (hooksGone) {
+    report.step('pins', () => {
+      removePins(report, options.pins)
+    })
+  }
+  report.step('sysctls', () => {
+    report.removed.push(...restoreSysctls({ stateFile: options.sysctlState }))
+  })
+  return report
+}
+
+class Report implements CleanupReport {
+  readonly removed: string[] = []
+  readonly failed: string[] = []
+
+  step(name: string, run: () => void): void {
+    try {
+      run()
+    } catch (thrown) {
+      this.failed.push(`${name}: ${errorText(thrown)}`)
+    }
+  }
+
+  clear<P extends Place>(hooks: Hooks<P>): string[] {
+    const keys = hooks.list()
+    for (const key of keys) {
+      this.step(key, () => {
+        hooks.clear(key)
+        this.removed.push(`${hooks.kind} ${key}`)
+      })
+    }
+    return keys
+  }
+}
+
+/** The monitor's table, read once. */
+function listInterfaces(): Interfaces {
+  const events = { interfacesChanged: () => undefined, routesChanged: () => undefined, overrun: () => undefined }
+  const monitor = new InterfaceMonitor({ socket: NetlinkSocket.open({ protocol: NETLINK_ROUTE }), log: silentLog, events })
+  monitor.start()
+  monitor[Symbol.dispose]()
+  return monitor.interfaces
+}
+
+/** Our filters, and the queueing discipline they hung at when nobody else's are left there. */
+function removeFilters(report: Report, interfaces: Interfaces, netlink: NetlinkExchange): void {
+  const cleared = new Set(report.clear(new ClsactHooks(interfaces)).map((key) => parseHookKey(key)?.iface))
+  for (const name of cleared) {
+    const ifindex = name === undefined ? undefined : interfaces.byName(name)?.index
+    if (ifindex === undefined || !isBareClsact(ifindex, netlink)) continue
+    tcDestroyHook(ifindex)
+    report.removed.push(`clsact ${name ?? ''}`)
+  }
+}
+
+function isBareClsact(ifindex: number, netlink: NetlinkExchange): boolean {
+  const qdiscs = netlink.dump({ what: 'list qdiscs', type: RTM_GETQDISC, payload: encodeQdiscDump() }).map((message) => decodeQdisc(message.payload))
+  if (!qdiscs.some((one) => one?.ifindex === ifindex && one.kind === 'clsact')) return false
+  return Object.values(CLSACT_PARENT).every((parent) => {
+    const filters = netlink.dump({ what: 'list filters', type: RTM_GETTFILTER, payload: encodeFilterDump(ifindex, parent) })
+    return filters.every((message) => decodeFilter(message.payload)?.handle === 0)
+  })
+}
+
+function clearCgroup(report: Report, options: CleanupOptions, links: LinkPins): void {
+  const cgroup = options.cgroup ?? cgroup2Mount(readFileSync('/proc/self/mounts', 'utf8'))
+  if (cgroup === undefined) return
+  report.clear(new CgroupLinks(links, cgroup))
+  report.clear(new CgroupAttachments(cgroup))
+}
+
+/** Whatever is left in our folder: programs, their tail-call arrays, maps. */
+function removePins(report: Report, pins: Pins): void {
+  if (!existsSync(pins.dir)) return
+  for (const folder of [pins.links, pins.programs, pins.maps]) {
+    if (!existsSync(folder)) continue
+    for (const name of readdirSync(folder)) {
+      rmSync(join(folder, name), { recursive: true })
+      report.removed.push(`pin ${join(folder, name)}`)
+    }
+  }
+  rmSync(pins.dir, { recursive: true })
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass. Layer: agent/dataplane. */
+import type { Clock } from '#lib/base/clock.ts'
+import { errorText, InternalError } from '#lib/base/errors.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log } from '#lib/obs/log.ts'
+import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
+import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import type { Interfaces } from '#agent/interfaces/table.ts'
+import { Attachments, interfacePrograms } from './attach.ts'
+import { ConnectTime } from './connect-time.ts'
+import { Current } from './current.ts'
+import { chooseDevices } from './devices.ts'
+import type { Features } from './features.ts'
+import type { InterfaceHook, LoadedProgram } from './hook.ts'
+import { interfaceHooks } from './interface-hooks.ts'
+import { LinkPins } from './link-pins.ts'
+import { TABLES, type Loaded, type TableName } from './loaded.ts'
+import { conditionOf, Phases, type Phase } from './phases.ts'
+import type { Pins } from './pins.ts'
+import { Routes } from './routes.ts'
+import { SELF_OWNER } from './self.ts'
+import { Sysctls } from './sysctls.ts'
+import { removalsOf, writesOf } from './table-parts.ts'
+
+export interface DataplaneOptions {
+  readonly pins: Pins
+  /** folder of the BPF objects */
+  readonly objects: string
+  readonly features: Features
+  readonly interfaces: Interfaces
+  readonly netlink: NetlinkExchange
+  /** where old values of sysctls are kept */
+  readonly sysctlState: string
+  readonly clock: Clock
+  readonly log: Log
+  readonly health: Health
+  /** What is wanted otherwise than when last asked; undefined: nothing is, or it is not known yet. `everything`: all of it, known before or not. */
+  readonly take: (everything: boolean) => DesiredChange | undefined
+}
+
+const LOOK_AGAIN_MS = 1000
+
+export class Dataplane implements Disposable {
+  readonly phases: Phases
+  readonly #options: DataplaneOptions
+  readonly #current: Current
+  readonly #links: LinkPins
+  readonly #hooks: Attachments<InterfaceHook>
+  readonly #connect: ConnectTime
+  readonly #routes: Routes
+  readonly #sysctls: Sysctls
+  readonly #repairs = new Map<string, number>()
+  #node: DesiredNode | undefined
+  #queued: DesiredChange[] = []
+  #everything = false
+  #changedInterfaces = new Set<string>()
+  #follow = false
+  readonly #readBack = new Set<TableName>()
+  #adopted = false
+
+  constructor(options: DataplaneOptions) {
+    const { log } = options
+    this.#options = options
+    this.#current = new Current(options)
+    this.#links = new LinkPins(options.pins.links)
+    this.#hooks = new Attachments({ name: 'hooks', hooks: interfaceHooks(this.#links, options.interfaces), log })
+    this.#connect = new ConnectTime({ pins: this.#links, log })
+    this.#routes = new Routes({ netlink: options.netlink, log })
+    this.#sysctls = new Sysctls({ stateFile: options.sysctlState })
+    this.phases = new Phases({ phases: this.#order(), log, health: options.health })
+  }
+
+  get loaded(): Loaded | undefined {
+    return this.#current.loaded
+  }
+
+  /** hooks that run the wanted program, those of cgroups included */
+  get attached(): number {
+    return this.#hooks.settled + this.#connect.settled
+  }
+
+  /** how often something was found other than we had left it, by part */
+  get repairs(): ReadonlyMap<string, number> {
+    return this.#repairs
+  }
+
+  interfacesChanged(names: Iterable<string>): void {
+    for (const name of names) this.#changedInterfaces.add(name)
+  }
+
+  /** Compares hooks and pins with the kernel; true when something has to be put right by a pass. */
+  checkHooks(): boolean {
+    if (this.#current.loaded === undefined) return false
+    const hooks = [...this.#hooks.check(), ...this.#connect.check()]
+    if (hooks.length > 0) this.#repair('hooks', { hooks })
+    const pins = this.#current.checkPins()
+    if (pins.length > 0) this.#repair('pins', { pins })
+    return hooks.length + pins.length > 0
+  }
+
+  /** Has the table read back in the next pass. */
+  checkTable(name: TableName): void {
+    if (this.#current.loaded !== undefined) this.#readBack.add(name)
+  }
+
+  /** Has routes listed, and sysctls looked at, in the next pass. */
+  checkRoutes(): void {
+    this.#routes.markStale()
+    this.#sysctls.check()
+  }
+
+  /** Resolves with the ms after which what failed is to be tried again, undefined when nothing did. */
+  async pass(): Promise<number | undefined> {
+    this.#accept(this.#options.take(this.#everything))
+    if (this.#node === undefined) return undefined
+    const { knobs, mapSizes, connectTime } = this.#node
+    if (await this.#current.ensure({ knobs, mapSizes, connectTime })) this.#begin()
+    const { loaded } = this.#current
+    if (loaded === undefined) {
+      // nobody is there to take it, and it may be a while
+      this.#queued = []
+      this.#everything = true
+      return this.#current.retryMs()
+    }
+    this.#feed(loaded, this.#node)
+    const known = await this.#look(loaded)
+    const report = this.phases.run()
+    if (known) this.#sayAdopted(loaded, report.done)
+    if (this.#allRunWhatIsLoaded()) await this.#current.settle()
+    return earliest(report.retryMs, this.#current.retryMs(), known ? undefined : LOOK_AGAIN_MS)
+  }
+
+  /** Lets go of every handle; what is pinned goes on. */
+  [Symbol.dispose](): void {
+    this.#current[Symbol.dispose]()
+    this.#links[Symbol.dispose]()
+  }
+
+  /** What is referred to before what refers to it; removals last and reversed. */
+  #order(): Phase[] {
+    const table = (name: TableName) => () => this.#current.loaded?.tables[name]
+    const writes = (name: TableName): Phase => ({ part: writesOf(name, table(name)) })
+    const removals = (name: TableName, needs: readonly string[] = []): Phase => ({ part: removalsOf(name, table(name)), needs })
+    return [
+      { part: this.#sysctls },
+      writes('addrs'),
+      writes('ifaces'),
+      writes('backends'),
+      writes('frontends'),
+      { part: this.#routes.writes },
+      // a program on a device that it knows nothing of would do harm
+      { part: this.#hooks.writes, needs: ['ifaces'] },
+      { part: this.#connect.writes },
+      { part: this.#connect.removals },
+      { part: this.#hooks.removals },
+      { part: this.#routes.removals },
+      removals('frontends'),
+      // frontends that could not be written still count the old backends
+      removals('backends', ['frontends']),
+      removals('ifaces', ['hooks.remove']),
+      removals('addrs'),
+    ]
+  }
+
+  #accept(change: DesiredChange | undefined): void {
+    if (change === undefined) return
+    if (change.complete) this.#everything = false
+    this.#queued = change.complete ? [change] : [...this.#queued, change]
+    if (change.node === undefined) return
+    this.#node = change.node
+    this.#follow = true
+  }
+
+  /** Other tables than before, so they are filled anew; what the kernel has already is found by reading back. */
+  #begin(): void {
+    if (this.#everything || this.#adopted) this.#accept(this.#options.take(true))
+    for (const name of TABLES) this.#readBack.add(name)
+    this.#follow = true
+  }
+
+  /** Hands what is wanted to tables, hooks and routes. */
+  #feed(loaded: Loaded, node: DesiredNode): void {
+    for (const change of this.#queued.splice(0)) {
+      for (const fragment of change.fragments) this.#setFragment(loaded, fragment)
+      if (change.complete) loaded.rows.complete(new Set([SELF_OWNER, ...change.fragments.map((fragment) => fragment.owner)]))
+    }
+    for (const name of this.#changedInterfaces) loaded.rows.interfaceChanged(name)
+    if (!this.#follow && this.#changedInterfaces.size === 0) return
+    this.#changedInterfaces.clear()
+    this.#follow = false
+    const devices = chooseDevices(node, this.#options.interfaces)
+    loaded.setDevices(devices)
+    this.#hooks.setDesired(interfacePrograms(devices, hookPrograms(loaded)))
+    this.#connect.setDesired(connectPrograms(loaded), node.cgroup)
+    this.#routes.setDesired(node.routes)
+    this.#sysctls.setDesired(node.sysctls)
+  }
+
+  /** A row that no struct can hold costs that object its rows, not the others theirs. */
+  #setFragment(loaded: Loaded, fragment: Fragment): void {
+    try {
+      loaded.rows.setFragment(fragment)
+    } catch (thrown) {
+      this.#options.log.error({ owner: fragment.owner, error: thrown }, 'rows.refused')
+    }
+  }
+
+  /** Reads whatever is not known, or not to be trusted any more; parts of which that is so write nothing. False when it could not be read. */
+  async #look(loaded: Loaded): Promise<boolean> {
+    try {
+      for (const name of [...this.#readBack]) {
+        const drift = await loaded.tables[name].readBack()
+        this.#readBack.delete(name)
+        // what was there before the first read-back is no drift
+        if (this.#current.settled && drift.missing + drift.changed + drift.foreign > 0) this.#repair(name, { ...drift })
+      }
+      const gone = this.#routes.readBack()
+      if (gone > 0) this.#repair('routes', { gone })
+      this.#options.health.pass(conditionOf('read-back'))
+      return true
+    } catch (thrown) {
+      this.#options.health.fail(conditionOf('read-back'), errorText(thrown))
+      this.#options.log.error({ error: thrown }, 'read-back.failed')
+      return false
+    }
+  }
+
+  #repair(part: string, facts: Readonly<Record<string, unknown>>): void {
+    this.#repairs.set(part, (this.#repairs.get(part) ?? 0) + 1)
+    this.#options.log.warn({ part, ...facts }, 'drift.found')
+  }
+
+  /** Once, after the first whole pass: what was found as it should be, and what had to be written. */
+  #sayAdopted({ tables, generation }: Loaded, done: ReadonlyMap<string, number>): void {
+    if (this.#adopted) return
+    this.#adopted = true
+    const rows = Object.fromEntries(TABLES.map((name) => [name, tables[name].size]))
+    const adopted = { programs: generation.adopted, hooks: this.#hooks.adopted, connect: this.#connect.adopted }
+    this.#options.log.info({ adopted, rows, routes: this.#routes.installed, written: Object.fromEntries(done) }, 'dataplane.adopted')
+  }
+
+  #allRunWhatIsLoaded(): boolean {
+    return this.#hooks.complete && this.#connect.complete && !this.#hooks.removals.pending() && !this.#connect.removals.pending()
+  }
+}
+
+function hookPrograms(loaded: Loaded) {
+  const program = (name: string): LoadedProgram => {
+    const found = loaded.generation.programs.get(name)
+    if (found === undefined) throw new InternalError(`there is no program ${name}`)
+    return found
+  }
+  return {
+    from_workload: program('workload.from_workload'),
+    to_workload: program('workload.to_workload'),
+    from_host: program('host.from_host'),
+    to_host: program('host.to_host'),
+  }
+}
+
+/** By hook; empty when connect-time balancing is off. */
+function connectPrograms(loaded: Loaded): Map<string, LoadedProgram> {
+  const prefix = 'connect.'
+  return new Map([...loaded.generation.programs].filter(([name]) => name.startsWith(prefix)).map(([name, program]) => [name.slice(prefix.length), program]))
+}
+
+function earliest(...times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((one) => one !== undefined)
+  return known.length === 0 ? undefined : Math.min(...known)
+}

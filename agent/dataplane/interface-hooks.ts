@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The best way to attach to interfaces that this kernel has. Layer: agent/dataplane. */
+import { tcxQuery } from '#native'
+import type { Interfaces } from '#agent/interfaces/table.ts'
+import { errorCode } from '#lib/base/errors.ts'
+import { ClsactHooks } from './clsact.ts'
+import type { Hooks, InterfaceHook } from './hook.ts'
+import type { LinkPins } from './link-pins.ts'
+import { TcxHooks } from './tcx.ts'
+
+/** The loopback device has this index in every network namespace. */
+const LOOPBACK = 1
+
+export function interfaceHooks(pins: LinkPins, interfaces: Interfaces): Hooks<InterfaceHook> {
+  return hasTcx() ? new TcxHooks(pins) : new ClsactHooks(interfaces)
+}
+
+/** Asks who is there: a kernel that does not know the hook calls the question invalid. */
+export function hasTcx(): boolean {
+  try {
+    tcxQuery(LOOPBACK, 'ingress')
+    return true
+  } catch (thrown) {
+    if (errorCode(thrown) === 'EINVAL') return false
+    throw thrown
+  }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Rows that only the node itself can know: its own addresses, and its devices. Layer: agent/dataplane (pure). */
+import type { AddrRow, Fragment } from '#agent/compile/desired.ts'
+import type { Interfaces } from '#agent/interfaces/table.ts'
+import type { Iface } from '#agent/maps/shapes.ts'
+import { selfAddresses, type Device } from './devices.ts'
+
+/** Owner of these rows. Sorts behind all owners of compile, so that a pod or node of the cluster that has the address is believed. */
+export const SELF_OWNER = 'node/self'
+
+/** enum addr_kind */
+const ADDR_SELF = 2
+/** enum iface_kind */
+const IFACE_KIND = { workload: 1, host: 2 } as const
+const NO_MAC = '00:00:00:00:00:00'
+const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
+
+/** Every address that an interface of this node answers on. */
+export function selfFragment(interfaces: Interfaces): Fragment {
+  const rows = selfAddresses(interfaces).map((addr): AddrRow => ({ table: 'addrs', key: { addr }, value: { kind: ADDR_SELF, iface: undefined } }))
+  return { owner: SELF_OWNER, rows }
+}
+
+/** By index, what the programs have to know of the devices they run on. Devices without an Ethernet address have an all-zero one. */
+export function ifaceRows(devices: readonly Device[]): (readonly [number, Iface])[] {
+  return devices.map(({ kind, iface }) => [iface.index, { mtu: iface.mtu, kind: IFACE_KIND[kind], mac: MAC.test(iface.mac) ? iface.mac : NO_MAC }])
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The agent's command line. Layer: agent. */
+import { hostname } from 'node:os'
+import { parseArgs } from 'node:util'
+import { ConfigError, errorText } from '#lib/base/errors.ts'
+import { isPort, type Port } from '#lib/base/ip.ts'
+import { DEFAULT_PIN_DIR } from './dataplane/pins.ts'
+
+export interface AgentOptions {
+  readonly node: string
+  /** folder of manifests */
+  readonly resources: string
+  readonly pinDir: string
+  readonly stateDir: string
+  /** folder of the BPF objects; undefined: where the package has them */
+  readonly objects: string | undefined
+  /** 0: off; undefined: as the configuration says */
+  readonly healthPort: Port | 0 | undefined
+  readonly metricsPort: Port | 0 | undefined
+}
+
+export type Command =
+  | { readonly kind: 'run'; readonly options: AgentOptions }
+  | { readonly kind: 'print-desired'; readonly options: Pick<AgentOptions, 'node' | 'resources'> }
+  | { readonly kind: 'cleanup'; readonly pinDir: string; readonly stateDir: string; readonly cgroup: string | undefined }
+  | { readonly kind: 'version' }
+  | { readonly kind: 'help' }
+
+export const HELP = `netplane-agent: keeps one node's data plane as its cluster wants it
+
+  netplane-agent --node NAME --resources DIR [options]
+  netplane-agent --node NAME --resources DIR --print-desired
+  netplane-agent --cleanup [--pin-dir DIR] [--state-dir DIR] [--cgroup DIR]
+
+  --node NAME          this node's name in the cluster (default: the host's name)
+  --resources DIR      folder of manifests, watched for changes
+  --pin-dir DIR        where programs, maps and links are pinned (default: /sys/fs/bpf/netplane)
+  --state-dir DIR      where old sysctl values are kept (default: /run/netplane)
+  --objects DIR        folder of the BPF objects (default: the package's own)
+  --health-port PORT   /liveness and /readiness on 127.0.0.1; 0: off (default: 9099, or as FelixConfiguration says)
+  --metrics-port PORT  /metrics; 0: off (default: off, or as FelixConfiguration says)
+  --print-desired      print the wanted data plane as JSON and end; touches nothing
+  --cleanup            take everything of Netplane off this node and end
+  --cgroup DIR         with --cleanup: the cgroup2 directory (default: its mount)
+  --version, --help
+`
+
+export const DEFAULT_STATE_DIR = '/run/netplane'
+
+/** Throws ConfigError that names the flag. */
+export function parseOptions(argv: readonly string[]): Command {
+  const flags = parseFlags(argv)
+  if (flags.help === true) return { kind: 'help' }
+  if (flags.version === true) return { kind: 'version' }
+  const places = { pinDir: flags['pin-dir'] ?? DEFAULT_PIN_DIR, stateDir: flags['state-dir'] ?? DEFAULT_STATE_DIR }
+  if (flags.cleanup === true) return { kind: 'cleanup', ...places, cgroup: flags.cgroup }
+  if (flags.cgroup !== undefined) throw new ConfigError('--cgroup', 'only goes with --cleanup')
+  const resources = flags.resources
+  if (resources === undefined) throw new ConfigError('--resources', 'is needed: a folder of manifests')
+  const node = flags.node ?? hostname()
+  if (node === '') throw new ConfigError('--node', 'must not be empty')
+  if (flags['print-desired'] === true) return { kind: 'print-desired', options: { node, resources } }
+  const ports = { healthPort: port('--health-port', flags['health-port']), metricsPort: port('--metrics-port', flags['metrics-port']) }
+  return { kind: 'run', options: { node, resources, ...places, objects: flags.objects, ...ports } }
+}
+
+function parseFlags(argv: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...argv],
+      strict: true,
+      allowPositionals: false,
+      options: {
+        node: { type: 'string' },
+        resources: { type: 'string' },
+        'pin-dir': { type: 'string' },
+        'state-dir': { type: 'string' },
+        objects: { type: 'string' },
+        cgroup: { type: 'string' },
+        'health-port': { type: 'string' },
+        'metrics-port': { type: 'string' },
+        'print-desired': { type: 'boolean' },
+        cleanup: { type: 'boolean' },
+        version: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    }).values
+  } catch (thrown) {
+    throw new ConfigError('command line', errorText(thrown), thrown)
+  }
+}
+
+function port(flag: string, text: string | undefined): Port | 0 | undefined {
+  if (text === undefined) return undefined
+  const value = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN
+  if (value === 0) return 0
+  if (!isPort(value)) throw new ConfigError(flag, `${JSON.stringify(text)} is no port (0..65535)`)
+  return value
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The wanted data plane as JSON that people read: addresses as text, owners as keys. Layer: agent. */
+import { formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
+import { unreachable } from '#lib/base/result.ts'
+import type { DesiredChange, DesiredNode, Row } from './compile/desired.ts'
+
+/** Sorted by owner; two spaces of indent. */
+export function printDesired(desired: DesiredChange): string {
+  const owners = [...desired.fragments].sort((a, b) => (a.owner < b.owner ? -1 : 1))
+  const rows = Object.fromEntries(owners.map((fragment) => [fragment.owner, fragment.rows.map(rowText)]))
+  return `${JSON.stringify({ node: desired.node === undefined ? undefined : nodeText(desired.node), rows }, null, 2)}\n`
+}
+
+function rowText({ table, key, value }: Row): unknown {
+  switch (table) {
+    case 'frontends':
+      return { table, key: { ...key, addr: formatAddr(key.addr) }, value }
+    case 'backends':
+      return { table, key, value: { ...value, addr: formatAddr(value.addr), node: formatAddr(value.node) } }
+    case 'addrs':
+      return { table, key: { addr: formatAddr(key.addr) }, value }
+    default:
+      return unreachable(table)
+  }
+}
+
+function nodeText(node: DesiredNode): unknown {
+  const { knobs } = node
+  const text = (addr: Addr): string => formatAddr(addr)
+  return {
+    ...node,
+    knobs: { ...knobs, nodeV4: text(knobs.nodeV4), nodeV6: text(knobs.nodeV6) },
+    host: { ...node.host, addresses: node.host.addresses.map(text) },
+    routes: node.routes.map(({ cidr, via }) => ({ cidr: formatCidr(cidr), via: text(via) })),
+  }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Packet cost: to be run in a network namespace of its own; writes its figures to standard output as JSON. Layer: bench. */
+import { release } from 'node:os'
+import { setUpNamespace } from '../../test/kernel/packet-runner.ts'
+import type { Features } from '../../test/kernel/packet-runner.ts'
+import type { Bench, PacketFigure } from './measure.ts'
+import { figureOf, measureEstablished, measureNew, newTallies, undoCost } from './measure.ts'
+import { Node } from './node.ts'
+import type { Story } from './stories.ts'
+import { allFamilies, establishedStories, newStories } from './stories.ts'
+import { Wrapper } from './wrapper.ts'
+
+/** as the flow table is by default */
+const FLOW_TABLE = 512_000
+/** new flows a round */
+const FLOWS = 30_000
+/** repeats a round of an established flow */
+const REPEAT = 20_000
+/** what the undo is measured with; IPv6 has 20 more, which makes no difference */
+const TUNNEL_BYTES = 50
+
+/** All stories' rounds in turn, so that a bad moment of the machine hits each of them a little. */
+function establishedFigures(bench: Bench, stories: readonly Story[]): PacketFigure[] {
+  for (const story of stories) {
+    for (const { program, packet } of story.opening) bench.node.program(program).testRun({ data: packet })
+  }
+  const measured = stories.map((story) => ({ story, tallies: newTallies(story) }))
+  for (let round = 0; round < bench.rounds; round++) {
+    for (const { tallies } of measured) for (const tally of tallies) measureEstablished(bench, tally, REPEAT)
+  }
+  const undo = undoCost(bench, stories[0]?.hooks[0]?.packet ?? new Uint8Array())
+  return measured.map(({ story, tallies }) => figureOf(story, tallies, undo))
+}
+
+/** The table forgets the flows after every round, so that they are new in the next. */
+async function newFigure(bench: Bench, story: Story): Promise<PacketFigure> {
+  const tallies = newTallies(story)
+  let made: { readonly keys: Buffer; readonly count: number } | undefined
+  for (let round = 0; round < bench.rounds; round++) {
+    measureNew(bench, tallies, { count: FLOWS, step: 0 })
+    made ??= await bench.node.flows()
+    bench.node.forget(made)
+  }
+  return figureOf(story, tallies)
+}
+
+/** With a table that is full the flows of every round must be others: each round starts from further addresses. */
+function fullFigure(bench: Bench, story: Story): PacketFigure {
+  const tallies = newTallies(story)
+  for (let round = 0; round < bench.rounds; round++) measureNew(bench, tallies, { count: FLOWS, step: (round + 1) * 64 })
+  return { ...figureOf(story, tallies), id: story.id.replace('.new', '.new-full') }
+}
+
+function featuresOf(kernel: string): Features {
+  const [major = 0, minor = 0] = kernel.split('.').map(Number)
+  const since = (wanted: number): boolean => major > 5 || (major === 5 && minor >= wanted)
+  return { redirectPeer: since(10), redirectNeigh: since(10), coarseClock: since(11) }
+}
+
+async function main(rounds: number): Promise<void> {
+  setUpNamespace()
+  const node = await Node.load(featuresOf(release()), FLOW_TABLE)
+  const wrapper = await Wrapper.load(TUNNEL_BYTES)
+  const bench = { node, wrapper, rounds }
+  const families = allFamilies()
+  const figures = establishedFigures(bench, families.flatMap(establishedStories))
+  node.forget(await node.flows())
+  const fresh = families.flatMap(newStories)
+  for (const story of fresh) figures.push(await newFigure(bench, story))
+  node.fillUp(FLOW_TABLE * 1.2)
+  for (const story of fresh) figures.push(fullFigure(bench, story))
+  process.stdout.write(`${JSON.stringify(figures)}\n`)
+  wrapper.close()
+  node.close()
+}
+
+await main(Number(process.argv[2] ?? 40))

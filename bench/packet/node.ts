@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/** One node's programs and maps, filled with the little cluster that the packet tests know, and two services. Layer: bench. */
+import type { BpfProgram } from '#native'
+import { ifindexOf } from '#native'
+import { catalogue } from '#agent/maps/catalogue.ts'
+import { nodeCfg } from '#agent/maps/shapes.ts'
+import { InternalError } from '#lib/base/errors.ts'
+import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
+import { testCfg } from '../../test/kernel/packet-runner.ts'
+import type { Features } from '../../test/kernel/packet-runner.ts'
+import type { Family } from '../../test/kernel/packets/world.ts'
+import { NODE_PORT, devices, families } from '../../test/kernel/packets/world.ts'
+import { TestMap, sharedMaps } from '../../test/support/objects.ts'
+import type { Loaded } from './objects.ts'
+import { loadObject } from './objects.ts'
+
+export type ProgramName = 'from_workload' | 'to_workload' | 'from_host' | 'to_host' | 'from_host_replay'
+
+/** Two node ports: one with its backend here, one on the other node. */
+export const NEAR_PORT = NODE_PORT
+export const FAR_PORT = NODE_PORT + 1
+export const BACKEND_PORT = 8080
+
+const SERVICE = { near: '00000000000000a0', far: '00000000000000b0' }
+const TCP = 6
+
+export class Node {
+  readonly #programs: ReadonlyMap<ProgramName, BpfProgram>
+  readonly #ct: TestMap<unknown, unknown>
+  readonly #objects: readonly Loaded[]
+
+  private constructor(objects: { readonly workload: Loaded; readonly host: Loaded; readonly replay: Loaded }) {
+    const { workload, host, replay } = objects
+    this.#objects = [workload, host, replay]
+    this.#programs = new Map<ProgramName, BpfProgram>([
+      ['from_workload', workload.object.program('from_workload')],
+      ['to_workload', workload.object.program('to_workload')],
+      ['from_host', host.object.program('from_host')],
+      ['to_host', host.object.program('to_host')],
+      ['from_host_replay', replay.object.program('from_host')],
+    ])
+    this.#ct = new TestMap(workload, catalogue.np_ct)
+  }
+
+  /** In the current network namespace, which must have the devices of the packet tests. `flows`: size of the flow table. */
+  static async load(features: Features, flows: number): Promise<Node> {
+    const knobs = [{ name: 'cfg', field: nodeCfg, value: testCfg(features) }]
+    const workload = await loadObject('bpf/workload.bpf.o', { knobs, entries: { np_ct: flows } })
+    const share = sharedMaps(workload.object)
+    const host = await loadObject('bpf/host.bpf.o', { knobs, share })
+    const replay = await loadObject('bench/host-replay.bpf.o', { knobs, share })
+    for (const map of share.values()) map.close()
+    fill(workload)
+    return new Node({ workload, host, replay })
+  }
+
+  program(name: ProgramName): BpfProgram {
+    const program = this.#programs.get(name)
+    if (program === undefined) throw new InternalError(`no program ${name}`)
+    return program
+  }
+
+  /** Keys of all flows, back to back. */
+  async flows(): Promise<{ readonly keys: Buffer; readonly count: number }> {
+    return await this.#ct.map.dump()
+  }
+
+  forget(flows: { readonly keys: Buffer; readonly count: number }): void {
+    this.#ct.map.deleteBatch(flows.keys, flows.count)
+  }
+
+  /** Fills the flow table beyond its size with flows that nobody asks for. */
+  fillUp(entries: number): void {
+    const { key, value } = this.#ct.codecs
+    const chunk = 8192
+    const keys = Buffer.alloc(chunk * key.size)
+    const values = Buffer.alloc(chunk * value.size)
+    for (let at = 0; at < chunk; at++) keys.writeUInt32BE(0xf0000000, at * key.size + 12)
+    for (let done = 0; done < entries; done += chunk) {
+      for (let at = 0; at < chunk; at++) keys.writeUInt32BE(done + at, at * key.size + 28)
+      this.#ct.map.updateBatch(keys, values, chunk)
+    }
+  }
+
+  close(): void {
+    for (const program of this.#programs.values()) program.close()
+    this.#ct.map.close()
+    for (const { object } of this.#objects) object.close()
+  }
+}
+
+function fill(loaded: Loaded): void {
+  const ifaces = new TestMap(loaded, catalogue.np_ifaces)
+  for (const device of Object.values(devices)) {
+    ifaces.set(ifindexOf(device.name), { mtu: device.mtu, kind: device === devices.underlay ? 2 : 1, mac: device.mac })
+  }
+  // test runs happen on lo
+  ifaces.set(ifindexOf('lo'), { mtu: 1500, kind: 1, mac: devices.pod.mac })
+  ifaces.map.close()
+  for (const family of families) fillFamily(loaded, family)
+}
+
+function fillFamily(loaded: Loaded, f: Family): void {
+  const addrs = new TestMap(loaded, catalogue.np_addrs)
+  addrs.set(parseAddr(f.pod), { kind: 1, ifindex: ifindexOf(devices.pod.name) })
+  addrs.set(parseAddr(f.secondPod), { kind: 1, ifindex: ifindexOf(devices.secondPod.name) })
+  addrs.set(parseAddr(f.node), { kind: 2, ifindex: 0 })
+  addrs.set(parseAddr(f.otherNode), { kind: 3, ifindex: 0 })
+  addrs.map.close()
+  const frontends = new TestMap(loaded, catalogue.np_frontends)
+  const backends = new TestMap(loaded, catalogue.np_backends)
+  const any = f.v4 ? ANY_V4 : ANY_V6
+  const id = (service: string): string => (f.v4 ? service : service.replace(/0$/, '6'))
+  const near = { service: id(SERVICE.near), count: 1, flags: 0 }
+  frontends.set({ addr: parseAddr(f.vip), port: 80, proto: TCP }, near)
+  frontends.set({ addr: any, port: NEAR_PORT, proto: TCP }, near)
+  frontends.set({ addr: any, port: FAR_PORT, proto: TCP }, { ...near, service: id(SERVICE.far) })
+  backends.set({ service: near.service, slot: 0 }, { addr: parseAddr(f.pod), node: ANY_V6, port: BACKEND_PORT, flags: 0 })
+  backends.set({ service: id(SERVICE.far), slot: 0 }, { addr: parseAddr(f.remotePod), node: parseAddr(f.otherNode), port: BACKEND_PORT, flags: 0 })
+  frontends.map.close()
+  backends.map.close()
+}

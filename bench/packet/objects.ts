@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Loads the objects to be measured, and the one that measures them. Layer: bench. */
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { BpfObject } from '#native'
+import type { BpfMap } from '#native'
+import type { Btf } from '#agent/maps/btf.ts'
+import { findType, parseBtf, typeById } from '#agent/maps/btf.ts'
+import { bind } from '#agent/maps/codec.ts'
+import type { Codec } from '#agent/maps/codec.ts'
+import type { Field } from '#agent/maps/kinds.ts'
+import { layoutOf } from '#agent/maps/layout.ts'
+import { InternalError } from '#lib/base/errors.ts'
+
+export interface Loaded {
+  readonly object: BpfObject
+  readonly btf: Btf
+}
+
+/** A variable of the read-only data, to be set before load. */
+export interface Knob<T> {
+  readonly name: string
+  readonly field: Field<T>
+  readonly value: T
+}
+
+export interface LoadOptions<T> {
+  readonly knobs?: readonly Knob<T>[]
+  /** maps of earlier objects to use instead of new ones, by name */
+  readonly share?: ReadonlyMap<string, BpfMap>
+  readonly entries?: Readonly<Record<string, number>>
+}
+
+/** `path` below the package's root, "bpf/host.bpf.o"; NETPLANE_OBJECTS names another folder for those of bpf/. */
+export async function loadObject<T>(path: string, options: LoadOptions<T> = {}): Promise<Loaded> {
+  const object = BpfObject.open(objectPath(path))
+  const btf = parseBtf(object.btf())
+  if (options.knobs !== undefined) object.setRodata(withKnobs(object.rodata(), btf, options.knobs))
+  for (const { name } of object.maps()) {
+    const shared = options.share?.get(name)
+    const entries = options.entries?.[name]
+    if (shared !== undefined) object.reuseMap(name, shared)
+    else if (entries !== undefined) object.setMaxEntries(name, entries)
+  }
+  await object.load()
+  return { object, btf }
+}
+
+/** Codec of a map's value by the object's own BTF. */
+export function valueCodec<T>(loaded: Loaded, map: string, field: Field<T>): Codec<T> {
+  const spec = loaded.object.maps().find((candidate) => candidate.name === map)
+  if (spec === undefined) throw new InternalError(`the object has no map ${map}`)
+  return bind(field, layoutOf(loaded.btf, spec.valueTypeId))
+}
+
+function withKnobs<T>(rodata: Buffer, btf: Btf, knobs: readonly Knob<T>[]): Buffer {
+  const bytes = Buffer.from(rodata)
+  const section = findType(btf, 'section', '.rodata')
+  for (const knob of knobs) {
+    const variable = section?.variables.find((candidate) => typeById(btf, candidate.type).name === knob.name)
+    const type = variable === undefined ? undefined : typeById(btf, variable.type)
+    if (variable === undefined || type?.kind !== 'variable') throw new InternalError(`the object has no variable ${knob.name} in .rodata`)
+    bind(knob.field, layoutOf(btf, type.type)).encode(knob.value, new DataView(bytes.buffer, bytes.byteOffset), variable.offset)
+  }
+  return bytes
+}
+
+function objectPath(path: string): string {
+  const given = process.env['NETPLANE_OBJECTS']
+  return given !== undefined && path.startsWith('bpf/') ? join(given, path.slice('bpf/'.length)) : join(packageRoot(), path)
+}
+
+/** The folder of package.json, from the sources and from dist/ alike. */
+export function packageRoot(): string {
+  let folder = dirname(fileURLToPath(import.meta.url))
+  while (!existsSync(join(folder, 'package.json')) && folder !== '/') folder = dirname(folder)
+  return folder
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Traffic between places of a lab, and what became of it. Layer: lab. */
+import type { ChildProcess } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { systemClock } from '#lib/base/clock.ts'
+import { LabError } from './errors.ts'
+import type { Lab } from './lab.ts'
+import { toolCommand } from './paths.ts'
+import { endpointText, type Endpoint } from './tools/address.ts'
+import { isResult, type FlowResult, type RequestsResult } from './tools/results.ts'
+
+export interface RequestOptions {
+  /** default 1; 0: until `stop` */
+  readonly count?: number
+  /** a second; default 100 */
+  readonly rate?: number
+  /** default 2000 */
+  readonly timeoutMs?: number
+  /** bytes of the request; default 64 */
+  readonly payload?: number
+  /** bytes of padding in the answer; default 0 */
+  readonly reply?: number
+}
+
+export interface FlowOptions {
+  readonly to: readonly Endpoint[]
+  /** messages a second and stream; default 200 */
+  readonly rate?: number
+  /** bytes; default 64 */
+  readonly payload?: number
+  /** wait for last answers; default 1000 */
+  readonly drainMs?: number
+}
+
+/** One socket a request. Refused and unanswered ones are counted, not thrown. */
+export async function request(lab: Lab, from: string, to: Endpoint, options: RequestOptions = {}): Promise<RequestsResult> {
+  return await startRequests(lab, { from, to, ...options }).result
+}
+
+export function startRequests(lab: Lab, options: RequestOptions & { readonly from: string; readonly to: Endpoint }): Running<RequestsResult> {
+  const flags = {
+    to: endpointText(options.to),
+    count: options.count ?? 1,
+    rate: options.rate ?? 100,
+    'timeout-ms': options.timeoutMs ?? 2000,
+    payload: options.payload ?? 64,
+    reply: options.reply ?? 0,
+  }
+  const command = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)])
+  return new Running(lab.spawn(options.from, [...toolCommand('requests'), ...command]), `requests from ${options.from}`)
+}
+
+/** Steady numbered streams, each on one socket, until `stop`. Resolves when each has had an answer. */
+export async function startFlow(lab: Lab, from: string, options: FlowOptions): Promise<Running<FlowResult>> {
+  const flags = { rate: options.rate ?? 200, payload: options.payload ?? 64, 'drain-ms': options.drainMs ?? 1000 }
+  const command = [
+    ...toolCommand('flow'),
+    ...options.to.flatMap((to) => ['--to', endpointText(to)]),
+    ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]),
+  ]
+  const flow = new Running<FlowResult>(lab.spawn(from, command), `flow from ${from}`)
+  await flow.event('established', 10_000)
+  return flow
+}
+
+/** A traffic tool at work. */
+export class Running<T extends { readonly event: 'result' }> {
+  readonly #child: ChildProcess
+  readonly #subject: string
+  readonly #seen = new Map<string, PromiseWithResolvers<void>>()
+  #stderr = ''
+  /** Settles when the tool ends; rejects with LabError when it ends without a result. */
+  readonly result: Promise<T>
+
+  constructor(child: ChildProcess, subject: string) {
+    this.#child = child
+    this.#subject = subject
+    this.result = this.#read()
+    // whoever waits for it gets it; nobody has to
+    this.result.catch(() => undefined)
+  }
+
+  /** Ends it, waits for last answers and the result. */
+  async stop(): Promise<T> {
+    await this.event('started', 10_000)
+    this.#child.kill('SIGTERM')
+    return await this.result
+  }
+
+  /** Resolves when the tool has said so; throws LabError when it ends first or does not within `timeoutMs`, and ends it. */
+  async event(name: string, timeoutMs: number): Promise<void> {
+    const stop = new AbortController()
+    const late = systemClock.sleep(timeoutMs, stop.signal).then(
+      () => 'late' as const,
+      () => 'done' as const,
+    )
+    const ended = this.result.then(() => 'ended' as const)
+    try {
+      const first = await Promise.race([this.#promise(name).promise, late, ended])
+      if (first === undefined) return
+      this.#child.kill('SIGTERM')
+      const result = JSON.stringify(await this.result)
+      throw new LabError(this.#subject, first === 'late' ? `not ${name} after ${timeoutMs} ms: ${result}` : `ended before it was ${name}: ${result}`)
+    } finally {
+      stop.abort()
+    }
+  }
+
+  async #read(): Promise<T> {
+    const { stdout, stderr } = this.#child
+    if (stdout === null) throw new LabError(this.#subject, 'has no output')
+    stderr?.on('data', (chunk: Buffer) => (this.#stderr += chunk.toString()))
+    let last: unknown
+    for await (const line of createInterface({ input: stdout })) {
+      last = parse(line)
+      if (typeof last === 'object' && last !== null && 'event' in last && typeof last.event === 'string') this.#promise(last.event).resolve()
+    }
+    if (isResult<T>(last)) return last
+    throw new LabError(this.#subject, `ended without a result: ${this.#stderr.trim()}`)
+  }
+
+  #promise(name: string): PromiseWithResolvers<void> {
+    const known = this.#seen.get(name) ?? Promise.withResolvers<void>()
+    this.#seen.set(name, known)
+    return known
+  }
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Answers of kernels that are not at hand. Layer: test. */
+import { describe, expect, test } from 'vitest'
+import type { TryProgram } from '#agent/dataplane/features.ts'
+import { missingHelpers, missingHooks, probeFeatures } from '#agent/dataplane/features.ts'
+
+class Refused extends Error {
+  readonly code: string
+
+  constructor(code: string) {
+    super(code)
+    this.code = code
+  }
+}
+
+/** Refuses calls of these helpers and these attach types as an old kernel does. */
+function kernelWithout(helpers: readonly number[], attachTypes: readonly number[]): TryProgram {
+  return ({ instructions, expectedAttachType }) => {
+    const view = new DataView(instructions.buffer, instructions.byteOffset, instructions.byteLength)
+    for (let at = 0; at < view.byteLength; at += 8) {
+      if (view.getUint8(at) === 0x85 && helpers.includes(view.getInt32(at + 4, true))) throw new Refused('EINVAL')
+    }
+    if (expectedAttachType !== undefined && attachTypes.includes(expectedAttachType)) throw new Refused('EINVAL')
+  }
+}
+
+describe('probeFeatures', () => {
+  test('a kernel with everything', () => {
+    const features = probeFeatures(kernelWithout([], []))
+    expect(new Set(Object.values(features))).toEqual(new Set(['yes']))
+    expect([missingHelpers(features), missingHooks(features).size]).toEqual([[], 0])
+  })
+
+  test('a kernel of the floor', () => {
+    const features = probeFeatures(kernelWithout([152, 155, 160], [29, 30]))
+    expect(features).toMatchObject({
+      redirect_peer: 'no',
+      redirect_neigh: 'no',
+      ktime_get_coarse_ns: 'no',
+      recvmsg4: 'yes',
+      getpeername6: 'no',
+    })
+    expect(missingHelpers(features)).toEqual([152, 155, 160])
+    expect([...missingHooks(features)]).toEqual(['getpeername4', 'getpeername6'])
+  })
+
+  test('a process that may load nothing cannot tell, and does without', () => {
+    const features = probeFeatures(() => {
+      throw new Refused('EPERM')
+    })
+    expect(new Set(Object.values(features))).toEqual(new Set(['unknown']))
+    expect(missingHelpers(features)).toEqual([152, 155, 160])
+  })
+})

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Pinned maps of another size or layout: what is carried over, what is made anew, what is refused. Layer: test. */
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { BpfMap, BpfObject, BpfProgram, possibleCpus } from '#native'
+import { ANY_V6, parseAddr } from '#lib/base/ip.ts'
+import type { MapSizes } from '#agent/compile/desired.ts'
+import { counterSlots } from '#agent/dataplane/migrate.ts'
+import type { OpenObject } from '#agent/dataplane/objects.ts'
+import { openObject } from '#agent/dataplane/objects.ts'
+import type { SharedMaps } from '#agent/dataplane/pinned.ts'
+import { ensureMaps } from '#agent/dataplane/pinned.ts'
+import { Pins } from '#agent/dataplane/pins.ts'
+import { bindMap, catalogue } from '#agent/maps/catalogue.ts'
+import type { CtKey, CtValue } from '#agent/maps/shapes.ts'
+import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
+import { INCLUDE, compileTo } from '../support/compiled.ts'
+import { objectPath } from '../support/objects.ts'
+
+const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, addrs: 300 }
+
+let pins: Pins
+let opened: OpenObject
+const cleanups: (() => void)[] = []
+
+beforeEach(() => {
+  const parent = mkdtempSync('/sys/fs/bpf/np-test-')
+  cleanups.push(() => rmSync(parent, { recursive: true }))
+  pins = new Pins(join(parent, 'netplane'))
+  pins.prepare()
+  opened = openObject({ name: 'workload', path: objectPath('workload') })
+  cleanups.push(() => opened.object.close())
+})
+
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0).reverse()) cleanup()
+})
+
+async function ensure(sizes: MapSizes = SIZES): Promise<SharedMaps> {
+  const shared = await ensureMaps({ pins, objects: [opened], sizes })
+  cleanups.push(() => shared[Symbol.dispose]())
+  return shared
+}
+
+/** Pins the maps that an agent with an older maps.h would have: `edit` turns today's header into that one. Returns a handle on `name`. */
+async function pinOld(name: 'np_ct' | 'np_counters' | 'np_frontends', edit: readonly (readonly [string, string])[]): Promise<BpfMap> {
+  const text = ['reason.h', 'maps.h']
+    .map((file) => readFileSync(join(INCLUDE, file), 'latin1'))
+    .join('\n')
+    .replace('#include "reason.h"', '')
+  const old = edit.reduce((source, [from, to]) => {
+    expect(source).toContain(from)
+    return source.replace(from, to)
+  }, text)
+  const folder = mkdtempSync(join(tmpdir(), 'netplane-old-'))
+  cleanups.push(() => rmSync(folder, { recursive: true }))
+  compileTo(
+    join(folder, 'old.o'),
+    `#include <linux/bpf.h>\n${old.replaceAll(/_Static_assert\([^;]*;/g, '')}\nenum counter counter_anchor; enum drop drop_anchor; char LICENSE[] __attribute__((section("license"))) = "GPL";`,
+  )
+  const object = BpfObject.open(join(folder, 'old.o'))
+  object.setMaxEntries('np_ct', SIZES.conntrack)
+  object.setMaxEntries('np_frontends', SIZES.frontends)
+  await object.load()
+  const map = object.map(name)
+  object.close()
+  map.pin(pins.map(name))
+  cleanups.push(() => map.close())
+  return map
+}
+
+function ctCodecs(): ReturnType<typeof bindMap<CtKey, CtValue>> {
+  const spec = opened.shared.get('np_ct')
+  if (spec === undefined) throw new Error('no np_ct')
+  return bindMap(catalogue.np_ct, opened.btf, spec)
+}
+
+function flow(port: number): CtKey {
+  return { lo: parseAddr('10.0.0.1'), hi: parseAddr('10.0.0.2'), lo_port: port, hi_port: 80, proto: 6 }
+}
+
+const LEG = { ifindex: 3, mtu: 1500, flags: 1, ack: 9, window: 512, wscale: 7 }
+const FLOW: CtValue = {
+  seen: 1234,
+  out: { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 },
+  state: 3,
+  via: parseAddr('192.0.2.7'),
+  leg: [LEG, LEG],
+}
+
+describe('np_ct', () => {
+  test('of the same size and layout is adopted with its BTF', async () => {
+    const first = await ensure()
+    const second = await ensure()
+    expect([first.created.includes('np_ct'), second.adopted.includes('np_ct'), second.replaced]).toEqual([true, true, []])
+    expect(second.maps.get('np_ct')?.info().btfId).toBeGreaterThan(0)
+  })
+
+  test('grows: flows are carried over, also those that came while hooks were being switched', async () => {
+    const codecs = ctCodecs()
+    const before = (await ensure()).maps.get('np_ct')
+    for (let port = 1; port <= 1000; port++) before?.update(encodeBytes(codecs.key, flow(port)), encodeBytes(codecs.value, FLOW))
+    const shared = await ensure({ ...SIZES, conntrack: 5000 })
+    const after = shared.maps.get('np_ct')
+    expect(shared.replaced).toEqual([{ map: 'np_ct', reason: 'max_entries 2000 instead of 5000', copied: 1000, lost: undefined }])
+    expect(after?.info().maxEntries).toBe(5000)
+
+    before?.update(encodeBytes(codecs.key, flow(2000)), encodeBytes(codecs.value, FLOW))
+    after?.update(encodeBytes(codecs.key, flow(1)), encodeBytes(codecs.value, { ...FLOW, seen: 9999 }))
+    expect(await shared.finish()).toBe(1)
+    const read = (port: number): CtValue => decodeBytes(codecs.value, after?.lookup(encodeBytes(codecs.key, flow(port))) ?? Buffer.alloc(0))
+    expect([read(2000), read(1).seen]).toEqual([FLOW, 9999])
+
+    const pinned = BpfMap.openPin(pins.map('np_ct'))
+    expect(pinned.info().id).toBe(after?.info().id)
+    pinned.close()
+    expect(readdirSync(pins.maps).filter((name) => name.startsWith('new-'))).toEqual([])
+  })
+
+  test('with a field that no longer fits: nothing can be carried over, and that is said', async () => {
+    await pinOld('np_ct', [['__u8 state;\t\t/* enum ct_state */\n\t__u8 pad[3];', '__u16 early; __u16 state;']])
+    const shared = await ensure()
+    expect(shared.replaced).toMatchObject([
+      { map: 'np_ct', copied: 0, lost: 'struct ct_value.state: __u16 in the old map, __u8 in the new one' },
+    ])
+  })
+
+  test('with fewer fields: flows are carried over field by field', async () => {
+    const old = await pinOld('np_ct', [
+      ['struct addr via;\t/* tunnel peer of the leg with LEG_ENCAP */', ''],
+      ['__u8 reserved[16];', '__u8 reserved[32];'],
+    ])
+    const codecs = ctCodecs()
+    const bytes = Buffer.alloc(old.valueBytes)
+    bytes.writeBigUInt64LE(77_000_000n, 0)
+    bytes.writeUInt16BE(443, 8 + 32)
+    bytes.writeUInt8(5, 44)
+    bytes.writeUInt32LE(42, 48)
+    old.update(encodeBytes(codecs.key, flow(1)), bytes)
+    const shared = await ensure()
+    expect(shared.replaced).toMatchObject([{ map: 'np_ct', copied: 1, lost: undefined }])
+    const value = decodeBytes(codecs.value, shared.maps.get('np_ct')?.lookup(encodeBytes(codecs.key, flow(1))) ?? Buffer.alloc(0))
+    expect(value).toMatchObject({ seen: 77, out: { sport: 443 }, state: 5, via: ANY_V6, leg: [{ ifindex: 42 }, { ifindex: 0 }] })
+  })
+
+  test('with another key: nothing can be carried over, and that is said', async () => {
+    await pinOld('np_ct', [
+      ['__be16 lo_port, hi_port;\n\t__u8 proto;\n\t__u8 pad[3];', '__be16 lo_port, hi_port;\n\t__u8 proto;\n\t__u8 zone;\n\t__u8 pad[2];'],
+    ])
+    const { replaced, maps } = await ensure()
+    expect(replaced).toMatchObject([{ map: 'np_ct', copied: 0, lost: 'struct ct_key: the key field zone is gone' }])
+    expect(maps.get('np_ct')?.nextKey(undefined)).toBeUndefined()
+  })
+
+  test('without BTF is judged by its sizes', async () => {
+    const bare = BpfMap.create({ name: 'np_ct', type: 9, keySize: 40, valueSize: 112, maxEntries: SIZES.conntrack })
+    bare.pin(pins.map('np_ct'))
+    bare.close()
+    expect((await ensure()).adopted).toContain('np_ct')
+    const other = await ensure({ ...SIZES, conntrack: 4000 })
+    expect(other.replaced).toMatchObject([{ map: 'np_ct', copied: 0, lost: 'struct np_ct: the map carries no BTF' }])
+  })
+})
+
+test('a table of rows is made anew and empty: the agent writes all of them', async () => {
+  const first = (await ensure()).maps.get('np_frontends')
+  first?.update(Buffer.alloc(20), Buffer.alloc(16))
+  const { replaced, maps } = await ensure({ ...SIZES, frontends: 500 })
+  expect(replaced).toEqual([{ map: 'np_frontends', reason: 'max_entries 100 instead of 500', copied: 0, lost: undefined }])
+  expect([maps.get('np_frontends')?.info().maxEntries, maps.get('np_frontends')?.nextKey(undefined)]).toEqual([500, undefined])
+})
+
+test('counters follow their names', async () => {
+  const old = await pinOld('np_counters', [
+    ['DROP_MALFORMED,', ''],
+    ['COUNT_FLOW_SERVICE,', 'COUNT_GONE, COUNT_FLOW_SERVICE,'],
+  ])
+  const slots = counterSlots(opened.btf)
+  const perCpu = (value: bigint): Buffer => Buffer.from(new BigUint64Array(possibleCpus()).fill(value).buffer)
+  const oldSlot = (name: string): number => (slots.get(name) ?? 0) - 1
+  old.update(u32(0), perCpu(100n))
+  old.update(u32(oldSlot('DROP_NO_BACKEND')), perCpu(7n))
+  old.update(u32(oldSlot('COUNT_CONNECT') + 1), perCpu(9n))
+  const { replaced, maps } = await ensure()
+  expect(replaced).toMatchObject([{ map: 'np_counters', reason: 'DROP_MALFORMED in slot none instead of 2', lost: undefined }])
+  const read = (name: string): bigint =>
+    maps
+      .get('np_counters')
+      ?.lookup(u32(slots.get(name) ?? 0))
+      ?.readBigUInt64LE() ?? -1n
+  expect(['DROP_NONE', 'DROP_SHORT', 'DROP_MALFORMED', 'DROP_NO_BACKEND', 'COUNT_CONNECT'].map(read)).toEqual([100n, 0n, 0n, 7n, 9n])
+})
+
+test('a pin that is no map of any kind is left alone and named', async () => {
+  const program = BpfProgram.load({ type: 3, instructions: Buffer.from('b700000000000000' + '9500000000000000', 'hex') })
+  program.pin(pins.map('np_addrs'))
+  program.close()
+  await expect(ensure()).rejects.toMatchObject({ code: 'MAP', map: 'np_addrs', op: 'open pin' })
+  expect(readdirSync(pins.maps)).toEqual(['np_addrs'])
+})
+
+function u32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32LE(value)
+  return bytes
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/** NetlinkSocket: bytes in and out, events, overruns. Layer: test. */
+import { execFileSync } from 'node:child_process'
+import { describe, expect, test } from 'vitest'
+import { NetlinkSocket, ifindexOf } from '#native'
+import { codeOf, errorCode, isRoot, until } from './support.ts'
+
+const ROUTE = 0
+const RTM_NEWLINK = 16
+const RTM_GETLINK = 18
+const DONE = 3
+const ERROR = 2
+const LINK_GROUP = 1
+const REQUEST = 1
+const DUMP = 0x300
+
+/** A request for links, with struct ifinfomsg behind the header. */
+function getLink(flags: number, ifindex = 0): Buffer {
+  const bytes = Buffer.alloc(32)
+  bytes.writeUInt32LE(32, 0)
+  bytes.writeUInt16LE(RTM_GETLINK, 4)
+  bytes.writeUInt16LE(flags, 6)
+  bytes.writeUInt32LE(7, 8)
+  bytes.writeInt32LE(ifindex, 20)
+  return bytes
+}
+
+function types(datagram: Buffer): number[] {
+  const found: number[] = []
+  for (let at = 0; at < datagram.length; at += Math.ceil(datagram.readUInt32LE(at) / 4) * 4) found.push(datagram.readUInt16LE(at + 4))
+  return found
+}
+
+function setMtu(rounds: number): void {
+  const lines = Array.from({ length: rounds }, (_, index) => `link set lo mtu ${1500 + (index % 2)}`)
+  execFileSync('ip', ['-batch', '-'], { input: lines.join('\n') })
+}
+
+describe.skipIf(!isRoot)('NetlinkSocket', () => {
+  test('a dump of links ends with DONE', () => {
+    const socket = NetlinkSocket.open({ protocol: ROUTE })
+    expect(socket.port).toBeGreaterThan(0)
+    expect(socket.receive()).toBeUndefined()
+    socket.send(getLink(REQUEST | DUMP))
+    const seen: number[] = []
+    while (!seen.includes(DONE)) {
+      const datagram = socket.receiveWait(1000)
+      if (datagram === undefined) throw new Error('no answer')
+      seen.push(...types(datagram))
+    }
+    expect(seen).toContain(RTM_NEWLINK)
+    expect(socket.receiveWait(1)).toBeUndefined()
+    socket.close()
+  })
+
+  test('errors come with the request they are for', () => {
+    const socket = NetlinkSocket.open({ protocol: ROUTE })
+    socket.send(getLink(REQUEST, 0x7ffffff0))
+    const answer = socket.receiveWait(1000)
+    expect(answer?.readUInt16LE(4)).toBe(ERROR)
+    expect(answer?.readInt32LE(16)).toBe(-19)
+    socket.close()
+    expect(codeOf(() => socket.receive())).toBe('EBADF')
+    expect(codeOf(() => socket.onReadable(undefined))).toBe('EBADF')
+  })
+
+  test('events of a group are announced until nobody wants them', async () => {
+    const socket = NetlinkSocket.open({ protocol: ROUTE, groups: [LINK_GROUP] })
+    const seen: number[] = []
+    socket.onReadable(() => {
+      for (let datagram = socket.receive(); datagram !== undefined; datagram = socket.receive()) seen.push(...types(datagram))
+    })
+    setMtu(2)
+    await until(() => seen.includes(RTM_NEWLINK))
+    socket.onReadable(undefined)
+    seen.length = 0
+    setMtu(2)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(seen).toEqual([])
+    expect(socket.receive()).toBeDefined()
+    socket.close()
+  })
+
+  // libuv stops a watcher on a socket error: the addon has to start it again
+  test('after an overrun events go on', async () => {
+    const socket = NetlinkSocket.open({ protocol: ROUTE, groups: [LINK_GROUP], receiveBufferBytes: 4096 })
+    const errors: string[] = []
+    let datagrams = 0
+    const drain = (): void => {
+      try {
+        while (socket.receive() !== undefined) datagrams++
+      } catch (error) {
+        errors.push(errorCode(error))
+      }
+    }
+    socket.onReadable(drain)
+    setMtu(400)
+    await until(() => errors.length > 0)
+    expect(errors).toContain('ENOBUFS')
+    await until(() => socket.receive() === undefined)
+    datagrams = 0
+    setMtu(2)
+    await until(() => datagrams > 0)
+    socket.close()
+  })
+
+  test('a closed socket is announced no more, and options are checked', async () => {
+    const socket = NetlinkSocket.open({ protocol: ROUTE, groups: [LINK_GROUP] })
+    let calls = 0
+    socket.onReadable(() => {
+      calls++
+      socket.close()
+    })
+    setMtu(20)
+    await until(() => calls > 0)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(calls).toBe(1)
+    expect(codeOf(() => NetlinkSocket.open({ protocol: 1000 }))).toMatch(/EPROTONOSUPPORT|EINVAL/)
+    expect(codeOf(() => NetlinkSocket.open({ protocol: ROUTE, groups: [100_000] }))).toBe('EINVAL')
+    expect(ifindexOf('lo')).toBe(1)
+  })
+})
