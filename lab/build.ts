@@ -30,6 +30,8 @@ export async function build(request: BuildRequest): Promise<void> {
   const wanted = namespacesOf(topology)
   rememberIntent(request, wanted)
   const work = join(labCgroup(topology.lab), '_build')
+  // commands of an `up` that was killed may still be at it
+  await killCgroup(work, 5000)
   makeCgroup(work)
   const run = runInCgroup(work)
   await removeGone(run, before?.topology, topology)
@@ -87,7 +89,12 @@ async function settle(run: Run, topology: Topology, before: LabState | undefined
 }
 
 async function flushPlainRoutes(run: Run, node: LabNode): Promise<void> {
-  for (const family of ['-4', '-6']) await run(['ip', '-n', node.netns, family, 'route', 'flush', 'proto', String(PLAIN_PROTOCOL)])
+  for (const [family, nowhere] of [['-4', '192.0.2.1'], ['-6', '2001:db8::1']] as const) {
+    const route = ['ip', '-n', node.netns, family, 'route']
+    // a namespace that was left half made has no table yet, and flush takes that for an error
+    await run([...route, 'replace', 'blackhole', nowhere, 'proto', String(PLAIN_PROTOCOL)])
+    await run([...route, 'flush', 'proto', String(PLAIN_PROTOCOL)])
+  }
 }
 
 async function readAll(run: Run, names: readonly string[]): Promise<Map<string, NetnsState>> {

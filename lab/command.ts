@@ -25,7 +25,14 @@ export interface CommandOptions {
 export function runCommand(command: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
   const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
   const [program = '', ...args] = command
-  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], env: options.env ?? process.env, signal: options.signal, killSignal: 'SIGKILL' })
+  const child = spawn(program, args, {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: options.env ?? process.env,
+    signal: options.signal,
+    killSignal: 'SIGKILL',
+    // a terminal's Ctrl-C is for us: what we do about it may need commands that live on
+    detached: true,
+  })
   const stdout: Buffer[] = []
   const stderr: Buffer[] = []
   let timedOut = false

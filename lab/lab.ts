@@ -78,6 +78,11 @@ export class Lab implements AsyncDisposable {
     return this.#state.topology
   }
 
+  /** Program and first arguments of the agents. */
+  get agentCommand(): readonly string[] {
+    return this.#state.options.agentCommand
+  }
+
   get agents(): Agents {
     return new Agents(this.topology, this.#state.options)
   }
@@ -116,7 +121,7 @@ export class Lab implements AsyncDisposable {
   /** Starts it; signals to the child reach the command itself. It ends with the lab at the latest. */
   spawn(place: Place, command: readonly string[], stdio: StdioOptions = ['ignore', 'pipe', 'pipe']): ChildProcess {
     const [program = '', ...args] = this.commandIn(place, command)
-    return spawn(program, args, { stdio })
+    return spawn(program, args, { stdio, detached: true })
   }
 
   async status(): Promise<LabStatus> {

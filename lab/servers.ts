@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What answers in pods: an echo server on the ports that a pod's containers declare. Layer: lab. */
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { mapLimit } from './command.ts'
-import { ensureDaemon, logTail, stopDaemon } from './daemon.ts'
+import { daemonPid, ensureDaemon, logTail, stopDaemon } from './daemon.ts'
 import { LabError } from './errors.ts'
 import type { Entry } from './launch.ts'
-import { daemonPid } from './daemon.ts'
 import { serverLog, toolCommand } from './paths.ts'
 import { requireHolder, serverCgroup } from './places.ts'
 import type { LabPod, Topology } from './topology.ts'
@@ -22,12 +21,11 @@ async function ensureServer(topology: Topology, pod: LabPod): Promise<void> {
   const log = serverLog(topology.lab, pod.key)
   const entry: Entry = { cgroup: serverCgroup(topology.lab, pod), netns: pod.netns, holder: requireHolder(topology.lab, pod.node) }
   const listen = pod.ports.flatMap((port) => ['--listen', `${port.protocol.toLowerCase()}:${port.port}`])
-  const before = daemonPid(entry.cgroup)
-  const from = sizeOf(log)
-  const pid = await ensureDaemon({ subject: `server of pod ${pod.key}`, entry, command: [...toolCommand('echo'), '--name', pod.key.split('/')[1] ?? pod.key, ...listen], log })
-  if (pid === before) return
+  // its log says whether the one that runs listens: it must not tell of another
+  if (daemonPid(entry.cgroup) === undefined) rmSync(log, { force: true })
+  await ensureDaemon({ subject: `server of pod ${pod.key}`, entry, command: [...toolCommand('echo'), '--name', pod.key.split('/')[1] ?? pod.key, ...listen], log })
   const listening = (): boolean | undefined => {
-    if (readFileSync(log, 'utf8').slice(from).includes('listening\n')) return true
+    if (readFileSync(log, 'utf8').includes('listening\n')) return true
     return daemonPid(entry.cgroup) === undefined ? false : undefined
   }
   if ((await waitFor(listening, { timeoutMs: 20_000 })) !== true) throw new LabError(`server of pod ${pod.key}`, `does not listen: ${logTail(log, 10)}`)
@@ -36,8 +34,4 @@ async function ensureServer(topology: Topology, pod: LabPod): Promise<void> {
 /** False when none ran. */
 export async function stopServer(topology: Topology, pod: LabPod): Promise<boolean> {
   return await stopDaemon(serverCgroup(topology.lab, pod), 'SIGKILL', 5000)
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }

@@ -7,9 +7,12 @@ import { LabError } from './errors.ts'
 import type { Lab } from './lab.ts'
 import { toolCommand } from './paths.ts'
 import { endpointText, type Endpoint } from './tools/address.ts'
-import { isResult, type FlowResult, type RequestsResult } from './tools/results.ts'
+import { isFlowResult, isRequestsResult, type FlowResult, type RequestsResult } from './tools/results.ts'
 
 export interface RequestOptions {
+  /** a place of the lab */
+  readonly from: string
+  readonly to: Endpoint
   /** default 1; 0: until `stop` */
   readonly count?: number
   /** a second; default 100 */
@@ -23,6 +26,8 @@ export interface RequestOptions {
 }
 
 export interface FlowOptions {
+  /** a place of the lab */
+  readonly from: string
   readonly to: readonly Endpoint[]
   /** messages a second and stream; default 200 */
   readonly rate?: number
@@ -30,14 +35,16 @@ export interface FlowOptions {
   readonly payload?: number
   /** wait for last answers; default 1000 */
   readonly drainMs?: number
+  /** time for the first ones; default 10,000 */
+  readonly establishMs?: number
 }
 
 /** One socket a request. Refused and unanswered ones are counted, not thrown. */
-export async function request(lab: Lab, from: string, to: Endpoint, options: RequestOptions = {}): Promise<RequestsResult> {
-  return await startRequests(lab, { from, to, ...options }).result
+export async function request(lab: Lab, options: RequestOptions): Promise<RequestsResult> {
+  return await startRequests(lab, options).result
 }
 
-export function startRequests(lab: Lab, options: RequestOptions & { readonly from: string; readonly to: Endpoint }): Running<RequestsResult> {
+export function startRequests(lab: Lab, options: RequestOptions): Running<RequestsResult> {
   const flags = {
     to: endpointText(options.to),
     count: options.count ?? 1,
@@ -47,34 +54,36 @@ export function startRequests(lab: Lab, options: RequestOptions & { readonly fro
     reply: options.reply ?? 0,
   }
   const command = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)])
-  return new Running(lab.spawn(options.from, [...toolCommand('requests'), ...command]), `requests from ${options.from}`)
+  return new Running(lab.spawn(options.from, [...toolCommand('requests'), ...command]), { subject: `requests from ${options.from}`, isResult: isRequestsResult })
 }
 
 /** Steady numbered streams, each on one socket, until `stop`. Resolves when each has had an answer. */
-export async function startFlow(lab: Lab, from: string, options: FlowOptions): Promise<Running<FlowResult>> {
+export async function startFlow(lab: Lab, options: FlowOptions): Promise<Running<FlowResult>> {
   const flags = { rate: options.rate ?? 200, payload: options.payload ?? 64, 'drain-ms': options.drainMs ?? 1000 }
   const command = [
     ...toolCommand('flow'),
     ...options.to.flatMap((to) => ['--to', endpointText(to)]),
     ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)]),
   ]
-  const flow = new Running<FlowResult>(lab.spawn(from, command), `flow from ${from}`)
-  await flow.event('established', 10_000)
+  const flow = new Running(lab.spawn(options.from, command), { subject: `flow from ${options.from}`, isResult: isFlowResult })
+  await flow.event('established', options.establishMs ?? 10_000)
   return flow
 }
 
 /** A traffic tool at work. */
-export class Running<T extends { readonly event: 'result' }> {
+export class Running<T> {
   readonly #child: ChildProcess
   readonly #subject: string
-  readonly #seen = new Map<string, PromiseWithResolvers<void>>()
+  readonly #isResult: (value: unknown) => value is T
+  readonly #seen = new Map<string, PromiseWithResolvers<'seen'>>()
   #stderr = ''
   /** Settles when the tool ends; rejects with LabError when it ends without a result. */
   readonly result: Promise<T>
 
-  constructor(child: ChildProcess, subject: string) {
+  constructor(child: ChildProcess, tool: { readonly subject: string; readonly isResult: (value: unknown) => value is T }) {
     this.#child = child
-    this.#subject = subject
+    this.#subject = tool.subject
+    this.#isResult = tool.isResult
     this.result = this.#read()
     // whoever waits for it gets it; nobody has to
     this.result.catch(() => undefined)
@@ -97,7 +106,7 @@ export class Running<T extends { readonly event: 'result' }> {
     const ended = this.result.then(() => 'ended' as const)
     try {
       const first = await Promise.race([this.#promise(name).promise, late, ended])
-      if (first === undefined) return
+      if (first === 'seen') return
       this.#child.kill('SIGTERM')
       const result = JSON.stringify(await this.result)
       throw new LabError(this.#subject, first === 'late' ? `not ${name} after ${timeoutMs} ms: ${result}` : `ended before it was ${name}: ${result}`)
@@ -113,14 +122,14 @@ export class Running<T extends { readonly event: 'result' }> {
     let last: unknown
     for await (const line of createInterface({ input: stdout })) {
       last = parse(line)
-      if (typeof last === 'object' && last !== null && 'event' in last && typeof last.event === 'string') this.#promise(last.event).resolve()
+      if (typeof last === 'object' && last !== null && 'event' in last && typeof last.event === 'string') this.#promise(last.event).resolve('seen')
     }
-    if (isResult<T>(last)) return last
+    if (this.#isResult(last)) return last
     throw new LabError(this.#subject, `ended without a result: ${this.#stderr.trim()}`)
   }
 
-  #promise(name: string): PromiseWithResolvers<void> {
-    const known = this.#seen.get(name) ?? Promise.withResolvers<void>()
+  #promise(name: string): PromiseWithResolvers<'seen'> {
+    const known = this.#seen.get(name) ?? Promise.withResolvers<'seen'>()
     this.#seen.set(name, known)
     return known
   }

@@ -112,7 +112,7 @@ export class BpfObject {
 
 /** Per-CPU maps: a value is `stride × possibleCpus` bytes, stride being the value size rounded up to 8. */
 export class BpfMap {
-  /** bpf_map_create; `btf` + type ids are optional */
+  /** bpf_map_create, without BTF */
   static create(spec: { name: string; type: number; keySize: number; valueSize: number; maxEntries: number; flags?: number }): BpfMap
   /** bpf_obj_get; throws EINVAL when the pin is no map */
   static openPin(path: string): BpfMap
@@ -167,8 +167,7 @@ export class BpfProgram {
 }
 
 export type Direction = 'ingress' | 'egress'
-export type CgroupHook =
-  | 'connect4' | 'connect6' | 'sendmsg4' | 'sendmsg6' | 'recvmsg4' | 'recvmsg6' | 'getpeername4' | 'getpeername6'
+export type CgroupHook = 'connect4' | 'connect6' | 'sendmsg4' | 'sendmsg6' | 'recvmsg4' | 'recvmsg6' | 'getpeername4' | 'getpeername6'
 
 /** A bpf_link: lives as long as a handle or a pin of it does. */
 export class BpfLink {
@@ -195,7 +194,7 @@ export interface TcFilter {
   readonly handle: number
   readonly priority: number
 }
-/** bpf_tc_hook_create: false when the clsact qdisc was there already */
+/** bpf_tc_hook_create: false when the clsact qdisc was there already, or another's ingress qdisc in its place */
 export function tcCreateHook(ifindex: number): boolean
 /** bpf_tc_attach with BPF_TC_F_REPLACE: atomic; returns the attached program's id */
 export function tcAttach(filter: TcFilter, program: BpfProgram): number
@@ -226,8 +225,12 @@ export function xdpQuery(ifindex: number): number | undefined
 export class EventReader {
   /** kind follows the map's type; `onBatch` runs on the JS thread whenever records are there, with at most `maxBytes` (1 MiB) and
    * the record that passed it; `perfPages` (16, a power of two) is the size of each CPU's perf buffer */
-  static open(map: BpfMap, onBatch: (records: Buffer, count: number) => void, options?: { maxBytes?: number; perfPages?: number }): EventReader
-  /** Records the kernel or the reader had to drop so far. A ring buffer does not count: there the program sees that it is full. */
+  static open(
+    map: BpfMap,
+    onBatch: (records: Buffer, count: number) => void,
+    options?: { maxBytes?: number; perfPages?: number },
+  ): EventReader
+  /** Records the kernel or the reader had to drop so far, also after close(). A ring buffer does not count: there the program sees that it is full. */
   lost(): number
   close(): void
 }

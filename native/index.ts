@@ -29,7 +29,8 @@ function explain(path: string, reason: string): string {
   if (library !== undefined) return `${library} is missing: install the Debian package ${packages.get(library) ?? library}`
   if (reason.includes('undefined symbol')) return `a library is older than the one it was built with (${reason}): run "make" on this system`
   // also what the loader says of a file for another processor, which findAddon has just seen to exist
-  if (reason.includes('ELF') || reason.includes('cannot open shared object file')) return `it was built for another machine than this ${process.arch}: run "make"`
+  if (reason.includes('ELF') || reason.includes('cannot open shared object file'))
+    return `it was built for another machine than this ${process.arch}: run "make"`
   if (reason.includes('version')) return `it was built for another version of Node.js or libc than this (${reason}): run "make"`
   return `${reason} (file ${path})`
 }

@@ -17,6 +17,9 @@ export interface AttachmentsOptions<P extends Place> {
   readonly log: Log
 }
 
+/** Attaching waits for all CPUs to notice, 10 to 20 ms each time; in between others get their turn. */
+const WRITES_A_PASS = 4
+
 /** Adopts what is right already; looks at nothing twice unless {@link check} says so. */
 export class Attachments<P extends Place> {
   readonly writes: Part
@@ -78,6 +81,7 @@ export class Attachments<P extends Place> {
     const failures: Failure[] = []
     let done = 0
     for (const key of [...this.#unsettled]) {
+      if (done >= WRITES_A_PASS) break
       const wanted = this.#wanted.get(key)
       if (wanted === undefined) continue
       try {

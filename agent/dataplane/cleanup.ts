@@ -124,6 +124,7 @@ function clearCgroup(report: Report, options: CleanupOptions, links: LinkPins): 
   const cgroup = options.cgroup ?? cgroup2Mount(readFileSync('/proc/self/mounts', 'utf8'))
   if (cgroup === undefined) return
   report.clear(new CgroupLinks(links, cgroup))
+  // before 5.7 there are no links; before 5.9 those just dropped may still be listed for a moment, and detaching them is refused or harmless
   report.clear(new CgroupAttachments(cgroup))
 }
 

@@ -58,6 +58,7 @@ export class Dataplane implements Disposable {
   #follow = false
   readonly #readBack = new Set<TableName>()
   #adopted = false
+  #ready = false
 
   constructor(options: DataplaneOptions) {
     const { log } = options
@@ -127,6 +128,7 @@ export class Dataplane implements Disposable {
     const known = await this.#look(loaded)
     const report = this.phases.run()
     if (known) this.#sayAdopted(loaded, report.done)
+    if (known && report.retryMs === undefined) this.#sayReady()
     if (this.#allRunWhatIsLoaded()) await this.#current.settle()
     return earliest(report.retryMs, this.#current.retryMs(), known ? undefined : LOOK_AGAIN_MS)
   }
@@ -238,6 +240,14 @@ export class Dataplane implements Disposable {
     const rows = Object.fromEntries(TABLES.map((name) => [name, tables[name].size]))
     const adopted = { programs: generation.adopted, hooks: this.#hooks.adopted, connect: this.#connect.adopted }
     this.#options.log.info({ adopted, rows, routes: this.#routes.installed, written: Object.fromEntries(done) }, 'dataplane.adopted')
+  }
+
+  /** Once: everything that was wanted at the start is in place. */
+  #sayReady(): void {
+    if (this.#ready) return
+    this.#ready = true
+    this.#options.health.pass(conditionOf('applied'))
+    this.#options.log.info({ hooks: this.#hooks.settled, connect: this.#connect.settled, sinceStartMs: Math.round(performance.now()) }, 'dataplane.ready')
   }
 
   #allRunWhatIsLoaded(): boolean {

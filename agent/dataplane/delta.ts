@@ -13,7 +13,7 @@ export interface Drift {
   readonly foreign: number
 }
 
-const NO_DRIFT: Drift = { missing: 0, changed: 0, foreign: 0 }
+export const NO_DRIFT: Drift = { missing: 0, changed: 0, foreign: 0 }
 
 /** A wanted row is either `synced` (the kernel has it) or in `updates`; `stale` are the kernel's rows that are not wanted as they are. */
 export class Delta implements Wanted {
@@ -72,6 +72,11 @@ export class Delta implements Wanted {
     return this.#synced.size + this.#updates.size
   }
 
+  /** Rows that the kernel has as far as we know. What is wanted does not change it. */
+  get known(): number {
+    return this.#synced.size + this.#stale.size
+  }
+
   get pendingUpdates(): number {
     return this.#updates.size
   }
@@ -93,28 +98,8 @@ export class Delta implements Wanted {
     this.#stale.delete(key)
   }
 
-  /** Takes the whole of what the kernel has; keys are distinct. `actual` is walked twice when it is not as believed. */
+  /** Takes the whole of what the kernel has; keys are distinct. */
   readBack(actual: Iterable<Entry>): Drift {
-    return this.#agrees(actual) ? NO_DRIFT : this.#rebuild(actual)
-  }
-
-  #settle(key: string, value: string): void {
-    this.#updates.delete(key)
-    this.#stale.delete(key)
-    this.#synced.set(key, value)
-  }
-
-  /** Distinct rows, all known, as many as known: then they are the same. Keeps nothing of what it reads. */
-  #agrees(actual: Iterable<Entry>): boolean {
-    let count = 0
-    for (const [key, value] of actual) {
-      if (this.actual(key) !== value) return false
-      count++
-    }
-    return count === this.#synced.size + this.#stale.size
-  }
-
-  #rebuild(actual: Iterable<Entry>): Drift {
     const [synced, stale] = [new Map(this.#synced), new Map(this.#stale)]
     for (const [key, value] of synced) this.#updates.set(key, value)
     this.#synced.clear()
@@ -132,5 +117,11 @@ export class Delta implements Wanted {
       else this.#stale.set(key, value)
     }
     return { ...found, missing: synced.size - kept - found.changed }
+  }
+
+  #settle(key: string, value: string): void {
+    this.#updates.delete(key)
+    this.#stale.delete(key)
+    this.#synced.set(key, value)
   }
 }

@@ -46,10 +46,13 @@ export class LinkPins implements Disposable {
     }
   }
 
-  /** Unpins and closes: with its last reference the link ends. */
+  /** Ends the link, unpins and closes it. */
   drop(key: string): void {
+    const link = this.get(key)
+    // without its last reference it would end as well, but some time later; before 5.9 there is no other way
+    if (link !== undefined) attemptDetach(link)
     rmSync(this.#path(key), { force: true })
-    this.#links.get(key)?.close()
+    link?.close()
     this.#links.delete(key)
   }
 
@@ -66,5 +69,13 @@ export class LinkPins implements Disposable {
 
   #path(key: string): string {
     return join(this.#dir, pinName(key))
+  }
+}
+
+function attemptDetach(link: BpfLink): void {
+  try {
+    link.detach()
+  } catch {
+    // the interface is gone, or the kernel cannot: closing the link does it then
   }
 }

@@ -41,7 +41,8 @@ export class ApplyLoop {
       const start = this.#clock.now()
       again = await this.#pass()
       const end = this.#clock.now()
-      this.#earliest = end + Math.min(LONGEST_PAUSE_MS, end - start)
+      // a pass that stopped half way to let others have a turn goes on at once
+      this.#earliest = again === 0 ? end : end + Math.min(LONGEST_PAUSE_MS, end - start)
     }
   }
 

@@ -21,7 +21,7 @@ export interface PhasesOptions {
 export interface PassReport {
   /** changes made, by part; parts that made none are left out */
   readonly done: ReadonlyMap<string, number>
-  /** ms after which what failed should be tried again; undefined when nothing is left to do */
+  /** ms after which to go on: 0 when a part has only done some of its work, more when something failed; undefined when nothing is left to do */
   readonly retryMs: number | undefined
 }
 
@@ -60,6 +60,7 @@ export class Phases {
   run(): PassReport {
     const done = new Map<string, number>()
     const undone = new Set<string>()
+    let more = false
     for (const { part, needs = [] } of this.#phases) {
       if (!part.pending()) this.#say(part.name, [])
       else if (needs.some((need) => undone.has(need))) undone.add(part.name)
@@ -67,11 +68,13 @@ export class Phases {
         const outcome = part.apply()
         if (outcome.done > 0) done.set(part.name, outcome.done)
         if (outcome.failures.length > 0) undone.add(part.name)
+        else if (part.pending()) more = true
         this.#count(part.name, outcome.done, outcome.failures.length)
         this.#say(part.name, outcome.failures)
       }
     }
     this.#attempt = undone.size > 0 ? this.#attempt + 1 : 0
+    if (more) return { done, retryMs: 0 }
     return { done, retryMs: undone.size > 0 ? backoffMs(RETRY, this.#attempt - 1) : undefined }
   }
 

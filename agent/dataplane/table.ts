@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One map kept equal to what its owners want: read back, compare, write in batches. Layer: agent/dataplane. */
-import { MapError, errorCode } from '#lib/base/errors.ts'
+/** One map kept equal to what its owners want. Layer: agent/dataplane. */
+import { MapError } from '#lib/base/errors.ts'
 import type { Entry } from '../maps/text.ts'
+import { Pass, inBatches, pack } from './batches.ts'
 import type { Contest } from './claims.ts'
 import { Claims } from './claims.ts'
 import type { Drift } from './delta.ts'
-import { Delta } from './delta.ts'
+import { Delta, NO_DRIFT } from './delta.ts'
 
 /** What a table needs of a map; `BpfMap` has it. */
 export interface TableMap {
@@ -23,9 +24,8 @@ export interface Applied {
   readonly errors: readonly MapError[]
 }
 
-const BATCH_ROWS = 4096
-/** Failing rows of one pass, each of which costs a call of its own, before the rest is left for the next pass. */
-const FAILURES_A_PASS = 16
+/** rows that are compared in one turn of the event loop: about 2 ms */
+const SLICE_ROWS = 4096
 
 /** Not re-entrant: one loop reads back and applies; claims may change at any time between. Nothing is written before the first read-back. */
 export class Table {
@@ -66,10 +66,10 @@ export class Table {
   /** Reads the whole map. What differs becomes pending; the first answer counts all there is as foreign. Throws MapError. */
   async readBack(): Promise<Drift> {
     try {
-      const dump = await this.#map.dump()
-      const drift = this.#delta.readBack({ [Symbol.iterator]: () => entriesOf(dump, this.#map) })
+      const dump = new Dump(await this.#map.dump(), this.#map)
+      if (this.#known && (await this.#agrees(dump))) return NO_DRIFT
       this.#known = true
-      return drift
+      return this.#delta.readBack(dump.entries(0, dump.count))
     } catch (cause) {
       throw new MapError({ map: this.#name, op: 'read back', cause })
     }
@@ -96,6 +96,16 @@ export class Table {
     }
     if (this.#ready(pass)) inBatches(this.#delta.deletes(), { flush, pass })
     return this.#applied(pass, this.#delta.pendingDeletes)
+  }
+
+  /** Distinct rows, all known, as many as known: then they are the same. The event loop gets its turn in between, for what is wanted
+   * may change meanwhile, but not what is known. */
+  async #agrees(dump: Dump): Promise<boolean> {
+    for (let from = 0; from < dump.count; from += SLICE_ROWS) {
+      for (const [key, value] of dump.entries(from, from + SLICE_ROWS)) if (this.#delta.actual(key) !== value) return false
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    return dump.count === this.#delta.known
   }
 
   #ready(pass: Pass): boolean {
@@ -142,94 +152,28 @@ export class Table {
   }
 }
 
-/** One walk over what is pending: counts, failures, and when to give up. */
-class Pass {
-  readonly #map: string
-  readonly #op: string
-  readonly #causes = new Map<string, unknown>()
-  #failures = 0
-  done = 0
+/** What a map was read to have, as entries. */
+class Dump {
+  readonly count: number
+  readonly #keys: Buffer
+  readonly #values: Buffer
+  readonly #size: { readonly keyBytes: number; readonly valueBytes: number }
 
-  constructor(map: string, op: string) {
-    this.#map = map
-    this.#op = op
+  constructor(
+    read: { readonly keys: Buffer; readonly values: Buffer; readonly count: number },
+    size: { readonly keyBytes: number; readonly valueBytes: number },
+  ) {
+    this.count = read.count
+    this.#keys = read.keys
+    this.#values = read.values
+    this.#size = size
   }
 
-  get failed(): boolean {
-    return this.#causes.size > 0
-  }
-
-  /** Too many failures, or the map is full: from then on every row would fail. */
-  get stopped(): boolean {
-    return this.#failures >= FAILURES_A_PASS || this.#causes.has('E2BIG')
-  }
-
-  refuse(reason: string): void {
-    this.#causes.set(reason, new MapError({ map: this.#map, op: this.#op, reason }))
-  }
-
-  /** Calls until each of `count` rows is settled or has failed. `call` starts at a row and says how many it did. */
-  run(count: number, rows: { readonly call: (from: number) => number; readonly settled: (at: number) => void }): void {
-    for (let from = 0; from < count && !this.stopped; from++) {
-      const before = from
-      try {
-        from += rows.call(from)
-      } catch (cause) {
-        from += doneOf(cause)
-        this.#failures++
-        const code = errorCode(cause) ?? 'unknown'
-        if (!this.#causes.has(code)) this.#causes.set(code, cause)
-      }
-      for (let at = before; at < from; at++) rows.settled(at)
-      this.done += from - before
+  *entries(from: number, to: number): Generator<Entry> {
+    const { keyBytes, valueBytes } = this.#size
+    for (let at = from; at < Math.min(to, this.count); at++) {
+      const key = this.#keys.toString('latin1', at * keyBytes, (at + 1) * keyBytes)
+      yield [key, this.#values.toString('latin1', at * valueBytes, (at + 1) * valueBytes)]
     }
-  }
-
-  errors(state: { readonly pending: number; readonly maxEntries: number }): MapError[] {
-    return [...this.#causes].map(([code, cause]) => {
-      if (cause instanceof MapError) return cause
-      if (code !== 'E2BIG') return new MapError({ map: this.#map, op: this.#op, cause })
-      return new MapError({
-        map: this.#map,
-        op: this.#op,
-        reason: `full: ${state.pending} rows wait for room among ${state.maxEntries}`,
-        cause,
-      })
-    })
-  }
-}
-
-/** How many rows a failed batch had done; 0 when the error does not say. */
-function doneOf(cause: unknown): number {
-  return cause instanceof Error && 'done' in cause && typeof cause.done === 'number' ? cause.done : 0
-}
-
-/** Walks `items`, which may shrink behind it. */
-function inBatches<T>(items: Iterable<T>, how: { readonly flush: (batch: readonly T[]) => void; readonly pass: Pass }): void {
-  let batch: T[] = []
-  for (const item of items) {
-    if (how.pass.stopped) return
-    batch.push(item)
-    if (batch.length < BATCH_ROWS) continue
-    how.flush(batch)
-    batch = []
-  }
-  if (batch.length > 0) how.flush(batch)
-}
-
-/** Rows back to back. */
-function pack(rows: readonly string[], size: number): Buffer {
-  const bytes = Buffer.allocUnsafe(rows.length * size)
-  for (const [at, row] of rows.entries()) bytes.write(row, at * size, size, 'latin1')
-  return bytes
-}
-
-function* entriesOf(
-  dump: { readonly keys: Buffer; readonly values: Buffer; readonly count: number },
-  size: { readonly keyBytes: number; readonly valueBytes: number },
-): Generator<Entry> {
-  for (let at = 0; at < dump.count; at++) {
-    const key = dump.keys.toString('latin1', at * size.keyBytes, (at + 1) * size.keyBytes)
-    yield [key, dump.values.toString('latin1', at * size.valueBytes, (at + 1) * size.valueBytes)]
   }
 }

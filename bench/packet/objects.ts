@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Loads the objects to be measured, and the one that measures them. Layer: bench. */
 import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { BpfObject } from '#native'
 import type { BpfMap } from '#native'
@@ -32,7 +32,7 @@ export interface LoadOptions<T> {
   readonly entries?: Readonly<Record<string, number>>
 }
 
-/** `path` below the package's root, "bpf/host.bpf.o"; NETPLANE_OBJECTS names another folder for those of bpf/. */
+/** `path` below the package's root, "bpf/host.bpf.o"; of the same name in the folder NETPLANE_OBJECTS, if that has one. */
 export async function loadObject<T>(path: string, options: LoadOptions<T> = {}): Promise<Loaded> {
   const object = BpfObject.open(objectPath(path))
   const btf = parseBtf(object.btf())
@@ -67,8 +67,8 @@ function withKnobs<T>(rodata: Buffer, btf: Btf, knobs: readonly Knob<T>[]): Buff
 }
 
 function objectPath(path: string): string {
-  const given = process.env['NETPLANE_OBJECTS']
-  return given !== undefined && path.startsWith('bpf/') ? join(given, path.slice('bpf/'.length)) : join(packageRoot(), path)
+  const given = join(process.env['NETPLANE_OBJECTS'] ?? '', basename(path))
+  return process.env['NETPLANE_OBJECTS'] !== undefined && existsSync(given) ? given : join(packageRoot(), path)
 }
 
 /** The folder of package.json, from the sources and from dist/ alike. */

@@ -3,7 +3,7 @@
  *
  * echo --name NAME --listen tcp:8080 --listen udp:8080 ...
  * The answer is one JSON line {pod, peer, local, bytes, seq?, pad?}. A request that is JSON may carry `seq`, which comes back, and
- * `reply`: so many bytes of padding in the answer. UDP listens on each address apart: so the answer leaves from, and names, the
+ * `reply`: so many bytes of padding in the answer. A browser's or curl's request is answered as HTTP. UDP listens on each address apart: so the answer leaves from, and names, the
  * address that was asked. Prints "listening" once all sockets are open. */
 import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
@@ -35,6 +35,12 @@ function requestFields(request: string): { seq?: number; reply?: number } {
   }
 }
 
+const HTTP = /^[A-Z]+ \S+ HTTP\/1\.[01]\r?$/
+
+function httpAnswer(body: string): string {
+  return ['HTTP/1.1 200 OK', 'content-type: application/json', `content-length: ${Buffer.byteLength(body)}`, 'connection: close', '', body].join('\r\n')
+}
+
 function serveLines(socket: Socket): void {
   const ends = {
     peer: hostPort(plainAddress(socket.remoteAddress ?? ''), socket.remotePort ?? 0),
@@ -48,8 +54,13 @@ function serveLines(socket: Socket): void {
     for (const [index, part] of parts.entries()) {
       rest.push(part)
       if (index === parts.length - 1) return
-      socket.write(answer(rest.join(''), ends))
+      const line = rest.join('')
       rest = []
+      if (HTTP.test(line)) {
+        socket.removeAllListeners('data').resume().end(httpAnswer(answer(line, ends)))
+        return
+      }
+      socket.write(answer(line, ends))
     }
   })
 }

@@ -98,8 +98,7 @@ async function one(to: Endpoint): Promise<void> {
   if (!complete) failures.set('SHORT', (failures.get('SHORT') ?? 0) + 1)
   latencies.push(performance.now() - start)
   pods.set(answer.pod, (pods.get(answer.pod) ?? 0) + 1)
-  const { pad: _pad, ...kept } = answer
-  if (answers.length < KEPT_ANSWERS) answers.push(kept)
+  if (answers.length < KEPT_ANSWERS) answers.push({ pod: answer.pod, peer: answer.peer, local: answer.local, bytes: answer.bytes })
 }
 
 function summary(): RequestsResult {
@@ -116,21 +115,21 @@ function summary(): RequestsResult {
     ...counts,
     errors: Object.fromEntries(failures),
     pods: Object.fromEntries(pods),
-    latencyMs: sorted.length === 0 ? undefined : { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) },
+    latencyMs: sorted.length === 0 ? null : { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) },
     answers,
   }
 }
 
-let stopped = false
+const stop = new AbortController()
 for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => {
-  stopped = true
+  stop.abort()
 })
 const to = parseEndpoint(values.to ?? '')
 const count = values.count === '0' ? Number.POSITIVE_INFINITY : Number(values.count)
 process.stdout.write('{"event":"started"}\n')
 const running = new Set<Promise<void>>()
 const start = performance.now()
-for (let sent = 0; sent < count && !stopped; ) {
+for (let sent = 0; sent < count && !stop.signal.aborted; ) {
   const due = Math.min(count, Math.floor(((performance.now() - start) * Number(values.rate)) / 1000) + 1)
   for (; sent < due; sent++) {
     const exchanged = one(to).finally(() => running.delete(exchanged))

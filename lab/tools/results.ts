@@ -46,8 +46,8 @@ export interface RequestsResult {
   /** any other failure, by code */
   readonly errors: Readonly<Record<string, number>>
   readonly pods: Readonly<Record<string, number>>
-  /** ms; undefined when there was no answer */
-  readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number } | undefined
+  /** null when there was no answer */
+  readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number } | null
   /** the first answers, as the server gave them, without padding */
   readonly answers: readonly Answer[]
 }
@@ -79,7 +79,16 @@ function isAnswer(value: unknown): value is Answer {
   return typeof value === 'object' && value !== null && 'pod' in value && 'peer' in value && 'local' in value
 }
 
-/** Of a whole line of output: is it the tool's result? */
-export function isResult<T extends { readonly event: 'result' }>(value: unknown): value is T {
+/** Of a whole line of output, parsed: is it this tool's result? */
+export function isFlowResult(value: unknown): value is FlowResult {
+  return isResult(value) && 'streams' in value
+}
+
+/** Of a whole line of output, parsed: is it this tool's result? */
+export function isRequestsResult(value: unknown): value is RequestsResult {
+  return isResult(value) && 'answers' in value
+}
+
+function isResult(value: unknown): value is { readonly event: 'result' } {
   return typeof value === 'object' && value !== null && 'event' in value && value.event === 'result'
 }

@@ -46,11 +46,12 @@ export function sleepOn(clock: Pick<Clock, 'after'>, ms: number, signal: AbortSi
 
 /** Calls `run` every `ms` until the signal aborts; a round starts only after the one before has settled. */
 export async function everyMs(clock: Clock, options: { readonly ms: number; readonly signal: AbortSignal; readonly run: () => void | Promise<void> }): Promise<void> {
-  while (!options.signal.aborted) {
+  const isOver = (): boolean => options.signal.aborted
+  while (!isOver()) {
     try {
       await clock.sleep(options.ms, options.signal)
     } catch (thrown) {
-      if (options.signal.aborted) return
+      if (isOver()) return
       throw thrown
     }
     await options.run()

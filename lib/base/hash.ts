@@ -31,7 +31,7 @@ function sha1Block(before: State, block: Uint32Array): State {
   for (let t = 16; t < 80; t++) w[t] = rotate((w[t - 3] ?? 0) ^ (w[t - 8] ?? 0) ^ (w[t - 14] ?? 0) ^ (w[t - 16] ?? 0), 1)
   let [a, b, c, d, e] = before
   for (let t = 0; t < 80; t++) {
-    const next = (rotate(a, 5) + mix(t, b, c, d) + e + (w[t] ?? 0)) >>> 0
+    const next = (rotate(a, 5) + mix(t, [b, c, d]) + e + (w[t] ?? 0)) >>> 0
     e = d
     d = c
     c = rotate(b, 30)
@@ -42,7 +42,7 @@ function sha1Block(before: State, block: Uint32Array): State {
 }
 
 /** The round's function of three words, its constant added. */
-function mix(t: number, b: number, c: number, d: number): number {
+function mix(t: number, [b, c, d]: readonly [number, number, number]): number {
   if (t < 20) return ((b & c) | (~b & d)) + 0x5a827999
   if (t < 40) return (b ^ c ^ d) + 0x6ed9eba1
   if (t < 60) return ((b & c) | (b & d) | (c & d)) + 0x8f1bbcdc

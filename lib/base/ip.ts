@@ -141,7 +141,6 @@ export function addrFromText(text: string): Addr {
 }
 
 function isAddrText(text: string): text is Addr {
-  // eslint-disable-next-line no-control-regex -- bytes, not text
   return text.length === 16 && /^[\0-\xff]*$/.test(text)
 }
 

@@ -90,7 +90,7 @@ class Scanner {
   }
 
   #string(): boolean {
-    // eslint-disable-next-line no-control-regex -- JSON forbids them bare in strings
+    // control characters must be escaped
     return this.#match(/"(?:[^"\\\0-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y)
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where in a YAML text something is, from the parser's own events. Used only to place an error. Layer: lib/manifests. */
-import { EVENT_DOCUMENT, EVENT_MAPPING, EVENT_POP, EVENT_SCALAR, EVENT_SEQUENCE, getScalarValue, parseEvents } from 'js-yaml'
+import { EVENT_ID, getScalarValue, parseEvents } from 'js-yaml'
 import type { Event } from 'js-yaml'
 import type { Step } from './path.ts'
 
@@ -20,7 +20,7 @@ export class YamlPlaces {
   locate(document: number, path: readonly Step[]): number {
     let seen = -1
     for (const [at, event] of this.#events.entries()) {
-      if (event.type === EVENT_DOCUMENT && ++seen === document) return this.#follow(at + 1, path, 0)
+      if (event.type === EVENT_ID.DOCUMENT && ++seen === document) return this.#follow(at + 1, path, 0)
     }
     return 0
   }
@@ -29,13 +29,13 @@ export class YamlPlaces {
     const event = this.#events[at]
     const found = fallback > 0 ? fallback : Math.max(fallback, startOf(event))
     const [step, ...rest] = path
-    if (event?.type === EVENT_MAPPING && typeof step === 'string') {
+    if (event?.type === EVENT_ID.MAPPING && typeof step === 'string') {
       for (let key = at + 1; this.#isNode(key); key = this.#after(this.#after(key))) {
         const name = this.#events[key]
-        if (name?.type === EVENT_SCALAR && getScalarValue(this.#text, name) === step) return this.#follow(this.#after(key), rest, name.valueStart)
+        if (name?.type === EVENT_ID.SCALAR && getScalarValue(this.#text, name) === step) return this.#follow(this.#after(key), rest, name.valueStart)
       }
     }
-    if (event?.type === EVENT_SEQUENCE && typeof step === 'number') {
+    if (event?.type === EVENT_ID.SEQUENCE && typeof step === 'number') {
       let index = 0
       for (let item = at + 1; this.#isNode(item); item = this.#after(item)) {
         if (index++ === step) return this.#follow(item, rest, startOf(this.#events[item]))
@@ -46,7 +46,7 @@ export class YamlPlaces {
 
   #isNode(at: number): boolean {
     const event = this.#events[at]
-    return event !== undefined && event.type !== EVENT_POP
+    return event !== undefined && event.type !== EVENT_ID.POP
   }
 
   /** Index of the event after the node that begins at `at`. */
@@ -54,8 +54,8 @@ export class YamlPlaces {
     let depth = 0
     for (let next = at; next < this.#events.length; next++) {
       const type = this.#events[next]?.type
-      if (type === EVENT_MAPPING || type === EVENT_SEQUENCE) depth++
-      else if (type === EVENT_POP) depth--
+      if (type === EVENT_ID.MAPPING || type === EVENT_ID.SEQUENCE) depth++
+      else if (type === EVENT_ID.POP) depth--
       if (depth === 0) return next + 1
     }
     return this.#events.length
@@ -64,6 +64,6 @@ export class YamlPlaces {
 
 function startOf(event: Event | undefined): number {
   if (event === undefined) return 0
-  if (event.type === EVENT_SCALAR) return Math.max(0, event.valueStart)
-  return event.type === EVENT_MAPPING || event.type === EVENT_SEQUENCE ? Math.max(0, event.start) : 0
+  if (event.type === EVENT_ID.SCALAR) return Math.max(0, event.valueStart)
+  return event.type === EVENT_ID.MAPPING || event.type === EVENT_ID.SEQUENCE ? Math.max(0, event.start) : 0
 }

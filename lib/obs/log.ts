@@ -15,8 +15,13 @@ export interface Log {
   child(fields: LogFields): Log
 }
 
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+/** From the least to the gravest; a log of one level says that and everything graver. */
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
+
+export function isLogLevel(text: string): text is LogLevel {
+  return LOG_LEVELS.some((level) => level === text)
+}
 
 export interface LogOptions {
   readonly level: LogLevel
@@ -28,6 +33,8 @@ export interface LogOptions {
 
 /** A log whose level, and that of its children, can be changed while it runs. */
 export interface RootLog extends Log {
+  /** the last line of a process */
+  fatal(fields: LogFields, event: string): void
   setLevel(level: LogLevel): void
 }
 
@@ -47,6 +54,9 @@ export function createLog(options: LogOptions): RootLog {
   )
   return {
     ...gated(root, threshold),
+    fatal: (fields, event) => {
+      if (threshold.rank <= LOG_LEVELS.indexOf('fatal')) root.fatal(fields, event)
+    },
     setLevel: (level) => {
       threshold.rank = LOG_LEVELS.indexOf(level)
     },

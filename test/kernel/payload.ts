@@ -25,17 +25,20 @@ function count(name: string, wrong: string | undefined): void {
   }
 }
 
-/** A failure of the part itself is one failed test, and the parts after it still run. */
-async function part(name: string, run: () => Promise<void>): Promise<void> {
+/** A failure of the part itself is one failed test, and false: the parts that do not need it still run. */
+async function part(name: string, run: () => Promise<void>): Promise<boolean> {
   const started = performance.now()
   const before = { ...tally }
+  let isDone = true
   try {
     await run()
   } catch (error) {
+    isDone = false
     count(name, error instanceof Error ? (error.stack ?? error.message) : String(error))
   }
   const seconds = ((performance.now() - started) / 1000).toFixed(1)
   console.log(`facts: ${name}: ${tally.passed - before.passed} passed, ${tally.failed - before.failed} failed in ${seconds} s`)
+  return isDone
 }
 
 async function packets(features: Features, stubs: readonly number[]): Promise<void> {
@@ -58,19 +61,21 @@ async function objectsWithoutBtf(facts: KernelFacts): Promise<void> {
 
 async function everything(facts: KernelFacts): Promise<void> {
   await part('objects', () => objects(facts))
-  await part('packets', async () => {
-    setUpNamespace()
-    await packets(facts.features, facts.missingHelpers)
-  })
+  const hasNetwork = await part('devices', () => Promise.resolve(setUpNamespace()))
+  if (hasNetwork) await onDevices(facts)
+  const cgroup = process.env['NETPLANE_CGROUP']
+  if (cgroup !== undefined) await part('connecting', () => connectCases(cgroup, facts, count))
+  if (facts.kernelBtf) await part('objects without kernel BTF', () => objectsWithoutBtf(facts))
+}
+
+async function onDevices(facts: KernelFacts): Promise<void> {
+  await part('packets', () => packets(facts.features, facts.missingHelpers))
   // Where the kernel has new helpers, the way without them is tried as well: it must do the same.
   if (Object.values(facts.features).includes(true)) {
     const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false }
     await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
   }
   await part('attaching', () => attachCases(devices.underlay.name, facts, count))
-  const cgroup = process.env['NETPLANE_CGROUP']
-  if (cgroup !== undefined) await part('connecting', () => connectCases(cgroup, facts, count))
-  if (facts.kernelBtf) await part('objects without kernel BTF', () => objectsWithoutBtf(facts))
 }
 
 try {

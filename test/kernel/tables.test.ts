@@ -65,7 +65,9 @@ function rowTables(): RowTables {
 function serviceFragment(number: number): Fragment {
   const service = number.toString(16).padStart(16, '0')
   const host = (last: number) => addrFromBytes(new Uint8Array([10, number >> 8, number & 255, last]))
-  const rows: Row[] = [{ table: 'frontends', key: { addr: host(0), port: parsePort(80), proto: 'TCP' }, value: { service, count: BACKENDS, flags: 0 } }]
+  const rows: Row[] = [
+    { table: 'frontends', key: { addr: host(0), port: parsePort(80), proto: 'TCP' }, value: { service, count: BACKENDS, flags: 0 } },
+  ]
   for (let slot = 0; slot < BACKENDS; slot++) {
     rows.push({ table: 'backends', key: { service, slot }, value: { addr: host(slot + 1), node: ANY_V4, port: parsePort(8080), flags: 0 } })
   }
@@ -78,7 +80,9 @@ test('all rows are written once, adopted after a restart, and repaired when a st
   const first = rowTables()
   for (let number = 0; number < SERVICES; number++) first.setFragment(serviceFragment(number))
   for (const name of NAMES) await first.tables[name].readBack()
-  expect(NAMES.map((name) => first.tables[name].applyUpdates())).toEqual([SERVICES, SERVICES * BACKENDS, 0].map((done) => ({ done, errors: [] })))
+  expect(NAMES.map((name) => first.tables[name].applyUpdates())).toEqual(
+    [SERVICES, SERVICES * BACKENDS, 0].map((done) => ({ done, errors: [] })),
+  )
 
   const second = rowTables()
   for (let number = 0; number < SERVICES; number++) second.setFragment(serviceFragment(number))
@@ -100,7 +104,9 @@ test('more rows than the map takes: an error that says so, and room is used as s
   for (let number = 0; number < SERVICES + 5; number++) rows.setFragment(serviceFragment(number))
   await frontends.readBack()
   const applied = frontends.applyUpdates()
-  expect(applied.errors.map((error) => error.message)).toEqual([`map np_frontends: update: full: ${SERVICES + 5 - applied.done} rows wait for room among ${SERVICES}`])
+  expect(applied.errors.map((error) => error.message)).toEqual([
+    `map np_frontends: update: full: ${SERVICES + 5 - applied.done} rows wait for room among ${SERVICES}`,
+  ])
   for (let number = 0; number < 10; number++) rows.setFragment({ owner: `Service/default/s${number}`, rows: [] })
   frontends.applyUpdates()
   frontends.applyDeletes()

@@ -117,7 +117,7 @@ describe.skipIf(!isRoot)('attachments', () => {
     expect(codeOf(() => tcDestroyHook(ifindex))).toBe('EINVAL')
   })
 
-  test("clsact: another kind of filter at our priority is not ours to find or remove", () => {
+  test('clsact: another kind of filter at our priority is not ours to find or remove', () => {
     const filter = { ifindex, direction: 'ingress', handle: 1, priority: 1 } as const
     tcCreateHook(ifindex)
     execFileSync('tc', ['filter', 'add', 'dev', 'nptest0', 'ingress', 'prio', '1', 'protocol', 'all', 'u32', 'match', 'u32', '0', '0'])

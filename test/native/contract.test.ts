@@ -5,14 +5,12 @@ import { createRequire } from 'node:module'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 import * as native from '#native'
+import { memberNames, staticNames } from './surface.ts'
 
 interface Surface {
   readonly functions: string[]
   readonly members: string[]
 }
-
-/** What every function of sloppy mode has. */
-const OF_FUNCTIONS = ['length', 'name', 'prototype', 'arguments', 'caller']
 
 /** "BpfMap.create" is static, "BpfMap#lookup" an instance's. */
 function declared(): Surface {
@@ -21,7 +19,8 @@ function declared(): Surface {
   const functions = file.statements.filter(ts.isFunctionDeclaration).map((node) => node.name?.text ?? '')
   const members = file.statements.filter(ts.isClassDeclaration).flatMap((node) =>
     node.members.map((member) => {
-      const isStatic = ts.canHaveModifiers(member) && ts.getModifiers(member)?.some((one) => one.kind === ts.SyntaxKind.StaticKeyword) === true
+      const isStatic =
+        ts.canHaveModifiers(member) && ts.getModifiers(member)?.some((one) => one.kind === ts.SyntaxKind.StaticKeyword) === true
       const name = member.name !== undefined && ts.isIdentifier(member.name) ? member.name.text : '?'
       return `${node.name?.text ?? ''}${isStatic ? '.' : '#'}${name}`
     }),
@@ -29,29 +28,25 @@ function declared(): Surface {
   return { functions: functions.sort(), members: members.sort() }
 }
 
-function isClass(value: unknown): value is { prototype: object } {
-  return typeof value === 'function' && 'prototype' in value && Object.getOwnPropertyNames(value.prototype).length > 1
-}
-
 function exported(addon: object): Surface {
   const functions: string[] = []
   const members: string[] = []
-  for (const [name, value] of Object.entries(addon)) {
-    if (!isClass(value)) {
-      functions.push(name)
-      continue
-    }
-    const own = Object.getOwnPropertyNames(value).filter((key) => !OF_FUNCTIONS.includes(key))
-    const instance = Object.getOwnPropertyNames(value.prototype).filter((key) => key !== 'constructor')
-    members.push(...own.map((key) => `${name}.${key}`), ...instance.map((key) => `${name}#${key}`))
+  for (const [name, value] of Object.entries<object>({ ...addon })) {
+    const instance = memberNames(value)
+    if (instance === undefined) functions.push(name)
+    else members.push(...staticNames(value).map((key) => `${name}.${key}`), ...instance.map((key) => `${name}#${key}`))
   }
   return { functions: functions.sort(), members: members.sort() }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 describe('the surface of the addon', () => {
   test('binding.d.ts declares what the addon exports', () => {
     const addon: unknown = createRequire(import.meta.url)('../../build/Release/netplane_native.node')
-    expect(exported(Object(addon))).toEqual(declared())
+    expect(isObject(addon) && exported(addon)).toEqual(declared())
   })
 
   test('native/index.ts passes all of it on', () => {

@@ -21,7 +21,10 @@ async function dumped(map: BpfMap): Promise<Map<number, number>> {
   const { keys, values, count } = await map.dump()
   expect(keys.length).toBe(count * map.keyBytes)
   expect(values.length).toBe(count * map.valueBytes)
-  const entries = Array.from({ length: count }, (_, index) => [keys.readUInt32LE(index * 4), values.readUInt32LE(index * map.valueBytes)] as const)
+  const entries = Array.from(
+    { length: count },
+    (_, index) => [keys.readUInt32LE(index * 4), values.readUInt32LE(index * map.valueBytes)] as const,
+  )
   const found = new Map(entries)
   expect(found.size).toBe(count)
   return found

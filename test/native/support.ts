@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the addon's tests share: test programs compiled, codes of errors, a bpffs folder, waiting. Layer: test. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { BpfObject } from '#native'
@@ -14,24 +13,33 @@ export const isRoot = process.getuid?.() === 0
 /** A pin folder of this process. */
 export const PINS = `/sys/fs/bpf/native-test-${process.pid}`
 
-export const MAP = { hash: 1, array: 2, progArray: 3, percpuHash: 5, percpuArray: 6, lruHash: 9, lpmTrie: 11, hashOfMaps: 13, queue: 22 } as const
+export const MAP = {
+  hash: 1,
+  array: 2,
+  progArray: 3,
+  percpuHash: 5,
+  percpuArray: 6,
+  lruHash: 9,
+  lpmTrie: 11,
+  hashOfMaps: 13,
+  queue: 22,
+} as const
 export const PROGRAM = { schedCls: 3, xdp: 6 } as const
 
 const objects = new Map<string, string>()
 
-/** Path of test/native/progs/<name>.bpf.c, compiled once a test file; beside the source where a bundle brought it along. */
+/** Path of test/native/progs/<name>.bpf.c as an object, compiled once a test file. */
 export function compiled(name: string): string {
-  const known = objects.get(name)
-  if (known !== undefined) return known
-  const source = fileURLToPath(new URL(`progs/${name}.bpf.c`, import.meta.url))
-  const ready = source.replace(/\.c$/, '.o')
-  const path = existsSync(ready) ? ready : compile(name, source)
+  const path = objects.get(name) ?? compile(name)
   objects.set(name, path)
   return path
 }
 
-function compile(name: string, source: string): string {
-  const path = join(mkdtempSync(join(tmpdir(), 'netplane-progs-')), `${name}.bpf.o`)
+function compile(name: string): string {
+  const folder = fileURLToPath(new URL('../../build/test-programs', import.meta.url))
+  const source = fileURLToPath(new URL(`progs/${name}.bpf.c`, import.meta.url))
+  const path = join(folder, `${name}.bpf.o`)
+  mkdirSync(folder, { recursive: true })
   const headers = `/usr/include/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu`
   execFileSync('clang-19', ['-g', '-O2', '-target', 'bpf', '-mcpu=v2', '-Wall', '-Werror', `-I${headers}`, '-c', source, '-o', path])
   return path

@@ -145,6 +145,23 @@ describe('Table', () => {
     expect(await table.readBack()).toEqual({ missing: 0, changed: 0, foreign: 0 })
   })
 
+  test('claims may change while a read-back compares', async () => {
+    const { map, table } = setup()
+    table.setFragment('a', numbered(10_000))
+    await table.readBack()
+    table.applyUpdates()
+    const reading = table.readBack()
+    // after the first slice was compared, before the last
+    await new Promise((resolve) => setImmediate(resolve))
+    table.setFragment('a', numbered(9_999, 'new '))
+    table.setFragment('b', [['wxyz', 'bbbb']])
+    expect(await reading).toEqual({ missing: 0, changed: 0, foreign: 0 })
+    expect(table.pending).toEqual({ updates: 10_000, deletes: 1 })
+    table.applyUpdates()
+    table.applyDeletes()
+    expect(new Map(map.contents())).toEqual(new Map([...numbered(9_999, 'new '), ['wxyz', 'bbbb']]))
+  })
+
   test('a map that cannot be read is an error that names it', async () => {
     const { map, table } = setup()
     map.close()

@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import type { BtfType } from '#agent/maps/btf.ts'
 import { enumValues, findType, typeById } from '#agent/maps/btf.ts'
+import * as flags from '#agent/compile/flags.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { bind, bindKey } from '#agent/maps/codec.ts'
 import type { Field } from '#agent/maps/kinds.ts'
@@ -55,6 +56,13 @@ describe.each(objects)('%s', (_, object) => {
     expect(enumValues(object.btf, 'drop').get('DROP_NONE')).toBe(0)
     expect(enumValues(object.btf, 'counter').get('COUNT_FLOW_NEW')).toBe(0)
   })
+})
+
+test('the numbers that rows carry are those of the enums', () => {
+  for (const [, { btf }] of objects) {
+    const numbers = new Map(['frontend_flag', 'addr_kind'].flatMap((name) => [...enumValues(btf, name)]))
+    expect(Object.fromEntries(numbers)).toEqual({ ...flags })
+  }
 })
 
 test('every map of the catalogue is in some object', () => {

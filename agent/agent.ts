@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The running agent, from top to bottom. Layer: agent. */
+import { release } from 'node:os'
+import { everyMs, systemClock } from '#lib/base/clock.ts'
+import { DirectorySource } from '#lib/manifests/source.ts'
+import { Health } from '#lib/obs/health.ts'
+import { isLogLevel, type RootLog } from '#lib/obs/log.ts'
+import type { Metrics } from '#lib/obs/metrics.ts'
+import { Store } from '#lib/store/store.ts'
+import type { Resolved } from './config/resolve.ts'
+import { TABLES } from './dataplane/loaded.ts'
+import { conditionOf } from './dataplane/phases.ts'
+import { FLOOR, isBelowFloor, packageVersion } from './node/facts.ts'
+import type { AgentOptions } from './options.ts'
+import { Endpoints, listening } from './serve.ts'
+import { SourceBook } from './source-book.ts'
+import { aborted, together, type Task } from './together.ts'
+import { Wanted } from './wanted.ts'
+import { wire, type Wired } from './wiring.ts'
+
+/** How often hooks and pins are compared with the kernel. */
+const HOOKS_MS = 1000
+/** In which time every table is read back once, one after the other. */
+const TABLES_MS = 60_000
+const ROUTES_MS = 60_000
+
+export interface RunOptions {
+  readonly options: AgentOptions
+  readonly log: RootLog
+  /** ends the agent; the data plane goes on */
+  readonly signal: AbortSignal
+}
+
+/** Resolves once the signal has aborted and everything is let go of. Rejects for a defect, or a machine on which nothing can work. */
+export async function runAgent({ options, log, signal }: RunOptions): Promise<void> {
+  await using stack = new AsyncDisposableStack()
+  const version = packageVersion()
+  log.info({ version, kernel: release(), pid: process.pid }, 'agent.started')
+  const health = startingHealth()
+  const book = new SourceBook(health, log)
+  const source = new DirectorySource({ directory: options.resources, clock: systemClock })
+  let wired: Wired | undefined
+  const store = new Store({
+    sources: [source.name],
+    onChange: () => wired?.loop.mark(),
+    onStatus: (name, status) => {
+      book.note(name, status)
+    },
+  })
+  const passes: ((seconds: number) => void)[] = []
+  const metrics = async (): Promise<Metrics> => {
+    const { agentMetrics } = await import('./observe.ts')
+    return agentMetrics({ node: options.node, version, store, book, dataplane: () => wired?.dataplane, onPass: (observe) => passes.push(observe) })
+  }
+  const endpoints = stack.use(new Endpoints({ health, log, metrics }))
+  endpoints.set(listening(options))
+  const configure = ({ config, rejected, waiting }: Resolved): void => {
+    if (isLogLevel(config.logLevel)) log.setLevel(config.logLevel)
+    endpoints.set(listening(options, config))
+    book.noteRefusals('configuration', rejected.map((one) => ({ place: source.placeOf(one), rejected: one })))
+    if (waiting.length > 0) log.warn({ fields: waiting }, 'configuration.waits-for-restart')
+  }
+  if (isBelowFloor()) return await refuse({ log, health, signal })
+  health.pass('kernel')
+  const onPass = (seconds: number): void => {
+    for (const observe of passes) observe(seconds)
+  }
+  const running = stack.use(wire({ options, store, wanted: new Wanted({ node: options.node, store, onConfig: configure }), log, health, onPass }))
+  wired = running
+  await together(signal, [(stop) => source.run(store.sink(source.name), stop), (stop) => running.loop.run(stop), ...checks(running)])
+  log.info({}, 'agent.stopped')
+}
+
+function startingHealth(): Health {
+  const health = new Health(() => systemClock.wall())
+  for (const name of ['kernel', 'sources.synced', ...['programs', 'read-back', 'applied'].map(conditionOf)]) health.expect(name, 'readiness')
+  return health
+}
+
+/** Stays up to be asked, and touches nothing. */
+async function refuse({ log, health, signal }: { readonly log: RootLog; readonly health: Health; readonly signal: AbortSignal }): Promise<void> {
+  health.fail('kernel', `${release()} is older than what Netplane needs (${FLOOR}): the node's networking is left as it was found`)
+  log.error({ kernel: release(), needs: FLOOR }, 'kernel.unsupported')
+  await aborted(signal)
+}
+
+/** Comparisons with the kernel that nobody asks for. */
+function checks({ dataplane, loop }: Wired): Task[] {
+  let next = 0
+  const every = (ms: number, run: () => void): Task => (signal) => everyMs(systemClock, { ms, signal, run })
+  return [
+    every(HOOKS_MS, () => {
+      if (dataplane.checkHooks()) loop.mark()
+    }),
+    every(TABLES_MS / TABLES.length, () => {
+      const name = TABLES[next++ % TABLES.length]
+      if (name !== undefined) dataplane.checkTable(name)
+      loop.mark()
+    }),
+    every(ROUTES_MS, () => {
+      dataplane.checkRoutes()
+      loop.mark()
+    }),
+  ]
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The configuration as the agent uses it, put together field by field. Layer: agent/config (pure). */
+import type { Port } from '#lib/base/ip.ts'
+import type { CompileSettings } from '#agent/compile/settings.ts'
+import { ADDRESS_ROWS, fields, TUNNEL_VNI } from './schema.ts'
+import type { Field } from './schema.ts'
+
+export interface Served {
+  readonly enabled: boolean
+  readonly host: string
+  readonly port: Port
+}
+
+export interface Config {
+  readonly compile: CompileSettings
+  readonly health: Served
+  readonly prometheus: Served
+  readonly logLevel: string
+}
+
+/** `read` gives the value in force of each field. */
+export function assemble(read: <T>(field: Field<T>) => T): Config {
+  const connectTime = read(fields.connectTime)
+  read(fields.externalServiceMode)
+  return {
+    compile: {
+      interfacePrefix: read(fields.interfacePrefix),
+      dataInterfacePattern: read(fields.dataInterfacePattern),
+      tunnelVni: TUNNEL_VNI,
+      tunnelPort: read(fields.tunnelPort),
+      connectTcp: connectTime.tcp,
+      connectUdp: connectTime.udp,
+      timeouts: {
+        tcpSyn: read(fields.timeoutTcpSyn),
+        tcpOpen: read(fields.timeoutTcpOpen),
+        tcpFin: read(fields.timeoutTcpFin),
+        tcpRst: read(fields.timeoutTcpRst),
+        udp: read(fields.timeoutUdp),
+        udpStream: read(fields.timeoutUdpStream),
+        icmp: read(fields.timeoutIcmp),
+      },
+      mapSizes: { conntrack: read(fields.mapConntrack), frontends: read(fields.mapFrontends), backends: read(fields.mapBackends), addrs: ADDRESS_ROWS },
+      cgroup: read(fields.cgroup),
+    },
+    health: { enabled: read(fields.healthEnabled), host: read(fields.healthHost), port: read(fields.healthPort) },
+    prometheus: { enabled: read(fields.prometheusEnabled), host: read(fields.prometheusHost), port: read(fields.prometheusPort) },
+    logLevel: read(fields.logLevel),
+  }
+}
+
+/** Every field at its default. */
+export const defaultConfig: Config = assemble((field) => field.fallback)

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Parsers of single configuration values, each with the name of its type for the documentation. Layer: agent/config (pure). */
+import { isPort } from '#lib/base/ip.ts'
+import type { Port } from '#lib/base/ip.ts'
+import type { Json } from '#lib/model/felix-configuration.ts'
+
+export type Outcome<T> =
+  | { readonly kind: 'ok'; readonly value: T }
+  | { readonly kind: 'refused'; readonly reason: string }
+
+export interface Parser<T> {
+  readonly type: string
+  readonly parse: (value: Json) => Outcome<T>
+}
+
+function ok<T>(value: T): Outcome<T> {
+  return { kind: 'ok', value }
+}
+
+function refused(reason: string): { readonly kind: 'refused'; readonly reason: string } {
+  return { kind: 'refused', reason }
+}
+
+export const flag: Parser<boolean> = {
+  type: 'true or false',
+  parse: (value) => (typeof value === 'boolean' ? ok(value) : refused('must be true or false')),
+}
+
+export const port: Parser<Port> = {
+  type: 'port',
+  parse: (value) => (typeof value === 'number' && isPort(value) ? ok(value) : refused('must be 1..65535')),
+}
+
+export function integer(min: number, max: number): Parser<number> {
+  return {
+    type: `${min}..${max}`,
+    parse: (value) => (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max ? ok(value) : refused(`must be a whole number, ${min}..${max}`)),
+  }
+}
+
+/** A text that matches; `type` says what it is. */
+export function text(type: string, pattern: RegExp): Parser<string> {
+  return { type, parse: (value) => (typeof value === 'string' && pattern.test(value) ? ok(value) : refused(`must be ${type}`)) }
+}
+
+export const regularExpression: Parser<string> = {
+  type: 'regular expression',
+  parse: (value) => {
+    if (typeof value !== 'string' || value === '') return refused('must be a regular expression')
+    try {
+      new RegExp(value)
+      return ok(value)
+    } catch {
+      return refused('must be a regular expression')
+    }
+  },
+}
+
+/** One of the words, given as written → as used. Words that exist but are not implemented have their reason in `refusals`. */
+export function word<T>(words: Readonly<Record<string, T>>, refusals: Readonly<Record<string, string>> = {}): Parser<T> {
+  const known = new Map(Object.entries(words))
+  const unimplemented = new Map(Object.entries(refusals))
+  return {
+    type: [...known.keys()].join(', '),
+    parse: (value) => {
+      const meant = typeof value === 'string' ? known.get(value) : undefined
+      if (meant !== undefined) return ok(meant)
+      return refused((typeof value === 'string' ? unimplemented.get(value) : undefined) ?? `must be one of ${[...known.keys()].join(', ')}`)
+    },
+  }
+}
+
+const UNITS: ReadonlyMap<string, number> = new Map([
+  ['ms', 1],
+  ['s', 1_000],
+  ['m', 60_000],
+  ['h', 3_600_000],
+])
+
+/** "90s", "1h30m", "250ms" → ms; "Auto" is the field's default. */
+export function duration(defaultMs: number): Parser<number> {
+  return {
+    type: 'duration (1h30m, 90s, 250ms) or Auto',
+    parse: (value) => {
+      if (value === 'Auto') return ok(defaultMs)
+      const ms = typeof value === 'string' ? durationMs(value) : undefined
+      return ms === undefined || ms < 1 || ms > 1_000 * UNIT_YEAR_S ? refused('must be a duration like 1h30m, 90s or 250ms, at most 8760h') : ok(ms)
+    },
+  }
+}
+
+const UNIT_YEAR_S = 365 * 24 * 3600
+
+function durationMs(value: string): number | undefined {
+  if (!/^(\d{1,9}(\.\d{1,9})?(ms|s|m|h))+$/.test(value)) return undefined
+  let ms = 0
+  for (const [, amount, unit] of value.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)) ms += Number(amount) * (UNITS.get(unit ?? '') ?? 0)
+  return Math.round(ms)
+}
+
+/** For people: the shortest form of whole units. */
+export function durationText(ms: number): string {
+  if (ms % 3_600_000 === 0) return `${ms / 3_600_000}h`
+  if (ms % 60_000 === 0 && ms >= 3_600_000) return `${ms / 60_000}m`
+  return ms % 1_000 === 0 ? `${ms / 1_000}s` : `${ms}ms`
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Every field of FelixConfiguration that we obey: the one place that parsing, refusal and documentation come from. Layer: agent/config (pure). */
+import { parsePort } from '#lib/base/ip.ts'
+import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
+import { duration, durationText, flag, integer, port, regularExpression, text, word } from './parsers.ts'
+import type { Parser } from './parsers.ts'
+
+export interface Field<T> {
+  /** below spec; "a.b" is field b of the object a */
+  readonly name: string
+  readonly parser: Parser<T>
+  readonly fallback: T
+  /** the default as it would be written; empty when there is none */
+  readonly fallbackText: string
+  readonly doc: string
+  /** live: a change takes effect at once; restart: at the agent's next start */
+  readonly change: 'live' | 'restart'
+}
+
+type Described<T> = Omit<Field<T>, 'fallbackText' | 'change'> & { readonly change?: Field<T>['change']; readonly fallbackText?: string }
+
+function field<T>(described: Described<T>): Field<T> {
+  return { change: 'live', fallbackText: String(described.fallback), ...described }
+}
+
+function timeout(name: string, fallback: number, doc: string): Field<number> {
+  return field({ name: `bpfConntrackTimeouts.${name}`, parser: duration(fallback), fallback, fallbackText: durationText(fallback), doc })
+}
+
+function mapSize(name: string, fallback: number, doc: string): Field<number> {
+  return field({ name, parser: integer(1_024, 16_777_216), fallback, doc, change: 'restart' })
+}
+
+/** VNI of the tunnel for traffic to service ports, apart from any overlay's; the letters "NP". No field sets it. */
+export const TUNNEL_VNI = 0x4e50
+
+/** Rows of the address table: local pods and all nodes. No field sets it. */
+export const ADDRESS_ROWS = 65_536
+
+const host = text('a host name or address', /^[A-Za-z0-9.:-]{1,253}$/)
+
+export const fields = {
+  connectTime: field({
+    name: 'bpfConnectTimeLoadBalancing',
+    parser: word({ Enabled: { tcp: true, udp: true }, TCP: { tcp: true, udp: false }, Disabled: { tcp: false, udp: false } }),
+    fallback: { tcp: true, udp: false },
+    fallbackText: 'TCP',
+    doc: 'Which sockets are sent to a backend when they connect, so that their packets need no translation. UDP sockets can outlive their backend: Enabled is for those who know their clients.',
+  }),
+  externalServiceMode: field({
+    name: 'bpfExternalServiceMode',
+    parser: word({ Tunnel: 'Tunnel' }, { DSR: 'DSR is not implemented: replies return through the node that took the request' }),
+    fallback: 'Tunnel',
+    doc: "How replies return to clients outside when the backend is on another node: through the node that took the request.",
+  }),
+  dataInterfacePattern: field<string | undefined>({
+    name: 'bpfDataIfacePattern',
+    parser: regularExpression,
+    fallback: undefined,
+    fallbackText: '',
+    doc: "Names of network devices that get the host programs, besides those that carry one of the node's InternalIP addresses.",
+  }),
+  timeoutTcpSyn: timeout('tcpSynSent', 60_000, 'A TCP connection that was not answered is forgotten after this time.'),
+  timeoutTcpOpen: timeout('tcpEstablished', 432_000_000, 'An open TCP connection without packets is forgotten after this time (five days, as the kernel does).'),
+  timeoutTcpFin: timeout('tcpFinsSeen', 120_000, 'A TCP connection closed by both ends is forgotten after this time.'),
+  timeoutTcpRst: timeout('tcpResetSeen', 10_000, 'A TCP connection that was reset is forgotten after this time.'),
+  timeoutUdp: timeout('udpTimeout', 30_000, 'A UDP flow with packets in one direction only is forgotten after this time.'),
+  timeoutUdpStream: timeout('udpStreamTimeout', 120_000, 'A UDP flow with packets in both directions is forgotten after this time.'),
+  timeoutIcmp: timeout('icmpTimeout', 30_000, 'An ICMP echo without packets is forgotten after this time.'),
+  mapConntrack: mapSize('bpfMapSizeConntrack', 512_000, 'Entries of the flow table, for both families together; a connection to a service takes two. The least used make room for new ones.'),
+  mapFrontends: mapSize('bpfMapSizeNATFrontend', 65_536, 'Addresses and ports on which services are reached.'),
+  mapBackends: mapSize('bpfMapSizeNATBackend', 262_144, 'Endpoints of all service ports.'),
+  cgroup: field<string | undefined>({
+    name: 'cgroupV2Path',
+    parser: text('an absolute path', /^\//),
+    fallback: undefined,
+    fallbackText: '',
+    doc: 'cgroup2 directory whose processes get connect-time load balancing; found by itself when not given.',
+  }),
+  healthEnabled: field({ name: 'healthEnabled', parser: flag, fallback: true, doc: 'Whether /liveness and /readiness are served.' }),
+  healthHost: field({ name: 'healthHost', parser: host, fallback: 'localhost', doc: 'Where they are served.' }),
+  healthPort: field({ name: 'healthPort', parser: port, fallback: parsePort(9099), doc: 'On which TCP port.' }),
+  interfacePrefix: field({
+    name: 'interfacePrefix',
+    parser: text('one to four lower-case letters or digits, beginning with a letter', /^[a-z][a-z0-9]{0,3}$/),
+    fallback: INTERFACE_PREFIX,
+    doc: "Names of the host side of pods' veths begin with this; 11 hex digits follow.",
+  }),
+  logLevel: field({
+    name: 'logSeverityScreen',
+    parser: word({ Debug: 'debug', Info: 'info', Warning: 'warn', Error: 'error', Fatal: 'fatal' }),
+    fallback: 'info',
+    fallbackText: 'Info',
+    doc: 'What is logged: this and everything graver.',
+  }),
+  prometheusEnabled: field({ name: 'prometheusMetricsEnabled', parser: flag, fallback: false, doc: 'Whether /metrics is served.' }),
+  prometheusHost: field({ name: 'prometheusMetricsHost', parser: host, fallback: '0.0.0.0', doc: 'Where it is served.' }),
+  prometheusPort: field({ name: 'prometheusMetricsPort', parser: port, fallback: parsePort(9091), doc: 'On which TCP port.' }),
+  tunnelPort: field({ name: 'vxlanPort', parser: port, fallback: parsePort(4789), doc: 'UDP port of the tunnel between nodes; the same on all of them.' }),
+} as const
+
+/** All of them, in the order of their names. */
+export const allFields: readonly Field<unknown>[] = Object.values<Field<unknown>>(fields).sort((a, b) => (a.name < b.name ? -1 : 1))

@@ -1,0 +1,75 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+/** netplane-agent: which command, and how it ends. Layer: agent.
+ *
+ * What a command needs is loaded when it is run: --version must not depend on the addon, and a warm start is quick. */
+import { errorText } from '#lib/base/errors.ts'
+import { HELP, parseOptions, type AgentOptions, type Command } from './options.ts'
+
+/** Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
+async function main(argv: readonly string[]): Promise<number> {
+  let command: Command
+  try {
+    command = parseOptions(argv)
+  } catch (thrown) {
+    process.stderr.write(`netplane-agent: ${errorText(thrown)}\nTry --help.\n`)
+    return 2
+  }
+  switch (command.kind) {
+    case 'help':
+      process.stdout.write(HELP)
+      return 0
+    case 'version': {
+      const { packageVersion } = await import('./node/facts.ts')
+      process.stdout.write(`netplane-agent ${packageVersion()}\n`)
+      return 0
+    }
+    case 'print-desired': {
+      const { printOnce } = await import('./print-once.ts')
+      return await printOnce(command.options)
+    }
+    case 'cleanup': {
+      const { cleanupCommand } = await import('./cleanup-command.ts')
+      return await cleanupCommand(command)
+    }
+    case 'run':
+      return await run(command.options)
+  }
+}
+
+async function run(options: AgentOptions): Promise<number> {
+  const { createLog } = await import('#lib/obs/log.ts')
+  const log = createLog({ level: 'info', fields: { node: options.node } })
+  const fatal = (thrown: unknown): void => {
+    log.fatal({ error: thrown }, 'agent.failed')
+    // nothing after a defect can be relied on; the data plane goes on without us
+    process.exit(1)
+  }
+  process.on('uncaughtException', fatal)
+  process.on('unhandledRejection', fatal)
+  const { takeLock } = await import('./lock.ts')
+  const lock = await takeLock({ line: `netplane-agent of node ${options.node}, pid ${process.pid}` })
+  if (lock.kind === 'taken') {
+    log.error({ by: lock.by }, 'agent.already-running')
+    return 1
+  }
+  const stop = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      log.info({ signal }, 'agent.stopping')
+      stop.abort()
+    })
+  }
+  const { runAgent } = await import('./agent.ts')
+  try {
+    await runAgent({ options, log, signal: stop.signal })
+  } catch (thrown) {
+    log.fatal({ error: thrown }, 'agent.failed')
+    return 1
+  } finally {
+    await lock.lock[Symbol.asyncDispose]()
+  }
+  return 0
+}
+
+process.exitCode = await main(process.argv.slice(2))

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the sources say of themselves, for log, health and metrics. Layer: agent. */
+import { rejectedText } from '#lib/base/result.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log } from '#lib/obs/log.ts'
+import type { Problem, SourceStatus } from '#lib/store/source.ts'
+
+export interface SourceFacts {
+  readonly name: string
+  readonly available: boolean
+  /** things that are not used, or only in part */
+  readonly rejected: number
+}
+
+export class SourceBook {
+  readonly #health: Health
+  readonly #log: Log
+  readonly #status = new Map<string, SourceStatus>()
+  readonly #refused = new Map<string, readonly Problem[]>()
+
+  constructor(health: Health, log: Log) {
+    this.#health = health
+    this.#log = log
+  }
+
+  /** Says what is new: a source lost or back, and each problem when it comes and when it goes. */
+  note(source: string, now: SourceStatus): void {
+    this.#noteAvailable(source, this.#status.get(source), now)
+    this.#status.set(source, now)
+    this.noteRefusals(source, now.problems)
+  }
+
+  /** All that is refused at present for what is wrong with it. */
+  noteRefusals(source: string, problems: readonly Problem[]): void {
+    const gone = new Set(this.#refused.get(source)?.map(problemText))
+    this.#refused.set(source, problems)
+    for (const problem of problems) if (!gone.delete(problemText(problem))) this.#log.warn({ source, ...problem.rejected, ...placeOf(problem) }, 'object.rejected')
+    for (const problem of gone) this.#log.info({ source, problem }, 'object.accepted')
+  }
+
+  list(): SourceFacts[] {
+    return [...this.#refused].map(([name, problems]) => ({ name, available: this.#status.get(name)?.unavailable === undefined, rejected: problems.length }))
+  }
+
+  /** The last good state stays in force, so this is said but makes nobody unready. */
+  #noteAvailable(source: string, before: SourceStatus | undefined, { unavailable }: SourceStatus): void {
+    const condition = `source.${source}`
+    if (before === undefined) this.#health.expect(condition, 'none')
+    if (unavailable === undefined) this.#health.pass(condition)
+    else this.#health.fail(condition, `${unavailable.reason} (since ${new Date(unavailable.since).toISOString()})`)
+    if (before?.unavailable?.reason === unavailable?.reason) return
+    if (unavailable === undefined) this.#log.info({ source }, 'source.back')
+    else this.#log.error({ source, reason: unavailable.reason }, 'source.unavailable')
+  }
+}
+
+function placeOf({ place }: Problem): { readonly place?: string } {
+  return place === undefined ? {} : { place }
+}
+
+function problemText(problem: Problem): string {
+  return `${problem.place ?? ''} ${rejectedText(problem.rejected)}`.trim()
+}

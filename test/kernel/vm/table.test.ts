@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/** kernels.json promises what the runs need; the command line is understood. Layer: test. */
+import { expect, test } from 'vitest'
+import { hostArch } from './arch.ts'
+import { parseOptions } from './options.ts'
+import { readTable } from './table.ts'
+
+const table = readTable()
+
+test('the kernels we promise to try are there, one by virtme-ng, one of the other architecture', () => {
+  const rows = table.kernels.map(({ name, runner, pin }) => `${name} ${pin.arch} ${runner}`)
+  expect(rows).toContain('5.10-amd64 amd64 direct')
+  expect(rows).toContain('6.1-amd64 amd64 virtme-ng')
+  expect(rows).toContain('5.10-arm64 arm64 direct')
+  expect(new Set(rows).size).toBe(rows.length)
+})
+
+test('every architecture has its tools, and all is pinned', () => {
+  for (const { pin } of table.kernels)
+    expect(table.userland.filter((tool) => tool.arch === pin.arch).map((tool) => tool.package)).toContain('busybox-static')
+  const pins = [...table.kernels.map(({ pin }) => pin), ...table.userland, ...table.sysroot]
+  for (const pin of pins) expect(pin.sha256).toMatch(/^[0-9a-f]{64}$/)
+})
+
+test.each([
+  [[], { kind: 'table', names: [], timeout: 300_000 }],
+  [['5.10-amd64', '--timeout', '60'], { kind: 'table', names: ['5.10-amd64'], timeout: 60_000 }],
+  [['--fetch'], { kind: 'fetch', names: [] }],
+  [['--kernel', 'k'], { kind: 'given', kernel: { image: 'k', arch: hostArch() } }],
+  [['--kernel', 'k', '--modules', 'm', '--arch', 'aarch64'], { kind: 'given', kernel: { image: 'k', arch: 'arm64', modulesDir: 'm' } }],
+])('%j', (args, wanted) => {
+  expect(parseOptions(args, '/top')).toMatchObject({ ...wanted, payload: '/top/test/kernel/payload.ts' })
+})
+
+test.each([
+  [['--modules', 'm']],
+  [['--kernel', 'k', 'name']],
+  [['--timeout', 'soon']],
+  [['--arch', 'vax', '--kernel', 'k']],
+  [['--nonsense']],
+])('%j makes no sense', (args) => {
+  expect(() => parseOptions(args, '/top')).toThrow()
+})
+
+test('--help asks for the usage', () => {
+  expect(parseOptions(['--help'], '/top')).toBeUndefined()
+})

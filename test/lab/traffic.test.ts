@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The traffic tools count what is lost: with losses made on purpose, so that a count of zero means something. Root. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startCapture } from '../../lab/capture.ts'
+import { Lab } from '../../lab/lab.ts'
+import { request, startFlow, startRequests } from '../../lab/traffic.ts'
+import type { Endpoint } from '../../lab/tools/address.ts'
+import type { FlowResult, StreamResult } from '../../lab/tools/results.ts'
+import { Manifests, TWO_NODES } from './cluster.ts'
+
+const manifests = new Manifests(TWO_NODES)
+const UDP: Endpoint = { proto: 'udp', address: '10.31.1.3', port: 8080 }
+const TCP: Endpoint = { proto: 'tcp', address: 'fd00:31:1::3', port: 8080 }
+let lab: Lab
+
+beforeAll(async () => {
+  lab = await Lab.up({ name: 'ttraffic', resources: manifests.dir, plain: true })
+})
+afterAll(async () => {
+  await lab.down()
+  manifests[Symbol.dispose]()
+})
+
+/** Rules in the way of what node b forwards; gone with `clear`. */
+async function inTheWay(...rules: readonly string[]): Promise<void> {
+  const chain = 'add chain inet test forward { type filter hook forward priority 0; }'
+  await lab.mustRun('node/b', ['nft', '-f', '-'], { input: ['add table inet test', chain, ...rules.map((rule) => `add rule inet test forward ${rule}`)].join('\n') })
+}
+
+async function clear(): Promise<string> {
+  const rules = await lab.mustRun('node/b', ['nft', 'list', 'ruleset'])
+  await lab.mustRun('node/b', ['nft', 'delete', 'table', 'inet', 'test'])
+  return rules
+}
+
+function stream(result: FlowResult, proto: string): StreamResult {
+  const found = result.streams.find((candidate) => candidate.stream.startsWith(proto))
+  if (found === undefined) throw new Error(`no ${proto} stream`)
+  return found
+}
+
+async function pass(ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+describe('a steady flow', () => {
+  test('loses nothing on a whole network', async () => {
+    const flow = await startFlow(lab, { from: 'one', to: [UDP, TCP] })
+    await pass(1000)
+    const result = await flow.stop()
+    for (const one of result.streams) {
+      expect(one).toMatchObject({ lost: 0, received: one.sent, duplicates: 0, outOfOrder: 0, reconnects: 0, errors: {}, pods: { three: one.sent } })
+      expect(one.peers).toHaveLength(1)
+      expect(one.sent).toBeGreaterThan(150)
+    }
+    expect(result.socketDrops).toBe(0)
+  })
+
+  test('counts exactly the datagrams that were dropped, while TCP sends again', async () => {
+    const flow = await startFlow(lab, { from: 'one', to: [UDP, TCP] })
+    await inTheWay('meta l4proto udp numgen inc mod 20 0 counter drop')
+    await pass(1000)
+    const dropped = Number(/counter packets (\d+)/.exec(await clear())?.[1])
+    const result = await flow.stop()
+    expect(dropped).toBeGreaterThan(5)
+    expect(stream(result, 'udp')).toMatchObject({ lost: dropped, reconnects: 0 })
+    expect(stream(result, 'tcp')).toMatchObject({ lost: 0, reconnects: 0 })
+  })
+
+  test('sees a gap', async () => {
+    const flow = await startFlow(lab, { from: 'one', to: [UDP] })
+    await inTheWay('meta l4proto udp drop')
+    await pass(400)
+    await clear()
+    await pass(100)
+    const { lost, longestGapMs } = stream(await flow.stop(), 'udp')
+    expect(lost).toBeGreaterThan(40)
+    expect(longestGapMs).toBeGreaterThanOrEqual(390)
+  })
+
+  test('counts a broken connection and what was lost with it', async () => {
+    const flow = await startFlow(lab, { from: 'one', to: [TCP] })
+    await inTheWay('meta l4proto tcp reject with tcp reset')
+    await pass(300)
+    await clear()
+    await pass(400)
+    const tcp = stream(await flow.stop(), 'tcp')
+    expect(tcp.reconnects).toBeGreaterThan(0)
+    expect(tcp.lost).toBeGreaterThan(0)
+    expect(tcp.errors['ECONNRESET']).toBeGreaterThan(0)
+  })
+})
+
+describe('one socket a request', () => {
+  test('answers, with big ones whole', async () => {
+    const result = await request(lab, { from: 'one', to: TCP, count: 20, rate: 200, payload: 5000, reply: 200_000 })
+    expect(result).toMatchObject({ ok: 20, refused: 0, reset: 0, timeouts: 0, errors: {}, pods: { three: 20 } })
+    expect(result.answers[0]).toMatchObject({ pod: 'three', local: '[fd00:31:1::3]:8080', bytes: 4999 })
+    expect(result.answers[0]?.peer).toMatch(/^\[fd00:31::1\]:\d+$/)
+  })
+  test('nobody listens', async () => {
+    expect(await request(lab, { from: 'one', to: { ...TCP, port: 81 }, count: 5 })).toMatchObject({ ok: 0, refused: 5, latencyMs: null })
+    expect(await request(lab, { from: 'one', to: { ...UDP, port: 81 }, count: 5 })).toMatchObject({ ok: 0, refused: 5 })
+  })
+  test('no answer', async () => {
+    await inTheWay('meta l4proto { tcp, udp } drop')
+    try {
+      for (const to of [UDP, TCP]) expect(await request(lab, { from: 'one', to, count: 3, timeoutMs: 200 })).toMatchObject({ ok: 0, timeouts: 3 })
+    } finally {
+      await clear()
+    }
+  })
+  test('until stopped', async () => {
+    const requests = startRequests(lab, { from: 'two', to: UDP, count: 0, rate: 200 })
+    await requests.event('started', 5000)
+    await pass(500)
+    const result = await requests.stop()
+    expect(result.ok).toBeGreaterThan(50)
+    expect(result).toMatchObject({ timeouts: 0, refused: 0 })
+  })
+})
+
+test('a flow that never comes about is an error that says so', async () => {
+  await expect(startFlow(lab, { from: 'one', to: [{ ...TCP, port: 81 }], drainMs: 0, establishMs: 500 })).rejects.toThrow(/not established after 500 ms: .*ECONNREFUSED/)
+})
+
+test('a capture shows what passed', async () => {
+  const capture = await startCapture(lab, { place: 'fabric', device: 'br0', filter: 'udp port 8080' })
+  await request(lab, { from: 'one', to: UDP })
+  const lines = await capture.stop(2)
+  expect(lines.filter((line) => /IP 10\.31\.0\.1\.\d+ > 10\.31\.1\.3\.8080: UDP/.test(line)).length).toBeGreaterThan(0)
+})

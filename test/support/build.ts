@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Manifests as tests want them: short to write, complete as the API gives them. Layer: test. */
+import { parseObject } from '#lib/kube/parse-core.ts'
+import { rejectedText } from '#lib/base/result.ts'
+import { identify } from '#lib/kube/parse-core.ts'
+import type { KubeObject, Snapshot } from '#lib/model/snapshot.ts'
+import { Store } from '#lib/store/store.ts'
+
+/** A raw Kubernetes object. */
+export type Manifest = Readonly<Record<string, unknown>>
+
+/** "web", in namespace default, or "shop/web". */
+type Name = string
+
+export interface PortSpec {
+  readonly name?: string
+  readonly protocol?: string
+  readonly port: number
+  readonly nodePort?: number
+  readonly targetPort?: number | string
+}
+
+export interface ServiceSpec {
+  readonly type?: string
+  /** the first is also clusterIP; default 10.96.0.1; [] for none */
+  readonly clusterIPs?: readonly string[]
+  readonly ports?: readonly PortSpec[]
+  readonly labels?: Readonly<Record<string, string>>
+  readonly ingress?: readonly Manifest[]
+  /** further fields of spec */
+  readonly spec?: Manifest
+}
+
+export function service(name: Name, of: ServiceSpec = {}): Manifest {
+  const clusterIPs = of.clusterIPs ?? ['10.96.0.1']
+  const ports = of.ports ?? [{ port: 80 }]
+  const cluster = clusterIPs.length === 0 ? {} : { clusterIP: clusterIPs[0], clusterIPs }
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { ...nameOf(name), labels: of.labels ?? {} },
+    spec: { type: of.type ?? (ports.some((port) => port.nodePort !== undefined) ? 'NodePort' : 'ClusterIP'), ...cluster, ports, ...of.spec },
+    status: { loadBalancer: { ingress: of.ingress ?? [] } },
+  }
+}
+
+/** "10.0.0.1", or more of it. */
+export type EndpointSpec = string | { readonly addr: string; readonly node?: string; readonly ready?: boolean; readonly serving?: boolean; readonly terminating?: boolean; readonly zone?: string }
+
+export interface SliceSpec {
+  /** default: the part of the slice's name before the last "-" */
+  readonly service?: string
+  readonly ports?: readonly { readonly name?: string; readonly protocol?: string; readonly port?: number }[]
+  readonly endpoints?: readonly EndpointSpec[]
+  /** default: that of the first endpoint */
+  readonly addressType?: string
+  readonly labels?: Readonly<Record<string, string>>
+}
+
+export function slice(name: Name, of: SliceSpec = {}): Manifest {
+  const metadata = nameOf(name)
+  const endpoints = (of.endpoints ?? []).map((endpoint) => (typeof endpoint === 'string' ? { addr: endpoint } : endpoint))
+  return {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { ...metadata, labels: { 'kubernetes.io/service-name': of.service ?? metadata.name.slice(0, metadata.name.lastIndexOf('-')), ...of.labels } },
+    addressType: of.addressType ?? (endpoints[0]?.addr.includes(':') === true ? 'IPv6' : 'IPv4'),
+    ports: of.ports ?? [{ port: 8080 }],
+    endpoints: endpoints.map(endpointOf),
+  }
+}
+
+function endpointOf(endpoint: Exclude<EndpointSpec, string>): Manifest {
+  const { addr, node, zone, ...conditions } = endpoint
+  return { addresses: [addr], conditions, ...(node === undefined ? {} : { nodeName: node }), ...(zone === undefined ? {} : { zone }) }
+}
+
+export interface PodSpec {
+  readonly node?: string
+  readonly ips?: readonly string[]
+  readonly phase?: string
+  readonly hostNetwork?: boolean
+  readonly terminating?: boolean
+}
+
+export function pod(name: Name, of: PodSpec = {}): Manifest {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { ...nameOf(name), ...(of.terminating === true ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}) },
+    spec: { ...(of.node === undefined ? {} : { nodeName: of.node }), ...(of.hostNetwork === undefined ? {} : { hostNetwork: of.hostNetwork }) },
+    status: { phase: of.phase ?? 'Running', ...(of.ips === undefined ? {} : { podIP: of.ips[0], podIPs: of.ips.map((ip) => ({ ip })) }) },
+  }
+}
+
+export function node(name: string, of: { readonly addresses?: readonly string[]; readonly podCIDRs?: readonly string[] } = {}): Manifest {
+  const addresses = (of.addresses ?? []).map((address) => ({ type: 'InternalIP', address }))
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name },
+    spec: of.podCIDRs === undefined ? {} : { podCIDR: of.podCIDRs[0], podCIDRs: of.podCIDRs },
+    status: { addresses: [{ type: 'Hostname', address: name }, ...addresses] },
+  }
+}
+
+export function namespace(name: string, labels: Readonly<Record<string, string>> = {}): Manifest {
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }
+}
+
+export function felixConfiguration(name: string, spec: Manifest): Manifest {
+  return { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name }, spec }
+}
+
+/** The model of a manifest; throws when it is refused, unless only parts are. */
+export function model(manifest: Manifest): KubeObject {
+  const identified = identify(manifest)
+  if (identified.kind !== 'ours') throw new Error(`not ours: ${JSON.stringify(identified)}`)
+  const parsed = parseObject(manifest, identified.ref)
+  if (parsed.kind === 'rejected') throw new Error(parsed.rejected.map(rejectedText).join('\n'))
+  return parsed.value
+}
+
+/** A store with one synced source that holds these. */
+export function storeOf(manifests: readonly Manifest[]): Store {
+  const store = new Store({ sources: ['test'] })
+  const sink = store.sink('test')
+  sink.apply(manifests.map((manifest) => ({ kind: 'upsert', object: model(manifest) })))
+  sink.synced()
+  return store
+}
+
+export function snapshotOf(manifests: readonly Manifest[]): Snapshot {
+  return storeOf(manifests).snapshot
+}
+
+function nameOf(name: Name): { readonly namespace: string; readonly name: string } {
+  const [first = '', second] = name.split('/')
+  return second === undefined ? { namespace: 'default', name: first } : { namespace: first, name: second }
+}
