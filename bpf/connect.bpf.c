@@ -26,11 +26,12 @@ static __always_inline void socket_key_of(struct bpf_sock_addr *ctx, struct sock
 static __always_inline bool to_backend(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port)
 {
 	struct socket_service meant = {};
+	struct addr_info info;
 	struct socket_key key;
 	struct frontend *fe;
 	struct backend *be;
 
-	fe = frontend_find(dst, *port, ctx->protocol);
+	fe = frontend_find(dst, *port, ctx->protocol, &info);
 	if (!fe)
 		return false;
 	be = backend_choose(fe);

@@ -2,11 +2,12 @@
 /** The supervisor's part for node agents: start, stop, kill, ask whether they are ready. Layer: lab. */
 import { systemClock } from '#lib/base/clock.ts'
 import { runCommand } from './command.ts'
-import { daemonPid, ensureDaemon, logTail, stopDaemon } from './daemon.ts'
+import { daemonPid, ensureDaemon, logTail, shorten, stopDaemon } from './daemon.ts'
 import { LabError } from './errors.ts'
 import { launchCommand } from './launch.ts'
 import { agentLog, toolCommand } from './paths.ts'
 import { agentCgroup, entryOf, requireHolder } from './places.ts'
+import { at, listAt, textAt } from './raw.ts'
 import type { SavedOptions } from './state.ts'
 import { nodeNamed, type Topology } from './topology.ts'
 
@@ -59,10 +60,10 @@ export class Agents {
     }
   }
 
-  /** Asks /readiness inside the node, for at most `waitMs` until it is so. */
+  /** Asks /readiness inside the node, for at most `waitMs` until it is so; `text` says what is missing. */
   async readiness(node: string, waitMs = 0): Promise<{ readonly ready: boolean; readonly text: string }> {
     const answer = await this.get({ node, port: this.#topology.healthPort, path: '/readiness', waitMs })
-    return { ready: answer.status === 0, text: answer.text }
+    return { ready: answer.status === 0, text: shorten(failingConditions(answer.text)) }
   }
 
   /** A page of the agent, or of anything else that listens on the node's loopback. status 0: success, 1: refused by the page, 2: no answer. */
@@ -71,5 +72,16 @@ export class Agents {
     const command = [...toolCommand('http'), '--wait-ms', String(page.waitMs ?? 0), `http://127.0.0.1:${page.port}${page.path}`]
     const outcome = await runCommand(launchCommand(entry, '/', command))
     return { status: outcome.status ?? 2, text: outcome.stdout + outcome.stderr }
+  }
+}
+
+/** Of a health report: "dataplane.programs: refused", one after another; any other text as it is. */
+function failingConditions(text: string): string {
+  try {
+    const report: unknown = JSON.parse(text)
+    const failing = listAt(report, 'conditions').filter((condition) => at(condition, 'ok') !== true)
+    return failing.map((condition) => `${textAt(condition, 'name') ?? '?'}: ${textAt(condition, 'reason') ?? '?'}`).join('; ')
+  } catch {
+    return text.trim()
   }
 }

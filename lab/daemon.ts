@@ -64,8 +64,15 @@ export async function stopDaemon(cgroup: string, signal: NodeJS.Signals, timeout
   return true
 }
 
-/** The last lines of a log, "(nothing in its log)" when there are none. */
+/** More of one line says nothing to people: a verifier's log alone has thousands. */
+const LONGEST_LINE = 400
+
+/** The last lines of a log, long ones cut; "(nothing in its log)" when there are none. */
 export function logTail(path: string, lines: number): string {
   const text = readFileSync(path, 'utf8').trimEnd()
-  return text === '' ? '(nothing in its log)' : text.split('\n').slice(-lines).join('\n')
+  return text === '' ? '(nothing in its log)' : text.split('\n').slice(-lines).map(shorten).join('\n')
+}
+
+export function shorten(line: string): string {
+  return line.length <= LONGEST_LINE ? line : `${line.slice(0, LONGEST_LINE)} …`
 }

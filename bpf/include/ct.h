@@ -83,6 +83,12 @@ static __always_inline bool ct_closing(const struct ct_value *v)
 	return (v->state & CT_RST) || ((v->state & CT_FIN_LO) && (v->state & CT_FIN_HI));
 }
 
+/* Is the entry dead, or closing and the packet the SYN of the tuple's next connection? */
+static __always_inline bool ct_replaceable(const struct ct_value *v, const struct pkt *p, __u64 now)
+{
+	return ct_expired(v, p->proto, now) || ((p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && ct_closing(v));
+}
+
 static __always_inline __u8 ct_seen_bit(__u32 dir)
 {
 	return dir ? CT_SEEN_HI : CT_SEEN_LO;

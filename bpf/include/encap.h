@@ -60,47 +60,52 @@ static __always_inline void tunnel_fill(struct udphdr *udp, struct vxlan *vxlan,
 	eth->h_proto = p->v4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 }
 
+#define TUNNEL_V4_START bpf_htons(0x4500)
+#define TUNNEL_V4_DF bpf_htons(0x4000)
+#define TUNNEL_V4_TTL_PROTO bpf_htons(64 << 8 | IPPROTO_UDP)
+
 static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pkt *p, const struct addr *via)
 {
-	struct tunnel_v4 h = {};
-	__u16 *word = (void *)&h.ip;
-	__u64 sum = 0;
+	__be16 length = bpf_htons(p->len + sizeof(struct tunnel_v4));
+	__be32 self = cfg.node_v4.w[3];
+	struct tunnel_v4 *h;
 
-	if (bpf_skb_adjust_room(skb, sizeof(h), BPF_ADJ_ROOM_MAC, NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV4)))
+	if (bpf_skb_adjust_room(skb, sizeof(*h), BPF_ADJ_ROOM_MAC, NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV4)))
 		return DROP_ENCAP;
-	h.ip.version = 4;
-	h.ip.ihl = 5;
-	h.ip.tot_len = bpf_htons(p->len + sizeof(h));
-	h.ip.frag_off = bpf_htons(0x4000);
-	h.ip.ttl = 64;
-	h.ip.protocol = IPPROTO_UDP;
-	h.ip.saddr = cfg.node_v4.w[3];
-	h.ip.daddr = via->w[3];
-#pragma unroll
-	for (int i = 0; i < 10; i++)
-		sum += word[i];
-	h.ip.check = ~sum_fold16(sum);
-	tunnel_fill(&h.udp, &h.vxlan, &h.eth, p);
-	return bpf_skb_store_bytes(skb, ETH_HLEN, &h, sizeof(h), 0) ? DROP_ENCAP : DROP_NONE;
+	h = (void *)(long)skb->data + ETH_HLEN;
+	if ((void *)(h + 1) > (void *)(long)skb->data_end)
+		return DROP_ENCAP;
+	*(__be16 *)&h->ip = TUNNEL_V4_START;
+	h->ip.tot_len = length;
+	h->ip.id = 0;
+	h->ip.frag_off = TUNNEL_V4_DF;
+	*(__be16 *)&h->ip.ttl = TUNNEL_V4_TTL_PROTO;
+	h->ip.check = ~sum_fold16((__u64)TUNNEL_V4_START + length + TUNNEL_V4_DF + TUNNEL_V4_TTL_PROTO + self + via->w[3]);
+	h->ip.saddr = self;
+	h->ip.daddr = via->w[3];
+	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p);
+	return DROP_NONE;
 }
 
 static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pkt *p, const struct addr *via)
 {
-	struct tunnel_v6 h = {};
+	struct tunnel_v6 *h;
+	struct addr self;
 
-	if (bpf_skb_adjust_room(skb, sizeof(h), BPF_ADJ_ROOM_MAC, NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV6)))
+	if (bpf_skb_adjust_room(skb, sizeof(*h), BPF_ADJ_ROOM_MAC, NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV6)))
 		return DROP_ENCAP;
-	h.ip.version = 6;
-	h.ip.payload_len = bpf_htons(p->len + sizeof(h) - sizeof(h.ip));
-	h.ip.nexthdr = IPPROTO_UDP;
-	h.ip.hop_limit = 64;
-	h.ip.saddr.in6_u.u6_addr32[0] = cfg.node_v6.w[0];
-	h.ip.saddr.in6_u.u6_addr32[1] = cfg.node_v6.w[1];
-	h.ip.saddr.in6_u.u6_addr32[2] = cfg.node_v6.w[2];
-	h.ip.saddr.in6_u.u6_addr32[3] = cfg.node_v6.w[3];
-	addr_to_v6(h.ip.daddr.in6_u.u6_addr32, via);
-	tunnel_fill(&h.udp, &h.vxlan, &h.eth, p);
-	return bpf_skb_store_bytes(skb, ETH_HLEN, &h, sizeof(h), 0) ? DROP_ENCAP : DROP_NONE;
+	h = (void *)(long)skb->data + ETH_HLEN;
+	if ((void *)(h + 1) > (void *)(long)skb->data_end)
+		return DROP_ENCAP;
+	addr_of_node(&self, false);
+	*(__be32 *)&h->ip = bpf_htonl(0x60000000);
+	h->ip.payload_len = bpf_htons(p->len + sizeof(*h) - sizeof(h->ip));
+	h->ip.nexthdr = IPPROTO_UDP;
+	h->ip.hop_limit = 64;
+	addr_to_v6(h->ip.saddr.in6_u.u6_addr32, &self);
+	addr_to_v6(h->ip.daddr.in6_u.u6_addr32, via);
+	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p);
+	return DROP_NONE;
 }
 
 static __always_inline enum drop encap(struct __sk_buff *skb, const struct pkt *p, const struct addr *via)

@@ -4,7 +4,7 @@
 #ifndef NP_FAST_H
 #define NP_FAST_H
 
-#include "send.h"
+#include "scratch.h"
 
 static __always_inline int drop_counted(enum drop why)
 {
@@ -29,9 +29,46 @@ static __always_inline bool fast_enough(const struct ct_value *v, const struct c
 /* FAST_SLOW: not for us; everything else is a TC action. */
 #define FAST_SLOW (-0x1000)
 
+/* Hands what was read to the slow path, which runs next on this CPU. */
+static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool known_miss, const struct addr *tunnel_from)
+{
+	struct scratch *s = scratch_take();
+
+	if (!s)
+		return drop_counted(DROP_PROGRAM_MISSING);
+	s->parsed = parsed == PARSE_OK;
+	s->known_miss = known_miss;
+	if (parsed == PARSE_OK)
+		s->p = *p;
+	s->p.tunnelled = !!tunnel_from;
+	if (tunnel_from)
+		s->tunnel_from = *tunnel_from;
+	return FAST_SLOW;
+}
+
+/* The destination's hook has seen the flow and lets it in: from now on the source's hook may deliver directly. */
+static __always_inline void flow_approve(struct ct_value *v, __u32 dir, __u8 proto)
+{
+	struct ct_tuple back;
+	struct ct_value *peer;
+	struct ct_key key;
+
+	v->leg[dir & 1].flags |= LEG_APPROVED;
+	if (!(v->leg[!(dir & 1)].flags & LEG_NAT))
+		return;
+	/* translated on the way in: the source's hook looks at the client's view */
+	ct_reverse(&back, &v->out);
+	dir = ct_key_of(&key, &back, proto);
+	peer = bpf_map_lookup_elem(&np_ct, &key);
+	if (peer)
+		peer->leg[dir & 1].flags |= LEG_APPROVED;
+}
+
 static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook)
 {
+	const struct addr *tunnel_from = 0;
 	enum drop why = DROP_NONE;
+	struct addr outer;
 	struct ct_value *v;
 	struct ct_leg *leg;
 	struct ct_key key;
@@ -42,15 +79,14 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 
 	if (!hook_is_from(hook) && mark_is_decided(skb))
 		return NP_PASS;
-	if (hook == FROM_HOST)
-		cb_clear_tunnel(skb);
 	parsed = pkt_parse_fast(skb, &p);
 	if (hook == FROM_HOST && parsed == PARSE_OK && p.proto == IPPROTO_UDP && p.t.dport == cfg.tunnel_port) {
 		switch (decap(skb, &p, &why)) {
 		case DECAP_DROP:
 			return drop_counted(why);
 		case DECAP_TAKEN:
-			cb_set_tunnel(skb, &p.t.src);
+			outer = p.t.src;
+			tunnel_from = &outer;
 			parsed = pkt_parse_fast(skb, &p);
 			break;
 		case DECAP_NONE:
@@ -59,15 +95,20 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	}
 	if (parsed == PARSE_OTHER)
 		return NP_PASS;
-	if (parsed == PARSE_SLOW)
-		return FAST_SLOW;
+	/* a SYN is the slow path's in any case, and most likely of a flow that is not there yet */
+	if (parsed == PARSE_SLOW || (hook_is_from(hook) && (p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN))
+		return fast_to_slow(&p, parsed, false, tunnel_from);
 	dir = ct_key_of(&key, &p.t, p.proto);
 	v = bpf_map_lookup_elem(&np_ct, &key);
 	if (!v)
-		return FAST_SLOW;
+		return fast_to_slow(&p, parsed, true, tunnel_from);
+	if (hook == TO_WORKLOAD && mark_is_tracked(skb)) {
+		flow_approve(v, dir, p.proto);
+		return NP_PASS;
+	}
 	leg = &v->leg[dir & 1];
 	if (!fast_enough(v, leg, &p, hook))
-		return FAST_SLOW;
+		return fast_to_slow(&p, parsed, false, tunnel_from);
 	ct_note_ack(leg, &p);
 	act = send(skb, &p, v, leg, hook);
 	return IS_DROPPED(act) ? drop_counted(DROP_REASON(act)) : act;

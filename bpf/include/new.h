@@ -5,8 +5,34 @@
 
 #include "way.h"
 #include "service.h"
+#include "options.h"
 
 #define PORT_TRIES 16
+
+/* What making a flow ends in, beside TC actions and DROPPED(). */
+#define FLOW_MADE 0x100		/* s->v is in the table */
+#define FLOW_THERE 0x101	/* it was there already */
+
+/* Enters s->v under the packet's own tuple, unless a live flow is there. */
+static __noinline int flow_enter(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_value *v = &s->v, *known;
+	struct syn_options o;
+
+	v->seen = s->now;
+	v->state = ct_state_after(0, &s->p, s->dir);
+	if (s->p.tcp_flags & TCP_SYN) {
+		syn_options(skb, &s->p, &o);
+		v->leg[s->dir & 1].wscale = o.wscale;
+	}
+	ct_note_ack(&v->leg[s->dir & 1], &s->p);
+	if (!bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST))
+		return FLOW_MADE;
+	known = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (known && !ct_replaceable(known, &s->p, s->now))
+		return FLOW_THERE;
+	return bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY) ? DROPPED(DROP_FLOW_INSERT) : FLOW_MADE;
+}
 
 /* Enters the flow of a packet that is not translated. The answer's way is decided when it comes. */
 static __noinline int flow_new_plain(struct __sk_buff *skb, struct scratch *s)
@@ -14,20 +40,15 @@ static __noinline int flow_new_plain(struct __sk_buff *skb, struct scratch *s)
 	struct ct_value *v = &s->v;
 	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[!(s->dir & 1)];
 
-	if (!(leg->flags & LEG_READY))
-		way_to(skb, s, leg, &s->p.t.dst);
-	if (s->hook == FROM_HOST && !(leg->flags & LEG_POD) && !s->p.tunnelled)
+	if (s->hook == FROM_HOST && s->dst.kind != ADDR_LOCAL_POD && !s->p.tunnelled)
 		return NP_PASS; /* not for a pod and no service: other traffic is left alone */
+	way_by_info(skb, s, leg, &s->dst, &s->p.t.dst);
+	if (s->p.tunnelled && (!(leg->flags & (LEG_POD | LEG_STACK)) || way_by_tunnel(skb, s, v, back, &s->tunnel_from)))
+		return DROPPED(DROP_NO_ROUTE);
 	if (s->hook == TO_WORKLOAD)
 		leg->flags |= LEG_APPROVED;
-	if (s->p.tunnelled && way_by_tunnel(skb, s, v, back, &s->tunnel_from))
-		return DROPPED(DROP_NO_ROUTE);
-	v->seen = s->now;
-	v->state = ct_state_after(0, &s->p, s->dir);
-	if (bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY))
-		return DROPPED(DROP_FLOW_INSERT);
 	count_slot(DROP_MAX + COUNT_FLOW_NEW);
-	return 0;
+	return flow_enter(skb, s);
 }
 
 /* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
@@ -51,7 +72,7 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 		known = bpf_map_lookup_elem(&np_ct, &s->peer_key);
 		if (!known)
 			return DROP_FLOW_INSERT;
-		if (ct_expired(known, s->p.proto, s->now) || ct_closing(known) ||
+		if (ct_replaceable(known, &s->p, s->now) ||
 		    ((known->leg[dir & 1].flags & LEG_NAT) && ct_tuple_eq(&known->out, &peer->out))) {
 			if (bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY))
 				return DROP_FLOW_INSERT;
@@ -64,12 +85,14 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 
 /* A backend, and the way to it: in the tunnel when it is on another node and the client is outside, so that the answer
  * comes back through this node; by route otherwise. */
-static __noinline int flow_new_service(struct __sk_buff *skb, struct scratch *s, struct frontend *fe)
+static __noinline int flow_new_service(struct __sk_buff *skb, struct scratch *s, const struct frontend *fe)
 {
 	struct ct_value *v = &s->v;
 	struct ct_leg *leg = &v->leg[s->dir & 1];
 	struct backend *be;
+	__be16 sport;
 	enum drop why;
+	int act;
 
 	if (s->p.proto == IPPROTO_TCP && (s->p.tcp_flags & (TCP_SYN | TCP_ACK)) != TCP_SYN)
 		return DROPPED(DROP_NO_FLOW);
@@ -83,7 +106,7 @@ static __noinline int flow_new_service(struct __sk_buff *skb, struct scratch *s,
 	if (addr_eq(&be->addr, &s->p.t.src))
 		v->out.src = s->p.t.dst; /* to oneself: the answer must pass here to be translated back */
 	leg->flags = LEG_NAT;
-	if (s->hook == FROM_HOST && !addr_is_zero(&be->node) && !s->p.tunnelled) {
+	if (s->hook == FROM_HOST && !addr_is_zero(&be->node)) {
 		if (way_by_tunnel(skb, s, v, leg, &be->node))
 			return DROPPED(DROP_NO_ROUTE);
 		count_slot(DROP_MAX + COUNT_TUNNEL_SENT);
@@ -91,26 +114,34 @@ static __noinline int flow_new_service(struct __sk_buff *skb, struct scratch *s,
 		s->reroute = s->hook == TO_HOST;
 		way_to(skb, s, leg, &v->out.dst);
 	}
+	count_slot(DROP_MAX + COUNT_FLOW_SERVICE);
+	act = flow_enter(skb, s);
+	if (act != FLOW_MADE)
+		return act;
+	sport = v->out.sport;
 	why = flow_enter_peer(s);
 	if (why)
 		return DROPPED(why);
-	v->seen = s->now;
-	v->state = ct_state_after(0, &s->p, s->dir);
-	if (bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY))
+	if (v->out.sport != sport && bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY))
 		return DROPPED(DROP_FLOW_INSERT);
-	count_slot(DROP_MAX + COUNT_FLOW_NEW);
-	count_slot(DROP_MAX + COUNT_FLOW_SERVICE);
-	return 0;
+	return FLOW_MADE;
 }
 
-/* Makes the flow in s->v. Returns 0 when it is there, else a TC action or DROPPED(). */
+/* Makes the flow in s->v. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */
 static __always_inline int flow_new(struct __sk_buff *skb, struct scratch *s)
 {
+	struct addr_info *info;
 	struct frontend *fe = 0;
 
 	__builtin_memset(&s->v, 0, sizeof(s->v));
-	if (!s->p.fragment && s->hook != TO_WORKLOAD && !s->p.tunnelled)
-		fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto);
+	__builtin_memset(&s->dst, 0, sizeof(s->dst));
+	if (s->hook == TO_WORKLOAD || s->p.tunnelled || s->p.fragment) {
+		info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
+		if (info)
+			s->dst = *info;
+	} else {
+		fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &s->dst);
+	}
 	if (fe)
 		return flow_new_service(skb, s, fe);
 	if (s->hook == TO_HOST)

@@ -76,7 +76,7 @@ struct pkt {
 	__u8 ttl;
 	__u8 tcp_flags;
 	__u8 gso;		/* more than one segment: the sender keeps segments small enough */
-	__u8 tunnelled;		/* the last three are set by the slow path only: came in the tunnel */
+	__u8 tunnelled;		/* the last three are for the slow path: came in the tunnel */
 	__u8 fragment;		/* has no ports of its own */
 	__u8 dont_fragment;
 	__u32 seq;		/* host order */
@@ -133,6 +133,9 @@ static __always_inline enum parse pkt_parse_l4(struct pkt *p, void *l4, void *da
 		p->t.sport = uh->source;
 		p->t.dport = uh->dest;
 		p->tcp_flags = 0;
+		p->window = 0;
+		p->seq = 0;
+		p->ack = 0;
 		return PARSE_OK;
 	}
 	return PARSE_SLOW;
@@ -145,6 +148,7 @@ static __always_inline enum parse pkt_parse_fast(struct __sk_buff *skb, struct p
 	struct ethhdr *eth = data;
 
 	p->fragment = 0;
+	p->dont_fragment = 1;
 	p->len = pkt_length(skb);
 	p->gso = skb->gso_segs > 1;
 	if ((void *)(eth + 1) > data_end)
@@ -159,6 +163,7 @@ static __always_inline enum parse pkt_parse_fast(struct __sk_buff *skb, struct p
 		p->v4 = 1;
 		p->ttl = ip->ttl;
 		p->proto = ip->protocol;
+		p->dont_fragment = !!(ip->frag_off & bpf_htons(0x4000));
 		p->l4 = ETH_HLEN + sizeof(*ip);
 		return pkt_parse_l4(p, ip + 1, data_end);
 	}

@@ -13,10 +13,12 @@ struct scratch {
 	__u32 dir;
 	__u32 hook;
 	__u32 mtu;			/* of the way ahead, for the sender to know */
+	__u8 parsed;			/* by the fast path: p is complete */
+	__u8 known_miss;		/* the fast path found no flow */
 	__u8 reroute;			/* the kernel routed the packet to a service address: its way is another now */
 	__u8 renew;			/* the flow's leg is due to be decided again: routes, MTUs and pods change */
-	__u8 pad[2];
 	__u64 now;
+	struct addr_info dst;		/* what we know of the packet's destination; kind 0: nothing */
 	struct addr tunnel_from;	/* with p.tunnelled */
 	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */
 	struct ct_key peer_key;		/* its peer: the way back of a translated flow */
@@ -25,7 +27,7 @@ struct scratch {
 	__u8 buf[14 + 40 + 8 + QUOTE_MAX + 2];	/* answer being made */
 };
 
-/* written and read within one program run */
+/* written and read within one packet's programs */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

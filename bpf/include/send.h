@@ -81,6 +81,8 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 		if (flags & LEG_POD && cfg.redirect_peer)
 			return bpf_redirect_peer(ifindex, 0);
 		mark_set_decided(skb);
+	} else {
+		mark_set_tracked(skb);
 	}
 	return send_out(skb, ifindex, out, p->v4);
 }

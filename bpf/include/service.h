@@ -6,23 +6,27 @@
 #include <linux/in.h>
 #include "addr.h"
 
-/* The service reached at this address; one of this node's own addresses reaches the node ports. */
-static __always_inline struct frontend *frontend_find(const struct addr *dst, __be16 port, __u8 proto)
+/* The service reached at this address; one of this node's own addresses reaches the node ports. Where there is none,
+ * `dst_info` is what is known of the address. */
+static __always_inline struct frontend *frontend_find(const struct addr *dst, __be16 port, __u8 proto, struct addr_info *dst_info)
 {
 	struct frontend_key k = {};
 	struct addr_info *info;
 	struct frontend *fe;
 
-	if (proto != IPPROTO_TCP && proto != IPPROTO_UDP)
-		return 0;
 	k.addr = *dst;
 	k.port = port;
 	k.proto = proto;
-	fe = bpf_map_lookup_elem(&np_frontends, &k);
-	if (fe)
-		return fe;
+	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP) {
+		fe = bpf_map_lookup_elem(&np_frontends, &k);
+		if (fe)
+			return fe;
+	}
 	info = bpf_map_lookup_elem(&np_addrs, &k.addr);
-	if (!info || info->kind != ADDR_SELF)
+	if (!info)
+		return 0;
+	*dst_info = *info;
+	if (info->kind != ADDR_SELF)
 		return 0;
 	addr_any(&k.addr, addr_is_v4(dst));
 	return bpf_map_lookup_elem(&np_frontends, &k);

@@ -20,78 +20,23 @@ static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_
 	return bpf_map_lookup_elem(&np_ct, &s->peer_key);
 }
 
-/* Lower the MSS a side offers to what fits the tunnel: full-size segments of both sides then need no second thought. */
-static __noinline void clamp_mss(struct __sk_buff *skb, struct scratch *s, __u32 mtu)
-{
-	__u32 limit = mtu - (s->p.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) - sizeof(struct tcphdr);
-	__u32 at = s->p.l4 + sizeof(struct tcphdr), end;
-	__u8 doff, option[4];
-	__be16 mss;
-
-	if (bpf_skb_load_bytes(skb, s->p.l4 + 12, &doff, 1))
-		return;
-	end = s->p.l4 + (doff >> 4) * 4;
-	for (int i = 0; i < 10; i++) {
-		if (at + 4 > end || bpf_skb_load_bytes(skb, at, option, 4))
-			return;
-		if (option[0] == 1) { /* no-op: one byte */
-			at += 1;
-			continue;
-		}
-		if (option[0] != 2) {
-			if (option[0] == 0 || option[1] < 2)
-				return;
-			at += option[1];
-			continue;
-		}
-		if (((__u32)option[2] << 8 | option[3]) <= limit)
-			return;
-		mss = bpf_htons(limit);
-		bpf_l4_csum_replace(skb, s->p.l4 + offsetof(struct tcphdr, check), *(__be16 *)&option[2], mss, 2);
-		bpf_skb_store_bytes(skb, at + 2, &mss, 2, 0);
-		return;
-	}
-}
-
-/* Window scale of a side, from its SYN. */
-static __noinline __u8 syn_wscale(struct __sk_buff *skb, struct scratch *s)
-{
-	__u32 at = s->p.l4 + sizeof(struct tcphdr), end;
-	__u8 doff, option[3];
-
-	if (bpf_skb_load_bytes(skb, s->p.l4 + 12, &doff, 1))
-		return 0;
-	end = s->p.l4 + (doff >> 4) * 4;
-	for (int i = 0; i < 10; i++) {
-		if (at + 3 > end || bpf_skb_load_bytes(skb, at, option, 3) || option[0] == 0)
-			return 0;
-		if (option[0] == 1) {
-			at += 1;
-			continue;
-		}
-		if (option[0] == 3)
-			return option[2];
-		if (option[1] < 2)
-			return 0;
-		at += option[1];
-	}
-	return 0;
-}
-
 /* TCP's turns and the flow's age, on both entries of a translated flow. */
 static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1], *other = &v->leg[!(s->dir & 1)];
+	struct syn_options o;
 	struct ct_value *peer;
 	__u32 peer_dir = 0;
 
 	peer = flow_peer(s, v, &peer_dir);
 	if (peer && leg->flags & LEG_NAT)
 		other = &peer->leg[peer_dir & 1];	/* where the other side's packets are seen first */
-	if (s->p.proto == IPPROTO_TCP && s->p.tcp_flags & TCP_RST && !ct_rst_in_window(other, &s->p))
+	if (s->p.tcp_flags & TCP_RST && !ct_rst_in_window(other, &s->p))
 		return DROP_TCP_RST_WINDOW;
-	if (s->p.proto == IPPROTO_TCP && s->p.tcp_flags & TCP_SYN)
-		leg->wscale = syn_wscale(skb, s);
+	if (s->p.tcp_flags & TCP_SYN) {
+		syn_options(skb, &s->p, &o);
+		leg->wscale = o.wscale;
+	}
 	v->state = ct_state_after(v->state, &s->p, s->dir);
 	v->seen = s->now;
 	ct_note_ack(leg, &s->p);
@@ -105,19 +50,6 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 		v->state |= CT_TCP_OPEN;
 	}
 	return DROP_NONE;
-}
-
-/* The destination's hook has seen the flow and lets it in: from now on the source's hook may deliver directly. */
-static __always_inline void flow_approve(struct scratch *s, struct ct_value *v)
-{
-	struct ct_leg *leg = &v->leg[s->dir & 1];
-	struct ct_value *peer;
-	__u32 peer_dir = 0;
-
-	leg->flags |= LEG_APPROVED;
-	peer = flow_peer(s, v, &peer_dir);
-	if (peer && v->leg[!(s->dir & 1)].flags & LEG_NAT)
-		peer->leg[peer_dir & 1].flags |= LEG_APPROVED;
 }
 
 /* Decides a leg that was not, or decides it again. Only answers come undecided: new flows have their leg from the start,
@@ -156,7 +88,7 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 		return DROPPED(DROP_NO_ROUTE);
 	s->mtu = leg->mtu;
 	if (s->hook == TO_WORKLOAD && !(leg->flags & LEG_APPROVED))
-		flow_approve(s, v);
+		flow_approve(v, s->dir, s->p.proto);
 	if (hook_is_from(s->hook) && !(leg->flags & LEG_STACK)) {
 		if (p->ttl <= 1)
 			return DROPPED(DROP_TTL);
@@ -170,8 +102,8 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 			leg->flags = (leg->flags & LEG_NAT) | LEG_READY | LEG_STACK;
 		}
 	}
-	if (p->proto == IPPROTO_TCP && p->tcp_flags & TCP_SYN && leg->flags & LEG_ENCAP)
-		clamp_mss(skb, s, leg->mtu);
+	if (p->tcp_flags & TCP_SYN && leg->flags & LEG_ENCAP)
+		clamp_mss(skb, p, leg->mtu);
 	data = (void *)(long)skb->data;
 	data_end = (void *)(long)skb->data_end;
 	if (data + p->l4 + 8 > data_end && bpf_skb_pull_data(skb, p->l4 + 8))
@@ -217,33 +149,48 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	return flow_send(skb, s, &s->v);
 }
 
+/* A packet of a flow that is there. */
+static __noinline int flow_known(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+{
+	enum drop why;
+
+	s->renew = s->now - v->seen > CT_REFRESH_NS || s->p.tcp_flags & TCP_SYN;
+	why = flow_track(skb, s, v);
+	if (why)
+		return DROPPED(why);
+	return flow_send(skb, s, v);
+}
+
 static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 {
-	struct ct_value *v;
-	enum drop why;
+	struct ct_value *v = 0;
 	int act;
 
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
-	v = bpf_map_lookup_elem(&np_ct, &s->key);
-	if (v && !ct_expired(v, s->p.proto, s->now) &&
-	    !(s->p.proto == IPPROTO_TCP && (s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && ct_closing(v))) {
-		s->renew = s->now - v->seen > CT_REFRESH_NS || s->p.tcp_flags & TCP_SYN;
-		why = flow_track(skb, s, v);
-		if (why)
-			return DROPPED(why);
-		return flow_send(skb, s, v);
-	}
+	/* a SYN is most likely the first: it is entered at once, which finds out if it is not */
+	if (!s->known_miss && (s->p.tcp_flags & (TCP_SYN | TCP_ACK)) != TCP_SYN)
+		v = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (v && !ct_replaceable(v, &s->p, s->now))
+		return flow_known(skb, s, v);
 	act = flow_new(skb, s);
-	if (act)
+	if (act == FLOW_MADE)
+		return flow_send(skb, s, &s->v);
+	if (act != FLOW_THERE)
 		return act;
-	return flow_send(skb, s, &s->v);
+	v = bpf_map_lookup_elem(&np_ct, &s->key);
+	return v ? flow_known(skb, s, v) : DROPPED(DROP_FLOW_INSERT);
 }
 
-static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
+/* What the fast path would not read. 0: go on as a packet of a flow. */
+static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 {
 	enum drop why;
 	__be16 proto;
 
+	__builtin_memset(&s->p, 0, offsetof(struct pkt, tunnelled));
+	s->p.fragment = 0;
+	s->p.len = pkt_length(skb);
+	s->p.gso = skb->gso_segs > 1;
 	if (bpf_skb_load_bytes(skb, offsetof(struct ethhdr, h_proto), &proto, sizeof(proto)))
 		return DROPPED(DROP_SHORT);
 	if (proto == bpf_htons(ETH_P_ARP))
@@ -258,10 +205,17 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 		return DROPPED(why);
 	if (icmp_is_link_local(skb, &s->p))
 		return s->hook == FROM_WORKLOAD ? nd_answer(skb, s) : NP_PASS;
+	return icmp_is_error(skb, &s->p) ? icmp_related(skb, s) : 0;
+}
+
+static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
+{
+	int act = s->parsed ? 0 : slow_parse(skb, s);
+
+	if (act)
+		return act;
 	if (addr_is_multicast(&s->p.t.dst, s->p.v4))
 		return NP_PASS;
-	if (icmp_is_error(skb, &s->p))
-		return icmp_related(skb, s);
 	return flow_packet(skb, s);
 }
 
@@ -273,15 +227,11 @@ static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook
 
 	if (!s)
 		return drop_counted(DROP_PROGRAM_MISSING);
-	__builtin_memset(&s->p, 0, sizeof(s->p));
 	s->hook = hook;
 	s->now = np_now();
 	s->mtu = 0;
 	s->reroute = 0;
 	s->renew = 0;
-	s->p.len = pkt_length(skb);
-	s->p.gso = skb->gso_segs > 1;
-	s->p.tunnelled = hook == FROM_HOST && cb_tunnel(skb, &s->tunnel_from);
 	act = slow_packet(skb, s);
 	if (!IS_DROPPED(act))
 		return act;

@@ -58,23 +58,29 @@ static __noinline enum drop way_by_tunnel(struct __sk_buff *skb, struct scratch 
 }
 
 /* The way to `dst` by what we know of the address, else by the kernel's route. */
-static __noinline void way_to(struct __sk_buff *skb, struct scratch *s, struct ct_leg *leg, const struct addr *dst)
+static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, struct ct_leg *leg, const struct addr_info *info,
+				   const struct addr *dst)
 {
-	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, dst);
-
-	if (info && info->kind == ADDR_LOCAL_POD && info->ifindex) {
+	if (info->kind == ADDR_LOCAL_POD && info->ifindex) {
 		leg->ifindex = info->ifindex;
 		leg->mtu = 0xffff;	/* the kernel checks a veth's own */
 		leg->flags |= LEG_READY | LEG_POD;
 		return;
 	}
-	if ((info && info->kind == ADDR_SELF) || (!hook_is_from(s->hook) && !s->reroute)) {
+	if (info->kind == ADDR_SELF || (!hook_is_from(s->hook) && !s->reroute)) {
 		/* our own address, or a packet that the kernel has routed already, to where it still goes */
 		leg->mtu = 0xffff;
 		leg->flags |= LEG_READY | LEG_STACK;
 		return;
 	}
 	way_by_route(skb, s, leg, &s->p.t.src, dst); /* no route: the kernel says so to the sender */
+}
+
+static __always_inline void way_to(struct __sk_buff *skb, struct scratch *s, struct ct_leg *leg, const struct addr *dst)
+{
+	struct addr_info nothing = {}, *info = bpf_map_lookup_elem(&np_addrs, dst);
+
+	way_by_info(skb, s, leg, info ? info : &nothing, dst);
 }
 
 #endif

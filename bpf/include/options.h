@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* TCP options of a SYN: window scale and MSS. Layer: slow paths. */
+#ifndef NP_OPTIONS_H
+#define NP_OPTIONS_H
+
+#include "parse.h"
+
+#define TCP_OPTIONS_MAX 10	/* Linux sends at most six */
+#define TCP_OPTION_END 0
+#define TCP_OPTION_NOP 1
+#define TCP_OPTION_MSS 2
+#define TCP_OPTION_WSCALE 3
+
+struct syn_options {
+	__u16 mss_at;	/* offset of the MSS value in the packet; 0: not offered */
+	__u16 mss;
+	__u8 wscale;
+	__u8 pad[3];
+};
+
+static __noinline void syn_options(struct __sk_buff *skb, const struct pkt *p, struct syn_options *o)
+{
+	__u32 at = p->l4 + sizeof(struct tcphdr), end;
+	__u8 doff, option[4];
+
+	__builtin_memset(o, 0, sizeof(*o));
+	if (bpf_skb_load_bytes(skb, p->l4 + 12, &doff, 1))
+		return;
+	end = p->l4 + (doff >> 4) * 4;
+	for (int i = 0; i < TCP_OPTIONS_MAX; i++) {
+		if (at >= end || bpf_skb_load_bytes(skb, at, option, at + 4 > end ? 3 : 4))
+			return;
+		if (option[0] == TCP_OPTION_END)
+			return;
+		if (option[0] == TCP_OPTION_NOP) {
+			at += 1;
+			continue;
+		}
+		if (option[0] == TCP_OPTION_MSS) {
+			o->mss_at = at + 2;
+			o->mss = (__u16)option[2] << 8 | option[3];
+		}
+		if (option[0] == TCP_OPTION_WSCALE)
+			o->wscale = option[2];
+		if (option[1] < 2)
+			return;
+		at += option[1];
+	}
+}
+
+/* Lowers the MSS a side offers to what fits the way: full-size segments of the other side then need no second thought. */
+static __noinline void clamp_mss(struct __sk_buff *skb, const struct pkt *p, __u32 mtu)
+{
+	__u32 limit = mtu - (p->v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) - sizeof(struct tcphdr);
+	struct syn_options o;
+	__be16 mss;
+
+	syn_options(skb, p, &o);
+	if (!o.mss_at || o.mss <= limit)
+		return;
+	mss = bpf_htons(limit);
+	bpf_l4_csum_replace(skb, p->l4 + offsetof(struct tcphdr, check), bpf_htons(o.mss), mss, 2);
+	bpf_skb_store_bytes(skb, o.mss_at, &mss, 2, 0);
+}
+
+#endif
