@@ -23,6 +23,8 @@ const HOOKS_MS = 1000
 /** In which time every table is read back once, one after the other. */
 const TABLES_MS = 60_000
 const ROUTES_MS = 60_000
+/** No apply takes so long: loading programs, the longest part of one, takes seconds. */
+const STUCK_MS = 120_000
 
 export interface RunOptions {
   readonly options: AgentOptions
@@ -39,10 +41,11 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const health = startingHealth()
   const book = new SourceBook(health, log)
   const source = new DirectorySource({ directory: options.resources, clock: systemClock })
-  let wired: Wired | undefined
+  /** what runs, once it does */
+  const now: { wired?: Wired } = {}
   const store = new Store({
     sources: [source.name],
-    onChange: () => wired?.loop.mark(),
+    onChange: () => now.wired?.loop.mark(),
     onStatus: (name, status) => {
       book.note(name, status)
     },
@@ -50,7 +53,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const passes: ((seconds: number) => void)[] = []
   const metrics = async (): Promise<Metrics> => {
     const { agentMetrics } = await import('./observe.ts')
-    return agentMetrics({ node: options.node, version, store, book, dataplane: () => wired?.dataplane, onPass: (observe) => passes.push(observe) })
+    return agentMetrics({ node: options.node, version, store, book, dataplane: () => now.wired?.dataplane, onPass: (observe) => passes.push(observe) })
   }
   const endpoints = stack.use(new Endpoints({ health, log, metrics }))
   endpoints.set(listening(options))
@@ -66,14 +69,15 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     for (const observe of passes) observe(seconds)
   }
   const running = stack.use(wire({ options, store, wanted: new Wanted({ node: options.node, store, onConfig: configure }), log, health, onPass }))
-  wired = running
-  await together(signal, [(stop) => source.run(store.sink(source.name), stop), (stop) => running.loop.run(stop), ...checks(running)])
+  now.wired = running
+  await together(signal, [(stop) => source.run(store.sink(source.name), stop), (stop) => running.loop.run(stop), ...checks(running, health)])
   log.info({}, 'agent.stopped')
 }
 
 function startingHealth(): Health {
   const health = new Health(() => systemClock.wall())
   for (const name of ['kernel', 'sources.synced', ...['programs', 'read-back', 'applied'].map(conditionOf)]) health.expect(name, 'readiness')
+  health.expect('apply.moves', 'liveness')
   return health
 }
 
@@ -84,13 +88,15 @@ async function refuse({ log, health, signal }: { readonly log: RootLog; readonly
   await aborted(signal)
 }
 
-/** Comparisons with the kernel that nobody asks for. */
-function checks({ dataplane, loop }: Wired): Task[] {
+/** Comparisons with the kernel that nobody asks for, and with the clock. */
+function checks({ dataplane, loop }: Wired, health: Health): Task[] {
   let next = 0
   const every = (ms: number, run: () => void): Task => (signal) => everyMs(systemClock, { ms, signal, run })
   return [
     every(HOOKS_MS, () => {
       if (dataplane.checkHooks()) loop.mark()
+      if (loop.busyMs < STUCK_MS) health.pass('apply.moves')
+      else health.fail('apply.moves', `one apply has been running for ${Math.round(loop.busyMs / 1000)} s`)
     }),
     every(TABLES_MS / TABLES.length, () => {
       const name = TABLES[next++ % TABLES.length]

@@ -25,7 +25,7 @@ const node = process.execPath
 const isRoot = process.getuid?.() === 0
 const needsRoot = isRoot ? undefined : 'needs root'
 /** An own network, mount and cgroup view with an own bpffs: nothing touches the machine. */
-const inOwnNamespaces = ['unshare', '--net', '--mount', '--', 'sh', '-c', 'mount -t bpf bpf /sys/fs/bpf && exec "$@"', 'sh']
+const inOwnNamespaces = ['unshare', '--net', '--mount', '--', 'sh', '-c', 'ip link set lo up && mount -t bpf bpf /sys/fs/bpf && exec "$@"', 'sh']
 
 const stages: readonly Stage[] = [
   { name: 'lint', run: () => command(['make', '--no-print-directory', 'lint']) },

@@ -62,7 +62,9 @@ export function cleanup(options: CleanupOptions): CleanupReport {
     })
   }
   report.step('sysctls', () => {
-    report.removed.push(...restoreSysctls({ stateFile: options.sysctlState }))
+    const { restored, failed } = restoreSysctls({ stateFile: options.sysctlState })
+    report.removed.push(...restored)
+    report.failed.push(...failed)
   })
   return report
 }

@@ -6,7 +6,7 @@ import { errorCode } from '#lib/base/errors.ts'
 /** `unknown`: even a program without the feature would not load, so its refusal says nothing. */
 export type Answer = 'yes' | 'no' | 'unknown'
 
-const HELPERS = { redirect_neigh: 152, redirect_peer: 155, ktime_get_coarse_ns: 160 } as const
+const HELPERS = { jiffies64: 118, redirect_neigh: 152, redirect_peer: 155, ktime_get_coarse_ns: 160 } as const
 const ATTACH_TYPES = { recvmsg4: 19, recvmsg6: 20, getpeername4: 29, getpeername6: 30 } as const
 
 export type HelperFeature = keyof typeof HELPERS
@@ -35,6 +35,7 @@ export function probeFeatures(attempt: TryProgram = tryProgram): Features {
   const hook = (name: HookFeature): Answer =>
     answer(cgroup, () => loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: returning(1), expectedAttachType: ATTACH_TYPES[name] }))
   return {
+    jiffies64: helper('jiffies64'),
     redirect_neigh: helper('redirect_neigh'),
     redirect_peer: helper('redirect_peer'),
     ktime_get_coarse_ns: helper('ktime_get_coarse_ns'),

@@ -28,6 +28,7 @@ export function nodeConfig(knobs: Knobs, features: Features): NodeCfg {
     tunnel_port: knobs.tunnelPort,
     redirect_peer: Number(features.redirect_peer === 'yes'),
     redirect_neigh: Number(features.redirect_neigh === 'yes'),
+    jiffies: Number(features.jiffies64 === 'yes'),
     coarse_clock: Number(features.ktime_get_coarse_ns === 'yes'),
     connect_udp: Number(knobs.connectUdp),
     connect_tcp: Number(knobs.connectTcp),

@@ -16,6 +16,7 @@ export class ApplyLoop {
   readonly #pass: () => Promise<number | undefined>
   #marked = false
   #wake: (() => void) | undefined
+  #since: number | undefined
   /** no pass before this time */
   #earliest = 0
 
@@ -30,16 +31,24 @@ export class ApplyLoop {
     this.#wake?.()
   }
 
+  /** for how long the present pass has been running, in ms; 0 when none is */
+  get busyMs(): number {
+    return this.#since === undefined ? 0 : this.#clock.now() - this.#since
+  }
+
   /** Runs passes until the signal aborts; a pass that has begun is finished. Rejects with what a pass throws: that is a defect. */
   async run(signal: AbortSignal): Promise<void> {
     let again: number | undefined
-    while (!signal.aborted) {
+    const isOver = (): boolean => signal.aborted
+    while (!isOver()) {
       await this.#work(again, signal)
       await this.#turn(signal)
-      if (signal.aborted) return
+      if (isOver()) return
       this.#marked = false
       const start = this.#clock.now()
+      this.#since = start
       again = await this.#pass()
+      this.#since = undefined
       const end = this.#clock.now()
       // a pass that stopped half way to let others have a turn goes on at once
       this.#earliest = again === 0 ? end : end + Math.min(LONGEST_PAUSE_MS, end - start)

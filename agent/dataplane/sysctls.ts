@@ -62,24 +62,34 @@ export class Sysctls implements Part {
     if (before === value) return false
     const saved = readSaved(this.#stateFile)
     if (!saved.has(path)) writeSaved(this.#stateFile, new Map([...saved, [path, before]]))
-    writeFileSync(file, value)
+    overwrite(file, value)
     return true
   }
 }
 
-/** Puts the remembered values back and forgets them; returns what was done, one line each. A sysctl whose interface is gone is skipped. */
-export function restoreSysctls(options: SysctlOptions): string[] {
-  const lines: string[] = []
+/** Puts the remembered values back and forgets them; returns what was done, one line each. One whose interface is gone is skipped, one
+ * that is refused stays remembered. */
+export function restoreSysctls(options: SysctlOptions): { readonly restored: readonly string[]; readonly failed: readonly string[] } {
+  const [restored, failed]: [string[], string[]] = [[], []]
+  const kept = new Map<string, string>()
   for (const [path, value] of sortedEntries(readSaved(options.stateFile))) {
     try {
-      writeFileSync(join(options.root ?? PROC_SYS, path), value)
-      lines.push(`sysctl ${path} = ${value}`)
+      overwrite(join(options.root ?? PROC_SYS, path), value)
+      restored.push(`sysctl ${path} = ${value}`)
     } catch (thrown) {
-      if (errorCode(thrown) !== 'ENOENT') lines.push(`sysctl ${path} not restored: ${errorText(thrown)}`)
+      if (errorCode(thrown) === 'ENOENT') continue
+      kept.set(path, value)
+      failed.push(`sysctl ${path} = ${value}: ${errorText(thrown)}`)
     }
   }
-  rmSync(options.stateFile, { force: true })
-  return lines
+  if (kept.size === 0) rmSync(options.stateFile, { force: true })
+  else writeSaved(options.stateFile, kept)
+  return { restored, failed }
+}
+
+/** Never makes a file: a sysctl is there or not. */
+function overwrite(file: string, value: string): void {
+  writeFileSync(file, value, { flag: 'r+' })
 }
 
 /** An unreadable file counts as empty: then the present values are the oldest known. */

@@ -16,7 +16,7 @@ export const iface = shape('iface', { mtu: u32, kind: u16, mac })
 export const ctKey = shape('ct_key', { lo: addr, hi: addr, lo_port: be16, hi_port: be16, proto: u8 })
 export const ctTuple = shape('ct_tuple', { src: addr, dst: addr, sport: be16, dport: be16 })
 export const ctLeg = shape('ct_leg', { ifindex: u32, mtu: u16, flags: u16, ack: u32, window: u16, wscale: u8 })
-export const ctValue = shape('ct_value', { seen: ns, out: ctTuple, state: u8, via: addr, leg: arrayOf(ctLeg, 2) })
+export const ctValue = shape('ct_value', { seen: ns, out: ctTuple, state: u8, via: addr, leg: arrayOf(ctLeg, 2), fresh: u32 })
 
 export const fragKey = shape('frag_key', { src: addr, dst: addr, id: be32, proto: u8 })
 export const frag = shape('frag', { sport: be16, dport: be16 })
@@ -42,6 +42,7 @@ export const nodeCfg = shape('node_cfg', {
   redirect_peer: u8,
   redirect_neigh: u8,
   coarse_clock: u8,
+  jiffies: u8,
   connect_udp: u8,
   connect_tcp: u8,
 })

@@ -1,7 +1,9 @@
 import { setUpNamespace } from '../../test/kernel/packet-runner.ts'
 import { Node } from './node.ts'
 import { Wrapper } from './wrapper.ts'
-import { allFamilies, establishedStories, newStories } from './stories.ts'
+import { families as F } from '../../test/kernel/packets/world.ts'
+const allFamilies=()=>F
+import { establishedStories, newStories } from './stories.ts'
 import { newTallies, measureNew, measureEstablished, figureOf, undoCost } from './measure.ts'
 setUpNamespace()
 const [want='', rounds='20'] = process.argv.slice(2)

@@ -7,7 +7,8 @@ import type { Bench, PacketFigure } from './measure.ts'
 import { figureOf, measureEstablished, measureNew, newTallies, undoCost } from './measure.ts'
 import { Node } from './node.ts'
 import type { Story } from './stories.ts'
-import { allFamilies, establishedStories, newStories } from './stories.ts'
+import { families } from '../../test/kernel/packets/world.ts'
+import { establishedStories, newStories } from './stories.ts'
 import { Wrapper } from './wrapper.ts'
 
 /** as the flow table is by default */
@@ -32,21 +33,26 @@ function establishedFigures(bench: Bench, stories: readonly Story[]): PacketFigu
   return measured.map(({ story, tallies }) => figureOf(story, tallies, undo))
 }
 
-/** The table forgets the flows after every round, so that they are new in the next. */
-async function newFigure(bench: Bench, story: Story): Promise<PacketFigure> {
+/** A table of its own for each story, since the first to use one finds its entries in order of memory: the least of the rounds is
+ * the fresh table, the median one whose entries have been used before. Between rounds it forgets the flows, so that they are new. */
+async function newFigures(rounds: number, story: Story): Promise<PacketFigure[]> {
+  const bench = await newBench(rounds)
   const tallies = newTallies(story)
   let made: { readonly keys: Buffer; readonly count: number } | undefined
-  for (let round = 0; round < bench.rounds; round++) {
+  for (let round = 0; round < rounds; round++) {
     measureNew(bench, tallies, { count: FLOWS, step: 0 })
     made ??= await bench.node.flows()
     bench.node.forget(made)
   }
-  return figureOf(story, tallies)
+  const figures = [figureOf(story, tallies), fullFigure(bench, story)]
+  close(bench)
+  return figures
 }
 
 /** With a table that is full the flows of every round must be others: each round starts from further addresses. */
 function fullFigure(bench: Bench, story: Story): PacketFigure {
   const tallies = newTallies(story)
+  bench.node.fillUp(FLOW_TABLE * 1.2)
   for (let round = 0; round < bench.rounds; round++) measureNew(bench, tallies, { count: FLOWS, step: (round + 1) * 64 })
   return { ...figureOf(story, tallies), id: story.id.replace('.new', '.new-full') }
 }
@@ -54,24 +60,25 @@ function fullFigure(bench: Bench, story: Story): PacketFigure {
 function featuresOf(kernel: string): Features {
   const [major = 0, minor = 0] = kernel.split('.').map(Number)
   const since = (wanted: number): boolean => major > 5 || (major === 5 && minor >= wanted)
-  return { redirectPeer: since(10), redirectNeigh: since(10), coarseClock: since(11) }
+  return { redirectPeer: since(10), redirectNeigh: since(10), coarseClock: since(11), jiffies: since(6) }
+}
+
+async function newBench(rounds: number): Promise<Bench> {
+  return { node: await Node.load(featuresOf(release()), FLOW_TABLE), wrapper: await Wrapper.load(TUNNEL_BYTES), rounds }
+}
+
+function close(bench: Bench): void {
+  bench.wrapper.close()
+  bench.node.close()
 }
 
 async function main(rounds: number): Promise<void> {
   setUpNamespace()
-  const node = await Node.load(featuresOf(release()), FLOW_TABLE)
-  const wrapper = await Wrapper.load(TUNNEL_BYTES)
-  const bench = { node, wrapper, rounds }
-  const families = allFamilies()
+  const bench = await newBench(rounds)
   const figures = establishedFigures(bench, families.flatMap(establishedStories))
-  node.forget(await node.flows())
-  const fresh = families.flatMap(newStories)
-  for (const story of fresh) figures.push(await newFigure(bench, story))
-  node.fillUp(FLOW_TABLE * 1.2)
-  for (const story of fresh) figures.push(fullFigure(bench, story))
+  close(bench)
+  for (const story of families.flatMap(newStories)) figures.push(...(await newFigures(rounds, story)))
   process.stdout.write(`${JSON.stringify(figures)}\n`)
-  wrapper.close()
-  node.close()
 }
 
 await main(Number(process.argv[2] ?? 40))

@@ -62,7 +62,7 @@ export function measureNew(bench: Bench, tallies: readonly Tally[], flows: { rea
   const sums = tallies.map(() => ({ program: 0, baseline: 0 }))
   for (let next = 0; next < flows.count; next += AT_A_TIME) {
     for (const [index, { hook }] of tallies.entries()) {
-      const subject = { packet: fromFurther(hook.packet, flows.step), flows: flows.count, next }
+      const subject = { packet: fromFurther(hook.packet, flows.step), mark: hook.mark ?? 0, flows: flows.count, next }
       const sum = sums[index] ?? { program: 0, baseline: 0 }
       sum.baseline += wrapper.run(wrapper.own('nothing'), subject, AT_A_TIME).ns
       sum.program += runHook(bench, hook, { subject, repeat: AT_A_TIME })

@@ -2,10 +2,12 @@
 /** What is measured: which packet at which hooks, and what made its flow. Layer: bench. */
 import { tcp } from '../../test/support/packet.ts'
 import type { Family } from '../../test/kernel/packets/world.ts'
-import { at, families } from '../../test/kernel/packets/world.ts'
+import { at } from '../../test/kernel/packets/world.ts'
 import type { ProgramName } from './node.ts'
 import { BACKEND_PORT, FAR_PORT, NEAR_PORT } from './node.ts'
 
+/** mark.h: tracked on the way in */
+const MARK_TRACKED = 0x02000000
 /** mark.h: decided by this node */
 export const MARK_DECIDED = 0x01000000
 export const PASS = -1
@@ -140,7 +142,7 @@ export function newStories(f: Family): Story[] {
     opening: [],
     hooks: [
       { program: options.enters, packet: packets.syn(options.sent), action: REDIRECT },
-      { program: 'to_workload', packet: packets.syn(options.got, 63), action: PASS },
+      { program: 'to_workload', packet: packets.syn(options.got, 63), mark: MARK_TRACKED, action: PASS },
     ],
   })
   // addresses and ports are counted up from these
@@ -152,8 +154,4 @@ export function newStories(f: Family): Story[] {
     story('clusterip.new', { sent: { from: pod, to: at(f.vip, 80) }, got: { from: pod, to: at(f.pod, BACKEND_PORT) }, enters: 'from_workload' }),
     story('nodeport-local.new', { sent: { from: outside, to: at(f.node, NEAR_PORT) }, got: { from: outside, to: at(f.pod, BACKEND_PORT) }, enters: 'from_host' }),
   ]
-}
-
-export function allFamilies(): readonly Family[] {
-  return families
 }

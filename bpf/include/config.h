@@ -24,9 +24,10 @@ struct node_cfg {
 	__u8 redirect_peer;	/* kernel has bpf_redirect_peer (5.10) */
 	__u8 redirect_neigh;	/* kernel has bpf_redirect_neigh (5.10) */
 	__u8 coarse_clock;	/* kernel has bpf_ktime_get_coarse_ns (5.11) */
+	__u8 jiffies;		/* kernel has bpf_jiffies64 (5.6) */
 	__u8 connect_udp;	/* connect-time load balancing for UDP as well */
 	__u8 connect_tcp;	/* connect-time load balancing for TCP */
-	__u8 pad[5];
+	__u8 pad[4];
 };
 _Static_assert(sizeof(struct node_cfg) == 136, "node_cfg");
 

@@ -5,8 +5,24 @@
 
 #include "pkt.h"
 
-/* How stale `seen` may be: a flow's first packet after that takes the slow path, which refreshes both of its entries. */
-#define CT_REFRESH_NS 1000000000ULL
+/* How stale `seen` may be: a flow's first packet after that takes the slow path, which refreshes both of its entries.
+ * Jiffies cost nothing where a clock costs 20 ns a packet; that a second is 100 to 1000 of them does not matter here. */
+#define CT_FRESH_NS 1000000000ULL
+#define CT_FRESH_JIFFIES 250
+
+static __always_inline void ct_touch(struct ct_value *v, __u64 now)
+{
+	v->seen = now;
+	if (cfg.jiffies)
+		v->fresh = bpf_jiffies64();
+}
+
+static __always_inline bool ct_fresh(const struct ct_value *v)
+{
+	if (cfg.jiffies)
+		return (__u32)bpf_jiffies64() - v->fresh <= CT_FRESH_JIFFIES;
+	return np_now() - v->seen <= CT_FRESH_NS;
+}
 
 /* Is the tuple's source the key's hi? */
 static __always_inline bool ct_from_hi(const struct ct_tuple *t)

@@ -17,7 +17,7 @@ static __always_inline bool fast_enough(const struct ct_value *v, const struct c
 {
 	__u32 needed = LEG_READY | (hook == TO_WORKLOAD ? LEG_APPROVED : 0);
 
-	if ((leg->flags & needed) != needed || np_now() - v->seen > CT_REFRESH_NS)
+	if ((leg->flags & needed) != needed || !ct_fresh(v))
 		return false;
 	if (p->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST))
 		return false;

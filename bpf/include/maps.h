@@ -139,7 +139,8 @@ struct ct_value {
 	__u8 pad[3];
 	struct addr via;	/* tunnel peer of the leg with LEG_ENCAP */
 	struct ct_leg leg[2];
-	__u8 reserved[16];	/* policy epochs and rule ids to come; zero */
+	__u32 fresh;		/* low half of the kernel's jiffies at that refresh, where programs can read them */
+	__u8 reserved[12];	/* policy epochs and rule ids to come; zero */
 };
 _Static_assert(sizeof(struct ct_value) == 112, "ct_value");
 

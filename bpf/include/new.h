@@ -19,7 +19,7 @@ static __noinline int flow_enter(struct __sk_buff *skb, struct scratch *s)
 	struct ct_value *v = &s->v, *known;
 	struct syn_options o;
 
-	v->seen = s->now;
+	ct_touch(v, s->now);
 	v->state = ct_state_after(0, &s->p, s->dir);
 	if (s->p.tcp_flags & TCP_SYN) {
 		syn_options(skb, &s->p, &o);
@@ -65,7 +65,7 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 		__builtin_memset(peer, 0, sizeof(*peer));
 		ct_reverse(&peer->out, &s->p.t);
 		peer->leg[dir & 1].flags = LEG_NAT;
-		peer->seen = s->now;
+		ct_touch(peer, s->now);
 		peer->state = ct_seen_bit(!dir);
 		if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
 			return DROP_NONE;

@@ -38,13 +38,13 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 		leg->wscale = o.wscale;
 	}
 	v->state = ct_state_after(v->state, &s->p, s->dir);
-	v->seen = s->now;
+	ct_touch(v, s->now);
 	ct_note_ack(leg, &s->p);
 	if (!peer)
 		return DROP_NONE;
 	/* peer_dir is the answer's direction in the peer entry: this packet counts for the opposite one */
 	peer->state = ct_state_after(peer->state, &s->p, !peer_dir);
-	peer->seen = s->now;
+	ct_touch(peer, s->now);
 	if ((peer->state & CT_TCP_OPEN) || (v->state & CT_TCP_OPEN)) {
 		peer->state |= CT_TCP_OPEN;
 		v->state |= CT_TCP_OPEN;
@@ -154,7 +154,7 @@ static __noinline int flow_known(struct __sk_buff *skb, struct scratch *s, struc
 {
 	enum drop why;
 
-	s->renew = s->now - v->seen > CT_REFRESH_NS || s->p.tcp_flags & TCP_SYN;
+	s->renew = !ct_fresh(v) || s->p.tcp_flags & TCP_SYN;
 	why = flow_track(skb, s, v);
 	if (why)
 		return DROPPED(why);
@@ -167,8 +167,8 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	int act;
 
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
-	/* a SYN is most likely the first: it is entered at once, which finds out if it is not */
-	if (!s->known_miss && (s->p.tcp_flags & (TCP_SYN | TCP_ACK)) != TCP_SYN)
+	/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it is not */
+	if (!s->known_miss && !(hook_is_from(s->hook) && (s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN))
 		v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (v && !ct_replaceable(v, &s->p, s->now))
 		return flow_known(skb, s, v);

@@ -15,27 +15,28 @@ export interface Tree {
   readonly files: readonly string[]
 }
 
-/** Deep enough for any sensible layout, and an end for links that lead in circles. */
-const DEEPEST = 8
+/** Deep enough for any sensible layout. */
+const DEEPEST = 16
 
 /** Throws when the root cannot be read; subdirectories that cannot be are left out. Hidden names are not looked at. */
 export function listTree(root: string): Tree {
   const directories = new Map<string, string>()
   const files: string[] = []
-  const walk = (directory: string, depth: number): void => {
+  const walk = (directory: string, above: readonly string[]): void => {
     const entries = readdirSync(join(root, directory), { withFileTypes: true })
-    directories.set(directory, directoryId(join(root, directory)) ?? '')
+    const id = directoryId(join(root, directory)) ?? ''
+    // a link may lead back up
+    if (above.includes(id)) return
+    directories.set(directory, id)
     for (const entry of entries) {
       if (entry.name.startsWith('.')) continue
       const path = directory === '' ? entry.name : `${directory}/${entry.name}`
       const what = kindOf(entry, join(root, path))
-      if (what === 'directory' && depth < DEEPEST) quietly(() => {
-        walk(path, depth + 1)
-      })
+      if (what === 'directory' && above.length < DEEPEST) quietly(() => walk(path, [...above, id]))
       else if (what === 'file' && isManifestName(entry.name)) files.push(path)
     }
   }
-  walk('', 0)
+  walk('', [])
   return { directories, files: files.sort() }
 }
 

@@ -3,6 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BpfLink, BpfMap, cgroupQuery } from '#native'
+import { errorCode } from '#lib/base/errors.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { ScratchNode } from '../support/scratch-node.ts'
 
@@ -66,16 +67,27 @@ function plug(iface: string): void {
   machine.sh(`ip link add ${iface} type veth peer name ${iface.replace('npl', 'p')}; ip link set ${iface} up; ip link set ${iface.replace('npl', 'p')} up`)
 }
 
-/** id of each link and the program on it, by pin */
+/** id of each link, the program on it and its interface, by pin */
 function links(): Record<string, string> {
   const folder = machine.path(`${PINS}/links`)
-  const entries = readdirSync(folder).map((name): [string, string] => {
-    const link = BpfLink.openPin(`${folder}/${name}`)
+  const entries = readdirSync(folder).flatMap((name): [string, string][] => {
+    const link = open(`${folder}/${name}`)
+    if (link === undefined) return []
     const { id, programId, ifindex } = link.info()
     link.close()
-    return [name, `${id} ${programId} ${ifindex}`]
+    return [[name, `${id} ${programId} ${ifindex}`]]
   })
   return Object.fromEntries(entries)
+}
+
+/** undefined when it has just gone */
+function open(path: string): BpfLink | undefined {
+  try {
+    return BpfLink.openPin(path)
+  } catch (thrown) {
+    if (errorCode(thrown) === 'ENOENT') return undefined
+    throw thrown
+  }
 }
 
 async function rows(map: string): Promise<number> {
@@ -194,8 +206,10 @@ describe('changes', () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     machine.drop('pods.json')
-    await agent.until('its hooks to go', () => !(`${POD_A}:ingress` in links()))
-    expect([await rows('np_addrs'), await rows('np_ifaces')]).toEqual([2, 1])
+    await agent.event('hook.detached', 2)
+    await agent.until('its hooks to go', () => !hookPins(POD_A).some((pin) => pin in links()))
+    const counts = async (): Promise<number[]> => [await rows('np_addrs'), await rows('np_ifaces')]
+    await expect.poll(counts, { timeout: 5000 }).toEqual([2, 1])
   })
 
   test('of the configuration swap the programs and drop the old ones', async () => {

@@ -29,6 +29,7 @@ export function kernelFacts(): KernelFacts {
     features: {
       redirectPeer: probed.redirect_peer === 'yes',
       redirectNeigh: probed.redirect_neigh === 'yes',
+      jiffies: probed.jiffies64 === 'yes',
       coarseClock: probed.ktime_get_coarse_ns === 'yes',
     },
     missingHelpers: missingHelpers(probed),

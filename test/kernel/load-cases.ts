@@ -18,13 +18,13 @@ export interface LoadCase {
 const ARRAY = 2
 const RDONLY_PROG = 128
 
-type Switch = 'redirect_peer' | 'redirect_neigh' | 'coarse_clock' | 'connect_tcp' | 'connect_udp'
+type Switch = 'redirect_peer' | 'redirect_neigh' | 'coarse_clock' | 'jiffies' | 'connect_tcp' | 'connect_udp'
 
 /** The knobs that switch code on and off; others are only numbers to the verifier. */
 const SWITCHES: { readonly [O in ObjectName]: readonly Switch[] } = {
-  workload: ['redirect_peer', 'redirect_neigh', 'coarse_clock'],
-  host: ['redirect_peer', 'redirect_neigh', 'coarse_clock'],
-  connect: ['coarse_clock', 'connect_tcp', 'connect_udp'],
+  workload: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
+  host: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
+  connect: ['connect_tcp', 'connect_udp'],
 }
 
 export const OBJECTS: readonly ObjectName[] = ['workload', 'host', 'connect']

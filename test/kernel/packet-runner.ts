@@ -20,9 +20,10 @@ export interface Features {
   readonly redirectPeer: boolean
   readonly redirectNeigh: boolean
   readonly coarseClock: boolean
+  readonly jiffies: boolean
 }
 
-export const HELPERS = { redirectNeigh: 152, redirectPeer: 155, coarseClock: 160 }
+export const HELPERS = { redirectNeigh: 152, redirectPeer: 155, coarseClock: 160, jiffies: 118 }
 const ALL: readonly ProgramName[] = ['from_workload', 'to_workload', 'from_host', 'to_host']
 const HOUR = 3_600_000
 
@@ -44,6 +45,7 @@ export function testCfg(features: Features): NodeCfg {
     redirect_peer: Number(features.redirectPeer),
     redirect_neigh: Number(features.redirectNeigh),
     coarse_clock: Number(features.coarseClock),
+    jiffies: Number(features.jiffies),
     connect_udp: 1,
     connect_tcp: 1,
   }

@@ -6,8 +6,8 @@ import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
 import { cases as edges } from './packets/edges.ts'
 import { cases as flows } from './packets/flows.ts'
 
-const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true }
-const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseClock: false }
+const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true }
+const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false }
 
 beforeAll(() => setUpNamespace())
 

@@ -88,6 +88,7 @@ const FLOW: CtValue = {
   state: 3,
   via: parseAddr('192.0.2.7'),
   leg: [LEG, LEG],
+  fresh: 77,
 }
 
 describe('np_ct', () => {
@@ -130,7 +131,7 @@ describe('np_ct', () => {
   test('with fewer fields: flows are carried over field by field', async () => {
     const old = await pinOld('np_ct', [
       ['struct addr via;\t/* tunnel peer of the leg with LEG_ENCAP */', ''],
-      ['__u8 reserved[16];', '__u8 reserved[32];'],
+      ['__u8 reserved[12];', '__u8 reserved[28];'],
     ])
     const codecs = ctCodecs()
     const bytes = Buffer.alloc(old.valueBytes)

@@ -12,15 +12,15 @@ import { HELPERS, kernelRelease, testCfg } from './packet-runner.ts'
 /** A fifth of what the kernel allows, so that another kernel's verifier has room to see more states. */
 const LIMIT = 200_000
 const KNOBS: Readonly<Record<ObjectName, readonly (keyof NodeCfg)[]>> = {
-  workload: ['redirect_peer', 'redirect_neigh', 'coarse_clock'],
-  host: ['redirect_peer', 'redirect_neigh', 'coarse_clock'],
+  workload: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
+  host: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
   connect: ['connect_tcp', 'connect_udp'],
 }
 const OBJECTS: readonly ObjectName[] = ['workload', 'host', 'connect']
 const records: { readonly object: string; readonly knobs: string; readonly program: string; readonly verified: number; readonly xlatedBytes: number }[] = []
 
 function combinations(object: ObjectName): NodeCfg[] {
-  const base = testCfg({ redirectPeer: true, redirectNeigh: true, coarseClock: true })
+  const base = testCfg({ redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true })
   return KNOBS[object].reduce<NodeCfg[]>((all, knob) => all.flatMap((cfg) => [{ ...cfg, [knob]: 0 }, { ...cfg, [knob]: 1 }]), [base])
 }
 
@@ -47,7 +47,7 @@ describe.each(OBJECTS)('%s', (object) => {
   })
 
   test('loads as on the oldest kernel: newer helpers gone, no kernel BTF', async () => {
-    const cfg = testCfg({ redirectPeer: false, redirectNeigh: false, coarseClock: false })
+    const cfg = testCfg({ redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false })
     const hide = existsSync('/sys/kernel/btf')
     if (hide) execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', '/sys/kernel/btf'])
     try {

@@ -67,7 +67,6 @@ export class FakeNetlink implements NetlinkTransport {
   send(bytes: Uint8Array): void {
     for (const { type, seq, flags } of decodeMessages(Buffer.from(bytes))) {
       this.sent.push(type)
-      const answer = { flags: 0, seq }
       if (type === 18) for (const link of this.#links.values()) this.#reply(seq, linkMessage(16, link))
       else if (type === 22) for (const link of this.#links.values()) for (const one of link.addresses ?? []) this.#reply(seq, addrMessage(20, link.index, one))
       if ((flags & 0x300) === 0x300) {
@@ -78,7 +77,7 @@ export class FakeNetlink implements NetlinkTransport {
         const payload = Buffer.alloc(20)
         payload.writeInt32LE(-this.nextErrno)
         this.nextErrno = 0
-        this.#reply(answer.seq, { type: NLMSG_ERROR, payload })
+        this.#reply(seq, { type: NLMSG_ERROR, payload })
       }
     }
   }

@@ -19,6 +19,7 @@ const features: Features = {
   redirect_peer: 'yes',
   redirect_neigh: 'no',
   ktime_get_coarse_ns: 'unknown',
+  jiffies64: 'no',
   recvmsg4: 'yes',
   recvmsg6: 'yes',
   getpeername4: 'yes',
@@ -43,6 +44,7 @@ test('no address is all zero in either family; only what the kernel surely has i
     redirect_peer: 1,
     redirect_neigh: 0,
     coarse_clock: 0,
+    jiffies: 0,
     connect_udp: 1,
     connect_tcp: 0,
   })

@@ -40,25 +40,25 @@ describe('what the kernel sent is understood', () => {
   })
 
   test.each([
-    ['IPv4', captured.ADDR_V4, '10.1.2.3', 24, 0],
-    ['IPv4 with a peer: our own end counts', captured.ADDR_V4_PEER, '10.9.0.1', 32, 0],
-    ['IPv6', captured.ADDR_V6, 'fd00::5', 64, 0],
-    ['IPv6 link-local', captured.ADDR_V6_LINK, 'fe80::d0ed:cff:fe04:9db3', 64, 253],
-  ])('an address: %s', (_, datagram, addr, bits, scope) => {
+    ['IPv4', captured.ADDR_V4, { addr: '10.1.2.3', bits: 24, scope: 0 }],
+    ['IPv4 with a peer: our own end counts', captured.ADDR_V4_PEER, { addr: '10.9.0.1', bits: 32, scope: 0 }],
+    ['IPv6', captured.ADDR_V6, { addr: 'fd00::5', bits: 64, scope: 0 }],
+    ['IPv6 link-local', captured.ADDR_V6_LINK, { addr: 'fe80::d0ed:cff:fe04:9db3', bits: 64, scope: 253 }],
+  ])('an address: %s', (_, datagram, expected) => {
     const decoded = decodeAddr(only(datagram).payload)
-    expect(decoded && { ...decoded, addr: formatAddr(decoded.addr) }).toMatchObject({ addr, bits, scope, duplicate: false })
+    expect(decoded && { ...decoded, addr: formatAddr(decoded.addr) }).toMatchObject({ ...expected, duplicate: false })
   })
 
   test.each([
-    ['the default route', captured.ROUTE_DEFAULT, '0.0.0.0/0', '10.1.2.1', 3],
-    ['one of ours', captured.ROUTE_OURS, '10.7.0.0/16', '10.1.2.9', 80],
-    ['one with several next hops', captured.ROUTE_MULTIPATH, '10.8.0.0/16', undefined, 80],
-    ['IPv6', captured.ROUTE_V6, 'fd07::/48', 'fd00::9', 80],
-  ])('a route: %s', (_, datagram, cidr, via, protocol) => {
+    ['the default route', captured.ROUTE_DEFAULT, { cidr: '0.0.0.0/0', via: '10.1.2.1', protocol: 3 }],
+    ['one of ours', captured.ROUTE_OURS, { cidr: '10.7.0.0/16', via: '10.1.2.9', protocol: 80 }],
+    ['one with several next hops', captured.ROUTE_MULTIPATH, { cidr: '10.8.0.0/16', via: undefined, protocol: 80 }],
+    ['IPv6', captured.ROUTE_V6, { cidr: 'fd07::/48', via: 'fd00::9', protocol: 80 }],
+  ])('a route: %s', (_, datagram, expected) => {
     const { payload } = only(datagram)
     const route = decodeRoute(payload)
-    expect(route && { cidr: formatCidr(route.cidr), via: route.via && formatAddr(route.via), protocol: route.protocol, table: route.table }).toEqual({ cidr, via, protocol, table: 254 })
-    expect(routeProtocol(payload)).toBe(protocol)
+    expect(route && { cidr: formatCidr(route.cidr), via: route.via && formatAddr(route.via), protocol: route.protocol, table: route.table }).toEqual({ ...expected, table: 254 })
+    expect(routeProtocol(payload)).toBe(expected.protocol)
   })
 
   test('a refusal, with and without the reason in words, and an acknowledgement', () => {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The endpoint changes under traffic: new connections go to the new pod, established ones stay where they are, none is lost. Layer: demo. */
+import { systemClock } from '#lib/base/clock.ts'
+import { LabError } from '../../lab/errors.ts'
+import { request, startFlow, startRequests } from '../../lab/traffic.ts'
+import { waitFor } from '../../lab/wait.ts'
+import type { Piece } from '../report.ts'
+import type { Stage } from '../stage.ts'
+import { failureText } from './answers.ts'
+import { FLOW_HEAD, flowRows, isWhole } from './flows.ts'
+
+const NEW = 'web-2'
+
+export async function* endpoints(stage: Stage): AsyncGenerator<Piece> {
+  const { lab } = stage
+  const to = [stage.nodePort('node-a', 'tcp', 4), stage.nodePort('node-a', 'tcp', 6)]
+  const flow = await startFlow(lab, { from: 'client', to })
+  const requests = startRequests(lab, { from: 'far', to: stage.nodePort('node-a', 'tcp', 4), count: 0, rate: 50 })
+  await requests.event('started', 10_000)
+  await pause(500)
+  const start = systemClock.now()
+  stage.moveService(NEW)
+  const moved = await waitForPod(stage, NEW)
+  const ms = systemClock.now() - start
+  await pause(1000)
+  const shorts = await requests.stop()
+  const result = await flow.stop()
+  const failures = failureText(shorts)
+  const both = (shorts.pods['web-1'] ?? 0) > 0 && (shorts.pods[NEW] ?? 0) > 0
+  yield {
+    kind: 'table',
+    head: ['WHAT', 'SEEN'],
+    rows: [
+      { cells: [`a new connection reaches ${NEW}`, moved ? `after ${ms.toFixed(0)} ms, with the time the asking takes` : 'not within 5 s'], ok: moved },
+      { cells: [`${shorts.ok} new connections meanwhile`, `${podsText(shorts.pods)}; ${failures}`], ok: both && failures === 'no failure' },
+    ],
+  }
+  // established: all of it answered by the pod that began
+  yield { kind: 'table', head: FLOW_HEAD, rows: flowRows(result, { run: 'established', from: 'client' }, (stream) => isWhole(stream) && stream.pods['web-1'] === stream.received) }
+  stage.moveService('web-1')
+  if (!(await waitForPod(stage, 'web-1'))) throw new LabError('service web', 'does not go back to web-1')
+}
+
+/** Asks in both families until each is answered by this pod. */
+async function waitForPod(stage: Stage, pod: string): Promise<boolean> {
+  for (const family of [4, 6] as const) {
+    const ask = async (): Promise<true | undefined> => {
+      const result = await request(stage.lab, { from: 'far', to: stage.nodePort('node-a', 'tcp', family) })
+      return result.answers[0]?.pod === pod ? true : undefined
+    }
+    if ((await waitFor(ask, { timeoutMs: 5000 })) === undefined) return false
+  }
+  return true
+}
+
+function podsText(pods: Readonly<Record<string, number>>): string {
+  return Object.entries(pods).map(([pod, count]) => `${pod} ${count}`).join(', ')
+}
+
+async function pause(ms: number): Promise<void> {
+  await systemClock.sleep(ms, new AbortController().signal)
+}

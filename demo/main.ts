@@ -1,0 +1,88 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+/** `make demo`: a cluster on this machine, its story with evidence, nothing left behind. Layer: demo.
+ *
+ * --keep leaves the lab up: `netplane-lab … --name demo`. Exit code 0 when everything held. */
+import { parseArgs } from 'node:util'
+import { errorText } from '#lib/base/errors.ts'
+import { logTail } from '../lab/daemon.ts'
+import { agentLog } from '../lab/paths.ts'
+import { leftoverText } from '../lab/print.ts'
+import { Report } from './report.ts'
+import { NODES, Stage } from './stage.ts'
+import { story, type Chapter } from './story.ts'
+
+const { values } = parseArgs({ options: { keep: { type: 'boolean', default: false } } })
+const report = new Report({
+  write: (text) => process.stdout.write(text),
+  color: process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === '',
+})
+const stop = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(name, () => {
+    stop.abort(new Error(`stopped by ${name}`))
+  })
+}
+/** Rejects when we are asked to stop; what runs then ends with the lab. */
+const stopped = new Promise<never>((_, reject) => {
+  stop.signal.addEventListener('abort', () => {
+    reject(errorOf(stop.signal.reason))
+  })
+})
+stopped.catch(() => undefined)
+
+async function tell(stage: Stage, chapter: Chapter): Promise<void> {
+  report.chapter(chapter.title)
+  try {
+    for await (const piece of chapter.tell(stage)) {
+      if (stop.signal.aborted) return
+      report.piece(piece)
+    }
+  } catch (thrown) {
+    if (!stop.signal.aborted) report.failure(errorText(thrown))
+  }
+}
+
+async function run(): Promise<void> {
+  const stage = await Stage.build((text) => {
+    report.progress(text)
+  })
+  for (const chapter of story) {
+    if (stop.signal.aborted) return
+    await tell(stage, chapter)
+  }
+  if (report.failed > 0) for (const node of NODES) report.piece({ kind: 'evidence', title: `end of ${node}'s agent log`, lines: logTail(agentLog(stage.lab.name, node), 5).split('\n') })
+}
+
+async function main(): Promise<void> {
+  if (process.getuid?.() !== 0) {
+    report.failure('needs root: network namespaces and eBPF programs')
+    return
+  }
+  const running = run()
+  try {
+    await Promise.race([running, stopped])
+  } catch (thrown) {
+    report.failure(errorText(thrown))
+  } finally {
+    if (!values.keep) await leave()
+  }
+  // what was under way when we were stopped has lost its lab by now, and ends
+  await running.catch(() => undefined)
+}
+
+/** Once more when we were stopped in the middle of building: the builder may have gone on for a moment. */
+async function leave(): Promise<void> {
+  report.chapter('Nothing is left on this machine')
+  const leftovers = await Stage.remove()
+  const seen = leftovers.length === 0 ? 'no namespace, process, cgroup or file of the lab' : leftovers.map(leftoverText).join('; ')
+  report.piece({ kind: 'table', head: ['WHAT', 'SEEN'], rows: [{ cells: ['lab taken down', seen], ok: leftovers.length === 0 }] })
+}
+
+function errorOf(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason))
+}
+
+await main()
+report.end()
+process.exit(report.failed === 0 ? 0 : 1)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from 'vitest'
+import { HELP, parseOptions } from '#agent/options.ts'
+
+describe('the command line', () => {
+  test('runs with defaults', () => {
+    expect(parseOptions(['--node', 'n1', '--resources', 'dir'])).toEqual({
+      kind: 'run',
+      options: { node: 'n1', resources: 'dir', pinDir: '/sys/fs/bpf/netplane', stateDir: '/run/netplane', objects: undefined, healthPort: undefined, metricsPort: undefined },
+    })
+  })
+
+  test('takes ports, 0 for off', () => {
+    expect(parseOptions(['--resources=dir', '--node=n1', '--health-port=0', '--metrics-port=9091'])).toMatchObject({ options: { healthPort: 0, metricsPort: 9091 } })
+  })
+
+  test.each([
+    [['--cleanup'], { kind: 'cleanup', pinDir: '/sys/fs/bpf/netplane', stateDir: '/run/netplane', cgroup: undefined }],
+    [['--version'], { kind: 'version' }],
+    [['-h'], { kind: 'help' }],
+    [['--node=n1', '--resources=d', '--print-desired'], { kind: 'print-desired', options: { node: 'n1', resources: 'd' } }],
+  ])('%j', (argv, expected) => {
+    expect(parseOptions(argv)).toEqual(expected)
+  })
+
+  test.each([
+    [['--node=n1'], /^--resources: is needed/],
+    [['--resources=d', '--node='], /^--node: must not be empty/],
+    [['--resources=d', '--health-port=65536'], /^--health-port: "65536" is no port/],
+    [['--resources=d', '--cgroup=/x'], /^--cgroup: only goes with --cleanup/],
+    [['--resources=d', '--bogus'], /^command line: .*bogus/],
+    [['--resources=d', 'more'], /^command line: .*more/],
+  ])('%j is refused by name', (argv, message) => {
+    expect(() => parseOptions(argv)).toThrow(message)
+  })
+
+  test('every flag is in the help', () => {
+    for (const flag of ['node', 'resources', 'pin-dir', 'state-dir', 'objects', 'health-port', 'metrics-port', 'print-desired', 'cleanup', 'cgroup', 'version', 'help']) expect(HELP).toContain(`--${flag}`)
+  })
+})

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A real directory, watched: everything editors, operators and accidents do to it. Layer: test. */
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock } from '#lib/base/clock.ts'
+import { rejectedText } from '#lib/base/result.ts'
+import { DirectorySource } from '#lib/manifests/source.ts'
+import { refText } from '#lib/model/ref.ts'
+import type { KubeObject } from '#lib/model/snapshot.ts'
+import type { SourceStatus } from '#lib/store/source.ts'
+import { service } from '../../support/build.ts'
+import { until } from '../../support/until.ts'
+
+let root = ''
+let run: Run | undefined
+
+/** A running source and what it has said. */
+class Run {
+  readonly objects = new Map<string, KubeObject>()
+  readonly deleted: string[] = []
+  status: SourceStatus = { unavailable: undefined, problems: [] }
+  synced = 0
+  readonly source: DirectorySource
+  readonly #controller = new AbortController()
+  readonly #ended: Promise<void>
+
+  constructor(directory: string) {
+    this.source = new DirectorySource({ directory, clock: systemClock })
+    this.#ended = this.source.run(
+      {
+        apply: (events) => {
+          for (const event of events) {
+            if (event.kind === 'upsert') this.objects.set(refText(event.object), event.object)
+            else if (this.objects.delete(refText(event.ref))) this.deleted.push(refText(event.ref))
+          }
+        },
+        synced: () => this.synced++,
+        status: (status) => {
+          this.status = status
+        },
+      },
+      this.#controller.signal,
+    )
+  }
+
+  /** The port of the service of this name. */
+  port(name: string): number | undefined {
+    const object = this.objects.get(`Service/default/${name}`)
+    return object?.kind === 'Service' ? object.ports[0]?.port : undefined
+  }
+
+  get problems(): readonly string[] {
+    return this.status.problems.map(({ place, rejected }) => `${place ?? ''}: ${rejectedText(rejected)}`)
+  }
+
+  async end(): Promise<void> {
+    this.#controller.abort()
+    await this.#ended
+  }
+}
+
+beforeEach(() => {
+  root = join(mkdtempSync(join(tmpdir(), 'np-source-')), 'manifests')
+  mkdirSync(root)
+})
+
+afterEach(async () => {
+  await run?.end()
+  run = undefined
+  rmSync(dirname(root), { recursive: true, force: true })
+})
+
+const text = (name: string, port = 80): string => JSON.stringify(service(name, { ports: [{ port }] }))
+
+function write(file: string, content: string): void {
+  writeFileSync(join(root, file), content)
+}
+
+/** As editors and kubectl users do: a complete file under another name, then moved. */
+function replace(file: string, content: string): void {
+  write(`.${file}.tmp`, content)
+  renameSync(join(root, `.${file}.tmp`), join(root, file))
+}
+
+async function start(): Promise<Run> {
+  const started = new Run(root)
+  run = started
+  await until('synced', () => started.synced === 1)
+  return started
+}
+
+describe('what is there', () => {
+  test('is read before the source says synced', async () => {
+    mkdirSync(join(root, 'sub'))
+    write('a.json', text('a'))
+    write('sub/list.yaml', `kind: List\napiVersion: v1\nitems:\n- ${text('b')}\n- ${text('c')}\n`)
+    const { objects, problems } = await start()
+    expect([[...objects.keys()].sort(), problems]).toEqual([['Service/default/a', 'Service/default/b', 'Service/default/c'], []])
+  })
+
+  test('may be more than one turn’s worth', async () => {
+    for (let at = 0; at < 600; at++) write(`${at}.json`, text(`s${at}`))
+    expect((await start()).objects.size).toBe(600)
+  })
+
+  test('may be nothing, or not even a directory yet', async () => {
+    rmSync(root, { recursive: true })
+    const early = new Run(root)
+    run = early
+    await until('its absence said', () => early.status.unavailable !== undefined)
+    expect(early.synced).toBe(0)
+    mkdirSync(root)
+    await until('synced', () => early.synced === 1)
+    expect(early.status.unavailable).toBeUndefined()
+    write('a.json', text('a'))
+    await until('a', () => early.port('a') === 80)
+    expect(early.synced).toBe(1)
+  })
+})
+
+describe('a file that', () => {
+  test('appears, is replaced, is written in place, and goes', async () => {
+    const run = await start()
+    write('a.json', text('a', 1))
+    await until('a appears', () => run.port('a') === 1)
+    replace('a.json', text('a', 2))
+    await until('a is replaced', () => run.port('a') === 2)
+    write('a.json', text('a', 3))
+    await until('a is written', () => run.port('a') === 3)
+    write('.a.json.swp', 'x')
+    unlinkSync(join(root, 'a.json'))
+    await until('a goes', () => run.objects.size === 0)
+  })
+
+  test('is written bit by bit is never half a file', async () => {
+    write('a.yaml', `${text('a')}\n---\n${text('b')}\n`)
+    const run = await start()
+    truncateSync(join(root, 'a.yaml'), 0)
+    await setTimeout(20)
+    appendFileSync(join(root, 'a.yaml'), `${text('a', 81)}\n---\n`)
+    await setTimeout(20)
+    appendFileSync(join(root, 'a.yaml'), `${text('b', 81)}\n`)
+    await until('both written', () => run.port('a') === 81 && run.port('b') === 81)
+    await setTimeout(150)
+    expect(run.deleted).toEqual([])
+  })
+
+  test('moves to another name takes its objects along', async () => {
+    write('a.json', text('a'))
+    const run = await start()
+    renameSync(join(root, 'a.json'), join(root, 'b.json'))
+    await until('b holds it', () => run.source.placeOf({ ref: 'Service/default/a', path: 'spec.ports[0].port', reason: '' }) === 'b.json:1')
+    await setTimeout(150)
+    expect([run.port('a'), run.deleted]).toEqual([80, []])
+  })
+
+  test('breaks keeps its last good objects and says where', async () => {
+    write('a.yaml', `${text('a')}\n---\n${text('b')}\n`)
+    const run = await start()
+    replace('a.yaml', `${text('a', 81)}\n---\n${text('b', 99999)}\n`)
+    await until('the problem said', () => run.problems.length > 0)
+    expect([run.problems, run.port('a'), run.port('b')]).toEqual([['a.yaml:3: Service default/b: spec.ports[0].port: must be 1..65535'], 81, 80])
+    replace('a.yaml', '{')
+    await until('another problem said', () => run.problems[0]?.includes('YAML') === true)
+    await setTimeout(150)
+    expect([run.port('a'), run.port('b'), run.deleted]).toEqual([81, 80, []])
+    replace('a.yaml', text('a', 82))
+    await until('b gone', () => run.objects.size === 1)
+    expect([run.problems, run.port('a')]).toEqual([[], 82])
+  })
+
+  test('defines what another one has is said', async () => {
+    write('b.json', text('a', 2))
+    const run = await start()
+    write('a.json', text('a', 1))
+    await until('a.json wins', () => run.port('a') === 1)
+    await until('b.json blamed', () => run.problems.length === 1)
+    expect(run.problems).toEqual(['b.json: Service default/a: is already defined in a.json'])
+    unlinkSync(join(root, 'a.json'))
+    await until('b.json inherits', () => run.port('a') === 2)
+    expect(run.deleted).toEqual([])
+  })
+})
+
+describe('subdirectories', () => {
+  test('appear with what is in them, and go', async () => {
+    const run = await start()
+    mkdirSync(join(root, 'sub/deep'), { recursive: true })
+    write('sub/deep/a.json', text('a'))
+    await until('a appears', () => run.port('a') === 80)
+    write('sub/b.json', text('b'))
+    await until('b appears', () => run.port('b') === 80)
+    replace('c.json', text('c'))
+    rmSync(join(root, 'sub'), { recursive: true })
+    await until('both gone', () => run.objects.size === 1)
+  })
+
+  test('mounted as Kubernetes mounts a ConfigMap: everything changes by one link', async () => {
+    mkdirSync(join(root, '..v1'))
+    mkdirSync(join(root, '..v2'))
+    write('..v1/a.json', text('a', 1))
+    write('..v2/a.json', text('a', 2))
+    symlinkSync('..v1', join(root, '..data'))
+    symlinkSync('..data/a.json', join(root, 'a.json'))
+    const run = await start()
+    expect(run.port('a')).toBe(1)
+    symlinkSync('..v2', join(root, '..tmp'))
+    renameSync(join(root, '..tmp'), join(root, '..data'))
+    await until('the other version', () => run.port('a') === 2)
+  })
+})
+
+describe('the directory', () => {
+  test('removed whole takes nothing with it; it goes on when it is back', async () => {
+    for (let at = 0; at < 300; at++) write(`${at}.json`, text(`s${at}`))
+    const run = await start()
+    rmSync(root, { recursive: true })
+    await until('its absence said', () => run.status.unavailable !== undefined)
+    expect(run.status.unavailable?.reason).toContain('the directory is gone')
+    const since = run.status.unavailable?.since ?? 0
+    expect(Math.abs(Date.now() - since)).toBeLessThan(60_000)
+    await setTimeout(200)
+    expect([run.objects.size, run.deleted]).toEqual([300, []])
+    mkdirSync(root)
+    await until('emptiness said', () => run.status.unavailable?.reason.includes('empty') === true)
+    expect(run.status.unavailable?.since).toBe(since)
+    await setTimeout(200)
+    expect(run.deleted).toEqual([])
+    write('0.json', text('s0', 81))
+    await until('the rest gone', () => run.objects.size === 1)
+    expect([run.port('s0'), run.status.unavailable]).toEqual([81, undefined])
+  })
+
+  test('swapped for another one is followed', async () => {
+    write('a.json', text('a', 1))
+    const run = await start()
+    mkdirSync(`${root}-new`)
+    writeFileSync(join(`${root}-new`, 'a.json'), text('a', 2))
+    renameSync(root, `${root}-old`)
+    renameSync(`${root}-new`, root)
+    await until('the new one read', () => run.port('a') === 2)
+    replace('a.json', text('a', 3))
+    await until('and watched', () => run.port('a') === 3)
+  })
+
+  test('emptied file by file is empty', async () => {
+    for (const name of ['a', 'b']) write(`${name}.json`, text(name))
+    const run = await start()
+    for (const name of ['a', 'b']) unlinkSync(join(root, `${name}.json`))
+    await until('all gone', () => run.objects.size === 0)
+    expect(run.deleted.sort()).toEqual(['Service/default/a', 'Service/default/b'])
+  })
+})
+
+test('a flood of changes arrives whole', async () => {
+  const run = await start()
+  for (let round = 1; round <= 3; round++) for (let at = 0; at < 400; at++) replace(`${at}.json`, text(`s${at}`, round))
+  await until('all at their last version', () => run.objects.size === 400 && Array.from({ length: 400 }, (_, at) => run.port(`s${at}`)).every((port) => port === 3))
+})
+
+test('it ends when told, in the middle of things too', async () => {
+  for (let at = 0; at < 600; at++) write(`${at}.json`, text(`s${at}`))
+  await new Run(root).end()
+  const waiting = new Run(join(root, 'nowhere'))
+  await until('its absence said', () => waiting.status.unavailable !== undefined)
+  await waiting.end()
+})
