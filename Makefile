@@ -9,7 +9,7 @@ RUN := $(NODE) --conditions=source
 CLANG := clang-19
 BPF_FLAGS := -g -O2 -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-function -Wno-address-of-packed-member \
 	-I bpf/include -I /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
-BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c))
+BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c))
 ADDON := build/Release/netplane_native.node
 TS_SOURCES := $(shell find agent lib lab cli demo bench native -name '*.ts' 2>/dev/null)
 
@@ -26,7 +26,7 @@ node_modules/.package-lock.json: package.json package-lock.json | deps
 	@touch $@
 
 bpf: $(BPF_OBJECTS)
-bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/include/*.h) | deps
+%.bpf.o: %.bpf.c $(wildcard bpf/*.bpf.c bpf/include/*.h) Makefile | deps
 	$(CLANG) $(BPF_FLAGS) -c $< -o $@
 	@llvm-strip-19 -g $@
 

@@ -65,15 +65,15 @@ async function main(): Promise<void> {
   } catch (thrown) {
     report.failure(errorText(thrown))
   } finally {
-    if (!values.keep) await leave()
+    if (!values.keep) await leave(running)
   }
-  // what was under way when we were stopped has lost its lab by now, and ends
-  await running.catch(() => undefined)
 }
 
-/** Once more when we were stopped in the middle of building: the builder may have gone on for a moment. */
-async function leave(): Promise<void> {
+async function leave(running: Promise<void>): Promise<void> {
   report.chapter('Nothing is left on this machine')
+  await Stage.remove()
+  // what was under way when we were stopped has lost its lab, and ends; it may have made a directory for its next step
+  await running.catch(() => undefined)
   const leftovers = await Stage.remove()
   const seen = leftovers.length === 0 ? 'no namespace, process, cgroup or file of the lab' : leftovers.map(leftoverText).join('; ')
   report.piece({ kind: 'table', head: ['WHAT', 'SEEN'], rows: [{ cells: ['lab taken down', seen], ok: leftovers.length === 0 }] })

@@ -8,8 +8,8 @@ export interface Claim {
 }
 
 export interface Verdict {
-  /** keys of the asking owner that another holds: key → holder */
-  readonly lost: ReadonlyMap<string, string>
+  /** keys of the asking owner that another holds */
+  readonly lost: ReadonlySet<string>
   /** other owners that hold something now that they did not before, or no longer */
   readonly disturbed: ReadonlySet<string>
 }
@@ -27,18 +27,22 @@ export class Claims {
   /** Replaces all claims of this owner. */
   set(owner: string, claims: readonly Claim[]): Verdict {
     const disturbed = new Set<string>()
-    const lost = new Map<string, string>()
+    const lost = new Set<string>()
     const wanted = new Map(claims.map((claim) => [claim.key, claim.rank]))
     for (const key of this.#keysOf.get(owner) ?? []) {
       if (!wanted.has(key)) this.#change(key, { owner, rank: undefined, disturbed })
     }
     for (const [key, rank] of wanted) {
       const holder = this.#change(key, { owner, rank, disturbed })
-      if (holder !== undefined && holder !== owner) lost.set(key, holder)
+      if (holder !== owner) lost.add(key)
     }
     if (wanted.size === 0) this.#keysOf.delete(owner)
     else this.#keysOf.set(owner, [...wanted.keys()])
     return { lost, disturbed }
+  }
+
+  holder(key: string): string | undefined {
+    return this.#claimants.get(key)?.[0]?.owner
   }
 
   /** Returns who holds the key after the change. */

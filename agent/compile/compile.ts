@@ -4,6 +4,7 @@
  * What one object contributes is a function of the snapshot alone; the compiler only remembers who holds contested keys and what it said
  * last about the node, so the work of a change is in proportion to the change. */
 import type { Addr } from '#lib/base/ip.ts'
+import { sortedEntries } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
 import { same } from '#lib/base/same.ts'
 import { nodeAddress } from '#lib/model/node.ts'
@@ -15,6 +16,7 @@ import { Claims } from './claims.ts'
 import type { DesiredChange, DesiredNode, Fragment, Row } from './desired.ts'
 import { compileNode } from './node.ts'
 import { claimKey, claimRank, contestedText, isContested } from './rows.ts'
+import type { ContestedRow } from './rows.ts'
 import { compileService } from './services.ts'
 import type { CompileSettings } from './settings.ts'
 
@@ -36,8 +38,8 @@ const NOTHING: Draft = { rows: [], rank: 0 }
 export class Compiler {
   readonly #node: string
   #claims = new Claims()
-  /** by owner: keys it wants and another has */
-  #conflicts = new Map<string, readonly Rejected[]>()
+  /** by owner: rows it wants and another has */
+  #lost = new Map<string, readonly ContestedRow[]>()
   #last: { readonly input: CompileInput; readonly node: DesiredNode } | undefined
 
   /** `node` is this node's name */
@@ -48,7 +50,7 @@ export class Compiler {
   /** Everything anew. */
   compileAll(input: CompileInput): DesiredChange {
     this.#claims = new Claims()
-    this.#conflicts = new Map()
+    this.#lost = new Map()
     const fragments = this.#fragments(this.#allOwners(input.snapshot), input)
     const node = compileNode({ ...input, node: this.#node })
     this.#last = { input, node }
@@ -74,7 +76,9 @@ export class Compiler {
 
   /** Every address or port that an object wants and another holds, at present. */
   conflicts(): readonly Rejected[] {
-    return [...this.#conflicts.keys()].sort().flatMap((owner) => this.#conflicts.get(owner) ?? [])
+    return sortedEntries(this.#lost).flatMap(([owner, rows]) =>
+      rows.map((row) => ({ ref: owner, path: '', reason: `${contestedText(row)} already belongs to ${this.#claims.holder(claimKey(row)) ?? ''}` })),
+    )
   }
 
   #allOwners(snapshot: Snapshot): Set<string> {
@@ -122,11 +126,10 @@ export class Compiler {
     const claims = contested.map((row) => ({ key: claimKey(row), rank: 2 * claimRank(row) + draft.rank }))
     const { lost, disturbed } = this.#claims.set(owner, claims)
     if (lost.size === 0) {
-      this.#conflicts.delete(owner)
+      this.#lost.delete(owner)
       return { fragment: { owner, rows: draft.rows }, disturbed }
     }
-    const losses = contested.filter((row) => lost.has(claimKey(row)))
-    this.#conflicts.set(owner, losses.map((row) => ({ ref: owner, path: '', reason: `${contestedText(row)} already belongs to ${lost.get(claimKey(row)) ?? ''}` })))
+    this.#lost.set(owner, contested.filter((row) => lost.has(claimKey(row))))
     return { fragment: { owner, rows: draft.rows.filter((row) => !isContested(row) || !lost.has(claimKey(row))) }, disturbed }
   }
 

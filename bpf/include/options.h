@@ -20,13 +20,10 @@ struct syn_options {
 
 static __noinline void syn_options(struct __sk_buff *skb, const struct pkt *p, struct syn_options *o)
 {
-	__u32 at = p->l4 + sizeof(struct tcphdr), end;
-	__u8 doff, option[4];
+	__u32 at = p->l4 + sizeof(struct tcphdr), end = p->l4 + p->tcp_header;
+	__u8 option[4];
 
 	__builtin_memset(o, 0, sizeof(*o));
-	if (bpf_skb_load_bytes(skb, p->l4 + 12, &doff, 1))
-		return;
-	end = p->l4 + (doff >> 4) * 4;
 	for (int i = 0; i < TCP_OPTIONS_MAX; i++) {
 		if (at >= end || bpf_skb_load_bytes(skb, at, option, at + 4 > end ? 3 : 4))
 			return;

@@ -50,6 +50,7 @@ static __noinline enum drop parse_l4(struct __sk_buff *skb, struct pkt *p)
 		p->t.sport = th.source;
 		p->t.dport = th.dest;
 		p->tcp_flags = ((__u8 *)&th)[13];
+		p->tcp_header = (((__u8 *)&th)[12] >> 4) * 4;
 		p->window = bpf_ntohs(th.window);
 		p->seq = bpf_ntohl(th.seq);
 		p->ack = bpf_ntohl(th.ack_seq);

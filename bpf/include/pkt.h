@@ -75,6 +75,8 @@ struct pkt {
 	__u8 v4;
 	__u8 ttl;
 	__u8 tcp_flags;
+	__u8 tcp_header;	/* its length with options */
+	__u8 pad;
 	__u8 gso;		/* more than one segment: the sender keeps segments small enough */
 	__u8 tunnelled;		/* the last three are for the slow path: came in the tunnel */
 	__u8 fragment;		/* has no ports of its own */
@@ -120,6 +122,7 @@ static __always_inline enum parse pkt_parse_l4(struct pkt *p, void *l4, void *da
 		p->t.sport = th->source;
 		p->t.dport = th->dest;
 		p->tcp_flags = ((__u8 *)th)[13];
+		p->tcp_header = (((__u8 *)th)[12] >> 4) * 4;
 		p->window = bpf_ntohs(th->window);
 		p->seq = bpf_ntohl(th->seq);
 		p->ack = bpf_ntohl(th->ack_seq);
@@ -133,6 +136,7 @@ static __always_inline enum parse pkt_parse_l4(struct pkt *p, void *l4, void *da
 		p->t.sport = uh->source;
 		p->t.dport = uh->dest;
 		p->tcp_flags = 0;
+		p->tcp_header = 0;
 		p->window = 0;
 		p->seq = 0;
 		p->ack = 0;
@@ -147,6 +151,7 @@ static __always_inline enum parse pkt_parse_fast(struct __sk_buff *skb, struct p
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	struct ethhdr *eth = data;
 
+	p->pad = 0;
 	p->fragment = 0;
 	p->dont_fragment = 1;
 	p->len = pkt_length(skb);

@@ -2,9 +2,10 @@
 /** Every way of attaching programs against the kernel itself. Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { BpfLink, cgroupQuery, ifindexOf, NetlinkSocket, tcAttach, tcCreateHook, tcQuery, tcxQuery } from '#native'
+import { BpfLink, BpfObject, cgroupQuery, ifindexOf, NetlinkSocket, tcAttach, tcCreateHook, tcDetach, tcQuery, tcxQuery, type BpfProgram } from '#native'
 import { silentLog } from '#lib/obs/log.ts'
 import { Attachments } from '#agent/dataplane/attach.ts'
 import { cgroup2Mount, CgroupAttachments, CgroupLinks, cgroupPlace } from '#agent/dataplane/cgroup.ts'
@@ -17,14 +18,15 @@ import { Pins } from '#agent/dataplane/pins.ts'
 import { TcxHooks } from '#agent/dataplane/tcx.ts'
 import { InterfaceMonitor } from '#agent/interfaces/monitor.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
+import { compileTo } from '../support/compiled.ts'
 import { hooksContract } from '../support/hooks-contract.ts'
-import { loadObject, type LoadedObject } from '../support/objects.ts'
+import { loadObject, type Loaded } from '../support/objects.ts'
 import { kernelFacts } from './kernel-facts.ts'
 import { testCfg } from './packet-runner.ts'
 
 const IFACE = 'np.test'
 const facts = kernelFacts()
-const loaded: LoadedObject[] = []
+const loaded: Loaded[] = []
 let folder: string
 let cgroup: string
 let held: LinkPins[]
@@ -72,18 +74,29 @@ function pins(): LinkPins {
   return one
 }
 
-function programs(object: number, name: string): readonly [LoadedProgram, LoadedProgram] {
-  const take = (at: number): LoadedProgram => {
-    const handle = loaded[at]?.object.program(name)
+/** The program of the two objects at `object`, and one that another place takes. */
+function programs(object: number, name: string, other = name): readonly [LoadedProgram, LoadedProgram, LoadedProgram] {
+  const take = (at: number, which: string): LoadedProgram => {
+    const handle = loaded[at]?.object.program(which)
     if (handle === undefined) throw new Error('not loaded')
     return { id: handle.info().id, handle }
   }
-  return [take(object), take(object + 1)]
+  return [take(object, name), take(object + 1, name), take(object, other)]
 }
 
 function hooks(): readonly [InterfaceHook, InterfaceHook] {
   const iface = { name: IFACE, index: ifindexOf(IFACE) }
   return [interfaceHook(iface, 'ingress'), interfaceHook(iface, 'egress')]
+}
+
+/** A tc program of somebody else. */
+async function foreignProgram(): Promise<BpfProgram> {
+  const path = join(mkdtempSync(join(tmpdir(), 'netplane-foreign-')), 'watch.o')
+  compileTo(path, '__attribute__((section("tc"), used)) int watch(void *skb) { return -1; }\nchar gpl[] __attribute__((section("license"), used)) = "GPL";')
+  const object = BpfObject.open(path)
+  rmSync(dirname(path), { recursive: true })
+  await object.load()
+  return object.program('watch')
 }
 
 function interfaces(): Interfaces {
@@ -142,19 +155,25 @@ describe.skipIf(!hasTcx())('tcx links', () => {
 describe('clsact filters', () => {
   hooksContract(() => ({ open: () => new ClsactHooks(interfaces()), places: hooks(), programs: programs(0, 'from_host') }))
 
-  test('a stranger’s filter in our place is left alone, and named', () => {
+  test('a stranger’s filter in our place is left alone, and named; one beside it does not matter', async () => {
     const [hook] = hooks()
-    const [stranger] = programs(2, 'connect4')
     const [one] = programs(0, 'from_host')
-    tcCreateHook(hook.instance)
     const place = { ifindex: hook.instance, direction: 'ingress', handle: 1, priority: 1 } as const
-    expect(() => tcAttach(place, stranger.handle)).toThrow()
-    tcAttach({ ...place, handle: 2 }, one.handle)
+    tcCreateHook(hook.instance)
+    const stranger = await foreignProgram()
+    tcAttach(place, stranger)
     const clsact = new ClsactHooks(interfaces())
     expect(clsact.read(hook)).toBeUndefined()
+    expect(() => {
+      clsact.write(hook, one)
+    }).toThrow(/somebody else's: program \d+ watch/)
+    clsact.clear(hook.key)
+    expect(tcQuery(place)).toBe(stranger.info().id)
+    tcDetach(place)
+    tcAttach({ ...place, handle: 2 }, stranger)
     clsact.write(hook, one)
     clsact.clear(hook.key)
-    expect(tcQuery({ ...place, handle: 2 })).toBe(one.id)
+    expect(tcQuery({ ...place, handle: 2 })).toBe(stranger.info().id)
   })
 
   test('cleanup takes ours and the empty clsact, but not one that others use', () => {
@@ -175,11 +194,11 @@ describe('clsact filters', () => {
 })
 
 describe('cgroup links', () => {
-  hooksContract(() => ({ open: () => new CgroupLinks(pins(), cgroup), places: [cgroupPlace('connect4'), cgroupPlace('sendmsg4')], programs: programs(2, 'connect4') }))
+  hooksContract(() => ({ open: () => new CgroupLinks(pins(), cgroup), places: [cgroupPlace('connect4'), cgroupPlace('sendmsg4')], programs: programs(2, 'connect4', 'sendmsg4') }))
 })
 
 describe('cgroup attachments without links', () => {
-  hooksContract(() => ({ open: () => new CgroupAttachments(cgroup), places: [cgroupPlace('connect4'), cgroupPlace('connect6')], programs: programs(2, 'connect4') }))
+  hooksContract(() => ({ open: () => new CgroupAttachments(cgroup), places: [cgroupPlace('connect4'), cgroupPlace('connect6')], programs: programs(2, 'connect4', 'connect6') }))
 })
 
 test('attachments as the loop uses them: adopted by the next agent, never twice', () => {

@@ -8,8 +8,8 @@ export interface HooksUnderTest<P extends Place> {
   readonly open: () => Hooks<P>
   /** two places where nothing is */
   readonly places: readonly [P, P]
-  /** that may run at both */
-  readonly programs: readonly [LoadedProgram, LoadedProgram]
+  /** two for the first place, one for the second */
+  readonly programs: readonly [LoadedProgram, LoadedProgram, LoadedProgram]
 }
 
 /** `setup` is called once for each test, after which everything is taken away again by the caller. */
@@ -31,27 +31,27 @@ export function hooksContract<P extends Place>(setup: () => HooksUnderTest<P>): 
   })
 
   test('writing the same again changes nothing, writing another replaces', () => {
-    const { open, places: [a, b], programs: [one, two] } = setup()
+    const { open, places: [a, b], programs: [one, two, other] } = setup()
     const hooks = open()
     hooks.write(a, one)
-    hooks.write(b, one)
+    hooks.write(b, other)
     hooks.write(a, one)
     expect(hooks.read(a)).toBe(one.id)
     const later = open()
     later.write(a, two)
-    expect([later.read(a), later.read(b)]).toEqual([two.id, one.id])
+    expect([later.read(a), later.read(b)]).toEqual([two.id, other.id])
     expect(later.list().sort()).toEqual([a.key, b.key].sort())
   })
 
   test('what is cleared is gone at once, the other stays; clearing nothing does nothing', () => {
-    const { open, places: [a, b], programs: [one] } = setup()
+    const { open, places: [a, b], programs: [one, , other] } = setup()
     const hooks = open()
     hooks.write(a, one)
-    hooks.write(b, one)
+    hooks.write(b, other)
     const later = open()
     later.clear(a.key)
     later.clear(a.key)
-    expect([later.read(a), later.read(b)]).toEqual([undefined, one.id])
+    expect([later.read(a), later.read(b)]).toEqual([undefined, other.id])
     expect(open().list()).toEqual([b.key])
   })
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { silentLog } from '#lib/obs/log.ts'
 import { Attachments, interfacePrograms, type Wanted } from '#agent/dataplane/attach.ts'
 import { parseHookKey, pinKey, pinName, type Hooks, type LoadedProgram, type Place } from '#agent/dataplane/hook.ts'
+import { hooksContract } from '../../support/hooks-contract.ts'
 import { anInterface } from '../../support/interfaces.ts'
 
 /** Places in memory; what is `broken` refuses to be written. */
@@ -58,6 +59,13 @@ function setup(...there: Wanted<Place>[]) {
   }
   return { hooks, attachments, apply, run }
 }
+
+describe('the fake does what the kernel does', () => {
+  hooksContract(() => {
+    const hooks = new FakeHooks()
+    return { open: () => hooks, places: [{ key: 'eth0/ingress', instance: 2 }, { key: 'eth0/egress', instance: 2 }], programs: [program(1), program(2), program(3)] }
+  })
+})
 
 describe('attachments', () => {
   test('are made where nothing is', () => {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a node wants besides tables. Layer: test. */
+import { describe, expect, test } from 'vitest'
+import { parseAddr } from '#lib/base/ip.ts'
+import { workloadInterface } from '#lib/model/pod.ts'
+import { compileNode } from '#agent/compile/node.ts'
+import type { CompileSettings } from '#agent/compile/settings.ts'
+import { defaultConfig } from '#agent/config/config.ts'
+import { node, pod, snapshotOf } from '../../support/build.ts'
+import type { Manifest } from '../../support/build.ts'
+import { showNode } from '../../support/show.ts'
+
+const settings = defaultConfig.compile
+
+function compile(manifests: readonly Manifest[], of: { readonly settings?: Partial<CompileSettings>; readonly self?: readonly string[] } = {}): string[] {
+  const desired = compileNode({ node: 'n1', snapshot: snapshotOf(manifests), settings: { ...settings, ...of.settings }, selfAddresses: (of.self ?? []).map(parseAddr) })
+  return showNode(desired).split('\n')
+}
+
+const sysctls = ['  sysctl net/ipv4/ip_forward=1', '  sysctl net/ipv6/conf/all/forwarding=1']
+
+test('a whole node', () => {
+  const veth = (name: string): string => workloadInterface({ namespace: 'default', name })
+  const workloads = ['a', 'b'].map((name) => `  workload ${veth(name)} default/${name}`).sort()
+  expect(
+    compile([
+      node('n1', { addresses: ['192.168.0.1', 'fd01::1'], podCIDRs: ['10.0.1.0/24'] }),
+      node('n2', { addresses: ['192.168.0.2', 'fd01::2'], podCIDRs: ['10.0.2.0/24', 'fd02:2::/64'] }),
+      node('n3', { addresses: ['192.168.0.3'], podCIDRs: ['10.0.3.0/24', 'fd02:3::/64'] }),
+      pod('a', { node: 'n1', ips: ['10.0.1.1'] }),
+      pod('b', { node: 'n1', phase: 'Pending' }),
+      pod('host', { node: 'n1', ips: ['192.168.0.1'], hostNetwork: true }),
+      pod('done', { node: 'n1', ips: ['10.0.1.2'], phase: 'Succeeded' }),
+      pod('elsewhere', { node: 'n2', ips: ['10.0.2.1'] }),
+    ]),
+  ).toEqual(['node 192.168.0.1 fd01::1', '  tunnel vni 20048 port 4789', '  connect-time tcp', ...workloads, '  host 192.168.0.1 fd01::1', '  route 10.0.2.0/24 via 192.168.0.2', '  route 10.0.3.0/24 via 192.168.0.3', '  route fd02:2::/64 via fd01::2', ...sysctls])
+})
+
+test('a node that is not known yet', () => {
+  expect(compile([])).toEqual(['node 0.0.0.0 ::', '  tunnel vni 20048 port 4789', '  connect-time tcp', '  host ', ...sysctls])
+})
+
+describe('routes', () => {
+  test('one range, two nodes: the first name has it', () => {
+    const twins = ['n3', 'n2'].map((name, at) => node(name, { addresses: [`192.168.0.${at + 2}`], podCIDRs: ['10.0.2.0/24'] }))
+    expect(compile(twins).filter((line) => line.includes('route'))).toEqual(['  route 10.0.2.0/24 via 192.168.0.3'])
+  })
+
+  test('never by our own address', () => {
+    const stale = node('old', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.2.0/24'] })
+    expect(compile([node('n1', { addresses: ['192.168.0.1'] }), stale]).some((line) => line.includes('route'))).toBe(false)
+    expect(compile([stale], { self: ['192.168.0.1'] }).some((line) => line.includes('route'))).toBe(false)
+  })
+})
+
+test('settings come through', () => {
+  const lines = compile([], { settings: { dataInterfacePattern: 'eth.*', connectTcp: true, connectUdp: true } })
+  expect(lines).toEqual(expect.arrayContaining(['  connect-time tcp udp', '  host /eth.*/']))
+  expect(compile([], { settings: { connectTcp: false } })).toContain('  connect-time off')
+  const desired = compileNode({ node: 'n1', snapshot: snapshotOf([]), settings: { ...settings, cgroup: '/sys/fs/cgroup/x' }, selfAddresses: [] })
+  expect(desired).toMatchObject({ cgroup: '/sys/fs/cgroup/x', mapSizes: { conntrack: 512_000, frontends: 65_536, backends: 262_144, addrs: 65_536 } })
+  expect(desired.knobs.timeouts).toEqual({ tcpSyn: 60_000, tcpOpen: 432_000_000, tcpFin: 120_000, tcpRst: 10_000, udp: 30_000, udpStream: 120_000, icmp: 30_000 })
+})

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The configuration in force: precedence, refusals, last good values. Layer: test. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { rejectedText } from '#lib/base/result.ts'
+import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
+import { defaultConfig } from '#agent/config/config.ts'
+import { configurationsOf, resolveConfig } from '#agent/config/resolve.ts'
+import type { Resolved } from '#agent/config/resolve.ts'
+import { allFields } from '#agent/config/schema.ts'
+import { unimplemented } from '#agent/config/unimplemented.ts'
+import { felixConfiguration, model } from '../../support/build.ts'
+import type { Manifest } from '../../support/build.ts'
+
+function felix(name: string, spec: Manifest): FelixConfiguration {
+  const object = model(felixConfiguration(name, spec))
+  if (object.kind !== 'FelixConfiguration') throw new Error(object.kind)
+  return object
+}
+
+function resolve(spec: Manifest, previous?: Resolved): Resolved {
+  return resolveConfig([felix('default', spec)], previous)
+}
+
+const reasons = (resolved: Resolved): string[] => resolved.rejected.map(rejectedText)
+
+test('nothing said: the defaults', () => {
+  expect(resolveConfig([], undefined)).toEqual({ config: defaultConfig, rejected: [], waiting: [], inForce: new Map() })
+  expect(defaultConfig).toMatchObject({
+    compile: { interfacePrefix: 'npl', tunnelVni: 0x4e50, tunnelPort: 4789, connectTcp: true, connectUdp: false },
+    health: { enabled: true, host: 'localhost', port: 9099 },
+    prometheus: { enabled: false, port: 9091 },
+    logLevel: 'info',
+  })
+})
+
+test('every field is obeyed', () => {
+  const spec = {
+    bpfConnectTimeLoadBalancing: 'Disabled',
+    bpfExternalServiceMode: 'Tunnel',
+    bpfDataIfacePattern: 'ens.*',
+    bpfConntrackTimeouts: { tcpSynSent: '1s', tcpEstablished: '2s', tcpFinsSeen: '3s', tcpResetSeen: '4s', udpTimeout: '5s', udpStreamTimeout: '6s', icmpTimeout: '7s' },
+    bpfMapSizeConntrack: 2000,
+    bpfMapSizeNATFrontend: 3000,
+    bpfMapSizeNATBackend: 4000,
+    cgroupV2Path: '/sys/fs/cgroup',
+    healthEnabled: false,
+    healthHost: '127.0.0.1',
+    healthPort: 1,
+    interfacePrefix: 'veth',
+    logSeverityScreen: 'Warning',
+    prometheusMetricsEnabled: true,
+    prometheusMetricsHost: '::1',
+    prometheusMetricsPort: 2,
+    vxlanPort: 4790,
+  }
+  const resolved = resolve(spec)
+  expect(reasons(resolved)).toEqual([])
+  expect([...resolved.inForce.keys()].sort()).toEqual(allFields.map(({ name }) => name))
+  expect(resolved.config).toEqual({
+    compile: {
+      interfacePrefix: 'veth',
+      dataInterfacePattern: 'ens.*',
+      tunnelVni: 0x4e50,
+      tunnelPort: 4790,
+      connectTcp: false,
+      connectUdp: false,
+      timeouts: { tcpSyn: 1_000, tcpOpen: 2_000, tcpFin: 3_000, tcpRst: 4_000, udp: 5_000, udpStream: 6_000, icmp: 7_000 },
+      mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, addrs: 65_536 },
+      cgroup: '/sys/fs/cgroup',
+    },
+    health: { enabled: false, host: '127.0.0.1', port: 1 },
+    prometheus: { enabled: true, host: '::1', port: 2 },
+    logLevel: 'warn',
+  })
+})
+
+test('a field we do not have, or not yet, is refused by name', () => {
+  expect(reasons(resolve({ vxlanport: 1, bpfEnforceRPF: 'Strict', bpfConntrackTimeouts: { creationGracePeriod: '10s', sctp: '1s' }, bpfExternalServiceMode: 'DSR', __proto__: 1 }))).toEqual([
+    'FelixConfiguration default: spec.bpfConntrackTimeouts.creationGracePeriod: a new flow has the same time-outs as any other',
+    'FelixConfiguration default: spec.bpfConntrackTimeouts.sctp: there is no such field',
+    'FelixConfiguration default: spec.bpfEnforceRPF: is not implemented',
+    'FelixConfiguration default: spec.bpfExternalServiceMode: DSR is not implemented: replies return through the node that took the request',
+    'FelixConfiguration default: spec.vxlanport: there is no such field',
+  ])
+  expect(reasons(resolve({ bpfConntrackTimeouts: '1s' }))).toEqual(['FelixConfiguration default: spec.bpfConntrackTimeouts: must be an object'])
+  expect(allFields.filter(({ name }) => unimplemented.has(name))).toEqual([])
+})
+
+describe('the node’s own object', () => {
+  const both = (node: Manifest, cluster: Manifest, previous?: Resolved): Resolved => resolveConfig([felix('node.n1', node), felix('default', cluster)], previous)
+
+  test('goes first, field by field', () => {
+    const { config } = both({ vxlanPort: 1, bpfConntrackTimeouts: { udpTimeout: '1s' } }, { vxlanPort: 2, healthPort: 3, bpfConntrackTimeouts: { udpTimeout: '2s', icmpTimeout: '3s' } })
+    expect([config.compile.tunnelPort, config.health.port, config.compile.timeouts.udp, config.compile.timeouts.icmp]).toEqual([1, 3, 1_000, 3_000])
+  })
+
+  test('when it is broken: the last good value, then the cluster’s, then the default', () => {
+    const good = both({ vxlanPort: 1 }, { vxlanPort: 2 })
+    const broken = both({ vxlanPort: 0 }, { vxlanPort: 2 }, good)
+    expect([broken.config.compile.tunnelPort, reasons(broken)]).toEqual([1, ['FelixConfiguration node.n1: spec.vxlanPort: must be 1..65535']])
+    expect(both({ vxlanPort: 0 }, { vxlanPort: 2 }).config.compile.tunnelPort).toBe(2)
+    expect(both({ vxlanPort: 0 }, { vxlanPort: 0 }).config.compile.tunnelPort).toBe(4789)
+    expect(both({ vxlanPort: 1 }, { vxlanPort: 0 }).config.compile.tunnelPort).toBe(1)
+  })
+
+  test('is found by its name', () => {
+    const all = new Map(['default', 'node.n1', 'node.n2'].map((name) => [name, felix(name, {})]))
+    expect(configurationsOf(all, 'n1').map(({ name }) => name)).toEqual(['node.n1', 'default'])
+    expect(configurationsOf(all, 'n3').map(({ name }) => name)).toEqual(['default'])
+  })
+})
+
+test('a broken field keeps its last good value, however long, and a removed one goes back to its default', () => {
+  const first = resolve({ vxlanPort: 1, healthPort: 2 })
+  const second = resolve({ vxlanPort: 'x', healthPort: 3 }, first)
+  const third = resolve({ vxlanPort: 'y', healthPort: 3 }, second)
+  expect([third.config.compile.tunnelPort, third.config.health.port]).toEqual([1, 3])
+  expect(resolve({ healthPort: 3 }, third).config.compile.tunnelPort).toBe(4789)
+})
+
+test('what needs a restart waits for it, and says so', () => {
+  const first = resolve({ bpfMapSizeConntrack: 2_000 })
+  const second = resolve({ bpfMapSizeConntrack: 4_000, bpfMapSizeNATBackend: 5_000, vxlanPort: 1 }, first)
+  expect([second.config.compile.mapSizes, second.waiting, second.config.compile.tunnelPort]).toEqual([{ conntrack: 2_000, frontends: 65_536, backends: 262_144, addrs: 65_536 }, ['bpfMapSizeConntrack', 'bpfMapSizeNATBackend'], 1])
+  expect(resolve({ bpfMapSizeConntrack: 2_000 }, second).waiting).toEqual([])
+})
+
+test('no JSON breaks it, and what is in force is always complete', () => {
+  const name = fc.oneof(fc.constantFrom(...allFields.map((field) => field.name.split('.')[0] ?? '')), fc.string())
+  fc.assert(
+    fc.property(fc.array(fc.dictionary(name, fc.jsonValue({ maxDepth: 2 })), { maxLength: 4 }), (specs) => {
+      let resolved: Resolved | undefined
+      for (const spec of specs) {
+        resolved = resolve(spec, resolved)
+        expect(Object.keys(resolved.config.compile).sort()).toEqual(Object.keys(defaultConfig.compile).sort())
+      }
+    }),
+  )
+})
