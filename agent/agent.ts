@@ -52,7 +52,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   })
   const passes: ((seconds: number) => void)[] = []
   const metrics = async (): Promise<Metrics> => {
-    const { agentMetrics } = await import('./observe.ts')
+    const { agentMetrics } = await import('#agent/observe.ts')
     return agentMetrics({ node: options.node, version, store, book, dataplane: () => now.wired?.dataplane, onPass: (observe) => passes.push(observe) })
   }
   const endpoints = stack.use(new Endpoints({ health, log, metrics }))

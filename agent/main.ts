@@ -20,16 +20,16 @@ async function main(argv: readonly string[]): Promise<number> {
       process.stdout.write(HELP)
       return 0
     case 'version': {
-      const { packageVersion } = await import('./node/facts.ts')
+      const { packageVersion } = await import('#agent/node/facts.ts')
       process.stdout.write(`netplane-agent ${packageVersion()}\n`)
       return 0
     }
     case 'print-desired': {
-      const { printOnce } = await import('./print-once.ts')
+      const { printOnce } = await import('#agent/print-once.ts')
       return await printOnce(command.options)
     }
     case 'cleanup': {
-      const { cleanupCommand } = await import('./cleanup-command.ts')
+      const { cleanupCommand } = await import('#agent/cleanup-command.ts')
       return await cleanupCommand(command)
     }
     case 'run':
@@ -47,7 +47,7 @@ async function run(options: AgentOptions): Promise<number> {
   }
   process.on('uncaughtException', fatal)
   process.on('unhandledRejection', fatal)
-  const { takeLock } = await import('./lock.ts')
+  const { takeLock } = await import('#agent/lock.ts')
   const lock = await takeLock({ line: `netplane-agent of node ${options.node}, pid ${process.pid}` })
   if (lock.kind === 'taken') {
     log.error({ by: lock.by }, 'agent.already-running')
@@ -60,7 +60,7 @@ async function run(options: AgentOptions): Promise<number> {
       stop.abort()
     })
   }
-  const { runAgent } = await import('./agent.ts')
+  const { runAgent } = await import('#agent/agent.ts')
   try {
     await runAgent({ options, log, signal: stop.signal })
   } catch (thrown) {

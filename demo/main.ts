@@ -51,7 +51,9 @@ async function run(): Promise<void> {
     if (stop.signal.aborted) return
     await tell(stage, chapter)
   }
-  if (report.failed > 0) for (const node of NODES) report.piece({ kind: 'evidence', title: `end of ${node}'s agent log`, lines: logTail(agentLog(stage.lab.name, node), 5).split('\n') })
+  if (report.failed > 0)
+    for (const node of NODES)
+      report.piece({ kind: 'evidence', title: `end of ${node}'s agent log`, lines: logTail(agentLog(stage.lab.name, node), 5).split('\n') })
 }
 
 async function main(): Promise<void> {

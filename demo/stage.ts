@@ -55,7 +55,12 @@ export class Stage {
   addressOf(place: string, family: Family): string {
     const { topology } = this.lab
     const [kind, node] = place.split('/')
-    const host = kind === 'client' || kind === 'far' ? topology[kind] : kind === 'node' && node !== undefined ? nodeNamed(topology, node) : podNamed(topology, `default/${place}`)
+    const host =
+      kind === 'client' || kind === 'far'
+        ? topology[kind]
+        : kind === 'node' && node !== undefined
+          ? nodeNamed(topology, node)
+          : podNamed(topology, `default/${place}`)
     const found = host.addresses.find((address) => address.includes(':') === (family === 6))
     if (found === undefined) throw new LabError(place, `no IPv${family} address`)
     return found.split('/')[0] ?? found

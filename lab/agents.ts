@@ -54,7 +54,10 @@ export class Agents {
       const ended = this.pid(node) === undefined
       if (ended || systemClock.now() > end) {
         const log = logTail(agentLog(this.#topology.lab, node), 10)
-        throw new LabError(`agent of node ${node}`, `${ended ? 'ended' : `not ready after ${timeoutMs} ms: ${answer.text.trim()}`}; its log ends:\n${log}`)
+        throw new LabError(
+          `agent of node ${node}`,
+          `${ended ? 'ended' : `not ready after ${timeoutMs} ms: ${answer.text.trim()}`}; its log ends:\n${log}`,
+        )
       }
       answer = await this.readiness(node, 2000)
     }
@@ -67,7 +70,12 @@ export class Agents {
   }
 
   /** A page of the agent, or of anything else that listens on the node's loopback. status 0: success, 1: refused by the page, 2: no answer. */
-  async get(page: { readonly node: string; readonly port: number; readonly path: string; readonly waitMs?: number }): Promise<{ readonly status: number; readonly text: string }> {
+  async get(page: {
+    readonly node: string
+    readonly port: number
+    readonly path: string
+    readonly waitMs?: number
+  }): Promise<{ readonly status: number; readonly text: string }> {
     const entry = entryOf(this.#topology, { kind: 'node', node: page.node })
     const command = [...toolCommand('http'), '--wait-ms', String(page.waitMs ?? 0), `http://127.0.0.1:${page.port}${page.path}`]
     const outcome = await runCommand(launchCommand(entry, '/', command))

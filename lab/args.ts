@@ -26,7 +26,11 @@ export function readArgs(args: readonly string[], known: Readonly<Record<string,
       const found = value(name)
       return typeof found === 'string' ? found : undefined
     }
-    return { values: { text, flag: (name) => value(name) === true }, positionals: parsed.positionals, command: end < 0 ? [] : args.slice(end + 1) }
+    return {
+      values: { text, flag: (name) => value(name) === true },
+      positionals: parsed.positionals,
+      command: end < 0 ? [] : args.slice(end + 1),
+    }
   } catch (thrown) {
     throw new ConfigError('arguments', errorText(thrown), thrown)
   }

@@ -10,7 +10,17 @@ import { addNetns, batch, netnsExists, netnsInode, netnsPath, readNetns, removeN
 import { labPaths } from './paths.ts'
 import { holderOf, podCgroup } from './places.ts'
 import { namespaceInode } from './process.ts'
-import { cableLines, firstSysctls, givenAddresses, gonePods, PLAIN_PROTOCOL, settleLines, staleAddressLines, type Lines, type NetnsState } from './setup.ts'
+import {
+  cableLines,
+  firstSysctls,
+  givenAddresses,
+  gonePods,
+  PLAIN_PROTOCOL,
+  settleLines,
+  staleAddressLines,
+  type Lines,
+  type NetnsState,
+} from './setup.ts'
 import { writeState, type LabState, type SavedOptions } from './state.ts'
 import { namespacesOf, type LabNode, type Topology } from './topology.ts'
 
@@ -35,7 +45,10 @@ export async function build(request: BuildRequest): Promise<void> {
   makeCgroup(work)
   const run = runInCgroup(work)
   await removeGone(run, before?.topology, topology)
-  await removeNetns(run, (before?.netns ?? []).filter((name) => !wanted.includes(name)))
+  await removeNetns(
+    run,
+    (before?.netns ?? []).filter((name) => !wanted.includes(name)),
+  )
   await addNetns(run, wanted)
   await layCables(run, topology, wanted)
   await settle(run, topology, before)
@@ -46,7 +59,9 @@ export async function build(request: BuildRequest): Promise<void> {
 /** All that was and all that will be: after a crash both are ours. */
 function rememberIntent(request: BuildRequest, wanted: readonly string[]): void {
   const { before, topology, options } = request
-  const addresses = Object.entries(givenAddresses(topology)).map(([netns, now]) => [netns, [...new Set([...(before?.addresses[netns] ?? []), ...now])]] as const)
+  const addresses = Object.entries(givenAddresses(topology)).map(
+    ([netns, now]) => [netns, [...new Set([...(before?.addresses[netns] ?? []), ...now])]] as const,
+  )
   writeState(topology.lab, {
     options,
     // the pods to come have nothing to be taken down yet, those that were may have
@@ -83,13 +98,19 @@ async function settle(run: Run, topology: Topology, before: LabState | undefined
   if (before !== undefined) {
     if (topology.plain) await mapLimit(topology.nodes, PARALLEL, (node) => flushPlainRoutes(run, node))
     const states = await readAll(run, Object.keys(before.addresses).filter(netnsExists))
-    await runLines(run, staleAddressLines(topology, before.addresses, (name) => states.get(name) ?? EMPTY))
+    await runLines(
+      run,
+      staleAddressLines(topology, before.addresses, (name) => states.get(name) ?? EMPTY),
+    )
   }
   await runLines(run, settleLines(topology))
 }
 
 async function flushPlainRoutes(run: Run, node: LabNode): Promise<void> {
-  for (const [family, nowhere] of [['-4', '192.0.2.1'], ['-6', '2001:db8::1']] as const) {
+  for (const [family, nowhere] of [
+    ['-4', '192.0.2.1'],
+    ['-6', '2001:db8::1'],
+  ] as const) {
     const route = ['ip', '-n', node.netns, family, 'route']
     // a namespace that was left half made has no table yet, and flush takes that for an error
     await run([...route, 'replace', 'blackhole', nowhere, 'proto', String(PLAIN_PROTOCOL)])
@@ -119,5 +140,7 @@ async function ensureNodeRoot(topology: Topology, node: LabNode, options: SavedO
   const script = nodeRootScript({ node: node.name, stage: join(paths.dir, `stage-${node.name}`), keep })
   const unshared = ['unshare', '--mount', '--cgroup', '--uts', '--propagation', 'private', 'sh', '-euc', script]
   const command = joinCgroup(cgroup, ['nsenter', `--net=${netnsPath(node.netns)}`, ...unshared])
-  await spawnDetached({ subject: `root of node ${node.name}`, log: join(paths.logs, `node-${node.name}.log`) }, command, () => holderOf(lab, node.name))
+  await spawnDetached({ subject: `root of node ${node.name}`, log: join(paths.logs, `node-${node.name}.log`) }, command, () =>
+    holderOf(lab, node.name),
+  )
 }

@@ -39,7 +39,10 @@ export async function startCapture(lab: Lab, options: CaptureOptions): Promise<C
     closed.resolve(false)
   })
   const late = new AbortController()
-  const timeout = systemClock.sleep(10_000, late.signal).then(() => false, () => false)
+  const timeout = systemClock.sleep(10_000, late.signal).then(
+    () => false,
+    () => false,
+  )
   const started = await Promise.race([listening.promise, closed.promise, timeout])
   late.abort()
   if (!started) {

@@ -10,8 +10,12 @@ const ROOT = 'netplane-lab'
 
 /** Directory of the lab's cgroup. Throws UnsupportedError when no cgroup2 is mounted. */
 export function labCgroup(lab: string): string {
-  const line = readFileSync('/proc/self/mounts', 'utf8').split('\n').map((text) => text.split(' ')).find((fields) => fields[2] === 'cgroup2')
-  if (line?.[1] === undefined) throw new UnsupportedError('cgroup2', 'not mounted on this machine: mount -t cgroup2 none /sys/fs/cgroup/unified')
+  const line = readFileSync('/proc/self/mounts', 'utf8')
+    .split('\n')
+    .map((text) => text.split(' '))
+    .find((fields) => fields[2] === 'cgroup2')
+  if (line?.[1] === undefined)
+    throw new UnsupportedError('cgroup2', 'not mounted on this machine: mount -t cgroup2 none /sys/fs/cgroup/unified')
   return join(line[1], ROOT, lab)
 }
 
@@ -26,7 +30,11 @@ export function pidsBelow(dir: string): number[] {
 
 /** Processes in it alone, oldest first: the first is the one that was started, the others are its children. */
 export function pidsIn(dir: string): number[] {
-  const pids = readGone(() => readFileSync(join(dir, 'cgroup.procs'), 'utf8'))?.split('\n').map(Number).filter((pid) => pid > 0) ?? []
+  const pids =
+    readGone(() => readFileSync(join(dir, 'cgroup.procs'), 'utf8'))
+      ?.split('\n')
+      .map(Number)
+      .filter((pid) => pid > 0) ?? []
   const started = new Map(pids.map((pid) => [pid, startTime(pid) ?? Number.POSITIVE_INFINITY]))
   return pids.sort((a, b) => (started.get(a) ?? 0) - (started.get(b) ?? 0) || a - b)
 }
@@ -55,7 +63,9 @@ export async function removeCgroup(dir: string, timeoutMs: number): Promise<bool
 /** All directories below, parents before children. */
 function subdirectories(dir: string): string[] {
   const entries = readGone(() => readdirSync(dir, { withFileTypes: true })) ?? []
-  return entries.filter((entry) => entry.isDirectory()).flatMap((entry) => [join(dir, entry.name), ...subdirectories(join(dir, entry.name))])
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .flatMap((entry) => [join(dir, entry.name), ...subdirectories(join(dir, entry.name))])
 }
 
 function removeEmpty(dir: string): boolean {

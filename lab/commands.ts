@@ -41,18 +41,27 @@ export const commands: Readonly<Record<string, (args: readonly string[]) => Prom
   logs,
   down,
   list: listLabs,
-  'start-agent': (args) => onAgent(args, async (lab, node) => {
-    await lab.agents.start(node)
-    await lab.agents.waitReady(node)
-  }),
+  'start-agent': (args) =>
+    onAgent(args, async (lab, node) => {
+      await lab.agents.start(node)
+      await lab.agents.waitReady(node)
+    }),
   'stop-agent': (args) => onAgent(args, (lab, node) => requireStopped(lab, node, 'SIGTERM')),
   'kill-agent': (args) => onAgent(args, (lab, node) => requireStopped(lab, node, 'SIGKILL')),
 }
 
 async function up(args: readonly string[]): Promise<number> {
   const { values } = readArgs(args, {
-    resources: 'text', nodes: 'text', client: 'text', mtu: 'text', 'underlay-mtu': 'text', 'agent-command': 'text',
-    'no-agents': 'flag', 'no-servers': 'flag', 'no-wait': 'flag', plain: 'flag',
+    resources: 'text',
+    nodes: 'text',
+    client: 'text',
+    mtu: 'text',
+    'underlay-mtu': 'text',
+    'agent-command': 'text',
+    'no-agents': 'flag',
+    'no-servers': 'flag',
+    'no-wait': 'flag',
+    plain: 'flag',
   })
   const start = systemClock.now()
   const lab = await Lab.build({
@@ -133,7 +142,11 @@ async function onAgent(args: readonly string[], act: (lab: Lab, node: string) =>
   const [node] = positionals
   if (node === undefined) throw new ConfigError('NODE', `say which: ${lab.topology.nodes.map((candidate) => candidate.name).join(', ')}`)
   await act(lab, node)
-  return print(values.flag('json'), { node, pid: lab.agents.pid(node) }, ({ pid }) => `agent of node ${node}: ${pid === undefined ? 'gone' : `pid ${pid}, ready`}`)
+  return print(
+    values.flag('json'),
+    { node, pid: lab.agents.pid(node) },
+    ({ pid }) => `agent of node ${node}: ${pid === undefined ? 'gone' : `pid ${pid}, ready`}`,
+  )
 }
 
 async function requireStopped(lab: Lab, node: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {

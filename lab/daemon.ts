@@ -39,13 +39,20 @@ export async function startDaemon(daemon: Daemon): Promise<number> {
 }
 
 /** Runs `command` detached, its output appended to the log, until `isUp` says so. */
-export async function spawnDetached<T>(daemon: Pick<Daemon, 'subject' | 'log' | 'env'>, command: readonly string[], isUp: () => T | undefined): Promise<T> {
+export async function spawnDetached<T>(
+  daemon: Pick<Daemon, 'subject' | 'log' | 'env'>,
+  command: readonly string[],
+  isUp: () => T | undefined,
+): Promise<T> {
   const [program = '', ...args] = command
   const log = openSync(daemon.log, 'a')
   try {
     const child = spawn(program, args, { detached: true, stdio: ['ignore', log, log], cwd: '/', env: daemon.env ?? process.env })
     child.on('error', () => undefined)
-    const up = await waitFor(() => (child.exitCode === null && child.signalCode === null ? isUp() : 'ended'), { timeoutMs: 10_000, everyMs: 5 })
+    const up = await waitFor(() => (child.exitCode === null && child.signalCode === null ? isUp() : 'ended'), {
+      timeoutMs: 10_000,
+      everyMs: 5,
+    })
     child.unref()
     if (up === undefined || up === 'ended') throw new LabError(daemon.subject, `did not start: ${logTail(daemon.log, 5)}`)
     return up

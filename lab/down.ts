@@ -30,7 +30,11 @@ export async function takeDown(lab: string): Promise<Leftover[]> {
   if (emptied) removeState(lab)
   return [
     ...stuck.map((pid): Leftover => ({ kind: 'process', what: processText(pid), why: 'does not end when killed' })),
-    ...strangers.map(({ pid, namespace }): Leftover => ({ kind: 'process', what: processText(pid), why: `not started by the lab; keeps ${namespace} alive until it ends` })),
+    ...strangers.map(({ pid, namespace }): Leftover => ({
+      kind: 'process',
+      what: processText(pid),
+      why: `not started by the lab; keeps ${namespace} alive until it ends`,
+    })),
     ...(emptied ? [] : [{ kind: 'cgroup' as const, what: cgroup, why: 'still in use' }]),
     ...foreignNetns(lab).map((name): Leftover => ({ kind: 'netns', what: name, why: 'named like one of the lab, but not made by it' })),
   ]

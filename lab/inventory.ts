@@ -67,7 +67,11 @@ function put<T extends { readonly name: string } | { readonly key: string }>(map
   if (value !== undefined) map.set('name' in value ? value.name : value.key, value)
 }
 
-function isPlaced(pod: InventoryPod, nodes: { all: ReadonlyMap<string, InventoryNode>; wanted: readonly InventoryNode[] }, notes: string[]): boolean {
+function isPlaced(
+  pod: InventoryPod,
+  nodes: { all: ReadonlyMap<string, InventoryNode>; wanted: readonly InventoryNode[] },
+  notes: string[],
+): boolean {
   if (!nodes.all.has(pod.node)) notes.push(`pod ${pod.key} left out: no manifest of its node ${pod.node}`)
   return nodes.wanted.some((node) => node.name === pod.node)
 }

@@ -13,7 +13,17 @@ export interface Entry {
 export function launchCommand(entry: Entry, dir: string, command: readonly string[]): string[] {
   const spaces = `/proc/${entry.holder}/ns`
   const joined = entry.holder === undefined ? [] : [`--mount=${spaces}/mnt`, `--cgroup=${spaces}/cgroup`, `--uts=${spaces}/uts`]
-  const entered = ['nsenter', `--net=/run/netns/${entry.netns}`, ...joined, '--', 'sh', '-c', 'cd "$0" 2>/dev/null; exec "$@"', dir, ...command]
+  const entered = [
+    'nsenter',
+    `--net=/run/netns/${entry.netns}`,
+    ...joined,
+    '--',
+    'sh',
+    '-c',
+    'cd "$0" 2>/dev/null; exec "$@"',
+    dir,
+    ...command,
+  ]
   return joinCgroup(entry.cgroup, entered)
 }
 

@@ -31,7 +31,10 @@ export async function addNetns(run: Run, names: readonly string[]): Promise<stri
 }
 
 export async function removeNetns(run: Run, names: readonly string[]): Promise<void> {
-  await batch(run, names.filter((name) => existsSync(netnsPath(name))).map((name) => `netns del ${name}`))
+  await batch(
+    run,
+    names.filter((name) => existsSync(netnsPath(name))).map((name) => `netns del ${name}`),
+  )
 }
 
 /** Devices and their addresses. */

@@ -22,7 +22,8 @@ export function resolveOptions(asked: UpOptions, before: SavedOptions | undefine
   const lab = `lab ${asked.name ?? DEFAULT_LAB}`
   const resources = asked.resources ?? before?.resources
   if (resources === undefined) throw new LabError(lab, 'it is new: say --resources DIR')
-  if (before !== undefined && asked.plain !== undefined && asked.plain !== before.plain) throw new LabError(lab, 'it exists, with another --plain: take it down first')
+  if (before !== undefined && asked.plain !== undefined && asked.plain !== before.plain)
+    throw new LabError(lab, 'it exists, with another --plain: take it down first')
   const plain = asked.plain ?? before?.plain ?? false
   return {
     resources: resolve(resources),

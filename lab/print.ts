@@ -6,7 +6,14 @@ import type { LabStatus } from './status.ts'
 /** Columns as wide as their widest cell, two spaces apart; the first row is the heading. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd()).join('\n')
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
 }
 
 export function statusText(status: LabStatus): string {
@@ -16,7 +23,14 @@ export function statusText(status: LabStatus): string {
     node.holder === undefined ? 'broken: run up' : agentText(node.agent),
     node.netns,
   ])
-  const pods = status.pods.map((pod) => [pod.key, pod.node, pod.addresses.join(' ') || 'host network', pod.iface || '-', pod.server === undefined ? '-' : 'answers', pod.netns])
+  const pods = status.pods.map((pod) => [
+    pod.key,
+    pod.node,
+    pod.addresses.join(' ') || 'host network',
+    pod.iface || '-',
+    pod.server === undefined ? '-' : 'answers',
+    pod.netns,
+  ])
   return [
     `lab ${status.name}: ${status.ok ? 'ok' : 'not whole'}, manifests in ${status.resources}`,
     '',
@@ -24,7 +38,10 @@ export function statusText(status: LabStatus): string {
     '',
     ...(pods.length === 0 ? ['no pods'] : [table([['POD', 'NODE', 'ADDRESSES', 'INTERFACE', 'SERVER', 'NAMESPACE'], ...pods])]),
     '',
-    table([['client', addressText(status.client)], ['far', addressText(status.far)]]),
+    table([
+      ['client', addressText(status.client)],
+      ['far', addressText(status.far)],
+    ]),
   ].join('\n')
 }
 

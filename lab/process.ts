@@ -29,7 +29,9 @@ export function killPid(pid: number, signal: NodeJS.Signals): boolean {
 
 /** All processes whose network or mount namespace is one of these (inode numbers → names). */
 export function processesIn(namespaces: ReadonlyMap<number, string>): { readonly pid: number; readonly namespace: string }[] {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)
+  const pids = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
   return pids.flatMap((pid) => {
     const found = ['net', 'mnt'].map((kind) => namespaces.get(namespaceInode(pid, kind) ?? -1)).find((name) => name !== undefined)
     return found === undefined ? [] : [{ pid, namespace: found }]

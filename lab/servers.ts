@@ -23,12 +23,18 @@ async function ensureServer(topology: Topology, pod: LabPod): Promise<void> {
   const listen = pod.ports.flatMap((port) => ['--listen', `${port.protocol.toLowerCase()}:${port.port}`])
   // its log says whether the one that runs listens: it must not tell of another
   if (daemonPid(entry.cgroup) === undefined) rmSync(log, { force: true })
-  await ensureDaemon({ subject: `server of pod ${pod.key}`, entry, command: [...toolCommand('echo'), '--name', pod.key.split('/')[1] ?? pod.key, ...listen], log })
+  await ensureDaemon({
+    subject: `server of pod ${pod.key}`,
+    entry,
+    command: [...toolCommand('echo'), '--name', pod.key.split('/')[1] ?? pod.key, ...listen],
+    log,
+  })
   const listening = (): boolean | undefined => {
     if (readFileSync(log, 'utf8').includes('listening\n')) return true
     return daemonPid(entry.cgroup) === undefined ? false : undefined
   }
-  if ((await waitFor(listening, { timeoutMs: 20_000 })) !== true) throw new LabError(`server of pod ${pod.key}`, `does not listen: ${logTail(log, 10)}`)
+  if ((await waitFor(listening, { timeoutMs: 20_000 })) !== true)
+    throw new LabError(`server of pod ${pod.key}`, `does not listen: ${logTail(log, 10)}`)
 }
 
 /** False when none ran. */

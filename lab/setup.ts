@@ -72,14 +72,22 @@ export function settleLines(topology: Topology): Lines {
 }
 
 /** Addresses that this lab once put on an eth0 and no longer wants there; what others have added stays. */
-export function staleAddressLines(topology: Topology, given: Readonly<Record<string, readonly string[]>>, state: (netns: string) => NetnsState): Lines {
+export function staleAddressLines(
+  topology: Topology,
+  given: Readonly<Record<string, readonly string[]>>,
+  state: (netns: string) => NetnsState,
+): Lines {
   const wanted = givenAddresses(topology)
   const lines = new Map<string, readonly string[]>()
   for (const [netns, once] of Object.entries(given)) {
     const keep = new Set(wanted[netns])
     const there = state(netns).get('eth0') ?? []
     const stale = there.filter((address) => once.includes(address) && !keep.has(address))
-    if (stale.length > 0) lines.set(netns, stale.map((address) => `addr del ${address} dev eth0`))
+    if (stale.length > 0)
+      lines.set(
+        netns,
+        stale.map((address) => `addr del ${address} dev eth0`),
+      )
   }
   return lines
 }
@@ -154,7 +162,9 @@ function podLines(topology: Topology, pod: LabPod): string[] {
     `link set eth0 mtu ${topology.mtu} up`,
     ...pod.addresses.map((address) => addressLine(single(address), 'eth0')),
     // with agents, they answer for these
-    ...(topology.plain ? [GATEWAY.v4, GATEWAY.v6].map((gateway) => `neigh replace ${gateway} lladdr ${pod.ifaceMac} dev eth0 nud permanent`) : []),
+    ...(topology.plain
+      ? [GATEWAY.v4, GATEWAY.v6].map((gateway) => `neigh replace ${gateway} lladdr ${pod.ifaceMac} dev eth0 nud permanent`)
+      : []),
     ...(v4 ? [`route replace ${GATEWAY.v4} dev eth0 scope link`, `route replace default via ${GATEWAY.v4} dev eth0 onlink`] : []),
     ...(v6 ? [`route replace default via ${GATEWAY.v6} dev eth0`] : []),
   ]

@@ -56,6 +56,15 @@ export async function statusOf(state: LabState): Promise<LabStatus> {
     iface: pod.iface,
     server: daemonPid(serverCgroup(topology.lab, pod)),
   }))
-  const whole = state.netns.every(netnsExists) && nodes.every((node) => node.holder !== undefined && (!options.agents || node.agent?.ready === true))
-  return { name: topology.lab, resources: options.resources, ok: whole, nodes, pods, client: topology.client.addresses, far: topology.far.addresses }
+  const whole =
+    state.netns.every(netnsExists) && nodes.every((node) => node.holder !== undefined && (!options.agents || node.agent?.ready === true))
+  return {
+    name: topology.lab,
+    resources: options.resources,
+    ok: whole,
+    nodes,
+    pods,
+    client: topology.client.addresses,
+    far: topology.far.addresses,
+  }
 }

@@ -84,7 +84,10 @@ export function layOut(inventory: Inventory, options: TopologyOptions): Topology
   })
   return {
     lab: options.lab,
-    nodes: inventory.nodes.map((node) => ({ name: node.name, ...host({ kind: 'node', node: node.name }, node.addrs, bridgePort('p', node.name)) })),
+    nodes: inventory.nodes.map((node) => ({
+      name: node.name,
+      ...host({ kind: 'node', node: node.name }, node.addrs, bridgePort('p', node.name)),
+    })),
     pods: inventory.pods.map((pod) => podOf(options.lab, pod, inventory.interfacePrefix)),
     client: host({ kind: 'client' }, clientAddrs, bridgePort('c', 'client')),
     far: farHost(options.lab),
@@ -131,7 +134,14 @@ function podOf(lab: string, pod: InventoryPod, prefix: string): LabPod {
   const own = identity(lab, { kind: 'pod', pod: pod.key })
   const netns = pod.hostNetwork ? netnsName(lab, { kind: 'node', node: pod.node }) : own.netns
   const addresses = addrs.map(formatAddr)
-  return { ...rest, netns, addresses, iface: pod.hostNetwork ? '' : workloadInterface({ namespace, name }, prefix), mac: own.mac, ifaceMac: macOf(own.netns, 'host') }
+  return {
+    ...rest,
+    netns,
+    addresses,
+    iface: pod.hostNetwork ? '' : workloadInterface({ namespace, name }, prefix),
+    mac: own.mac,
+    ifaceMac: macOf(own.netns, 'host'),
+  }
 }
 
 function freeClient(nodeAddrs: readonly Addr[], taken: ReadonlySet<Addr>): Addr[] {

@@ -54,7 +54,10 @@ export function startRequests(lab: Lab, options: RequestOptions): Running<Reques
     reply: options.reply ?? 0,
   }
   const command = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, String(value)])
-  return new Running(lab.spawn(options.from, [...toolCommand('requests'), ...command]), { subject: `requests from ${options.from}`, isResult: isRequestsResult })
+  return new Running(lab.spawn(options.from, [...toolCommand('requests'), ...command]), {
+    subject: `requests from ${options.from}`,
+    isResult: isRequestsResult,
+  })
 }
 
 /** Steady numbered streams, each on one socket, until `stop`. Resolves when each has had an answer. */
@@ -109,7 +112,10 @@ export class Running<T> {
       if (first === 'seen') return
       this.#child.kill('SIGTERM')
       const result = JSON.stringify(await this.result)
-      throw new LabError(this.#subject, first === 'late' ? `not ${name} after ${timeoutMs} ms: ${result}` : `ended before it was ${name}: ${result}`)
+      throw new LabError(
+        this.#subject,
+        first === 'late' ? `not ${name} after ${timeoutMs} ms: ${result}` : `ended before it was ${name}: ${result}`,
+      )
     } finally {
       stop.abort()
     }
@@ -122,7 +128,8 @@ export class Running<T> {
     let last: unknown
     for await (const line of createInterface({ input: stdout })) {
       last = parse(line)
-      if (typeof last === 'object' && last !== null && 'event' in last && typeof last.event === 'string') this.#promise(last.event).resolve('seen')
+      if (typeof last === 'object' && last !== null && 'event' in last && typeof last.event === 'string')
+        this.#promise(last.event).resolve('seen')
     }
     if (this.#isResult(last)) return last
     throw new LabError(this.#subject, `ended without a result: ${this.#stderr.trim()}`)

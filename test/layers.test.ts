@@ -94,6 +94,11 @@ describe('layers', () => {
     expect(wrong.filter((one) => !/^(lib|agent)\//.test(one.target)).map((one) => `${one.from} imports ${one.target}`)).toEqual([])
   })
 
+  test('late imports go by the package, which compiled files resolve as well', () => {
+    // the compiler leaves a relative specifier as it is where it also lowers `using`
+    expect(files.filter((file) => /\bimport\('\./.test(readFileSync(join(root, file), 'utf8')))).toEqual([])
+  })
+
   test('a file begins with its licence and one sentence that names its layer', () => {
     const wrong = files.filter((file) => !/^(#!.*\n)?\/\/ SPDX-License-Identifier: Apache-2\.0\n\/\*\*[\s\S]*?Layer: /.test(readFileSync(join(root, file), 'utf8')))
     expect(wrong).toEqual([])

@@ -41,12 +41,16 @@ export class Claims {
     return { lost, disturbed }
   }
 
+  /** Who has the key; undefined when nobody wants it. */
   holder(key: string): string | undefined {
     return this.#claimants.get(key)?.[0]?.owner
   }
 
   /** Returns who holds the key after the change. */
-  #change(key: string, change: { readonly owner: string; readonly rank: number | undefined; readonly disturbed: Set<string> }): string | undefined {
+  #change(
+    key: string,
+    change: { readonly owner: string; readonly rank: number | undefined; readonly disturbed: Set<string> },
+  ): string | undefined {
     const before = this.#claimants.get(key) ?? []
     const others = before.filter((claimant) => claimant.owner !== change.owner)
     const after = change.rank === undefined ? others : [...others, { owner: change.owner, rank: change.rank }].sort(compareClaimants)

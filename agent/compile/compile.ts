@@ -77,7 +77,11 @@ export class Compiler {
   /** Every address or port that an object wants and another holds, at present. */
   conflicts(): readonly Rejected[] {
     return sortedEntries(this.#lost).flatMap(([owner, rows]) =>
-      rows.map((row) => ({ ref: owner, path: '', reason: `${contestedText(row)} already belongs to ${this.#claims.holder(claimKey(row)) ?? ''}` })),
+      rows.map((row) => ({
+        ref: owner,
+        path: '',
+        reason: `${contestedText(row)} already belongs to ${this.#claims.holder(claimKey(row)) ?? ''}`,
+      })),
     )
   }
 
@@ -97,7 +101,8 @@ export class Compiler {
       for (const object of [change.before, change.after]) {
         if (object === undefined) continue
         if (object.kind === 'Service' || object.kind === 'Node') owners.add(ownerOf(object.kind, nameKey(object)))
-        if (object.kind === 'EndpointSlice' && object.service !== undefined) owners.add(ownerOf('Service', `${object.namespace}/${object.service}`))
+        if (object.kind === 'EndpointSlice' && object.service !== undefined)
+          owners.add(ownerOf('Service', `${object.namespace}/${object.service}`))
         if (object.kind === 'Pod' && object.nodeName === this.#node) owners.add(ownerOf('Pod', nameKey(object)))
         if (object.kind === 'Node' || (object.kind === 'Pod' && object.nodeName === this.#node)) node = true
       }
@@ -129,7 +134,10 @@ export class Compiler {
       this.#lost.delete(owner)
       return { fragment: { owner, rows: draft.rows }, disturbed }
     }
-    this.#lost.set(owner, contested.filter((row) => lost.has(claimKey(row))))
+    this.#lost.set(
+      owner,
+      contested.filter((row) => lost.has(claimKey(row))),
+    )
     return { fragment: { owner, rows: draft.rows.filter((row) => !isContested(row) || !lost.has(claimKey(row))) }, disturbed }
   }
 

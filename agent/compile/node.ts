@@ -55,7 +55,8 @@ function knobs(node: Node | undefined, settings: CompileSettings): Knobs {
 function workloads(input: NodeInput): readonly WorkloadAttachment[] {
   const attachments: WorkloadAttachment[] = []
   for (const pod of input.snapshot.podsOn(input.node)) {
-    if (isLocalWorkload(pod, input.node)) attachments.push({ iface: workloadInterface(pod, input.settings.interfacePrefix), pod: nameKey(pod) })
+    if (isLocalWorkload(pod, input.node))
+      attachments.push({ iface: workloadInterface(pod, input.settings.interfacePrefix), pod: nameKey(pod) })
   }
   return attachments.sort((a, b) => compareText(a.iface, b.iface) || compareText(a.pod, b.pod))
 }

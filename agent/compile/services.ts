@@ -50,11 +50,17 @@ interface Place {
 
 function placesOf(service: Service, port: ServicePort, family: Family): readonly Place[] {
   const v4 = family === 'IPv4'
-  const ofFamily = (addrs: readonly Addr[], flags: number): Place[] => addrs.filter((addr) => isV4(addr) === v4).map((addr) => ({ addr, port: port.port, flags }))
+  const ofFamily = (addrs: readonly Addr[], flags: number): Place[] =>
+    addrs.filter((addr) => isV4(addr) === v4).map((addr) => ({ addr, port: port.port, flags }))
   // without source ranges in the data plane, serving these addresses would open them to everybody
   const loadBalancerIPs = service.loadBalancerSourceRanges.length === 0 ? service.loadBalancerIPs : []
-  const places = [...ofFamily(service.clusterIPs, 0), ...ofFamily(service.externalIPs, FRONTEND_EXTERNAL), ...ofFamily(loadBalancerIPs, FRONTEND_EXTERNAL)]
-  if (port.nodePort !== undefined) places.push({ addr: v4 ? ANY_V4 : ANY_V6, port: port.nodePort, flags: FRONTEND_NODE_PORT | FRONTEND_EXTERNAL })
+  const places = [
+    ...ofFamily(service.clusterIPs, 0),
+    ...ofFamily(service.externalIPs, FRONTEND_EXTERNAL),
+    ...ofFamily(loadBalancerIPs, FRONTEND_EXTERNAL),
+  ]
+  if (port.nodePort !== undefined)
+    places.push({ addr: v4 ? ANY_V4 : ANY_V6, port: port.nodePort, flags: FRONTEND_NODE_PORT | FRONTEND_EXTERNAL })
   return places
 }
 

@@ -39,7 +39,12 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
         udpStream: read(fields.timeoutUdpStream),
         icmp: read(fields.timeoutIcmp),
       },
-      mapSizes: { conntrack: read(fields.mapConntrack), frontends: read(fields.mapFrontends), backends: read(fields.mapBackends), addrs: ADDRESS_ROWS },
+      mapSizes: {
+        conntrack: read(fields.mapConntrack),
+        frontends: read(fields.mapFrontends),
+        backends: read(fields.mapBackends),
+        addrs: ADDRESS_ROWS,
+      },
       cgroup: read(fields.cgroup),
     },
     health: { enabled: read(fields.healthEnabled), host: read(fields.healthHost), port: read(fields.healthPort) },

@@ -5,7 +5,15 @@ import { unimplemented } from './unimplemented.ts'
 
 /** docs/generated/config.md */
 export function configPage(): string {
-  const rows = allFields.map(({ name, parser, fallbackText, change, doc }) => row([`\`${name}\``, parser.type, fallbackText === '' ? '' : `\`${fallbackText}\``, change === 'live' ? 'at once' : 'at the next start', doc]))
+  const rows = allFields.map(({ name, parser, fallbackText, change, doc }) =>
+    row([
+      `\`${name}\``,
+      parser.type,
+      fallbackText === '' ? '' : `\`${fallbackText}\``,
+      change === 'live' ? 'at once' : 'at the next start',
+      doc,
+    ]),
+  )
   const refusals = [...unimplemented].sort((a, b) => (a[0] < b[0] ? -1 : 1)).map(([name, reason]) => row([`\`${name}\``, reason]))
   return `<!-- Made by scripts/generate-docs.ts from agent/config: change it there. -->
 # Configuration: FelixConfiguration (netplane.io/v3)

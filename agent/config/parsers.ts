@@ -4,9 +4,7 @@ import { isPort } from '#lib/base/ip.ts'
 import type { Port } from '#lib/base/ip.ts'
 import type { Json } from '#lib/model/felix-configuration.ts'
 
-export type Outcome<T> =
-  | { readonly kind: 'ok'; readonly value: T }
-  | { readonly kind: 'refused'; readonly reason: string }
+export type Outcome<T> = { readonly kind: 'ok'; readonly value: T } | { readonly kind: 'refused'; readonly reason: string }
 
 export interface Parser<T> {
   readonly type: string
@@ -34,7 +32,10 @@ export const port: Parser<Port> = {
 export function integer(min: number, max: number): Parser<number> {
   return {
     type: `${min}..${max}`,
-    parse: (value) => (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max ? ok(value) : refused(`must be a whole number, ${min}..${max}`)),
+    parse: (value) =>
+      typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
+        ? ok(value)
+        : refused(`must be a whole number, ${min}..${max}`),
   }
 }
 
@@ -84,7 +85,9 @@ export function duration(defaultMs: number): Parser<number> {
     parse: (value) => {
       if (value === 'Auto') return ok(defaultMs)
       const ms = typeof value === 'string' ? durationMs(value) : undefined
-      return ms === undefined || ms < 1 || ms > 1_000 * UNIT_YEAR_S ? refused('must be a duration like 1h30m, 90s or 250ms, at most 8760h') : ok(ms)
+      return ms === undefined || ms < 1 || ms > 1_000 * UNIT_YEAR_S
+        ? refused('must be a duration like 1h30m, 90s or 250ms, at most 8760h')
+        : ok(ms)
     },
   }
 }

@@ -52,7 +52,11 @@ export function resolveConfig(objects: readonly FelixConfiguration[], previous: 
 }
 
 /** The first object that has the field decides, unless what it says cannot be used. Undefined: the default. */
-function choose<T>(field: Field<T>, objects: readonly FelixConfiguration[], lastGood: Json | undefined): { readonly raw: Json | undefined; readonly rejected: readonly Rejected[] } {
+function choose<T>(
+  field: Field<T>,
+  objects: readonly FelixConfiguration[],
+  lastGood: Json | undefined,
+): { readonly raw: Json | undefined; readonly rejected: readonly Rejected[] } {
   const rejected: Rejected[] = []
   const usable: { readonly raw: Json; readonly first: boolean }[] = []
   for (const object of objects) {

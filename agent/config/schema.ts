@@ -51,7 +51,7 @@ export const fields = {
     name: 'bpfExternalServiceMode',
     parser: word({ Tunnel: 'Tunnel' }, { DSR: 'DSR is not implemented: replies return through the node that took the request' }),
     fallback: 'Tunnel',
-    doc: "How replies return to clients outside when the backend is on another node: through the node that took the request.",
+    doc: 'How replies return to clients outside when the backend is on another node: through the node that took the request.',
   }),
   dataInterfacePattern: field<string | undefined>({
     name: 'bpfDataIfacePattern',
@@ -61,13 +61,21 @@ export const fields = {
     doc: "Names of network devices that get the host programs, besides those that carry one of the node's InternalIP addresses.",
   }),
   timeoutTcpSyn: timeout('tcpSynSent', 60_000, 'A TCP connection that was not answered is forgotten after this time.'),
-  timeoutTcpOpen: timeout('tcpEstablished', 432_000_000, 'An open TCP connection without packets is forgotten after this time (five days, as the kernel does).'),
+  timeoutTcpOpen: timeout(
+    'tcpEstablished',
+    432_000_000,
+    'An open TCP connection without packets is forgotten after this time (five days, as the kernel does).',
+  ),
   timeoutTcpFin: timeout('tcpFinsSeen', 120_000, 'A TCP connection closed by both ends is forgotten after this time.'),
   timeoutTcpRst: timeout('tcpResetSeen', 10_000, 'A TCP connection that was reset is forgotten after this time.'),
   timeoutUdp: timeout('udpTimeout', 30_000, 'A UDP flow with packets in one direction only is forgotten after this time.'),
   timeoutUdpStream: timeout('udpStreamTimeout', 120_000, 'A UDP flow with packets in both directions is forgotten after this time.'),
   timeoutIcmp: timeout('icmpTimeout', 30_000, 'An ICMP echo without packets is forgotten after this time.'),
-  mapConntrack: mapSize('bpfMapSizeConntrack', 512_000, 'Entries of the flow table, for both families together; a connection to a service takes two. The least used make room for new ones.'),
+  mapConntrack: mapSize(
+    'bpfMapSizeConntrack',
+    512_000,
+    'Entries of the flow table, for both families together; a connection to a service takes two. The least used make room for new ones.',
+  ),
   mapFrontends: mapSize('bpfMapSizeNATFrontend', 65_536, 'Addresses and ports on which services are reached.'),
   mapBackends: mapSize('bpfMapSizeNATBackend', 262_144, 'Endpoints of all service ports.'),
   cgroup: field<string | undefined>({
@@ -96,7 +104,12 @@ export const fields = {
   prometheusEnabled: field({ name: 'prometheusMetricsEnabled', parser: flag, fallback: false, doc: 'Whether /metrics is served.' }),
   prometheusHost: field({ name: 'prometheusMetricsHost', parser: host, fallback: '0.0.0.0', doc: 'Where it is served.' }),
   prometheusPort: field({ name: 'prometheusMetricsPort', parser: port, fallback: parsePort(9091), doc: 'On which TCP port.' }),
-  tunnelPort: field({ name: 'vxlanPort', parser: port, fallback: parsePort(4789), doc: 'UDP port of the tunnel between nodes; the same on all of them.' }),
+  tunnelPort: field({
+    name: 'vxlanPort',
+    parser: port,
+    fallback: parsePort(4789),
+    doc: 'UDP port of the tunnel between nodes; the same on all of them.',
+  }),
 } as const
 
 /** All of them, in the order of their names. */

@@ -26,16 +26,36 @@ export async function* mtu(stage: Stage): AsyncGenerator<Piece> {
 
 async function ping(stage: Stage, options: { from: string; to: string; name: string; family: Family }): Promise<Row> {
   const bytes = FULL[options.family]
-  const outcome = await stage.lab.run(options.from, ['ping', '-n', '-M', 'do', '-c', '3', '-i', '0.2', '-W', '2', '-s', String(bytes), options.to])
+  const outcome = await stage.lab.run(options.from, [
+    'ping',
+    '-n',
+    '-M',
+    'do',
+    '-c',
+    '3',
+    '-i',
+    '0.2',
+    '-W',
+    '2',
+    '-s',
+    String(bytes),
+    options.to,
+  ])
   const seen = /\d+ packets transmitted.*/.exec(outcome.stdout)?.[0] ?? outcome.stderr.trim()
-  return { cells: [options.from, `${options.to} (${options.name})`, `${bytes}, unfragmented`, seen.replace(/, time.*/, '')], ok: outcome.status === 0 && seen.includes(' 3 received') }
+  return {
+    cells: [options.from, `${options.to} (${options.name})`, `${bytes}, unfragmented`, seen.replace(/, time.*/, '')],
+    ok: outcome.status === 0 && seen.includes(' 3 received'),
+  }
 }
 
 async function bulk(stage: Stage, family: Family): Promise<Row> {
   const to = stage.nodePort('node-a', 'tcp', family)
   const result = await request(stage.lab, { from: 'client', to, payload: 300_000, reply: 2_000_000, timeoutMs: 10_000 })
   const seen = result.ok === 1 ? `whole after ${result.latencyMs?.max ?? '?'} ms` : failureText(result)
-  return { cells: ['client', hostPort(to.address, to.port), '300 kB', '2 MB', seen], ok: result.ok === 1 && failureText(result) === 'no failure' }
+  return {
+    cells: ['client', hostPort(to.address, to.port), '300 kB', '2 MB', seen],
+    ok: result.ok === 1 && failureText(result) === 'no failure',
+  }
 }
 
 /** A datagram that fills the underlay does not fit the tunnel: the entry node says so, and the client's kernel cuts the next ones. */
@@ -51,9 +71,27 @@ async function* largestDatagram(stage: Stage, family: Family): AsyncGenerator<Pi
     kind: 'table',
     head: ['UDP FROM', 'TO', 'BYTES', 'SEEN'],
     rows: [
-      { cells: ['client', hostPort(to.address, to.port), `${FULL[family]}, the first`, `${failureText(first)}; path MTU learnt: ${learnt ?? 'none'}`], ok: told },
-      { cells: ['client', hostPort(to.address, to.port), `${FULL[family]}, the next 5`, `${next.ok} answered, ${failureText(next)}`], ok: next.ok === 5 },
+      {
+        cells: [
+          'client',
+          hostPort(to.address, to.port),
+          `${FULL[family]}, the first`,
+          `${failureText(first)}; path MTU learnt: ${learnt ?? 'none'}`,
+        ],
+        ok: told,
+      },
+      {
+        cells: ['client', hostPort(to.address, to.port), `${FULL[family]}, the next 5`, `${next.ok} answered, ${failureText(next)}`],
+        ok: next.ok === 5,
+      },
     ],
   }
-  yield { kind: 'evidence', title: `ip route get ${to.address}, on the client`, lines: path.trim().split('\n').map((line) => line.trim()) }
+  yield {
+    kind: 'evidence',
+    title: `ip route get ${to.address}, on the client`,
+    lines: path
+      .trim()
+      .split('\n')
+      .map((line) => line.trim()),
+  }
 }

@@ -26,18 +26,33 @@ export async function* nodePort(stage: Stage, family: Family): AsyncGenerator<Pi
   yield { kind: 'table', head: ['FROM', 'ITS ADDRESS', 'ASKED', 'ANSWERED', 'THE POD SAW'], rows }
   const lines = await capture.stop(2)
   const shown = tunnelled(lines, stage.addressOf('client', family)).slice(0, 4)
-  yield { kind: 'evidence', title: `on the wire between the nodes: a packet in a packet, the inner one from ${stage.addressOf('client', family)} itself`, lines: shown }
+  yield {
+    kind: 'evidence',
+    title: `on the wire between the nodes: a packet in a packet, the inner one from ${stage.addressOf('client', family)} itself`,
+    lines: shown,
+  }
   const after = await Promise.all(NODES.map((node) => stage.metrics(node)))
-  yield { kind: 'evidence', title: 'counted by the programs', lines: NODES.map((node, at) => `${node}: ${growth(before[at] ?? new Map(), after[at] ?? new Map(), 'netplane_packets_total').join(', ')}`) }
+  yield {
+    kind: 'evidence',
+    title: 'counted by the programs',
+    lines: NODES.map(
+      (node, at) => `${node}: ${growth(before[at] ?? new Map(), after[at] ?? new Map(), 'netplane_packets_total').join(', ')}`,
+    ),
+  }
   const sent = shown.length > 0
-  yield { kind: 'table', head: ['WHAT', 'SEEN'], rows: [{ cells: ['tunnel carries the client address', sent ? 'yes' : `not in ${lines.length} captured lines`], ok: sent }] }
+  yield {
+    kind: 'table',
+    head: ['WHAT', 'SEEN'],
+    rows: [{ cells: ['tunnel carries the client address', sent ? 'yes' : `not in ${lines.length} captured lines`], ok: sent }],
+  }
 }
 
 /** tcpdump prints the tunnel's packet and, on the next line, the one inside: both, where the inside is this client's. */
 function tunnelled(lines: readonly string[], client: string): string[] {
   return lines.flatMap((line, at) => {
     const inner = lines[at + 1]
-    const isPair = line.includes('VXLAN') && inner !== undefined && new RegExp(`^IP6? ${client.replaceAll('.', String.raw`\.`)}\\.\\d+ >`).test(inner)
+    const isPair =
+      line.includes('VXLAN') && inner !== undefined && new RegExp(`^IP6? ${client.replaceAll('.', String.raw`\.`)}\\.\\d+ >`).test(inner)
     return isPair ? [line, `  ${inner}`] : []
   })
 }

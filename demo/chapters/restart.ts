@@ -66,7 +66,9 @@ function* told(run: string, load: Load): Generator<Piece> {
 async function secondStart(stage: Stage, node: string, before: number): Promise<Row> {
   const pid = stage.lab.agents.pid(node)
   const metrics = await stage.metrics(node)
-  const [rows, changes, failures] = ['netplane_map_rows', 'netplane_changes_total', 'netplane_failures_total'].map((name) => total(metrics, name))
+  const [rows, changes, failures] = ['netplane_map_rows', 'netplane_changes_total', 'netplane_failures_total'].map((name) =>
+    total(metrics, name),
+  )
   const found = `${rows ?? 0} rows in maps, ${total(metrics, 'netplane_attached_hooks')} hooks attached`
   return {
     cells: [node, `pid ${before} → ${pid ?? 'none'}`, found, `${changes ?? '?'} changes, ${failures ?? '?'} failures`],

@@ -8,7 +8,10 @@ export function udpSocketDrops(): number {
 }
 
 function sum4(text: string): number {
-  const [names = [], values = []] = text.split('\n').filter((line) => line.startsWith('Udp:')).map((line) => line.split(' '))
+  const [names = [], values = []] = text
+    .split('\n')
+    .filter((line) => line.startsWith('Udp:'))
+    .map((line) => line.split(' '))
   return ['RcvbufErrors', 'SndbufErrors'].reduce((total, name) => total + Number(values[names.indexOf(name)] ?? 0), 0)
 }
 

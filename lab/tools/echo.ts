@@ -12,7 +12,9 @@ import { networkInterfaces } from 'node:os'
 import { parseArgs } from 'node:util'
 import { hostPort, plainAddress } from './address.ts'
 
-const { values } = parseArgs({ options: { name: { type: 'string', default: 'echo' }, listen: { type: 'string', multiple: true, default: [] } } })
+const { values } = parseArgs({
+  options: { name: { type: 'string', default: 'echo' }, listen: { type: 'string', multiple: true, default: [] } },
+})
 const name = values.name
 
 function answer(request: string, ends: { peer: string; local: string }): string {
@@ -38,7 +40,14 @@ function requestFields(request: string): { seq?: number; reply?: number } {
 const HTTP = /^[A-Z]+ \S+ HTTP\/1\.[01]\r?$/
 
 function httpAnswer(body: string): string {
-  return ['HTTP/1.1 200 OK', 'content-type: application/json', `content-length: ${Buffer.byteLength(body)}`, 'connection: close', '', body].join('\r\n')
+  return [
+    'HTTP/1.1 200 OK',
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+    '',
+    body,
+  ].join('\r\n')
 }
 
 function serveLines(socket: Socket): void {
@@ -57,7 +66,10 @@ function serveLines(socket: Socket): void {
       const line = rest.join('')
       rest = []
       if (HTTP.test(line)) {
-        socket.removeAllListeners('data').resume().end(httpAnswer(answer(line, ends)))
+        socket
+          .removeAllListeners('data')
+          .resume()
+          .end(httpAnswer(answer(line, ends)))
         return
       }
       socket.write(answer(line, ends))
@@ -84,7 +96,9 @@ async function listenUdp(port: number, address: { readonly address: string; read
   socket.on('error', () => undefined)
 }
 
-const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []).filter((info) => info.scopeid === undefined || info.scopeid === 0)
+const addresses = Object.values(networkInterfaces())
+  .flatMap((list) => list ?? [])
+  .filter((info) => info.scopeid === undefined || info.scopeid === 0)
 for (const text of values.listen) {
   const [proto, port] = text.split(':')
   if (proto === 'tcp') await listenTcp(Number(port))

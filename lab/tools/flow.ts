@@ -126,18 +126,28 @@ async function run(streams: readonly Stream[], signal: AbortSignal): Promise<Flo
   }
   const end = performance.now()
   for (const stream of streams) stream.tally.silence(end)
-  while (performance.now() < end + Number(values['drain-ms']) && streams.some((stream) => stream.tally.open > 0)) await new Promise((resolve) => setTimeout(resolve, 10))
+  while (performance.now() < end + Number(values['drain-ms']) && streams.some((stream) => stream.tally.open > 0))
+    await new Promise((resolve) => setTimeout(resolve, 10))
   for (const stream of streams) stream.close()
-  return { event: 'result', streams: streams.map((stream) => stream.tally.result()), durationMs: Math.round(end - start), socketDrops: udpSocketDrops() - drops }
+  return {
+    event: 'result',
+    streams: streams.map((stream) => stream.tally.result()),
+    durationMs: Math.round(end - start),
+    socketDrops: udpSocketDrops() - drops,
+  }
 }
 
 const stop = new AbortController()
-for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => {
-  stop.abort()
-})
-const timer = setTimeout(() => {
-  stop.abort()
-}, Number(values.seconds) * 1000)
+for (const name of ['SIGTERM', 'SIGINT'] as const)
+  process.on(name, () => {
+    stop.abort()
+  })
+const timer = setTimeout(
+  () => {
+    stop.abort()
+  },
+  Number(values.seconds) * 1000,
+)
 const streams = values.to.map(parseEndpoint).map((to) => (to.proto === 'udp' ? udpStream(to) : tcpStream(to)))
 process.stdout.write('{"event":"started"}\n')
 const result = await run(streams, stop.signal)

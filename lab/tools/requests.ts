@@ -27,6 +27,7 @@ const request = `${JSON.stringify(reply > 0 ? { reply } : {}).padEnd(Number(valu
 const latencies: number[] = []
 const answers: Answer[] = []
 const pods = new Map<string, number>()
+const since = new Map<string, number>()
 const failures = new Map<string, number>()
 
 /** Settles with the answer's line or a code: an error's, or "TIMEOUT". */
@@ -98,6 +99,7 @@ async function one(to: Endpoint): Promise<void> {
   if (!complete) failures.set('SHORT', (failures.get('SHORT') ?? 0) + 1)
   latencies.push(performance.now() - start)
   pods.set(answer.pod, (pods.get(answer.pod) ?? 0) + 1)
+  if (!since.has(answer.pod)) since.set(answer.pod, Date.now())
   if (answers.length < KEPT_ANSWERS) answers.push({ pod: answer.pod, peer: answer.peer, local: answer.local, bytes: answer.bytes })
 }
 
@@ -108,28 +110,36 @@ function summary(): RequestsResult {
     failures.delete(code)
     return count
   }
-  const quantile = (share: number): number => Number((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(2))
-  const counts = { ok: sorted.length, refused: take('ECONNREFUSED'), reset: take('ECONNRESET'), timeouts: take('TIMEOUT') + take('ETIMEDOUT') }
+  const quantile = (share: number): number =>
+    Number((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0).toFixed(2))
+  const counts = {
+    ok: sorted.length,
+    refused: take('ECONNREFUSED'),
+    reset: take('ECONNRESET'),
+    timeouts: take('TIMEOUT') + take('ETIMEDOUT'),
+  }
   return {
     event: 'result',
     ...counts,
     errors: Object.fromEntries(failures),
     pods: Object.fromEntries(pods),
+    since: Object.fromEntries(since),
     latencyMs: sorted.length === 0 ? null : { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) },
     answers,
   }
 }
 
 const stop = new AbortController()
-for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => {
-  stop.abort()
-})
+for (const name of ['SIGTERM', 'SIGINT'] as const)
+  process.on(name, () => {
+    stop.abort()
+  })
 const to = parseEndpoint(values.to ?? '')
 const count = values.count === '0' ? Number.POSITIVE_INFINITY : Number(values.count)
 process.stdout.write('{"event":"started"}\n')
 const running = new Set<Promise<void>>()
 const start = performance.now()
-for (let sent = 0; sent < count && !stop.signal.aborted; ) {
+for (let sent = 0; sent < count && !stop.signal.aborted;) {
   const due = Math.min(count, Math.floor(((performance.now() - start) * Number(values.rate)) / 1000) + 1)
   for (; sent < due; sent++) {
     const exchanged = one(to).finally(() => running.delete(exchanged))

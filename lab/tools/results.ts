@@ -46,6 +46,8 @@ export interface RequestsResult {
   /** any other failure, by code */
   readonly errors: Readonly<Record<string, number>>
   readonly pods: Readonly<Record<string, number>>
+  /** ms since 1970 of each pod's first answer */
+  readonly since: Readonly<Record<string, number>>
   /** null when there was no answer */
   readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number } | null
   /** the first answers, as the server gave them, without padding */

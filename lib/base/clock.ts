@@ -45,7 +45,10 @@ export function sleepOn(clock: Pick<Clock, 'after'>, ms: number, signal: AbortSi
 }
 
 /** Calls `run` every `ms` until the signal aborts; a round starts only after the one before has settled. */
-export async function everyMs(clock: Clock, options: { readonly ms: number; readonly signal: AbortSignal; readonly run: () => void | Promise<void> }): Promise<void> {
+export async function everyMs(
+  clock: Clock,
+  options: { readonly ms: number; readonly signal: AbortSignal; readonly run: () => void | Promise<void> },
+): Promise<void> {
   const isOver = (): boolean => options.signal.aborted
   while (!isOver()) {
     try {

@@ -24,7 +24,9 @@ export class ParseError extends NetplaneError {
   readonly text: string
 
   constructor(what: string, text: string, reason?: string) {
-    super({ message: `not ${/^[aeiouAEIOU]/.test(what) ? 'an' : 'a'} ${what}: ${JSON.stringify(text)}${reason === undefined ? '' : ` (${reason})`}` })
+    super({
+      message: `not ${/^[aeiouAEIOU]/.test(what) ? 'an' : 'a'} ${what}: ${JSON.stringify(text)}${reason === undefined ? '' : ` (${reason})`}`,
+    })
     this.what = what
     this.text = text
   }
@@ -83,7 +85,13 @@ export class ProgramError extends NetplaneError {
   readonly op: string
   readonly verifierLog: string | undefined
 
-  constructor(detail: { readonly program: string; readonly op: string; readonly reason?: string; readonly verifierLog?: string; readonly cause?: unknown }) {
+  constructor(detail: {
+    readonly program: string
+    readonly op: string
+    readonly reason?: string
+    readonly verifierLog?: string
+    readonly cause?: unknown
+  }) {
     super({ message: `program ${detail.program}: ${detail.op}: ${detail.reason ?? errorText(detail.cause)}`, cause: detail.cause })
     this.program = detail.program
     this.op = detail.op

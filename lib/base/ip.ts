@@ -102,7 +102,11 @@ export function formatAddr(addr: Addr): string {
   if (isV4(addr)) return `${addr.charCodeAt(12)}.${addr.charCodeAt(13)}.${addr.charCodeAt(14)}.${addr.charCodeAt(15)}`
   const groups = Array.from({ length: 8 }, (_, at) => addr.charCodeAt(2 * at) * 256 + addr.charCodeAt(2 * at + 1))
   const run = longestZeroRun(groups)
-  const hex = (from: number, to: number): string => groups.slice(from, to).map((group) => group.toString(16)).join(':')
+  const hex = (from: number, to: number): string =>
+    groups
+      .slice(from, to)
+      .map((group) => group.toString(16))
+      .join(':')
   return run.length < 2 ? hex(0, 8) : `${hex(0, run.start)}::${hex(run.start + run.length, 8)}`
 }
 

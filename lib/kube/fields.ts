@@ -73,7 +73,11 @@ export function port(raw: Raw, key: string): Port | undefined {
 }
 
 /** One of the given words; `absent` when the field is missing. */
-export function oneOf<const W extends string, const A>(raw: Raw, key: string, choice: { readonly words: readonly W[]; readonly absent: A }): W | A {
+export function oneOf<const W extends string, const A>(
+  raw: Raw,
+  key: string,
+  choice: { readonly words: readonly W[]; readonly absent: A },
+): W | A {
   const value = text(raw, key)
   if (value === undefined) return choice.absent
   const word = choice.words.find((candidate) => candidate === value)
@@ -125,7 +129,11 @@ export function each<T>(raw: Raw, key: string, read: (value: unknown) => T): rea
 }
 
 /** As {@link each}, but what cannot be used is left out and handed to `refuse`. */
-export function usable<T>(raw: Raw, key: string, use: { readonly read: (value: unknown) => T | undefined; readonly refuse: (error: FieldError) => void }): readonly T[] {
+export function usable<T>(
+  raw: Raw,
+  key: string,
+  use: { readonly read: (value: unknown) => T | undefined; readonly refuse: (error: FieldError) => void },
+): readonly T[] {
   const parts = each(raw, key, (value) => ({ value }))
   const result: T[] = []
   for (const [at, part] of parts.entries()) {

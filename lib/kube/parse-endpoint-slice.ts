@@ -27,7 +27,8 @@ export function parseEndpointSlice(input: ParseInput): EndpointSlice {
 }
 
 function serviceOf(labels: Raw, intern: (text: string) => string): string | undefined {
-  if (Object.hasOwn(labels, 'service.kubernetes.io/headless') || Object.hasOwn(labels, 'service.kubernetes.io/service-proxy-name')) return undefined
+  if (Object.hasOwn(labels, 'service.kubernetes.io/headless') || Object.hasOwn(labels, 'service.kubernetes.io/service-proxy-name'))
+    return undefined
   const service = text(labels, 'kubernetes.io/service-name') ?? ''
   return service === '' ? undefined : intern(service)
 }

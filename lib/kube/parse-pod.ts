@@ -9,8 +9,14 @@ import type { ParseInput, Raw } from './fields.ts'
 const PHASES: readonly PodPhase[] = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown']
 
 export function parsePod(input: ParseInput): Pod {
-  const { nodeName, hostNetwork } = inside(input.raw, 'spec', (spec) => ({ nodeName: text(spec, 'nodeName') ?? '', hostNetwork: flag(spec, 'hostNetwork') ?? false }))
-  const { podIPs, phase } = inside(input.raw, 'status', (status) => ({ podIPs: addresses(status), phase: oneOf(status, 'phase', { words: PHASES, absent: 'Pending' }) }))
+  const { nodeName, hostNetwork } = inside(input.raw, 'spec', (spec) => ({
+    nodeName: text(spec, 'nodeName') ?? '',
+    hostNetwork: flag(spec, 'hostNetwork') ?? false,
+  }))
+  const { podIPs, phase } = inside(input.raw, 'status', (status) => ({
+    podIPs: addresses(status),
+    phase: oneOf(status, 'phase', { words: PHASES, absent: 'Pending' }),
+  }))
   return {
     kind: 'Pod',
     namespace: input.namespace,
@@ -33,6 +39,7 @@ function addresses(status: Raw): readonly Addr[] {
     return under('ip', () => asAddr(ip))
   })
   const addrs = plural.length > 0 || single === '' ? plural : [under('podIP', () => asAddr(single))]
-  if (addrs.filter(isV4).length > 1 || addrs.filter((addr) => !isV4(addr)).length > 1) throw new FieldError('podIPs', 'must be at most one of each family')
+  if (addrs.filter(isV4).length > 1 || addrs.filter((addr) => !isV4(addr)).length > 1)
+    throw new FieldError('podIPs', 'must be at most one of each family')
   return addrs.length === 0 ? NONE : addrs
 }

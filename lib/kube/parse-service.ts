@@ -3,7 +3,24 @@
 import { isV4 } from '../base/ip.ts'
 import type { Addr, Protocol } from '../base/ip.ts'
 import type { Family, NotServed, Service, ServicePort } from '../model/service.ts'
-import { asAddr, asCidr, asRecord, each, FieldError, flag, inside, integer, NONE, oneOf, port, protocol, record, text, under, usable } from './fields.ts'
+import {
+  asAddr,
+  asCidr,
+  asRecord,
+  each,
+  FieldError,
+  flag,
+  inside,
+  integer,
+  NONE,
+  oneOf,
+  port,
+  protocol,
+  record,
+  text,
+  under,
+  usable,
+} from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { asReachable } from './special-addresses.ts'
 
@@ -12,7 +29,9 @@ const MAX_AFFINITY_SECONDS = 86_400
 
 export function parseService(input: ParseInput): Service {
   const labels = inside(input.raw, 'metadata', (metadata) => record(metadata, 'labels'))
-  const loadBalancerIPs = inside(input.raw, 'status', (status) => inside(status, 'loadBalancer', (balancer) => loadBalancerAddresses(balancer, refuseUnder(input, 'status.loadBalancer'))))
+  const loadBalancerIPs = inside(input.raw, 'status', (status) =>
+    inside(status, 'loadBalancer', (balancer) => loadBalancerAddresses(balancer, refuseUnder(input, 'status.loadBalancer'))),
+  )
   return inside(input.raw, 'spec', (spec) => {
     const type = oneOf(spec, 'type', { words: ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'], absent: 'ClusterIP' })
     const clusterIPs = clusterAddresses(spec)
@@ -48,9 +67,12 @@ function sayNotImplemented(service: Service, refuse: (error: FieldError) => void
   }
   if (service.clusterIPs.length === 0) refused('clusterIP', 'is missing: the service has no cluster address')
   if (service.affinitySeconds !== undefined) refused('sessionAffinity', 'is not implemented: each connection picks an endpoint anew')
-  if (service.externalTrafficPolicy === 'Local') refused('externalTrafficPolicy', 'Local is not implemented: endpoints of all nodes are used')
-  if (service.internalTrafficPolicy === 'Local') refused('internalTrafficPolicy', 'Local is not implemented: endpoints of all nodes are used')
-  if (service.loadBalancerSourceRanges.length > 0) refused('loadBalancerSourceRanges', 'is not implemented: load-balancer addresses of this service are not served')
+  if (service.externalTrafficPolicy === 'Local')
+    refused('externalTrafficPolicy', 'Local is not implemented: endpoints of all nodes are used')
+  if (service.internalTrafficPolicy === 'Local')
+    refused('internalTrafficPolicy', 'Local is not implemented: endpoints of all nodes are used')
+  if (service.loadBalancerSourceRanges.length > 0)
+    refused('loadBalancerSourceRanges', 'is not implemented: load-balancer addresses of this service are not served')
 }
 
 function refuseUnder(input: ParseInput, path: string): (error: FieldError) => void {
@@ -71,7 +93,8 @@ function clusterAddresses(spec: Raw): readonly Addr[] | 'None' {
   const plural = each(spec, 'clusterIPs', (value) => (value === 'None' ? undefined : asAddr(value)))
   const addrs = plural.filter((value) => value !== undefined)
   if (addrs.length < plural.length) return 'None'
-  if (addrs.length > 2 || (addrs.length === 2 && familyOf(addrs[0]) === familyOf(addrs[1]))) throw new FieldError('clusterIPs', 'must be at most one of each family')
+  if (addrs.length > 2 || (addrs.length === 2 && familyOf(addrs[0]) === familyOf(addrs[1])))
+    throw new FieldError('clusterIPs', 'must be at most one of each family')
   if (addrs.length > 0 || single === '') return addrs
   return [under('clusterIP', () => asAddr(single))]
 }
@@ -132,9 +155,11 @@ function servicePort(raw: Raw, context: PortContext): ServicePort {
   const number = port(raw, 'port')
   if (number === undefined) throw new FieldError('port', 'is missing')
   const name = text(raw, 'name') ?? ''
-  if (name !== '' && (name.length > 63 || !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name))) throw new FieldError('name', 'must be lower-case letters, digits and "-"')
+  if (name !== '' && (name.length > 63 || !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name)))
+    throw new FieldError('name', 'must be lower-case letters, digits and "-"')
   const nodePort = raw['nodePort'] === 0 ? undefined : port(raw, 'nodePort')
-  if (nodePort !== undefined && context.type !== 'NodePort' && context.type !== 'LoadBalancer') throw new FieldError('nodePort', `must not be set when type is ${context.type}`)
+  if (nodePort !== undefined && context.type !== 'NodePort' && context.type !== 'LoadBalancer')
+    throw new FieldError('nodePort', `must not be set when type is ${context.type}`)
   return { name: context.intern(name), protocol: protocol(raw), port: number, nodePort, targetPort: targetPort(raw, context) ?? number }
 }
 
@@ -155,7 +180,8 @@ function refuseTwins(ports: readonly ServicePort[]): void {
     if (entry.name === '' && ports.length > 1) throw new FieldError(`ports[${at}].name`, 'is missing: needed when there are several ports')
     once(`name ${entry.name}`, `ports[${at}].name`, 'is used twice')
     once(`port ${twinKey(entry.protocol, entry.port)}`, `ports[${at}].port`, 'is used twice for this protocol')
-    if (entry.nodePort !== undefined) once(`nodePort ${twinKey(entry.protocol, entry.nodePort)}`, `ports[${at}].nodePort`, 'is used twice for this protocol')
+    if (entry.nodePort !== undefined)
+      once(`nodePort ${twinKey(entry.protocol, entry.nodePort)}`, `ports[${at}].nodePort`, 'is used twice for this protocol')
   }
 }
 

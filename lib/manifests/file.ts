@@ -55,7 +55,11 @@ export function parseFile(name: string, text: string, intern?: (text: string) =>
   return { objects: [...objects.values()], unusable, unsure, problems: placed(name, text, wrong) }
 }
 
-function placed(name: string, text: string, wrong: readonly { readonly raw: RawObject; readonly rejected: Rejected }[]): readonly Problem[] {
+function placed(
+  name: string,
+  text: string,
+  wrong: readonly { readonly raw: RawObject; readonly rejected: Rejected }[],
+): readonly Problem[] {
   const places = new Places(name, text)
   return wrong.map(({ raw, rejected }, at) => {
     const line = at < MOST_PLACED ? places.line(raw, pathSteps(rejected.path)) : undefined

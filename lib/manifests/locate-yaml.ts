@@ -32,7 +32,8 @@ export class YamlPlaces {
     if (event?.type === EVENT_ID.MAPPING && typeof step === 'string') {
       for (let key = at + 1; this.#isNode(key); key = this.#after(this.#after(key))) {
         const name = this.#events[key]
-        if (name?.type === EVENT_ID.SCALAR && getScalarValue(this.#text, name) === step) return this.#follow(this.#after(key), rest, name.valueStart)
+        if (name?.type === EVENT_ID.SCALAR && getScalarValue(this.#text, name) === step)
+          return this.#follow(this.#after(key), rest, name.valueStart)
       }
     }
     if (event?.type === EVENT_ID.SEQUENCE && typeof step === 'number') {

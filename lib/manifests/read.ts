@@ -55,7 +55,13 @@ function readJson(text: string): Documents {
   } catch {
     const at = jsonErrorAt(text)
     if (text.trim() === '') return { line: undefined, reason: 'is empty' }
-    return { line: at === undefined ? undefined : lineAt(text, at), reason: at === undefined || at >= text.length ? 'ends in the middle of JSON' : `is not valid JSON at ${JSON.stringify(text.slice(at, at + 12))}` }
+    return {
+      line: at === undefined ? undefined : lineAt(text, at),
+      reason:
+        at === undefined || at >= text.length
+          ? 'ends in the middle of JSON'
+          : `is not valid JSON at ${JSON.stringify(text.slice(at, at + 12))}`,
+    }
   }
 }
 
@@ -64,7 +70,10 @@ function readYaml(text: string): Documents {
     return { values: loadAll(text, { schema }) }
   } catch (thrown) {
     const line = thrown instanceof YAMLException ? thrown.mark?.line : undefined
-    return { line: line === undefined ? undefined : line + 1, reason: `is not valid YAML: ${thrown instanceof YAMLException ? thrown.reason : errorText(thrown)}` }
+    return {
+      line: line === undefined ? undefined : line + 1,
+      reason: `is not valid YAML: ${thrown instanceof YAMLException ? thrown.reason : errorText(thrown)}`,
+    }
   }
 }
 
@@ -76,7 +85,11 @@ function expand(value: unknown, document: number): readonly RawObject[] {
   if (typeof kind !== 'string' || !kind.endsWith('List') || !Array.isArray(items)) return [{ value, document, path: [] }]
   // lists of one kind, as the API server gives them, leave the kind out of their items
   const named = kind === 'List' ? undefined : { kind: kind.slice(0, -'List'.length), apiVersion }
-  return items.map((item: unknown, at) => ({ value: named !== undefined && isObject(item) ? { ...named, ...item } : item, document, path: ['items', at] }))
+  return items.map((item: unknown, at) => ({
+    value: named !== undefined && isObject(item) ? { ...named, ...item } : item,
+    document,
+    path: ['items', at],
+  }))
 }
 
 function isObject(value: unknown): value is { readonly kind?: unknown; readonly items?: unknown; readonly apiVersion?: unknown } {

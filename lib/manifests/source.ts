@@ -127,7 +127,8 @@ export class DirectorySource implements Source {
     }
     const tree = this.#tree()
     if (typeof tree === 'string') return tree
-    if (id !== this.#rootId && tree.files.length === 0 && this.#contents.holdings.files > 0) return 'another directory, an empty one, is in its place: the last good state stays in force'
+    if (id !== this.#rootId && tree.files.length === 0 && this.#contents.holdings.files > 0)
+      return 'another directory, an empty one, is in its place: the last good state stays in force'
     this.#rootId = id
     for (const file of this.#contents.missing(new Set(tree.files))) this.#put(this.#contents.gone(file), to.sink)
     await this.#read([...agenda.paths], { ...to, force: true })
@@ -145,7 +146,10 @@ export class DirectorySource implements Source {
     }
   }
 
-  async #read(files: readonly string[], how: { readonly sink: Sink; readonly signal: AbortSignal; readonly force: boolean }): Promise<void> {
+  async #read(
+    files: readonly string[],
+    how: { readonly sink: Sink; readonly signal: AbortSignal; readonly force: boolean },
+  ): Promise<void> {
     let events: SourceEvent[] = []
     for (const [at, file] of files.entries()) {
       for (const event of this.#contents.look(file, how.force)) events.push(event)
@@ -166,7 +170,19 @@ export class DirectorySource implements Source {
 
   #say(sink: Sink): void {
     const unwatched = this.#watcher.failed
-    const watching = unwatched === undefined ? [] : [{ place: undefined, rejected: { ref: '', path: '', reason: `the directory cannot be watched (${unwatched}): it is looked at every ${LOOK_AGAIN_MS} ms` } }]
+    const watching =
+      unwatched === undefined
+        ? []
+        : [
+            {
+              place: undefined,
+              rejected: {
+                ref: '',
+                path: '',
+                reason: `the directory cannot be watched (${unwatched}): it is looked at every ${LOOK_AGAIN_MS} ms`,
+              },
+            },
+          ]
     const status: SourceStatus = { unavailable: this.#unavailable, problems: [...watching, ...this.#contents.problems()] }
     if (same(status, this.#said)) return
     this.#said = status
@@ -175,7 +191,8 @@ export class DirectorySource implements Source {
 
   /** Directories that come and go change the tree; other names that are no manifests (an editor's, say) are nobody's business. */
   #note(touched: Touched): void {
-    if (touched.path === undefined || this.#watcher.isWatched(touched.path) || this.#watcher.isDirectory(touched.path)) this.#agenda.note({ path: undefined, inPlace: false })
+    if (touched.path === undefined || this.#watcher.isWatched(touched.path) || this.#watcher.isDirectory(touched.path))
+      this.#agenda.note({ path: undefined, inPlace: false })
     else if (isManifestName(touched.path.slice(touched.path.lastIndexOf('/') + 1))) this.#agenda.note(touched)
   }
 }

@@ -47,9 +47,7 @@ export function directoryId(path: string): string | undefined {
 }
 
 export type FileRead =
-  | { readonly kind: 'gone' }
-  | { readonly kind: 'unchanged' }
-  | { readonly kind: 'read'; readonly stamp: Stamp; readonly text: string }
+  { readonly kind: 'gone' } | { readonly kind: 'unchanged' } | { readonly kind: 'read'; readonly stamp: Stamp; readonly text: string }
 
 /** Reads the file unless its stamp is still `known`. Throws what the file system throws. Anything but a regular file counts as gone. */
 export function readChanged(path: string, known: Stamp | undefined): FileRead {

@@ -23,7 +23,11 @@ export class Groups<T extends { readonly name: string; readonly namespace: strin
   replace(before: T | undefined, after: T | undefined): void {
     const from = before === undefined ? undefined : this.#groupOf(before)
     const to = after === undefined ? undefined : this.#groupOf(after)
-    if (from !== undefined && before !== undefined) this.#set(from, this.get(from).filter((value) => value !== before))
+    if (from !== undefined && before !== undefined)
+      this.#set(
+        from,
+        this.get(from).filter((value) => value !== before),
+      )
     if (to !== undefined && after !== undefined) this.#set(to, [...this.get(to), after].sort(byName))
   }
 

@@ -4,9 +4,7 @@ import type { Rejected } from '../base/result.ts'
 import type { Ref } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 
-export type SourceEvent =
-  | { readonly kind: 'upsert'; readonly object: KubeObject }
-  | { readonly kind: 'delete'; readonly ref: Ref }
+export type SourceEvent = { readonly kind: 'upsert'; readonly object: KubeObject } | { readonly kind: 'delete'; readonly ref: Ref }
 
 /** Something in the source that is not used, or only in part. */
 export interface Problem {

@@ -34,7 +34,9 @@ export class Store {
   readonly #namespaces = new Map<string, Namespace>()
   readonly #nodes = new Map<string, Node>()
   readonly #felix = new Map<string, FelixConfiguration>()
-  readonly #slicesByService = new Groups<EndpointSlice>((slice) => (slice.service === undefined ? undefined : `${slice.namespace}/${slice.service}`))
+  readonly #slicesByService = new Groups<EndpointSlice>((slice) =>
+    slice.service === undefined ? undefined : `${slice.namespace}/${slice.service}`,
+  )
   readonly #podsByNode = new Groups<Pod>((pod) => pod.nodeName)
   readonly #layers: Layers
   readonly #waitingFor: Set<string>
@@ -170,13 +172,17 @@ export class Store {
 
   #servicesOn(nodes: ReadonlySet<string>): ReadonlySet<string> {
     const found = new Set<string>()
-    const isThere = (slice: EndpointSlice): boolean => slice.endpoints.some((endpoint) => endpoint.nodeName !== undefined && nodes.has(endpoint.nodeName))
+    const isThere = (slice: EndpointSlice): boolean =>
+      slice.endpoints.some((endpoint) => endpoint.nodeName !== undefined && nodes.has(endpoint.nodeName))
     for (const [service, slices] of this.#slicesByService.groups()) if (slices.some(isThere)) found.add(service)
     return found
   }
 }
 
-function replaceIn<T extends KubeObject>(map: Map<string, T>, change: { readonly before: T | undefined; readonly after: T | undefined }): void {
+function replaceIn<T extends KubeObject>(
+  map: Map<string, T>,
+  change: { readonly before: T | undefined; readonly after: T | undefined },
+): void {
   if (change.after !== undefined) map.set(nameKey(change.after), change.after)
   else if (change.before !== undefined) map.delete(nameKey(change.before))
 }

@@ -5,7 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export function node(name: string, ...addresses: string[]): object {
-  return { apiVersion: 'v1', kind: 'Node', metadata: { name }, status: { addresses: addresses.map((address) => ({ type: 'InternalIP', address })) } }
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name },
+    status: { addresses: addresses.map((address) => ({ type: 'InternalIP', address })) },
+  }
 }
 
 export function pod(key: string, nodeName: string, ...ips: string[]): object {

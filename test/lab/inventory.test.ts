@@ -7,9 +7,15 @@ import { node, pod, TWO_NODES } from './cluster.ts'
 
 test('nodes and pods in order of name, other kinds unseen', () => {
   const inventory = takeInventory([...TWO_NODES.toReversed(), { kind: 'Service', metadata: { name: 'web' } }, 7, null])
-  expect(inventory.nodes.map(({ name, addrs }) => `${name} ${addrs.map(formatAddr).join(' ')}`)).toEqual(['a 172.31.7.2 fd00:31:7::2', 'b 172.31.7.3 fd00:31:7::3'])
+  expect(inventory.nodes.map(({ name, addrs }) => `${name} ${addrs.map(formatAddr).join(' ')}`)).toEqual([
+    'a 172.31.7.2 fd00:31:7::2',
+    'b 172.31.7.3 fd00:31:7::3',
+  ])
   expect(inventory.pods.map(({ key, node }) => `${key} on ${node}`)).toEqual(['default/one on a', 'default/two on a', 'shop/three on b'])
-  expect(inventory.pods[0]?.ports).toEqual([{ protocol: 'TCP', port: 8080 }, { protocol: 'UDP', port: 8080 }])
+  expect(inventory.pods[0]?.ports).toEqual([
+    { protocol: 'TCP', port: 8080 },
+    { protocol: 'UDP', port: 8080 },
+  ])
   expect(inventory.notes).toEqual([])
 })
 

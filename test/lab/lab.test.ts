@@ -29,7 +29,10 @@ describe('a plain lab', () => {
     for (const [from, address, pod, peer] of cases) {
       for (const proto of ['tcp', 'udp'] as const) {
         const result = await request(lab, { from, to: { proto, address, port: 8080 } })
-        expect(result.answers.map((answer) => [answer.pod, answer.peer.replace(/^\[?(.*?)\]?:\d+$/, '$1')]), `${proto} ${from} to ${address}`).toEqual([[pod, peer]])
+        expect(
+          result.answers.map((answer) => [answer.pod, answer.peer.replace(/^\[?(.*?)\]?:\d+$/, '$1')]),
+          `${proto} ${from} to ${address}`,
+        ).toEqual([[pod, peer]])
       }
     }
     expect((await lab.status()).ok).toBe(true)
@@ -60,7 +63,11 @@ describe('a lab without agents', () => {
       manifests.write([node('a', '172.31.7.9')])
       await lab.sync()
       expect(await lab.mustRun('node/a', ['ip', '-br', '-4', 'addr', 'show', 'eth0'])).toMatch(/ 172\.31\.7\.9\/24 *\n$/)
-      expect(traces('tbuild').filter((trace) => trace.startsWith('nplab-')).sort()).toEqual(['nplab-tbuild-client', 'nplab-tbuild-fabric', 'nplab-tbuild-far', 'nplab-tbuild-node-a'])
+      expect(
+        traces('tbuild')
+          .filter((trace) => trace.startsWith('nplab-'))
+          .sort(),
+      ).toEqual(['nplab-tbuild-client', 'nplab-tbuild-fabric', 'nplab-tbuild-far', 'nplab-tbuild-node-a'])
     } finally {
       expect(await lab.down()).toEqual([])
     }
@@ -73,25 +80,52 @@ describe('a lab without agents', () => {
     using manifests = new Manifests(TWO_NODES)
     const before = machine()
     await using lab = await Lab.up({ name: 'tview', resources: manifests.dir, ...WITHOUT_AGENTS })
-    for (const [node, name] of [['node/a', 'a'], ['default/one', 'a'], ['node/b', 'b']] as const) {
+    for (const [node, name] of [
+      ['node/a', 'a'],
+      ['default/one', 'a'],
+      ['node/b', 'b'],
+    ] as const) {
       expect((await lab.mustRun(node, ['hostname'])).trim()).toBe(name)
     }
-    const view = await lab.mustRun('node/a', ['sh', '-c', 'ls /sys/class/net; ls /sys/fs/bpf; cat /proc/self/cgroup | grep ^0::; grep -c cgroup2 /proc/self/mounts'])
-    expect(view.split('\n').filter((line) => !line.startsWith('npl'))).toEqual(['eth0', 'lo', 'maps.debug', 'progs.debug', '0::/exec', '1', ''])
+    const view = await lab.mustRun('node/a', [
+      'sh',
+      '-c',
+      'ls /sys/class/net; ls /sys/fs/bpf; cat /proc/self/cgroup | grep ^0::; grep -c cgroup2 /proc/self/mounts',
+    ])
+    expect(view.split('\n').filter((line) => !line.startsWith('npl'))).toEqual([
+      'eth0',
+      'lo',
+      'maps.debug',
+      'progs.debug',
+      '0::/exec',
+      '1',
+      '',
+    ])
     // what a careless agent might do
-    await lab.mustRun('node/a', ['sh', '-c', 'mkdir /sys/fs/bpf/mine; echo x > /run/netplane/mine; echo 1 > /proc/sys/net/ipv4/ip_forward; mkdir /sys/fs/cgroup/mine'])
+    await lab.mustRun('node/a', [
+      'sh',
+      '-c',
+      'mkdir /sys/fs/bpf/mine; echo x > /run/netplane/mine; echo 1 > /proc/sys/net/ipv4/ip_forward; mkdir /sys/fs/cgroup/mine',
+    ])
     for (const path of ['/proc/sys/kernel/panic', '/proc/sys/vm/swappiness']) {
       expect((await lab.run('node/a', ['sh', '-c', `cat ${path} > ${path}`])).status).not.toBe(0)
     }
     expect(machine()).toEqual(before)
     expect(existsSync('/run/netplane/mine')).toBe(false)
-    expect(await lab.mustRun('node/b', ['sh', '-c', 'ls /sys/fs/bpf /run/netplane; cat /proc/sys/net/ipv4/ip_forward'])).not.toContain('mine')
+    expect(await lab.mustRun('node/b', ['sh', '-c', 'ls /sys/fs/bpf /run/netplane; cat /proc/sys/net/ipv4/ip_forward'])).not.toContain(
+      'mine',
+    )
   })
 
   test('an exit code, output and input pass through; a missing place is an error', async () => {
     using manifests = new Manifests(TWO_NODES)
     await using lab = await Lab.up({ name: 'texec', resources: manifests.dir, ...WITHOUT_AGENTS })
-    expect(await lab.run('one', ['sh', '-c', 'cat; echo bad >&2; exit 7'], { input: 'in' })).toEqual({ status: 7, stdout: 'in', stderr: 'bad\n', timedOut: false })
+    expect(await lab.run('one', ['sh', '-c', 'cat; echo bad >&2; exit 7'], { input: 'in' })).toEqual({
+      status: 7,
+      stdout: 'in',
+      stderr: 'bad\n',
+      timedOut: false,
+    })
     const cli = await cliRun(['exec', 'shop/three', '--name', 'texec', '--', 'sh', '-c', 'ip -o -4 addr show eth0; exit 9'])
     expect(cli).toMatchObject({ status: 9, stdout: expect.stringContaining('10.31.1.3/32') as unknown })
     expect(() => lab.commandIn('default/none', ['true'])).toThrow('pod default/none: not in lab texec')
@@ -135,9 +169,17 @@ describe('down', () => {
     const ours = lab.spawn('one', ['sleep', '1000'])
     const theirs = spawn('ip', ['netns', 'exec', 'nplab-tbusy-client', 'sleep', '1001'])
     try {
-      await waitFor(() => (readFileSync(`/proc/${theirs.pid ?? 0}/cmdline`, 'utf8').startsWith('sleep') ? true : undefined), { timeoutMs: 5000 })
+      await waitFor(() => (readFileSync(`/proc/${theirs.pid ?? 0}/cmdline`, 'utf8').startsWith('sleep') ? true : undefined), {
+        timeoutMs: 5000,
+      })
       const leftovers = await lab.down()
-      expect(leftovers).toEqual([{ kind: 'process', what: `pid ${theirs.pid ?? 0} (sleep 1001)`, why: 'not started by the lab; keeps nplab-tbusy-client alive until it ends' }])
+      expect(leftovers).toEqual([
+        {
+          kind: 'process',
+          what: `pid ${theirs.pid ?? 0} (sleep 1001)`,
+          why: 'not started by the lab; keeps nplab-tbusy-client alive until it ends',
+        },
+      ])
       expect(theirs.exitCode ?? theirs.signalCode).toBeNull()
       expect(ours.signalCode ?? (await new Promise((resolve) => ours.on('close', (_, signal) => resolve(signal))))).toBe('SIGKILL')
     } finally {

@@ -10,11 +10,15 @@ import { labPaths } from '../../lab/paths.ts'
 export function machine(): Record<string, unknown> {
   return {
     // iproute2 binds /run/netns on itself at its first use; namespaces are named there by whoever is at work on this machine
-    mounts: readFileSync('/proc/self/mounts', 'utf8').split('\n').filter((line) => !line.includes(' /run/netns')),
+    mounts: readFileSync('/proc/self/mounts', 'utf8')
+      .split('\n')
+      .filter((line) => !line.includes(' /run/netns')),
     bpffs: existsSync('/sys/fs/bpf') ? readdirSync('/sys/fs/bpf') : [],
     hostname: readFileSync('/proc/sys/kernel/hostname', 'utf8'),
     run: readdirSync('/run').filter((name) => !['netns', 'netplane-lab'].includes(name)),
-    forwarding: ['ipv4/ip_forward', 'ipv6/conf/all/forwarding', 'ipv4/conf/all/rp_filter', 'ipv4/conf/default/rp_filter'].map((path) => readFileSync(`/proc/sys/net/${path}`, 'utf8')),
+    forwarding: ['ipv4/ip_forward', 'ipv6/conf/all/forwarding', 'ipv4/conf/all/rp_filter', 'ipv4/conf/default/rp_filter'].map((path) =>
+      readFileSync(`/proc/sys/net/${path}`, 'utf8'),
+    ),
     addresses: execFileSync('ip', ['-o', 'addr', 'show'], { encoding: 'utf8' }).replaceAll(/_lft \w+/g, ''),
     routes: execFileSync('ip', ['route', 'show', 'table', 'all'], { encoding: 'utf8' }),
   }

@@ -27,7 +27,9 @@ describe('cables', () => {
       'link add c-client type veth peer name eth0 address MAC netns nplab-t-client',
       'link add c-far type veth peer name eth0 address MAC netns nplab-t-far',
     ])
-    expect(readable(lines.get('nplab-t-node-a'))).toEqual(['link add nplX address MAC type veth peer name eth0 address MAC netns nplab-t-pod-default.one'])
+    expect(readable(lines.get('nplab-t-node-a'))).toEqual([
+      'link add nplX address MAC type veth peer name eth0 address MAC netns nplab-t-pod-default.one',
+    ])
   })
   test('none when all are there', () => {
     const iface = topology.pods[0]?.iface ?? ''
@@ -66,7 +68,10 @@ describe('addresses and routes', () => {
   })
   test('a plain lab routes by itself', () => {
     const lines = settleLines(lay(TWO_NODES, true))
-    expect(readable(lines.get('nplab-t-node-a')).slice(-2)).toEqual(['route replace 10.31.1.3/32 via 172.31.7.3 proto 110', 'route replace fd00:31:1::3/128 via fd00:31:7::3 proto 110'])
+    expect(readable(lines.get('nplab-t-node-a')).slice(-2)).toEqual([
+      'route replace 10.31.1.3/32 via 172.31.7.3 proto 110',
+      'route replace fd00:31:1::3/128 via fd00:31:7::3 proto 110',
+    ])
     expect(readable(lines.get('nplab-t-pod-shop.three'))).toContain('neigh replace fe80::1 lladdr MAC dev eth0 nud permanent')
   })
 })

@@ -25,19 +25,30 @@ describe('two dual-stack nodes', () => {
     expect(topology.fabric.addresses).toEqual(['172.31.7.1/24', 'fd00:31:7::1/64'])
   })
   test('pods', () => {
-    expect(topology.pods[0]).toMatchObject({ key: 'default/one', node: 'a', netns: 'nplab-t-pod-default.one', addresses: ['10.31.0.1', 'fd00:31::1'] })
+    expect(topology.pods[0]).toMatchObject({
+      key: 'default/one',
+      node: 'a',
+      netns: 'nplab-t-pod-default.one',
+      addresses: ['10.31.0.1', 'fd00:31::1'],
+    })
     // sha1 of "default.one"
     expect(topology.pods[0]?.iface).toMatch(/^npl[0-9a-f]{11}$/)
   })
   test('namespaces', () => {
     expect(namespacesOf(topology)).toEqual([
-      'nplab-t-fabric', 'nplab-t-client', 'nplab-t-far', 'nplab-t-node-a', 'nplab-t-node-b',
-      'nplab-t-pod-default.one', 'nplab-t-pod-default.two', 'nplab-t-pod-shop.three',
+      'nplab-t-fabric',
+      'nplab-t-client',
+      'nplab-t-far',
+      'nplab-t-node-a',
+      'nplab-t-node-b',
+      'nplab-t-pod-default.one',
+      'nplab-t-pod-default.two',
+      'nplab-t-pod-shop.three',
     ])
   })
 })
 
-test('addresses in use are nobody else\'s', () => {
+test("addresses in use are nobody else's", () => {
   const topology = lay([node('a', '10.1.1.1'), node('b', '10.1.1.250')])
   expect(topology.fabric.addresses).toEqual(['10.1.1.254/24'])
   expect(topology.client.addresses).toEqual(['10.1.1.249/24'])

@@ -24,7 +24,9 @@ afterAll(async () => {
 /** Rules in the way of what node b forwards; gone with `clear`. */
 async function inTheWay(...rules: readonly string[]): Promise<void> {
   const chain = 'add chain inet test forward { type filter hook forward priority 0; }'
-  await lab.mustRun('node/b', ['nft', '-f', '-'], { input: ['add table inet test', chain, ...rules.map((rule) => `add rule inet test forward ${rule}`)].join('\n') })
+  await lab.mustRun('node/b', ['nft', '-f', '-'], {
+    input: ['add table inet test', chain, ...rules.map((rule) => `add rule inet test forward ${rule}`)].join('\n'),
+  })
 }
 
 async function clear(): Promise<string> {
@@ -49,7 +51,15 @@ describe('a steady flow', () => {
     await pass(1000)
     const result = await flow.stop()
     for (const one of result.streams) {
-      expect(one).toMatchObject({ lost: 0, received: one.sent, duplicates: 0, outOfOrder: 0, reconnects: 0, errors: {}, pods: { three: one.sent } })
+      expect(one).toMatchObject({
+        lost: 0,
+        received: one.sent,
+        duplicates: 0,
+        outOfOrder: 0,
+        reconnects: 0,
+        errors: {},
+        pods: { three: one.sent },
+      })
       expect(one.peers).toHaveLength(1)
       expect(one.sent).toBeGreaterThan(150)
     }
@@ -105,7 +115,8 @@ describe('one socket a request', () => {
   test('no answer', async () => {
     await inTheWay('meta l4proto { tcp, udp } drop')
     try {
-      for (const to of [UDP, TCP]) expect(await request(lab, { from: 'one', to, count: 3, timeoutMs: 200 })).toMatchObject({ ok: 0, timeouts: 3 })
+      for (const to of [UDP, TCP])
+        expect(await request(lab, { from: 'one', to, count: 3, timeoutMs: 200 })).toMatchObject({ ok: 0, timeouts: 3 })
     } finally {
       await clear()
     }
@@ -121,7 +132,9 @@ describe('one socket a request', () => {
 })
 
 test('a flow that never comes about is an error that says so', async () => {
-  await expect(startFlow(lab, { from: 'one', to: [{ ...TCP, port: 81 }], drainMs: 0, establishMs: 500 })).rejects.toThrow(/not established after 500 ms: .*ECONNREFUSED/)
+  await expect(startFlow(lab, { from: 'one', to: [{ ...TCP, port: 81 }], drainMs: 0, establishMs: 500 })).rejects.toThrow(
+    /not established after 500 ms: .*ECONNREFUSED/,
+  )
 })
 
 test('a capture shows what passed', async () => {

@@ -39,13 +39,27 @@ export function service(name: Name, of: ServiceSpec = {}): Manifest {
     apiVersion: 'v1',
     kind: 'Service',
     metadata: { ...nameOf(name), labels: of.labels ?? {} },
-    spec: { type: of.type ?? (ports.some((port) => port.nodePort !== undefined) ? 'NodePort' : 'ClusterIP'), ...cluster, ports, ...of.spec },
+    spec: {
+      type: of.type ?? (ports.some((port) => port.nodePort !== undefined) ? 'NodePort' : 'ClusterIP'),
+      ...cluster,
+      ports,
+      ...of.spec,
+    },
     status: { loadBalancer: { ingress: of.ingress ?? [] } },
   }
 }
 
 /** "10.0.0.1", or more of it. */
-export type EndpointSpec = string | { readonly addr: string; readonly node?: string; readonly ready?: boolean; readonly serving?: boolean; readonly terminating?: boolean; readonly zone?: string }
+export type EndpointSpec =
+  | string
+  | {
+      readonly addr: string
+      readonly node?: string
+      readonly ready?: boolean
+      readonly serving?: boolean
+      readonly terminating?: boolean
+      readonly zone?: string
+    }
 
 export interface SliceSpec {
   /** default: the part of the slice's name before the last "-" */
@@ -63,7 +77,10 @@ export function slice(name: Name, of: SliceSpec = {}): Manifest {
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
-    metadata: { ...metadata, labels: { 'kubernetes.io/service-name': of.service ?? metadata.name.slice(0, metadata.name.lastIndexOf('-')), ...of.labels } },
+    metadata: {
+      ...metadata,
+      labels: { 'kubernetes.io/service-name': of.service ?? metadata.name.slice(0, metadata.name.lastIndexOf('-')), ...of.labels },
+    },
     addressType: of.addressType ?? (endpoints[0]?.addr.includes(':') === true ? 'IPv6' : 'IPv4'),
     ports: of.ports ?? [{ port: 8080 }],
     endpoints: endpoints.map(endpointOf),
@@ -88,7 +105,10 @@ export function pod(name: Name, of: PodSpec = {}): Manifest {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { ...nameOf(name), ...(of.terminating === true ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}) },
-    spec: { ...(of.node === undefined ? {} : { nodeName: of.node }), ...(of.hostNetwork === undefined ? {} : { hostNetwork: of.hostNetwork }) },
+    spec: {
+      ...(of.node === undefined ? {} : { nodeName: of.node }),
+      ...(of.hostNetwork === undefined ? {} : { hostNetwork: of.hostNetwork }),
+    },
     status: { phase: of.phase ?? 'Running', ...(of.ips === undefined ? {} : { podIP: of.ips[0], podIPs: of.ips.map((ip) => ({ ip })) }) },
   }
 }

@@ -31,7 +31,9 @@ test('who holds what does not depend on the order', () => {
       const seen = new Map<string, readonly { readonly key: string; readonly rank: number }[]>()
       for (const [name, wants] of steps) settle(name, wants)
       for (const key of ['k', 'l']) {
-        const best = [...last].flatMap(([name, wants]) => wants.filter((want) => want.key === key).map(({ rank }) => ({ name, rank }))).sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1))[0]
+        const best = [...last]
+          .flatMap(([name, wants]) => wants.filter((want) => want.key === key).map(({ rank }) => ({ name, rank })))
+          .sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1))[0]
         expect([...held].filter(([, keys]) => keys.has(key)).map(([name]) => name)).toEqual(best === undefined ? [] : [best.name])
       }
     }),

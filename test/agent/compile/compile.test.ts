@@ -58,7 +58,12 @@ const cluster = [
   node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24'] }),
   node('n2', { addresses: ['192.168.0.2'], podCIDRs: ['10.0.2.0/24'] }),
   service('web'),
-  slice('web-1', { endpoints: [{ addr: '10.0.1.1', node: 'n1' }, { addr: '10.0.2.1', node: 'n2' }] }),
+  slice('web-1', {
+    endpoints: [
+      { addr: '10.0.1.1', node: 'n1' },
+      { addr: '10.0.2.1', node: 'n2' },
+    ],
+  }),
   service('other', { clusterIPs: ['10.96.0.2'] }),
   pod('a', { node: 'n1', ips: ['10.0.1.1'] }),
   pod('b', { node: 'n2', ips: ['10.0.2.1'] }),
@@ -96,20 +101,104 @@ node 192.168.0.1 ::
 describe('afterwards it is what changed:', () => {
   test.each<[string, (world: World) => void, string[]]>([
     ['nothing', () => undefined, []],
-    ['a slice', (world) => { world.put(slice('web-1', { endpoints: ['10.0.1.1'] })) }, ['Service/default/web']],
-    ['a slice that changes its service', (world) => { world.put(slice('web-1', { service: 'other' })) }, ['Service/default/other', 'Service/default/web']],
-    ['a service', (world) => { world.put(service('web', { ports: [{ port: 81 }] })) }, ['Service/default/web']],
-    ['a pod of ours', (world) => { world.put(pod('c', { node: 'n1', ips: ['10.0.1.2'] })) }, ['Pod/default/c', 'node']],
-    ['a pod of ours that gets its address', (world) => { world.put(pod('a', { node: 'n1', ips: ['10.0.1.9'] })) }, ['Pod/default/a']],
-    ['a pod of ours that ends', (world) => { world.put(pod('a', { node: 'n1', ips: ['10.0.1.1'], phase: 'Failed' })) }, ['Pod/default/a', 'node']],
-    ['someone else’s pod', (world) => { world.put(pod('d', { node: 'n2', ips: ['10.0.2.2'] })) }, []],
-    ['a node’s range', (world) => { world.put(node('n2', { addresses: ['192.168.0.2'], podCIDRs: ['10.0.9.0/24'] })) }, ['Node/n2', 'node']],
-    ['a node’s address', (world) => { world.put(node('n2', { addresses: ['192.168.0.9'], podCIDRs: ['10.0.2.0/24'] })) }, ['Node/n2', 'Service/default/web', 'node']],
-    ['a new node without pods', (world) => { world.put(node('n3', { addresses: ['192.168.0.3'] })) }, ['Node/n3']],
-    ['a node that goes', (world) => { world.drop(node('n2')) }, ['Node/n2', 'Service/default/web', 'node']],
-    ['our addresses', (world) => { world.input = { ...world.input, selfAddresses: [parseAddr('127.0.0.1')] } }, ['Node/n1']],
-    ['settings', (world) => { world.input = { ...world.input, settings: { ...world.input.settings, connectTcp: false } } }, ['node']],
-    ['the veths’ prefix', (world) => { world.input = { ...world.input, settings: { ...world.input.settings, interfacePrefix: 'veth' } } }, ['Pod/default/a', 'node']],
+    [
+      'a slice',
+      (world) => {
+        world.put(slice('web-1', { endpoints: ['10.0.1.1'] }))
+      },
+      ['Service/default/web'],
+    ],
+    [
+      'a slice that changes its service',
+      (world) => {
+        world.put(slice('web-1', { service: 'other' }))
+      },
+      ['Service/default/other', 'Service/default/web'],
+    ],
+    [
+      'a service',
+      (world) => {
+        world.put(service('web', { ports: [{ port: 81 }] }))
+      },
+      ['Service/default/web'],
+    ],
+    [
+      'a pod of ours',
+      (world) => {
+        world.put(pod('c', { node: 'n1', ips: ['10.0.1.2'] }))
+      },
+      ['Pod/default/c', 'node'],
+    ],
+    [
+      'a pod of ours that gets its address',
+      (world) => {
+        world.put(pod('a', { node: 'n1', ips: ['10.0.1.9'] }))
+      },
+      ['Pod/default/a'],
+    ],
+    [
+      'a pod of ours that ends',
+      (world) => {
+        world.put(pod('a', { node: 'n1', ips: ['10.0.1.1'], phase: 'Failed' }))
+      },
+      ['Pod/default/a', 'node'],
+    ],
+    [
+      'someone else’s pod',
+      (world) => {
+        world.put(pod('d', { node: 'n2', ips: ['10.0.2.2'] }))
+      },
+      [],
+    ],
+    [
+      'a node’s range',
+      (world) => {
+        world.put(node('n2', { addresses: ['192.168.0.2'], podCIDRs: ['10.0.9.0/24'] }))
+      },
+      ['Node/n2', 'node'],
+    ],
+    [
+      'a node’s address',
+      (world) => {
+        world.put(node('n2', { addresses: ['192.168.0.9'], podCIDRs: ['10.0.2.0/24'] }))
+      },
+      ['Node/n2', 'Service/default/web', 'node'],
+    ],
+    [
+      'a new node without pods',
+      (world) => {
+        world.put(node('n3', { addresses: ['192.168.0.3'] }))
+      },
+      ['Node/n3'],
+    ],
+    [
+      'a node that goes',
+      (world) => {
+        world.drop(node('n2'))
+      },
+      ['Node/n2', 'Service/default/web', 'node'],
+    ],
+    [
+      'our addresses',
+      (world) => {
+        world.input = { ...world.input, selfAddresses: [parseAddr('127.0.0.1')] }
+      },
+      ['Node/n1'],
+    ],
+    [
+      'settings',
+      (world) => {
+        world.input = { ...world.input, settings: { ...world.input.settings, connectTcp: false } }
+      },
+      ['node'],
+    ],
+    [
+      'the veths’ prefix',
+      (world) => {
+        world.input = { ...world.input, settings: { ...world.input.settings, interfacePrefix: 'veth' } }
+      },
+      ['Pod/default/a', 'node'],
+    ],
   ])('%s', (_, change, owners) => {
     const world = new World(...cluster)
     world.compile()
@@ -122,14 +211,22 @@ describe('afterwards it is what changed:', () => {
     const world = new World(...cluster)
     world.compile()
     world.drop(service('web'), pod('a'))
-    expect(world.compile()).toMatchObject({ complete: false, fragments: [{ owner: 'Service/default/web', rows: [] }, { owner: 'Pod/default/a', rows: [] }] })
+    expect(world.compile()).toMatchObject({
+      complete: false,
+      fragments: [
+        { owner: 'Service/default/web', rows: [] },
+        { owner: 'Pod/default/a', rows: [] },
+      ],
+    })
   })
 })
 
 describe('what two objects want', () => {
   test('a cluster address cannot be taken by naming it as an external one', () => {
     const world = new World(service('web'), service('a-thief', { clusterIPs: ['10.96.0.9'], spec: { externalIPs: ['10.96.0.1'] } }))
-    expect(showChange({ ...world.compile(), node: undefined })).toBe('Service/default/a-thief\n  10.96.0.9:80/TCP -> #1 of 0\nService/default/web\n  10.96.0.1:80/TCP -> #1 of 0')
+    expect(showChange({ ...world.compile(), node: undefined })).toBe(
+      'Service/default/a-thief\n  10.96.0.9:80/TCP -> #1 of 0\nService/default/web\n  10.96.0.1:80/TCP -> #1 of 0',
+    )
     expect(world.conflicts).toEqual(['Service default/a-thief: 10.96.0.1:80/TCP already belongs to Service/default/web'])
     world.drop(service('web'))
     expect(world.owners()).toEqual(['Service/default/a-thief', 'Service/default/web'])
@@ -137,17 +234,26 @@ describe('what two objects want', () => {
   })
 
   test('a node port twice: the first name has it, also when it comes later', () => {
-    const of = (name: string, at: number): Manifest => service(name, { clusterIPs: [`10.96.0.${at}`], ports: [{ port: 80, nodePort: 30080 }] })
+    const of = (name: string, at: number): Manifest =>
+      service(name, { clusterIPs: [`10.96.0.${at}`], ports: [{ port: 80, nodePort: 30080 }] })
     const world = new World(of('b', 2), of('c', 3))
     world.compile()
     expect(world.conflicts).toEqual(['Service default/c: 0.0.0.0:30080/TCP already belongs to Service/default/b'])
     world.put(of('a', 1))
     expect(world.owners()).toEqual(['Service/default/a', 'Service/default/b'])
-    expect(world.conflicts).toEqual(['Service default/b: 0.0.0.0:30080/TCP already belongs to Service/default/a', 'Service default/c: 0.0.0.0:30080/TCP already belongs to Service/default/a'])
+    expect(world.conflicts).toEqual([
+      'Service default/b: 0.0.0.0:30080/TCP already belongs to Service/default/a',
+      'Service default/c: 0.0.0.0:30080/TCP already belongs to Service/default/a',
+    ])
   })
 
   test('a pod’s address passes to the pod that stays', () => {
-    const world = new World(pod('a', { node: 'n1', ips: ['10.0.1.1'], terminating: true }), pod('b', { node: 'n1', ips: ['10.0.1.1'] }), pod('c', { node: 'n1', ips: ['192.168.0.1'] }), node('n1', { addresses: ['192.168.0.1'] }))
+    const world = new World(
+      pod('a', { node: 'n1', ips: ['10.0.1.1'], terminating: true }),
+      pod('b', { node: 'n1', ips: ['10.0.1.1'] }),
+      pod('c', { node: 'n1', ips: ['192.168.0.1'] }),
+      node('n1', { addresses: ['192.168.0.1'] }),
+    )
     const owners = world.compile().fragments.map(showFragment)
     expect(owners).toContain(`Pod/default/b\n  10.0.1.1 pod ${workloadInterface({ namespace: 'default', name: 'b' })}`)
     expect(owners.some((text) => text.startsWith('Pod/default/a') || text.startsWith('Pod/default/c'))).toBe(false)
@@ -159,11 +265,58 @@ describe('what two objects want', () => {
 describe('in the end it is the same as from nothing', () => {
   const addr = fc.constantFrom('10.0.1.1', '10.0.1.2', '10.0.2.1', 'fd02::1', 'fd02::2')
   const nodeName = fc.constantFrom('n1', 'n2', 'n3')
-  const serviceArb = fc.record({ name: fc.constantFrom('a', 'b', 'c'), ip: fc.constantFrom('10.96.0.1', '10.96.0.2', 'fd00::1', 'None'), port: fc.constantFrom(80, 81), nodePort: fc.option(fc.constantFrom(30080, 30081)), external: fc.option(fc.constantFrom('10.96.0.1', '198.51.100.1')) }).map(({ name, ip, port, nodePort, external }) => service(name, { type: 'NodePort', clusterIPs: [ip], ports: [{ port, ...(nodePort === null ? {} : { nodePort }) }], spec: external === null ? {} : { externalIPs: [external] } }))
-  const sliceArb = fc.record({ name: fc.constantFrom('a-1', 'a-2', 'b-1', 'c-1'), service: fc.constantFrom('a', 'b', 'd'), endpoints: fc.array(fc.record({ addr, node: nodeName, ready: fc.boolean() }), { maxLength: 4 }), v6: fc.boolean() }).map(({ name, service: of, endpoints, v6 }) => slice(name, { service: of, addressType: v6 ? 'IPv6' : 'IPv4', endpoints: endpoints.filter((endpoint) => endpoint.addr.includes(':') === v6) }))
-  const podArb = fc.record({ name: fc.constantFrom('p', 'q'), node: nodeName, ip: addr, phase: fc.constantFrom('Running', 'Failed'), terminating: fc.boolean() }).map(({ name, ip, ...of }) => pod(name, { ...of, ips: [ip] }))
-  const nodeArb = fc.record({ name: nodeName, addresses: fc.subarray(['192.168.0.1', '192.168.0.2', 'fd01::1']), range: fc.constantFrom('10.0.1.0/24', '10.0.2.0/24') }).map(({ name, addresses, range }) => node(name, { addresses, podCIDRs: [range] }))
-  const step = fc.record({ manifest: fc.oneof(serviceArb, sliceArb, podArb, nodeArb), gone: fc.boolean(), compile: fc.boolean(), self: fc.option(fc.subarray(['127.0.0.1', '192.168.0.2'])) })
+  const serviceArb = fc
+    .record({
+      name: fc.constantFrom('a', 'b', 'c'),
+      ip: fc.constantFrom('10.96.0.1', '10.96.0.2', 'fd00::1', 'None'),
+      port: fc.constantFrom(80, 81),
+      nodePort: fc.option(fc.constantFrom(30080, 30081)),
+      external: fc.option(fc.constantFrom('10.96.0.1', '198.51.100.1')),
+    })
+    .map(({ name, ip, port, nodePort, external }) =>
+      service(name, {
+        type: 'NodePort',
+        clusterIPs: [ip],
+        ports: [{ port, ...(nodePort === null ? {} : { nodePort }) }],
+        spec: external === null ? {} : { externalIPs: [external] },
+      }),
+    )
+  const sliceArb = fc
+    .record({
+      name: fc.constantFrom('a-1', 'a-2', 'b-1', 'c-1'),
+      service: fc.constantFrom('a', 'b', 'd'),
+      endpoints: fc.array(fc.record({ addr, node: nodeName, ready: fc.boolean() }), { maxLength: 4 }),
+      v6: fc.boolean(),
+    })
+    .map(({ name, service: of, endpoints, v6 }) =>
+      slice(name, {
+        service: of,
+        addressType: v6 ? 'IPv6' : 'IPv4',
+        endpoints: endpoints.filter((endpoint) => endpoint.addr.includes(':') === v6),
+      }),
+    )
+  const podArb = fc
+    .record({
+      name: fc.constantFrom('p', 'q'),
+      node: nodeName,
+      ip: addr,
+      phase: fc.constantFrom('Running', 'Failed'),
+      terminating: fc.boolean(),
+    })
+    .map(({ name, ip, ...of }) => pod(name, { ...of, ips: [ip] }))
+  const nodeArb = fc
+    .record({
+      name: nodeName,
+      addresses: fc.subarray(['192.168.0.1', '192.168.0.2', 'fd01::1']),
+      range: fc.constantFrom('10.0.1.0/24', '10.0.2.0/24'),
+    })
+    .map(({ name, addresses, range }) => node(name, { addresses, podCIDRs: [range] }))
+  const step = fc.record({
+    manifest: fc.oneof(serviceArb, sliceArb, podArb, nodeArb),
+    gone: fc.boolean(),
+    compile: fc.boolean(),
+    self: fc.option(fc.subarray(['127.0.0.1', '192.168.0.2'])),
+  })
 
   /** Applies changes as the data plane does. */
   class Applied {

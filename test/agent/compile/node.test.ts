@@ -12,8 +12,16 @@ import { showNode } from '../../support/show.ts'
 
 const settings = defaultConfig.compile
 
-function compile(manifests: readonly Manifest[], of: { readonly settings?: Partial<CompileSettings>; readonly self?: readonly string[] } = {}): string[] {
-  const desired = compileNode({ node: 'n1', snapshot: snapshotOf(manifests), settings: { ...settings, ...of.settings }, selfAddresses: (of.self ?? []).map(parseAddr) })
+function compile(
+  manifests: readonly Manifest[],
+  of: { readonly settings?: Partial<CompileSettings>; readonly self?: readonly string[] } = {},
+): string[] {
+  const desired = compileNode({
+    node: 'n1',
+    snapshot: snapshotOf(manifests),
+    settings: { ...settings, ...of.settings },
+    selfAddresses: (of.self ?? []).map(parseAddr),
+  })
   return showNode(desired).split('\n')
 }
 
@@ -33,7 +41,17 @@ test('a whole node', () => {
       pod('done', { node: 'n1', ips: ['10.0.1.2'], phase: 'Succeeded' }),
       pod('elsewhere', { node: 'n2', ips: ['10.0.2.1'] }),
     ]),
-  ).toEqual(['node 192.168.0.1 fd01::1', '  tunnel vni 20048 port 4789', '  connect-time tcp', ...workloads, '  host 192.168.0.1 fd01::1', '  route 10.0.2.0/24 via 192.168.0.2', '  route 10.0.3.0/24 via 192.168.0.3', '  route fd02:2::/64 via fd01::2', ...sysctls])
+  ).toEqual([
+    'node 192.168.0.1 fd01::1',
+    '  tunnel vni 20048 port 4789',
+    '  connect-time tcp',
+    ...workloads,
+    '  host 192.168.0.1 fd01::1',
+    '  route 10.0.2.0/24 via 192.168.0.2',
+    '  route 10.0.3.0/24 via 192.168.0.3',
+    '  route fd02:2::/64 via fd01::2',
+    ...sysctls,
+  ])
 })
 
 test('a node that is not known yet', () => {
@@ -57,7 +75,23 @@ test('settings come through', () => {
   const lines = compile([], { settings: { dataInterfacePattern: 'eth.*', connectTcp: true, connectUdp: true } })
   expect(lines).toEqual(expect.arrayContaining(['  connect-time tcp udp', '  host /eth.*/']))
   expect(compile([], { settings: { connectTcp: false } })).toContain('  connect-time off')
-  const desired = compileNode({ node: 'n1', snapshot: snapshotOf([]), settings: { ...settings, cgroup: '/sys/fs/cgroup/x' }, selfAddresses: [] })
-  expect(desired).toMatchObject({ cgroup: '/sys/fs/cgroup/x', mapSizes: { conntrack: 512_000, frontends: 65_536, backends: 262_144, addrs: 65_536 } })
-  expect(desired.knobs.timeouts).toEqual({ tcpSyn: 60_000, tcpOpen: 432_000_000, tcpFin: 120_000, tcpRst: 10_000, udp: 30_000, udpStream: 120_000, icmp: 30_000 })
+  const desired = compileNode({
+    node: 'n1',
+    snapshot: snapshotOf([]),
+    settings: { ...settings, cgroup: '/sys/fs/cgroup/x' },
+    selfAddresses: [],
+  })
+  expect(desired).toMatchObject({
+    cgroup: '/sys/fs/cgroup/x',
+    mapSizes: { conntrack: 512_000, frontends: 65_536, backends: 262_144, addrs: 65_536 },
+  })
+  expect(desired.knobs.timeouts).toEqual({
+    tcpSyn: 60_000,
+    tcpOpen: 432_000_000,
+    tcpFin: 120_000,
+    tcpRst: 10_000,
+    udp: 30_000,
+    udpStream: 120_000,
+    icmp: 30_000,
+  })
 })

@@ -29,8 +29,20 @@ function compile(of: ServiceSpec, ...slices: readonly Manifest[]): string[] {
 
 describe('a cluster address', () => {
   test('leads to ready endpoints, sorted, each with its node', () => {
-    const endpoints = [{ addr: '10.0.1.9', node: 'n2' }, { addr: '10.0.1.10', node: 'n3' }, { addr: '10.0.0.1', node: 'n1' }, { addr: '10.0.0.2', ready: false, node: 'n1' }, { addr: '10.0.3.1', node: 'stranger' }]
-    expect(compile({}, slice('web-1', { endpoints }))).toEqual(['10.96.0.1:80/TCP -> #1 of 4', '#1[0] 10.0.0.1:8080', '#1[1] 10.0.1.9:8080 at 192.168.0.2', '#1[2] 10.0.1.10:8080 at 192.168.0.3', '#1[3] 10.0.3.1:8080'])
+    const endpoints = [
+      { addr: '10.0.1.9', node: 'n2' },
+      { addr: '10.0.1.10', node: 'n3' },
+      { addr: '10.0.0.1', node: 'n1' },
+      { addr: '10.0.0.2', ready: false, node: 'n1' },
+      { addr: '10.0.3.1', node: 'stranger' },
+    ]
+    expect(compile({}, slice('web-1', { endpoints }))).toEqual([
+      '10.96.0.1:80/TCP -> #1 of 4',
+      '#1[0] 10.0.0.1:8080',
+      '#1[1] 10.0.1.9:8080 at 192.168.0.2',
+      '#1[2] 10.0.1.10:8080 at 192.168.0.3',
+      '#1[3] 10.0.3.1:8080',
+    ])
   })
 
   test('without endpoint refuses', () => {
@@ -39,13 +51,33 @@ describe('a cluster address', () => {
   })
 
   test('leads to endpoints that are not ready where the service says so', () => {
-    expect(compile({ spec: { publishNotReadyAddresses: true } }, slice('web-1', { endpoints: [{ addr: '10.0.0.1', ready: false }] }))).toEqual(['10.96.0.1:80/TCP -> #1 of 1', '#1[0] 10.0.0.1:8080'])
+    expect(
+      compile({ spec: { publishNotReadyAddresses: true } }, slice('web-1', { endpoints: [{ addr: '10.0.0.1', ready: false }] })),
+    ).toEqual(['10.96.0.1:80/TCP -> #1 of 1', '#1[0] 10.0.0.1:8080'])
   })
 
   test('has its own endpoints for each port and protocol', () => {
-    const ports = [{ name: 'http', port: 80 }, { name: 'dns', port: 53, protocol: 'UDP' }, { name: 'dns-tcp', port: 53 }]
-    const lines = compile({ ports }, slice('web-1', { ports: [{ name: 'http', port: 8080 }, { name: 'dns', port: 5353, protocol: 'UDP' }, { name: 'dns-tcp', port: 5353, protocol: 'UDP' }], endpoints: ['10.0.0.1'] }))
-    expect(lines.filter((line) => line.includes('->'))).toEqual(['10.96.0.1:53/TCP -> #1 of 0', '10.96.0.1:53/UDP -> #2 of 1', '10.96.0.1:80/TCP -> #3 of 1'])
+    const ports = [
+      { name: 'http', port: 80 },
+      { name: 'dns', port: 53, protocol: 'UDP' },
+      { name: 'dns-tcp', port: 53 },
+    ]
+    const lines = compile(
+      { ports },
+      slice('web-1', {
+        ports: [
+          { name: 'http', port: 8080 },
+          { name: 'dns', port: 5353, protocol: 'UDP' },
+          { name: 'dns-tcp', port: 5353, protocol: 'UDP' },
+        ],
+        endpoints: ['10.0.0.1'],
+      }),
+    )
+    expect(lines.filter((line) => line.includes('->'))).toEqual([
+      '10.96.0.1:53/TCP -> #1 of 0',
+      '10.96.0.1:53/UDP -> #2 of 1',
+      '10.96.0.1:80/TCP -> #3 of 1',
+    ])
     expect(lines.filter((line) => line.includes('['))).toEqual(expect.arrayContaining(['#2[0] 10.0.0.1:5353', '#3[0] 10.0.0.1:8080']))
     expect(lines).toHaveLength(5)
   })
@@ -54,12 +86,26 @@ describe('a cluster address', () => {
     const one = slice('web-1', { endpoints: [{ addr: '10.0.0.1', ready: false }, '10.0.0.2'] })
     const two = slice('web-2', { ports: [{ port: 8080 }], endpoints: ['10.0.0.1', '10.0.0.2', '10.0.0.3'] })
     const three = slice('web-3', { ports: [{ port: 9090 }], endpoints: ['10.0.0.1'] })
-    expect(compile({}, one, two, three)).toEqual(['10.96.0.1:80/TCP -> #1 of 4', '#1[0] 10.0.0.1:8080', '#1[1] 10.0.0.1:9090', '#1[2] 10.0.0.2:8080', '#1[3] 10.0.0.3:8080'])
+    expect(compile({}, one, two, three)).toEqual([
+      '10.96.0.1:80/TCP -> #1 of 4',
+      '#1[0] 10.0.0.1:8080',
+      '#1[1] 10.0.0.1:9090',
+      '#1[2] 10.0.0.2:8080',
+      '#1[3] 10.0.0.3:8080',
+    ])
   })
 })
 
 describe('both families', () => {
-  const slices = [slice('web-4', { endpoints: [{ addr: '10.0.0.1', node: 'n2' }] }), slice('web-6', { endpoints: [{ addr: 'fd02::1', node: 'n2' }, { addr: 'fd02::2', node: 'n3' }] })]
+  const slices = [
+    slice('web-4', { endpoints: [{ addr: '10.0.0.1', node: 'n2' }] }),
+    slice('web-6', {
+      endpoints: [
+        { addr: 'fd02::1', node: 'n2' },
+        { addr: 'fd02::2', node: 'n3' },
+      ],
+    }),
+  ]
 
   test('are served apart', () => {
     expect(compile({ clusterIPs: ['10.96.0.1', 'fd00::1'], ports: [{ port: 80, nodePort: 30080 }] }, ...slices)).toEqual([
@@ -72,13 +118,23 @@ describe('both families', () => {
   })
 
   test('but only those of the service', () => {
-    expect(compile({ clusterIPs: ['fd00::1'], spec: { externalIPs: ['198.51.100.1', '2001:db8::1'] } }, ...slices)).toEqual(['[2001:db8::1]:80/TCP -> #1 of 2 external', '[fd00::1]:80/TCP -> #1 of 2', '#1[0] [fd02::1]:8080 at fd01::2', '#1[1] [fd02::2]:8080'])
+    expect(compile({ clusterIPs: ['fd00::1'], spec: { externalIPs: ['198.51.100.1', '2001:db8::1'] } }, ...slices)).toEqual([
+      '[2001:db8::1]:80/TCP -> #1 of 2 external',
+      '[fd00::1]:80/TCP -> #1 of 2',
+      '#1[0] [fd02::1]:8080 at fd01::2',
+      '#1[1] [fd02::2]:8080',
+    ])
   })
 })
 
 describe('addresses from outside', () => {
   test('node port, external and load balancer', () => {
-    const of = { type: 'LoadBalancer', ports: [{ port: 80, nodePort: 30080 }], ingress: [{ ip: '192.0.2.1' }, { ip: '198.51.100.1' }], spec: { externalIPs: ['198.51.100.1', '10.96.0.1'] } }
+    const of = {
+      type: 'LoadBalancer',
+      ports: [{ port: 80, nodePort: 30080 }],
+      ingress: [{ ip: '192.0.2.1' }, { ip: '198.51.100.1' }],
+      spec: { externalIPs: ['198.51.100.1', '10.96.0.1'] },
+    }
     expect(compile(of, slice('web-1', { endpoints: ['10.0.0.1'] }))).toEqual([
       '0.0.0.0:30080/TCP -> #1 of 1 node-port external',
       '10.96.0.1:80/TCP -> #1 of 1',
@@ -89,7 +145,9 @@ describe('addresses from outside', () => {
   })
 
   test('load-balancer addresses stay closed while source ranges are not kept', () => {
-    expect(compile({ type: 'LoadBalancer', ingress: [{ ip: '192.0.2.1' }], spec: { loadBalancerSourceRanges: ['203.0.113.0/24'] } })).toEqual(['10.96.0.1:80/TCP -> #1 of 0'])
+    expect(
+      compile({ type: 'LoadBalancer', ingress: [{ ip: '192.0.2.1' }], spec: { loadBalancerSourceRanges: ['203.0.113.0/24'] } }),
+    ).toEqual(['10.96.0.1:80/TCP -> #1 of 0'])
   })
 
   test('a node port needs no cluster address', () => {
@@ -111,5 +169,11 @@ test('ids depend on namespace, name, port and family alone', () => {
   const id = serviceId({ namespace: 'default', name: 'web', port: 'http', family: 'IPv4' })
   expect(id).toMatch(/^[0-9a-f]{16}$/)
   expect(id).toBe('39913c9c97f4d7e3')
-  expect(new Set([id, serviceId({ namespace: 'default', name: 'web', port: 'http', family: 'IPv6' }), serviceId({ namespace: 'default', name: 'web', port: '', family: 'IPv4' })]).size).toBe(3)
+  expect(
+    new Set([
+      id,
+      serviceId({ namespace: 'default', name: 'web', port: 'http', family: 'IPv6' }),
+      serviceId({ namespace: 'default', name: 'web', port: '', family: 'IPv4' }),
+    ]).size,
+  ).toBe(3)
 })

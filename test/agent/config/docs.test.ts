@@ -13,6 +13,8 @@ test.each([...pages])('%s is up to date', (path, make) => {
 
 test('every field has its row', () => {
   for (const { name } of allFields) expect(configPage()).toContain(`| \`${name}\` |`)
-  expect(allFields.every(({ doc, fallbackText, fallback }) => doc.endsWith('.') && (fallback === undefined) === (fallbackText === ''))).toBe(true)
+  expect(
+    allFields.every(({ doc, fallbackText, fallback }) => doc.endsWith('.') && (fallback === undefined) === (fallbackText === '')),
+  ).toBe(true)
   expect(new Set(allFields.map(({ name }) => name)).size).toBe(allFields.length)
 })

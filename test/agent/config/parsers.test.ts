@@ -19,7 +19,10 @@ describe('durations', () => {
     ['8760h', 31_536_000_000],
     ['Auto', 7],
     ['8761h', 'no: must be a duration like 1h30m, 90s or 250ms, at most 8760h'],
-    ...['', '0s', '-1s', '5', 's', '1d', '1h 30m', '1e3s', 5, null, {}].map((wrong): [Json, string] => [wrong, 'no: must be a duration like 1h30m, 90s or 250ms, at most 8760h']),
+    ...['', '0s', '-1s', '5', 's', '1d', '1h 30m', '1e3s', 5, null, {}].map((wrong): [Json, string] => [
+      wrong,
+      'no: must be a duration like 1h30m, 90s or 250ms, at most 8760h',
+    ]),
   ])('%j is %j', (value, expected) => {
     expect(show(duration(7), value)).toBe(expected)
   })
@@ -32,9 +35,22 @@ describe('durations', () => {
 test('the others', () => {
   expect([show(flag, true), show(flag, 'true')]).toEqual([true, 'no: must be true or false'])
   expect([show(port, 80), show(port, 0), show(port, '80')]).toEqual([80, 'no: must be 1..65535', 'no: must be 1..65535'])
-  expect([show(integer(1, 5), 5), show(integer(1, 5), 6), show(integer(1, 5), 1.5)]).toEqual([5, 'no: must be a whole number, 1..5', 'no: must be a whole number, 1..5'])
+  expect([show(integer(1, 5), 5), show(integer(1, 5), 6), show(integer(1, 5), 1.5)]).toEqual([
+    5,
+    'no: must be a whole number, 1..5',
+    'no: must be a whole number, 1..5',
+  ])
   expect([show(text('a letter', /^[a-z]$/), 'a'), show(text('a letter', /^[a-z]$/), 'ab')]).toEqual(['a', 'no: must be a letter'])
-  expect([show(regularExpression, 'eth.*'), show(regularExpression, '('), show(regularExpression, '')]).toEqual(['eth.*', 'no: must be a regular expression', 'no: must be a regular expression'])
+  expect([show(regularExpression, 'eth.*'), show(regularExpression, '('), show(regularExpression, '')]).toEqual([
+    'eth.*',
+    'no: must be a regular expression',
+    'no: must be a regular expression',
+  ])
   const words = word({ On: 1, Off: 0 }, { Maybe: 'not yet' })
-  expect([show(words, 'Off'), show(words, 'Maybe'), show(words, 'toString'), show(words, 1)]).toEqual([0, 'no: not yet', 'no: must be one of On, Off', 'no: must be one of On, Off'])
+  expect([show(words, 'Off'), show(words, 'Maybe'), show(words, 'toString'), show(words, 1)]).toEqual([
+    0,
+    'no: not yet',
+    'no: must be one of On, Off',
+    'no: must be one of On, Off',
+  ])
 })

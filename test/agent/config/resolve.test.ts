@@ -39,7 +39,15 @@ test('every field is obeyed', () => {
     bpfConnectTimeLoadBalancing: 'Disabled',
     bpfExternalServiceMode: 'Tunnel',
     bpfDataIfacePattern: 'ens.*',
-    bpfConntrackTimeouts: { tcpSynSent: '1s', tcpEstablished: '2s', tcpFinsSeen: '3s', tcpResetSeen: '4s', udpTimeout: '5s', udpStreamTimeout: '6s', icmpTimeout: '7s' },
+    bpfConntrackTimeouts: {
+      tcpSynSent: '1s',
+      tcpEstablished: '2s',
+      tcpFinsSeen: '3s',
+      tcpResetSeen: '4s',
+      udpTimeout: '5s',
+      udpStreamTimeout: '6s',
+      icmpTimeout: '7s',
+    },
     bpfMapSizeConntrack: 2000,
     bpfMapSizeNATFrontend: 3000,
     bpfMapSizeNATBackend: 4000,
@@ -76,29 +84,50 @@ test('every field is obeyed', () => {
 })
 
 test('a field we do not have, or not yet, is refused by name', () => {
-  expect(reasons(resolve({ vxlanport: 1, bpfEnforceRPF: 'Strict', bpfConntrackTimeouts: { creationGracePeriod: '10s', sctp: '1s' }, bpfExternalServiceMode: 'DSR', __proto__: 1 }))).toEqual([
+  expect(
+    reasons(
+      resolve({
+        vxlanport: 1,
+        bpfEnforceRPF: 'Strict',
+        bpfConntrackTimeouts: { creationGracePeriod: '10s', sctp: '1s' },
+        bpfExternalServiceMode: 'DSR',
+        __proto__: 1,
+      }),
+    ),
+  ).toEqual([
     'FelixConfiguration default: spec.bpfConntrackTimeouts.creationGracePeriod: a new flow has the same time-outs as any other',
     'FelixConfiguration default: spec.bpfConntrackTimeouts.sctp: there is no such field',
     'FelixConfiguration default: spec.bpfEnforceRPF: is not implemented',
     'FelixConfiguration default: spec.bpfExternalServiceMode: DSR is not implemented: replies return through the node that took the request',
     'FelixConfiguration default: spec.vxlanport: there is no such field',
   ])
-  expect(reasons(resolve({ bpfConntrackTimeouts: '1s' }))).toEqual(['FelixConfiguration default: spec.bpfConntrackTimeouts: must be an object'])
+  expect(reasons(resolve({ bpfConntrackTimeouts: '1s' }))).toEqual([
+    'FelixConfiguration default: spec.bpfConntrackTimeouts: must be an object',
+  ])
   expect(allFields.filter(({ name }) => unimplemented.has(name))).toEqual([])
 })
 
 describe('the node’s own object', () => {
-  const both = (node: Manifest, cluster: Manifest, previous?: Resolved): Resolved => resolveConfig([felix('node.n1', node), felix('default', cluster)], previous)
+  const both = (node: Manifest, cluster: Manifest, previous?: Resolved): Resolved =>
+    resolveConfig([felix('node.n1', node), felix('default', cluster)], previous)
 
   test('goes first, field by field', () => {
-    const { config } = both({ vxlanPort: 1, bpfConntrackTimeouts: { udpTimeout: '1s' } }, { vxlanPort: 2, healthPort: 3, bpfConntrackTimeouts: { udpTimeout: '2s', icmpTimeout: '3s' } })
-    expect([config.compile.tunnelPort, config.health.port, config.compile.timeouts.udp, config.compile.timeouts.icmp]).toEqual([1, 3, 1_000, 3_000])
+    const { config } = both(
+      { vxlanPort: 1, bpfConntrackTimeouts: { udpTimeout: '1s' } },
+      { vxlanPort: 2, healthPort: 3, bpfConntrackTimeouts: { udpTimeout: '2s', icmpTimeout: '3s' } },
+    )
+    expect([config.compile.tunnelPort, config.health.port, config.compile.timeouts.udp, config.compile.timeouts.icmp]).toEqual([
+      1, 3, 1_000, 3_000,
+    ])
   })
 
   test('when it is broken: the last good value, then the cluster’s, then the default', () => {
     const good = both({ vxlanPort: 1 }, { vxlanPort: 2 })
     const broken = both({ vxlanPort: 0 }, { vxlanPort: 2 }, good)
-    expect([broken.config.compile.tunnelPort, reasons(broken)]).toEqual([1, ['FelixConfiguration node.n1: spec.vxlanPort: must be 1..65535']])
+    expect([broken.config.compile.tunnelPort, reasons(broken)]).toEqual([
+      1,
+      ['FelixConfiguration node.n1: spec.vxlanPort: must be 1..65535'],
+    ])
     expect(both({ vxlanPort: 0 }, { vxlanPort: 2 }).config.compile.tunnelPort).toBe(2)
     expect(both({ vxlanPort: 0 }, { vxlanPort: 0 }).config.compile.tunnelPort).toBe(4789)
     expect(both({ vxlanPort: 1 }, { vxlanPort: 0 }).config.compile.tunnelPort).toBe(1)
@@ -122,7 +151,11 @@ test('a broken field keeps its last good value, however long, and a removed one 
 test('what needs a restart waits for it, and says so', () => {
   const first = resolve({ bpfMapSizeConntrack: 2_000 })
   const second = resolve({ bpfMapSizeConntrack: 4_000, bpfMapSizeNATBackend: 5_000, vxlanPort: 1 }, first)
-  expect([second.config.compile.mapSizes, second.waiting, second.config.compile.tunnelPort]).toEqual([{ conntrack: 2_000, frontends: 65_536, backends: 262_144, addrs: 65_536 }, ['bpfMapSizeConntrack', 'bpfMapSizeNATBackend'], 1])
+  expect([second.config.compile.mapSizes, second.waiting, second.config.compile.tunnelPort]).toEqual([
+    { conntrack: 2_000, frontends: 65_536, backends: 262_144, addrs: 65_536 },
+    ['bpfMapSizeConntrack', 'bpfMapSizeNATBackend'],
+    1,
+  ])
   expect(resolve({ bpfMapSizeConntrack: 2_000 }, second).waiting).toEqual([])
 })
 

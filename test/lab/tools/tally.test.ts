@@ -3,7 +3,13 @@
 import { expect, test } from 'vitest'
 import { Tally } from '../../../lab/tools/tally.ts'
 
-const answer = (seq: number, pod = 'p'): { pod: string; peer: string; local: string; bytes: number; seq: number } => ({ pod, peer: 'c:1', local: 's:1', bytes: 1, seq })
+const answer = (seq: number, pod = 'p'): { pod: string; peer: string; local: string; bytes: number; seq: number } => ({
+  pod,
+  peer: 'c:1',
+  local: 's:1',
+  bytes: 1,
+  seq,
+})
 
 test('lost, late, twice, and the longest silence', () => {
   const tally = new Tally('udp:x')
@@ -16,8 +22,18 @@ test('lost, late, twice, and the longest silence', () => {
   tally.error('ECONNREFUSED')
   tally.silence(120)
   expect(tally.result()).toEqual({
-    stream: 'udp:x', sent: 5, received: 4, lost: 1, duplicates: 1, outOfOrder: 1, reconnects: 0,
-    errors: { ECONNREFUSED: 1 }, longestGapMs: 71, slowestMs: 59, pods: { p: 3, q: 1 }, peers: ['c:1'],
+    stream: 'udp:x',
+    sent: 5,
+    received: 4,
+    lost: 1,
+    duplicates: 1,
+    outOfOrder: 1,
+    reconnects: 0,
+    errors: { ECONNREFUSED: 1 },
+    longestGapMs: 71,
+    slowestMs: 59,
+    pods: { p: 3, q: 1 },
+    peers: ['c:1'],
   })
 })
 

@@ -3,10 +3,32 @@
 import fc from 'fast-check'
 import { isIP } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { addrBits, addrBytes, addrFromBytes, addrFromText, ANY_V4, ANY_V6, anyOf, cidrContains, formatAddr, formatCidr, isAny, isV4, maskAddr, parseAddr, parseCidr, parsePort, protocolNumber, tryParseAddr, tryParseCidr } from '#lib/base/ip.ts'
+import {
+  addrBits,
+  addrBytes,
+  addrFromBytes,
+  addrFromText,
+  ANY_V4,
+  ANY_V6,
+  anyOf,
+  cidrContains,
+  formatAddr,
+  formatCidr,
+  isAny,
+  isV4,
+  maskAddr,
+  parseAddr,
+  parseCidr,
+  parsePort,
+  protocolNumber,
+  tryParseAddr,
+  tryParseCidr,
+} from '#lib/base/ip.ts'
 
 const bytes16 = fc.uint8Array({ minLength: 16, maxLength: 16 })
-const sparse16 = fc.array(fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: 0, max: 255 })), { minLength: 16, maxLength: 16 }).map((bytes) => Uint8Array.from(bytes))
+const sparse16 = fc
+  .array(fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: 0, max: 255 })), { minLength: 16, maxLength: 16 })
+  .map((bytes) => Uint8Array.from(bytes))
 
 describe('addresses', () => {
   test.each([
@@ -26,13 +48,37 @@ describe('addresses', () => {
     expect(formatAddr(parseAddr(text))).toBe(printed)
   })
 
-  test.each(['', '1', '1.2.3', '1.2.3.4.5', '01.2.3.4', '1.2.3.256', '1..2.3', ' 1.2.3.4', '1.2.3.4 ', '-1.2.3.4', ':', ':1', '1:', ':::', '1:::2', '1::2::3', '12345::', 'g::', '1:2:3:4:5:6:7', '1:2:3:4:5:6:7:8:9', '1::2:3:4:5:6:7:8', 'fe80::1%eth0', '::ffff:1.2.3.4', '::ffff:102:304', '::1.2.3', '1.2.3.4::'])(
-    '%j is no address',
-    (text) => {
-      expect(tryParseAddr(text)).toBeUndefined()
-      expect(() => parseAddr(text)).toThrow('not an IP address')
-    },
-  )
+  test.each([
+    '',
+    '1',
+    '1.2.3',
+    '1.2.3.4.5',
+    '01.2.3.4',
+    '1.2.3.256',
+    '1..2.3',
+    ' 1.2.3.4',
+    '1.2.3.4 ',
+    '-1.2.3.4',
+    ':',
+    ':1',
+    '1:',
+    ':::',
+    '1:::2',
+    '1::2::3',
+    '12345::',
+    'g::',
+    '1:2:3:4:5:6:7',
+    '1:2:3:4:5:6:7:8:9',
+    '1::2:3:4:5:6:7:8',
+    'fe80::1%eth0',
+    '::ffff:1.2.3.4',
+    '::ffff:102:304',
+    '::1.2.3',
+    '1.2.3.4::',
+  ])('%j is no address', (text) => {
+    expect(tryParseAddr(text)).toBeUndefined()
+    expect(() => parseAddr(text)).toThrow('not an IP address')
+  })
 
   test('are 16 bytes, IPv4 mapped', () => {
     expect([...addrBytes(parseAddr('1.2.3.4'))]).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 1, 2, 3, 4])
@@ -68,7 +114,11 @@ describe('addresses', () => {
   })
 
   test('what is taken is taken by the platform too, and the other way round', () => {
-    const nearly = fc.oneof(fc.ipV6(), fc.ipV4(), fc.string({ unit: fc.constantFrom(...'0123456789abcdef:.%'.split(/(?:)/u)), maxLength: 24 }))
+    const nearly = fc.oneof(
+      fc.ipV6(),
+      fc.ipV4(),
+      fc.string({ unit: fc.constantFrom(...'0123456789abcdef:.%'.split(/(?:)/u)), maxLength: 24 }),
+    )
     fc.assert(
       fc.property(nearly, (text) => {
         const mapped = /^[0:]*:ffff:/i.test(text) && isIP(text) === 6
@@ -92,10 +142,13 @@ describe('prefixes', () => {
     expect(formatCidr(parseCidr(text))).toBe(printed)
   })
 
-  test.each(['10.0.0.0', '10.0.0.0/33', '10.0.0.0/-1', '10.0.0.0/08', '10.0.0.0/', 'fd00::/129', '/8', '10.0.0/8'])('%j is none', (text) => {
-    expect(tryParseCidr(text)).toBeUndefined()
-    expect(() => parseCidr(text)).toThrow('not an IP prefix')
-  })
+  test.each(['10.0.0.0', '10.0.0.0/33', '10.0.0.0/-1', '10.0.0.0/08', '10.0.0.0/', 'fd00::/129', '/8', '10.0.0/8'])(
+    '%j is none',
+    (text) => {
+      expect(tryParseCidr(text)).toBeUndefined()
+      expect(() => parseCidr(text)).toThrow('not an IP prefix')
+    },
+  )
 
   test('contain what shares their first bits, in their own family', () => {
     fc.assert(

@@ -16,7 +16,11 @@ describe('an object', () => {
     expect(identified.kind === 'ours' && `${identified.ref.kind}/${identified.ref.namespace}/${identified.ref.name}`).toBe(ref)
   })
 
-  test.each([{ apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' } }, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } }, { apiVersion: 'serving.example/v1', kind: 'Service', metadata: { name: 'x' } }])('%j is not our business', (manifest) => {
+  test.each([
+    { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'x' } },
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'x' } },
+    { apiVersion: 'serving.example/v1', kind: 'Service', metadata: { name: 'x' } },
+  ])('%j is not our business', (manifest) => {
     expect(identify(manifest)).toEqual({ kind: 'foreign' })
   })
 
@@ -27,10 +31,30 @@ describe('an object', () => {
     [{ kind: 'Service' }, '', 'apiVersion', 'is missing'],
     [{ kind: 7 }, '', 'kind', 'must be text'],
     [{ kind: 'Service', apiVersion: 'v1' }, '', 'metadata.name', 'is missing'],
-    [{ kind: 'Service', apiVersion: 'v1', metadata: { name: 'a/b' } }, '', 'metadata.name', 'must be lower-case letters, digits, "-" and "."'],
-    [{ kind: 'Service', apiVersion: 'v1', metadata: { name: 'a', namespace: '..' } }, '', 'metadata.namespace', 'must be lower-case letters, digits, "-" and "."'],
-    [{ kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1beta1', metadata: { name: 'a' } }, 'EndpointSlice/default/a', 'apiVersion', 'must be discovery.k8s.io/v1'],
-    [{ kind: 'NetworkPolicy', apiVersion: 'networking.k8s.io/v1', metadata: { name: 'a' } }, 'NetworkPolicy/a', 'kind', 'is not implemented'],
+    [
+      { kind: 'Service', apiVersion: 'v1', metadata: { name: 'a/b' } },
+      '',
+      'metadata.name',
+      'must be lower-case letters, digits, "-" and "."',
+    ],
+    [
+      { kind: 'Service', apiVersion: 'v1', metadata: { name: 'a', namespace: '..' } },
+      '',
+      'metadata.namespace',
+      'must be lower-case letters, digits, "-" and "."',
+    ],
+    [
+      { kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1beta1', metadata: { name: 'a' } },
+      'EndpointSlice/default/a',
+      'apiVersion',
+      'must be discovery.k8s.io/v1',
+    ],
+    [
+      { kind: 'NetworkPolicy', apiVersion: 'networking.k8s.io/v1', metadata: { name: 'a' } },
+      'NetworkPolicy/a',
+      'kind',
+      'is not implemented',
+    ],
     [{ kind: 'Tier', apiVersion: 'netplane.io/v3', metadata: { name: 'a' } }, 'Tier/a', 'kind', 'is not implemented'],
   ])('%j is refused', (manifest, ref, path, reason) => {
     expect(identify(manifest)).toMatchObject({ kind: 'rejected', rejected: { ref, path, reason } })
@@ -57,7 +81,12 @@ describe('parsers never throw', () => {
 
   test('on good objects with one part replaced by any JSON', () => {
     const good = [
-      service('web', { type: 'LoadBalancer', ports: [{ name: 'a', port: 80, nodePort: 30080 }], ingress: [{ ip: '192.0.2.1' }], spec: { externalIPs: ['192.0.2.2'], sessionAffinity: 'ClientIP' } }),
+      service('web', {
+        type: 'LoadBalancer',
+        ports: [{ name: 'a', port: 80, nodePort: 30080 }],
+        ingress: [{ ip: '192.0.2.1' }],
+        spec: { externalIPs: ['192.0.2.2'], sessionAffinity: 'ClientIP' },
+      }),
       slice('web-1', { endpoints: [{ addr: '10.0.0.1', node: 'n1', ready: true }] }),
       pod('a', { node: 'n1', ips: ['10.0.0.1'] }),
       node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.1.0.0/24'] }),

@@ -22,11 +22,20 @@ function read(of: SliceSpec): EndpointSlice {
 
 describe('is read', () => {
   test('whole', () => {
-    const value = read({ ports: [{ name: 'http', port: 8080 }, { name: 'dns', protocol: 'UDP', port: 53 }], endpoints: [{ addr: '10.0.0.1', node: 'n1', zone: 'a', ready: false, serving: true, terminating: true }] })
+    const value = read({
+      ports: [
+        { name: 'http', port: 8080 },
+        { name: 'dns', protocol: 'UDP', port: 53 },
+      ],
+      endpoints: [{ addr: '10.0.0.1', node: 'n1', zone: 'a', ready: false, serving: true, terminating: true }],
+    })
     expect(value).toMatchObject({
       service: 'web',
       addressType: 'IPv4',
-      ports: [{ name: 'http', protocol: 'TCP', port: 8080 }, { name: 'dns', protocol: 'UDP', port: 53 }],
+      ports: [
+        { name: 'http', protocol: 'TCP', port: 8080 },
+        { name: 'dns', protocol: 'UDP', port: 53 },
+      ],
       endpoints: [{ state: { ready: false, serving: true, terminating: true }, nodeName: 'n1', zone: 'a' }],
     })
     expect(value.endpoints.map(({ addr }) => formatAddr(addr))).toEqual(['10.0.0.1'])
@@ -48,10 +57,17 @@ describe('is read', () => {
   })
 
   test('names outside have no endpoints here', () => {
-    expect(parse({ ...slice('web-1'), addressType: 'FQDN', endpoints: [{ addresses: ['example.org'] }] })).toMatchObject({ addressType: 'FQDN', endpoints: [] })
+    expect(parse({ ...slice('web-1'), addressType: 'FQDN', endpoints: [{ addresses: ['example.org'] }] })).toMatchObject({
+      addressType: 'FQDN',
+      endpoints: [],
+    })
   })
 
-  test.each([{ 'service.kubernetes.io/headless': '' }, { 'service.kubernetes.io/service-proxy-name': 'x' }, { 'kubernetes.io/service-name': '' }])('and belongs to no service of ours: %j', (labels) => {
+  test.each([
+    { 'service.kubernetes.io/headless': '' },
+    { 'service.kubernetes.io/service-proxy-name': 'x' },
+    { 'kubernetes.io/service-name': '' },
+  ])('and belongs to no service of ours: %j', (labels) => {
     expect(read({ labels }).service).toBeUndefined()
   })
 })
@@ -61,12 +77,18 @@ describe('is refused for', () => {
     [{}, 'addressType: is missing'],
     [{ addressType: 'IPv5' }, 'addressType: must be IPv4 or IPv6 or FQDN'],
     [{ addressType: 'IPv4', endpoints: [{}] }, 'endpoints[0].addresses: must have at least one'],
-    [{ addressType: 'IPv4', endpoints: [{ addresses: ['10.0.0.1'] }, { addresses: ['x'] }] }, 'endpoints[1].addresses[0]: must be an IP address'],
+    [
+      { addressType: 'IPv4', endpoints: [{ addresses: ['10.0.0.1'] }, { addresses: ['x'] }] },
+      'endpoints[1].addresses[0]: must be an IP address',
+    ],
     [{ addressType: 'IPv6', endpoints: [{ addresses: ['10.0.0.1'] }] }, 'endpoints[0].addresses[0]: must be of family IPv6'],
     [{ addressType: 'IPv4', endpoints: [{ addresses: ['127.0.0.1'] }] }, 'endpoints[0].addresses[0]: must not be a loopback address'],
     [{ addressType: 'IPv6', endpoints: [{ addresses: ['fe80::1'] }] }, 'endpoints[0].addresses[0]: must not be a link-local address'],
     [{ addressType: 'IPv6', endpoints: [{ addresses: ['::'] }] }, 'endpoints[0].addresses[0]: must not be the unspecified address'],
-    [{ addressType: 'IPv4', endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: 'yes' } }] }, 'endpoints[0].conditions.ready: must be true or false'],
+    [
+      { addressType: 'IPv4', endpoints: [{ addresses: ['10.0.0.1'], conditions: { ready: 'yes' } }] },
+      'endpoints[0].conditions.ready: must be true or false',
+    ],
     [{ addressType: 'IPv4', ports: [{ port: 70000 }] }, 'ports[0].port: must be 1..65535'],
     [{ addressType: 'IPv4', endpoints: 'none' }, 'endpoints: must be a list'],
   ])('%j', (manifest, reason) => {

@@ -7,22 +7,59 @@ import { nodeAddress } from '#lib/model/node.ts'
 import { model, namespace, node } from '../../support/build.ts'
 
 test('a node is read: internal addresses only', () => {
-  const read = model({ ...node('n1', { podCIDRs: ['10.1.0.0/24', 'fd01::/64'] }), status: { addresses: [{ type: 'Hostname', address: 'n1' }, { type: 'ExternalIP', address: '192.0.2.1' }, { type: 'InternalIP', address: 'fd00::1' }, { type: 'InternalIP', address: '192.168.0.1' }] } })
-  expect(read).toEqual({ kind: 'Node', namespace: '', name: 'n1', addresses: [parseAddr('fd00::1'), parseAddr('192.168.0.1')], podCIDRs: [parseCidr('10.1.0.0/24'), parseCidr('fd01::/64')] })
-  if (read.kind === 'Node') expect([nodeAddress(read, true), nodeAddress(read, false)]).toEqual([parseAddr('192.168.0.1'), parseAddr('fd00::1')])
+  const read = model({
+    ...node('n1', { podCIDRs: ['10.1.0.0/24', 'fd01::/64'] }),
+    status: {
+      addresses: [
+        { type: 'Hostname', address: 'n1' },
+        { type: 'ExternalIP', address: '192.0.2.1' },
+        { type: 'InternalIP', address: 'fd00::1' },
+        { type: 'InternalIP', address: '192.168.0.1' },
+      ],
+    },
+  })
+  expect(read).toEqual({
+    kind: 'Node',
+    namespace: '',
+    name: 'n1',
+    addresses: [parseAddr('fd00::1'), parseAddr('192.168.0.1')],
+    podCIDRs: [parseCidr('10.1.0.0/24'), parseCidr('fd01::/64')],
+  })
+  if (read.kind === 'Node')
+    expect([nodeAddress(read, true), nodeAddress(read, false)]).toEqual([parseAddr('192.168.0.1'), parseAddr('fd00::1')])
 })
 
 test('podCIDR alone will do', () => {
-  expect(model({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' }, spec: { podCIDR: '10.1.0.0/24' } })).toMatchObject({ addresses: [], podCIDRs: [parseCidr('10.1.0.0/24')] })
+  expect(model({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' }, spec: { podCIDR: '10.1.0.0/24' } })).toMatchObject({
+    addresses: [],
+    podCIDRs: [parseCidr('10.1.0.0/24')],
+  })
 })
 
 test('a broken address is left out, a broken range refuses the node', () => {
   const ref = { kind: 'Node', namespace: '', name: 'n1' } as const
-  expect(parseObject(node('n1', { addresses: ['x', '192.168.0.1'] }), ref)).toMatchObject({ kind: 'ok', value: { addresses: [parseAddr('192.168.0.1')] }, rejected: [{ path: 'status.addresses[1].address', reason: 'must be an IP address' }] })
-  expect(parseObject(node('n1', { podCIDRs: ['10.1.0.0'] }), ref)).toMatchObject({ kind: 'rejected', rejected: [{ path: 'spec.podCIDRs[0]' }] })
+  expect(parseObject(node('n1', { addresses: ['x', '192.168.0.1'] }), ref)).toMatchObject({
+    kind: 'ok',
+    value: { addresses: [parseAddr('192.168.0.1')] },
+    rejected: [{ path: 'status.addresses[1].address', reason: 'must be an IP address' }],
+  })
+  expect(parseObject(node('n1', { podCIDRs: ['10.1.0.0'] }), ref)).toMatchObject({
+    kind: 'rejected',
+    rejected: [{ path: 'spec.podCIDRs[0]' }],
+  })
 })
 
 test('a namespace is its labels', () => {
-  expect(model(namespace('shop', { b: '2', a: '1' }))).toEqual({ kind: 'Namespace', namespace: '', name: 'shop', labels: new Map([['a', '1'], ['b', '2']]) })
-  expect(parseObject({ metadata: { labels: { 'x.y/z': 1 } } }, { kind: 'Namespace', namespace: '', name: 'shop' })).toMatchObject({ rejected: [{ path: "metadata.labels['x.y/z']", reason: 'must be text' }] })
+  expect(model(namespace('shop', { b: '2', a: '1' }))).toEqual({
+    kind: 'Namespace',
+    namespace: '',
+    name: 'shop',
+    labels: new Map([
+      ['a', '1'],
+      ['b', '2'],
+    ]),
+  })
+  expect(parseObject({ metadata: { labels: { 'x.y/z': 1 } } }, { kind: 'Namespace', namespace: '', name: 'shop' })).toMatchObject({
+    rejected: [{ path: "metadata.labels['x.y/z']", reason: 'must be text' }],
+  })
 })

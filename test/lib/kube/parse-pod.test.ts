@@ -20,7 +20,14 @@ test('a pod is read', () => {
 })
 
 test('a hand-written one may say little', () => {
-  expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, status: { podIP: '10.0.0.1' } })).toMatchObject({ namespace: 'default', nodeName: undefined, podIPs: [parseAddr('10.0.0.1')], phase: 'Pending', hostNetwork: false, terminating: false })
+  expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, status: { podIP: '10.0.0.1' } })).toMatchObject({
+    namespace: 'default',
+    nodeName: undefined,
+    podIPs: [parseAddr('10.0.0.1')],
+    phase: 'Pending',
+    hostNetwork: false,
+    terminating: false,
+  })
 })
 
 test.each<[Manifest, string, string]>([
@@ -32,5 +39,8 @@ test.each<[Manifest, string, string]>([
   [{ spec: { hostNetwork: 1 } }, 'spec.hostNetwork', 'must be true or false'],
   [{ spec: { nodeName: 1 } }, 'spec.nodeName', 'must be text'],
 ])('%j is refused', (manifest, path, reason) => {
-  expect(parseObject(manifest, { kind: 'Pod', namespace: 'default', name: 'a' })).toEqual({ kind: 'rejected', rejected: [{ ref: 'Pod/default/a', path, reason }] })
+  expect(parseObject(manifest, { kind: 'Pod', namespace: 'default', name: 'a' })).toEqual({
+    kind: 'rejected',
+    rejected: [{ ref: 'Pod/default/a', path, reason }],
+  })
 })

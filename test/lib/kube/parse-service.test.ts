@@ -75,14 +75,39 @@ describe('is read', () => {
 
 describe('is used without', () => {
   test.each<[string, ServiceSpec, string]>([
-    ['SCTP ports', { ports: [{ name: 'a', port: 80 }, { name: 'b', port: 81, protocol: 'SCTP' }] }, 'spec.ports[1].protocol: SCTP is not supported'],
+    [
+      'SCTP ports',
+      {
+        ports: [
+          { name: 'a', port: 80 },
+          { name: 'b', port: 81, protocol: 'SCTP' },
+        ],
+      },
+      'spec.ports[1].protocol: SCTP is not supported',
+    ],
     ['a broken external address', { spec: { externalIPs: ['198.51.100.1', '010.0.0.1'] } }, 'spec.externalIPs[1]: must be an IP address'],
     ['an external loopback address', { spec: { externalIPs: ['127.0.0.1'] } }, 'spec.externalIPs[0]: must not be a loopback address'],
-    ['a link-local ingress address', { ingress: [{ ip: '169.254.169.254' }] }, 'status.loadBalancer.ingress[0].ip: must not be a link-local address'],
+    [
+      'a link-local ingress address',
+      { ingress: [{ ip: '169.254.169.254' }] },
+      'status.loadBalancer.ingress[0].ip: must not be a link-local address',
+    ],
     ['a cluster address', { clusterIPs: [] }, 'spec.clusterIP: is missing: the service has no cluster address'],
-    ['affinity', { spec: { sessionAffinity: 'ClientIP' } }, 'spec.sessionAffinity: is not implemented: each connection picks an endpoint anew'],
-    ['a local policy', { spec: { externalTrafficPolicy: 'Local' } }, 'spec.externalTrafficPolicy: Local is not implemented: endpoints of all nodes are used'],
-    ['source ranges', { spec: { loadBalancerSourceRanges: [' 192.0.2.0/24'] } }, 'spec.loadBalancerSourceRanges: is not implemented: load-balancer addresses of this service are not served'],
+    [
+      'affinity',
+      { spec: { sessionAffinity: 'ClientIP' } },
+      'spec.sessionAffinity: is not implemented: each connection picks an endpoint anew',
+    ],
+    [
+      'a local policy',
+      { spec: { externalTrafficPolicy: 'Local' } },
+      'spec.externalTrafficPolicy: Local is not implemented: endpoints of all nodes are used',
+    ],
+    [
+      'source ranges',
+      { spec: { loadBalancerSourceRanges: [' 192.0.2.0/24'] } },
+      'spec.loadBalancerSourceRanges: is not implemented: load-balancer addresses of this service are not served',
+    ],
   ])('%s', (_, of, reason) => {
     const { service: read, rejected } = spec(of)
     expect(rejected).toEqual([reason])
@@ -90,7 +115,13 @@ describe('is used without', () => {
   })
 
   test('what is kept for later', () => {
-    const read = spec({ spec: { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } }, loadBalancerSourceRanges: ['192.0.2.7/24'] } }).service
+    const read = spec({
+      spec: {
+        sessionAffinity: 'ClientIP',
+        sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } },
+        loadBalancerSourceRanges: ['192.0.2.7/24'],
+      },
+    }).service
     expect(read?.affinitySeconds).toBe(60)
     expect(read?.loadBalancerSourceRanges.map(formatCidr)).toEqual(['192.0.2.0/24'])
     expect(spec({ spec: { sessionAffinity: 'ClientIP' } }).service?.affinitySeconds).toBe(10_800)
@@ -109,13 +140,51 @@ describe('is refused whole for', () => {
     [service('web', { ports: [{ port: 99999 }] }), 'spec.ports[0].port: must be 1..65535'],
     [{ spec: { ports: [{ port: '80' }] } }, 'spec.ports[0].port: must be 1..65535'],
     [{ spec: { ports: [{}] } }, 'spec.ports[0].port: is missing'],
-    [service('web', { ports: [{ name: 'a', port: 80 }, { name: 'b', port: 81, nodePort: 70000 }] }), 'spec.ports[1].nodePort: must be 1..65535'],
-    [service('web', { type: 'ClusterIP', ports: [{ port: 80, nodePort: 30080 }] }), 'spec.ports[0].nodePort: must not be set when type is ClusterIP'],
+    [
+      service('web', {
+        ports: [
+          { name: 'a', port: 80 },
+          { name: 'b', port: 81, nodePort: 70000 },
+        ],
+      }),
+      'spec.ports[1].nodePort: must be 1..65535',
+    ],
+    [
+      service('web', { type: 'ClusterIP', ports: [{ port: 80, nodePort: 30080 }] }),
+      'spec.ports[0].nodePort: must not be set when type is ClusterIP',
+    ],
     [service('web', { ports: [{ port: 80, protocol: 'tcp' }] }), 'spec.ports[0].protocol: must be TCP or UDP or SCTP'],
-    [service('web', { ports: [{ name: 'a', port: 80 }, { port: 81 }] }), 'spec.ports[1].name: is missing: needed when there are several ports'],
-    [service('web', { ports: [{ name: 'a', port: 80 }, { name: 'a', port: 81 }] }), 'spec.ports[1].name: is used twice'],
-    [service('web', { ports: [{ name: 'a', port: 80 }, { name: 'b', port: 80 }] }), 'spec.ports[1].port: is used twice for this protocol'],
-    [service('web', { ports: [{ name: 'a', port: 80, nodePort: 30080 }, { name: 'b', port: 81, nodePort: 30080 }] }), 'spec.ports[1].nodePort: is used twice for this protocol'],
+    [
+      service('web', { ports: [{ name: 'a', port: 80 }, { port: 81 }] }),
+      'spec.ports[1].name: is missing: needed when there are several ports',
+    ],
+    [
+      service('web', {
+        ports: [
+          { name: 'a', port: 80 },
+          { name: 'a', port: 81 },
+        ],
+      }),
+      'spec.ports[1].name: is used twice',
+    ],
+    [
+      service('web', {
+        ports: [
+          { name: 'a', port: 80 },
+          { name: 'b', port: 80 },
+        ],
+      }),
+      'spec.ports[1].port: is used twice for this protocol',
+    ],
+    [
+      service('web', {
+        ports: [
+          { name: 'a', port: 80, nodePort: 30080 },
+          { name: 'b', port: 81, nodePort: 30080 },
+        ],
+      }),
+      'spec.ports[1].nodePort: is used twice for this protocol',
+    ],
     [service('web', { ports: [{ name: 'Web', port: 80 }] }), 'spec.ports[0].name: must be lower-case letters, digits and "-"'],
     [service('web', { clusterIPs: ['10.96.0.1', '10.96.0.2'] }), 'spec.clusterIPs: must be at most one of each family'],
     [service('web', { clusterIPs: ['10.96.0'] }), 'spec.clusterIPs[0]: must be an IP address'],
@@ -123,14 +192,23 @@ describe('is refused whole for', () => {
     [service('web', { spec: { externalTrafficPolicy: 'Some' } }), 'spec.externalTrafficPolicy: must be Cluster or Local'],
     [service('web', { spec: { ipFamilies: ['IPv5'] } }), 'spec.ipFamilies[0]: must be IPv4 or IPv6'],
     [service('web', { spec: { publishNotReadyAddresses: 'yes' } }), 'spec.publishNotReadyAddresses: must be true or false'],
-    [service('web', { spec: { loadBalancerSourceRanges: ['10.0.0.0'] } }), 'spec.loadBalancerSourceRanges[0]: must be an IP prefix, like 10.0.0.0/24'],
-    [service('web', { spec: { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 0 } } } }), 'spec.sessionAffinityConfig.clientIP.timeoutSeconds: must be 1..86400'],
+    [
+      service('web', { spec: { loadBalancerSourceRanges: ['10.0.0.0'] } }),
+      'spec.loadBalancerSourceRanges[0]: must be an IP prefix, like 10.0.0.0/24',
+    ],
+    [
+      service('web', { spec: { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 0 } } } }),
+      'spec.sessionAffinityConfig.clientIP.timeoutSeconds: must be 1..86400',
+    ],
   ])('%#: %j', (manifest, reason) => {
     expect(parse(manifest)).toEqual({ service: undefined, rejected: [reason] })
   })
 
   test('the same port for two protocols is fine', () => {
-    const ports = [{ name: 'dns', port: 53, protocol: 'UDP', nodePort: 30053 }, { name: 'dns-tcp', port: 53, nodePort: 30053 }]
+    const ports = [
+      { name: 'dns', port: 53, protocol: 'UDP', nodePort: 30053 },
+      { name: 'dns-tcp', port: 53, nodePort: 30053 },
+    ]
     expect(spec({ ports }).rejected).toEqual([])
   })
 })

@@ -46,14 +46,26 @@ describe('what is wrong is said by file, line and field', () => {
   test('in YAML', () => {
     expect(show('services.yaml', services)).toEqual({
       objects: ['Service/default/good'],
-      problems: ['services.yaml:18: Service default/web: spec.ports[0].port: must be 1..65535', 'services.yaml:24: Service default/good: is already defined in services.yaml'],
+      problems: [
+        'services.yaml:18: Service default/web: spec.ports[0].port: must be 1..65535',
+        'services.yaml:24: Service default/good: is already defined in services.yaml',
+      ],
       unsure: false,
       unusable: ['Service/default/web'],
     })
   })
 
   test('in a JSON list', () => {
-    const list = { kind: 'List', apiVersion: 'v1', items: [service('a'), service('b', { ports: [{ port: 80, protocol: 'SCTP' }] }), { kind: 'Service', apiVersion: 'v1' }, { kind: 'Pod', apiVersion: 'v2', metadata: { name: 'p' } }] }
+    const list = {
+      kind: 'List',
+      apiVersion: 'v1',
+      items: [
+        service('a'),
+        service('b', { ports: [{ port: 80, protocol: 'SCTP' }] }),
+        { kind: 'Service', apiVersion: 'v1' },
+        { kind: 'Pod', apiVersion: 'v2', metadata: { name: 'p' } },
+      ],
+    }
     const text = JSON.stringify(list, undefined, 1)
     const lineOf = (part: string): number => text.slice(0, text.indexOf(part)).split('\n').length
     expect(show('sub/all.json', text)).toEqual({
@@ -69,7 +81,11 @@ describe('what is wrong is said by file, line and field', () => {
   })
 
   test('when it is no YAML or JSON at all', () => {
-    expect(show('a.yaml', 'kind: Service\nspec: [\n')).toMatchObject({ objects: [], unsure: true, problems: [expect.stringMatching(/^a\.yaml:\d: is not valid YAML: /)] })
+    expect(show('a.yaml', 'kind: Service\nspec: [\n')).toMatchObject({
+      objects: [],
+      unsure: true,
+      problems: [expect.stringMatching(/^a\.yaml:\d: is not valid YAML: /)],
+    })
     expect(show('a.json', '{"kind":\n')).toMatchObject({ unsure: true, problems: ['a.json:2: ends in the middle of JSON'] })
   })
 
@@ -81,13 +97,45 @@ describe('what is wrong is said by file, line and field', () => {
 })
 
 test('a place can be asked for later', () => {
-  expect(placeOf('services.yaml', services, { ref: 'Service/default/good', path: 'spec.ports[0].port', reason: '' })).toBe('services.yaml:8')
+  expect(placeOf('services.yaml', services, { ref: 'Service/default/good', path: 'spec.ports[0].port', reason: '' })).toBe(
+    'services.yaml:8',
+  )
   expect(placeOf('services.yaml', services, { ref: 'Service/default/none', path: '', reason: '' })).toBeUndefined()
   expect(placeOf('a.yaml', '[', { ref: 'Service/default/none', path: '', reason: '' })).toBeUndefined()
 })
 
 test('no text breaks it', () => {
-  const piece = fc.constantFrom('kind: Service\n', 'apiVersion: v1\n', 'metadata: {name: a}\n', 'metadata:\n', '  name: a\n', '---\n', '- a\n', '  ', '\t', '&a ', '*a\n', '<<: *a\n', '{', '}', '[', ']', '"', "'", ':', '!!binary x\n', '!x y\n', '? ', '| ', '> ', '%YAML 1.1\n', '...\n', '\u0000', '\ud800', 'kind: List\nitems: [1, null, {}]\n')
+  const piece = fc.constantFrom(
+    'kind: Service\n',
+    'apiVersion: v1\n',
+    'metadata: {name: a}\n',
+    'metadata:\n',
+    '  name: a\n',
+    '---\n',
+    '- a\n',
+    '  ',
+    '\t',
+    '&a ',
+    '*a\n',
+    '<<: *a\n',
+    '{',
+    '}',
+    '[',
+    ']',
+    '"',
+    "'",
+    ':',
+    '!!binary x\n',
+    '!x y\n',
+    '? ',
+    '| ',
+    '> ',
+    '%YAML 1.1\n',
+    '...\n',
+    '\u0000',
+    '\ud800',
+    'kind: List\nitems: [1, null, {}]\n',
+  )
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), fc.constantFrom('a.yaml', 'a.json'), (pieces, name) => {
       parseFile(name, pieces.join(''))

@@ -15,7 +15,11 @@ function content(names: readonly string[], of: Partial<FileContent> = {}): FileC
 }
 
 function show(events: readonly SourceEvent[]): string[] {
-  return events.map((event) => (event.kind === 'delete' ? `-${event.ref.name}` : `+${event.object.name}${event.object.kind === 'Service' ? `:${event.object.ports[0]?.port ?? 0}` : ''}`))
+  return events.map((event) =>
+    event.kind === 'delete'
+      ? `-${event.ref.name}`
+      : `+${event.object.name}${event.object.kind === 'Service' ? `:${event.object.ports[0]?.port ?? 0}` : ''}`,
+  )
 }
 
 describe('a file', () => {
@@ -59,13 +63,20 @@ describe('two files with the same object', () => {
     expect(show(holdings.put('g', content(['a:2'])))).toEqual(['+a:2'])
     expect(show(holdings.put('f', content(['a:1'])))).toEqual(['+a:1'])
     expect(show(holdings.put('g', content(['a:3'])))).toEqual([])
-    expect(holdings.conflicts()).toEqual([{ place: 'g', rejected: { ref: 'Service/default/a', path: '', reason: 'is already defined in f' } }])
+    expect(holdings.conflicts()).toEqual([
+      { place: 'g', rejected: { ref: 'Service/default/a', path: '', reason: 'is already defined in f' } },
+    ])
     holdings.put('f')
     expect([show(holdings.settle()), holdings.conflicts(), holdings.holder('Service/default/a')]).toEqual([['+a:3'], [], 'g'])
   })
 
   test('what is in force does not depend on the way there', () => {
-    const step = fc.record({ file: fc.constantFrom('f', 'g', 'h'), names: fc.subarray(['a:1', 'b:1', 'c:1', 'd:1']), port: fc.integer({ min: 1, max: 3 }), settle: fc.boolean() })
+    const step = fc.record({
+      file: fc.constantFrom('f', 'g', 'h'),
+      names: fc.subarray(['a:1', 'b:1', 'c:1', 'd:1']),
+      port: fc.integer({ min: 1, max: 3 }),
+      settle: fc.boolean(),
+    })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
         const holdings = new Holdings()
@@ -85,7 +96,8 @@ describe('two files with the same object', () => {
         }
         apply(holdings.settle())
         const fresh = new Map<string, string>()
-        for (const [, { objects }] of [...files].sort(([a], [b]) => (a < b ? 1 : -1))) for (const object of objects) fresh.set(refText(object), show([{ kind: 'upsert', object }])[0] ?? '')
+        for (const [, { objects }] of [...files].sort(([a], [b]) => (a < b ? 1 : -1)))
+          for (const object of objects) fresh.set(refText(object), show([{ kind: 'upsert', object }])[0] ?? '')
         expect(new Map([...inForce].sort())).toEqual(new Map([...fresh].sort()))
       }),
     )

@@ -43,8 +43,13 @@ test('steps of a path', () => {
 test('valid is what the platform takes; elsewhere the offender is found', () => {
   const nearly = fc.oneof(
     fc.json(),
-    fc.string({ unit: fc.constantFrom('{', '}', '[', ']', '"', ':', ',', '1', '-', '.', 'e', 't', 'true', 'null', ' ', '\n', '\\', '\\u12', 'a'), maxLength: 12 }),
-    fc.tuple(fc.json(), fc.nat(40), fc.constantFrom('', '"', '}', ',', 'x')).map(([json, at, by]) => json.slice(0, at) + by + json.slice(at + 1)),
+    fc.string({
+      unit: fc.constantFrom('{', '}', '[', ']', '"', ':', ',', '1', '-', '.', 'e', 't', 'true', 'null', ' ', '\n', '\\', '\\u12', 'a'),
+      maxLength: 12,
+    }),
+    fc
+      .tuple(fc.json(), fc.nat(40), fc.constantFrom('', '"', '}', ',', 'x'))
+      .map(([json, at, by]) => json.slice(0, at) + by + json.slice(at + 1)),
   )
   fc.assert(
     fc.property(nearly, (some) => {
@@ -65,13 +70,17 @@ function isJson(some: string): boolean {
 
 test('every value is found where it stands', () => {
   fc.assert(
-    fc.property(fc.dictionary(fc.string(), fc.array(fc.integer(), { maxLength: 3 }), { minKeys: 1, maxKeys: 5 }), fc.nat(), (value, pick) => {
-      const keys = Object.keys(value)
-      const key = keys[pick % keys.length] ?? ''
-      const printed = JSON.stringify(value, undefined, 2)
-      expect(printed.slice(locateInJson(printed, [key])).startsWith(JSON.stringify(key))).toBe(true)
-      const list = value[key] ?? []
-      if (list.length > 0) expect(printed.slice(locateInJson(printed, [key, list.length - 1])).startsWith(String(list.at(-1)))).toBe(true)
-    }),
+    fc.property(
+      fc.dictionary(fc.string(), fc.array(fc.integer(), { maxLength: 3 }), { minKeys: 1, maxKeys: 5 }),
+      fc.nat(),
+      (value, pick) => {
+        const keys = Object.keys(value)
+        const key = keys[pick % keys.length] ?? ''
+        const printed = JSON.stringify(value, undefined, 2)
+        expect(printed.slice(locateInJson(printed, [key])).startsWith(JSON.stringify(key))).toBe(true)
+        const list = value[key] ?? []
+        if (list.length > 0) expect(printed.slice(locateInJson(printed, [key, list.length - 1])).startsWith(String(list.at(-1)))).toBe(true)
+      },
+    ),
   )
 })

@@ -6,8 +6,19 @@ import { isManifestName, readManifest } from '#lib/manifests/read.ts'
 describe('objects of', () => {
   test.each<[string, string, unknown]>([
     ['JSON', '{"kind": "Service"}', [{ value: { kind: 'Service' }, document: 0, path: [] }]],
-    ['a JSON List', '{"kind": "List", "items": [{"kind": "A"}, {"kind": "B"}]}', [{ value: { kind: 'A' }, document: 0, path: ['items', 0] }, { value: { kind: 'B' }, document: 0, path: ['items', 1] }]],
-    ['the API’s own list', '{"kind": "ServiceList", "apiVersion": "v1", "items": [{"metadata": {}}]}', [{ value: { kind: 'Service', apiVersion: 'v1', metadata: {} }, document: 0, path: ['items', 0] }]],
+    [
+      'a JSON List',
+      '{"kind": "List", "items": [{"kind": "A"}, {"kind": "B"}]}',
+      [
+        { value: { kind: 'A' }, document: 0, path: ['items', 0] },
+        { value: { kind: 'B' }, document: 0, path: ['items', 1] },
+      ],
+    ],
+    [
+      'the API’s own list',
+      '{"kind": "ServiceList", "apiVersion": "v1", "items": [{"metadata": {}}]}',
+      [{ value: { kind: 'Service', apiVersion: 'v1', metadata: {} }, document: 0, path: ['items', 0] }],
+    ],
     ['a list that is none', '{"kind": "List"}', [{ value: { kind: 'List' }, document: 0, path: [] }]],
     ['nothing', 'null', []],
   ])('%s', (_, text, objects) => {
@@ -15,7 +26,18 @@ describe('objects of', () => {
   })
 
   test('YAML: several documents, empty ones, anchors, merges, no magic words', () => {
-    const text = ['# nothing yet', '---', 'kind: A', 'on: yes', 'when: 2026-01-01', '---', '---', 'base: &base {a: 1}', 'more: {<<: *base, b: 0x10}', ''].join('\n')
+    const text = [
+      '# nothing yet',
+      '---',
+      'kind: A',
+      'on: yes',
+      'when: 2026-01-01',
+      '---',
+      '---',
+      'base: &base {a: 1}',
+      'more: {<<: *base, b: 0x10}',
+      '',
+    ].join('\n')
     expect(readManifest('a.yaml', text)).toEqual({
       kind: 'ok',
       objects: [

@@ -162,7 +162,11 @@ describe('a file that', () => {
     const run = await start()
     replace('a.yaml', `${text('a', 81)}\n---\n${text('b', 99999)}\n`)
     await until('the problem said', () => run.problems.length > 0)
-    expect([run.problems, run.port('a'), run.port('b')]).toEqual([['a.yaml:3: Service default/b: spec.ports[0].port: must be 1..65535'], 81, 80])
+    expect([run.problems, run.port('a'), run.port('b')]).toEqual([
+      ['a.yaml:3: Service default/b: spec.ports[0].port: must be 1..65535'],
+      81,
+      80,
+    ])
     replace('a.yaml', '{')
     await until('another problem said', () => run.problems[0]?.includes('YAML') === true)
     await setTimeout(150)
@@ -258,7 +262,10 @@ describe('the directory', () => {
 test('a flood of changes arrives whole', async () => {
   const run = await start()
   for (let round = 1; round <= 3; round++) for (let at = 0; at < 400; at++) replace(`${at}.json`, text(`s${at}`, round))
-  await until('all at their last version', () => run.objects.size === 400 && Array.from({ length: 400 }, (_, at) => run.port(`s${at}`)).every((port) => port === 3))
+  await until(
+    'all at their last version',
+    () => run.objects.size === 400 && Array.from({ length: 400 }, (_, at) => run.port(`s${at}`)).every((port) => port === 3),
+  )
 })
 
 test('it ends when told, in the middle of things too', async () => {

@@ -18,7 +18,8 @@ afterEach(() => {
 test('manifests in it and below, nothing hidden, no circles', () => {
   mkdirSync(join(root, 'sub/deep'), { recursive: true })
   mkdirSync(join(root, '.git'))
-  for (const file of ['b.yaml', 'a.json', 'notes.txt', '.hidden.yaml', 'sub/c.yml', 'sub/deep/d.yaml', '.git/e.yaml']) writeFileSync(join(root, file), '')
+  for (const file of ['b.yaml', 'a.json', 'notes.txt', '.hidden.yaml', 'sub/c.yml', 'sub/deep/d.yaml', '.git/e.yaml'])
+    writeFileSync(join(root, file), '')
   symlinkSync('a.json', join(root, 'link.json'))
   symlinkSync('nowhere', join(root, 'dangling.json'))
   symlinkSync('..', join(root, 'sub/circle'))

@@ -16,7 +16,9 @@ const drop = (manifest: Manifest): SourceEvent => {
 }
 
 function show(changes: readonly ObjectChange[]): string[] {
-  return changes.map(({ before, after }) => `${before === undefined ? '+' : after === undefined ? '-' : '~'}${refText(after ?? before ?? never())}`).sort()
+  return changes
+    .map(({ before, after }) => `${before === undefined ? '+' : after === undefined ? '-' : '~'}${refText(after ?? before ?? never())}`)
+    .sort()
 }
 
 function never(): never {
@@ -29,7 +31,12 @@ describe('changes', () => {
     expect(show(store.takeChanges())).toEqual(['+Node/n1', '+Service/default/a', '+Service/default/b'])
     expect(store.takeChanges()).toEqual([])
     const sink = store.sink('test')
-    sink.apply([put(service('a', { ports: [{ port: 81 }] })), drop(service('b')), put(service('c')), put(service('a', { ports: [{ port: 82 }] }))])
+    sink.apply([
+      put(service('a', { ports: [{ port: 81 }] })),
+      drop(service('b')),
+      put(service('c')),
+      put(service('a', { ports: [{ port: 82 }] })),
+    ])
     const changes = store.takeChanges()
     expect(show(changes)).toEqual(['+Service/default/c', '-Service/default/b', '~Service/default/a'])
     const changed = changes.find(({ after }) => after?.name === 'a')
@@ -132,8 +139,20 @@ describe('the snapshot', () => {
 })
 
 test('the order of events of different objects does not matter, and changes lead from one state to the next', () => {
-  const objects = [service('a'), service('a', { ports: [{ port: 81 }] }), service('b'), slice('a-1', { endpoints: ['10.0.0.1'] }), slice('a-1', { service: 'b' }), slice('a-2'), pod('p', { node: 'n1' }), pod('p', { node: 'n2' }), node('n1')]
-  const event = fc.record({ manifest: fc.constantFrom(...objects), gone: fc.boolean() }).map(({ manifest, gone }) => (gone ? drop(manifest) : put(manifest)))
+  const objects = [
+    service('a'),
+    service('a', { ports: [{ port: 81 }] }),
+    service('b'),
+    slice('a-1', { endpoints: ['10.0.0.1'] }),
+    slice('a-1', { service: 'b' }),
+    slice('a-2'),
+    pod('p', { node: 'n1' }),
+    pod('p', { node: 'n2' }),
+    node('n1'),
+  ]
+  const event = fc
+    .record({ manifest: fc.constantFrom(...objects), gone: fc.boolean() })
+    .map(({ manifest, gone }) => (gone ? drop(manifest) : put(manifest)))
   fc.assert(
     fc.property(fc.array(event, { maxLength: 30 }), fc.array(fc.nat(), { maxLength: 4 }), (events, takes) => {
       const store = new Store({ sources: ['test'] })
@@ -147,7 +166,12 @@ test('the order of events of different objects does not matter, and changes lead
       const fresh = new Store({ sources: ['test'] })
       fresh.sink('test').apply([...last.values()].reverse())
       expect(state(store.snapshot)).toEqual(state(fresh.snapshot))
-      expect([...replayed.keys()].sort()).toEqual([...last].filter(([, one]) => one.kind === 'upsert').map(([ref]) => ref).sort())
+      expect([...replayed.keys()].sort()).toEqual(
+        [...last]
+          .filter(([, one]) => one.kind === 'upsert')
+          .map(([ref]) => ref)
+          .sort(),
+      )
     }),
   )
 })

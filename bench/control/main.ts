@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Control plane: start, restart and changes of the real agent on large directories. To be run in network and mount namespaces of its
+ * own; writes its figures to standard output as JSON. Layer: bench. */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, rmdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { systemClock } from '#lib/base/clock.ts'
+import { InternalError } from '#lib/base/errors.ts'
+import { addrBytes, parseAddr } from '#lib/base/ip.ts'
+import { NODE_ADDRESS, NODE_NAME, clusterIp, endpointAddress, replaceSlice, writeCluster } from '../generate.ts'
+import { median, quantile, spread } from '../base/statistics.ts'
+import type { AgentPlace } from './agent-process.ts'
+import { AgentProcess, cleanUp } from './agent-process.ts'
+import { ServiceRows, countRows, mapMemory } from './rows.ts'
+
+const ENDPOINTS = 10
+const READY_MS = 120_000
+const QUIET_MS = 2000
+const CHANGE_TIMEOUT_MS = 10_000
+
+/** One size of cluster. Times in the unit their name says. */
+export interface ControlFigure {
+  readonly services: number
+  readonly coldSeconds: readonly number[]
+  readonly coldCpuMs: readonly number[]
+  readonly warmSeconds: readonly number[]
+  readonly warmCpuMs: readonly number[]
+  /** rows that the last warm start wrote or removed */
+  readonly warmWrites: number
+  readonly changeMs: { readonly p50: number; readonly p99: number; readonly spread: number }
+  readonly changeCpuMs: number
+  readonly memoryMb: { readonly now: number; readonly peak: number }
+  readonly mapMb: { readonly total: number; readonly flows: number }
+}
+
+interface Ground {
+  readonly place: AgentPlace
+  readonly cgroup: string
+  /** agents to be ended whatever happens */
+  readonly running: Set<AgentProcess>
+  readonly starts: number
+  readonly changes: number
+  readonly signal: AbortSignal
+}
+
+function start(ground: Ground): AgentProcess {
+  const agent = AgentProcess.start(ground.place)
+  ground.running.add(agent)
+  return agent
+}
+
+async function measure(ground: Ground, services: number): Promise<ControlFigure> {
+  const { place } = ground
+  const resources = join(place.resources, String(services))
+  writeCluster(resources, { services, endpoints: ENDPOINTS }, { cgroupV2Path: ground.cgroup })
+  const here = { ...ground, place: { ...place, resources } }
+  const cold = await startOften(here, services, true)
+  const warm = await startOften(here, services, false)
+  const agent = start(here)
+  await agent.ready(READY_MS)
+  await systemClock.sleep(QUIET_MS, ground.signal)
+  const memoryMb = agent.memoryMb()
+  const mapMb = mapMemory(agent.pid)
+  const changes = services === 0 ? { ms: [0], cpuMs: 0 } : await change(here, { agent, services })
+  await agent.end('SIGTERM')
+  await cleanUp(here.place, ground.cgroup)
+  rmSync(resources, { recursive: true })
+  return {
+    services,
+    coldSeconds: cold.seconds,
+    coldCpuMs: cold.cpuMs,
+    warmSeconds: warm.seconds,
+    warmCpuMs: warm.cpuMs,
+    warmWrites: warm.writes,
+    changeMs: { p50: median(changes.ms), p99: quantile(changes.ms, 0.99), spread: spread(changes.ms) },
+    changeCpuMs: changes.cpuMs,
+    memoryMb,
+    mapMb,
+  }
+}
+
+/** Cold: with nothing there before. Warm: over what the agent before has left. Each ends with a look into the maps. */
+async function startOften(ground: Ground, services: number, cold: boolean): Promise<{ seconds: number[]; cpuMs: number[]; writes: number }> {
+  const done = { seconds: [] as number[], cpuMs: [] as number[], writes: 0 }
+  for (let round = 0; round < ground.starts; round++) {
+    if (cold) await cleanUp(ground.place, ground.cgroup)
+    const agent = start(ground)
+    done.seconds.push(await agent.ready(READY_MS))
+    done.cpuMs.push(agent.cpuMs())
+    const rows = await countRows(ground.place.pinDir)
+    if (rows.frontends !== services || rows.backends !== services * ENDPOINTS) throw new InternalError(`ready with ${rows.frontends} services and ${rows.backends} backends`)
+    const writes = await agent.metric('netplane_changes_total')
+    done.writes = [...writes].filter(([labels]) => /frontends|backends|addrs/.test(labels)).reduce((sum, [, value]) => sum + value, 0)
+    await agent.end('SIGKILL')
+  }
+  return done
+}
+
+/** From rename() until a lookup sees the row, one change after another in services spread over the whole cluster. */
+async function change(ground: Ground, run: { readonly agent: AgentProcess; readonly services: number }): Promise<{ ms: number[]; cpuMs: number }> {
+  const { resources, pinDir } = ground.place
+  const ms: number[] = []
+  const before = run.agent.cpuMs()
+  for (let round = 1; round <= ground.changes; round++) {
+    const at = (round * 7919) % run.services
+    const rows = new ServiceRows(pinDir, clusterIp(at))
+    const wanted = addrBytes(parseAddr(endpointAddress(at, 0, round)))
+    const start = systemClock.now()
+    replaceSlice(resources, at, { endpoints: ENDPOINTS, generation: round })
+    while (!rows.has(wanted)) {
+      if (systemClock.now() - start > CHANGE_TIMEOUT_MS) throw new InternalError(`change ${round} is not in the maps after ${CHANGE_TIMEOUT_MS} ms`)
+    }
+    ms.push(systemClock.now() - start)
+    rows.close()
+    await systemClock.sleep(15, ground.signal)
+  }
+  return { ms, cpuMs: (run.agent.cpuMs() - before) / ground.changes }
+}
+
+function ip(line: string): void {
+  execFileSync('ip', line.split(' '), { stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+/** A cgroup of our own: connect-time programs must not meet the machine's other processes. */
+function makeCgroup(): string {
+  const mount = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
+  if (mount === undefined) throw new InternalError('no cgroup2 is mounted')
+  const path = join(mount, `netplane-bench-${process.pid}`)
+  mkdirSync(path)
+  return path
+}
+
+async function main(argv: readonly string[]): Promise<void> {
+  const [sizes = '0,1000,10000', starts = '3', changes = '100'] = argv
+  const base = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
+  const cgroup = makeCgroup()
+  const place = { node: NODE_NAME, resources: join(base, 'resources'), pinDir: join(base, 'bpf', 'netplane'), stateDir: join(base, 'state'), log: join(base, 'agent.log') }
+  mkdirSync(join(base, 'bpf'))
+  mkdirSync(place.stateDir)
+  execFileSync('mount', ['-t', 'bpf', 'bpf', join(base, 'bpf')])
+  const running = new Set<AgentProcess>()
+  const ground = { place, cgroup, running, starts: Number(starts), changes: Number(changes), signal: new AbortController().signal }
+  try {
+    for (const line of ['link set lo up', 'link add eth0 type veth peer name eth0p', `addr add ${NODE_ADDRESS}/24 dev eth0`, 'link set eth0 up', 'link set eth0p up']) ip(line)
+    const figures: ControlFigure[] = []
+    for (const services of sizes.split(',').map(Number)) figures.push(await measure(ground, services))
+    process.stdout.write(`${JSON.stringify(figures)}\n`)
+  } catch (thrown) {
+    process.stderr.write(`the agent's log ends:\n${readFileSync(place.log, 'utf8').slice(-4000)}\n`)
+    throw thrown
+  } finally {
+    for (const agent of running) await agent.end('SIGKILL')
+    execFileSync('umount', [join(base, 'bpf')])
+    rmSync(base, { recursive: true })
+    rmdirSync(cgroup)
+  }
+}
+
+await main(process.argv.slice(2))
