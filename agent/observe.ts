@@ -11,7 +11,7 @@ export interface Observed {
   readonly node: string
   readonly version: string
   readonly store: Pick<Store, 'synced'>
-  readonly book: SourceBook
+  readonly book: Pick<SourceBook, 'list'>
   /** undefined before there is one */
   readonly dataplane: () => Dataplane | undefined
   /** hands over what is to be called with the seconds each pass took */

@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** `make demo`: a cluster on this machine, its story with evidence, nothing left behind. Layer: demo.
  *
- * --keep leaves the lab up: `netplane-lab … --name demo`. Exit code 0 when everything held. */
+ * --keep builds on the lab "demo" and leaves it up: `netplane-lab … --name demo`. Exit code 0 when everything held. */
 import { parseArgs } from 'node:util'
 import { errorText } from '#lib/base/errors.ts'
 import { logTail } from '../lab/daemon.ts'
+import { knownLabs } from '../lab/down.ts'
+import { Lab } from '../lab/lab.ts'
 import { agentLog } from '../lab/paths.ts'
 import { leftoverText } from '../lab/print.ts'
+import { commandLine } from '../lab/process.ts'
 import { Report } from './report.ts'
 import { NODES, Stage } from './stage.ts'
 import { story, type Chapter } from './story.ts'
@@ -17,10 +20,12 @@ const report = new Report({
   write: (text) => process.stdout.write(text),
   color: process.stdout.isTTY && (process.env['NO_COLOR'] ?? '') === '',
 })
+/** One of our own, so that two demos do not meet; one to be kept has the name that people will type. */
+const name = values.keep ? 'demo' : `demo${process.pid}`
 const stop = new AbortController()
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.on(name, () => {
-    stop.abort(new Error(`stopped by ${name}`))
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    stop.abort(new Error(`stopped by ${signal}`))
   })
 }
 /** Rejects when we are asked to stop; what runs then ends with the lab. */
@@ -44,7 +49,11 @@ async function tell(stage: Stage, chapter: Chapter): Promise<void> {
 }
 
 async function run(): Promise<void> {
-  const stage = await Stage.build((text) => {
+  for (const earlier of abandoned()) {
+    report.progress(`taking down ${earlier}: its demo was killed`)
+    await Lab.remove(earlier)
+  }
+  const stage = await Stage.build(name, (text) => {
     report.progress(text)
   })
   for (const chapter of story) {
@@ -71,12 +80,20 @@ async function main(): Promise<void> {
   }
 }
 
+/** Labs of demos that did not live to take them down. */
+function abandoned(): string[] {
+  return knownLabs().filter((lab) => {
+    const pid = /^demo(\d+)$/.exec(lab)?.[1]
+    return pid !== undefined && !(commandLine(Number(pid))?.includes('demo/main') ?? false)
+  })
+}
+
 async function leave(running: Promise<void>): Promise<void> {
   report.chapter('Nothing is left on this machine')
-  await Stage.remove()
+  await Lab.remove(name)
   // what was under way when we were stopped has lost its lab, and ends; it may have made a directory for its next step
   await running.catch(() => undefined)
-  const leftovers = await Stage.remove()
+  const leftovers = await Lab.remove(name)
   const seen = leftovers.length === 0 ? 'no namespace, process, cgroup or file of the lab' : leftovers.map(leftoverText).join('; ')
   report.piece({ kind: 'table', head: ['WHAT', 'SEEN'], rows: [{ cells: ['lab taken down', seen], ok: leftovers.length === 0 }] })
 }

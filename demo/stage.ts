@@ -2,7 +2,6 @@
 /** The cluster of the story: built, changed and taken away. Layer: demo. */
 import { cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Leftover } from '../lab/down.ts'
 import { LabError } from '../lab/errors.ts'
 import { Lab } from '../lab/lab.ts'
 import { labPaths, packageRoot } from '../lab/paths.ts'
@@ -13,7 +12,6 @@ import { snapshot } from './snapshot.ts'
 
 export type Family = 4 | 6
 
-const NAME = 'demo'
 /** As demo/manifests say it. */
 const NODE_PORT = 30080
 const SERVICE = { 4: '10.96.0.80', 6: 'fd00:96::80' } as const
@@ -33,22 +31,16 @@ export class Stage {
     this.#untouched = untouched
   }
 
-  /** A lab of its own copy of the manifests, agents ready. What an earlier demo left behind goes first. */
-  static async build(progress: (text: string) => void): Promise<Stage> {
-    await Lab.remove(NAME)
-    const manifests = join(labPaths(NAME).dir, 'manifests')
+  /** A lab with a copy of the manifests, agents ready. Throws what the lab throws, and leaves what was begun for {@link Lab.remove}. */
+  static async build(name: string, progress: (text: string) => void): Promise<Stage> {
+    const manifests = join(labPaths(name).dir, 'manifests')
     mkdirSync(manifests, { recursive: true })
     cpSync(join(packageRoot(), 'demo/manifests'), manifests, { recursive: true })
-    const lab = await Lab.build({ name: NAME, resources: manifests, agents: false, progress })
+    const lab = await Lab.build({ name, resources: manifests, agents: false, progress })
     const states = await Promise.all(NODES.map(async (node) => [node, await snapshot(lab, node)] as const))
     progress(`agents on ${NODES.join(' and ')}`)
     await lab.startAgents(true)
     return new Stage(lab, manifests, new Map(states))
-  }
-
-  /** Whatever there is of it, also when it was never finished. */
-  static async remove(): Promise<Leftover[]> {
-    return await Lab.remove(NAME)
   }
 
   /** The address itself, without a prefix length, of "client", "far", "node/NAME" or a pod. */

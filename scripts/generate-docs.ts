@@ -3,9 +3,17 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { configPage } from '#agent/config/docs.ts'
+import { dropsPage } from './pages/drops.ts'
+import { mapsPage } from './pages/maps.ts'
+import { metricsPage } from './pages/metrics.ts'
 
 /** Path from the repository's root → text. */
-export const pages: ReadonlyMap<string, () => string> = new Map([['docs/generated/config.md', configPage]])
+export const pages: ReadonlyMap<string, () => string | Promise<string>> = new Map<string, () => string | Promise<string>>([
+  ['docs/generated/config.md', configPage],
+  ['docs/generated/drops.md', dropsPage],
+  ['docs/generated/maps.md', mapsPage],
+  ['docs/generated/metrics.md', metricsPage],
+])
 
 function textOf(path: string): string | undefined {
   try {
@@ -15,16 +23,18 @@ function textOf(path: string): string | undefined {
   }
 }
 
-function main(check: boolean): void {
-  const stale = [...pages].filter(([path, make]) => textOf(path) !== make())
-  for (const [path, make] of stale) {
+async function main(check: boolean): Promise<void> {
+  for (const [path, make] of pages) {
+    const text = await make()
+    if (textOf(path) === text) continue
     process.stdout.write(`${check ? 'out of date' : 'written'}: ${path}\n`)
-    if (check) process.exitCode = 1
-    else {
-      mkdirSync(dirname(path), { recursive: true })
-      writeFileSync(path, make())
+    if (check) {
+      process.exitCode = 1
+      continue
     }
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, text)
   }
 }
 
-if (import.meta.main) main(process.argv.includes('--check'))
+if (import.meta.main) await main(process.argv.includes('--check'))

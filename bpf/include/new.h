@@ -47,7 +47,7 @@ static __noinline int flow_new_plain(struct __sk_buff *skb, struct scratch *s)
 		return DROPPED(DROP_NO_ROUTE);
 	if (s->hook == TO_WORKLOAD)
 		leg->flags |= LEG_APPROVED;
-	count_slot(DROP_MAX + COUNT_FLOW_NEW);
+	count_slot(DROP_MAX + (s->p.tunnelled ? COUNT_TUNNEL_TAKEN : COUNT_FLOW_NEW));
 	return flow_enter(skb, s);
 }
 

@@ -29,10 +29,10 @@ enum drop {
 
 /* Counters that are no drops share the array: slot DROP_MAX + counter. */
 enum counter {
-	COUNT_FLOW_NEW = 0,	/* flows entered */
-	COUNT_FLOW_SERVICE,	/* of those, translated to a backend */
-	COUNT_TUNNEL_SENT,	/* packets encapsulated by the slow path (first of a flow) */
-	COUNT_TUNNEL_TAKEN,	/* packets decapsulated by the slow path (first of a flow) */
+	COUNT_FLOW_NEW = 0,	/* flows entered that are not translated and came by no tunnel */
+	COUNT_FLOW_SERVICE,	/* flows translated to a backend */
+	COUNT_TUNNEL_SENT,	/* of those, sent to another node in the tunnel */
+	COUNT_TUNNEL_TAKEN,	/* flows that came in the tunnel from another node */
 	COUNT_ICMP_SENT,	/* ICMP errors made */
 	COUNT_ICMP_RELATED,	/* ICMP errors translated for a flow */
 	COUNT_NEIGHBOUR_ANSWERED, /* ARP / neighbour solicitations for the pods' gateway answered */

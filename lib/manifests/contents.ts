@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { errorCode, errorText } from '../base/errors.ts'
 import { compareText } from '../base/order.ts'
 import type { Rejected } from '../base/result.ts'
+import { same } from '../base/same.ts'
 import { createPool } from '../kube/parse-core.ts'
 import type { Problem, SourceEvent } from '../store/source.ts'
 import { parseFile, placeOf } from './file.ts'
@@ -18,6 +19,7 @@ export class Contents {
   readonly #stamps = new Map<string, Stamp>()
   readonly #problems = new Map<string, readonly Problem[]>()
   readonly #intern = createPool()
+  #problemRevision = 0
 
   constructor(root: string) {
     this.#root = root
@@ -35,8 +37,7 @@ export class Contents {
       case 'read': {
         const content = parseFile(file, read.text, this.#intern)
         this.#stamps.set(file, read.stamp)
-        if (content.problems.length === 0) this.#problems.delete(file)
-        else this.#problems.set(file, content.problems)
+        this.#setProblems(file, content.problems)
         return this.#holdings.put(file, content)
       }
     }
@@ -44,7 +45,7 @@ export class Contents {
 
   gone(file: string): readonly SourceEvent[] {
     this.#stamps.delete(file)
-    this.#problems.delete(file)
+    this.#setProblems(file, [])
     return this.#holdings.put(file)
   }
 
@@ -56,6 +57,11 @@ export class Contents {
 
   get holdings(): Holdings {
     return this.#holdings
+  }
+
+  /** Another number whenever the problems may be others. */
+  get problemRevision(): number {
+    return this.#problemRevision + this.#holdings.conflictRevision
   }
 
   /** Everything that is wrong, by file. */
@@ -75,12 +81,19 @@ export class Contents {
     }
   }
 
+  #setProblems(file: string, problems: readonly Problem[]): void {
+    if (same(this.#problems.get(file) ?? [], problems)) return
+    this.#problemRevision++
+    if (problems.length === 0) this.#problems.delete(file)
+    else this.#problems.set(file, problems)
+  }
+
   #read(file: string, force: boolean): FileRead | undefined {
     try {
       return readChanged(join(this.#root, file), force ? undefined : this.#stamps.get(file))
     } catch (thrown) {
       const reason = `cannot be read: ${errorCode(thrown) ?? errorText(thrown)}`
-      this.#problems.set(file, [{ place: file, rejected: { ref: '', path: '', reason } }])
+      this.#setProblems(file, [{ place: file, rejected: { ref: '', path: '', reason } }])
       return undefined
     }
   }

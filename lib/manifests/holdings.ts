@@ -25,6 +25,7 @@ export class Holdings {
   /** objects that more than one file has: all of those files */
   readonly #rivals = new Map<string, ReadonlySet<Holding>>()
   readonly #leaving = new Set<Holding>()
+  #conflictRevision = 0
 
   /** Takes in what a file holds now; undefined: the file is gone. Returns what changes for the world. */
   put(file: string, content: FileContent = NOTHING): readonly SourceEvent[] {
@@ -75,6 +76,11 @@ export class Holdings {
     this.#leaving.clear()
   }
 
+  /** Another number whenever the conflicts may be others. */
+  get conflictRevision(): number {
+    return this.#conflictRevision
+  }
+
   /** The file that holds the object. */
   holder(ref: string): string | undefined {
     return this.#holders.get(ref)?.file
@@ -116,6 +122,7 @@ export class Holdings {
       return holding
     }
     this.#rivals.set(ref, new Set([...(this.#rivals.get(ref) ?? [holder]), holding]))
+    this.#conflictRevision++
     const winner = compareText(holding.file, holder.file) < 0 ? holding : holder
     this.#holders.set(ref, winner)
     return winner
@@ -123,6 +130,7 @@ export class Holdings {
 
   #leave(holding: Holding, ref: string, object: KubeObject): readonly SourceEvent[] {
     const others = [...(this.#rivals.get(ref) ?? [])].filter((rival) => rival !== holding)
+    if (others.length > 0) this.#conflictRevision++
     if (others.length > 1) this.#rivals.set(ref, new Set(others))
     else this.#rivals.delete(ref)
     if (this.#holders.get(ref) !== holding) return []

@@ -31,6 +31,13 @@ const LOOK_AGAIN_MS = 500
 /** Files read before others get a turn. */
 const CHUNK = 256
 
+/** What the last status was made from. */
+interface Said {
+  readonly revision: number
+  readonly unavailable: SourceStatus['unavailable']
+  readonly unwatched: string | undefined
+}
+
 export class DirectorySource implements Source {
   readonly name = 'directory'
   readonly #root: string
@@ -41,7 +48,7 @@ export class DirectorySource implements Source {
   readonly #watcher: TreeWatcher
   #rootId: string | undefined
   #unavailable: SourceStatus['unavailable']
-  #said: SourceStatus | undefined
+  #said: Said | undefined
   #wake: () => void = () => undefined
 
   constructor(options: DirectoryOptions) {
@@ -169,24 +176,12 @@ export class DirectorySource implements Source {
   }
 
   #say(sink: Sink): void {
-    const unwatched = this.#watcher.failed
-    const watching =
-      unwatched === undefined
-        ? []
-        : [
-            {
-              place: undefined,
-              rejected: {
-                ref: '',
-                path: '',
-                reason: `the directory cannot be watched (${unwatched}): it is looked at every ${LOOK_AGAIN_MS} ms`,
-              },
-            },
-          ]
-    const status: SourceStatus = { unavailable: this.#unavailable, problems: [...watching, ...this.#contents.problems()] }
-    if (same(status, this.#said)) return
-    this.#said = status
-    sink.status(status)
+    const now: Said = { revision: this.#contents.problemRevision, unavailable: this.#unavailable, unwatched: this.#watcher.failed }
+    if (same(now, this.#said)) return
+    this.#said = now
+    const reason = `the directory cannot be watched (${now.unwatched ?? ''}): it is looked at every ${LOOK_AGAIN_MS} ms`
+    const watching = now.unwatched === undefined ? [] : [{ place: undefined, rejected: { ref: '', path: '', reason } }]
+    sink.status({ unavailable: this.#unavailable, problems: [...watching, ...this.#contents.problems()] })
   }
 
   /** Directories that come and go change the tree; other names that are no manifests (an editor's, say) are nobody's business. */

@@ -7,8 +7,8 @@ import { allFields } from '#agent/config/schema.ts'
 import { configPage } from '#agent/config/docs.ts'
 import { pages } from '../../../scripts/generate-docs.ts'
 
-test.each([...pages])('%s is up to date', (path, make) => {
-  expect(readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), 'utf8')).toBe(make())
+test.each([...pages])('%s is up to date', async (path, make) => {
+  expect(readFileSync(fileURLToPath(new URL(`../../../${path}`, import.meta.url)), 'utf8')).toBe(await make())
 })
 
 test('every field has its row', () => {

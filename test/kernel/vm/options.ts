@@ -9,7 +9,7 @@ export const USAGE = `usage: test/kernel/run [NAME...]                    kernel
        test/kernel/run --kernel IMAGE [--modules DIR] [--arch amd64|arm64]
                                                      any image; modules lie anywhere below DIR, without it all is built in
        test/kernel/run --fetch [NAME...]             only fill the cache
-       --timeout SECONDS a machine (300)   --payload FILE.ts instead of test/kernel/payload.ts`
+       --timeout SECONDS a machine (600)   --payload FILE.ts instead of test/kernel/payload.ts`
 
 interface Common {
   /** milliseconds for one machine */
@@ -25,7 +25,7 @@ export type Options = Common &
 export function parseOptions(args: readonly string[], top: string): Options | undefined {
   const { values, positionals } = parseStrictly(args)
   if (values.help === true) return undefined
-  const seconds = Number(values.timeout ?? '300')
+  const seconds = Number(values.timeout ?? '600')
   if (!(seconds > 0)) throw new Error(`--timeout ${values.timeout ?? ''} is not a number of seconds\n${USAGE}`)
   const common = { timeout: seconds * 1000, payload: values.payload ?? join(top, 'test/kernel/payload.ts') }
   if (values.kernel === undefined) {

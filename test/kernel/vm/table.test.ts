@@ -23,7 +23,7 @@ test('every architecture has its tools, and all is pinned', () => {
 })
 
 test.each([
-  [[], { kind: 'table', names: [], timeout: 300_000 }],
+  [[], { kind: 'table', names: [], timeout: 600_000 }],
   [['5.10-amd64', '--timeout', '60'], { kind: 'table', names: ['5.10-amd64'], timeout: 60_000 }],
   [['--fetch'], { kind: 'fetch', names: [] }],
   [['--kernel', 'k'], { kind: 'given', kernel: { image: 'k', arch: hostArch() } }],

@@ -24,7 +24,7 @@ describe('an object', () => {
     expect(identify(manifest)).toEqual({ kind: 'foreign' })
   })
 
-  test.each<[unknown, string, string, string]>([
+  test.each<[unknown, string, ...string[]]>([
     [1, '', '', 'must be an object'],
     [[], '', '', 'must be an object'],
     [{}, '', 'kind', 'is missing'],
@@ -56,7 +56,7 @@ describe('an object', () => {
       'is not implemented',
     ],
     [{ kind: 'Tier', apiVersion: 'netplane.io/v3', metadata: { name: 'a' } }, 'Tier/a', 'kind', 'is not implemented'],
-  ])('%j is refused', (manifest, ref, path, reason) => {
+  ])('%j is refused', (manifest, ref, ...[path, reason]) => {
     expect(identify(manifest)).toMatchObject({ kind: 'rejected', rejected: { ref, path, reason } })
   })
 })

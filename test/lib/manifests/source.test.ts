@@ -27,8 +27,8 @@ class Run {
   readonly #controller = new AbortController()
   readonly #ended: Promise<void>
 
-  constructor(directory: string) {
-    this.source = new DirectorySource({ directory, clock: systemClock })
+  constructor(directory: string, settleMs?: number) {
+    this.source = new DirectorySource({ directory, clock: systemClock, ...(settleMs === undefined ? {} : { settleMs }) })
     this.#ended = this.source.run(
       {
         apply: (events) => {
@@ -85,8 +85,8 @@ function replace(file: string, content: string): void {
   renameSync(join(root, `.${file}.tmp`), join(root, file))
 }
 
-async function start(): Promise<Run> {
-  const started = new Run(root)
+async function start(settleMs?: number): Promise<Run> {
+  const started = new Run(root, settleMs)
   run = started
   await until('synced', () => started.synced === 1)
   return started
@@ -137,7 +137,7 @@ describe('a file that', () => {
 
   test('is written bit by bit is never half a file', async () => {
     write('a.yaml', `${text('a')}\n---\n${text('b')}\n`)
-    const run = await start()
+    const run = await start(3_000)
     truncateSync(join(root, 'a.yaml'), 0)
     await setTimeout(20)
     appendFileSync(join(root, 'a.yaml'), `${text('a', 81)}\n---\n`)
