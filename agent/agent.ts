@@ -11,6 +11,7 @@ import type { Resolved } from './config/resolve.ts'
 import { TABLES } from './dataplane/loaded.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor, packageVersion } from './node/facts.ts'
+import { releaseHeap } from './node/memory.ts'
 import type { AgentOptions } from './options.ts'
 import { Endpoints, listening } from './serve.ts'
 import { SourceBook } from './source-book.ts'
@@ -23,6 +24,7 @@ const HOOKS_MS = 1000
 /** In which time every table is read back once, one after the other. */
 const TABLES_MS = 60_000
 const ROUTES_MS = 60_000
+const SETTLED_MS = 5000
 /** No apply takes so long: loading programs, the longest part of one, takes seconds. */
 const STUCK_MS = 120_000
 
@@ -70,7 +72,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   }
   const running = stack.use(wire({ options, store, wanted: new Wanted({ node: options.node, store, onConfig: configure }), log, health, onPass }))
   now.wired = running
-  await together(signal, [(stop) => source.run(store.sink(source.name), stop), (stop) => running.loop.run(stop), ...checks(running, health)])
+  await together(signal, [(stop) => source.run(store.sink(source.name), stop), (stop) => running.loop.run(stop), ...checks(running, health), (stop) => settleDown(running, log, stop)])
   log.info({}, 'agent.stopped')
 }
 
@@ -86,6 +88,22 @@ async function refuse({ log, health, signal }: { readonly log: RootLog; readonly
   health.fail('kernel', `${release()} is older than what Netplane needs (${FLOOR}): the node's networking is left as it was found`)
   log.error({ kernel: release(), needs: FLOOR }, 'kernel.unsupported')
   await aborted(signal)
+}
+
+/** Once, some time after the start is over. */
+async function settleDown({ dataplane }: Wired, log: RootLog, stop: AbortSignal): Promise<void> {
+  const over = new AbortController()
+  const either = AbortSignal.any([stop, over.signal])
+  await everyMs(systemClock, {
+    ms: SETTLED_MS,
+    signal: either,
+    run: () => {
+      if (!dataplane.isReady) return
+      over.abort()
+      const released = releaseHeap()
+      if (released !== undefined) log.info(released, 'memory.released')
+    },
+  })
 }
 
 /** Comparisons with the kernel that nobody asks for, and with the clock. */

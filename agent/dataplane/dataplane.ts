@@ -76,6 +76,11 @@ export class Dataplane implements Disposable {
     return this.#current.loaded
   }
 
+  /** everything that was wanted at the start is in place */
+  get isReady(): boolean {
+    return this.#ready
+  }
+
   /** hooks that run the wanted program, those of cgroups included */
   get attached(): number {
     return this.#hooks.settled + this.#connect.settled

@@ -27,6 +27,7 @@ const { btf, section } = compileC(`
   IMAGE(ct_value) = {
     .seen = 1234567890123ULL, .out = { .src = V4(1, 2, 3, 4), .dst = V4(5, 6, 7, 8), .sport = BE16(1), .dport = BE16(65535) },
     .state = CT_TCP_OPEN, .via = V4(9, 9, 9, 9), .leg = { { .ifindex = 3, .mtu = 1500, .flags = LEG_READY | LEG_POD, .ack = 0xfffffffe, .window = 512, .wscale = 7 }, { .ifindex = 4 } },
+    .fresh = 0xfffffff0,
   };
   IMAGE(socket_key) = { .cookie = 0xffffffffffffffffULL, .backend = V4(1, 1, 1, 1), .port = BE16(53), .proto = 17 };
   struct { enum frontend_flag a; enum iface_kind b; enum leg_flag c; enum ct_state d; } keep __attribute__((section("kept")));
@@ -60,6 +61,7 @@ describe('bytes made by the compiler', () => {
           { ifindex: 3, mtu: 1500, flags: 5, ack: 0xfffffffe, window: 512, wscale: 7 },
           { ifindex: 4, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0 },
         ],
+        fresh: 0xfffffff0,
       },
     ],
   ]
@@ -167,7 +169,7 @@ describe('bind refuses', () => {
       'another length',
       () =>
         bind(
-          shape('ct_value', { seen: ns, out: shapes.ctTuple, state: u8, via: addr, leg: arrayOf(shapes.ctLeg, 3) }),
+          shape('ct_value', { seen: ns, out: shapes.ctTuple, state: u8, via: addr, leg: arrayOf(shapes.ctLeg, 3), fresh: u32 }),
           structLayout(btf, 'ct_value'),
         ),
       'the shape has 3 elements',
