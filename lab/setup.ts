@@ -37,7 +37,7 @@ export function firstSysctls(topology: Topology, netns: string): Sysctls {
   }
 }
 
-/** Cables that are missing. A namespace's eth0 without its other end in the right place is an old one and goes first. */
+/** Cables that are missing. An end without the other one in the right place is left of an old cable and goes first. */
 export function cableLines(topology: Topology, state: (netns: string) => NetnsState): Lines {
   const lines = new Map<string, string[]>()
   const add = (netns: string, line: string): void => {
@@ -46,8 +46,10 @@ export function cableLines(topology: Topology, state: (netns: string) => NetnsSt
   const fabric = topology.fabric.netns
   if (!state(fabric).has('br0')) add(fabric, `link add br0 type bridge stp_state 0 mcast_snooping 0`)
   const cable = (from: { netns: string; iface: string; ifaceMac?: string }, to: { netns: string; mac: string }): void => {
-    if (state(from.netns).has(from.iface)) return
-    if (state(to.netns).has('eth0')) add(to.netns, 'link del dev eth0')
+    const ends = { from: state(from.netns).has(from.iface), to: state(to.netns).has('eth0') }
+    if (ends.from && ends.to) return
+    if (ends.from) add(from.netns, `link del dev ${from.iface}`)
+    if (ends.to) add(to.netns, 'link del dev eth0')
     const mac = from.ifaceMac === undefined ? '' : ` address ${from.ifaceMac}`
     add(from.netns, `link add ${from.iface}${mac} type veth peer name eth0 address ${to.mac} netns ${to.netns}`)
   }

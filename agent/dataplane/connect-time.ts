@@ -94,7 +94,7 @@ function canLink(directory: string, sample: Wanted<CgroupPlace>): boolean {
     BpfLink.attachCgroup(sample.program.handle, directory, sample.place.hook).close()
     return true
   } catch (thrown) {
-    if (errorCode(thrown) === 'EINVAL') return false
+    if (errorCode(thrown) === 'EINVAL' || errorCode(thrown) === 'E2BIG') return false
     throw thrown
   }
 }

@@ -15,13 +15,16 @@ export function interfaceHooks(pins: LinkPins, interfaces: Interfaces): Hooks<In
   return hasTcx() ? new TcxHooks(pins) : new ClsactHooks(interfaces)
 }
 
-/** Asks who is there: a kernel that does not know the hook calls the question invalid. */
+/** What a kernel says that does not know the hook, or not all of the question's fields. */
+const UNKNOWN: ReadonlySet<string | undefined> = new Set(['EINVAL', 'E2BIG', 'ENOTSUP', 'EOPNOTSUPP'])
+
+/** Asks who is there. */
 export function hasTcx(): boolean {
   try {
     tcxQuery(LOOPBACK, 'ingress')
     return true
   } catch (thrown) {
-    if (errorCode(thrown) === 'EINVAL') return false
+    if (UNKNOWN.has(errorCode(thrown))) return false
     throw thrown
   }
 }

@@ -4,7 +4,7 @@
  * What the API server would refuse rejects the whole object, so that its last good version stays in force; what is valid but not ours to
  * serve is left out, with a reason, and the rest is used. Nothing raw is kept. */
 import type { Parsed, Rejected } from '../base/result.ts'
-import { refText } from '../model/ref.ts'
+import { nameKey, refText } from '../model/ref.ts'
 import type { Kind, Ref } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import { FieldError, isRecord, record, text } from './fields.ts'
@@ -62,8 +62,12 @@ function identifyRaw(value: unknown): Identified {
   const metadata = record(value, 'metadata')
   const name = checkedName(metadata, 'name')
   if (name === undefined) throw new FieldError('metadata.name', 'is missing')
-  if (!known) return { kind: 'rejected', ref: undefined, rejected: { ref: `${kind}/${name}`, path: 'kind', reason: 'is not implemented' } }
-  const ref: Ref = { kind: entry.kind, namespace: entry.namespaced ? (checkedName(metadata, 'namespace') ?? 'default') : '', name }
+  const namespace = checkedName(metadata, 'namespace')
+  if (!known) {
+    const ref = `${kind}/${nameKey({ namespace: namespace ?? '', name })}`
+    return { kind: 'rejected', ref: undefined, rejected: { ref, path: 'kind', reason: 'is not implemented' } }
+  }
+  const ref: Ref = { kind: entry.kind, namespace: entry.namespaced ? (namespace ?? 'default') : '', name }
   if (apiVersion === entry.apiVersion) return { kind: 'ours', ref, entry }
   return { kind: 'rejected', ref, rejected: { ref: refText(ref), path: 'apiVersion', reason: `must be ${entry.apiVersion}` } }
 }

@@ -126,6 +126,31 @@ describe('start', () => {
     expect(cgroupQuery(machine.cgroup, 'connect4')).toHaveLength(1)
   })
 
+  test('health and metrics are served where the flags say', async () => {
+    const agent = machine.agent('--health-port', '9099', '--metrics-port', '9091')
+    await agent.event('dataplane.ready')
+    await agent.event('metrics.listening')
+    const get = (path: string): string => machine.sh(`${process.execPath} -e 'fetch("http://127.0.0.1:${path}").then((a) => a.text().then((t) => console.log(a.status, t)))'`)
+    expect(get('9099/liveness')).toMatch(/^200 .*"live":true/)
+    await expect.poll(() => get('9099/readiness'), { timeout: 10_000 }).toMatch(/^200 .*"ready":true/)
+    const metrics = get('9091/metrics')
+    for (const line of [
+      /^netplane_agent_info\{node="n1",version="[^"]+"\} 1$/m,
+      /^netplane_synced 1$/m,
+      /^netplane_source_available\{source="directory"\} 1$/m,
+      /^netplane_drops_total\{reason="no_backend"\} 0$/m,
+      /^netplane_packets_total\{event="flow_new"\} \d+$/m,
+      /^netplane_map_rows\{map="np_frontends"\} 2$/m,
+      /^netplane_map_pending_rows\{map="np_frontends"\} 0$/m,
+      /^netplane_map_max_entries\{map="np_ct"\} 4096$/m,
+      /^netplane_changes_total\{part="hooks"\} 4$/m,
+      /^netplane_failures_total\{part="hooks"\} 0$/m,
+      /^netplane_attached_hooks 12$/m,
+      /^netplane_apply_seconds_count \d+$/m,
+    ])
+      expect(metrics).toMatch(line)
+  })
+
   test('a second agent is refused with the pid of the first', async () => {
     const first = machine.agent()
     await first.event('agent.started')

@@ -3,16 +3,18 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { BpfProgram } from '#native'
-import { ifindexOf, possibleCpus } from '#native'
+import { ifindexOf, monotonicNs, possibleCpus } from '#native'
 import { enumValues } from '#agent/maps/btf.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { NodeCfg } from '#agent/maps/shapes.ts'
+import type { Addr } from '#lib/base/ip.ts'
 import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
+import { errorCode } from '#lib/base/errors.ts'
 import { packetText } from '../support/packet-text.ts'
 import { endpoint } from '../support/packet.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
-import type { Given, PacketCase, ProgramName, Step } from './packets/case.ts'
+import type { FlowWanted, Given, PacketCase, ProgramName, Step } from './packets/case.ts'
 import { NODE_PORT, VNI, WEB, at, devices, families, namespaceCommands, namespaceSysctls } from './packets/world.ts'
 
 /** What the running kernel has; stubbed and switched off otherwise. */
@@ -33,7 +35,7 @@ export function testCfg(features: Features): NodeCfg {
     node_v6: parseAddr('fd00:50::1'),
     gateway_v4: parseAddr('169.254.1.1'),
     gateway_v6: parseAddr('fe80::1'),
-    timeout_tcp_syn: HOUR,
+    timeout_tcp_syn: 5_000, // short: a VM has not been up for long when a flow is made to look old
     timeout_tcp_open: HOUR,
     timeout_tcp_fin: HOUR,
     timeout_tcp_rst: HOUR,
@@ -74,7 +76,7 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
     async run(test) {
       await fill(maps, test.given)
       for (const step of test.steps) {
-        const wrong = runStep(step, { programs, maps, loaded: workload })
+        const wrong = await runStep(step, { programs, maps, loaded: workload })
         if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
       }
       return undefined
@@ -137,13 +139,19 @@ function fillService(maps: Maps, options: { readonly given: Given; readonly vip:
 
 const ACTIONS: Readonly<Record<number, Step['action']>> = { [-1]: 'pass', 0: 'pass', 2: 'drop', 7: 'redirect' }
 
-function runStep(step: Step, world: { readonly programs: ReadonlyMap<ProgramName, BpfProgram>; readonly maps: Maps; readonly loaded: Loaded }): string | undefined {
+async function runStep(
+  step: Step,
+  world: { readonly programs: ReadonlyMap<ProgramName, BpfProgram>; readonly maps: Maps; readonly loaded: Loaded },
+): Promise<string | undefined> {
   const run = world.programs.get(step.through)
   if (run === undefined) return 'no such program'
   const slot = step.reason === undefined ? undefined : enumValues(world.loaded.btf, 'drop').get(step.reason)
   if (step.reason !== undefined && slot === undefined) return `no drop reason ${step.reason}`
   const before = slot === undefined ? 0 : counter(world.maps, slot)
-  const { retval, dataOut } = run.testRun({ data: step.packet })
+  if (step.age !== undefined) await makeOlder(world.maps.ct, step.age)
+  const result = runPacket(run, step)
+  if (result === undefined) return undefined
+  const { retval, dataOut } = result
   const action = ACTIONS[retval | 0] ?? `action ${retval}`
   if (action !== step.action) return `${action} instead of ${step.action}: ${packetText(dataOut)}`
   const want = step.out === 'same' ? step.packet : step.out
@@ -152,7 +160,51 @@ function runStep(step: Step, world: { readonly programs: ReadonlyMap<ProgramName
     if (Buffer.compare(dataOut.subarray(from), want.subarray(from)) !== 0) return `\n   got ${packetText(dataOut)}\n  want ${packetText(want)}`
   }
   if (slot !== undefined && counter(world.maps, slot) !== before + 1) return `counter ${step.reason ?? ''} did not go up by one`
-  return undefined
+  return firstWrong((step.flows ?? []).map((wanted) => judgeFlow(world.maps.ct, wanted)))
+}
+
+/** undefined on kernels that take no mark. */
+function runPacket(program: BpfProgram, step: Step): ReturnType<BpfProgram['testRun']> | undefined {
+  if (step.mark === undefined) return program.testRun({ data: step.packet })
+  const context = Buffer.alloc(192)
+  context.writeUInt32LE(step.mark, 8)
+  try {
+    return program.testRun({ data: step.packet, context })
+  } catch (error) {
+    if (errorCode(error) === 'EINVAL') return undefined
+    throw error
+  }
+}
+
+function firstWrong(judged: readonly (string | undefined)[]): string | undefined {
+  return judged.find((text) => text !== undefined)
+}
+
+const LEG_APPROVED = 64
+/** the programs' idea of fresh (bpf/include/ct.h), at the slowest tick there is */
+const FRESH_MS = 2_500
+
+async function makeOlder(ct: Maps['ct'], ms: number): Promise<void> {
+  for (const [key, value] of await ct.entries()) ct.set(key, { ...value, seen: Math.max(0, value.seen - ms), fresh: (value.fresh - ms) >>> 0 })
+}
+
+function judgeFlow(ct: Maps['ct'], wanted: FlowWanted): string | undefined {
+  const [from, to] = [endpoint(wanted.from), endpoint(wanted.to)]
+  const title = `flow ${wanted.from} > ${wanted.to}`
+  const isFrom = (addr: Addr, port: number) => addr === from.addr && port === from.port
+  const ends = [
+    { lo: from.addr, lo_port: from.port, hi: to.addr, hi_port: to.port },
+    { lo: to.addr, lo_port: to.port, hi: from.addr, hi_port: from.port },
+  ]
+  for (const end of ends) {
+    const value = ct.get({ ...end, proto: wanted.proto })
+    if (value === undefined) continue
+    const flags = value.leg[isFrom(end.lo, end.lo_port) ? 0 : 1]?.flags ?? 0
+    if (wanted.approved !== undefined && ((flags & LEG_APPROVED) !== 0) !== wanted.approved) return `${title}: leg flags ${flags}`
+    const age = monotonicNs() / 1e6 - value.seen
+    return wanted.fresh !== undefined && age < FRESH_MS !== wanted.fresh ? `${title}: seen ${age.toFixed(0)} ms ago` : undefined
+  }
+  return `${title}: there is none`
 }
 
 function counter(maps: Maps, slot: number): number {

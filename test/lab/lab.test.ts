@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A lab as a whole, without agents: what it builds, that it can be built again, that it touches nothing else. Root. */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
@@ -137,6 +137,8 @@ describe('a lab without agents', () => {
     await using lab = await Lab.up({ name: 'trepair', resources: manifests.dir, plain: true })
     killPid(holderOf('trepair', 'a') ?? 0, 'SIGKILL')
     await lab.mustRun('fabric', ['ip', 'link', 'del', 'p-b'])
+    // their servers keep them alive without a name
+    for (const name of ['pod-default.one', 'pod-shop.three']) execFileSync('ip', ['netns', 'del', `nplab-trepair-${name}`])
     await lab.mustRun('client', ['ip', 'addr', 'flush', 'dev', 'eth0'])
     await lab.sync()
     expect((await lab.status()).ok).toBe(true)

@@ -36,6 +36,24 @@ describe('cables', () => {
     const there = new Map(['br0', 'p-a', 'c-client', 'c-far', 'eth0', iface].map((device) => [device, []]))
     expect(cableLines(topology, () => there).size).toBe(0)
   })
+  test('an end whose eth0 has gone with its namespace is replaced', () => {
+    const lines = cableLines(topology, (netns) =>
+      netns === 'nplab-t-fabric'
+        ? new Map([
+            ['br0', []],
+            ['p-a', []],
+            ['c-far', []],
+          ])
+        : netns === 'nplab-t-far'
+          ? new Map([['eth0', []]])
+          : NOTHING,
+    )
+    expect(readable(lines.get('nplab-t-fabric'))).toEqual([
+      'link del dev p-a',
+      'link add p-a type veth peer name eth0 address MAC netns nplab-t-node-a',
+      'link add c-client type veth peer name eth0 address MAC netns nplab-t-client',
+    ])
+  })
   test('an eth0 whose other end is elsewhere goes first', () => {
     const lines = cableLines(topology, (netns) => (netns === 'nplab-t-pod-default.one' ? new Map([['eth0', []]]) : NOTHING))
     expect([...lines][0]).toEqual(['nplab-t-pod-default.one', ['link del dev eth0']])

@@ -9,7 +9,7 @@ import type { MapCodecs, MapDefinition } from '#agent/maps/catalogue.ts'
 import { bindMap } from '#agent/maps/catalogue.ts'
 import { bind } from '#agent/maps/codec.ts'
 import { layoutOf } from '#agent/maps/layout.ts'
-import { encodeBytes } from '#agent/maps/text.ts'
+import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
 import type { NodeCfg } from '#agent/maps/shapes.ts'
 import { nodeCfg } from '#agent/maps/shapes.ts'
 
@@ -72,6 +72,20 @@ export class TestMap<K, V> {
 
   set(key: K, value: V): void {
     this.map.update(encodeBytes(this.codecs.key, key), encodeBytes(this.codecs.value, value))
+  }
+
+  get(key: K): V | undefined {
+    const bytes = this.map.lookup(encodeBytes(this.codecs.key, key))
+    return bytes === undefined ? undefined : decodeBytes(this.codecs.value, bytes)
+  }
+
+  async entries(): Promise<[K, V][]> {
+    const { keys, values, count } = await this.map.dump()
+    const { key, value } = this.codecs
+    return Array.from({ length: count }, (_, at) => [
+      decodeBytes(key, keys.subarray(at * key.size, (at + 1) * key.size)),
+      decodeBytes(value, values.subarray(at * value.size, (at + 1) * value.size)),
+    ])
   }
 
   async clear(): Promise<void> {

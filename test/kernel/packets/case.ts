@@ -29,8 +29,22 @@ export interface Step {
   readonly macs?: boolean
   /** the counter that must go up by one, as in enum drop */
   readonly reason?: string
-  /** skb mark going in: only kernels that take it run the step */
+  /** skb mark going in; on kernels that take none (before 5.2) the step is left out */
   readonly mark?: number
+  /** before the step all flows become this much older, in ms */
+  readonly age?: number
+  /** what the flow table must say after the step */
+  readonly flows?: readonly FlowWanted[]
+}
+
+/** A flow by the tuple of a packet: what its entry says about packets of that direction. */
+export interface FlowWanted {
+  readonly proto: 6 | 17
+  readonly from: string
+  readonly to: string
+  readonly approved?: boolean
+  /** refreshed within the last second */
+  readonly fresh?: boolean
 }
 
 export interface PacketCase {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Packet lives: pod to pod, services, node ports near and far, in both families. Layer: test. */
 import { tcp, tunnel, udp } from '../../support/packet.ts'
-import type { PacketCase, Step } from './case.ts'
+import type { FlowWanted, PacketCase, Step } from './case.ts'
 import type { Family } from './world.ts'
 import { NODE_PORT, VNI, at, families } from './world.ts'
 
@@ -101,8 +101,53 @@ function nodePortFar(f: Family): PacketCase[] {
       given: {},
       steps: [
         { say: 'stranger', through: 'from_host', packet: tunnel(f.stranger, f.node, { inner: inside('S'), vni: VNI, sport }), action: 'drop', reason: 'DROP_TUNNEL_SOURCE' },
+        { say: 'a pod', through: 'from_host', packet: tunnel(f.pod, f.node, { inner: inside('S'), vni: VNI, sport }), action: 'drop', reason: 'DROP_TUNNEL_SOURCE' },
         { say: 'another VNI', through: 'from_host', packet: tunnel(f.otherNode, f.node, { inner: inside('S'), vni: 4096, sport }), action: 'pass', out: 'same' },
         { say: 'another destination', through: 'from_host', packet: tunnel(f.otherNode, f.stranger, { inner: inside('S'), vni: VNI, sport }), action: 'pass', out: 'same' },
+      ],
+    },
+  ]
+}
+
+/** bpf/include/mark.h */
+const TRACKED = 0x02000000
+const DECIDED = 0x01000000
+
+/** Approval, age and renewal: what the flow table remembers beside the way. */
+function lifetimes(f: Family): PacketCase[] {
+  const c = at(f.secondPod, PORT)
+  const front = at(f.vip, 80)
+  const back = at(f.pod, 8080)
+  const there: FlowWanted = { proto: 17, from: c, to: front }
+  const seenThere: FlowWanted = { proto: 17, from: c, to: back }
+  const send = { through: 'from_workload', packet: udp(c, front, { payload: 'x' }), action: 'redirect' } as const
+  const local = { backends: [{ addr: f.pod, port: 8080 }] }
+  return [
+    {
+      name: `${f.name}: only the destination's own hook approves, and what is decided passes unseen`,
+      given: local,
+      steps: [
+        { say: 'first', ...send, flows: [{ ...there, approved: false }] },
+        { say: 'second', ...send, flows: [{ ...there, approved: false }] },
+        { say: 'decided already', through: 'to_workload', mark: DECIDED, packet: udp(c, back, { payload: 'x', ttl: 63 }), action: 'pass', out: 'same', flows: [{ ...there, approved: false }] },
+        { say: 'at the destination', through: 'to_workload', mark: TRACKED, packet: udp(c, back, { payload: 'x', ttl: 63 }), action: 'pass', out: 'same', flows: [{ ...there, approved: true }, { ...seenThere, approved: true }] },
+      ],
+    },
+    {
+      name: `${f.name}: a packet after a while refreshes both entries of a translated flow`,
+      given: local,
+      steps: [
+        { say: 'first', ...send },
+        { say: 'a minute later', ...send, age: 60_000, flows: [{ ...there, fresh: true }, { ...seenThere, fresh: true }] },
+      ],
+    },
+    {
+      name: `${f.name}: an expired flow is none`,
+      given: local,
+      steps: [
+        { say: 'SYN', through: 'from_workload', packet: tcp(c, front, { flags: 'S' }), action: 'redirect' },
+        { say: 'within its time', through: 'from_workload', packet: tcp(c, front, { flags: 'A' }), action: 'redirect', age: 2_000 },
+        { say: 'after it', through: 'from_workload', packet: tcp(c, front, { flags: 'A' }), action: 'drop', reason: 'DROP_NO_FLOW', age: 10_000 },
       ],
     },
   ]
@@ -112,6 +157,7 @@ function forFamily(f: Family): PacketCase[] {
   const local = { backends: [{ addr: f.pod, port: 8080 }] }
   return [
     { name: `${f.name}: pod to pod on this node`, given: {}, steps: handshake(f, { client: f.pod, server: f.secondPod }, { there: 'from_workload', back: 'from_workload' }) },
+    ...lifetimes(f),
     { name: `${f.name}: outside to pod, no translation`, given: {}, steps: handshake(f, { client: f.client, server: f.pod }, { there: 'from_host', back: 'from_workload' }) },
     { name: `${f.name}: pod to pod on the other node`, given: {}, steps: handshake(f, { client: f.pod, server: f.remotePod }, { there: 'from_workload', back: 'from_host' }).filter((s) => s.through !== 'to_workload') },
     ...[tcp, udp].flatMap((proto): PacketCase[] => [

@@ -55,6 +55,12 @@ describe('an object', () => {
       'kind',
       'is not implemented',
     ],
+    [
+      { kind: 'NetworkPolicy', apiVersion: 'netplane.io/v3', metadata: { name: 'a', namespace: 'shop' } },
+      'NetworkPolicy/shop/a',
+      'kind',
+      'is not implemented',
+    ],
     [{ kind: 'Tier', apiVersion: 'netplane.io/v3', metadata: { name: 'a' } }, 'Tier/a', 'kind', 'is not implemented'],
   ])('%j is refused', (manifest, ref, ...[path, reason]) => {
     expect(identify(manifest)).toMatchObject({ kind: 'rejected', rejected: { ref, path, reason } })

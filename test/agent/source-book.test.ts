@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from 'vitest'
+import { Health } from '#lib/obs/health.ts'
+import { silentLog, type Log, type LogFields } from '#lib/obs/log.ts'
+import type { Problem } from '#lib/store/source.ts'
+import { SourceBook } from '#agent/source-book.ts'
+
+function problem(ref: string, reason: string): Problem {
+  return { place: 'web.yaml:3', rejected: { ref, path: 'spec', reason } }
+}
+
+function book() {
+  const said: string[] = []
+  const say = (fields: LogFields, event: string): void => {
+    said.push(`${event} ${String(fields['ref'] ?? fields['problem'] ?? fields['reason'] ?? '')}`.trim())
+  }
+  const log: Log = { ...silentLog, info: say, warn: say, error: say }
+  const health = new Health(() => 0)
+  return { book: new SourceBook(health, log), health, said }
+}
+
+describe('the book of sources', () => {
+  test('says a problem when it comes and when it goes, once', () => {
+    const { book: one, said } = book()
+    one.note('directory', { unavailable: undefined, problems: [problem('Service/a/b', 'bad port')] })
+    one.note('directory', { unavailable: undefined, problems: [problem('Service/a/b', 'bad port'), problem('Pod/a/c', 'bad address')] })
+    one.note('directory', { unavailable: undefined, problems: [] })
+    expect(said).toEqual(['object.rejected Service/a/b', 'object.rejected Pod/a/c', 'object.accepted web.yaml:3 Service/a/b: spec: bad port', 'object.accepted web.yaml:3 Pod/a/c: spec: bad address'])
+  })
+
+  test('a lost source is said with its time, and makes nobody unready', () => {
+    const { book: one, health, said } = book()
+    one.note('directory', { unavailable: undefined, problems: [] })
+    one.note('directory', { unavailable: { reason: 'gone', since: 0 }, problems: [] })
+    expect(health.report()).toMatchObject({ ready: true, conditions: [{ name: 'source.directory', ok: false, reason: 'gone (since 1970-01-01T00:00:00.000Z)' }] })
+    one.note('directory', { unavailable: undefined, problems: [] })
+    expect(health.report().conditions[0]?.ok).toBe(true)
+    expect(said).toEqual(['source.unavailable gone', 'source.back'])
+  })
+
+  test('lists each with how much of it is refused', () => {
+    const { book: one } = book()
+    one.note('directory', { unavailable: { reason: 'gone', since: 0 }, problems: [problem('Service/a/b', 'bad')] })
+    one.noteRefusals('configuration', [])
+    expect(one.list()).toEqual([
+      { name: 'directory', available: false, rejected: 1 },
+      { name: 'configuration', available: true, rejected: 0 },
+    ])
+  })
+})
