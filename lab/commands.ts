@@ -7,7 +7,6 @@ import { count, list, readArgs, words } from './args.ts'
 import { knownLabs } from './down.ts'
 import { Lab } from './lab.ts'
 import { LabError } from './errors.ts'
-import { agentLog } from './paths.ts'
 import { leftoverText, statusText } from './print.ts'
 
 export const USAGE = `netplane-lab: a small cluster of network namespaces on this machine (root only)
@@ -116,7 +115,7 @@ async function logs(args: readonly string[]): Promise<number> {
     process.stdout.write(lab.log(node))
     return 0
   }
-  const child = spawn('tail', ['-n', '+1', '-F', agentLog(lab.name, node)], { stdio: 'inherit' })
+  const child = spawn('tail', ['-n', '+1', '-F', lab.logFile(node)], { stdio: 'inherit' })
   return await new Promise((resolve) => {
     child.on('close', (code) => {
       resolve(code ?? 0)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A small cluster of network namespaces on this machine, as tests, the demo and the command line use it. Layer: lab. */
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { Agents } from './agents.ts'
 import { build } from './build.ts'
 import { mapLimit, mustRun, runCommand, type CommandOptions, type Outcome } from './command.ts'
 import { takeDown, type Leftover } from './down.ts'
+import { LabError } from './errors.ts'
 import { takeInventory } from './inventory.ts'
 import { launchCommand } from './launch.ts'
 import { readManifests } from './manifests.ts'
@@ -16,7 +17,7 @@ import { entryOf } from './places.ts'
 import { ensureServers } from './servers.ts'
 import { readState, requireState, withLock, type LabState } from './state.ts'
 import { statusOf, type LabStatus } from './status.ts'
-import { layOut, type Topology } from './topology.ts'
+import { layOut, nodeNamed, type Topology } from './topology.ts'
 
 /** A place, or its text: "client", "node/a", "default/web". */
 export type Place = Target | string
@@ -128,9 +129,16 @@ export class Lab implements AsyncDisposable {
     return await statusOf(this.#state)
   }
 
-  /** All that the agent of this node has printed in this lab. */
+  /** The file with all that the agent of this node has printed. Throws LabError when there is no such node, or it never had an agent. */
+  logFile(node: string): string {
+    const file = agentLog(this.name, nodeNamed(this.topology, node).name)
+    if (!existsSync(file)) throw new LabError(`agent of node ${node}`, 'was never started')
+    return file
+  }
+
+  /** What is in {@link logFile}. */
   log(node: string): string {
-    return readFileSync(agentLog(this.name, node), 'utf8')
+    return readFileSync(this.logFile(node), 'utf8')
   }
 
   /** Takes it away; the answer names what could not be. Safe to call twice. */

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/** One lab a contender, all with the same cluster: built, given its rules, and with the traffic tool in place. Layer: bench. */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { Lab } from '../../lab/lab.ts'
+import { podNamed } from '../../lab/topology.ts'
+import { ADDRESSES, CLIENT_POD, ENTRY_NODE, FAR_POD, NEAR_POD, OTHER_NODE, PORT } from './manifests.ts'
+import { iptablesRules, nftablesRules } from './rivals.ts'
+import { Traffic } from './traffic.ts'
+
+/** plain: no service, no NAT, no conntrack; the others do the same job in their own ways. */
+export const CONTENDERS = ['plain', 'netplane', 'iptables', 'nftables'] as const
+export type Contender = (typeof CONTENDERS)[number]
+
+/** Where a path begins. Programs outside the node's cgroup have no connect-time load balancing: their packets are translated. */
+export type Start = 'pod' | 'pod-outside-cgroup' | 'client'
+
+export class Arena implements AsyncDisposable {
+  readonly contender: Contender
+  readonly #lab: Lab
+  readonly #tool: string
+  readonly #starts = new Map<Start, Traffic>()
+  readonly #children: ChildProcess[] = []
+
+  private constructor(contender: Contender, lab: Lab, tool: string) {
+    this.contender = contender
+    this.#lab = lab
+    this.#tool = tool
+  }
+
+  /** `tool`: path of the traffic tool. Takes down what is left of an earlier one. */
+  static async build(options: { readonly contender: Contender; readonly resources: string; readonly tool: string }): Promise<Arena> {
+    const name = `bench${options.contender}`
+    await Lab.remove(name)
+    const lab = await Lab.up({ name, resources: options.resources, plain: options.contender !== 'netplane', servers: false })
+    const arena = new Arena(options.contender, lab, options.tool)
+    await arena.#setUp()
+    return arena
+  }
+
+  /** The tool there; started when first asked for. */
+  from(start: Start): Traffic {
+    const known = this.#starts.get(start)
+    if (known !== undefined) return known
+    const traffic = new Traffic(this.#spawn(start), `${this.contender} from ${start}`)
+    this.#starts.set(start, traffic)
+    return traffic
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const traffic of this.#starts.values()) traffic.close()
+    for (const child of this.#children) child.kill()
+    await this.#lab.down()
+  }
+
+  async #setUp(): Promise<void> {
+    for (const pod of [NEAR_POD, FAR_POD]) {
+      const server = this.#lab.spawn(pod, [this.#tool, 'serve', String(PORT)], ['ignore', 'pipe', 'inherit'])
+      this.#children.push(server)
+      if (server.stdout !== null) await once(server.stdout, 'data')
+    }
+    if (this.contender === 'plain') await this.#sameHops()
+    if (this.contender === 'iptables') await this.#lab.mustRun(`node/${ENTRY_NODE}`, ['iptables-restore'], { input: iptablesRules() })
+    if (this.contender === 'nftables') await this.#lab.mustRun(`node/${ENTRY_NODE}`, ['nft', '-f', '-'], { input: nftablesRules() })
+  }
+
+  /** A node port's packets go through the entry node, there and back: so do plain ones to the pod itself. */
+  async #sameHops(): Promise<void> {
+    const client = this.#lab.topology.client.addresses[0]?.split('/')[0] ?? ''
+    for (const pod of [ADDRESSES.near, ADDRESSES.far]) await this.#lab.mustRun('client', ['ip', 'route', 'replace', pod, 'via', ADDRESSES.entryNode])
+    await this.#lab.mustRun(`node/${OTHER_NODE}`, ['ip', 'route', 'replace', client, 'via', ADDRESSES.entryNode])
+  }
+
+  #spawn(start: Start): ChildProcess {
+    const command = [this.#tool, 'drive']
+    const stdio: ['pipe', 'pipe', 'inherit'] = ['pipe', 'pipe', 'inherit']
+    if (start !== 'pod-outside-cgroup') return this.#lab.spawn(start === 'pod' ? CLIENT_POD : 'client', command, stdio)
+    return spawn('nsenter', [`--net=/run/netns/${podNamed(this.#lab.topology, CLIENT_POD).netns}`, ...command], { stdio })
+  }
+}

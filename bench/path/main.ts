@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/** End to end: every path in every contender's lab, in turn, as ratios to the plain one; writes its figures to standard output as JSON. Layer: bench. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { InternalError } from '#lib/base/errors.ts'
+import type { Interval } from '../base/statistics.ts'
+import { median, medianInterval } from '../base/statistics.ts'
+import { packageRoot } from '../packet/objects.ts'
+import type { Contender } from './arena.ts'
+import { Arena, CONTENDERS } from './arena.ts'
+import { clusterManifest } from './manifests.ts'
+import type { Path } from './paths.ts'
+import { paths } from './paths.ts'
+import type { Answer, Verb } from './traffic.ts'
+
+export const MEASURES = ['rr_p50', 'crr_p50', 'pps', 'tput', 'cpu_per_gbit'] as const
+export type Measure = (typeof MEASURES)[number]
+
+export interface RatioFigure {
+  readonly path: string
+  readonly contender: Contender
+  readonly measure: Measure
+  /** of the rounds, to the plain path */
+  readonly ratio: number
+  readonly interval: Interval
+  /** of the contender itself, in ns, packets, bits or ns per bit: for people */
+  readonly absolute: number
+}
+
+interface Slices {
+  readonly rounds: number
+  readonly ms: number
+}
+
+const VERBS: readonly { readonly verb: Verb; readonly measures: readonly Measure[] }[] = [
+  { verb: 'rr', measures: ['rr_p50'] },
+  { verb: 'crr', measures: ['crr_p50'] },
+  { verb: 'pps', measures: ['pps'] },
+  { verb: 'tput', measures: ['tput', 'cpu_per_gbit'] },
+]
+
+/** Client and server on one CPU take turns without waking one up from sleep: what is left is the path. A flood needs one each. */
+function cpusFor(verb: Verb): { readonly clientCpu: number; readonly serverCpu: number } {
+  const last = availableParallelism() - 1
+  return verb === 'rr' || verb === 'crr' ? { clientCpu: last, serverCpu: last } : { clientCpu: 0, serverCpu: last }
+}
+
+function valueOf(answer: Answer, measure: Measure): number {
+  const value = { rr_p50: answer.p50_ns, crr_p50: answer.p50_ns, pps: answer.per_second, tput: answer.bits_per_second, cpu_per_gbit: answer.cpu_ns_per_bit }[measure]
+  if (value === undefined) throw new InternalError(`no ${measure} in ${JSON.stringify(answer)}`)
+  return value
+}
+
+/** ABBA: every round goes through the contenders forwards, then backwards, so that a drift of the machine meets all alike. */
+async function measurePath(arenas: readonly Arena[], path: Path, slices: Slices): Promise<RatioFigure[]> {
+  const figures: RatioFigure[] = []
+  for (const { verb, measures } of VERBS) {
+    const rounds: Map<Contender, Answer[]>[] = []
+    for (let round = 0; round < slices.rounds; round++) {
+      const answers = new Map<Contender, Answer[]>(arenas.map(({ contender }) => [contender, []]))
+      for (const arena of [...arenas, ...arenas.toReversed()]) {
+        const to = arena.contender === 'plain' ? path.plainTo : path.to
+        answers.get(arena.contender)?.push(await arena.from(path.start).run({ verb, ...to, ms: slices.ms, ...cpusFor(verb) }))
+      }
+      rounds.push(answers)
+    }
+    for (const measure of measures) for (const arena of arenas) if (arena.contender !== 'plain') figures.push(ratioOf({ path: path.id, contender: arena.contender, measure }, rounds))
+  }
+  return figures
+}
+
+function ratioOf(what: Pick<RatioFigure, 'path' | 'contender' | 'measure'>, rounds: readonly ReadonlyMap<Contender, readonly Answer[]>[]): RatioFigure {
+  const mean = (answers: readonly Answer[] | undefined): number => (answers ?? []).reduce((sum, answer) => sum + valueOf(answer, what.measure), 0) / (answers?.length ?? 1)
+  const values = rounds.map((answers) => mean(answers.get(what.contender)))
+  const ratios = rounds.map((answers, round) => (values[round] ?? 0) / mean(answers.get('plain')))
+  return { ...what, ratio: median(ratios), interval: medianInterval(ratios), absolute: median(values) }
+}
+
+async function main(argv: readonly string[]): Promise<void> {
+  const [rounds = '12', ms = '150'] = argv
+  const resources = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
+  writeFileSync(join(resources, 'cluster.json'), clusterManifest())
+  await using stack = new AsyncDisposableStack()
+  stack.defer(() => rmSync(resources, { recursive: true }))
+  const arenas: Arena[] = []
+  for (const contender of CONTENDERS) arenas.push(stack.use(await Arena.build({ contender, resources, tool: join(packageRoot(), 'bench/tools/traffic') })))
+  const figures: RatioFigure[] = []
+  for (const path of paths) {
+    await measurePath(arenas, path, { rounds: 1, ms: 30 })
+    figures.push(...(await measurePath(arenas, path, { rounds: Number(rounds), ms: Number(ms) })))
+  }
+  process.stdout.write(`${JSON.stringify(figures)}\n`)
+}
+
+await main(process.argv.slice(2))
