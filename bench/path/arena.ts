@@ -13,6 +13,10 @@ import { Traffic } from './traffic.ts'
 export const CONTENDERS = ['plain', 'netplane', 'iptables', 'nftables'] as const
 export type Contender = (typeof CONTENDERS)[number]
 
+/** Thousands of connections a second close first at the client: it may use their ports again a second later. (Were it the server, a
+ * port that comes back by another way, service or direct, would meet a TIME_WAIT with timestamps of that other way, and lose its SYN.) */
+const REUSE_PORTS = 'echo 1 > /proc/sys/net/ipv4/tcp_tw_reuse; echo 1024 65000 > /proc/sys/net/ipv4/ip_local_port_range'
+
 /** Where a path begins. Programs outside the node's cgroup have no connect-time load balancing: their packets are translated. */
 export type Start = 'pod' | 'pod-outside-cgroup' | 'client'
 
@@ -60,6 +64,7 @@ export class Arena implements AsyncDisposable {
       this.#children.push(server)
       if (server.stdout !== null) await once(server.stdout, 'data')
     }
+    for (const place of [CLIENT_POD, 'client']) await this.#lab.mustRun(place, ['sh', '-c', REUSE_PORTS])
     if (this.contender === 'plain') await this.#sameHops()
     if (this.contender === 'iptables') await this.#lab.mustRun(`node/${ENTRY_NODE}`, ['iptables-restore'], { input: iptablesRules() })
     if (this.contender === 'nftables') await this.#lab.mustRun(`node/${ENTRY_NODE}`, ['nft', '-f', '-'], { input: nftablesRules() })

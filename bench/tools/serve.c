@@ -75,6 +75,7 @@ static void answer(int fd) {
   switch (message[0]) {
     case ONE_SHOT:
       send_all(fd, message, sizeof(message));
+      receive_all(fd, message, 1);  // the client closes first
       return;
     case CONVERSATION:
       do send_all(fd, message, sizeof(message));

@@ -22,7 +22,7 @@ static __noinline int flow_enter(struct __sk_buff *skb, struct scratch *s)
 	ct_touch(v, s->now);
 	v->state = ct_state_after(0, &s->p, s->dir);
 	if (s->p.tcp_flags & TCP_SYN) {
-		syn_options(skb, &s->p, &o);
+		syn_options(skb, s, &o);
 		v->leg[s->dir & 1].wscale = o.wscale;
 	}
 	ct_note_ack(&v->leg[s->dir & 1], &s->p);

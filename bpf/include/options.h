@@ -5,6 +5,7 @@
 
 #include "parse.h"
 
+#define TCP_OPTION_BYTES 40	/* all there can be */
 #define TCP_OPTIONS_MAX 10	/* Linux sends at most six */
 #define TCP_OPTION_END 0
 #define TCP_OPTION_NOP 1
@@ -18,45 +19,48 @@ struct syn_options {
 	__u8 pad[3];
 };
 
-static __noinline void syn_options(struct __sk_buff *skb, const struct pkt *p, struct syn_options *o)
+/* Reads them all at once into s->buf: each helper call costs more than the scan. */
+static __noinline void syn_options(struct __sk_buff *skb, struct scratch *s, struct syn_options *o)
 {
-	__u32 at = p->l4 + sizeof(struct tcphdr), end = p->l4 + p->tcp_header;
-	__u8 option[4];
+	__u32 length = s->p.tcp_header - sizeof(struct tcphdr), at = 0;
 
 	__builtin_memset(o, 0, sizeof(*o));
+	if (s->p.tcp_header <= sizeof(struct tcphdr) || length > TCP_OPTION_BYTES || length < 1 ||
+	    bpf_skb_load_bytes(skb, s->p.l4 + sizeof(struct tcphdr), s->buf, length))
+		return;
 	for (int i = 0; i < TCP_OPTIONS_MAX; i++) {
-		if (at >= end || bpf_skb_load_bytes(skb, at, option, at + 4 > end ? 3 : 4))
-			return;
-		if (option[0] == TCP_OPTION_END)
+		__u8 *option = s->buf + (at & 63);
+
+		if (at + 1 >= length || option[0] == TCP_OPTION_END)
 			return;
 		if (option[0] == TCP_OPTION_NOP) {
 			at += 1;
 			continue;
 		}
+		if (option[1] < 2 || at + option[1] > length)
+			return;
 		if (option[0] == TCP_OPTION_MSS) {
-			o->mss_at = at + 2;
+			o->mss_at = s->p.l4 + sizeof(struct tcphdr) + at + 2;
 			o->mss = (__u16)option[2] << 8 | option[3];
 		}
 		if (option[0] == TCP_OPTION_WSCALE)
 			o->wscale = option[2];
-		if (option[1] < 2)
-			return;
 		at += option[1];
 	}
 }
 
 /* Lowers the MSS a side offers to what fits the way: full-size segments of the other side then need no second thought. */
-static __noinline void clamp_mss(struct __sk_buff *skb, const struct pkt *p, __u32 mtu)
+static __noinline void clamp_mss(struct __sk_buff *skb, struct scratch *s, __u32 mtu)
 {
-	__u32 limit = mtu - (p->v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) - sizeof(struct tcphdr);
+	__u32 limit = mtu - (s->p.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) - sizeof(struct tcphdr);
 	struct syn_options o;
 	__be16 mss;
 
-	syn_options(skb, p, &o);
+	syn_options(skb, s, &o);
 	if (!o.mss_at || o.mss <= limit)
 		return;
 	mss = bpf_htons(limit);
-	bpf_l4_csum_replace(skb, p->l4 + offsetof(struct tcphdr, check), bpf_htons(o.mss), mss, 2);
+	bpf_l4_csum_replace(skb, s->p.l4 + offsetof(struct tcphdr, check), bpf_htons(o.mss), mss, 2);
 	bpf_skb_store_bytes(skb, o.mss_at, &mss, 2, 0);
 }
 

@@ -34,7 +34,7 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	if (s->p.tcp_flags & TCP_RST && !ct_rst_in_window(other, &s->p))
 		return DROP_TCP_RST_WINDOW;
 	if (s->p.tcp_flags & TCP_SYN) {
-		syn_options(skb, &s->p, &o);
+		syn_options(skb, s, &o);
 		leg->wscale = o.wscale;
 	}
 	v->state = ct_state_after(v->state, &s->p, s->dir);
@@ -103,7 +103,7 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 		}
 	}
 	if (p->tcp_flags & TCP_SYN && leg->flags & LEG_ENCAP)
-		clamp_mss(skb, p, leg->mtu);
+		clamp_mss(skb, s, leg->mtu);
 	data = (void *)(long)skb->data;
 	data_end = (void *)(long)skb->data_end;
 	if (data + p->l4 + 8 > data_end && bpf_skb_pull_data(skb, p->l4 + 8))

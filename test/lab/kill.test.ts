@@ -28,7 +28,9 @@ function written(log: string): string[] {
 describe('killed at any moment', () => {
   test(`${KILLS} times during traffic: no packet of an established flow is lost, and a start finds nothing to write`, async () => {
     await using lab = await Lab.up({ name: 'tkill', resources: 'demo/manifests', agentCommand })
-    const to = ([4, 6] as const).flatMap((family) => (['udp', 'tcp'] as const).map((proto) => ({ proto, address: WEB[family], port: 30080 })))
+    const to = ([4, 6] as const).flatMap((family) =>
+      (['udp', 'tcp'] as const).map((proto) => ({ proto, address: WEB[family], port: 30080 })),
+    )
     const flow = await startFlow(lab, { from: 'client', to })
     const starts = NODES.map((node) => written(lab.log(node)).length)
     const when = moments(7)

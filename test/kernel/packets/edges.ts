@@ -206,6 +206,17 @@ function flowRules(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: the window a RST must lie in is scaled as the SYN said`,
+      given: { backends: [{ addr: f.pod, port: 8080 }] },
+      steps: [
+        { say: 'SYN', through: 'from_host', packet: tcp(c, front, { flags: 'S', seq: 1000, mss: 1460, wscale: 7 }), action: 'redirect' },
+        { say: 'SYN-ACK', through: 'from_workload', packet: tcp(back, c, { flags: 'SA', seq: 5000, ack: 1001, mss: 1460, wscale: 7 }), action: 'redirect' },
+        { say: 'ACK', through: 'from_host', packet: tcp(c, front, { flags: 'A', seq: 1001, ack: 5001, window: 100 }), action: 'redirect' },
+        { say: 'beyond', through: 'from_workload', packet: tcp(back, c, { flags: 'R', seq: 5001 + 100 * 128 + 1 }), action: 'drop', reason: 'DROP_TCP_RST_WINDOW' },
+        { say: 'within', through: 'from_workload', packet: tcp(back, c, { flags: 'R', seq: 5001 + 100 * 128 }), action: 'redirect' },
+      ],
+    },
+    {
       name: `${f.name}: two flows that look alike to the backend: the second gets another source port`,
       given: { backends: [{ addr: f.pod, port: 8080 }] },
       steps: [
