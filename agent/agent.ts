@@ -55,14 +55,24 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const passes: ((seconds: number) => void)[] = []
   const metrics = async (): Promise<Metrics> => {
     const { agentMetrics } = await import('#agent/observe.ts')
-    return agentMetrics({ node: options.node, version, store, book, dataplane: () => now.wired?.dataplane, onPass: (observe) => passes.push(observe) })
+    return agentMetrics({
+      node: options.node,
+      version,
+      store,
+      book,
+      dataplane: () => now.wired?.dataplane,
+      onPass: (observe) => passes.push(observe),
+    })
   }
   const endpoints = stack.use(new Endpoints({ health, log, metrics }))
   endpoints.set(listening(options))
   const configure = ({ config, rejected, waiting }: Resolved): void => {
     if (isLogLevel(config.logLevel)) log.setLevel(config.logLevel)
     endpoints.set(listening(options, config))
-    book.noteRefusals('configuration', rejected.map((one) => ({ place: source.placeOf(one), rejected: one })))
+    book.noteRefusals(
+      'configuration',
+      rejected.map((one) => ({ place: source.placeOf(one), rejected: one })),
+    )
     if (waiting.length > 0) log.warn({ fields: waiting }, 'configuration.waits-for-restart')
   }
   if (isBelowFloor()) return await refuse({ log, health, signal })
@@ -70,21 +80,37 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const onPass = (seconds: number): void => {
     for (const observe of passes) observe(seconds)
   }
-  const running = stack.use(wire({ options, store, wanted: new Wanted({ node: options.node, store, onConfig: configure }), log, health, onPass }))
+  const running = stack.use(
+    wire({ options, store, wanted: new Wanted({ node: options.node, store, onConfig: configure }), log, health, onPass }),
+  )
   now.wired = running
-  await together(signal, [(stop) => source.run(store.sink(source.name), stop), (stop) => running.loop.run(stop), ...checks(running, health), (stop) => settleDown(running, log, stop)])
+  await together(signal, [
+    (stop) => source.run(store.sink(source.name), stop),
+    (stop) => running.loop.run(stop),
+    ...checks(running, health),
+    (stop) => settleDown(running, log, stop),
+  ])
   log.info({}, 'agent.stopped')
 }
 
 function startingHealth(): Health {
   const health = new Health(() => systemClock.wall())
-  for (const name of ['kernel', 'sources.synced', ...['programs', 'read-back', 'applied'].map(conditionOf)]) health.expect(name, 'readiness')
+  for (const name of ['kernel', 'sources.synced', ...['programs', 'read-back', 'applied'].map(conditionOf)])
+    health.expect(name, 'readiness')
   health.expect('apply.moves', 'liveness')
   return health
 }
 
 /** Stays up to be asked, and touches nothing. */
-async function refuse({ log, health, signal }: { readonly log: RootLog; readonly health: Health; readonly signal: AbortSignal }): Promise<void> {
+async function refuse({
+  log,
+  health,
+  signal,
+}: {
+  readonly log: RootLog
+  readonly health: Health
+  readonly signal: AbortSignal
+}): Promise<void> {
   health.fail('kernel', `${release()} is older than what Netplane needs (${FLOOR}): the node's networking is left as it was found`)
   log.error({ kernel: release(), needs: FLOOR }, 'kernel.unsupported')
   await aborted(signal)
@@ -109,7 +135,10 @@ async function settleDown({ dataplane }: Wired, log: RootLog, stop: AbortSignal)
 /** Comparisons with the kernel that nobody asks for, and with the clock. */
 function checks({ dataplane, loop }: Wired, health: Health): Task[] {
   let next = 0
-  const every = (ms: number, run: () => void): Task => (signal) => everyMs(systemClock, { ms, signal, run })
+  const every =
+    (ms: number, run: () => void): Task =>
+    (signal) =>
+      everyMs(systemClock, { ms, signal, run })
   return [
     every(HOOKS_MS, () => {
       if (dataplane.checkHooks()) loop.mark()

@@ -30,9 +30,17 @@ export async function takeLock(options: LockOptions): Promise<Lock> {
   }
   // holding the lock is no reason to keep the process alive
   server.unref()
-  return { kind: 'held', lock: { [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => {
-    resolve()
-  })) } }
+  return {
+    kind: 'held',
+    lock: {
+      [Symbol.asyncDispose]: () =>
+        new Promise((resolve) =>
+          server.close(() => {
+            resolve()
+          }),
+        ),
+    },
+  }
 }
 
 /** What the holder says of itself; undefined when there is none. */

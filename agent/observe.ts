@@ -31,26 +31,40 @@ export function agentMetrics(observed: Observed): Metrics {
 }
 
 function ofProcess(metrics: Metrics, { node, version, store, book }: Observed): void {
-  metrics.gauge({ name: 'netplane_agent_info', help: 'Always 1: which agent this is.', labels: ['node', 'version'] }, () => [{ labels: { node, version }, value: 1 }])
+  metrics.gauge({ name: 'netplane_agent_info', help: 'Always 1: which agent this is.', labels: ['node', 'version'] }, () => [
+    { labels: { node, version }, value: 1 },
+  ])
   metrics.counter({ name: 'process_cpu_seconds_total', help: 'CPU time of the agent.', labels: [] }, () => {
     const { user, system } = process.cpuUsage()
     return one((user + system) / 1e6)
   })
-  metrics.gauge({ name: 'process_resident_memory_bytes', help: 'Resident memory of the agent.', labels: [] }, () => one(process.memoryUsage.rss()))
-  metrics.gauge({ name: 'process_start_time_seconds', help: 'When the agent started, since 1970.', labels: [] }, () => one(performance.timeOrigin / 1000))
-  metrics.gauge({ name: 'netplane_synced', help: '1 once every source has said everything it knows.', labels: [] }, () => one(Number(store.synced)))
-  metrics.gauge({ name: 'netplane_source_available', help: '0 while the source cannot be read: its last good state is in force.', labels: ['source'] }, () =>
-    book.list().map(({ name, available }) => ({ labels: { source: name }, value: Number(available) })),
+  metrics.gauge({ name: 'process_resident_memory_bytes', help: 'Resident memory of the agent.', labels: [] }, () =>
+    one(process.memoryUsage.rss()),
   )
-  metrics.gauge({ name: 'netplane_rejected_objects', help: 'Things in the source that are not used, or only in part.', labels: ['source'] }, () =>
-    book.list().map(({ name, rejected }) => ({ labels: { source: name }, value: rejected })),
+  metrics.gauge({ name: 'process_start_time_seconds', help: 'When the agent started, since 1970.', labels: [] }, () =>
+    one(performance.timeOrigin / 1000),
+  )
+  metrics.gauge({ name: 'netplane_synced', help: '1 once every source has said everything it knows.', labels: [] }, () =>
+    one(Number(store.synced)),
+  )
+  metrics.gauge(
+    { name: 'netplane_source_available', help: '0 while the source cannot be read: its last good state is in force.', labels: ['source'] },
+    () => book.list().map(({ name, available }) => ({ labels: { source: name }, value: Number(available) })),
+  )
+  metrics.gauge(
+    { name: 'netplane_rejected_objects', help: 'Things in the source that are not used, or only in part.', labels: ['source'] },
+    () => book.list().map(({ name, rejected }) => ({ labels: { source: name }, value: rejected })),
   )
 }
 
 /** Names come from the enums of the BPF side: DROP_NO_BACKEND is the reason "no_backend". */
 function ofPackets(metrics: Metrics, { dataplane }: Observed): void {
-  metrics.counter({ name: 'netplane_drops_total', help: 'Packets dropped, by reason.', labels: ['reason'] }, () => counts(dataplane()?.loaded, 'DROP_', 'reason'))
-  metrics.counter({ name: 'netplane_packets_total', help: 'What the programs counted besides drops.', labels: ['event'] }, () => counts(dataplane()?.loaded, 'COUNT_', 'event'))
+  metrics.counter({ name: 'netplane_drops_total', help: 'Packets dropped, by reason.', labels: ['reason'] }, () =>
+    counts(dataplane()?.loaded, 'DROP_', 'reason'),
+  )
+  metrics.counter({ name: 'netplane_packets_total', help: 'What the programs counted besides drops.', labels: ['event'] }, () =>
+    counts(dataplane()?.loaded, 'COUNT_', 'event'),
+  )
 }
 
 function ofTables(metrics: Metrics, { dataplane }: Observed): void {
@@ -58,24 +72,37 @@ function ofTables(metrics: Metrics, { dataplane }: Observed): void {
     const loaded = dataplane()?.loaded
     return loaded === undefined ? [] : TABLES.map((name) => ({ labels: { map: `np_${name}` }, value: value(loaded, name) }))
   }
-  metrics.gauge({ name: 'netplane_map_rows', help: 'Rows that the map should have.', labels: ['map'] }, tables((loaded, name) => loaded.tables[name].size))
-  metrics.gauge({ name: 'netplane_map_pending_rows', help: 'Rows still to be written or removed.', labels: ['map'] }, tables((loaded, name) => {
-    const { updates, deletes } = loaded.tables[name].pending
-    return updates + deletes
-  }))
+  metrics.gauge(
+    { name: 'netplane_map_rows', help: 'Rows that the map should have.', labels: ['map'] },
+    tables((loaded, name) => loaded.tables[name].size),
+  )
+  metrics.gauge(
+    { name: 'netplane_map_pending_rows', help: 'Rows still to be written or removed.', labels: ['map'] },
+    tables((loaded, name) => {
+      const { updates, deletes } = loaded.tables[name].pending
+      return updates + deletes
+    }),
+  )
   metrics.gauge({ name: 'netplane_map_max_entries', help: 'Room in the map.', labels: ['map'] }, () =>
     [...(dataplane()?.loaded?.shared.maps ?? [])].map(([map, handle]) => ({ labels: { map }, value: handle.info().maxEntries })),
   )
 }
 
 function ofWork(metrics: Metrics, { dataplane, onPass }: Observed): void {
-  const totals = (value: 'done' | 'failed') => (): Sample[] => [...(dataplane()?.phases.totals ?? [])].map(([part, total]) => ({ labels: { part }, value: total[value] }))
+  const totals = (value: 'done' | 'failed') => (): Sample[] =>
+    [...(dataplane()?.phases.totals ?? [])].map(([part, total]) => ({ labels: { part }, value: total[value] }))
   metrics.counter({ name: 'netplane_changes_total', help: 'Changes made in the kernel.', labels: ['part'] }, totals('done'))
-  metrics.counter({ name: 'netplane_failures_total', help: 'Attempted changes that the kernel refused.', labels: ['part'] }, totals('failed'))
-  metrics.counter({ name: 'netplane_repairs_total', help: 'How often something was found other than the agent had left it.', labels: ['part'] }, () =>
-    [...(dataplane()?.repairs ?? [])].map(([part, value]) => ({ labels: { part }, value })),
+  metrics.counter(
+    { name: 'netplane_failures_total', help: 'Attempted changes that the kernel refused.', labels: ['part'] },
+    totals('failed'),
   )
-  metrics.gauge({ name: 'netplane_attached_hooks', help: 'Hooks that run the wanted program.', labels: [] }, () => one(dataplane()?.attached ?? 0))
+  metrics.counter(
+    { name: 'netplane_repairs_total', help: 'How often something was found other than the agent had left it.', labels: ['part'] },
+    () => [...(dataplane()?.repairs ?? [])].map(([part, value]) => ({ labels: { part }, value })),
+  )
+  metrics.gauge({ name: 'netplane_attached_hooks', help: 'Hooks that run the wanted program.', labels: [] }, () =>
+    one(dataplane()?.attached ?? 0),
+  )
   onPass(metrics.histogram({ name: 'netplane_apply_seconds', help: 'Time from the start of an apply to its end.' }, PASS_SECONDS))
 }
 

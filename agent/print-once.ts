@@ -27,7 +27,8 @@ export async function printOnce(options: Pick<AgentOptions, 'node' | 'resources'
     stop.abort()
   }
   await source.run({ ...sink, synced }, stop.signal)
-  for (const { place, rejected } of status?.problems ?? []) process.stderr.write(`${place === undefined ? '' : `${place}: `}${rejectedText(rejected)}\n`)
+  for (const { place, rejected } of status?.problems ?? [])
+    process.stderr.write(`${place === undefined ? '' : `${place}: `}${rejectedText(rejected)}\n`)
   const desired = new Wanted({ node: options.node, store, onConfig: () => undefined }).take(true)
   if (desired === undefined) {
     process.stderr.write(`netplane-agent: ${options.resources}: ${status?.unavailable?.reason ?? 'could not be read'}\n`)

@@ -62,7 +62,9 @@ export class Endpoints implements AsyncDisposable {
 
   async #apply(listening: Listening): Promise<void> {
     const { health } = this.#options
-    await this.#serve('health', listening.health, () => Promise.resolve({ '/liveness': () => verdict(health, 'live'), '/readiness': () => verdict(health, 'ready') }))
+    await this.#serve('health', listening.health, () =>
+      Promise.resolve({ '/liveness': () => verdict(health, 'live'), '/readiness': () => verdict(health, 'ready') }),
+    )
     await this.#serve('metrics', listening.metrics, async () => {
       const metrics = await this.#options.metrics()
       return { '/metrics': async () => ({ status: 200, type: metrics.contentType, body: await metrics.text() }) }

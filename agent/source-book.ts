@@ -34,12 +34,17 @@ export class SourceBook {
   noteRefusals(source: string, problems: readonly Problem[]): void {
     const gone = new Set(this.#refused.get(source)?.map(problemText))
     this.#refused.set(source, problems)
-    for (const problem of problems) if (!gone.delete(problemText(problem))) this.#log.warn({ source, ...problem.rejected, ...placeOf(problem) }, 'object.rejected')
+    for (const problem of problems)
+      if (!gone.delete(problemText(problem))) this.#log.warn({ source, ...problem.rejected, ...placeOf(problem) }, 'object.rejected')
     for (const problem of gone) this.#log.info({ source, problem }, 'object.accepted')
   }
 
   list(): SourceFacts[] {
-    return [...this.#refused].map(([name, problems]) => ({ name, available: this.#status.get(name)?.unavailable === undefined, rejected: problems.length }))
+    return [...this.#refused].map(([name, problems]) => ({
+      name,
+      available: this.#status.get(name)?.unavailable === undefined,
+      rejected: problems.length,
+    }))
   }
 
   /** The last good state stays in force, so this is said but makes nobody unready. */

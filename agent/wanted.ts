@@ -27,12 +27,7 @@ export class Wanted {
   /** What changed since the last call, the first time everything; undefined: nothing did, or some source is not synced. */
   take(everything: boolean): DesiredChange | undefined {
     const { store, node, onConfig } = this.#options
-    if (!store.synced) {
-      // what is known so far is compiled with the rest, but the store tells of more only after this was taken
-      store.takeChanges()
-      return undefined
-    }
-    if (!everything && store.snapshot.revision === this.#revision) return undefined
+    if (!store.synced || (!everything && store.snapshot.revision === this.#revision)) return undefined
     this.#revision = store.snapshot.revision
     const changes = store.takeChanges()
     if (this.#resolved === undefined || changes.some((change) => change.kind === 'FelixConfiguration')) {

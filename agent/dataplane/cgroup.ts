@@ -5,7 +5,16 @@ import { errorCode } from '#lib/base/errors.ts'
 import type { Hooks, LoadedProgram, Place } from './hook.ts'
 import type { LinkPins } from './link-pins.ts'
 
-export const CGROUP_HOOKS = ['connect4', 'connect6', 'sendmsg4', 'sendmsg6', 'recvmsg4', 'recvmsg6', 'getpeername4', 'getpeername6'] as const satisfies readonly CgroupHook[]
+export const CGROUP_HOOKS = [
+  'connect4',
+  'connect6',
+  'sendmsg4',
+  'sendmsg6',
+  'recvmsg4',
+  'recvmsg6',
+  'getpeername4',
+  'getpeername6',
+] as const satisfies readonly CgroupHook[]
 
 const PREFIX = 'cgroup/'
 

@@ -8,7 +8,15 @@ import { formatCidr } from '#lib/base/ip.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { InterfaceMonitor } from '#agent/interfaces/monitor.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
-import { CLSACT_PARENT, decodeFilter, decodeQdisc, encodeFilterDump, encodeQdiscDump, RTM_GETQDISC, RTM_GETTFILTER } from '#agent/interfaces/netlink/tc.ts'
+import {
+  CLSACT_PARENT,
+  decodeFilter,
+  decodeQdisc,
+  encodeFilterDump,
+  encodeQdiscDump,
+  RTM_GETQDISC,
+  RTM_GETTFILTER,
+} from '#agent/interfaces/netlink/tc.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import { cgroup2Mount, CgroupAttachments, CgroupLinks } from './cgroup.ts'
 import { ClsactHooks } from './clsact.ts'
@@ -114,7 +122,9 @@ function removeFilters(report: Report, interfaces: Interfaces, netlink: NetlinkE
 }
 
 function isBareClsact(ifindex: number, netlink: NetlinkExchange): boolean {
-  const qdiscs = netlink.dump({ what: 'list qdiscs', type: RTM_GETQDISC, payload: encodeQdiscDump() }).map((message) => decodeQdisc(message.payload))
+  const qdiscs = netlink
+    .dump({ what: 'list qdiscs', type: RTM_GETQDISC, payload: encodeQdiscDump() })
+    .map((message) => decodeQdisc(message.payload))
   if (!qdiscs.some((one) => one?.ifindex === ifindex && one.kind === 'clsact')) return false
   return Object.values(CLSACT_PARENT).every((parent) => {
     const filters = netlink.dump({ what: 'list filters', type: RTM_GETTFILTER, payload: encodeFilterDump(ifindex, parent) })

@@ -17,7 +17,11 @@ export interface ConnectTimeOptions {
 
 /** Nothing is looked at before it is known which cgroup, if any, is wanted. */
 export class ConnectTime {
-  readonly writes: Part = { name: 'connect', pending: () => this.#problem !== undefined || this.#attachments?.writes.pending() === true, apply: () => this.#write() }
+  readonly writes: Part = {
+    name: 'connect',
+    pending: () => this.#problem !== undefined || this.#attachments?.writes.pending() === true,
+    apply: () => this.#write(),
+  }
   readonly removals: Part = {
     name: 'connect.remove',
     pending: () => this.#attachments?.removals.pending() === true,
@@ -56,7 +60,11 @@ export class ConnectTime {
       this.#problem = undefined
       const directory = cgroup ?? cgroup2Mount(readFileSync('/proc/self/mounts', 'utf8'))
       if (directory !== this.#cgroup || (!this.#tried && wanted.length > 0)) this.#move(directory, wanted)
-      if (wanted.length > 0 && directory === undefined) throw new UnsupportedError('cgroup2', 'no cgroup2 file system is mounted: connections of this node’s own processes to services are not balanced')
+      if (wanted.length > 0 && directory === undefined)
+        throw new UnsupportedError(
+          'cgroup2',
+          'no cgroup2 file system is mounted: connections of this node’s own processes to services are not balanced',
+        )
       this.#attachments?.setDesired(wanted)
     } catch (thrown) {
       this.#problem = thrown
@@ -77,7 +85,10 @@ export class ConnectTime {
       this.#attachments?.setDesired([])
       this.#attachments?.removals.apply()
     }
-    this.#attachments = directory === undefined ? undefined : new Attachments({ name: 'connect', hooks: this.#hooks(directory, wanted[0]), log: this.#options.log })
+    this.#attachments =
+      directory === undefined
+        ? undefined
+        : new Attachments({ name: 'connect', hooks: this.#hooks(directory, wanted[0]), log: this.#options.log })
     this.#cgroup = directory
     this.#tried = directory !== undefined && wanted.length > 0
   }

@@ -101,6 +101,9 @@ export class Current implements Disposable {
   #say({ generation, shared }: Loaded, ms: number): void {
     const { adopted, created, replaced } = shared
     this.#options.health.pass(conditionOf('programs'))
-    this.#options.log.info({ generation: generation.id, adopted: generation.adopted, maps: { adopted: adopted.length, created, replaced }, ms: Math.round(ms) }, 'programs.ready')
+    this.#options.log.info(
+      { generation: generation.id, adopted: generation.adopted, maps: { adopted: adopted.length, created, replaced }, ms: Math.round(ms) },
+      'programs.ready',
+    )
   }
 }

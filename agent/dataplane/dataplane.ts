@@ -10,7 +10,7 @@ import type { Interfaces } from '#agent/interfaces/table.ts'
 import { Attachments, interfacePrograms } from './attach.ts'
 import { ConnectTime } from './connect-time.ts'
 import { Current } from './current.ts'
-import { chooseDevices } from './devices.ts'
+import { chooseDevices, workloadSysctls } from './devices.ts'
 import type { Features } from './features.ts'
 import type { InterfaceHook, LoadedProgram } from './hook.ts'
 import { interfaceHooks } from './interface-hooks.ts'
@@ -201,7 +201,7 @@ export class Dataplane implements Disposable {
     this.#hooks.setDesired(interfacePrograms(devices, hookPrograms(loaded)))
     this.#connect.setDesired(connectPrograms(loaded), node.cgroup)
     this.#routes.setDesired(node.routes)
-    this.#sysctls.setDesired(node.sysctls)
+    this.#sysctls.setDesired({ ...node.sysctls, ...workloadSysctls(devices) })
   }
 
   /** A row that no struct can hold costs that object its rows, not the others theirs. */
@@ -252,7 +252,10 @@ export class Dataplane implements Disposable {
     if (this.#ready) return
     this.#ready = true
     this.#options.health.pass(conditionOf('applied'))
-    this.#options.log.info({ hooks: this.#hooks.settled, connect: this.#connect.settled, sinceStartMs: Math.round(performance.now()) }, 'dataplane.ready')
+    this.#options.log.info(
+      { hooks: this.#hooks.settled, connect: this.#connect.settled, sinceStartMs: Math.round(performance.now()) },
+      'dataplane.ready',
+    )
   }
 
   #allRunWhatIsLoaded(): boolean {
@@ -277,7 +280,11 @@ function hookPrograms(loaded: Loaded) {
 /** By hook; empty when connect-time balancing is off. */
 function connectPrograms(loaded: Loaded): Map<string, LoadedProgram> {
   const prefix = 'connect.'
-  return new Map([...loaded.generation.programs].filter(([name]) => name.startsWith(prefix)).map(([name, program]) => [name.slice(prefix.length), program]))
+  return new Map(
+    [...loaded.generation.programs]
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, program]) => [name.slice(prefix.length), program]),
+  )
 }
 
 function earliest(...times: readonly (number | undefined)[]): number | undefined {

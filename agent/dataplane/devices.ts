@@ -24,9 +24,17 @@ export function chooseDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, int
   for (const iface of interfaces.all()) {
     if (workloads.has(iface.name)) devices.push({ kind: 'workload', iface })
     else if (iface.loopback || OUR_VETH.test(iface.name)) continue
-    else if (iface.addresses.some((one) => addresses.has(one.addr)) || pattern?.test(iface.name) === true) devices.push({ kind: 'host', iface })
+    else if (iface.addresses.some((one) => addresses.has(one.addr)) || pattern?.test(iface.name) === true)
+      devices.push({ kind: 'host', iface })
   }
   return devices
+}
+
+/** Settings of pods' veths. Reverse path filtering is off there: such a device has no address, so that even loose filtering refuses what
+ * comes from a service's address, as answers to the node's own processes do. */
+export function workloadSysctls(devices: readonly Device[]): Record<string, string> {
+  const workloads = devices.filter((device) => device.kind === 'workload')
+  return Object.fromEntries(workloads.map(({ iface }) => [`net/ipv4/conf/${iface.name}/rp_filter`, '0']))
 }
 
 /** Every address the node answers on: those of global scope that are not link-local, sorted and distinct. */

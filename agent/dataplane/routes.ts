@@ -4,7 +4,16 @@ import type { RouteRow } from '#agent/compile/desired.ts'
 import { AF_INET, AF_INET6 } from '#agent/interfaces/netlink/addr.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from '#agent/interfaces/netlink/message.ts'
-import { decodeRoute, encodeRoute, encodeRouteDump, MAIN_TABLE, ROUTE_PROTOCOL, RTM_DELROUTE, RTM_GETROUTE, RTM_NEWROUTE } from '#agent/interfaces/netlink/route.ts'
+import {
+  decodeRoute,
+  encodeRoute,
+  encodeRouteDump,
+  MAIN_TABLE,
+  ROUTE_PROTOCOL,
+  RTM_DELROUTE,
+  RTM_GETROUTE,
+  RTM_NEWROUTE,
+} from '#agent/interfaces/netlink/route.ts'
 import { NetlinkError } from '#lib/base/errors.ts'
 import { formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
 import type { Log } from '#lib/obs/log.ts'

@@ -17,11 +17,18 @@ const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
 
 /** Every address that an interface of this node answers on. */
 export function selfFragment(interfaces: Interfaces): Fragment {
-  const rows = selfAddresses(interfaces).map((addr): AddrRow => ({ table: 'addrs', key: { addr }, value: { kind: ADDR_SELF, iface: undefined } }))
+  const rows = selfAddresses(interfaces).map((addr): AddrRow => ({
+    table: 'addrs',
+    key: { addr },
+    value: { kind: ADDR_SELF, iface: undefined },
+  }))
   return { owner: SELF_OWNER, rows }
 }
 
 /** By index, what the programs have to know of the devices they run on. Devices without an Ethernet address have an all-zero one. */
 export function ifaceRows(devices: readonly Device[]): (readonly [number, Iface])[] {
-  return devices.map(({ kind, iface }) => [iface.index, { mtu: iface.mtu, kind: IFACE_KIND[kind], mac: MAC.test(iface.mac) ? iface.mac : NO_MAC }])
+  return devices.map(({ kind, iface }) => [
+    iface.index,
+    { mtu: iface.mtu, kind: IFACE_KIND[kind], mac: MAC.test(iface.mac) ? iface.mac : NO_MAC },
+  ])
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sets sysctls, remembering what they were so that they can be put back. Layer: agent/dataplane. */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { errorCode, errorText } from '#lib/base/errors.ts'
 import { sortedEntries } from '#lib/base/order.ts'
@@ -56,12 +56,17 @@ export class Sysctls implements Part {
     return { done, failures }
   }
 
+  /** Those of interfaces that are gone need no remembering: pods come and go. */
+  #exists(path: string): boolean {
+    return existsSync(join(this.#root, path))
+  }
+
   #set(path: string, value: string): boolean {
     const file = join(this.#root, path)
     const before = readFileSync(file, 'utf8').trim()
     if (before === value) return false
     const saved = readSaved(this.#stateFile)
-    if (!saved.has(path)) writeSaved(this.#stateFile, new Map([...saved, [path, before]]))
+    if (!saved.has(path)) writeSaved(this.#stateFile, new Map([...saved, [path, before] as const].filter(([known]) => this.#exists(known))))
     overwrite(file, value)
     return true
   }

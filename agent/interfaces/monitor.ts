@@ -68,10 +68,12 @@ export class InterfaceMonitor implements Disposable {
     this.#socket.close()
   }
 
-  /** The dump and the events come through one socket, so they are in the kernel's order: the last word is right. An
-   * incomplete list may not take anything away, so under endless change the table may for a while know too much. */
+  /** The dump and the events come through one socket, so they are in the kernel's order: the last word is right. Events from before
+   * the dump must not be heard, for what took them back may have been lost. An incomplete list may not take anything away, so under
+   * endless change the table may for a while know too much. */
   #sync(): void {
     for (let attempt = 1; attempt <= SYNC_ATTEMPTS; attempt++) {
+      this.#exchange.discard()
       this.#table.beginSync()
       const take = (message: NetlinkMessage): void => {
         this.#take(message)
@@ -87,21 +89,20 @@ export class InterfaceMonitor implements Disposable {
   }
 
   #drain(): void {
-    let overrun = false
+    let overruns = 0
     for (;;) {
       try {
         const datagram = this.#socket.receive()
         if (datagram === undefined) break
         for (const message of decodeMessages(datagram)) this.#take(message)
       } catch (thrown) {
-        if (errorCode(thrown) !== 'ENOBUFS') throw thrown
-        overrun = true
+        if (errorCode(thrown) !== 'ENOBUFS' || ++overruns > SYNC_ATTEMPTS) throw thrown
         this.#log.warn({}, 'interfaces.overrun')
         this.#sync()
       }
     }
     this.#flush()
-    if (overrun) this.#events.overrun()
+    if (overruns > 0) this.#events.overrun()
   }
 
   #flush(): void {

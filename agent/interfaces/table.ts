@@ -103,7 +103,10 @@ export class InterfaceTable implements Interfaces {
   addressGone(message: AddrMessage): void {
     const before = this.#byIndex.get(message.index)
     if (before === undefined) return
-    this.#replace(before, { ...before, addresses: before.addresses.filter((one) => !(one.addr === message.addr && one.bits === message.bits)) })
+    this.#replace(before, {
+      ...before,
+      addresses: before.addresses.filter((one) => !(one.addr === message.addr && one.bits === message.bits)),
+    })
   }
 
   /** From here on everything heard of is noted, until {@link endSync} takes away what was not. */

@@ -14,7 +14,11 @@ export function releaseHeap(): { readonly before: number; readonly after: number
   if (heapTotal - heapUsed < WORTHWHILE_BYTES) return undefined
   setFlagsFromString('--expose-gc')
   const collect: unknown = runInNewContext('gc')
-  if (typeof collect !== 'function') return undefined
+  if (!isCollector(collect)) return undefined
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
   return { before: rss, after: process.memoryUsage.rss() }
+}
+
+function isCollector(value: unknown): value is (how: Readonly<Record<string, string>>) => void {
+  return typeof value === 'function'
 }

@@ -2,13 +2,12 @@
 /** The real agent as a child process: started, watched, measured, ended. Layer: bench. */
 import type { ChildProcess } from 'node:child_process'
 import { spawn } from 'node:child_process'
-import { closeSync, existsSync, openSync, readFileSync, readdirSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readdirSync } from 'node:fs'
 import { get } from 'node:http'
-import { extname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { InternalError } from '#lib/base/errors.ts'
 import { systemClock } from '#lib/base/clock.ts'
-import { packageRoot } from '../packet/objects.ts'
+import { agentCommand } from '../base/root.ts'
 
 const HEALTH_PORT = 19099
 const METRICS_PORT = 19091
@@ -34,13 +33,13 @@ export class AgentProcess {
     this.#startedAt = startedAt
   }
 
-  /** Built when we are, as sources when we are. */
   static start(place: AgentPlace): AgentProcess {
     const log = openSync(place.log, 'a')
     const flags = ['--node', place.node, '--resources', place.resources, '--pin-dir', place.pinDir, '--state-dir', place.stateDir]
     const ports = ['--health-port', String(HEALTH_PORT), '--metrics-port', String(METRICS_PORT)]
     const startedAt = systemClock.now()
-    const child = spawn(process.execPath, [...agentCommand(), ...flags, ...ports], { stdio: ['ignore', log, log] })
+    const [program = '', ...args] = agentCommand()
+    const child = spawn(program, [...args, ...flags, ...ports], { stdio: ['ignore', log, log] })
     closeSync(log)
     return new AgentProcess(child, startedAt)
   }
@@ -89,15 +88,9 @@ export class AgentProcess {
 
 /** Takes everything of the agent's off the namespace again. */
 export async function cleanUp(place: AgentPlace, cgroup: string): Promise<void> {
-  const child = spawn(process.execPath, [...agentCommand(), '--cleanup', '--pin-dir', place.pinDir, '--state-dir', place.stateDir, '--cgroup', cgroup], { stdio: 'ignore' })
+  const [program = '', ...args] = agentCommand()
+  const child = spawn(program, [...args, '--cleanup', '--pin-dir', place.pinDir, '--state-dir', place.stateDir, '--cgroup', cgroup], { stdio: 'ignore' })
   await new Promise((resolve) => child.once('exit', resolve))
-}
-
-function agentCommand(): string[] {
-  const built = extname(fileURLToPath(import.meta.url)) === '.js'
-  const main = join(packageRoot(), built ? 'dist/agent/main.js' : 'agent/main.ts')
-  if (!existsSync(main)) throw new InternalError(`there is no ${main}`)
-  return built ? [main] : ['--conditions=source', main]
 }
 
 /** status 0: nobody answers */

@@ -9,30 +9,16 @@ import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { addrBytes, parseAddr } from '#lib/base/ip.ts'
 import { NODE_ADDRESS, NODE_NAME, clusterIp, endpointAddress, replaceSlice, writeCluster } from '../generate.ts'
-import { median, quantile, spread } from '../base/statistics.ts'
+import { median, quantile } from '../base/statistics.ts'
 import type { AgentPlace } from './agent-process.ts'
 import { AgentProcess, cleanUp } from './agent-process.ts'
+import type { ControlFigure } from './figure.ts'
 import { ServiceRows, countRows, mapMemory } from './rows.ts'
 
 const ENDPOINTS = 10
 const READY_MS = 120_000
 const QUIET_MS = 2000
 const CHANGE_TIMEOUT_MS = 10_000
-
-/** One size of cluster. Times in the unit their name says. */
-export interface ControlFigure {
-  readonly services: number
-  readonly coldSeconds: readonly number[]
-  readonly coldCpuMs: readonly number[]
-  readonly warmSeconds: readonly number[]
-  readonly warmCpuMs: readonly number[]
-  /** rows that the last warm start wrote or removed */
-  readonly warmWrites: number
-  readonly changeMs: { readonly p50: number; readonly p99: number; readonly spread: number }
-  readonly changeCpuMs: number
-  readonly memoryMb: { readonly now: number; readonly peak: number }
-  readonly mapMb: { readonly total: number; readonly flows: number }
-}
 
 interface Ground {
   readonly place: AgentPlace
@@ -73,7 +59,7 @@ async function measure(ground: Ground, services: number): Promise<ControlFigure>
     warmSeconds: warm.seconds,
     warmCpuMs: warm.cpuMs,
     warmWrites: warm.writes,
-    changeMs: { p50: median(changes.ms), p99: quantile(changes.ms, 0.99), spread: spread(changes.ms) },
+    changeMs: { p25: quantile(changes.ms, 0.25), p50: median(changes.ms), p75: quantile(changes.ms, 0.75), p99: quantile(changes.ms, 0.99) },
     changeCpuMs: changes.cpuMs,
     memoryMb,
     mapMb,

@@ -2,6 +2,7 @@
 /** Rounds of program and baseline in turn, and what comes out of them. Layer: bench. */
 import { InternalError } from '#lib/base/errors.ts'
 import { median, minimum, quantile } from '../base/statistics.ts'
+import type { PacketFigure } from './figure.ts'
 import type { Node } from './node.ts'
 import type { Hook, Story } from './stories.ts'
 import type { Subject, Wrapper } from './wrapper.ts'
@@ -14,25 +15,6 @@ export interface Bench {
   readonly node: Node
   readonly wrapper: Wrapper
   readonly rounds: number
-}
-
-/** ns a packet, hooks added up. */
-export interface PacketFigure {
-  readonly id: string
-  readonly note: string
-  /** least program minus least baseline */
-  readonly net: number
-  /** of the rounds' differences */
-  readonly median: number
-  /** nine of ten rounds were at or below this */
-  readonly p90: number
-  readonly baseline: number
-  readonly hooks: readonly HookFigure[]
-}
-
-export interface HookFigure {
-  readonly program: string
-  readonly net: number
 }
 
 /** What the rounds of one hook have shown so far. */

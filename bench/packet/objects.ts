@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Loads the objects to be measured, and the one that measures them. Layer: bench. */
 import { existsSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { basename, join } from 'node:path'
 import { BpfObject } from '#native'
 import type { BpfMap } from '#native'
 import type { Btf } from '#agent/maps/btf.ts'
@@ -12,6 +11,7 @@ import type { Codec } from '#agent/maps/codec.ts'
 import type { Field } from '#agent/maps/kinds.ts'
 import { layoutOf } from '#agent/maps/layout.ts'
 import { InternalError } from '#lib/base/errors.ts'
+import { packageRoot } from '../base/root.ts'
 
 export interface Loaded {
   readonly object: BpfObject
@@ -69,11 +69,4 @@ function withKnobs<T>(rodata: Buffer, btf: Btf, knobs: readonly Knob<T>[]): Buff
 function objectPath(path: string): string {
   const given = join(process.env['NETPLANE_OBJECTS'] ?? '', basename(path))
   return process.env['NETPLANE_OBJECTS'] !== undefined && existsSync(given) ? given : join(packageRoot(), path)
-}
-
-/** The folder of package.json, from the sources and from dist/ alike. */
-export function packageRoot(): string {
-  let folder = dirname(fileURLToPath(import.meta.url))
-  while (!existsSync(join(folder, 'package.json')) && folder !== '/') folder = dirname(folder)
-  return folder
 }

@@ -6,12 +6,9 @@ import { once } from 'node:events'
 import { Lab } from '../../lab/lab.ts'
 import { podNamed } from '../../lab/topology.ts'
 import { ADDRESSES, CLIENT_POD, ENTRY_NODE, FAR_POD, NEAR_POD, OTHER_NODE, PORT } from './manifests.ts'
+import type { Contender } from './figure.ts'
 import { iptablesRules, nftablesRules } from './rivals.ts'
 import { Traffic } from './traffic.ts'
-
-/** plain: no service, no NAT, no conntrack; the others do the same job in their own ways. */
-export const CONTENDERS = ['plain', 'netplane', 'iptables', 'nftables'] as const
-export type Contender = (typeof CONTENDERS)[number]
 
 /** Thousands of connections a second close first at the client: it may use their ports again a second later. (Were it the server, a
  * port that comes back by another way, service or direct, would meet a TIME_WAIT with timestamps of that other way, and lose its SYN.) */

@@ -4,29 +4,15 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { InternalError } from '#lib/base/errors.ts'
-import type { Interval } from '../base/statistics.ts'
 import { median, medianInterval } from '../base/statistics.ts'
-import { packageRoot } from '../packet/objects.ts'
-import type { Contender } from './arena.ts'
-import { Arena, CONTENDERS } from './arena.ts'
+import { packageRoot } from '../base/root.ts'
+import { Arena } from './arena.ts'
+import type { Contender, Measure, RatioFigure } from './figure.ts'
+import { CONTENDERS } from './figure.ts'
 import { clusterManifest } from './manifests.ts'
 import type { Path } from './paths.ts'
 import { paths } from './paths.ts'
 import type { Answer, Verb } from './traffic.ts'
-
-export const MEASURES = ['rr_p50', 'crr_p50', 'pps', 'tput', 'cpu_per_gbit'] as const
-export type Measure = (typeof MEASURES)[number]
-
-export interface RatioFigure {
-  readonly path: string
-  readonly contender: Contender
-  readonly measure: Measure
-  /** of the rounds, to the plain path */
-  readonly ratio: number
-  readonly interval: Interval
-  /** of the contender itself, in ns, packets, bits or ns per bit: for people */
-  readonly absolute: number
-}
 
 interface Slices {
   readonly rounds: number
@@ -40,10 +26,10 @@ const VERBS: readonly { readonly verb: Verb; readonly measures: readonly Measure
   { verb: 'tput', measures: ['tput', 'cpu_per_gbit'] },
 ]
 
-/** Client and server on one CPU take turns without waking one up from sleep: what is left is the path. A flood needs one each. */
-function cpusFor(verb: Verb): { readonly clientCpu: number; readonly serverCpu: number } {
+/** Client and server share a CPU and take turns: nothing is woken from sleep, nothing waits for the other, what is left is the path. */
+function sharedCpu(): { readonly clientCpu: number; readonly serverCpu: number } {
   const last = availableParallelism() - 1
-  return verb === 'rr' || verb === 'crr' ? { clientCpu: last, serverCpu: last } : { clientCpu: 0, serverCpu: last }
+  return { clientCpu: last, serverCpu: last }
 }
 
 function valueOf(answer: Answer, measure: Measure): number {
@@ -61,7 +47,7 @@ async function measurePath(arenas: readonly Arena[], path: Path, slices: Slices)
       const answers = new Map<Contender, Answer[]>(arenas.map(({ contender }) => [contender, []]))
       for (const arena of [...arenas, ...arenas.toReversed()]) {
         const to = arena.contender === 'plain' ? path.plainTo : path.to
-        answers.get(arena.contender)?.push(await arena.from(path.start).run({ verb, ...to, ms: slices.ms, ...cpusFor(verb) }))
+        answers.get(arena.contender)?.push(await arena.from(path.start).run({ verb, ...to, ms: slices.ms, ...sharedCpu() }))
       }
       rounds.push(answers)
     }
@@ -78,7 +64,7 @@ function ratioOf(what: Pick<RatioFigure, 'path' | 'contender' | 'measure'>, roun
 }
 
 async function main(argv: readonly string[]): Promise<void> {
-  const [rounds = '12', ms = '150'] = argv
+  const [rounds = '12', ms = '120'] = argv
   const resources = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
   writeFileSync(join(resources, 'cluster.json'), clusterManifest())
   await using stack = new AsyncDisposableStack()

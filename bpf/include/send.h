@@ -11,6 +11,12 @@
 #define IS_DROPPED(act) ((act) <= -0x100)
 #define DROP_REASON(act) (-0x100 - (act))
 
+/* The helper also compares this packet, unsegmented, with the device's MTU; that is decided elsewhere, and the route is there. */
+static __always_inline bool fib_found(long ret)
+{
+	return ret == BPF_FIB_LKUP_RET_SUCCESS || ret == BPF_FIB_LKUP_RET_FRAG_NEEDED;
+}
+
 /* Before 5.10: the routing table also tells the neighbour's MAC; while it is not known the kernel takes the packet and asks. */
 static __always_inline int send_by_fib(struct __sk_buff *skb, const struct addr *src, const struct addr *dst, bool v4)
 {
@@ -26,7 +32,7 @@ static __always_inline int send_by_fib(struct __sk_buff *skb, const struct addr 
 		addr_to_v6(fib.ipv6_src, src);
 		addr_to_v6(fib.ipv6_dst, dst);
 	}
-	if (bpf_fib_lookup(skb, &fib, sizeof(fib), 0) != BPF_FIB_LKUP_RET_SUCCESS)
+	if (!fib_found(bpf_fib_lookup(skb, &fib, sizeof(fib), 0)))
 		return NP_PASS;
 	__builtin_memcpy(eth.h_dest, fib.dmac, ETH_ALEN);
 	__builtin_memcpy(eth.h_source, fib.smac, ETH_ALEN);
@@ -78,7 +84,7 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 	if (flags & LEG_STACK || hook == TO_WORKLOAD)
 		return NP_PASS;
 	if (flags & LEG_NEIGH || flags & LEG_APPROVED) {
-		if (flags & LEG_POD && cfg.redirect_peer)
+		if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) /* the kernel allows it at ingress only */
 			return bpf_redirect_peer(ifindex, 0);
 		mark_set_decided(skb);
 	} else {

@@ -77,6 +77,21 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 	return DROP_NONE;
 }
 
+/* Does the packet not fit its way? A GSO packet is many that do. Tunnel headers and devices of virtual machines lose the
+ * count of its segments (gso_segs 0): then it is known by being longer than what its device can receive at once. */
+static __noinline bool flow_too_big(struct __sk_buff *skb, const struct pkt *p, __u32 mtu)
+{
+	__u32 ifindex = skb->ifindex, came = p->len;
+	struct iface *dev;
+
+	if (p->len <= mtu || p->gso)
+		return false;
+	if (p->tunnelled)
+		came += tunnel_overhead(p->v4);
+	dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);
+	return !dev || came <= dev->mtu;
+}
+
 /* Sends a packet of a flow on its way, deciding its leg first if need be. */
 static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
@@ -92,7 +107,7 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 	if (hook_is_from(s->hook) && !(leg->flags & LEG_STACK)) {
 		if (p->ttl <= 1)
 			return DROPPED(DROP_TTL);
-		if (p->len > leg->mtu && !p->gso) {
+		if (flow_too_big(skb, p, leg->mtu)) {
 			if (p->dont_fragment || leg->flags & LEG_ENCAP)
 				return DROPPED(DROP_TOO_BIG);
 			/* the kernel may cut this one */

@@ -28,7 +28,7 @@ static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *
 		addr_to_v6(fib->ipv6_src, src);
 	}
 	ret = bpf_fib_lookup(skb, fib, sizeof(*fib), 0);
-	if (ret != BPF_FIB_LKUP_RET_SUCCESS && ret != BPF_FIB_LKUP_RET_NO_NEIGH)
+	if (ret != BPF_FIB_LKUP_RET_NO_NEIGH && !fib_found(ret))
 		return DROP_NO_ROUTE;
 	ifindex = fib->ifindex;
 	dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);

@@ -6,18 +6,13 @@ import type { Piece, Row } from '../report.ts'
 import type { Stage } from '../stage.ts'
 import { answerCells, saw } from './answers.ts'
 
-const CASES = [
-  { from: 'shell-a', protos: ['tcp', 'udp'] },
-  { from: 'shell-b', protos: ['tcp', 'udp'] },
-  { from: 'node/node-a', protos: ['tcp'] },
-  { from: 'node/node-b', protos: ['tcp'] },
-] as const
+const PLACES = ['shell-a', 'shell-b', 'node/node-a', 'node/node-b']
 
 export async function* clusterIp(stage: Stage): AsyncGenerator<Piece> {
   const rows: Row[] = []
   for (const family of [4, 6] as const) {
-    for (const { from, protos } of CASES) {
-      for (const proto of protos) {
+    for (const from of PLACES) {
+      for (const proto of ['tcp', 'udp'] as const) {
         const to = stage.clusterIp(proto, family)
         const own = stage.addressOf(from, family)
         const result = await request(stage.lab, { from, to })

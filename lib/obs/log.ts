@@ -71,7 +71,13 @@ function gated(logger: Logger, threshold: { readonly rank: number }): Log {
       if (rank >= threshold.rank) logger[level](fields, event)
     }
   }
-  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), child: (fields) => gated(logger.child(fields), threshold) }
+  return {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    child: (fields) => gated(logger.child(fields), threshold),
+  }
 }
 
 /** Says nothing: for tests and one-shot commands. */

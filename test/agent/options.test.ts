@@ -6,12 +6,22 @@ describe('the command line', () => {
   test('runs with defaults', () => {
     expect(parseOptions(['--node', 'n1', '--resources', 'dir'])).toEqual({
       kind: 'run',
-      options: { node: 'n1', resources: 'dir', pinDir: '/sys/fs/bpf/netplane', stateDir: '/run/netplane', objects: undefined, healthPort: undefined, metricsPort: undefined },
+      options: {
+        node: 'n1',
+        resources: 'dir',
+        pinDir: '/sys/fs/bpf/netplane',
+        stateDir: '/run/netplane',
+        objects: undefined,
+        healthPort: undefined,
+        metricsPort: undefined,
+      },
     })
   })
 
   test('takes ports, 0 for off', () => {
-    expect(parseOptions(['--resources=dir', '--node=n1', '--health-port=0', '--metrics-port=9091'])).toMatchObject({ options: { healthPort: 0, metricsPort: 9091 } })
+    expect(parseOptions(['--resources=dir', '--node=n1', '--health-port=0', '--metrics-port=9091'])).toMatchObject({
+      options: { healthPort: 0, metricsPort: 9091 },
+    })
   })
 
   test.each([
@@ -35,6 +45,20 @@ describe('the command line', () => {
   })
 
   test('every flag is in the help', () => {
-    for (const flag of ['node', 'resources', 'pin-dir', 'state-dir', 'objects', 'health-port', 'metrics-port', 'print-desired', 'cleanup', 'cgroup', 'version', 'help']) expect(HELP).toContain(`--${flag}`)
+    for (const flag of [
+      'node',
+      'resources',
+      'pin-dir',
+      'state-dir',
+      'objects',
+      'health-port',
+      'metrics-port',
+      'print-desired',
+      'cleanup',
+      'cgroup',
+      'version',
+      'help',
+    ])
+      expect(HELP).toContain(`--${flag}`)
   })
 })

@@ -13,7 +13,10 @@ test.each([
   ['flags say', { healthPort: parsePort(1234), metricsPort: parsePort(1235) }, '127.0.0.1:1234 127.0.0.1:1235'],
   ['flags say off', { healthPort: 0, metricsPort: 0 }, '127.0.0.1:undefined 127.0.0.1:undefined'],
 ] as const)('when %s', (_, flags, expected) => {
-  const { health, metrics } = listening({ healthPort: undefined, metricsPort: undefined, ...flags }, { ...defaultConfig, prometheus: { ...defaultConfig.prometheus, host: '127.0.0.1' } })
+  const { health, metrics } = listening(
+    { healthPort: undefined, metricsPort: undefined, ...flags },
+    { ...defaultConfig, prometheus: { ...defaultConfig.prometheus, host: '127.0.0.1' } },
+  )
   expect(`${health.host}:${String(health.port)} ${metrics.host}:${String(metrics.port)}`).toBe(expected)
 })
 

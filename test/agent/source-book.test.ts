@@ -12,7 +12,8 @@ function problem(ref: string, reason: string): Problem {
 function book() {
   const said: string[] = []
   const say = (fields: LogFields, event: string): void => {
-    said.push(`${event} ${String(fields['ref'] ?? fields['problem'] ?? fields['reason'] ?? '')}`.trim())
+    const what = ['ref', 'problem', 'reason'].map((name) => fields[name]).find((value) => typeof value === 'string') ?? ''
+    said.push(`${event} ${what}`.trim())
   }
   const log: Log = { ...silentLog, info: say, warn: say, error: say }
   const health = new Health(() => 0)
@@ -25,14 +26,22 @@ describe('the book of sources', () => {
     one.note('directory', { unavailable: undefined, problems: [problem('Service/a/b', 'bad port')] })
     one.note('directory', { unavailable: undefined, problems: [problem('Service/a/b', 'bad port'), problem('Pod/a/c', 'bad address')] })
     one.note('directory', { unavailable: undefined, problems: [] })
-    expect(said).toEqual(['object.rejected Service/a/b', 'object.rejected Pod/a/c', 'object.accepted web.yaml:3 Service/a/b: spec: bad port', 'object.accepted web.yaml:3 Pod/a/c: spec: bad address'])
+    expect(said).toEqual([
+      'object.rejected Service/a/b',
+      'object.rejected Pod/a/c',
+      'object.accepted web.yaml:3 Service a/b: spec: bad port',
+      'object.accepted web.yaml:3 Pod a/c: spec: bad address',
+    ])
   })
 
   test('a lost source is said with its time, and makes nobody unready', () => {
     const { book: one, health, said } = book()
     one.note('directory', { unavailable: undefined, problems: [] })
     one.note('directory', { unavailable: { reason: 'gone', since: 0 }, problems: [] })
-    expect(health.report()).toMatchObject({ ready: true, conditions: [{ name: 'source.directory', ok: false, reason: 'gone (since 1970-01-01T00:00:00.000Z)' }] })
+    expect(health.report()).toMatchObject({
+      ready: true,
+      conditions: [{ name: 'source.directory', ok: false, reason: 'gone (since 1970-01-01T00:00:00.000Z)' }],
+    })
     one.note('directory', { unavailable: undefined, problems: [] })
     expect(health.report().conditions[0]?.ok).toBe(true)
     expect(said).toEqual(['source.unavailable gone', 'source.back'])

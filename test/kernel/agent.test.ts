@@ -12,19 +12,36 @@ const POD_B = workloadInterface({ namespace: 'default', name: 'b' }, 'npl')
 const PINS = 'sys/fs/bpf/netplane'
 
 function node(name: string, address: string, podCIDR: string): unknown {
-  return { apiVersion: 'v1', kind: 'Node', metadata: { name }, spec: { podCIDRs: [podCIDR] }, status: { addresses: [{ type: 'InternalIP', address }] } }
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name },
+    spec: { podCIDRs: [podCIDR] },
+    status: { addresses: [{ type: 'InternalIP', address }] },
+  }
 }
 
 function pod(name: string, ip: string): unknown {
   const metadata = { name, namespace: 'default' }
-  return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] }, status: { phase: 'Running', podIP: ip, podIPs: [{ ip }] } }
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata,
+    spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
+    status: { phase: 'Running', podIP: ip, podIPs: [{ ip }] },
+  }
 }
 
 const service = {
   apiVersion: 'v1',
   kind: 'Service',
   metadata: { name: 'web', namespace: 'default' },
-  spec: { type: 'NodePort', clusterIP: '10.96.0.10', clusterIPs: ['10.96.0.10'], ports: [{ port: 80, targetPort: 8080, nodePort: 30080, protocol: 'TCP' }] },
+  spec: {
+    type: 'NodePort',
+    clusterIP: '10.96.0.10',
+    clusterIPs: ['10.96.0.10'],
+    ports: [{ port: 80, targetPort: 8080, nodePort: 30080, protocol: 'TCP' }],
+  },
 }
 
 function slice(...addresses: readonly string[]): unknown {
@@ -39,7 +56,12 @@ function slice(...addresses: readonly string[]): unknown {
 }
 
 function felix(cgroup: string, spec: Readonly<Record<string, unknown>> = {}): unknown {
-  return { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name: 'default' }, spec: { cgroupV2Path: cgroup, bpfMapSizeConntrack: 4096, ...spec } }
+  return {
+    apiVersion: 'netplane.io/v3',
+    kind: 'FelixConfiguration',
+    metadata: { name: 'default' },
+    spec: { cgroupV2Path: cgroup, bpfMapSizeConntrack: 4096, ...spec },
+  }
 }
 
 let machine: ScratchNode
@@ -64,7 +86,9 @@ afterEach(async () => {
 
 /** Makes a pod's veth; the pod's own end stays here. */
 function plug(iface: string): void {
-  machine.sh(`ip link add ${iface} type veth peer name ${iface.replace('npl', 'p')}; ip link set ${iface} up; ip link set ${iface.replace('npl', 'p')} up`)
+  machine.sh(
+    `ip link add ${iface} type veth peer name ${iface.replace('npl', 'p')}; ip link set ${iface} up; ip link set ${iface.replace('npl', 'p')} up`,
+  )
 }
 
 /** id of each link, the program on it and its interface, by pin */
@@ -108,7 +132,9 @@ function detach(): void {
   link.close()
 }
 
-const CONNECT_PINS = ['connect4', 'connect6', 'getpeername4', 'getpeername6', 'recvmsg4', 'recvmsg6', 'sendmsg4', 'sendmsg6'].map((hook) => `cgroup:${hook}`)
+const CONNECT_PINS = ['connect4', 'connect6', 'getpeername4', 'getpeername6', 'recvmsg4', 'recvmsg6', 'sendmsg4', 'sendmsg6'].map(
+  (hook) => `cgroup:${hook}`,
+)
 
 function hookPins(...ifaces: readonly string[]): string[] {
   return ifaces.flatMap((iface) => [`${iface}:egress`, `${iface}:ingress`])
@@ -130,7 +156,8 @@ describe('start', () => {
     const agent = machine.agent('--health-port', '9099', '--metrics-port', '9091')
     await agent.event('dataplane.ready')
     await agent.event('metrics.listening')
-    const get = (path: string): string => machine.sh(`${process.execPath} -e 'fetch("http://127.0.0.1:${path}").then((a) => a.text().then((t) => console.log(a.status, t)))'`)
+    const get = (path: string): string =>
+      machine.sh(`${process.execPath} -e 'fetch("http://127.0.0.1:${path}").then((a) => a.text().then((t) => console.log(a.status, t)))'`)
     expect(get('9099/liveness')).toMatch(/^200 .*"live":true/)
     await expect.poll(() => get('9099/readiness'), { timeout: 10_000 }).toMatch(/^200 .*"ready":true/)
     const metrics = get('9091/metrics')
@@ -287,7 +314,8 @@ test('--cleanup leaves nothing and says what it took', async () => {
   await agent.stop()
   const { status, output } = machine.cleanup()
   expect(status).toBe(0)
-  for (const what of ['eth0/ingress', 'cgroup/connect4', 'route 10.1.2.0/24', 'np_ct', 'sysctl net/ipv4/ip_forward']) expect(output).toContain(what)
+  for (const what of ['eth0/ingress', 'cgroup/connect4', 'route 10.1.2.0/24', 'np_ct', 'sysctl net/ipv4/ip_forward'])
+    expect(output).toContain(what)
   expect(machine.sh('cat /proc/sys/net/ipv4/ip_forward; ip route')).toBe(before)
   expect(existsSync(machine.path(PINS))).toBe(false)
   expect(cgroupQuery(machine.cgroup, 'connect4')).toEqual([])
@@ -297,7 +325,9 @@ test('--cleanup leaves nothing and says what it took', async () => {
 })
 
 test('objects that the kernel refuses leave the node as it was', async () => {
-  machine.sh(`mkdir ${machine.folder}/objects; for name in workload host connect; do echo nonsense > ${machine.folder}/objects/$name.bpf.o; done`)
+  machine.sh(
+    `mkdir ${machine.folder}/objects; for name in workload host connect; do echo nonsense > ${machine.folder}/objects/$name.bpf.o; done`,
+  )
   const agent = machine.agent('--objects', `${machine.folder}/objects`)
   await agent.event('programs.refused', 2)
   expect(machine.sh('ip route show proto 80')).toBe('')

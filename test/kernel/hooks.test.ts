@@ -5,7 +5,19 @@ import { mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { BpfLink, BpfObject, cgroupQuery, ifindexOf, NetlinkSocket, tcAttach, tcCreateHook, tcDetach, tcQuery, tcxQuery, type BpfProgram } from '#native'
+import {
+  BpfLink,
+  BpfObject,
+  cgroupQuery,
+  ifindexOf,
+  NetlinkSocket,
+  tcAttach,
+  tcCreateHook,
+  tcDetach,
+  tcQuery,
+  tcxQuery,
+  type BpfProgram,
+} from '#native'
 import { silentLog } from '#lib/obs/log.ts'
 import { Attachments } from '#agent/dataplane/attach.ts'
 import { cgroup2Mount, CgroupAttachments, CgroupLinks, cgroupPlace } from '#agent/dataplane/cgroup.ts'
@@ -92,7 +104,10 @@ function hooks(): readonly [InterfaceHook, InterfaceHook] {
 /** A tc program of somebody else. */
 async function foreignProgram(): Promise<BpfProgram> {
   const path = join(mkdtempSync(join(tmpdir(), 'netplane-foreign-')), 'watch.o')
-  compileTo(path, '__attribute__((section("tc"), used)) int watch(void *skb) { return -1; }\nchar gpl[] __attribute__((section("license"), used)) = "GPL";')
+  compileTo(
+    path,
+    '__attribute__((section("tc"), used)) int watch(void *skb) { return -1; }\nchar gpl[] __attribute__((section("license"), used)) = "GPL";',
+  )
   const object = BpfObject.open(path)
   rmSync(dirname(path), { recursive: true })
   await object.load()
@@ -194,18 +209,30 @@ describe('clsact filters', () => {
 })
 
 describe('cgroup links', () => {
-  hooksContract(() => ({ open: () => new CgroupLinks(pins(), cgroup), places: [cgroupPlace('connect4'), cgroupPlace('sendmsg4')], programs: programs(2, 'connect4', 'sendmsg4') }))
+  hooksContract(() => ({
+    open: () => new CgroupLinks(pins(), cgroup),
+    places: [cgroupPlace('connect4'), cgroupPlace('sendmsg4')],
+    programs: programs(2, 'connect4', 'sendmsg4'),
+  }))
 })
 
 describe('cgroup attachments without links', () => {
-  hooksContract(() => ({ open: () => new CgroupAttachments(cgroup), places: [cgroupPlace('connect4'), cgroupPlace('connect6')], programs: programs(2, 'connect4', 'connect6') }))
+  hooksContract(() => ({
+    open: () => new CgroupAttachments(cgroup),
+    places: [cgroupPlace('connect4'), cgroupPlace('connect6')],
+    programs: programs(2, 'connect4', 'connect6'),
+  }))
 })
 
 test('attachments as the loop uses them: adopted by the next agent, never twice', () => {
   const [one] = programs(0, 'from_host')
   const wanted = hooks().map((place) => ({ place, program: one }))
   const start = () => {
-    const attachments = new Attachments({ name: 'hooks', hooks: hasTcx() ? new TcxHooks(pins()) : new ClsactHooks(interfaces()), log: silentLog })
+    const attachments = new Attachments({
+      name: 'hooks',
+      hooks: hasTcx() ? new TcxHooks(pins()) : new ClsactHooks(interfaces()),
+      log: silentLog,
+    })
     attachments.setDesired(wanted)
     return { done: attachments.writes.apply().done, adopted: attachments.adopted }
   }

@@ -39,7 +39,11 @@ interface Monitored {
 
 function monitored(receiveBufferBytes?: number): Monitored {
   const heard: string[] = []
-  const socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE, groups: MONITOR_GROUPS, ...(receiveBufferBytes === undefined ? {} : { receiveBufferBytes }) })
+  const socket = NetlinkSocket.open({
+    protocol: NETLINK_ROUTE,
+    groups: MONITOR_GROUPS,
+    ...(receiveBufferBytes === undefined ? {} : { receiveBufferBytes }),
+  })
   const events = {
     interfacesChanged: (names: ReadonlySet<string>) => heard.push(...names),
     routesChanged: () => heard.push('a route'),
@@ -69,7 +73,10 @@ describe('the monitor', () => {
     ip('addr', 'add', '192.0.2.7/24', 'dev', IFACE)
     ip('addr', 'add', 'fd00:77::1/64', 'dev', IFACE, 'nodad')
     const iface = await until((now) => now?.addresses.some((one) => formatAddr(one.addr) === 'fd00:77::1') === true)
-    expect(iface?.addresses.filter((one) => one.scope === 0).map((one) => `${formatAddr(one.addr)}/${one.bits}`)).toEqual(['192.0.2.7/24', 'fd00:77::1/64'])
+    expect(iface?.addresses.filter((one) => one.scope === 0).map((one) => `${formatAddr(one.addr)}/${one.bits}`)).toEqual([
+      '192.0.2.7/24',
+      'fd00:77::1/64',
+    ])
     ip('addr', 'flush', 'dev', IFACE)
     await until((now) => now?.addresses.length === 0)
     ip('link', 'del', IFACE)
@@ -78,7 +85,7 @@ describe('the monitor', () => {
   })
 
   test('after more events than its socket holds it is right all the same', async () => {
-    const { monitor, heard, until } = monitored(4096)
+    const { monitor, heard, until } = monitored(64 << 10)
     ip('link', 'set', IFACE, 'up')
     const batch = Array.from({ length: 200 }, (_, at) => `addr add 198.51.100.${at + 1}/32 dev ${IFACE}\n`).join('')
     execFileSync('ip', ['-batch', '-'], { input: batch })
@@ -115,10 +122,21 @@ describe('routes', () => {
   test('of both families are added, changed and removed', () => {
     const netlink = exchange()
     const routes = new Routes({ netlink, log: silentLog })
-    const text = (): string[] => listOwnRoutes(netlink).map((one) => `${formatCidr(one.cidr)} ${one.via === undefined ? '' : formatAddr(one.via)}`)
-    expect(apply(routes, [['10.77.0.0/24', '192.0.2.2'], ['fd77::/64', 'fd00:88::2']])).toEqual([])
+    const text = (): string[] =>
+      listOwnRoutes(netlink).map((one) => `${formatCidr(one.cidr)} ${one.via === undefined ? '' : formatAddr(one.via)}`)
+    expect(
+      apply(routes, [
+        ['10.77.0.0/24', '192.0.2.2'],
+        ['fd77::/64', 'fd00:88::2'],
+      ]),
+    ).toEqual([])
     expect(text()).toEqual(['10.77.0.0/24 192.0.2.2', 'fd77::/64 fd00:88::2'])
-    expect(apply(routes, [['10.77.0.0/24', '192.0.2.3'], ['fd77::/64', 'fd00:88::3']])).toEqual([])
+    expect(
+      apply(routes, [
+        ['10.77.0.0/24', '192.0.2.3'],
+        ['fd77::/64', 'fd00:88::3'],
+      ]),
+    ).toEqual([])
     expect(text()).toEqual(['10.77.0.0/24 192.0.2.3', 'fd77::/64 fd00:88::3'])
     expect(apply(routes, [])).toEqual([])
     expect(text()).toEqual([])
@@ -128,7 +146,12 @@ describe('routes', () => {
     const netlink = exchange()
     const routes = new Routes({ netlink, log: silentLog })
     ip('route', 'add', '10.78.0.0/24', 'via', '192.0.2.9')
-    expect(apply(routes, [['10.78.0.0/24', '192.0.2.2'], ['10.79.0.0/24', '203.0.113.1']])).toEqual([
+    expect(
+      apply(routes, [
+        ['10.78.0.0/24', '192.0.2.2'],
+        ['10.79.0.0/24', '203.0.113.1'],
+      ]),
+    ).toEqual([
       'netlink add route 10.78.0.0/24: a route to there exists that is not ours',
       expect.stringContaining('netlink add route 10.79.0.0/24: '),
     ])

@@ -110,8 +110,8 @@ async function fill(maps: Maps, given: Given): Promise<void> {
   for (const device of [devices.pod, devices.secondPod, devices.underlay]) {
     maps.ifaces.set(ifindexOf(device.name), { mtu: device.mtu, kind: device === devices.underlay ? 2 : 1, mac: device.mac })
   }
-  // test runs without an interface in their context happen on lo
-  maps.ifaces.set(lo, { mtu: 1500, kind: 1, mac: devices.pod.mac })
+  // test runs without an interface in their context happen on lo: a pod's veth, with a larger MTU than the underlay
+  maps.ifaces.set(lo, { mtu: 2000, kind: 1, mac: devices.pod.mac })
   for (const f of families) {
     maps.addrs.set(parseAddr(f.pod), { kind: 1, ifindex: ifindexOf(devices.pod.name) })
     maps.addrs.set(parseAddr(f.secondPod), { kind: 1, ifindex: ifindexOf(devices.secondPod.name) })

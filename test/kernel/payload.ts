@@ -8,7 +8,7 @@ import { attachCases } from './attach-cases.ts'
 import { connectCases } from './connect-cases.ts'
 import { KERNEL_BTF, kernelFacts } from './kernel-facts.ts'
 import type { KernelFacts } from './kernel-facts.ts'
-import { OBJECTS, loadCases, loadUnfolded, plainLoadCases, runLoadCase } from './load-cases.ts'
+import { OBJECTS, loadCases, loadUnfolded, runLoadCase } from './load-cases.ts'
 import type { Features } from './packet-runner.ts'
 import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
 import { cases as edges } from './packets/edges.ts'
@@ -26,7 +26,7 @@ function count(name: string, wrong: string | undefined): void {
 }
 
 /** A failure of the part itself is one failed test, and false: the parts that do not need it still run. */
-async function part(name: string, run: () => Promise<void>): Promise<boolean> {
+async function part(name: string, run: () => Promise<void> | void): Promise<boolean> {
   const started = performance.now()
   const before = { ...tally }
   let isDone = true
@@ -37,7 +37,9 @@ async function part(name: string, run: () => Promise<void>): Promise<boolean> {
     count(name, error instanceof Error ? (error.stack ?? error.message) : String(error))
   }
   const seconds = ((performance.now() - started) / 1000).toFixed(1)
-  console.log(`facts: ${name}: ${tally.passed - before.passed} passed, ${tally.failed - before.failed} failed in ${seconds} s`)
+  const passed = tally.passed - before.passed
+  const failed = tally.failed - before.failed
+  console.log(`facts: ${name}: ${passed + failed === 0 ? 'done' : `${passed} passed, ${failed} failed`} in ${seconds} s`)
   return isDone
 }
 
@@ -52,20 +54,20 @@ async function objects(facts: KernelFacts): Promise<void> {
   for (const object of OBJECTS) count(`${object} with knobs unknown, as before 5.5`, await loadUnfolded(object, facts))
 }
 
-/** As on kernels that have no type information of their own. */
-async function objectsWithoutBtf(facts: KernelFacts): Promise<void> {
+/** From here on all is as on kernels that have no type information of their own. */
+function hideKernelBtf(): void {
+  if (!existsSync(KERNEL_BTF)) return
   execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', KERNEL_BTF])
   if (existsSync(`${KERNEL_BTF}/vmlinux`)) throw new Error('the kernel BTF could not be hidden')
-  for (const loadCase of plainLoadCases(facts)) count(`${loadCase.name}, no kernel BTF`, await runLoadCase(loadCase, facts))
 }
 
 async function everything(facts: KernelFacts): Promise<void> {
   await part('objects', () => objects(facts))
-  const hasNetwork = await part('devices', () => Promise.resolve(setUpNamespace()))
+  await part('hiding the kernel BTF', hideKernelBtf)
+  const hasNetwork = await part('devices', setUpNamespace)
   if (hasNetwork) await onDevices(facts)
   const cgroup = process.env['NETPLANE_CGROUP']
   if (cgroup !== undefined) await part('connecting', () => connectCases(cgroup, facts, count))
-  if (facts.kernelBtf) await part('objects without kernel BTF', () => objectsWithoutBtf(facts))
 }
 
 async function onDevices(facts: KernelFacts): Promise<void> {
@@ -75,7 +77,7 @@ async function onDevices(facts: KernelFacts): Promise<void> {
     const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false }
     await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
   }
-  await part('attaching', () => attachCases(devices.underlay.name, facts, count))
+  await part('attaching', () => attachCases(devices.underlay.name, count))
 }
 
 try {

@@ -2,7 +2,14 @@
 /** A routing-netlink kernel of links and addresses, as far as the monitor can tell. Layer: test. */
 import { addrBytes, isV4, parseAddr } from '#lib/base/ip.ts'
 import type { NetlinkTransport } from '#agent/interfaces/netlink/exchange.ts'
-import { decodeMessages, encodeAttribute, encodeAttributeU32, encodeMessage, NLMSG_DONE, NLMSG_ERROR } from '#agent/interfaces/netlink/message.ts'
+import {
+  decodeMessages,
+  encodeAttribute,
+  encodeAttributeU32,
+  encodeMessage,
+  NLMSG_DONE,
+  NLMSG_ERROR,
+} from '#agent/interfaces/netlink/message.ts'
 
 export interface FakeLink {
   readonly index: number
@@ -28,6 +35,7 @@ export class FakeNetlink implements NetlinkTransport {
   #links = new Map<number, FakeLink>()
   #queue: (Buffer | Overrun)[] = []
   #readable: (() => void) | undefined
+  #held = false
   /** the next so many dumps say that they are inconsistent */
   interruptedDumps = 0
   /** errno of the next request that is no dump; 0: it succeeds */
@@ -41,7 +49,7 @@ export class FakeNetlink implements NetlinkTransport {
     this.#event(linkMessage(16, link))
     for (const one of before?.addresses ?? []) if (!(link.addresses ?? []).includes(one)) this.#event(addrMessage(21, link.index, one))
     for (const one of link.addresses ?? []) this.#event(addrMessage(20, link.index, one))
-    this.#readable?.()
+    this.#tell()
   }
 
   remove(index: number, how: { readonly quiet?: boolean } = {}): void {
@@ -49,26 +57,38 @@ export class FakeNetlink implements NetlinkTransport {
     this.#links.delete(index)
     if (link === undefined || how.quiet === true) return
     this.#event(linkMessage(17, link))
-    this.#readable?.()
+    this.#tell()
   }
 
-  /** The socket's buffer was too small for what happened. */
-  overrun(): void {
-    this.#queue.push(new Overrun('no buffer space'))
-    this.#readable?.()
+  /** The socket's buffer was too small for what happened; `first`: that is heard before what did fit. */
+  overrun(how: { readonly first?: boolean } = {}): void {
+    if (how.first === true) this.#queue.unshift(new Overrun('no buffer space'))
+    else this.#queue.push(new Overrun('no buffer space'))
+    this.#tell()
+  }
+
+  /** Nobody listens until {@link release}: what happens waits in the socket. */
+  hold(): void {
+    this.#held = true
+  }
+
+  release(): void {
+    this.#held = false
+    this.#tell()
   }
 
   /** Any message, as if from the kernel. */
   event(datagram: Buffer): void {
     this.#queue.push(datagram)
-    this.#readable?.()
+    this.#tell()
   }
 
   send(bytes: Uint8Array): void {
     for (const { type, seq, flags } of decodeMessages(Buffer.from(bytes))) {
       this.sent.push(type)
       if (type === 18) for (const link of this.#links.values()) this.#reply(seq, linkMessage(16, link))
-      else if (type === 22) for (const link of this.#links.values()) for (const one of link.addresses ?? []) this.#reply(seq, addrMessage(20, link.index, one))
+      else if (type === 22)
+        for (const link of this.#links.values()) for (const one of link.addresses ?? []) this.#reply(seq, addrMessage(20, link.index, one))
       if ((flags & 0x300) === 0x300) {
         const interrupted = this.interruptedDumps > 0 ? DUMP_INTERRUPTED : 0
         this.interruptedDumps -= interrupted === 0 ? 0 : 1
@@ -100,6 +120,10 @@ export class FakeNetlink implements NetlinkTransport {
     this.closed = true
   }
 
+  #tell(): void {
+    if (!this.#held) this.#readable?.()
+  }
+
   #event(message: Message): void {
     this.#queue.push(encodeMessage({ flags: 0, seq: 1, ...message }))
   }
@@ -123,10 +147,23 @@ function linkMessage(type: number, link: FakeLink): Message {
   header.writeUInt32LE((link.up ?? true) ? 0x10041 : 0, 8)
   const kind = link.kind === undefined ? [] : [encodeAttribute(18, encodeAttribute(1, Buffer.from(`${link.kind}\0`)))]
   const name = encodeAttribute(3, Buffer.from(`${link.name}\0`))
-  return { type, payload: Buffer.concat([header, name, encodeAttributeU32(4, link.mtu ?? 1500), encodeAttribute(1, Buffer.from([2, 0, 0, 0, 0, link.index])), ...kind]) }
+  return {
+    type,
+    payload: Buffer.concat([
+      header,
+      name,
+      encodeAttributeU32(4, link.mtu ?? 1500),
+      encodeAttribute(1, Buffer.from([2, 0, 0, 0, 0, link.index])),
+      ...kind,
+    ]),
+  }
 }
 
-function addrMessage(type: number, index: number, address: { readonly addr: string; readonly bits: number; readonly scope?: number }): Message {
+function addrMessage(
+  type: number,
+  index: number,
+  address: { readonly addr: string; readonly bits: number; readonly scope?: number },
+): Message {
   const addr = parseAddr(address.addr)
   const header = Buffer.alloc(8)
   header.writeUInt8(isV4(addr) ? 2 : 10, 0)

@@ -21,7 +21,11 @@ export function hooksContract<P extends Place>(setup: () => HooksUnderTest<P>): 
   })
 
   test('what is written is read, also by one that comes later', () => {
-    const { open, places: [a, b], programs: [one] } = setup()
+    const {
+      open,
+      places: [a, b],
+      programs: [one],
+    } = setup()
     const hooks = open()
     hooks.write(a, one)
     for (const seen of [hooks, open()]) {
@@ -31,7 +35,11 @@ export function hooksContract<P extends Place>(setup: () => HooksUnderTest<P>): 
   })
 
   test('writing the same again changes nothing, writing another replaces', () => {
-    const { open, places: [a, b], programs: [one, two, other] } = setup()
+    const {
+      open,
+      places: [a, b],
+      programs: [one, two, other],
+    } = setup()
     const hooks = open()
     hooks.write(a, one)
     hooks.write(b, other)
@@ -44,7 +52,11 @@ export function hooksContract<P extends Place>(setup: () => HooksUnderTest<P>): 
   })
 
   test('what is cleared is gone at once, the other stays; clearing nothing does nothing', () => {
-    const { open, places: [a, b], programs: [one, , other] } = setup()
+    const {
+      open,
+      places: [a, b],
+      programs: [one, , other],
+    } = setup()
     const hooks = open()
     hooks.write(a, one)
     hooks.write(b, other)

@@ -16,7 +16,18 @@ export interface InterfaceText {
 export function anInterface(text: InterfaceText): Interface {
   const { index, name, scope = 0, up = true, loopback = false } = text
   const addresses = (text.addresses ?? []).map(parseAddr).map((addr) => ({ addr, bits: addrBits(addr), scope }))
-  return { index, name, mtu: 1500, mac: `02:00:00:00:00:${index.toString(16).padStart(2, '0')}`, up, running: up, loopback, kind: undefined, master: 0, addresses }
+  return {
+    index,
+    name,
+    mtu: 1500,
+    mac: `02:00:00:00:00:${index.toString(16).padStart(2, '0')}`,
+    up,
+    running: up,
+    loopback,
+    kind: undefined,
+    master: 0,
+    addresses,
+  }
 }
 
 export function interfaces(...all: readonly Interface[]): Interfaces {

@@ -74,7 +74,13 @@ export class ScratchNode implements AsyncDisposable {
   /** Runs the agent's program with these flags alone, to its end. */
   command(...flags: readonly string[]): { readonly status: number; readonly output: string } {
     try {
-      return { status: 0, output: execFileSync('nsenter', [...this.#enter(), ...program(), ...flags], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }) }
+      return {
+        status: 0,
+        output: execFileSync('nsenter', [...this.#enter(), ...program(), ...flags], {
+          encoding: 'utf8',
+          stdio: ['ignore', 'pipe', 'pipe'],
+        }),
+      }
     } catch (thrown) {
       if (!(thrown instanceof Error) || !('status' in thrown) || !('stderr' in thrown)) throw thrown
       return { status: Number(thrown.status), output: String(thrown.stderr) }

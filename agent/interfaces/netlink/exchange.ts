@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Request and answer over a netlink socket, waiting for the kernel. Layer: agent/interfaces. */
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
-import { decodeError, decodeMessages, encodeMessage, NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTERRUPTED, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, type NetlinkMessage } from './message.ts'
+import {
+  decodeError,
+  decodeMessages,
+  encodeMessage,
+  NLM_F_ACK,
+  NLM_F_DUMP,
+  NLM_F_DUMP_INTERRUPTED,
+  NLM_F_REQUEST,
+  NLMSG_DONE,
+  NLMSG_ERROR,
+  type NetlinkMessage,
+} from './message.ts'
 
 export const NETLINK_ROUTE = 0
 
@@ -29,15 +40,25 @@ const PATIENCE_MS = 5000
 /** How often a dump that the kernel calls inconsistent is asked for again before it is taken as it is. */
 const DUMP_ATTEMPTS = 5
 
+/** A socket that loses something so often without giving anything has a buffer that is too small for one piece of a dump. */
+const MOST_OVERRUNS = 100
+
 /** One exchange at a time over one socket. `stray` gets messages that belong to no request: events of the groups joined. */
 export class NetlinkExchange {
   readonly #socket: NetlinkTransport
   readonly #stray: (message: NetlinkMessage) => void
   #seq = 0
+  #overruns = 0
 
   constructor(socket: NetlinkTransport, stray: (message: NetlinkMessage) => void = () => undefined) {
     this.#socket = socket
     this.#stray = stray
+  }
+
+  /** Throws away what has arrived so far. */
+  discard(): void {
+    for (let received: Buffer | 'overrun' | undefined = 'overrun'; received !== undefined;)
+      received = this.#take(() => this.#socket.receive())
   }
 
   /** Sends a change; throws NetlinkError with the kernel's errno and words when it is refused. */
@@ -101,15 +122,20 @@ export class NetlinkExchange {
   }
 
   #receive(request: NetlinkRequest): NetlinkMessage[] | 'overrun' {
-    let datagram: Buffer | undefined
+    const datagram = this.#take(() => this.#socket.receiveWait(PATIENCE_MS))
+    if (datagram === undefined) throw new NetlinkError(request.what, `no answer within ${PATIENCE_MS} ms`)
+    return datagram === 'overrun' ? datagram : decodeMessages(datagram)
+  }
+
+  #take(receive: () => Buffer | undefined): Buffer | 'overrun' | undefined {
     try {
-      datagram = this.#socket.receiveWait(PATIENCE_MS)
+      const datagram = receive()
+      this.#overruns = 0
+      return datagram
     } catch (thrown) {
-      if (errorCode(thrown) === 'ENOBUFS') return 'overrun'
+      if (errorCode(thrown) === 'ENOBUFS' && ++this.#overruns < MOST_OVERRUNS) return 'overrun'
       throw thrown
     }
-    if (datagram === undefined) throw new NetlinkError(request.what, `no answer within ${PATIENCE_MS} ms`)
-    return decodeMessages(datagram)
   }
 }
 

@@ -49,7 +49,7 @@ export function encodeMessage(message: { type: number; flags: number; seq: numbe
 /** The complete messages of one datagram, in order. */
 export function decodeMessages(datagram: Buffer): NetlinkMessage[] {
   const messages: NetlinkMessage[] = []
-  for (let at = 0; at + HEADER <= datagram.length; ) {
+  for (let at = 0; at + HEADER <= datagram.length;) {
     const length = datagram.readUInt32LE(at)
     if (length < HEADER || at + length > datagram.length) break
     messages.push({
@@ -83,7 +83,7 @@ export function encodeAttributeU32(type: number, value: number): Buffer {
 /** The attributes in `bytes`; of a type that comes twice the last counts, as in the kernel. */
 export function decodeAttributes(bytes: Buffer): Attributes {
   const attributes = new Map<number, Buffer>()
-  for (let at = 0; at + ATTRIBUTE_HEADER <= bytes.length; ) {
+  for (let at = 0; at + ATTRIBUTE_HEADER <= bytes.length;) {
     const length = bytes.readUInt16LE(at)
     if (length < ATTRIBUTE_HEADER || at + length > bytes.length) break
     attributes.set(bytes.readUInt16LE(at + 2) & ATTRIBUTE_TYPE_MASK, bytes.subarray(at + ATTRIBUTE_HEADER, at + length))
@@ -111,7 +111,8 @@ export function decodeError(message: NetlinkMessage): { errno: number; text: str
   const { payload } = message
   if (payload.length < 4) return { errno: 0, text: undefined }
   const errno = Math.abs(payload.readInt32LE(0))
-  if (message.type !== NLMSG_ERROR || (message.flags & NLM_F_ACK_TLVS) === 0 || payload.length < 4 + HEADER) return { errno, text: undefined }
+  if (message.type !== NLMSG_ERROR || (message.flags & NLM_F_ACK_TLVS) === 0 || payload.length < 4 + HEADER)
+    return { errno, text: undefined }
   const echoed = (message.flags & NLM_F_CAPPED) !== 0 ? HEADER : aligned(payload.readUInt32LE(4))
   return { errno, text: attributeString(decodeAttributes(payload.subarray(4 + echoed)), NLMSGERR_ATTR_MSG) }
 }

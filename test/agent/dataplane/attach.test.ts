@@ -36,7 +36,12 @@ class FakeHooks implements Hooks<Place> {
 
 function program(id: number): LoadedProgram {
   // nothing here looks into the handle
-  return { id, get handle(): never { throw new Error('not used') } }
+  return {
+    id,
+    get handle(): never {
+      throw new Error('not used')
+    },
+  }
 }
 
 function at(key: string, instance: number, id: number): Wanted<Place> {
@@ -54,7 +59,8 @@ function setup(...there: Wanted<Place>[]) {
   const run = () => {
     const before = hooks.calls.length
     const failed = []
-    for (const part of [attachments.writes, attachments.removals]) if (part.pending()) failed.push(...part.apply().failures.map((one) => one.item))
+    for (const part of [attachments.writes, attachments.removals])
+      if (part.pending()) failed.push(...part.apply().failures.map((one) => one.item))
     return { calls: hooks.calls.slice(before), failed }
   }
   return { hooks, attachments, apply, run }
@@ -63,14 +69,24 @@ function setup(...there: Wanted<Place>[]) {
 describe('the fake does what the kernel does', () => {
   hooksContract(() => {
     const hooks = new FakeHooks()
-    return { open: () => hooks, places: [{ key: 'eth0/ingress', instance: 2 }, { key: 'eth0/egress', instance: 2 }], programs: [program(1), program(2), program(3)] }
+    return {
+      open: () => hooks,
+      places: [
+        { key: 'eth0/ingress', instance: 2 },
+        { key: 'eth0/egress', instance: 2 },
+      ],
+      programs: [program(1), program(2), program(3)],
+    }
   })
 })
 
 describe('attachments', () => {
   test('are made where nothing is', () => {
     const { attachments, apply } = setup()
-    expect(apply(at('eth0/ingress', 2, 7), at('eth0/egress', 2, 8))).toEqual({ calls: ['write eth0/ingress 7', 'write eth0/egress 8'], failed: [] })
+    expect(apply(at('eth0/ingress', 2, 7), at('eth0/egress', 2, 8))).toEqual({
+      calls: ['write eth0/ingress 7', 'write eth0/egress 8'],
+      failed: [],
+    })
     expect(attachments).toMatchObject({ adopted: 0, settled: 2, complete: true })
   })
 
@@ -136,10 +152,13 @@ test('workloads and host devices get their programs by direction', () => {
   ])
 })
 
-test.each(['eth0/ingress', 'eth0.100/egress', 'a%2e.b:c/ingress', 'cgroup/connect4'])('the pin of %s leads back to it and has no dot', (key) => {
-  expect(pinName(key)).not.toMatch(/[./]/)
-  expect(pinKey(pinName(key))).toBe(key)
-})
+test.each(['eth0/ingress', 'eth0.100/egress', 'a%2e.b:c/ingress', 'cgroup/connect4'])(
+  'the pin of %s leads back to it and has no dot',
+  (key) => {
+    expect(pinName(key)).not.toMatch(/[./]/)
+    expect(pinKey(pinName(key))).toBe(key)
+  },
+)
 
 test('keys of other places are no hooks', () => {
   expect(parseHookKey('cgroup/connect4')).toBeUndefined()

@@ -5,7 +5,11 @@ import type { DesiredNode } from '#agent/compile/desired.ts'
 import { chooseDevices, selfAddresses } from '#agent/dataplane/devices.ts'
 import { anInterface, interfaces } from '../../support/interfaces.ts'
 
-function wanted(options: { readonly pods?: readonly string[]; readonly addresses?: readonly string[]; readonly pattern?: string }): Pick<DesiredNode, 'workloads' | 'host'> {
+function wanted(options: {
+  readonly pods?: readonly string[]
+  readonly addresses?: readonly string[]
+  readonly pattern?: string
+}): Pick<DesiredNode, 'workloads' | 'host'> {
   return {
     workloads: (options.pods ?? []).map((iface) => ({ iface, pod: 'default/a' })),
     host: { addresses: (options.addresses ?? []).map(parseAddr), pattern: options.pattern },
@@ -20,12 +24,17 @@ describe('devices', () => {
     anInterface({ index: 4, name: 'npl0123456789a' }),
     anInterface({ index: 5, name: 'nplaaaaaaaaaaa' }),
   )
-  const chosen = (options: Parameters<typeof wanted>[0]) => chooseDevices(wanted(options), all).map(({ kind, iface }) => `${kind} ${iface.name}`)
+  const chosen = (options: Parameters<typeof wanted>[0]) =>
+    chooseDevices(wanted(options), all).map(({ kind, iface }) => `${kind} ${iface.name}`)
 
   test.each([
     ['by an address of the node', { addresses: ['192.0.2.1'] }, ['host eth0']],
     ['by name', { pattern: '^eth' }, ['host eth0', 'host eth1']],
-    ['never the loopback device, even with an address of the node', { addresses: ['192.0.2.9'], pattern: '.*' }, ['host eth0', 'host eth1']],
+    [
+      'never the loopback device, even with an address of the node',
+      { addresses: ['192.0.2.9'], pattern: '.*' },
+      ['host eth0', 'host eth1'],
+    ],
     ['a pod only when it is there', { pods: ['npl0123456789a', 'nplbbbbbbbbbbb'] }, ['workload npl0123456789a']],
     ['a pod is no host device', { pods: ['npl0123456789a'], pattern: '.*' }, ['host eth0', 'host eth1', 'workload npl0123456789a']],
   ])('%s', (_, options, expected) => {

@@ -70,9 +70,15 @@ describe('the apply loop', () => {
 
   test('a mark during a pass brings another one', async () => {
     const gate: { open: () => void } = { open: () => undefined }
-    const { loop, state, stop, ended } = running(() => new Promise((resolve) => (gate.open = () => {
-      resolve(undefined)
-    })))
+    const { loop, state, stop, ended } = running(
+      () =>
+        new Promise(
+          (resolve) =>
+            (gate.open = () => {
+              resolve(undefined)
+            }),
+        ),
+    )
     loop.mark()
     await settled()
     loop.mark()

@@ -34,7 +34,11 @@ function setup(needs: readonly string[] = []) {
   const [rows, hooks, routes] = [new FakePart('rows', order), new FakePart('hooks', order), new FakePart('routes', order)]
   const health = new Health(() => 0)
   const said: string[] = []
-  const log: Log = { ...silentLog, error: (fields, event) => said.push(`${event} ${String(fields['part'])}`), info: (fields, event) => said.push(`${event} ${String(fields['part'])}`) }
+  const log: Log = {
+    ...silentLog,
+    error: (fields, event) => said.push(`${event} ${String(fields['part'])}`),
+    info: (fields, event) => said.push(`${event} ${String(fields['part'])}`),
+  }
   const phases = new Phases({ phases: [{ part: rows }, { part: hooks, needs }, { part: routes }], log, health })
   return { order, rows, hooks, routes, health, said, phases }
 }
@@ -44,7 +48,13 @@ describe('one pass', () => {
     const { order, rows, routes, phases } = setup()
     rows.work = 3
     routes.work = 1
-    expect(phases.run()).toEqual({ done: new Map([['rows', 3], ['routes', 1]]), retryMs: undefined })
+    expect(phases.run()).toEqual({
+      done: new Map([
+        ['rows', 3],
+        ['routes', 1],
+      ]),
+      retryMs: undefined,
+    })
     expect(order).toEqual(['rows', 'routes'])
     expect(phases.totals.get('rows')).toEqual({ done: 3, failed: 0 })
   })
@@ -89,7 +99,14 @@ test('a failure is a condition of its own, said once, and taken back', () => {
   hooks.work = 1
   phases.run()
   const reason = 'row 0: refused; row 1: refused; row 2: refused; row 3: refused; row 4: refused and 3 more'
-  expect(health.report()).toMatchObject({ ready: false, conditions: [{ name: 'dataplane.hooks', ok: true }, { name: 'dataplane.routes', ok: true }, { name: 'dataplane.rows', ok: false, reason }] })
+  expect(health.report()).toMatchObject({
+    ready: false,
+    conditions: [
+      { name: 'dataplane.hooks', ok: true },
+      { name: 'dataplane.routes', ok: true },
+      { name: 'dataplane.rows', ok: false, reason },
+    ],
+  })
   rows.failing = []
   phases.run()
   expect(health.report().ready).toBe(true)

@@ -5,7 +5,15 @@ import { silentLog } from '#lib/obs/log.ts'
 import type { RouteRow } from '#agent/compile/desired.ts'
 import { Routes } from '#agent/dataplane/routes.ts'
 import { NetlinkExchange, type NetlinkTransport } from '#agent/interfaces/netlink/exchange.ts'
-import { decodeMessages, encodeMessage, NLM_F_EXCL, NLM_F_REPLACE, NLMSG_DONE, NLMSG_ERROR, type NetlinkMessage } from '#agent/interfaces/netlink/message.ts'
+import {
+  decodeMessages,
+  encodeMessage,
+  NLM_F_EXCL,
+  NLM_F_REPLACE,
+  NLMSG_DONE,
+  NLMSG_ERROR,
+  type NetlinkMessage,
+} from '#agent/interfaces/netlink/message.ts'
 import { decodeRoute, encodeRoute } from '#agent/interfaces/netlink/route.ts'
 
 /** The main table; routes of others have protocol 4. */
@@ -96,7 +104,10 @@ function setup(...there: readonly [string, string, number][]) {
 describe('routes', () => {
   test('are added, changed in place and removed', () => {
     const { apply } = setup()
-    expect(apply(row('10.1.0.0/24', '192.0.2.2'), row('fd01::/64', 'fd00::2')).calls).toEqual(['new 10.1.0.0/24 192.0.2.2', 'new fd01::/64 fd00::2'])
+    expect(apply(row('10.1.0.0/24', '192.0.2.2'), row('fd01::/64', 'fd00::2')).calls).toEqual([
+      'new 10.1.0.0/24 192.0.2.2',
+      'new fd01::/64 fd00::2',
+    ])
     expect(apply(row('10.1.0.0/24', '192.0.2.3'), row('fd01::/64', 'fd00::2')).calls).toEqual(['replace 10.1.0.0/24 192.0.2.3'])
     expect(apply(row('fd01::/64', 'fd00::2')).calls).toEqual(['del 10.1.0.0/24'])
   })
@@ -108,7 +119,9 @@ describe('routes', () => {
 
   test('of others are neither replaced nor removed', () => {
     const { kernel, apply } = setup(['10.1.0.0/24', '192.0.2.9', 4], ['10.5.0.0/24', '192.0.2.9', 4])
-    expect(apply(row('10.1.0.0/24', '192.0.2.2')).failed).toEqual(['netlink add route 10.1.0.0/24: a route to there exists that is not ours'])
+    expect(apply(row('10.1.0.0/24', '192.0.2.2')).failed).toEqual([
+      'netlink add route 10.1.0.0/24: a route to there exists that is not ours',
+    ])
     expect([...kernel.table.values()].map((one) => one.protocol)).toEqual([4, 4])
   })
 

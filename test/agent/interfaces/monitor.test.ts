@@ -82,6 +82,19 @@ describe('when events are lost', () => {
     expect(heard.slice(1)).toEqual(['eth1 npl0123456789a', 'overrun'])
   })
 
+  test('what was still waiting to be heard of does not bring back what is gone', () => {
+    const { kernel, monitor, names } = monitored(ETH0)
+    kernel.hold()
+    kernel.set({ ...ETH0, addresses: [{ addr: '192.0.2.9', bits: 24 }] })
+    kernel.set(VETH)
+    kernel.set({ ...ETH0, addresses: [] }, { quiet: true })
+    kernel.remove(3, { quiet: true })
+    kernel.overrun({ first: true })
+    kernel.release()
+    expect(names()).toEqual(['eth0'])
+    expect(monitor.interfaces.byName('eth0')?.addresses).toEqual([])
+  })
+
   test('an address that went meanwhile is found', () => {
     const { kernel, monitor } = monitored(ETH0)
     kernel.set({ ...ETH0, addresses: [] }, { quiet: true })

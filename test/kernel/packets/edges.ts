@@ -37,7 +37,7 @@ function sizes(f: Family): PacketCase[] {
   const big = udp(c, at(f.node, NODE_PORT), { payload: new Uint8Array(mtu - (f.v4 ? 28 : 48) + 1) })
   const fits = udp(c, at(f.node, NODE_PORT), { payload: new Uint8Array(mtu - (f.v4 ? 28 : 48)) })
   const far = { backends: [{ addr: f.remotePod, port: 8080, node: f.otherNode }] }
-  const huge = (df: boolean) => udp(at(f.pod, PORT), at(f.remotePod, 80), { payload: new Uint8Array(1600), df })
+  const huge = (df: boolean, bytes = 1600) => udp(at(f.pod, PORT), at(f.remotePod, 80), { payload: new Uint8Array(bytes), df })
   const expiring = tcp(at(f.pod, PORT), at(f.remotePod, 80), { flags: 'S', ttl: 1 })
   return [
     {
@@ -57,6 +57,11 @@ function sizes(f: Family): PacketCase[] {
         ...(f.v4 ? [{ say: 'may be cut', through: 'from_workload', packet: huge(false), action: 'pass', out: 'same' } as const] : []),
         { say: 'may not be cut', through: 'from_workload', packet: huge(true), action: 'redirect', reason: 'DROP_TOO_BIG', out: error(f, { packet: huge(true), to: f.pod, kind: n.tooBig, mtu: 1500 }) },
       ],
+    },
+    {
+      name: `${f.name}: longer than its device can receive: many segments in one, which fit`,
+      given: {},
+      steps: [{ say: 'segments', through: 'from_workload', packet: huge(true, 2100), action: 'redirect' }],
     },
     {
       name: `${f.name}: hop limit reached: time exceeded from this node`,

@@ -12,7 +12,14 @@ describe('health', () => {
     const { health: one } = health()
     one.expect('programs', 'readiness')
     one.expect('moves', 'liveness')
-    expect(one.report()).toMatchObject({ ready: false, live: true, conditions: [{ name: 'moves', ok: true }, { name: 'programs', ok: false, reason: 'starting' }] })
+    expect(one.report()).toMatchObject({
+      ready: false,
+      live: true,
+      conditions: [
+        { name: 'moves', ok: true },
+        { name: 'programs', ok: false, reason: 'starting' },
+      ],
+    })
     one.pass('programs')
     expect(one.report()).toMatchObject({ ready: true, live: true })
   })

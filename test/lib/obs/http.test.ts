@@ -28,7 +28,12 @@ describe('the page server', () => {
   test('refuses other pages and methods', () =>
     serving(async (url) => {
       const status = async (path: string, method: string): Promise<number> => (await fetch(url + path, { method })).status
-      expect([await status('/other', 'GET'), await status('/constructor', 'GET'), await status('/fine', 'POST'), await status('/fine', 'HEAD')]).toEqual([404, 404, 405, 200])
+      expect([
+        await status('/other', 'GET'),
+        await status('/constructor', 'GET'),
+        await status('/fine', 'POST'),
+        await status('/fine', 'HEAD'),
+      ]).toEqual([404, 404, 405, 200])
     }))
 
   test('a page that fails is an answer and a report, not an end', () =>

@@ -13,7 +13,9 @@ describe('the log', () => {
   test('is one JSON line an event, with level, time and what is common to all', () => {
     const { log, parsed } = logged()
     log.info({ map: 'np_addrs', added: 3 }, 'map.applied')
-    expect(parsed()).toEqual([{ level: 'info', time: expect.stringMatching(/^\d{4}-.*Z$/) as string, node: 'n1', map: 'np_addrs', added: 3, event: 'map.applied' }])
+    expect(parsed()).toEqual([
+      { level: 'info', time: expect.stringMatching(/^\d{4}-.*Z$/) as string, node: 'n1', map: 'np_addrs', added: 3, event: 'map.applied' },
+    ])
   })
 
   test('says only what is as grave as its level, children included, also when that changes', () => {
@@ -31,7 +33,10 @@ describe('the log', () => {
 
   test('an error has its code, the place it comes from and its cause', () => {
     const { log, parsed } = logged()
-    log.error({ error: new MapError({ map: 'np_ct', op: 'create', cause: Object.assign(new Error('no memory'), { code: 'ENOMEM' }) }) }, 'failed')
+    log.error(
+      { error: new MapError({ map: 'np_ct', op: 'create', cause: Object.assign(new Error('no memory'), { code: 'ENOMEM' }) }) },
+      'failed',
+    )
     expect(parsed()).toMatchObject([
       {
         error: {

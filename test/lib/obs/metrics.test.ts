@@ -23,7 +23,13 @@ describe('metrics', () => {
     const observe = metrics.histogram({ name: 'seconds', help: 'Time.' }, [0.1, 1])
     observe(0.05)
     observe(0.5)
-    expect(await samples(metrics)).toEqual(['seconds_bucket{le="0.1"} 1', 'seconds_bucket{le="1"} 2', 'seconds_bucket{le="+Inf"} 2', 'seconds_sum 0.55', 'seconds_count 2'])
+    expect(await samples(metrics)).toEqual([
+      'seconds_bucket{le="0.1"} 1',
+      'seconds_bucket{le="1"} 2',
+      'seconds_bucket{le="+Inf"} 2',
+      'seconds_sum 0.55',
+      'seconds_count 2',
+    ])
   })
 
   test('says what kind of page it is', () => {

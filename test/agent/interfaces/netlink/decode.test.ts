@@ -30,7 +30,13 @@ describe('what the kernel sent is understood', () => {
   })
 
   test('a device without a link-layer address that is down', () => {
-    expect(decodeLink(only(captured.TUN_LINK).payload)).toMatchObject({ name: 'tt', up: false, running: false, mac: undefined, kind: 'tun' })
+    expect(decodeLink(only(captured.TUN_LINK).payload)).toMatchObject({
+      name: 'tt',
+      up: false,
+      running: false,
+      mac: undefined,
+      kind: 'tun',
+    })
   })
 
   test('a port that leaves its bridge is no interface that goes', () => {
@@ -57,7 +63,9 @@ describe('what the kernel sent is understood', () => {
   ])('a route: %s', (_, datagram, expected) => {
     const { payload } = only(datagram)
     const route = decodeRoute(payload)
-    expect(route && { cidr: formatCidr(route.cidr), via: route.via && formatAddr(route.via), protocol: route.protocol, table: route.table }).toEqual({ ...expected, table: 254 })
+    expect(
+      route && { cidr: formatCidr(route.cidr), via: route.via && formatAddr(route.via), protocol: route.protocol, table: route.table },
+    ).toEqual({ ...expected, table: 254 })
     expect(routeProtocol(payload)).toBe(expected.protocol)
   })
 
@@ -70,7 +78,13 @@ describe('what the kernel sent is understood', () => {
   test('clsact and its filters', () => {
     expect(decodeQdisc(only(captured.QDISC_CLSACT).payload)).toEqual({ ifindex: 2, kind: 'clsact' })
     expect(decodeFilter(only(captured.FILTER_HEAD).payload)).toMatchObject({ handle: 0, programId: undefined })
-    expect(decodeFilter(only(captured.FILTER_BPF).payload)).toMatchObject({ ifindex: 2, parent: CLSACT_PARENT.ingress, handle: 1, priority: 1, kind: 'bpf' })
+    expect(decodeFilter(only(captured.FILTER_BPF).payload)).toMatchObject({
+      ifindex: 2,
+      parent: CLSACT_PARENT.ingress,
+      handle: 1,
+      priority: 1,
+      kind: 'bpf',
+    })
     expect(decodeFilter(only(captured.FILTER_BPF).payload)?.programId).toBeGreaterThan(0)
   })
 })

@@ -19,7 +19,12 @@ import { decodeFilter, decodeQdisc } from '#agent/interfaces/netlink/tc.ts'
 import * as captured from './captured.ts'
 
 const u32 = fc.nat({ max: 0xffffffff })
-const message = fc.record({ type: fc.nat({ max: 0xffff }), flags: fc.nat({ max: 0xffff }), seq: u32, payload: fc.uint8Array({ maxLength: 80 }) })
+const message = fc.record({
+  type: fc.nat({ max: 0xffff }),
+  flags: fc.nat({ max: 0xffff }),
+  seq: u32,
+  payload: fc.uint8Array({ maxLength: 80 }),
+})
 
 describe('messages', () => {
   test('any sequence comes back as it was', () => {
@@ -40,15 +45,20 @@ describe('messages', () => {
 describe('attributes', () => {
   test('any set comes back as it was', () => {
     fc.assert(
-      fc.property(fc.uniqueArray(fc.tuple(fc.nat({ max: 0x3fff }), fc.uint8Array({ maxLength: 40 })), { selector: ([type]) => type }), (all) => {
-        const decoded = decodeAttributes(Buffer.concat(all.map(([type, value]) => encodeAttribute(type, value))))
-        expect([...decoded].map(([type, value]) => [type, new Uint8Array(value)])).toEqual(all)
-      }),
+      fc.property(
+        fc.uniqueArray(fc.tuple(fc.nat({ max: 0x3fff }), fc.uint8Array({ maxLength: 40 })), { selector: ([type]) => type }),
+        (all) => {
+          const decoded = decodeAttributes(Buffer.concat(all.map(([type, value]) => encodeAttribute(type, value))))
+          expect([...decoded].map(([type, value]) => [type, new Uint8Array(value)])).toEqual(all)
+        },
+      ),
     )
   })
 
   test('numbers and strings', () => {
-    const attributes = decodeAttributes(Buffer.concat([encodeAttributeU32(1, 0xfffffff2), encodeAttribute(2, Buffer.from('eth0\0')), encodeAttribute(3, Buffer.alloc(2))]))
+    const attributes = decodeAttributes(
+      Buffer.concat([encodeAttributeU32(1, 0xfffffff2), encodeAttribute(2, Buffer.from('eth0\0')), encodeAttribute(3, Buffer.alloc(2))]),
+    )
     expect(attributeU32(attributes, 1)).toBe(0xfffffff2)
     expect(attributeU32(attributes, 3)).toBeUndefined()
     expect(attributeString(attributes, 2)).toBe('eth0')
@@ -78,11 +88,14 @@ describe('broken bytes', () => {
 
   test('captured messages cut anywhere or with any byte changed', () => {
     fc.assert(
-      fc.property(fc.record({ datagram: fc.constantFrom(...all), cut: fc.nat(), at: fc.nat(), byte: fc.nat({ max: 255 }) }), ({ datagram, cut, at, byte }) => {
-        const bytes = Buffer.from(datagram.subarray(0, cut % (datagram.length + 1)))
-        if (bytes.length > 0) bytes[at % bytes.length] = byte
-        feed(bytes)
-      }),
+      fc.property(
+        fc.record({ datagram: fc.constantFrom(...all), cut: fc.nat(), at: fc.nat(), byte: fc.nat({ max: 255 }) }),
+        ({ datagram, cut, at, byte }) => {
+          const bytes = Buffer.from(datagram.subarray(0, cut % (datagram.length + 1)))
+          if (bytes.length > 0) bytes[at % bytes.length] = byte
+          feed(bytes)
+        },
+      ),
       { numRuns: 5000 },
     )
   })

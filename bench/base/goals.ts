@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The numbers to beat. Layer: bench (pure). */
+import type { Measure } from '../path/figure.ts'
+
+/** ns a packet at most; the same for IPv6. */
+export const packetGoals: Readonly<Record<string, number>> = {
+  'pod-pod.est': 130,
+  'ext-pod.est': 120,
+  'clusterip.est': 180,
+  'clusterip.reply': 180,
+  'nodeport-local.est': 180,
+  'nodeport-local.reply': 200,
+  'nodeport-remote.second': 200,
+  'pod-pod.new': 700,
+  'clusterip.new': 1100,
+  'nodeport-local.new': 1000,
+}
+
+/** Ratios to the plain path: at most for times, at least for rates. */
+export const pathGoals: Readonly<Record<string, Readonly<Partial<Record<Measure, number>>>>> = {
+  'pod-local': { rr_p50: 0.95, crr_p50: 1.02, pps: 1.1, tput: 0.95, cpu_per_gbit: 1 },
+  'pod-remote': { rr_p50: 1.02, crr_p50: 1.05, pps: 1, tput: 0.95, cpu_per_gbit: 1 },
+  'clusterip-local.ctlb': { rr_p50: 1.02, crr_p50: 1.04, tput: 0.95, cpu_per_gbit: 1 },
+  'clusterip-local.packet': { rr_p50: 1.05, crr_p50: 1.08, tput: 0.95, cpu_per_gbit: 1 },
+  'nodeport-local': { rr_p50: 1.03, crr_p50: 1.06, pps: 0.95, tput: 0.95, cpu_per_gbit: 1 },
+  'nodeport-remote.tunnel': { rr_p50: 1.15, crr_p50: 1.25, pps: 0.7 },
+}
+
+/** At most. */
+export const controlGoals: Readonly<Record<string, number>> = {
+  'cold_sync_s.1k': 2,
+  'cold_sync_s.10k': 4,
+  'warm_restart_s.1k': 1.5,
+  'warm_writes.1k': 0,
+  'warm_writes.10k': 0,
+  'change_ms_p50.1k': 5,
+  'change_ms_p50.10k': 5,
+  'change_cpu_ms.1k': 2,
+  'change_cpu_ms.10k': 2,
+  'rss_mb.idle': 110,
+  'rss_mb.10k': 200,
+  map_mb: 140,
+}
+
+export function packetGoal(id: string): number | undefined {
+  return packetGoals[id.replace('.v6', '')]
+}
+
+/** Whether more of it is better. */
+export function isRate(measure: Measure): boolean {
+  return measure === 'pps' || measure === 'tput'
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The form of bench/results/latest.json, and the figures put into it. Layer: bench (pure). */
+import type { ControlFigure } from '../control/figure.ts'
+import type { PacketFigure } from '../packet/figure.ts'
+import type { Contender, Measure, RatioFigure } from '../path/figure.ts'
+import type { Interval } from './statistics.ts'
+import { median } from './statistics.ts'
+
+export interface Facts {
+  readonly kernel: string
+  readonly cores: number
+  readonly cpu: string
+  readonly date: string
+  readonly commit: string
+}
+
+/** ns a packet */
+export interface PacketResult {
+  readonly net_ns: number
+  readonly baseline_ns: number
+  readonly median_ns: number
+}
+
+/** to the plain path */
+export type Ratios = Readonly<Partial<Record<Measure, number>>>
+
+export type PathResult = Ratios & { readonly peers: Readonly<Record<string, Ratios>> }
+
+export interface LossResult {
+  readonly runs: number
+  readonly lost: number
+  readonly refused: number
+}
+
+/** How far the figures may be trusted. */
+export interface Noise {
+  /** load averages before and after */
+  readonly load: readonly [before: number, after: number]
+  /** nine of ten rounds were at or below this */
+  readonly packet: Readonly<Record<string, { readonly p90_ns: number }>>
+  /** 95 % intervals of ours */
+  readonly path: Readonly<Record<string, Readonly<Partial<Record<Measure, Interval>>>>>
+  /** range of the rounds; CPU time is not disturbed by what else runs */
+  readonly control: Readonly<Record<string, { readonly low: number; readonly high: number; readonly cpu_ms?: number }>>
+}
+
+export interface Results {
+  readonly facts: Facts
+  readonly packet: Readonly<Record<string, PacketResult>>
+  readonly path: Readonly<Record<string, PathResult>>
+  readonly control: Readonly<Record<string, number>>
+  readonly loss: Readonly<Record<string, LossResult>>
+  readonly noise: Noise
+}
+
+export function packetResults(figures: readonly PacketFigure[]): Pick<Results, 'packet'> & { readonly noise: Noise['packet'] } {
+  return {
+    packet: Object.fromEntries(figures.map((figure) => [figure.id, { net_ns: rounded(figure.net), baseline_ns: rounded(figure.baseline), median_ns: rounded(figure.median) }])),
+    noise: Object.fromEntries(figures.map((figure) => [figure.id, { p90_ns: rounded(figure.p90) }])),
+  }
+}
+
+export function pathResults(figures: readonly RatioFigure[]): Pick<Results, 'path'> & { readonly noise: Noise['path'] } {
+  const ids = [...new Set(figures.map((figure) => figure.path))]
+  const of = (id: string, contender: Contender): RatioFigure[] => figures.filter((figure) => figure.path === id && figure.contender === contender)
+  const ratios = (id: string, contender: Contender): Ratios => Object.fromEntries(of(id, contender).map((figure) => [figure.measure, rounded(figure.ratio, 4)]))
+  const intervals = (id: string): Partial<Record<Measure, Interval>> =>
+    Object.fromEntries(of(id, 'netplane').map((figure) => [figure.measure, { low: rounded(figure.interval.low, 4), high: rounded(figure.interval.high, 4) }]))
+  return {
+    path: Object.fromEntries(ids.map((id) => [id, { ...ratios(id, 'netplane'), peers: { iptables: ratios(id, 'iptables'), nftables: ratios(id, 'nftables') } }])),
+    noise: Object.fromEntries(ids.map((id) => [id, intervals(id)])),
+  }
+}
+
+export function controlResults(figures: readonly ControlFigure[]): Pick<Results, 'control'> & { readonly noise: Noise['control'] } {
+  const control: Record<string, number> = {}
+  const noise: Record<string, { low: number; high: number; cpu_ms?: number }> = {}
+  const timed = (id: string, seconds: readonly number[], cpuMs: readonly number[]): void => {
+    control[id] = rounded(median(seconds), 3)
+    noise[id] = { low: rounded(Math.min(...seconds), 3), high: rounded(Math.max(...seconds), 3), cpu_ms: rounded(median(cpuMs)) }
+  }
+  for (const figure of figures) {
+    const size = sizeText(figure.services)
+    control[`rss_mb.${size}`] = rounded(figure.memoryMb.now)
+    control['map_mb'] = rounded(Math.max(control['map_mb'] ?? 0, figure.mapMb.total))
+    if (figure.services === 0) continue
+    timed(`cold_sync_s.${size}`, figure.coldSeconds, figure.coldCpuMs)
+    timed(`warm_restart_s.${size}`, figure.warmSeconds, figure.warmCpuMs)
+    control[`warm_writes.${size}`] = figure.warmWrites
+    control[`change_ms_p50.${size}`] = rounded(figure.changeMs.p50, 2)
+    control[`change_ms_p99.${size}`] = rounded(figure.changeMs.p99, 2)
+    control[`change_cpu_ms.${size}`] = rounded(figure.changeCpuMs, 2)
+    noise[`change_ms_p50.${size}`] = { low: rounded(figure.changeMs.p25, 2), high: rounded(figure.changeMs.p75, 2) }
+  }
+  return { control, noise }
+}
+
+/** "idle", "1k", "10k" */
+function sizeText(services: number): string {
+  return services === 0 ? 'idle' : services % 1000 === 0 ? `${services / 1000}k` : String(services)
+}
+
+function rounded(value: number, digits = 1): number {
+  return Number(value.toFixed(digits))
+}

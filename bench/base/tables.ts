@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Results as tables: ratios against goals, for a terminal or a page. Layer: bench (pure). */
+import type { Measure } from '../path/figure.ts'
+import { controlGoals, isRate, packetGoal, pathGoals } from './goals.ts'
+import type { Ratios, Results } from './results.ts'
+import type { Interval } from './statistics.ts'
+
+export interface Table {
+  readonly title: string
+  readonly head: readonly string[]
+  readonly rows: readonly (readonly string[])[]
+}
+
+const NONE = ''
+
+/** Those that have something in them. */
+export function tablesOf(results: Results): Table[] {
+  return [packetTable(results), pathTable(results), controlTable(results), lossTable(results)].filter((table) => table.rows.length > 0)
+}
+
+/** Columns side by side, the first to the left, the others to the right. */
+export function asText(table: Table): string {
+  const lines = [table.head, ...table.rows]
+  const widths = table.head.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? NONE).length)))
+  const cell = (text: string, column: number): string => (column === 0 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0))
+  return [table.title, ...lines.map((line) => `  ${line.map(cell).join('  ').trimEnd()}`), ''].join('\n')
+}
+
+export function asMarkdown(table: Table): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+  const rule = table.head.map((_, column) => (column === 0 ? '---' : '---:'))
+  return [`**${table.title}**`, '', line(table.head), line(rule), ...table.rows.map(line), ''].join('\n')
+}
+
+/** One line about where and how. */
+export function factsLine({ facts, noise }: Results): string {
+  const [before, after] = noise.load
+  return `${facts.date.slice(0, 10)}, commit ${facts.commit}, Linux ${facts.kernel}, ${facts.cores} × ${facts.cpu}, load average ${before.toFixed(1)} before and ${after.toFixed(1)} after`
+}
+
+function packetTable({ packet, noise }: Results): Table {
+  const rows = Object.entries(packet).map(([id, { net_ns, median_ns, baseline_ns }]) => {
+    const goal = packetGoal(id)
+    const p90 = noise.packet[id]?.p90_ns
+    return [id, ns(net_ns), ns(median_ns), p90 === undefined ? NONE : ns(p90), ns(baseline_ns), goal === undefined ? NONE : `≤ ${goal}`, against(net_ns, goal)]
+  })
+  return { title: 'Packet cost, ns: program minus an empty one, least of the rounds', head: ['packet', 'net', 'median', 'p90', 'empty', 'goal', 'of goal'], rows }
+}
+
+const MEASURES: Readonly<Record<Measure, string>> = {
+  rr_p50: 'request, response',
+  crr_p50: 'connect, request, response',
+  pps: '64-byte UDP a second',
+  tput: 'TCP throughput',
+  cpu_per_gbit: 'CPU per Gbit',
+}
+
+function pathTable({ path, noise }: Results): Table {
+  const rows = Object.entries(path).flatMap(([id, result]) =>
+    measures().flatMap((measure) => {
+      const ratio = result[measure]
+      if (ratio === undefined) return []
+      const peer = (name: string): string => ratioText(result.peers[name]?.[measure])
+      const interval = noise.path[id]?.[measure]
+      const goal = pathGoals[id]?.[measure]
+      return [[id, MEASURES[measure], ratioText(ratio), intervalText(interval), peer('iptables'), peer('nftables'), goalText(measure, goal), verdict({ measure, ratio, interval, goal })]]
+    }),
+  )
+  return {
+    title: 'Paths, as ratios to the plain path by the same hops: times and CPU below 1 are better, rates above',
+    head: ['path', 'what', 'netplane', '95 %', 'iptables', 'nftables', 'goal', 'met'],
+    rows,
+  }
+}
+
+function controlTable({ control, noise }: Results): Table {
+  const rows = Object.entries(control).map(([id, value]) => {
+    const range = noise.control[id]
+    const goal = controlGoals[id]
+    const cpu = range?.cpu_ms === undefined ? NONE : String(range.cpu_ms)
+    return [id, String(value), range === undefined ? NONE : `${range.low}–${range.high}`, cpu, goal === undefined ? NONE : `≤ ${goal}`, goal === undefined ? NONE : value <= goal ? 'yes' : 'no']
+  })
+  return { title: 'Control plane: 10 endpoints a service', head: ['what', 'value', 'range', 'CPU ms', 'goal', 'met'], rows }
+}
+
+function lossTable({ loss }: Results): Table {
+  const rows = Object.entries(loss).map(([id, { runs, lost, refused }]) => [id, String(runs), String(lost), String(refused)])
+  return { title: 'Lost', head: ['fault', 'runs', 'packets lost', 'connections refused'], rows }
+}
+
+function measures(): Measure[] {
+  return ['rr_p50', 'crr_p50', 'pps', 'tput', 'cpu_per_gbit']
+}
+
+/** A goal is met when the bound of the interval meets it. */
+function verdict(of: { readonly measure: Measure; readonly ratio: number; readonly interval: Interval | undefined; readonly goal: number | undefined }): string {
+  const { measure, ratio, interval, goal } = of
+  if (goal === undefined) return NONE
+  const meets = (value: number): boolean => (isRate(measure) ? value >= goal : value <= goal)
+  if (meets(isRate(measure) ? (interval?.low ?? ratio) : (interval?.high ?? ratio))) return 'yes'
+  return meets(ratio) ? 'in the middle' : 'no'
+}
+
+function goalText(measure: Measure, goal: number | undefined): string {
+  return goal === undefined ? NONE : `${isRate(measure) ? '≥' : '≤'} ${goal}`
+}
+
+function ratioText(ratio: Ratios[Measure]): string {
+  return ratio === undefined ? NONE : ratio.toFixed(2)
+}
+
+function intervalText(interval: Interval | undefined): string {
+  return interval === undefined ? NONE : `${interval.low.toFixed(2)}–${interval.high.toFixed(2)}`
+}
+
+function ns(value: number): string {
+  return Math.round(value).toString()
+}
+
+function against(value: number, goal: number | undefined): string {
+  return goal === undefined ? NONE : `${Math.round((100 * value) / goal)} %`
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What measuring the control plane ends in. Layer: bench (pure). */
+
+/** One size of cluster; a value for each start. */
+export interface ControlFigure {
+  readonly services: number
+  readonly coldSeconds: readonly number[]
+  readonly coldCpuMs: readonly number[]
+  readonly warmSeconds: readonly number[]
+  readonly warmCpuMs: readonly number[]
+  /** rows that the last warm start wrote or removed */
+  readonly warmWrites: number
+  readonly changeMs: { readonly p25: number; readonly p50: number; readonly p75: number; readonly p99: number }
+  /** of one change */
+  readonly changeCpuMs: number
+  /** a while after a start; MB of 10^6 bytes */
+  readonly memoryMb: { readonly now: number; readonly peak: number }
+  readonly mapMb: { readonly total: number; readonly flows: number }
+}

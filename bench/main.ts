@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/** `make bench`: runs the parts one after another, prints their tables, writes the results. Layer: bench. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { loadavg } from 'node:os'
+import { dirname, join } from 'node:path'
+import { systemClock } from '#lib/base/clock.ts'
+import { errorText } from '#lib/base/errors.ts'
+import { readFacts } from './base/facts.ts'
+import type { BenchOptions } from './base/options.ts'
+import { HELP, parseOptions } from './base/options.ts'
+import { runPart } from './base/part.ts'
+import { controlResults, packetResults, pathResults } from './base/results.ts'
+import type { Results } from './base/results.ts'
+import { packageRoot } from './base/root.ts'
+import { asText, factsLine, tablesOf } from './base/tables.ts'
+import type { ControlFigure } from './control/figure.ts'
+import type { PacketFigure } from './packet/figure.ts'
+import type { RatioFigure } from './path/figure.ts'
+
+const MINUTE = 60_000
+
+async function packetPart(quick: boolean): Promise<PacketFigure[]> {
+  return await runPart({ part: 'packet/main', args: [quick ? '8' : '40'], isolated: true, timeoutMs: 6 * MINUTE })
+}
+
+/** Sizes, starts of each, changes. */
+async function controlPart(quick: boolean): Promise<ControlFigure[]> {
+  return await runPart({ part: 'control/main', args: quick ? ['0,1000', '1', '40'] : ['0,1000,10000', '3', '200'], isolated: true, timeoutMs: 8 * MINUTE })
+}
+
+/** Rounds, ms of a slice. */
+async function pathPart(quick: boolean): Promise<RatioFigure[]> {
+  return await runPart({ part: 'path/main', args: quick ? ['3', '40'] : ['12', '120'], isolated: false, timeoutMs: 12 * MINUTE })
+}
+
+async function measure(options: BenchOptions): Promise<Results> {
+  const before = loadavg()[0] ?? 0
+  const asked = async <T>(part: BenchOptions['parts'][number], run: (quick: boolean) => Promise<T[]>): Promise<T[]> => {
+    if (!options.parts.includes(part)) return []
+    const start = systemClock.now()
+    process.stderr.write(`bench: ${part} …`)
+    const figures = await run(options.quick)
+    process.stderr.write(` ${Math.round((systemClock.now() - start) / 1000)} s\n`)
+    return figures
+  }
+  const packets = await asked('packet', packetPart)
+  const control = controlResults(await asked('control', controlPart))
+  const path = pathResults(await asked('path', pathPart))
+  const packet = packetResults(packets)
+  printHooks(packets)
+  return {
+    facts: readFacts(),
+    packet: packet.packet,
+    path: path.path,
+    control: control.control,
+    loss: {},
+    noise: { load: [before, loadavg()[0] ?? 0], packet: packet.noise, path: path.noise, control: control.noise },
+  }
+}
+
+/** What the sums are made of: not in the results, but one wants to know. */
+function printHooks(figures: readonly PacketFigure[]): void {
+  for (const { id, hooks, note } of figures) {
+    process.stdout.write(`${id}: ${hooks.map(({ program, net }) => `${program} ${Math.round(net)}`).join(' + ')} ns (${note})\n`)
+  }
+  if (figures.length > 0) process.stdout.write('\n')
+}
+
+/** Losses are counted by the lab tests, which write them into the same file. */
+function keepLoss(results: Results, path: string): Results {
+  if (!existsSync(path)) return results
+  const before: Partial<Results> = JSON.parse(readFileSync(path, 'utf8'))
+  return { ...results, loss: before.loss ?? {} }
+}
+
+async function main(argv: readonly string[]): Promise<number> {
+  const options = parseOptions(argv)
+  if (options === 'help') {
+    process.stdout.write(HELP)
+    return 0
+  }
+  const whole = options.parts.length === 3 && !options.quick
+  const path = options.out ?? (whole ? join(packageRoot(), 'bench/results/latest.json') : undefined)
+  const measured = await measure(options)
+  const results = path === undefined ? measured : keepLoss(measured, path)
+  process.stdout.write(`${factsLine(results)}\n\n${tablesOf(results).map(asText).join('\n')}`)
+  if (path !== undefined) {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, `${JSON.stringify(results, undefined, 2)}\n`)
+    process.stdout.write(`\nwritten to ${path}\n`)
+  }
+  return 0
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (thrown) {
+  process.stderr.write(`bench: ${errorText(thrown)}\n`)
+  process.exitCode = 1
+}
