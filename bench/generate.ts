@@ -20,7 +20,12 @@ export interface ClusterSize {
 export function writeCluster(directory: string, size: ClusterSize, spec: Readonly<Record<string, unknown>> = {}): void {
   mkdirSync(directory, { recursive: true })
   writeJson(join(directory, 'nodes.json'), { apiVersion: 'v1', kind: 'List', items: Array.from({ length: NODES }, (_, at) => node(at)) })
-  writeJson(join(directory, 'configuration.json'), { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name: 'default' }, spec })
+  writeJson(join(directory, 'configuration.json'), {
+    apiVersion: 'netplane.io/v3',
+    kind: 'FelixConfiguration',
+    metadata: { name: 'default' },
+    spec,
+  })
   for (let at = 0; at < size.services; at++) {
     if (at % FOLDER === 0) mkdirSync(join(directory, folderOf(at)), { recursive: true })
     writeJson(join(directory, folderOf(at), `${nameOf(at)}-service.json`), service(at))
@@ -69,7 +74,12 @@ function node(at: number): unknown {
     kind: 'Node',
     metadata: { name: `node-${at}`, uid: uid(1, at), creationTimestamp: STAMP, labels: { 'kubernetes.io/os': 'linux' } },
     spec: {},
-    status: { addresses: [{ type: 'InternalIP', address: `192.168.77.${10 + at}` }, { type: 'Hostname', address: `node-${at}` }] },
+    status: {
+      addresses: [
+        { type: 'InternalIP', address: `192.168.77.${10 + at}` },
+        { type: 'Hostname', address: `node-${at}` },
+      ],
+    },
   }
 }
 
@@ -97,7 +107,13 @@ function slice(at: number, endpoints: number, generation = 0): unknown {
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
-    metadata: { ...metadata(3, at, `${nameOf(at)}-x7k2p`), generation: generation + 1, ownerReferences: [{ apiVersion: 'v1', kind: 'Service', name: nameOf(at), uid: uid(2, at), controller: true, blockOwnerDeletion: true }] },
+    metadata: {
+      ...metadata(3, at, `${nameOf(at)}-x7k2p`),
+      generation: generation + 1,
+      ownerReferences: [
+        { apiVersion: 'v1', kind: 'Service', name: nameOf(at), uid: uid(2, at), controller: true, blockOwnerDeletion: true },
+      ],
+    },
     addressType: 'IPv4',
     ports: [{ name: 'http', protocol: 'TCP', port: 8080 }],
     endpoints: Array.from({ length: endpoints }, (_, endpoint) => ({
@@ -105,7 +121,12 @@ function slice(at: number, endpoints: number, generation = 0): unknown {
       conditions: { ready: true, serving: true, terminating: false },
       nodeName: `node-${(at + endpoint) % NODES}`,
       zone: `zone-${endpoint % 3}`,
-      targetRef: { kind: 'Pod', namespace: 'default', name: `${nameOf(at)}-5d8f7c9b4-${String(endpoint).padStart(5, '0')}`, uid: uid(4, at, endpoint) },
+      targetRef: {
+        kind: 'Pod',
+        namespace: 'default',
+        name: `${nameOf(at)}-5d8f7c9b4-${String(endpoint).padStart(5, '0')}`,
+        uid: uid(4, at, endpoint),
+      },
     })),
   }
 }
@@ -117,7 +138,11 @@ function metadata(kind: number, at: number, name: string): Readonly<Record<strin
     uid: uid(kind, at),
     resourceVersion: String(1000 + at),
     creationTimestamp: STAMP,
-    labels: { app: nameOf(at), 'kubernetes.io/service-name': nameOf(at), 'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io' },
+    labels: {
+      app: nameOf(at),
+      'kubernetes.io/service-name': nameOf(at),
+      'endpointslice.kubernetes.io/managed-by': 'endpointslice-controller.k8s.io',
+    },
   }
 }
 

@@ -9,7 +9,7 @@ import { readFacts } from './base/facts.ts'
 import type { BenchOptions } from './base/options.ts'
 import { HELP, parseOptions } from './base/options.ts'
 import { runPart } from './base/part.ts'
-import { controlResults, packetResults, pathResults } from './base/results.ts'
+import { controlResults, packetResults, parseResults, pathResults } from './base/results.ts'
 import type { Results } from './base/results.ts'
 import { packageRoot } from './base/root.ts'
 import { asText, factsLine, tablesOf } from './base/tables.ts'
@@ -20,17 +20,35 @@ import type { RatioFigure } from './path/figure.ts'
 const MINUTE = 60_000
 
 async function packetPart(quick: boolean): Promise<PacketFigure[]> {
-  return await runPart({ part: 'packet/main', args: [quick ? '8' : '40'], isolated: true, timeoutMs: 6 * MINUTE })
+  return await runPart<PacketFigure>({
+    part: 'packet/main',
+    args: [quick ? '8' : '40'],
+    isolated: true,
+    timeoutMs: 6 * MINUTE,
+    fields: ['id', 'net', 'hooks'],
+  })
 }
 
 /** Sizes, starts of each, changes. */
 async function controlPart(quick: boolean): Promise<ControlFigure[]> {
-  return await runPart({ part: 'control/main', args: quick ? ['0,1000', '1', '40'] : ['0,1000,10000', '3', '200'], isolated: true, timeoutMs: 8 * MINUTE })
+  return await runPart<ControlFigure>({
+    part: 'control/main',
+    args: quick ? ['0,1000', '1', '40'] : ['0,1000,10000', '3', '200'],
+    isolated: true,
+    timeoutMs: 8 * MINUTE,
+    fields: ['services', 'coldSeconds', 'changeMs'],
+  })
 }
 
 /** Rounds, ms of a slice. */
 async function pathPart(quick: boolean): Promise<RatioFigure[]> {
-  return await runPart({ part: 'path/main', args: quick ? ['3', '40'] : ['12', '120'], isolated: false, timeoutMs: 12 * MINUTE })
+  return await runPart<RatioFigure>({
+    part: 'path/main',
+    args: quick ? ['3', '40'] : ['12', '120'],
+    isolated: false,
+    timeoutMs: 12 * MINUTE,
+    fields: ['path', 'contender', 'ratio'],
+  })
 }
 
 async function measure(options: BenchOptions): Promise<Results> {
@@ -69,8 +87,7 @@ function printHooks(figures: readonly PacketFigure[]): void {
 /** Losses are counted by the lab tests, which write them into the same file. */
 function keepLoss(results: Results, path: string): Results {
   if (!existsSync(path)) return results
-  const before: Partial<Results> = JSON.parse(readFileSync(path, 'utf8'))
-  return { ...results, loss: before.loss ?? {} }
+  return { ...results, loss: parseResults(readFileSync(path, 'utf8')).loss }
 }
 
 async function main(argv: readonly string[]): Promise<number> {

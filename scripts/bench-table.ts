@@ -2,12 +2,12 @@
 /** Writes the tables of bench/results/latest.json into the README, between its markers. Layer: tools. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Results } from '../bench/base/results.ts'
+import { parseResults } from '../bench/base/results.ts'
 import { asMarkdown, factsLine, tablesOf } from '../bench/base/tables.ts'
 import { between } from '../bench/base/markers.ts'
 
 const path = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url))
 
-const results: Results = JSON.parse(readFileSync(path('bench/results/latest.json'), 'utf8'))
+const results = parseResults(readFileSync(path('bench/results/latest.json'), 'utf8'))
 const readme = readFileSync(path('README.md'), 'utf8')
 writeFileSync(path('README.md'), between(readme, 'bench', `${factsLine(results)}\n\n${tablesOf(results).map(asMarkdown).join('\n')}`))

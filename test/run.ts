@@ -32,7 +32,7 @@ const stages: readonly Stage[] = [
   { name: 'unit', run: (folder) => vitest({ project: 'unit', folder, prefix: [] }) },
   { name: 'kernel', obstacle: needsRoot, run: (folder) => vitest({ project: 'kernel', folder, prefix: inOwnNamespaces }) },
   { name: 'lab', obstacle: needsRoot, run: (folder) => vitest({ project: 'lab', folder, prefix: [] }) },
-  { name: 'vm', obstacle: needsRoot, run: () => command([node, '--conditions=source', 'test/kernel/vm/all.ts']) },
+  { name: 'vm', obstacle: needsRoot, run: () => command(['test/kernel/run']) },
   { name: 'demo', obstacle: needsRoot, run: () => command([node, 'dist/demo/main.js']) },
   { name: 'bench', obstacle: needsRoot, run: () => command([node, 'dist/bench/main.js', '--quick']) },
 ]

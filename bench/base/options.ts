@@ -38,7 +38,12 @@ function parseFlags(argv: readonly string[]) {
     return parseArgs({
       args: [...argv],
       strict: true,
-      options: { quick: { type: 'boolean' }, only: { type: 'string', multiple: true }, out: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+      options: {
+        quick: { type: 'boolean' },
+        only: { type: 'string', multiple: true },
+        out: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
     }).values
   } catch (thrown) {
     throw new ConfigError('command line', errorText(thrown), thrown)

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs a part of the benchmark as a process in namespaces of its own, and takes its figures. Layer: bench. */
+import { InternalError } from '#lib/base/errors.ts'
 import { mustRun } from '../../lab/command.ts'
+import { isListOf } from './shape.ts'
 import { partCommand } from './root.ts'
 
-export interface PartRun {
+export interface PartRun<T> {
   /** "packet/main" */
   readonly part: string
   readonly args: readonly string[]
   /** network and mount namespaces of its own; the part makes what it needs in them */
   readonly isolated: boolean
   readonly timeoutMs: number
+  /** fields that its figures have */
+  readonly fields: readonly (keyof T & string)[]
 }
 
-/** What it writes, parsed: the part and its caller are built together, so that nobody checks. Throws CommandError when it fails. */
-export async function runPart<T>(run: PartRun): Promise<T> {
+/** Throws CommandError when it fails, InternalError when it writes something else. */
+export async function runPart<T extends object>(run: PartRun<T>): Promise<T[]> {
   const isolation = run.isolated ? ['unshare', '--net', '--mount'] : []
   const output = await mustRun([...isolation, ...partCommand(run.part), ...run.args], { timeoutMs: run.timeoutMs })
-  return parse<T>(output)
-}
-
-function parse<T>(text: string): T {
-  const value: T = JSON.parse(text)
-  return value
+  const figures: unknown = JSON.parse(output)
+  if (!isListOf(figures, run.fields)) throw new InternalError(`${run.part} wrote no figures: ${output.slice(0, 200)}`)
+  return figures
 }

@@ -3,6 +3,8 @@
 import type { ControlFigure } from '../control/figure.ts'
 import type { PacketFigure } from '../packet/figure.ts'
 import type { Contender, Measure, RatioFigure } from '../path/figure.ts'
+import { ParseError } from '#lib/base/errors.ts'
+import { isObjectWith } from './shape.ts'
 import type { Interval } from './statistics.ts'
 import { median } from './statistics.ts'
 
@@ -53,21 +55,43 @@ export interface Results {
   readonly noise: Noise
 }
 
+/** From the text of a file. Throws ParseError for anything else. */
+export function parseResults(text: string): Results {
+  const value: unknown = JSON.parse(text)
+  if (!isObjectWith<Results>(value, ['facts', 'packet', 'path', 'control', 'loss', 'noise']))
+    throw new ParseError('benchmark result', text.slice(0, 40))
+  return value
+}
+
 export function packetResults(figures: readonly PacketFigure[]): Pick<Results, 'packet'> & { readonly noise: Noise['packet'] } {
   return {
-    packet: Object.fromEntries(figures.map((figure) => [figure.id, { net_ns: rounded(figure.net), baseline_ns: rounded(figure.baseline), median_ns: rounded(figure.median) }])),
+    packet: Object.fromEntries(
+      figures.map((figure) => [
+        figure.id,
+        { net_ns: rounded(figure.net), baseline_ns: rounded(figure.baseline), median_ns: rounded(figure.median) },
+      ]),
+    ),
     noise: Object.fromEntries(figures.map((figure) => [figure.id, { p90_ns: rounded(figure.p90) }])),
   }
 }
 
 export function pathResults(figures: readonly RatioFigure[]): Pick<Results, 'path'> & { readonly noise: Noise['path'] } {
   const ids = [...new Set(figures.map((figure) => figure.path))]
-  const of = (id: string, contender: Contender): RatioFigure[] => figures.filter((figure) => figure.path === id && figure.contender === contender)
-  const ratios = (id: string, contender: Contender): Ratios => Object.fromEntries(of(id, contender).map((figure) => [figure.measure, rounded(figure.ratio, 4)]))
+  const of = (id: string, contender: Contender): RatioFigure[] =>
+    figures.filter((figure) => figure.path === id && figure.contender === contender)
+  const ratios = (id: string, contender: Contender): Ratios =>
+    Object.fromEntries(of(id, contender).map((figure) => [figure.measure, rounded(figure.ratio, 4)]))
   const intervals = (id: string): Partial<Record<Measure, Interval>> =>
-    Object.fromEntries(of(id, 'netplane').map((figure) => [figure.measure, { low: rounded(figure.interval.low, 4), high: rounded(figure.interval.high, 4) }]))
+    Object.fromEntries(
+      of(id, 'netplane').map((figure) => [
+        figure.measure,
+        { low: rounded(figure.interval.low, 4), high: rounded(figure.interval.high, 4) },
+      ]),
+    )
   return {
-    path: Object.fromEntries(ids.map((id) => [id, { ...ratios(id, 'netplane'), peers: { iptables: ratios(id, 'iptables'), nftables: ratios(id, 'nftables') } }])),
+    path: Object.fromEntries(
+      ids.map((id) => [id, { ...ratios(id, 'netplane'), peers: { iptables: ratios(id, 'iptables'), nftables: ratios(id, 'nftables') } }]),
+    ),
     noise: Object.fromEntries(ids.map((id) => [id, intervals(id)])),
   }
 }

@@ -22,7 +22,8 @@ export function tablesOf(results: Results): Table[] {
 export function asText(table: Table): string {
   const lines = [table.head, ...table.rows]
   const widths = table.head.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? NONE).length)))
-  const cell = (text: string, column: number): string => (column === 0 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0))
+  const cell = (text: string, column: number): string =>
+    column === 0 ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0)
   return [table.title, ...lines.map((line) => `  ${line.map(cell).join('  ').trimEnd()}`), ''].join('\n')
 }
 
@@ -42,9 +43,21 @@ function packetTable({ packet, noise }: Results): Table {
   const rows = Object.entries(packet).map(([id, { net_ns, median_ns, baseline_ns }]) => {
     const goal = packetGoal(id)
     const p90 = noise.packet[id]?.p90_ns
-    return [id, ns(net_ns), ns(median_ns), p90 === undefined ? NONE : ns(p90), ns(baseline_ns), goal === undefined ? NONE : `≤ ${goal}`, against(net_ns, goal)]
+    return [
+      id,
+      ns(net_ns),
+      ns(median_ns),
+      p90 === undefined ? NONE : ns(p90),
+      ns(baseline_ns),
+      goal === undefined ? NONE : `≤ ${goal}`,
+      against(net_ns, goal),
+    ]
   })
-  return { title: 'Packet cost, ns: program minus an empty one, least of the rounds', head: ['packet', 'net', 'median', 'p90', 'empty', 'goal', 'of goal'], rows }
+  return {
+    title: 'Packet cost, ns: program minus an empty one, least of the rounds',
+    head: ['packet', 'net', 'median', 'p90', 'empty', 'goal', 'of goal'],
+    rows,
+  }
 }
 
 const MEASURES: Readonly<Record<Measure, string>> = {
@@ -63,7 +76,18 @@ function pathTable({ path, noise }: Results): Table {
       const peer = (name: string): string => ratioText(result.peers[name]?.[measure])
       const interval = noise.path[id]?.[measure]
       const goal = pathGoals[id]?.[measure]
-      return [[id, MEASURES[measure], ratioText(ratio), intervalText(interval), peer('iptables'), peer('nftables'), goalText(measure, goal), verdict({ measure, ratio, interval, goal })]]
+      return [
+        [
+          id,
+          MEASURES[measure],
+          ratioText(ratio),
+          intervalText(interval),
+          peer('iptables'),
+          peer('nftables'),
+          goalText(measure, goal),
+          verdict({ measure, ratio, interval, goal }),
+        ],
+      ]
     }),
   )
   return {
@@ -78,7 +102,14 @@ function controlTable({ control, noise }: Results): Table {
     const range = noise.control[id]
     const goal = controlGoals[id]
     const cpu = range?.cpu_ms === undefined ? NONE : String(range.cpu_ms)
-    return [id, String(value), range === undefined ? NONE : `${range.low}–${range.high}`, cpu, goal === undefined ? NONE : `≤ ${goal}`, goal === undefined ? NONE : value <= goal ? 'yes' : 'no']
+    return [
+      id,
+      String(value),
+      range === undefined ? NONE : `${range.low}–${range.high}`,
+      cpu,
+      goal === undefined ? NONE : `≤ ${goal}`,
+      goal === undefined ? NONE : value <= goal ? 'yes' : 'no',
+    ]
   })
   return { title: 'Control plane: 10 endpoints a service', head: ['what', 'value', 'range', 'CPU ms', 'goal', 'met'], rows }
 }
@@ -93,7 +124,12 @@ function measures(): Measure[] {
 }
 
 /** A goal is met when the bound of the interval meets it. */
-function verdict(of: { readonly measure: Measure; readonly ratio: number; readonly interval: Interval | undefined; readonly goal: number | undefined }): string {
+function verdict(of: {
+  readonly measure: Measure
+  readonly ratio: number
+  readonly interval: Interval | undefined
+  readonly goal: number | undefined
+}): string {
   const { measure, ratio, interval, goal } = of
   if (goal === undefined) return NONE
   const meets = (value: number): boolean => (isRate(measure) ? value >= goal : value <= goal)

@@ -67,7 +67,10 @@ export class AgentProcess {
   /** CPU time of all its threads so far, in ms. */
   cpuMs(): number {
     const tasks = `/proc/${this.pid}/task`
-    return readdirSync(tasks).reduce((sum, task) => sum + Number(readFileSync(join(tasks, task, 'schedstat'), 'utf8').split(' ')[0]) / 1e6, 0)
+    return readdirSync(tasks).reduce(
+      (sum, task) => sum + Number(readFileSync(join(tasks, task, 'schedstat'), 'utf8').split(' ')[0]) / 1e6,
+      0,
+    )
   }
 
   /** Resident memory in MB (1e6): now, and the most there was. */
@@ -89,7 +92,9 @@ export class AgentProcess {
 /** Takes everything of the agent's off the namespace again. */
 export async function cleanUp(place: AgentPlace, cgroup: string): Promise<void> {
   const [program = '', ...args] = agentCommand()
-  const child = spawn(program, [...args, '--cleanup', '--pin-dir', place.pinDir, '--state-dir', place.stateDir, '--cgroup', cgroup], { stdio: 'ignore' })
+  const child = spawn(program, [...args, '--cleanup', '--pin-dir', place.pinDir, '--state-dir', place.stateDir, '--cgroup', cgroup], {
+    stdio: 'ignore',
+  })
   await new Promise((resolve) => child.once('exit', resolve))
 }
 

@@ -59,7 +59,12 @@ async function measure(ground: Ground, services: number): Promise<ControlFigure>
     warmSeconds: warm.seconds,
     warmCpuMs: warm.cpuMs,
     warmWrites: warm.writes,
-    changeMs: { p25: quantile(changes.ms, 0.25), p50: median(changes.ms), p75: quantile(changes.ms, 0.75), p99: quantile(changes.ms, 0.99) },
+    changeMs: {
+      p25: quantile(changes.ms, 0.25),
+      p50: median(changes.ms),
+      p75: quantile(changes.ms, 0.75),
+      p99: quantile(changes.ms, 0.99),
+    },
     changeCpuMs: changes.cpuMs,
     memoryMb,
     mapMb,
@@ -67,7 +72,11 @@ async function measure(ground: Ground, services: number): Promise<ControlFigure>
 }
 
 /** Cold: with nothing there before. Warm: over what the agent before has left. Each ends with a look into the maps. */
-async function startOften(ground: Ground, services: number, cold: boolean): Promise<{ seconds: number[]; cpuMs: number[]; writes: number }> {
+async function startOften(
+  ground: Ground,
+  services: number,
+  cold: boolean,
+): Promise<{ seconds: number[]; cpuMs: number[]; writes: number }> {
   const done = { seconds: [] as number[], cpuMs: [] as number[], writes: 0 }
   for (let round = 0; round < ground.starts; round++) {
     if (cold) await cleanUp(ground.place, ground.cgroup)
@@ -75,7 +84,8 @@ async function startOften(ground: Ground, services: number, cold: boolean): Prom
     done.seconds.push(await agent.ready(READY_MS))
     done.cpuMs.push(agent.cpuMs())
     const rows = await countRows(ground.place.pinDir)
-    if (rows.frontends !== services || rows.backends !== services * ENDPOINTS) throw new InternalError(`ready with ${rows.frontends} services and ${rows.backends} backends`)
+    if (rows.frontends !== services || rows.backends !== services * ENDPOINTS)
+      throw new InternalError(`ready with ${rows.frontends} services and ${rows.backends} backends`)
     const writes = await agent.metric('netplane_changes_total')
     done.writes = [...writes].filter(([labels]) => /frontends|backends|addrs/.test(labels)).reduce((sum, [, value]) => sum + value, 0)
     await agent.end('SIGKILL')
@@ -84,7 +94,10 @@ async function startOften(ground: Ground, services: number, cold: boolean): Prom
 }
 
 /** From rename() until a lookup sees the row, one change after another in services spread over the whole cluster. */
-async function change(ground: Ground, run: { readonly agent: AgentProcess; readonly services: number }): Promise<{ ms: number[]; cpuMs: number }> {
+async function change(
+  ground: Ground,
+  run: { readonly agent: AgentProcess; readonly services: number },
+): Promise<{ ms: number[]; cpuMs: number }> {
   const { resources, pinDir } = ground.place
   const ms: number[] = []
   const before = run.agent.cpuMs()
@@ -95,7 +108,8 @@ async function change(ground: Ground, run: { readonly agent: AgentProcess; reado
     const start = systemClock.now()
     replaceSlice(resources, at, { endpoints: ENDPOINTS, generation: round })
     while (!rows.has(wanted)) {
-      if (systemClock.now() - start > CHANGE_TIMEOUT_MS) throw new InternalError(`change ${round} is not in the maps after ${CHANGE_TIMEOUT_MS} ms`)
+      if (systemClock.now() - start > CHANGE_TIMEOUT_MS)
+        throw new InternalError(`change ${round} is not in the maps after ${CHANGE_TIMEOUT_MS} ms`)
     }
     ms.push(systemClock.now() - start)
     rows.close()
@@ -121,14 +135,27 @@ async function main(argv: readonly string[]): Promise<void> {
   const [sizes = '0,1000,10000', starts = '3', changes = '100'] = argv
   const base = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
   const cgroup = makeCgroup()
-  const place = { node: NODE_NAME, resources: join(base, 'resources'), pinDir: join(base, 'bpf', 'netplane'), stateDir: join(base, 'state'), log: join(base, 'agent.log') }
+  const place = {
+    node: NODE_NAME,
+    resources: join(base, 'resources'),
+    pinDir: join(base, 'bpf', 'netplane'),
+    stateDir: join(base, 'state'),
+    log: join(base, 'agent.log'),
+  }
   mkdirSync(join(base, 'bpf'))
   mkdirSync(place.stateDir)
   execFileSync('mount', ['-t', 'bpf', 'bpf', join(base, 'bpf')])
   const running = new Set<AgentProcess>()
   const ground = { place, cgroup, running, starts: Number(starts), changes: Number(changes), signal: new AbortController().signal }
   try {
-    for (const line of ['link set lo up', 'link add eth0 type veth peer name eth0p', `addr add ${NODE_ADDRESS}/24 dev eth0`, 'link set eth0 up', 'link set eth0p up']) ip(line)
+    for (const line of [
+      'link set lo up',
+      'link add eth0 type veth peer name eth0p',
+      `addr add ${NODE_ADDRESS}/24 dev eth0`,
+      'link set eth0 up',
+      'link set eth0p up',
+    ])
+      ip(line)
     const figures: ControlFigure[] = []
     for (const services of sizes.split(',').map(Number)) figures.push(await measure(ground, services))
     process.stdout.write(`${JSON.stringify(figures)}\n`)

@@ -88,7 +88,10 @@ export function undoCost(bench: Bench, packet: Uint8Array): number {
 /** `undo`: what {@link undoCost} says, for the hooks that encapsulate. */
 export function figureOf(story: Story, tallies: readonly Tally[], undo = 0): PacketFigure {
   const uncharged = (hook: Hook): number => (hook.encapsulates === true ? undo : 0)
-  const hooks = tallies.map(({ hook, programs, baselines }) => ({ program: hook.program, net: minimum(programs) - minimum(baselines) - uncharged(hook) }))
+  const hooks = tallies.map(({ hook, programs, baselines }) => ({
+    program: hook.program,
+    net: minimum(programs) - minimum(baselines) - uncharged(hook),
+  }))
   const differences = (tallies[0]?.programs ?? []).map((_, round) =>
     sum(tallies.map(({ hook, programs, baselines }) => (programs[round] ?? 0) - (baselines[round] ?? 0) - uncharged(hook))),
   )

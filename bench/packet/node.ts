@@ -116,7 +116,10 @@ function fillFamily(loaded: Loaded, f: Family): void {
   frontends.set({ addr: any, port: NEAR_PORT, proto: TCP }, near)
   frontends.set({ addr: any, port: FAR_PORT, proto: TCP }, { ...near, service: id(SERVICE.far) })
   backends.set({ service: near.service, slot: 0 }, { addr: parseAddr(f.pod), node: ANY_V6, port: BACKEND_PORT, flags: 0 })
-  backends.set({ service: id(SERVICE.far), slot: 0 }, { addr: parseAddr(f.remotePod), node: parseAddr(f.otherNode), port: BACKEND_PORT, flags: 0 })
+  backends.set(
+    { service: id(SERVICE.far), slot: 0 },
+    { addr: parseAddr(f.remotePod), node: parseAddr(f.otherNode), port: BACKEND_PORT, flags: 0 },
+  )
   frontends.map.close()
   backends.map.close()
 }

@@ -76,8 +76,14 @@ export function establishedStories(f: Family): Story[] {
   const suffix = f.v4 ? '' : '.v6'
   const podToPod = { from: at(f.pod, 41001), to: at(f.secondPod, 80) }
   const extToPod = { from: at(f.client, 41002), to: at(f.pod, 80) }
-  const cluster = { sent: { from: at(f.secondPod, 41003), to: at(f.vip, 80) }, got: { from: at(f.secondPod, 41003), to: at(f.pod, BACKEND_PORT) } }
-  const near = { sent: { from: at(f.client, 41004), to: at(f.node, NEAR_PORT) }, got: { from: at(f.client, 41004), to: at(f.pod, BACKEND_PORT) } }
+  const cluster = {
+    sent: { from: at(f.secondPod, 41003), to: at(f.vip, 80) },
+    got: { from: at(f.secondPod, 41003), to: at(f.pod, BACKEND_PORT) },
+  }
+  const near = {
+    sent: { from: at(f.client, 41004), to: at(f.node, NEAR_PORT) },
+    got: { from: at(f.client, 41004), to: at(f.pod, BACKEND_PORT) },
+  }
   const inward = (program: ProgramName, ends: Ends): Hook => ({ program, packet: packets.data(ends), action: REDIRECT })
   const marked = (program: ProgramName, ends: Ends): Hook => ({ program, packet: packets.data(ends, 63), mark: MARK_DECIDED, action: PASS })
   return [
@@ -113,7 +119,12 @@ export function establishedStories(f: Family): Story[] {
       hooks: [inward('from_workload', turned(near.got)), marked('to_host', turned(near.sent))],
     },
     farStory(f),
-    { id: `marked.to_workload${suffix}`, note: 'a hook that another has decided for', opening: [], hooks: [marked('to_workload', podToPod)] },
+    {
+      id: `marked.to_workload${suffix}`,
+      note: 'a hook that another has decided for',
+      opening: [],
+      hooks: [marked('to_workload', podToPod)],
+    },
   ]
 }
 
@@ -151,7 +162,15 @@ export function newStories(f: Family): Story[] {
   const podTarget = { from: pod, to: at(f.secondPod, 80) }
   return [
     story('pod-pod.new', { sent: podTarget, got: podTarget, enters: 'from_workload' }),
-    story('clusterip.new', { sent: { from: pod, to: at(f.vip, 80) }, got: { from: pod, to: at(f.pod, BACKEND_PORT) }, enters: 'from_workload' }),
-    story('nodeport-local.new', { sent: { from: outside, to: at(f.node, NEAR_PORT) }, got: { from: outside, to: at(f.pod, BACKEND_PORT) }, enters: 'from_host' }),
+    story('clusterip.new', {
+      sent: { from: pod, to: at(f.vip, 80) },
+      got: { from: pod, to: at(f.pod, BACKEND_PORT) },
+      enters: 'from_workload',
+    }),
+    story('nodeport-local.new', {
+      sent: { from: outside, to: at(f.node, NEAR_PORT) },
+      got: { from: outside, to: at(f.pod, BACKEND_PORT) },
+      enters: 'from_host',
+    }),
   ]
 }

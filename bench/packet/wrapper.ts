@@ -85,5 +85,13 @@ function templateOf(subject: Subject): ShapeType<typeof wrap> {
   const { packet } = subject
   const v6 = ((packet[12] ?? 0) << 8) + (packet[13] ?? 0) === ETHERTYPE_V6
   const headers = Array.from({ length: 80 }, (_, at) => packet[at] ?? 0)
-  return { mark: subject.mark ?? 0, cb: [0, 0, 0, 0, 0], v6: Number(v6), flows: subject.flows ?? 0, next: subject.next ?? 0, length: packet.length, headers }
+  return {
+    mark: subject.mark ?? 0,
+    cb: [0, 0, 0, 0, 0],
+    v6: Number(v6),
+    flows: subject.flows ?? 0,
+    next: subject.next ?? 0,
+    length: packet.length,
+    headers,
+  }
 }

@@ -70,7 +70,8 @@ export class Arena implements AsyncDisposable {
   /** A node port's packets go through the entry node, there and back: so do plain ones to the pod itself. */
   async #sameHops(): Promise<void> {
     const client = this.#lab.topology.client.addresses[0]?.split('/')[0] ?? ''
-    for (const pod of [ADDRESSES.near, ADDRESSES.far]) await this.#lab.mustRun('client', ['ip', 'route', 'replace', pod, 'via', ADDRESSES.entryNode])
+    for (const pod of [ADDRESSES.near, ADDRESSES.far])
+      await this.#lab.mustRun('client', ['ip', 'route', 'replace', pod, 'via', ADDRESSES.entryNode])
     await this.#lab.mustRun(`node/${OTHER_NODE}`, ['ip', 'route', 'replace', client, 'via', ADDRESSES.entryNode])
   }
 

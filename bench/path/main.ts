@@ -33,7 +33,13 @@ function sharedCpu(): { readonly clientCpu: number; readonly serverCpu: number }
 }
 
 function valueOf(answer: Answer, measure: Measure): number {
-  const value = { rr_p50: answer.p50_ns, crr_p50: answer.p50_ns, pps: answer.per_second, tput: answer.bits_per_second, cpu_per_gbit: answer.cpu_ns_per_bit }[measure]
+  const value = {
+    rr_p50: answer.p50_ns,
+    crr_p50: answer.p50_ns,
+    pps: answer.per_second,
+    tput: answer.bits_per_second,
+    cpu_per_gbit: answer.cpu_ns_per_bit,
+  }[measure]
   if (value === undefined) throw new InternalError(`no ${measure} in ${JSON.stringify(answer)}`)
   return value
 }
@@ -51,13 +57,19 @@ async function measurePath(arenas: readonly Arena[], path: Path, slices: Slices)
       }
       rounds.push(answers)
     }
-    for (const measure of measures) for (const arena of arenas) if (arena.contender !== 'plain') figures.push(ratioOf({ path: path.id, contender: arena.contender, measure }, rounds))
+    for (const measure of measures)
+      for (const arena of arenas)
+        if (arena.contender !== 'plain') figures.push(ratioOf({ path: path.id, contender: arena.contender, measure }, rounds))
   }
   return figures
 }
 
-function ratioOf(what: Pick<RatioFigure, 'path' | 'contender' | 'measure'>, rounds: readonly ReadonlyMap<Contender, readonly Answer[]>[]): RatioFigure {
-  const mean = (answers: readonly Answer[] | undefined): number => (answers ?? []).reduce((sum, answer) => sum + valueOf(answer, what.measure), 0) / (answers?.length ?? 1)
+function ratioOf(
+  what: Pick<RatioFigure, 'path' | 'contender' | 'measure'>,
+  rounds: readonly ReadonlyMap<Contender, readonly Answer[]>[],
+): RatioFigure {
+  const mean = (answers: readonly Answer[] | undefined): number =>
+    (answers ?? []).reduce((sum, answer) => sum + valueOf(answer, what.measure), 0) / (answers?.length ?? 1)
   const values = rounds.map((answers) => mean(answers.get(what.contender)))
   const ratios = rounds.map((answers, round) => (values[round] ?? 0) / mean(answers.get('plain')))
   return { ...what, ratio: median(ratios), interval: medianInterval(ratios), absolute: median(values) }
@@ -70,7 +82,8 @@ async function main(argv: readonly string[]): Promise<void> {
   await using stack = new AsyncDisposableStack()
   stack.defer(() => rmSync(resources, { recursive: true }))
   const arenas: Arena[] = []
-  for (const contender of CONTENDERS) arenas.push(stack.use(await Arena.build({ contender, resources, tool: join(packageRoot(), 'bench/tools/traffic') })))
+  for (const contender of CONTENDERS)
+    arenas.push(stack.use(await Arena.build({ contender, resources, tool: join(packageRoot(), 'bench/tools/traffic') })))
   const figures: RatioFigure[] = []
   for (const path of paths) {
     await measurePath(arenas, path, { rounds: 1, ms: 30 })

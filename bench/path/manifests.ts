@@ -8,7 +8,13 @@ export const NEAR_POD = 'default/near'
 export const FAR_POD = 'default/far'
 export const ENTRY_NODE = 'node-a'
 export const OTHER_NODE = 'node-b'
-export const ADDRESSES = { entryNode: '172.31.0.1', otherNode: '172.31.0.2', client: '10.245.1.10', near: '10.245.1.11', far: '10.245.2.11' }
+export const ADDRESSES = {
+  entryNode: '172.31.0.1',
+  otherNode: '172.31.0.2',
+  client: '10.245.1.10',
+  near: '10.245.1.11',
+  far: '10.245.2.11',
+}
 
 export interface BenchService {
   readonly name: string
@@ -19,7 +25,13 @@ export interface BenchService {
 }
 
 /** One whose backend is on the entry node, one whose backend is on the other. */
-export const near: BenchService = { name: 'near', clusterIp: '10.97.0.11', nodePort: 30091, backend: ADDRESSES.near, backendNode: ENTRY_NODE }
+export const near: BenchService = {
+  name: 'near',
+  clusterIp: '10.97.0.11',
+  nodePort: 30091,
+  backend: ADDRESSES.near,
+  backendNode: ENTRY_NODE,
+}
 export const far: BenchService = { name: 'far', clusterIp: '10.97.0.12', nodePort: 30092, backend: ADDRESSES.far, backendNode: OTHER_NODE }
 
 /** A List, as one file. */
@@ -36,7 +48,13 @@ export function clusterManifest(): string {
 }
 
 function node(name: string, address: string, podCidr: string): unknown {
-  return { apiVersion: 'v1', kind: 'Node', metadata: { name }, spec: { podCIDRs: [podCidr] }, status: { addresses: [{ type: 'InternalIP', address }] } }
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name },
+    spec: { podCIDRs: [podCidr] },
+    status: { addresses: [{ type: 'InternalIP', address }] },
+  }
 }
 
 function pod(key: string, nodeName: string, podIP: string): unknown {
@@ -51,12 +69,24 @@ function pod(key: string, nodeName: string, podIP: string): unknown {
 }
 
 function serviceOf(service: BenchService): unknown {
-  const port = (protocol: string): unknown => ({ name: protocol.toLowerCase(), protocol, port: PORT, targetPort: PORT, nodePort: service.nodePort })
+  const port = (protocol: string): unknown => ({
+    name: protocol.toLowerCase(),
+    protocol,
+    port: PORT,
+    targetPort: PORT,
+    nodePort: service.nodePort,
+  })
   return {
     apiVersion: 'v1',
     kind: 'Service',
     metadata: { namespace: 'default', name: service.name },
-    spec: { type: 'NodePort', clusterIP: service.clusterIp, clusterIPs: [service.clusterIp], ipFamilies: ['IPv4'], ports: [port('TCP'), port('UDP')] },
+    spec: {
+      type: 'NodePort',
+      clusterIP: service.clusterIp,
+      clusterIPs: [service.clusterIp],
+      ipFamilies: ['IPv4'],
+      ports: [port('TCP'), port('UDP')],
+    },
   }
 }
 
@@ -67,6 +97,8 @@ function sliceOf(service: BenchService): unknown {
     metadata: { namespace: 'default', name: service.name, labels: { 'kubernetes.io/service-name': service.name } },
     addressType: 'IPv4',
     ports: ['TCP', 'UDP'].map((protocol) => ({ name: protocol.toLowerCase(), protocol, port: PORT })),
-    endpoints: [{ addresses: [service.backend], nodeName: service.backendNode, conditions: { ready: true, serving: true, terminating: false } }],
+    endpoints: [
+      { addresses: [service.backend], nodeName: service.backendNode, conditions: { ready: true, serving: true, terminating: false } },
+    ],
   }
 }

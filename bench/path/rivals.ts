@@ -11,7 +11,10 @@ const MASQUERADE_MARK = '0x4000'
 /** For `iptables-restore`, on the entry node. A node port whose backend is elsewhere needs its answers back here: masquerade. */
 export function iptablesRules(): string {
   const rules = PROTOCOLS.flatMap((protocol) => {
-    const clusterIps = [near, far].map((service) => `-A PREROUTING -d ${service.clusterIp}/32 -p ${protocol} -m ${protocol} --dport ${PORT} -j DNAT --to-destination ${service.backend}:${PORT}`)
+    const clusterIps = [near, far].map(
+      (service) =>
+        `-A PREROUTING -d ${service.clusterIp}/32 -p ${protocol} -m ${protocol} --dport ${PORT} -j DNAT --to-destination ${service.backend}:${PORT}`,
+    )
     const local = `-p ${protocol} -m addrtype --dst-type LOCAL -m ${protocol} --dport`
     return [
       ...clusterIps,
@@ -25,7 +28,8 @@ export function iptablesRules(): string {
 
 /** For `nft -f -`, on the entry node. */
 export function nftablesRules(): string {
-  const elements = (of: (service: typeof near, protocol: string) => string): string => PROTOCOLS.flatMap((protocol) => [near, far].map((service) => of(service, protocol))).join(', ')
+  const elements = (of: (service: typeof near, protocol: string) => string): string =>
+    PROTOCOLS.flatMap((protocol) => [near, far].map((service) => of(service, protocol))).join(', ')
   return `table ip services {
   map cluster_ips { type ipv4_addr . inet_proto . inet_service : ipv4_addr . inet_service
     elements = { ${elements((service, protocol) => `${service.clusterIp} . ${protocol} . ${PORT} : ${service.backend} . ${PORT}`)} } }

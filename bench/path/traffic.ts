@@ -45,7 +45,8 @@ export class Traffic {
     this.#child.stdin?.write(`${verb} ${address} ${port} ${ms} ${clientCpu} ${serverCpu}\n`)
     const line = await this.#answers.next()
     const answer: unknown = line.done === true ? undefined : JSON.parse(line.value)
-    if (!isAnswer(answer)) throw new InternalError(`${this.#where}: ${verb} to ${address}:${port}: ${line.done === true ? 'the tool ended' : line.value}`)
+    if (!isAnswer(answer))
+      throw new InternalError(`${this.#where}: ${verb} to ${address}:${port}: ${line.done === true ? 'the tool ended' : line.value}`)
     return answer
   }
 

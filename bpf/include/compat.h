@@ -16,6 +16,10 @@
 /* TC_ACT_UNSPEC lets the next program on the hook look too (tcx: TCX_NEXT); with none behind us the packet passes. */
 #define NP_PASS TC_ACT_UNSPEC
 
+/* The compiler forgets what it knew of the variable, so that the bounds check that follows is really made: verifiers before
+ * 5.13 do not draw the conclusions that made it superfluous. */
+#define opaque(variable) asm volatile("" : "+r"(variable))
+
 /* bpf_ktime_get_coarse_ns: 5.11, a third of the price; same clock, one tick late at most. */
 static __always_inline __u64 np_now(void)
 {

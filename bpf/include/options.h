@@ -25,7 +25,8 @@ static __noinline void syn_options(struct __sk_buff *skb, struct scratch *s, str
 	__u32 length = s->p.tcp_header - sizeof(struct tcphdr), at = 0;
 
 	__builtin_memset(o, 0, sizeof(*o));
-	if (s->p.tcp_header <= sizeof(struct tcphdr) || length > TCP_OPTION_BYTES || length < 1 ||
+	opaque(length);
+	if (length < 1 || length > TCP_OPTION_BYTES ||
 	    bpf_skb_load_bytes(skb, s->p.l4 + sizeof(struct tcphdr), s->buf, length))
 		return;
 	for (int i = 0; i < TCP_OPTIONS_MAX; i++) {

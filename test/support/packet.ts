@@ -73,7 +73,7 @@ export function tcp(from: string, to: string, options: TcpOptions = {}): Uint8Ar
   view.setUint32(4, options.seq ?? 1000)
   view.setUint32(8, options.ack ?? 0)
   segment[12] = ((20 + extra.length) / 4) << 4
-  segment[13] = [...(options.flags ?? 'A')].reduce((bits, flag) => bits | (TCP_FLAGS[flag] ?? 0), 0)
+  segment[13] = Object.entries(TCP_FLAGS).reduce((bits, [flag, bit]) => ((options.flags ?? 'A').includes(flag) ? bits | bit : bits), 0)
   view.setUint16(14, options.window ?? 512)
   segment.set(extra, 20)
   segment.set(payload, 20 + extra.length)

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Layer: test. */
+import { expect, test } from 'vitest'
+import { parseOptions } from '../../../bench/base/options.ts'
+
+test('everything, in full, unless said otherwise', () => {
+  expect(parseOptions([])).toEqual({ parts: ['packet', 'control', 'path'], quick: false, out: undefined })
+  expect(parseOptions(['--quick', '--only', 'path', '--only', 'packet', '--out', 'x'])).toEqual({
+    parts: ['path', 'packet'],
+    quick: true,
+    out: 'x',
+  })
+  expect(parseOptions(['--help'])).toBe('help')
+})
+
+test('what it does not know is refused by name', () => {
+  expect(() => parseOptions(['--only', 'disk'])).toThrow('--only')
+  expect(() => parseOptions(['--fast'])).toThrow('--fast')
+})

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The form of latest.json: others compare runs by these names. Layer: test. */
+import { describe, expect, test } from 'vitest'
+import { controlResults, packetResults, parseResults, pathResults } from '../../../bench/base/results.ts'
+import type { ControlFigure } from '../../../bench/control/figure.ts'
+
+const control: ControlFigure = {
+  services: 10_000,
+  coldSeconds: [3.1234, 2.9, 3.4],
+  coldCpuMs: [2800.04, 2700, 2900],
+  warmSeconds: [1.5, 1.4, 1.6],
+  warmCpuMs: [1400, 1300, 1500],
+  warmWrites: 0,
+  changeMs: { p25: 2, p50: 3.456, p75: 4, p99: 9.876 },
+  changeCpuMs: 1.234,
+  memoryMb: { now: 180.04, peak: 200 },
+  mapMb: { total: 130.06, flows: 110 },
+}
+
+describe('packets', () => {
+  test('net, median and the empty program, to a tenth of a nanosecond', () => {
+    const { packet, noise } = packetResults([
+      { id: 'pod-pod.est.v6', note: '', net: 62.04, median: 63, p90: 70.26, baseline: 41, hooks: [] },
+    ])
+    expect(packet).toEqual({ 'pod-pod.est.v6': { net_ns: 62, baseline_ns: 41, median_ns: 63 } })
+    expect(noise).toEqual({ 'pod-pod.est.v6': { p90_ns: 70.3 } })
+  })
+})
+
+describe('paths', () => {
+  test('ours at the top, the others as peers', () => {
+    const interval = { low: 0.91, high: 0.95 }
+    const { path, noise } = pathResults([
+      { path: 'pod-local', contender: 'netplane', measure: 'rr_p50', ratio: 0.93, interval, absolute: 15_000 },
+      { path: 'pod-local', contender: 'netplane', measure: 'pps', ratio: 1.2, interval, absolute: 150_000 },
+      { path: 'pod-local', contender: 'iptables', measure: 'rr_p50', ratio: 1.08, interval, absolute: 17_000 },
+    ])
+    expect(path).toEqual({ 'pod-local': { rr_p50: 0.93, pps: 1.2, peers: { iptables: { rr_p50: 1.08 }, nftables: {} } } })
+    expect(noise['pod-local']?.rr_p50).toEqual(interval)
+  })
+})
+
+describe('control plane', () => {
+  test('a name for each size', () => {
+    const { control: values } = controlResults([{ ...control, services: 0, memoryMb: { now: 90, peak: 95 } }, control])
+    expect(values).toEqual({
+      'rss_mb.idle': 90,
+      'rss_mb.10k': 180,
+      map_mb: 130.1,
+      'cold_sync_s.10k': 3.123,
+      'warm_restart_s.10k': 1.5,
+      'warm_writes.10k': 0,
+      'change_ms_p50.10k': 3.46,
+      'change_ms_p99.10k': 9.88,
+      'change_cpu_ms.10k': 1.23,
+    })
+  })
+
+  test('how far the rounds were apart', () => {
+    expect(controlResults([control]).noise['cold_sync_s.10k']).toEqual({ low: 2.9, high: 3.4, cpu_ms: 2800 })
+  })
+})
+
+test('a file that is no result is refused', () => {
+  expect(() => parseResults('{"facts": {}}')).toThrow('benchmark result')
+})

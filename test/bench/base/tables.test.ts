@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Layer: test. */
+import { describe, expect, test } from 'vitest'
+import type { Results } from '../../../bench/base/results.ts'
+import { asMarkdown, asText, factsLine, tablesOf } from '../../../bench/base/tables.ts'
+
+const results: Results = {
+  facts: { kernel: '6.18.0', cores: 2, cpu: 'a CPU', date: '2026-11-21T08:00:00.000Z', commit: 'abc1234' },
+  packet: { 'pod-pod.est': { net_ns: 65, baseline_ns: 41, median_ns: 68 } },
+  path: {
+    'pod-local': { rr_p50: 0.93, crr_p50: 1.01, pps: 1.2, peers: { iptables: { rr_p50: 1.08 }, nftables: {} } },
+    'pod-remote': { rr_p50: 1.05, peers: {} },
+  },
+  control: { 'cold_sync_s.1k': 1.9, 'rss_mb.10k': 340 },
+  loss: {},
+  noise: {
+    load: [0.5, 1.25],
+    packet: { 'pod-pod.est': { p90_ns: 71 } },
+    path: { 'pod-local': { rr_p50: { low: 0.9, high: 0.94 }, crr_p50: { low: 0.9, high: 1.1 }, pps: { low: 1.15, high: 1.3 } } },
+    control: { 'cold_sync_s.1k': { low: 1.8, high: 2.2, cpu_ms: 1300 } },
+  },
+}
+
+test('every table but the one with nothing in it', () => {
+  expect(tablesOf(results).map(asText).join('\n')).toMatchInlineSnapshot(`
+    "Packet cost, ns: program minus an empty one, least of the rounds
+      packet       net  median  p90  empty   goal  of goal
+      pod-pod.est   65      68   71     41  ≤ 130     50 %
+
+    Paths, as ratios to the plain path by the same hops: times and CPU below 1 are better, rates above
+      path                              what  netplane       95 %  iptables  nftables    goal            met
+      pod-local            request, response      0.93  0.90–0.94      1.08            ≤ 0.95            yes
+      pod-local   connect, request, response      1.01  0.90–1.10                      ≤ 1.02  in the middle
+      pod-local         64-byte UDP a second      1.20  1.15–1.30                       ≥ 1.1            yes
+      pod-remote           request, response      1.05                                 ≤ 1.02             no
+
+    Control plane: 10 endpoints a service
+      what            value    range  CPU ms   goal  met
+      cold_sync_s.1k    1.9  1.8–2.2    1300    ≤ 2  yes
+      rss_mb.10k        340                   ≤ 200   no
+    "
+  `)
+})
+
+describe('on a page', () => {
+  test('numbers are to the right', () => {
+    expect(asMarkdown({ title: 'T', head: ['a', 'b'], rows: [['x', '1']] })).toBe('**T**\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n')
+  })
+
+  test('where and how it was measured', () => {
+    expect(factsLine(results)).toBe('2026-11-21, commit abc1234, Linux 6.18.0, 2 × a CPU, load average 0.5 before and 1.3 after')
+  })
+})
