@@ -18,6 +18,7 @@ import type { PacketFigure } from './packet/figure.ts'
 import type { RatioFigure } from './path/figure.ts'
 
 const MINUTE = 60_000
+const LONGEST_ERROR = 4000
 
 async function packetPart(quick: boolean): Promise<PacketFigure[]> {
   return await runPart<PacketFigure>({
@@ -112,6 +113,7 @@ async function main(argv: readonly string[]): Promise<number> {
 try {
   process.exitCode = await main(process.argv.slice(2))
 } catch (thrown) {
-  process.stderr.write(`bench: ${errorText(thrown)}\n`)
+  // a refused program brings the whole log of the verifier along
+  process.stderr.write(`bench: ${errorText(thrown).slice(0, LONGEST_ERROR)}\n`)
   process.exitCode = 1
 }

@@ -17,7 +17,7 @@
 #define NP_PASS TC_ACT_UNSPEC
 
 /* The compiler forgets what it knew of the variable, so that the bounds check that follows is really made: verifiers before
- * 5.13 do not draw the conclusions that made it superfluous. */
+ * 5.13 do not draw the conclusions that made it superfluous. For 64-bit variables: of narrower ones a copy is checked. */
 #define opaque(variable) asm volatile("" : "+r"(variable))
 
 /* bpf_ktime_get_coarse_ns: 5.11, a third of the price; same clock, one tick late at most. */

@@ -22,11 +22,12 @@ struct syn_options {
 /* Reads them all at once into s->buf: each helper call costs more than the scan. */
 static __noinline void syn_options(struct __sk_buff *skb, struct scratch *s, struct syn_options *o)
 {
-	__u32 length = s->p.tcp_header - sizeof(struct tcphdr), at = 0;
+	__u64 length = (__u64)s->p.tcp_header - sizeof(struct tcphdr);
+	__u32 at = 0;
 
 	__builtin_memset(o, 0, sizeof(*o));
 	opaque(length);
-	if (length < 1 || length > TCP_OPTION_BYTES ||
+	if (length < 4 || length > TCP_OPTION_BYTES ||
 	    bpf_skb_load_bytes(skb, s->p.l4 + sizeof(struct tcphdr), s->buf, length))
 		return;
 	for (int i = 0; i < TCP_OPTIONS_MAX; i++) {

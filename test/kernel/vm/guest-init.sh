@@ -4,7 +4,7 @@
 # Arguments: token for the last line, what else to do at the end ("reboot" when this is process 1).
 TOKEN=$1
 END=$2
-export PATH=/bin HOME=/ LD_LIBRARY_PATH=/netplane/lib NETPLANE_OBJECTS=/netplane/bpf NETPLANE_CGROUP=/tmp/cgroup
+export PATH=/bin HOME=/ LD_LIBRARY_PATH=/lib NETPLANE_OBJECTS=/netplane/bpf NETPLANE_CGROUP=/tmp/cgroup
 
 if [ "$END" = reboot ]; then
 	mount -t proc proc /proc
@@ -39,6 +39,8 @@ if [ "$code" != 0 ]; then
 	dmesg | tail -n 40
 fi
 echo "guest-exit $TOKEN ${code:-none}"
+# The console still has to send what was written, and an end would cut it off. Who sees the line ends the machine.
+sleep 20
 # With -no-reboot the emulator ends; every kernel can do this, with or without ACPI.
 [ "$END" = reboot ] && reboot -f
 exit "${code:-1}"

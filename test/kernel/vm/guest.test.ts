@@ -49,8 +49,15 @@ describe('runGuest', () => {
     expect(result).toMatchObject({ ok: false, reason: 'no exit code came out (not done after 0.3 s)' })
   })
 
+  test('does not wait for the end after the last line', async () => {
+    const result = await run('echo 1 passed, 0 failed; echo guest-exit t 0; sleep 1000')
+    expect(result.ok).toBe(true)
+    expect(result.seconds).toBeLessThan(20)
+  })
+
   test('says when the program is not there', async () => {
-    const missing = runGuest({ program: join(dir, 'no-emulator'), args: [], token: 't', log, timeout: 1000 })
-    await expect(missing).rejects.toThrow(/no-emulator does not start/)
+    const result = await runGuest({ program: join(dir, 'no-emulator'), args: [], token: 't', log, timeout: 30_000 })
+    expect(result).toMatchObject({ ok: false, reason: 'no exit code came out (the emulator ended with 127)' })
+    expect(result.lines.join('\n')).toContain('no-emulator')
   })
 })

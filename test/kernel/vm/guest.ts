@@ -26,8 +26,6 @@ export interface GuestResult {
   readonly seconds: number
 }
 
-/** How long the emulator may take to end by itself after the guest's last line. */
-const GRACE_MS = 5000
 const LAST_LINES = 25
 
 export async function runGuest(options: GuestOptions): Promise<GuestResult> {
@@ -44,30 +42,27 @@ interface Console {
 function runConsole(options: GuestOptions): Promise<Console> {
   const { promise, resolve, reject } = Promise.withResolvers<Console>()
   const log = openSync(options.log, 'w')
-  const env = { ...process.env, ...options.env }
-  const child = spawn(options.program, [...options.args], { stdio: ['ignore', 'pipe', 'pipe'], env, detached: true })
+  // One pipe for both outputs: read from two, lines would be torn. A group of its own, as virtme-ng's emulator is its grandchild.
+  const args = ['-c', 'exec "$@" 2>&1', 'sh', options.program, ...options.args]
+  const child = spawn('/bin/sh', args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...options.env }, detached: true })
   let text = ''
   let ended = ''
   const end = (why: string): void => {
     ended ||= why
-    // The group: virtme-ng's emulator is its grandchild.
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL')
   }
   const onExit = (): void => end('this program ended')
   process.once('exit', onExit)
-  const timers = [setTimeout(() => end(`not done after ${options.timeout / 1000} s`), options.timeout)]
-  for (const stream of [child.stdout, child.stderr]) {
-    const decoder = new StringDecoder('utf8')
-    stream.on('data', (bytes: Buffer) => {
-      writeSync(log, bytes)
-      text += decoder.write(bytes)
-      const isOver = timers.length === 1 && exitCode(text, options.token) !== undefined
-      if (isOver) timers.push(setTimeout(() => end('stopped after its last line'), GRACE_MS))
-    })
-  }
-  child.on('error', (error) => reject(new Error(`${options.program} does not start: ${error.message}`)))
+  const timer = setTimeout(() => end(`not done after ${options.timeout / 1000} s`), options.timeout)
+  const decoder = new StringDecoder('utf8')
+  child.stdout.on('data', (bytes: Buffer) => {
+    writeSync(log, bytes)
+    text += decoder.write(bytes)
+    if (exitCode(text, options.token) !== undefined) end('its last line came')
+  })
+  child.on('error', reject)
   child.on('close', (code, signal) => {
-    for (const timer of timers) clearTimeout(timer)
+    clearTimeout(timer)
     process.off('exit', onExit)
     closeSync(log)
     resolve({ text, ended: ended || `the emulator ended with ${signal ?? code ?? 'nothing'}` })

@@ -23,7 +23,7 @@ const TOP = resolve(import.meta.dirname, '../../..')
 const LOGS = join(TOP, '.cache/kernel-vm')
 /** Each keeps one core busy. */
 const AT_ONCE = 2
-const SHOWN_LINES = 120
+const SHOWN_LINES = 40
 
 /** Everything a run needs that is made before the first machine starts. */
 interface Prepared {

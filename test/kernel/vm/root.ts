@@ -17,7 +17,7 @@ export interface RootOptions {
   readonly modules: readonly Module[]
 }
 
-const APPLETS = ['sh', 'mount', 'mkdir', 'ln', 'insmod', 'dmesg', 'cat', 'tail', 'reboot']
+const APPLETS = ['sh', 'mount', 'mkdir', 'ln', 'insmod', 'dmesg', 'cat', 'tail', 'sleep', 'reboot']
 const EMPTY = ['proc', 'sys', 'tmp', 'run', 'etc', 'var']
 /** For kernels without devtmpfs. */
 const DEVICES = [
@@ -45,7 +45,7 @@ export async function rootEntries(options: RootOptions): Promise<Entry[]> {
     file('netplane/node', userland.node),
     file('netplane/build/Release/netplane_native.node', userland.addon),
     file(loader.slice(1), loaderFile),
-    ...[...libraries].map(([name, source]): Entry => file(`netplane/lib/${name}`, source)),
+    ...[...libraries].map(([name, source]): Entry => file(`lib/${name}`, source)),
     ...objects(options.objectsDir),
     ...modules.map((module, index): Entry => moduleEntry(module, index)),
   ])

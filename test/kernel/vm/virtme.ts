@@ -33,7 +33,9 @@ export async function runVirtme(options: RunOptions): Promise<GuestResult> {
     PYTHONPATH: tool,
     PYTHONDONTWRITEBYTECODE: '1',
     PATH: `${join(tool, 'bin')}:${process.env['PATH'] ?? ''}`,
+    // What it leaves behind when it is ended goes with the run.
     HOME: options.work,
+    TMPDIR: options.work,
   }
   return runGuest({ program: 'python3', args, env, token, log: options.log, timeout: options.timeout })
 }
