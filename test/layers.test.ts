@@ -47,7 +47,10 @@ function sources(): string[] {
 
 function importsOf(file: string): Import[] {
   const text = readFileSync(join(root, file), 'utf8')
-  return [...text.matchAll(/^(import|export)\s+(type\s)?(?:[\w*{}\s,$]+\sfrom\s+)?'([^']+)'/gm), ...text.matchAll(/\b(import)\((\s*)['"]([^'"]+)['"]\)/g)].map((match) => ({
+  return [
+    ...text.matchAll(/^(import|export)\s+(type\s)?(?:[\w*{}\s,$]+\sfrom\s+)?'([^']+)'/gm),
+    ...text.matchAll(/\b(import)\((\s*)['"]([^'"]+)['"]\)/g),
+  ].map((match) => ({
     from: file,
     target: targetOf(file, match[3] ?? ''),
     typeOnly: match[2]?.trim() === 'type',
@@ -73,7 +76,10 @@ function isAllowed(one: Import): boolean {
   if (from === undefined || !isOurs) return true
   const to = layerOf(one.target) ?? one.target.split('/')[0] ?? ''
   const matches = (allowed: string) => to === allowed || to.startsWith(`${allowed}/`)
-  return to === from || (ALLOWED[from] ?? []).some((allowed) => (allowed.startsWith('types:') ? one.typeOnly && matches(allowed.slice(6)) : matches(allowed)))
+  return (
+    to === from ||
+    (ALLOWED[from] ?? []).some((allowed) => (allowed.startsWith('types:') ? one.typeOnly && matches(allowed.slice(6)) : matches(allowed)))
+  )
 }
 
 const files = sources()
@@ -100,14 +106,24 @@ describe('layers', () => {
   })
 
   test('a file begins with its licence and one sentence that names its layer', () => {
-    const wrong = files.filter((file) => !/^(#!.*\n)?\/\/ SPDX-License-Identifier: Apache-2\.0\n\/\*\*[\s\S]*?Layer: /.test(readFileSync(join(root, file), 'utf8')))
+    const wrong = files.filter(
+      (file) => !/^(#!.*\n)?\/\/ SPDX-License-Identifier: Apache-2\.0\n\/\*\*[\s\S]*?Layer: /.test(readFileSync(join(root, file), 'utf8')),
+    )
     expect(wrong).toEqual([])
   })
 
   test('nothing unfinished or skipped', () => {
     const marks = /\b(TODO|FIXME)\b|@ts-(ignore|expect-error|nocheck)|\b(test|it|describe)\.(skip|only|todo)\b/
-    const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.ts') && path !== 'layers.test.ts')
+    const tests = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' }).filter(
+      (path) => path.endsWith('.ts') && path !== 'layers.test.ts',
+    )
     const all = [...files, ...tests.map((path) => join('test', path))]
-    expect(all.filter((file) => readFileSync(join(root, file), 'utf8').split('\n').some((line) => !/^\s*(\*|\/\/|\/\*)/.test(line) && marks.test(line)))).toEqual([])
+    expect(
+      all.filter((file) =>
+        readFileSync(join(root, file), 'utf8')
+          .split('\n')
+          .some((line) => !/^\s*(\*|\/\/|\/\*)/.test(line) && marks.test(line)),
+      ),
+    ).toEqual([])
   })
 })

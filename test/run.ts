@@ -25,7 +25,16 @@ const node = process.execPath
 const isRoot = process.getuid?.() === 0
 const needsRoot = isRoot ? undefined : 'needs root'
 /** An own network, mount and cgroup view with an own bpffs: nothing touches the machine. */
-const inOwnNamespaces = ['unshare', '--net', '--mount', '--', 'sh', '-c', 'ip link set lo up && mount -t bpf bpf /sys/fs/bpf && exec "$@"', 'sh']
+const inOwnNamespaces = [
+  'unshare',
+  '--net',
+  '--mount',
+  '--',
+  'sh',
+  '-c',
+  'ip link set lo up && mount -t bpf bpf /sys/fs/bpf && exec "$@"',
+  'sh',
+]
 
 const stages: readonly Stage[] = [
   { name: 'lint', run: () => command(['make', '--no-print-directory', 'lint']) },
@@ -40,7 +49,8 @@ const stages: readonly Stage[] = [
 async function main(): Promise<number> {
   const wanted = process.argv.slice(2)
   const chosen = wanted.length === 0 ? stages : stages.filter((stage) => wanted.includes(stage.name))
-  if (chosen.length !== (wanted.length || stages.length)) throw new Error(`no such stage; there are ${stages.map((stage) => stage.name).join(', ')}`)
+  if (chosen.length !== (wanted.length || stages.length))
+    throw new Error(`no such stage; there are ${stages.map((stage) => stage.name).join(', ')}`)
   const folder = mkdtempSync(join(tmpdir(), 'netplane-test-'))
   const total = { passed: 0, failed: 0, skipped: 0 }
   try {
@@ -67,7 +77,9 @@ async function runStage(stage: Stage, folder: string): Promise<Count> {
   console.log(`\n== ${stage.name}`)
   const began = performance.now()
   const count = await stage.run(folder)
-  console.log(`== ${stage.name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped in ${((performance.now() - began) / 1000).toFixed(0)} s`)
+  console.log(
+    `== ${stage.name}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped in ${((performance.now() - began) / 1000).toFixed(0)} s`,
+  )
   return count
 }
 

@@ -13,7 +13,9 @@ export async function metricsPage(): Promise<string> {
   })
   const text = await metrics.text()
   const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]))
-  const rows = [...text.matchAll(/^# HELP (\S+) (.*)$/gm)].map(([, name = '', help = '']) => `| \`${name}\` | ${types.get(name) ?? ''} | ${help} |`)
+  const rows = [...text.matchAll(/^# HELP (\S+) (.*)$/gm)].map(
+    ([, name = '', help = '']) => `| \`${name}\` | ${types.get(name) ?? ''} | ${help} |`,
+  )
   return `<!-- Made by scripts/generate-docs.ts from agent/observe.ts: change it there. -->
 # Metrics
 

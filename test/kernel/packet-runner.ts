@@ -157,7 +157,8 @@ async function runStep(
   const want = step.out === 'same' ? step.packet : step.out
   if (want !== undefined) {
     const from = step.macs === true ? 0 : 12
-    if (Buffer.compare(dataOut.subarray(from), want.subarray(from)) !== 0) return `\n   got ${packetText(dataOut)}\n  want ${packetText(want)}`
+    if (Buffer.compare(dataOut.subarray(from), want.subarray(from)) !== 0)
+      return `\n   got ${packetText(dataOut)}\n  want ${packetText(want)}`
   }
   if (slot !== undefined && counter(world.maps, slot) !== before + 1) return `counter ${step.reason ?? ''} did not go up by one`
   return firstWrong((step.flows ?? []).map((wanted) => judgeFlow(world.maps.ct, wanted)))
@@ -185,7 +186,8 @@ const LEG_APPROVED = 64
 const FRESH_MS = 2_500
 
 async function makeOlder(ct: Maps['ct'], ms: number): Promise<void> {
-  for (const [key, value] of await ct.entries()) ct.set(key, { ...value, seen: Math.max(0, value.seen - ms), fresh: (value.fresh - ms) >>> 0 })
+  for (const [key, value] of await ct.entries())
+    ct.set(key, { ...value, seen: Math.max(0, value.seen - ms), fresh: (value.fresh - ms) >>> 0 })
 }
 
 function judgeFlow(ct: Maps['ct'], wanted: FlowWanted): string | undefined {

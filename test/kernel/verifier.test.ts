@@ -17,11 +17,24 @@ const KNOBS: Readonly<Record<ObjectName, readonly (keyof NodeCfg)[]>> = {
   connect: ['connect_tcp', 'connect_udp'],
 }
 const OBJECTS: readonly ObjectName[] = ['workload', 'host', 'connect']
-const records: { readonly object: string; readonly knobs: string; readonly program: string; readonly verified: number; readonly xlatedBytes: number }[] = []
+const records: {
+  readonly object: string
+  readonly knobs: string
+  readonly program: string
+  readonly verified: number
+  readonly xlatedBytes: number
+}[] = []
 
 function combinations(object: ObjectName): NodeCfg[] {
   const base = testCfg({ redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true })
-  return KNOBS[object].reduce<NodeCfg[]>((all, knob) => all.flatMap((cfg) => [{ ...cfg, [knob]: 0 }, { ...cfg, [knob]: 1 }]), [base])
+  return KNOBS[object].reduce<NodeCfg[]>(
+    (all, knob) =>
+      all.flatMap((cfg) => [
+        { ...cfg, [knob]: 0 },
+        { ...cfg, [knob]: 1 },
+      ]),
+    [base],
+  )
 }
 
 async function loadAndRecord(object: ObjectName, options: LoadOptions, title: string): Promise<void> {
@@ -42,9 +55,12 @@ describe.each(OBJECTS)('%s', (object) => {
     expect(readFileSync(objectPath(object)).includes('.BTF')).toBe(true)
   })
 
-  test.each(combinations(object).map((cfg) => [KNOBS[object].map((knob) => `${knob}=${String(cfg[knob])}`).join(' '), cfg] as const))('loads with %s', async (title, cfg) => {
-    await loadAndRecord(object, { cfg }, title)
-  })
+  test.each(combinations(object).map((cfg) => [KNOBS[object].map((knob) => `${knob}=${String(cfg[knob])}`).join(' '), cfg] as const))(
+    'loads with %s',
+    async (title, cfg) => {
+      await loadAndRecord(object, { cfg }, title)
+    },
+  )
 
   test('loads as on the oldest kernel: newer helpers gone, no kernel BTF', async () => {
     const cfg = testCfg({ redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false })
@@ -63,5 +79,7 @@ afterAll(() => {
   mkdirSync(folder, { recursive: true })
   writeFileSync(`${folder}/verifier.json`, JSON.stringify({ kernel: kernelRelease(), records }, undefined, 1))
   const most = records.reduce((a, b) => (b.verified > a.verified ? b : a))
-  console.log(`verifier: ${records.length} programs loaded; most work: ${most.object}.${most.program} (${most.knobs}) with ${most.verified} instructions`)
+  console.log(
+    `verifier: ${records.length} programs loaded; most work: ${most.object}.${most.program} (${most.knobs}) with ${most.verified} instructions`,
+  )
 })

@@ -25,12 +25,14 @@ function l4Text(proto: number, l4: Uint8Array, about: { readonly ip: Uint8Array;
   const pseudo = concat([v4 ? ip.subarray(12, 20) : ip.subarray(8, 40), Uint8Array.from([0, proto, l4.length >> 8, l4.length & 255])])
   const sum = checksum([pseudo, l4]) === 0 ? 'ok' : 'BAD'
   const ports = `${at16(l4, 0)} > ${at16(l4, 2)}`
-  if (proto === 6) return `TCP ${ports} flags ${(l4[13] ?? 0).toString(16)} seq ${at32(l4, 4)} ack ${at32(l4, 8)} csum ${sum} | ${hex(l4.subarray(20))}`
+  if (proto === 6)
+    return `TCP ${ports} flags ${(l4[13] ?? 0).toString(16)} seq ${at32(l4, 4)} ack ${at32(l4, 8)} csum ${sum} | ${hex(l4.subarray(20))}`
   if (proto === 17 && at16(l4, 2) === 4789) {
     return `UDP ${ports} VXLAN vni ${at32(l4, 12) >>> 8} [${packetText(l4.subarray(16))}]`
   }
   if (proto === 17) return `UDP ${ports} csum ${at16(l4, 6) === 0 ? 'none' : sum} | ${hex(l4.subarray(8))}`
-  if (proto === 1) return `ICMP ${l4[0] ?? 0}/${l4[1] ?? 0} word ${at32(l4, 4)} csum ${checksum([l4]) === 0 ? 'ok' : 'BAD'} | ${hex(l4.subarray(8))}`
+  if (proto === 1)
+    return `ICMP ${l4[0] ?? 0}/${l4[1] ?? 0} word ${at32(l4, 4)} csum ${checksum([l4]) === 0 ? 'ok' : 'BAD'} | ${hex(l4.subarray(8))}`
   if (proto === 58) return `ICMPv6 ${l4[0] ?? 0}/${l4[1] ?? 0} word ${at32(l4, 4)} csum ${sum} | ${hex(l4.subarray(8))}`
   return `proto ${proto} | ${hex(l4)}`
 }

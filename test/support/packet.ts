@@ -113,7 +113,11 @@ export function l3(frame: Uint8Array): Uint8Array {
 }
 
 /** The tunnel packet a node sends another. */
-export function tunnel(from: string, to: string, options: { readonly inner: Uint8Array; readonly vni: number; readonly sport: number; readonly port?: number }): Uint8Array {
+export function tunnel(
+  from: string,
+  to: string,
+  options: { readonly inner: Uint8Array; readonly vni: number; readonly sport: number; readonly port?: number },
+): Uint8Array {
   const inner = l3(options.inner)
   const v4 = isV4(parseAddr(from))
   const payload = new Uint8Array(8 + 14 + inner.length)
@@ -126,7 +130,14 @@ export function tunnel(from: string, to: string, options: { readonly inner: Uint
   return udp(at(from, options.sport), at(to, options.port ?? 4789), { payload, noChecksum: true })
 }
 
-export function arp(options: { readonly operation: 1 | 2; readonly senderMac: string; readonly sender: string; readonly targetMac: string; readonly target: string; readonly macs: { src: string; dst: string } }): Uint8Array {
+export function arp(options: {
+  readonly operation: 1 | 2
+  readonly senderMac: string
+  readonly sender: string
+  readonly targetMac: string
+  readonly target: string
+  readonly macs: { src: string; dst: string }
+}): Uint8Array {
   const body = new Uint8Array(28)
   body.set([0, 1, 8, 0, 6, 4, 0, options.operation])
   body.set(macBytes(options.senderMac), 8)
@@ -168,7 +179,7 @@ function ip4(l4: L4, part: Uint8Array, options: Envelope): Uint8Array {
   view.setUint16(2, header.length + part.length)
   view.setUint16(4, options.id ?? 0)
   const flags = (options.df ?? true) && options.fragment === undefined ? 0x4000 : 0
-  view.setUint16(6, flags | (options.fragment?.more === true ? 0x2000 : 0) | (options.fragment?.offset ?? 0) / 8)
+  view.setUint16(6, flags | (options.fragment?.more === true ? 0x2000 : 0) | ((options.fragment?.offset ?? 0) / 8))
   header[8] = options.ttl ?? 64
   header[9] = l4.proto
   header.set(addrBytes(l4.src).subarray(12), 12)

@@ -23,11 +23,20 @@ function numbers(f: Family): IcmpNumbers {
 }
 
 /** The error a node sends about `packet`, quoting as much as the programs quote. */
-function error(f: Family, about: { readonly packet: Uint8Array; readonly to: string; readonly kind: [number, number]; readonly mtu?: number }): Uint8Array {
+function error(
+  f: Family,
+  about: { readonly packet: Uint8Array; readonly to: string; readonly kind: [number, number]; readonly mtu?: number },
+): Uint8Array {
   const quoted = l3(about.packet)
   const head = f.v4 ? 20 : 40
   const length = quoted.length >= head + 28 ? head + 28 : quoted.length >= head + 20 ? head + 20 : head + 8
-  return icmp(f.node, about.to, { type: about.kind[0], code: about.kind[1], word: about.mtu ?? 0, body: quoted.subarray(0, length), df: false })
+  return icmp(f.node, about.to, {
+    type: about.kind[0],
+    code: about.kind[1],
+    word: about.mtu ?? 0,
+    body: quoted.subarray(0, length),
+    df: false,
+  })
 }
 
 function sizes(f: Family): PacketCase[] {
@@ -44,18 +53,44 @@ function sizes(f: Family): PacketCase[] {
       name: `${f.name}: too big for the tunnel: the entry node says so, with the size that fits`,
       given: far,
       steps: [
-        { say: 'one byte too many', through: 'from_host', packet: big, action: 'redirect', reason: 'DROP_TOO_BIG', out: error(f, { packet: big, to: f.client, kind: n.tooBig, mtu }) },
+        {
+          say: 'one byte too many',
+          through: 'from_host',
+          packet: big,
+          action: 'redirect',
+          reason: 'DROP_TOO_BIG',
+          out: error(f, { packet: big, to: f.client, kind: n.tooBig, mtu }),
+        },
         { say: 'just fits', through: 'from_host', packet: fits, action: 'redirect' },
-        { say: 'known flow, one byte too many', through: 'from_host', packet: big, action: 'redirect', reason: 'DROP_TOO_BIG', out: error(f, { packet: big, to: f.client, kind: n.tooBig, mtu }) },
+        {
+          say: 'known flow, one byte too many',
+          through: 'from_host',
+          packet: big,
+          action: 'redirect',
+          reason: 'DROP_TOO_BIG',
+          out: error(f, { packet: big, to: f.client, kind: n.tooBig, mtu }),
+        },
       ],
     },
     {
       name: `${f.name}: too big for the way out of a device: IPv4 that may be cut is left to the kernel, the rest is answered`,
       given: {},
       steps: [
-        { say: 'first packet', through: 'from_workload', packet: udp(at(f.pod, PORT), at(f.remotePod, 80), { payload: 'x' }), action: 'redirect' },
+        {
+          say: 'first packet',
+          through: 'from_workload',
+          packet: udp(at(f.pod, PORT), at(f.remotePod, 80), { payload: 'x' }),
+          action: 'redirect',
+        },
         ...(f.v4 ? [{ say: 'may be cut', through: 'from_workload', packet: huge(false), action: 'pass', out: 'same' } as const] : []),
-        { say: 'may not be cut', through: 'from_workload', packet: huge(true), action: 'redirect', reason: 'DROP_TOO_BIG', out: error(f, { packet: huge(true), to: f.pod, kind: n.tooBig, mtu: 1500 }) },
+        {
+          say: 'may not be cut',
+          through: 'from_workload',
+          packet: huge(true),
+          action: 'redirect',
+          reason: 'DROP_TOO_BIG',
+          out: error(f, { packet: huge(true), to: f.pod, kind: n.tooBig, mtu: 1500 }),
+        },
       ],
     },
     {
@@ -67,17 +102,51 @@ function sizes(f: Family): PacketCase[] {
       name: `${f.name}: hop limit reached: time exceeded from this node`,
       given: far,
       steps: [
-        { say: 'first packet', through: 'from_workload', packet: expiring, action: 'redirect', reason: 'DROP_TTL', out: error(f, { packet: expiring, to: f.pod, kind: n.expired }) },
-        { say: 'at a node port', through: 'from_host', packet: tcp(c, at(f.node, NODE_PORT), { flags: 'S', ttl: 1 }), action: 'redirect', reason: 'DROP_TTL', out: error(f, { packet: tcp(c, at(f.node, NODE_PORT), { flags: 'S', ttl: 1 }), to: f.client, kind: n.expired }) },
-        { say: 'to the node itself it may be 1', through: 'from_workload', packet: tcp(at(f.pod, PORT), at(f.node, 10250), { flags: 'S', ttl: 1 }), action: 'pass', out: 'same' },
+        {
+          say: 'first packet',
+          through: 'from_workload',
+          packet: expiring,
+          action: 'redirect',
+          reason: 'DROP_TTL',
+          out: error(f, { packet: expiring, to: f.pod, kind: n.expired }),
+        },
+        {
+          say: 'at a node port',
+          through: 'from_host',
+          packet: tcp(c, at(f.node, NODE_PORT), { flags: 'S', ttl: 1 }),
+          action: 'redirect',
+          reason: 'DROP_TTL',
+          out: error(f, { packet: tcp(c, at(f.node, NODE_PORT), { flags: 'S', ttl: 1 }), to: f.client, kind: n.expired }),
+        },
+        {
+          say: 'to the node itself it may be 1',
+          through: 'from_workload',
+          packet: tcp(at(f.pod, PORT), at(f.node, 10250), { flags: 'S', ttl: 1 }),
+          action: 'pass',
+          out: 'same',
+        },
       ],
     },
     {
       name: `${f.name}: no backend: refused at once`,
       given: {},
       steps: [
-        { say: 'TCP from a pod', through: 'from_workload', packet: tcp(at(f.pod, PORT), at(f.vip, 80), { flags: 'S' }), action: 'redirect', reason: 'DROP_NO_BACKEND', out: error(f, { packet: tcp(at(f.pod, PORT), at(f.vip, 80), { flags: 'S' }), to: f.pod, kind: n.unreachable }) },
-        { say: 'UDP from outside', through: 'from_host', packet: udp(c, at(f.node, NODE_PORT), { payload: 'x' }), action: 'redirect', reason: 'DROP_NO_BACKEND', out: error(f, { packet: udp(c, at(f.node, NODE_PORT), { payload: 'x' }), to: f.client, kind: n.unreachable }) },
+        {
+          say: 'TCP from a pod',
+          through: 'from_workload',
+          packet: tcp(at(f.pod, PORT), at(f.vip, 80), { flags: 'S' }),
+          action: 'redirect',
+          reason: 'DROP_NO_BACKEND',
+          out: error(f, { packet: tcp(at(f.pod, PORT), at(f.vip, 80), { flags: 'S' }), to: f.pod, kind: n.unreachable }),
+        },
+        {
+          say: 'UDP from outside',
+          through: 'from_host',
+          packet: udp(c, at(f.node, NODE_PORT), { payload: 'x' }),
+          action: 'redirect',
+          reason: 'DROP_NO_BACKEND',
+          out: error(f, { packet: udp(c, at(f.node, NODE_PORT), { payload: 'x' }), to: f.client, kind: n.unreachable }),
+        },
       ],
     },
   ]
@@ -96,10 +165,34 @@ function icmpCases(f: Family): PacketCase[] {
       name: `${f.name}: ping pod to pod, and from outside`,
       given: {},
       steps: [
-        { say: 'request', through: 'from_workload', packet: icmp(f.pod, f.secondPod, { type: n.echo, word: 0x1234_0001 }), action: 'redirect', out: icmp(f.pod, f.secondPod, { type: n.echo, word: 0x1234_0001, ttl: 63 }) },
-        { say: 'reply', through: 'from_workload', packet: icmp(f.secondPod, f.pod, { type: n.reply, word: 0x1234_0001 }), action: 'redirect', out: icmp(f.secondPod, f.pod, { type: n.reply, word: 0x1234_0001, ttl: 63 }) },
-        { say: 'request from outside', through: 'from_host', packet: icmp(f.client, f.pod, { type: n.echo, word: 0x1235_0001 }), action: 'redirect', out: icmp(f.client, f.pod, { type: n.echo, word: 0x1235_0001, ttl: 63 }) },
-        { say: 'request to the node', through: 'from_host', packet: icmp(f.client, f.node, { type: n.echo, word: 0x1236_0001 }), action: 'pass', out: 'same' },
+        {
+          say: 'request',
+          through: 'from_workload',
+          packet: icmp(f.pod, f.secondPod, { type: n.echo, word: 0x1234_0001 }),
+          action: 'redirect',
+          out: icmp(f.pod, f.secondPod, { type: n.echo, word: 0x1234_0001, ttl: 63 }),
+        },
+        {
+          say: 'reply',
+          through: 'from_workload',
+          packet: icmp(f.secondPod, f.pod, { type: n.reply, word: 0x1234_0001 }),
+          action: 'redirect',
+          out: icmp(f.secondPod, f.pod, { type: n.reply, word: 0x1234_0001, ttl: 63 }),
+        },
+        {
+          say: 'request from outside',
+          through: 'from_host',
+          packet: icmp(f.client, f.pod, { type: n.echo, word: 0x1235_0001 }),
+          action: 'redirect',
+          out: icmp(f.client, f.pod, { type: n.echo, word: 0x1235_0001, ttl: 63 }),
+        },
+        {
+          say: 'request to the node',
+          through: 'from_host',
+          packet: icmp(f.client, f.node, { type: n.echo, word: 0x1236_0001 }),
+          action: 'pass',
+          out: 'same',
+        },
       ],
     },
     {
@@ -121,20 +214,45 @@ function icmpCases(f: Family): PacketCase[] {
       given: { backends: [{ addr: f.pod, port: 8080 }] },
       steps: [
         { say: 'datagram', through: 'from_host', packet: udp(c, front, { payload: 'hello' }), action: 'redirect', out: seen },
-        { say: 'answer', through: 'from_workload', packet: udp(back, c, { payload: 'world' }), action: 'redirect', out: udp(front, c, { payload: 'world', ttl: 63 }) },
+        {
+          say: 'answer',
+          through: 'from_workload',
+          packet: udp(back, c, { payload: 'world' }),
+          action: 'redirect',
+          out: udp(front, c, { payload: 'world', ttl: 63 }),
+        },
         {
           say: 'too big, from a router on the way',
           through: 'from_host',
-          packet: icmp(f.stranger, f.node, { type: n.tooBig[0], code: n.tooBig[1], word: 1400, body: l3(udp(front, c, { payload: 'world', ttl: 60 })) }),
+          packet: icmp(f.stranger, f.node, {
+            type: n.tooBig[0],
+            code: n.tooBig[1],
+            word: 1400,
+            body: l3(udp(front, c, { payload: 'world', ttl: 60 })),
+          }),
           action: 'redirect',
-          out: icmp(f.stranger, f.pod, { type: n.tooBig[0], code: n.tooBig[1], word: 1400, ttl: 63, body: quoteAs(f, udp(front, c, { payload: 'world', ttl: 60 }), udp(back, c, { payload: 'world', ttl: 60 })) }),
+          out: icmp(f.stranger, f.pod, {
+            type: n.tooBig[0],
+            code: n.tooBig[1],
+            word: 1400,
+            ttl: 63,
+            body: quoteAs(f, udp(front, c, { payload: 'world', ttl: 60 }), udp(back, c, { payload: 'world', ttl: 60 })),
+          }),
         },
       ],
     },
     {
       name: `${f.name}: errors about flows we do not know are the kernel's`,
       given: {},
-      steps: [{ say: 'unreachable', through: 'from_host', packet: icmp(f.stranger, f.node, { type: n.unreachable[0], code: 1, body: l3(udp(front, c, {})) }), action: 'pass', out: 'same' }],
+      steps: [
+        {
+          say: 'unreachable',
+          through: 'from_host',
+          packet: icmp(f.stranger, f.node, { type: n.unreachable[0], code: 1, body: l3(udp(front, c, {})) }),
+          action: 'pass',
+          out: 'same',
+        },
+      ],
     },
   ]
 }
@@ -160,13 +278,27 @@ function fragments(f: Family): PacketCase[] {
       given: { backends: [{ addr: f.pod, port: 8080 }] },
       steps: [
         { say: 'first', through: 'from_host', packet: first(at(f.node, NODE_PORT)), action: 'redirect', out: first(at(f.pod, 8080), 63) },
-        { say: 'last', through: 'from_host', packet: part(at(f.node, NODE_PORT), { offset: 24, more: false }), action: 'redirect', out: part(at(f.pod, 8080), { offset: 24, more: false }, 63) },
+        {
+          say: 'last',
+          through: 'from_host',
+          packet: part(at(f.node, NODE_PORT), { offset: 24, more: false }),
+          action: 'redirect',
+          out: part(at(f.pod, 8080), { offset: 24, more: false }, 63),
+        },
       ],
     },
     {
       name: `${f.name}: a fragment without its first is dropped`,
       given: { backends: [{ addr: f.pod, port: 8080 }] },
-      steps: [{ say: 'last', through: 'from_host', packet: part(at(f.node, NODE_PORT), { offset: 24, more: false }), action: 'drop', reason: 'DROP_FRAGMENT_UNKNOWN' }],
+      steps: [
+        {
+          say: 'last',
+          through: 'from_host',
+          packet: part(at(f.node, NODE_PORT), { offset: 24, more: false }),
+          action: 'drop',
+          reason: 'DROP_FRAGMENT_UNKNOWN',
+        },
+      ],
     },
   ]
 }
@@ -195,7 +327,12 @@ function flowRules(f: Family): PacketCase[] {
   const back = at(f.pod, 8080)
   const open = [
     { say: 'SYN', through: 'from_host', packet: tcp(c, front, { flags: 'S', seq: 1000, window: 100 }), action: 'redirect' },
-    { say: 'SYN-ACK', through: 'from_workload', packet: tcp(back, c, { flags: 'SA', seq: 5000, ack: 1001, window: 100 }), action: 'redirect' },
+    {
+      say: 'SYN-ACK',
+      through: 'from_workload',
+      packet: tcp(back, c, { flags: 'SA', seq: 5000, ack: 1001, window: 100 }),
+      action: 'redirect',
+    },
     { say: 'ACK', through: 'from_host', packet: tcp(c, front, { flags: 'A', seq: 1001, ack: 5001, window: 100 }), action: 'redirect' },
   ] as const
   return [
@@ -204,10 +341,34 @@ function flowRules(f: Family): PacketCase[] {
       given: { backends: [{ addr: f.pod, port: 8080 }] },
       steps: [
         ...open,
-        { say: 'blind RST from outside', through: 'from_host', packet: tcp(c, front, { flags: 'R', seq: 900_000 }), action: 'drop', reason: 'DROP_TCP_RST_WINDOW' },
-        { say: 'blind RST from the backend', through: 'from_workload', packet: tcp(back, c, { flags: 'R', seq: 900_000 }), action: 'drop', reason: 'DROP_TCP_RST_WINDOW' },
-        { say: 'the flow lives on', through: 'from_host', packet: tcp(c, front, { flags: 'A', seq: 1001, ack: 5001 }), action: 'redirect', out: tcp(c, back, { flags: 'A', seq: 1001, ack: 5001, ttl: 63 }) },
-        { say: 'RST inside', through: 'from_host', packet: tcp(c, front, { flags: 'R', seq: 1001 }), action: 'redirect', out: tcp(c, back, { flags: 'R', seq: 1001, ttl: 63 }) },
+        {
+          say: 'blind RST from outside',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'R', seq: 900_000 }),
+          action: 'drop',
+          reason: 'DROP_TCP_RST_WINDOW',
+        },
+        {
+          say: 'blind RST from the backend',
+          through: 'from_workload',
+          packet: tcp(back, c, { flags: 'R', seq: 900_000 }),
+          action: 'drop',
+          reason: 'DROP_TCP_RST_WINDOW',
+        },
+        {
+          say: 'the flow lives on',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'A', seq: 1001, ack: 5001 }),
+          action: 'redirect',
+          out: tcp(c, back, { flags: 'A', seq: 1001, ack: 5001, ttl: 63 }),
+        },
+        {
+          say: 'RST inside',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'R', seq: 1001 }),
+          action: 'redirect',
+          out: tcp(c, back, { flags: 'R', seq: 1001, ttl: 63 }),
+        },
       ],
     },
     {
@@ -215,9 +376,20 @@ function flowRules(f: Family): PacketCase[] {
       given: { backends: [{ addr: f.pod, port: 8080 }] },
       steps: [
         { say: 'SYN', through: 'from_host', packet: tcp(c, front, { flags: 'S', seq: 1000, mss: 1460, wscale: 7 }), action: 'redirect' },
-        { say: 'SYN-ACK', through: 'from_workload', packet: tcp(back, c, { flags: 'SA', seq: 5000, ack: 1001, mss: 1460, wscale: 7 }), action: 'redirect' },
+        {
+          say: 'SYN-ACK',
+          through: 'from_workload',
+          packet: tcp(back, c, { flags: 'SA', seq: 5000, ack: 1001, mss: 1460, wscale: 7 }),
+          action: 'redirect',
+        },
         { say: 'ACK', through: 'from_host', packet: tcp(c, front, { flags: 'A', seq: 1001, ack: 5001, window: 100 }), action: 'redirect' },
-        { say: 'beyond', through: 'from_workload', packet: tcp(back, c, { flags: 'R', seq: 5001 + 100 * 128 + 1 }), action: 'drop', reason: 'DROP_TCP_RST_WINDOW' },
+        {
+          say: 'beyond',
+          through: 'from_workload',
+          packet: tcp(back, c, { flags: 'R', seq: 5001 + 100 * 128 + 1 }),
+          action: 'drop',
+          reason: 'DROP_TCP_RST_WINDOW',
+        },
         { say: 'within', through: 'from_workload', packet: tcp(back, c, { flags: 'R', seq: 5001 + 100 * 128 }), action: 'redirect' },
       ],
     },
@@ -225,9 +397,26 @@ function flowRules(f: Family): PacketCase[] {
       name: `${f.name}: two flows that look alike to the backend: the second gets another source port`,
       given: { backends: [{ addr: f.pod, port: 8080 }] },
       steps: [
-        { say: 'straight to the backend', through: 'from_workload', packet: tcp(at(f.secondPod, PORT), back, { flags: 'S' }), action: 'redirect', out: tcp(at(f.secondPod, PORT), back, { flags: 'S', ttl: 63 }) },
-        { say: 'same port by the service', through: 'from_workload', packet: tcp(at(f.secondPod, PORT), at(f.vip, 80), { flags: 'S' }), action: 'redirect' },
-        { say: 'answer to the first', through: 'from_workload', packet: tcp(back, at(f.secondPod, PORT), { flags: 'SA', ack: 1001 }), action: 'redirect', out: tcp(back, at(f.secondPod, PORT), { flags: 'SA', ack: 1001, ttl: 63 }) },
+        {
+          say: 'straight to the backend',
+          through: 'from_workload',
+          packet: tcp(at(f.secondPod, PORT), back, { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(at(f.secondPod, PORT), back, { flags: 'S', ttl: 63 }),
+        },
+        {
+          say: 'same port by the service',
+          through: 'from_workload',
+          packet: tcp(at(f.secondPod, PORT), at(f.vip, 80), { flags: 'S' }),
+          action: 'redirect',
+        },
+        {
+          say: 'answer to the first',
+          through: 'from_workload',
+          packet: tcp(back, at(f.secondPod, PORT), { flags: 'SA', ack: 1001 }),
+          action: 'redirect',
+          out: tcp(back, at(f.secondPod, PORT), { flags: 'SA', ack: 1001, ttl: 63 }),
+        },
       ],
     },
   ]
@@ -251,7 +440,21 @@ function neighbours(): PacketCase[] {
       name: "IPv4: ARP for the pods' gateway is answered, other ARP is the kernel's",
       given: {},
       steps: [
-        { say: 'gateway', through: 'from_workload', packet: request('169.254.1.1'), action: 'redirect', macs: true, out: arp({ operation: 2, senderMac: mac, sender: '169.254.1.1', targetMac: podMac, target: '10.10.1.5', macs: { src: mac, dst: podMac } }) },
+        {
+          say: 'gateway',
+          through: 'from_workload',
+          packet: request('169.254.1.1'),
+          action: 'redirect',
+          macs: true,
+          out: arp({
+            operation: 2,
+            senderMac: mac,
+            sender: '169.254.1.1',
+            targetMac: podMac,
+            target: '10.10.1.5',
+            macs: { src: mac, dst: podMac },
+          }),
+        },
         { say: 'anyone else', through: 'from_workload', packet: request('10.10.1.9'), action: 'pass', out: 'same' },
         { say: 'on the wire', through: 'from_host', packet: request('169.254.1.1'), action: 'pass', out: 'same' },
       ],
@@ -266,7 +469,13 @@ function neighbours(): PacketCase[] {
           packet: solicit('fe80::1'),
           action: 'redirect',
           macs: true,
-          out: icmp('fe80::1', 'fd00:10:1::5', { type: 136, word: 0x6000_0000, ttl: 255, body: concat([addrBytes(parseAddr('fe80::1')), Uint8Array.from([2, 1]), macBytes(mac)]), macs: { src: mac, dst: podMac } }),
+          out: icmp('fe80::1', 'fd00:10:1::5', {
+            type: 136,
+            word: 0x6000_0000,
+            ttl: 255,
+            body: concat([addrBytes(parseAddr('fe80::1')), Uint8Array.from([2, 1]), macBytes(mac)]),
+            macs: { src: mac, dst: podMac },
+          }),
         },
         { say: 'anyone else', through: 'from_workload', packet: solicit('fe80::2'), action: 'pass', out: 'same' },
       ],

@@ -76,10 +76,17 @@ export function namespaceCommands(): string[] {
   for (const f of families) {
     const bits = f.v4 ? 24 : 64
     lines.push(`addr add ${f.node}/${bits} dev eth0${f.v4 ? '' : ' nodad'}`)
-    for (const peer of [f.client, f.otherNode, f.stranger]) lines.push(`neigh replace ${peer} lladdr ${neighbourMac} dev eth0 nud permanent`)
+    for (const peer of [f.client, f.otherNode, f.stranger])
+      lines.push(`neigh replace ${peer} lladdr ${neighbourMac} dev eth0 nud permanent`)
     lines.push(`route add ${f.remotePod}/${f.v4 ? 32 : 128} via ${f.otherNode} dev eth0`)
-    for (const [addr, device] of [[f.pod, 'npl0'], [f.secondPod, 'npl1']] as const) {
-      lines.push(`route add ${addr}/${f.v4 ? 32 : 128} dev ${device}`, `neigh replace ${addr} lladdr ${neighbourMac} dev ${device} nud permanent`)
+    for (const [addr, device] of [
+      [f.pod, 'npl0'],
+      [f.secondPod, 'npl1'],
+    ] as const) {
+      lines.push(
+        `route add ${addr}/${f.v4 ? 32 : 128} dev ${device}`,
+        `neigh replace ${addr} lladdr ${neighbourMac} dev ${device} nud permanent`,
+      )
     }
   }
   return lines
