@@ -21,22 +21,28 @@ deps:
 	@scripts/install-deps.sh build
 
 node_modules/.package-lock.json: package.json package-lock.json | deps
-	@for try in 1 2 3; do timeout 300 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && break; \
+	@echo "  npm     node_modules"
+	@for try in 1 2 3; do timeout 300 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null && break; \
 	  [ $$try = 3 ] && exit 1; echo "npm ci failed, trying again"; done
 	@touch $@
 
 bpf: $(BPF_OBJECTS)
 %.bpf.o: %.bpf.c $(wildcard bpf/*.bpf.c bpf/include/*.h) Makefile | deps
-	$(CLANG) $(BPF_FLAGS) -c $< -o $@
+	@echo "  bpf     $@"
+	@$(CLANG) $(BPF_FLAGS) -c $< -o $@
 	@llvm-strip-19 -g $@
 
 native: $(ADDON)
 $(ADDON): binding.gyp $(wildcard native/*.cc native/*.h) node_modules/.package-lock.json | deps
-	@$(NODE) node_modules/node-gyp/bin/node-gyp.js rebuild --silent --nodedir=node_modules/node-linux-$(ARCH)
-	@touch $@
+	@echo "  native  $@"
+	@mkdir -p build
+	@$(NODE) node_modules/node-gyp/bin/node-gyp.js rebuild --silent --nodedir=node_modules/node-linux-$(ARCH) >build.log 2>&1 || \
+	  { cat build.log >&2; exit 1; }
+	@mv build.log build/ && touch $@
 
 ts: dist/.built
 dist/.built: $(TS_SOURCES) tsconfig.json tsconfig.build.json node_modules/.package-lock.json
+	@echo "  ts      dist"
 	@$(NODE) node_modules/typescript/bin/tsc -p tsconfig.build.json
 	@touch $@
 
@@ -71,4 +77,4 @@ docs: all
 	@$(RUN) scripts/generate-docs.ts
 
 clean:
-	rm -rf dist build bpf/*.o node_modules
+	rm -rf dist build bpf/*.o bench/*.o node_modules
