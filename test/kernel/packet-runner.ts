@@ -55,7 +55,8 @@ export function testCfg(features: Features): NodeCfg {
 
 /** Makes the devices, routes and neighbours of world.ts in the current network namespace, which must be a scratch one. */
 export function setUpNamespace(): void {
-  for (const line of namespaceCommands()) execFileSync('ip', line.split(' '), { stdio: ['ignore', 'ignore', 'inherit'] })
+  // one process for all: in an emulated machine each start takes long
+  execFileSync('ip', ['-batch', '-'], { input: `${namespaceCommands().join('\n')}\n`, stdio: ['pipe', 'ignore', 'inherit'] })
   for (const [path, value] of Object.entries(namespaceSysctls)) writeFileSync(`/proc/sys/${path}`, value)
 }
 
