@@ -76,7 +76,7 @@ function ratioOf(
 }
 
 async function main(argv: readonly string[]): Promise<void> {
-  const [rounds = '12', ms = '120'] = argv
+  const [rounds = '20', ms = '120'] = argv
   const resources = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
   writeFileSync(join(resources, 'cluster.json'), clusterManifest())
   await using stack = new AsyncDisposableStack()

@@ -3,8 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Features, PacketRunner } from './packet-runner.ts'
 import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
-import { cases as edges } from './packets/edges.ts'
-import { cases as flows } from './packets/flows.ts'
+import { cases } from './packets/all.ts'
 
 const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true }
 const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false }
@@ -22,7 +21,7 @@ for (const [title, features, stubs] of [
     })
     afterAll(() => opened.forEach((runner) => runner.close()))
 
-    test.each([...flows, ...edges].map((packetCase) => [packetCase.name, packetCase] as const))('%s', async (_name, packetCase) => {
+    test.each(cases.map((packetCase) => [packetCase.name, packetCase] as const))('%s', async (_name, packetCase) => {
       for (const runner of opened) expect(await runner.run(packetCase)).toBeUndefined()
     })
   })

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Approval, age and renewal: what the flow table remembers beside the way. Layer: test. */
+import { tcp, udp } from '../../support/packet.ts'
+import type { FlowWanted, PacketCase } from './case.ts'
+import type { Family } from './world.ts'
+import { at, families } from './world.ts'
+
+const PORT = 40000
+
+/** bpf/include/mark.h */
+const TRACKED = 0x02000000
+const DECIDED = 0x01000000
+
+function lifetimes(f: Family): PacketCase[] {
+  const c = at(f.secondPod, PORT)
+  const front = at(f.vip, 80)
+  const back = at(f.pod, 8080)
+  const there: FlowWanted = { proto: 17, from: c, to: front }
+  const seenThere: FlowWanted = { proto: 17, from: c, to: back }
+  const send = { through: 'from_workload', packet: udp(c, front, { payload: 'x' }), action: 'redirect' } as const
+  const local = { backends: [{ addr: f.pod, port: 8080 }] }
+  return [
+    {
+      name: `${f.name}: only the destination's own hook approves, and what is decided passes unseen`,
+      given: local,
+      steps: [
+        { say: 'first', ...send, flows: [{ ...there, approved: false }] },
+        { say: 'second', ...send, flows: [{ ...there, approved: false }] },
+        {
+          say: 'decided already',
+          through: 'to_workload',
+          mark: DECIDED,
+          packet: udp(c, back, { payload: 'x', ttl: 63 }),
+          action: 'pass',
+          out: 'same',
+          flows: [{ ...there, approved: false }],
+        },
+        {
+          say: 'at the destination',
+          through: 'to_workload',
+          mark: TRACKED,
+          packet: udp(c, back, { payload: 'x', ttl: 63 }),
+          action: 'pass',
+          out: 'same',
+          flows: [
+            { ...there, approved: true },
+            { ...seenThere, approved: true },
+          ],
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a packet after a while refreshes both entries of a translated flow`,
+      given: local,
+      steps: [
+        { say: 'first', ...send },
+        {
+          say: 'a minute later',
+          ...send,
+          age: 60_000,
+          flows: [
+            { ...there, fresh: true },
+            { ...seenThere, fresh: true },
+          ],
+        },
+      ],
+    },
+    {
+      name: `${f.name}: an expired flow is none`,
+      given: local,
+      steps: [
+        { say: 'SYN', through: 'from_workload', packet: tcp(c, front, { flags: 'S' }), action: 'redirect' },
+        { say: 'within its time', through: 'from_workload', packet: tcp(c, front, { flags: 'A' }), action: 'redirect', age: 2_000 },
+        {
+          say: 'after it',
+          through: 'from_workload',
+          packet: tcp(c, front, { flags: 'A' }),
+          action: 'drop',
+          reason: 'DROP_NO_FLOW',
+          age: 10_000,
+        },
+      ],
+    },
+  ]
+}
+
+export const cases: readonly PacketCase[] = families.flatMap(lifetimes)

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Node ports whose backend is on another node: both nodes, and who may use the tunnel. Layer: test. */
+import { tcp, tunnel } from '../../support/packet.ts'
+import type { PacketCase } from './case.ts'
+import { tunnelPort } from './tunnel-port.ts'
+import type { Family } from './world.ts'
+import { NODE_PORT, VNI, at, families } from './world.ts'
+
+const PORT = 40000
+
+function nodePortFar(f: Family): PacketCase[] {
+  const c = at(f.client, PORT)
+  const front = at(f.node, NODE_PORT)
+  const back = at(f.remotePod, 8080)
+  const sport = tunnelPort({ src: f.client, dst: f.node, sport: PORT, dport: NODE_PORT })
+  const inside = (flags: string, more = {}) => tcp(c, back, { flags, ttl: 63, ...more })
+  const sent = (flags: string, more = {}) => tunnel(f.node, f.otherNode, { inner: inside(flags, more), vni: VNI, sport })
+  const answer = (flags: string, ttl: number) => tcp(back, c, { flags, ttl })
+  const replyPort = tunnelPort({ src: f.remotePod, dst: f.client, sport: 8080, dport: PORT })
+  const mss = f.v4 ? 1500 - 50 - 40 : 1500 - 70 - 60
+  return [
+    {
+      name: `${f.name}: node port, backend on the other node: into the tunnel, client's address kept`,
+      given: { backends: [{ addr: f.remotePod, port: 8080, node: f.otherNode }] },
+      steps: [
+        {
+          say: 'SYN, MSS clamped',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'S', mss: 1460 }),
+          action: 'redirect',
+          out: sent('S', { mss }),
+        },
+        {
+          say: 'SYN-ACK from the tunnel',
+          through: 'from_host',
+          packet: tunnel(f.otherNode, f.node, { inner: answer('SA', 63), vni: VNI, sport: replyPort }),
+          action: 'redirect',
+          out: tcp(front, c, { flags: 'SA', ttl: 62 }),
+        },
+        { say: 'ACK', through: 'from_host', packet: tcp(c, front, { flags: 'A' }), action: 'redirect', out: sent('A') },
+        {
+          say: 'data',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'PA', payload: 'hello' }),
+          action: 'redirect',
+          out: sent('PA', { payload: 'hello' }),
+        },
+        {
+          say: 'answer',
+          through: 'from_host',
+          packet: tunnel(f.otherNode, f.node, { inner: answer('A', 63), vni: VNI, sport: replyPort }),
+          action: 'redirect',
+          out: tcp(front, c, { flags: 'A', ttl: 62 }),
+        },
+      ],
+    },
+    {
+      name: `${f.name}: node port at another node, backend here: out of the tunnel, answers go back into it`,
+      given: {},
+      steps: [
+        {
+          say: 'SYN',
+          through: 'from_host',
+          packet: tunnel(f.otherNode, f.node, { inner: tcp(c, at(f.pod, 8080), { flags: 'S', ttl: 63 }), vni: VNI, sport }),
+          action: 'redirect',
+          out: tcp(c, at(f.pod, 8080), { flags: 'S', ttl: 62 }),
+        },
+        {
+          say: 'SYN-ACK, MSS clamped',
+          through: 'from_workload',
+          packet: tcp(at(f.pod, 8080), c, { flags: 'SA', mss: 1460 }),
+          action: 'redirect',
+          out: tunnel(f.node, f.otherNode, {
+            inner: tcp(at(f.pod, 8080), c, { flags: 'SA', ttl: 63, mss }),
+            vni: VNI,
+            sport: tunnelPort({ src: f.pod, dst: f.client, sport: 8080, dport: PORT }),
+          }),
+        },
+        {
+          say: 'data',
+          through: 'from_host',
+          packet: tunnel(f.otherNode, f.node, { inner: tcp(c, at(f.pod, 8080), { flags: 'A', ttl: 63, payload: 'hi' }), vni: VNI, sport }),
+          action: 'redirect',
+          out: tcp(c, at(f.pod, 8080), { flags: 'A', ttl: 62, payload: 'hi' }),
+        },
+        {
+          say: 'answer',
+          through: 'from_workload',
+          packet: tcp(at(f.pod, 8080), c, { flags: 'A' }),
+          action: 'redirect',
+          out: tunnel(f.node, f.otherNode, {
+            inner: tcp(at(f.pod, 8080), c, { flags: 'A', ttl: 63 }),
+            vni: VNI,
+            sport: tunnelPort({ src: f.pod, dst: f.client, sport: 8080, dport: PORT }),
+          }),
+        },
+      ],
+    },
+    {
+      name: `${f.name}: tunnel packets from a stranger are dropped, another VNI is left alone`,
+      given: {},
+      steps: [
+        {
+          say: 'stranger',
+          through: 'from_host',
+          packet: tunnel(f.stranger, f.node, { inner: inside('S'), vni: VNI, sport }),
+          action: 'drop',
+          reason: 'DROP_TUNNEL_SOURCE',
+        },
+        {
+          say: 'a pod',
+          through: 'from_host',
+          packet: tunnel(f.pod, f.node, { inner: inside('S'), vni: VNI, sport }),
+          action: 'drop',
+          reason: 'DROP_TUNNEL_SOURCE',
+        },
+        {
+          say: 'another VNI',
+          through: 'from_host',
+          packet: tunnel(f.otherNode, f.node, { inner: inside('S'), vni: 4096, sport }),
+          action: 'pass',
+          out: 'same',
+        },
+        {
+          say: 'another destination',
+          through: 'from_host',
+          packet: tunnel(f.otherNode, f.stranger, { inner: inside('S'), vni: VNI, sport }),
+          action: 'pass',
+          out: 'same',
+        },
+      ],
+    },
+  ]
+}
+
+export const cases: readonly PacketCase[] = families.flatMap(nodePortFar)
