@@ -40,6 +40,11 @@ $(ADDON): binding.gyp $(wildcard native/*.cc native/*.h) node_modules/.package-l
 	  { cat build.log >&2; exit 1; }
 	@mv build.log build/ && touch $@
 
+TRAFFIC := bench/tools/traffic
+$(TRAFFIC): $(wildcard bench/tools/*.c bench/tools/*.h) | deps
+	@echo "  cc      $@"
+	@$(CC) -O2 -Wall -Wextra -Werror -o $@ $(filter %.c,$^)
+
 ts: dist/.built
 dist/.built: $(TS_SOURCES) tsconfig.json tsconfig.build.json node_modules/.package-lock.json
 	@echo "  ts      dist"
@@ -50,7 +55,7 @@ demo: all
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/demo/main.js
 
-test: all
+test: all $(TRAFFIC)
 	@scripts/install-deps.sh demo vm
 	@$(RUN) test/run.ts
 
@@ -61,7 +66,7 @@ test-kernel: all
 	@scripts/install-deps.sh vm
 	@$(RUN) test/run.ts vm
 
-bench: all
+bench: all $(TRAFFIC)
 	@scripts/install-deps.sh demo bench
 	@$(NODE) dist/bench/main.js
 
@@ -77,4 +82,4 @@ docs: all
 	@$(RUN) scripts/generate-docs.ts
 
 clean:
-	rm -rf dist build bpf/*.o bench/*.o node_modules
+	rm -rf dist build bpf/*.o bench/*.o $(TRAFFIC) node_modules
