@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import type { DesiredNode } from '#agent/compile/desired.ts'
-import { chooseDevices, selfAddresses } from '#agent/dataplane/devices.ts'
+import { chooseDevices, selfAddresses, workloadSysctls } from '#agent/dataplane/devices.ts'
 import { anInterface, interfaces } from '../../support/interfaces.ts'
 
 function wanted(options: {
@@ -15,6 +15,15 @@ function wanted(options: {
     host: { addresses: (options.addresses ?? []).map(parseAddr), pattern: options.pattern },
   }
 }
+
+describe('settings of devices', () => {
+  test('reverse path filtering is off on pods\u2019 veths, and on nothing else', () => {
+    const all = interfaces(anInterface({ index: 2, name: 'eth0' }), anInterface({ index: 4, name: 'npl0123456789a' }))
+    expect(workloadSysctls(chooseDevices(wanted({ pods: ['npl0123456789a'], pattern: '^eth' }), all))).toEqual({
+      'net/ipv4/conf/npl0123456789a/rp_filter': '0',
+    })
+  })
+})
 
 describe('devices', () => {
   const all = interfaces(
