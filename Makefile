@@ -8,7 +8,7 @@ NODE := node_modules/node-linux-$(ARCH)/bin/node
 RUN := $(NODE) --conditions=source
 CLANG := clang-19
 BPF_FLAGS := -g -O2 -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-function -Wno-address-of-packed-member \
-	-I bpf/include -I /usr/include/$(shell gcc -print-multiarch 2>/dev/null)
+	-I bpf/include -I /usr/include/$(shell uname -m)-linux-gnu
 BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c))
 ADDON := build/Release/netplane_native.node
 TS_SOURCES := $(shell find agent lib lab cli demo bench native -name '*.ts' 2>/dev/null)

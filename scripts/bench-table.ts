@@ -3,11 +3,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseResults } from '../bench/base/results.ts'
-import { asMarkdown, factsLine, tablesOf } from '../bench/base/tables.ts'
+import { pageOf } from '../bench/base/page.ts'
 import { between } from '../bench/base/markers.ts'
 
 const path = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url))
 
 const results = parseResults(readFileSync(path('bench/results/latest.json'), 'utf8'))
 const readme = readFileSync(path('README.md'), 'utf8')
-writeFileSync(path('README.md'), between(readme, 'bench', `${factsLine(results)}\n\n${tablesOf(results).map(asMarkdown).join('\n')}`))
+writeFileSync(path('README.md'), between(readme, 'bench', pageOf(results)))

@@ -13,7 +13,10 @@ export function readFacts(): Facts {
 /** With a "+" when the tree is not as committed; "unknown" outside a repository. */
 function commit(): string {
   const git = (...args: readonly string[]): string =>
-    execFileSync('git', ['-C', packageRoot(), ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+    execFileSync('git', ['--no-optional-locks', '-C', packageRoot(), ...args], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
   try {
     return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain', '--untracked-files=no') === '' ? '' : '+')
   } catch {

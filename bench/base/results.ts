@@ -106,6 +106,7 @@ export function controlResults(figures: readonly ControlFigure[]): Pick<Results,
   for (const figure of figures) {
     const size = sizeText(figure.services)
     control[`rss_mb.${size}`] = rounded(figure.memoryMb.now)
+    noise[`rss_mb.${size}`] = { low: rounded(figure.memoryMb.now), high: rounded(figure.memoryMb.peak) }
     control['map_mb'] = rounded(Math.max(control['map_mb'] ?? 0, figure.mapMb.total))
     if (figure.services === 0) continue
     timed(`cold_sync_s.${size}`, figure.coldSeconds, figure.coldCpuMs)

@@ -17,7 +17,8 @@ import { ServiceRows, countRows, mapMemory } from './rows.ts'
 
 const ENDPOINTS = 10
 const READY_MS = 120_000
-const QUIET_MS = 2000
+/** until what a start has used is given back */
+const QUIET_MS = 10_000
 const CHANGE_TIMEOUT_MS = 10_000
 
 interface Ground {

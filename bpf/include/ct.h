@@ -6,7 +6,7 @@
 #include "pkt.h"
 
 /* How stale `seen` may be: a flow's first packet after that takes the slow path, which refreshes both of its entries.
- * Jiffies cost nothing where a clock costs 20 ns a packet; that a second is 100 to 1000 of them does not matter here. */
+ * Jiffies cost nothing where a clock costs 20 ns a packet; 250 of them are 0.25 to 2.5 s, which does not matter here. */
 #define CT_FRESH_NS 1000000000ULL
 #define CT_FRESH_JIFFIES 250
 

@@ -133,7 +133,7 @@ enum ct_state {
  * the way to the backend, and the backend's view (backend, client) with the way back; each is found from the other
  * by reversing `out`. */
 struct ct_value {
-	__u64 seen;		/* ns since boot, refreshed at most once a second */
+	__u64 seen;		/* ns since boot, refreshed every 0.25 to 2.5 s */
 	struct ct_tuple out;	/* for the leg with LEG_NAT */
 	__u8 state;		/* enum ct_state */
 	__u8 pad[3];

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The few figures that fit on a page which is read first. Layer: bench (pure). */
+import type { Measure } from '../path/figure.ts'
+import { packetGoals } from './goals.ts'
+import type { Results } from './results.ts'
+import type { Table } from './tables.ts'
+import { asMarkdown, factsLine } from './tables.ts'
+
+const NONE = '–'
+
+/** Markdown, ends with a newline. */
+export function pageOf(results: Results): string {
+  const tables = [pathPage(results), packetPage(results), controlPage(results)].filter((table) => table.rows.length > 0)
+  return `${factsLine(results)}. The whole of it is in \`bench/results/latest.json\`.\n\n${tables.map(asMarkdown).join('\n')}`
+}
+
+function pathPage({ path }: Results): Table {
+  const rows = Object.entries(path).map(([id, result]) => {
+    const cell = (measure: Measure): string =>
+      [result, result.peers['iptables'], result.peers['nftables']].map((ratios) => ratios?.[measure]?.toFixed(2) ?? NONE).join(' / ')
+    return [`\`${id}\``, cell('rr_p50'), cell('crr_p50'), cell('pps')]
+  })
+  return {
+    title:
+      'Netplane / iptables / nftables, each as a ratio to the plain path by the same hops, without services (latency: less is better; packets a second: more is)',
+    head: ['path', 'request, response', 'connect, request, response', '64-byte UDP packets a second'],
+    rows,
+  }
+}
+
+function packetPage({ packet }: Results): Table {
+  const net = (id: string): string => packet[id]?.net_ns.toFixed(0) ?? NONE
+  const rows = Object.entries(packetGoals)
+    .filter(([id]) => packet[id] !== undefined)
+    .map(([id, goal]) => [`\`${id}\``, net(id), net(`${id}.v6`), `≤ ${goal}`])
+  return { title: 'What the programs cost a packet, ns (`.new`: the first of a flow)', head: ['packet', 'IPv4', 'IPv6', 'goal'], rows }
+}
+
+const CONTROL = [
+  ['start with nothing there, s', 'cold_sync_s', '≤ 2 / ≤ 4'],
+  ['restart, s', 'warm_restart_s', '≤ 1.5 / –'],
+  ['map rows written by a restart', 'warm_writes', '0'],
+  ['a changed EndpointSlice to the map, ms (median)', 'change_ms_p50', '≤ 5'],
+  ['CPU of such a change, ms', 'change_cpu_ms', '≤ 2'],
+  ['resident memory, MB', 'rss_mb', '– / ≤ 200'],
+] as const
+
+function controlPage({ control }: Results): Table {
+  const value = (id: string): string => control[id]?.toString() ?? NONE
+  const rows = CONTROL.map(([what, id, goal]) => [what, value(`${id}.1k`), value(`${id}.10k`), goal])
+  return {
+    title: 'The agent with services of 10 endpoints each',
+    head: ['', '1,000 services', '10,000 services', 'goal'],
+    rows: Object.keys(control).length > 0 ? rows : [],
+  }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Layer: test. */
+import { expect, test } from 'vitest'
+import { pageOf } from '../../../bench/base/page.ts'
+import type { Results } from '../../../bench/base/results.ts'
+
+const results: Results = {
+  facts: { kernel: '6.18.0', cores: 2, cpu: 'a CPU', date: '2026-11-21T08:00:00.000Z', commit: 'abc1234' },
+  packet: {
+    'pod-pod.est': { net_ns: 65, baseline_ns: 41, median_ns: 68 },
+    'pod-pod.est.v6': { net_ns: 72.4, baseline_ns: 41, median_ns: 68 },
+  },
+  path: { 'pod-local': { rr_p50: 0.93, pps: 1.2, peers: { iptables: { rr_p50: 1.08 } } } },
+  control: { 'cold_sync_s.1k': 1.9, 'rss_mb.10k': 165 },
+  loss: {},
+  noise: { load: [0.5, 1.25], packet: {}, path: {}, control: {} },
+}
+
+test('three short tables', () => {
+  expect(pageOf(results)).toMatchInlineSnapshot(`
+    "2026-11-21, commit abc1234, Linux 6.18.0, 2 × a CPU, load average 0.5 before and 1.3 after. The whole of it is in \`bench/results/latest.json\`.
+
+    **Netplane / iptables / nftables, each as a ratio to the plain path by the same hops, without services (latency: less is better; packets a second: more is)**
+
+    | path | request, response | connect, request, response | 64-byte UDP packets a second |
+    | --- | ---: | ---: | ---: |
+    | \`pod-local\` | 0.93 / 1.08 / – | – / – / – | 1.20 / – / – |
+
+    **What the programs cost a packet, ns (\`.new\`: the first of a flow)**
+
+    | packet | IPv4 | IPv6 | goal |
+    | --- | ---: | ---: | ---: |
+    | \`pod-pod.est\` | 65 | 72 | ≤ 130 |
+
+    **The agent with services of 10 endpoints each**
+
+    |  | 1,000 services | 10,000 services | goal |
+    | --- | ---: | ---: | ---: |
+    | start with nothing there, s | 1.9 | – | ≤ 2 / ≤ 4 |
+    | restart, s | – | – | ≤ 1.5 / – |
+    | map rows written by a restart | – | – | 0 |
+    | a changed EndpointSlice to the map, ms (median) | – | – | ≤ 5 |
+    | CPU of such a change, ms | – | – | ≤ 2 |
+    | resident memory, MB | – | 165 | – / ≤ 200 |
+    "
+  `)
+})
+
+test('what was not measured has no table', () => {
+  expect(pageOf({ ...results, packet: {}, path: {}, control: {} })).not.toContain('|')
+})
