@@ -27,6 +27,8 @@ const ROUTES_MS = 60_000
 const SETTLED_MS = 5000
 /** No apply takes so long: loading programs, the longest part of one, takes seconds. */
 const STUCK_MS = 120_000
+/** Condition: the sources have an object of this node. */
+const NODE_KNOWN = 'node.known'
 
 export interface RunOptions {
   readonly options: AgentOptions
@@ -80,9 +82,8 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const onPass = (seconds: number): void => {
     for (const observe of passes) observe(seconds)
   }
-  const running = stack.use(
-    wire({ options, store, wanted: new Wanted({ node: options.node, store, onConfig: configure }), log, health, onPass }),
-  )
+  const wanted = new Wanted({ node: options.node, store, onConfig: configure, onNode: nodeBook(health, log) })
+  const running = stack.use(wire({ options, store, wanted, log, health, onPass }))
   now.wired = running
   await together(signal, [
     (stop) => source.run(store.sink(source.name), stop),
@@ -98,7 +99,21 @@ function startingHealth(): Health {
   for (const name of ['kernel', 'sources.synced', ...['programs', 'read-back', 'applied'].map(conditionOf)])
     health.expect(name, 'readiness')
   health.expect('apply.moves', 'liveness')
+  // without it nothing is applied, and that makes the node unready; when it goes later, what was applied stays
+  health.expect(NODE_KNOWN, 'none')
   return health
+}
+
+/** Says whether this node's own object is in the sources. */
+function nodeBook(health: Health, log: RootLog): (missing: string | undefined) => void {
+  let before: string | undefined
+  return (missing) => {
+    if (missing === undefined) health.pass(NODE_KNOWN)
+    else health.fail(NODE_KNOWN, missing)
+    if (missing !== undefined) log.warn({ reason: missing }, 'node.missing')
+    else if (before !== undefined) log.info({}, 'node.found')
+    before = missing
+  }
 }
 
 /** Stays up to be asked, and touches nothing. */

@@ -20,7 +20,8 @@ export async function cleanupCommand(command: CleanupCommand): Promise<number> {
   }
   const report = cleanup({ pins: new Pins(command.pinDir), sysctlState: join(command.stateDir, 'sysctls.json'), cgroup: command.cgroup })
   for (const line of report.removed) process.stdout.write(`removed ${line}\n`)
+  for (const line of report.restored) process.stdout.write(`restored ${line}\n`)
   for (const line of report.failed) process.stderr.write(`failed ${line}\n`)
-  if (report.removed.length + report.failed.length === 0) process.stdout.write('there was nothing to remove\n')
+  if (report.removed.length + report.restored.length + report.failed.length === 0) process.stdout.write('there was nothing to remove\n')
   return report.failed.length === 0 ? 0 : 1
 }

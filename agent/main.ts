@@ -29,6 +29,7 @@ async function main(argv: readonly string[]): Promise<number> {
       return await printOnce(command.options)
     }
     case 'cleanup': {
+      if (await mayNot()) return 1
       const { cleanupCommand } = await import('#agent/cleanup-command.ts')
       return await cleanupCommand(command)
     }
@@ -37,7 +38,16 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
+/** Says so when this process may not do what an agent does. */
+async function mayNot(): Promise<boolean> {
+  const { ownMissingPrivileges } = await import('#agent/node/privileges.ts')
+  const missing = ownMissingPrivileges()
+  if (missing !== undefined) process.stderr.write(`netplane-agent: ${missing}\n`)
+  return missing !== undefined
+}
+
 async function run(options: AgentOptions): Promise<number> {
+  if (await mayNot()) return 1
   const { createLog } = await import('#lib/obs/log.ts')
   const log = createLog({ level: 'info', fields: { node: options.node } })
   const fatal = (thrown: unknown): void => {

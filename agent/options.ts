@@ -38,7 +38,7 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
   --state-dir DIR      where old sysctl values are kept (default: /run/netplane)
   --objects DIR        folder of the BPF objects (default: the package's own)
   --health-port PORT   /liveness and /readiness on 127.0.0.1; 0: off (default: 9099, or as FelixConfiguration says)
-  --metrics-port PORT  /metrics; 0: off (default: off, or as FelixConfiguration says)
+  --metrics-port PORT  /metrics on 127.0.0.1 (or prometheusMetricsHost); 0: off (default: off, or as FelixConfiguration says)
   --print-desired      print the wanted data plane as JSON and end; touches nothing
   --cleanup            take everything of Netplane off this node and end
   --cgroup DIR         with --cleanup: the cgroup2 directory (default: its mount)
@@ -47,13 +47,19 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
 
 export const DEFAULT_STATE_DIR = '/run/netplane'
 
+/** Of an agent that runs or prints, and so nothing for --cleanup. */
+const RUN_FLAGS = ['node', 'resources', 'objects', 'health-port', 'metrics-port', 'print-desired'] as const
+
 /** Throws ConfigError that names the flag. */
 export function parseOptions(argv: readonly string[]): Command {
   const flags = parseFlags(argv)
   if (flags.help === true) return { kind: 'help' }
   if (flags.version === true) return { kind: 'version' }
   const places = { pinDir: flags['pin-dir'] ?? DEFAULT_PIN_DIR, stateDir: flags['state-dir'] ?? DEFAULT_STATE_DIR }
-  if (flags.cleanup === true) return { kind: 'cleanup', ...places, cgroup: flags.cgroup }
+  if (flags.cleanup === true) {
+    for (const flag of RUN_FLAGS) if (flags[flag] !== undefined) throw new ConfigError(`--${flag}`, 'does not go with --cleanup')
+    return { kind: 'cleanup', ...places, cgroup: flags.cgroup }
+  }
   if (flags.cgroup !== undefined) throw new ConfigError('--cgroup', 'only goes with --cleanup')
   const resources = flags.resources
   if (resources === undefined) throw new ConfigError('--resources', 'is needed: a folder of manifests')

@@ -29,9 +29,14 @@ export async function printOnce(options: Pick<AgentOptions, 'node' | 'resources'
   await source.run({ ...sink, synced }, stop.signal)
   for (const { place, rejected } of status?.problems ?? [])
     process.stderr.write(`${place === undefined ? '' : `${place}: `}${rejectedText(rejected)}\n`)
-  const desired = new Wanted({ node: options.node, store, onConfig: () => undefined }).take(true)
+  let missing: string | undefined
+  const onNode = (why: string | undefined): void => {
+    missing = why
+  }
+  const desired = new Wanted({ node: options.node, store, onConfig: () => undefined, onNode }).take(true)
   if (desired === undefined) {
-    process.stderr.write(`netplane-agent: ${options.resources}: ${status?.unavailable?.reason ?? 'could not be read'}\n`)
+    const why = status?.unavailable?.reason ?? missing ?? `${options.resources} could not be read`
+    process.stderr.write(`netplane-agent: ${why}\n`)
     return 1
   }
   process.stdout.write(printDesired(desired))

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the sources to what is wanted of the data plane: store, configuration and compiler in a row. Layer: agent. */
+import type { Node } from '#lib/model/node.ts'
+import type { Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Compiler } from './compile/compile.ts'
 import type { DesiredChange } from './compile/desired.ts'
@@ -11,6 +13,8 @@ export interface WantedOptions {
   readonly store: Store
   /** called with the first configuration, and with others later */
   readonly onConfig: (resolved: Resolved) => void
+  /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that changes */
+  readonly onNode?: (missing: string | undefined) => void
 }
 
 export class Wanted {
@@ -18,13 +22,18 @@ export class Wanted {
   readonly #compiler: Compiler
   #revision: number | undefined
   #resolved: Resolved | undefined
+  /** as it was last */
+  #self: Node | undefined
+  #missing: string | undefined
+  #asked = false
 
   constructor(options: WantedOptions) {
     this.#options = options
     this.#compiler = new Compiler(options.node)
   }
 
-  /** What changed since the last call, the first time everything; undefined: nothing did, or some source is not synced. */
+  /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some source is not
+   * synced, or there was no Node of this name yet. One that is deleted stays in force as it was. */
   take(everything: boolean): DesiredChange | undefined {
     const { store, node, onConfig } = this.#options
     if (!store.synced || (!everything && store.snapshot.revision === this.#revision)) return undefined
@@ -34,13 +43,37 @@ export class Wanted {
       this.#resolved = resolveConfig(configurationsOf(store.snapshot.felixConfigurations, node), this.#resolved)
       onConfig(this.#resolved)
     }
+    const snapshot = this.#withSelf()
+    if (snapshot === undefined) return undefined
     // the addresses that interfaces have are the dataplane's business: what is wanted does not depend on what is there
-    const input = { snapshot: store.snapshot, settings: this.#resolved.config.compile, selfAddresses: [] }
+    const input = { snapshot, settings: this.#resolved.config.compile, selfAddresses: [] }
     return everything ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
+  }
+
+  /** The sources' objects, with this node's own as it was last when it is gone; undefined when it never was. */
+  #withSelf(): Snapshot | undefined {
+    const { snapshot } = this.#options.store
+    const { node } = this.#options
+    const found = snapshot.nodes.get(node)
+    this.#self = found ?? this.#self
+    this.#sayNode(found === undefined ? missingText(node, this.#self) : undefined)
+    if (found !== undefined || this.#self === undefined) return found && snapshot
+    return { ...snapshot, nodes: new Map([...snapshot.nodes, [node, this.#self]]) }
+  }
+
+  #sayNode(missing: string | undefined): void {
+    if (this.#asked && missing === this.#missing) return
+    this.#asked = true
+    this.#missing = missing
+    this.#options.onNode?.(missing)
   }
 
   /** Addresses and ports that an object wants and another one has. */
   conflicts(): ReturnType<Compiler['conflicts']> {
     return this.#compiler.conflicts()
   }
+}
+
+function missingText(node: string, before: Node | undefined): string {
+  return `there is no Node ${node} in the sources${before === undefined ? '' : ': its last good state stays in force'}`
 }

@@ -4,7 +4,9 @@ import { systemClock } from '#lib/base/clock.ts'
 import { runCommand } from './command.ts'
 import { daemonPid, ensureDaemon, logTail, shorten, stopDaemon } from './daemon.ts'
 import { LabError } from './errors.ts'
+import { healthPortOf } from './inventory.ts'
 import { launchCommand } from './launch.ts'
+import { readManifests } from './manifests.ts'
 import { agentLog, toolCommand } from './paths.ts'
 import { agentCgroup, entryOf, requireHolder } from './places.ts'
 import { at, listAt, textAt } from './raw.ts'
@@ -65,8 +67,17 @@ export class Agents {
 
   /** Asks /readiness inside the node, for at most `waitMs` until it is so; `text` says what is missing. */
   async readiness(node: string, waitMs = 0): Promise<{ readonly ready: boolean; readonly text: string }> {
-    const answer = await this.get({ node, port: this.#topology.healthPort, path: '/readiness', waitMs })
+    const answer = await this.get({ node, port: this.#healthPort(node), path: '/readiness', waitMs })
     return { ready: answer.status === 0, text: shorten(failingConditions(answer.text)) }
+  }
+
+  /** As the manifests say now, which agents follow; while they cannot be read, as they said when the lab was built. */
+  #healthPort(node: string): number {
+    try {
+      return healthPortOf(readManifests(this.#options.resources), node)
+    } catch {
+      return this.#topology.healthPort
+    }
   }
 
   /** A page of the agent, or of anything else that listens on the node's loopback. status 0: success, 1: refused by the page, 2: no answer. */

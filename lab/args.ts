@@ -2,7 +2,7 @@
 /** Command line arguments of netplane-lab. Layer: lab (pure). */
 import { parseArgs } from 'node:util'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
-import { isObject } from './raw.ts'
+import { isObject } from '#lib/base/object.ts'
 
 export interface Arguments {
   readonly values: { text(name: string): string | undefined; flag(name: string): boolean }

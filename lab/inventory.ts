@@ -32,7 +32,7 @@ export interface Inventory {
   readonly pods: readonly InventoryPod[]
   /** beginning of the names of pods' interfaces, from FelixConfiguration `default` */
   readonly interfacePrefix: string
-  /** where agents answer /readiness, from FelixConfiguration `default` */
+  /** where agents answer /readiness, from FelixConfiguration `default`, when the lab is built */
   readonly healthPort: number
   /** what was left out, a sentence each */
   readonly notes: readonly string[]
@@ -44,12 +44,11 @@ export function takeInventory(objects: readonly unknown[], only?: readonly strin
   const notes: string[] = []
   const nodes = new Map<string, InventoryNode>()
   const pods = new Map<string, InventoryPod>()
-  let felix: unknown
+  const felix = configurations(objects).get('default')
   for (const object of objects) {
     const kind = textAt(object, 'kind')
     if (kind === 'Node') put(nodes, nodeOf(object, notes))
     else if (kind === 'Pod') put(pods, podOf(object, notes))
-    else if (kind === 'FelixConfiguration' && textAt(object, 'metadata.name') === 'default') felix = object
   }
   for (const name of only ?? []) if (!nodes.has(name)) notes.push(`no manifest of node ${name}`)
   const wanted = [...nodes.values()].filter((node) => only?.includes(node.name) ?? true)
@@ -58,9 +57,21 @@ export function takeInventory(objects: readonly unknown[], only?: readonly strin
     nodes: wanted.sort(by((node) => node.name, compareText)),
     pods: placed.sort(by((pod) => pod.key, compareText)),
     interfacePrefix: textAt(felix, 'spec.interfacePrefix')?.split(',')[0] ?? INTERFACE_PREFIX,
-    healthPort: numberAt(felix, 'spec.healthPort') ?? 9099,
+    healthPort: healthPortOf(objects),
     notes,
   }
+}
+
+/** Where the agent of this node answers, or those of all nodes without a configuration of their own. */
+export function healthPortOf(objects: readonly unknown[], node?: string): number {
+  const felix = configurations(objects)
+  const own = node === undefined ? undefined : numberAt(felix.get(`node.${node}`), 'spec.healthPort')
+  return own ?? numberAt(felix.get('default'), 'spec.healthPort') ?? 9099
+}
+
+function configurations(objects: readonly unknown[]): Map<string, unknown> {
+  const all = objects.filter((object) => textAt(object, 'kind') === 'FelixConfiguration')
+  return new Map(all.map((object) => [textAt(object, 'metadata.name') ?? '', object]))
 }
 
 function put<T extends { readonly name: string } | { readonly key: string }>(map: Map<string, T>, value: T | undefined): void {

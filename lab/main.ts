@@ -12,6 +12,9 @@ if (command === undefined) {
   const stream = asked ? process.stdout : process.stderr
   stream.write(asked ? USAGE : `netplane-lab: no command ${JSON.stringify(name)}\n\n${USAGE}`)
   process.exitCode = asked ? 0 : 2
+} else if (process.getuid?.() !== 0) {
+  process.stderr.write('netplane-lab needs root\n')
+  process.exitCode = 1
 } else {
   try {
     process.exitCode = await command(args)

@@ -30,18 +30,6 @@ export function parseTarget(text: string): Target {
   return first === 'node' ? { kind: 'node', node: second } : { kind: 'pod', pod: `${first}/${second}` }
 }
 
-/** The inverse of {@link parseTarget}. */
-export function targetText(target: Target): string {
-  switch (target.kind) {
-    case 'node':
-      return `node/${target.node}`
-    case 'pod':
-      return target.pod
-    default:
-      return target.kind
-  }
-}
-
 /** Name of the network namespace, as `ip netns` shows it. A pod of the host network has none of its own. */
 export function netnsName(lab: string, target: Target): string {
   switch (target.kind) {

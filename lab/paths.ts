@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { nodeCommand, packageRoot } from '#lib/base/package.ts'
 
 const HERE = fileURLToPath(import.meta.url)
 /** ".ts" in a source tree, ".js" in a build: what this file itself is. */
@@ -30,13 +31,6 @@ export function serverLog(lab: string, pod: string): string {
   return join(labPaths(lab).logs, `server-${pod.replace('/', '.')}.log`)
 }
 
-/** The directory with package.json, from a source tree and from dist/ alike. */
-export function packageRoot(): string {
-  let dir = dirname(HERE)
-  while (!existsSync(join(dir, 'package.json')) && dir !== '/') dir = dirname(dir)
-  return dir
-}
-
 /** Command line that starts one of lab/tools with the Node that runs us. */
 export function toolCommand(name: string): string[] {
   return nodeCommand(resolve(dirname(HERE), 'tools', name + EXTENSION))
@@ -47,8 +41,4 @@ export function defaultAgentCommand(): string[] {
   const root = packageRoot()
   const built = join(root, 'dist/agent/main.js')
   return nodeCommand(existsSync(built) ? built : join(root, 'agent/main.ts'))
-}
-
-function nodeCommand(file: string): string[] {
-  return [process.execPath, ...(file.endsWith('.ts') ? ['--conditions=source'] : []), file]
 }

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Walks objects of unknown shape: manifests, JSON of `ip`, results of our tools. Layer: lab (pure). */
 
-export type RawObject = Readonly<Record<string, unknown>>
-
-export function isObject(value: unknown): value is RawObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
+import { isObject } from '#lib/base/object.ts'
 
 /** The value at "spec.nodeName"; undefined where the way ends. */
 export function at(value: unknown, path: string): unknown {

@@ -2,7 +2,7 @@
 /** What answers in pods: an echo server on the ports that a pod's containers declare. Layer: lab. */
 import { readFileSync, rmSync } from 'node:fs'
 import { mapLimit } from './command.ts'
-import { daemonPid, ensureDaemon, logTail, stopDaemon } from './daemon.ts'
+import { daemonPid, ensureDaemon, logTail } from './daemon.ts'
 import { LabError } from './errors.ts'
 import type { Entry } from './launch.ts'
 import { serverLog, toolCommand } from './paths.ts'
@@ -35,9 +35,4 @@ async function ensureServer(topology: Topology, pod: LabPod): Promise<void> {
   }
   if ((await waitFor(listening, { timeoutMs: 20_000 })) !== true)
     throw new LabError(`server of pod ${pod.key}`, `does not listen: ${logTail(log, 10)}`)
-}
-
-/** False when none ran. */
-export async function stopServer(topology: Topology, pod: LabPod): Promise<boolean> {
-  return await stopDaemon(serverCgroup(topology.lab, pod), 'SIGKILL', 5000)
 }

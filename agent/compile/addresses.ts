@@ -5,7 +5,7 @@ import type { Node } from '#lib/model/node.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { AddrRow } from './desired.ts'
-import { ADDR_LOCAL_POD, ADDR_NODE, ADDR_SELF } from './flags.ts'
+import { ADDR_LOCAL_POD, ADDR_NODE, ADDR_SELF } from '#lib/base/flags.ts'
 import { compareAddrs } from './rows.ts'
 
 /** True when the pod has, or is about to have, a veth of its own on the node. */

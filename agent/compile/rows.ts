@@ -3,7 +3,7 @@
 import { formatAddr, isV4, protocolNumber } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { AddrRow, BackendRow, FrontendRow, Row } from './desired.ts'
-import { ADDR_LOCAL_POD, ADDR_SELF, FRONTEND_EXTERNAL, FRONTEND_NODE_PORT } from './flags.ts'
+import { ADDR_LOCAL_POD, ADDR_SELF, FRONTEND_EXTERNAL, FRONTEND_NODE_PORT } from '#lib/base/flags.ts'
 
 export function compareFrontends(a: FrontendRow, b: FrontendRow): number {
   return compareText(a.key.addr, b.key.addr) || a.key.port - b.key.port || protocolNumber(a.key.proto) - protocolNumber(b.key.proto)

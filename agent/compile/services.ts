@@ -6,7 +6,7 @@ import { compareText } from '#lib/base/order.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { Family, Service, ServicePort } from '#lib/model/service.ts'
 import type { BackendRow, FrontendRow, Row, ServiceId } from './desired.ts'
-import { FRONTEND_EXTERNAL, FRONTEND_NODE_PORT } from './flags.ts'
+import { FRONTEND_EXTERNAL, FRONTEND_NODE_PORT } from '#lib/base/flags.ts'
 import { serviceId } from './ids.ts'
 import { claimKey, compareBackends, compareFrontends } from './rows.ts'
 

@@ -3,6 +3,7 @@
  *
  * "node.<name>" goes before "default", field by field. A field that cannot be used keeps its last good value; failing that, what the other
  * object says, or the default. */
+import { isObject } from '#lib/base/object.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
 import { same } from '#lib/base/same.ts'
@@ -78,10 +79,6 @@ function written(object: FelixConfiguration, name: string): Json | undefined {
     value = value[step]
   }
   return value ?? undefined
-}
-
-function isObject(value: Json | undefined): value is { readonly [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Objects among the fields: "bpfConntrackTimeouts". */

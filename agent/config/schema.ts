@@ -102,7 +102,7 @@ export const fields = {
     doc: 'What is logged: this and everything graver.',
   }),
   prometheusEnabled: field({ name: 'prometheusMetricsEnabled', parser: flag, fallback: false, doc: 'Whether /metrics is served.' }),
-  prometheusHost: field({ name: 'prometheusMetricsHost', parser: host, fallback: '0.0.0.0', doc: 'Where it is served.' }),
+  prometheusHost: field({ name: 'prometheusMetricsHost', parser: host, fallback: '127.0.0.1', doc: 'Where it is served.' }),
   prometheusPort: field({ name: 'prometheusMetricsPort', parser: port, fallback: parsePort(9091), doc: 'On which TCP port.' }),
   tunnelPort: field({
     name: 'vxlanPort',

@@ -2,7 +2,8 @@
 /** One pass over pending rows in batches, which goes on past rows that fail. Layer: agent/dataplane. */
 import { MapError, errorCode } from '#lib/base/errors.ts'
 
-const BATCH_ROWS = 4096
+/** Rows of one call to the kernel. */
+export const BATCH_ROWS = 4096
 /** Failing rows of one pass, each of which costs a call of its own, before the rest is left for the next pass. */
 const FAILURES_A_PASS = 16
 

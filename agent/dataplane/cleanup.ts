@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Takes everything of ours off the node; needs nothing but what is in the kernel, and the file with the old sysctl values. Layer: agent/dataplane. */
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { NetlinkSocket, tcDestroyHook } from '#native'
-import { errorText } from '#lib/base/errors.ts'
+import { errorCode, errorText } from '#lib/base/errors.ts'
 import { formatCidr } from '#lib/base/ip.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { InterfaceMonitor } from '#agent/interfaces/monitor.ts'
@@ -29,7 +29,7 @@ import { TcxHooks } from './tcx.ts'
 
 export interface CleanupOptions {
   readonly pins: Pins
-  /** where old values of sysctls are kept */
+  /** where old values of sysctls are kept; its folder goes too, once it is empty */
   readonly sysctlState: string
   /** cgroup2 directory; undefined: its mount */
   readonly cgroup: string | undefined
@@ -38,6 +38,8 @@ export interface CleanupOptions {
 export interface CleanupReport {
   /** what was removed, one line each; empty when there was nothing */
   readonly removed: readonly string[]
+  /** what is as it was before, one line each */
+  readonly restored: readonly string[]
   /** what could not be */
   readonly failed: readonly string[]
 }
@@ -71,14 +73,17 @@ export function cleanup(options: CleanupOptions): CleanupReport {
   }
   report.step('sysctls', () => {
     const { restored, failed } = restoreSysctls({ stateFile: options.sysctlState })
-    report.removed.push(...restored)
+    report.restored.push(...restored)
     report.failed.push(...failed)
+    const folder = dirname(options.sysctlState)
+    if (removeEmpty(folder)) report.removed.push(`folder ${folder}`)
   })
   return report
 }
 
 class Report implements CleanupReport {
   readonly removed: string[] = []
+  readonly restored: string[] = []
   readonly failed: string[] = []
 
   step(name: string, run: () => void): void {
@@ -151,4 +156,15 @@ function removePins(report: Report, pins: Pins): void {
     }
   }
   rmSync(pins.dir, { recursive: true })
+}
+
+/** False when it was not there, or not empty, or is a mount. */
+function removeEmpty(folder: string): boolean {
+  try {
+    rmdirSync(folder)
+    return true
+  } catch (thrown) {
+    if (['ENOENT', 'ENOTEMPTY', 'EEXIST', 'EBUSY'].includes(errorCode(thrown) ?? '')) return false
+    throw thrown
+  }
 }

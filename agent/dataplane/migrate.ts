@@ -8,8 +8,8 @@ import { enumValues, parseBtf } from '../maps/btf.ts'
 import type { Copier } from '../maps/copy.ts'
 import { keyCopier, valueCopier } from '../maps/copy.ts'
 import { layoutOf } from '../maps/layout.ts'
+import { BATCH_ROWS } from './batches.ts'
 
-const BATCH_ROWS = 4096
 const NO_EXIST = 1
 
 /** How one map's entries become another's. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rows that only the node itself can know: its own addresses, and its devices. Layer: agent/dataplane (pure). */
+import { ADDR_SELF, IFACE_HOST, IFACE_WORKLOAD } from '#lib/base/flags.ts'
 import type { AddrRow, Fragment } from '#agent/compile/desired.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { Iface } from '#agent/maps/shapes.ts'
@@ -8,10 +9,7 @@ import { selfAddresses, type Device } from './devices.ts'
 /** Owner of these rows. Sorts behind all owners of compile, so that a pod or node of the cluster that has the address is believed. */
 export const SELF_OWNER = 'node/self'
 
-/** enum addr_kind */
-const ADDR_SELF = 2
-/** enum iface_kind */
-const IFACE_KIND = { workload: 1, host: 2 } as const
+const IFACE_KIND = { workload: IFACE_WORKLOAD, host: IFACE_HOST } as const
 const NO_MAC = '00:00:00:00:00:00'
 const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
 

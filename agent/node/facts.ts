@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the agent finds out about its machine before it touches anything. Layer: agent. */
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { release } from 'node:os'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { InternalError } from '#lib/base/errors.ts'
+import { join } from 'node:path'
+import { packageRoot } from '#lib/base/package.ts'
 
 /** The oldest kernel line that Netplane is made for, as people write it. */
 export const FLOOR = 'Linux 5.3, or 4.18.0-193 of Enterprise Linux 8'
@@ -16,14 +15,6 @@ export function isBelowFloor(kernel: string = release()): boolean {
   const version = Number(major) * 1000 + Number(minor)
   const enterprise = version === 4018 && kernel.includes('.el8') && Number(build ?? 0) >= 193
   return version < 5003 && !enterprise
-}
-
-/** The folder of the package this file is in, whether as source, compiled or bundled. */
-export function packageRoot(): string {
-  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
-    if (existsSync(join(folder, 'package.json'))) return folder
-    if (folder === dirname(folder)) throw new InternalError('the package.json of netplane was not found above the program')
-  }
 }
 
 export function packageVersion(): string {

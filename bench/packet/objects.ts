@@ -11,7 +11,7 @@ import type { Codec } from '#agent/maps/codec.ts'
 import type { Field } from '#agent/maps/kinds.ts'
 import { layoutOf } from '#agent/maps/layout.ts'
 import { InternalError } from '#lib/base/errors.ts'
-import { packageRoot } from '../base/root.ts'
+import { packageRoot } from '#lib/base/package.ts'
 
 export interface Loaded {
   readonly object: BpfObject

@@ -5,7 +5,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { InternalError } from '#lib/base/errors.ts'
 import { median, medianInterval } from '../base/statistics.ts'
-import { packageRoot } from '../base/root.ts'
+import { packageRoot } from '#lib/base/package.ts'
 import { Arena } from './arena.ts'
 import type { Contender, Measure, RatioFigure } from './figure.ts'
 import { CONTENDERS } from './figure.ts'
@@ -26,10 +26,11 @@ const VERBS: readonly { readonly verb: Verb; readonly measures: readonly Measure
   { verb: 'tput', measures: ['tput', 'cpu_per_gbit'] },
 ]
 
-/** Client and server share a CPU and take turns: nothing is woken from sleep, nothing waits for the other, what is left is the path. */
-function sharedCpu(): { readonly clientCpu: number; readonly serverCpu: number } {
+/** For requests and datagrams client and server share a CPU and take turns: nothing is woken from sleep, nothing waits for the other,
+ * what is left is the path. A stream has a CPU for each end, as it would have: sharing one, its rate is a matter of how they take turns. */
+function cpusFor(verb: Verb): { readonly clientCpu: number; readonly serverCpu: number } {
   const last = availableParallelism() - 1
-  return { clientCpu: last, serverCpu: last }
+  return { clientCpu: verb === 'tput' ? 0 : last, serverCpu: last }
 }
 
 function valueOf(answer: Answer, measure: Measure): number {
@@ -53,7 +54,7 @@ async function measurePath(arenas: readonly Arena[], path: Path, slices: Slices)
       const answers = new Map<Contender, Answer[]>(arenas.map(({ contender }) => [contender, []]))
       for (const arena of [...arenas, ...arenas.toReversed()]) {
         const to = arena.contender === 'plain' ? path.plainTo : path.to
-        answers.get(arena.contender)?.push(await arena.from(path.start).run({ verb, ...to, ms: slices.ms, ...sharedCpu() }))
+        answers.get(arena.contender)?.push(await arena.from(path.start).run({ verb, ...to, ms: slices.ms, ...cpusFor(verb) }))
       }
       rounds.push(answers)
     }

@@ -47,7 +47,7 @@ static __noinline void answer_fill_v4(struct scratch *s, const __u8 *what, __u32
 	a->ip.tot_len = bpf_htons(sizeof(a->ip) + sizeof(a->icmp) + quote);
 	a->ip.ttl = 64;
 	a->ip.protocol = IPPROTO_ICMP;
-	a->ip.saddr = cfg.node_v4.w[3];
+	a->ip.saddr = s->answer_from.w[3];
 	a->ip.daddr = s->p.t.src.w[3];
 #pragma unroll
 	for (int i = 0; i < 10; i++)
@@ -67,10 +67,7 @@ static __noinline void answer_fill_v6(struct scratch *s, const __u8 *what, __u32
 	a->ip.payload_len = bpf_htons(sizeof(a->icmp) + quote);
 	a->ip.nexthdr = IPPROTO_ICMPV6;
 	a->ip.hop_limit = 64;
-	a->ip.saddr.in6_u.u6_addr32[0] = cfg.node_v6.w[0];
-	a->ip.saddr.in6_u.u6_addr32[1] = cfg.node_v6.w[1];
-	a->ip.saddr.in6_u.u6_addr32[2] = cfg.node_v6.w[2];
-	a->ip.saddr.in6_u.u6_addr32[3] = cfg.node_v6.w[3];
+	addr_to_v6(a->ip.saddr.in6_u.u6_addr32, &s->answer_from);
 	addr_to_v6(a->ip.daddr.in6_u.u6_addr32, &s->p.t.src);
 	a->icmp.type = what[0];
 	a->icmp.code = what[1];
@@ -115,10 +112,13 @@ static __noinline int icmp_answer(struct __sk_buff *skb, struct scratch *s, enum
 {
 	__u32 head, quote = quote_length(&s->p), size;
 	__u8 what[2] = {}, eth[ETH_HLEN];
-	struct addr self;
 
-	addr_of_node(&self, s->p.v4);
-	if (addr_is_zero(&self) || s->p.tunnelled || icmp_is_error(skb, &s->p) || s->p.fragment)
+	/* to this node's own packet the destination answers: from itself it would take nothing */
+	if (hook_is_from(s->hook))
+		addr_of_node(&s->answer_from, s->p.v4);
+	else
+		s->answer_from = s->p.t.dst;
+	if (addr_is_zero(&s->answer_from) || s->p.tunnelled || icmp_is_error(skb, &s->p) || s->p.fragment)
 		return 0;
 	answer_kind(why, s->p.v4, what);
 	head = s->p.v4 ? sizeof(struct answer_v4) : sizeof(struct answer_v6);
@@ -137,7 +137,8 @@ static __noinline int icmp_answer(struct __sk_buff *skb, struct scratch *s, enum
 		return 0;
 	count_slot(DROP_MAX + COUNT_ICMP_SENT);
 	mark_set_decided(skb);
-	return bpf_redirect(skb->ifindex, 0);
+	/* on its way out it was this node's own: the answer comes in to it */
+	return bpf_redirect(skb->ifindex, hook_is_from(s->hook) ? 0 : BPF_F_INGRESS);
 }
 
 /* ---- others' errors about a flow ------------------------------------------------------------------ */

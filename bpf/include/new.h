@@ -51,22 +51,41 @@ static __noinline int flow_new_plain(struct __sk_buff *skb, struct scratch *s)
 	return flow_enter(skb, s);
 }
 
+/* Makes the backend's view in s->peer from what packets leave as; returns its direction for answers. */
+static __noinline __u32 peer_make(struct scratch *s)
+{
+	struct ct_value *peer = &s->peer;
+	struct ct_tuple back;
+	__u32 dir;
+
+	ct_reverse(&back, &s->v.out);
+	dir = ct_key_of(&s->peer_key, &back, s->p.proto);
+	__builtin_memset(peer, 0, sizeof(*peer));
+	ct_reverse(&peer->out, &s->p.t);
+	peer->leg[dir & 1].flags = LEG_NAT;
+	ct_touch(peer, s->now);
+	peer->state = ct_seen_bit(!dir);
+	return dir;
+}
+
+/* A full table may have lost the backend's view alone: the client's next packet brings it back. */
+static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
+{
+	s->v.out = v->out;
+	peer_make(s);
+	s->peer.state |= v->state & CT_TCP_OPEN;
+	bpf_map_update_elem(&np_ct, &s->peer_key, &s->peer, BPF_ANY);
+}
+
 /* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
  * client must be its own: if another flow has the same, the client's port is changed. */
 static __noinline enum drop flow_enter_peer(struct scratch *s)
 {
 	struct ct_value *known, *peer = &s->peer;
-	struct ct_tuple back;
 	__u32 dir;
 
 	for (int i = 0; i < PORT_TRIES; i++) {
-		ct_reverse(&back, &s->v.out);
-		dir = ct_key_of(&s->peer_key, &back, s->p.proto);
-		__builtin_memset(peer, 0, sizeof(*peer));
-		ct_reverse(&peer->out, &s->p.t);
-		peer->leg[dir & 1].flags = LEG_NAT;
-		ct_touch(peer, s->now);
-		peer->state = ct_seen_bit(!dir);
+		dir = peer_make(s);
 		if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
 			return DROP_NONE;
 		known = bpf_map_lookup_elem(&np_ct, &s->peer_key);
@@ -120,8 +139,10 @@ static __noinline int flow_new_service(struct __sk_buff *skb, struct scratch *s,
 		return act;
 	sport = v->out.sport;
 	why = flow_enter_peer(s);
-	if (why)
+	if (why) {
+		bpf_map_delete_elem(&np_ct, &s->key); /* half a flow would lead the next packet astray */
 		return DROPPED(why);
+	}
 	if (v->out.sport != sport && bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY))
 		return DROPPED(DROP_FLOW_INSERT);
 	return FLOW_MADE;
@@ -144,6 +165,9 @@ static __always_inline int flow_new(struct __sk_buff *skb, struct scratch *s)
 	}
 	if (fe)
 		return flow_new_service(skb, s, fe);
+	if (s->hook == FROM_WORKLOAD && s->p.proto == IPPROTO_UDP && s->p.t.dport == cfg.tunnel_port &&
+	    (s->dst.kind == ADDR_NODE || s->dst.kind == ADDR_SELF))
+		return DROPPED(DROP_TUNNEL_SOURCE); /* a pod that plays a node */
 	if (s->hook == TO_HOST)
 		return NP_PASS; /* the host's own traffic */
 	return flow_new_plain(skb, s);

@@ -56,13 +56,17 @@ static __noinline void clamp_mss(struct __sk_buff *skb, struct scratch *s, __u32
 {
 	__u32 limit = mtu - (s->p.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) - sizeof(struct tcphdr);
 	struct syn_options o;
-	__be16 mss;
+	__be16 mss, was;
+	bool odd;
 
 	syn_options(skb, s, &o);
 	if (!o.mss_at || o.mss <= limit)
 		return;
 	mss = bpf_htons(limit);
-	bpf_l4_csum_replace(skb, s->p.l4 + offsetof(struct tcphdr, check), bpf_htons(o.mss), mss, 2);
+	was = bpf_htons(o.mss);
+	odd = (o.mss_at ^ s->p.l4) & 1;	/* at an odd offset the value's bytes stand the other way round in the sum */
+	bpf_l4_csum_replace(skb, s->p.l4 + offsetof(struct tcphdr, check), odd ? __builtin_bswap16(was) : was,
+			    odd ? __builtin_bswap16(mss) : mss, 2);
 	bpf_skb_store_bytes(skb, o.mss_at, &mss, 2, 0);
 }
 

@@ -19,6 +19,7 @@ struct scratch {
 	__u8 renew;			/* the flow's leg is due to be decided again: routes, MTUs and pods change */
 	__u64 now;
 	struct addr_info dst;		/* what we know of the packet's destination; kind 0: nothing */
+	struct addr answer_from;	/* source of the ICMP error being made */
 	struct addr tunnel_from;	/* with p.tunnelled */
 	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */
 	struct ct_key peer_key;		/* its peer: the way back of a translated flow */

@@ -29,6 +29,12 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	__u32 peer_dir = 0;
 
 	peer = flow_peer(s, v, &peer_dir);
+	/* the client's view is the one that changes the destination; a plain entry is what answers made meanwhile */
+	if (leg->flags & LEG_NAT && !addr_eq(&v->out.dst, &s->p.t.dst) &&
+	    (!peer || !((peer->leg[0].flags | peer->leg[1].flags) & LEG_NAT))) {
+		peer_restore(s, v);
+		peer = 0;
+	}
 	if (peer && leg->flags & LEG_NAT)
 		other = &peer->leg[peer_dir & 1];	/* where the other side's packets are seen first */
 	if (s->p.tcp_flags & TCP_RST && !ct_rst_in_window(other, &s->p))
@@ -37,6 +43,8 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 		syn_options(skb, s, &o);
 		leg->wscale = o.wscale;
 	}
+	if ((s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
+		leg->ack = 0; /* a new attempt: what it is refused with knows nothing of the old one */
 	v->state = ct_state_after(v->state, &s->p, s->dir);
 	ct_touch(v, s->now);
 	ct_note_ack(leg, &s->p);
@@ -56,24 +64,29 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
  * and answers follow the decision made for them. */
 static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
-	struct ct_leg *leg = &v->leg[s->dir & 1];
-	__u32 was = leg->ifindex, flags = leg->flags;
+	struct ct_leg *leg = &v->leg[s->dir & 1], next = {};
+	__u32 flags = leg->flags;
 	struct addr dst;
 
-	leg->flags = flags & LEG_NAT;
+	next.flags = flags & LEG_NAT;
 	if (flags & LEG_ENCAP) {
 		dst = v->via;
-		if (way_by_tunnel(skb, s, v, leg, &dst)) {
+		if (way_by_tunnel(skb, s, v, &next, &dst)) {
 			leg->flags = flags & (LEG_NAT | LEG_ENCAP); /* tried again with the next packet */
 			return DROP_NO_ROUTE;
 		}
 	} else {
 		dst = flags & LEG_NAT ? v->out.dst : s->p.t.dst;
 		s->reroute = s->hook == TO_HOST && !(flags & LEG_STACK) && flags & LEG_READY;
-		way_to(skb, s, leg, &dst);
+		way_to(skb, s, &next, &dst);
 	}
-	if (!(flags & LEG_READY) || (flags & LEG_APPROVED && leg->ifindex == was))
-		leg->flags |= LEG_APPROVED;
+	if (!(flags & LEG_READY) || (flags & LEG_APPROVED && next.ifindex == leg->ifindex))
+		next.flags |= LEG_APPROVED;
+	/* other CPUs read the leg meanwhile: never half of it, and the flags last */
+	leg->ifindex = next.ifindex;
+	leg->mtu = next.mtu;
+	asm volatile("" ::: "memory");
+	leg->flags = next.flags;
 	return DROP_NONE;
 }
 
@@ -98,6 +111,7 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 	struct ct_leg *leg = &v->leg[s->dir & 1];
 	struct pkt *p = &s->p;
 	void *data, *data_end;
+	__u32 need;
 
 	if ((!(leg->flags & LEG_READY) || s->renew) && flow_decide(skb, s, v))
 		return DROPPED(DROP_NO_ROUTE);
@@ -121,7 +135,9 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 		clamp_mss(skb, s, leg->mtu);
 	data = (void *)(long)skb->data;
 	data_end = (void *)(long)skb->data_end;
-	if (data + p->l4 + 8 > data_end && bpf_skb_pull_data(skb, p->l4 + 8))
+	/* only these have ports to rewrite; others, and a datagram's last fragment, may end sooner */
+	need = p->l4 + (!p->fragment && (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP) ? 8 : 0);
+	if (data + need > data_end && bpf_skb_pull_data(skb, need))
 		return DROPPED(DROP_SHORT);
 	switch (s->hook) {
 	case FROM_WORKLOAD:
@@ -144,7 +160,7 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	__u8 proto = 0;
 
 	if (quoted_tuple(skb, &s->p, &was, &proto, &inner_l4))
-		return DROPPED(DROP_SHORT);
+		return NP_PASS; /* about no packet that we could have sent on */
 	s->dir = ct_key_of(&s->key, &was, proto);
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (!v)
@@ -196,6 +212,14 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	return v ? flow_known(skb, s, v) : DROPPED(DROP_FLOW_INSERT);
 }
 
+/* A fragment before its first: the host puts together its own; a pod's must not pass unseen. */
+static __noinline bool fragment_is_ours(struct scratch *s)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
+
+	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || (info && info->kind == ADDR_LOCAL_POD);
+}
+
 /* What the fast path would not read. 0: go on as a packet of a flow. */
 static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 {
@@ -215,6 +239,8 @@ static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 	else if (proto == bpf_htons(ETH_P_IPV6))
 		why = parse_v6(skb, &s->p);
 	else
+		return NP_PASS;
+	if (why == DROP_FRAGMENT_UNKNOWN && !fragment_is_ours(s))
 		return NP_PASS;
 	if (why)
 		return DROPPED(why);

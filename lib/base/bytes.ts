@@ -15,25 +15,3 @@ export function textToBytes(text: string): Uint8Array {
   for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at)
   return bytes
 }
-
-/** Writes `text` at `offset` without an intermediate array. */
-export function writeText(target: Uint8Array, offset: number, text: string): void {
-  for (let at = 0; at < text.length; at++) target[offset + at] = text.charCodeAt(at)
-}
-
-/** -1, 0, 1 as memcmp; the shorter of equal beginnings first. */
-export function compareBytes(a: Uint8Array, b: Uint8Array): number {
-  const length = Math.min(a.length, b.length)
-  for (let at = 0; at < length; at++) {
-    const difference = (a[at] ?? 0) - (b[at] ?? 0)
-    if (difference !== 0) return difference < 0 ? -1 : 1
-  }
-  return Math.sign(a.length - b.length)
-}
-
-/** Lower-case hex, two digits a byte. */
-export function bytesToHex(bytes: Uint8Array): string {
-  let text = ''
-  for (const byte of bytes) text += byte.toString(16).padStart(2, '0')
-  return text
-}

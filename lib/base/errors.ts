@@ -54,17 +54,6 @@ export class LayoutError extends NetplaneError {
   }
 }
 
-/** The native addon is not there or does not fit. */
-export class NativeLoadError extends NetplaneError {
-  readonly code = 'NATIVE_LOAD'
-  readonly path: string
-
-  constructor(path: string, reason: string, cause?: unknown) {
-    super({ message: `native addon ${path}: ${reason}`, cause })
-    this.path = path
-  }
-}
-
 /** An operation on a BPF map failed. */
 export class MapError extends NetplaneError {
   readonly code = 'MAP'

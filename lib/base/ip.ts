@@ -88,11 +88,6 @@ export function addrBits(addr: Addr): number {
   return isV4(addr) ? 32 : 128
 }
 
-/** ANY_V4 or ANY_V6, whichever is of the same family. */
-export function anyOf(addr: Addr): Addr {
-  return isV4(addr) ? ANY_V4 : ANY_V6
-}
-
 export function isAny(addr: Addr): boolean {
   return addr === ANY_V4 || addr === ANY_V6
 }

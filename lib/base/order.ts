@@ -17,17 +17,6 @@ export function by<T, K>(key: (value: T) => K, compare: Compare<K>): Compare<T> 
   return (a, b) => compare(key(a), key(b))
 }
 
-/** The first order that tells the two apart decides. */
-export function inTurn<T>(...orders: readonly Compare<T>[]): Compare<T> {
-  return (a, b) => {
-    for (const order of orders) {
-      const result = order(a, b)
-      if (result !== 0) return result
-    }
-    return 0
-  }
-}
-
 /** A sorted copy of any iterable. */
 export function sorted<T>(values: Iterable<T>, compare: Compare<T>): T[] {
   return [...values].sort(compare)

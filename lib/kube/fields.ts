@@ -3,6 +3,7 @@
 import { NetplaneError } from '../base/errors.ts'
 import { isPort, tryParseAddr, tryParseCidr } from '../base/ip.ts'
 import type { Addr, Cidr, Port, Protocol } from '../base/ip.ts'
+import { isObject } from '../base/object.ts'
 
 /** A JSON object. Only own fields with names of ours are ever read from it. */
 export type Raw = Readonly<Record<string, unknown>>
@@ -36,10 +37,6 @@ export interface ParseInput {
 
 /** The one empty list of all values that have none. */
 export const NONE: readonly never[] = Object.freeze([])
-
-export function isRecord(value: unknown): value is Raw {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 /** Null counts as missing, as in the API. */
 function own(raw: Raw, key: string): unknown {
@@ -93,7 +90,7 @@ export function protocol(raw: Raw): Protocol {
 export function record(raw: Raw, key: string): Raw {
   const value = own(raw, key)
   if (value === undefined) return {}
-  if (isRecord(value)) return value
+  if (isObject(value)) return value
   throw new FieldError(key, 'must be an object')
 }
 
@@ -149,7 +146,7 @@ export function usable<T>(
 }
 
 export function asRecord(value: unknown): Raw {
-  if (isRecord(value)) return value
+  if (isObject(value)) return value
   throw new FieldError('', 'must be an object')
 }
 

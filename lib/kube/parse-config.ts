@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw FelixConfiguration → model: plain JSON, copied, so that nothing else of the file is kept. Layer: lib/kube. */
+import { isObject } from '../base/object.ts'
 import type { FelixConfiguration, Json } from '../model/felix-configuration.ts'
-import { FieldError, isRecord, record } from './fields.ts'
+import { FieldError, record } from './fields.ts'
 import type { ParseInput } from './fields.ts'
 
 export function parseFelixConfiguration(input: ParseInput): FelixConfiguration {
@@ -18,6 +19,6 @@ function json(value: unknown, path: string, depth: number): Json {
   if (value === null || typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean') return value
   if (depth >= DEEPEST) throw new FieldError(path, 'is nested too deeply')
   if (Array.isArray(value)) return value.map((part, at) => json(part, `${path}[${at}]`, depth + 1))
-  if (!isRecord(value)) throw new FieldError(path, 'must be plain JSON')
+  if (!isObject(value)) throw new FieldError(path, 'must be plain JSON')
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, json(part, `${path}.${key}`, depth + 1)]))
 }

@@ -3,11 +3,12 @@
  *
  * What the API server would refuse rejects the whole object, so that its last good version stays in force; what is valid but not ours to
  * serve is left out, with a reason, and the rest is used. Nothing raw is kept. */
+import { isObject } from '../base/object.ts'
 import type { Parsed, Rejected } from '../base/result.ts'
 import { nameKey, refText } from '../model/ref.ts'
 import type { Kind, Ref } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
-import { FieldError, isRecord, record, text } from './fields.ts'
+import { FieldError, record, text } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { parseFelixConfiguration } from './parse-config.ts'
 import { parseEndpointSlice } from './parse-endpoint-slice.ts'
@@ -51,7 +52,7 @@ export function identify(value: unknown): Identified {
 }
 
 function identifyRaw(value: unknown): Identified {
-  if (!isRecord(value)) throw new FieldError('', 'must be an object')
+  if (!isObject(value)) throw new FieldError('', 'must be an object')
   const kind = text(value, 'kind')
   const apiVersion = text(value, 'apiVersion')
   if (kind === undefined) throw new FieldError('kind', 'is missing')
@@ -81,7 +82,7 @@ export function parseObject(value: unknown, ref: Ref, intern: (text: string) => 
   }
   const entry = KINDS.find((candidate) => candidate.kind === ref.kind)
   try {
-    if (entry === undefined || !isRecord(value)) throw new FieldError('', 'must be an object')
+    if (entry === undefined || !isObject(value)) throw new FieldError('', 'must be an object')
     const parsed = entry.parse({ raw: value, namespace: intern(ref.namespace), name: ref.name, refuse, intern })
     return { kind: 'ok', value: parsed, rejected }
   } catch (thrown) {

@@ -2,6 +2,7 @@
 /** Text of a manifest file → raw objects, each with the way to it; or where the text is broken. Layer: lib/manifests. */
 import { CORE_SCHEMA, defineScalarTag, loadAll, mergeTag, YAMLException } from 'js-yaml'
 import { errorText } from '../base/errors.ts'
+import { isObject } from '../base/object.ts'
 import { jsonErrorAt, locateInJson } from './locate-json.ts'
 import { YamlPlaces } from './locate-yaml.ts'
 import { lineAt } from './path.ts'
@@ -90,10 +91,6 @@ function expand(value: unknown, document: number): readonly RawObject[] {
     document,
     path: ['items', at],
   }))
-}
-
-function isObject(value: unknown): value is { readonly kind?: unknown; readonly items?: unknown; readonly apiVersion?: unknown } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Tells lines of places in one file; takes the text apart only when asked, and only once. */

@@ -47,6 +47,7 @@ export class DirectorySource implements Source {
   readonly #settling: Settling
   readonly #watcher: TreeWatcher
   #rootId: string | undefined
+  #wasRead = false
   #unavailable: SourceStatus['unavailable']
   #said: Said | undefined
   #wake: () => void = () => undefined
@@ -126,7 +127,7 @@ export class DirectorySource implements Source {
     if (id === undefined) {
       this.#watcher.watchOnly(new Map())
       this.#rootId = undefined
-      return 'the directory is gone: its last good state stays in force'
+      return this.#wasRead ? 'the directory is gone: its last good state stays in force' : `${this.#root} does not exist`
     }
     if (!agenda.everything && id === this.#rootId) {
       await this.#read([...agenda.paths], { ...to, force: true })
@@ -137,6 +138,7 @@ export class DirectorySource implements Source {
     if (id !== this.#rootId && tree.files.length === 0 && this.#contents.holdings.files > 0)
       return 'another directory, an empty one, is in its place: the last good state stays in force'
     this.#rootId = id
+    this.#wasRead = true
     for (const file of this.#contents.missing(new Set(tree.files))) this.#put(this.#contents.gone(file), to.sink)
     await this.#read([...agenda.paths], { ...to, force: true })
     await this.#read(tree.files, { ...to, force: false })
@@ -149,7 +151,8 @@ export class DirectorySource implements Source {
       const tree = listTree(this.#root)
       return this.#watcher.watchOnly(tree.directories) ? listTree(this.#root) : tree
     } catch (thrown) {
-      return `the directory cannot be read (${errorCode(thrown) ?? errorText(thrown)}): its last good state stays in force`
+      const why = `cannot be read (${errorCode(thrown) ?? errorText(thrown)})`
+      return this.#wasRead ? `the directory ${why}: its last good state stays in force` : `${this.#root} ${why}`
     }
   }
 

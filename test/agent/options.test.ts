@@ -38,6 +38,9 @@ describe('the command line', () => {
     [['--resources=d', '--node='], /^--node: must not be empty/],
     [['--resources=d', '--health-port=65536'], /^--health-port: "65536" is no port/],
     [['--resources=d', '--cgroup=/x'], /^--cgroup: only goes with --cleanup/],
+    [['--cleanup', '--node=n1'], /^--node: does not go with --cleanup/],
+    [['--cleanup', '--print-desired'], /^--print-desired: does not go with --cleanup/],
+    [['--cleanup', '--resources=d'], /^--resources: does not go with --cleanup/],
     [['--resources=d', '--bogus'], /^command line: .*bogus/],
     [['--resources=d', 'more'], /^command line: .*more/],
   ])('%j is refused by name', (argv, message) => {

@@ -2,17 +2,23 @@
 import { describe, expect, test } from 'vitest'
 import { parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
+import type { Node } from '#lib/model/node.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import { Store } from '#lib/store/store.ts'
 import { Wanted } from '#agent/wanted.ts'
 
-const node: KubeObject = {
-  kind: 'Node',
-  namespace: '',
-  name: 'n2',
-  addresses: [parseAddr('192.0.2.2')],
-  podCIDRs: [parseCidr('10.1.2.0/24')],
+function nodeAt(name: string, number: number): Node {
+  return {
+    kind: 'Node',
+    namespace: '',
+    name,
+    addresses: [parseAddr(`192.0.2.${number}`)],
+    podCIDRs: [parseCidr(`10.1.${number}.0/24`)],
+  }
 }
+
+const self = nodeAt('n1', 1)
+const node = nodeAt('n2', 2)
 
 function felix(spec: FelixConfiguration['spec']): FelixConfiguration {
   return { kind: 'FelixConfiguration', namespace: '', name: 'default', spec }
@@ -22,26 +28,40 @@ function setup() {
   const told = { changes: 0 }
   const store = new Store({ sources: ['test'], onChange: () => told.changes++ })
   const configs: boolean[] = []
-  const wanted = new Wanted({ node: 'n1', store, onConfig: ({ config }) => configs.push(config.compile.connectTcp) })
+  const missing: (string | undefined)[] = []
+  const wanted = new Wanted({
+    node: 'n1',
+    store,
+    onConfig: ({ config }) => configs.push(config.compile.connectTcp),
+    onNode: (why) => missing.push(why),
+  })
   const sink = store.sink('test')
-  return { told, wanted, sink, configs, put: (object: KubeObject) => sink.apply([{ kind: 'upsert', object }]) }
+  const put = (object: KubeObject): void => {
+    sink.apply([{ kind: 'upsert', object }])
+  }
+  const drop = ({ kind, namespace, name }: KubeObject): void => {
+    sink.apply([{ kind: 'delete', ref: { kind, namespace, name } }])
+  }
+  return { told, wanted, sink, configs, missing, put, drop }
 }
 
 describe('what is wanted', () => {
   test('is unknown until every source is synced, which is told', () => {
     const { told, wanted, sink, put } = setup()
+    put(self)
     put(node)
     expect([told.changes, wanted.take(false)]).toEqual([0, undefined])
     sink.synced()
     expect(told.changes).toBe(1)
     const first = wanted.take(false)
     expect(first?.complete).toBe(true)
-    expect(first?.fragments.map((fragment) => fragment.owner)).toEqual(['Node/n2'])
+    expect(first?.fragments.map((fragment) => fragment.owner)).toEqual(['Node/n1', 'Node/n2'])
     expect(first?.node?.routes).toHaveLength(1)
   })
 
   test('is only what changed afterwards, and everything when that is asked for', () => {
     const { wanted, sink, put } = setup()
+    put(self)
     sink.synced()
     wanted.take(false)
     expect(wanted.take(false)).toBeUndefined()
@@ -52,10 +72,46 @@ describe('what is wanted', () => {
 
   test('follows the configuration', () => {
     const { wanted, sink, put, configs } = setup()
+    put(self)
     sink.synced()
     expect(wanted.take(false)?.node?.connectTime).toBe(true)
     put(felix({ bpfConnectTimeLoadBalancing: 'Disabled' }))
     expect(wanted.take(false)?.node?.connectTime).toBe(false)
     expect(configs).toEqual([true, false])
+  })
+
+  test('is unknown until there is a Node of this name, which is said once', () => {
+    const { told, wanted, sink, put, missing, configs } = setup()
+    put(node)
+    sink.synced()
+    expect([wanted.take(true), wanted.take(false)]).toEqual([undefined, undefined])
+    put(felix({ bpfConnectTimeLoadBalancing: 'Disabled' }))
+    expect(wanted.take(false)).toBeUndefined()
+    // the configuration says where health is served, and that is needed now
+    expect(configs).toEqual([true, false])
+    expect(missing).toEqual(['there is no Node n1 in the sources'])
+    put(self)
+    expect(told.changes).toBe(3)
+    const first = wanted.take(false)
+    expect(first).toMatchObject({ complete: true, node: { host: { addresses: self.addresses }, connectTime: false } })
+    expect(first?.fragments.map((fragment) => fragment.owner)).toEqual(['Node/n1', 'Node/n2'])
+    expect(missing).toEqual(['there is no Node n1 in the sources', undefined])
+  })
+
+  test('keeps the Node as it was last when that is deleted', () => {
+    const { wanted, sink, put, drop, missing } = setup()
+    put(self)
+    sink.synced()
+    const before = wanted.take(false)
+    drop(self)
+    const change = wanted.take(false)
+    expect(change?.node).toBeUndefined()
+    expect(change?.fragments.find((fragment) => fragment.owner === 'Node/n1')?.rows ?? []).toEqual(before?.fragments[0]?.rows)
+    expect(wanted.take(true)).toEqual(before)
+    put(node)
+    expect(wanted.take(false)?.node?.host).toEqual(before?.node?.host)
+    put(self)
+    wanted.take(false)
+    expect(missing).toEqual([undefined, 'there is no Node n1 in the sources: its last good state stays in force', undefined])
   })
 })

@@ -1,152 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The whole agent on a node of its own: start, change, death and restart, damage by strangers, removal. Layer: test. */
+/** The whole agent on a node of its own: start, change, death and restart, removal. Layer: test. */
 import { existsSync, readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { BpfLink, BpfMap, cgroupQuery } from '#native'
-import { errorCode } from '#lib/base/errors.ts'
-import { workloadInterface } from '#lib/model/pod.ts'
-import { ScratchNode } from '../support/scratch-node.ts'
-
-const POD_A = workloadInterface({ namespace: 'default', name: 'a' }, 'npl')
-const POD_B = workloadInterface({ namespace: 'default', name: 'b' }, 'npl')
-const PINS = 'sys/fs/bpf/netplane'
-
-function node(name: string, address: string, podCIDR: string): unknown {
-  return {
-    apiVersion: 'v1',
-    kind: 'Node',
-    metadata: { name },
-    spec: { podCIDRs: [podCIDR] },
-    status: { addresses: [{ type: 'InternalIP', address }] },
-  }
-}
-
-function pod(name: string, ip: string): unknown {
-  const metadata = { name, namespace: 'default' }
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata,
-    spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
-    status: { phase: 'Running', podIP: ip, podIPs: [{ ip }] },
-  }
-}
-
-const service = {
-  apiVersion: 'v1',
-  kind: 'Service',
-  metadata: { name: 'web', namespace: 'default' },
-  spec: {
-    type: 'NodePort',
-    clusterIP: '10.96.0.10',
-    clusterIPs: ['10.96.0.10'],
-    ports: [{ port: 80, targetPort: 8080, nodePort: 30080, protocol: 'TCP' }],
-  },
-}
-
-function slice(...addresses: readonly string[]): unknown {
-  return {
-    apiVersion: 'discovery.k8s.io/v1',
-    kind: 'EndpointSlice',
-    metadata: { name: 'web-1', namespace: 'default', labels: { 'kubernetes.io/service-name': 'web' } },
-    addressType: 'IPv4',
-    ports: [{ port: 8080, protocol: 'TCP' }],
-    endpoints: addresses.map((address) => ({ addresses: [address], nodeName: 'n1', conditions: { ready: true } })),
-  }
-}
-
-function felix(cgroup: string, spec: Readonly<Record<string, unknown>> = {}): unknown {
-  return {
-    apiVersion: 'netplane.io/v3',
-    kind: 'FelixConfiguration',
-    metadata: { name: 'default' },
-    spec: { cgroupV2Path: cgroup, bpfMapSizeConntrack: 4096, ...spec },
-  }
-}
+import { BpfMap, cgroupQuery } from '#native'
+import type { ScratchNode } from '../support/scratch-node.ts'
+import { felix, node, pod, service, slice } from './agent-manifests.ts'
+import { CONNECT_PINS, hookPins, links, makeNode, PINS, plug, POD_A, POD_B, rows } from './agent-node.ts'
 
 let machine: ScratchNode
 
 beforeEach(async () => {
-  machine = await ScratchNode.make()
-  machine.sh(`
-    ip link add eth0 type veth peer name wire0
-    ip addr add 192.0.2.1/24 dev eth0
-    ip link set eth0 up
-    ip link set wire0 up`)
-  plug(POD_A)
-  machine.put('nodes.json', [node('n1', '192.0.2.1', '10.1.1.0/24'), node('n2', '192.0.2.2', '10.1.2.0/24')])
-  machine.put('pods.json', [pod('a', '10.1.1.5')])
-  machine.put('web.json', [service, slice('10.1.1.5')])
-  machine.put('felix.json', [felix(machine.cgroup)])
+  machine = await makeNode()
 })
 
 afterEach(async () => {
   await machine[Symbol.asyncDispose]()
 })
 
-/** Makes a pod's veth; the pod's own end stays here. */
-function plug(iface: string): void {
-  machine.sh(
-    `ip link add ${iface} type veth peer name ${iface.replace('npl', 'p')}; ip link set ${iface} up; ip link set ${iface.replace('npl', 'p')} up`,
-  )
-}
-
-/** id of each link, the program on it and its interface, by pin */
-function links(): Record<string, string> {
-  const folder = machine.path(`${PINS}/links`)
-  const entries = readdirSync(folder).flatMap((name): [string, string][] => {
-    const link = open(`${folder}/${name}`)
-    if (link === undefined) return []
-    const { id, programId, ifindex } = link.info()
-    link.close()
-    return [[name, `${id} ${programId} ${ifindex}`]]
-  })
-  return Object.fromEntries(entries)
-}
-
-/** undefined when it has just gone */
-function open(path: string): BpfLink | undefined {
-  try {
-    return BpfLink.openPin(path)
-  } catch (thrown) {
-    if (errorCode(thrown) === 'ENOENT') return undefined
-    throw thrown
-  }
-}
-
-async function rows(map: string): Promise<number> {
-  const opened = BpfMap.openPin(machine.path(`${PINS}/maps/${map}`))
-  const { count } = await opened.dump()
-  opened.close()
-  return count
-}
-
-/** links that are on an interface, not cut off from it */
-function onInterfaces(): number {
-  return Object.entries(links()).filter(([name, link]) => !name.startsWith('cgroup') && !link.endsWith(' 0')).length
-}
-
-function detach(): void {
-  const link = BpfLink.openPin(machine.path(`${PINS}/links/eth0:ingress`))
-  link.detach()
-  link.close()
-}
-
-const CONNECT_PINS = ['connect4', 'connect6', 'getpeername4', 'getpeername6', 'recvmsg4', 'recvmsg6', 'sendmsg4', 'sendmsg6'].map(
-  (hook) => `cgroup:${hook}`,
-)
-
-function hookPins(...ifaces: readonly string[]): string[] {
-  return ifaces.flatMap((iface) => [`${iface}:egress`, `${iface}:ingress`])
-}
-
 describe('start', () => {
   test('everything that is wanted is in the kernel when it says ready', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
-    expect(Object.keys(links()).sort()).toEqual([...CONNECT_PINS, ...hookPins('eth0', POD_A)].sort())
+    expect(Object.keys(links(machine)).sort()).toEqual([...CONNECT_PINS, ...hookPins('eth0', POD_A)].sort())
     // ClusterIP and node port; two nodes and the pod; two devices
-    expect([await rows('np_frontends'), await rows('np_backends'), await rows('np_addrs'), await rows('np_ifaces')]).toEqual([2, 1, 3, 2])
+    expect([
+      await rows(machine, 'np_frontends'),
+      await rows(machine, 'np_backends'),
+      await rows(machine, 'np_addrs'),
+      await rows(machine, 'np_ifaces'),
+    ]).toEqual([2, 1, 3, 2])
     expect(machine.sh('ip route show proto 80').trim()).toBe('10.1.2.0/24 via 192.0.2.2 dev eth0')
     expect(machine.sh('cat /proc/sys/net/ipv4/ip_forward').trim()).toBe('1')
     expect(cgroupQuery(machine.cgroup, 'connect4')).toHaveLength(1)
@@ -188,17 +70,55 @@ describe('start', () => {
   })
 })
 
+describe('a Node that is in no manifest', () => {
+  test('is said, and nothing is written until it comes', async () => {
+    const nodes = [node('n1', '192.0.2.1', '10.1.1.0/24'), node('n2', '192.0.2.2', '10.1.2.0/24')]
+    const before = machine.sh('ip route; cat /proc/sys/net/ipv4/ip_forward')
+    machine.put('nodes.json', nodes.slice(1))
+    const agent = machine.agent()
+    expect((await agent.event('node.missing'))['reason']).toBe('there is no Node n1 in the sources')
+    machine.put('more.json', [pod('b', '10.1.1.6')])
+    machine.put('felix.json', [felix(machine.cgroup, { noSuchField: 1 })])
+    // so the agent has taken this change, and all before it
+    await agent.event('object.rejected')
+    expect(existsSync(machine.path(PINS))).toBe(false)
+    expect(machine.sh('ip route; cat /proc/sys/net/ipv4/ip_forward')).toBe(before)
+    machine.put('nodes.json', nodes)
+    await agent.event('dataplane.ready')
+    expect(agent.events('node.missing')).toHaveLength(1)
+  })
+
+  test('that is deleted while the agent runs stays in force', async () => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    const before = links(machine)
+    machine.put('nodes.json', [node('n2', '192.0.2.2', '10.1.2.0/24')])
+    expect((await agent.event('node.missing'))['reason']).toMatch(/last good state stays in force$/)
+    machine.put('web.json', [service, slice('10.1.1.5', '10.1.1.9')])
+    await expect.poll(() => rows(machine, 'np_backends'), { timeout: 5000 }).toBe(2)
+    expect(links(machine)).toEqual(before)
+    expect(machine.sh('ip route show proto 80')).toContain('10.1.2.0/24')
+  })
+
+  test('is said by --print-desired', () => {
+    expect(machine.command('--print-desired', '--node', 'nope', '--resources', machine.resources)).toEqual({
+      status: 1,
+      output: 'netplane-agent: there is no Node nope in the sources\n',
+    })
+  })
+})
+
 describe('restart', () => {
   test('after SIGKILL with nothing changed nothing is written', async () => {
     const first = machine.agent()
     await first.event('dataplane.ready')
-    const before = links()
+    const before = links(machine)
     await first.kill()
-    expect(links()).toEqual(before)
+    expect(links(machine)).toEqual(before)
     const second = machine.agent()
     expect(await second.event('dataplane.adopted')).toMatchObject({ adopted: { programs: true, hooks: 4, connect: 8 }, written: {} })
     await second.event('dataplane.ready')
-    expect(links()).toEqual(before)
+    expect(links(machine)).toEqual(before)
     expect(second.events('hook.attached')).toEqual([])
   })
 
@@ -207,21 +127,21 @@ describe('restart', () => {
     await first.event('dataplane.ready')
     await first.kill()
     machine.sh(`ip link del ${POD_A}`)
-    plug(POD_B)
+    plug(machine, POD_B)
     machine.put('pods.json', [pod('b', '10.1.1.6')])
     machine.put('web.json', [service, slice('10.1.1.6', '10.1.1.7')])
     const second = machine.agent()
     await second.event('dataplane.ready')
-    expect(Object.keys(links()).sort()).toEqual([...CONNECT_PINS, ...hookPins('eth0', POD_B)].sort())
-    expect([await rows('np_backends'), await rows('np_ifaces')]).toEqual([2, 2])
+    expect(Object.keys(links(machine)).sort()).toEqual([...CONNECT_PINS, ...hookPins('eth0', POD_B)].sort())
+    expect([await rows(machine, 'np_backends'), await rows(machine, 'np_ifaces')]).toEqual([2, 2])
   })
 
   test('a clean stop leaves the data plane at work', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
-    const before = links()
+    const before = links(machine)
     expect(await agent.stop()).toBe(0)
-    expect(links()).toEqual(before)
+    expect(links(machine)).toEqual(before)
   })
 })
 
@@ -245,13 +165,13 @@ describe('changes', () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     machine.put('more.json', [pod('b', '10.1.1.6')])
-    plug(POD_B)
-    await agent.until('the new pod', () => hookPins(POD_B).every((pin) => pin in links()))
-    expect(await rows('np_addrs')).toBe(4)
+    plug(machine, POD_B)
+    await agent.until('the new pod', () => hookPins(POD_B).every((pin) => pin in links(machine)))
+    expect(await rows(machine, 'np_addrs')).toBe(4)
     machine.sh(`ip link del ${POD_A}`)
-    plug(POD_A)
+    plug(machine, POD_A)
     const ifindex = Number(machine.sh(`ip -o link show ${POD_A} | cut -d: -f1`))
-    await agent.until('the pod again', () => links()[`${POD_A}:ingress`]?.endsWith(` ${ifindex}`) === true)
+    await agent.until('the pod again', () => links(machine)[`${POD_A}:ingress`]?.endsWith(` ${ifindex}`) === true)
   })
 
   test('of a pod that goes are taken back', async () => {
@@ -259,51 +179,22 @@ describe('changes', () => {
     await agent.event('dataplane.ready')
     machine.drop('pods.json')
     await agent.event('hook.detached', 2)
-    await agent.until('its hooks to go', () => !hookPins(POD_A).some((pin) => pin in links()))
-    const counts = async (): Promise<number[]> => [await rows('np_addrs'), await rows('np_ifaces')]
+    await agent.until('its hooks to go', () => !hookPins(POD_A).some((pin) => pin in links(machine)))
+    const counts = async (): Promise<number[]> => [await rows(machine, 'np_addrs'), await rows(machine, 'np_ifaces')]
     await expect.poll(counts, { timeout: 5000 }).toEqual([2, 1])
   })
 
   test('of the configuration swap the programs and drop the old ones', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
-    const before = links()
+    const before = links(machine)
     machine.put('felix.json', [felix(machine.cgroup, { bpfConnectTimeLoadBalancing: 'Disabled' })])
     await agent.event('programs.retired')
-    expect(Object.keys(links()).sort()).toEqual(hookPins('eth0', POD_A).sort())
-    expect(links()['eth0:ingress']?.split(' ')[0]).toBe(before['eth0:ingress']?.split(' ')[0])
+    expect(Object.keys(links(machine)).sort()).toEqual(hookPins('eth0', POD_A).sort())
+    expect(links(machine)['eth0:ingress']?.split(' ')[0]).toBe(before['eth0:ingress']?.split(' ')[0])
     expect(readdirSync(machine.path(`${PINS}/programs`))).toHaveLength(1)
-    expect(await rows('np_backends')).toBe(1)
+    expect(await rows(machine, 'np_backends')).toBe(1)
     expect(cgroupQuery(machine.cgroup, 'connect4')).toEqual([])
-  })
-})
-
-describe('what strangers remove is found and put back', () => {
-  const damages: readonly (readonly [string, () => void])[] = [
-    ['the pin of a link', () => machine.sh('rm /sys/fs/bpf/netplane/links/eth0:ingress')],
-    ['a link', detach],
-    ['every link, with its folder', () => machine.sh('rm -r /sys/fs/bpf/netplane/links')],
-    ['a map’s pin', () => machine.sh('rm /sys/fs/bpf/netplane/maps/np_ct')],
-    ['a tail-call array', () => machine.sh('rm /sys/fs/bpf/netplane/programs/*/host-np_tail_in')],
-    ['all pins', () => machine.sh('rm -r /sys/fs/bpf/netplane')],
-  ]
-
-  test.each(damages)('%s', async (_, damage) => {
-    const agent = machine.agent()
-    await agent.event('dataplane.ready')
-    const pins = (): string => machine.sh('find /sys/fs/bpf/netplane -type f | sed s,programs/[^/]*,programs, | sort')
-    const before = pins()
-    damage()
-    await agent.event('drift.found')
-    await agent.until('the pins to be whole', () => existsSync(machine.path(PINS)) && pins() === before && onInterfaces() === 4)
-  })
-
-  test('a route', async () => {
-    const agent = machine.agent()
-    await agent.event('dataplane.ready')
-    machine.sh('ip route del 10.1.2.0/24')
-    await agent.event('drift.found')
-    await agent.until('the route', () => machine.sh('ip route show proto 80').includes('10.1.2.0/24'))
   })
 })
 
@@ -314,13 +205,20 @@ test('--cleanup leaves nothing and says what it took', async () => {
   await agent.stop()
   const { status, output } = machine.cleanup()
   expect(status).toBe(0)
-  for (const what of ['eth0/ingress', 'cgroup/connect4', 'route 10.1.2.0/24', 'np_ct', 'sysctl net/ipv4/ip_forward'])
+  for (const what of [
+    'eth0/ingress',
+    'cgroup/connect4',
+    'route 10.1.2.0/24',
+    'np_ct',
+    'restored sysctl net/ipv4/ip_forward',
+    `folder ${machine.state}`,
+  ])
     expect(output).toContain(what)
   expect(machine.sh('cat /proc/sys/net/ipv4/ip_forward; ip route')).toBe(before)
   expect(existsSync(machine.path(PINS))).toBe(false)
   expect(cgroupQuery(machine.cgroup, 'connect4')).toEqual([])
   expect(machine.sh('bpftool net').match(/from_|to_/)).toBeNull()
-  expect(existsSync(`${machine.state}/sysctls.json`)).toBe(false)
+  expect(existsSync(machine.state)).toBe(false)
   expect(machine.cleanup()).toEqual({ status: 0, output: 'there was nothing to remove\n' })
 })
 

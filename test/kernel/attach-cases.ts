@@ -2,6 +2,7 @@
 /** The ways the kernel offers to put a tc program on an interface: each is used, read back and undone. Layer: test. */
 import type { Direction } from '#native'
 import { BpfLink, BpfProgram, ifindexOf, tcAttach, tcCreateHook, tcDestroyHook, tcDetach, tcQuery, tcxQuery } from '#native'
+import { hasTcx } from '#agent/dataplane/interface-hooks.ts'
 
 type Check = (name: string, wrong: string | undefined) => void
 const DIRECTIONS: readonly Direction[] = ['ingress', 'egress']
@@ -18,22 +19,13 @@ export function attachCases(iface: string, check: Check): void {
       `clsact ${direction}`,
       attempt(() => clsact(ifindex, direction, program)),
     )
-    if (hasTcx(ifindex))
+    if (hasTcx())
       check(
         `tcx ${direction}`,
         attempt(() => tcx(ifindex, direction, program)),
       )
   }
   program.close()
-}
-
-function hasTcx(ifindex: number): boolean {
-  try {
-    tcxQuery(ifindex, 'ingress')
-    return true
-  } catch {
-    return false
-  }
 }
 
 function clsact(ifindex: number, direction: Direction, program: BpfProgram): string | undefined {

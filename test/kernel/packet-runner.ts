@@ -149,6 +149,7 @@ async function runStep(
   const slot = step.reason === undefined ? undefined : enumValues(world.loaded.btf, 'drop').get(step.reason)
   if (step.reason !== undefined && slot === undefined) return `no drop reason ${step.reason}`
   const before = slot === undefined ? 0 : counter(world.maps, slot)
+  if (step.forget !== undefined) forget(world.maps.ct, step.forget)
   if (step.age !== undefined) await makeOlder(world.maps.ct, step.age)
   const result = runPacket(run, step)
   if (result === undefined) return undefined
@@ -189,6 +190,12 @@ const FRESH_MS = 2_500
 async function makeOlder(ct: Maps['ct'], ms: number): Promise<void> {
   for (const [key, value] of await ct.entries())
     ct.set(key, { ...value, seen: Math.max(0, value.seen - ms), fresh: (value.fresh - ms) >>> 0 })
+}
+
+function forget(ct: Maps['ct'], flow: FlowWanted): void {
+  const [from, to] = [endpoint(flow.from), endpoint(flow.to)]
+  ct.delete({ lo: from.addr, lo_port: from.port, hi: to.addr, hi_port: to.port, proto: flow.proto })
+  ct.delete({ lo: to.addr, lo_port: to.port, hi: from.addr, hi_port: from.port, proto: flow.proto })
 }
 
 function judgeFlow(ct: Maps['ct'], wanted: FlowWanted): string | undefined {

@@ -59,6 +59,15 @@ describe('agents', () => {
     expect((await lab.status()).ok).toBe(true)
   })
 
+  test('are asked where they serve health now, not where they did when the lab was built', async () => {
+    using manifests = new Manifests(TWO_NODES)
+    await using lab = await Lab.up({ name: 'tport', resources: manifests.dir, agentCommand, servers: false })
+    const felix = { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name: 'default' }, spec: { healthPort: 19099 } }
+    manifests.write([...TWO_NODES, felix])
+    expect(await waitFor(async () => ((await lab.status()).ok ? true : undefined), { timeoutMs: 10_000 })).toBe(true)
+    expect((await lab.agents.get({ node: 'a', port: 19099, path: '/readiness', waitMs: 10_000 })).status).toBe(0)
+  })
+
   test('that cannot start are an error with the end of their log, and leave no lab', async () => {
     using manifests = new Manifests([node('a', '172.31.7.2')])
     const failing = ['sh', '-c', 'echo no such luck; exit 3']

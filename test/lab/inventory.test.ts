@@ -2,7 +2,7 @@
 /** Manifests → nodes and pods of a lab. */
 import { expect, test } from 'vitest'
 import { formatAddr } from '#lib/base/ip.ts'
-import { takeInventory } from '../../lab/inventory.ts'
+import { healthPortOf, takeInventory } from '../../lab/inventory.ts'
 import { node, pod, TWO_NODES } from './cluster.ts'
 
 test('nodes and pods in order of name, other kinds unseen', () => {
@@ -50,4 +50,10 @@ test('names and ports from FelixConfiguration default', () => {
   const felix = { kind: 'FelixConfiguration', metadata: { name: 'default' }, spec: { interfacePrefix: 'cali,eni', healthPort: 19099 } }
   expect(takeInventory([felix])).toMatchObject({ interfacePrefix: 'cali', healthPort: 19099 })
   expect(takeInventory([])).toMatchObject({ interfacePrefix: 'npl', healthPort: 9099 })
+})
+
+test('a node has the health port of its own configuration, if it has one', () => {
+  const felix = (name: string, healthPort: number) => ({ kind: 'FelixConfiguration', metadata: { name }, spec: { healthPort } })
+  const objects = [felix('node.a', 19100), felix('default', 19099)]
+  expect([healthPortOf(objects, 'a'), healthPortOf(objects, 'b'), healthPortOf([], 'a')]).toEqual([19100, 19099, 9099])
 })

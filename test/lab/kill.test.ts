@@ -7,7 +7,12 @@ import { startFlow } from '../../lab/traffic.ts'
 
 const NODES = ['node-a', 'node-b']
 const KILLS = 20
-const WEB = { 4: '172.30.0.1', 6: 'fd00:30::1' } as const
+/** From outside to a node port, and from a pod to the cluster address. */
+const FLOWS = [
+  { from: 'client', addresses: ['172.30.0.1', 'fd00:30::1'], port: 30080 },
+  { from: 'shell-a', addresses: ['10.96.0.80', 'fd00:96::80'], port: 80 },
+] as const
+const PROTOS = ['udp', 'tcp'] as const
 const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
 
 /** The same moments in every run: a failure can be looked at again. */
@@ -28,10 +33,11 @@ function written(log: string): string[] {
 describe('killed at any moment', () => {
   test(`${KILLS} times during traffic: no packet of an established flow is lost, and a start finds nothing to write`, async () => {
     await using lab = await Lab.up({ name: 'tkill', resources: 'demo/manifests', agentCommand })
-    const to = ([4, 6] as const).flatMap((family) =>
-      (['udp', 'tcp'] as const).map((proto) => ({ proto, address: WEB[family], port: 30080 })),
+    const flows = await Promise.all(
+      FLOWS.map(({ from, addresses, port }) =>
+        startFlow(lab, { from, to: addresses.flatMap((address) => PROTOS.map((proto) => ({ proto, address, port }))) }),
+      ),
     )
-    const flow = await startFlow(lab, { from: 'client', to })
     const starts = NODES.map((node) => written(lab.log(node)).length)
     const when = moments(7)
     for (let kill = 0; kill < KILLS; kill++) {
@@ -41,9 +47,10 @@ describe('killed at any moment', () => {
       await lab.agents.start(node)
     }
     await Promise.all(NODES.map((node) => lab.agents.waitReady(node)))
-    const result = await flow.stop()
+    const streams = (await Promise.all(flows.map((flow) => flow.stop()))).flatMap((result) => result.streams)
 
-    for (const stream of result.streams) {
+    expect(streams).toHaveLength(8)
+    for (const stream of streams) {
       expect(stream, JSON.stringify(stream)).toMatchObject({ lost: 0, reconnects: 0, errors: {} })
       expect(stream.received).toBeGreaterThan(1000)
     }

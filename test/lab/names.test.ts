@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Names in a lab. */
 import { describe, expect, test } from 'vitest'
-import { bridgePort, cgroupName, macOf, netnsName, parseLabName, parseTarget, targetText } from '../../lab/names.ts'
+import { bridgePort, cgroupName, macOf, netnsName, parseLabName, parseTarget } from '../../lab/names.ts'
 
 describe('lab names', () => {
   test.each(['lab', 'a1', 'x'.repeat(16)])('%s is one', (name) => {
@@ -21,7 +21,6 @@ describe('places', () => {
     ['shop/web-1', 'nplab-l-pod-shop.web-1', 'n/pods/shop.web-1'],
   ])('%s', (text, netns, cgroup) => {
     const target = parseTarget(text)
-    expect(targetText(target)).toBe(text)
     expect(netnsName('l', target)).toBe(netns)
     expect(cgroupName(target, 'n')).toBe(cgroup)
   })

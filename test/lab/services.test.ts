@@ -2,9 +2,10 @@
 /** The demo's service from every place by every address, many messages on one socket: the second packet must do as well as the first. Root. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
-import { packageRoot } from '../../lab/paths.ts'
+import { packageRoot } from '#lib/base/package.ts'
 import { request, startFlow } from '../../lab/traffic.ts'
 import { hostPort, type Endpoint } from '../../lab/tools/address.ts'
+import { receiveDatagrams } from './datagrams.ts'
 
 const PROTOS = ['tcp', 'udp'] as const
 const CLUSTER = ['10.96.0.80', 'fd00:96::80'] as const
@@ -40,7 +41,8 @@ const CASES = [
 describe('a steady flow', () => {
   test.each(CASES)('from $from', async ({ from, to }) => {
     const flow = await startFlow(lab, { from, to, rate: 50, establishMs: 5000, drainMs: 500 })
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    // all streams send in step: what UDP has come to, TCP was given as well
+    await receiveDatagrams(lab, from, 20 * to.filter(({ proto }) => proto === 'udp').length)
     const { streams } = await flow.stop()
     expect(streams.filter((stream) => stream.lost > 0 || stream.reconnects > 0 || stream.received < 10)).toEqual([])
     expect(streams).toHaveLength(to.length)

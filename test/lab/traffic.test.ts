@@ -7,6 +7,7 @@ import { request, startFlow, startRequests } from '../../lab/traffic.ts'
 import type { Endpoint } from '../../lab/tools/address.ts'
 import type { FlowResult, StreamResult } from '../../lab/tools/results.ts'
 import { Manifests, TWO_NODES } from './cluster.ts'
+import { receiveDatagrams } from './datagrams.ts'
 
 const manifests = new Manifests(TWO_NODES)
 const UDP: Endpoint = { proto: 'udp', address: '10.31.1.3', port: 8080 }
@@ -21,18 +22,27 @@ afterAll(async () => {
   manifests[Symbol.dispose]()
 })
 
-/** Rules in the way of what node b forwards; gone with `clear`. */
+/** Rules in the way of what node b forwards, with a counter for them named met; gone with `clear`. */
 async function inTheWay(...rules: readonly string[]): Promise<void> {
   const chain = 'add chain inet test forward { type filter hook forward priority 0; }'
   await lab.mustRun('node/b', ['nft', '-f', '-'], {
-    input: ['add table inet test', chain, ...rules.map((rule) => `add rule inet test forward ${rule}`)].join('\n'),
+    input: ['add table inet test', 'add counter inet test met', chain, ...rules.map((rule) => `add rule inet test forward ${rule}`)].join(
+      '\n',
+    ),
   })
 }
 
-async function clear(): Promise<string> {
-  const rules = await lab.mustRun('node/b', ['nft', 'list', 'ruleset'])
+/** How many packets the rules counted: read after they are gone, so that none is missed. */
+async function clear(): Promise<number> {
+  await lab.mustRun('node/b', ['nft', 'flush', 'chain', 'inet', 'test', 'forward'])
+  const packets = await counted()
   await lab.mustRun('node/b', ['nft', 'delete', 'table', 'inet', 'test'])
-  return rules
+  return packets
+}
+
+async function counted(): Promise<number> {
+  const text = await lab.mustRun('node/b', ['nft', 'list', 'counter', 'inet', 'test', 'met'])
+  return Number(/packets (\d+)/.exec(text)?.[1])
 }
 
 function stream(result: FlowResult, proto: string): StreamResult {
@@ -41,14 +51,21 @@ function stream(result: FlowResult, proto: string): StreamResult {
   return found
 }
 
-async function pass(ms: number): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, ms))
+/** Waits until the rule in the way has met so many packets. */
+async function met(count: number): Promise<void> {
+  await expect.poll(counted, { timeout: 20_000, message: 'packets met' }).toBeGreaterThanOrEqual(count)
+}
+
+/** Waits for a TCP connection of this place. */
+async function connected(place: string): Promise<void> {
+  const connections = (): Promise<string> => lab.mustRun(place, ['ss', '-Hnt', 'state', 'established'])
+  await expect.poll(connections, { timeout: 20_000, message: 'a connection' }).not.toBe('')
 }
 
 describe('a steady flow', () => {
   test('loses nothing on a whole network', async () => {
     const flow = await startFlow(lab, { from: 'one', to: [UDP, TCP] })
-    await pass(1000)
+    await receiveDatagrams(lab, 'one', 200)
     const result = await flow.stop()
     for (const one of result.streams) {
       expect(one).toMatchObject({
@@ -68,32 +85,34 @@ describe('a steady flow', () => {
 
   test('counts exactly the datagrams that were dropped, while TCP sends again', async () => {
     const flow = await startFlow(lab, { from: 'one', to: [UDP, TCP] })
-    await inTheWay('meta l4proto udp numgen inc mod 20 0 counter drop')
-    await pass(1000)
-    const dropped = Number(/counter packets (\d+)/.exec(await clear())?.[1])
+    await inTheWay('meta l4proto udp numgen inc mod 20 0 counter name met drop')
+    await met(10)
+    const dropped = await clear()
     const result = await flow.stop()
-    expect(dropped).toBeGreaterThan(5)
+    expect(dropped).toBeGreaterThanOrEqual(10)
     expect(stream(result, 'udp')).toMatchObject({ lost: dropped, reconnects: 0 })
     expect(stream(result, 'tcp')).toMatchObject({ lost: 0, reconnects: 0 })
   })
 
   test('sees a gap', async () => {
     const flow = await startFlow(lab, { from: 'one', to: [UDP] })
-    await inTheWay('meta l4proto udp drop')
-    await pass(400)
-    await clear()
-    await pass(100)
+    await inTheWay('meta l4proto udp counter name met drop')
+    // one message every 5 ms
+    await met(80)
+    const dropped = await clear()
+    await receiveDatagrams(lab, 'one', 10)
     const { lost, longestGapMs } = stream(await flow.stop(), 'udp')
-    expect(lost).toBeGreaterThan(40)
-    expect(longestGapMs).toBeGreaterThanOrEqual(390)
+    expect(lost).toBe(dropped)
+    expect(longestGapMs).toBeGreaterThanOrEqual(350)
   })
 
   test('counts a broken connection and what was lost with it', async () => {
     const flow = await startFlow(lab, { from: 'one', to: [TCP] })
-    await inTheWay('meta l4proto tcp reject with tcp reset')
-    await pass(300)
+    const syn = 'tcp flags & (syn | ack) == syn'
+    await inTheWay(`${syn} counter name met reject with tcp reset`, 'meta l4proto tcp reject with tcp reset')
+    await met(1)
     await clear()
-    await pass(400)
+    await connected('one')
     const tcp = stream(await flow.stop(), 'tcp')
     expect(tcp.reconnects).toBeGreaterThan(0)
     expect(tcp.lost).toBeGreaterThan(0)
@@ -124,7 +143,7 @@ describe('one socket a request', () => {
   test('until stopped', async () => {
     const requests = startRequests(lab, { from: 'two', to: UDP, count: 0, rate: 200 })
     await requests.event('started', 5000)
-    await pass(500)
+    await receiveDatagrams(lab, 'two', 60)
     const result = await requests.stop()
     expect(result.ok).toBeGreaterThan(50)
     expect(result).toMatchObject({ timeouts: 0, refused: 0 })

@@ -3,8 +3,9 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { BpfMap, BpfProgram } from '#native'
 import { BpfObject, EventReader } from '#native'
+import { until } from '../support/until.ts'
 import { splitRecords } from './records.ts'
-import { codeOf, compiled, createMap, isRoot, loadOnly, MAP, until } from './support.ts'
+import { codeOf, compiled, createMap, isRoot, loadOnly, MAP } from './support.ts'
 
 const packet = Buffer.alloc(64)
 const RECORD_END = 0x0a0b0c0d
@@ -45,7 +46,7 @@ describe.skipIf(!isRoot).each(['ring', 'perf'] as const)('EventReader on a %s bu
     const reader = EventReader.open(map, sink.onBatch)
     program.testRun({ data: packet, repeat: 1000 })
     program.testRun({ data: packet, repeat: 500 })
-    await until(() => sink.numbers.length >= 1500)
+    await until('all records', () => sink.numbers.length >= 1500)
     expect(sink.numbers.length).toBe(1500)
     expect(consecutive(sink.numbers)).toBe(true)
     expect(sink.batches.length).toBeLessThan(20)
@@ -57,7 +58,7 @@ describe.skipIf(!isRoot).each(['ring', 'perf'] as const)('EventReader on a %s bu
     const sink = new Sink()
     const reader = EventReader.open(map, sink.onBatch, { maxBytes: 100 })
     program.testRun({ data: packet, repeat: 300 })
-    await until(() => sink.numbers.length >= 300)
+    await until('all records', () => sink.numbers.length >= 300)
     expect(sink.batches.length).toBeGreaterThan(30)
     expect(Math.max(...sink.batches)).toBeLessThan(20)
     expect(consecutive(sink.numbers)).toBe(true)
@@ -74,7 +75,7 @@ describe.skipIf(!isRoot).each(['ring', 'perf'] as const)('EventReader on a %s bu
     const writer = object.program(`to_${kind}`)
     object.close()
     writer.testRun({ data: packet, repeat: 10 })
-    await until(() => sink.numbers.length === 10)
+    await until('all records', () => sink.numbers.length === 10)
     reader.close()
   })
 
@@ -89,9 +90,13 @@ describe.skipIf(!isRoot).each(['ring', 'perf'] as const)('EventReader on a %s bu
       { maxBytes: 1 },
     )
     program.testRun({ data: packet, repeat: 10 })
-    await until(() => calls > 0)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await until('a call', () => calls > 0)
+    const later = new Sink()
+    const next = EventReader.open(map, later.onBatch)
+    program.testRun({ data: packet, repeat: 1 })
+    await until('a record for the next reader', () => later.numbers.length > 0)
     expect(calls).toBe(1)
+    next.close()
     reader.close()
     expect(reader.lost()).toBe(0)
   })
@@ -105,10 +110,10 @@ describe.skipIf(!isRoot)('EventReader', () => {
     const reader = EventReader.open(object.map('t_perf'), sink.onBatch, { perfPages: 1 })
     const program = object.program('to_perf')
     program.testRun({ data: packet, repeat: 1000 })
-    await until(() => sink.numbers.length > 0)
+    await until('a record', () => sink.numbers.length > 0)
     program.testRun({ data: packet, repeat: 1 }) // the loss is told with the next record that fits
-    await until(() => reader.lost() > 0)
-    await until(() => sink.numbers.length + reader.lost() >= 1001)
+    await until('the loss told', () => reader.lost() > 0)
+    await until('all records accounted for', () => sink.numbers.length + reader.lost() >= 1001)
     reader.close()
   })
 

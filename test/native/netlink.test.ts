@@ -3,7 +3,8 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, test } from 'vitest'
 import { NetlinkSocket, ifindexOf } from '#native'
-import { codeOf, errorCode, isRoot, until } from './support.ts'
+import { until } from '../support/until.ts'
+import { codeOf, errorCode, isRoot } from './support.ts'
 
 const ROUTE = 0
 const RTM_NEWLINK = 16
@@ -34,6 +35,19 @@ function types(datagram: Buffer): number[] {
 function setMtu(rounds: number): void {
   const lines = Array.from({ length: rounds }, (_, index) => `link set lo mtu ${1500 + (index % 2)}`)
   execFileSync('ip', ['-batch', '-'], { input: lines.join('\n') })
+}
+
+/** Changes links, and waits for another socket to be told: who is told at all has been by then. */
+async function changeLinks(): Promise<void> {
+  const socket = NetlinkSocket.open({ protocol: ROUTE, groups: [LINK_GROUP] })
+  let told = false
+  socket.onReadable(() => {
+    told = true
+    socket.onReadable(undefined)
+  })
+  setMtu(2)
+  await until('another socket told', () => told)
+  socket.close()
 }
 
 describe.skipIf(!isRoot)('NetlinkSocket', () => {
@@ -71,11 +85,10 @@ describe.skipIf(!isRoot)('NetlinkSocket', () => {
       for (let datagram = socket.receive(); datagram !== undefined; datagram = socket.receive()) seen.push(...types(datagram))
     })
     setMtu(2)
-    await until(() => seen.includes(RTM_NEWLINK))
+    await until('an event', () => seen.includes(RTM_NEWLINK))
     socket.onReadable(undefined)
     seen.length = 0
-    setMtu(2)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await changeLinks()
     expect(seen).toEqual([])
     expect(socket.receive()).toBeDefined()
     socket.close()
@@ -95,12 +108,12 @@ describe.skipIf(!isRoot)('NetlinkSocket', () => {
     }
     socket.onReadable(drain)
     setMtu(400)
-    await until(() => errors.length > 0)
+    await until('the overrun', () => errors.length > 0)
     expect(errors).toContain('ENOBUFS')
-    await until(() => socket.receive() === undefined)
+    await until('the end of the old events', () => socket.receive() === undefined)
     datagrams = 0
     setMtu(2)
-    await until(() => datagrams > 0)
+    await until('new events', () => datagrams > 0)
     socket.close()
   })
 
@@ -112,8 +125,8 @@ describe.skipIf(!isRoot)('NetlinkSocket', () => {
       socket.close()
     })
     setMtu(20)
-    await until(() => calls > 0)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await until('a call', () => calls > 0)
+    await changeLinks()
     expect(calls).toBe(1)
     expect(codeOf(() => NetlinkSocket.open({ protocol: 1000 }))).toMatch(/EPROTONOSUPPORT|EINVAL/)
     expect(codeOf(() => NetlinkSocket.open({ protocol: ROUTE, groups: [100_000] }))).toBe('EINVAL')

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the addon's tests share: test programs compiled, codes of errors, a bpffs folder, waiting. Layer: test. */
+/** What the addon's tests share: test programs compiled, codes of errors, a bpffs folder. Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -66,15 +66,6 @@ export function codeOf(call: () => unknown): string {
 export function errorCode(error: unknown): string {
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code
   return `no code: ${String(error)}`
-}
-
-/** Polls until `condition` holds; throws after 5 s. */
-export async function until(condition: () => boolean): Promise<void> {
-  const end = performance.now() + 5000
-  while (!condition()) {
-    if (performance.now() > end) throw new Error('waited 5 s in vain')
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
 }
 
 export function u32(...values: readonly number[]): Buffer {

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { BpfObject } from '#native'
 import type { BpfMap, BpfProgram } from '#native'
 import type { Btf } from '#agent/maps/btf.ts'
-import { enumValues, findType, parseBtf, typeById } from '#agent/maps/btf.ts'
+import { findType, parseBtf, typeById } from '#agent/maps/btf.ts'
 import type { MapCodecs, MapDefinition } from '#agent/maps/catalogue.ts'
 import { bindMap } from '#agent/maps/catalogue.ts'
 import { bind } from '#agent/maps/codec.ts'
@@ -79,6 +79,10 @@ export class TestMap<K, V> {
     return bytes === undefined ? undefined : decodeBytes(this.codecs.value, bytes)
   }
 
+  delete(key: K): boolean {
+    return this.map.delete(encodeBytes(this.codecs.key, key))
+  }
+
   async entries(): Promise<[K, V][]> {
     const { keys, values, count } = await this.map.dump()
     const { key, value } = this.codecs
@@ -96,11 +100,6 @@ export class TestMap<K, V> {
 
 export function program(loaded: Loaded, name: string): BpfProgram {
   return loaded.object.program(name)
-}
-
-/** Names of an enum of the programs, by value. */
-export function enumNames(btf: Btf, name: string): Map<number, string> {
-  return new Map([...enumValues(btf, name)].map(([key, value]) => [value, key]))
 }
 
 function withCfg(rodata: Buffer, options: { readonly btf: Btf; readonly cfg: NodeCfg }): Buffer {

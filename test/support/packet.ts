@@ -31,6 +31,8 @@ export interface TcpOptions extends Envelope {
   readonly ack?: number
   readonly window?: number
   readonly mss?: number
+  /** puts the MSS at an odd offset */
+  readonly oddMss?: boolean
   readonly wscale?: number
   readonly payload?: Uint8Array | string
 }
@@ -62,7 +64,9 @@ export function tcp(from: string, to: string, options: TcpOptions = {}): Uint8Ar
   const src = endpoint(from)
   const dst = endpoint(to)
   const extra = [
+    ...(options.oddMss === true ? [1] : []),
     ...(options.mss === undefined ? [] : [2, 4, options.mss >> 8, options.mss & 255]),
+    ...(options.oddMss === true ? [1, 1, 1] : []),
     ...(options.wscale === undefined ? [] : [1, 3, 3, options.wscale]),
   ]
   const payload = bytesOf(options.payload)

@@ -2,7 +2,7 @@
 /** The wanted data plane as text that can be read in review. Layer: test. */
 import { formatAddr, formatCidr, isAny, isV4 } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import { ADDR_LOCAL_POD, ADDR_NODE, ADDR_SELF, FRONTEND_EXTERNAL, FRONTEND_NODE_PORT } from '#agent/compile/flags.ts'
+import { ADDR_LOCAL_POD, ADDR_NODE, ADDR_SELF, FRONTEND_EXTERNAL, FRONTEND_NODE_PORT } from '#lib/base/flags.ts'
 import type { AddrRow, BackendRow, DesiredChange, DesiredNode, Fragment, FrontendRow, Row } from '#agent/compile/desired.ts'
 
 /** One line a row, below its owner; owners sorted. */

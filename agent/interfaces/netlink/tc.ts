@@ -2,10 +2,7 @@
 /** Queueing-discipline and filter messages, enough to see whose programs hang at a clsact hook. Layer: agent/interfaces (pure). */
 import { attributeString, attributeU32, decodeAttributes } from './message.ts'
 
-export const RTM_NEWQDISC = 36
 export const RTM_GETQDISC = 38
-export const RTM_NEWTFILTER = 44
-export const RTM_DELTFILTER = 45
 export const RTM_GETTFILTER = 46
 
 /** Where the filters of the two directions hang. */

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import type { BtfType } from '#agent/maps/btf.ts'
 import { enumValues, findType, typeById } from '#agent/maps/btf.ts'
-import * as flags from '#agent/compile/flags.ts'
+import * as flags from '#lib/base/flags.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { bind, bindKey } from '#agent/maps/codec.ts'
 import type { Field } from '#agent/maps/kinds.ts'
@@ -60,7 +60,7 @@ describe.each(objects)('%s', (_, object) => {
 
 test('the numbers that rows carry are those of the enums', () => {
   for (const [, { btf }] of objects) {
-    const numbers = new Map(['frontend_flag', 'addr_kind'].flatMap((name) => [...enumValues(btf, name)]))
+    const numbers = new Map(['frontend_flag', 'addr_kind', 'iface_kind'].flatMap((name) => [...enumValues(btf, name)]))
     expect(Object.fromEntries(numbers)).toEqual({ ...flags })
   }
 })

@@ -31,6 +31,8 @@ export interface Step {
   readonly reason?: string
   /** skb mark going in; on kernels that take none (before 5.2) the step is left out */
   readonly mark?: number
+  /** before the step this flow's entry is lost */
+  readonly forget?: FlowWanted
   /** before the step all flows become this much older, in ms */
   readonly age?: number
   /** what the flow table must say after the step */

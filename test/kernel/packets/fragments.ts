@@ -29,15 +29,24 @@ function fragments(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: a fragment without its first is dropped`,
+      name: `${f.name}: a fragment without its first: a pod's is dropped, the host puts its own together`,
       given: { backends: [{ addr: f.pod, port: 8080 }] },
       steps: [
+        { say: 'to a pod', through: 'from_host', packet: part(at(f.pod, 9), { offset: 24, more: false }), action: 'drop', reason: 'DROP_FRAGMENT_UNKNOWN' },
+        { say: 'to the host', through: 'from_host', packet: part(at(f.node, 9), { offset: 24, more: false }), action: 'pass', out: 'same' },
+      ],
+    },
+    {
+      name: `${f.name}: a last fragment of fewer than 8 bytes is as good as any`,
+      given: {},
+      steps: [
+        { say: 'first', through: 'from_host', packet: first(at(f.pod, 9)), action: 'redirect' },
         {
           say: 'last',
           through: 'from_host',
-          packet: part(at(f.node, NODE_PORT), { offset: 24, more: false }),
-          action: 'drop',
-          reason: 'DROP_FRAGMENT_UNKNOWN',
+          packet: udp(c, at(f.pod, 9), { payload: payload.subarray(0, 60), id: 77, fragment: { offset: 64, more: false } }),
+          action: 'redirect',
+          out: udp(c, at(f.pod, 9), { payload: payload.subarray(0, 60), id: 77, fragment: { offset: 64, more: false }, ttl: 63 }),
         },
       ],
     },

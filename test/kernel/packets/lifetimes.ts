@@ -66,6 +66,21 @@ function lifetimes(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: a lost backend's view comes back with the client's next packet`,
+      given: local,
+      steps: [
+        { say: 'first', ...send },
+        { say: 'later', ...send, forget: seenThere, age: 60_000, flows: [seenThere] },
+        {
+          say: 'answer',
+          through: 'from_workload',
+          packet: udp(back, c, { payload: 'y' }),
+          action: 'redirect',
+          out: udp(front, c, { payload: 'y', ttl: 63 }),
+        },
+      ],
+    },
+    {
       name: `${f.name}: an expired flow is none`,
       given: local,
       steps: [

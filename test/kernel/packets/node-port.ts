@@ -97,9 +97,29 @@ function nodePortFar(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: an MSS at an odd offset is clamped as well`,
+      given: { backends: [{ addr: f.remotePod, port: 8080, node: f.otherNode }] },
+      steps: [
+        {
+          say: 'SYN',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'S', mss: 1460, oddMss: true }),
+          action: 'redirect',
+          out: sent('S', { mss, oddMss: true }),
+        },
+      ],
+    },
+    {
       name: `${f.name}: tunnel packets from a stranger are dropped, another VNI is left alone`,
       given: {},
       steps: [
+        {
+          say: 'a pod that plays a node',
+          through: 'from_workload',
+          packet: tunnel(f.otherNode, f.node, { inner: inside('S'), vni: VNI, sport }),
+          action: 'drop',
+          reason: 'DROP_TUNNEL_SOURCE',
+        },
         {
           say: 'stranger',
           through: 'from_host',

@@ -80,6 +80,15 @@ function flowRules(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: a restarted backend's refusal of a new attempt on the same port is believed`,
+      given: { backends: [{ addr: f.pod, port: 8080 }] },
+      steps: [
+        ...open,
+        { say: 'SYN again', through: 'from_host', packet: tcp(c, front, { flags: 'S', seq: 700_000 }), action: 'redirect' },
+        { say: 'refused', through: 'from_workload', packet: tcp(back, c, { flags: 'RA', seq: 0, ack: 700_001 }), action: 'redirect', out: tcp(front, c, { flags: 'RA', seq: 0, ack: 700_001, ttl: 63 }) },
+      ],
+    },
+    {
       name: `${f.name}: two flows that look alike to the backend: the second gets another source port`,
       given: { backends: [{ addr: f.pod, port: 8080 }] },
       steps: [

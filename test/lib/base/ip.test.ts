@@ -10,7 +10,6 @@ import {
   addrFromText,
   ANY_V4,
   ANY_V6,
-  anyOf,
   cidrContains,
   formatAddr,
   formatCidr,
@@ -90,7 +89,6 @@ describe('addresses', () => {
 
   test('know their family and its any-address', () => {
     expect([isV4(ANY_V4), isV4(ANY_V6), addrBits(ANY_V4), addrBits(ANY_V6)]).toEqual([true, false, 32, 128])
-    expect([anyOf(parseAddr('1.1.1.1')), anyOf(parseAddr('::1'))]).toEqual([ANY_V4, ANY_V6])
     expect([isAny(ANY_V4), isAny(ANY_V6), isAny(parseAddr('::1'))]).toEqual([true, true, false])
   })
 
@@ -157,7 +155,7 @@ describe('prefixes', () => {
         const bits = Math.min(wanted, addrBits(addr))
         const cidr = { addr: maskAddr(addr, bits), bits }
         expect(cidrContains(cidr, addr)).toBe(true)
-        expect(cidrContains(cidr, anyOf(addr) === ANY_V4 ? parseAddr('1::1') : ANY_V4)).toBe(false)
+        expect(cidrContains(cidr, isV4(addr) ? parseAddr('1::1') : ANY_V4)).toBe(false)
         expect(parseCidr(formatCidr(cidr))).toEqual(cidr)
       }),
     )

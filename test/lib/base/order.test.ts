@@ -1,33 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Orders. Layer: test. */
 import { expect, test } from 'vitest'
-import { by, compareNumbers, compareText, inTurn, sorted, sortedEntries } from '#lib/base/order.ts'
+import { by, compareNumbers, compareText, sorted, sortedEntries } from '#lib/base/order.ts'
 
 test('texts go by code units, whatever the locale', () => {
   expect(sorted(['b', 'ä', 'B', 'a', ''], compareText)).toEqual(['', 'B', 'a', 'b', 'ä'])
 })
 
-test('the first order that tells apart decides', () => {
-  const order = inTurn(
-    by((pair: readonly [number, string]) => pair[0], compareNumbers),
-    by((pair) => pair[1], compareText),
-  )
+test('by what a key says of each', () => {
   expect(
     sorted(
-      [
-        [2, 'a'],
-        [1, 'b'],
-        [1, 'a'],
-        [10, ''],
-      ] as const,
-      order,
+      [{ at: 10 }, { at: 2 }],
+      by((one) => one.at, compareNumbers),
     ),
-  ).toEqual([
-    [1, 'a'],
-    [1, 'b'],
-    [2, 'a'],
-    [10, ''],
-  ])
+  ).toEqual([{ at: 2 }, { at: 10 }])
 })
 
 test('entries by key', () => {

@@ -3,64 +3,17 @@
 import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '#lib/base/clock.ts'
-import { rejectedText } from '#lib/base/result.ts'
-import { DirectorySource } from '#lib/manifests/source.ts'
-import { refText } from '#lib/model/ref.ts'
-import type { KubeObject } from '#lib/model/snapshot.ts'
-import type { SourceStatus } from '#lib/store/source.ts'
+import type { Clock } from '#lib/base/clock.ts'
 import { service } from '../../support/build.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
 import { until } from '../../support/until.ts'
+import { Run } from './source-run.ts'
 
 let root = ''
 let run: Run | undefined
-
-/** A running source and what it has said. */
-class Run {
-  readonly objects = new Map<string, KubeObject>()
-  readonly deleted: string[] = []
-  status: SourceStatus = { unavailable: undefined, problems: [] }
-  synced = 0
-  readonly source: DirectorySource
-  readonly #controller = new AbortController()
-  readonly #ended: Promise<void>
-
-  constructor(directory: string, settleMs?: number) {
-    this.source = new DirectorySource({ directory, clock: systemClock, ...(settleMs === undefined ? {} : { settleMs }) })
-    this.#ended = this.source.run(
-      {
-        apply: (events) => {
-          for (const event of events) {
-            if (event.kind === 'upsert') this.objects.set(refText(event.object), event.object)
-            else if (this.objects.delete(refText(event.ref))) this.deleted.push(refText(event.ref))
-          }
-        },
-        synced: () => this.synced++,
-        status: (status) => {
-          this.status = status
-        },
-      },
-      this.#controller.signal,
-    )
-  }
-
-  /** The port of the service of this name. */
-  port(name: string): number | undefined {
-    const object = this.objects.get(`Service/default/${name}`)
-    return object?.kind === 'Service' ? object.ports[0]?.port : undefined
-  }
-
-  get problems(): readonly string[] {
-    return this.status.problems.map(({ place, rejected }) => `${place ?? ''}: ${rejectedText(rejected)}`)
-  }
-
-  async end(): Promise<void> {
-    this.#controller.abort()
-    await this.#ended
-  }
-}
 
 beforeEach(() => {
   root = join(mkdtempSync(join(tmpdir(), 'np-source-')), 'manifests')
@@ -85,11 +38,29 @@ function replace(file: string, content: string): void {
   renameSync(join(root, `.${file}.tmp`), join(root, file))
 }
 
-async function start(settleMs?: number): Promise<Run> {
-  const started = new Run(root, settleMs)
+async function start(): Promise<Run> {
+  const started = new Run(root)
   run = started
   await until('synced', () => started.synced === 1)
   return started
+}
+
+/** What was deleted, once every deletion that was due is said: one more that is due after them all has been. */
+async function deletions(run: Run): Promise<readonly string[]> {
+  write('last.json', text('last'))
+  await until('the last one’s coming', () => run.port('last') === 80)
+  unlinkSync(join(root, 'last.json'))
+  await until('the last one’s going', () => run.deleted.includes('Service/default/last'))
+  return run.deleted.filter((ref) => ref !== 'Service/default/last')
+}
+
+/** Lets time pass for a source, in steps so small that it can do something in each. */
+async function pass(clock: FakeClock, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 5) {
+    clock.advance(5)
+    await setImmediate()
+    await setImmediate()
+  }
 }
 
 describe('what is there', () => {
@@ -111,6 +82,7 @@ describe('what is there', () => {
     const early = new Run(root)
     run = early
     await until('its absence said', () => early.status.unavailable !== undefined)
+    expect(early.status.unavailable?.reason).toBe(`${root} does not exist`)
     expect(early.synced).toBe(0)
     mkdirSync(root)
     await until('synced', () => early.synced === 1)
@@ -137,15 +109,21 @@ describe('a file that', () => {
 
   test('is written bit by bit is never half a file', async () => {
     write('a.yaml', `${text('a')}\n---\n${text('b')}\n`)
-    const run = await start(3_000)
+    // only the wait for deletions is as long as this: it does not end by itself
+    const held = new FakeClock()
+    const clock: Clock = { ...systemClock, after: (ms, run) => (ms > 500 ? held : systemClock).after(ms, run) }
+    const started = new Run(root, { clock, settleMs: 3_000 })
+    run = started
+    await until('synced', () => started.synced === 1)
     truncateSync(join(root, 'a.yaml'), 0)
-    await setTimeout(20)
+    await until('its emptiness seen', () => held.pending === 1)
     appendFileSync(join(root, 'a.yaml'), `${text('a', 81)}\n---\n`)
-    await setTimeout(20)
+    await until('its first half read', () => started.port('a') === 81)
+    expect([started.port('b'), held.pending]).toEqual([80, 1])
     appendFileSync(join(root, 'a.yaml'), `${text('b', 81)}\n`)
-    await until('both written', () => run.port('a') === 81 && run.port('b') === 81)
-    await setTimeout(150)
-    expect(run.deleted).toEqual([])
+    await until('both written', () => started.port('b') === 81)
+    await until('the deletions called off', () => held.pending === 0)
+    expect(started.deleted).toEqual([])
   })
 
   test('moves to another name takes its objects along', async () => {
@@ -153,8 +131,7 @@ describe('a file that', () => {
     const run = await start()
     renameSync(join(root, 'a.json'), join(root, 'b.json'))
     await until('b holds it', () => run.source.placeOf({ ref: 'Service/default/a', path: 'spec.ports[0].port', reason: '' }) === 'b.json:1')
-    await setTimeout(150)
-    expect([run.port('a'), run.deleted]).toEqual([80, []])
+    expect([await deletions(run), run.port('a')]).toEqual([[], 80])
   })
 
   test('breaks keeps its last good objects and says where', async () => {
@@ -169,8 +146,7 @@ describe('a file that', () => {
     ])
     replace('a.yaml', '{')
     await until('another problem said', () => run.problems[0]?.includes('YAML') === true)
-    await setTimeout(150)
-    expect([run.port('a'), run.port('b'), run.deleted]).toEqual([81, 80, []])
+    expect([await deletions(run), run.port('a'), run.port('b')]).toEqual([[], 81, 80])
     replace('a.yaml', text('a', 82))
     await until('b gone', () => run.objects.size === 1)
     expect([run.problems, run.port('a')]).toEqual([[], 82])
@@ -220,22 +196,31 @@ describe('subdirectories', () => {
 describe('the directory', () => {
   test('removed whole takes nothing with it; it goes on when it is back', async () => {
     for (let at = 0; at < 300; at++) write(`${at}.json`, text(`s${at}`))
-    const run = await start()
+    const clock = new FakeClock()
+    const started = new Run(root, { clock })
+    run = started
+    const inTime = (what: string, holds: () => boolean): Promise<void> =>
+      until(what, () => {
+        clock.advance(5)
+        return holds()
+      })
+    await inTime('synced', () => started.synced === 1)
+    const before = clock.wall()
     rmSync(root, { recursive: true })
-    await until('its absence said', () => run.status.unavailable !== undefined)
-    expect(run.status.unavailable?.reason).toContain('the directory is gone')
-    const since = run.status.unavailable?.since ?? 0
-    expect(Math.abs(Date.now() - since)).toBeLessThan(60_000)
-    await setTimeout(200)
-    expect([run.objects.size, run.deleted]).toEqual([300, []])
+    await inTime('its absence said', () => started.status.unavailable !== undefined)
+    expect(started.status.unavailable?.reason).toContain('the directory is gone')
+    const since = started.status.unavailable?.since ?? 0
+    expect([since > before, since <= clock.wall()]).toEqual([true, true])
+    await pass(clock, 2_000)
+    expect([started.objects.size, started.deleted]).toEqual([300, []])
     mkdirSync(root)
-    await until('emptiness said', () => run.status.unavailable?.reason.includes('empty') === true)
-    expect(run.status.unavailable?.since).toBe(since)
-    await setTimeout(200)
-    expect(run.deleted).toEqual([])
+    await inTime('emptiness said', () => started.status.unavailable?.reason.includes('empty') === true)
+    expect(started.status.unavailable?.since).toBe(since)
+    await pass(clock, 2_000)
+    expect(started.deleted).toEqual([])
     write('0.json', text('s0', 81))
-    await until('the rest gone', () => run.objects.size === 1)
-    expect([run.port('s0'), run.status.unavailable]).toEqual([81, undefined])
+    await inTime('the rest gone', () => started.objects.size === 1)
+    expect([started.port('s0'), started.status.unavailable]).toEqual([81, undefined])
   })
 
   test('swapped for another one is followed', async () => {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Whether this process may do an agent's work at all. Layer: agent. */
+import { readFileSync } from 'node:fs'
+
+const CAP_NET_ADMIN = 12n
+const CAP_SYS_ADMIN = 21n
+const CAP_BPF = 39n
+
+/** What to say to those who may not; undefined for those who may. `status` is the text of /proc/self/status. */
+export function missingPrivileges(uid: number | undefined, status: string): string | undefined {
+  const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? '0'}`)
+  const has = (capability: bigint): boolean => ((effective >> capability) & 1n) === 1n
+  // before Linux 5.8 there was no CAP_BPF, and CAP_SYS_ADMIN still stands for it
+  if (uid === 0 || (has(CAP_NET_ADMIN) && (has(CAP_BPF) || has(CAP_SYS_ADMIN)))) return undefined
+  return 'needs root (or CAP_BPF, CAP_NET_ADMIN)'
+}
+
+/** As {@link missingPrivileges}, of this process. */
+export function ownMissingPrivileges(): string | undefined {
+  return missingPrivileges(process.getuid?.(), readFileSync('/proc/self/status', 'utf8'))
+}

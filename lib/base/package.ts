@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Where our own package lies, and how one of its files is run. Layer: lib/base. */
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { InternalError } from './errors.ts'
+
+/** The folder of package.json, whether this file runs as source, compiled or bundled. Throws InternalError when there is none above it. */
+export function packageRoot(): string {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, 'package.json'))) return folder
+    if (folder === dirname(folder)) throw new InternalError('the package.json of netplane was not found above the program')
+  }
+}
+
+/** Command line that runs a file of ours, source or built, with the Node that runs us. */
+export function nodeCommand(file: string): string[] {
+  return [process.execPath, ...(file.endsWith('.ts') ? ['--conditions=source'] : []), file]
+}
