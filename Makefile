@@ -69,6 +69,7 @@ test-kernel: all
 bench: all $(TRAFFIC)
 	@scripts/install-deps.sh demo bench
 	@$(NODE) dist/bench/main.js
+	@$(RUN) scripts/bench-table.ts
 
 lint: node_modules/.package-lock.json
 	@$(NODE) node_modules/typescript/bin/tsc --noEmit -p tsconfig.json

@@ -32,7 +32,13 @@ function fragments(f: Family): PacketCase[] {
       name: `${f.name}: a fragment without its first: a pod's is dropped, the host puts its own together`,
       given: { backends: [{ addr: f.pod, port: 8080 }] },
       steps: [
-        { say: 'to a pod', through: 'from_host', packet: part(at(f.pod, 9), { offset: 24, more: false }), action: 'drop', reason: 'DROP_FRAGMENT_UNKNOWN' },
+        {
+          say: 'to a pod',
+          through: 'from_host',
+          packet: part(at(f.pod, 9), { offset: 24, more: false }),
+          action: 'drop',
+          reason: 'DROP_FRAGMENT_UNKNOWN',
+        },
         { say: 'to the host', through: 'from_host', packet: part(at(f.node, 9), { offset: 24, more: false }), action: 'pass', out: 'same' },
       ],
     },

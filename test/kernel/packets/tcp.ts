@@ -85,7 +85,13 @@ function flowRules(f: Family): PacketCase[] {
       steps: [
         ...open,
         { say: 'SYN again', through: 'from_host', packet: tcp(c, front, { flags: 'S', seq: 700_000 }), action: 'redirect' },
-        { say: 'refused', through: 'from_workload', packet: tcp(back, c, { flags: 'RA', seq: 0, ack: 700_001 }), action: 'redirect', out: tcp(front, c, { flags: 'RA', seq: 0, ack: 700_001, ttl: 63 }) },
+        {
+          say: 'refused',
+          through: 'from_workload',
+          packet: tcp(back, c, { flags: 'RA', seq: 0, ack: 700_001 }),
+          action: 'redirect',
+          out: tcp(front, c, { flags: 'RA', seq: 0, ack: 700_001, ttl: 63 }),
+        },
       ],
     },
     {
