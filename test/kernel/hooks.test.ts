@@ -194,7 +194,7 @@ describe('clsact filters', () => {
   test('cleanup takes ours and the empty clsact, but not one that others use', () => {
     const [hook] = hooks()
     const [one] = programs(0, 'from_host')
-    const options = { pins: new Pins(join(folder, 'netplane')), sysctlState: join(folder, 'none'), cgroup }
+    const options = { pins: new Pins(join(folder, 'netplane')), sysctlState: join(folder, 'state', 'none'), cgroup }
     const clsact = new ClsactHooks(interfaces())
     clsact.write(hook, one)
     const foreign = { ifindex: hook.instance, direction: 'egress', handle: 7, priority: 3 } as const
