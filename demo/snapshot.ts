@@ -8,7 +8,7 @@ const SCRIPT = [
   'ip -o addr show | sed "s/ [a-z]*_lft [a-z0-9]*//g"',
   'ip -4 rule show; ip -6 rule show; ip -4 route show table all; ip -6 route show table all',
   'for device in $(ls /sys/class/net); do tc qdisc show dev $device; tc filter show dev $device ingress; tc filter show dev $device egress; done',
-  'find /sys/fs/bpf /run/netplane -mindepth 1',
+  'for folder in /sys/fs/bpf /run/netplane; do [ ! -d $folder ] || find $folder -mindepth 1; done',
   'for name in $(find /proc/sys/net/ipv4/conf /proc/sys/net/ipv6/conf -name "*forwarding" -o -name rp_filter -o -name accept_local); do echo $name $(cat $name); done',
   'echo ip_forward $(cat /proc/sys/net/ipv4/ip_forward)',
 ].join('\n')

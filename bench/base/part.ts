@@ -5,11 +5,13 @@ import { mustRun } from '../../lab/command.ts'
 import { isListOf } from './shape.ts'
 import { partCommand } from './root.ts'
 
+const ISOLATION = ['unshare', '--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc']
+
 export interface PartRun<T> {
   /** "packet/main" */
   readonly part: string
   readonly args: readonly string[]
-  /** network and mount namespaces of its own; the part makes what it needs in them */
+  /** network, mount and process namespaces of its own: the part makes what it needs in them, and nothing outlives it */
   readonly isolated: boolean
   readonly timeoutMs: number
   /** fields that its figures have */
@@ -18,7 +20,7 @@ export interface PartRun<T> {
 
 /** Throws CommandError when it fails, InternalError when it writes something else. */
 export async function runPart<T extends object>(run: PartRun<T>): Promise<T[]> {
-  const isolation = run.isolated ? ['unshare', '--net', '--mount'] : []
+  const isolation = run.isolated ? ISOLATION : []
   const output = await mustRun([...isolation, ...partCommand(run.part), ...run.args], { timeoutMs: run.timeoutMs })
   const figures: unknown = JSON.parse(output)
   if (!isListOf(figures, run.fields)) throw new InternalError(`${run.part} wrote no figures: ${output.slice(0, 200)}`)

@@ -127,9 +127,7 @@ function ip(line: string): void {
 function makeCgroup(): string {
   const mount = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
   if (mount === undefined) throw new InternalError('no cgroup2 is mounted')
-  const path = join(mount, `netplane-bench-${process.pid}`)
-  mkdirSync(path)
-  return path
+  return mkdtempSync(join(mount, 'netplane-bench-'))
 }
 
 async function main(argv: readonly string[]): Promise<void> {
