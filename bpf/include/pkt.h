@@ -78,7 +78,7 @@ struct pkt {
 	__u8 tcp_header;	/* its length with options */
 	__u8 pad;
 	__u8 gso;		/* more than one segment: the sender keeps segments small enough */
-	__u8 tunnelled;		/* the last three are for the slow path: came in the tunnel */
+	__u8 tunnelled;		/* came in the tunnel */
 	__u8 fragment;		/* has no ports of its own */
 	__u8 dont_fragment;
 	__u32 seq;		/* host order */

@@ -20,12 +20,18 @@ export function numbers(f: Family): IcmpNumbers {
 /** The error a node sends about `packet`, quoting as much as the programs quote. */
 export function error(
   f: Family,
-  about: { readonly packet: Uint8Array; readonly to: string; readonly kind: [number, number]; readonly mtu?: number },
+  about: {
+    readonly packet: Uint8Array
+    readonly to: string
+    readonly kind: [number, number]
+    readonly mtu?: number
+    readonly from?: string
+  },
 ): Uint8Array {
   const quoted = l3(about.packet)
   const head = f.v4 ? 20 : 40
   const length = quoted.length >= head + 28 ? head + 28 : quoted.length >= head + 20 ? head + 20 : head + 8
-  return icmp(f.node, about.to, {
+  return icmp(about.from ?? f.node, about.to, {
     type: about.kind[0],
     code: about.kind[1],
     word: about.mtu ?? 0,

@@ -108,6 +108,13 @@ function icmpCases(f: Family): PacketCase[] {
           action: 'pass',
           out: 'same',
         },
+        {
+          say: 'about a packet that was cut short',
+          through: 'from_host',
+          packet: icmp(f.stranger, f.node, { type: n.unreachable[0], code: 1, body: l3(udp(front, c, {})).subarray(0, f.v4 ? 22 : 42) }),
+          action: 'pass',
+          out: 'same',
+        },
       ],
     },
   ]

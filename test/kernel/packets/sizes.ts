@@ -116,6 +116,19 @@ function sizes(f: Family): PacketCase[] {
           reason: 'DROP_NO_BACKEND',
           out: error(f, { packet: udp(c, at(f.node, NODE_PORT), { payload: 'x' }), to: f.client, kind: n.unreachable }),
         },
+        {
+          say: "UDP of the host's own: the service itself answers, for the host believes no answer from its own address",
+          through: 'to_host',
+          packet: udp(at(f.node, PORT), at(f.vip, 80), { payload: 'x' }),
+          action: 'redirect',
+          reason: 'DROP_NO_BACKEND',
+          out: error(f, {
+            packet: udp(at(f.node, PORT), at(f.vip, 80), { payload: 'x' }),
+            to: f.node,
+            kind: n.unreachable,
+            from: f.vip,
+          }),
+        },
       ],
     },
   ]
