@@ -16,6 +16,7 @@
         'native/link.cc',
         'native/load.cc',
         'native/map-batch.cc',
+        'native/map-chunk.cc',
         'native/map-dump.cc',
         'native/map.cc',
         'native/netlink.cc',

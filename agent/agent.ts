@@ -7,14 +7,17 @@ import { Health } from '#lib/obs/health.ts'
 import { isLogLevel, type RootLog } from '#lib/obs/log.ts'
 import type { Metrics } from '#lib/obs/metrics.ts'
 import { Store } from '#lib/store/store.ts'
+import type { DesiredNode } from './compile/desired.ts'
+import type { Config } from './config/config.ts'
 import type { Resolved } from './config/resolve.ts'
 import { TABLES } from './dataplane/loaded.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor, packageVersion } from './node/facts.ts'
 import { releaseHeap } from './node/memory.ts'
 import type { AgentOptions } from './options.ts'
-import { Endpoints, listening } from './serve.ts'
+import { Ports } from './ports.ts'
 import { SourceBook } from './source-book.ts'
+import { SyncLatency } from './sync-latency.ts'
 import { aborted, together, type Task } from './together.ts'
 import { Wanted } from './wanted.ts'
 import { wire, type Wired } from './wiring.ts'
@@ -46,7 +49,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const book = new SourceBook(health, log)
   const source = new DirectorySource({ directory: options.resources, clock: systemClock })
   /** what runs, once it does */
-  const now: { wired?: Wired } = {}
+  const now: { wired?: Wired; config?: Config } = {}
   const store = new Store({
     sources: [source.name],
     onChange: () => now.wired?.loop.mark(),
@@ -54,7 +57,8 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       book.note(name, status)
     },
   })
-  const passes: ((seconds: number) => void)[] = []
+  const passes: Observe[] = []
+  const syncs: Observe[] = []
   const metrics = async (): Promise<Metrics> => {
     const { agentMetrics } = await import('#agent/observe.ts')
     return agentMetrics({
@@ -62,15 +66,18 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       version,
       store,
       book,
-      dataplane: () => now.wired?.dataplane,
+      wired: () => now.wired,
       onPass: (observe) => passes.push(observe),
+      onSync: (observe) => syncs.push(observe),
     })
   }
-  const endpoints = stack.use(new Endpoints({ health, log, metrics }))
-  endpoints.set(listening(options))
+  const eligible = (): boolean => store.snapshot.nodes.get(options.node)?.leaving !== true
+  const ports = stack.use(new Ports({ options, health, log, metrics, eligible }))
+  ports.configure(undefined)
   const configure = ({ config, rejected, waiting }: Resolved): void => {
     if (isLogLevel(config.logLevel)) log.setLevel(config.logLevel)
-    endpoints.set(listening(options, config))
+    ports.configure(config)
+    now.config = config
     book.noteRefusals(
       'configuration',
       rejected.map((one) => ({ place: source.placeOf(one), rejected: one })),
@@ -79,19 +86,43 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   }
   if (isBelowFloor()) return await refuse({ log, health, signal })
   health.pass('kernel')
-  const onPass = (seconds: number): void => {
-    for (const observe of passes) observe(seconds)
+  const latency = new SyncLatency({ wall: () => systemClock.wall(), observe: toAll(syncs) })
+  const wanted = new Wanted({
+    node: options.node,
+    store,
+    onConfig: configure,
+    onChanges: (changes) => {
+      latency.note(changes)
+    },
+    onNode: nodeBook(health, log),
+  })
+  const onNode = ({ healthChecks }: DesiredNode): void => {
+    ports.setHealthChecks(healthChecks)
   }
-  const wanted = new Wanted({ node: options.node, store, onConfig: configure, onNode: nodeBook(health, log) })
-  const running = stack.use(wire({ options, store, wanted, log, health, onPass }))
+  const mayGrow = (): boolean => now.config?.flowTableGrows === true
+  const onSettled = (): void => {
+    latency.settled()
+  }
+  const running = stack.use(wire({ options, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow }))
   now.wired = running
   await together(signal, [
     (stop) => source.run(store.sink(source.name), stop),
     (stop) => running.loop.run(stop),
+    (stop) => running.sweep.run(stop),
+    (stop) => running.fill.run(stop),
     ...checks(running, health),
     (stop) => settleDown(running, log, stop),
   ])
   log.info({}, 'agent.stopped')
+}
+
+type Observe = (seconds: number) => void
+
+/** Those who listen by then. */
+function toAll(observers: readonly Observe[]): Observe {
+  return (seconds) => {
+    for (const observe of observers) observe(seconds)
+  }
 }
 
 function startingHealth(): Health {

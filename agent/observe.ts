@@ -3,22 +3,25 @@
 import { possibleCpus } from '#native'
 import { Metrics, type Sample } from '#lib/obs/metrics.ts'
 import type { Store } from '#lib/store/store.ts'
-import type { Dataplane } from './dataplane/dataplane.ts'
 import { TABLES, type Loaded } from './dataplane/loaded.ts'
 import type { SourceBook } from './source-book.ts'
+import type { Wired } from './wiring.ts'
 
 export interface Observed {
   readonly node: string
   readonly version: string
   readonly store: Pick<Store, 'synced'>
   readonly book: Pick<SourceBook, 'list'>
-  /** undefined before there is one */
-  readonly dataplane: () => Dataplane | undefined
+  /** undefined before anything runs */
+  readonly wired: () => Pick<Wired, 'dataplane' | 'sweep' | 'fill'> | undefined
   /** hands over what is to be called with the seconds each pass took */
   readonly onPass: (observe: (seconds: number) => void) => void
+  /** the same with the seconds from what changed endpoints until the change was applied */
+  readonly onSync: (observe: (seconds: number) => void) => void
 }
 
 const NO_LABELS = {}
+const SYNC_SECONDS = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300]
 const PASS_SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5]
 
 export function agentMetrics(observed: Observed): Metrics {
@@ -26,6 +29,7 @@ export function agentMetrics(observed: Observed): Metrics {
   ofProcess(metrics, observed)
   ofPackets(metrics, observed)
   ofTables(metrics, observed)
+  ofFlows(metrics, observed)
   ofWork(metrics, observed)
   return metrics
 }
@@ -58,18 +62,18 @@ function ofProcess(metrics: Metrics, { node, version, store, book }: Observed): 
 }
 
 /** Names come from the enums of the BPF side: DROP_NO_BACKEND is the reason "no_backend". */
-function ofPackets(metrics: Metrics, { dataplane }: Observed): void {
+function ofPackets(metrics: Metrics, { wired }: Observed): void {
   metrics.counter({ name: 'netplane_drops_total', help: 'Packets dropped, by reason.', labels: ['reason'] }, () =>
-    counts(dataplane()?.loaded, 'DROP_', 'reason'),
+    counts(wired()?.dataplane.loaded, 'DROP_', 'reason'),
   )
   metrics.counter({ name: 'netplane_packets_total', help: 'What the programs counted besides drops.', labels: ['event'] }, () =>
-    counts(dataplane()?.loaded, 'COUNT_', 'event'),
+    counts(wired()?.dataplane.loaded, 'COUNT_', 'event'),
   )
 }
 
-function ofTables(metrics: Metrics, { dataplane }: Observed): void {
+function ofTables(metrics: Metrics, { wired }: Observed): void {
   const tables = (value: (loaded: Loaded, name: (typeof TABLES)[number]) => number) => (): Sample[] => {
-    const loaded = dataplane()?.loaded
+    const loaded = wired()?.dataplane.loaded
     return loaded === undefined ? [] : TABLES.map((name) => ({ labels: { map: `np_${name}` }, value: value(loaded, name) }))
   }
   metrics.gauge(
@@ -84,13 +88,32 @@ function ofTables(metrics: Metrics, { dataplane }: Observed): void {
     }),
   )
   metrics.gauge({ name: 'netplane_map_max_entries', help: 'Room in the map.', labels: ['map'] }, () =>
-    [...(dataplane()?.loaded?.shared.maps ?? [])].map(([map, handle]) => ({ labels: { map }, value: handle.info().maxEntries })),
+    [...(wired()?.dataplane.loaded?.shared.maps ?? [])].map(([map, handle]) => ({ labels: { map }, value: handle.info().maxEntries })),
+  )
+  const filled = tables((loaded, name) => loaded.tables[name].known)
+  metrics.gauge({ name: 'netplane_map_entries', help: 'Entries in the map, as last counted.', labels: ['map'] }, () => {
+    const { sweep, fill } = wired() ?? {}
+    const counted = new Map(fill?.entries)
+    if (sweep?.census !== undefined) counted.set('np_ct', sweep.census.entries)
+    return [...filled(), ...[...counted].map(([map, value]) => ({ labels: { map }, value }))]
+  })
+}
+
+function ofFlows(metrics: Metrics, { wired }: Observed): void {
+  metrics.gauge({ name: 'netplane_flows', help: 'Live flows, as last counted.', labels: ['proto', 'state', 'translated'] }, () =>
+    (wired()?.sweep.census?.counts() ?? []).map(({ proto, state, translated, flows }) => ({
+      labels: { proto, state, translated: String(translated) },
+      value: flows,
+    })),
+  )
+  metrics.counter({ name: 'netplane_flows_swept_total', help: 'Expired entries taken out of the flow table.', labels: [] }, () =>
+    one(wired()?.sweep.deleted ?? 0),
   )
 }
 
-function ofWork(metrics: Metrics, { dataplane, onPass }: Observed): void {
+function ofWork(metrics: Metrics, { wired, onPass, onSync }: Observed): void {
   const totals = (value: 'done' | 'failed') => (): Sample[] =>
-    [...(dataplane()?.phases.totals ?? [])].map(([part, total]) => ({ labels: { part }, value: total[value] }))
+    [...(wired()?.dataplane.phases.totals ?? [])].map(([part, total]) => ({ labels: { part }, value: total[value] }))
   metrics.counter({ name: 'netplane_changes_total', help: 'Changes made in the kernel.', labels: ['part'] }, totals('done'))
   metrics.counter(
     { name: 'netplane_failures_total', help: 'Attempted changes that the kernel refused.', labels: ['part'] },
@@ -98,10 +121,19 @@ function ofWork(metrics: Metrics, { dataplane, onPass }: Observed): void {
   )
   metrics.counter(
     { name: 'netplane_repairs_total', help: 'How often something was found other than the agent had left it.', labels: ['part'] },
-    () => [...(dataplane()?.repairs ?? [])].map(([part, value]) => ({ labels: { part }, value })),
+    () => [...(wired()?.dataplane.repairs ?? [])].map(([part, value]) => ({ labels: { part }, value })),
   )
   metrics.gauge({ name: 'netplane_attached_hooks', help: 'Hooks that run the wanted program.', labels: [] }, () =>
-    one(dataplane()?.attached ?? 0),
+    one(wired()?.dataplane.attached ?? 0),
+  )
+  onSync(
+    metrics.histogram(
+      {
+        name: 'netplane_service_sync_seconds',
+        help: "Time from what changed a service's endpoints until the change was applied, where the slice tells when that was.",
+      },
+      SYNC_SECONDS,
+    ),
   )
   onPass(metrics.histogram({ name: 'netplane_apply_seconds', help: 'Time from the start of an apply to its end.' }, PASS_SECONDS))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The wanted data plane as JSON that people read: addresses as text, owners as keys. Layer: agent. */
+import { fnv1a64 } from '#lib/base/hash.ts'
 import { formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
 import { unreachable } from '#lib/base/result.ts'
 import type { DesiredChange, DesiredNode, Row } from './compile/desired.ts'
@@ -14,11 +15,17 @@ export function printDesired(desired: DesiredChange): string {
 function rowText({ table, key, value }: Row): unknown {
   switch (table) {
     case 'frontends':
+    case 'live':
+    case 'addrs':
       return { table, key: { ...key, addr: formatAddr(key.addr) }, value }
     case 'backends':
       return { table, key, value: { ...value, addr: formatAddr(value.addr), node: formatAddr(value.node) } }
-    case 'addrs':
-      return { table, key: { addr: formatAddr(key.addr) }, value }
+    case 'maglev':
+      return { table, key, value: { digest: fnv1a64(value.slots.join()) } }
+    case 'ranges':
+      return { table, key: { ...key, cidr: formatCidr(key.cidr) } }
+    case 'routes':
+      return { table, key: { cidr: formatCidr(key.cidr) }, value: { node: formatAddr(value.node) } }
     default:
       return unreachable(table)
   }
@@ -31,6 +38,7 @@ function nodeText(node: DesiredNode): unknown {
     ...node,
     knobs: { ...knobs, nodeV4: text(knobs.nodeV4), nodeV6: text(knobs.nodeV6) },
     host: { ...node.host, addresses: node.host.addresses.map(text) },
-    routes: node.routes.map(({ cidr, via }) => ({ cidr: formatCidr(cidr), via: text(via) })),
+    nodePortAddresses: node.nodePortAddresses.map(formatCidr),
+    routes: node.routes.map(({ cidr, via, overlay }) => ({ cidr: formatCidr(cidr), via: text(via), overlay })),
   }
 }

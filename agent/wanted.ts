@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the sources to what is wanted of the data plane: store, configuration and compiler in a row. Layer: agent. */
 import type { Node } from '#lib/model/node.ts'
-import type { Snapshot } from '#lib/model/snapshot.ts'
+import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Compiler } from './compile/compile.ts'
 import type { DesiredChange } from './compile/desired.ts'
@@ -13,6 +13,8 @@ export interface WantedOptions {
   readonly store: Store
   /** called with the first configuration, and with others later */
   readonly onConfig: (resolved: Resolved) => void
+  /** what the objects changed to since the first time, before it is handed out */
+  readonly onChanges?: (changes: readonly ObjectChange[]) => void
   /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that changes */
   readonly onNode?: (missing: string | undefined) => void
 }
@@ -39,6 +41,7 @@ export class Wanted {
     if (!store.synced || (!everything && store.snapshot.revision === this.#revision)) return undefined
     this.#revision = store.snapshot.revision
     const changes = store.takeChanges()
+    if (this.#resolved !== undefined) this.#options.onChanges?.(changes)
     if (this.#resolved === undefined || changes.some((change) => change.kind === 'FelixConfiguration')) {
       this.#resolved = resolveConfig(configurationsOf(store.snapshot.felixConfigurations, node), this.#resolved)
       onConfig(this.#resolved)

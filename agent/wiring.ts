@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The parts of a running agent and who hears whom. Layer: agent. */
 import { join } from 'node:path'
-import { NetlinkSocket, raiseMemlock } from '#native'
+import { monotonicNs, NetlinkSocket, raiseMemlock, type BpfMap } from '#native'
 import { systemClock } from '#lib/base/clock.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
+import type { DesiredNode } from './compile/desired.ts'
 import { Dataplane } from './dataplane/dataplane.ts'
 import { probeFeatures } from './dataplane/features.ts'
+import { FlowSweep } from './dataplane/flow-sweep.ts'
+import { findKubeProxy, proxyRulesText } from './dataplane/kube-proxy.ts'
 import { ApplyLoop } from './dataplane/loop.ts'
+import { TABLES, type Loaded } from './dataplane/loaded.ts'
+import { MapFill } from './dataplane/map-fill.ts'
 import { Pins } from './dataplane/pins.ts'
 import { InterfaceMonitor, MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from './interfaces/monitor.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from './interfaces/netlink/exchange.ts'
+import type { MapName } from './maps/catalogue.ts'
 import { packageObjects } from './node/facts.ts'
 import type { AgentOptions } from './options.ts'
 import type { Wanted } from './wanted.ts'
@@ -22,18 +28,26 @@ export interface WiringOptions {
   readonly wanted: Wanted
   readonly log: Log
   readonly health: Health
+  /** called when what is wanted of the node as a whole has changed */
+  readonly onNode: (node: DesiredNode) => void
   /** seconds of each pass */
   readonly onPass: (seconds: number) => void
+  /** may the flow table become larger than the settings say */
+  readonly mayGrow: () => boolean
+  /** everything that was taken so far is in the kernel */
+  readonly onSettled: () => void
 }
 
 export interface Wired extends Disposable {
   readonly dataplane: Dataplane
   readonly loop: ApplyLoop
+  readonly sweep: FlowSweep
+  readonly fill: MapFill
   readonly monitor: InterfaceMonitor
 }
 
 /** Nothing runs yet but the interface table, which is complete. Throws the addon's errors. */
-export function wire({ options, store, wanted, log, health, onPass }: WiringOptions): Wired {
+export function wire({ options, store, wanted, log, health, onNode, onPass, mayGrow, onSettled }: WiringOptions): Wired {
   liftMemlock(log)
   const routes = (): void => {
     dataplane.checkRoutes()
@@ -44,21 +58,25 @@ export function wire({ options, store, wanted, log, health, onPass }: WiringOpti
     loop.mark()
   }
   const events = { interfacesChanged: interfaces, routesChanged: routes, overrun: routes }
+  const features = probeFeatures()
+  log.info({ ...features }, 'kernel.features')
   const monitor = new InterfaceMonitor({ socket: monitorSocket(), log, events })
   const netlink = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
   const dataplane = new Dataplane({
     pins: new Pins(options.pinDir),
     objects: options.objects ?? packageObjects(),
-    features: probeFeatures(),
+    features,
     interfaces: monitor.interfaces,
     netlink: new NetlinkExchange(netlink),
     sysctlState: join(options.stateDir, 'sysctls.json'),
+    otherProxy: () => findsOtherProxy(log),
     clock: systemClock,
     log,
     health,
     take: (everything) => {
       const change = wanted.take(everything)
       if (store.synced) health.pass('sources.synced')
+      if (change?.node !== undefined) onNode(change.node)
       return change
     },
   })
@@ -66,16 +84,50 @@ export function wire({ options, store, wanted, log, health, onPass }: WiringOpti
     const start = performance.now()
     const again = await dataplane.pass()
     onPass((performance.now() - start) / 1000)
+    if (isWritten(dataplane.loaded)) onSettled()
     return again
   }
   const loop = new ApplyLoop({ clock: systemClock, pass })
+  const sweep = new FlowSweep({
+    clock: systemClock,
+    log,
+    monotonicMs: () => monotonicNs() / 1e6,
+    table: () => dataplane.current.flows,
+    onFull: () => {
+      if (mayGrow() && dataplane.current.grow()) loop.mark()
+    },
+  })
+  const fill = new MapFill({ clock: systemClock, maps: () => filledByPrograms(dataplane.loaded?.shared.maps) })
   monitor.start()
   const dispose = (): void => {
     monitor[Symbol.dispose]()
     dataplane[Symbol.dispose]()
     netlink.close()
   }
-  return { dataplane, loop, monitor, [Symbol.dispose]: dispose }
+  return { dataplane, loop, sweep, fill, monitor, [Symbol.dispose]: dispose }
+}
+
+/** Whatever else may have failed. */
+function isWritten(loaded: Loaded | undefined): boolean {
+  return loaded !== undefined && TABLES.every((name) => loaded.tables[name].pending.updates === 0)
+}
+
+/** The flow table is counted by its sweep. */
+function filledByPrograms(maps: ReadonlyMap<MapName, BpfMap> = new Map<MapName, BpfMap>()): Map<string, BpfMap> {
+  const names: readonly MapName[] = ['np_affinity', 'np_frags', 'np_sockets']
+  return new Map([...maps].filter(([name]) => names.includes(name)))
+}
+
+/** One that cannot be ruled out may have been there: its connections shall live. */
+async function findsOtherProxy(log: Log): Promise<boolean> {
+  try {
+    const found = await findKubeProxy()
+    if (found.length > 0) log.info({ rules: found.map(proxyRulesText) }, 'kube-proxy.found')
+    return found.length > 0
+  } catch (thrown) {
+    log.warn({ error: thrown }, 'kube-proxy.unknown')
+    return true
+  }
 }
 
 /** Kernels before 5.11 count maps against this limit; on later ones not being allowed to lift it does not matter. */

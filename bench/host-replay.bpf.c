@@ -4,5 +4,5 @@
  * test run's packet a second time. Layer: bench. */
 #include "../bpf/include/compat.h"
 #undef NP_ENCAP_FLAGS
-#define NP_ENCAP_FLAGS(l3) BPF_F_ADJ_ROOM_FIXED_GSO
+#define NP_ENCAP_FLAGS(l3, extra) BPF_F_ADJ_ROOM_FIXED_GSO
 #include "../bpf/host.bpf.c"

@@ -7,13 +7,14 @@ import { systemClock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { readFacts } from './base/facts.ts'
 import type { BenchOptions } from './base/options.ts'
-import { HELP, parseOptions } from './base/options.ts'
+import { HELP, PARTS, parseOptions } from './base/options.ts'
 import { runPart } from './base/part.ts'
-import { controlResults, packetResults, parseResults, pathResults } from './base/results.ts'
+import { controlResults, lossResults, mergeLoss, packetResults, parseResults, pathResults } from './base/results.ts'
 import type { Results } from './base/results.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { asText, factsLine, tablesOf } from './base/tables.ts'
 import type { ControlFigure } from './control/figure.ts'
+import type { LossFigure } from './loss/figure.ts'
 import type { PacketFigure } from './packet/figure.ts'
 import type { RatioFigure } from './path/figure.ts'
 
@@ -52,6 +53,17 @@ async function pathPart(quick: boolean): Promise<RatioFigure[]> {
   })
 }
 
+/** Kills, collisions by each way. */
+async function lossPart(quick: boolean, runs = quick ? 3 : 20): Promise<LossFigure[]> {
+  return await runPart<LossFigure>({
+    part: 'loss/main',
+    args: [String(runs), quick ? '2' : '10'],
+    isolated: false,
+    timeoutMs: 5 * MINUTE + runs * 10_000,
+    fields: ['id', 'runs', 'fault', 'control'],
+  })
+}
+
 async function measure(options: BenchOptions): Promise<Results> {
   const before = loadavg()[0] ?? 0
   const asked = async <T>(part: BenchOptions['parts'][number], run: (quick: boolean) => Promise<T[]>): Promise<T[]> => {
@@ -65,6 +77,7 @@ async function measure(options: BenchOptions): Promise<Results> {
   const packets = await asked('packet', packetPart)
   const control = controlResults(await asked('control', controlPart))
   const path = pathResults(await asked('path', pathPart))
+  const loss = lossResults(await asked('loss', (quick) => lossPart(quick, options.runs)))
   const packet = packetResults(packets)
   printHooks(packets)
   return {
@@ -72,8 +85,8 @@ async function measure(options: BenchOptions): Promise<Results> {
     packet: packet.packet,
     path: path.path,
     control: control.control,
-    loss: {},
-    noise: { load: [before, loadavg()[0] ?? 0], packet: packet.noise, path: path.noise, control: control.noise },
+    loss: loss.loss,
+    noise: { load: [before, loadavg()[0] ?? 0], packet: packet.noise, path: path.noise, control: control.noise, loss: loss.noise },
   }
 }
 
@@ -85,10 +98,14 @@ function printHooks(figures: readonly PacketFigure[]): void {
   if (figures.length > 0) process.stdout.write('\n')
 }
 
-/** Losses are counted by the lab tests, which write them into the same file. */
-function keepLoss(results: Results, path: string): Results {
-  if (!existsSync(path)) return results
-  return { ...results, loss: parseResults(readFileSync(path, 'utf8')).loss }
+/** What the file holds of losses, or of all else, stays where it was not measured now. */
+function mergeFile(now: Results, path: string, parts: BenchOptions['parts']): Results {
+  if (!existsSync(path)) return now
+  return mergeLoss(
+    now,
+    parseResults(readFileSync(path, 'utf8')),
+    parts.every((part) => part === 'loss'),
+  )
 }
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -97,14 +114,13 @@ async function main(argv: readonly string[]): Promise<number> {
     process.stdout.write(HELP)
     return 0
   }
-  const whole = options.parts.length === 3 && !options.quick
+  const whole = options.parts.length === PARTS.length && !options.quick
   const path = options.out ?? (whole ? join(packageRoot(), 'bench/results/latest.json') : undefined)
   const measured = await measure(options)
-  const results = path === undefined ? measured : keepLoss(measured, path)
-  process.stdout.write(`${factsLine(results)}\n\n${tablesOf(results).map(asText).join('\n')}`)
+  process.stdout.write(`${factsLine(measured)}\n\n${tablesOf(measured).map(asText).join('\n')}`)
   if (path !== undefined) {
     mkdirSync(dirname(path), { recursive: true })
-    writeFileSync(path, `${JSON.stringify(results, undefined, 2)}\n`)
+    writeFileSync(path, `${JSON.stringify(mergeFile(measured, path, options.parts), undefined, 2)}\n`)
     process.stdout.write(`\nwritten to ${path}\n`)
   }
   return 0

@@ -8,52 +8,142 @@ enum {
 	GO_ON = 1,	/* a cgroup program's "allow" */
 };
 
-static __always_inline bool wanted(__u32 proto)
+/* ::1 and 127.0.0.0/8, of which each network namespace has its own. */
+static __always_inline bool is_loopback(const struct addr *a)
 {
-	return (proto == IPPROTO_TCP && cfg.connect_tcp) || (proto == IPPROTO_UDP && cfg.connect_udp);
+	if (addr_is_v4(a))
+		return (a->w[3] & bpf_htonl(0xff000000)) == bpf_htonl(0x7f000000);
+	return (a->w[0] | a->w[1] | a->w[2]) == 0 && a->w[3] == bpf_htonl(1);
 }
 
-static __always_inline void socket_key_of(struct bpf_sock_addr *ctx, struct socket_key *k, const struct addr *backend, __be16 port)
+static __always_inline void socket_key_of(struct bpf_sock_addr *ctx, struct socket_key *k, const struct addr *a, __be16 port,
+					  enum socket_role role)
 {
 	__builtin_memset(k, 0, sizeof(*k));
 	k->cookie = bpf_get_socket_cookie(ctx);
-	k->backend = *backend;
+	k->addr = *a;
 	k->port = port;
 	k->proto = ctx->protocol;
+	k->role = role;
 }
 
-/* `dst`, `port`: the service going in, the backend coming out. False: leave the socket alone. */
-static __always_inline bool to_backend(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port)
+/* Does the socket live in the node's own network namespace? */
+static __always_inline bool is_host_socket(struct bpf_sock_addr *ctx)
 {
-	struct socket_service meant = {};
-	struct addr_info info;
-	struct socket_key key;
-	struct frontend *fe;
-	struct backend *be;
-
-	fe = frontend_find(dst, *port, ctx->protocol, &info);
-	if (!fe)
+	if (!cfg.netns_cookies)
 		return false;
-	be = backend_choose(fe);
-	if (!be)
-		return false;	/* no backend: the packet path refuses it with an answer */
+	return bpf_get_netns_cookie(ctx) == (cfg.netns ? cfg.netns : bpf_get_netns_cookie(0));
+}
+
+/* A service that the socket means, and whether it is reached here or nowhere: the node's packets to its own addresses never
+ * leave the loopback device. */
+struct meant {
+	struct frontend *fe;
+	bool here_only;
+};
+
+/* The service reached at this address, if it is one to choose a backend of here: not where that depends on the client's
+ * address, which the socket may not have yet. */
+static __always_inline struct meant service_of(struct bpf_sock_addr *ctx, const struct addr *dst, __be16 port)
+{
+	const __u32 proto = ctx->protocol;
+	struct addr_info info = {};
+	struct meant m = {};
+	struct frontend *fe;
+
+	if (proto != IPPROTO_TCP && proto != IPPROTO_UDP)
+		return m;
+	fe = frontend_find(dst, port, proto, &info, true);
+	if (!fe)
+		return m;
+	m.here_only = info.kind == ADDR_SELF && is_host_socket(ctx);
+	if (m.here_only)
+		m.fe = fe;
+	else if ((proto == IPPROTO_TCP ? cfg.connect_tcp : cfg.connect_udp) && !is_loopback(dst) && !fe->affinity &&
+		 !(fe->flags & FRONTEND_RANGES))
+		m.fe = fe;
+	return m;
+}
+
+/* With affinity the node is one client. */
+static __always_inline struct backend *backend_for(const struct frontend *fe)
+{
+	__u32 slot;
+
+	if (fe->affinity && fe->inside.count)
+		return backend_in(fe->inside.list, (__u32)fe->inside.list % fe->inside.count);
+	return backend_at_random(&fe->inside, &slot);
+}
+
+/* `dst`, `port`: the service going in, the backend coming out. */
+static __always_inline void socket_sent_to(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port, const struct addr *backend,
+					   __be16 backend_port)
+{
+	struct socket_peer meant = {};
+	struct socket_key key;
+
 	meant.addr = *dst;
 	meant.port = *port;
-	*dst = be->addr;
-	*port = be->port;
-	socket_key_of(ctx, &key, dst, *port);
+	*dst = *backend;
+	*port = backend_port;
+	socket_key_of(ctx, &key, dst, *port, SOCKET_MEANT);
 	bpf_map_update_elem(&np_sockets, &key, &meant, BPF_ANY);
 	count_slot(DROP_MAX + COUNT_CONNECT);
+}
+
+/* A stream gets its backend once. Datagrams of a connected socket are translated one by one where they can be, for the socket
+ * would stay with a backend that is gone. False: leave the socket alone. */
+static __always_inline bool to_backend(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port)
+{
+	struct meant m = service_of(ctx, dst, *port);
+	struct backend *be;
+
+	if (!m.fe || (ctx->protocol == IPPROTO_UDP && !m.here_only))
+		return false;
+	be = backend_for(m.fe);
+	if (!be)
+		return false;	/* no backend: the packet path refuses it with an answer */
+	socket_sent_to(ctx, dst, port, &be->addr, be->port);
+	return true;
+}
+
+/* A datagram of a socket that is not connected: to the backend of the one before, while there is that. */
+static __always_inline bool to_same_backend(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port)
+{
+	struct frontend *fe = service_of(ctx, dst, *port).fe;
+	struct socket_peer chosen = {}, *last;
+	struct socket_key key;
+	struct backend *be;
+	struct live *live;
+
+	if (!fe)
+		return false;
+	socket_key_of(ctx, &key, dst, *port, SOCKET_CHOSEN);
+	last = bpf_map_lookup_elem(&np_sockets, &key);
+	if (last) {
+		live = backend_live(fe->inside.list, &last->addr, last->port);
+		if (live) {
+			socket_sent_to(ctx, dst, port, &last->addr, last->port);
+			return true;
+		}
+	}
+	be = backend_for(fe);
+	if (!be)
+		return false;
+	chosen.addr = be->addr;
+	chosen.port = be->port;
+	bpf_map_update_elem(&np_sockets, &key, &chosen, BPF_ANY);
+	socket_sent_to(ctx, dst, port, &chosen.addr, chosen.port);
 	return true;
 }
 
 /* The way back: a peer that is a backend is shown as the service that was meant. */
 static __always_inline bool to_service(struct bpf_sock_addr *ctx, struct addr *peer, __be16 *port)
 {
-	struct socket_service *meant;
+	struct socket_peer *meant;
 	struct socket_key key;
 
-	socket_key_of(ctx, &key, peer, *port);
+	socket_key_of(ctx, &key, peer, *port, SOCKET_MEANT);
 	meant = bpf_map_lookup_elem(&np_sockets, &key);
 	if (!meant)
 		return false;
@@ -69,8 +159,6 @@ static __always_inline int on_v4(struct bpf_sock_addr *ctx, translate_fn transla
 	__be16 port = ctx->user_port;
 	struct addr a;
 
-	if (!wanted(ctx->protocol))
-		return GO_ON;
 	addr_from_v4(&a, ctx->user_ip4);
 	if (translate(ctx, &a, &port)) {
 		ctx->user_ip4 = a.w[3];
@@ -85,8 +173,6 @@ static __always_inline int on_v6(struct bpf_sock_addr *ctx, translate_fn transla
 	__be16 port = ctx->user_port;
 	struct addr a;
 
-	if (!wanted(ctx->protocol))
-		return GO_ON;
 	a.w[0] = ctx->user_ip6[0];
 	a.w[1] = ctx->user_ip6[1];
 	a.w[2] = ctx->user_ip6[2];
@@ -116,13 +202,13 @@ int connect6(struct bpf_sock_addr *ctx)
 SEC("cgroup/sendmsg4")
 int sendmsg4(struct bpf_sock_addr *ctx)
 {
-	return on_v4(ctx, to_backend);
+	return on_v4(ctx, to_same_backend);
 }
 
 SEC("cgroup/sendmsg6")
 int sendmsg6(struct bpf_sock_addr *ctx)
 {
-	return on_v6(ctx, to_backend);
+	return on_v6(ctx, to_same_backend);
 }
 
 SEC("cgroup/recvmsg4")

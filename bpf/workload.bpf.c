@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* The tc programs of a pod's veth, at its host side. Layer: attach point. */
+#define NP_HOOK_IN FROM_WORKLOAD
+#define NP_HOOK_OUT TO_WORKLOAD
 #include "fast.h"
 #include "slow.h"
 #include "tail.h"

@@ -6,10 +6,9 @@ import { mapLimit, runInCgroup, type Run } from './command.ts'
 import { spawnDetached } from './daemon.ts'
 import { joinCgroup } from './launch.ts'
 import { nodeRootScript } from './node-root.ts'
-import { addNetns, batch, netnsExists, netnsInode, netnsPath, readNetns, removeNetns, writeSysctls } from './netns.ts'
+import { addNetns, batch, netnsExists, netnsPath, readNetns, removeNetns, writeSysctls } from './netns.ts'
 import { labPaths } from './paths.ts'
-import { holderOf, podCgroup } from './places.ts'
-import { namespaceInode } from './process.ts'
+import { holderInPlace, holderOf, podCgroup } from './places.ts'
 import {
   cableLines,
   firstSysctls,
@@ -131,8 +130,7 @@ async function runLines(run: Run, lines: Lines): Promise<void> {
 async function ensureNodeRoot(topology: Topology, node: LabNode, options: SavedOptions): Promise<void> {
   const lab = topology.lab
   const cgroup = join(labCgroup(lab), node.name)
-  const holder = holderOf(lab, node.name)
-  if (holder !== undefined && namespaceInode(holder, 'net') === netnsInode(node.netns)) return
+  if (holderInPlace(lab, node) !== undefined) return
   await killCgroup(cgroup, 5000)
   makeCgroup(cgroup)
   const paths = labPaths(lab)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Processes that outlive the command that started them, each alone in a cgroup of its own. Layer: lab. */
 import { spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { LabError } from './errors.ts'
 import { killCgroup, makeCgroup, pidsIn } from './cgroup.ts'
 import { launchCommand, type Entry } from './launch.ts'
@@ -16,6 +16,8 @@ export interface Daemon {
   readonly command: readonly string[]
   /** standard output and error are appended */
   readonly log: string
+  /** its log begins anew with it: what the log says is then true of the one that runs */
+  readonly ownLog?: boolean
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
@@ -24,10 +26,16 @@ export function daemonPid(cgroup: string): number | undefined {
   return pidsIn(cgroup)[0]
 }
 
+/** As {@link daemonPid}, but one in a network namespace that has since been replaced does not count. */
+export function daemonPidIn(entry: Pick<Entry, 'cgroup' | 'netns'>): number | undefined {
+  const pid = daemonPid(entry.cgroup)
+  return pid !== undefined && namespaceInode(pid, 'net') === netnsInode(entry.netns) ? pid : undefined
+}
+
 /** Starts it unless it runs; one that runs in a network namespace that has since been replaced is replaced too. */
 export async function ensureDaemon(daemon: Daemon): Promise<number> {
-  const running = daemonPid(daemon.entry.cgroup)
-  if (running !== undefined && namespaceInode(running, 'net') === netnsInode(daemon.entry.netns)) return running
+  const running = daemonPidIn(daemon.entry)
+  if (running !== undefined) return running
   await killCgroup(daemon.entry.cgroup, 5000)
   return await startDaemon(daemon)
 }
@@ -40,11 +48,12 @@ export async function startDaemon(daemon: Daemon): Promise<number> {
 
 /** Runs `command` detached, its output appended to the log, until `isUp` says so. */
 export async function spawnDetached<T>(
-  daemon: Pick<Daemon, 'subject' | 'log' | 'env'>,
+  daemon: Pick<Daemon, 'subject' | 'log' | 'ownLog' | 'env'>,
   command: readonly string[],
   isUp: () => T | undefined,
 ): Promise<T> {
   const [program = '', ...args] = command
+  if (daemon.ownLog === true) rmSync(daemon.log, { force: true })
   const log = openSync(daemon.log, 'a')
   try {
     const child = spawn(program, args, { detached: true, stdio: ['ignore', log, log], cwd: '/', env: daemon.env ?? process.env })

@@ -5,11 +5,19 @@ import { labCgroup, makeCgroup, pidsIn } from './cgroup.ts'
 import { LabError } from './errors.ts'
 import type { Entry } from './launch.ts'
 import { cgroupName, netnsName, type Target } from './names.ts'
-import { nodeNamed, podNamed, type LabPod, type Topology } from './topology.ts'
+import { netnsInode } from './netns.ts'
+import { namespaceInode } from './process.ts'
+import { nodeNamed, podNamed, type LabNode, type LabPod, type Topology } from './topology.ts'
 
 /** The process that keeps a node's mounts; undefined when there is none. */
 export function holderOf(lab: string, node: string): number | undefined {
   return pidsIn(join(labCgroup(lab), node, 'holder'))[0]
+}
+
+/** As {@link holderOf}, but one in a namespace that has since been replaced does not count. */
+export function holderInPlace(lab: string, node: LabNode): number | undefined {
+  const holder = holderOf(lab, node.name)
+  return holder !== undefined && namespaceInode(holder, 'net') === netnsInode(node.netns) ? holder : undefined
 }
 
 /** Throws LabError when the node is not complete. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What answers in pods: an echo server on the ports that a pod's containers declare. Layer: lab. */
-import { readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mapLimit } from './command.ts'
-import { daemonPid, ensureDaemon, logTail } from './daemon.ts'
+import { daemonPid, daemonPidIn, ensureDaemon, logTail } from './daemon.ts'
 import { LabError } from './errors.ts'
 import type { Entry } from './launch.ts'
 import { serverLog, toolCommand } from './paths.ts'
@@ -16,23 +16,34 @@ export async function ensureServers(topology: Topology): Promise<void> {
   await mapLimit(pods, 2, (pod) => ensureServer(topology, pod))
 }
 
+/** Process id of the pod's server, once it listens in the namespace that the pod has now. */
+export function listeningServer(lab: string, pod: LabPod): number | undefined {
+  const pid = daemonPidIn({ cgroup: serverCgroup(lab, pod), netns: pod.netns })
+  return pid !== undefined && saysListening(serverLog(lab, pod.key)) ? pid : undefined
+}
+
 /** Throws LabError with the end of its log when it does not listen within 20 s. */
 async function ensureServer(topology: Topology, pod: LabPod): Promise<void> {
-  const log = serverLog(topology.lab, pod.key)
-  const entry: Entry = { cgroup: serverCgroup(topology.lab, pod), netns: pod.netns, holder: requireHolder(topology.lab, pod.node) }
+  const { lab } = topology
+  const log = serverLog(lab, pod.key)
+  const entry: Entry = { cgroup: serverCgroup(lab, pod), netns: pod.netns, holder: requireHolder(lab, pod.node) }
   const listen = pod.ports.flatMap((port) => ['--listen', `${port.protocol.toLowerCase()}:${port.port}`])
-  // its log says whether the one that runs listens: it must not tell of another
-  if (daemonPid(entry.cgroup) === undefined) rmSync(log, { force: true })
+  const addresses = pod.addresses.flatMap((address) => ['--address', address])
   await ensureDaemon({
     subject: `server of pod ${pod.key}`,
     entry,
-    command: [...toolCommand('echo'), '--name', pod.key.split('/')[1] ?? pod.key, ...listen],
+    command: [...toolCommand('echo'), '--name', pod.key.split('/')[1] ?? pod.key, ...listen, ...addresses],
     log,
+    ownLog: true,
   })
   const listening = (): boolean | undefined => {
-    if (readFileSync(log, 'utf8').includes('listening\n')) return true
+    if (listeningServer(lab, pod) !== undefined) return true
     return daemonPid(entry.cgroup) === undefined ? false : undefined
   }
   if ((await waitFor(listening, { timeoutMs: 20_000 })) !== true)
     throw new LabError(`server of pod ${pod.key}`, `does not listen: ${logTail(log, 10)}`)
+}
+
+function saysListening(log: string): boolean {
+  return existsSync(log) && readFileSync(log, 'utf8').includes('listening\n')
 }

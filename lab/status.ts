@@ -2,16 +2,16 @@
 /** What a lab consists of and how it is, for people and for programs. Layer: lab. */
 import { Agents } from './agents.ts'
 import { mapLimit } from './command.ts'
-import { daemonPid } from './daemon.ts'
 import { netnsExists } from './netns.ts'
-import { holderOf, serverCgroup } from './places.ts'
+import { holderInPlace } from './places.ts'
+import { listeningServer } from './servers.ts'
 import type { LabState } from './state.ts'
 
 export interface NodeStatus {
   readonly name: string
   readonly netns: string
   readonly addresses: readonly string[]
-  /** its root process; undefined: it needs `up` */
+  /** its root process, in the node's namespace as it is now; undefined: it needs `up` */
   readonly holder: number | undefined
   readonly agent: { readonly pid: number; readonly ready: boolean; readonly text: string } | undefined
 }
@@ -24,14 +24,14 @@ export interface PodStatus {
   readonly addresses: readonly string[]
   /** host side of its veth; empty in the host network */
   readonly iface: string
-  /** process id of its echo server */
+  /** process id of its echo server, once that listens in the pod's namespace as it is now */
   readonly server: number | undefined
 }
 
 export interface LabStatus {
   readonly name: string
   readonly resources: string
-  /** every namespace and node root is there, and every agent that should run is ready */
+  /** every namespace and node root is there, every agent that should run is ready, every server that should answer listens */
   readonly ok: boolean
   readonly nodes: readonly NodeStatus[]
   readonly pods: readonly PodStatus[]
@@ -43,7 +43,7 @@ export async function statusOf(state: LabState): Promise<LabStatus> {
   const { topology, options } = state
   const agents = new Agents(topology, options)
   const nodes = await mapLimit(topology.nodes, 4, async (node): Promise<NodeStatus> => {
-    const holder = holderOf(topology.lab, node.name)
+    const holder = holderInPlace(topology.lab, node)
     const pid = holder === undefined ? undefined : agents.pid(node.name)
     const agent = pid === undefined ? undefined : { pid, ...(await agents.readiness(node.name)) }
     return { name: node.name, netns: node.netns, addresses: node.addresses, holder, agent }
@@ -54,10 +54,13 @@ export async function statusOf(state: LabState): Promise<LabStatus> {
     netns: pod.netns,
     addresses: pod.addresses,
     iface: pod.iface,
-    server: daemonPid(serverCgroup(topology.lab, pod)),
+    server: listeningServer(topology.lab, pod),
   }))
+  const serving = topology.pods.filter((pod) => options.servers && pod.ports.length > 0).map((pod) => pod.key)
   const whole =
-    state.netns.every(netnsExists) && nodes.every((node) => node.holder !== undefined && (!options.agents || node.agent?.ready === true))
+    state.netns.every(netnsExists) &&
+    nodes.every((node) => node.holder !== undefined && (!options.agents || node.agent?.ready === true)) &&
+    pods.every((pod) => pod.server !== undefined || !serving.includes(pod.key))
   return {
     name: topology.lab,
     resources: options.resources,

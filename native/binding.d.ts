@@ -138,9 +138,19 @@ export class BpfMap {
   updateBatch(keys: Uint8Array, values: Uint8Array, count: number): number
   /** bpf_map_delete_batch or single deletes; missing keys are skipped. Returns how many existed. */
   deleteBatch(keys: Uint8Array, count: number): number
+  /** Of each key its entry, when that still has this value: bpf_map_lookup_elem and bpf_map_delete_elem, less than a microsecond apart.
+   * Returns how many were deleted. */
+  deleteSame(keys: Uint8Array, values: Uint8Array, count: number): number
   /** bpf_map_lookup_batch (chunk grown on ENOSPC) or a next-key walk, on a worker thread. An entry deleted meanwhile may be missing; none comes twice.
    * EAGAIN when the map changes so fast that the walk never ends. The handle may be closed meanwhile. */
   dump(): Promise<{ keys: Buffer; values: Buffer; count: number }>
+  /** One part of the map, on a worker thread: bpf_map_lookup_batch, or `room` steps from key to key. `cursor` is the `next` of the part
+   * before, undefined for the first; no `next`: that was the last. In hashes with batches no entry comes twice; a walk whose key was deleted
+   * starts again from the first, so bound the parts. More than `room` when a bucket has more. The handle may be closed meanwhile. */
+  readChunk(
+    cursor: Uint8Array | undefined,
+    room: number,
+  ): Promise<{ keys: Buffer; values: Buffer; count: number; next: Buffer | undefined }>
   /** bpf_obj_pin */
   pin(path: string): void
   close(): void
@@ -258,6 +268,10 @@ export function possibleCpus(): number
 export function ifindexOf(name: string): number
 /** clock_gettime(CLOCK_MONOTONIC) in ns as a double: the clock of bpf_ktime_get_ns */
 export function monotonicNs(): number
+/** How often a second the kernel's jiffies move: from clock_getres(CLOCK_MONOTONIC_COARSE), which is one tick */
+export function ticksPerSecond(): number
+/** getsockopt(SO_NETNS_COOKIE): this process's network namespace as 16 hex digits; zeros before 5.14 */
+export function netnsCookie(): string
 /** btf__load_from_kernel_by_id + raw data: the BTF a loaded map brought along */
 export function btfById(id: number): Buffer
 /** libbpf's version, "1.1" */

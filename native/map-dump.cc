@@ -155,12 +155,14 @@ std::optional<Failure> DumpWork::Run() {
   return std::nullopt;
 }
 
-Napi::Value DumpWork::Finish(Napi::Env env) {
+Napi::Object EntriesObject(Napi::Env env, Entries&& entries, const MapShape& shape) {
   Napi::Object result = Napi::Object::New(env);
-  result.Set("count", static_cast<double>(entries_.count));
-  result.Set("keys", ToBuffer(env, std::move(entries_.keys), entries_.count * shape_.key_bytes));
-  result.Set("values", ToBuffer(env, std::move(entries_.values), entries_.count * shape_.value_bytes));
+  result.Set("count", static_cast<double>(entries.count));
+  result.Set("keys", ToBuffer(env, std::move(entries.keys), entries.count * shape.key_bytes));
+  result.Set("values", ToBuffer(env, std::move(entries.values), entries.count * shape.value_bytes));
   return result;
 }
+
+Napi::Value DumpWork::Finish(Napi::Env env) { return EntriesObject(env, std::move(entries_), shape_); }
 
 }  // namespace netplane

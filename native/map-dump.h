@@ -18,6 +18,9 @@ struct Entries {
   size_t count = 0;
 };
 
+// { keys, values, count }
+Napi::Object EntriesObject(Napi::Env env, Entries&& entries, const MapShape& shape);
+
 // Work for Worker. Owns a duplicate of the map's fd, so that the handle may be closed meanwhile.
 class DumpWork {
  public:

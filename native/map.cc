@@ -7,6 +7,7 @@
 
 #include "args.h"
 #include "map-batch.h"
+#include "map-chunk.h"
 #include "map-dump.h"
 #include "program.h"
 #include "worker.h"
@@ -174,10 +175,34 @@ Napi::Value BpfMap::DeleteBatch(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), existed);
 }
 
+Napi::Value BpfMap::DeleteSame(const Napi::CallbackInfo& info) {
+  const char* op = "bpf_map_delete_elem";
+  int map = fd(op);
+  uint32_t count = ToU32(info[2], op, "count");
+  Bytes keys = ToBytes(info[0], op, "keys", size_t{count} * shape_.key_bytes);
+  Bytes values = ToBytes(info[1], op, "values", size_t{count} * shape_.value_bytes);
+  uint32_t deleted = 0;
+  auto failure = netplane::DeleteSame(map, shape_, Batch{keys.data, values.data, count}, deleted);
+  if (failure.has_value()) throw ToError(info.Env(), *failure);
+  return Napi::Number::New(info.Env(), deleted);
+}
+
 Napi::Value BpfMap::Dump(const Napi::CallbackInfo& info) {
   const char* op = "bpf_map_lookup_batch";
   auto work = std::make_unique<DumpWork>(DuplicateFd(info.Env(), fd(op), op), shape_);
   return Worker<DumpWork>::Start(info.Env(), op, std::move(work));
+}
+
+Napi::Value BpfMap::ReadChunk(const Napi::CallbackInfo& info) {
+  const char* op = "bpf_map_lookup_batch";
+  uint32_t room = ToU32(info[1], op, "room");
+  std::vector<uint8_t> cursor;
+  if (!info[0].IsUndefined()) {
+    Bytes bytes = ToBytes(info[0], op, "cursor", CursorBytes(shape_));
+    cursor.assign(bytes.data, bytes.data + bytes.size);
+  }
+  auto work = std::make_unique<ChunkWork>(DuplicateFd(info.Env(), fd(op), op), shape_, std::move(cursor), room);
+  return Worker<ChunkWork>::Start(info.Env(), op, std::move(work));
 }
 
 void BpfMap::Pin(const Napi::CallbackInfo& info) { PinFd(info, fd("bpf_obj_pin")); }
@@ -197,7 +222,9 @@ void BpfMap::Define(Napi::Env env, Napi::Object exports) {
     InstanceMethod<&BpfMap::NextKey>("nextKey"),
     InstanceMethod<&BpfMap::UpdateBatch>("updateBatch"),
     InstanceMethod<&BpfMap::DeleteBatch>("deleteBatch"),
+    InstanceMethod<&BpfMap::DeleteSame>("deleteSame"),
     InstanceMethod<&BpfMap::Dump>("dump"),
+    InstanceMethod<&BpfMap::ReadChunk>("readChunk"),
     InstanceMethod<&BpfMap::Pin>("pin"),
     InstanceMethod<&BpfMap::Close>("close"),
   }));

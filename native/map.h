@@ -50,7 +50,9 @@ class BpfMap : public FdHandle<BpfMap> {
   Napi::Value NextKey(const Napi::CallbackInfo& info);
   Napi::Value UpdateBatch(const Napi::CallbackInfo& info);
   Napi::Value DeleteBatch(const Napi::CallbackInfo& info);
+  Napi::Value DeleteSame(const Napi::CallbackInfo& info);
   Napi::Value Dump(const Napi::CallbackInfo& info);
+  Napi::Value ReadChunk(const Napi::CallbackInfo& info);
   void Pin(const Napi::CallbackInfo& info);
   void Close(const Napi::CallbackInfo&) { fd_.Reset(); }
 

@@ -2,10 +2,13 @@
 // Facts about the machine and the process, and the switch for batch calls. Layer: native.
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <cmath>
 #include <ctime>
 #include <memory>
 #include <net/if.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "args.h"
 #include "errors.h"
@@ -14,6 +17,9 @@
 
 namespace netplane {
 namespace {
+
+// SO_NETNS_COOKIE, newer than the headers we build with
+constexpr int kSoNetnsCookie = 71;
 
 Napi::Value PossibleCpus(const Napi::CallbackInfo& info) {
   const char* op = "libbpf_num_possible_cpus";
@@ -29,6 +35,28 @@ Napi::Value MonotonicNs(const Napi::CallbackInfo& info) {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return Napi::Number::New(info.Env(), static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec));
+}
+
+// The resolution of the coarse clocks is one tick, whatever clock the machine has.
+Napi::Value TicksPerSecond(const Napi::CallbackInfo& info) {
+  timespec tick = {};
+  if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0) Throw(info.Env(), errno, "clock_getres");
+  return Napi::Number::New(info.Env(), std::round(1e9 / (static_cast<double>(tick.tv_sec) * 1e9 + static_cast<double>(tick.tv_nsec))));
+}
+
+// A kernel that has no such option (before 5.14) tells none: 0, which is no namespace's.
+Napi::Value NetnsCookie(const Napi::CallbackInfo& info) {
+  const char* op = "getsockopt";
+  int fd = Check(info.Env(), socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
+  uint64_t cookie = 0;
+  socklen_t size = sizeof(cookie);
+  int result = getsockopt(fd, SOL_SOCKET, kSoNetnsCookie, &cookie, &size);
+  int error = errno;
+  close(fd);
+  if (result != 0 && error != ENOPROTOOPT) Throw(info.Env(), error, op);
+  char text[17];
+  snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(result == 0 ? cookie : 0));
+  return Napi::String::New(info.Env(), text);
 }
 
 Napi::Value BtfById(const Napi::CallbackInfo& info) {
@@ -61,6 +89,8 @@ void DefineSystem(Napi::Env env, Napi::Object exports) {
   exports.Set("possibleCpus", Napi::Function::New<PossibleCpus>(env, "possibleCpus"));
   exports.Set("ifindexOf", Napi::Function::New<IfindexOf>(env, "ifindexOf"));
   exports.Set("monotonicNs", Napi::Function::New<MonotonicNs>(env, "monotonicNs"));
+  exports.Set("ticksPerSecond", Napi::Function::New<TicksPerSecond>(env, "ticksPerSecond"));
+  exports.Set("netnsCookie", Napi::Function::New<NetnsCookie>(env, "netnsCookie"));
   exports.Set("btfById", Napi::Function::New<BtfById>(env, "btfById"));
   exports.Set("libbpfVersion", Napi::Function::New<LibbpfVersion>(env, "libbpfVersion"));
   exports.Set("raiseMemlock", Napi::Function::New<RaiseMemlock>(env, "raiseMemlock"));

@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests one after another and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [lint|unit|kernel|lab|vm|bench …]`: these only. The last line is `N passed, M failed, K skipped`. */
+ * `run.ts [lint|unit|kernel|lab|vm|demo|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`:
+ * of a long log often no more than the end is seen. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-
-interface Count {
-  readonly passed: number
-  readonly failed: number
-  readonly skipped: number
-}
+import { failed, failureList, ofCommand, ofReport, type Outcome } from './support/failures.ts'
 
 interface Stage {
   readonly name: string
   /** why it cannot run here; then its absence counts as one skip */
   readonly obstacle?: string | undefined
-  run(folder: string): Promise<Count>
+  run(folder: string): Promise<Outcome>
 }
 
-const FAILED: Count = { passed: 0, failed: 1, skipped: 0 }
 const node = process.execPath
 const isRoot = process.getuid?.() === 0
 const needsRoot = isRoot ? undefined : 'needs root'
@@ -53,26 +48,29 @@ async function main(): Promise<number> {
     throw new Error(`no such stage; there are ${stages.map((stage) => stage.name).join(', ')}`)
   const folder = mkdtempSync(join(tmpdir(), 'netplane-test-'))
   const total = { passed: 0, failed: 0, skipped: 0 }
+  const failures: { readonly stage: string; readonly text: string }[] = []
   try {
     for (const stage of chosen) {
-      const count = await runStage(stage, folder)
-      total.passed += count.passed
-      total.failed += count.failed
-      total.skipped += count.skipped
+      const outcome = await runStage(stage, folder)
+      total.passed += outcome.passed
+      total.failed += outcome.failed
+      total.skipped += outcome.skipped
+      failures.push(...outcome.failures.map((text) => ({ stage: stage.name, text })))
     }
   } finally {
     rmSync(folder, { recursive: true })
   }
-  console.log(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
   const skippedInCi = process.env['CI'] === 'true' && total.skipped > 0
-  if (skippedInCi) console.error('a skipped test is a failure in CI')
+  if (skippedInCi) console.log('\na skipped test is a failure in CI')
+  const sum = `${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`
+  console.log(['', ...failureList(failures), sum].join('\n'))
   return total.failed === 0 && !skippedInCi ? 0 : 1
 }
 
-async function runStage(stage: Stage, folder: string): Promise<Count> {
+async function runStage(stage: Stage, folder: string): Promise<Outcome> {
   if (stage.obstacle !== undefined) {
     console.log(`\n== ${stage.name}: skipped, ${stage.obstacle}`)
-    return { passed: 0, failed: 0, skipped: 1 }
+    return { passed: 0, failed: 0, skipped: 1, failures: [] }
   }
   console.log(`\n== ${stage.name}`)
   const began = performance.now()
@@ -83,52 +81,45 @@ async function runStage(stage: Stage, folder: string): Promise<Count> {
   return count
 }
 
-async function vitest(options: { readonly project: string; readonly folder: string; readonly prefix: readonly string[] }): Promise<Count> {
-  const output = join(options.folder, `${options.project}.json`)
+async function vitest(options: {
+  readonly project: string
+  readonly folder: string
+  readonly prefix: readonly string[]
+}): Promise<Outcome> {
+  const report = join(options.folder, `${options.project}.json`)
   const line = [...options.prefix, node, '--conditions=source', 'node_modules/vitest/vitest.mjs', 'run', '--project', options.project]
-  const { code } = await spawned([...line, '--reporter=dot', '--reporter=json', `--outputFile.json=${output}`])
-  const count = readCount(output)
-  // a file that could not even start has no failed test of its own
-  return code !== 0 && count.failed === 0 ? { ...count, failed: 1 } : count
+  const { code, output } = await spawned([...line, '--reporter=dot', '--reporter=json', `--outputFile.json=${report}`])
+  if (!existsSync(report)) return failed(ofCommand(output, 1).failures.join('\n    '))
+  const outcome = ofReport(readFileSync(report, 'utf8'), process.cwd())
+  if (code === 0 || outcome.failed > 0) return outcome
+  // an error outside of tests
+  return { ...outcome, failed: 1, failures: ofCommand(output, code).failures }
 }
 
-function readCount(path: string): Count {
-  try {
-    const report: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    if (typeof report !== 'object' || report === null) return FAILED
-    const field = (name: string): number => {
-      const value: unknown = Reflect.get(report, name)
-      return typeof value === 'number' ? value : 0
-    }
-    return { passed: field('numPassedTests'), failed: field('numFailedTests'), skipped: field('numPendingTests') + field('numTodoTests') }
-  } catch {
-    return FAILED
-  }
+async function command(line: readonly string[]): Promise<Outcome> {
+  const { code, output } = await spawned(line)
+  return ofCommand(output, code)
 }
 
-/** A command that is one test, or that counts for itself in a last line `N passed, M failed`. */
-async function command(line: readonly string[]): Promise<Count> {
-  const { code, tail } = await spawned(line)
-  const counted = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$/.exec(tail)
-  if (counted === null) return code === 0 ? { passed: 1, failed: 0, skipped: 0 } : FAILED
-  const count = { passed: Number(counted[1]), failed: Number(counted[2]), skipped: Number(counted[3] ?? 0) }
-  return code !== 0 && count.failed === 0 ? { ...count, failed: 1 } : count
-}
-
-function spawned(line: readonly string[]): Promise<{ readonly code: number; readonly tail: string }> {
+/** Its output is shown as it comes, and kept: the two streams in the order of their arrival. */
+function spawned(line: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
   const [file = '', ...args] = line
   return new Promise((resolve) => {
-    const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] })
-    let tail = ''
-    child.stdout.on('data', (chunk: Buffer) => {
-      process.stdout.write(chunk)
-      tail = (tail + chunk.toString()).slice(-400)
-    })
+    const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    for (const [from, to] of [
+      [child.stdout, process.stdout],
+      [child.stderr, process.stderr],
+    ] as const)
+      from.on('data', (chunk: Buffer) => {
+        to.write(chunk)
+        output += chunk.toString()
+      })
     child.on('error', (error) => {
       console.error(error.message)
-      resolve({ code: 1, tail })
+      resolve({ code: 1, output: output + error.message })
     })
-    child.on('close', (code) => resolve({ code: code ?? 1, tail }))
+    child.on('close', (code) => resolve({ code: code ?? 1, output }))
   })
 }
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods and nodes → what the data plane must know about their addresses. Layer: agent/compile (pure). */
-import type { Addr } from '#lib/base/ip.ts'
+import { ADDR_LOCAL_POD, ADDR_MASQUERADE, ADDR_NODE, ADDR_NODE_PORTS, ADDR_OPEN, ADDR_SELF } from '#lib/base/flags.ts'
+import { isWithin, parseAddr } from '#lib/base/ip.ts'
+import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Node } from '#lib/model/node.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { AddrRow } from './desired.ts'
-import { ADDR_LOCAL_POD, ADDR_NODE, ADDR_SELF } from '#lib/base/flags.ts'
+import { isMasqueraded } from './pools.ts'
+import type { Pools } from './pools.ts'
 import { compareAddrs } from './rows.ts'
 
 /** True when the pod has, or is about to have, a veth of its own on the node. */
@@ -14,21 +17,32 @@ export function isLocalWorkload(pod: Pod, node: string): boolean {
 }
 
 /** A local pod's addresses, reached through its veth. */
-export function podAddrs(pod: Pod, interfacePrefix: string): readonly AddrRow[] {
+export function podAddrs(pod: Pod, interfacePrefix: string, pools: Pools): readonly AddrRow[] {
   const iface = workloadInterface(pod, interfacePrefix)
-  return addrRows(pod.podIPs, { kind: ADDR_LOCAL_POD, iface })
+  return addrRows(pod.podIPs, (addr) => ({
+    kind: ADDR_LOCAL_POD,
+    flags: ADDR_OPEN | (isMasqueraded(pools, addr) ? ADDR_MASQUERADE : 0),
+    iface,
+  }))
 }
 
 /** Another node's addresses. */
 export function otherNodeAddrs(node: Node): readonly AddrRow[] {
-  return addrRows(node.addresses, { kind: ADDR_NODE, iface: undefined })
+  return addrRows(node.addresses, () => ({ kind: ADDR_NODE, flags: 0, iface: undefined }))
 }
 
-/** This node's addresses: those the cluster knows, and those its interfaces have. */
-export function selfAddrs(node: Node | undefined, selfAddresses: readonly Addr[]): readonly AddrRow[] {
-  return addrRows([...(node?.addresses ?? []), ...selfAddresses], { kind: ADDR_SELF, iface: undefined })
+const LOOPBACK = [parseAddr('127.0.0.1'), parseAddr('::1')]
+
+/** This node's addresses: those the cluster knows, those its interfaces have, and loopback's, where its own processes reach node ports.
+ * `nodePorts`: where these are served; empty: everywhere. */
+export function selfAddrs(addresses: readonly Addr[], nodePorts: readonly Cidr[]): readonly AddrRow[] {
+  return addrRows([...addresses, ...LOOPBACK], (addr) => ({
+    kind: ADDR_SELF,
+    flags: nodePorts.length === 0 || isWithin(nodePorts, addr) ? ADDR_NODE_PORTS : 0,
+    iface: undefined,
+  }))
 }
 
-function addrRows(addrs: readonly Addr[], value: AddrRow['value']): readonly AddrRow[] {
-  return [...new Set(addrs)].map((addr): AddrRow => ({ table: 'addrs', key: { addr }, value })).sort(compareAddrs)
+function addrRows(addrs: readonly Addr[], valueOf: (addr: Addr) => AddrRow['value']): readonly AddrRow[] {
+  return [...new Set(addrs)].map((addr): AddrRow => ({ table: 'addrs', key: { addr }, value: valueOf(addr) })).sort(compareAddrs)
 }

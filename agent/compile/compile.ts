@@ -3,28 +3,30 @@
  *
  * What one object contributes is a function of the snapshot alone; the compiler only remembers who holds contested keys and what it said
  * last about the node, so the work of a change is in proportion to the change. */
-import type { Addr } from '#lib/base/ip.ts'
+import { RANGE_INSIDE } from '#lib/base/flags.ts'
 import { sortedEntries } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
 import { same } from '#lib/base/same.ts'
+import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import { nodeAddress } from '#lib/model/node.ts'
-import { nameKey } from '#lib/model/ref.ts'
-import type { Kind } from '#lib/model/ref.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
-import { isLocalWorkload, otherNodeAddrs, podAddrs, selfAddrs } from './addresses.ts'
+import { isLocalWorkload, podAddrs } from './addresses.ts'
 import { Claims } from './claims.ts'
-import type { DesiredChange, DesiredNode, Fragment, Row } from './desired.ts'
+import type { DesiredChange, DesiredNode, Fragment, HealthCheck, Row } from './desired.ts'
+import { healthCheckOf } from './health-checks.ts'
+import { setId } from './ids.ts'
+import { nodeRows } from './node-rows.ts'
 import { compileNode } from './node.ts'
+import { rangeRows } from './ranges.ts'
 import { claimKey, claimRank, contestedText, isContested } from './rows.ts'
 import type { ContestedRow } from './rows.ts'
 import { compileService } from './services.ts'
-import type { CompileSettings } from './settings.ts'
+import type { ServiceContext } from './services.ts'
+import { Touched } from './touched.ts'
+import type { Surroundings } from './touched.ts'
 
-export interface CompileInput {
+export interface CompileInput extends Surroundings {
   readonly snapshot: Snapshot
-  readonly settings: CompileSettings
-  /** addresses that interfaces of this node have, besides those its Node object names */
-  readonly selfAddresses: readonly Addr[]
 }
 
 /** What one object wants, before it is known who holds contested keys. A later `rank` gives way among equals. */
@@ -34,12 +36,18 @@ interface Draft {
 }
 
 const NOTHING: Draft = { rows: [], rank: 0 }
+/** The service of the API server. */
+const API_SERVER = 'default/kubernetes'
 
 export class Compiler {
   readonly #node: string
   #claims = new Claims()
   /** by owner: rows it wants and another has */
   #lost = new Map<string, readonly ContestedRow[]>()
+  /** by key of the service */
+  readonly #healthChecks = new Map<string, HealthCheck>()
+  #healthChanges = 0
+  #lastApiSlices: readonly EndpointSlice[] | undefined
   #last: { readonly input: CompileInput; readonly node: DesiredNode } | undefined
 
   /** `node` is this node's name */
@@ -51,8 +59,9 @@ export class Compiler {
   compileAll(input: CompileInput): DesiredChange {
     this.#claims = new Claims()
     this.#lost = new Map()
+    this.#healthChecks.clear()
     const fragments = this.#fragments(this.#allOwners(input.snapshot), input)
-    const node = compileNode({ ...input, node: this.#node })
+    const node = this.#compileNode(input)
     this.#last = { input, node }
     return { fragments: fragments.filter((fragment) => fragment.rows.length > 0), node, complete: true }
   }
@@ -61,17 +70,18 @@ export class Compiler {
   compileChanges(input: CompileInput, changes: readonly ObjectChange[]): DesiredChange {
     const last = this.#last
     if (last === undefined) return this.compileAll(input)
-    const touched = this.#touched(changes, input.snapshot)
-    const settingsChanged = !same(last.input.settings, input.settings)
-    const selfChanged = !same(last.input.selfAddresses, input.selfAddresses)
-    if (selfChanged) touched.owners.add(`Node/${this.#node}`)
-    if (last.input.settings.interfacePrefix !== input.settings.interfacePrefix) {
-      for (const pod of input.snapshot.podsOn(this.#node)) touched.owners.add(`Pod/${nameKey(pod)}`)
-    }
+    const touched = new Touched({ self: this.#node, snapshot: input.snapshot })
+    touched.objects(changes)
+    touched.surroundings(last.input, input)
+    const before = this.#healthChanges
     const fragments = this.#fragments(touched.owners, input)
-    const node = touched.node || settingsChanged || selfChanged ? compileNode({ ...input, node: this.#node }) : last.node
+    const node = touched.node || this.#healthChanges !== before ? this.#compileNode(input) : last.node
     this.#last = { input, node }
     return { fragments, node: same(last.node, node) ? undefined : node, complete: false }
+  }
+
+  #compileNode(input: CompileInput): DesiredNode {
+    return compileNode({ ...input, node: this.#node, healthChecks: sortedEntries(this.#healthChecks).map(([, check]) => check) })
   }
 
   /** Every address or port that an object wants and another holds, at present. */
@@ -86,30 +96,9 @@ export class Compiler {
   }
 
   #allOwners(snapshot: Snapshot): Set<string> {
-    const owners = new Set<string>([`Node/${this.#node}`])
-    for (const key of snapshot.services.keys()) owners.add(`Service/${key}`)
-    for (const key of snapshot.nodes.keys()) owners.add(`Node/${key}`)
-    for (const pod of snapshot.podsOn(this.#node)) owners.add(`Pod/${nameKey(pod)}`)
-    return owners
-  }
-
-  #touched(changes: readonly ObjectChange[], snapshot: Snapshot): { readonly owners: Set<string>; readonly node: boolean } {
-    const owners = new Set<string>()
-    const movedNodes = new Set<string>()
-    let node = false
-    for (const change of changes) {
-      for (const object of [change.before, change.after]) {
-        if (object === undefined) continue
-        if (object.kind === 'Service' || object.kind === 'Node') owners.add(ownerOf(object.kind, nameKey(object)))
-        if (object.kind === 'EndpointSlice' && object.service !== undefined)
-          owners.add(ownerOf('Service', `${object.namespace}/${object.service}`))
-        if (object.kind === 'Pod' && object.nodeName === this.#node) owners.add(ownerOf('Pod', nameKey(object)))
-        if (object.kind === 'Node' || (object.kind === 'Pod' && object.nodeName === this.#node)) node = true
-      }
-      if (change.kind === 'Node' && !sameAddresses(change)) movedNodes.add((change.after ?? change.before)?.name ?? '')
-    }
-    if (movedNodes.size > 0) for (const service of snapshot.servicesOn(movedNodes)) owners.add(ownerOf('Service', service))
-    return { owners, node }
+    const touched = new Touched({ self: this.#node, snapshot })
+    touched.all()
+    return touched.owners
   }
 
   /** One fragment for each of these owners, and for those whom the outcome disturbs. */
@@ -146,44 +135,55 @@ export class Compiler {
     const key = owner.slice(slash + 1)
     switch (owner.slice(0, slash)) {
       case 'Service':
-        return this.#service(key, input.snapshot)
+        return this.#service(key, input)
       case 'Pod':
         return this.#pod(key, input)
+      case 'IPPool': {
+        const pool = input.snapshot.pools.get(key)
+        return { rows: pool === undefined ? [] : rangeRows(setId(RANGE_INSIDE), [pool.cidr]), rank: 0 }
+      }
       default:
-        return this.#nodeAddrs(key, input)
+        return { rows: nodeRows(key, { ...input, self: this.#node }), rank: 0 }
     }
   }
 
-  #service(key: string, snapshot: Snapshot): Draft {
+  #service(key: string, { snapshot, settings, selfAddresses }: CompileInput): Draft {
     const service = snapshot.services.get(key)
+    const slices = key === API_SERVER ? this.#apiSlices(snapshot.slicesOf(key)) : snapshot.slicesOf(key)
+    this.#setHealthCheck(key, service && healthCheckOf(service, slices, this.#node))
     if (service === undefined) return NOTHING
-    const otherNode = (name: string, v4: boolean): Addr | undefined => {
-      const node = name === this.#node ? undefined : snapshot.nodes.get(name)
-      return node === undefined ? undefined : nodeAddress(node, v4)
+    const self = snapshot.nodes.get(this.#node)
+    const context: ServiceContext = {
+      node: this.#node,
+      zone: self?.zone,
+      selfAddresses: [...(self?.addresses ?? []), ...selfAddresses],
+      selection: settings.services.backendSelection,
+      excluded: settings.services.excluded,
+      otherNode: (name, v4) => {
+        const node = name === this.#node ? undefined : snapshot.nodes.get(name)
+        return node === undefined ? undefined : nodeAddress(node, v4)
+      },
     }
-    return { rows: compileService(service, snapshot.slicesOf(key), { otherNode }), rank: 0 }
+    return { rows: compileService(service, slices, context), rank: 0 }
   }
 
-  #pod(key: string, input: CompileInput): Draft {
-    const pod = input.snapshot.pods.get(key)
+  /** We may reach the API server by its service: its last endpoints stay until there are others. */
+  #apiSlices(slices: readonly EndpointSlice[]): readonly EndpointSlice[] {
+    if (slices.some(({ endpoints }) => endpoints.some(({ state }) => state.ready || state.serving))) this.#lastApiSlices = slices
+    return this.#lastApiSlices ?? slices
+  }
+
+  #setHealthCheck(key: string, check: HealthCheck | undefined): void {
+    if (same(this.#healthChecks.get(key), check)) return
+    this.#healthChanges++
+    if (check === undefined) this.#healthChecks.delete(key)
+    else this.#healthChecks.set(key, check)
+  }
+
+  #pod(key: string, { snapshot, settings }: CompileInput): Draft {
+    const pod = snapshot.pods.get(key)
     if (pod === undefined || !isLocalWorkload(pod, this.#node)) return NOTHING
     // the address of a pod that is going may have been given to another one already
-    return { rows: podAddrs(pod, input.settings.interfacePrefix), rank: pod.terminating ? 1 : 0 }
+    return { rows: podAddrs(pod, settings.interfacePrefix, snapshot.pools), rank: pod.terminating ? 1 : 0 }
   }
-
-  #nodeAddrs(name: string, input: CompileInput): Draft {
-    const node = input.snapshot.nodes.get(name)
-    if (name === this.#node) return { rows: selfAddrs(node, input.selfAddresses), rank: 0 }
-    return node === undefined ? NOTHING : { rows: otherNodeAddrs(node), rank: 0 }
-  }
-}
-
-function ownerOf(kind: Kind, key: string): string {
-  return `${kind}/${key}`
-}
-
-/** Whether the addresses that backends on this node are reached by are the same as before. */
-function sameAddresses(change: Extract<ObjectChange, { readonly kind: 'Node' }>): boolean {
-  const of = (v4: boolean, node: typeof change.before): Addr | undefined => (node === undefined ? undefined : nodeAddress(node, v4))
-  return [true, false].every((v4) => of(v4, change.before) === of(v4, change.after))
 }

@@ -2,32 +2,67 @@
 /** The whole wanted data plane of one node as plain, printable data: where compile and dataplane meet. Layer: agent/compile (pure). */
 import type { Addr, Cidr, Port, Protocol } from '#lib/base/ip.ts'
 
-/** A row of np_frontends. `addr` is the family's any-address for node ports. */
-export interface FrontendRow {
-  readonly table: 'frontends'
-  readonly key: { readonly addr: Addr; readonly port: Port; readonly proto: Protocol }
-  readonly value: { readonly service: ServiceId; readonly count: number; readonly flags: number }
+/** 16 hex digits: a stable hash of what the backends are of, so that a restarted agent finds its own rows. */
+export type ListId = string
+
+/** Backends to choose from: those in slots 0 .. count-1 of the list. */
+export interface Choice {
+  readonly list: ListId
+  readonly count: number
 }
 
-/** A row of np_backends. `node` is the any-address when the backend is on this node or its node is unknown. */
-export interface BackendRow {
-  readonly table: 'backends'
-  readonly key: { readonly service: ServiceId; readonly slot: number }
-  readonly value: { readonly addr: Addr; readonly node: Addr; readonly port: Port; readonly flags: number }
+/** What is in the rows of each table, which is the map np_<table>. */
+interface Contents {
+  /** `addr` is the family's any-address for node ports; flags are FRONTEND_…; affinity in seconds, 0: none */
+  readonly frontends: {
+    readonly key: { readonly addr: Addr; readonly port: Port; readonly proto: Protocol }
+    readonly value: { readonly inside: Choice; readonly outside: Choice; readonly flags: number; readonly affinity: number }
+  }
+  /** `node` is the any-address when the backend is on this node or its node is unknown */
+  readonly backends: {
+    readonly key: { readonly list: ListId; readonly slot: number }
+    readonly value: { readonly addr: Addr; readonly node: Addr; readonly port: Port; readonly flags: number }
+  }
+  /** backends that flows may stay with; flags are LIVE_…, and where those say so the slot counts */
+  readonly live: {
+    readonly key: { readonly list: ListId; readonly addr: Addr; readonly port: Port }
+    readonly value: { readonly flags: number; readonly slot: number }
+  }
+  /** MAGLEV_SIZE numbers of slots */
+  readonly maglev: {
+    readonly key: { readonly list: ListId }
+    readonly value: { readonly slots: Uint16Array }
+  }
+  /** `set` is the list of a service's `inside`, or RANGE_… as 16 hex digits */
+  readonly ranges: {
+    readonly key: { readonly set: ListId; readonly cidr: Cidr }
+    /** that the prefix is in the set is all */
+    readonly value: undefined
+  }
+  /** pods that are reached in the tunnel to this node */
+  readonly routes: {
+    readonly key: { readonly cidr: Cidr }
+    readonly value: { readonly node: Addr }
+  }
+  /** Kind is ADDR_…, flags as well. The interface is a name: only the dataplane knows indexes. A row whose interface is not there waits for it. */
+  readonly addrs: {
+    readonly key: { readonly addr: Addr }
+    readonly value: { readonly kind: number; readonly flags: number; readonly iface: string | undefined }
+  }
 }
 
-/** A row of np_addrs. The interface is a name: only the dataplane knows indexes. A row whose interface is not there waits for it. */
-export interface AddrRow {
-  readonly table: 'addrs'
-  readonly key: { readonly addr: Addr }
-  readonly value: { readonly kind: number; readonly iface: string | undefined }
-}
-
-export type Row = FrontendRow | BackendRow | AddrRow
-export type Table = Row['table']
-
-/** 16 hex digits: a stable hash of namespace/name:port, so that a restarted agent finds its own rows. */
-export type ServiceId = string
+export type Table = keyof Contents
+export type RowOf<T extends Table> = {
+  readonly [P in T]: { readonly table: P; readonly key: Contents[P]['key']; readonly value: Contents[P]['value'] }
+}[T]
+export type Row = RowOf<Table>
+export type FrontendRow = RowOf<'frontends'>
+export type BackendRow = RowOf<'backends'>
+export type LiveRow = RowOf<'live'>
+export type MaglevRow = RowOf<'maglev'>
+export type RangeRow = RowOf<'ranges'>
+export type OverlayRow = RowOf<'routes'>
+export type AddrRow = RowOf<'addrs'>
 
 /** What one object contributes. Owners are refs ("Service/default/web"). Rows are sorted by key. */
 export interface Fragment {
@@ -47,10 +82,28 @@ export interface HostAttachment {
   readonly pattern: string | undefined
 }
 
+/** A port on which load balancers ask whether this node has endpoints of a service of external traffic policy Local. */
+export interface HealthCheck {
+  readonly namespace: string
+  readonly name: string
+  readonly port: Port
+  /** endpoints on this node that are ready, each address once */
+  readonly localReady: number
+}
+
 /** A route we own (recognised by its protocol number). */
 export interface RouteRow {
   readonly cidr: Cidr
+  /** address of the node that has the range */
   readonly via: Addr
+  /** Packets that take it are put into the tunnel to `via` by the programs: `via` may be beyond a router. */
+  readonly overlay: boolean
+}
+
+/** Both ends included. */
+export interface PortRange {
+  readonly from: Port
+  readonly to: Port
 }
 
 /** Read-only knobs of the programs; times in ms, addresses any-address when there is none. */
@@ -61,6 +114,15 @@ export interface Knobs {
   readonly tunnelPort: Port
   readonly connectTcp: boolean
   readonly connectUdp: boolean
+  readonly natPorts: PortRange
+  /** backends on other nodes answer clients outside themselves */
+  readonly dsr: boolean
+  /** SOURCE_… */
+  readonly sourceCheck: number
+  /** STRAY_… */
+  readonly strayService: number
+  /** there are rows of `routes` */
+  readonly overlay: boolean
   readonly timeouts: {
     readonly tcpSyn: number
     readonly tcpOpen: number
@@ -76,6 +138,7 @@ export interface MapSizes {
   readonly conntrack: number
   readonly frontends: number
   readonly backends: number
+  readonly affinity: number
   readonly addrs: number
 }
 
@@ -85,7 +148,11 @@ export interface DesiredNode {
   readonly mapSizes: MapSizes
   readonly workloads: readonly WorkloadAttachment[]
   readonly host: HostAttachment
+  /** where node ports are served; empty: on all addresses of this node */
+  readonly nodePortAddresses: readonly Cidr[]
   readonly routes: readonly RouteRow[]
+  /** sorted by namespace and name */
+  readonly healthChecks: readonly HealthCheck[]
   /** sysctl path below /proc/sys → value */
   readonly sysctls: Readonly<Record<string, string>>
   /** cgroup2 directory for the connect-time programs; undefined: find the mount */

@@ -9,7 +9,8 @@ import { workloadInterface } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload } from './addresses.ts'
-import type { DesiredNode, Knobs, RouteRow, WorkloadAttachment } from './desired.ts'
+import type { DesiredNode, HealthCheck, Knobs, RouteRow, WorkloadAttachment } from './desired.ts'
+import { hasOverlay, overlayAddress } from './pools.ts'
 import type { CompileSettings } from './settings.ts'
 
 export interface NodeInput {
@@ -19,6 +20,8 @@ export interface NodeInput {
   readonly settings: CompileSettings
   /** addresses that interfaces of this node have, besides those its Node object names */
   readonly selfAddresses: readonly Addr[]
+  /** sorted */
+  readonly healthChecks: readonly HealthCheck[]
 }
 
 /** Packets between pods and the world pass through this node. */
@@ -29,18 +32,20 @@ export function compileNode(input: NodeInput): DesiredNode {
   const { settings, snapshot } = input
   const node = snapshot.nodes.get(input.node)
   return {
-    knobs: knobs(node, settings),
+    knobs: { ...knobs(node, settings), overlay: hasOverlay(snapshot.pools) },
     mapSizes: settings.mapSizes,
     workloads: workloads(input),
     host: { addresses: [...(node?.addresses ?? [])].sort(compareText), pattern: settings.dataInterfacePattern },
+    nodePortAddresses: settings.nodes.nodePortAddresses,
     routes: routes(input),
+    healthChecks: input.healthChecks,
     sysctls: SYSCTLS,
     cgroup: settings.cgroup,
     connectTime: settings.connectTcp || settings.connectUdp,
   }
 }
 
-function knobs(node: Node | undefined, settings: CompileSettings): Knobs {
+function knobs(node: Node | undefined, settings: CompileSettings): Omit<Knobs, 'overlay'> {
   return {
     nodeV4: (node && nodeAddress(node, true)) ?? ANY_V4,
     nodeV6: (node && nodeAddress(node, false)) ?? ANY_V6,
@@ -48,6 +53,10 @@ function knobs(node: Node | undefined, settings: CompileSettings): Knobs {
     tunnelPort: settings.tunnelPort,
     connectTcp: settings.connectTcp,
     connectUdp: settings.connectUdp,
+    natPorts: settings.natPorts,
+    dsr: settings.dsr,
+    sourceCheck: settings.sourceCheck,
+    strayService: settings.strayService,
     timeouts: settings.timeouts,
   }
 }
@@ -64,7 +73,8 @@ function workloads(input: NodeInput): readonly WorkloadAttachment[] {
 /** Other nodes' pod ranges by their addresses. Where two nodes claim one range the first name has it, so that a node that was replaced
  * under another name cannot flip it back and forth. */
 function routes(input: NodeInput): readonly RouteRow[] {
-  const own = new Set([...(input.snapshot.nodes.get(input.node)?.addresses ?? []), ...input.selfAddresses])
+  const self = input.snapshot.nodes.get(input.node)
+  const own = new Set([...(self?.addresses ?? []), ...input.selfAddresses])
   const byRange = new Map<string, { readonly node: string; readonly row: RouteRow }>()
   for (const node of input.snapshot.nodes.values()) {
     if (node.name === input.node) continue
@@ -73,7 +83,8 @@ function routes(input: NodeInput): readonly RouteRow[] {
       if (via === undefined || own.has(via)) continue
       const key = formatCidr(cidr)
       const holder = byRange.get(key)
-      if (holder === undefined || node.name < holder.node) byRange.set(key, { node: node.name, row: { cidr, via } })
+      const overlay = overlayAddress(input.snapshot.pools, cidr, { node, self }) !== undefined
+      if (holder === undefined || node.name < holder.node) byRange.set(key, { node: node.name, row: { cidr, via, overlay } })
     }
   }
   return [...byRange.values()].map(({ row }) => row).sort((a, b) => compareText(a.cidr.addr, b.cidr.addr) || a.cidr.bits - b.cidr.bits)

@@ -1,103 +1,138 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A service and its slices → the rows by which packets to it find an endpoint. Layer: agent/compile (pure). */
-import { ANY_V4, ANY_V6, isV4 } from '#lib/base/ip.ts'
-import type { Addr, Port } from '#lib/base/ip.ts'
-import { compareText } from '#lib/base/order.ts'
+import {
+  ADDR_SERVICE,
+  FRONTEND_EXTERNAL,
+  FRONTEND_INSIDE_LOCAL,
+  FRONTEND_MAGLEV,
+  FRONTEND_NODE_PORT,
+  FRONTEND_OUTSIDE_LOCAL,
+  FRONTEND_RANGES,
+} from '#lib/base/flags.ts'
+import { isAny, isWithin } from '#lib/base/ip.ts'
+import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
-import type { Family, Service, ServicePort } from '#lib/model/service.ts'
-import type { BackendRow, FrontendRow, Row, ServiceId } from './desired.ts'
-import { FRONTEND_EXTERNAL, FRONTEND_NODE_PORT } from '#lib/base/flags.ts'
-import { serviceId } from './ids.ts'
-import { claimKey, compareBackends, compareFrontends } from './rows.ts'
+import type { BackendSelection, Family, Service, ServicePort } from '#lib/model/service.ts'
+import type { AddrRow, Choice, FrontendRow, Row } from './desired.ts'
+import { chooseEndpoints } from './endpoints.ts'
+import type { Place } from './endpoints.ts'
+import { listId } from './ids.ts'
+import { listRows } from './lists.ts'
+import type { BackendList, OtherNode } from './lists.ts'
+import { MOST_BACKENDS } from './maglev.ts'
+import { placesOf } from './places.ts'
+import type { ServicePlace } from './places.ts'
+import { rangeRows, sourcesOf } from './ranges.ts'
+import { claimKey, compareAddrs, compareFrontends } from './rows.ts'
 
-export interface ServiceContext {
-  /** the address of that family of another node; undefined for this node and for strangers */
-  readonly otherNode: (name: string, v4: boolean) => Addr | undefined
+export interface ServiceContext extends Place {
+  readonly otherNode: OtherNode
+  readonly selfAddresses: readonly Addr[]
+  readonly selection: BackendSelection
+  /** addresses that are not ours to serve */
+  readonly excluded: readonly Cidr[]
 }
 
-/** Rows of all ports, frontends first, each table sorted by key; none for a service that is not ours to serve. A frontend without a usable
+/** Rows of all ports, table by table, each sorted by key; none for a service that is not ours to serve. A frontend without a usable
  * endpoint has count 0: connections to it are refused at once. */
 export function compileService(service: Service, slices: readonly EndpointSlice[], context: ServiceContext): readonly Row[] {
   if (service.notServed !== undefined) return []
   const frontends = new Map<string, FrontendRow>()
-  const backends: BackendRow[] = []
+  const lists: BackendList[] = []
+  const ranges: Row[] = []
   for (const family of service.families) {
     for (const port of service.ports) {
-      const places = placesOf(service, port, family)
+      const places = placesOf(service, port, family).filter(({ addr }) => !isWithin(context.excluded, addr))
       if (places.length === 0) continue
-      const id = serviceId({ namespace: service.namespace, name: service.name, port: port.name, family })
-      const rows = backendRows(id, endpointsOf({ service, port, family, slices }), context)
-      for (const place of places) {
-        const row: FrontendRow = {
-          table: 'frontends',
-          key: { addr: place.addr, port: place.port, proto: port.protocol },
-          value: { service: id, count: rows.length, flags: place.flags },
-        }
-        // an address may be listed twice, as external and as load balancer's: the first kind stays
-        if (!frontends.has(claimKey(row))) frontends.set(claimKey(row), row)
-      }
-      backends.push(...rows)
+      const choices = choicesOf({ service, port, family, slices }, context)
+      const rows = places.map((place) => frontendRow(place, { service, port, choices, context }))
+      // of an address that is listed twice the first kind stays
+      for (const row of rows) if (!frontends.has(claimKey(row))) frontends.set(claimKey(row), row)
+      lists.push(...usedLists(choices, rows))
+      if (places.some(({ kind }) => kind === 'restricted'))
+        ranges.push(...rangeRows(choices.cluster.id, sourcesOf(service, family, context.selfAddresses)))
     }
   }
-  return [...[...frontends.values()].sort(compareFrontends), ...backends.sort(compareBackends)]
+  const rows = [...frontends.values()].sort(compareFrontends)
+  return [...rows, ...listRows(lists, context.otherNode), ...ranges, ...addressRows(rows)]
 }
 
-interface Place {
-  readonly addr: Addr
-  readonly port: Port
-  readonly flags: number
-}
-
-function placesOf(service: Service, port: ServicePort, family: Family): readonly Place[] {
-  const v4 = family === 'IPv4'
-  const ofFamily = (addrs: readonly Addr[], flags: number): Place[] =>
-    addrs.filter((addr) => isV4(addr) === v4).map((addr) => ({ addr, port: port.port, flags }))
-  // without source ranges in the data plane, serving these addresses would open them to everybody
-  const loadBalancerIPs = service.loadBalancerSourceRanges.length === 0 ? service.loadBalancerIPs : []
-  const places = [
-    ...ofFamily(service.clusterIPs, 0),
-    ...ofFamily(service.externalIPs, FRONTEND_EXTERNAL),
-    ...ofFamily(loadBalancerIPs, FRONTEND_EXTERNAL),
-  ]
-  if (port.nodePort !== undefined)
-    places.push({ addr: v4 ? ANY_V4 : ANY_V6, port: port.nodePort, flags: FRONTEND_NODE_PORT | FRONTEND_EXTERNAL })
-  return places
-}
-
-interface Target {
-  readonly addr: Addr
-  readonly port: Port
-  readonly nodeName: string | undefined
-}
-
-interface EndpointQuery {
+interface PortQuery {
   readonly service: Service
   readonly port: ServicePort
   readonly family: Family
   readonly slices: readonly EndpointSlice[]
 }
 
-/** Ready endpoints of the port, each address and port once, sorted. */
-function endpointsOf(query: EndpointQuery): readonly Target[] {
-  const targets = new Map<string, Target>()
-  for (const slice of query.slices) {
-    if (slice.addressType !== query.family) continue
-    for (const { name, protocol, port } of slice.ports) {
-      if (name !== query.port.name || protocol !== query.port.protocol) continue
-      for (const { addr, state, nodeName } of slice.endpoints) {
-        if (!state.ready && !query.service.publishNotReadyAddresses) continue
-        const key = `${addr}${port}`
-        if (!targets.has(key)) targets.set(key, { addr, port, nodeName })
-      }
-    }
-  }
-  return [...targets.values()].sort((a, b) => compareText(a.addr, b.addr) || a.port - b.port)
+type PortList = Omit<BackendList, 'maglev'>
+
+/** What a port's frontends choose from. */
+interface Choices {
+  readonly cluster: PortList
+  readonly local: PortList
+  /** some endpoint somewhere could serve */
+  readonly served: boolean
 }
 
-function backendRows(id: ServiceId, targets: readonly Target[], context: ServiceContext): BackendRow[] {
-  return targets.map(({ addr, port, nodeName }, slot) => {
-    const v4 = isV4(addr)
-    const node = nodeName === undefined ? undefined : context.otherNode(nodeName, v4)
-    return { table: 'backends', key: { service: id, slot }, value: { addr, node: node ?? (v4 ? ANY_V4 : ANY_V6), port, flags: 0 } }
-  })
+function choicesOf(query: PortQuery, context: ServiceContext): Choices {
+  const { service, port, family } = query
+  const { serving, cluster, local } = chooseEndpoints(query, context)
+  const ref = { namespace: service.namespace, name: service.name, port: port.name, family }
+  const kept = service.affinitySeconds !== undefined || port.protocol === 'UDP'
+  const here = serving.filter(({ nodeName }) => nodeName === context.node)
+  return {
+    cluster: { id: listId({ ...ref, local: false }), targets: cluster, live: kept ? serving : undefined },
+    local: { id: listId({ ...ref, local: true }), targets: local, live: kept ? here : undefined },
+    served: cluster.length + local.length > 0,
+  }
+}
+
+interface FrontendOf {
+  readonly service: Service
+  readonly port: ServicePort
+  readonly choices: Choices
+  readonly context: ServiceContext
+}
+
+/** Pods and processes of this node take the short cut past the external policy, as upstream has it. */
+function frontendRow(place: ServicePlace, { service, port, choices, context }: FrontendOf): FrontendRow {
+  const { cluster, local, served } = choices
+  const isCluster = place.kind === 'cluster'
+  const inside = isCluster && service.internalTrafficPolicy === 'Local' ? local : cluster
+  const outside = isCluster ? inside : service.externalTrafficPolicy === 'Local' ? local : cluster
+  const selection = service.backendSelection ?? context.selection
+  const fits = outside.targets.length > 0 && outside.targets.length <= MOST_BACKENDS
+  const flags =
+    (place.kind === 'node-port' ? FRONTEND_NODE_PORT : 0) |
+    (isCluster ? 0 : FRONTEND_EXTERNAL) |
+    (place.kind === 'restricted' ? FRONTEND_RANGES : 0) |
+    (!isCluster && selection === 'Maglev' && fits ? FRONTEND_MAGLEV : 0) |
+    // with no endpoint anywhere the answer is a refusal, whatever the policy
+    (served && inside === local ? FRONTEND_INSIDE_LOCAL : 0) |
+    (served && outside === local ? FRONTEND_OUTSIDE_LOCAL : 0)
+  return {
+    table: 'frontends',
+    key: { addr: place.addr, port: place.port, proto: port.protocol },
+    value: { inside: choiceOf(inside), outside: choiceOf(outside), flags, affinity: service.affinitySeconds ?? 0 },
+  }
+}
+
+function choiceOf({ id, targets }: PortList): Choice {
+  return { list: id, count: targets.length }
+}
+
+/** Those that these frontends choose from. */
+function usedLists({ cluster, local }: Choices, frontends: readonly FrontendRow[]): readonly BackendList[] {
+  const uses = ({ value }: FrontendRow, { id }: PortList): boolean => value.inside.list === id || value.outside.list === id
+  const hashes = ({ value }: FrontendRow, { id }: PortList): boolean => (value.flags & FRONTEND_MAGLEV) !== 0 && value.outside.list === id
+  return [cluster, local]
+    .filter((list) => frontends.some((row) => uses(row, list)))
+    .map((list) => ({ ...list, maglev: frontends.some((row) => hashes(row, list)) }))
+}
+
+/** Each address once. */
+function addressRows(frontends: readonly FrontendRow[]): readonly AddrRow[] {
+  const addrs = new Set(frontends.map(({ key }) => key.addr).filter((addr) => !isAny(addr)))
+  const value = { kind: ADDR_SERVICE, flags: 0, iface: undefined }
+  return [...addrs].map((addr): AddrRow => ({ table: 'addrs', key: { addr }, value })).sort(compareAddrs)
 }

@@ -1,17 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the compiler wants to know from the configuration. Layer: agent/compile (pure). */
-import type { Port } from '#lib/base/ip.ts'
-import type { Knobs, MapSizes } from './desired.ts'
+import type { Cidr, Port } from '#lib/base/ip.ts'
+import type { BackendSelection } from '#lib/model/service.ts'
+import type { Knobs, MapSizes, PortRange } from './desired.ts'
+
+/** What all services depend on. */
+export interface ServiceSettings {
+  readonly backendSelection: BackendSelection
+  /** service addresses that are not ours to serve */
+  readonly excluded: readonly Cidr[]
+}
+
+/** What the rows of nodes depend on. */
+export interface NodeSettings {
+  /** where node ports are served; empty: on all addresses of this node */
+  readonly nodePortAddresses: readonly Cidr[]
+  /** clients whose answers return through the tunnel though others' do not */
+  readonly tunnelBack: readonly Cidr[]
+  /** whether flows from pods to nodes keep the pods' addresses, as those to pods do */
+  readonly nodesInside: boolean
+}
 
 export interface CompileSettings {
   /** of the host side of pods' veths */
   readonly interfacePrefix: string
   /** regular expression over names of devices that get the host programs besides those with the node's addresses */
   readonly dataInterfacePattern: string | undefined
+  readonly services: ServiceSettings
+  readonly nodes: NodeSettings
   readonly tunnelVni: number
   readonly tunnelPort: Port
   readonly connectTcp: boolean
   readonly connectUdp: boolean
+  readonly natPorts: PortRange
+  readonly dsr: boolean
+  /** SOURCE_… */
+  readonly sourceCheck: number
+  /** STRAY_… */
+  readonly strayService: number
   readonly timeouts: Knobs['timeouts']
   readonly mapSizes: MapSizes
   /** cgroup2 directory; undefined: find the mount */

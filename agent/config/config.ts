@@ -15,21 +15,33 @@ export interface Config {
   readonly compile: CompileSettings
   readonly health: Served
   readonly prometheus: Served
+  /** 0: off */
+  readonly proxyHealthPort: number
+  readonly flowTableGrows: boolean
   readonly logLevel: string
 }
 
 /** `read` gives the value in force of each field. */
 export function assemble(read: <T>(field: Field<T>) => T): Config {
   const connectTime = read(fields.connectTime)
-  read(fields.externalServiceMode)
   return {
     compile: {
       interfacePrefix: read(fields.interfacePrefix),
       dataInterfacePattern: read(fields.dataInterfacePattern),
+      services: { backendSelection: read(fields.backendSelection), excluded: read(fields.excluded) },
+      nodes: {
+        nodePortAddresses: read(fields.nodePortAddresses),
+        tunnelBack: read(fields.dsrOptOut),
+        nodesInside: read(fields.natExclusions) === 'IPPoolsAndHostIPs',
+      },
       tunnelVni: TUNNEL_VNI,
       tunnelPort: read(fields.tunnelPort),
       connectTcp: connectTime.tcp,
       connectUdp: connectTime.udp,
+      natPorts: read(fields.natPorts),
+      dsr: read(fields.externalServiceMode) === 'DSR',
+      sourceCheck: read(fields.sourceCheck),
+      strayService: read(fields.strayService),
       timeouts: {
         tcpSyn: read(fields.timeoutTcpSyn),
         tcpOpen: read(fields.timeoutTcpOpen),
@@ -43,12 +55,15 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
         conntrack: read(fields.mapConntrack),
         frontends: read(fields.mapFrontends),
         backends: read(fields.mapBackends),
+        affinity: read(fields.mapAffinity),
         addrs: ADDRESS_ROWS,
       },
       cgroup: read(fields.cgroup),
     },
     health: { enabled: read(fields.healthEnabled), host: read(fields.healthHost), port: read(fields.healthPort) },
     prometheus: { enabled: read(fields.prometheusEnabled), host: read(fields.prometheusHost), port: read(fields.prometheusPort) },
+    proxyHealthPort: read(fields.proxyHealthPort),
+    flowTableGrows: read(fields.flowTableGrows),
     logLevel: read(fields.logLevel),
   }
 }

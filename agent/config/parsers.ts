@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Parsers of single configuration values, each with the name of its type for the documentation. Layer: agent/config (pure). */
-import { isPort } from '#lib/base/ip.ts'
-import type { Port } from '#lib/base/ip.ts'
+import { isPort, tryParseCidr } from '#lib/base/ip.ts'
+import type { Cidr, Port } from '#lib/base/ip.ts'
 import type { Json } from '#lib/model/felix-configuration.ts'
 
 export type Outcome<T> = { readonly kind: 'ok'; readonly value: T } | { readonly kind: 'refused'; readonly reason: string }
@@ -29,6 +29,21 @@ export const port: Parser<Port> = {
   parse: (value) => (typeof value === 'number' && isPort(value) ? ok(value) : refused('must be 1..65535')),
 }
 
+export interface PortSpan {
+  readonly from: Port
+  readonly to: Port
+}
+
+/** "20000:29999", both ends included. */
+export const portRange: Parser<PortSpan> = {
+  type: 'ports, from:to',
+  parse: (value) => {
+    const [, from, to] = (typeof value === 'string' ? /^(\d{1,5}):(\d{1,5})$/.exec(value) : null) ?? []
+    const [first, last] = [Number(from), Number(to)]
+    return isPort(first) && isPort(last) && first <= last ? ok({ from: first, to: last }) : refused('must be two ports, like 20000:29999')
+  },
+}
+
 export function integer(min: number, max: number): Parser<number> {
   return {
     type: `${min}..${max}`,
@@ -54,6 +69,21 @@ export const regularExpression: Parser<string> = {
     } catch {
       return refused('must be a regular expression')
     }
+  },
+}
+
+/** Each prefix once, in the order given. */
+export const cidrList: Parser<readonly Cidr[]> = {
+  type: 'list of IP prefixes',
+  parse: (value) => {
+    if (!Array.isArray(value)) return refused('must be a list of IP prefixes')
+    const cidrs: Cidr[] = []
+    for (const part of value) {
+      const cidr = typeof part === 'string' ? tryParseCidr(part) : undefined
+      if (cidr === undefined) return refused(`must be a list of IP prefixes, like 10.0.0.0/24: ${JSON.stringify(part)} is none`)
+      cidrs.push(cidr)
+    }
+    return ok(cidrs)
   },
 }
 

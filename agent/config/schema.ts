@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every field of FelixConfiguration that we obey: the one place that parsing, refusal and documentation come from. Layer: agent/config (pure). */
+import { SOURCE_ANY, SOURCE_LOOSE, SOURCE_STRICT, STRAY_DROP, STRAY_PASS, STRAY_REFUSE } from '#lib/base/flags.ts'
 import { parsePort } from '#lib/base/ip.ts'
+import type { Cidr } from '#lib/base/ip.ts'
+import type { BackendSelection } from '#lib/model/service.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
-import { duration, durationText, flag, integer, port, regularExpression, text, word } from './parsers.ts'
+import { cidrList, duration, durationText, flag, integer, port, portRange, regularExpression, text, word } from './parsers.ts'
 import type { Parser } from './parsers.ts'
 
 export interface Field<T> {
@@ -34,8 +37,10 @@ function mapSize(name: string, fallback: number, doc: string): Field<number> {
 /** VNI of the tunnel for traffic to service ports, apart from any overlay's; the letters "NP". No field sets it. */
 export const TUNNEL_VNI = 0x4e50
 
-/** Rows of the address table: local pods and all nodes. No field sets it. */
-export const ADDRESS_ROWS = 65_536
+/** Rows of the address table: local pods, all nodes, addresses of services. No field sets it. */
+export const ADDRESS_ROWS = 131_072
+
+const NO_CIDRS: readonly Cidr[] = []
 
 const host = text('a host name or address', /^[A-Za-z0-9.:-]{1,253}$/)
 
@@ -49,9 +54,42 @@ export const fields = {
   }),
   externalServiceMode: field({
     name: 'bpfExternalServiceMode',
-    parser: word({ Tunnel: 'Tunnel' }, { DSR: 'DSR is not implemented: replies return through the node that took the request' }),
+    parser: word({ Tunnel: 'Tunnel', DSR: 'DSR' }),
     fallback: 'Tunnel',
-    doc: 'How replies return to clients outside when the backend is on another node: through the node that took the request.',
+    doc: "How replies return to clients outside when the backend is on another node: in the tunnel through the node that took the request, or from the backend's node directly.",
+  }),
+  backendSelection: field<BackendSelection>({
+    name: 'bpfBackendSelection',
+    parser: word({ Random: 'Random', Maglev: 'Maglev' }),
+    fallback: 'Random',
+    doc: 'How flows from outside choose among endpoints: any, or the same one on whichever node they come to. The annotation netplane.io/backend-selection of a service goes first.',
+  }),
+  excluded: field({
+    name: 'bpfExcludeCIDRsFromNAT',
+    parser: cidrList,
+    fallback: NO_CIDRS,
+    fallbackText: '[]',
+    doc: 'Service addresses that are left to others, like those of a DNS cache on each node. For single services there is the annotation netplane.io/nat-exclude-service: "true".',
+  }),
+  dsrOptOut: field({
+    name: 'bpfDSROptoutCIDRs',
+    parser: cidrList,
+    fallback: NO_CIDRS,
+    fallbackText: '[]',
+    doc: 'Clients to which replies return through the tunnel although bpfExternalServiceMode is DSR.',
+  }),
+  nodePortAddresses: field({
+    name: 'nodePortAddresses',
+    parser: cidrList,
+    fallback: NO_CIDRS,
+    fallbackText: '[]',
+    doc: "Where node ports are served: on the node's addresses in these ranges; on all of them, loopback included, when there are none.",
+  }),
+  natExclusions: field({
+    name: 'natOutgoingExclusions',
+    parser: word({ IPPoolsOnly: 'IPPoolsOnly', IPPoolsAndHostIPs: 'IPPoolsAndHostIPs' }),
+    fallback: 'IPPoolsOnly',
+    doc: "Destinations to which pods' flows are not masqueraded: addresses of pools, or those of nodes as well.",
   }),
   dataInterfacePattern: field<string | undefined>({
     name: 'bpfDataIfacePattern',
@@ -76,8 +114,41 @@ export const fields = {
     512_000,
     'Entries of the flow table, for both families together; a connection to a service takes two. The least used make room for new ones.',
   ),
+  flowTableGrows: field({
+    name: 'bpfMapSizeConntrackScaling',
+    parser: word({ DoubleIfFull: true, Disabled: false }),
+    fallback: true,
+    fallbackText: 'DoubleIfFull',
+    doc: 'Whether the flow table becomes twice as large when live flows fill it: up to eight times bpfMapSizeConntrack, and a quarter of the free memory. It stays so.',
+  }),
   mapFrontends: mapSize('bpfMapSizeNATFrontend', 65_536, 'Addresses and ports on which services are reached.'),
   mapBackends: mapSize('bpfMapSizeNATBackend', 262_144, 'Endpoints of all service ports.'),
+  mapAffinity: mapSize(
+    'bpfMapSizeNATAffinity',
+    32_768,
+    'Clients of services with session affinity. The least used make room for new ones.',
+  ),
+  natPorts: field({
+    name: 'bpfPSNATPorts',
+    parser: portRange,
+    fallback: { from: parsePort(20_000), to: parsePort(29_999) },
+    fallbackText: '20000:29999',
+    doc: 'Source ports for flows that cannot keep their own: masqueraded ones, and those that would look like another flow.',
+  }),
+  sourceCheck: field({
+    name: 'bpfEnforceRPF',
+    parser: word({ Disabled: SOURCE_ANY, Loose: SOURCE_LOOSE, Strict: SOURCE_STRICT }),
+    fallback: SOURCE_ANY,
+    fallbackText: 'Disabled',
+    doc: 'What is asked of the source of a flow from the network: nothing, that there is a route to it (which a default route is for everybody), or that it came by the device of that route. Costs each new flow about a tenth.',
+  }),
+  strayService: field({
+    name: 'serviceLoopPrevention',
+    parser: word({ Drop: STRAY_DROP, Reject: STRAY_REFUSE, Disabled: STRAY_PASS }),
+    fallback: STRAY_DROP,
+    fallbackText: 'Drop',
+    doc: "What becomes of packets to a service's address on a port that it does not have. Passed on, they could circle between node and router.",
+  }),
   cgroup: field<string | undefined>({
     name: 'cgroupV2Path',
     parser: text('an absolute path', /^\//),
@@ -87,6 +158,12 @@ export const fields = {
   }),
   healthEnabled: field({ name: 'healthEnabled', parser: flag, fallback: true, doc: 'Whether /liveness and /readiness are served.' }),
   healthHost: field({ name: 'healthHost', parser: host, fallback: 'localhost', doc: 'Where they are served.' }),
+  proxyHealthPort: field({
+    name: 'bpfKubeProxyHealthzPort',
+    parser: integer(0, 65_535),
+    fallback: 10_256,
+    doc: 'TCP port of /healthz and /livez on all addresses of the node, for load balancers and whoever asked kube-proxy; 0: none.',
+  }),
   healthPort: field({ name: 'healthPort', parser: port, fallback: parsePort(9099), doc: 'On which TCP port.' }),
   interfacePrefix: field({
     name: 'interfacePrefix',

@@ -5,7 +5,7 @@ const ONLY_EBPF = 'there is no other data plane than eBPF'
 const NOT_YET = 'is not implemented'
 const NO_SWEEP = 'flows end by their own time-outs: nothing here is to be tuned'
 const NO_POLICY = 'policy is not implemented'
-const NO_OVERLAY = 'there is no overlay network'
+const NO_OVERLAY = "pools' vxlanMode says it: there is no device to configure"
 
 const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] = [
   [
@@ -27,16 +27,7 @@ const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] =
   ],
   ['a new flow has the same time-outs as any other', ['bpfConntrackTimeouts.creationGracePeriod']],
   ['only TCP, UDP and ICMP flows are tracked', ['bpfConntrackTimeouts.genericTimeout']],
-  [
-    NO_SWEEP,
-    [
-      'bpfConntrackMode',
-      'bpfConntrackLogLevel',
-      'bpfMapSizeConntrackCleanupQueue',
-      'bpfMapSizeConntrackScaling',
-      'bpfMapSizePerCpuConntrack',
-    ],
-  ],
+  [NO_SWEEP, ['bpfConntrackMode', 'bpfConntrackLogLevel', 'bpfMapSizeConntrackCleanupQueue', 'bpfMapSizePerCpuConntrack']],
   ['superseded by bpfConnectTimeLoadBalancing', ['bpfConnectTimeLoadBalancingEnabled']],
   [
     NOT_YET,
@@ -45,18 +36,12 @@ const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] =
       'bpfL3IfacePattern',
       'bpfDisableGROForIfaces',
       'bpfHostNetworkedNATWithoutCTLB',
-      'bpfDSROptoutCIDRs',
-      'bpfExcludeCIDRsFromNAT',
       'bpfExtToServiceConnmark',
       'bpfForceTrackPacketsFromIfaces',
       'bpfHostConntrackBypass',
-      'bpfEnforceRPF',
-      'bpfPSNATPorts',
       'bpfRedirectToPeer',
       'bpfProxyIptablesCleanupEnabled',
       'bpfKubeProxyMinSyncPeriod',
-      'bpfKubeProxyHealthzPort',
-      'bpfMapSizeNATAffinity',
       'bpfMapSizeRoute',
       'bpfMapSizeIPSets',
       'bpfMapSizeIfState',
@@ -80,10 +65,7 @@ const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] =
       'ipv6Support',
       'ipForwarding',
       'mtuIfacePattern',
-      'natPortRange',
       'natOutgoingAddress',
-      'natOutgoingExclusions',
-      'serviceLoopPrevention',
       'workloadSourceSpoofing',
       'floatingIPs',
       'removeExternalRoutes',
@@ -126,6 +108,7 @@ const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] =
       'allowIPIPPacketsFromWorkloads',
     ],
   ],
+  ['is called bpfPSNATPorts here', ['natPortRange']],
   ['is called bpfProxyIptablesCleanupEnabled here, and is not implemented', ['bpfKubeProxyIptablesCleanupEnabled']],
 ]
 

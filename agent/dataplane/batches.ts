@@ -69,13 +69,28 @@ function doneOf(cause: unknown): number {
   return cause instanceof Error && 'done' in cause && typeof cause.done === 'number' ? cause.done : 0
 }
 
+/** Bytes of one call to the kernel, unless one row alone has more. */
+const BATCH_BYTES = 4 << 20
+
+/** How many rows of this size go into one call. */
+export function rowsOfBatch(rowBytes: number): number {
+  return Math.max(1, Math.min(BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)))
+}
+
+export interface Batching<T> {
+  readonly flush: (batch: readonly T[]) => void
+  readonly pass: Pass
+  /** of one batch */
+  readonly rows: number
+}
+
 /** Walks `items`, which may shrink behind it. */
-export function inBatches<T>(items: Iterable<T>, how: { readonly flush: (batch: readonly T[]) => void; readonly pass: Pass }): void {
+export function inBatches<T>(items: Iterable<T>, how: Batching<T>): void {
   let batch: T[] = []
   for (const item of items) {
     if (how.pass.stopped) return
     batch.push(item)
-    if (batch.length < BATCH_ROWS) continue
+    if (batch.length < how.rows) continue
     how.flush(batch)
     batch = []
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which owner's row counts when several want the same key. Layer: agent/dataplane (pure data structure). */
-import { compareText, sorted } from '#lib/base/order.ts'
+import { compareText, sorted, type Compare } from '#lib/base/order.ts'
 import type { Entry } from '../maps/text.ts'
 
 /** Where the winning rows go. */
@@ -10,7 +10,7 @@ export interface Wanted {
   wanted(key: string): string | undefined
 }
 
-/** A key that more than one owner claims; the smallest ref has it. */
+/** A key that more than one owner claims; the first has it. */
 export interface Contest {
   readonly key: string
   readonly winner: string
@@ -20,12 +20,15 @@ export interface Contest {
 /** Per owner only the keys are kept; values live in `Wanted`, and here only those of losers. Every call costs in proportion to the owner's rows. */
 export class Claims {
   readonly #wanted: Wanted
+  readonly #compare: Compare<string>
   readonly #keys = new Map<string, readonly string[]>()
   readonly #winner = new Map<string, string>()
   readonly #losers = new Map<string, Map<string, string>>()
 
-  constructor(wanted: Wanted) {
+  /** `compare`: of two owners the first has what both want */
+  constructor(wanted: Wanted, compare: Compare<string> = compareText) {
     this.#wanted = wanted
+    this.#compare = compare
   }
 
   /** Replaces all of the owner's rows; none removes the owner. Of two rows with the same key the later counts. */
@@ -70,7 +73,7 @@ export class Claims {
     }
     const losers = this.#losers.get(key) ?? new Map<string, string>()
     this.#losers.set(key, losers)
-    if (compareText(holder, owner) < 0) {
+    if (this.#compare(holder, owner) < 0) {
       losers.set(owner, value)
       return
     }
@@ -84,7 +87,7 @@ export class Claims {
     if (this.#winner.get(key) !== owner) {
       losers?.delete(owner)
     } else {
-      const [heir] = losers === undefined ? [] : sorted(losers, (a, b) => compareText(a[0], b[0]))
+      const [heir] = losers === undefined ? [] : sorted(losers, (a, b) => this.#compare(a[0], b[0]))
       if (heir === undefined) {
         this.#winner.delete(key)
         this.#wanted.unwant(key)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is loaded now, what it takes the place of, and when that may go. Layer: agent/dataplane. */
+import { existsSync } from 'node:fs'
+import { freemem } from 'node:os'
+import { monotonicNs } from '#native'
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
@@ -7,12 +10,19 @@ import { same } from '#lib/base/same.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { generationPins, repinMaps } from './drift.ts'
+import type { FlowTable } from './flow-sweep.ts'
+import { FlowReader } from './flows.ts'
+import { doubled, keptRoom } from './growth.ts'
 import { load, type Configuration, type Loaded, type LoadOptions } from './loaded.ts'
 import { conditionOf } from './phases.ts'
+import { pinnedRoom } from './pinned.ts'
 import { dropGenerations } from './programs.ts'
+import { beginTakeover, TAKEOVER_MS } from './takeover.ts'
 
 export interface CurrentOptions extends LoadOptions {
   readonly clock: Clock
+  /** Has another proxy been at work on this node? Asked when nothing of ours was found there; never rejects. */
+  readonly otherProxy: () => Promise<boolean>
   readonly log: Log
   readonly health: Health
 }
@@ -28,6 +38,16 @@ export class Current implements Disposable {
   /** still at work at some hooks, until all run what is loaded */
   #outgoing: Loaded[] = []
   #settled = true
+  #flows: FlowTable | undefined
+  #otherProxy: Promise<boolean> | undefined
+  /** entries of the flow table as the settings say */
+  #configured: number | undefined
+  /** what it is to have; undefined: as the settings say */
+  #room: number | undefined
+  /** size at which it was said to be full */
+  #full: number | undefined
+  /** what it had before it was to grow, until it has grown */
+  #smaller: number | undefined
   #failures = 0
   #notBefore = 0
 
@@ -39,26 +59,53 @@ export class Current implements Disposable {
     return this.#loaded
   }
 
+  /** The flow table, for whoever walks it; undefined while flows may be in two. */
+  get flows(): FlowTable | undefined {
+    return this.#settled ? this.#flows : undefined
+  }
+
+  /** Has the next {@link ensure} make the flow table twice as large; false when it may not be larger. */
+  grow(): boolean {
+    const { flows } = this
+    if (flows === undefined || this.#smaller !== undefined || this.#configured === undefined) return false
+    const entryBytes = flows.map.keyBytes + flows.map.valueBytes
+    const room = doubled({ room: flows.maxEntries, configured: this.#configured, entryBytes, freeBytes: freemem() })
+    if (room === undefined) {
+      this.#sayFull(flows.maxEntries)
+      return false
+    }
+    this.#options.log.info({ entries: flows.maxEntries, to: room }, 'flows.growing')
+    this.#smaller = flows.maxEntries
+    this.#room = room
+    return true
+  }
+
   /** false while hooks still run, or may run, what was loaded before */
   get settled(): boolean {
     return this.#settled
   }
 
   /** Loads if that is needed and due. True when something else is loaded than before. A failure leaves what is there at work. */
-  async ensure(wanted: Configuration): Promise<boolean> {
+  async ensure(asked: Configuration): Promise<boolean> {
+    const wanted = this.#sized(asked)
     if (same(wanted, this.#for) || this.#options.clock.now() < this.#notBefore) return false
     const start = this.#options.clock.now()
+    this.#otherProxy ??= existsSync(this.#options.pins.map('np_ct')) ? Promise.resolve(false) : this.#options.otherProxy()
     try {
       const fresh = await load(wanted, this.#options)
+      if (this.#loaded === undefined && (await this.#otherProxy)) this.#takeOver(fresh)
       if (this.#loaded !== undefined) this.#outgoing.push(this.#loaded)
       this.#loaded = fresh
       this.#for = wanted
       this.#pins = generationPins(this.#options.pins, fresh.generation.id)
       this.#settled = false
+      this.#flows = flowTable(fresh, wanted)
+      this.#smaller = undefined
       this.#failures = 0
       this.#say(fresh, this.#options.clock.now() - start)
       return true
     } catch (thrown) {
+      if (this.#staysSmaller(thrown)) return false
       this.#notBefore = this.#options.clock.now() + backoffMs(RETRY, this.#failures++)
       this.#options.health.fail(conditionOf('programs'), errorText(thrown))
       this.#options.log.error({ error: thrown }, 'programs.refused')
@@ -98,6 +145,37 @@ export class Current implements Disposable {
     for (const one of [...this.#outgoing, this.#loaded]) one?.[Symbol.dispose]()
   }
 
+  #sized(asked: Configuration): Configuration {
+    const { conntrack } = asked.mapSizes
+    this.#configured = conntrack
+    this.#room = keptRoom(conntrack, this.#room ?? pinnedRoom(this.#options.pins))
+    return { ...asked, mapSizes: { ...asked.mapSizes, conntrack: this.#room } }
+  }
+
+  /** True when the table could not be made: then all is as it was, and that is no reason to try again. One that is made and pinned must
+   * become the programs' as well. */
+  #staysSmaller(thrown: unknown): boolean {
+    if (this.#smaller === undefined || pinnedRoom(this.#options.pins) !== this.#smaller) return false
+    this.#options.log.error({ entries: this.#smaller, error: thrown }, 'flows.not-grown')
+    this.#room = this.#smaller
+    this.#smaller = undefined
+    return true
+  }
+
+  /** Once for each size. */
+  #sayFull(entries: number): void {
+    if (this.#full === entries) return
+    this.#full = entries
+    this.#options.log.warn({ entries }, 'flows.full')
+  }
+
+  #takeOver({ shared, btf }: Loaded): void {
+    const map = shared.maps.get('np_state')
+    if (map === undefined) return
+    beginTakeover(map, btf, monotonicNs() / 1e6)
+    this.#options.log.info({ ms: TAKEOVER_MS }, 'takeover.begun')
+  }
+
   #say({ generation, shared }: Loaded, ms: number): void {
     const { adopted, created, replaced } = shared
     this.#options.health.pass(conditionOf('programs'))
@@ -106,4 +184,9 @@ export class Current implements Disposable {
       'programs.ready',
     )
   }
+}
+
+function flowTable({ shared, btf }: Loaded, { knobs }: Configuration): FlowTable | undefined {
+  const map = shared.maps.get('np_ct')
+  return map === undefined ? undefined : { map, reader: new FlowReader(btf, knobs.timeouts), maxEntries: map.info().maxEntries }
 }

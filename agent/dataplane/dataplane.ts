@@ -1,45 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass. Layer: agent/dataplane. */
-import type { Clock } from '#lib/base/clock.ts'
 import { errorText, InternalError } from '#lib/base/errors.ts'
-import type { Health } from '#lib/obs/health.ts'
-import type { Log } from '#lib/obs/log.ts'
 import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
-import type { Interfaces } from '#agent/interfaces/table.ts'
 import { Attachments, interfacePrograms } from './attach.ts'
 import { ConnectTime } from './connect-time.ts'
-import { Current } from './current.ts'
-import { chooseDevices, workloadSysctls } from './devices.ts'
-import type { Features } from './features.ts'
+import { Current, type CurrentOptions } from './current.ts'
+import { chooseDevices, deviceSysctls } from './devices.ts'
 import type { InterfaceHook, LoadedProgram } from './hook.ts'
 import { interfaceHooks } from './interface-hooks.ts'
 import { LinkPins } from './link-pins.ts'
 import { TABLES, type Loaded, type TableName } from './loaded.ts'
 import { conditionOf, Phases, type Phase } from './phases.ts'
-import type { Pins } from './pins.ts'
 import { Routes } from './routes.ts'
 import { SELF_OWNER } from './self.ts'
 import { Sysctls } from './sysctls.ts'
-import { removalsOf, writesOf } from './table-parts.ts'
+import { removalsOf, writesOf, type TableNow } from './table-parts.ts'
 
-export interface DataplaneOptions {
-  readonly pins: Pins
-  /** folder of the BPF objects */
-  readonly objects: string
-  readonly features: Features
-  readonly interfaces: Interfaces
+export interface DataplaneOptions extends CurrentOptions {
   readonly netlink: NetlinkExchange
   /** where old values of sysctls are kept */
   readonly sysctlState: string
-  readonly clock: Clock
-  readonly log: Log
-  readonly health: Health
   /** What is wanted otherwise than when last asked; undefined: nothing is, or it is not known yet. `everything`: all of it, known before or not. */
   readonly take: (everything: boolean) => DesiredChange | undefined
 }
 
 const LOOK_AGAIN_MS = 1000
+
+/** What must be done before rows of a table may go. Frontends that could not be written still speak of the old rows. */
+const REMOVED_AFTER: Readonly<Record<TableName, readonly string[]>> = {
+  ifaces: ['hooks.remove'],
+  addrs: [],
+  ranges: ['frontends'],
+  routes: [],
+  backends: ['frontends'],
+  live: ['frontends'],
+  maglev: ['frontends'],
+  frontends: [],
+}
 
 export class Dataplane implements Disposable {
   readonly phases: Phases
@@ -70,6 +68,10 @@ export class Dataplane implements Disposable {
     this.#routes = new Routes({ netlink: options.netlink, log })
     this.#sysctls = new Sysctls({ stateFile: options.sysctlState })
     this.phases = new Phases({ phases: this.#order(), log, health: options.health })
+  }
+
+  get current(): Current {
+    return this.#current
   }
 
   get loaded(): Loaded | undefined {
@@ -146,15 +148,13 @@ export class Dataplane implements Disposable {
 
   /** What is referred to before what refers to it; removals last and reversed. */
   #order(): Phase[] {
-    const table = (name: TableName) => () => this.#current.loaded?.tables[name]
-    const writes = (name: TableName): Phase => ({ part: writesOf(name, table(name)) })
-    const removals = (name: TableName, needs: readonly string[] = []): Phase => ({ part: removalsOf(name, table(name)), needs })
+    const now = (name: TableName) => (): TableNow | undefined => {
+      const { loaded } = this.#current
+      return loaded && { table: loaded.tables[name], holds: loaded.holds }
+    }
     return [
       { part: this.#sysctls },
-      writes('addrs'),
-      writes('ifaces'),
-      writes('backends'),
-      writes('frontends'),
+      ...TABLES.map((name) => ({ part: writesOf(name, now(name)) })),
       { part: this.#routes.writes },
       // a program on a device that it knows nothing of would do harm
       { part: this.#hooks.writes, needs: ['ifaces'] },
@@ -162,11 +162,7 @@ export class Dataplane implements Disposable {
       { part: this.#connect.removals },
       { part: this.#hooks.removals },
       { part: this.#routes.removals },
-      removals('frontends'),
-      // frontends that could not be written still count the old backends
-      removals('backends', ['frontends']),
-      removals('ifaces', ['hooks.remove']),
-      removals('addrs'),
+      ...TABLES.toReversed().map((name) => ({ part: removalsOf(name, now(name)), needs: REMOVED_AFTER[name] })),
     ]
   }
 
@@ -197,11 +193,11 @@ export class Dataplane implements Disposable {
     this.#changedInterfaces.clear()
     this.#follow = false
     const devices = chooseDevices(node, this.#options.interfaces)
-    loaded.setDevices(devices)
+    loaded.setDevices(devices, node.nodePortAddresses)
     this.#hooks.setDesired(interfacePrograms(devices, hookPrograms(loaded)))
     this.#connect.setDesired(connectPrograms(loaded), node.cgroup)
     this.#routes.setDesired(node.routes)
-    this.#sysctls.setDesired({ ...node.sysctls, ...workloadSysctls(devices) })
+    this.#sysctls.setDesired({ ...node.sysctls, ...deviceSysctls(devices, this.#options.interfaces) })
   }
 
   /** A row that no struct can hold costs that object its rows, not the others theirs. */

@@ -30,11 +30,21 @@ export function chooseDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, int
   return devices
 }
 
-/** Settings of pods' veths. Reverse path filtering is off there: such a device has no address, so that even loose filtering refuses what
- * comes from a service's address, as answers to the node's own processes do. */
-export function workloadSysctls(devices: readonly Device[]): Record<string, string> {
-  const workloads = devices.filter((device) => device.kind === 'workload')
-  return Object.fromEntries(workloads.map(({ iface }) => [`net/ipv4/conf/${iface.name}/rp_filter`, '0']))
+/** Settings of devices with programs, and of the loopback device. Translated packets that the kernel is to route on may have a source of
+ * the node's own, also on the loopback device, where those go that a process of the node sent to a service and another of its processes
+ * is to have. Reverse path filtering is off on pods' veths: such a device has no address, so that even loose filtering refuses what comes
+ * from a service's address, as answers to the node's own processes do. That of host devices is their administrator's. */
+export function deviceSysctls(devices: readonly Device[], interfaces: Interfaces): Record<string, string> {
+  const settings: Record<string, string> = {}
+  const set = (iface: Interface, name: string, value: string): void => {
+    settings[`net/ipv4/conf/${iface.name}/${name}`] = value
+  }
+  for (const iface of interfaces.all()) if (iface.loopback) set(iface, 'accept_local', '1')
+  for (const { kind, iface } of devices) {
+    set(iface, 'accept_local', '1')
+    if (kind === 'workload') set(iface, 'rp_filter', '0')
+  }
+  return settings
 }
 
 /** Every address the node answers on: those of global scope that are not link-local, sorted and distinct. */

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What this kernel can do, found out by loading tiny programs: versions tell little where vendors backport. Layer: agent/dataplane. */
-import { BpfProgram } from '#native'
+import { BpfProgram, netnsCookie, ticksPerSecond } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
 
 /** `unknown`: even a program without the feature would not load, so its refusal says nothing. */
 export type Answer = 'yes' | 'no' | 'unknown'
 
-const HELPERS = { jiffies64: 118, redirect_neigh: 152, redirect_peer: 155, ktime_get_coarse_ns: 160 } as const
+const HELPERS = { jiffies64: 118, get_netns_cookie: 122, redirect_neigh: 152, redirect_peer: 155, ktime_get_coarse_ns: 160 } as const
 const ATTACH_TYPES = { recvmsg4: 19, recvmsg6: 20, getpeername4: 29, getpeername6: 30 } as const
 
 export type HelperFeature = keyof typeof HELPERS
 export type HookFeature = keyof typeof ATTACH_TYPES
-export type Features = Readonly<Record<HelperFeature | HookFeature, Answer>>
+export type Features = Readonly<Record<HelperFeature | HookFeature, Answer>> & {
+  /** how often a second its jiffies move */
+  readonly hz: number
+  /** cookie of the agent's network namespace; zeros where the kernel tells none */
+  readonly netns: string
+}
 
 interface Probe {
   readonly type: number
@@ -27,15 +32,18 @@ const CGROUP_SOCK_ADDR = 18
 const CONNECT4 = 10
 
 /** Asks the kernel once; the answers hold until it is rebooted, so keep them. Takes some ms. */
-export function probeFeatures(attempt: TryProgram = tryProgram): Features {
+export function probeFeatures(attempt: TryProgram = tryProgram, hz = ticksPerSecond(), netns = netnsCookie()): Features {
   const tc = loads(attempt, { type: SCHED_CLS, instructions: returning(0) })
   const cgroup = loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: returning(1), expectedAttachType: CONNECT4 })
   const helper = (name: HelperFeature): Answer =>
     answer(tc, () => loads(attempt, { type: SCHED_CLS, instructions: calling(HELPERS[name]) }))
+  const cgroupHelper = (name: HelperFeature): Answer =>
+    answer(cgroup, () => loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: calling(HELPERS[name]), expectedAttachType: CONNECT4 }))
   const hook = (name: HookFeature): Answer =>
     answer(cgroup, () => loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: returning(1), expectedAttachType: ATTACH_TYPES[name] }))
   return {
     jiffies64: helper('jiffies64'),
+    get_netns_cookie: cgroupHelper('get_netns_cookie'),
     redirect_neigh: helper('redirect_neigh'),
     redirect_peer: helper('redirect_peer'),
     ktime_get_coarse_ns: helper('ktime_get_coarse_ns'),
@@ -43,6 +51,8 @@ export function probeFeatures(attempt: TryProgram = tryProgram): Features {
     recvmsg6: hook('recvmsg6'),
     getpeername4: hook('getpeername4'),
     getpeername6: hook('getpeername6'),
+    hz,
+    netns,
   }
 }
 
@@ -56,7 +66,7 @@ export function missingHooks(features: Features): Set<string> {
   return new Set(Object.keys(ATTACH_TYPES).filter((name) => !isYes(features, name)))
 }
 
-function isYes(features: Readonly<Record<string, Answer>>, name: string): boolean {
+function isYes(features: Readonly<Record<string, unknown>>, name: string): boolean {
   return features[name] === 'yes'
 }
 

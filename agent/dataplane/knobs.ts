@@ -10,6 +10,9 @@ import { noneIfAny } from './rows.ts'
 export const GATEWAY_V4 = parseAddr('169.254.1.1')
 export const GATEWAY_V6 = parseAddr('fe80::1')
 
+/** How long a flow goes without a closer look. */
+const FRESH_SECONDS = 0.75
+
 export function nodeConfig(knobs: Knobs, features: Features): NodeCfg {
   const { timeouts } = knobs
   return {
@@ -24,13 +27,22 @@ export function nodeConfig(knobs: Knobs, features: Features): NodeCfg {
     timeout_udp: timeouts.udp,
     timeout_udp_stream: timeouts.udpStream,
     timeout_icmp: timeouts.icmp,
+    netns: features.netns,
+    fresh_jiffies: Math.round(FRESH_SECONDS * features.hz),
     tunnel_vni: knobs.tunnelVni,
     tunnel_port: knobs.tunnelPort,
+    nat_port_min: knobs.natPorts.from,
+    nat_port_count: knobs.natPorts.to - knobs.natPorts.from + 1,
     redirect_peer: Number(features.redirect_peer === 'yes'),
     redirect_neigh: Number(features.redirect_neigh === 'yes'),
     jiffies: Number(features.jiffies64 === 'yes'),
+    netns_cookies: Number(features.get_netns_cookie === 'yes'),
     coarse_clock: Number(features.ktime_get_coarse_ns === 'yes'),
     connect_udp: Number(knobs.connectUdp),
     connect_tcp: Number(knobs.connectTcp),
+    dsr: Number(knobs.dsr),
+    source_check: knobs.sourceCheck,
+    stray_service: knobs.strayService,
+    overlay: Number(knobs.overlay),
   }
 }

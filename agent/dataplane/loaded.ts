@@ -4,11 +4,15 @@ import { join } from 'node:path'
 import type { BpfMap } from '#native'
 import type { DesiredNode } from '#agent/compile/desired.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
+import type { Btf } from '#agent/maps/btf.ts'
 import { bindMap, catalogue, type MapCodecs, type MapDefinition, type MapName } from '#agent/maps/catalogue.ts'
 import { entryWriter } from '#agent/maps/text.ts'
 import { InternalError } from '#lib/base/errors.ts'
+import type { Cidr } from '#lib/base/ip.ts'
+import { recordOf } from '#lib/base/object.ts'
 import type { Device } from './devices.ts'
 import type { Features } from './features.ts'
+import { holdsFor, type Holds } from './hold.ts'
 import { nodeConfig } from './knobs.ts'
 import { counterSlots } from './migrate.ts'
 import { openObject, type OpenObject } from './objects.ts'
@@ -16,7 +20,8 @@ import { ensureMaps, type SharedMaps } from './pinned.ts'
 import type { Pins } from './pins.ts'
 import { ensureGeneration, type Generation } from './programs.ts'
 import { RowTables } from './row-tables.ts'
-import { ifaceRows, SELF_OWNER, selfFragment } from './self.ts'
+import { ROW_TABLES, rowWriters, type BindMap } from './rows.ts'
+import { compareAddressOwners, ifaceRows, SELF_OWNER, selfFragment } from './self.ts'
 import { Table } from './table.ts'
 
 export interface LoadOptions {
@@ -30,7 +35,8 @@ export interface LoadOptions {
 /** What decides which programs and maps there are. */
 export type Configuration = Pick<DesiredNode, 'knobs' | 'mapSizes' | 'connectTime'>
 
-export const TABLES = ['addrs', 'ifaces', 'backends', 'frontends'] as const
+/** Maps that we fill, np_<name> each: what is referred to before what refers to it. */
+export const TABLES = ['ifaces', ...ROW_TABLES] as const
 export type TableName = (typeof TABLES)[number]
 
 /** Handles only: what is in the kernel stays there when it is disposed of. */
@@ -39,10 +45,14 @@ export interface Loaded extends Disposable {
   readonly shared: SharedMaps
   readonly rows: RowTables
   readonly tables: Readonly<Record<TableName, Table>>
+  /** rows that have to wait for backends */
+  readonly holds: Holds
+  /** the objects' own types */
+  readonly btf: Btf
   /** "DROP_TTL", "COUNT_CONNECT" → slot of np_counters */
   readonly counters: ReadonlyMap<string, number>
-  /** rows of these devices and of the node's own addresses */
-  setDevices(devices: readonly Device[]): void
+  /** rows of these devices and of the node's own addresses, with those where node ports are served; none: everywhere */
+  setDevices(devices: readonly Device[], nodePorts: readonly Cidr[]): void
 }
 
 /** Throws ProgramError, MapError, LayoutError or UnsupportedError; then hooks and tables are as they were. */
@@ -73,25 +83,22 @@ interface Parts {
 }
 
 function assemble({ shared, generation, objects, interfaces }: Parts): Loaded {
-  const table = (name: MapName): Table => new Table(mapOf(shared, name))
-  const tables = { addrs: table('np_addrs'), ifaces: table('np_ifaces'), backends: table('np_backends'), frontends: table('np_frontends') }
-  const codecs = {
-    frontends: codecsOf(catalogue.np_frontends, 'np_frontends', objects),
-    backends: codecsOf(catalogue.np_backends, 'np_backends', objects),
-    addrs: codecsOf(catalogue.np_addrs, 'np_addrs', objects),
-  }
-  const rows = new RowTables({ tables, codecs, resolve: (name) => interfaces.byName(name)?.index })
-  const ifaceEntry = entryWriter(codecsOf(catalogue.np_ifaces, 'np_ifaces', objects))
-  const counted = objects.find((one) => one.shared.has('np_counters'))
+  const tables = recordOf(TABLES, (name) => new Table(mapOf(shared, `np_${name}`), name === 'addrs' ? compareAddressOwners : undefined))
+  const bind: BindMap = (definition) => codecsOf(definition, objects)
+  const rows = new RowTables({ tables, writers: rowWriters(bind), resolve: (name) => interfaces.byName(name)?.index })
+  const ifaceEntry = entryWriter(bind(catalogue.np_ifaces))
+  const { btf } = objects.find((one) => one.shared.has('np_ct')) ?? missing('np_ct')
   return {
     generation,
     shared,
     rows,
     tables,
-    counters: counted === undefined ? new Map() : counterSlots(counted.btf),
-    setDevices: (devices) => {
+    holds: holdsFor(bind, () => tables.backends.pendingKeys()),
+    btf,
+    counters: counterSlots(btf),
+    setDevices: (devices, nodePorts) => {
       tables.ifaces.setFragment(SELF_OWNER, ifaceRows(devices).map(ifaceEntry))
-      rows.setFragment(selfFragment(interfaces))
+      rows.setFragment(selfFragment(interfaces, nodePorts))
     },
     [Symbol.dispose]() {
       generation[Symbol.dispose]()
@@ -101,15 +108,17 @@ function assemble({ shared, generation, objects, interfaces }: Parts): Loaded {
 }
 
 function mapOf(shared: SharedMaps, name: MapName): BpfMap {
-  const map = shared.maps.get(name)
-  if (map === undefined) throw new InternalError(`no object has the map ${name}`)
-  return map
+  return shared.maps.get(name) ?? missing(name)
 }
 
-function codecsOf<K, V>(definition: MapDefinition<K, V>, name: MapName, objects: readonly OpenObject[]): MapCodecs<K, V> {
+function codecsOf<K, V>(definition: MapDefinition<K, V>, objects: readonly OpenObject[]): MapCodecs<K, V> {
   for (const { btf, shared } of objects) {
-    const spec = shared.get(name)
+    const spec = [...shared.values()].find(({ name }) => name === definition.name)
     if (spec !== undefined) return bindMap(definition, btf, spec)
   }
-  throw new InternalError(`no object has the map ${name}`)
+  return missing(definition.name)
+}
+
+function missing(map: string): never {
+  throw new InternalError(`no object has the map ${map}`)
 }

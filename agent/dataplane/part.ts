@@ -14,6 +14,8 @@ export interface Outcome {
   /** changes made in the kernel */
   readonly done: number
   readonly failures: readonly Failure[]
+  /** what is left waits for another part that has failed */
+  readonly held?: boolean
 }
 
 /** One direction of one kind of kernel state: writing what is missing, or taking away what is too much. */

@@ -131,6 +131,14 @@ function openPin(path: string, map: MapName): BpfMap | undefined {
   }
 }
 
+/** Entries that the pinned flow table has room for; undefined when there is none. */
+export function pinnedRoom(pins: Pins): number | undefined {
+  const map = openPin(pins.map('np_ct'), 'np_ct')
+  const room = map?.info().maxEntries
+  map?.close()
+  return room
+}
+
 /** What is not as wanted; undefined when all is. A map without BTF (a kernel that does not keep it) is judged by its sizes alone. */
 function difference(map: BpfMap, wanted: Wanted): string | undefined {
   const info = map.info()

@@ -13,9 +13,10 @@ import {
   RTM_DELROUTE,
   RTM_GETROUTE,
   RTM_NEWROUTE,
+  type RouteMessage,
 } from '#agent/interfaces/netlink/route.ts'
 import { NetlinkError } from '#lib/base/errors.ts'
-import { formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
+import { cidrContains, formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { failure, type Failure, type Outcome, type Part } from './part.ts'
 
@@ -33,6 +34,8 @@ export class Routes {
   readonly #log: Log
   #wanted: ReadonlyMap<string, RouteRow> = new Map()
   #actual = new Map<string, OwnRoute>()
+  /** next hop on the way to each node that is reached in the tunnel */
+  #hops: ReadonlyMap<Addr, Addr> = new Map()
   #stale = true
   readonly writes: Part
   readonly removals: Part
@@ -46,6 +49,7 @@ export class Routes {
 
   setDesired(routes: readonly RouteRow[]): void {
     this.#wanted = new Map(routes.map((route) => [formatCidr(route.cidr), route]))
+    if (routes.some(({ overlay, via }) => overlay && !this.#hops.has(via))) this.#stale = true
   }
 
   get installed(): number {
@@ -61,13 +65,27 @@ export class Routes {
   readBack(): number {
     if (!this.#stale) return 0
     const before = this.#actual
-    this.#actual = new Map(listOwnRoutes(this.#netlink).map((route) => [formatCidr(route.cidr), route]))
+    const all = listRoutes(this.#netlink)
+    this.#actual = new Map(all.filter(isOurs).map((route) => [formatCidr(route.cidr), route]))
+    this.#hops = nextHops(
+      all.filter((route) => !isOurs(route)),
+      new Set(this.#overlayNodes()),
+    )
     this.#stale = false
     return [...before.keys()].filter((key) => this.#wanted.has(key) && !this.#actual.has(key)).length
   }
 
   #missing(): [string, RouteRow][] {
-    return [...this.#wanted].filter(([key, route]) => this.#actual.get(key)?.via !== route.via)
+    return [...this.#wanted].filter(([key, route]) => this.#actual.get(key)?.via !== this.#gateway(route))
+  }
+
+  /** The programs put packets for a node into the tunnel as they leave: they have to leave towards it, whatever is in between. */
+  #gateway(route: RouteRow): Addr {
+    return route.overlay ? (this.#hops.get(route.via) ?? route.via) : route.via
+  }
+
+  #overlayNodes(): Addr[] {
+    return [...this.#wanted.values()].filter(({ overlay }) => overlay).map(({ via }) => via)
   }
 
   #surplus(): [string, OwnRoute][] {
@@ -75,7 +93,8 @@ export class Routes {
   }
 
   #write(): Outcome {
-    return forEach(this.#missing(), (key, route) => {
+    return forEach(this.#missing(), (key, wanted) => {
+      const route = { cidr: wanted.cidr, via: this.#gateway(wanted) }
       // a stranger's route to the same place is not overwritten: only one of ours may be replaced
       const how = this.#actual.has(key) ? NLM_F_REPLACE : NLM_F_EXCL
       try {
@@ -107,13 +126,28 @@ export interface OwnRoute {
 
 /** All routes of ours in the main table. Throws NetlinkError. */
 export function listOwnRoutes(netlink: NetlinkExchange): OwnRoute[] {
+  return listRoutes(netlink).filter(isOurs)
+}
+
+function isOurs(route: RouteMessage): boolean {
+  return route.protocol === ROUTE_PROTOCOL
+}
+
+function listRoutes(netlink: NetlinkExchange): RouteMessage[] {
   return [AF_INET, AF_INET6].flatMap((family) =>
     netlink
       .dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(family) })
       .map((message) => decodeRoute(message.payload))
-      .filter((route) => route?.protocol === ROUTE_PROTOCOL && route.table === MAIN_TABLE)
+      .filter((route) => route?.table === MAIN_TABLE)
       .filter((route) => route !== undefined),
   )
+}
+
+/** The gateway of the way to each address; the address itself where it is reached without one. */
+function nextHops(routes: readonly RouteMessage[], addrs: ReadonlySet<Addr>): Map<Addr, Addr> {
+  if (addrs.size === 0) return new Map()
+  const best = [...routes].sort((a, b) => b.cidr.bits - a.cidr.bits || a.priority - b.priority)
+  return new Map([...addrs].map((addr) => [addr, best.find(({ cidr }) => cidrContains(cidr, addr))?.via ?? addr]))
 }
 
 /** One that is gone already is as good. Throws NetlinkError. */

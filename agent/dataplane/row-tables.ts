@@ -1,73 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The three tables that are made of `Desired` rows: splits fragments among them and follows interfaces that come and go. Layer: agent/dataplane. */
-import type { Addr } from '#lib/base/ip.ts'
-import { unreachable } from '#lib/base/result.ts'
-import type { AddrRow, Fragment, Row, Table as TableName } from '../compile/desired.ts'
-import type { MapCodecs } from '../maps/catalogue.ts'
-import type { AddrInfo, Backend, BackendKey, Frontend, FrontendKey } from '../maps/shapes.ts'
-import type { Entry, EntryWriter } from '../maps/text.ts'
-import { decodeText, entryWriter } from '../maps/text.ts'
-import type { ResolveInterface } from './rows.ts'
-import { addrStructs, backendStructs, frontendStructs } from './rows.ts'
+/** The tables that are made of `Desired` rows: splits fragments among them and follows interfaces that come and go. Layer: agent/dataplane. */
+import type { AddrRow, Fragment, RowOf, Table as TableName } from '../compile/desired.ts'
+import type { Entry } from '../maps/text.ts'
+import { ROW_TABLES } from './rows.ts'
+import type { ResolveInterface, RowWriters } from './rows.ts'
 import type { Table } from './table.ts'
-
-export interface RowCodecs {
-  readonly frontends: MapCodecs<FrontendKey, Frontend>
-  readonly backends: MapCodecs<BackendKey, Backend>
-  readonly addrs: MapCodecs<Addr, AddrInfo>
-}
 
 export interface RowTablesOptions {
   readonly tables: Readonly<Record<TableName, Table>>
-  readonly codecs: RowCodecs
+  readonly writers: RowWriters
   readonly resolve: ResolveInterface
 }
-
-/** A key that several objects claim, decoded. */
-export type RowContest =
-  | { readonly table: 'frontends'; readonly key: FrontendKey; readonly winner: string; readonly losers: readonly string[] }
-  | { readonly table: 'backends'; readonly key: BackendKey; readonly winner: string; readonly losers: readonly string[] }
-  | { readonly table: 'addrs'; readonly key: Addr; readonly winner: string; readonly losers: readonly string[] }
 
 /** Writes nothing itself: the tables' own `apply…` do. */
 export class RowTables {
   readonly tables: Readonly<Record<TableName, Table>>
-  readonly #codecs: RowCodecs
+  readonly #writers: RowWriters
   readonly #resolve: ResolveInterface
-  readonly #frontend: EntryWriter<FrontendKey, Frontend>
-  readonly #backend: EntryWriter<BackendKey, Backend>
-  readonly #addr: EntryWriter<Addr, AddrInfo>
   /** Address rows of owners that name an interface: local pods only, so few. */
   readonly #bound = new Map<string, readonly AddrRow[]>()
 
   constructor(options: RowTablesOptions) {
     this.tables = options.tables
-    this.#codecs = options.codecs
+    this.#writers = options.writers
     this.#resolve = options.resolve
-    this.#frontend = entryWriter(options.codecs.frontends)
-    this.#backend = entryWriter(options.codecs.backends)
-    this.#addr = entryWriter(options.codecs.addrs)
   }
 
   /** Replaces all rows of the fragment's owner in all tables. Throws LayoutError for a value that no struct can hold, and then changes nothing. */
   setFragment(fragment: Fragment): void {
-    const entries: Record<TableName, Entry[]> = { frontends: [], backends: [], addrs: [] }
+    const entries = new Map<TableName, Entry[]>()
     const bound: AddrRow[] = []
     for (const row of fragment.rows) {
       const entry = this.#encode(row)
-      if (entry !== undefined) entries[row.table].push(entry)
+      if (entry !== undefined) append(entries, row.table, entry)
       if (row.table === 'addrs') bound.push(row)
     }
     if (bound.some((row) => row.value.iface !== undefined)) this.#bound.set(fragment.owner, bound)
     else this.#bound.delete(fragment.owner)
-    this.tables.frontends.setFragment(fragment.owner, entries.frontends)
-    this.tables.backends.setFragment(fragment.owner, entries.backends)
-    this.tables.addrs.setFragment(fragment.owner, entries.addrs)
+    for (const name of ROW_TABLES) this.tables[name].setFragment(fragment.owner, entries.get(name) ?? [])
   }
 
   /** Removes the rows of every owner that is not named. */
   complete(owners: ReadonlySet<string>): void {
-    for (const table of Object.values(this.tables)) table.complete(owners)
+    for (const name of ROW_TABLES) this.tables[name].complete(owners)
     for (const owner of this.#bound.keys()) if (!owners.has(owner)) this.#bound.delete(owner)
   }
 
@@ -94,33 +69,13 @@ export class RowTables {
     return names
   }
 
-  contests(): RowContest[] {
-    const { frontends, backends, addrs } = this.#codecs
-    return [
-      ...this.tables.frontends
-        .contests()
-        .map((contest): RowContest => ({ ...contest, table: 'frontends', key: decodeText(frontends.key, contest.key) })),
-      ...this.tables.backends
-        .contests()
-        .map((contest): RowContest => ({ ...contest, table: 'backends', key: decodeText(backends.key, contest.key) })),
-      ...this.tables.addrs
-        .contests()
-        .map((contest): RowContest => ({ ...contest, table: 'addrs', key: decodeText(addrs.key, contest.key) })),
-    ]
+  #encode<T extends TableName>(row: RowOf<T>): Entry | undefined {
+    return this.#writers[row.table](row, this.#resolve)
   }
+}
 
-  #encode(row: Row): Entry | undefined {
-    switch (row.table) {
-      case 'frontends':
-        return this.#frontend(frontendStructs(row))
-      case 'backends':
-        return this.#backend(backendStructs(row))
-      case 'addrs': {
-        const structs = addrStructs(row, this.#resolve)
-        return structs === undefined ? undefined : this.#addr(structs)
-      }
-      default:
-        return unreachable(row)
-    }
-  }
+function append<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
+  const list = lists.get(key)
+  if (list === undefined) lists.set(key, [value])
+  else list.push(value)
 }

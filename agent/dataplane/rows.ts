@@ -1,29 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Rows of `Desired` to map structs: names of interfaces become indexes, protocols numbers. Layer: agent/dataplane (pure). */
-import type { Addr } from '#lib/base/ip.ts'
-import { ANY_V6, isAny, protocolNumber } from '#lib/base/ip.ts'
-import type { AddrRow, BackendRow, FrontendRow } from '../compile/desired.ts'
-import type { AddrInfo, Backend, BackendKey, Frontend, FrontendKey } from '../maps/shapes.ts'
+/** Rows of `Desired` to entries of maps: names of interfaces become indexes, protocols numbers. Layer: agent/dataplane (pure). */
+import { ANY_V6, isAny, isV4, protocolNumber } from '#lib/base/ip.ts'
+import type { Addr, Cidr } from '#lib/base/ip.ts'
+import type { RowOf, Table } from '../compile/desired.ts'
+import { catalogue } from '../maps/catalogue.ts'
+import type { MapCodecs, MapDefinition } from '../maps/catalogue.ts'
+import { entryWriter } from '../maps/text.ts'
+import type { Entry } from '../maps/text.ts'
+
+/** Tables that are made of rows: what is referred to before what refers to it. */
+export const ROW_TABLES = ['addrs', 'ranges', 'routes', 'backends', 'live', 'maglev', 'frontends'] as const satisfies readonly Table[]
 
 /** undefined: there is no such interface now */
 export type ResolveInterface = (name: string) => number | undefined
+
+/** The codecs of a map, bound to the objects that are loaded. */
+export type BindMap = <K, V>(definition: MapDefinition<K, V>) => MapCodecs<K, V>
+
+/** How rows of each table are written; undefined for a row whose interface is not there. */
+export type RowWriters = { readonly [T in Table]: (row: RowOf<T>, resolve: ResolveInterface) => Entry | undefined }
+
+/** Bits of an address that come before an IPv4 address's own. */
+const MAPPED_BITS = 96
+/** Bits of `range_key.set`. */
+const SET_BITS = 64
+
+export function rowWriters(bind: BindMap): RowWriters {
+  return {
+    frontends: writer(bind(catalogue.np_frontends), ({ key, value }) => [{ ...key, proto: protocolNumber(key.proto) }, value]),
+    backends: writer(bind(catalogue.np_backends), ({ key, value }) => [key, { ...value, node: noneIfAny(value.node) }]),
+    live: writer(bind(catalogue.np_live), ({ key, value }) => [key, value]),
+    maglev: writer(bind(catalogue.np_maglev), ({ key, value }) => [key.list, { slot: value.slots }]),
+    ranges: writer(bind(catalogue.np_ranges), ({ key: { set, cidr } }) => [{ prefix: SET_BITS + prefixOf(cidr), set, addr: cidr.addr }, 1]),
+    routes: writer(bind(catalogue.np_routes), ({ key: { cidr }, value }) => [{ prefix: prefixOf(cidr), addr: cidr.addr }, value]),
+    addrs: writer(bind(catalogue.np_addrs), ({ key, value: { kind, flags, iface } }, resolve) => {
+      const ifindex = iface === undefined ? 0 : resolve(iface)
+      return ifindex === undefined ? undefined : [key.addr, { kind, flags, ifindex }]
+    }),
+  }
+}
 
 /** An address as C's "none": all zero in either family, while a frontend's any-address keeps its family. */
 export function noneIfAny(addr: Addr): Addr {
   return isAny(addr) ? ANY_V6 : addr
 }
 
-export function frontendStructs(row: FrontendRow): readonly [FrontendKey, Frontend] {
-  return [{ addr: row.key.addr, port: row.key.port, proto: protocolNumber(row.key.proto) }, row.value]
+/** Of the 16 bytes that C looks at. */
+function prefixOf({ addr, bits }: Cidr): number {
+  return isV4(addr) ? MAPPED_BITS + bits : bits
 }
 
-export function backendStructs(row: BackendRow): readonly [BackendKey, Backend] {
-  return [row.key, { ...row.value, node: noneIfAny(row.value.node) }]
-}
-
-/** undefined while the row's interface is not there. */
-export function addrStructs(row: AddrRow, resolve: ResolveInterface): readonly [Addr, AddrInfo] | undefined {
-  const { kind, iface } = row.value
-  const ifindex = iface === undefined ? 0 : resolve(iface)
-  return ifindex === undefined ? undefined : [row.key.addr, { kind, ifindex }]
+function writer<K, V, R>(
+  codecs: MapCodecs<K, V>,
+  structs: (row: R, resolve: ResolveInterface) => readonly [K, V] | undefined,
+): (row: R, resolve: ResolveInterface) => Entry | undefined {
+  const write = entryWriter(codecs)
+  return (row, resolve) => {
+    const both = structs(row, resolve)
+    return both === undefined ? undefined : write(both)
+  }
 }

@@ -1,24 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rows that only the node itself can know: its own addresses, and its devices. Layer: agent/dataplane (pure). */
-import { ADDR_SELF, IFACE_HOST, IFACE_WORKLOAD } from '#lib/base/flags.ts'
+import { ADDR_NODE_PORTS, ADDR_SELF, IFACE_HOST, IFACE_WORKLOAD } from '#lib/base/flags.ts'
+import { compareText } from '#lib/base/order.ts'
+import { isWithin, type Cidr } from '#lib/base/ip.ts'
 import type { AddrRow, Fragment } from '#agent/compile/desired.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { Iface } from '#agent/maps/shapes.ts'
 import { selfAddresses, type Device } from './devices.ts'
 
-/** Owner of these rows. Sorts behind all owners of compile, so that a pod or node of the cluster that has the address is believed. */
+/** Owner of these rows. */
 export const SELF_OWNER = 'node/self'
+
+/** Who is believed when several say what an address is: the cluster's pods and nodes, then our own interfaces, then services. */
+export function compareAddressOwners(a: string, b: string): number {
+  return Number(isService(a)) - Number(isService(b)) || compareText(a, b)
+}
+
+function isService(owner: string): boolean {
+  return owner.startsWith('Service/')
+}
 
 const IFACE_KIND = { workload: IFACE_WORKLOAD, host: IFACE_HOST } as const
 const NO_MAC = '00:00:00:00:00:00'
 const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
 
-/** Every address that an interface of this node answers on. */
-export function selfFragment(interfaces: Interfaces): Fragment {
+/** Every address that an interface of this node answers on. `nodePorts`: where node ports are served; empty: everywhere. */
+export function selfFragment(interfaces: Interfaces, nodePorts: readonly Cidr[]): Fragment {
   const rows = selfAddresses(interfaces).map((addr): AddrRow => ({
     table: 'addrs',
     key: { addr },
-    value: { kind: ADDR_SELF, iface: undefined },
+    value: { kind: ADDR_SELF, flags: nodePorts.length === 0 || isWithin(nodePorts, addr) ? ADDR_NODE_PORTS : 0, iface: undefined },
   }))
   return { owner: SELF_OWNER, rows }
 }

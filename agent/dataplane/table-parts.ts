@@ -1,26 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A table's two directions as parts of the apply loop. Layer: agent/dataplane. */
+import type { Holds } from './hold.ts'
 import { NOTHING_DONE, type Outcome, type Part } from './part.ts'
 import type { Applied, Table } from './table.ts'
 
-/** `table` is asked for anew each time: a new configuration may have brought another one. */
-export function writesOf(name: string, table: () => Table | undefined): Part {
+/** Asked for anew each time: a new configuration may have brought another one. */
+export interface TableNow {
+  readonly table: Table
+  readonly holds: Holds
+}
+
+export function writesOf(name: string, now: () => TableNow | undefined): Part {
   return {
     name,
-    pending: () => (table()?.pending.updates ?? 0) > 0,
-    apply: () => outcome(name, table()?.applyUpdates()),
+    pending: () => (now()?.table.pending.updates ?? 0) > 0,
+    apply: () => {
+      const { table, holds } = now() ?? {}
+      const isHeld = holds?.writes(name)
+      return outcome(name, table?.applyUpdates(isHeld), isHeld !== undefined)
+    },
   }
 }
 
-export function removalsOf(name: string, table: () => Table | undefined): Part {
+export function removalsOf(name: string, now: () => TableNow | undefined): Part {
   return {
     name: `${name}.remove`,
-    pending: () => (table()?.pending.deletes ?? 0) > 0,
-    apply: () => outcome(name, table()?.applyDeletes()),
+    pending: () => (now()?.table.pending.deletes ?? 0) > 0,
+    apply: () => {
+      const { table, holds } = now() ?? {}
+      const isHeld = holds?.removals(name)
+      return outcome(name, table?.applyDeletes(isHeld), isHeld !== undefined)
+    },
   }
 }
 
-function outcome(name: string, applied: Applied | undefined): Outcome {
+function outcome(name: string, applied: Applied | undefined, held: boolean): Outcome {
   if (applied === undefined) return NOTHING_DONE
-  return { done: applied.done, failures: applied.errors.map((error) => ({ item: name, reason: error.message, cause: error })) }
+  return { done: applied.done, failures: applied.errors.map((error) => ({ item: name, reason: error.message, cause: error })), held }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One map kept equal to what its owners want. Layer: agent/dataplane. */
 import { MapError } from '#lib/base/errors.ts'
+import type { Compare } from '#lib/base/order.ts'
 import type { Entry } from '../maps/text.ts'
-import { Pass, inBatches, pack } from './batches.ts'
+import { BATCH_ROWS, Pass, inBatches, pack, rowsOfBatch } from './batches.ts'
 import type { Contest } from './claims.ts'
 import { Claims } from './claims.ts'
 import type { Drift } from './delta.ts'
@@ -24,6 +25,9 @@ export interface Applied {
   readonly errors: readonly MapError[]
 }
 
+/** Whether a row is to wait for others. */
+export type IsHeld = (entry: Entry) => boolean
+
 /** rows that are compared in one turn of the event loop: about 2 ms */
 const SLICE_ROWS = 4096
 
@@ -32,11 +36,13 @@ export class Table {
   readonly #map: TableMap
   readonly #name: string
   readonly #delta = new Delta()
-  readonly #claims = new Claims(this.#delta)
+  readonly #claims: Claims
   #known = false
 
-  constructor(map: TableMap) {
+  /** `compare`: of two owners the first has a row that both want; by name if nothing is said */
+  constructor(map: TableMap, compare?: Compare<string>) {
     this.#map = map
+    this.#claims = new Claims(this.#delta, compare)
     this.#name = map.info().name
   }
 
@@ -59,6 +65,11 @@ export class Table {
     return this.#delta.size
   }
 
+  /** Rows that the kernel has, as far as is known. */
+  get known(): number {
+    return this.#delta.known
+  }
+
   get pending(): { readonly updates: number; readonly deletes: number } {
     return { updates: this.#delta.pendingUpdates, deletes: this.#delta.pendingDeletes }
   }
@@ -75,26 +86,32 @@ export class Table {
     }
   }
 
-  /** Writes what is wanted and not there: first what replaces a row, for that needs no room. */
-  applyUpdates(): Applied {
+  /** Keys of rows to write. */
+  pendingKeys(): Iterable<string> {
+    return this.#delta.updates().keys()
+  }
+
+  /** Writes what is wanted and not there: first what replaces a row, for that needs no room. Rows that are to wait stay pending. */
+  applyUpdates(isHeld?: IsHeld): Applied {
     const pass = new Pass(this.#name, 'update')
     const flush = (batch: readonly Entry[]): void => {
       this.#writeBatch(batch, pass)
     }
+    const rows = rowsOfBatch(this.#map.keyBytes + this.#map.valueBytes)
     if (this.#ready(pass)) {
-      inBatches(this.#delta.replacements(), { flush, pass })
-      inBatches(this.#delta.updates(), { flush, pass })
+      inBatches(released(this.#delta.replacements(), isHeld), { flush, pass, rows })
+      inBatches(released(this.#delta.updates(), isHeld), { flush, pass, rows })
     }
     return this.#applied(pass, this.#delta.pendingUpdates)
   }
 
-  /** Deletes what is there and not wanted. */
-  applyDeletes(): Applied {
+  /** Deletes what is there and not wanted, but for rows that are to wait. */
+  applyDeletes(isHeld?: (key: string) => boolean): Applied {
     const pass = new Pass(this.#name, 'delete')
     const flush = (batch: readonly string[]): void => {
       this.#deleteBatch(batch, pass)
     }
-    if (this.#ready(pass)) inBatches(this.#delta.deletes(), { flush, pass })
+    if (this.#ready(pass)) inBatches(released(this.#delta.deletes(), isHeld), { flush, pass, rows: BATCH_ROWS })
     return this.#applied(pass, this.#delta.pendingDeletes)
   }
 
@@ -150,6 +167,10 @@ export class Table {
       },
     })
   }
+}
+
+function* released<T>(items: Iterable<T>, isHeld: ((item: T) => boolean) | undefined): Generator<T> {
+  for (const item of items) if (isHeld?.(item) !== true) yield item
 }
 
 /** What a map was read to have, as entries. */

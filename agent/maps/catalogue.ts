@@ -4,12 +4,12 @@ import type { Btf } from './btf.ts'
 import type { Codec } from './codec.ts'
 import { bind, bindKey } from './codec.ts'
 import type { Field } from './kinds.ts'
-import { addr, u32, u64 } from './kinds.ts'
+import { addr, id64, u32, u64 } from './kinds.ts'
 import { layoutOf } from './layout.ts'
 import * as shapes from './shapes.ts'
 
 /** Whose setting `max_entries` is; `object`: what the C source says. */
-export type Sizer = 'conntrack' | 'frontends' | 'backends' | 'addrs' | 'object'
+export type Sizer = 'conntrack' | 'frontends' | 'backends' | 'affinity' | 'addrs' | 'object'
 
 export interface MapDefinition<K, V> {
   readonly name: string
@@ -25,19 +25,19 @@ export interface MapDefinition<K, V> {
 /** By name, which is the name of the pin as well. */
 export const catalogue = {
   np_ct: define({ name: 'np_ct', key: shapes.ctKey, value: shapes.ctValue, sizedBy: 'conntrack', onChange: 'copy' }),
-  np_frontends: define({
-    name: 'np_frontends',
-    key: shapes.frontendKey,
-    value: shapes.frontend,
-    sizedBy: 'frontends',
-    onChange: 'rewrite',
-  }),
-  np_backends: define({ name: 'np_backends', key: shapes.backendKey, value: shapes.backend, sizedBy: 'backends', onChange: 'rewrite' }),
-  np_addrs: define({ name: 'np_addrs', key: addr, value: shapes.addrInfo, sizedBy: 'addrs', onChange: 'rewrite' }),
-  np_ifaces: define({ name: 'np_ifaces', key: u32, value: shapes.iface, sizedBy: 'object', onChange: 'rewrite' }),
-  np_frags: define({ name: 'np_frags', key: shapes.fragKey, value: shapes.frag, sizedBy: 'object', onChange: 'copy' }),
-  np_sockets: define({ name: 'np_sockets', key: shapes.socketKey, value: shapes.socketService, sizedBy: 'object', onChange: 'copy' }),
-  np_counters: define({ name: 'np_counters', key: u32, value: u64, sizedBy: 'object', onChange: 'copy', perCpu: true }),
+  np_frontends: define({ name: 'np_frontends', key: shapes.frontendKey, value: shapes.frontend, sizedBy: 'frontends' }),
+  np_backends: define({ name: 'np_backends', key: shapes.backendKey, value: shapes.backend, sizedBy: 'backends' }),
+  np_live: define({ name: 'np_live', key: shapes.liveKey, value: shapes.live, sizedBy: 'backends' }),
+  np_maglev: define({ name: 'np_maglev', key: id64, value: shapes.maglev }),
+  np_affinity: define({ name: 'np_affinity', key: shapes.affinityKey, value: shapes.affinity, sizedBy: 'affinity', onChange: 'copy' }),
+  np_ranges: define({ name: 'np_ranges', key: shapes.rangeKey, value: u32 }),
+  np_routes: define({ name: 'np_routes', key: shapes.routeKey, value: shapes.route }),
+  np_addrs: define({ name: 'np_addrs', key: addr, value: shapes.addrInfo, sizedBy: 'addrs' }),
+  np_ifaces: define({ name: 'np_ifaces', key: u32, value: shapes.iface }),
+  np_state: define({ name: 'np_state', key: u32, value: shapes.nodeState, onChange: 'copy' }),
+  np_frags: define({ name: 'np_frags', key: shapes.fragKey, value: shapes.frag, onChange: 'copy' }),
+  np_sockets: define({ name: 'np_sockets', key: shapes.socketKey, value: shapes.socketPeer, onChange: 'copy' }),
+  np_counters: define({ name: 'np_counters', key: u32, value: u64, onChange: 'copy', perCpu: true }),
 }
 
 export type MapName = keyof typeof catalogue
@@ -60,6 +60,9 @@ export function bindMap<K, V>(
   }
 }
 
-function define<K, V>(given: Omit<MapDefinition<K, V>, 'perCpu'> & { readonly perCpu?: boolean }): MapDefinition<K, V> {
-  return { perCpu: false, ...given }
+type Given<K, V> = Pick<MapDefinition<K, V>, 'name' | 'key' | 'value'> & Partial<MapDefinition<K, V>>
+
+/** What is not said: sized by the object, all rows the agent's, one value a key. */
+function define<K, V>(given: Given<K, V>): MapDefinition<K, V> {
+  return { perCpu: false, sizedBy: 'object', onChange: 'rewrite', ...given }
 }

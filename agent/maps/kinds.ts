@@ -14,6 +14,10 @@ export type Kind =
   | { readonly kind: 'ns' }
   /** 8 bytes as 16 hex digits */
   | { readonly kind: 'id' }
+  /** the same in network order, which C has as two `__be32` */
+  | { readonly kind: 'bigId' }
+  /** host order, 2 bytes each: many of them */
+  | { readonly kind: 'u16List'; readonly length: number }
   /** `struct addr` */
   | { readonly kind: 'addr' }
   /** 6 bytes as "02:00:00:00:00:01" */
@@ -40,8 +44,14 @@ export const be32: Field<number> = { kind: { kind: 'big', size: 4 } }
 export const u64: Field<number> = { kind: { kind: 'count' } }
 export const ns: Field<number> = { kind: { kind: 'ns' } }
 export const id64: Field<string> = { kind: { kind: 'id' } }
+export const bigId: Field<string> = { kind: { kind: 'bigId' } }
 export const addr: Field<Addr> = { kind: { kind: 'addr' } }
 export const mac: Field<string> = { kind: { kind: 'mac' } }
+
+/** `__u16[length]` at once, as a typed array. */
+export function u16List(length: number): Field<Uint16Array> {
+  return { kind: { kind: 'u16List', length } }
+}
 
 export function arrayOf<T>(of: Field<T>, length: number): Field<readonly T[]> {
   return { kind: { kind: 'array', of: of.kind, length } }

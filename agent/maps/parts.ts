@@ -30,7 +30,11 @@ export function scalarPart(kind: Scalar, layout: Layout, where: string): Part {
     case 'ns':
       return { covers, ...nanoseconds(where) }
     case 'id':
-      return { covers, ...hexId(where) }
+      return { covers, ...hexId(where, LITTLE_ENDIAN) }
+    case 'bigId':
+      return { covers, ...hexId(where, false) }
+    case 'u16List':
+      return { covers, ...u16List(kind.length, where) }
     case 'addr':
       return { covers, ...text16(where) }
     case 'mac':
@@ -48,6 +52,10 @@ function fits(kind: Scalar, layout: Layout): boolean {
     case 'ns':
     case 'id':
       return isHostUnsigned(layout) && layout.size === 8
+    case 'bigId':
+      return layout.kind === 'array' && layout.length === 2 && layout.of.kind === 'int' && layout.of.typedefs.includes('__be32')
+    case 'u16List':
+      return layout.kind === 'array' && layout.length === kind.length && isHostUnsigned(layout.of) && layout.of.size === 2
     case 'addr':
       return layout.kind === 'struct' && layout.name === 'addr' && layout.size === 16
     case 'mac':
@@ -70,6 +78,8 @@ function kindText(kind: Scalar): string {
       return 'u64'
     case 'id':
       return 'id64'
+    case 'u16List':
+      return `u16[${kind.length}]`
     default:
       return kind.kind
   }
@@ -122,15 +132,28 @@ function nanoseconds(where: string): Access {
   }
 }
 
-function hexId(where: string): Access {
+function hexId(where: string, little: boolean): Access {
+  const [highAt, lowAt] = little ? [4, 0] : [0, 4]
   return {
     put(view, at, value) {
       const text = value as string
       if (text.length !== 16) throw misfit(where, value)
-      putHigh(view, at, hexWord(text, 0, where))
-      putLow(view, at, hexWord(text, 8, where))
+      view.setUint32(at + highAt, hexWord(text, 0, where), little)
+      view.setUint32(at + lowAt, hexWord(text, 8, where), little)
     },
-    get: (view, at) => hex8(high(view, at)) + hex8(low(view, at)),
+    get: (view, at) => hex8(view.getUint32(at + highAt, little)) + hex8(view.getUint32(at + lowAt, little)),
+  }
+}
+
+/** Copied as bytes: the array is in this machine's order already. */
+function u16List(length: number, where: string): Access {
+  return {
+    put(view, at, value) {
+      const list = value as Uint16Array
+      if (list.length !== length) throw misfit(where, `${list.length} numbers`)
+      new Uint8Array(view.buffer, view.byteOffset + at, 2 * length).set(new Uint8Array(list.buffer, list.byteOffset, list.byteLength))
+    },
+    get: (view, at) => new Uint16Array(view.buffer.slice(view.byteOffset + at, view.byteOffset + at + 2 * length)),
   }
 }
 

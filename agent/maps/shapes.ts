@@ -1,29 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The structs of maps.h and config.h as TypeScript sees them. Layer: agent/maps. */
+import { MAGLEV_SIZE } from '#lib/base/flags.ts'
 import type { ShapeType } from './kinds.ts'
-import { addr, arrayOf, be16, be32, id64, mac, ns, shape, u16, u32, u8 } from './kinds.ts'
+import { addr, arrayOf, be16, be32, bigId, id64, mac, ns, shape, u16, u16List, u32, u8 } from './kinds.ts'
 
 export const frontendKey = shape('frontend_key', { addr, port: be16, proto: u8 })
-export const frontend = shape('frontend', { service: id64, count: u32, flags: u32 })
+export const choice = shape('choice', { list: id64, count: u32 })
+export const frontend = shape('frontend', { inside: choice, outside: choice, flags: u32, affinity: u32 })
 
-export const backendKey = shape('backend_key', { service: id64, slot: u32 })
+export const backendKey = shape('backend_key', { list: id64, slot: u32 })
 export const backend = shape('backend', { addr, node: addr, port: be16, flags: u16 })
 
-export const addrInfo = shape('addr_info', { kind: u32, ifindex: u32 })
+export const liveKey = shape('live_key', { list: id64, addr, port: be16 })
+export const live = shape('live', { flags: u32, slot: u32 })
+
+export const affinityKey = shape('affinity_key', { list: id64, client: addr })
+export const affinity = shape('affinity', { seen: ns, addr, port: be16 })
+
+export const maglev = shape('maglev', { slot: u16List(MAGLEV_SIZE) })
+
+/** A set of prefixes is one of enum range_set or a list of backends, as 16 hex digits either way. */
+export const rangeKey = shape('range_key', { prefix: u32, set: bigId, addr })
+
+export const routeKey = shape('route_key', { prefix: u32, addr })
+export const route = shape('route', { node: addr })
+
+export const addrInfo = shape('addr_info', { kind: u16, flags: u16, ifindex: u32 })
 
 export const iface = shape('iface', { mtu: u32, kind: u16, mac })
 
-export const ctKey = shape('ct_key', { lo: addr, hi: addr, lo_port: be16, hi_port: be16, proto: u8 })
+export const ctKey = shape('ct_key', { lo: addr, hi: addr, lo_port: be16, hi_port: be16, proto: u8, lane: u16 })
 export const ctTuple = shape('ct_tuple', { src: addr, dst: addr, sport: be16, dport: be16 })
 export const ctLeg = shape('ct_leg', { ifindex: u32, mtu: u16, flags: u16, ack: u32, window: u16, wscale: u8 })
-export const ctValue = shape('ct_value', { seen: ns, out: ctTuple, state: u8, via: addr, leg: arrayOf(ctLeg, 2), fresh: u32 })
+export const ctValue = shape('ct_value', {
+  seen: ns,
+  out: ctTuple,
+  state: u8,
+  lane: u16,
+  via: addr,
+  leg: arrayOf(ctLeg, 2),
+  fresh: u32,
+  slot: u32,
+})
 
 export const fragKey = shape('frag_key', { src: addr, dst: addr, id: be32, proto: u8 })
 export const frag = shape('frag', { sport: be16, dport: be16 })
 
 /** The cookie is an id, not a count: the kernel hands out some from 2^64 downwards. */
-export const socketKey = shape('socket_key', { cookie: id64, backend: addr, port: be16, proto: u8 })
-export const socketService = shape('socket_service', { addr, port: be16 })
+export const socketKey = shape('socket_key', { cookie: id64, addr, port: be16, proto: u8, role: u8 })
+export const socketPeer = shape('socket_peer', { addr, port: be16 })
+
+export const nodeState = shape('node_state', { takeover_until: ns })
 
 export const nodeCfg = shape('node_cfg', {
   node_v4: addr,
@@ -37,20 +64,35 @@ export const nodeCfg = shape('node_cfg', {
   timeout_udp: ns,
   timeout_udp_stream: ns,
   timeout_icmp: ns,
+  netns: id64,
+  fresh_jiffies: u32,
   tunnel_vni: u32,
   tunnel_port: be16,
+  nat_port_min: u16,
+  nat_port_count: u16,
   redirect_peer: u8,
   redirect_neigh: u8,
   coarse_clock: u8,
   jiffies: u8,
+  netns_cookies: u8,
   connect_udp: u8,
   connect_tcp: u8,
+  dsr: u8,
+  source_check: u8,
+  stray_service: u8,
+  overlay: u8,
 })
 
 export type FrontendKey = ShapeType<typeof frontendKey>
 export type Frontend = ShapeType<typeof frontend>
 export type BackendKey = ShapeType<typeof backendKey>
 export type Backend = ShapeType<typeof backend>
+export type LiveKey = ShapeType<typeof liveKey>
+export type Live = ShapeType<typeof live>
+export type Maglev = ShapeType<typeof maglev>
+export type RangeKey = ShapeType<typeof rangeKey>
+export type RouteKey = ShapeType<typeof routeKey>
+export type Route = ShapeType<typeof route>
 export type AddrInfo = ShapeType<typeof addrInfo>
 export type Iface = ShapeType<typeof iface>
 export type CtKey = ShapeType<typeof ctKey>

@@ -42,6 +42,9 @@ export const controlGoals: Readonly<Record<string, number>> = {
   map_mb: 140,
 }
 
+/** Packets and connections lost, whatever happens. */
+export const LOSS_GOAL = 0
+
 export function packetGoal(id: string): number | undefined {
   return packetGoals[id.replace('.v6', '')]
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The few figures that fit on a page which is read first. Layer: bench (pure). */
 import type { Measure } from '../path/figure.ts'
-import { packetGoals } from './goals.ts'
+import { LOSS_GOAL, packetGoals } from './goals.ts'
 import type { Results } from './results.ts'
 import type { Table } from './tables.ts'
 import { asMarkdown, factsLine } from './tables.ts'
@@ -10,7 +10,7 @@ const NONE = '–'
 
 /** Markdown, ends with a newline. */
 export function pageOf(results: Results): string {
-  const tables = [pathPage(results), packetPage(results), controlPage(results)].filter((table) => table.rows.length > 0)
+  const tables = [pathPage(results), packetPage(results), controlPage(results), lossPage(results)].filter((table) => table.rows.length > 0)
   return `${factsLine(results)}. The whole of it is in \`bench/results/latest.json\`.\n\n${tables.map(asMarkdown).join('\n')}`
 }
 
@@ -53,4 +53,20 @@ function controlPage({ control }: Results): Table {
     head: ['', '1,000 services', '10,000 services', 'goal'],
     rows: Object.keys(control).length > 0 ? rows : [],
   }
+}
+
+const FAULTS: Readonly<Record<string, string>> = {
+  'agent-kill': 'agents killed at any moment, started again',
+  'port-collision': "a client's port used for a backend, then for its service",
+}
+
+function lossPage({ loss }: Results): Table {
+  const rows = Object.entries(loss).map(([id, { runs, lost, refused }]) => [
+    FAULTS[id] ?? `\`${id}\``,
+    String(runs),
+    String(lost),
+    String(refused),
+    String(LOSS_GOAL),
+  ])
+  return { title: 'Lost under load', head: ['fault', 'times', 'packets lost', 'connections refused', 'goal'], rows }
 }

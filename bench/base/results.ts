@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form of bench/results/latest.json, and the figures put into it. Layer: bench (pure). */
 import type { ControlFigure } from '../control/figure.ts'
+import type { LossFigure, Losses } from '../loss/figure.ts'
 import type { PacketFigure } from '../packet/figure.ts'
 import type { Contender, Measure, RatioFigure } from '../path/figure.ts'
 import { ParseError } from '#lib/base/errors.ts'
@@ -34,6 +35,14 @@ export interface LossResult {
   readonly refused: number
 }
 
+/** Drops that are no fault of the data plane, and the run without the fault. */
+export type LossNoise = Drops & { readonly control: Pick<LossResult, 'lost' | 'refused'> & Drops }
+
+interface Drops {
+  readonly socket_drops: number
+  readonly softnet_drops: number
+}
+
 /** How far the figures may be trusted. */
 export interface Noise {
   /** load averages before and after */
@@ -44,6 +53,8 @@ export interface Noise {
   readonly path: Readonly<Record<string, Readonly<Partial<Record<Measure, Interval>>>>>
   /** range of the rounds; CPU time is not disturbed by what else runs */
   readonly control: Readonly<Record<string, { readonly low: number; readonly high: number; readonly cpu_ms?: number }>>
+  /** files of before losses were counted have none */
+  readonly loss?: Readonly<Record<string, LossNoise>>
 }
 
 export interface Results {
@@ -118,6 +129,28 @@ export function controlResults(figures: readonly ControlFigure[]): Pick<Results,
     noise[`change_ms_p50.${size}`] = { low: rounded(figure.changeMs.p25, 2), high: rounded(figure.changeMs.p75, 2) }
   }
   return { control, noise }
+}
+
+export function lossResults(figures: readonly LossFigure[]): Pick<Results, 'loss'> & { readonly noise: NonNullable<Noise['loss']> } {
+  const drops = (losses: Losses): Drops => ({ socket_drops: losses.socketDrops, softnet_drops: losses.softnetDrops })
+  const counted = ({ lost, refused }: Losses): Pick<LossResult, 'lost' | 'refused'> => ({ lost, refused })
+  return {
+    loss: Object.fromEntries(figures.map(({ id, runs, fault }) => [id, { runs, ...counted(fault) }])),
+    noise: Object.fromEntries(
+      figures.map(({ id, fault, control }) => [id, { ...drops(fault), control: { ...counted(control), ...drops(control) } }]),
+    ),
+  }
+}
+
+/** Losses are counted by several programs and seldom all at once: those that were not counted now stay. Where nothing else was
+ * measured (`onlyLoss`), the rest of the file stays as well, with its facts. */
+export function mergeLoss(now: Results, before: Results, onlyLoss: boolean): Results {
+  const { noise, ...rest } = onlyLoss ? before : now
+  return {
+    ...rest,
+    loss: { ...before.loss, ...now.loss },
+    noise: { ...noise, loss: { ...before.noise.loss, ...now.noise.loss } },
+  }
 }
 
 /** "idle", "1k", "10k" */

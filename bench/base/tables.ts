@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Results as tables: ratios against goals, for a terminal or a page. Layer: bench (pure). */
 import type { Measure } from '../path/figure.ts'
-import { controlGoals, isRate, packetGoal, pathGoals } from './goals.ts'
+import { controlGoals, isRate, LOSS_GOAL, packetGoal, pathGoals } from './goals.ts'
 import type { Ratios, Results } from './results.ts'
 import type { Interval } from './statistics.ts'
 
@@ -114,9 +114,18 @@ function controlTable({ control, noise }: Results): Table {
   return { title: 'Control plane: 10 endpoints a service', head: ['what', 'value', 'range', 'CPU ms', 'goal', 'met'], rows }
 }
 
-function lossTable({ loss }: Results): Table {
-  const rows = Object.entries(loss).map(([id, { runs, lost, refused }]) => [id, String(runs), String(lost), String(refused)])
-  return { title: 'Lost', head: ['fault', 'runs', 'packets lost', 'connections refused'], rows }
+function lossTable({ loss, noise }: Results): Table {
+  const rows = Object.entries(loss).map(([id, { runs, lost, refused }]) => {
+    const beside = noise.loss?.[id]
+    const control = beside === undefined ? NONE : `${beside.control.lost} / ${beside.control.refused}`
+    const drops = beside === undefined ? NONE : `${beside.socket_drops} / ${beside.softnet_drops}`
+    return [id, String(runs), String(lost), String(refused), control, drops, String(LOSS_GOAL), lost + refused <= LOSS_GOAL ? 'yes' : 'no']
+  })
+  return {
+    title: 'Lost; beside it the same without the fault, and what sockets and processors dropped',
+    head: ['fault', 'runs', 'packets', 'connections', 'without', 'dropped', 'goal', 'met'],
+    rows,
+  }
 }
 
 function measures(): Measure[] {

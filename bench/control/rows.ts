@@ -44,9 +44,10 @@ export class ServiceRows {
     const frontend = frontends.get({ addr: parseAddr(clusterIp), port: 80, proto: TCP })
     frontends.map.close()
     if (frontend === undefined) throw new InternalError(`no service at ${clusterIp}`)
+    const { list, count } = frontend.inside
     const backends = new PinnedMap(pinDir, catalogue.np_backends)
     this.#map = backends.map
-    this.#keys = Array.from({ length: frontend.count }, (_, slot) => encodeBytes(backends.codecs.key, { service: frontend.service, slot }))
+    this.#keys = Array.from({ length: count }, (_, slot) => encodeBytes(backends.codecs.key, { list, slot }))
   }
 
   /** Whether a backend with this address is there. The address is the value's first field. */

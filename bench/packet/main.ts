@@ -61,7 +61,7 @@ function fullFigure(bench: Bench, story: Story): PacketFigure {
 function featuresOf(kernel: string): Features {
   const [major = 0, minor = 0] = kernel.split('.').map(Number)
   const since = (wanted: number): boolean => major > 5 || (major === 5 && minor >= wanted)
-  return { redirectPeer: since(10), redirectNeigh: since(10), coarseClock: since(11), jiffies: since(6) }
+  return { redirectPeer: since(10), redirectNeigh: since(10), coarseClock: since(11), jiffies: since(6), netnsCookies: since(7) }
 }
 
 async function newBench(rounds: number): Promise<Bench> {

@@ -3,9 +3,11 @@
 import type { BpfProgram } from '#native'
 import { ifindexOf } from '#native'
 import { catalogue } from '#agent/maps/catalogue.ts'
-import { nodeCfg } from '#agent/maps/shapes.ts'
+import { nodeCfg, type Frontend } from '#agent/maps/shapes.ts'
 import { InternalError } from '#lib/base/errors.ts'
-import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
+import { ADDR_LOCAL_POD, ADDR_NODE_PORTS, ADDR_OPEN, SOURCE_ANY, STRAY_DROP } from '#lib/base/flags.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import { ANY_V4, ANY_V6, addrBytes, addrFromBytes, parseAddr } from '#lib/base/ip.ts'
 import { testCfg } from '../../test/kernel/packet-runner.ts'
 import type { Features } from '../../test/kernel/packet-runner.ts'
 import type { Family } from '../../test/kernel/packets/world.ts'
@@ -44,7 +46,7 @@ export class Node {
 
   /** In the current network namespace, which must have the devices of the packet tests. `flows`: size of the flow table. */
   static async load(features: Features, flows: number): Promise<Node> {
-    const knobs = [{ name: 'cfg', field: nodeCfg, value: testCfg(features) }]
+    const knobs = [{ name: 'cfg', field: nodeCfg, value: { ...testCfg(features), ...AS_BY_DEFAULT } }]
     const workload = await loadObject('bpf/workload.bpf.o', { knobs, entries: { np_ct: flows } })
     const share = sharedMaps(workload.object)
     const host = await loadObject('bpf/host.bpf.o', { knobs, share })
@@ -100,24 +102,47 @@ function fill(loaded: Loaded): void {
   for (const family of families) fillFamily(loaded, family)
 }
 
+/** where the packet tests have other settings than an agent has by default */
+const AS_BY_DEFAULT = { source_check: SOURCE_ANY, dsr: 0, overlay: 0, stray_service: STRAY_DROP, nat_port_count: 10_000 }
+
+/** pods whose addresses follow each other, enough for the flows of all rounds */
+const SENDERS = 4096
+
+/** Address of the first of them. */
+export function firstSender(f: Family): string {
+  return f.v4 ? '10.10.16.0' : 'fd00:10:1::1000'
+}
+
+/** Address of one of the pods that new flows come from. */
+function sender(f: Family, number: number): Addr {
+  const bytes = Buffer.from(addrBytes(parseAddr(firstSender(f))))
+  bytes.writeUInt32BE(bytes.readUInt32BE(12) + number, 12)
+  return addrFromBytes(bytes)
+}
+
 function fillFamily(loaded: Loaded, f: Family): void {
   const addrs = new TestMap(loaded, catalogue.np_addrs)
-  addrs.set(parseAddr(f.pod), { kind: 1, ifindex: ifindexOf(devices.pod.name) })
-  addrs.set(parseAddr(f.secondPod), { kind: 1, ifindex: ifindexOf(devices.secondPod.name) })
-  addrs.set(parseAddr(f.node), { kind: 2, ifindex: 0 })
-  addrs.set(parseAddr(f.otherNode), { kind: 3, ifindex: 0 })
+  // no policy, as in a cluster without any; they send from lo, where test runs happen
+  const pod = { kind: ADDR_LOCAL_POD, flags: ADDR_OPEN, ifindex: ifindexOf('lo') }
+  for (const addr of [f.pod, f.secondPod]) addrs.set(parseAddr(addr), pod)
+  for (let number = 0; number < SENDERS; number++) addrs.set(sender(f, number), pod)
+  addrs.set(parseAddr(f.node), { kind: 2, flags: ADDR_NODE_PORTS, ifindex: 0 })
+  addrs.set(parseAddr(f.otherNode), { kind: 3, flags: 0, ifindex: 0 })
   addrs.map.close()
   const frontends = new TestMap(loaded, catalogue.np_frontends)
   const backends = new TestMap(loaded, catalogue.np_backends)
   const any = f.v4 ? ANY_V4 : ANY_V6
-  const id = (service: string): string => (f.v4 ? service : service.replace(/0$/, '6'))
-  const near = { service: id(SERVICE.near), count: 1, flags: 0 }
-  frontends.set({ addr: parseAddr(f.vip), port: 80, proto: TCP }, near)
-  frontends.set({ addr: any, port: NEAR_PORT, proto: TCP }, near)
-  frontends.set({ addr: any, port: FAR_PORT, proto: TCP }, { ...near, service: id(SERVICE.far) })
-  backends.set({ service: near.service, slot: 0 }, { addr: parseAddr(f.pod), node: ANY_V6, port: BACKEND_PORT, flags: 0 })
+  const list = (service: string): string => (f.v4 ? service : service.replace(/0$/, '6'))
+  const frontend = (service: string): Frontend => {
+    const choice = { list: list(service), count: 1 }
+    return { inside: choice, outside: choice, flags: 0, affinity: 0 }
+  }
+  frontends.set({ addr: parseAddr(f.vip), port: 80, proto: TCP }, frontend(SERVICE.near))
+  frontends.set({ addr: any, port: NEAR_PORT, proto: TCP }, frontend(SERVICE.near))
+  frontends.set({ addr: any, port: FAR_PORT, proto: TCP }, frontend(SERVICE.far))
+  backends.set({ list: list(SERVICE.near), slot: 0 }, { addr: parseAddr(f.pod), node: ANY_V6, port: BACKEND_PORT, flags: 0 })
   backends.set(
-    { service: id(SERVICE.far), slot: 0 },
+    { list: list(SERVICE.far), slot: 0 },
     { addr: parseAddr(f.remotePod), node: parseAddr(f.otherNode), port: BACKEND_PORT, flags: 0 },
   )
   frontends.map.close()

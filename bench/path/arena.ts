@@ -5,9 +5,8 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { Lab } from '../../lab/lab.ts'
 import { podNamed } from '../../lab/topology.ts'
-import { ADDRESSES, CLIENT_POD, ENTRY_NODE, FAR_POD, NEAR_POD, OTHER_NODE, PORT } from './manifests.ts'
+import { ADDRESSES, CLIENT_POD, FAR_POD, NEAR_POD, OTHER_NODE, PORT } from './manifests.ts'
 import type { Contender } from './figure.ts'
-import { iptablesRules, nftablesRules } from './rivals.ts'
 import { Traffic } from './traffic.ts'
 
 /** Thousands of connections a second close first at the client: it may use their ports again a second later. (Were it the server, a
@@ -16,6 +15,15 @@ const REUSE_PORTS = 'echo 1 > /proc/sys/net/ipv4/tcp_tw_reuse; echo 1024 65000 >
 
 /** Where a path begins. Programs outside the node's cgroup have no connect-time load balancing: their packets are translated. */
 export type Start = 'pod' | 'pod-outside-cgroup' | 'client'
+
+export interface ArenaOptions {
+  readonly contender: Contender
+  readonly resources: string
+  /** path of the traffic tool */
+  readonly tool: string
+  /** puts services into place in a lab that has none by itself */
+  readonly serve?: (lab: Lab) => Promise<void>
+}
 
 export class Arena implements AsyncDisposable {
   readonly contender: Contender
@@ -30,13 +38,14 @@ export class Arena implements AsyncDisposable {
     this.#tool = tool
   }
 
-  /** `tool`: path of the traffic tool. Takes down what is left of an earlier one. */
-  static async build(options: { readonly contender: Contender; readonly resources: string; readonly tool: string }): Promise<Arena> {
+  /** Takes down what is left of an earlier one. */
+  static async build(options: ArenaOptions): Promise<Arena> {
     const name = `bench${options.contender}`
     await Lab.remove(name)
     const lab = await Lab.up({ name, resources: options.resources, plain: options.contender !== 'netplane', servers: false })
     const arena = new Arena(options.contender, lab, options.tool)
     await arena.#setUp()
+    await options.serve?.(lab)
     return arena
   }
 
@@ -63,8 +72,6 @@ export class Arena implements AsyncDisposable {
     }
     for (const place of [CLIENT_POD, 'client']) await this.#lab.mustRun(place, ['sh', '-c', REUSE_PORTS])
     if (this.contender === 'plain') await this.#sameHops()
-    if (this.contender === 'iptables') await this.#lab.mustRun(`node/${ENTRY_NODE}`, ['iptables-restore'], { input: iptablesRules() })
-    if (this.contender === 'nftables') await this.#lab.mustRun(`node/${ENTRY_NODE}`, ['nft', '-f', '-'], { input: nftablesRules() })
   }
 
   /** A node port's packets go through the entry node, there and back: so do plain ones to the pod itself. */

@@ -2,9 +2,10 @@
 /** What measuring paths ends in. Layer: bench (pure). */
 import type { Interval } from '../base/statistics.ts'
 
+/** kube-proxy in this mode */
+export const PEERS = ['iptables', 'nftables'] as const
 /** plain: no service, no NAT, no conntrack; the others do the same job in their own ways. */
-export const CONTENDERS = ['plain', 'netplane', 'iptables', 'nftables'] as const
-export type Contender = (typeof CONTENDERS)[number]
+export type Contender = 'plain' | 'netplane' | (typeof PEERS)[number]
 
 /** As in latest.json. Of the first two and the last less is better, of the others more. */
 export type Measure = 'rr_p50' | 'crr_p50' | 'pps' | 'tput' | 'cpu_per_gbit'

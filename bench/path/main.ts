@@ -6,12 +6,15 @@ import { join } from 'node:path'
 import { InternalError } from '#lib/base/errors.ts'
 import { median, medianInterval } from '../base/statistics.ts'
 import { packageRoot } from '#lib/base/package.ts'
+import { builtPrograms } from '../../test/kubernetes/programs.ts'
 import { Arena } from './arena.ts'
+import type { ArenaOptions } from './arena.ts'
 import type { Contender, Measure, RatioFigure } from './figure.ts'
-import { CONTENDERS } from './figure.ts'
+import { PEERS } from './figure.ts'
 import { clusterManifest } from './manifests.ts'
 import type { Path } from './paths.ts'
 import { paths } from './paths.ts'
+import { serveByKubeProxy } from './kube-proxy.ts'
 import type { Answer, Verb } from './traffic.ts'
 
 interface Slices {
@@ -76,6 +79,13 @@ function ratioOf(
   return { ...what, ratio: median(ratios), interval: medianInterval(ratios), absolute: median(values) }
 }
 
+/** Peers need Kubernetes' programs, which are not built here: that takes longer than measuring. */
+function contenders(): Pick<ArenaOptions, 'contender' | 'serve'>[] {
+  const programs = builtPrograms()
+  const peers = programs === undefined ? [] : PEERS.map((mode) => ({ contender: mode, serve: serveByKubeProxy({ mode, programs }) }))
+  return [{ contender: 'plain' }, { contender: 'netplane' }, ...peers]
+}
+
 async function main(argv: readonly string[]): Promise<void> {
   const [rounds = '20', ms = '120'] = argv
   const resources = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
@@ -83,8 +93,8 @@ async function main(argv: readonly string[]): Promise<void> {
   await using stack = new AsyncDisposableStack()
   stack.defer(() => rmSync(resources, { recursive: true }))
   const arenas: Arena[] = []
-  for (const contender of CONTENDERS)
-    arenas.push(stack.use(await Arena.build({ contender, resources, tool: join(packageRoot(), 'bench/tools/traffic') })))
+  for (const contender of contenders())
+    arenas.push(stack.use(await Arena.build({ ...contender, resources, tool: join(packageRoot(), 'bench/tools/traffic') })))
   const figures: RatioFigure[] = []
   for (const path of paths) {
     await measurePath(arenas, path, { rounds: 1, ms: 30 })

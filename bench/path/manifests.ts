@@ -2,6 +2,8 @@
 /** The little cluster in which paths are measured: two nodes, a pod to measure from, a backend on each node. Layer: bench (pure). */
 
 export const PORT = 9000
+export const POD_CIDR = '10.245.0.0/16'
+export const SERVICE_CIDR = '10.97.0.0/16'
 /** who measures from inside; its node is the entry node of node ports too */
 export const CLIENT_POD = 'default/client'
 export const NEAR_POD = 'default/near'
@@ -36,7 +38,11 @@ export const far: BenchService = { name: 'far', clusterIp: '10.97.0.12', nodePor
 
 /** A List, as one file. */
 export function clusterManifest(): string {
-  const items = [
+  return JSON.stringify({ apiVersion: 'v1', kind: 'List', items: clusterObjects() }, undefined, 1)
+}
+
+export function clusterObjects(): readonly unknown[] {
+  return [
     node(ENTRY_NODE, ADDRESSES.entryNode, '10.245.1.0/24'),
     node(OTHER_NODE, ADDRESSES.otherNode, '10.245.2.0/24'),
     pod(CLIENT_POD, ENTRY_NODE, ADDRESSES.client),
@@ -44,7 +50,6 @@ export function clusterManifest(): string {
     pod(FAR_POD, OTHER_NODE, ADDRESSES.far),
     ...[near, far].flatMap((service) => [serviceOf(service), sliceOf(service)]),
   ]
-  return JSON.stringify({ apiVersion: 'v1', kind: 'List', items }, undefined, 1)
 }
 
 function node(name: string, address: string, podCidr: string): unknown {

@@ -48,6 +48,12 @@ static __always_inline bool addr_is_multicast(const struct addr *a, bool v4)
 	return (a->w[0] & bpf_htonl(0xff000000)) == bpf_htonl(0xff000000);
 }
 
+/* fe80::/10 */
+static __always_inline bool addr_is_link_local(const struct addr *a)
+{
+	return (a->w[0] & bpf_htonl(0xffc00000)) == bpf_htonl(0xfe800000);
+}
+
 static __always_inline bool addr_eq(const struct addr *a, const struct addr *b)
 {
 	return a->w[3] == b->w[3] && a->w[2] == b->w[2] && a->w[1] == b->w[1] && a->w[0] == b->w[0];

@@ -16,6 +16,9 @@
 /* TC_ACT_UNSPEC lets the next program on the hook look too (tcx: TCX_NEXT); with none behind us the packet passes. */
 #define NP_PASS TC_ACT_UNSPEC
 
+/* The loopback device is the first of every network namespace. */
+#define NP_LOOPBACK 1
+
 /* The compiler forgets what it knew of the variable, so that the bounds check that follows is really made: verifiers before
  * 5.13 do not draw the conclusions that made it superfluous. For 64-bit variables: of narrower ones a copy is checked. */
 #define opaque(variable) asm volatile("" : "+r"(variable))
@@ -29,6 +32,7 @@ static __always_inline __u64 np_now(void)
 }
 
 /* BPF_F_ADJ_ROOM_ENCAP_L2_ETH came with 5.13; without it the kernel segments by skb->protocol, which is right for us too. */
-#define NP_ENCAP_FLAGS(l3) (BPF_F_ADJ_ROOM_FIXED_GSO | (l3) | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(14))
+#define NP_ENCAP_FLAGS(l3, extra)                                                                                   \
+	(BPF_F_ADJ_ROOM_FIXED_GSO | (l3) | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(14 + (extra)))
 
 #endif

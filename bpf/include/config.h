@@ -19,17 +19,40 @@ struct node_cfg {
 	__u64 timeout_udp;	/* one direction seen */
 	__u64 timeout_udp_stream; /* both seen */
 	__u64 timeout_icmp;
+	__u64 netns;		/* cookie of the node's network namespace; 0: it is the first one */
+	__u32 fresh_jiffies;	/* how long a flow goes without a closer look, in jiffies */
 	__u32 tunnel_vni;
 	__be16 tunnel_port;
+	__u16 nat_port_min;	/* source ports for flows that need another than their own */
+	__u16 nat_port_count;
 	__u8 redirect_peer;	/* kernel has bpf_redirect_peer (5.10) */
 	__u8 redirect_neigh;	/* kernel has bpf_redirect_neigh (5.10) */
 	__u8 coarse_clock;	/* kernel has bpf_ktime_get_coarse_ns (5.11) */
 	__u8 jiffies;		/* kernel has bpf_jiffies64 (5.6) */
+	__u8 netns_cookies;	/* kernel has bpf_get_netns_cookie for sockets that connect (5.7) */
 	__u8 connect_udp;	/* connect-time load balancing for UDP as well */
 	__u8 connect_tcp;	/* connect-time load balancing for TCP */
-	__u8 pad[4];
+	__u8 dsr;		/* backends on other nodes answer clients outside themselves */
+	__u8 source_check;	/* enum source_check, for packets from the network */
+	__u8 stray_service;	/* enum stray_service */
+	__u8 overlay;		/* np_routes has entries to look for */
+	__u8 pad[7];
 };
-_Static_assert(sizeof(struct node_cfg) == 136, "node_cfg");
+_Static_assert(sizeof(struct node_cfg) == 160, "node_cfg");
+
+/* What is asked of the source of a flow that comes from the network. */
+enum source_check {
+	SOURCE_ANY = 0,
+	SOURCE_LOOSE = 1,	/* there is a route to it */
+	SOURCE_STRICT = 2,	/* by the device it came from */
+};
+
+/* What becomes of packets to a service's address on a port that it does not have: else they would circle between node and router. */
+enum stray_service {
+	STRAY_PASS = 0,
+	STRAY_DROP = 1,
+	STRAY_REFUSE = 2,
+};
 
 const volatile struct node_cfg cfg = {};
 
@@ -38,9 +61,15 @@ struct names {
 	enum drop drop;
 	enum counter counter;
 	enum frontend_flag frontend_flag;
+	enum live_flag live_flag;
+	enum range_set range_set;
 	enum addr_kind addr_kind;
+	enum addr_flag addr_flag;
+	enum source_check source_check;
+	enum stray_service stray_service;
 	enum iface_kind iface_kind;
 	enum leg_flag leg_flag;
+	enum socket_role socket_role;
 	enum ct_state ct_state;
 };
 

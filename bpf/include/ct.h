@@ -5,10 +5,9 @@
 
 #include "pkt.h"
 
-/* How stale `seen` may be: a flow's first packet after that takes the slow path, which refreshes both of its entries.
- * Jiffies cost nothing where a clock costs 20 ns a packet; 250 of them are 0.25 to 2.5 s, which does not matter here. */
-#define CT_FRESH_NS 1000000000ULL
-#define CT_FRESH_JIFFIES 250
+/* How stale `seen` may be: a flow's first packet after that takes the slow path, which refreshes both of its entries and looks
+ * whether its backend is still there. Jiffies cost nothing where a clock costs 20 ns a packet. */
+#define CT_FRESH_NS 750000000ULL
 
 static __always_inline void ct_touch(struct ct_value *v, __u64 now)
 {
@@ -20,7 +19,7 @@ static __always_inline void ct_touch(struct ct_value *v, __u64 now)
 static __always_inline bool ct_fresh(const struct ct_value *v)
 {
 	if (cfg.jiffies)
-		return (__u32)bpf_jiffies64() - v->fresh <= CT_FRESH_JIFFIES;
+		return (__u32)bpf_jiffies64() - v->fresh <= cfg.fresh_jiffies;
 	return np_now() - v->seen <= CT_FRESH_NS;
 }
 
@@ -42,9 +41,8 @@ static __always_inline bool ct_from_hi(const struct ct_tuple *t)
 static __always_inline __u32 ct_key_of(struct ct_key *k, const struct ct_tuple *t, __u8 proto)
 {
 	k->proto = proto;
-	k->pad[0] = 0;
-	k->pad[1] = 0;
-	k->pad[2] = 0;
+	k->pad = 0;
+	k->lane = 0;
 	if (ct_from_hi(t)) {
 		k->lo = t->dst;
 		k->hi = t->src;

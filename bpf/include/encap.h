@@ -31,6 +31,18 @@ struct tunnel_v6 {
 _Static_assert(sizeof(struct tunnel_v4) == 50, "tunnel_v4");
 _Static_assert(sizeof(struct tunnel_v6) == 70, "tunnel_v6");
 
+/* Between the inner Ethernet header and the packet, where the other node is to answer the client itself: as whom. Sent with
+ * a flow's first packet and now and then; a node that has not got it answers through the tunnel. */
+struct origin {
+	struct addr addr;
+	__be16 port;
+	__be16 proto;		/* ethertype of what follows */
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct origin) == 20, "origin");
+
+#define ETH_P_ORIGIN bpf_htons(0x88b5)	/* IEEE: for local experiments */
+
 static __always_inline __u16 tunnel_overhead(bool v4)
 {
 	return v4 ? sizeof(struct tunnel_v4) : sizeof(struct tunnel_v6);
@@ -47,11 +59,12 @@ static __always_inline __be16 tunnel_source_port(const struct pkt *p)
 	return bpf_htons(0xc000 | (h & 0x3fff));
 }
 
-static __always_inline void tunnel_fill(struct udphdr *udp, struct vxlan *vxlan, struct ethhdr *eth, const struct pkt *p)
+static __always_inline void tunnel_fill(struct udphdr *udp, struct vxlan *vxlan, struct ethhdr *eth, const struct pkt *p,
+					__u16 extra)
 {
 	udp->source = tunnel_source_port(p);
 	udp->dest = cfg.tunnel_port;
-	udp->len = bpf_htons(p->len + sizeof(*udp) + sizeof(*vxlan) + sizeof(*eth));
+	udp->len = bpf_htons(p->len + extra + sizeof(*udp) + sizeof(*vxlan) + sizeof(*eth));
 	udp->check = 0;	/* RFC 7348; for IPv6 RFC 6935 */
 	vxlan->flags = VXLAN_VNI_VALID;
 	vxlan->vni = bpf_htonl(cfg.tunnel_vni << 8);
@@ -60,20 +73,30 @@ static __always_inline void tunnel_fill(struct udphdr *udp, struct vxlan *vxlan,
 	eth->h_proto = p->v4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 }
 
+static __always_inline void origin_fill(struct ethhdr *eth, const struct pkt *p)
+{
+	struct origin *o = (void *)(eth + 1);
+
+	o->addr = p->t.dst;
+	o->port = p->t.dport;
+	o->proto = eth->h_proto;
+	eth->h_proto = ETH_P_ORIGIN;
+}
+
 #define TUNNEL_V4_START bpf_htons(0x4500)
 #define TUNNEL_V4_DF bpf_htons(0x4000)
 #define TUNNEL_V4_TTL_PROTO bpf_htons(64 << 8 | IPPROTO_UDP)
 
-static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pkt *p, const struct addr *via)
+static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pkt *p, const struct addr *via, __u16 extra)
 {
-	__be16 length = bpf_htons(p->len + sizeof(struct tunnel_v4));
+	__be16 length = bpf_htons(p->len + sizeof(struct tunnel_v4) + extra);
 	__be32 self = cfg.node_v4.w[3];
 	struct tunnel_v4 *h;
 
-	if (bpf_skb_adjust_room(skb, sizeof(*h), BPF_ADJ_ROOM_MAC, NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV4)))
+	if (bpf_skb_adjust_room(skb, sizeof(*h) + extra, BPF_ADJ_ROOM_MAC, NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV4, extra)))
 		return DROP_ENCAP;
 	h = (void *)(long)skb->data + ETH_HLEN;
-	if ((void *)(h + 1) > (void *)(long)skb->data_end)
+	if ((void *)(h + 1) + extra > (void *)(long)skb->data_end)
 		return DROP_ENCAP;
 	*(__be16 *)&h->ip = TUNNEL_V4_START;
 	h->ip.tot_len = length;
@@ -83,34 +106,41 @@ static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pk
 	h->ip.check = ~sum_fold16((__u64)TUNNEL_V4_START + length + TUNNEL_V4_DF + TUNNEL_V4_TTL_PROTO + self + via->w[3]);
 	h->ip.saddr = self;
 	h->ip.daddr = via->w[3];
-	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p);
+	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, extra);
+	if (extra)
+		origin_fill(&h->eth, p);
 	return DROP_NONE;
 }
 
-static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pkt *p, const struct addr *via)
+static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pkt *p, const struct addr *via, __u16 extra)
 {
 	struct tunnel_v6 *h;
 	struct addr self;
 
-	if (bpf_skb_adjust_room(skb, sizeof(*h), BPF_ADJ_ROOM_MAC, NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV6)))
+	if (bpf_skb_adjust_room(skb, sizeof(*h) + extra, BPF_ADJ_ROOM_MAC, NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV6, extra)))
 		return DROP_ENCAP;
 	h = (void *)(long)skb->data + ETH_HLEN;
-	if ((void *)(h + 1) > (void *)(long)skb->data_end)
+	if ((void *)(h + 1) + extra > (void *)(long)skb->data_end)
 		return DROP_ENCAP;
 	addr_of_node(&self, false);
 	*(__be32 *)&h->ip = bpf_htonl(0x60000000);
-	h->ip.payload_len = bpf_htons(p->len + sizeof(*h) - sizeof(h->ip));
+	h->ip.payload_len = bpf_htons(p->len + extra + sizeof(*h) - sizeof(h->ip));
 	h->ip.nexthdr = IPPROTO_UDP;
 	h->ip.hop_limit = 64;
 	addr_to_v6(h->ip.saddr.in6_u.u6_addr32, &self);
 	addr_to_v6(h->ip.daddr.in6_u.u6_addr32, via);
-	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p);
+	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, extra);
+	if (extra)
+		origin_fill(&h->eth, p);
 	return DROP_NONE;
 }
 
-static __always_inline enum drop encap(struct __sk_buff *skb, const struct pkt *p, const struct addr *via)
+/* `with_origin`: tells the other node whom the client meant, which is the packet's destination as it came. */
+static __always_inline enum drop encap(struct __sk_buff *skb, const struct pkt *p, const struct addr *via, bool with_origin)
 {
-	return p->v4 ? encap_v4(skb, p, via) : encap_v6(skb, p, via);
+	__u16 extra = with_origin ? sizeof(struct origin) : 0;
+
+	return p->v4 ? encap_v4(skb, p, via, extra) : encap_v6(skb, p, via, extra);
 }
 
 enum decap {
@@ -119,13 +149,15 @@ enum decap {
 	DECAP_DROP,
 };
 
-/* Takes the tunnel header off a packet that another node of the cluster sent us. */
-static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt *p, enum drop *why)
+/* Takes the tunnel header off a packet that another node of the cluster sent us. `origin->proto` is 0 when it told none. */
+static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt *p, struct origin *origin, enum drop *why)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	struct vxlan *vxlan = data + (p->v4 ? ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr)
 					    : ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct udphdr));
 	struct ethhdr *inner = (void *)(vxlan + 1);
+	const __be16 proto = p->v4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
+	__s32 length = tunnel_overhead(p->v4);
 	const struct addr_info *from;
 	struct addr self;
 
@@ -133,14 +165,24 @@ static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt 
 	if ((void *)(inner + 1) > data_end || vxlan->vni != bpf_htonl(cfg.tunnel_vni << 8) || !addr_eq(&p->t.dst, &self))
 		return DECAP_NONE;
 	*why = DROP_TUNNEL_HEADER;
-	if (vxlan->flags != VXLAN_VNI_VALID || inner->h_proto != (p->v4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6)))
+	if (vxlan->flags != VXLAN_VNI_VALID)
 		return DECAP_DROP;
+	if (inner->h_proto == ETH_P_ORIGIN) {
+		struct origin *o = (void *)(inner + 1);
+
+		if ((void *)(o + 1) > data_end || o->proto != proto)
+			return DECAP_DROP;
+		*origin = *o;
+		length += sizeof(*o);
+	} else if (inner->h_proto != proto) {
+		return DECAP_DROP;
+	}
 	*why = DROP_TUNNEL_SOURCE;
 	from = bpf_map_lookup_elem(&np_addrs, &p->t.src);
 	if (!from || from->kind != ADDR_NODE)
 		return DECAP_DROP;
 	*why = DROP_TUNNEL_HEADER;
-	if (bpf_skb_adjust_room(skb, -(__s32)tunnel_overhead(p->v4), BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO))
+	if (bpf_skb_adjust_room(skb, -length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO))
 		return DECAP_DROP;
 	return DECAP_TAKEN;
 }

@@ -12,16 +12,26 @@ static __always_inline int drop_counted(enum drop why)
 	return TC_ACT_SHOT;
 }
 
+/* Did the packet come the way that this flow's packets of its direction come? Others are another flow's. */
+static __always_inline bool came_its_way(const struct ct_value *v, const struct ct_leg *leg, const struct addr *tunnel_from)
+{
+	if (leg->flags & LEG_ANSWER)
+		return true;
+	if (!tunnel_from)
+		return !(leg->flags & (LEG_TUNNELLED | LEG_INNER));
+	return leg->flags & LEG_TUNNELLED && addr_eq(&v->via, tunnel_from);
+}
+
 /* Is the flow decided, fresh and unremarkable enough to go on without a closer look? */
 static __always_inline bool fast_enough(const struct ct_value *v, const struct ct_leg *leg, const struct pkt *p, const enum hook hook)
 {
-	__u32 needed = LEG_READY | (hook == TO_WORKLOAD ? LEG_APPROVED : 0);
+	const __u32 needed = LEG_READY | (hook == TO_WORKLOAD ? LEG_APPROVED : 0);
 
-	if ((leg->flags & needed) != needed || !ct_fresh(v))
+	if ((leg->flags & (needed | LEG_HALF)) != needed || !ct_fresh(v))
 		return false;
 	if (p->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST))
 		return false;
-	if (hook_is_from(hook) && p->ttl <= 1)
+	if (hook_is_from(hook) && p->ttl <= 1 && !p->tunnelled)
 		return false;
 	return p->len <= leg->mtu || p->gso;
 }
@@ -30,7 +40,8 @@ static __always_inline bool fast_enough(const struct ct_value *v, const struct c
 #define FAST_SLOW (-0x1000)
 
 /* Hands what was read to the slow path, which runs next on this CPU. */
-static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool known_miss, const struct addr *tunnel_from)
+static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool known_miss, const struct addr *tunnel_from,
+					 const struct origin *origin)
 {
 	struct scratch *s = scratch_take();
 
@@ -41,8 +52,11 @@ static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool k
 	if (parsed == PARSE_OK)
 		s->p = *p;
 	s->p.tunnelled = !!tunnel_from;
-	if (tunnel_from)
+	s->p.origin = tunnel_from && origin->proto;
+	if (tunnel_from) {
 		s->tunnel_from = *tunnel_from;
+		s->origin = *origin;
+	}
 	return FAST_SLOW;
 }
 
@@ -59,6 +73,7 @@ static __always_inline void flow_approve(struct ct_value *v, __u32 dir, __u8 pro
 	/* translated on the way in: the source's hook looks at the client's view */
 	ct_reverse(&back, &v->out);
 	dir = ct_key_of(&key, &back, proto);
+	key.lane = v->lane;
 	peer = bpf_map_lookup_elem(&np_ct, &key);
 	if (peer)
 		peer->leg[dir & 1].flags |= LEG_APPROVED;
@@ -67,6 +82,7 @@ static __always_inline void flow_approve(struct ct_value *v, __u32 dir, __u8 pro
 static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook)
 {
 	const struct addr *tunnel_from = 0;
+	struct origin origin = {};
 	enum drop why = DROP_NONE;
 	struct addr outer;
 	struct ct_value *v;
@@ -79,15 +95,18 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 
 	if (!hook_is_from(hook) && mark_is_decided(skb))
 		return NP_PASS;
+	if (hook == FROM_HOST && (skb->pkt_type != PACKET_HOST || skb->vlan_present))
+		return NP_PASS; /* to others, to all, or of another network: not ours to route */
 	parsed = pkt_parse_fast(skb, &p);
 	if (hook == FROM_HOST && parsed == PARSE_OK && p.proto == IPPROTO_UDP && p.t.dport == cfg.tunnel_port) {
-		switch (decap(skb, &p, &why)) {
+		switch (decap(skb, &p, &origin, &why)) {
 		case DECAP_DROP:
 			return drop_counted(why);
 		case DECAP_TAKEN:
 			outer = p.t.src;
 			tunnel_from = &outer;
 			parsed = pkt_parse_fast(skb, &p);
+			p.tunnelled = 1;
 			break;
 		case DECAP_NONE:
 			break;
@@ -97,20 +116,22 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 		return NP_PASS;
 	/* a SYN is the slow path's in any case, and most likely of a flow that is not there yet */
 	if (parsed == PARSE_SLOW || (hook_is_from(hook) && (p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN))
-		return fast_to_slow(&p, parsed, false, tunnel_from);
+		return fast_to_slow(&p, parsed, false, tunnel_from, &origin);
 	dir = ct_key_of(&key, &p.t, p.proto);
 	v = bpf_map_lookup_elem(&np_ct, &key);
 	if (!v)
-		return fast_to_slow(&p, parsed, true, tunnel_from);
+		return fast_to_slow(&p, parsed, true, tunnel_from, &origin);
 	if (hook == TO_WORKLOAD && mark_is_tracked(skb)) {
 		flow_approve(v, dir, p.proto);
 		return NP_PASS;
 	}
 	leg = &v->leg[dir & 1];
-	if (!fast_enough(v, leg, &p, hook))
-		return fast_to_slow(&p, parsed, false, tunnel_from);
+	if (hook == FROM_WORKLOAD && v->leg[!(dir & 1)].ifindex != skb->ifindex)
+		return fast_to_slow(&p, parsed, false, tunnel_from, &origin); /* from another pod than the flow's */
+	if (!fast_enough(v, leg, &p, hook) || (hook_is_from(hook) && !came_its_way(v, leg, tunnel_from)))
+		return fast_to_slow(&p, parsed, false, tunnel_from, &origin);
 	ct_note_ack(leg, &p);
-	act = send(skb, &p, v, leg, hook);
+	act = send(skb, &p, v, leg, hook, false);
 	return IS_DROPPED(act) ? drop_counted(DROP_REASON(act)) : act;
 }
 

@@ -92,6 +92,29 @@ static __always_inline void answer_checksum(struct scratch *s, __u32 quote)
 	a6->icmp.checksum = ~sum_fold16((__u64)(__u32)sum + a6->ip.payload_len + bpf_htons(IPPROTO_ICMPV6));
 }
 
+static __always_inline bool refusal(enum drop why)
+{
+	return why == DROP_NO_BACKEND || (why == DROP_STRAY_SERVICE && cfg.stray_service == STRAY_REFUSE);
+}
+
+/* Reasons of which the sender is told. */
+static __always_inline bool answer_wanted(enum drop why)
+{
+	return why == DROP_TTL || why == DROP_TOO_BIG || refusal(why);
+}
+
+#define ANSWERS_A_SECOND 1000	/* on each CPU; as many as the kernel makes by default */
+
+/* Nobody is to flood others by way of us. */
+static __always_inline bool answer_allowed(struct scratch *s)
+{
+	if (s->now - s->answers_since > 1000000000ULL) {
+		s->answers_since = s->now;
+		s->answers = 0;
+	}
+	return s->answers++ < ANSWERS_A_SECOND;
+}
+
 /* Type and code for a reason. */
 static __always_inline void answer_kind(enum drop why, bool v4, __u8 *what)
 {
@@ -118,7 +141,8 @@ static __noinline int icmp_answer(struct __sk_buff *skb, struct scratch *s, enum
 		addr_of_node(&s->answer_from, s->p.v4);
 	else
 		s->answer_from = s->p.t.dst;
-	if (addr_is_zero(&s->answer_from) || s->p.tunnelled || icmp_is_error(skb, &s->p) || s->p.fragment)
+	if (addr_is_zero(&s->answer_from) || s->p.tunnelled || icmp_is_error(skb, &s->p) || s->p.fragment ||
+	    addr_is_multicast(&s->p.t.src, s->p.v4) || !answer_allowed(s))
 		return 0;
 	answer_kind(why, s->p.v4, what);
 	head = s->p.v4 ? sizeof(struct answer_v4) : sizeof(struct answer_v6);
@@ -143,8 +167,21 @@ static __noinline int icmp_answer(struct __sk_buff *skb, struct scratch *s, enum
 
 /* ---- others' errors about a flow ------------------------------------------------------------------ */
 
-/* The packet an error quotes: its tuple reversed, so that it finds the flow the way an answer of the error's sender would. */
-static __noinline enum drop quoted_tuple(struct __sk_buff *skb, const struct pkt *p, struct ct_tuple *t, __u8 *proto, __u16 *inner_l4)
+/* The packet an error quotes. */
+struct quoted {
+	struct ct_tuple t;	/* reversed: it finds the flow the way an answer of the error's sender would */
+	__u16 l4;		/* offset of its transport header */
+	__u8 proto;
+	__u8 pad;
+};
+
+/* An echo has its id in both ports, and once in the packet. */
+static __always_inline bool quoted_is_echo(const struct quoted *q)
+{
+	return q->proto == IPPROTO_ICMP || q->proto == IPPROTO_ICMPV6;
+}
+
+static __noinline enum drop quoted_read(struct __sk_buff *skb, const struct pkt *p, struct quoted *q)
 {
 	__u32 off = p->l4 + sizeof(struct icmp);
 	__be16 ports[2];
@@ -154,44 +191,45 @@ static __noinline enum drop quoted_tuple(struct __sk_buff *skb, const struct pkt
 	if (p->v4) {
 		if (bpf_skb_load_bytes(skb, off, &ip, sizeof(ip)) || ip.ihl < 5 || (ip.frag_off & IP_OFFSET_MASK))
 			return DROP_SHORT;
-		addr_from_v4(&t->dst, ip.saddr);
-		addr_from_v4(&t->src, ip.daddr);
-		*proto = ip.protocol;
+		addr_from_v4(&q->t.dst, ip.saddr);
+		addr_from_v4(&q->t.src, ip.daddr);
+		q->proto = ip.protocol;
 		off += ip.ihl * 4;
 	} else {
 		if (bpf_skb_load_bytes(skb, off, &ip6, sizeof(ip6)))
 			return DROP_SHORT;
-		addr_from_v6(&t->dst, ip6.saddr.in6_u.u6_addr32);
-		addr_from_v6(&t->src, ip6.daddr.in6_u.u6_addr32);
-		*proto = ip6.nexthdr;
+		addr_from_v6(&q->t.dst, ip6.saddr.in6_u.u6_addr32);
+		addr_from_v6(&q->t.src, ip6.daddr.in6_u.u6_addr32);
+		q->proto = ip6.nexthdr;
 		off += sizeof(ip6);
 	}
-	if (*proto == IPPROTO_ICMP || *proto == IPPROTO_ICMPV6) {
-		if (bpf_skb_load_bytes(skb, off + 4, ports, 2))
+	if (quoted_is_echo(q)) {
+		if (bpf_skb_load_bytes(skb, off + offsetof(struct icmp, id), ports, 2))
 			return DROP_SHORT;
 		ports[1] = ports[0];
 	} else if (bpf_skb_load_bytes(skb, off, ports, sizeof(ports))) {
 		return DROP_SHORT;
 	}
-	t->dport = ports[0];
-	t->sport = ports[1];
-	*inner_l4 = off;
+	q->t.dport = ports[0];
+	q->t.sport = ports[1];
+	q->l4 = off;
 	return DROP_NONE;
 }
 
 /* Shows the error's receiver the addresses it knows: outer destination (and source, when the backend itself speaks),
- * quoted addresses and ports. `was` is quoted_tuple()'s, `out` what an answer with that tuple leaves as. */
-static __noinline enum drop icmp_translate(struct __sk_buff *skb, struct pkt *p, const struct ct_tuple *was, const struct ct_tuple *out,
-					   __u16 inner_l4)
+ * quoted addresses and ports. `out` is what an answer with the quoted tuple leaves as. */
+static __noinline enum drop icmp_translate(struct __sk_buff *skb, struct pkt *p, const struct quoted *q, const struct ct_tuple *out)
 {
+	const struct ct_tuple *was = &q->t;
+	const bool echo = quoted_is_echo(q);
 	const struct addr *src = addr_eq(&p->t.src, &was->src) ? &out->src : &p->t.src;
 	__u64 outer = addr_diff(&p->t.src, src, p->v4) + addr_diff(&p->t.dst, &out->dst, p->v4);
 	__u64 inner = addr_diff(&was->src, &out->src, p->v4) + addr_diff(&was->dst, &out->dst, p->v4);
-	__u64 ports = (__u64)(__u16)~was->sport + out->sport + (__u16)~was->dport + out->dport;
+	__u64 ports = (__u64)(__u16)~was->sport + out->sport + (echo ? 0 : (__u64)(__u16)~was->dport + out->dport);
 	__be16 quoted[2] = { out->dport, out->sport };
 	__u32 at = p->l4 + sizeof(struct icmp), csum = p->l4 + offsetof(struct icmp, checksum);
 
-	if (bpf_skb_store_bytes(skb, inner_l4, quoted, sizeof(quoted), 0))
+	if (bpf_skb_store_bytes(skb, q->l4 + (echo ? offsetof(struct icmp, id) : 0), quoted, echo ? 2 : sizeof(quoted), 0))
 		return DROP_REWRITE;
 	if (p->v4) {
 		if (bpf_skb_store_bytes(skb, at + offsetof(struct iphdr, saddr), &out->dst.w[3], 4, 0) ||

@@ -28,17 +28,30 @@ _Static_assert(sizeof(struct frontend_key) == 20, "frontend_key");
 enum frontend_flag {
 	FRONTEND_NODE_PORT = 1,	/* reached on the node's addresses */
 	FRONTEND_EXTERNAL = 2,	/* node port, load balancer or external address */
+	FRONTEND_RANGES = 4,	/* only for sources in np_ranges, set `inside.list` */
+	FRONTEND_MAGLEV = 8,	/* backends are chosen by np_maglev */
+	FRONTEND_INSIDE_LOCAL = 16,	/* `inside` has this node's backends only: none means silence, not refusal */
+	FRONTEND_OUTSIDE_LOCAL = 32,	/* the same for `outside` */
 };
+
+/* Backends to choose from. */
+struct choice {
+	__u64 list;		/* first half of the backends' key: hash of namespace/name:port, and of "local" where it is only those */
+	__u32 count;		/* backends in slots 0 .. count-1 */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct choice) == 16, "choice");
 
 struct frontend {
-	__u64 service;		/* first half of the backends' key: hash of namespace/name:port */
-	__u32 count;		/* backends in slots 0 .. count-1 */
+	struct choice inside;	/* for this node's pods and processes */
+	struct choice outside;	/* for whatever comes from the network */
 	__u32 flags;		/* enum frontend_flag */
+	__u32 affinity;		/* seconds for which a client keeps its backend; 0: each flow for itself */
 };
-_Static_assert(sizeof(struct frontend) == 16, "frontend");
+_Static_assert(sizeof(struct frontend) == 40, "frontend");
 
 struct backend_key {
-	__u64 service;
+	__u64 list;
 	__u32 slot;
 	__u32 pad;
 };
@@ -53,16 +66,91 @@ struct backend {
 };
 _Static_assert(sizeof(struct backend) == 40, "backend");
 
+/* Backends that flows may stay with, of UDP ports and of services with affinity: the slots alone do not tell. */
+struct live_key {
+	__u64 list;
+	struct addr addr;
+	__be16 port;
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct live_key) == 32, "live_key");
+
+enum live_flag {
+	LIVE_CHOSEN = 1,	/* new flows may go there as well: it has a slot */
+};
+
+struct live {
+	__u32 flags;		/* enum live_flag */
+	__u32 slot;		/* with LIVE_CHOSEN */
+};
+_Static_assert(sizeof(struct live) == 8, "live");
+
+struct affinity_key {
+	__u64 list;
+	struct addr client;
+};
+_Static_assert(sizeof(struct affinity_key) == 24, "affinity_key");
+
+struct affinity {
+	__u64 seen;		/* ns since boot: last flow */
+	struct addr addr;	/* the backend */
+	__be16 port;
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct affinity) == 32, "affinity");
+
+/* Maglev's table: the slot of the backend for each hash, the same on every node that has the same backends. */
+#define MAGLEV_SIZE 16349	/* prime; a hundred times as many as backends moves one flow in a hundred too many when one goes */
+
+struct maglev {
+	__u16 slot[MAGLEV_SIZE];
+	__u16 pad;
+};
+_Static_assert(sizeof(struct maglev) == 32700, "maglev");
+
+/* Prefixes, by what they are for. */
+enum range_set {
+	RANGE_INSIDE = 1,	/* sources and destinations that are never masqueraded: pools, and what the settings add */
+	RANGE_TUNNEL_BACK = 2,	/* clients whose answers return through the tunnel although others' do not */
+};
+
+struct range_key {
+	__u32 prefix;		/* bits of what follows: 64 of the set, then of the address (v4: 96 and its own) */
+	__be32 set[2];		/* enum range_set, or the list of a service's `inside` for its source ranges; network order */
+	struct addr addr;
+};
+_Static_assert(sizeof(struct range_key) == 28, "range_key");
+
+/* Where pods of other nodes are, when the network between the nodes does not know them. */
+struct route_key {
+	__u32 prefix;
+	struct addr addr;
+};
+_Static_assert(sizeof(struct route_key) == 20, "route_key");
+
+struct route {
+	struct addr node;	/* in the tunnel to this node */
+};
+_Static_assert(sizeof(struct route) == 16, "route");
+
 /* ---- addresses and interfaces ------------------------------------------------------------------- */
 
 enum addr_kind {
 	ADDR_LOCAL_POD = 1,	/* a pod of this node: reached through `ifindex` */
 	ADDR_SELF = 2,		/* this node's own */
 	ADDR_NODE = 3,		/* another node's: tunnel packets are taken from it */
+	ADDR_SERVICE = 4,	/* a service's: on ports it does not have nobody answers */
+};
+
+enum addr_flag {
+	ADDR_NODE_PORTS = 1,	/* own address on which node ports are served */
+	ADDR_OPEN = 2,		/* local pod that lets every flow in: its own hook need not be asked */
+	ADDR_MASQUERADE = 4,	/* local pod whose flows to the outside leave with the node's address */
 };
 
 struct addr_info {
-	__u32 kind;		/* enum addr_kind */
+	__u16 kind;		/* enum addr_kind */
+	__u16 flags;		/* enum addr_flag */
 	__u32 ifindex;		/* host side of the pod's veth; 0 otherwise */
 };
 _Static_assert(sizeof(struct addr_info) == 8, "addr_info");
@@ -87,7 +175,8 @@ struct ct_key {
 	struct addr lo, hi;
 	__be16 lo_port, hi_port;
 	__u8 proto;
-	__u8 pad[3];
+	__u8 pad;
+	__u16 lane;		/* 0; others for flows that came another way with addresses and ports that a flow has already */
 };
 _Static_assert(sizeof(struct ct_key) == 40, "ct_key");
 
@@ -106,6 +195,12 @@ enum leg_flag {
 	LEG_ENCAP = 16,		/* in the tunnel to `via`, out of `ifindex` */
 	LEG_STACK = 32,		/* the kernel's own routing takes it on */
 	LEG_APPROVED = 64,	/* the destination's own hook has agreed: it may be bypassed */
+	LEG_TUNNELLED = 128,	/* packets of this direction come in the tunnel from `via` */
+	LEG_DSR = 256,		/* with LEG_ENCAP: the other node is to answer the client itself */
+	LEG_ANSWER = 512,	/* the direction of answers: they may come any way */
+	LEG_INNER = 1024,	/* these packets are seen behind their translation only: whoever sends such is another flow */
+	LEG_HALF = 2048,	/* open only when the client says so, for its answers do not pass here */
+	LEG_SELF = 4096,	/* on its way out, but for this node itself */
 };
 
 /* What happens to packets of one direction: [0] sent by lo, [1] sent by hi. */
@@ -127,6 +222,7 @@ enum ct_state {
 	CT_FIN_LO = 8,
 	CT_FIN_HI = 16,
 	CT_RST = 32,
+	CT_FOREIGN = 64,	/* made before us by another proxy: the kernel's own */
 };
 
 /* A flow that is not translated has one entry. A translated one has two: the client's view (client, service) with
@@ -136,11 +232,13 @@ struct ct_value {
 	__u64 seen;		/* ns since boot, refreshed every 0.25 to 2.5 s */
 	struct ct_tuple out;	/* for the leg with LEG_NAT */
 	__u8 state;		/* enum ct_state */
-	__u8 pad[3];
+	__u8 pad;
+	__u16 lane;		/* of the other entry of a translated flow */
 	struct addr via;	/* tunnel peer of the leg with LEG_ENCAP */
 	struct ct_leg leg[2];
 	__u32 fresh;		/* low half of the kernel's jiffies at that refresh, where programs can read them */
-	__u8 reserved[12];	/* policy epochs and rule ids to come; zero */
+	__u32 slot;		/* of the backend, in the client's view */
+	__u8 reserved[8];	/* policy epochs and rule ids to come; zero */
 };
 _Static_assert(sizeof(struct ct_value) == 112, "ct_value");
 
@@ -160,22 +258,34 @@ _Static_assert(sizeof(struct frag) == 4, "frag");
 
 /* ---- connect-time load balancing ------------------------------------------------------------------ */
 
-/* Which service address a socket meant, so that recvmsg and getpeername show it again. */
+/* Node-wide facts that change while the programs run; one entry. */
+struct node_state {
+	__u64 takeover_until;	/* ns since boot: TCP flows without an entry belong to the proxy before us until then */
+};
+_Static_assert(sizeof(struct node_state) == 8, "node_state");
+
+/* Sockets that mean services: what recvmsg and getpeername show, and which backend sendmsg keeps to. */
+enum socket_role {
+	SOCKET_MEANT = 0,	/* the key is the backend, the value the service that was meant */
+	SOCKET_CHOSEN = 1,	/* the key is the service, the value the backend that the socket's datagrams go to */
+};
+
 struct socket_key {
 	__u64 cookie;
-	struct addr backend;
+	struct addr addr;
 	__be16 port;
 	__u8 proto;
-	__u8 pad[5];
+	__u8 role;		/* enum socket_role */
+	__u8 pad[4];
 };
 _Static_assert(sizeof(struct socket_key) == 32, "socket_key");
 
-struct socket_service {
+struct socket_peer {
 	struct addr addr;
 	__be16 port;
 	__u16 pad;
 };
-_Static_assert(sizeof(struct socket_service) == 20, "socket_service");
+_Static_assert(sizeof(struct socket_peer) == 20, "socket_peer");
 
 /* ---- the maps ------------------------------------------------------------------------------------- */
 /* Sizes of those that grow with the cluster are set by the agent before load. Shared maps are pinned by name and
@@ -198,10 +308,20 @@ _Static_assert(sizeof(struct socket_service) == 20, "socket_service");
 		__type(value, v);                                                                                    \
 	} name SEC(".maps")
 
+#define NP_TRIE(name, k, v, size)                                                                                   \
+	struct {                                                                                                     \
+		__uint(type, BPF_MAP_TYPE_LPM_TRIE);                                                                 \
+		__uint(max_entries, size);                                                                           \
+		__uint(map_flags, BPF_F_NO_PREALLOC);                                                                \
+		__type(key, k);                                                                                      \
+		__type(value, v);                                                                                    \
+	} name SEC(".maps")
+
 /* written by the agent, read by all programs */
 NP_HASH(np_frontends, struct frontend_key, struct frontend, 65536);
 NP_HASH(np_backends, struct backend_key, struct backend, 262144);
 NP_HASH(np_addrs, struct addr, struct addr_info, 65536);
+NP_HASH(np_live, struct live_key, struct live, 262144);
 
 #ifndef NP_NO_FLOWS
 /* key: ifindex; written by the agent from link events, read by the slow paths */
@@ -209,10 +329,22 @@ NP_HASH(np_ifaces, __u32, struct iface, 4096);
 /* written and read by the tc programs; bounded by LRU eviction */
 NP_LRU(np_ct, struct ct_key, struct ct_value, 512000);
 NP_LRU(np_frags, struct frag_key, struct frag, 8192);
+NP_LRU(np_affinity, struct affinity_key, struct affinity, 32768);
+/* written by the agent */
+/* key: list */
+NP_HASH(np_maglev, __u64, struct maglev, 4096);
+NP_TRIE(np_ranges, struct range_key, __u32, 65536);
+NP_TRIE(np_routes, struct route_key, struct route, 65536);
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct node_state);
+} np_state SEC(".maps");
 #endif
 #ifdef NP_SOCKETS
-/* written by connect and sendmsg, read by recvmsg and getpeername; bounded by LRU eviction */
-NP_LRU(np_sockets, struct socket_key, struct socket_service, 65536);
+/* written by connect and sendmsg, read by sendmsg, recvmsg and getpeername; bounded by LRU eviction */
+NP_LRU(np_sockets, struct socket_key, struct socket_peer, 32768);
 #endif
 
 /* one slot a drop reason, then one a counter; written by all programs, read by the agent */

@@ -4,28 +4,41 @@
 #define NP_NEW_H
 
 #include "way.h"
-#include "service.h"
+#include "pick.h"
 #include "options.h"
 
-#define PORT_TRIES 16
+#define PORT_TRIES 32
 
-/* What making a flow ends in, beside TC actions and DROPPED(). */
+/* What looking for or making a flow ends in, beside TC actions and DROPPED(). */
+#define FLOW_PREPARED 0x0ff	/* s->v is ready to be entered */
 #define FLOW_MADE 0x100		/* s->v is in the table */
 #define FLOW_THERE 0x101	/* it was there already */
+#define FLOW_STALE 0x102	/* its backend is gone: it is to be made anew */
+
+static __always_inline bool pkt_is_syn(const struct pkt *p)
+{
+	return (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+}
 
 /* Enters s->v under the packet's own tuple, unless a live flow is there. */
-static __noinline int flow_enter(struct __sk_buff *skb, struct scratch *s)
+static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 {
+	struct ct_leg *leg = &s->v.leg[s->dir & 1], *back = &s->v.leg[!(s->dir & 1)];
 	struct ct_value *v = &s->v, *known;
 	struct syn_options o;
 
 	ct_touch(v, s->now);
-	v->state = ct_state_after(0, &s->p, s->dir);
+	v->state |= ct_state_after(0, &s->p, s->dir);
+	back->flags |= LEG_ANSWER;
+	if (s->hook == FROM_WORKLOAD)
+		back->ifindex = skb->ifindex;
 	if (s->p.tcp_flags & TCP_SYN) {
 		syn_options(skb, s, &o);
-		v->leg[s->dir & 1].wscale = o.wscale;
+		leg->wscale = o.wscale;
+	} else if (s->p.proto == IPPROTO_TCP) {
+		v->state |= CT_TCP_OPEN; /* picked up on its way */
 	}
-	ct_note_ack(&v->leg[s->dir & 1], &s->p);
+	ct_note_ack(leg, &s->p);
 	if (!bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST))
 		return FLOW_MADE;
 	known = bpf_map_lookup_elem(&np_ct, &s->key);
@@ -34,47 +47,67 @@ static __noinline int flow_enter(struct __sk_buff *skb, struct scratch *s)
 	return bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY) ? DROPPED(DROP_FLOW_INSERT) : FLOW_MADE;
 }
 
-/* Enters the flow of a packet that is not translated. The answer's way is decided when it comes. */
-static __noinline int flow_new_plain(struct __sk_buff *skb, struct scratch *s)
-{
-	struct ct_value *v = &s->v;
-	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[!(s->dir & 1)];
-
-	if (s->hook == FROM_HOST && s->dst.kind != ADDR_LOCAL_POD && !s->p.tunnelled)
-		return NP_PASS; /* not for a pod and no service: other traffic is left alone */
-	way_by_info(skb, s, leg, &s->dst, &s->p.t.dst);
-	if (s->p.tunnelled && (!(leg->flags & (LEG_POD | LEG_STACK)) || way_by_tunnel(skb, s, v, back, &s->tunnel_from)))
-		return DROPPED(DROP_NO_ROUTE);
-	if (s->hook == TO_WORKLOAD)
-		leg->flags |= LEG_APPROVED;
-	count_slot(DROP_MAX + (s->p.tunnelled ? COUNT_TUNNEL_TAKEN : COUNT_FLOW_NEW));
-	return flow_enter(skb, s);
-}
-
 /* Makes the backend's view in s->peer from what packets leave as; returns its direction for answers. */
-static __noinline __u32 peer_make(struct scratch *s)
+static __noinline __u32 peer_make(struct scratch *s, const struct ct_value *v)
 {
 	struct ct_value *peer = &s->peer;
 	struct ct_tuple back;
 	__u32 dir;
 
-	ct_reverse(&back, &s->v.out);
+	ct_reverse(&back, &v->out);
 	dir = ct_key_of(&s->peer_key, &back, s->p.proto);
 	__builtin_memset(peer, 0, sizeof(*peer));
 	ct_reverse(&peer->out, &s->p.t);
-	peer->leg[dir & 1].flags = LEG_NAT;
+	peer->lane = s->key.lane;
+	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
+	peer->leg[!(dir & 1)].flags = LEG_INNER;
+	peer->leg[!(dir & 1)].ifindex = v->leg[s->dir & 1].ifindex;
+	if (s->p.tunnelled) {
+		peer->via = s->tunnel_from;
+		peer->leg[dir & 1].flags |= LEG_ENCAP;
+		if (s->p.origin) {
+			peer->leg[dir & 1].flags &= ~LEG_ENCAP;
+			peer->out.src = s->origin.addr;
+			peer->out.sport = s->origin.port;
+		}
+	}
 	ct_touch(peer, s->now);
-	peer->state = ct_seen_bit(!dir);
+	peer->state = ct_seen_bit(!dir) | (v->state & CT_TCP_OPEN);
 	return dir;
 }
 
 /* A full table may have lost the backend's view alone: the client's next packet brings it back. */
 static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
 {
-	s->v.out = v->out;
-	peer_make(s);
-	s->peer.state |= v->state & CT_TCP_OPEN;
+	peer_make(s, v);
 	bpf_map_update_elem(&np_ct, &s->peer_key, &s->peer, BPF_ANY);
+}
+
+/* A source port of those that are kept for this, which the node's own sockets do not use. An echo has its id in both ports. */
+static __always_inline void port_change(struct scratch *s)
+{
+	struct ct_tuple *out = &s->v.out;
+
+	out->sport = bpf_htons(cfg.nat_port_min + bpf_get_prandom_u32() % (cfg.nat_port_count ? cfg.nat_port_count : 1));
+	if (s->p.proto == IPPROTO_ICMP || s->p.proto == IPPROTO_ICMPV6)
+		out->dport = out->sport;
+}
+
+/* Looks for a port with which the backend's view is free; the last one tried need not be. The order of the key's addresses does
+ * not depend on it, but where both are the same: then it is as good as any. */
+static __noinline void port_find(struct scratch *s, __u32 dir)
+{
+	struct ct_key *k = &s->peer_key;
+
+	for (int i = 0; i < PORT_TRIES; i++) {
+		port_change(s);
+		if (dir || s->v.out.dport == s->v.out.sport)
+			k->lo_port = s->v.out.sport;
+		if (!dir || s->v.out.dport == s->v.out.sport)
+			k->hi_port = s->v.out.sport;
+		if (!bpf_map_lookup_elem(&np_ct, k))
+			return;
+	}
 }
 
 /* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
@@ -82,95 +115,243 @@ static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
 static __noinline enum drop flow_enter_peer(struct scratch *s)
 {
 	struct ct_value *known, *peer = &s->peer;
-	__u32 dir;
+	__u32 dir = peer_make(s, &s->v);
 
-	for (int i = 0; i < PORT_TRIES; i++) {
-		dir = peer_make(s);
-		if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
-			return DROP_NONE;
-		known = bpf_map_lookup_elem(&np_ct, &s->peer_key);
-		if (!known)
-			return DROP_FLOW_INSERT;
-		if (ct_replaceable(known, &s->p, s->now) ||
-		    ((known->leg[dir & 1].flags & LEG_NAT) && ct_tuple_eq(&known->out, &peer->out))) {
-			if (bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY))
-				return DROP_FLOW_INSERT;
-			return DROP_NONE;
-		}
-		s->v.out.sport = bpf_htons(32768 + (bpf_get_prandom_u32() & 0x7fff));
-	}
-	return DROP_PORT_COLLISION;
+	if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
+		return DROP_NONE;
+	known = bpf_map_lookup_elem(&np_ct, &s->peer_key);
+	if (!known)
+		return DROP_FLOW_INSERT;
+	if (ct_replaceable(known, &s->p, s->now) ||
+	    (known->leg[dir & 1].flags & LEG_NAT && known->lane == peer->lane && ct_tuple_eq(&known->out, &peer->out)))
+		return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY) ? DROP_FLOW_INSERT : DROP_NONE;
+	port_find(s, dir);
+	peer_make(s, &s->v);
+	return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST) ? DROP_PORT_COLLISION : DROP_NONE;
 }
 
-/* A backend, and the way to it: in the tunnel when it is on another node and the client is outside, so that the answer
- * comes back through this node; by route otherwise. */
-static __noinline int flow_new_service(struct __sk_buff *skb, struct scratch *s, const struct frontend *fe)
+/* Enters the flow in s->v, and its peer if it is translated. */
+static __noinline int flow_enter(struct __sk_buff *skb, struct scratch *s)
 {
-	struct ct_value *v = &s->v;
-	struct ct_leg *leg = &v->leg[s->dir & 1];
-	struct backend *be;
-	__be16 sport;
+	int act = flow_enter_own(skb, s);
 	enum drop why;
-	int act;
+	__be16 sport;
 
-	if (s->p.proto == IPPROTO_TCP && (s->p.tcp_flags & (TCP_SYN | TCP_ACK)) != TCP_SYN)
-		return DROPPED(DROP_NO_FLOW);
-	be = backend_choose(fe);
-	if (!be)
-		return DROPPED(DROP_NO_BACKEND);
-	v->out.src = s->p.t.src;
-	v->out.sport = s->p.t.sport;
-	v->out.dst = be->addr;
-	v->out.dport = be->port;
-	if (addr_eq(&be->addr, &s->p.t.src))
-		v->out.src = s->p.t.dst; /* to oneself: the answer must pass here to be translated back */
-	leg->flags = LEG_NAT;
-	if (s->hook == FROM_HOST && !addr_is_zero(&be->node)) {
-		if (way_by_tunnel(skb, s, v, leg, &be->node))
-			return DROPPED(DROP_NO_ROUTE);
-		count_slot(DROP_MAX + COUNT_TUNNEL_SENT);
-	} else {
-		s->reroute = s->hook == TO_HOST;
-		way_to(skb, s, leg, &v->out.dst);
-	}
-	count_slot(DROP_MAX + COUNT_FLOW_SERVICE);
-	act = flow_enter(skb, s);
-	if (act != FLOW_MADE)
+	if (act != FLOW_MADE || !(s->v.leg[s->dir & 1].flags & LEG_NAT))
 		return act;
-	sport = v->out.sport;
+	sport = s->v.out.sport;
 	why = flow_enter_peer(s);
 	if (why) {
 		bpf_map_delete_elem(&np_ct, &s->key); /* half a flow would lead the next packet astray */
 		return DROPPED(why);
 	}
-	if (v->out.sport != sport && bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY))
+	if (s->v.out.sport != sport && bpf_map_update_elem(&np_ct, &s->key, &s->v, BPF_ANY))
 		return DROPPED(DROP_FLOW_INSERT);
 	return FLOW_MADE;
 }
 
-/* Makes the flow in s->v. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */
-static __always_inline int flow_new(struct __sk_buff *skb, struct scratch *s)
+/* The flow of a packet that is not translated. The answer's way is decided when it comes. */
+static __noinline int prepare_plain(struct __sk_buff *skb, struct scratch *s)
 {
-	struct addr_info *info;
+	struct ct_value *v = &s->v;
+	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[!(s->dir & 1)];
+	bool to_itself;
+
+	if (s->p.tunnelled) {
+		if (s->dst.kind != ADDR_LOCAL_POD && s->dst.kind != ADDR_SELF)
+			return DROPPED(DROP_NO_ROUTE);
+		if (!s->p.origin && way_by_tunnel(skb, s, v, back, &s->tunnel_from))
+			return DROPPED(DROP_NO_ROUTE);
+		v->via = s->tunnel_from;
+		leg->flags = LEG_TUNNELLED;
+	}
+	way_by_info(skb, s, v, leg, &s->p.t.dst);
+	if (s->hook == TO_WORKLOAD)
+		leg->flags |= LEG_APPROVED;
+	count_slot(DROP_MAX + (s->p.tunnelled ? COUNT_TUNNEL_TAKEN : COUNT_FLOW_NEW));
+	to_itself = s->p.tunnelled && addr_eq(&s->p.t.src, &s->p.t.dst);
+	if (s->key.lane || to_itself) {
+		/* Another flow has these addresses and ports: to its destination this one comes from another port. Or a backend has
+		 * reached itself by another node: it would take nothing from its own address, so it comes from that node. */
+		v->out = s->p.t;
+		if (to_itself)
+			v->out.src = s->tunnel_from;
+		leg->flags |= LEG_NAT;
+		back->flags = 0;
+		return FLOW_PREPARED;
+	}
+	if (s->p.origin) {
+		ct_reverse(&v->out, &s->p.t);
+		v->out.src = s->origin.addr;
+		v->out.sport = s->origin.port;
+		back->flags = LEG_NAT;
+		count_slot(DROP_MAX + COUNT_DSR);
+	}
+	return FLOW_PREPARED;
+}
+
+/* From a pod to the outside, where its address means nothing: as this node, from a port of those kept for it. */
+static __noinline int prepare_masquerade(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_value *v = &s->v;
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+
+	v->out = s->p.t;
+	addr_of_node(&v->out.src, s->p.v4);
+	port_change(s);
+	leg->flags = LEG_NAT;
+	way_by_info(skb, s, v, leg, &v->out.dst);
+	count_slot(DROP_MAX + COUNT_MASQUERADED);
+	return FLOW_PREPARED;
+}
+
+/* Made before us by another proxy, and known to the kernel, which goes on with it. */
+static __noinline int prepare_foreign(struct scratch *s)
+{
+	struct ct_value *v = &s->v;
+
+	for (int i = 0; i < 2; i++) {
+		v->leg[i].flags = LEG_READY | LEG_STACK | LEG_APPROVED;
+		v->leg[i].mtu = MTU_UNLIMITED;
+	}
+	v->state = CT_FOREIGN;
+	return FLOW_PREPARED;
+}
+
+/* Does a packet in the middle of a TCP connection that we do not know belong to the proxy before us? */
+static __noinline bool taking_over(struct scratch *s)
+{
+	struct node_state *state;
+	__u32 zero = 0;
+
+	if (s->p.proto != IPPROTO_TCP || s->p.tunnelled || pkt_is_syn(&s->p))
+		return false;
+	state = bpf_map_lookup_elem(&np_state, &zero);
+	return state && s->now < state->takeover_until;
+}
+
+/* Where the backend is: in the tunnel when it is on another node and the client is outside, so that the answer comes back through
+ * this node, or goes out as its; by route otherwise. */
+static __always_inline enum drop service_way(struct __sk_buff *skb, struct scratch *s, const struct backend *be)
+{
+	struct ct_value *v = &s->v;
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+
+	leg->flags = LEG_NAT;
+	if (s->hook == FROM_HOST && !addr_is_zero(&be->node)) {
+		if (way_by_tunnel(skb, s, v, leg, &be->node))
+			return DROP_NO_ROUTE;
+		if (cfg.dsr && !range_has(RANGE_TUNNEL_BACK, &s->p.t.src))
+			leg->flags |= LEG_DSR | (s->p.proto == IPPROTO_TCP ? LEG_HALF : 0);
+		count_slot(DROP_MAX + COUNT_TUNNEL_SENT);
+		return DROP_NONE;
+	}
+	way_look(s, &v->out.dst);
+	s->reroute = s->hook == TO_HOST;
+	/* to oneself: the answer must pass here to be translated back */
+	if (addr_eq(&v->out.dst, &s->p.t.src) || (s->reroute && s->dst.kind == ADDR_SELF))
+		v->out.src = s->p.t.dst;
+	way_by_info(skb, s, v, leg, &v->out.dst);
+	return DROP_NONE;
+}
+
+static __noinline int prepare_service(struct __sk_buff *skb, struct scratch *s, const struct frontend *fe)
+{
+	const struct choice *from = choice_of(s, fe);
+	struct ct_value *v = &s->v;
+	struct backend *be;
+	__u32 slot = 0;
+	enum drop why;
+
+	if (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) && !(fe->flags & FRONTEND_MAGLEV))
+		return DROPPED(DROP_NO_FLOW);
+	if (fe->flags & FRONTEND_RANGES && !range_has(fe->inside.list, &s->p.t.src))
+		return DROPPED(DROP_SOURCE_RANGE);
+	be = backend_pick(s, fe, from, &slot);
+	if (!be)
+		return DROPPED(fe->flags & (s->hook == FROM_HOST ? FRONTEND_OUTSIDE_LOCAL : FRONTEND_INSIDE_LOCAL) ? DROP_NO_LOCAL_BACKEND
+														     : DROP_NO_BACKEND);
+	v->out.src = s->p.t.src;
+	v->out.sport = s->p.t.sport;
+	v->out.dst = be->addr;
+	v->out.dport = be->port;
+	v->slot = slot;
+	why = service_way(skb, s, be);
+	if (why)
+		return DROPPED(why);
+	count_slot(DROP_MAX + COUNT_FLOW_SERVICE);
+	return FLOW_PREPARED;
+}
+
+/* Is there a way back to who sends from the network, as the settings ask? */
+static __noinline bool source_reachable(struct __sk_buff *skb, struct scratch *s)
+{
+	struct bpf_fib_lookup *fib = &s->fib;
+	long ret;
+
+	fib_fill(fib, skb->ifindex, &s->p.t.dst, &s->p.t.src);
+	ret = bpf_fib_lookup(skb, fib, sizeof(*fib), 0);
+	if (ret != BPF_FIB_LKUP_RET_NO_NEIGH && !fib_found(ret))
+		return false;
+	return cfg.source_check != SOURCE_STRICT || fib->ifindex == skb->ifindex;
+}
+
+/* Does a packet of a pod whose address means nothing outside go there? */
+static __noinline bool masquerades(struct scratch *s)
+{
+	struct addr node;
+
+	addr_of_node(&node, s->p.v4);
+	if (addr_is_zero(&node) || s->p.fragment || !(s->p.t.sport || s->p.t.dport))
+		return false; /* nothing to tell its flows apart by */
+	return (s->dst.kind == 0 || s->dst.kind == ADDR_NODE) && !range_has(RANGE_INSIDE, &s->p.t.dst);
+}
+
+/* A packet that means no service. */
+static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *s)
+{
+	if (s->dst.kind == ADDR_SERVICE && cfg.stray_service)
+		return DROPPED(DROP_STRAY_SERVICE);
+	if (s->hook == FROM_WORKLOAD && s->p.proto == IPPROTO_UDP && s->p.t.dport == cfg.tunnel_port &&
+	    (s->dst.kind == ADDR_NODE || s->dst.kind == ADDR_SELF))
+		return DROPPED(DROP_TUNNEL_SOURCE); /* a pod that plays a node */
+	if (s->hook == TO_HOST) {
+		s->reroute = cfg.overlay && s->dst.kind == 0 && route_to(&s->p.t.dst);
+		if (!s->reroute)
+			return NP_PASS; /* the host's own traffic */
+	}
+	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD && !s->key.lane)
+		return NP_PASS; /* other traffic is left alone, unless a flow of ours would take its answers */
+	if (s->hook == FROM_WORKLOAD && s->src.flags & ADDR_MASQUERADE && masquerades(s))
+		return prepare_masquerade(skb, s);
+	return prepare_plain(skb, s);
+}
+
+/* Makes the flow in s->v. Returns FLOW_PREPARED, a TC action or DROPPED(). */
+static __noinline int flow_prepare(struct __sk_buff *skb, struct scratch *s)
+{
 	struct frontend *fe = 0;
 
 	__builtin_memset(&s->v, 0, sizeof(s->v));
 	__builtin_memset(&s->dst, 0, sizeof(s->dst));
 	if (s->hook == TO_WORKLOAD || s->p.tunnelled || s->p.fragment) {
-		info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
-		if (info)
-			s->dst = *info;
+		way_look(s, &s->p.t.dst);
 	} else {
-		fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &s->dst);
+		fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &s->dst, s->hook == FROM_HOST);
 	}
-	if (fe)
-		return flow_new_service(skb, s, fe);
-	if (s->hook == FROM_WORKLOAD && s->p.proto == IPPROTO_UDP && s->p.t.dport == cfg.tunnel_port &&
-	    (s->dst.kind == ADDR_NODE || s->dst.kind == ADDR_SELF))
-		return DROPPED(DROP_TUNNEL_SOURCE); /* a pod that plays a node */
-	if (s->hook == TO_HOST)
-		return NP_PASS; /* the host's own traffic */
-	return flow_new_plain(skb, s);
+	if ((fe || s->dst.kind == ADDR_LOCAL_POD || s->hook == FROM_WORKLOAD) && taking_over(s))
+		return prepare_foreign(s);
+	if (cfg.source_check && s->hook == FROM_HOST && !s->p.tunnelled && (fe || s->dst.kind == ADDR_LOCAL_POD) && !source_reachable(skb, s))
+		return DROPPED(DROP_REVERSE_PATH);
+	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);
+}
+
+/* Makes the flow of the packet and enters it. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */
+static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
+{
+	int act = flow_prepare(skb, s);
+
+	return act == FLOW_PREPARED ? flow_enter(skb, s) : act;
 }
 
 #endif

@@ -4,6 +4,7 @@
 #define NP_PKT_H
 
 #include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/in.h>
@@ -76,9 +77,9 @@ struct pkt {
 	__u8 ttl;
 	__u8 tcp_flags;
 	__u8 tcp_header;	/* its length with options */
-	__u8 pad;
 	__u8 gso;		/* more than one segment: the sender keeps segments small enough */
 	__u8 tunnelled;		/* came in the tunnel */
+	__u8 origin;		/* which told whom the client meant */
 	__u8 fragment;		/* has no ports of its own */
 	__u8 dont_fragment;
 	__u32 seq;		/* host order */
@@ -151,7 +152,8 @@ static __always_inline enum parse pkt_parse_fast(struct __sk_buff *skb, struct p
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	struct ethhdr *eth = data;
 
-	p->pad = 0;
+	p->origin = 0;
+	p->tunnelled = 0;
 	p->fragment = 0;
 	p->dont_fragment = 1;
 	p->len = pkt_length(skb);

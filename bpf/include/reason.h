@@ -24,6 +24,12 @@ enum drop {
 	DROP_NO_ROUTE,		/* no way to the node that has the backend */
 	DROP_REWRITE,		/* header rewrite refused by the kernel */
 	DROP_PROGRAM_MISSING,	/* slow path not in its slot */
+	DROP_NO_LOCAL_BACKEND,	/* traffic policy Local, and no endpoint on this node */
+	DROP_SOURCE_RANGE,	/* source outside a load balancer's source ranges */
+	DROP_STRAY_SERVICE,	/* a service's address on a port that it does not have */
+	DROP_SPOOFED,		/* a pod with an address that is not its own */
+	DROP_REVERSE_PATH,	/* no route back to the source, or by another device */
+	DROP_POD_GONE,		/* TCP flow to a pod that this node no longer has: answered with RST */
 	DROP_MAX,
 };
 
@@ -37,6 +43,9 @@ enum counter {
 	COUNT_ICMP_RELATED,	/* ICMP errors translated for a flow */
 	COUNT_NEIGHBOUR_ANSWERED, /* ARP / neighbour solicitations for the pods' gateway answered */
 	COUNT_CONNECT,		/* sockets sent to a backend at connect or sendmsg */
+	COUNT_MASQUERADED,	/* flows to the outside that leave with the node's address */
+	COUNT_DSR,		/* flows whose answers go to the client directly */
+	COUNT_MOVED,		/* flows taken from a backend that is gone to another */
 	COUNT_MAX,
 };
 

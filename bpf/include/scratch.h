@@ -21,10 +21,14 @@ struct scratch {
 	struct addr_info dst;		/* what we know of the packet's destination; kind 0: nothing */
 	struct addr answer_from;	/* source of the ICMP error being made */
 	struct addr tunnel_from;	/* with p.tunnelled */
+	struct origin origin;		/* with p.origin */
+	struct addr_info src;		/* what we know of its source; kind 0: nothing */
 	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */
 	struct ct_key peer_key;		/* its peer: the way back of a translated flow */
 	struct ct_value peer;
 	struct bpf_fib_lookup fib;
+	__u64 answers_since;		/* these two outlive the packet */
+	__u32 answers;
 	__u8 buf[14 + 40 + 8 + QUOTE_MAX + 2];	/* answer being made */
 };
 

@@ -48,10 +48,11 @@ static __always_inline int send_out(struct __sk_buff *skb, __u32 ifindex, const 
 	return send_by_fib(skb, &t->src, &t->dst, v4);
 }
 
-static __always_inline int send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct ct_value *v, __u32 ifindex)
+static __always_inline int send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct addr *to, __u32 ifindex,
+					  bool with_origin)
 {
-	struct addr self, via = v->via;
-	enum drop why = encap(skb, p, &via);
+	struct addr self, via = *to;
+	enum drop why = encap(skb, p, &via, with_origin);
 
 	if (why)
 		return DROPPED(why);
@@ -62,25 +63,40 @@ static __always_inline int send_in_tunnel(struct __sk_buff *skb, const struct pk
 	return send_by_fib(skb, &self, &via, p->v4);
 }
 
-/* Does what the leg says. Returns a TC action or DROPPED(). `p->t` is the packet's tuple. */
+/* From the way out back in: the loopback device takes frames for no address only. */
+static __always_inline int send_to_self(struct __sk_buff *skb)
+{
+	struct ethhdr *eth = (void *)(long)skb->data;
+
+	if ((void *)(eth + 1) > (void *)(long)skb->data_end)
+		return DROPPED(DROP_SHORT);
+	__builtin_memset(eth, 0, 2 * ETH_ALEN);
+	return bpf_redirect(NP_LOOPBACK, BPF_F_INGRESS);
+}
+
+/* Does what the leg says. Returns a TC action or DROPPED(). `p->t` is the packet's tuple. `slow`: it is the slow path's, which
+ * may have any packet in its hands. The tunnel counts as one hop, taken where it begins. */
 static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const struct ct_value *v, const struct ct_leg *leg,
-				const enum hook hook)
+				const enum hook hook, const bool slow)
 {
 	const struct ct_tuple *out = leg->flags & LEG_NAT ? &v->out : &p->t;
 	const __u32 ifindex = leg->ifindex, flags = leg->flags;
-	const bool hop = hook_is_from(hook) && !(flags & LEG_STACK);
+	const bool hop = hook_is_from(hook) && !(flags & LEG_STACK) && !p->tunnelled;
+	const bool with_origin = slow && flags & LEG_DSR && !p->gso && p->len + sizeof(struct origin) <= leg->mtu;
 	enum drop why = DROP_NONE;
 
 	if (hop)
 		p->ttl--;
 	if (flags & LEG_NAT)
-		why = rewrite(skb, p, out);
+		why = rewrite(skb, p, out, slow);
 	else if (hop)
 		why = rewrite_ttl(skb, p);
 	if (why)
 		return DROPPED(why);
 	if (flags & LEG_ENCAP)
-		return send_in_tunnel(skb, p, v, ifindex);
+		return send_in_tunnel(skb, p, &v->via, ifindex, with_origin);
+	if (hook == TO_HOST && flags & LEG_SELF)
+		return send_to_self(skb);
 	if (flags & LEG_STACK || hook == TO_WORKLOAD)
 		return NP_PASS;
 	if (flags & LEG_NEIGH || flags & LEG_APPROVED) {

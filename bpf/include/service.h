@@ -1,47 +1,87 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Services: address and port to a backend. Layer: shared by tc slow paths and connect-time programs. */
+/* Services: address and port to a frontend, and a backend of it. Layer: shared by tc slow paths and connect-time programs. */
 #ifndef NP_SERVICE_H
 #define NP_SERVICE_H
 
 #include <linux/in.h>
 #include "addr.h"
 
-/* The service reached at this address; one of this node's own addresses reaches the node ports. Where there is none,
- * `dst_info` is what is known of the address. */
-static __always_inline struct frontend *frontend_find(const struct addr *dst, __be16 port, __u8 proto, struct addr_info *dst_info)
+static __always_inline struct frontend *frontend_at(const struct addr *dst, __be16 port, __u8 proto)
 {
 	struct frontend_key k = {};
-	struct addr_info *info;
-	struct frontend *fe;
 
 	k.addr = *dst;
 	k.port = port;
 	k.proto = proto;
-	if (proto == IPPROTO_TCP || proto == IPPROTO_UDP) {
-		fe = bpf_map_lookup_elem(&np_frontends, &k);
-		if (fe)
-			return fe;
-	}
-	info = bpf_map_lookup_elem(&np_addrs, &k.addr);
-	if (!info)
-		return 0;
-	*dst_info = *info;
-	if (info->kind != ADDR_SELF)
-		return 0;
-	addr_any(&k.addr, addr_is_v4(dst));
 	return bpf_map_lookup_elem(&np_frontends, &k);
 }
 
-/* Any backend, each as likely as the other. A slot may be missing for the moment between two writes of the agent. */
-static __always_inline struct backend *backend_choose(const struct frontend *fe)
+/* The node port that is served on an address of this node. */
+static __always_inline struct frontend *frontend_of_node(const struct addr *dst, __be16 port, __u8 proto, const struct addr_info *info)
+{
+	struct addr any;
+
+	if (info->kind != ADDR_SELF || !(info->flags & ADDR_NODE_PORTS))
+		return 0;
+	addr_any(&any, addr_is_v4(dst));
+	return frontend_at(&any, port, proto);
+}
+
+/* The service reached at this address; `dst_info` is what is known of the address, where it was asked for. Packets from the
+ * network are for this node most of the time (`to_node_first`), others hardly ever. */
+static __always_inline struct frontend *frontend_find(const struct addr *dst, __be16 port, __u8 proto, struct addr_info *dst_info,
+						      bool to_node_first)
+{
+	bool has_ports = proto == IPPROTO_TCP || proto == IPPROTO_UDP;
+	struct addr_info *info;
+	struct frontend *fe;
+
+	if (has_ports && !to_node_first) {
+		fe = frontend_at(dst, port, proto);
+		if (fe)
+			return fe;
+	}
+	info = bpf_map_lookup_elem(&np_addrs, dst);
+	if (info)
+		*dst_info = *info;
+	if (!has_ports || dst_info->kind == ADDR_LOCAL_POD)
+		return 0;
+	fe = frontend_of_node(dst, port, proto, dst_info);
+	return fe || !to_node_first ? fe : frontend_at(dst, port, proto);
+}
+
+static __always_inline struct backend *backend_in(__u64 list, __u32 slot)
 {
 	struct backend_key k = {};
 
-	if (!fe->count)
-		return 0;
-	k.service = fe->service;
-	k.slot = bpf_get_prandom_u32() % fe->count;
+	k.list = list;
+	k.slot = slot;
 	return bpf_map_lookup_elem(&np_backends, &k);
+}
+
+/* Any backend, each as likely as the other. A slot may be missing for the moment between two writes of the agent. */
+static __always_inline struct backend *backend_at_random(const struct choice *from, __u32 *slot)
+{
+	if (!from->count)
+		return 0;
+	*slot = bpf_get_prandom_u32() % from->count;
+	return backend_in(from->list, *slot);
+}
+
+/* What is known of a backend beside its slot. */
+static __always_inline struct live *backend_live(__u64 list, const struct addr *addr, __be16 port)
+{
+	struct live_key k = {};
+
+	k.list = list;
+	k.addr = *addr;
+	k.port = port;
+	return bpf_map_lookup_elem(&np_live, &k);
+}
+
+static __always_inline bool backend_is(const struct backend *be, const struct addr *addr, __be16 port)
+{
+	return be && be->port == port && addr_eq(&be->addr, addr);
 }
 
 #endif

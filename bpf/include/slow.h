@@ -7,17 +7,23 @@
 #include "new.h"
 #include "icmp.h"
 #include "neigh.h"
+#include "reset.h"
 
 /* The other entry of a translated flow, found by reversing what packets leave as; 0 when there is none. */
 static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_value *v, __u32 *dir)
 {
-	struct ct_tuple back;
+	struct ct_tuple back, mine;
+	struct ct_value *peer;
 
 	if (!((v->leg[0].flags | v->leg[1].flags) & LEG_NAT))
 		return 0;
 	ct_reverse(&back, &v->out);
 	*dir = ct_key_of(&s->peer_key, &back, s->p.proto);
-	return bpf_map_lookup_elem(&np_ct, &s->peer_key);
+	s->peer_key.lane = v->lane;
+	peer = bpf_map_lookup_elem(&np_ct, &s->peer_key);
+	/* a client that was given another backend is in its old one's view no more */
+	ct_reverse(&mine, &s->p.t);
+	return peer && peer->leg[*dir & 1].flags & LEG_NAT && ct_tuple_eq(&peer->out, &mine) ? peer : 0;
 }
 
 /* TCP's turns and the flow's age, on both entries of a translated flow. */
@@ -29,12 +35,8 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	__u32 peer_dir = 0;
 
 	peer = flow_peer(s, v, &peer_dir);
-	/* the client's view is the one that changes the destination; a plain entry is what answers made meanwhile */
-	if (leg->flags & LEG_NAT && !addr_eq(&v->out.dst, &s->p.t.dst) &&
-	    (!peer || !((peer->leg[0].flags | peer->leg[1].flags) & LEG_NAT))) {
+	if (!peer && leg->flags & LEG_NAT && !(leg->flags & LEG_ANSWER))
 		peer_restore(s, v);
-		peer = 0;
-	}
 	if (peer && leg->flags & LEG_NAT)
 		other = &peer->leg[peer_dir & 1];	/* where the other side's packets are seen first */
 	if (s->p.tcp_flags & TCP_RST && !ct_rst_in_window(other, &s->p))
@@ -46,6 +48,11 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	if ((s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		leg->ack = 0; /* a new attempt: what it is refused with knows nothing of the old one */
 	v->state = ct_state_after(v->state, &s->p, s->dir);
+	if (leg->flags & LEG_HALF && s->p.tcp_flags & TCP_ACK) {
+		/* the client has its answer, which did not pass here */
+		v->state |= CT_TCP_OPEN;
+		leg->flags &= ~LEG_HALF;
+	}
 	ct_touch(v, s->now);
 	ct_note_ack(leg, &s->p);
 	if (!peer)
@@ -60,6 +67,9 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	return DROP_NONE;
 }
 
+/* What a leg keeps when it is decided again. */
+#define LEG_LASTING (LEG_NAT | LEG_TUNNELLED | LEG_DSR | LEG_ANSWER | LEG_INNER | LEG_HALF)
+
 /* Decides a leg that was not, or decides it again. Only answers come undecided: new flows have their leg from the start,
  * and answers follow the decision made for them. */
 static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
@@ -68,17 +78,20 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 	__u32 flags = leg->flags;
 	struct addr dst;
 
-	next.flags = flags & LEG_NAT;
+	next.flags = flags & LEG_LASTING;
 	if (flags & LEG_ENCAP) {
 		dst = v->via;
 		if (way_by_tunnel(skb, s, v, &next, &dst)) {
-			leg->flags = flags & (LEG_NAT | LEG_ENCAP); /* tried again with the next packet */
+			leg->flags = flags & (LEG_LASTING | LEG_ENCAP); /* tried again with the next packet */
 			return DROP_NO_ROUTE;
 		}
 	} else {
 		dst = flags & LEG_NAT ? v->out.dst : s->p.t.dst;
-		s->reroute = s->hook == TO_HOST && !(flags & LEG_STACK) && flags & LEG_READY;
-		way_to(skb, s, &next, &dst);
+		way_look(s, &dst);
+		if (flags & LEG_READY && flags & LEG_POD && s->dst.ifindex != leg->ifindex)
+			return DROP_POD_GONE; /* who has its address now is another */
+		s->reroute = s->hook == TO_HOST && flags & LEG_NAT && !addr_eq(&dst, &s->p.t.dst);
+		way_by_info(skb, s, v, &next, &dst);
 	}
 	if (!(flags & LEG_READY) || (flags & LEG_APPROVED && next.ifindex == leg->ifindex))
 		next.flags |= LEG_APPROVED;
@@ -105,21 +118,44 @@ static __noinline bool flow_too_big(struct __sk_buff *skb, const struct pkt *p, 
 	return !dev || came <= dev->mtu;
 }
 
+/* What either side of a tunnelled flow sends must fit the tunnel, though answers may go without it. */
+static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v, const struct ct_leg *leg)
+{
+	const struct ct_leg *other = &v->leg[!(s->dir & 1)];
+	__u32 ifindex = skb->ifindex;
+	struct iface *dev;
+
+	opaque(ifindex); /* the context is to be read through its own pointer */
+	if (!(leg->flags & LEG_STACK))
+		ifindex = leg->ifindex;
+	if (leg->flags & LEG_ENCAP) {
+		clamp_mss(skb, s, leg->mtu);
+	} else if (other->flags & LEG_TUNNELLED) {
+		dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);
+		if (dev && dev->kind == IFACE_HOST)
+			clamp_mss(skb, s, dev->mtu - tunnel_overhead(s->p.v4));
+	}
+}
+
 /* Sends a packet of a flow on its way, deciding its leg first if need be. */
 static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1];
 	struct pkt *p = &s->p;
 	void *data, *data_end;
+	enum drop why;
 	__u32 need;
 
-	if ((!(leg->flags & LEG_READY) || s->renew) && flow_decide(skb, s, v))
-		return DROPPED(DROP_NO_ROUTE);
+	if (!(leg->flags & LEG_READY) || (s->renew && !(v->state & CT_FOREIGN))) {
+		why = flow_decide(skb, s, v);
+		if (why)
+			return DROPPED(why);
+	}
 	s->mtu = leg->mtu;
 	if (s->hook == TO_WORKLOAD && !(leg->flags & LEG_APPROVED))
 		flow_approve(v, s->dir, s->p.proto);
-	if (hook_is_from(s->hook) && !(leg->flags & LEG_STACK)) {
-		if (p->ttl <= 1)
+	if ((hook_is_from(s->hook) && !(leg->flags & LEG_STACK)) || leg->flags & LEG_ENCAP) {
+		if (hook_is_from(s->hook) && p->ttl <= 1 && !p->tunnelled)
 			return DROPPED(DROP_TTL);
 		if (flow_too_big(skb, p, leg->mtu)) {
 			if (p->dont_fragment || leg->flags & LEG_ENCAP)
@@ -131,43 +167,33 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 			leg->flags = (leg->flags & LEG_NAT) | LEG_READY | LEG_STACK;
 		}
 	}
-	if (p->tcp_flags & TCP_SYN && leg->flags & LEG_ENCAP)
-		clamp_mss(skb, s, leg->mtu);
+	if (p->tcp_flags & TCP_SYN)
+		flow_clamp_mss(skb, s, v, leg);
 	data = (void *)(long)skb->data;
 	data_end = (void *)(long)skb->data_end;
 	/* only these have ports to rewrite; others, and a datagram's last fragment, may end sooner */
 	need = p->l4 + (!p->fragment && (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP) ? 8 : 0);
 	if (data + need > data_end && bpf_skb_pull_data(skb, need))
 		return DROPPED(DROP_SHORT);
-	switch (s->hook) {
-	case FROM_WORKLOAD:
-		return send(skb, p, v, leg, FROM_WORKLOAD);
-	case FROM_HOST:
-		return send(skb, p, v, leg, FROM_HOST);
-	case TO_WORKLOAD:
-		return send(skb, p, v, leg, TO_WORKLOAD);
-	}
-	return send(skb, p, v, leg, TO_HOST);
+	return s->hook == NP_HOOK_IN ? send(skb, p, v, leg, NP_HOOK_IN, true) : send(skb, p, v, leg, NP_HOOK_OUT, true);
 }
 
 /* An ICMP error finds the flow it is about and goes the way of its answers. */
 static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 {
-	struct ct_tuple was;
+	struct quoted quoted = {};
 	struct ct_value *v;
 	struct ct_leg *leg;
-	__u16 inner_l4 = 0;
-	__u8 proto = 0;
 
-	if (quoted_tuple(skb, &s->p, &was, &proto, &inner_l4))
+	if (quoted_read(skb, &s->p, &quoted))
 		return NP_PASS; /* about no packet that we could have sent on */
-	s->dir = ct_key_of(&s->key, &was, proto);
+	s->dir = ct_key_of(&s->key, &quoted.t, quoted.proto);
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (!v)
 		return NP_PASS;
 	leg = &v->leg[s->dir & 1];
 	if (leg->flags & LEG_NAT) {
-		enum drop why = icmp_translate(skb, &s->p, &was, &v->out, inner_l4);
+		enum drop why = icmp_translate(skb, &s->p, &quoted, &v->out);
 
 		if (why)
 			return DROPPED(why);
@@ -180,36 +206,124 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	return flow_send(skb, s, &s->v);
 }
 
-/* A packet of a flow that is there. */
+/* Does the packet belong to another flow with the same addresses and ports: a client's that came by another node, or by a service? */
+static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
+{
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+
+	if (!hook_is_from(s->hook) || came_its_way(v, leg, s->p.tunnelled ? &s->tunnel_from : 0))
+		return false;
+	if (!s->p.tunnelled || !(leg->flags & LEG_TUNNELLED) || s->p.proto != IPPROTO_TCP || pkt_is_syn(&s->p))
+		return true;
+	v->via = s->tunnel_from; /* in the middle of a connection: another node has taken it over */
+	s->renew = 1;
+	return false;
+}
+
+/* Has the flow's backend gone? Connections stay with theirs, as far as there is one; datagrams and attempts to connect move on. */
+static __noinline bool flow_is_stale(struct scratch *s, const struct ct_value *v)
+{
+	const struct ct_leg *leg = &v->leg[s->dir & 1];
+	bool udp = s->p.proto == IPPROTO_UDP;
+	struct addr_info info = {};
+	struct frontend *fe;
+
+	if (!(leg->flags & LEG_NAT) || leg->flags & LEG_ANSWER || addr_eq(&v->out.dst, &s->p.t.dst) || s->p.fragment)
+		return false;
+	if (!udp && !(pkt_is_syn(&s->p) && !(v->state & CT_TCP_OPEN)))
+		return false;
+	fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &info, s->hook == FROM_HOST);
+	return !fe || !backend_stays(choice_of(s, fe), v);
+}
+
+/* Takes both entries of a flow out. */
+static __noinline void flow_forget(struct scratch *s, const struct ct_value *v)
+{
+	__u32 dir = 0;
+
+	if (flow_peer(s, v, &dir))
+		bpf_map_delete_elem(&np_ct, &s->peer_key);
+	bpf_map_delete_elem(&np_ct, &s->key);
+}
+
+/* A packet of a flow that is there, as it seems. */
 static __noinline int flow_known(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	enum drop why;
+	int act;
 
-	s->renew = !ct_fresh(v) || s->p.tcp_flags & TCP_SYN;
+	s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN;
+	if (s->renew && flow_is_stale(s, v)) {
+		flow_forget(s, v);
+		count_slot(DROP_MAX + COUNT_MOVED);
+		return FLOW_STALE;
+	}
 	why = flow_track(skb, s, v);
 	if (why)
 		return DROPPED(why);
-	return flow_send(skb, s, v);
+	if (s->hook == FROM_WORKLOAD)
+		v->leg[!(s->dir & 1)].ifindex = skb->ifindex;
+	act = flow_send(skb, s, v);
+	if (act == DROPPED(DROP_POD_GONE)) {
+		flow_forget(s, v);
+		return s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) ? act : FLOW_STALE;
+	}
+	return act;
+}
+
+/* The lane of flows that came as this one did, when another has its addresses and ports. */
+static __always_inline __u16 lane_of(const struct scratch *s)
+{
+	__u32 from = s->tunnel_from.w[0] ^ s->tunnel_from.w[1] ^ s->tunnel_from.w[2] ^ s->tunnel_from.w[3];
+
+	return s->p.tunnelled ? 0x8000 | (from ^ from >> 16) : 1;
+}
+
+/* The packet's flow, if there is one. */
+static __noinline struct ct_value *flow_find(struct scratch *s)
+{
+	struct ct_value *v = bpf_map_lookup_elem(&np_ct, &s->key);
+
+	if (!v)
+		return 0;
+	if (ct_replaceable(v, &s->p, s->now)) {
+		flow_forget(s, v); /* what comes next may not be entered, and its answers are not this flow's */
+		return 0;
+	}
+	if (!flow_is_other(s, v))
+		return v;
+	s->key.lane = lane_of(s);
+	v = bpf_map_lookup_elem(&np_ct, &s->key);
+	return v && !ct_replaceable(v, &s->p, s->now) ? v : 0;
 }
 
 static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 {
+	/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it is not */
+	bool enter_first = hook_is_from(s->hook) && pkt_is_syn(&s->p);
 	struct ct_value *v = 0;
-	int act;
+	int act = FLOW_THERE;
 
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
-	/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it is not */
-	if (!s->known_miss && !(hook_is_from(s->hook) && (s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN))
-		v = bpf_map_lookup_elem(&np_ct, &s->key);
-	if (v && !ct_replaceable(v, &s->p, s->now))
-		return flow_known(skb, s, v);
-	act = flow_new(skb, s);
-	if (act == FLOW_MADE)
-		return flow_send(skb, s, &s->v);
-	if (act != FLOW_THERE)
+	if (enter_first)
+		act = flow_new(skb, s);
+	if (act == FLOW_THERE || act == NP_PASS) {
+		if (enter_first || !s->known_miss)
+			v = flow_find(s);
+		act = v ? flow_known(skb, s, v) : FLOW_STALE;
+		if (act == FLOW_STALE)
+			act = flow_new(skb, s);
+	}
+	if (act != FLOW_MADE && act != FLOW_THERE)
 		return act;
-	v = bpf_map_lookup_elem(&np_ct, &s->key);
-	return v ? flow_known(skb, s, v) : DROPPED(DROP_FLOW_INSERT);
+	v = &s->v;
+	if (act == FLOW_THERE) {
+		/* made at this moment by another CPU */
+		v = bpf_map_lookup_elem(&np_ct, &s->key);
+		if (!v)
+			return DROPPED(DROP_FLOW_INSERT);
+	}
+	return flow_send(skb, s, v);
 }
 
 /* A fragment before its first: the host puts together its own; a pod's must not pass unseen. */
@@ -246,7 +360,19 @@ static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 		return DROPPED(why);
 	if (icmp_is_link_local(skb, &s->p))
 		return s->hook == FROM_WORKLOAD ? nd_answer(skb, s) : NP_PASS;
-	return icmp_is_error(skb, &s->p) ? icmp_related(skb, s) : 0;
+	return 0;
+}
+
+/* A pod sends with its own address only, beside what stays on its link. 0: go on. */
+static __noinline int source_own(struct __sk_buff *skb, struct scratch *s)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
+
+	if (info && info->kind == ADDR_LOCAL_POD && info->ifindex == skb->ifindex) {
+		s->src = *info;
+		return 0;
+	}
+	return addr_is_link_local(&s->p.t.src) && addr_is_link_local(&s->p.t.dst) ? NP_PASS : DROPPED(DROP_SPOOFED);
 }
 
 static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
@@ -257,7 +383,12 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 		return act;
 	if (addr_is_multicast(&s->p.t.dst, s->p.v4))
 		return NP_PASS;
-	return flow_packet(skb, s);
+	if (s->hook == FROM_WORKLOAD) {
+		act = source_own(skb, s);
+		if (act)
+			return act;
+	}
+	return !s->parsed && icmp_is_error(skb, &s->p) ? icmp_related(skb, s) : flow_packet(skb, s);
 }
 
 static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook)
@@ -278,11 +409,9 @@ static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook
 		return act;
 	why = DROP_REASON(act);
 	count_slot(why);
-	if (why == DROP_TTL || why == DROP_TOO_BIG || why == DROP_NO_BACKEND) {
-		act = icmp_answer(skb, s, why, s->mtu);
-		if (act)
-			return act;
-	}
+	act = reset_wanted(why, s->p.proto) ? reset_answer(skb, s) : answer_wanted(why) ? icmp_answer(skb, s, why, s->mtu) : 0;
+	if (act)
+		return act;
 	return TC_ACT_SHOT;
 }
 

@@ -5,19 +5,13 @@
 
 #include "scratch.h"
 
-/* The kernel's route to `dst`: a host device of ours, or its own stack for everything we do not handle ourselves. */
-static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *s, struct ct_leg *leg, const struct addr *src,
-					 const struct addr *dst)
-{
-	struct bpf_fib_lookup *fib = &s->fib;
-	struct iface *dev;
-	__u32 ifindex;
-	long ret;
+#define MTU_UNLIMITED 0xffff
 
-	leg->mtu = 0xffff;
-	leg->flags |= LEG_READY | LEG_STACK;
+static __always_inline void fib_fill(struct bpf_fib_lookup *fib, __u32 ifindex, const struct addr *src, const struct addr *dst)
+{
 	__builtin_memset(fib, 0, sizeof(*fib));
-	fib->ifindex = skb->ifindex;
+	fib->ifindex = ifindex;
+	fib->tot_len = 1;	/* asks for the route's MTU, which comes in its place since 5.12 */
 	if (addr_is_v4(dst)) {
 		fib->family = AF_INET;
 		fib->ipv4_dst = dst->w[3];
@@ -27,6 +21,20 @@ static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *
 		addr_to_v6(fib->ipv6_dst, dst);
 		addr_to_v6(fib->ipv6_src, src);
 	}
+}
+
+/* The kernel's route to `dst`: a host device of ours, or its own stack for everything we do not handle ourselves. */
+static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *s, struct ct_leg *leg, const struct addr *src,
+					 const struct addr *dst)
+{
+	struct bpf_fib_lookup *fib = &s->fib;
+	struct iface *dev;
+	__u32 ifindex, mtu;
+	long ret;
+
+	leg->mtu = MTU_UNLIMITED;
+	leg->flags |= LEG_READY | LEG_STACK;
+	fib_fill(fib, skb->ifindex, src, dst);
 	ret = bpf_fib_lookup(skb, fib, sizeof(*fib), 0);
 	if (ret != BPF_FIB_LKUP_RET_NO_NEIGH && !fib_found(ret))
 		return DROP_NO_ROUTE;
@@ -34,8 +42,9 @@ static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *
 	dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);
 	if (!dev || dev->kind != IFACE_HOST)
 		return DROP_NO_ROUTE;
+	mtu = fib->tot_len > 1 && fib->tot_len < dev->mtu ? fib->tot_len : dev->mtu;
 	leg->ifindex = ifindex;
-	leg->mtu = dev->mtu > 0xffff ? 0xffff : dev->mtu;
+	leg->mtu = mtu > MTU_UNLIMITED ? MTU_UNLIMITED : mtu;
 	leg->flags = (leg->flags & ~LEG_STACK) | LEG_NEIGH;
 	return DROP_NONE;
 }
@@ -57,30 +66,49 @@ static __noinline enum drop way_by_tunnel(struct __sk_buff *skb, struct scratch 
 	return DROP_NONE;
 }
 
-/* The way to `dst` by what we know of the address, else by the kernel's route. */
-static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, struct ct_leg *leg, const struct addr_info *info,
-				   const struct addr *dst)
-{
-	if (info->kind == ADDR_LOCAL_POD && info->ifindex) {
-		leg->ifindex = info->ifindex;
-		leg->mtu = 0xffff;	/* the kernel checks a veth's own */
-		leg->flags |= LEG_READY | LEG_POD;
-		return;
-	}
-	if (info->kind == ADDR_SELF || (!hook_is_from(s->hook) && !s->reroute)) {
-		/* our own address, or a packet that the kernel has routed already, to where it still goes */
-		leg->mtu = 0xffff;
-		leg->flags |= LEG_READY | LEG_STACK;
-		return;
-	}
-	way_by_route(skb, s, leg, &s->p.t.src, dst); /* no route: the kernel says so to the sender */
-}
-
-static __always_inline void way_to(struct __sk_buff *skb, struct scratch *s, struct ct_leg *leg, const struct addr *dst)
+/* What we know of where it goes, in s->dst. */
+static __always_inline void way_look(struct scratch *s, const struct addr *dst)
 {
 	struct addr_info nothing = {}, *info = bpf_map_lookup_elem(&np_addrs, dst);
 
-	way_by_info(skb, s, leg, info ? info : &nothing, dst);
+	s->dst = info ? *info : nothing;
+}
+
+/* The node whose pods these are, where the network between the nodes does not know them. */
+static __noinline struct route *route_to(const struct addr *dst)
+{
+	struct route_key k = {};
+
+	k.prefix = 128;
+	k.addr = *dst;
+	return bpf_map_lookup_elem(&np_routes, &k);
+}
+
+/* The way to `dst` by what we know of the address (s->dst), else by the kernel's route. */
+static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, struct ct_value *v, struct ct_leg *leg,
+				   const struct addr *dst)
+{
+	const struct addr_info *info = &s->dst;
+	bool ours = hook_is_from(s->hook) || s->reroute; /* else the kernel has routed it already, to where it still goes */
+	struct route *route;
+
+	if (info->kind == ADDR_LOCAL_POD && info->ifindex) {
+		leg->ifindex = info->ifindex;
+		leg->mtu = MTU_UNLIMITED; /* the kernel checks a veth's own */
+		leg->flags |= LEG_READY | LEG_POD | (info->flags & ADDR_OPEN ? LEG_APPROVED : 0);
+		return;
+	}
+	if (info->kind == ADDR_SELF || !ours) {
+		leg->mtu = MTU_UNLIMITED;
+		leg->flags |= LEG_READY | LEG_STACK | (s->hook == TO_HOST && ours ? LEG_SELF : 0);
+		return;
+	}
+	if (cfg.overlay && info->kind == 0) {
+		route = route_to(dst);
+		if (route && !way_by_tunnel(skb, s, v, leg, &route->node))
+			return;
+	}
+	way_by_route(skb, s, leg, &s->p.t.src, dst); /* no route: the kernel says so to the sender */
 }
 
 #endif

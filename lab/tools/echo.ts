@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Answers every TCP line and every UDP datagram with who it is and whom it saw. Layer: lab (tool).
  *
- * echo --name NAME --listen tcp:8080 --listen udp:8080 ...
+ * echo --name NAME --listen tcp:8080 --listen udp:8080 ... [--address 10.0.0.1 ...]: waits until it has these addresses.
  * The answer is one JSON line {pod, peer, local, bytes, seq?, pad?}. A request that is JSON may carry `seq`, which comes back, and
  * `reply`: so many bytes of padding in the answer. A browser's or curl's request is answered as HTTP. UDP listens on each address apart: so the answer leaves from, and names, the
  * address that was asked. Prints "listening" once all sockets are open. */
@@ -13,7 +13,11 @@ import { parseArgs } from 'node:util'
 import { hostPort, plainAddress } from './address.ts'
 
 const { values } = parseArgs({
-  options: { name: { type: 'string', default: 'echo' }, listen: { type: 'string', multiple: true, default: [] } },
+  options: {
+    name: { type: 'string', default: 'echo' },
+    listen: { type: 'string', multiple: true, default: [] },
+    address: { type: 'string', multiple: true, default: [] },
+  },
 })
 const name = values.name
 
@@ -96,9 +100,17 @@ async function listenUdp(port: number, address: { readonly address: string; read
   socket.on('error', () => undefined)
 }
 
-const addresses = Object.values(networkInterfaces())
-  .flatMap((list) => list ?? [])
-  .filter((info) => info.scopeid === undefined || info.scopeid === 0)
+function ownAddresses(): { readonly address: string; readonly family: string }[] {
+  const infos = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+  return infos.filter((info) => info.scopeid === undefined || info.scopeid === 0)
+}
+
+// a device is not listed before the kernel has found it running, up to a second after its other end is up
+let addresses = ownAddresses()
+while (!values.address.every((wanted) => addresses.some(({ address }) => address === wanted))) {
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  addresses = ownAddresses()
+}
 for (const text of values.listen) {
   const [proto, port] = text.split(':')
   if (proto === 'tcp') await listenTcp(Number(port))

@@ -3,10 +3,9 @@
  *
  * requests --to tcp:10.0.0.1:80 [--count 1] [--rate 100] [--timeout-ms 2000] [--payload 64] [--reply 0]
  * With --count 0 it goes on until SIGTERM. Prints {"event":"result", ...}. */
-import { createSocket } from 'node:dgram'
-import { connect } from 'node:net'
 import { parseArgs } from 'node:util'
 import { parseEndpoint, type Endpoint } from './address.ts'
+import { exchange } from './exchange.ts'
 import { parseAnswer, type Answer, type RequestsResult } from './results.ts'
 
 const { values } = parseArgs({
@@ -30,68 +29,12 @@ const pods = new Map<string, number>()
 const since = new Map<string, number>()
 const failures = new Map<string, number>()
 
-/** Settles with the answer's line or a code: an error's, or "TIMEOUT". */
-function exchange(to: Endpoint): Promise<{ line: string } | { code: string }> {
-  return to.proto === 'tcp' ? exchangeTcp(to) : exchangeUdp(to)
-}
-
-function exchangeTcp(to: Endpoint): Promise<{ line: string } | { code: string }> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = []
-    const socket = connect({ host: to.address, port: to.port, noDelay: true })
-    const settle = (outcome: { line: string } | { code: string }): void => {
-      clearTimeout(timer)
-      socket.destroy()
-      resolve(outcome)
-    }
-    const timer = setTimeout(() => {
-      settle({ code: 'TIMEOUT' })
-    }, timeoutMs)
-    socket.on('connect', () => socket.write(request))
-    socket.on('error', (error: NodeJS.ErrnoException) => {
-      settle({ code: error.code ?? error.message })
-    })
-    socket.on('end', () => {
-      settle({ code: 'ENDED' })
-    })
-    socket.on('data', (chunk: Buffer) => {
-      chunks.push(chunk)
-      if (chunk.at(-1) === 10) settle({ line: Buffer.concat(chunks).toString('latin1') })
-    })
-  })
-}
-
-function exchangeUdp(to: Endpoint): Promise<{ line: string } | { code: string }> {
-  return new Promise((resolve) => {
-    const socket = createSocket({ type: to.address.includes(':') ? 'udp6' : 'udp4' })
-    const settle = (outcome: { line: string } | { code: string }): void => {
-      clearTimeout(timer)
-      socket.removeAllListeners().on('error', () => undefined)
-      socket.close()
-      resolve(outcome)
-    }
-    const failed = (error: NodeJS.ErrnoException | null): void => {
-      if (error !== null) settle({ code: error.code ?? error.message })
-    }
-    const timer = setTimeout(() => {
-      settle({ code: 'TIMEOUT' })
-    }, timeoutMs)
-    socket.on('error', failed)
-    socket.on('message', (bytes) => {
-      settle({ line: bytes.toString('latin1') })
-    })
-    socket.connect(to.port, to.address, () => {
-      socket.send(request, failed)
-    })
-  })
-}
-
 async function one(to: Endpoint): Promise<void> {
   const start = performance.now()
-  const outcome = await exchange(to)
-  const answer = 'line' in outcome ? parseAnswer(outcome.line) : undefined
+  const ending = await exchange({ to, request, timeoutMs })
+  const answer = 'line' in ending ? parseAnswer(ending.line) : undefined
   if (answer === undefined) {
-    const code = 'code' in outcome ? outcome.code : 'NO_JSON'
+    const code = 'code' in ending ? ending.code : 'NO_JSON'
     failures.set(code, (failures.get(code) ?? 0) + 1)
     return
   }

@@ -54,6 +54,17 @@ export interface RequestsResult {
   readonly answers: readonly Answer[]
 }
 
+/** Second connections from the port of a first one. */
+export interface CollideResult {
+  readonly event: 'result'
+  readonly tries: number
+  readonly answered: number
+  /** SYNs of the second connections that had to be sent again */
+  readonly lostSyns: number
+  /** of those that were not answered, by code */
+  readonly errors: Readonly<Record<string, number>>
+}
+
 /** The echo server's own words. */
 export interface Answer {
   readonly pod: string
@@ -89,6 +100,11 @@ export function isFlowResult(value: unknown): value is FlowResult {
 /** Of a whole line of output, parsed: is it this tool's result? */
 export function isRequestsResult(value: unknown): value is RequestsResult {
   return isResult(value) && 'answers' in value
+}
+
+/** Of a whole line of output, parsed: is it this tool's result? */
+export function isCollideResult(value: unknown): value is CollideResult {
+  return isResult(value) && 'lostSyns' in value
 }
 
 function isResult(value: unknown): value is { readonly event: 'result' } {

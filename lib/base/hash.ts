@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Two fixed hashes, for names and ids that must be the same after every restart and in pure code. Layer: lib/base. */
+/** Fixed hashes, for names and ids that must be the same after every restart and in pure code. Layer: lib/base. */
 
 /** 64-bit FNV-1a over the UTF-8 bytes of `text`, as 16 lower-case hex digits. */
 export function fnv1a64(text: string): string {
@@ -13,6 +13,15 @@ export function fnv1a64(text: string): string {
     low = product >>> 0
   }
   return hex32(high) + hex32(low)
+}
+
+/** A number of 32 bits that differs in about half of its bits when one bit of `word` does (the end of MurmurHash3). */
+export function mix32(word: number): number {
+  let mixed = word ^ (word >>> 16)
+  mixed = Math.imul(mixed, 0x85ebca6b)
+  mixed ^= mixed >>> 13
+  mixed = Math.imul(mixed, 0xc2b2ae35)
+  return (mixed ^ (mixed >>> 16)) >>> 0
 }
 
 /** SHA-1 over the UTF-8 bytes of `text`, as 40 hex digits. For names only: it protects nothing. */

@@ -114,6 +114,11 @@ export function cidrContains(cidr: Cidr, addr: Addr): boolean {
   return isV4(cidr.addr) === isV4(addr) && maskAddr(addr, cidr.bits) === cidr.addr
 }
 
+/** True when one of the prefixes contains it. */
+export function isWithin(cidrs: readonly Cidr[], addr: Addr): boolean {
+  return cidrs.some((cidr) => cidrContains(cidr, addr))
+}
+
 /** `addr` with everything after the first `bits` (the family's own count) zero. */
 export function maskAddr(addr: Addr, bits: number): Addr {
   const keep = isV4(addr) ? bits + 96 : bits

@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Telling objects from the other values of JSON and YAML. Layer: lib/base. */
+/** Objects with named fields: told from the other values of JSON and YAML, and made. Layer: lib/base. */
+import { InternalError } from './errors.ts'
 
 /** True for objects with named fields: neither null nor a list. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** One value for each key. */
+export function recordOf<K extends string, V>(keys: readonly K[], valueOf: (key: K) => V): Readonly<Record<K, V>> {
+  const record: Partial<Record<K, V>> = {}
+  for (const key of keys) record[key] = valueOf(key)
+  if (isWhole(record, keys)) return record
+  throw new InternalError('a record that lost a key')
+}
+
+function isWhole<K extends string, V>(record: Partial<Record<K, V>>, keys: readonly K[]): record is Record<K, V> {
+  return keys.every((key) => Object.hasOwn(record, key))
 }

@@ -12,6 +12,7 @@ import { FieldError, record, text } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { parseFelixConfiguration } from './parse-config.ts'
 import { parseEndpointSlice } from './parse-endpoint-slice.ts'
+import { parseIPPool } from './parse-ip-pool.ts'
 import { parseNamespace, parseNode } from './parse-node.ts'
 import { parsePod } from './parse-pod.ts'
 import { parseService } from './parse-service.ts'
@@ -30,6 +31,7 @@ export const KINDS: readonly KindEntry[] = [
   { kind: 'Pod', apiVersion: 'v1', namespaced: true, parse: parsePod },
   { kind: 'Namespace', apiVersion: 'v1', namespaced: false, parse: parseNamespace },
   { kind: 'Node', apiVersion: 'v1', namespaced: false, parse: parseNode },
+  { kind: 'IPPool', apiVersion: 'netplane.io/v3', namespaced: false, parse: parseIPPool },
   { kind: 'FelixConfiguration', apiVersion: 'netplane.io/v3', namespaced: false, parse: parseFelixConfiguration },
 ]
 

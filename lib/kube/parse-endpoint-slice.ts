@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw EndpointSlice → model. Layer: lib/kube. */
 import { isV4 } from '../base/ip.ts'
-import type { Endpoint, EndpointPort, EndpointSlice } from '../model/endpoint-slice.ts'
+import type { Endpoint, EndpointHints, EndpointPort, EndpointSlice } from '../model/endpoint-slice.ts'
 import { endpointState } from '../model/endpoint-slice.ts'
 import { asRecord, each, FieldError, flag, inside, NONE, oneOf, port, protocol, record, text } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
@@ -15,6 +15,7 @@ export function parseEndpointSlice(input: ParseInput): EndpointSlice {
   const addressType = oneOf(raw, 'addressType', { words: ['IPv4', 'IPv6', 'FQDN'], absent: undefined })
   if (addressType === undefined) throw new FieldError('addressType', 'is missing')
   const ports = each(raw, 'ports', (value) => endpointPort(asRecord(value), intern)).filter((entry) => entry !== undefined)
+  const triggered = inside(raw, 'metadata', (metadata) => triggerTime(record(metadata, 'annotations')))
   return {
     kind: 'EndpointSlice',
     namespace: input.namespace,
@@ -22,8 +23,16 @@ export function parseEndpointSlice(input: ParseInput): EndpointSlice {
     service: serviceOf(labels, intern),
     addressType,
     ports,
-    endpoints: addressType === 'FQDN' ? NONE : each(raw, 'endpoints', (value) => endpoint(asRecord(value), addressType, intern)),
+    endpoints: addressType === 'FQDN' ? NONE : each(raw, 'endpoints', (value) => endpoint(asRecord(value), addressType, input)),
+    ...(triggered === undefined ? {} : { triggered }),
   }
+}
+
+/** For measuring only: one that is no time is none. */
+function triggerTime(annotations: Raw): number | undefined {
+  const stamp = annotations['endpoints.kubernetes.io/last-change-trigger-time']
+  const ms = typeof stamp === 'string' ? Date.parse(stamp) : Number.NaN
+  return Number.isNaN(ms) ? undefined : ms
 }
 
 function serviceOf(labels: Raw, intern: (text: string) => string): string | undefined {
@@ -38,7 +47,7 @@ function endpointPort(raw: Raw, intern: (text: string) => string): EndpointPort 
   return number === undefined ? undefined : { name: intern(text(raw, 'name') ?? ''), protocol: protocol(raw), port: number }
 }
 
-function endpoint(raw: Raw, addressType: AddressType, intern: (text: string) => string): Endpoint {
+function endpoint(raw: Raw, addressType: AddressType, { intern }: ParseInput): Endpoint {
   const addresses = each(raw, 'addresses', asReachable)
   const addr = addresses[0]
   if (addr === undefined) throw new FieldError('addresses', 'must have at least one')
@@ -50,7 +59,19 @@ function endpoint(raw: Raw, addressType: AddressType, intern: (text: string) => 
     state: inside(raw, 'conditions', conditions),
     nodeName: nodeName === undefined ? undefined : intern(nodeName),
     zone: zone === undefined ? undefined : intern(zone),
+    hints: inside(raw, 'hints', (value) => hints(value, intern)),
   }
+}
+
+function hints(raw: Raw, intern: (text: string) => string): EndpointHints | undefined {
+  const names = (key: string): readonly string[] =>
+    each(raw, key, (value) => {
+      const name = text(asRecord(value), 'name')
+      if (name === undefined) throw new FieldError('name', 'is missing')
+      return intern(name)
+    })
+  const [nodes, zones] = [names('forNodes'), names('forZones')]
+  return nodes.length === 0 && zones.length === 0 ? undefined : { nodes, zones }
 }
 
 /** Unknown ready counts as ready, unknown serving as ready says, unknown terminating as not: the API's own reading. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw Node and Namespace → model. Layer: lib/kube. */
-import type { Addr } from '../base/ip.ts'
+import { tryParseCidr } from '../base/ip.ts'
+import type { Addr, Cidr } from '../base/ip.ts'
 import type { Namespace } from '../model/namespace.ts'
 import type { Node } from '../model/node.ts'
 import { asCidr, asRecord, each, FieldError, inside, text, under, usable } from './fields.ts'
@@ -14,7 +15,34 @@ export function parseNode(input: ParseInput): Node {
     const single = text(spec, 'podCIDR') ?? ''
     return plural.length > 0 || single === '' ? plural : [under('podCIDR', () => asCidr(single))]
   })
-  return { kind: 'Node', namespace: '', name: input.name, addresses, podCIDRs }
+  const { zone, subnets } = inside(input.raw, 'metadata', (metadata) => ({
+    zone: inside(metadata, 'labels', (labels) => text(labels, ZONE)),
+    subnets: inside(metadata, 'annotations', (annotations) => subnetsOf(annotations, input)),
+  }))
+  const leaving = isLeaving(input.raw) ? { leaving: true as const } : {}
+  return { kind: 'Node', namespace: '', name: input.name, addresses, podCIDRs, zone: zone && input.intern(zone), subnets, ...leaving }
+}
+
+/** So that new connections go elsewhere, as kube-proxy's health port has it. */
+const LEAVING_TAINT = 'ToBeDeletedByClusterAutoscaler'
+
+function isLeaving(raw: Raw): boolean {
+  const deleted = inside(raw, 'metadata', (metadata) => text(metadata, 'deletionTimestamp'))
+  const taints = inside(raw, 'spec', (spec) => each(spec, 'taints', (taint) => text(asRecord(taint), 'key')))
+  return deleted !== undefined || taints.includes(LEAVING_TAINT)
+}
+
+const ZONE = 'topology.kubernetes.io/zone'
+const SUBNETS = 'netplane.io/subnets'
+
+/** "192.168.0.0/24,fd00::/64" */
+function subnetsOf(annotations: Raw, input: ParseInput): readonly Cidr[] {
+  const parts = (text(annotations, SUBNETS) ?? '').split(',').map((part) => part.trim())
+  return parts.flatMap((part) => {
+    const cidr = part === '' ? undefined : tryParseCidr(part)
+    if (cidr === undefined && part !== '') input.refuse(new FieldError(`metadata.annotations['${SUBNETS}']`, `${part} is no IP prefix`))
+    return cidr ?? []
+  })
 }
 
 function internalAddresses(status: Raw, input: ParseInput): readonly Addr[] {

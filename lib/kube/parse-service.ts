@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw Service → model. Layer: lib/kube. */
-import { isV4 } from '../base/ip.ts'
-import type { Addr, Protocol } from '../base/ip.ts'
-import type { Family, NotServed, Service, ServicePort } from '../model/service.ts'
+import { formatCidr, isV4 } from '../base/ip.ts'
+import type { Addr, Cidr, Protocol } from '../base/ip.ts'
+import type { BackendSelection, Family, NotServed, Service, ServicePort } from '../model/service.ts'
 import {
   asAddr,
   asCidr,
@@ -28,14 +28,17 @@ const DEFAULT_AFFINITY_SECONDS = 10_800
 const MAX_AFFINITY_SECONDS = 86_400
 
 export function parseService(input: ParseInput): Service {
-  const labels = inside(input.raw, 'metadata', (metadata) => record(metadata, 'labels'))
+  const { labels, annotations } = inside(input.raw, 'metadata', (metadata) => ({
+    labels: record(metadata, 'labels'),
+    annotations: record(metadata, 'annotations'),
+  }))
   const loadBalancerIPs = inside(input.raw, 'status', (status) =>
     inside(status, 'loadBalancer', (balancer) => loadBalancerAddresses(balancer, refuseUnder(input, 'status.loadBalancer'))),
   )
   return inside(input.raw, 'spec', (spec) => {
     const type = oneOf(spec, 'type', { words: ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'], absent: 'ClusterIP' })
     const clusterIPs = clusterAddresses(spec)
-    const notServed = whyNotServed({ type, headless: clusterIPs === 'None', labels })
+    const notServed = whyNotServed({ type, headless: clusterIPs === 'None', labels, annotations })
     const refuse = refuseUnder(input, 'spec')
     const service: Service = {
       kind: 'Service',
@@ -47,7 +50,8 @@ export function parseService(input: ParseInput): Service {
       clusterIPs: clusterIPs === 'None' ? NONE : clusterIPs,
       externalIPs: usable(spec, 'externalIPs', { read: asReachable, refuse }),
       loadBalancerIPs,
-      loadBalancerSourceRanges: each(spec, 'loadBalancerSourceRanges', (value) => asCidr(typeof value === 'string' ? value.trim() : value)),
+      loadBalancerSourceRanges: sourceRanges(spec, refuse),
+      backendSelection: backendSelection(annotations, input),
       ports: servicePorts(spec, { type, refuse, intern: input.intern, required: notServed === undefined }),
       externalTrafficPolicy: trafficPolicy(spec, 'externalTrafficPolicy'),
       internalTrafficPolicy: trafficPolicy(spec, 'internalTrafficPolicy'),
@@ -55,24 +59,18 @@ export function parseService(input: ParseInput): Service {
       publishNotReadyAddresses: flag(spec, 'publishNotReadyAddresses') ?? false,
       healthCheckNodePort: integer(spec, 'healthCheckNodePort') === 0 ? undefined : port(spec, 'healthCheckNodePort'),
     }
-    if (notServed === undefined) sayNotImplemented(service, refuse)
+    if (notServed === undefined) sayUnusable(service, refuse)
     return service
   })
 }
 
-/** What is kept in the model but not obeyed yet. */
-function sayNotImplemented(service: Service, refuse: (error: FieldError) => void): void {
-  const refused = (path: string, reason: string): void => {
-    refuse(new FieldError(path, reason))
+/** What is taken as it is, but is hardly meant so. */
+function sayUnusable({ clusterIPs, families, loadBalancerSourceRanges = [] }: Service, refuse: (error: FieldError) => void): void {
+  if (clusterIPs.length === 0) refuse(new FieldError('clusterIP', 'is missing: the service has no cluster address'))
+  for (const cidr of loadBalancerSourceRanges) {
+    if (!families.includes(familyOf(cidr.addr)))
+      refuse(new FieldError('loadBalancerSourceRanges', `${formatCidr(cidr)} is of a family that the service does not have`))
   }
-  if (service.clusterIPs.length === 0) refused('clusterIP', 'is missing: the service has no cluster address')
-  if (service.affinitySeconds !== undefined) refused('sessionAffinity', 'is not implemented: each connection picks an endpoint anew')
-  if (service.externalTrafficPolicy === 'Local')
-    refused('externalTrafficPolicy', 'Local is not implemented: endpoints of all nodes are used')
-  if (service.internalTrafficPolicy === 'Local')
-    refused('internalTrafficPolicy', 'Local is not implemented: endpoints of all nodes are used')
-  if (service.loadBalancerSourceRanges.length > 0)
-    refused('loadBalancerSourceRanges', 'is not implemented: load-balancer addresses of this service are not served')
 }
 
 function refuseUnder(input: ParseInput, path: string): (error: FieldError) => void {
@@ -81,10 +79,31 @@ function refuseUnder(input: ParseInput, path: string): (error: FieldError) => vo
   }
 }
 
-function whyNotServed(of: { readonly type: Service['type']; readonly headless: boolean; readonly labels: Raw }): NotServed | undefined {
+function whyNotServed(of: {
+  readonly type: Service['type']
+  readonly headless: boolean
+  readonly labels: Raw
+  readonly annotations: Raw
+}): NotServed | undefined {
   if (of.type === 'ExternalName') return 'external-name'
   if (of.headless || Object.hasOwn(of.labels, 'service.kubernetes.io/headless')) return 'headless'
-  return Object.hasOwn(of.labels, 'service.kubernetes.io/service-proxy-name') ? 'other-proxy' : undefined
+  if (Object.hasOwn(of.labels, 'service.kubernetes.io/service-proxy-name')) return 'other-proxy'
+  return text(of.annotations, 'netplane.io/nat-exclude-service') === 'true' ? 'excluded' : undefined
+}
+
+/** A range that cannot be read lets nobody in, so that a slip of the pen does not open the service to everybody. */
+function sourceRanges(spec: Raw, refuse: (error: FieldError) => void): readonly Cidr[] | undefined {
+  if (each(spec, 'loadBalancerSourceRanges', () => true).length === 0) return undefined
+  return usable(spec, 'loadBalancerSourceRanges', { read: (value) => asCidr(typeof value === 'string' ? value.trim() : value), refuse })
+}
+
+const SELECTION = 'netplane.io/backend-selection'
+
+function backendSelection(annotations: Raw, input: ParseInput): BackendSelection | undefined {
+  const word = text(annotations, SELECTION)
+  if (word === undefined || word === 'Random' || word === 'Maglev') return word
+  input.refuse(new FieldError(`metadata.annotations['${SELECTION}']`, 'must be Random or Maglev'))
+  return undefined
 }
 
 function clusterAddresses(spec: Raw): readonly Addr[] | 'None' {

@@ -16,6 +16,14 @@ export interface Endpoint {
   readonly state: EndpointState
   readonly nodeName: string | undefined
   readonly zone: string | undefined
+  /** clients for which the endpoint is meant in the first place; undefined: nothing is said */
+  readonly hints: EndpointHints | undefined
+}
+
+/** Names; empty where nothing is said. */
+export interface EndpointHints {
+  readonly nodes: readonly string[]
+  readonly zones: readonly string[]
 }
 
 /** A port without a number means "all ports" and cannot be proxied: it is not in the model. */
@@ -35,6 +43,8 @@ export interface EndpointSlice {
   readonly addressType: Family | 'FQDN'
   readonly ports: readonly EndpointPort[]
   readonly endpoints: readonly Endpoint[]
+  /** when what led to the slice's last change happened, ms since 1970 */
+  readonly triggered?: number
 }
 
 const states: readonly EndpointState[] = Array.from({ length: 8 }, (_, bits) =>

@@ -10,6 +10,11 @@ export interface Node {
   /** InternalIP addresses, in the API's order */
   readonly addresses: readonly Addr[]
   readonly podCIDRs: readonly Cidr[]
+  readonly zone: string | undefined
+  /** Prefixes in which it reaches other nodes without a router. Empty: it is not known. */
+  readonly subnets: readonly Cidr[]
+  /** it is being deleted, or the cluster autoscaler is about to */
+  readonly leaving?: true
 }
 
 /** The first InternalIP of the family: the address other nodes use for it. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Who an object is: kind, namespace and name. Layer: lib/model. */
 
-export type Kind = 'Service' | 'EndpointSlice' | 'Pod' | 'Namespace' | 'Node' | 'FelixConfiguration'
+export type Kind = 'Service' | 'EndpointSlice' | 'Pod' | 'Namespace' | 'Node' | 'IPPool' | 'FelixConfiguration'
 
 export interface Ref {
   readonly kind: Kind

@@ -5,7 +5,10 @@ import type { Addr, Cidr, Port, Protocol } from '../base/ip.ts'
 export type Family = 'IPv4' | 'IPv6'
 
 /** Why a service is not ours to serve. */
-export type NotServed = 'headless' | 'external-name' | 'other-proxy'
+export type NotServed = 'headless' | 'external-name' | 'other-proxy' | 'excluded'
+
+/** Maglev: the same endpoint on every node that a packet of the flow may come to. */
+export type BackendSelection = 'Random' | 'Maglev'
 
 export type TrafficPolicy = 'Cluster' | 'Local'
 
@@ -31,7 +34,10 @@ export interface Service {
   readonly externalIPs: readonly Addr[]
   /** ingress addresses in mode VIP */
   readonly loadBalancerIPs: readonly Addr[]
-  readonly loadBalancerSourceRanges: readonly Cidr[]
+  /** who may use the load balancer's addresses; undefined: everybody */
+  readonly loadBalancerSourceRanges: readonly Cidr[] | undefined
+  /** how flows from outside choose their endpoint; undefined: as the settings say */
+  readonly backendSelection: BackendSelection | undefined
   /** TCP and UDP only */
   readonly ports: readonly ServicePort[]
   readonly externalTrafficPolicy: TrafficPolicy

@@ -2,13 +2,14 @@
 /** The whole of what the sources say, as the compiler sees it, and what changed in it. Layer: lib/model. */
 import type { EndpointSlice } from './endpoint-slice.ts'
 import type { FelixConfiguration } from './felix-configuration.ts'
+import type { IPPool } from './ip-pool.ts'
 import type { Namespace } from './namespace.ts'
 import type { Node } from './node.ts'
 import type { Pod } from './pod.ts'
 import type { Kind } from './ref.ts'
 import type { Service } from './service.ts'
 
-export type KubeObject = Service | EndpointSlice | Pod | Namespace | Node | FelixConfiguration
+export type KubeObject = Service | EndpointSlice | Pod | Namespace | Node | IPPool | FelixConfiguration
 
 export type ObjectOf<K extends Kind> = Extract<KubeObject, { readonly kind: K }>
 
@@ -21,6 +22,7 @@ export interface Snapshot {
   readonly pods: ReadonlyMap<string, Pod>
   readonly namespaces: ReadonlyMap<string, Namespace>
   readonly nodes: ReadonlyMap<string, Node>
+  readonly pools: ReadonlyMap<string, IPPool>
   readonly felixConfigurations: ReadonlyMap<string, FelixConfiguration>
   /** slices of the service "namespace/name", sorted by name */
   slicesOf(service: string): readonly EndpointSlice[]
@@ -52,6 +54,8 @@ export function objectChange(before: KubeObject | undefined, after: KubeObject |
     case 'Namespace':
       return { kind, before: pick(before, kind), after: pick(after, kind) }
     case 'Node':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'IPPool':
       return { kind, before: pick(before, kind), after: pick(after, kind) }
     case 'FelixConfiguration':
       return { kind, before: pick(before, kind), after: pick(after, kind) }

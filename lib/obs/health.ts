@@ -20,9 +20,15 @@ export interface HealthReport {
 /** readiness: traffic and rollouts wait for it. liveness: a restart would help. */
 export type Gate = 'readiness' | 'liveness' | 'none'
 
+interface Known extends Condition {
+  readonly gate: Gate
+  /** it was waited for, and has not held yet */
+  readonly starting: boolean
+}
+
 export class Health {
   readonly #wall: () => number
-  readonly #conditions = new Map<string, Condition & { readonly gate: Gate }>()
+  readonly #conditions = new Map<string, Known>()
 
   constructor(wall: () => number) {
     this.#wall = wall
@@ -31,7 +37,7 @@ export class Health {
   /** Names a condition that has to hold; until someone says more it does not ("starting"), for liveness it does. */
   expect(name: string, gate: Gate): void {
     const ok = gate === 'liveness'
-    this.#conditions.set(name, { name, gate, ok, reason: ok ? '' : 'starting', since: this.#wall() })
+    this.#conditions.set(name, { name, gate, ok, starting: !ok, reason: ok ? '' : 'starting', since: this.#wall() })
   }
 
   pass(name: string): void {
@@ -40,6 +46,15 @@ export class Health {
 
   fail(name: string, reason: string): void {
     this.#set(name, false, reason)
+  }
+
+  /** Whether these conditions hold, or have failed for less than `graceMs`. There is no grace before they first held, nor for liveness. */
+  steady(names: ReadonlySet<string>, graceMs: number): boolean {
+    const since = this.#wall() - graceMs
+    return [...this.#conditions.values()].every(({ ok, gate, starting, ...one }) => {
+      if (ok || gate === 'liveness') return ok
+      return !names.has(one.name) || (!starting && one.since > since)
+    })
   }
 
   report(): HealthReport {
@@ -56,6 +71,7 @@ export class Health {
     const before = this.#conditions.get(name)
     if (before?.ok === ok && before.reason === reason) return
     const since = before?.ok === ok ? before.since : this.#wall()
-    this.#conditions.set(name, { name, gate: before?.gate ?? 'readiness', ok, reason, since })
+    const starting = !ok && before?.starting === true
+    this.#conditions.set(name, { name, gate: before?.gate ?? 'readiness', starting, ok, reason, since })
   }
 }

@@ -7,17 +7,25 @@ export interface Page {
   readonly status: number
   readonly type: string
   readonly body: string
+  /** besides the content type */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
+/** By path; '*' is every path that has no page of its own, and without it those are answered 404. */
+export type Pages = Readonly<Record<string, () => Page | Promise<Page>>>
+
 export interface PageServerOptions {
-  readonly host: string
+  /** undefined: every address of this machine, of both families */
+  readonly host: string | undefined
   /** 0: any free one */
   readonly port: number
-  /** by path; anything else is answered 404 */
-  readonly pages: Readonly<Record<string, () => Page | Promise<Page>>>
+  readonly pages: Pages
   /** a page threw: it is answered 500, and said here */
   readonly onError: (path: string, thrown: unknown) => void
 }
+
+/** Those outside must not take every file descriptor of the process. */
+const MAX_CONNECTIONS = 512
 
 /** Listens until it is disposed of; connections die with it. */
 export class PageServer implements AsyncDisposable {
@@ -28,17 +36,19 @@ export class PageServer implements AsyncDisposable {
     this.#options = options
     this.#server = createServer((request, response) => {
       void this.#answer(request.method ?? '', request.url ?? '').then((page) => {
-        response.writeHead(page.status, { 'content-type': page.type })
+        response.writeHead(page.status, { 'content-type': page.type, ...page.headers })
         response.end(request.method === 'HEAD' ? '' : page.body)
       })
     })
+    this.#server.maxConnections = MAX_CONNECTIONS
   }
 
   /** Resolves with the port once it listens; rejects with Node's error (EADDRINUSE). */
   start(): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
-      this.#server.listen({ host: this.#options.host, port: this.#options.port }, () => {
+      const { host, port } = this.#options
+      this.#server.listen(host === undefined ? { port } : { host, port }, () => {
         this.#server.off('error', reject)
         this.#server.on('error', (thrown) => {
           this.#options.onError('', thrown)
@@ -61,7 +71,8 @@ export class PageServer implements AsyncDisposable {
   async #answer(method: string, url: string): Promise<Page> {
     if (method !== 'GET' && method !== 'HEAD') return text(405, 'method not allowed\n')
     const path = url.split('?', 1)[0] ?? ''
-    const page = Object.hasOwn(this.#options.pages, path) ? this.#options.pages[path] : undefined
+    const { pages } = this.#options
+    const page = pages[Object.hasOwn(pages, path) ? path : '*']
     if (page === undefined) return text(404, 'not found\n')
     try {
       return await page()

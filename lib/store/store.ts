@@ -6,6 +6,7 @@
 import { same } from '../base/same.ts'
 import type { EndpointSlice } from '../model/endpoint-slice.ts'
 import type { FelixConfiguration } from '../model/felix-configuration.ts'
+import type { IPPool } from '../model/ip-pool.ts'
 import type { Namespace } from '../model/namespace.ts'
 import type { Node } from '../model/node.ts'
 import type { Pod } from '../model/pod.ts'
@@ -33,6 +34,7 @@ export class Store {
   readonly #pods = new Map<string, Pod>()
   readonly #namespaces = new Map<string, Namespace>()
   readonly #nodes = new Map<string, Node>()
+  readonly #pools = new Map<string, IPPool>()
   readonly #felix = new Map<string, FelixConfiguration>()
   readonly #slicesByService = new Groups<EndpointSlice>((slice) =>
     slice.service === undefined ? undefined : `${slice.namespace}/${slice.service}`,
@@ -126,6 +128,8 @@ export class Store {
         return this.#namespaces
       case 'Node':
         return this.#nodes
+      case 'IPPool':
+        return this.#pools
       case 'FelixConfiguration':
         return this.#felix
     }
@@ -148,6 +152,8 @@ export class Store {
         return replaceIn(this.#namespaces, change)
       case 'Node':
         return replaceIn(this.#nodes, change)
+      case 'IPPool':
+        return replaceIn(this.#pools, change)
       case 'FelixConfiguration':
         return replaceIn(this.#felix, change)
     }
@@ -163,6 +169,7 @@ export class Store {
       pods: this.#pods,
       namespaces: this.#namespaces,
       nodes: this.#nodes,
+      pools: this.#pools,
       felixConfigurations: this.#felix,
       slicesOf: (service) => this.#slicesByService.get(service),
       podsOn: (node) => this.#podsByNode.get(node),

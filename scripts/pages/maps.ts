@@ -7,7 +7,7 @@ import { catalogue } from '#agent/maps/catalogue.ts'
 import type { Layout, StructLayout } from '#agent/maps/layout.ts'
 import { layoutOf } from '#agent/maps/layout.ts'
 
-const TYPES: Readonly<Record<number, string>> = { 1: 'hash', 2: 'array', 6: 'per-CPU array', 9: 'LRU hash' }
+const TYPES: Readonly<Record<number, string>> = { 1: 'hash', 2: 'array', 6: 'per-CPU array', 9: 'LRU hash', 11: 'prefix tree' }
 
 interface MapText {
   readonly name: string

@@ -8,8 +8,9 @@ export async function metricsPage(): Promise<string> {
     version: '',
     store: { synced: false },
     book: { list: () => [] },
-    dataplane: () => undefined,
+    wired: () => undefined,
     onPass: () => undefined,
+    onSync: () => undefined,
   })
   const text = await metrics.text()
   const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type]))

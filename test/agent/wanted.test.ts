@@ -14,6 +14,8 @@ function nodeAt(name: string, number: number): Node {
     name,
     addresses: [parseAddr(`192.0.2.${number}`)],
     podCIDRs: [parseCidr(`10.1.${number}.0/24`)],
+    zone: undefined,
+    subnets: [],
   }
 }
 
@@ -29,10 +31,12 @@ function setup() {
   const store = new Store({ sources: ['test'], onChange: () => told.changes++ })
   const configs: boolean[] = []
   const missing: (string | undefined)[] = []
+  const later: (string | undefined)[] = []
   const wanted = new Wanted({
     node: 'n1',
     store,
     onConfig: ({ config }) => configs.push(config.compile.connectTcp),
+    onChanges: (changes) => later.push(...changes.map((change) => change.after?.name)),
     onNode: (why) => missing.push(why),
   })
   const sink = store.sink('test')
@@ -42,10 +46,21 @@ function setup() {
   const drop = ({ kind, namespace, name }: KubeObject): void => {
     sink.apply([{ kind: 'delete', ref: { kind, namespace, name } }])
   }
-  return { told, wanted, sink, configs, missing, put, drop }
+  return { told, wanted, sink, configs, missing, later, put, drop }
 }
 
 describe('what is wanted', () => {
+  test('says what changed since the first time', () => {
+    const { wanted, sink, later, put } = setup()
+    put(self)
+    sink.synced()
+    wanted.take(false)
+    expect(later).toEqual([])
+    put(node)
+    wanted.take(false)
+    expect(later).toEqual(['n2'])
+  })
+
   test('is unknown until every source is synced, which is told', () => {
     const { told, wanted, sink, put } = setup()
     put(self)

@@ -22,13 +22,13 @@ describe('start', () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     expect(Object.keys(links(machine)).sort()).toEqual([...CONNECT_PINS, ...hookPins('eth0', POD_A)].sort())
-    // ClusterIP and node port; two nodes and the pod; two devices
+    // ClusterIP and node port; two nodes, the pod, loopback twice and the service; two devices
     expect([
       await rows(machine, 'np_frontends'),
       await rows(machine, 'np_backends'),
       await rows(machine, 'np_addrs'),
       await rows(machine, 'np_ifaces'),
-    ]).toEqual([2, 1, 3, 2])
+    ]).toEqual([2, 1, 6, 2])
     expect(machine.sh('ip route show proto 80').trim()).toBe('10.1.2.0/24 via 192.0.2.2 dev eth0')
     expect(machine.sh('cat /proc/sys/net/ipv4/ip_forward').trim()).toBe('1')
     expect(cgroupQuery(machine.cgroup, 'connect4')).toHaveLength(1)
@@ -167,7 +167,7 @@ describe('changes', () => {
     machine.put('more.json', [pod('b', '10.1.1.6')])
     plug(machine, POD_B)
     await agent.until('the new pod', () => hookPins(POD_B).every((pin) => pin in links(machine)))
-    expect(await rows(machine, 'np_addrs')).toBe(4)
+    expect(await rows(machine, 'np_addrs')).toBe(7)
     machine.sh(`ip link del ${POD_A}`)
     plug(machine, POD_A)
     const ifindex = Number(machine.sh(`ip -o link show ${POD_A} | cut -d: -f1`))
@@ -181,7 +181,7 @@ describe('changes', () => {
     await agent.event('hook.detached', 2)
     await agent.until('its hooks to go', () => !hookPins(POD_A).some((pin) => pin in links(machine)))
     const counts = async (): Promise<number[]> => [await rows(machine, 'np_addrs'), await rows(machine, 'np_ifaces')]
-    await expect.poll(counts, { timeout: 5000 }).toEqual([2, 1])
+    await expect.poll(counts, { timeout: 5000 }).toEqual([5, 1])
   })
 
   test('of the configuration swap the programs and drop the old ones', async () => {

@@ -6,7 +6,9 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { connect, createServer } from 'node:net'
 import { catalogue } from '#agent/maps/catalogue.ts'
-import { ANY_V6, parseAddr } from '#lib/base/ip.ts'
+import { errorCode } from '#lib/base/errors.ts'
+import { ADDR_NODE_PORTS, ADDR_SELF, LIVE_CHOSEN } from '#lib/base/flags.ts'
+import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import type { CgroupHook } from '#native'
 import { BpfLink, cgroupAttach, cgroupDetach } from '#native'
 import type { Loaded } from '../support/objects.ts'
@@ -20,6 +22,7 @@ const FAMILIES = [
   { bits: 6, local: '::1', vip: 'fd00:96::10', type: 'udp6' },
 ] as const
 const PORT = 80
+const NODE_PORT = 30080
 const TCP = 6
 const UDP = 17
 const WAIT_MS = 20_000
@@ -29,21 +32,60 @@ type Check = (name: string, wrong: string | undefined) => void
 
 /** `cgroup`: a cgroup2 directory with this process in or below it. Leaves nothing attached. */
 export async function connectCases(cgroup: string, facts: KernelFacts, check: Check): Promise<void> {
+  await attached(cgroup, { facts, on: 1 }, async (loaded) => {
+    for (const family of FAMILIES) {
+      check(`connect${family.bits}: a TCP connection to a service`, await tcp(loaded, family, { facts, at: clusterIP(family) }))
+      check(`sendmsg${family.bits}: a datagram to a service and its answer`, await udp(loaded, family, { facts, at: clusterIP(family) }))
+      check(`sendmsg${family.bits}: a socket keeps its backend while that is served`, await steady(loaded, family))
+      check(`connect${family.bits}: datagrams of a connected socket are left to their packets`, await connectedUdp(loaded, family))
+      check(`connect${family.bits}: so are services that tell clients apart`, await leftAlone(loaded, family, { affinity: 60 }))
+    }
+  })
+  await attached(cgroup, { facts, on: 0 }, async (loaded) => {
+    for (const family of FAMILIES) {
+      check(`connect${family.bits}, switched off: a service is left alone`, await leftAlone(loaded, family, {}))
+      if (!facts.features.netnsCookies) continue
+      const at = nodePort(family)
+      check(`connect${family.bits}, switched off: node ports of the node's own addresses`, await tcp(loaded, family, { facts, at }))
+      check(`sendmsg${family.bits}, switched off: node ports of the node's own addresses`, await udp(loaded, family, { facts, at }))
+    }
+  })
+}
+
+/** Runs with the programs attached, switched on or off for what is not the loopback address. */
+async function attached(
+  cgroup: string,
+  how: { readonly facts: KernelFacts; readonly on: 0 | 1 },
+  run: (loaded: Loaded) => Promise<void>,
+): Promise<void> {
+  const { facts, on } = how
   const loaded = await loadObject('connect', {
-    cfg: testCfg(facts.features),
+    cfg: { ...testCfg(facts.features), connect_tcp: on, connect_udp: on },
     stubHelpers: facts.missingHelpers,
     without: [...facts.missingHooks],
   })
   const detach = attachAll(loaded, cgroup, facts)
   try {
-    for (const family of FAMILIES) {
-      check(`connect${family.bits}: a TCP connection to a service`, await tcp(loaded, family, facts))
-      check(`sendmsg${family.bits}: a datagram to a service and its answer`, await udp(loaded, family, facts))
-    }
+    await run(loaded)
   } finally {
     detach()
     loaded.object.close()
   }
+}
+
+/** Where a client reaches the service, and where its frontend is. */
+interface Place {
+  readonly host: string
+  readonly port: number
+  readonly frontend: string
+}
+
+function clusterIP(family: Family): Place {
+  return { host: family.vip, port: PORT, frontend: family.vip }
+}
+
+function nodePort(family: Family): Place {
+  return { host: family.local, port: NODE_PORT, frontend: family.bits === 4 ? '0.0.0.0' : '::' }
 }
 
 function attachAll(loaded: Loaded, cgroup: string, facts: KernelFacts): () => void {
@@ -67,27 +109,45 @@ function attach(loaded: Loaded, cgroup: string, hook: CgroupHook): () => void {
   }
 }
 
-function publish(loaded: Loaded, family: Family, to: { readonly proto: number; readonly port: number }): void {
-  const service = `00000000000000${family.bits}${to.proto.toString(16)}`.slice(-16)
-  const backend = { addr: parseAddr(family.local), node: ANY_V6, port: to.port, flags: 0 }
-  new TestMap(loaded, catalogue.np_backends).set({ service, slot: 0 }, backend)
+interface Service {
+  readonly proto: number
+  /** of the backends, on the loopback address */
+  readonly ports: readonly number[]
+  readonly at?: Place
+  readonly affinity?: number
+}
+
+async function publish(loaded: Loaded, family: Family, service: Service): Promise<void> {
+  const { host, port, frontend } = service.at ?? clusterIP(family)
+  const list = `00000000000000${family.bits}${service.proto.toString(16)}`.slice(-16)
+  const addr = parseAddr(family.local)
+  const live = new TestMap(loaded, catalogue.np_live)
+  await live.clear()
+  for (const [slot, backendPort] of service.ports.entries()) {
+    new TestMap(loaded, catalogue.np_backends).set({ list, slot }, { addr, node: ANY_V6, port: backendPort, flags: 0 })
+    live.set({ list, addr, port: backendPort }, { flags: LIVE_CHOSEN, slot })
+  }
+  const choice = { list, count: service.ports.length }
+  if (frontend !== host)
+    new TestMap(loaded, catalogue.np_addrs).set(parseAddr(host), { kind: ADDR_SELF, flags: ADDR_NODE_PORTS, ifindex: 0 })
   new TestMap(loaded, catalogue.np_frontends).set(
-    { addr: parseAddr(family.vip), port: PORT, proto: to.proto },
-    { service, count: 1, flags: 0 },
+    { addr: frontend === '0.0.0.0' ? ANY_V4 : parseAddr(frontend), port, proto: service.proto },
+    { inside: choice, outside: choice, flags: 0, affinity: service.affinity ?? 0 },
   )
 }
 
-async function tcp(loaded: Loaded, family: Family, facts: KernelFacts): Promise<string | undefined> {
+async function tcp(loaded: Loaded, family: Family, how: { readonly facts: KernelFacts; readonly at: Place }): Promise<string | undefined> {
+  const { facts, at } = how
   const server = createServer((socket) => socket.end('hello')).listen(0, family.local)
   await once(server, 'listening')
-  publish(loaded, family, { proto: TCP, port: portOf(server.address()) })
-  const socket = connect({ host: family.vip, port: PORT })
+  await publish(loaded, family, { proto: TCP, ports: [portOf(server.address())], at })
+  const socket = connect({ host: at.host, port: at.port })
   const signal = AbortSignal.timeout(WAIT_MS)
   try {
     await once(socket, 'connect', { signal })
     const peer = socket.remoteAddress
     const came: unknown[] = await once(socket, 'data', { signal })
-    const wanted = facts.missingHooks.has(`getpeername${family.bits}`) ? family.local : family.vip
+    const wanted = facts.missingHooks.has(`getpeername${family.bits}`) ? family.local : at.host
     if (peer !== wanted) return `the peer's name is ${peer ?? 'unknown'} instead of ${wanted}`
     return String(came[0]) === 'hello' ? undefined : `came back: ${String(came[0])}`
   } catch (error) {
@@ -98,14 +158,15 @@ async function tcp(loaded: Loaded, family: Family, facts: KernelFacts): Promise<
   }
 }
 
-async function udp(loaded: Loaded, family: Family, facts: KernelFacts): Promise<string | undefined> {
+async function udp(loaded: Loaded, family: Family, how: { readonly facts: KernelFacts; readonly at: Place }): Promise<string | undefined> {
+  const { facts, at } = how
   const [server, client] = await Promise.all([bound(family), bound(family)])
   server.on('message', (_message, from) => server.send('hello', from.port, from.address))
-  publish(loaded, family, { proto: UDP, port: server.address().port })
+  await publish(loaded, family, { proto: UDP, ports: [server.address().port], at })
   try {
-    client.send('hi', PORT, family.vip)
+    client.send('hi', at.port, at.host)
     const came: unknown[] = await once(client, 'message', { signal: AbortSignal.timeout(WAIT_MS) })
-    const wanted = facts.missingHooks.has(`recvmsg${family.bits}`) ? family.local : family.vip
+    const wanted = facts.missingHooks.has(`recvmsg${family.bits}`) ? family.local : at.host
     const from = came[1]
     const address = typeof from === 'object' && from !== null && 'address' in from ? from.address : undefined
     return address === wanted ? undefined : `the answer comes from ${String(address)} instead of ${wanted}`
@@ -114,6 +175,60 @@ async function udp(loaded: Loaded, family: Family, facts: KernelFacts): Promise<
   } finally {
     client.close()
     server.close()
+  }
+}
+
+/** Many datagrams of one socket: all to one of two backends, and to the other when that one is gone. */
+async function steady(loaded: Loaded, family: Family): Promise<string | undefined> {
+  const [first, second, client] = await Promise.all([bound(family), bound(family), bound(family)])
+  const got: [number, number] = [0, 0]
+  first.on('message', () => got[0]++)
+  second.on('message', () => got[1]++)
+  const ports = [first.address().port, second.address().port]
+  const send = async (count: number): Promise<void> => {
+    const before = got[0] + got[1]
+    for (let number = 0; number < count; number++) client.send('hi', PORT, family.vip)
+    const until = Date.now() + WAIT_MS
+    while (got[0] + got[1] < before + count && Date.now() < until) await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+  try {
+    await publish(loaded, family, { proto: UDP, ports })
+    await send(20)
+    if (got[0] * got[1] !== 0 || got[0] + got[1] !== 20) return `20 datagrams went ${got.join(' and ')} to two backends`
+    const [stays = 0] = ports.filter((_, at) => got[at] === 0)
+    await publish(loaded, family, { proto: UDP, ports: [stays] })
+    await send(5)
+    return got.includes(5) ? undefined : `when one was gone: ${got.join(' and ')}`
+  } finally {
+    for (const socket of [first, second, client]) socket.close()
+  }
+}
+
+/** There is no network behind the service's address here: who is left alone is told so. */
+async function connectedUdp(loaded: Loaded, family: Family): Promise<string | undefined> {
+  await publish(loaded, family, { proto: UDP, ports: [9] })
+  const socket = createSocket(family.type)
+  try {
+    socket.connect(PORT, family.vip)
+    const came: unknown = await Promise.race([once(socket, 'error'), once(socket, 'connect')])
+    return Array.isArray(came) && came[0] instanceof Error ? undefined : `connected to ${socket.remoteAddress().address}`
+  } catch (error) {
+    return errorCode(error) === 'ENETUNREACH' ? undefined : String(error)
+  } finally {
+    socket.close()
+  }
+}
+
+async function leftAlone(loaded: Loaded, family: Family, service: Pick<Service, 'affinity'>): Promise<string | undefined> {
+  await publish(loaded, family, { proto: TCP, ports: [9], ...service })
+  const socket = connect({ host: family.vip, port: PORT })
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(WAIT_MS) })
+    return 'connected'
+  } catch (error) {
+    return errorCode(error) === 'ENETUNREACH' ? undefined : String(error)
+  } finally {
+    socket.destroy()
   }
 }
 

@@ -30,6 +30,7 @@ export function kernelFacts(): KernelFacts {
       redirectPeer: probed.redirect_peer === 'yes',
       redirectNeigh: probed.redirect_neigh === 'yes',
       jiffies: probed.jiffies64 === 'yes',
+      netnsCookies: probed.get_netns_cookie === 'yes',
       coarseClock: probed.ktime_get_coarse_ns === 'yes',
     },
     missingHelpers: missingHelpers(probed),

@@ -108,7 +108,7 @@ describe('routes', () => {
   }
 
   function apply(routes: Routes, wanted: readonly (readonly [string, string])[]): string[] {
-    routes.setDesired(wanted.map(([cidr, via]) => ({ cidr: parseCidr(cidr), via: parseAddr(via) })))
+    routes.setDesired(wanted.map(([cidr, via]) => ({ cidr: parseCidr(cidr), via: parseAddr(via), overlay: false })))
     routes.readBack()
     return [routes.writes, routes.removals].flatMap((part) => (part.pending() ? part.apply().failures.map((one) => one.reason) : []))
   }

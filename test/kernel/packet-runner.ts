@@ -3,10 +3,25 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { BpfProgram } from '#native'
-import { ifindexOf, monotonicNs, possibleCpus } from '#native'
+import { ifindexOf, monotonicNs, netnsCookie, possibleCpus } from '#native'
 import { enumValues } from '#agent/maps/btf.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { NodeCfg } from '#agent/maps/shapes.ts'
+import {
+  ADDR_LOCAL_POD,
+  ADDR_MASQUERADE,
+  ADDR_NODE,
+  ADDR_NODE_PORTS,
+  ADDR_OPEN,
+  ADDR_SELF,
+  ADDR_SERVICE,
+  LIVE_CHOSEN,
+  MAGLEV_SIZE,
+  RANGE_INSIDE,
+  RANGE_TUNNEL_BACK,
+  SOURCE_LOOSE,
+  STRAY_REFUSE,
+} from '#lib/base/flags.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import { errorCode } from '#lib/base/errors.ts'
@@ -14,8 +29,8 @@ import { packetText } from '../support/packet-text.ts'
 import { endpoint } from '../support/packet.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
-import type { FlowWanted, Given, PacketCase, ProgramName, Step } from './packets/case.ts'
-import { NODE_PORT, VNI, WEB, at, devices, families, namespaceCommands, namespaceSysctls } from './packets/world.ts'
+import type { BackendGiven, FlowWanted, Given, PacketCase, ProgramName, Step } from './packets/case.ts'
+import { NAT_PORT, NODE_PORT, VNI, WEB, at, devices, families, namespaceCommands, namespaceSysctls } from './packets/world.ts'
 
 /** What the running kernel has; stubbed and switched off otherwise. */
 export interface Features {
@@ -23,9 +38,10 @@ export interface Features {
   readonly redirectNeigh: boolean
   readonly coarseClock: boolean
   readonly jiffies: boolean
+  readonly netnsCookies: boolean
 }
 
-export const HELPERS = { redirectNeigh: 152, redirectPeer: 155, coarseClock: 160, jiffies: 118 }
+export const HELPERS = { netnsCookies: 122, redirectNeigh: 152, redirectPeer: 155, coarseClock: 160, jiffies: 118 }
 const ALL: readonly ProgramName[] = ['from_workload', 'to_workload', 'from_host', 'to_host']
 const HOUR = 3_600_000
 
@@ -42,14 +58,23 @@ export function testCfg(features: Features): NodeCfg {
     timeout_udp: HOUR,
     timeout_udp_stream: HOUR,
     timeout_icmp: HOUR,
+    netns: netnsCookie(),
+    fresh_jiffies: 250,
     tunnel_vni: VNI,
     tunnel_port: 4789,
+    nat_port_min: NAT_PORT,
+    nat_port_count: 1,
     redirect_peer: Number(features.redirectPeer),
     redirect_neigh: Number(features.redirectNeigh),
     coarse_clock: Number(features.coarseClock),
     jiffies: Number(features.jiffies),
+    netns_cookies: Number(features.netnsCookies),
     connect_udp: 1,
     connect_tcp: 1,
+    dsr: 1, // for clients that are not in RANGE_TUNNEL_BACK
+    source_check: SOURCE_LOOSE,
+    stray_service: STRAY_REFUSE,
+    overlay: 1,
   }
 }
 
@@ -98,6 +123,12 @@ function openMaps(loaded: Loaded) {
     ifaces: new TestMap(loaded, catalogue.np_ifaces),
     ct: new TestMap(loaded, catalogue.np_ct),
     frags: new TestMap(loaded, catalogue.np_frags),
+    live: new TestMap(loaded, catalogue.np_live),
+    affinity: new TestMap(loaded, catalogue.np_affinity),
+    maglev: new TestMap(loaded, catalogue.np_maglev),
+    ranges: new TestMap(loaded, catalogue.np_ranges),
+    routes: new TestMap(loaded, catalogue.np_routes),
+    state: new TestMap(loaded, catalogue.np_state),
     counters: loaded.object.map('np_counters'),
   }
 }
@@ -106,7 +137,7 @@ type Maps = ReturnType<typeof openMaps>
 
 /** Every case starts from the same small cluster and no flows. */
 async function fill(maps: Maps, given: Given): Promise<void> {
-  for (const map of [maps.frontends, maps.backends, maps.ct, maps.frags]) await map.clear()
+  for (const map of [maps.ct, maps.frags, maps.affinity]) await map.clear()
   const lo = ifindexOf('lo')
   for (const device of [devices.pod, devices.secondPod, devices.underlay]) {
     maps.ifaces.set(ifindexOf(device.name), { mtu: device.mtu, kind: device === devices.underlay ? 2 : 1, mac: device.mac })
@@ -114,28 +145,71 @@ async function fill(maps: Maps, given: Given): Promise<void> {
   // test runs without an interface in their context happen on lo: a pod's veth, with a larger MTU than the underlay
   maps.ifaces.set(lo, { mtu: 2000, kind: 1, mac: devices.pod.mac })
   for (const f of families) {
-    maps.addrs.set(parseAddr(f.pod), { kind: 1, ifindex: ifindexOf(devices.pod.name) })
-    maps.addrs.set(parseAddr(f.secondPod), { kind: 1, ifindex: ifindexOf(devices.secondPod.name) })
-    maps.addrs.set(parseAddr(f.node), { kind: 2, ifindex: 0 })
-    maps.addrs.set(parseAddr(f.otherNode), { kind: 3, ifindex: 0 })
+    // a pod sends from the device that test runs happen on
+    for (const pod of [f.pod, f.secondPod]) maps.addrs.set(parseAddr(pod), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: lo })
+    maps.addrs.set(parseAddr(f.maskedPod), { kind: ADDR_LOCAL_POD, flags: ADDR_MASQUERADE, ifindex: lo })
+    maps.addrs.set(parseAddr(f.openPod), { kind: ADDR_LOCAL_POD, flags: ADDR_OPEN, ifindex: lo })
+    maps.addrs.set(parseAddr(f.elsewherePod), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf(devices.pod.name) })
+    maps.addrs.set(parseAddr(f.node), { kind: ADDR_SELF, flags: ADDR_NODE_PORTS, ifindex: 0 })
+    maps.addrs.set(parseAddr(f.quietOwn), { kind: ADDR_SELF, flags: 0, ifindex: 0 })
+    for (const node of [f.otherNode, f.thirdNode]) maps.addrs.set(parseAddr(node), { kind: ADDR_NODE, flags: 0, ifindex: 0 })
+    maps.addrs.set(parseAddr(f.bareVip), { kind: ADDR_SERVICE, flags: 0, ifindex: 0 })
+    maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(f.otherNode) })
+  }
+  await fillServices(maps, given)
+}
+
+/** The maps that say what the service is. */
+async function fillServices(maps: Maps, given: Given): Promise<void> {
+  for (const map of [maps.frontends, maps.backends, maps.live, maps.maglev, maps.ranges]) await map.clear()
+  maps.state.set(0, { takeover_until: given.takeover === true ? 1e12 : 0 })
+  for (const f of families) {
+    const inside = (addr: string): void => maps.ranges.set({ prefix: 64 + 128, set: rangeSet(RANGE_INSIDE), addr: parseAddr(addr) }, 0)
+    for (const addr of [f.pod, f.secondPod, f.maskedPod, f.remotePod, f.overlayPod]) inside(addr)
+    maps.ranges.set({ prefix: 64 + 128, set: rangeSet(RANGE_TUNNEL_BACK), addr: parseAddr(f.client) }, 0)
     fillService(maps, { given, vip: at(f.vip, 80), v4: f.v4 })
   }
+}
+
+function rangeSet(number: number): string {
+  return number.toString(16).padStart(16, '0')
 }
 
 /** The service has backends of the case's own family only: the frontends of the other family find none. */
 function fillService(maps: Maps, options: { readonly given: Given; readonly vip: string; readonly v4: boolean }): void {
   const { given, vip, v4 } = options
-  const backends = (given.backends ?? []).filter((backend) => backend.addr.includes(':') !== v4)
-  const service = v4 ? WEB : WEB.replace(/a$/, 'b')
-  for (const [slot, backend] of backends.entries()) {
-    const node = backend.node === undefined ? ANY_V6 : parseAddr(backend.node)
-    maps.backends.set({ service, slot }, { addr: parseAddr(backend.addr), node, port: backend.port, flags: 0 })
+  const list = v4 ? WEB : WEB.replace(/a$/, 'b')
+  const local = list.replace(/^0/, '1')
+  const count = fillList(maps, list, ofFamily(given.backends, v4))
+  const localCount = fillList(maps, local, ofFamily(given.outside, v4))
+  for (const { addr, port } of ofFamily(given.alive, v4)) maps.live.set({ list, addr: parseAddr(addr), port }, { flags: 0, slot: 0 })
+  for (const source of given.sources ?? []) {
+    if (source.includes(':') !== v4) maps.ranges.set({ prefix: 64 + 128, set: list, addr: parseAddr(source) }, 0)
   }
+  const slots = given.maglev
+  if (slots !== undefined)
+    maps.maglev.set(list, { slot: Uint16Array.from({ length: MAGLEV_SIZE }, (_, index) => slots[index % slots.length] ?? 0) })
   for (const proto of [6, 17]) {
-    const value = { service, count: backends.length, flags: 0 }
+    const inside = { list, count }
+    const outside = given.outside === undefined ? inside : { list: local, count: localCount }
+    const value = { inside, outside, flags: given.flags ?? 0, affinity: given.affinity ?? 0 }
     maps.frontends.set({ addr: endpoint(vip).addr, port: 80, proto }, value)
     maps.frontends.set({ addr: v4 ? ANY_V4 : ANY_V6, port: NODE_PORT, proto }, value)
   }
+}
+
+function ofFamily(backends: readonly BackendGiven[] | undefined, v4: boolean): readonly BackendGiven[] {
+  return (backends ?? []).filter((backend) => backend.addr.includes(':') !== v4)
+}
+
+/** Returns how many there are. */
+function fillList(maps: Maps, list: string, backends: readonly BackendGiven[]): number {
+  for (const [slot, backend] of backends.entries()) {
+    const [addr, node] = [parseAddr(backend.addr), backend.node === undefined ? ANY_V6 : parseAddr(backend.node)]
+    maps.backends.set({ list, slot }, { addr, node, port: backend.port, flags: 0 })
+    maps.live.set({ list, addr, port: backend.port }, { flags: LIVE_CHOSEN, slot })
+  }
+  return backends.length
 }
 
 const ACTIONS: Readonly<Record<number, Step['action']>> = { [-1]: 'pass', 0: 'pass', 2: 'drop', 7: 'redirect' }
@@ -149,6 +223,10 @@ async function runStep(
   const slot = step.reason === undefined ? undefined : enumValues(world.loaded.btf, 'drop').get(step.reason)
   if (step.reason !== undefined && slot === undefined) return `no drop reason ${step.reason}`
   const before = slot === undefined ? 0 : counter(world.maps, slot)
+  if (step.given !== undefined) await fillServices(world.maps, step.given)
+  if (step.reused !== undefined)
+    world.maps.addrs.set(parseAddr(step.reused), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf(devices.secondPod.name) })
+  if (step.gone !== undefined) world.maps.addrs.delete(parseAddr(step.gone))
   if (step.forget !== undefined) forget(world.maps.ct, step.forget)
   if (step.age !== undefined) await makeOlder(world.maps.ct, step.age)
   const result = runPacket(run, step)
@@ -194,8 +272,8 @@ async function makeOlder(ct: Maps['ct'], ms: number): Promise<void> {
 
 function forget(ct: Maps['ct'], flow: FlowWanted): void {
   const [from, to] = [endpoint(flow.from), endpoint(flow.to)]
-  ct.delete({ lo: from.addr, lo_port: from.port, hi: to.addr, hi_port: to.port, proto: flow.proto })
-  ct.delete({ lo: to.addr, lo_port: to.port, hi: from.addr, hi_port: from.port, proto: flow.proto })
+  ct.delete({ lo: from.addr, lo_port: from.port, hi: to.addr, hi_port: to.port, proto: flow.proto, lane: 0 })
+  ct.delete({ lo: to.addr, lo_port: to.port, hi: from.addr, hi_port: from.port, proto: flow.proto, lane: 0 })
 }
 
 function judgeFlow(ct: Maps['ct'], wanted: FlowWanted): string | undefined {
@@ -207,7 +285,7 @@ function judgeFlow(ct: Maps['ct'], wanted: FlowWanted): string | undefined {
     { lo: to.addr, lo_port: to.port, hi: from.addr, hi_port: from.port },
   ]
   for (const end of ends) {
-    const value = ct.get({ ...end, proto: wanted.proto })
+    const value = ct.get({ ...end, proto: wanted.proto, lane: wanted.lane ?? 0 })
     if (value === undefined) continue
     const flags = value.leg[isFrom(end.lo, end.lo_port) ? 0 : 1]?.flags ?? 0
     if (wanted.approved !== undefined && ((flags & LEG_APPROVED) !== 0) !== wanted.approved) return `${title}: leg flags ${flags}`

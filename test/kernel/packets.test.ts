@@ -5,8 +5,8 @@ import type { Features, PacketRunner } from './packet-runner.ts'
 import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
 import { cases } from './packets/all.ts'
 
-const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true }
-const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false }
+const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true, netnsCookies: true }
+const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }
 
 beforeAll(() => setUpNamespace())
 

@@ -73,7 +73,7 @@ async function onDevices(facts: KernelFacts): Promise<void> {
   await part('packets', () => packets(facts.features, facts.missingHelpers))
   // Where the kernel has new helpers, the way without them is tried as well: it must do the same.
   if (Object.values(facts.features).includes(true)) {
-    const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false }
+    const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }
     await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
   }
   await part('attaching', () => attachCases(devices.underlay.name, count))

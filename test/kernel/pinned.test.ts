@@ -19,7 +19,7 @@ import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
 import { INCLUDE, compileTo } from '../support/compiled.ts'
 import { objectPath } from '../support/objects.ts'
 
-const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, addrs: 300 }
+const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300 }
 
 let pins: Pins
 let opened: OpenObject
@@ -78,7 +78,7 @@ function ctCodecs(): ReturnType<typeof bindMap<CtKey, CtValue>> {
 }
 
 function flow(port: number): CtKey {
-  return { lo: parseAddr('10.0.0.1'), hi: parseAddr('10.0.0.2'), lo_port: port, hi_port: 80, proto: 6 }
+  return { lo: parseAddr('10.0.0.1'), hi: parseAddr('10.0.0.2'), lo_port: port, hi_port: 80, proto: 6, lane: 0 }
 }
 
 const LEG = { ifindex: 3, mtu: 1500, flags: 1, ack: 9, window: 512, wscale: 7 }
@@ -86,9 +86,11 @@ const FLOW: CtValue = {
   seen: 1234,
   out: { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 },
   state: 3,
+  lane: 0,
   via: parseAddr('192.0.2.7'),
   leg: [LEG, LEG],
   fresh: 77,
+  slot: 0,
 }
 
 describe('np_ct', () => {
@@ -121,7 +123,7 @@ describe('np_ct', () => {
   })
 
   test('with a field that no longer fits: nothing can be carried over, and that is said', async () => {
-    await pinOld('np_ct', [['__u8 state;\t\t/* enum ct_state */\n\t__u8 pad[3];', '__u16 early; __u16 state;']])
+    await pinOld('np_ct', [['__u8 state;\t\t/* enum ct_state */\n\t__u8 pad;', '__u16 state;']])
     const shared = await ensure()
     expect(shared.replaced).toMatchObject([
       { map: 'np_ct', copied: 0, lost: 'struct ct_value.state: __u16 in the old map, __u8 in the new one' },
@@ -131,7 +133,7 @@ describe('np_ct', () => {
   test('with fewer fields: flows are carried over field by field', async () => {
     const old = await pinOld('np_ct', [
       ['struct addr via;\t/* tunnel peer of the leg with LEG_ENCAP */', ''],
-      ['__u8 reserved[12];', '__u8 reserved[28];'],
+      ['__u8 reserved[8];', '__u8 reserved[24];'],
     ])
     const codecs = ctCodecs()
     const bytes = Buffer.alloc(old.valueBytes)
@@ -148,7 +150,7 @@ describe('np_ct', () => {
 
   test('with another key: nothing can be carried over, and that is said', async () => {
     await pinOld('np_ct', [
-      ['__be16 lo_port, hi_port;\n\t__u8 proto;\n\t__u8 pad[3];', '__be16 lo_port, hi_port;\n\t__u8 proto;\n\t__u8 zone;\n\t__u8 pad[2];'],
+      ['__be16 lo_port, hi_port;\n\t__u8 proto;\n\t__u8 pad;', '__be16 lo_port, hi_port;\n\t__u8 proto;\n\t__u8 zone;'],
     ])
     const { replaced, maps } = await ensure()
     expect(replaced).toMatchObject([{ map: 'np_ct', copied: 0, lost: 'struct ct_key: the key field zone is gone' }])
@@ -167,7 +169,7 @@ describe('np_ct', () => {
 
 test('a table of rows is made anew and empty: the agent writes all of them', async () => {
   const first = (await ensure()).maps.get('np_frontends')
-  first?.update(Buffer.alloc(20), Buffer.alloc(16))
+  first?.update(Buffer.alloc(20), Buffer.alloc(40))
   const { replaced, maps } = await ensure({ ...SIZES, frontends: 500 })
   expect(replaced).toEqual([{ map: 'np_frontends', reason: 'max_entries 100 instead of 500', copied: 0, lost: undefined }])
   expect([maps.get('np_frontends')?.info().maxEntries, maps.get('np_frontends')?.nextKey(undefined)]).toEqual([500, undefined])

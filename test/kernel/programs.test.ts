@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, rmdirSync, writeFileSync }
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BpfMap, BpfProgram } from '#native'
+import { SOURCE_LOOSE, STRAY_DROP } from '#lib/base/flags.ts'
 import { ANY_V4, ANY_V6, parseAddr, parsePort } from '#lib/base/ip.ts'
 import type { Knobs, MapSizes } from '#agent/compile/desired.ts'
 import type { Features } from '#agent/dataplane/features.ts'
@@ -13,10 +14,12 @@ import type { OpenObject } from '#agent/dataplane/objects.ts'
 import { openObject, setKnobs } from '#agent/dataplane/objects.ts'
 import { ensureMaps } from '#agent/dataplane/pinned.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
+import { catalogue } from '#agent/maps/catalogue.ts'
+import { structLayout } from '#agent/maps/layout.ts'
 import { dropGenerations, ensureGeneration } from '#agent/dataplane/programs.ts'
 import { objectPath } from '../support/objects.ts'
 
-const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, addrs: 300 }
+const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300 }
 const KNOBS: Knobs = {
   nodeV4: parseAddr('192.0.2.1'),
   nodeV6: ANY_V6,
@@ -24,6 +27,11 @@ const KNOBS: Knobs = {
   tunnelPort: parsePort(4789),
   connectTcp: true,
   connectUdp: false,
+  natPorts: { from: parsePort(20_000), to: parsePort(29_999) },
+  dsr: false,
+  sourceCheck: SOURCE_LOOSE,
+  strayService: STRAY_DROP,
+  overlay: false,
   timeouts: { tcpSyn: 1000, tcpOpen: 3_600_000, tcpFin: 2000, tcpRst: 3000, udp: 4000, udpStream: 5000, icmp: 6000 },
 }
 
@@ -76,16 +84,7 @@ describe('generations', () => {
   test('first start pins all maps and programs; a restart adopts them all and loads nothing', async () => {
     const first = await start()
     expect([first.adoptedProgram, first.adoptedMaps]).toEqual([false, []])
-    expect(readdirSync(pins.maps).sort()).toEqual([
-      'np_addrs',
-      'np_backends',
-      'np_counters',
-      'np_ct',
-      'np_frags',
-      'np_frontends',
-      'np_ifaces',
-      'np_sockets',
-    ])
+    expect(readdirSync(pins.maps).sort()).toEqual(Object.keys(catalogue).sort())
     expect(readdirSync(pins.programs)).toEqual([first.id])
     const folder = readdirSync(pins.generation(first.id))
     expect(folder).toEqual(
@@ -99,14 +98,14 @@ describe('generations', () => {
     )
 
     const second = await start()
-    expect([second.adoptedProgram, second.adoptedMaps.length]).toEqual([true, 8])
+    expect([second.adoptedProgram, second.adoptedMaps.length]).toEqual([true, Object.keys(catalogue).length])
     expect([second.id, second.programs]).toEqual([first.id, first.programs])
   })
 
   test('other knobs are another generation beside the first; the first goes when told', async () => {
     const first = await start()
     const second = await start({ knobs: { ...KNOBS, tunnelVni: 78 } })
-    expect([second.adoptedProgram, second.adoptedMaps.length]).toEqual([false, 8])
+    expect([second.adoptedProgram, second.adoptedMaps.length]).toEqual([false, Object.keys(catalogue).length])
     expect(readdirSync(pins.programs).sort()).toEqual([first.id, second.id].sort())
     expect(dropGenerations(pins, second.id)).toEqual([first.id])
     expect(readdirSync(pins.programs)).toEqual([second.id])
@@ -204,7 +203,8 @@ describe('objects', () => {
     expect(opened.object.rodata()).toEqual(bytes)
     expect(bytes.subarray(0, 16), 'no address is all zero').toEqual(Buffer.alloc(16))
     expect(bytes.readBigUInt64LE(64)).toBe(1_000_000_000n)
-    expect([bytes.readUInt32LE(120), bytes.readUInt16BE(124)]).toEqual([77, 4789])
+    const offset = (name: string): number => structLayout(opened.btf, 'node_cfg').fields.find((field) => field.name === name)?.offset ?? -1
+    expect([bytes.readUInt32LE(offset('tunnel_vni')), bytes.readUInt16BE(offset('tunnel_port'))]).toEqual([77, 4789])
   })
 })
 

@@ -26,7 +26,7 @@ const records: {
 }[] = []
 
 function combinations(object: ObjectName): NodeCfg[] {
-  const base = testCfg({ redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true })
+  const base = testCfg({ redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true, netnsCookies: true })
   return KNOBS[object].reduce<NodeCfg[]>(
     (all, knob) =>
       all.flatMap((cfg) => [
@@ -63,7 +63,7 @@ describe.each(OBJECTS)('%s', (object) => {
   )
 
   test('loads as on the oldest kernel: newer helpers gone, no kernel BTF', async () => {
-    const cfg = testCfg({ redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false })
+    const cfg = testCfg({ redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false })
     const hide = existsSync('/sys/kernel/btf')
     if (hide) execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', '/sys/kernel/btf'])
     try {

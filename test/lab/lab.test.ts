@@ -3,10 +3,13 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { stopDaemon } from '../../lab/daemon.ts'
 import { Lab } from '../../lab/lab.ts'
 import { netnsInode } from '../../lab/netns.ts'
-import { holderOf } from '../../lab/places.ts'
+import { serverLog } from '../../lab/paths.ts'
+import { holderOf, serverCgroup } from '../../lab/places.ts'
 import { killPid } from '../../lab/process.ts'
+import { podNamed } from '../../lab/topology.ts'
 import { request } from '../../lab/traffic.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { Manifests, node, pod, TWO_NODES } from './cluster.ts'
@@ -142,8 +145,27 @@ describe('a lab without agents', () => {
     await lab.mustRun('client', ['ip', 'addr', 'flush', 'dev', 'eth0'])
     await lab.sync()
     expect((await lab.status()).ok).toBe(true)
-    expect((await request(lab, { from: 'one', to: { proto: 'tcp', address: '10.31.1.3', port: 8080 } })).ok).toBe(1)
+    const answer = await request(lab, { from: 'one', to: { proto: 'tcp', address: '10.31.1.3', port: 8080 } })
+    expect(answer, JSON.stringify(answer)).toMatchObject({ ok: 1, refused: 0, pods: { three: 1 } })
     expect(await lab.mustRun('client', ['ip', '-br', 'addr'])).toContain('172.31.7.250/24')
+  })
+
+  test('without a server, or with one in a namespace that was replaced, is not ok until the next sync', async () => {
+    using manifests = new Manifests(TWO_NODES)
+    await using lab = await Lab.up({ name: 'tserver', resources: manifests.dir, plain: true })
+    const three = podNamed(lab.topology, 'shop/three')
+    expect(await stopDaemon(serverCgroup('tserver', three), 'SIGKILL', 5000)).toBe(true)
+    expect((await lab.status()).ok).toBe(false)
+    await lab.sync()
+    expect((await lab.status()).ok).toBe(true)
+    execFileSync('ip', ['netns', 'del', three.netns])
+    execFileSync('ip', ['netns', 'add', three.netns])
+    expect((await lab.status()).pods.map((one) => [one.key, one.server !== undefined])).toContainEqual(['shop/three', false])
+    expect((await lab.status()).ok).toBe(false)
+    await lab.sync()
+    expect((await lab.status()).ok).toBe(true)
+    // what was said in the log before is no answer of the server that runs now
+    expect(readFileSync(serverLog('tserver', three.key), 'utf8')).toBe('listening\n')
   })
 })
 

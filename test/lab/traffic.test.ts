@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startCapture } from '../../lab/capture.ts'
 import { Lab } from '../../lab/lab.ts'
+import { toolCommand } from '../../lab/paths.ts'
 import { request, startFlow, startRequests } from '../../lab/traffic.ts'
 import type { Endpoint } from '../../lab/tools/address.ts'
 import type { FlowResult, StreamResult } from '../../lab/tools/results.ts'
@@ -147,6 +148,25 @@ describe('one socket a request', () => {
     const result = await requests.stop()
     expect(result.ok).toBeGreaterThan(50)
     expect(result).toMatchObject({ timeouts: 0, refused: 0 })
+  })
+})
+
+describe('a second connection from the port of a first', () => {
+  const collide = async (...flags: readonly string[]): Promise<unknown> => {
+    const to = ['--direct', 'tcp:10.31.1.3:8080', '--service', 'tcp:[fd00:31:1::3]:8080', '--tries', '2']
+    return JSON.parse(await lab.mustRun('one', [...toolCommand('collide'), ...to, ...flags]))
+  }
+
+  test.each(['--keep-open', '--other-port'])('loses nothing on a whole network, %s', async (flag) => {
+    expect(await collide(flag)).toMatchObject({ tries: 2, answered: 2, lostSyns: 0, errors: {} })
+  })
+
+  test('counts exactly the SYNs that were dropped', async () => {
+    const syn = 'meta nfproto ipv6 tcp flags & (syn | ack) == syn'
+    await inTheWay(`${syn} numgen inc mod 2 0 counter name met drop`)
+    const result = await collide('--first-port', '21000')
+    expect(await clear()).toBe(2)
+    expect(result).toMatchObject({ tries: 2, answered: 2, lostSyns: 2 })
   })
 })
 

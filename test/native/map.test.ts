@@ -178,6 +178,46 @@ describe.skipIf(!isRoot).each([true, false])('batches, with the kernel commands:
     }
   })
 
+  test('parts have every row once, and leave off where there is none', async () => {
+    for (const type of [MAP.hash, MAP.lruHash]) {
+      const map = createMap({ type, maxEntries: 5000 })
+      expect(await map.readChunk(undefined, 100)).toMatchObject({ count: 0, next: undefined })
+      put(map, 0, 3000)
+      const there = (await dumped(map)).size
+      const found = new Map<number, number>()
+      let parts = 0
+      for (let cursor: Buffer | undefined, first = true; first || cursor !== undefined; first = false) {
+        const { keys, values, count, next } = await map.readChunk(cursor, 100)
+        expect([keys.length, values.length]).toEqual([count * 4, count * 8])
+        for (let at = 0; at < count; at++) found.set(keys.readUInt32LE(at * 4), values.readUInt32LE(at * 8))
+        cursor = next
+        parts++
+      }
+      expect([found.size, parts >= 30, [...found].every(([key, value]) => value === 2 * key)]).toEqual([there, true, true])
+    }
+  })
+
+  test('a part goes on after close, and its cursor is checked', async () => {
+    const map = createMap({ type: MAP.hash })
+    put(map, 0, 5)
+    const part = map.readChunk(undefined, 10)
+    expect(codeOf(() => map.readChunk(Buffer.alloc(3), 10))).toBe('EINVAL')
+    map.close()
+    expect((await part).count).toBe(5)
+    expect(codeOf(() => map.readChunk(undefined, 10))).toBe('EBADF')
+  })
+
+  test('rows are deleted that are as they were read', () => {
+    const map = createMap({ type: MAP.hash })
+    put(map, 0, 4)
+    const { keys, values } = rows(0, 5)
+    map.update(u32(2), u32(99, 0))
+    map.delete(u32(3))
+    expect(map.deleteSame(keys, values, 5)).toBe(2)
+    expect([map.lookup(u32(0)), map.lookup(u32(1)), map.lookup(u32(2))]).toEqual([undefined, undefined, u32(99, 0)])
+    expect(codeOf(() => map.deleteSame(keys, values, 6))).toBe('EINVAL')
+  })
+
   test('a dump goes on after close', async () => {
     const map = createMap({ type: MAP.hash, maxEntries: 5000 })
     put(map, 0, 5000)

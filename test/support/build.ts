@@ -26,6 +26,7 @@ export interface ServiceSpec {
   readonly clusterIPs?: readonly string[]
   readonly ports?: readonly PortSpec[]
   readonly labels?: Readonly<Record<string, string>>
+  readonly annotations?: Readonly<Record<string, string>>
   readonly ingress?: readonly Manifest[]
   /** further fields of spec */
   readonly spec?: Manifest
@@ -38,7 +39,7 @@ export function service(name: Name, of: ServiceSpec = {}): Manifest {
   return {
     apiVersion: 'v1',
     kind: 'Service',
-    metadata: { ...nameOf(name), labels: of.labels ?? {} },
+    metadata: { ...nameOf(name), labels: of.labels ?? {}, annotations: of.annotations ?? {} },
     spec: {
       type: of.type ?? (ports.some((port) => port.nodePort !== undefined) ? 'NodePort' : 'ClusterIP'),
       ...cluster,
@@ -59,6 +60,8 @@ export type EndpointSpec =
       readonly serving?: boolean
       readonly terminating?: boolean
       readonly zone?: string
+      readonly forNodes?: readonly string[]
+      readonly forZones?: readonly string[]
     }
 
 export interface SliceSpec {
@@ -88,8 +91,18 @@ export function slice(name: Name, of: SliceSpec = {}): Manifest {
 }
 
 function endpointOf(endpoint: Exclude<EndpointSpec, string>): Manifest {
-  const { addr, node, zone, ...conditions } = endpoint
-  return { addresses: [addr], conditions, ...(node === undefined ? {} : { nodeName: node }), ...(zone === undefined ? {} : { zone }) }
+  const { addr, node, zone, forNodes, forZones, ...conditions } = endpoint
+  const hints = {
+    ...(forNodes === undefined ? {} : { forNodes: forNodes.map((name) => ({ name })) }),
+    ...(forZones === undefined ? {} : { forZones: forZones.map((name) => ({ name })) }),
+  }
+  return {
+    addresses: [addr],
+    conditions,
+    hints,
+    ...(node === undefined ? {} : { nodeName: node }),
+    ...(zone === undefined ? {} : { zone }),
+  }
 }
 
 export interface PodSpec {
@@ -113,12 +126,23 @@ export function pod(name: Name, of: PodSpec = {}): Manifest {
   }
 }
 
-export function node(name: string, of: { readonly addresses?: readonly string[]; readonly podCIDRs?: readonly string[] } = {}): Manifest {
+export interface NodeSpec {
+  readonly addresses?: readonly string[]
+  readonly podCIDRs?: readonly string[]
+  readonly zone?: string
+  readonly subnets?: readonly string[]
+}
+
+export function node(name: string, of: NodeSpec = {}): Manifest {
   const addresses = (of.addresses ?? []).map((address) => ({ type: 'InternalIP', address }))
   return {
     apiVersion: 'v1',
     kind: 'Node',
-    metadata: { name },
+    metadata: {
+      name,
+      ...(of.zone === undefined ? {} : { labels: { 'topology.kubernetes.io/zone': of.zone } }),
+      ...(of.subnets === undefined ? {} : { annotations: { 'netplane.io/subnets': of.subnets.join(',') } }),
+    },
     spec: of.podCIDRs === undefined ? {} : { podCIDR: of.podCIDRs[0], podCIDRs: of.podCIDRs },
     status: { addresses: [{ type: 'Hostname', address: name }, ...addresses] },
   }
@@ -126,6 +150,10 @@ export function node(name: string, of: { readonly addresses?: readonly string[];
 
 export function namespace(name: string, labels: Readonly<Record<string, string>> = {}): Manifest {
   return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }
+}
+
+export function pool(name: string, spec: Manifest): Manifest {
+  return { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name }, spec }
 }
 
 export function felixConfiguration(name: string, spec: Manifest): Manifest {

@@ -4,8 +4,10 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Btf } from '#agent/maps/btf.ts'
-import { parseBtf } from '#agent/maps/btf.ts'
+import type { Btf, BtfType } from '#agent/maps/btf.ts'
+import { findType, parseBtf, typeById } from '#agent/maps/btf.ts'
+import type { MapCodecs, MapDefinition } from '#agent/maps/catalogue.ts'
+import { bindMap } from '#agent/maps/catalogue.ts'
 import { elfSections } from './elf.ts'
 
 /** where our headers are */
@@ -50,4 +52,36 @@ function asCompiled(file: Buffer): Compiled {
     return bytes
   }
   return { btf: parseBtf(section('.BTF')), section }
+}
+
+/** Type ids of a map's key and value, 0 where it declares none. */
+export interface MapTypes {
+  readonly keyTypeId: number
+  readonly valueTypeId: number
+}
+
+/** By name of the map. */
+export function declaredMaps(btf: Btf): Map<string, MapTypes> {
+  const maps = new Map<string, MapTypes>()
+  for (const { type } of findType(btf, 'section', '.maps')?.variables ?? []) {
+    const variable = typeById(btf, type)
+    if (variable.kind !== 'variable') continue
+    const definition = typeById(btf, variable.type)
+    const target = (field: string): number =>
+      definition.kind === 'struct' ? pointee(btf.types, definition.members.find(({ name }) => name === field)?.type) : 0
+    maps.set(variable.name, { keyTypeId: target('key'), valueTypeId: target('value') })
+  }
+  return maps
+}
+
+/** Codecs of a map that the C declares. */
+export function bindDeclared<K, V>(definition: MapDefinition<K, V>, btf: Btf): MapCodecs<K, V> {
+  const types = declaredMaps(btf).get(definition.name)
+  if (types === undefined) throw new Error(`no map ${definition.name}`)
+  return bindMap(definition, btf, types)
+}
+
+function pointee(types: readonly BtfType[], id: number | undefined): number {
+  const type = id === undefined ? undefined : types[id]
+  return type?.kind === 'pointer' ? type.type : 0
 }

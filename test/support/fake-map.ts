@@ -103,6 +103,37 @@ export class FakeMap {
     return existed
   }
 
+  deleteSame(keys: Uint8Array, values: Uint8Array, count: number): number {
+    this.#open('bpf_map_delete_elem')
+    this.#enough({ have: Math.min(keys.length / this.keyBytes, values.length / this.valueBytes), count, op: 'bpf_map_delete_elem' })
+    this.calls.push('deleteSame')
+    let deleted = 0
+    for (let at = 0; at < count; at++) {
+      const key = slice(keys, at, this.keyBytes)
+      if (this.#rows.get(key) === slice(values, at, this.valueBytes) && this.#rows.delete(key)) deleted++
+    }
+    return deleted
+  }
+
+  /** In the order of keys, so that neither new rows nor deleted ones confuse it. */
+  readChunk(
+    cursor: Uint8Array | undefined,
+    room: number,
+  ): Promise<{ keys: Buffer; values: Buffer; count: number; next: Buffer | undefined }> {
+    this.#open('bpf_map_lookup_batch')
+    this.calls.push('readChunk')
+    const from = cursor === undefined ? undefined : Buffer.from(cursor).toString('latin1')
+    const rest = [...this.#rows].filter(([key]) => from === undefined || key > from).sort(([a], [b]) => (a < b ? -1 : 1))
+    const rows = rest.slice(0, room)
+    const last = rows.at(-1)
+    return Promise.resolve({
+      keys: Buffer.from(rows.map(([key]) => key).join(''), 'latin1'),
+      values: Buffer.from(rows.map(([, value]) => value).join(''), 'latin1'),
+      count: rows.length,
+      next: last === undefined || rest.length === rows.length ? undefined : Buffer.from(last[0], 'latin1'),
+    })
+  }
+
   dump(): Promise<{ keys: Buffer; values: Buffer; count: number }> {
     this.#open('bpf_map_lookup_batch')
     this.calls.push('dump')

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the data plane relies on in a map; `FakeMap` and the kernel's hash maps run the same suite. Layer: test. */
 import { afterEach, describe, expect, test } from 'vitest'
+import { chunksOf, type ChunkedMap } from '#agent/dataplane/chunks.ts'
 import type { TableMap } from '#agent/dataplane/table.ts'
 
 /** The part of the addon's `BpfMap` that the fake has as well. */
-export interface ContractMap extends TableMap {
+export interface ContractMap extends TableMap, ChunkedMap {
+  info(): { readonly name: string; readonly maxEntries: number }
   lookup(key: Uint8Array): Buffer | undefined
   update(key: Uint8Array, value: Uint8Array, flags?: number): void
   delete(key: Uint8Array): boolean
   nextKey(key: Uint8Array | undefined): Buffer | undefined
+  deleteSame(keys: Uint8Array, values: Uint8Array, count: number): number
   close(): void
 }
 
@@ -99,6 +102,31 @@ export function describeMapContract(title: string, make: (maxEntries: number) =>
         met.add(at.readUInt32LE())
       }
       expect(met.size).toBe(50)
+    })
+
+    test('parts have every row once, also when those before are deleted meanwhile', async () => {
+      const map = open(500)
+      map.updateBatch(keys(0, 300), values(0, 300), 300)
+      const met: number[] = []
+      for await (const { keys: some, values: theirs, count } of chunksOf(map, 50)) {
+        for (let at = 0; at < count; at++) {
+          expect(theirs.readUInt32LE(at * 6)).toBe(some.readUInt32LE(at * 4))
+          met.push(some.readUInt32LE(at * 4))
+        }
+        const half = Math.floor(count / 2)
+        map.deleteBatch(some.subarray(0, 4 * half), half)
+      }
+      expect([met.length >= 300, new Set(met).size]).toEqual([true, 300])
+    })
+
+    test('rows are deleted that are as they were read', async () => {
+      const map = open()
+      map.updateBatch(keys(0, 4), values(0, 4), 4)
+      map.update(key(2), value(99))
+      map.delete(key(3))
+      expect(map.deleteSame(keys(0, 5), values(0, 5), 5)).toBe(2)
+      expect([...(await contents(map))]).toEqual([[2, 99]])
+      expect(code(() => map.deleteSame(keys(0, 1), values(0, 1), 2))).toBe('EINVAL')
     })
 
     test('an empty map is read as such', async () => {

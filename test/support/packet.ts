@@ -51,7 +51,8 @@ export interface IcmpOptions extends Envelope {
   readonly body?: Uint8Array
 }
 
-export const MACS = { src: '02:00:00:00:00:01', dst: '02:00:00:00:00:02' }
+/** To the loopback device, where test runs happen. */
+export const MACS = { src: '02:00:00:00:00:01', dst: '00:00:00:00:00:00' }
 const TCP_FLAGS: Readonly<Record<string, number>> = { F: 1, S: 2, R: 4, P: 8, A: 16 }
 
 /** '10.0.0.1:80' or '[fd00::1]:80' */
@@ -116,22 +117,34 @@ export function l3(frame: Uint8Array): Uint8Array {
   return frame.subarray(14)
 }
 
-/** The tunnel packet a node sends another. */
+/** The tunnel packet a node sends another. `origin`: whom the client meant, when that is told. */
 export function tunnel(
   from: string,
   to: string,
-  options: { readonly inner: Uint8Array; readonly vni: number; readonly sport: number; readonly port?: number },
+  options: { readonly inner: Uint8Array; readonly vni: number; readonly sport: number; readonly port?: number; readonly origin?: string },
 ): Uint8Array {
   const inner = l3(options.inner)
   const v4 = isV4(parseAddr(from))
-  const payload = new Uint8Array(8 + 14 + inner.length)
+  const ethertype = v4 ? 0x0800 : 0x86dd
+  const origin = options.origin === undefined ? new Uint8Array() : originBytes(options.origin, ethertype)
+  const payload = new Uint8Array(8 + 14 + origin.length + inner.length)
   payload[0] = 8
   viewOf(payload).setUint32(4, options.vni << 8)
   payload.fill(2, 8, 20)
-  viewOf(payload).setUint16(20, v4 ? 0x0800 : 0x86dd)
-  payload.set(inner, 22)
+  viewOf(payload).setUint16(20, origin.length > 0 ? 0x88b5 : ethertype)
+  payload.set(origin, 22)
+  payload.set(inner, 22 + origin.length)
   const at = (addr: string, port: number) => (v4 ? `${addr}:${port}` : `[${addr}]:${port}`)
   return udp(at(from, options.sport), at(to, options.port ?? 4789), { payload, noChecksum: true })
+}
+
+function originBytes(text: string, ethertype: number): Uint8Array {
+  const { addr, port } = endpoint(text)
+  const bytes = new Uint8Array(20)
+  bytes.set(addrBytes(addr))
+  viewOf(bytes).setUint16(16, port)
+  viewOf(bytes).setUint16(18, ethertype)
+  return bytes
 }
 
 export function arp(options: {

@@ -2,8 +2,25 @@
 /** The wanted data plane as text that can be read in review. Layer: test. */
 import { formatAddr, formatCidr, isAny, isV4 } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import { ADDR_LOCAL_POD, ADDR_NODE, ADDR_SELF, FRONTEND_EXTERNAL, FRONTEND_NODE_PORT } from '#lib/base/flags.ts'
-import type { AddrRow, BackendRow, DesiredChange, DesiredNode, Fragment, FrontendRow, Row } from '#agent/compile/desired.ts'
+import {
+  ADDR_LOCAL_POD,
+  ADDR_MASQUERADE,
+  ADDR_NODE,
+  ADDR_NODE_PORTS,
+  ADDR_OPEN,
+  ADDR_SELF,
+  ADDR_SERVICE,
+  FRONTEND_EXTERNAL,
+  FRONTEND_INSIDE_LOCAL,
+  FRONTEND_MAGLEV,
+  FRONTEND_NODE_PORT,
+  FRONTEND_OUTSIDE_LOCAL,
+  FRONTEND_RANGES,
+  LIVE_CHOSEN,
+  RANGE_INSIDE,
+  RANGE_TUNNEL_BACK,
+} from '#lib/base/flags.ts'
+import type { AddrRow, DesiredChange, DesiredNode, Fragment, FrontendRow, Row } from '#agent/compile/desired.ts'
 
 /** One line a row, below its owner; owners sorted. */
 export function showChange(change: DesiredChange): string {
@@ -15,45 +32,93 @@ export function showFragment(fragment: Fragment): string {
   return [fragment.owner, ...showRows(fragment.rows).map((line) => `  ${line}`)].join('\n')
 }
 
-/** Service ids become #1, #2 … in order of appearance: they are hashes and say nothing. */
+/** Lists become #1, #2 … in order of appearance: their ids are hashes and say nothing. */
 export function showRows(rows: readonly Row[]): string[] {
-  const names = new Map<string, string>()
-  const idName = (id: string): string => {
-    const name = names.get(id) ?? `#${names.size + 1}`
-    names.set(id, name)
+  const names = new Map<string, string>([
+    [hexId(RANGE_INSIDE), 'inside'],
+    [hexId(RANGE_TUNNEL_BACK), 'tunnel-back'],
+  ])
+  let lists = 0
+  const nameOf = (list: string): string => {
+    const name = names.get(list) ?? `#${++lists}`
+    names.set(list, name)
     return name
   }
-  return rows.map((row) => {
-    switch (row.table) {
-      case 'frontends':
-        return showFrontend(row, idName(row.value.service))
-      case 'backends':
-        return showBackend(row, idName(row.key.service))
-      case 'addrs':
-        return showAddr(row)
+  return rows.map((row) => showRow(row, nameOf))
+}
+
+function showRow(row: Row, nameOf: (list: string) => string): string {
+  switch (row.table) {
+    case 'frontends':
+      return showFrontend(row, nameOf)
+    case 'backends': {
+      const { addr, port, node } = row.value
+      return `${nameOf(row.key.list)}[${row.key.slot}] ${hostPort(addr, port)}${isAny(node) ? '' : ` at ${formatAddr(node)}`}`
     }
-  })
+    case 'live': {
+      const chosen = (row.value.flags & LIVE_CHOSEN) !== 0 ? `[${row.value.slot}]` : ''
+      return `${nameOf(row.key.list)} live${chosen} ${hostPort(row.key.addr, row.key.port)}`
+    }
+    case 'maglev':
+      return `${nameOf(row.key.list)} maglev of ${new Set(row.value.slots).size}`
+    case 'ranges':
+      return `${nameOf(row.key.set)} range ${formatCidr(row.key.cidr)}`
+    case 'routes':
+      return `${formatCidr(row.key.cidr)} at ${formatAddr(row.value.node)}`
+    case 'addrs':
+      return showAddr(row)
+  }
 }
 
-function showFrontend({ key, value }: FrontendRow, service: string): string {
-  const flags = [
-    ...((value.flags & FRONTEND_NODE_PORT) === 0 ? [] : ['node-port']),
-    ...((value.flags & FRONTEND_EXTERNAL) === 0 ? [] : ['external']),
-  ]
-  return [`${hostPort(key.addr, key.port)}/${key.proto} -> ${service} of ${value.count}`, ...flags].join(' ')
-}
-
-function showBackend({ key, value }: BackendRow, service: string): string {
-  return `${service}[${key.slot}] ${hostPort(value.addr, value.port)}${isAny(value.node) ? '' : ` at ${formatAddr(value.node)}`}`
+/** One list when it is the same for all, else inside's, then outside's. */
+function showFrontend({ key, value }: FrontendRow, nameOf: (list: string) => string): string {
+  const { inside, outside, flags, affinity } = value
+  const choices = [`${nameOf(inside.list)} of ${inside.count}`]
+  if (outside.list !== inside.list || outside.count !== inside.count) choices.push(`outside ${nameOf(outside.list)} of ${outside.count}`)
+  const words = wordsOf(flags, FRONTEND_WORDS)
+  return [
+    `${hostPort(key.addr, key.port)}/${key.proto} -> ${choices.join(', ')}`,
+    ...words,
+    ...(affinity === 0 ? [] : [`${affinity}s`]),
+  ].join(' ')
 }
 
 function showAddr({ key, value }: AddrRow): string {
-  const kinds = new Map([
-    [ADDR_LOCAL_POD, 'pod'],
-    [ADDR_SELF, 'self'],
-    [ADDR_NODE, 'node'],
-  ])
-  return [formatAddr(key.addr), kinds.get(value.kind) ?? String(value.kind), ...(value.iface === undefined ? [] : [value.iface])].join(' ')
+  const { kind, flags, iface } = value
+  return [
+    formatAddr(key.addr),
+    KIND_WORDS.get(kind) ?? String(kind),
+    ...(iface === undefined ? [] : [iface]),
+    ...wordsOf(flags, ADDR_WORDS),
+  ].join(' ')
+}
+
+const FRONTEND_WORDS = new Map([
+  [FRONTEND_NODE_PORT, 'node-port'],
+  [FRONTEND_EXTERNAL, 'external'],
+  [FRONTEND_RANGES, 'ranges'],
+  [FRONTEND_MAGLEV, 'maglev'],
+  [FRONTEND_INSIDE_LOCAL, 'inside-local'],
+  [FRONTEND_OUTSIDE_LOCAL, 'outside-local'],
+])
+const ADDR_WORDS = new Map([
+  [ADDR_NODE_PORTS, 'node-ports'],
+  [ADDR_OPEN, 'open'],
+  [ADDR_MASQUERADE, 'masquerade'],
+])
+const KIND_WORDS = new Map([
+  [ADDR_LOCAL_POD, 'pod'],
+  [ADDR_SELF, 'self'],
+  [ADDR_NODE, 'node'],
+  [ADDR_SERVICE, 'service'],
+])
+
+function wordsOf(flags: number, words: ReadonlyMap<number, string>): string[] {
+  return [...words].filter(([flag]) => (flags & flag) !== 0).map(([, word]) => word)
+}
+
+function hexId(set: number): string {
+  return set.toString(16).padStart(16, '0')
 }
 
 export function showNode(node: DesiredNode): string {
@@ -64,7 +129,8 @@ export function showNode(node: DesiredNode): string {
     `  connect-time ${node.connectTime ? [...(knobs.connectTcp ? ['tcp'] : []), ...(knobs.connectUdp ? ['udp'] : [])].join(' ') : 'off'}`,
     ...node.workloads.map(({ iface, pod }) => `  workload ${iface} ${pod}`),
     `  host ${[...node.host.addresses.map(formatAddr), ...(node.host.pattern === undefined ? [] : [`/${node.host.pattern}/`])].join(' ')}`,
-    ...node.routes.map(({ cidr, via }) => `  route ${formatCidr(cidr)} via ${formatAddr(via)}`),
+    ...node.routes.map(({ cidr, via, overlay }) => `  route ${formatCidr(cidr)} via ${formatAddr(via)}${overlay ? ' in the tunnel' : ''}`),
+    ...node.healthChecks.map(({ namespace, name, port, localReady }) => `  health ${port} ${namespace}/${name} ${localReady}`),
     ...Object.entries(node.sysctls).map(([name, value]) => `  sysctl ${name}=${value}`),
   ].join('\n')
 }

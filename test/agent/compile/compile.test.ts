@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Changes in, changes out: as much as changed. Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { parseAddr } from '#lib/base/ip.ts'
+import { parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
-import { node, pod, service, slice } from '../../support/build.ts'
+import { node, pod, pool, service, slice } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
 import { showChange, showFragment } from '../../support/show.ts'
 import { cluster, World } from './world.ts'
@@ -16,18 +16,21 @@ test('the first time it is everything', () => {
   const change = world.compile()
   expect(change.complete).toBe(true)
   expect(showChange(change)).toBe(`Node/n1
-  127.0.0.1 self
-  192.168.0.1 self
+  ::1 self node-ports
+  127.0.0.1 self node-ports
+  192.168.0.1 self node-ports
 Node/n2
   192.168.0.2 node
 Pod/default/a
-  10.0.1.1 pod ${vethA}
+  10.0.1.1 pod ${vethA} open
 Service/default/other
   10.96.0.2:80/TCP -> #1 of 0
+  10.96.0.2 service
 Service/default/web
   10.96.0.1:80/TCP -> #1 of 2
   #1[0] 10.0.1.1:8080
   #1[1] 10.0.2.1:8080 at 192.168.0.2
+  10.96.0.1 service
 node 192.168.0.1 ::
   tunnel vni 20048 port 4789
   connect-time tcp
@@ -123,7 +126,44 @@ describe('afterwards it is what changed:', () => {
       (world) => {
         world.input = { ...world.input, selfAddresses: [parseAddr('127.0.0.1')] }
       },
-      ['Node/n1'],
+      ['Node/n1', 'Service/default/other', 'Service/default/web'],
+    ],
+    [
+      'our zone',
+      (world) => {
+        world.put(node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24'], zone: 'east' }))
+      },
+      ['Node/n1', 'Service/default/other', 'Service/default/web'],
+    ],
+    [
+      'our subnets',
+      (world) => {
+        world.put(node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24'], subnets: ['192.168.0.0/24'] }))
+      },
+      ['Node/n1', 'Node/n2'],
+    ],
+    [
+      'a pool',
+      (world) => {
+        world.put(pool('pods', { cidr: '10.0.0.0/16', natOutgoing: true, vxlanMode: 'Always' }))
+      },
+      ['IPPool/pods', 'Node/n1', 'Node/n2', 'Pod/default/a', 'node'],
+    ],
+    [
+      'settings of services',
+      (world) => {
+        const services = { ...world.input.settings.services, backendSelection: 'Maglev' as const }
+        world.input = { ...world.input, settings: { ...world.input.settings, services } }
+      },
+      ['Service/default/other', 'Service/default/web'],
+    ],
+    [
+      'settings of nodes',
+      (world) => {
+        const nodes = { ...world.input.settings.nodes, nodePortAddresses: [parseCidr('10.0.0.0/8')] }
+        world.input = { ...world.input, settings: { ...world.input.settings, nodes } }
+      },
+      ['Node/n1', 'Node/n2', 'node'],
     ],
     [
       'settings',
@@ -164,9 +204,11 @@ describe('afterwards it is what changed:', () => {
 describe('what two objects want', () => {
   test('a cluster address cannot be taken by naming it as an external one', () => {
     const world = new World(service('web'), service('a-thief', { clusterIPs: ['10.96.0.9'], spec: { externalIPs: ['10.96.0.1'] } }))
-    expect(showChange({ ...world.compile(), node: undefined })).toBe(
-      'Service/default/a-thief\n  10.96.0.9:80/TCP -> #1 of 0\nService/default/web\n  10.96.0.1:80/TCP -> #1 of 0',
-    )
+    const services = world.compile().fragments.filter(({ owner }) => owner.startsWith('Service/'))
+    expect(services.map(showFragment).sort()).toEqual([
+      'Service/default/a-thief\n  10.96.0.9:80/TCP -> #1 of 0\n  10.96.0.1 service\n  10.96.0.9 service',
+      'Service/default/web\n  10.96.0.1:80/TCP -> #1 of 0\n  10.96.0.1 service',
+    ])
     expect(world.conflicts).toEqual(['Service default/a-thief: 10.96.0.1:80/TCP already belongs to Service/default/web'])
     world.drop(service('web'))
     expect(world.owners()).toEqual(['Service/default/a-thief', 'Service/default/web'])
@@ -195,7 +237,7 @@ describe('what two objects want', () => {
       node('n1', { addresses: ['192.168.0.1'] }),
     )
     const owners = world.compile().fragments.map(showFragment)
-    expect(owners).toContain(`Pod/default/b\n  10.0.1.1 pod ${workloadInterface({ namespace: 'default', name: 'b' })}`)
+    expect(owners).toContain(`Pod/default/b\n  10.0.1.1 pod ${workloadInterface({ namespace: 'default', name: 'b' })} open`)
     expect(owners.some((text) => text.startsWith('Pod/default/a') || text.startsWith('Pod/default/c'))).toBe(false)
     world.drop(pod('b'))
     expect(world.owners()).toEqual(['Pod/default/a', 'Pod/default/b', 'node'])

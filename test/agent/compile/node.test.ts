@@ -21,6 +21,7 @@ function compile(
     snapshot: snapshotOf(manifests),
     settings: { ...settings, ...of.settings },
     selfAddresses: (of.self ?? []).map(parseAddr),
+    healthChecks: [],
   })
   return showNode(desired).split('\n')
 }
@@ -80,10 +81,18 @@ test('settings come through', () => {
     snapshot: snapshotOf([]),
     settings: { ...settings, cgroup: '/sys/fs/cgroup/x' },
     selfAddresses: [],
+    healthChecks: [],
   })
   expect(desired).toMatchObject({
     cgroup: '/sys/fs/cgroup/x',
-    mapSizes: { conntrack: 512_000, frontends: 65_536, backends: 262_144, addrs: 65_536 },
+    mapSizes: { conntrack: 512_000, frontends: 65_536, backends: 262_144, affinity: 32_768, addrs: 131_072 },
+  })
+  expect(desired.knobs).toMatchObject({
+    natPorts: { from: 20_000, to: 29_999 },
+    dsr: false,
+    sourceCheck: 1,
+    strayService: 1,
+    overlay: false,
   })
   expect(desired.knobs.timeouts).toEqual({
     tcpSyn: 60_000,

@@ -1,31 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Services in, rows out. Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { parseAddr } from '#lib/base/ip.ts'
-import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
-import { serviceId } from '#agent/compile/ids.ts'
-import { compileService } from '#agent/compile/services.ts'
-import { model, service, slice } from '../../support/build.ts'
-import type { Manifest, ServiceSpec } from '../../support/build.ts'
-import { showRows } from '../../support/show.ts'
-
-const nodes = new Map([
-  ['n2', { v4: '192.168.0.2', v6: 'fd01::2' }],
-  ['n3', { v4: '192.168.0.3', v6: undefined }],
-])
-const context = {
-  otherNode: (name: string, v4: boolean) => {
-    const text = v4 ? nodes.get(name)?.v4 : nodes.get(name)?.v6
-    return text === undefined ? undefined : parseAddr(text)
-  },
-}
-
-function compile(of: ServiceSpec, ...slices: readonly Manifest[]): string[] {
-  const web = model(service('web', of))
-  const models = slices.map(model).filter((object): object is EndpointSlice => object.kind === 'EndpointSlice')
-  if (web.kind !== 'Service') throw new Error('not a service')
-  return showRows(compileService(web, models, context))
-}
+import { listId } from '#agent/compile/ids.ts'
+import { slice } from '../../support/build.ts'
+import type { ServiceSpec } from '../../support/build.ts'
+import { compile, compileAs, context } from './service-rows.ts'
 
 describe('a cluster address', () => {
   test('leads to ready endpoints, sorted, each with its node', () => {
@@ -79,7 +58,8 @@ describe('a cluster address', () => {
       '10.96.0.1:80/TCP -> #3 of 1',
     ])
     expect(lines.filter((line) => line.includes('['))).toEqual(expect.arrayContaining(['#2[0] 10.0.0.1:5353', '#3[0] 10.0.0.1:8080']))
-    expect(lines).toHaveLength(5)
+    // the UDP port's backend is one that flows stay with as well
+    expect(lines).toHaveLength(6)
   })
 
   test('takes each endpoint once, from all slices', () => {
@@ -144,10 +124,18 @@ describe('addresses from outside', () => {
     ])
   })
 
-  test('load-balancer addresses stay closed while source ranges are not kept', () => {
-    expect(
-      compile({ type: 'LoadBalancer', ingress: [{ ip: '192.0.2.1' }], spec: { loadBalancerSourceRanges: ['203.0.113.0/24'] } }),
-    ).toEqual(['10.96.0.1:80/TCP -> #1 of 0'])
+  test('every one of them but node ports is known as a service’s', () => {
+    const of = {
+      ports: [{ port: 80, nodePort: 30080 }],
+      ingress: [{ ip: '192.0.2.1' }],
+      spec: { externalIPs: ['192.0.2.1', '198.51.100.1'] },
+    }
+    const lines = compileAs(context, of).filter((line) => line.endsWith(' service'))
+    expect(lines).toEqual(['10.96.0.1 service', '192.0.2.1 service', '198.51.100.1 service'])
+  })
+
+  test('a load balancer that is no VIP is left alone', () => {
+    expect(compile({ type: 'LoadBalancer', ingress: [{ ip: '192.0.2.1', ipMode: 'Proxy' }] })).toEqual(['10.96.0.1:80/TCP -> #1 of 0'])
   })
 
   test('a node port needs no cluster address', () => {
@@ -160,20 +148,22 @@ test.each<[string, ServiceSpec]>([
   ['headless', { clusterIPs: ['None'] }],
   ['headless by label', { labels: { 'service.kubernetes.io/headless': '' } }],
   ['someone else’s', { labels: { 'service.kubernetes.io/service-proxy-name': 'other' } }],
+  ['excluded by annotation', { annotations: { 'netplane.io/nat-exclude-service': 'true' } }],
   ['names outside', { type: 'ExternalName', clusterIPs: [], ports: [] }],
 ])('left alone: %s', (_, of) => {
   expect(compile(of, slice('web-1', { endpoints: ['10.0.0.1'] }))).toEqual([])
 })
 
-test('ids depend on namespace, name, port and family alone', () => {
-  const id = serviceId({ namespace: 'default', name: 'web', port: 'http', family: 'IPv4' })
+test('ids depend on namespace, name, port, family and policy alone', () => {
+  const id = listId({ namespace: 'default', name: 'web', port: 'http', family: 'IPv4', local: false })
   expect(id).toMatch(/^[0-9a-f]{16}$/)
   expect(id).toBe('39913c9c97f4d7e3')
   expect(
     new Set([
       id,
-      serviceId({ namespace: 'default', name: 'web', port: 'http', family: 'IPv6' }),
-      serviceId({ namespace: 'default', name: 'web', port: '', family: 'IPv4' }),
+      listId({ namespace: 'default', name: 'web', port: 'http', family: 'IPv4', local: true }),
+      listId({ namespace: 'default', name: 'web', port: 'http', family: 'IPv6', local: false }),
+      listId({ namespace: 'default', name: 'web', port: '', family: 'IPv4', local: false }),
     ]).size,
-  ).toBe(3)
+  ).toBe(4)
 })

@@ -2,8 +2,10 @@
 /** The configuration in force: precedence, refusals, last good values. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parseCidr } from '#lib/base/ip.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
+import { SOURCE_STRICT, STRAY_PASS } from '#lib/base/flags.ts'
 import { defaultConfig } from '#agent/config/config.ts'
 import { configurationsOf, resolveConfig } from '#agent/config/resolve.ts'
 import type { Resolved } from '#agent/config/resolve.ts'
@@ -37,7 +39,18 @@ test('nothing said: the defaults', () => {
 test('every field is obeyed', () => {
   const spec = {
     bpfConnectTimeLoadBalancing: 'Disabled',
-    bpfExternalServiceMode: 'Tunnel',
+    bpfExternalServiceMode: 'DSR',
+    bpfPSNATPorts: '100:200',
+    bpfBackendSelection: 'Maglev',
+    bpfExcludeCIDRsFromNAT: ['10.9.0.0/16'],
+    nodePortAddresses: ['10.0.0.0/8'],
+    bpfDSROptoutCIDRs: ['fd00::/8'],
+    natOutgoingExclusions: 'IPPoolsAndHostIPs',
+    bpfEnforceRPF: 'Strict',
+    serviceLoopPrevention: 'Disabled',
+    bpfMapSizeNATAffinity: 5000,
+    bpfMapSizeConntrackScaling: 'Disabled',
+    bpfKubeProxyHealthzPort: 0,
     bpfDataIfacePattern: 'ens.*',
     bpfConntrackTimeouts: {
       tcpSynSent: '1s',
@@ -69,16 +82,24 @@ test('every field is obeyed', () => {
     compile: {
       interfacePrefix: 'veth',
       dataInterfacePattern: 'ens.*',
+      services: { backendSelection: 'Maglev', excluded: [parseCidr('10.9.0.0/16')] },
+      nodes: { nodePortAddresses: [parseCidr('10.0.0.0/8')], tunnelBack: [parseCidr('fd00::/8')], nodesInside: true },
       tunnelVni: 0x4e50,
       tunnelPort: 4790,
       connectTcp: false,
       connectUdp: false,
+      natPorts: { from: 100, to: 200 },
+      dsr: true,
+      sourceCheck: SOURCE_STRICT,
+      strayService: STRAY_PASS,
       timeouts: { tcpSyn: 1_000, tcpOpen: 2_000, tcpFin: 3_000, tcpRst: 4_000, udp: 5_000, udpStream: 6_000, icmp: 7_000 },
-      mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, addrs: 65_536 },
+      mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, affinity: 5_000, addrs: 131_072 },
       cgroup: '/sys/fs/cgroup',
     },
     health: { enabled: false, host: '127.0.0.1', port: 1 },
     prometheus: { enabled: true, host: '::1', port: 2 },
+    proxyHealthPort: 0,
+    flowTableGrows: false,
     logLevel: 'warn',
   })
 })
@@ -88,17 +109,17 @@ test('a field we do not have, or not yet, is refused by name', () => {
     reasons(
       resolve({
         vxlanport: 1,
-        bpfEnforceRPF: 'Strict',
+        bpfAttachType: 'TC',
         bpfConntrackTimeouts: { creationGracePeriod: '10s', sctp: '1s' },
-        bpfExternalServiceMode: 'DSR',
+        bpfExternalServiceMode: 'Direct',
         __proto__: 1,
       }),
     ),
   ).toEqual([
+    'FelixConfiguration default: spec.bpfAttachType: is not implemented',
     'FelixConfiguration default: spec.bpfConntrackTimeouts.creationGracePeriod: a new flow has the same time-outs as any other',
     'FelixConfiguration default: spec.bpfConntrackTimeouts.sctp: there is no such field',
-    'FelixConfiguration default: spec.bpfEnforceRPF: is not implemented',
-    'FelixConfiguration default: spec.bpfExternalServiceMode: DSR is not implemented: replies return through the node that took the request',
+    'FelixConfiguration default: spec.bpfExternalServiceMode: must be one of Tunnel, DSR',
     'FelixConfiguration default: spec.vxlanport: there is no such field',
   ])
   expect(reasons(resolve({ bpfConntrackTimeouts: '1s' }))).toEqual([
@@ -152,7 +173,7 @@ test('what needs a restart waits for it, and says so', () => {
   const first = resolve({ bpfMapSizeConntrack: 2_000 })
   const second = resolve({ bpfMapSizeConntrack: 4_000, bpfMapSizeNATBackend: 5_000, vxlanPort: 1 }, first)
   expect([second.config.compile.mapSizes, second.waiting, second.config.compile.tunnelPort]).toEqual([
-    { conntrack: 2_000, frontends: 65_536, backends: 262_144, addrs: 65_536 },
+    { conntrack: 2_000, frontends: 65_536, backends: 262_144, affinity: 32_768, addrs: 131_072 },
     ['bpfMapSizeConntrack', 'bpfMapSizeNATBackend'],
     1,
   ])

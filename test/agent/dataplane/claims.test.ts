@@ -23,6 +23,15 @@ describe('Claims', () => {
     }
   })
 
+  test('another order of owners may be given', () => {
+    const rows = new Map<string, string>()
+    const claims = new Claims(mapAsWanted(rows), (a, b) => (a < b ? 1 : -1))
+    for (const owner of ['a', 'c', 'b']) claims.setFragment(owner, [['k', owner]])
+    expect(rows.get('k')).toBe('c')
+    claims.setFragment('c', [])
+    expect(rows.get('k')).toBe('b')
+  })
+
   test('the loser inherits when the winner leaves, with the value it has by then', () => {
     const rows = new Map<string, string>()
     const claims = new Claims(mapAsWanted(rows))

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import type { DesiredNode } from '#agent/compile/desired.ts'
-import { chooseDevices, selfAddresses, workloadSysctls } from '#agent/dataplane/devices.ts'
+import { chooseDevices, deviceSysctls, selfAddresses } from '#agent/dataplane/devices.ts'
 import { anInterface, interfaces } from '../../support/interfaces.ts'
 
 function wanted(options: {
@@ -17,9 +17,17 @@ function wanted(options: {
 }
 
 describe('settings of devices', () => {
-  test('reverse path filtering is off on pods\u2019 veths, and on nothing else', () => {
-    const all = interfaces(anInterface({ index: 2, name: 'eth0' }), anInterface({ index: 4, name: 'npl0123456789a' }))
-    expect(workloadSysctls(chooseDevices(wanted({ pods: ['npl0123456789a'], pattern: '^eth' }), all))).toEqual({
+  test('sources of the node\u2019s own are taken where programs are and on the loopback device; reverse path filtering is off for pods', () => {
+    const all = interfaces(
+      anInterface({ index: 1, name: 'lo', loopback: true }),
+      anInterface({ index: 2, name: 'eth0' }),
+      anInterface({ index: 3, name: 'docker0' }),
+      anInterface({ index: 4, name: 'npl0123456789a' }),
+    )
+    expect(deviceSysctls(chooseDevices(wanted({ pods: ['npl0123456789a'], pattern: '^eth' }), all), all)).toEqual({
+      'net/ipv4/conf/lo/accept_local': '1',
+      'net/ipv4/conf/eth0/accept_local': '1',
+      'net/ipv4/conf/npl0123456789a/accept_local': '1',
       'net/ipv4/conf/npl0123456789a/rp_filter': '0',
     })
   })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Knobs as the programs get them. Layer: test. */
 import { expect, test } from 'vitest'
+import { SOURCE_STRICT, STRAY_REFUSE } from '#lib/base/flags.ts'
 import { ANY_V4, ANY_V6, parseAddr, parsePort } from '#lib/base/ip.ts'
 import type { Knobs } from '#agent/compile/desired.ts'
 import type { Features } from '#agent/dataplane/features.ts'
@@ -13,6 +14,11 @@ const knobs: Knobs = {
   tunnelPort: parsePort(4790),
   connectTcp: false,
   connectUdp: true,
+  natPorts: { from: parsePort(20_000), to: parsePort(29_999) },
+  dsr: true,
+  sourceCheck: SOURCE_STRICT,
+  strayService: STRAY_REFUSE,
+  overlay: true,
   timeouts: { tcpSyn: 1, tcpOpen: 2, tcpFin: 3, tcpRst: 4, udp: 5, udpStream: 6, icmp: 7 },
 }
 const features: Features = {
@@ -24,6 +30,9 @@ const features: Features = {
   recvmsg6: 'yes',
   getpeername4: 'yes',
   getpeername6: 'yes',
+  hz: 100,
+  get_netns_cookie: 'yes',
+  netns: '00000000000000ab',
 }
 
 test('no address is all zero in either family; only what the kernel surely has is switched on', () => {
@@ -39,13 +48,22 @@ test('no address is all zero in either family; only what the kernel surely has i
     timeout_udp: 5,
     timeout_udp_stream: 6,
     timeout_icmp: 7,
+    netns: '00000000000000ab',
+    fresh_jiffies: 75,
     tunnel_vni: 5,
     tunnel_port: 4790,
+    nat_port_min: 20_000,
+    nat_port_count: 10_000,
     redirect_peer: 1,
     redirect_neigh: 0,
     coarse_clock: 0,
     jiffies: 0,
+    netns_cookies: 1,
     connect_udp: 1,
     connect_tcp: 0,
+    dsr: 1,
+    source_check: 2,
+    stray_service: 2,
+    overlay: 1,
   })
 })

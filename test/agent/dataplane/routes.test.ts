@@ -83,8 +83,8 @@ function errno(value: number): Buffer {
   return bytes
 }
 
-function row(cidr: string, via: string): RouteRow {
-  return { cidr: parseCidr(cidr), via: parseAddr(via) }
+function row(cidr: string, via: string, overlay = false): RouteRow {
+  return { cidr: parseCidr(cidr), via: parseAddr(via), overlay }
 }
 
 function setup(...there: readonly [string, string, number][]) {
@@ -133,6 +133,17 @@ describe('routes', () => {
     expect(apply(wanted).calls).toEqual([])
     routes.markStale()
     expect(apply(wanted)).toMatchObject({ calls: ['new 10.1.0.0/24 192.0.2.2'], gone: 1 })
+  })
+
+  test('in the tunnel lead towards the node: to the router on the way, or to the node itself', () => {
+    const { kernel, routes, apply } = setup(['0.0.0.0/0', '192.0.2.1', 4], ['203.0.113.0/24', '192.0.2.254', 4])
+    const wanted = [row('10.1.0.0/24', '203.0.113.2', true), row('10.2.0.0/24', '198.51.100.2', true), row('fd01::/64', 'fd00::2', true)]
+    expect(apply(...wanted).calls).toEqual(['new 10.1.0.0/24 192.0.2.254', 'new 10.2.0.0/24 192.0.2.1', 'new fd01::/64 fd00::2'])
+    expect(apply(...wanted).calls).toEqual([])
+    kernel.table.delete('203.0.113.0/24')
+    routes.markStale()
+    expect(apply(...wanted).calls).toEqual(['replace 10.1.0.0/24 192.0.2.1'])
+    expect(apply(row('10.1.0.0/24', '203.0.113.2')).calls.slice(0, 1)).toEqual(['replace 10.1.0.0/24 203.0.113.2'])
   })
 
   test('are not written before they were listed', () => {

@@ -1,58 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Fragments of `Desired` as rows of three maps. Layer: test. */
+/** Fragments of `Desired` as rows of their maps. Layer: test. */
 import { beforeEach, describe, expect, test } from 'vitest'
-import { ANY_V4, ANY_V6, parseAddr, parsePort } from '#lib/base/ip.ts'
+import { ANY_V4, ANY_V6, parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
 import type { Row } from '#agent/compile/desired.ts'
-import { bind, bindKey } from '#agent/maps/codec.ts'
-import { addr } from '#agent/maps/kinds.ts'
-import { structLayout } from '#agent/maps/layout.ts'
-import * as shapes from '#agent/maps/shapes.ts'
+import { catalogue } from '#agent/maps/catalogue.ts'
 import { decodeText } from '#agent/maps/text.ts'
 import { RowTables } from '#agent/dataplane/row-tables.ts'
+import { ROW_TABLES, rowWriters } from '#agent/dataplane/rows.ts'
 import { Table } from '#agent/dataplane/table.ts'
-import { compileC } from '../../support/compiled.ts'
+import { recordOf } from '#lib/base/object.ts'
+import { bindDeclared, compileC } from '../../support/compiled.ts'
 import { FakeMap } from '../../support/fake-map.ts'
 
 const { btf } = compileC('#include <linux/bpf.h>\n#include "maps.h"\n')
-const codecs = {
-  frontends: {
-    key: bindKey(shapes.frontendKey, structLayout(btf, 'frontend_key')),
-    value: bind(shapes.frontend, structLayout(btf, 'frontend')),
-  },
-  backends: {
-    key: bindKey(shapes.backendKey, structLayout(btf, 'backend_key')),
-    value: bind(shapes.backend, structLayout(btf, 'backend')),
-  },
-  addrs: { key: bindKey(addr, structLayout(btf, 'addr')), value: bind(shapes.addrInfo, structLayout(btf, 'addr_info')) },
-}
+const frontends = bindDeclared(catalogue.np_frontends, btf)
+const backends = bindDeclared(catalogue.np_backends, btf)
+const addrs = bindDeclared(catalogue.np_addrs, btf)
 
-const SERVICE = '00000000000000aa'
+const LIST = '00000000000000aa'
 
-function frontend(service = SERVICE): Row {
+function frontend(list = LIST): Row {
   return {
     table: 'frontends',
     key: { addr: parseAddr('10.96.0.1'), port: parsePort(80), proto: 'TCP' },
-    value: { service, count: 1, flags: 0 },
+    value: { inside: { list, count: 1 }, outside: { list, count: 2 }, flags: 3, affinity: 9 },
   }
 }
 
 function podRow(ip: string, iface: string | undefined): Row {
-  return { table: 'addrs', key: { addr: parseAddr(ip) }, value: { kind: 1, iface } }
+  return { table: 'addrs', key: { addr: parseAddr(ip) }, value: { kind: 1, flags: 4, iface } }
 }
 
 const interfaces = new Map<string, number>()
-let maps: Record<'frontends' | 'backends' | 'addrs', FakeMap>
+const none: Readonly<Record<(typeof ROW_TABLES)[number], FakeMap>> = recordOf(ROW_TABLES, fakeMap)
+let maps = none
 let rows: RowTables
+
+/** As large as the codecs say. */
+function fakeMap(table: (typeof ROW_TABLES)[number]): FakeMap {
+  const { key, value } = bindDeclared<unknown, unknown>(catalogue[`np_${table}`], btf)
+  return new FakeMap({ name: `np_${table}`, keySize: key.size, valueSize: value.size, maxEntries: 100 })
+}
 
 beforeEach(async () => {
   interfaces.clear()
-  maps = {
-    frontends: new FakeMap({ name: 'np_frontends', keySize: 20, valueSize: 16, maxEntries: 100 }),
-    backends: new FakeMap({ name: 'np_backends', keySize: 16, valueSize: 40, maxEntries: 100 }),
-    addrs: new FakeMap({ name: 'np_addrs', keySize: 16, valueSize: 8, maxEntries: 100 }),
-  }
-  const tables = { frontends: new Table(maps.frontends), backends: new Table(maps.backends), addrs: new Table(maps.addrs) }
-  rows = new RowTables({ tables, codecs, resolve: (name) => interfaces.get(name) })
+  maps = recordOf(ROW_TABLES, fakeMap)
+  const tables = recordOf(ROW_TABLES, (name) => new Table(maps[name]))
+  const writers = rowWriters((definition) => bindDeclared(definition, btf))
+  rows = new RowTables({ tables, writers, resolve: (name) => interfaces.get(name) })
   for (const table of Object.values(tables)) await table.readBack()
 })
 
@@ -64,23 +59,28 @@ function apply(): void {
 }
 
 function addrRows(): unknown[] {
-  return [...maps.addrs.contents()].map(([key, value]) => [decodeText(codecs.addrs.key, key), decodeText(codecs.addrs.value, value)])
+  return [...maps.addrs.contents()].map(([key, value]) => [decodeText(addrs.key, key), decodeText(addrs.value, value)])
 }
 
 describe('RowTables', () => {
   test('a service goes to two tables', () => {
     const backend: Row = {
       table: 'backends',
-      key: { service: SERVICE, slot: 0 },
+      key: { list: LIST, slot: 0 },
       value: { addr: parseAddr('10.1.0.5'), node: ANY_V4, port: parsePort(8080), flags: 0 },
     }
     rows.setFragment({ owner: 'Service/default/web', rows: [frontend(), backend] })
     apply()
     const [[key, value] = ['', '']] = maps.frontends.contents()
-    expect(decodeText(codecs.frontends.key, key)).toEqual({ addr: parseAddr('10.96.0.1'), port: 80, proto: 6 })
-    expect(decodeText(codecs.frontends.value, value)).toEqual({ service: SERVICE, count: 1, flags: 0 })
+    expect(decodeText(frontends.key, key)).toEqual({ addr: parseAddr('10.96.0.1'), port: 80, proto: 6 })
+    expect(decodeText(frontends.value, value)).toEqual({
+      inside: { list: LIST, count: 1 },
+      outside: { list: LIST, count: 2 },
+      flags: 3,
+      affinity: 9,
+    })
     const [stored = ''] = maps.backends.contents().values()
-    expect(decodeText(codecs.backends.value, stored), 'no node is all zero for C').toEqual({
+    expect(decodeText(backends.value, stored), 'no node is all zero for C').toEqual({
       addr: parseAddr('10.1.0.5'),
       node: ANY_V6,
       port: 8080,
@@ -93,25 +93,25 @@ describe('RowTables', () => {
     rows.setFragment({ owner: 'o', rows: [podRow('10.1.0.2', undefined)] })
     apply()
     expect(maps.frontends.contents().size).toBe(0)
-    expect(addrRows()).toEqual([[parseAddr('10.1.0.2'), { kind: 1, ifindex: 0 }]])
+    expect(addrRows()).toEqual([[parseAddr('10.1.0.2'), { kind: 1, flags: 4, ifindex: 0 }]])
   })
 
   test('a row waits for its interface, follows its index, and goes with it', () => {
     rows.setFragment({ owner: 'Pod/default/a', rows: [podRow('10.1.0.1', 'npl1'), podRow('10.1.0.9', undefined)] })
     expect([...rows.waitingFor()]).toEqual(['npl1'])
     apply()
-    expect(addrRows()).toEqual([[parseAddr('10.1.0.9'), { kind: 1, ifindex: 0 }]])
+    expect(addrRows()).toEqual([[parseAddr('10.1.0.9'), { kind: 1, flags: 4, ifindex: 0 }]])
     for (const ifindex of [7, 8]) {
       interfaces.set('npl1', ifindex)
       expect(rows.interfaceChanged('npl1')).toBe(true)
       apply()
-      expect(addrRows()).toContainEqual([parseAddr('10.1.0.1'), { kind: 1, ifindex }])
+      expect(addrRows()).toContainEqual([parseAddr('10.1.0.1'), { kind: 1, flags: 4, ifindex }])
     }
     expect([...rows.waitingFor()]).toEqual([])
     interfaces.delete('npl1')
     rows.interfaceChanged('npl1')
     apply()
-    expect(addrRows()).toEqual([[parseAddr('10.1.0.9'), { kind: 1, ifindex: 0 }]])
+    expect(addrRows()).toEqual([[parseAddr('10.1.0.9'), { kind: 1, flags: 4, ifindex: 0 }]])
     expect(rows.interfaceChanged('other')).toBe(false)
   })
 
@@ -122,11 +122,28 @@ describe('RowTables', () => {
     expect([rows.interfaceChanged('npl1'), rows.waitingFor().size]).toEqual([false, 0])
   })
 
-  test('a contest is told with the key decoded', () => {
-    rows.setFragment({ owner: 'Service/b/web', rows: [frontend('00000000000000bb')] })
-    rows.setFragment({ owner: 'Service/a/web', rows: [frontend()] })
-    expect(rows.contests()).toEqual([
-      { table: 'frontends', key: { addr: parseAddr('10.96.0.1'), port: 80, proto: 6 }, winner: 'Service/a/web', losers: ['Service/b/web'] },
+  test('prefixes count the bits before an IPv4 address', () => {
+    const cidr = (text: string) => ({ cidr: parseCidr(text) })
+    const node = parseAddr('192.168.0.2')
+    rows.setFragment({
+      owner: 'o',
+      rows: [
+        { table: 'ranges', key: { set: '0123456789abcdef', ...cidr('10.1.0.0/16') }, value: undefined },
+        { table: 'ranges', key: { set: '0000000000000001', ...cidr('fd00::/8') }, value: undefined },
+        { table: 'routes', key: cidr('10.2.0.0/24'), value: { node } },
+      ],
+    })
+    apply()
+    const keys = bindDeclared(catalogue.np_ranges, btf).key
+    expect([...maps.ranges.contents().keys()].map((key) => decodeText(keys, key))).toEqual([
+      { prefix: 64 + 96 + 16, set: '0123456789abcdef', addr: parseAddr('10.1.0.0') },
+      { prefix: 64 + 8, set: '0000000000000001', addr: parseAddr('fd00::') },
+    ])
+    const [[key, value] = ['', '']] = maps.routes.contents()
+    const codecs = bindDeclared(catalogue.np_routes, btf)
+    expect([decodeText(codecs.key, key), decodeText(codecs.value, value)]).toEqual([
+      { prefix: 96 + 24, addr: parseAddr('10.2.0.0') },
+      { node },
     ])
   })
 
@@ -134,7 +151,7 @@ describe('RowTables', () => {
     rows.setFragment({ owner: 'o', rows: [frontend()] })
     expect(() => {
       rows.setFragment({ owner: 'o', rows: [podRow('10.1.0.1', undefined), frontend('not an id')] })
-    }).toThrow('frontend.service')
+    }).toThrow('frontend.inside.list')
     apply()
     expect([maps.frontends.contents().size, maps.addrs.contents().size]).toEqual([1, 0])
   })

@@ -2,6 +2,7 @@
 /** Shapes against layouts and against bytes that the C compiler made. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { MAGLEV_SIZE } from '#lib/base/flags.ts'
 import { addrFromBytes, parseAddr } from '#lib/base/ip.ts'
 import type { Codec } from '#agent/maps/codec.ts'
 import { bind, bindKey } from '#agent/maps/codec.ts'
@@ -20,16 +21,18 @@ const { btf, section } = compileC(`
   #define IMAGE(type) struct type image_##type __attribute__((section("image." #type)))
   #define BE16(n) __builtin_bswap16(n)
   IMAGE(frontend_key) = { .addr = V4(10, 0, 0, 1), .port = BE16(443), .proto = 6 };
-  IMAGE(frontend) = { .service = 0x0123456789abcdefULL, .count = 7, .flags = FRONTEND_EXTERNAL };
-  IMAGE(backend_key) = { .service = 0xf000000000000001ULL, .slot = 9 };
+  IMAGE(frontend) = { .inside = { 0x0123456789abcdefULL, 7 }, .outside = { 0xfULL, 2 }, .flags = FRONTEND_EXTERNAL, .affinity = 10800 };
+  IMAGE(backend_key) = { .list = 0xf000000000000001ULL, .slot = 9 };
+  IMAGE(range_key) = { .prefix = 168, .set = { __builtin_bswap32(0x01234567), __builtin_bswap32(0x89abcdef) }, .addr = V4(10, 1, 2, 0) };
+  IMAGE(maglev) = { .slot = { 1, 0x203, [MAGLEV_SIZE - 1] = 7 } };
   IMAGE(backend) = { .addr = V4(10, 1, 2, 3), .port = BE16(8080), .flags = 5 };
   IMAGE(iface) = { .mtu = 1450, .kind = IFACE_HOST, .mac = { 2, 0, 0, 0xaa, 0xbb, 0xcc } };
   IMAGE(ct_value) = {
     .seen = 1234567890123ULL, .out = { .src = V4(1, 2, 3, 4), .dst = V4(5, 6, 7, 8), .sport = BE16(1), .dport = BE16(65535) },
     .state = CT_TCP_OPEN, .via = V4(9, 9, 9, 9), .leg = { { .ifindex = 3, .mtu = 1500, .flags = LEG_READY | LEG_POD, .ack = 0xfffffffe, .window = 512, .wscale = 7 }, { .ifindex = 4 } },
-    .fresh = 0xfffffff0,
+    .fresh = 0xfffffff0, .slot = 5, .lane = 3,
   };
-  IMAGE(socket_key) = { .cookie = 0xffffffffffffffffULL, .backend = V4(1, 1, 1, 1), .port = BE16(53), .proto = 17 };
+  IMAGE(socket_key) = { .cookie = 0xffffffffffffffffULL, .addr = V4(1, 1, 1, 1), .port = BE16(53), .proto = 17, .role = 1 };
   struct { enum frontend_flag a; enum iface_kind b; enum leg_flag c; enum ct_state d; } keep __attribute__((section("kept")));
   struct strange { signed int s; __be32 n; __u16 le; __u8 six[6]; struct addr four[4]; __u64 big; __u8 tail; } strange __attribute__((section("kept")));
 `)
@@ -44,11 +47,21 @@ function codecOf<T>(field: Field<T>): Codec<T> {
 describe('bytes made by the compiler', () => {
   const cases: readonly (readonly [string, Field<unknown>, unknown])[] = [
     ['frontend_key', shapes.frontendKey, { addr: parseAddr('10.0.0.1'), port: 443, proto: 6 }],
-    ['frontend', shapes.frontend, { service: '0123456789abcdef', count: 7, flags: 2 }],
-    ['backend_key', shapes.backendKey, { service: 'f000000000000001', slot: 9 }],
+    [
+      'frontend',
+      shapes.frontend,
+      { inside: { list: '0123456789abcdef', count: 7 }, outside: { list: '000000000000000f', count: 2 }, flags: 2, affinity: 10800 },
+    ],
+    ['backend_key', shapes.backendKey, { list: 'f000000000000001', slot: 9 }],
+    ['range_key', shapes.rangeKey, { prefix: 168, set: '0123456789abcdef', addr: parseAddr('10.1.2.0') }],
+    [
+      'maglev',
+      shapes.maglev,
+      { slot: Uint16Array.from({ length: MAGLEV_SIZE }, (_, at) => ({ 0: 1, 1: 0x203, [MAGLEV_SIZE - 1]: 7 })[at] ?? 0) },
+    ],
     ['backend', shapes.backend, { addr: parseAddr('10.1.2.3'), node: zero, port: 8080, flags: 5 }],
     ['iface', shapes.iface, { mtu: 1450, kind: 2, mac: '02:00:00:aa:bb:cc' }],
-    ['socket_key', shapes.socketKey, { cookie: 'ffffffffffffffff', backend: parseAddr('1.1.1.1'), port: 53, proto: 17 }],
+    ['socket_key', shapes.socketKey, { cookie: 'ffffffffffffffff', addr: parseAddr('1.1.1.1'), port: 53, proto: 17, role: 1 }],
     [
       'ct_value',
       shapes.ctValue,
@@ -62,6 +75,8 @@ describe('bytes made by the compiler', () => {
           { ifindex: 4, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0 },
         ],
         fresh: 0xfffffff0,
+        slot: 5,
+        lane: 3,
       },
     ],
   ]
@@ -83,7 +98,11 @@ function arbitrary(kind: Kind): fc.Arbitrary<unknown> {
       return fc.maxSafeNat()
     case 'ns':
       return fc.nat({ max: 2 ** 31 - 1 })
+    case 'u16List':
+      // as many single draws would take seconds
+      return fc.nat().map((seed) => Uint16Array.from({ length: kind.length }, (_, at) => seed * at))
     case 'id':
+    case 'bigId':
       return fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map((id) => id.toString(16).padStart(16, '0'))
     case 'addr':
       return fc.uint8Array({ minLength: 16, maxLength: 16 }).map(addrFromBytes)
@@ -119,8 +138,8 @@ describe('encode and decode', () => {
     [shapes.frontendKey, { addr: anyV4, port: 65536, proto: 6 }, 'frontend_key.port: the value 65536'],
     [shapes.frontendKey, { addr: anyV4, port: 80, proto: -1 }, 'frontend_key.proto: the value -1'],
     [shapes.frontendKey, { addr: 'short', port: 80, proto: 6 }, 'frontend_key.addr: the value "short"'],
-    [shapes.backendKey, { service: '0123456789abcdeG', slot: 0 }, 'backend_key.service'],
-    [shapes.backendKey, { service: '1', slot: 0 }, 'backend_key.service'],
+    [shapes.backendKey, { list: '0123456789abcdeG', slot: 0 }, 'backend_key.list'],
+    [shapes.backendKey, { list: '1', slot: 0 }, 'backend_key.list'],
     [shapes.iface, { mtu: 1.5, kind: 1, mac: '02:00:00:00:00:01' }, 'iface.mtu: the value 1.5'],
     [shapes.iface, { mtu: 1500, kind: 1, mac: '2:0:0:0:0:1' }, 'iface.mac'],
   ])('a value that does not fit is refused by name', (field: Field<unknown>, value, message) => {
@@ -128,7 +147,7 @@ describe('encode and decode', () => {
   })
 
   test('a count above 2^53 is refused, not rounded', () => {
-    const codec = bind(shape('socket_key', { cookie: u64, backend: addr, port: be16, proto: u8 }), structLayout(btf, 'socket_key'))
+    const codec = bind(shape('socket_key', { cookie: u64, addr, port: be16, proto: u8, role: u8 }), structLayout(btf, 'socket_key'))
     expect(() => decodeBytes(codec, section('image.socket_key'))).toThrow('socket_key.cookie')
   })
 })
@@ -147,29 +166,38 @@ describe('bind refuses', () => {
     ],
     [
       'host order read as network order',
-      () => bind(shape('frontend', { service: u64, count: be16, flags: u32 }), structLayout(btf, 'frontend')),
-      'frontend.count: be16 in the shape, __u32 in the object',
+      () => bind(shape('choice', { list: u64, count: be16 }), structLayout(btf, 'choice')),
+      'choice.count: be16 in the shape, __u32 in the object',
     ],
     [
       'a missing field',
-      () => bind(shape('frontend', { service: u64, count: u32, flags: u32, more: u8 }), structLayout(btf, 'frontend')),
+      () => bind(shape('choice', { list: u64, count: u32, more: u8 }), structLayout(btf, 'choice')),
       'field more is in the shape (uint) but not in the object',
     ],
     [
       'an extra field',
-      () => bind(shape('frontend', { service: u64, count: u32 }), structLayout(btf, 'frontend')),
-      'field flags is in the object (__u32) but not in the shape',
+      () => bind(shape('choice', { list: u64 }), structLayout(btf, 'choice')),
+      'field count is in the object (__u32) but not in the shape',
     ],
     [
       'another size',
-      () => bind(shape('frontend', { service: u64, count: u16, flags: u32 }), structLayout(btf, 'frontend')),
-      'frontend.count: u16 in the shape, __u32 in the object',
+      () => bind(shape('choice', { list: u64, count: u16 }), structLayout(btf, 'choice')),
+      'choice.count: u16 in the shape, __u32 in the object',
     ],
     [
       'another length',
       () =>
         bind(
-          shape('ct_value', { seen: ns, out: shapes.ctTuple, state: u8, via: addr, leg: arrayOf(shapes.ctLeg, 3), fresh: u32 }),
+          shape('ct_value', {
+            seen: ns,
+            out: shapes.ctTuple,
+            state: u8,
+            lane: u16,
+            via: addr,
+            leg: arrayOf(shapes.ctLeg, 3),
+            fresh: u32,
+            slot: u32,
+          }),
           structLayout(btf, 'ct_value'),
         ),
       'the shape has 3 elements',

@@ -4,16 +4,19 @@ import { expect, test } from 'vitest'
 import { parseOptions } from '../../../bench/base/options.ts'
 
 test('everything, in full, unless said otherwise', () => {
-  expect(parseOptions([])).toEqual({ parts: ['packet', 'control', 'path'], quick: false, out: undefined })
+  expect(parseOptions([])).toEqual({ parts: ['packet', 'control', 'path', 'loss'], quick: false, runs: undefined, out: undefined })
   expect(parseOptions(['--quick', '--only', 'path', '--only', 'packet', '--out', 'x'])).toEqual({
     parts: ['path', 'packet'],
     quick: true,
+    runs: undefined,
     out: 'x',
   })
+  expect(parseOptions(['--only', 'loss', '--runs', '100'])).toMatchObject({ parts: ['loss'], runs: 100 })
   expect(parseOptions(['--help'])).toBe('help')
 })
 
 test('what it does not know is refused by name', () => {
   expect(() => parseOptions(['--only', 'disk'])).toThrow('--only')
   expect(() => parseOptions(['--fast'])).toThrow('--fast')
+  expect(() => parseOptions(['--runs', 'many'])).toThrow('--runs')
 })

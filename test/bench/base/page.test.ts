@@ -12,11 +12,11 @@ const results: Results = {
   },
   path: { 'pod-local': { rr_p50: 0.93, pps: 1.2, peers: { iptables: { rr_p50: 1.08 } } } },
   control: { 'cold_sync_s.1k': 1.9, 'rss_mb.10k': 165 },
-  loss: {},
+  loss: { 'agent-kill': { runs: 20, lost: 0, refused: 0 }, upgrade: { runs: 10, lost: 1, refused: 0 } },
   noise: { load: [0.5, 1.25], packet: {}, path: {}, control: {} },
 }
 
-test('three short tables', () => {
+test('four short tables', () => {
   expect(pageOf(results)).toMatchInlineSnapshot(`
     "2026-11-21, commit abc1234, Linux 6.18.0, 2 × a CPU, load average 0.5 before and 1.3 after. The whole of it is in \`bench/results/latest.json\`.
 
@@ -42,10 +42,17 @@ test('three short tables', () => {
     | a changed EndpointSlice to the map, ms (median) | – | – | ≤ 5 |
     | CPU of such a change, ms | – | – | ≤ 2 |
     | resident memory, MB | – | 165 | – / ≤ 200 |
+
+    **Lost under load**
+
+    | fault | times | packets lost | connections refused | goal |
+    | --- | ---: | ---: | ---: | ---: |
+    | agents killed at any moment, started again | 20 | 0 | 0 | 0 |
+    | \`upgrade\` | 10 | 1 | 0 | 0 |
     "
   `)
 })
 
 test('what was not measured has no table', () => {
-  expect(pageOf({ ...results, packet: {}, path: {}, control: {} })).not.toContain('|')
+  expect(pageOf({ ...results, packet: {}, path: {}, control: {}, loss: {} })).not.toContain('|')
 })

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form of latest.json: others compare runs by these names. Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { controlResults, packetResults, parseResults, pathResults } from '../../../bench/base/results.ts'
+import {
+  controlResults,
+  lossResults,
+  mergeLoss,
+  packetResults,
+  parseResults,
+  pathResults,
+  type Results,
+} from '../../../bench/base/results.ts'
 import type { ControlFigure } from '../../../bench/control/figure.ts'
 
 const control: ControlFigure = {
@@ -58,6 +66,48 @@ describe('control plane', () => {
 
   test('how far the rounds were apart', () => {
     expect(controlResults([control]).noise['cold_sync_s.10k']).toEqual({ low: 2.9, high: 3.4, cpu_ms: 2800 })
+  })
+})
+
+describe('losses', () => {
+  const none = { lost: 0, refused: 0, socketDrops: 0, softnetDrops: 0 }
+
+  test('of the fault by name, all else as noise', () => {
+    const { loss, noise } = lossResults([
+      { id: 'agent-kill', runs: 20, fault: { ...none, lost: 3, socketDrops: 2 }, control: { ...none, refused: 1 } },
+    ])
+    expect(loss).toEqual({ 'agent-kill': { runs: 20, lost: 3, refused: 0 } })
+    expect(noise).toEqual({
+      'agent-kill': { socket_drops: 2, softnet_drops: 0, control: { lost: 0, refused: 1, socket_drops: 0, softnet_drops: 0 } },
+    })
+  })
+
+  const facts = { kernel: '6.18.0', cores: 2, cpu: 'a CPU', date: '', commit: 'old' }
+  const before: Results = {
+    facts,
+    packet: {},
+    path: {},
+    control: { map_mb: 130 },
+    loss: { upgrade: { runs: 10, lost: 0, refused: 0 } },
+    noise: { load: [1, 1], packet: {}, path: {}, control: {} },
+  }
+  const now: Results = {
+    ...before,
+    facts: { ...facts, commit: 'new' },
+    control: { map_mb: 120 },
+    loss: { 'agent-kill': { runs: 20, lost: 0, refused: 0 } },
+  }
+
+  test('that were not counted now stay', () => {
+    const merged = mergeLoss(now, before, false)
+    expect(Object.keys(merged.loss)).toEqual(['upgrade', 'agent-kill'])
+    expect(merged).toMatchObject({ facts: { commit: 'new' }, control: { map_mb: 120 } })
+  })
+
+  test('alone leave the rest of the file as it was', () => {
+    const merged = mergeLoss(now, before, true)
+    expect(Object.keys(merged.loss)).toEqual(['upgrade', 'agent-kill'])
+    expect(merged).toMatchObject({ facts: { commit: 'old' }, control: { map_mb: 130 } })
   })
 })
 

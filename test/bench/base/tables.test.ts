@@ -12,8 +12,9 @@ const results: Results = {
     'pod-remote': { rr_p50: 1.05, peers: {} },
   },
   control: { 'cold_sync_s.1k': 1.9, 'rss_mb.10k': 340 },
-  loss: {},
+  loss: { 'agent-kill': { runs: 20, lost: 0, refused: 0 }, upgrade: { runs: 10, lost: 1, refused: 0 } },
   noise: {
+    loss: { 'agent-kill': { socket_drops: 0, softnet_drops: 2, control: { lost: 0, refused: 1, socket_drops: 0, softnet_drops: 0 } } },
     load: [0.5, 1.25],
     packet: { 'pod-pod.est': { p90_ns: 71 } },
     path: { 'pod-local': { rr_p50: { low: 0.9, high: 0.94 }, crr_p50: { low: 0.9, high: 1.1 }, pps: { low: 1.15, high: 1.3 } } },
@@ -21,7 +22,8 @@ const results: Results = {
   },
 }
 
-test('every table but the one with nothing in it', () => {
+test('every table but those with nothing in them', () => {
+  expect(tablesOf({ ...results, path: {} })).toHaveLength(3)
   expect(tablesOf(results).map(asText).join('\n')).toMatchInlineSnapshot(`
     "Packet cost, ns: program minus an empty one, least of the rounds
       packet       net  median  p90  empty   goal  of goal
@@ -38,6 +40,11 @@ test('every table but the one with nothing in it', () => {
       what            value    range  CPU ms   goal  met
       cold_sync_s.1k    1.9  1.8–2.2    1300    ≤ 2  yes
       rss_mb.10k        340                   ≤ 200   no
+
+    Lost; beside it the same without the fault, and what sockets and processors dropped
+      fault       runs  packets  connections  without  dropped  goal  met
+      agent-kill    20        0            0    0 / 1    0 / 2     0  yes
+      upgrade       10        1            0                       0   no
     "
   `)
 })

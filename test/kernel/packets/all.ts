@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every packet case. Layer: test. */
 import type { PacketCase } from './case.ts'
+import { cases as choice } from './choice.ts'
+import { cases as collisions } from './collisions.ts'
 import { cases as damage } from './damage.ts'
+import { cases as direct } from './direct.ts'
 import { cases as flows } from './flows.ts'
 import { cases as fragments } from './fragments.ts'
 import { cases as icmp } from './icmp.ts'
 import { cases as lifetimes } from './lifetimes.ts'
 import { cases as neighbours } from './neighbours.ts'
 import { cases as nodePort } from './node-port.ts'
+import { cases as outward } from './outward.ts'
 import { cases as sizes } from './sizes.ts'
+import { cases as takeover } from './takeover.ts'
 import { cases as tcp } from './tcp.ts'
 
 export const cases: readonly PacketCase[] = [
+  ...choice,
+  ...collisions,
   ...damage,
+  ...direct,
   ...flows,
   ...fragments,
   ...icmp,
   ...lifetimes,
   ...neighbours,
   ...nodePort,
+  ...outward,
   ...sizes,
+  ...takeover,
   ...tcp,
 ]

@@ -13,6 +13,20 @@ export interface BackendGiven {
 /** Beside the fixed cluster of world.ts: the backends of the service WEB. */
 export interface Given {
   readonly backends?: readonly BackendGiven[]
+  /** this node's share, which is all that clients outside are sent to; undefined: no such policy */
+  readonly outside?: readonly BackendGiven[]
+  /** backends that flows may stay with, besides those chosen from */
+  readonly alive?: readonly BackendGiven[]
+  /** enum frontend_flag of the service's frontends */
+  readonly flags?: number
+  /** seconds */
+  readonly affinity?: number
+  /** sources that FRONTEND_RANGES lets in */
+  readonly sources?: readonly string[]
+  /** all slots of Maglev's table, over and over */
+  readonly maglev?: readonly number[]
+  /** another proxy's connections go on */
+  readonly takeover?: boolean
   /** further frontends of WEB, 'addr:port' */
   readonly frontends?: readonly string[]
 }
@@ -31,6 +45,12 @@ export interface Step {
   readonly reason?: string
   /** skb mark going in; on kernels that take none (before 5.2) the step is left out */
   readonly mark?: number
+  /** before the step the maps become these; flows stay */
+  readonly given?: Given
+  /** before the step this pod of the node goes */
+  readonly gone?: string
+  /** before the step this address of a pod is given to another pod */
+  readonly reused?: string
   /** before the step this flow's entry is lost */
   readonly forget?: FlowWanted
   /** before the step all flows become this much older, in ms */
@@ -44,6 +64,8 @@ export interface FlowWanted {
   readonly proto: 6 | 17
   readonly from: string
   readonly to: string
+  /** default 0 */
+  readonly lane?: number
   readonly approved?: boolean
   /** refreshed within the last second */
   readonly fresh?: boolean

@@ -6,6 +6,8 @@ import type { Family } from './world.ts'
 import { NODE_PORT, at, families } from './world.ts'
 
 const PORT = 40000
+const WIRE = { src: '02:00:00:00:50:01', dst: '02:00:00:00:99:99' }
+const NOBODY = { src: '00:00:00:00:00:00', dst: '00:00:00:00:00:00' }
 
 function handshake(
   f: Family,
@@ -165,6 +167,23 @@ function forFamily(f: Family): PacketCase[] {
           out: 'same',
         },
         {
+          say: "to one of the node's addresses that serves no node ports",
+          through: 'from_host',
+          packet: tcp(at(f.client, PORT), at(f.quietOwn, NODE_PORT), { flags: 'S' }),
+          action: 'pass',
+          out: 'same',
+        },
+        {
+          say: "to another station's address on the wire",
+          through: 'from_host',
+          packet: tcp(at(f.client, PORT), at(f.node, NODE_PORT), {
+            flags: 'S',
+            macs: { src: '02:00:00:00:00:01', dst: '02:00:00:00:00:77' },
+          }),
+          action: 'pass',
+          out: 'same',
+        },
+        {
           say: 'transit',
           through: 'from_host',
           packet: tcp(at(f.client, PORT), at(f.stranger, 22), { flags: 'S' }),
@@ -218,6 +237,28 @@ function forFamily(f: Family): PacketCase[] {
           packet: tcp(at(f.node, 8080), at(f.pod, PORT), { flags: 'SA' }),
           action: 'pass',
           out: tcp(at(f.vip, 80), at(f.pod, PORT), { flags: 'SA' }),
+        },
+      ],
+    },
+    {
+      name: `${f.name}: the host reaches a service whose backend is itself: turned round on its way out, and so are the answers`,
+      given: { backends: [{ addr: f.node, port: 8080 }] },
+      steps: [
+        {
+          say: 'datagram',
+          through: 'to_host',
+          packet: udp(at(f.node, PORT), at(f.vip, 80), { payload: 'x', macs: WIRE }),
+          action: 'redirect',
+          out: udp(at(f.vip, PORT), at(f.node, 8080), { payload: 'x', macs: NOBODY }),
+          macs: true,
+        },
+        {
+          say: 'answer',
+          through: 'to_host',
+          packet: udp(at(f.node, 8080), at(f.vip, PORT), { payload: 'y', macs: WIRE }),
+          action: 'redirect',
+          out: udp(at(f.vip, 80), at(f.node, PORT), { payload: 'y', macs: NOBODY }),
+          macs: true,
         },
       ],
     },

@@ -35,7 +35,7 @@ function nodePortFar(f: Family): PacketCase[] {
           through: 'from_host',
           packet: tunnel(f.otherNode, f.node, { inner: answer('SA', 63), vni: VNI, sport: replyPort }),
           action: 'redirect',
-          out: tcp(front, c, { flags: 'SA', ttl: 62 }),
+          out: tcp(front, c, { flags: 'SA', ttl: 63 }),
         },
         { say: 'ACK', through: 'from_host', packet: tcp(c, front, { flags: 'A' }), action: 'redirect', out: sent('A') },
         {
@@ -50,7 +50,7 @@ function nodePortFar(f: Family): PacketCase[] {
           through: 'from_host',
           packet: tunnel(f.otherNode, f.node, { inner: answer('A', 63), vni: VNI, sport: replyPort }),
           action: 'redirect',
-          out: tcp(front, c, { flags: 'A', ttl: 62 }),
+          out: tcp(front, c, { flags: 'A', ttl: 63 }),
         },
       ],
     },
@@ -63,7 +63,7 @@ function nodePortFar(f: Family): PacketCase[] {
           through: 'from_host',
           packet: tunnel(f.otherNode, f.node, { inner: tcp(c, at(f.pod, 8080), { flags: 'S', ttl: 63 }), vni: VNI, sport }),
           action: 'redirect',
-          out: tcp(c, at(f.pod, 8080), { flags: 'S', ttl: 62 }),
+          out: tcp(c, at(f.pod, 8080), { flags: 'S', ttl: 63 }),
         },
         {
           say: 'SYN-ACK, MSS clamped',
@@ -81,7 +81,7 @@ function nodePortFar(f: Family): PacketCase[] {
           through: 'from_host',
           packet: tunnel(f.otherNode, f.node, { inner: tcp(c, at(f.pod, 8080), { flags: 'A', ttl: 63, payload: 'hi' }), vni: VNI, sport }),
           action: 'redirect',
-          out: tcp(c, at(f.pod, 8080), { flags: 'A', ttl: 62, payload: 'hi' }),
+          out: tcp(c, at(f.pod, 8080), { flags: 'A', ttl: 63, payload: 'hi' }),
         },
         {
           say: 'answer',
@@ -116,9 +116,16 @@ function nodePortFar(f: Family): PacketCase[] {
         {
           say: 'a pod that plays a node',
           through: 'from_workload',
-          packet: tunnel(f.otherNode, f.node, { inner: inside('S'), vni: VNI, sport }),
+          packet: tunnel(f.pod, f.node, { inner: inside('S'), vni: VNI, sport }),
           action: 'drop',
           reason: 'DROP_TUNNEL_SOURCE',
+        },
+        {
+          say: "a pod that plays a node with the node's address",
+          through: 'from_workload',
+          packet: tunnel(f.otherNode, f.node, { inner: inside('S'), vni: VNI, sport }),
+          action: 'drop',
+          reason: 'DROP_SPOOFED',
         },
         {
           say: 'stranger',

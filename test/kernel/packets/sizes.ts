@@ -106,7 +106,7 @@ function sizes(f: Family): PacketCase[] {
           packet: tcp(at(f.pod, PORT), at(f.vip, 80), { flags: 'S' }),
           action: 'redirect',
           reason: 'DROP_NO_BACKEND',
-          out: error(f, { packet: tcp(at(f.pod, PORT), at(f.vip, 80), { flags: 'S' }), to: f.pod, kind: n.unreachable }),
+          out: tcp(at(f.vip, 80), at(f.pod, PORT), { flags: 'RA', seq: 0, ack: 1001, window: 0 }),
         },
         {
           say: 'UDP from outside',

@@ -52,6 +52,16 @@ describe('is read', () => {
     expect(value).toMatchObject({ endpoints: [{ state: { ready, serving, terminating } }] })
   })
 
+  test.each([
+    ['2026-01-01T00:00:01Z', Date.UTC(2026, 0, 1, 0, 0, 1)],
+    ['2026-01-01T00:00:01.123456789Z', Date.UTC(2026, 0, 1, 0, 0, 1, 123)],
+    ['soon', undefined],
+  ])('what triggered its last change: %s', (stamp, expected) => {
+    const annotations = { 'endpoints.kubernetes.io/last-change-trigger-time': stamp }
+    const parsed = parse({ ...slice('web-1', {}), metadata: { name: 'web-1', namespace: 'default', annotations } })
+    expect('kind' in parsed && parsed.triggered).toBe(expected)
+  })
+
   test('a port without number is none', () => {
     expect(read({ ports: [{ name: 'all' }, { port: 80 }] }).ports).toMatchObject([{ name: '', port: 80 }])
   })

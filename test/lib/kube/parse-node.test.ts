@@ -8,7 +8,7 @@ import { model, namespace, node } from '../../support/build.ts'
 
 test('a node is read: internal addresses only', () => {
   const read = model({
-    ...node('n1', { podCIDRs: ['10.1.0.0/24', 'fd01::/64'] }),
+    ...node('n1', { podCIDRs: ['10.1.0.0/24', 'fd01::/64'], zone: 'east', subnets: ['192.168.0.7/24', 'fd00::/64'] }),
     status: {
       addresses: [
         { type: 'Hostname', address: 'n1' },
@@ -24,9 +24,28 @@ test('a node is read: internal addresses only', () => {
     name: 'n1',
     addresses: [parseAddr('fd00::1'), parseAddr('192.168.0.1')],
     podCIDRs: [parseCidr('10.1.0.0/24'), parseCidr('fd01::/64')],
+    zone: 'east',
+    subnets: [parseCidr('192.168.0.0/24'), parseCidr('fd00::/64')],
   })
   if (read.kind === 'Node')
     expect([nodeAddress(read, true), nodeAddress(read, false)]).toEqual([parseAddr('192.168.0.1'), parseAddr('fd00::1')])
+})
+
+test('a subnet that cannot be read is left out', () => {
+  const manifest = node('n1', { subnets: ['192.168.0.0/24', 'here'] })
+  expect(parseObject(manifest, { kind: 'Node', namespace: '', name: 'n1' })).toMatchObject({
+    value: { zone: undefined, subnets: [parseCidr('192.168.0.0/24')] },
+    rejected: [{ path: "metadata.annotations['netplane.io/subnets']", reason: 'here is no IP prefix' }],
+  })
+})
+
+test.each([
+  ['being deleted', { metadata: { name: 'n1', deletionTimestamp: '2026-01-01T00:00:00Z' } }, true],
+  ['about to be, by its taint', { spec: { taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }] } }, true],
+  ['only tainted', { spec: { taints: [{ key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' }] } }, undefined],
+])('a node that is %s', (_, fields, leaving) => {
+  const read = model({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' }, ...fields })
+  expect(read.kind === 'Node' && read.leaving).toBe(leaving)
 })
 
 test('podCIDR alone will do', () => {

@@ -59,6 +59,8 @@ describe('is read', () => {
 
   test.each<[string, ServiceSpec, Service['notServed']]>([
     ['headless', { clusterIPs: ['None'] }, 'headless'],
+    ['excluded', { annotations: { 'netplane.io/nat-exclude-service': 'true' } }, 'excluded'],
+    ['not excluded', { annotations: { 'netplane.io/nat-exclude-service': 'false' } }, undefined],
     ['headless without ports', { clusterIPs: ['None'], ports: [] }, 'headless'],
     ['headless by label', { labels: { 'service.kubernetes.io/headless': '' } }, 'headless'],
     ['someone else’s', { labels: { 'service.kubernetes.io/service-proxy-name': 'other' } }, 'other-proxy'],
@@ -94,19 +96,19 @@ describe('is used without', () => {
     ],
     ['a cluster address', { clusterIPs: [] }, 'spec.clusterIP: is missing: the service has no cluster address'],
     [
-      'affinity',
-      { spec: { sessionAffinity: 'ClientIP' } },
-      'spec.sessionAffinity: is not implemented: each connection picks an endpoint anew',
+      'a range that is none',
+      { spec: { loadBalancerSourceRanges: ['192.0.2.0'] } },
+      'spec.loadBalancerSourceRanges[0]: must be an IP prefix, like 10.0.0.0/24',
     ],
     [
-      'a local policy',
-      { spec: { externalTrafficPolicy: 'Local' } },
-      'spec.externalTrafficPolicy: Local is not implemented: endpoints of all nodes are used',
+      'a range of another family',
+      { spec: { loadBalancerSourceRanges: ['fd00::/8'] } },
+      'spec.loadBalancerSourceRanges: fd00::/8 is of a family that the service does not have',
     ],
     [
-      'source ranges',
-      { spec: { loadBalancerSourceRanges: [' 192.0.2.0/24'] } },
-      'spec.loadBalancerSourceRanges: is not implemented: load-balancer addresses of this service are not served',
+      'a choice of endpoints that we do not have',
+      { annotations: { 'netplane.io/backend-selection': 'Least' } },
+      "metadata.annotations['netplane.io/backend-selection']: must be Random or Maglev",
     ],
   ])('%s', (_, of, reason) => {
     const { service: read, rejected } = spec(of)
@@ -114,17 +116,21 @@ describe('is used without', () => {
     expect(read?.ports.map(({ port }) => port)).toEqual([80])
   })
 
-  test('what is kept for later', () => {
+  test('affinity, ranges, choice of endpoints', () => {
     const read = spec({
       spec: {
         sessionAffinity: 'ClientIP',
         sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } },
-        loadBalancerSourceRanges: ['192.0.2.7/24'],
+        loadBalancerSourceRanges: [' 192.0.2.7/24'],
       },
+      annotations: { 'netplane.io/backend-selection': 'Maglev' },
     }).service
+    expect(read?.backendSelection).toBe('Maglev')
     expect(read?.affinitySeconds).toBe(60)
-    expect(read?.loadBalancerSourceRanges.map(formatCidr)).toEqual(['192.0.2.0/24'])
-    expect(spec({ spec: { sessionAffinity: 'ClientIP' } }).service?.affinitySeconds).toBe(10_800)
+    expect(read?.loadBalancerSourceRanges?.map(formatCidr)).toEqual(['192.0.2.0/24'])
+    const bare = spec({ spec: { sessionAffinity: 'ClientIP' } }).service
+    expect([bare?.affinitySeconds, bare?.loadBalancerSourceRanges, bare?.backendSelection]).toEqual([10_800, undefined, undefined])
+    expect(spec({ spec: { loadBalancerSourceRanges: ['x'] } }).service?.loadBalancerSourceRanges, 'nobody, not everybody').toEqual([])
   })
 })
 
@@ -192,10 +198,6 @@ describe('is refused whole for', () => {
     [service('web', { spec: { externalTrafficPolicy: 'Some' } }), 'spec.externalTrafficPolicy: must be Cluster or Local'],
     [service('web', { spec: { ipFamilies: ['IPv5'] } }), 'spec.ipFamilies[0]: must be IPv4 or IPv6'],
     [service('web', { spec: { publishNotReadyAddresses: 'yes' } }), 'spec.publishNotReadyAddresses: must be true or false'],
-    [
-      service('web', { spec: { loadBalancerSourceRanges: ['10.0.0.0'] } }),
-      'spec.loadBalancerSourceRanges[0]: must be an IP prefix, like 10.0.0.0/24',
-    ],
     [
       service('web', { spec: { sessionAffinity: 'ClientIP', sessionAffinityConfig: { clientIP: { timeoutSeconds: 0 } } } }),
       'spec.sessionAffinityConfig.clientIP.timeoutSeconds: must be 1..86400',

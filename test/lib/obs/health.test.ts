@@ -47,4 +47,24 @@ describe('health', () => {
     one.pass('routes')
     expect(one.report().conditions).toEqual([{ name: 'routes', ok: true, reason: '', since: 2000 }])
   })
+
+  test('is steady through a short failure, but not before it was ready, and never when a restart would help', () => {
+    const { health: one, time } = health()
+    const steady = (): boolean => one.steady(new Set(['programs']), 100)
+    one.expect('programs', 'readiness')
+    one.fail('other', 'does not matter here')
+    expect(steady()).toBe(false)
+    one.pass('programs')
+    expect(steady()).toBe(true)
+    one.fail('programs', 'refused')
+    time.now += 99
+    expect(steady()).toBe(true)
+    time.now += 1
+    expect(steady()).toBe(false)
+    one.pass('programs')
+    one.expect('moves', 'liveness')
+    expect(steady()).toBe(true)
+    one.fail('moves', 'stuck')
+    expect(steady()).toBe(false)
+  })
 })

@@ -43,6 +43,16 @@ describe('the page server', () => {
       expect((await fetch(`${url}/fine`)).status).toBe(200)
     }))
 
+  test('may answer every path, with headers of its own', async () => {
+    const page = { status: 503, type: 'application/json', body: '{}', headers: { 'x-weight': '0' } }
+    await using server = new PageServer({ host: undefined, port: 0, pages: { '*': () => page }, onError: () => undefined })
+    const port = await server.start()
+    for (const host of ['127.0.0.1', '[::1]']) {
+      const answer = await fetch(`http://${host}:${port}/any/path`)
+      expect([answer.status, answer.headers.get('x-weight'), await answer.text()]).toEqual([503, '0', '{}'])
+    }
+  })
+
   test('a port in use is told by rejecting', () =>
     serving(async (url) => {
       const other = new PageServer({ host: HOST, port: Number(new URL(url).port), pages: {}, onError: () => undefined })

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A node → rows: its addresses, and for another one the ranges that are reached in the tunnel. Layer: agent/compile (pure). */
+import { RANGE_INSIDE, RANGE_TUNNEL_BACK } from '#lib/base/flags.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import { compareText } from '#lib/base/order.ts'
+import type { Node } from '#lib/model/node.ts'
+import type { Snapshot } from '#lib/model/snapshot.ts'
+import { otherNodeAddrs, selfAddrs } from './addresses.ts'
+import type { OverlayRow, Row } from './desired.ts'
+import { setId } from './ids.ts'
+import { overlayAddress } from './pools.ts'
+import type { OtherNode, Pools } from './pools.ts'
+import { rangeRows, wholeCidr } from './ranges.ts'
+import type { CompileSettings } from './settings.ts'
+
+export interface NodeRowsInput {
+  readonly snapshot: Snapshot
+  readonly settings: Pick<CompileSettings, 'nodes'>
+  readonly selfAddresses: readonly Addr[]
+  /** this node's name */
+  readonly self: string
+}
+
+/** Of the node of this name; what only the settings say is put down to this node. */
+export function nodeRows(name: string, { snapshot, settings, selfAddresses, self }: NodeRowsInput): readonly Row[] {
+  const node = snapshot.nodes.get(name)
+  const { nodePortAddresses, tunnelBack, nodesInside } = settings.nodes
+  const inside = nodesInside && node !== undefined ? rangeRows(setId(RANGE_INSIDE), node.addresses.map(wholeCidr)) : []
+  if (name === self) {
+    const addresses = [...(node?.addresses ?? []), ...selfAddresses]
+    return [...inside, ...rangeRows(setId(RANGE_TUNNEL_BACK), tunnelBack), ...selfAddrs(addresses, nodePortAddresses)]
+  }
+  if (node === undefined) return []
+  return [...inside, ...overlayRows(snapshot.pools, { node, self: snapshot.nodes.get(self) }), ...otherNodeAddrs(node)]
+}
+
+function overlayRows(pools: Pools, nodes: { readonly node: Node } & OtherNode): readonly OverlayRow[] {
+  return nodes.node.podCIDRs
+    .flatMap((cidr): OverlayRow[] => {
+      const node = overlayAddress(pools, cidr, nodes)
+      return node === undefined ? [] : [{ table: 'routes', key: { cidr }, value: { node } }]
+    })
+    .sort((a, b) => compareText(a.key.cidr.addr, b.key.cidr.addr) || a.key.cidr.bits - b.key.cidr.bits)
+}

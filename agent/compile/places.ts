@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Where a service port is reached. Layer: agent/compile (pure). */
+import { ANY_V4, ANY_V6, isV4 } from '#lib/base/ip.ts'
+import type { Addr, Port } from '#lib/base/ip.ts'
+import type { Family, Service, ServicePort } from '#lib/model/service.ts'
+
+export interface ServicePlace {
+  /** restricted: a load balancer's address that is for the service's source ranges only */
+  readonly kind: 'cluster' | 'node-port' | 'external' | 'restricted'
+  readonly addr: Addr
+  readonly port: Port
+}
+
+/** Addresses of one family. Of one that is listed twice the stricter kind comes first. */
+export function placesOf(service: Service, port: ServicePort, family: Family): readonly ServicePlace[] {
+  const v4 = family === 'IPv4'
+  const ofFamily = (kind: ServicePlace['kind'], addrs: readonly Addr[]): ServicePlace[] =>
+    addrs.filter((addr) => isV4(addr) === v4).map((addr) => ({ kind, addr, port: port.port }))
+  const places = [
+    ...ofFamily('cluster', service.clusterIPs),
+    ...ofFamily(isRestricted(service, v4) ? 'restricted' : 'external', service.loadBalancerIPs),
+    ...ofFamily('external', service.externalIPs),
+  ]
+  if (port.nodePort !== undefined) places.push({ kind: 'node-port', addr: v4 ? ANY_V4 : ANY_V6, port: port.nodePort })
+  return places
+}
+
+/** Ranges of the other family alone say nothing of this one, as in upstream's proxy. */
+function isRestricted({ loadBalancerSourceRanges: ranges }: Service, v4: boolean): boolean {
+  return ranges !== undefined && (ranges.length === 0 || ranges.some(({ addr }) => isV4(addr) === v4))
+}

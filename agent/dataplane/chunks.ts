@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A map read part by part, so that neither its reader nor anybody else waits for the whole. Layer: agent/dataplane. */
+
+/** Entries back to back. */
+export interface Chunk {
+  readonly keys: Buffer
+  readonly values: Buffer
+  readonly count: number
+}
+
+/** What it needs of a map; `BpfMap` has it. */
+export interface ChunkedMap {
+  info(): { readonly maxEntries: number }
+  readChunk(cursor: Uint8Array | undefined, room: number): Promise<Chunk & { readonly next: Buffer | undefined }>
+}
+
+/** Where there are no batches (before 5.6) a walk begins anew at an entry that was deleted meanwhile; this often it may. */
+const MOST_ROUNDS = 4
+
+/** Every entry that is there all the time, at least once; in hashes with batches none twice. */
+export async function* chunksOf(map: ChunkedMap, room: number): AsyncGenerator<Chunk> {
+  const most = MOST_ROUNDS * map.info().maxEntries + room
+  let cursor: Buffer | undefined
+  let read = 0
+  do {
+    const chunk = await map.readChunk(cursor, room)
+    yield chunk
+    read += Math.max(1, chunk.count)
+    cursor = chunk.next
+  } while (cursor !== undefined && read <= most)
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/** HTTP servers that come and go as they are wanted; a port that cannot be had is said, and tried again. Layer: agent. */
+import { backoffMs } from '#lib/base/backoff.ts'
+import type { Clock } from '#lib/base/clock.ts'
+import { errorText } from '#lib/base/errors.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Pages, PageServer } from '#lib/obs/http.ts'
+import type { Log } from '#lib/obs/log.ts'
+
+export interface Listener {
+  /** undefined: every address of this node, of both families */
+  readonly host: string | undefined
+  readonly port: number
+  /** made when it begins to listen */
+  readonly pages: () => Pages | Promise<Pages>
+}
+
+export interface ListenersOptions {
+  /** what its condition is called, which fails while a port cannot be had and makes nobody unready */
+  readonly condition: string
+  readonly clock: Clock
+  readonly health: Health
+  readonly log: Log
+}
+
+const RETRY = { firstMs: 500, maxMs: 15_000 }
+
+/** Libraries are loaded with the first server: an agent without any does not pay for them. */
+export class Listeners implements AsyncDisposable {
+  readonly #options: ListenersOptions
+  readonly #running = new Map<string, { readonly where: string; readonly server: PageServer }>()
+  readonly #refused = new Map<string, string>()
+  #wanted: ReadonlyMap<string, Listener> = new Map()
+  #changed = false
+  #working: Promise<void> | undefined
+  #attempt = 0
+  #stopRetry: (() => void) | undefined
+
+  constructor(options: ListenersOptions) {
+    this.#options = options
+    options.health.expect(options.condition, 'none')
+  }
+
+  /** Takes effect soon. One whose name and place stay keeps its server, and the pages it began with. */
+  set(wanted: ReadonlyMap<string, Listener>): void {
+    this.#wanted = wanted
+    this.#attempt = 0
+    this.#kick()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.set(new Map())
+    await this.#working
+  }
+
+  #kick(): void {
+    this.#stopRetry?.()
+    this.#stopRetry = undefined
+    this.#changed = true
+    this.#working ??= this.#work()
+  }
+
+  async #work(): Promise<void> {
+    while (this.#changed) {
+      this.#changed = false
+      await this.#close()
+      for (const [name, listener] of this.#wanted) if (!this.#running.has(name)) await this.#open(name, listener)
+    }
+    this.#working = undefined
+    this.#report()
+  }
+
+  /** First, so that a port can go from one to another. */
+  async #close(): Promise<void> {
+    for (const name of this.#refused.keys()) if (!this.#wanted.has(name)) this.#refused.delete(name)
+    for (const [name, { where, server }] of this.#running) {
+      const wanted = this.#wanted.get(name)
+      if (wanted !== undefined && whereOf(wanted) === where) continue
+      this.#running.delete(name)
+      await server[Symbol.asyncDispose]()
+    }
+  }
+
+  async #open(name: string, { host, port, pages }: Listener): Promise<void> {
+    const { log } = this.#options
+    const { PageServer } = await import('#lib/obs/http.ts')
+    const onError = (path: string, thrown: unknown): void => {
+      log.error({ path, error: thrown }, `${name}.failed`)
+    }
+    const server = new PageServer({ host, port, pages: await pages(), onError })
+    try {
+      const actual = await server.start()
+      log.info({ host, port: actual }, `${name}.listening`)
+      this.#running.set(name, { where: whereOf({ host, port }), server })
+      this.#refused.delete(name)
+    } catch (thrown) {
+      const reason = errorText(thrown)
+      if (this.#refused.get(name) !== reason) log.error({ host, port, error: thrown }, `${name}.not-listening`)
+      this.#refused.set(name, reason)
+    }
+  }
+
+  #report(): void {
+    const { condition, health, clock } = this.#options
+    if (this.#refused.size === 0) {
+      health.pass(condition)
+      return
+    }
+    health.fail(condition, [...this.#refused].map(([name, reason]) => `${name}: ${reason}`).join('; '))
+    this.#stopRetry = clock.after(backoffMs(RETRY, this.#attempt++), () => {
+      this.#kick()
+    })
+  }
+}
+
+function whereOf({ host, port }: Pick<Listener, 'host' | 'port'>): string {
+  return `${host ?? ''}:${port}`
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Ranges that pods' addresses come from, and how the network outside treats them. Layer: lib/model. */
+import type { Cidr } from '../base/ip.ts'
+
+export interface IPPool {
+  readonly kind: 'IPPool'
+  readonly namespace: ''
+  readonly name: string
+  readonly cidr: Cidr
+  /** flows of its pods to the outside leave with their node's address */
+  readonly natOutgoing: boolean
+  /** whether packets between nodes travel in the tunnel: to nodes beyond a router only, or to all */
+  readonly overlay: 'Never' | 'CrossSubnet' | 'Always'
+}

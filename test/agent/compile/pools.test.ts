@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Pools of addresses and what the settings say of nodes, in rows. Layer: test. */
+import { describe, expect, test } from 'vitest'
+import { parseAddr, parseCidr } from '#lib/base/ip.ts'
+import { workloadInterface } from '#lib/model/pod.ts'
+import { node, pod, pool } from '../../support/build.ts'
+import type { Manifest } from '../../support/build.ts'
+import { showChange, showFragment } from '../../support/show.ts'
+import { cluster, World } from './world.ts'
+
+describe('pools', () => {
+  const two = (of: object): Manifest[] => [
+    node('n1', { addresses: ['192.168.0.1'], subnets: ['192.168.0.0/24'] }),
+    node('n2', { addresses: ['192.168.0.2', 'fd01::2'], podCIDRs: ['10.0.2.0/24', 'fd02:2::/64'] }),
+    node('n3', { addresses: ['192.168.9.3'], podCIDRs: ['10.0.3.0/24'] }),
+    pod('a', { node: 'n1', ips: ['10.0.1.1', 'fd02:1::1'] }),
+    pool('pods', { cidr: '10.0.0.0/16', ...of }),
+  ]
+  const lines = (...manifests: readonly Manifest[]): string[] =>
+    showChange(new World(...manifests).compile())
+      .split('\n')
+      .map((line) => line.trim())
+
+  test('are never masqueraded to; their pods are to the rest when they say so', () => {
+    const veth = workloadInterface({ namespace: 'default', name: 'a' })
+    expect(lines(...two({ natOutgoing: true, disabled: true }))).toEqual(
+      expect.arrayContaining(['inside range 10.0.0.0/16', `10.0.1.1 pod ${veth} open masquerade`, `fd02:1::1 pod ${veth} open`]),
+    )
+    expect(lines(...two({}))).toContain(`10.0.1.1 pod ${veth} open`)
+  })
+
+  test('in the tunnel to all nodes, or to those beyond a router', () => {
+    const tunnelled = (of: object): string[] => lines(...two(of)).filter((line) => line.includes('/24 ') || line.includes('/64 '))
+    expect(tunnelled({ vxlanMode: 'Always' })).toEqual([
+      '10.0.2.0/24 at 192.168.0.2',
+      '10.0.3.0/24 at 192.168.9.3',
+      'route 10.0.2.0/24 via 192.168.0.2 in the tunnel',
+      'route 10.0.3.0/24 via 192.168.9.3 in the tunnel',
+      'route fd02:2::/64 via fd01::2',
+    ])
+    expect(tunnelled({ vxlanMode: 'CrossSubnet' })).toEqual([
+      '10.0.3.0/24 at 192.168.9.3',
+      'route 10.0.2.0/24 via 192.168.0.2',
+      'route 10.0.3.0/24 via 192.168.9.3 in the tunnel',
+      'route fd02:2::/64 via fd01::2',
+    ])
+    expect(tunnelled({}).filter((line) => line.includes('tunnel'))).toEqual([])
+  })
+
+  test('of nested pools the smallest counts', () => {
+    const inner = pool('inner', { cidr: '10.0.2.0/24' })
+    expect(lines(...two({ vxlanMode: 'Always' }), inner).filter((line) => line.includes(' at '))).toEqual(['10.0.3.0/24 at 192.168.9.3'])
+  })
+
+  test('without knowing our subnets every node is beyond a router', () => {
+    const [, ...others] = two({ vxlanMode: 'CrossSubnet' })
+    expect(lines(node('n1', { addresses: ['192.168.0.1'] }), ...others)).toContain('10.0.2.0/24 at 192.168.0.2')
+  })
+
+  test('two nodes with one range: the first has it', () => {
+    const twin = node('n4', { addresses: ['192.168.0.4'], podCIDRs: ['10.0.2.0/24'] })
+    const world = new World(...two({ vxlanMode: 'Always' }), twin)
+    expect(showChange(world.compile())).toContain('10.0.2.0/24 at 192.168.0.2')
+    expect(world.conflicts).toEqual(['Node n4: 10.0.2.0/24 already belongs to Node/n2'])
+  })
+})
+
+test('what the settings say of nodes', () => {
+  const world = new World(...cluster)
+  const nodes = { nodePortAddresses: [parseCidr('192.168.0.0/24')], tunnelBack: [parseCidr('203.0.113.0/24')], nodesInside: true }
+  world.input = { ...world.input, settings: { ...world.input.settings, nodes }, selfAddresses: [parseAddr('172.16.0.1')] }
+  const ours = world.compile().fragments.filter(({ owner }) => owner.startsWith('Node/'))
+  expect(ours.map(showFragment)).toEqual([
+    'Node/n1\n  inside range 192.168.0.1/32\n  tunnel-back range 203.0.113.0/24\n  ::1 self\n  127.0.0.1 self\n  172.16.0.1 self\n  192.168.0.1 self node-ports',
+    'Node/n2\n  inside range 192.168.0.2/32\n  192.168.0.2 node',
+  ])
+})

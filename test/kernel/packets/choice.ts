@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which backend a flow gets, and how long it stays: policies, affinity, Maglev, backends that go. Layer: test. */
+import { FRONTEND_INSIDE_LOCAL, FRONTEND_MAGLEV, FRONTEND_OUTSIDE_LOCAL, FRONTEND_RANGES } from '#lib/base/flags.ts'
+import { tcp, udp } from '../../support/packet.ts'
+import type { PacketCase, Step } from './case.ts'
+import type { Family } from './world.ts'
+import { NODE_PORT, at, families } from './world.ts'
+
+const PORT = 40000
+/** longer than a flow goes without a closer look */
+const A_WHILE = 3_000
+
+/** A datagram from the client to the node port, and where it must come out. */
+function datagram(f: Family, to: string | undefined, more: Partial<Step> & { readonly from?: string } = {}): Step {
+  const { from = at(f.client, PORT), ...rest } = more
+  const packet = udp(from, at(f.node, NODE_PORT), { payload: 'x' })
+  const out = to === undefined ? {} : { out: udp(from, to, { payload: 'x', ttl: 63 }) }
+  return { say: `datagram to ${to ?? 'nobody'}`, through: 'from_host', packet, action: 'redirect', ...out, ...rest }
+}
+
+function forFamily(f: Family): PacketCase[] {
+  const [here, there] = [
+    { addr: f.pod, port: 8080 },
+    { addr: f.secondPod, port: 8080 },
+  ]
+  const [near, far] = [at(f.pod, 8080), at(f.secondPod, 8080)]
+  return [
+    {
+      name: `${f.name}: traffic policy Local: others are sent to this node's backends, pods to any`,
+      given: { backends: [here], outside: [there], flags: FRONTEND_OUTSIDE_LOCAL },
+      steps: [
+        datagram(f, far),
+        {
+          say: 'from a pod',
+          through: 'from_workload',
+          packet: udp(at(f.secondPod, PORT), at(f.vip, 80), { payload: 'x' }),
+          action: 'redirect',
+          out: udp(at(f.secondPod, PORT), near, { payload: 'x', ttl: 63 }),
+        },
+      ],
+    },
+    {
+      name: `${f.name}: traffic policy Local without a backend here: silence`,
+      given: { backends: [here], outside: [], flags: FRONTEND_OUTSIDE_LOCAL },
+      steps: [datagram(f, undefined, { action: 'drop', reason: 'DROP_NO_LOCAL_BACKEND' })],
+    },
+    {
+      name: `${f.name}: internal traffic policy Local without a backend here: silence`,
+      given: { backends: [], flags: FRONTEND_INSIDE_LOCAL },
+      steps: [
+        {
+          say: 'from a pod',
+          through: 'from_workload',
+          packet: tcp(at(f.pod, PORT), at(f.vip, 80), { flags: 'S' }),
+          action: 'drop',
+          reason: 'DROP_NO_LOCAL_BACKEND',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: source ranges let in whom they name`,
+      given: { backends: [here], sources: [f.client], flags: FRONTEND_RANGES },
+      steps: [
+        datagram(f, near),
+        datagram(f, undefined, { say: 'a stranger', from: at(f.stranger, PORT), action: 'drop', reason: 'DROP_SOURCE_RANGE' }),
+      ],
+    },
+    {
+      name: `${f.name}: affinity: the client's next flow goes where its last one went`,
+      given: { backends: [here], affinity: 60 },
+      steps: [
+        datagram(f, near),
+        datagram(f, near, {
+          say: 'another flow of the client, its backend being one of many now',
+          from: at(f.client, PORT + 1),
+          given: { backends: [there, there, there, there, there, there, here], affinity: 60 },
+        }),
+        datagram(f, far, {
+          say: 'the backend is served no more',
+          from: at(f.client, PORT + 2),
+          given: { backends: [there], alive: [here], affinity: 60 },
+        }),
+      ],
+    },
+    {
+      name: `${f.name}: Maglev's table decides`,
+      given: { backends: [here, there], maglev: [1], flags: FRONTEND_MAGLEV },
+      steps: [1, 2, 3, 4, 5, 6, 7, 8].map((number) => datagram(f, far, { from: at(f.client, PORT + number) })),
+    },
+    {
+      name: `${f.name}: Maglev takes over connections of another node in the middle`,
+      given: { backends: [here], maglev: [0], flags: FRONTEND_MAGLEV },
+      steps: [
+        {
+          say: 'ACK of a flow that is not known',
+          through: 'from_host',
+          packet: tcp(at(f.client, PORT), at(f.node, NODE_PORT), { flags: 'A' }),
+          action: 'redirect',
+          out: tcp(at(f.client, PORT), near, { flags: 'A', ttl: 63 }),
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a UDP flow leaves a backend that is gone, and stays with one that is ending`,
+      given: { backends: [here] },
+      steps: [
+        datagram(f, near),
+        datagram(f, near, { say: 'its backend is ending', age: A_WHILE, given: { backends: [there], alive: [here] } }),
+        datagram(f, near, { say: 'gone, but not looked at yet', given: { backends: [there] } }),
+        datagram(f, far, { say: 'gone', age: A_WHILE, given: { backends: [there] } }),
+        {
+          say: 'answer of the new backend',
+          through: 'from_workload',
+          packet: udp(far, at(f.client, PORT), { payload: 'y' }),
+          action: 'redirect',
+          out: udp(at(f.node, NODE_PORT), at(f.client, PORT), { payload: 'y', ttl: 63 }),
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a SYN that nobody answered tries another backend when its first is gone, an open connection stays`,
+      given: { backends: [here] },
+      steps: [
+        {
+          say: 'SYN',
+          through: 'from_host',
+          packet: tcp(at(f.client, PORT), at(f.node, NODE_PORT), { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(at(f.client, PORT), near, { flags: 'S', ttl: 63 }),
+        },
+        {
+          say: 'SYN again',
+          through: 'from_host',
+          packet: tcp(at(f.client, PORT), at(f.node, NODE_PORT), { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(at(f.client, PORT), far, { flags: 'S', ttl: 63 }),
+          given: { backends: [there] },
+        },
+        {
+          say: 'SYN-ACK',
+          through: 'from_workload',
+          packet: tcp(far, at(f.client, PORT), { flags: 'SA' }),
+          action: 'redirect',
+          out: tcp(at(f.node, NODE_PORT), at(f.client, PORT), { flags: 'SA', ttl: 63 }),
+        },
+        {
+          say: 'ACK, the backend being gone from the service',
+          through: 'from_host',
+          packet: tcp(at(f.client, PORT), at(f.node, NODE_PORT), { flags: 'A' }),
+          action: 'redirect',
+          out: tcp(at(f.client, PORT), far, { flags: 'A', ttl: 63 }),
+          age: A_WHILE,
+          given: { backends: [here] },
+        },
+      ],
+    },
+  ]
+}
+
+export const cases: readonly PacketCase[] = families.flatMap(forFamily)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Flows that others made or that lose their end: another proxy's connections, pods that go. Layer: test. */
+import { tcp, tunnel, udp } from '../../support/packet.ts'
+import type { PacketCase } from './case.ts'
+import { tunnelPort } from './tunnel-port.ts'
+import type { Family } from './world.ts'
+import { NODE_PORT, VNI, at, families } from './world.ts'
+
+const PORT = 40000
+const A_WHILE = 3_000
+
+function forFamily(f: Family): PacketCase[] {
+  const c = at(f.client, PORT)
+  const front = at(f.node, NODE_PORT)
+  const pod = at(f.pod, 8080)
+  const backends = [{ addr: f.pod, port: 8080 }]
+  return [
+    {
+      name: `${f.name}: connections of the proxy before us stay with the kernel, new ones do not`,
+      given: { backends, takeover: true },
+      steps: [
+        { say: 'request', through: 'from_host', packet: tcp(c, front, { flags: 'A' }), action: 'pass', out: 'same' },
+        { say: 'answer', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' },
+        {
+          say: 'a new connection',
+          through: 'from_host',
+          packet: tcp(at(f.client, PORT + 1), front, { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(at(f.client, PORT + 1), pod, { flags: 'S', ttl: 63 }),
+        },
+        {
+          say: 'request when the time is over',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'PA' }),
+          action: 'pass',
+          out: 'same',
+          age: A_WHILE,
+          given: { backends },
+        },
+        {
+          say: 'and its answer',
+          through: 'from_workload',
+          packet: tcp(pod, c, { flags: 'PA' }),
+          action: 'pass',
+          out: 'same',
+          age: A_WHILE,
+        },
+        {
+          say: 'one that was not seen in time',
+          through: 'from_host',
+          packet: tcp(at(f.client, PORT + 2), front, { flags: 'A' }),
+          action: 'drop',
+          reason: 'DROP_NO_FLOW',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: the connection of a pod that is gone gets a RST, as the service`,
+      given: { backends },
+      steps: [
+        { say: 'SYN', through: 'from_host', packet: tcp(c, front, { flags: 'S' }), action: 'redirect' },
+        { say: 'SYN-ACK', through: 'from_workload', packet: tcp(pod, c, { flags: 'SA' }), action: 'redirect' },
+        {
+          say: 'data, the pod being gone',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'PA', seq: 1001, ack: 1001, payload: 'hello' }),
+          action: 'redirect',
+          reason: 'DROP_POD_GONE',
+          out: tcp(front, c, { flags: 'R', seq: 1001, ack: 0, window: 0 }),
+          age: A_WHILE,
+          gone: f.pod,
+        },
+        {
+          say: 'and again',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'PA', seq: 1001, ack: 1001, payload: 'hello' }),
+          action: 'drop',
+          reason: 'DROP_NO_FLOW',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: who gets a pod's address gets none of its connections`,
+      given: {},
+      steps: [
+        { say: 'SYN', through: 'from_host', packet: tcp(c, pod, { flags: 'S' }), action: 'redirect' },
+        {
+          say: 'data, another pod having the address',
+          through: 'from_host',
+          packet: tcp(c, pod, { flags: 'A', ack: 7 }),
+          action: 'redirect',
+          reason: 'DROP_POD_GONE',
+          out: tcp(pod, c, { flags: 'R', seq: 7, ack: 0, window: 0 }),
+          age: A_WHILE,
+          reused: f.pod,
+        },
+      ],
+    },
+    {
+      name: `${f.name}: the RST of a pod that is gone returns through the tunnel`,
+      given: {},
+      steps: [
+        {
+          say: 'SYN',
+          through: 'from_host',
+          packet: tunnel(f.otherNode, f.node, { inner: tcp(c, pod, { flags: 'S' }), vni: VNI, sport: 50000 }),
+          action: 'redirect',
+        },
+        {
+          say: 'data, the pod being gone',
+          through: 'from_host',
+          packet: tunnel(f.otherNode, f.node, { inner: tcp(c, pod, { flags: 'A', ack: 7 }), vni: VNI, sport: 50000 }),
+          action: 'redirect',
+          reason: 'DROP_POD_GONE',
+          out: tunnel(f.node, f.otherNode, {
+            inner: tcp(pod, c, { flags: 'R', seq: 7, ack: 0, window: 0 }),
+            vni: VNI,
+            sport: tunnelPort({ src: f.pod, dst: f.client, sport: 8080, dport: PORT }),
+          }),
+          age: A_WHILE,
+          gone: f.pod,
+        },
+      ],
+    },
+    {
+      name: `${f.name}: datagrams to a pod that is gone are the kernel's to answer`,
+      given: {},
+      steps: [
+        { say: 'datagram', through: 'from_host', packet: udp(c, pod, { payload: 'x' }), action: 'redirect' },
+        {
+          say: 'the pod being gone',
+          through: 'from_host',
+          packet: udp(c, pod, { payload: 'x' }),
+          action: 'pass',
+          out: 'same',
+          age: A_WHILE,
+          gone: f.pod,
+        },
+      ],
+    },
+  ]
+}
+
+export const cases: readonly PacketCase[] = families.flatMap(forFamily)

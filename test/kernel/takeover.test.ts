@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The first start on a node that another proxy has served: its connections get some time. Layer: test. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { BpfMap, monotonicNs } from '#native'
+import { TAKEOVER_MS } from '#agent/dataplane/takeover.ts'
+import type { ScratchNode } from '../support/scratch-node.ts'
+import { makeNode, PINS } from './agent-node.ts'
+
+let machine: ScratchNode
+
+beforeEach(async () => {
+  machine = await makeNode()
+})
+
+afterEach(async () => {
+  await machine[Symbol.asyncDispose]()
+})
+
+/** ms of the monotonic clock */
+function takeoverUntil(): number {
+  const map = BpfMap.openPin(machine.path(`${PINS}/maps/np_state`))
+  const value = map.lookup(Buffer.alloc(4))?.readBigUInt64LE() ?? 0n
+  map.close()
+  return Number(value) / 1e6
+}
+
+test('where kube-proxy was, its connections are taken over for a while, and not again after a restart', async () => {
+  machine.sh('nft add table ip kube-proxy')
+  const before = monotonicNs() / 1e6
+  const first = machine.agent()
+  await first.event('dataplane.ready')
+  const until = takeoverUntil()
+  expect(until).toBeGreaterThan(before + TAKEOVER_MS)
+  expect(until).toBeLessThanOrEqual(monotonicNs() / 1e6 + TAKEOVER_MS)
+  await first.kill()
+  await machine.agent().event('dataplane.ready')
+  expect(takeoverUntil()).toBe(until)
+})
+
+test('where it was not there is nothing to take over', async () => {
+  await machine.agent().event('dataplane.ready')
+  expect(takeoverUntil()).toBe(0)
+})
+
+test('rules that come after the first start are none of ours to wait for', async () => {
+  const first = machine.agent()
+  await first.event('dataplane.ready')
+  await first.kill()
+  machine.sh('nft add table ip kube-proxy')
+  await machine.agent().event('dataplane.ready')
+  expect(takeoverUntil()).toBe(0)
+})

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the addon says of the machine, compared with what programs see. Layer: test. */
+import { expect, test } from 'vitest'
+import { BpfProgram, monotonicNs, ticksPerSecond } from '#native'
+import { until } from '../support/until.ts'
+import { isRoot, PROGRAM } from './support.ts'
+
+/** `call bpf_jiffies64; exit` */
+const JIFFIES = Buffer.from('8500000076000000' + '9500000000000000', 'hex')
+
+test.skipIf(!isRoot)('the tick is that of jiffies', async () => {
+  const program = BpfProgram.load({ type: PROGRAM.schedCls, instructions: JIFFIES, license: 'GPL' })
+  const jiffies = (): number => program.testRun({ data: Buffer.alloc(14) }).retval
+  const [since, from] = [monotonicNs(), jiffies()]
+  await until('a quarter of a second', () => monotonicNs() - since > 250e6)
+  const [passed, seconds] = [jiffies() - from, (monotonicNs() - since) / 1e9]
+  program.close()
+  // the configurable rates are 100, 250, 300 and 1000: nothing between is to be told apart
+  expect(Math.abs(passed / seconds / ticksPerSecond() - 1)).toBeLessThan(0.08)
+})

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Layer: test. */
+import { describe, expect, test } from 'vitest'
+import { failureList, ofCommand, ofReport } from './failures.ts'
+
+describe('a report', () => {
+  const report = {
+    numPassedTests: 3,
+    numFailedTests: 1,
+    numPendingTests: 1,
+    numTodoTests: 0,
+    testResults: [
+      {
+        name: '/top/test/lab/lab.test.ts',
+        status: 'failed',
+        assertionResults: [
+          { status: 'passed', ancestorTitles: [], title: 'fine', failureMessages: [] },
+          {
+            status: 'failed',
+            ancestorTitles: ['a lab'],
+            title: 'is repaired',
+            failureMessages: ['AssertionError: \u001b[31mexpected\u001b[39m 0 to be 1\n    at /top/test'],
+          },
+        ],
+      },
+      { name: '/top/test/broken.test.ts', status: 'failed', message: 'Cannot find module x\nmore', assertionResults: [] },
+      { name: '/top/test/good.test.ts', status: 'passed', message: '', assertionResults: [] },
+    ],
+  }
+
+  test('names every failed test by file, and a file that could not be loaded', () => {
+    expect(ofReport(JSON.stringify(report), '/top')).toEqual({
+      passed: 3,
+      failed: 2,
+      skipped: 1,
+      failures: [
+        'test/lab/lab.test.ts > a lab > is repaired\n    AssertionError: expected 0 to be 1',
+        'test/broken.test.ts\n    Cannot find module x',
+      ],
+    })
+  })
+})
+
+describe('a command', () => {
+  test('counts for itself, and its failed lines are taken', () => {
+    const output =
+      'an error on the way\n   ok      one\n\u001b[31m   FAILED  two was lost\u001b[0m\npart: 1 passed, 0 failed in 2 s\n\ndemo: 1 passed, 1 failed\nbye\n'
+    expect(ofCommand(output, 1)).toEqual({ passed: 1, failed: 1, skipped: 0, failures: ['FAILED  two was lost'] })
+  })
+
+  test('without a count it is one test', () => {
+    expect(ofCommand('all is well\n', 0)).toEqual({ passed: 1, failed: 0, skipped: 0, failures: [] })
+    expect(ofCommand('a.ts(1,2): error TS1: no\nmake: *** [lint]\n', 2)).toMatchObject({
+      failed: 1,
+      failures: ['a.ts(1,2): error TS1: no'],
+    })
+  })
+
+  test('that ends badly with nothing failed is a failure, with its last lines', () => {
+    expect(ofCommand('a\nb\nc\n5 passed, 0 failed', 3)).toEqual({
+      passed: 5,
+      failed: 1,
+      skipped: 0,
+      failures: ['b', 'c', '5 passed, 0 failed'],
+    })
+  })
+})
+
+test('the list names the stage, and ends when it is long', () => {
+  expect(failureList([])).toEqual([])
+  const many = Array.from({ length: 14 }, (_, at) => ({ stage: 'lab', text: `test ${at}` }))
+  expect(failureList(many)).toEqual(['failed:', ...many.slice(0, 12).map(({ text }) => `  lab: ${text}`), '  and 2 more'])
+})

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which tests failed, out of vitest's JSON reports or the output of commands, in lines that fit at the end of a log. Layer: test. */
+import { relative } from 'node:path'
+
+export interface Count {
+  readonly passed: number
+  readonly failed: number
+  readonly skipped: number
+}
+
+export interface Outcome extends Count {
+  /** at most three lines each */
+  readonly failures: readonly string[]
+}
+
+/** One failed test that has no name. */
+export function failed(why: string): Outcome {
+  return { passed: 0, failed: 1, skipped: 0, failures: [why] }
+}
+
+/** Lines of a command that say what is wrong with it, the surest first; a count like "3 passed, 1 failed" is none. */
+const TELLING = [/\bFAIL(ED)?\b/, /\b(failed|error)\b/i]
+const COUNT = /\d+ passed, \d+ failed/
+const FINAL_COUNT = /(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/
+const CODES = /\u001b\[[0-9;]*m/g
+/** Of one command, and of all stages together: a log's end is short. */
+const MOST_OF_COMMAND = 6
+const MOST = 12
+const LONGEST = 200
+
+/** Of the text of vitest's JSON report. Throws SyntaxError when it is none. */
+export function ofReport(text: string, root: string): Outcome {
+  const report: unknown = JSON.parse(text)
+  const number = (name: string): number => {
+    const value = field(report, name)
+    return typeof value === 'number' ? value : 0
+  }
+  const failures = list(report, 'testResults').flatMap((file) => failuresOfFile(file, root))
+  return {
+    passed: number('numPassedTests'),
+    // a file that could not be loaded is none of the report's failed tests
+    failed: Math.max(number('numFailedTests'), failures.length),
+    skipped: number('numPendingTests') + number('numTodoTests'),
+    failures,
+  }
+}
+
+/** A command is one test, or counts for itself in a line that ends with `N passed, M failed`; of several the last counts. */
+export function ofCommand(output: string, code: number): Outcome {
+  const lines = output
+    .replaceAll(CODES, '')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+  const counted = lines.map((line) => FINAL_COUNT.exec(line)).findLast((match) => match !== null) ?? null
+  const count =
+    counted === null
+      ? { passed: code === 0 ? 1 : 0, failed: 0, skipped: 0 }
+      : { passed: Number(counted[1]), failed: Number(counted[2]), skipped: Number(counted[3] ?? 0) }
+  if (code === 0 && count.failed === 0) return { ...count, failures: [] }
+  const telling = TELLING.map((words) => lines.filter((line) => words.test(line) && !COUNT.test(line))).find((found) => found.length > 0)
+  return { ...count, failed: Math.max(1, count.failed), failures: (telling ?? lines.slice(-3)).slice(0, MOST_OF_COMMAND).map(shorten) }
+}
+
+/** "stage: file > test" and what it says, as many as fit; nothing when all is well. */
+export function failureList(failures: readonly { readonly stage: string; readonly text: string }[]): string[] {
+  if (failures.length === 0) return []
+  const shown = failures.slice(0, MOST).map(({ stage, text }) => `  ${stage}: ${text}`)
+  const more = failures.length > MOST ? [`  and ${failures.length - MOST} more`] : []
+  return ['failed:', ...shown, ...more]
+}
+
+/** A file that could not even be loaded has a message of its own, and no tests. */
+function failuresOfFile(file: unknown, root: string): string[] {
+  const name = relative(root, text(file, 'name'))
+  const tests = list(file, 'assertionResults').filter((test) => field(test, 'status') === 'failed')
+  if (tests.length === 0) return field(file, 'status') === 'failed' ? [entry(name, text(file, 'message'))] : []
+  return tests.map((test) => {
+    const path = [...list(test, 'ancestorTitles'), field(test, 'title')].filter((title) => title !== '').join(' > ')
+    const [message] = list(test, 'failureMessages')
+    return entry(`${name} > ${path}`, typeof message === 'string' ? message : '')
+  })
+}
+
+function entry(where: string, message: string): string {
+  const [first = ''] = message.replaceAll(CODES, '').split('\n')
+  return `${shorten(where)}${first === '' ? '' : `\n    ${shorten(first)}`}`
+}
+
+function shorten(line: string): string {
+  return line.length <= LONGEST ? line : `${line.slice(0, LONGEST)} …`
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+}
+
+function text(value: unknown, name: string): string {
+  const found = field(value, name)
+  return typeof found === 'string' ? found : ''
+}
+
+function list(value: unknown, name: string): readonly unknown[] {
+  const found = field(value, name)
+  return Array.isArray(found) ? found : []
+}
