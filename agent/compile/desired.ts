@@ -157,7 +157,6 @@ export interface DesiredNode {
   readonly sysctls: Readonly<Record<string, string>>
   /** cgroup2 directory for the connect-time programs; undefined: find the mount */
   readonly cgroup: string | undefined
-  readonly connectTime: boolean
 }
 
 /** What changed: rows of these owners are replaced by these fragments (an empty fragment removes), and the node part when given. */

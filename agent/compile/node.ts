@@ -41,7 +41,6 @@ export function compileNode(input: NodeInput): DesiredNode {
     healthChecks: input.healthChecks,
     sysctls: SYSCTLS,
     cgroup: settings.cgroup,
-    connectTime: settings.connectTcp || settings.connectUdp,
   }
 }
 

@@ -122,8 +122,8 @@ export class Dataplane implements Disposable {
   async pass(): Promise<number | undefined> {
     this.#accept(this.#options.take(this.#everything))
     if (this.#node === undefined) return undefined
-    const { knobs, mapSizes, connectTime } = this.#node
-    if (await this.#current.ensure({ knobs, mapSizes, connectTime })) this.#begin()
+    const { knobs, mapSizes } = this.#node
+    if (await this.#current.ensure({ knobs, mapSizes })) this.#begin()
     const { loaded } = this.#current
     if (loaded === undefined) {
       // nobody is there to take it, and it may be a while
@@ -273,7 +273,7 @@ function hookPrograms(loaded: Loaded) {
   }
 }
 
-/** By hook; empty when connect-time balancing is off. */
+/** By hook. Where connect-time balancing is off they serve the node's own addresses only. */
 function connectPrograms(loaded: Loaded): Map<string, LoadedProgram> {
   const prefix = 'connect.'
   return new Map(

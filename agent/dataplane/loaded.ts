@@ -33,7 +33,7 @@ export interface LoadOptions {
 }
 
 /** What decides which programs and maps there are. */
-export type Configuration = Pick<DesiredNode, 'knobs' | 'mapSizes' | 'connectTime'>
+export type Configuration = Pick<DesiredNode, 'knobs' | 'mapSizes'>
 
 /** Maps that we fill, np_<name> each: what is referred to before what refers to it. */
 export const TABLES = ['ifaces', ...ROW_TABLES] as const
@@ -57,7 +57,7 @@ export interface Loaded extends Disposable {
 
 /** Throws ProgramError, MapError, LayoutError or UnsupportedError; then hooks and tables are as they were. */
 export async function load(configuration: Configuration, options: LoadOptions): Promise<Loaded> {
-  const names = configuration.connectTime ? ['workload', 'host', 'connect'] : ['workload', 'host']
+  const names = ['workload', 'host', 'connect']
   const objects: OpenObject[] = []
   try {
     for (const name of names) objects.push(openObject({ name, path: join(options.objects, `${name}.bpf.o`) }))

@@ -126,7 +126,7 @@ export function showNode(node: DesiredNode): string {
   return [
     `node ${formatAddr(knobs.nodeV4)} ${formatAddr(knobs.nodeV6)}`,
     `  tunnel vni ${knobs.tunnelVni} port ${knobs.tunnelPort}`,
-    `  connect-time ${node.connectTime ? [...(knobs.connectTcp ? ['tcp'] : []), ...(knobs.connectUdp ? ['udp'] : [])].join(' ') : 'off'}`,
+    `  connect-time ${[...(knobs.connectTcp ? ['tcp'] : []), ...(knobs.connectUdp ? ['udp'] : [])].join(' ') || 'off'}`,
     ...node.workloads.map(({ iface, pod }) => `  workload ${iface} ${pod}`),
     `  host ${[...node.host.addresses.map(formatAddr), ...(node.host.pattern === undefined ? [] : [`/${node.host.pattern}/`])].join(' ')}`,
     ...node.routes.map(({ cidr, via, overlay }) => `  route ${formatCidr(cidr)} via ${formatAddr(via)}${overlay ? ' in the tunnel' : ''}`),

@@ -90,7 +90,7 @@ test('settings come through', () => {
   expect(desired.knobs).toMatchObject({
     natPorts: { from: 20_000, to: 29_999 },
     dsr: false,
-    sourceCheck: 1,
+    sourceCheck: 0,
     strayService: 1,
     overlay: false,
   })
