@@ -13,7 +13,7 @@ BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c))
 ADDON := build/Release/netplane_native.node
 TS_SOURCES := $(shell find agent lib lab demo bench native -name '*.ts' 2>/dev/null)
 
-.PHONY: all deps bpf native ts demo test test-unit test-kernel bench lint format clean docs
+.PHONY: all deps bpf native ts demo test test-unit test-kernel bench kubernetes lint format clean docs
 
 all: bpf native ts
 
@@ -70,6 +70,11 @@ bench: all $(TRAFFIC)
 	@scripts/install-deps.sh demo bench
 	@$(NODE) dist/bench/main.js
 	@$(RUN) scripts/bench-table.ts
+
+# The real kube-proxy (and API server) that `make bench` then measures beside Netplane: built once, five to fifteen minutes.
+kubernetes: all
+	@scripts/install-deps.sh go
+	@$(RUN) test/kubernetes/main.ts
 
 lint: node_modules/.package-lock.json
 	@$(NODE) node_modules/typescript/bin/tsc --noEmit -p tsconfig.json

@@ -9,6 +9,7 @@ packages() {
     demo) echo iproute2 util-linux procps tcpdump iputils-ping nftables iptables bpftool curl ;;
     vm) echo qemu-system-x86 qemu-system-arm g++-aarch64-linux-gnu python3-pip kmod xz-utils file ;;
     bench) echo ethtool iperf3 ;;
+    go) echo golang-go ;;
     *) echo "install-deps: no group $1" >&2; exit 2 ;;
   esac
 }

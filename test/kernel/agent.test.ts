@@ -190,11 +190,16 @@ describe('changes', () => {
     const before = links(machine)
     machine.put('felix.json', [felix(machine.cgroup, { bpfConnectTimeLoadBalancing: 'Disabled' })])
     await agent.event('programs.retired')
-    expect(Object.keys(links(machine)).sort()).toEqual(hookPins('eth0', POD_A).sort())
-    expect(links(machine)['eth0:ingress']?.split(' ')[0]).toBe(before['eth0:ingress']?.split(' ')[0])
+    // switched off they go on serving the node's own addresses
+    expect(Object.keys(links(machine)).sort()).toEqual([...CONNECT_PINS, ...hookPins('eth0', POD_A)].sort())
+    for (const pin of ['eth0:ingress', 'cgroup:connect4']) {
+      const [link, program] = links(machine)[pin]?.split(' ') ?? []
+      expect(link).toBe(before[pin]?.split(' ')[0])
+      expect(program).not.toBe(before[pin]?.split(' ')[1])
+    }
     expect(readdirSync(machine.path(`${PINS}/programs`))).toHaveLength(1)
     expect(await rows(machine, 'np_backends')).toBe(1)
-    expect(cgroupQuery(machine.cgroup, 'connect4')).toEqual([])
+    expect(cgroupQuery(machine.cgroup, 'connect4')).toHaveLength(1)
   })
 })
 
