@@ -10,6 +10,7 @@ import { Store } from '#lib/store/store.ts'
 import type { DesiredNode } from './compile/desired.ts'
 import type { Config } from './config/config.ts'
 import type { Resolved } from './config/resolve.ts'
+import { PROXY_RULES } from './dataplane/hand-over.ts'
 import { TABLES } from './dataplane/loaded.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor, packageVersion } from './node/facts.ts'
@@ -100,16 +101,18 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     ports.setHealthChecks(healthChecks)
   }
   const mayGrow = (): boolean => now.config?.flowTableGrows === true
+  const cleansProxy = (): boolean | undefined => now.config?.cleansProxy
   const onSettled = (): void => {
     latency.settled()
   }
-  const running = stack.use(wire({ options, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow }))
+  const running = stack.use(wire({ options, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow, cleansProxy }))
   now.wired = running
   await together(signal, [
     (stop) => source.run(store.sink(source.name), stop),
     (stop) => running.loop.run(stop),
     (stop) => running.sweep.run(stop),
     (stop) => running.fill.run(stop),
+    (stop) => running.handOver.run(stop),
     ...checks(running, health),
     (stop) => settleDown(running, log, stop),
   ])
@@ -132,6 +135,7 @@ function startingHealth(): Health {
   health.expect('apply.moves', 'liveness')
   // without it nothing is applied, and that makes the node unready; when it goes later, what was applied stays
   health.expect(NODE_KNOWN, 'none')
+  health.expect(PROXY_RULES, 'none')
   return health
 }
 

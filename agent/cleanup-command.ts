@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** netplane-agent --cleanup. Layer: agent. */
 import { join } from 'node:path'
-import { cleanup } from './dataplane/cleanup.ts'
+import { errorText } from '#lib/base/errors.ts'
+import { cleanup, type CleanupReport } from './dataplane/cleanup.ts'
+import { endTakeover } from './dataplane/kube-proxy.ts'
 import { Pins } from './dataplane/pins.ts'
 import { lockHolder } from './lock.ts'
 
@@ -18,10 +20,20 @@ export async function cleanupCommand(command: CleanupCommand): Promise<number> {
     process.stderr.write(`netplane-agent: an agent is running and would put everything back: ${holder}. Stop it first.\n`)
     return 1
   }
-  const report = cleanup({ pins: new Pins(command.pinDir), sysctlState: join(command.stateDir, 'sysctls.json'), cgroup: command.cgroup })
+  const own = cleanup({ pins: new Pins(command.pinDir), sysctlState: join(command.stateDir, 'sysctls.json'), cgroup: command.cgroup })
+  const report = await withTakeover(own)
   for (const line of report.removed) process.stdout.write(`removed ${line}\n`)
   for (const line of report.restored) process.stdout.write(`restored ${line}\n`)
   for (const line of report.failed) process.stderr.write(`failed ${line}\n`)
   if (report.removed.length + report.restored.length + report.failed.length === 0) process.stdout.write('there was nothing to remove\n')
   return report.failed.length === 0 ? 0 : 1
+}
+
+/** Connections that kube-proxy made are kept up by tables of ours as well. */
+async function withTakeover(report: CleanupReport): Promise<CleanupReport> {
+  try {
+    return (await endTakeover()) ? { ...report, removed: [...report.removed, 'nftables netplane-takeover'] } : report
+  } catch (thrown) {
+    return { ...report, failed: [...report.failed, `nftables: ${errorText(thrown)}`] }
+  }
 }

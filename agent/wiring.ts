@@ -10,6 +10,7 @@ import type { DesiredNode } from './compile/desired.ts'
 import { Dataplane } from './dataplane/dataplane.ts'
 import { probeFeatures } from './dataplane/features.ts'
 import { FlowSweep } from './dataplane/flow-sweep.ts'
+import { HandOver } from './dataplane/hand-over.ts'
 import { findKubeProxy, proxyRulesText } from './dataplane/kube-proxy.ts'
 import { ApplyLoop } from './dataplane/loop.ts'
 import { TABLES, type Loaded } from './dataplane/loaded.ts'
@@ -34,6 +35,8 @@ export interface WiringOptions {
   readonly onPass: (seconds: number) => void
   /** may the flow table become larger than the settings say */
   readonly mayGrow: () => boolean
+  /** may kube-proxy's rules go; undefined: not known yet */
+  readonly cleansProxy: () => boolean | undefined
   /** everything that was taken so far is in the kernel */
   readonly onSettled: () => void
 }
@@ -43,11 +46,12 @@ export interface Wired extends Disposable {
   readonly loop: ApplyLoop
   readonly sweep: FlowSweep
   readonly fill: MapFill
+  readonly handOver: HandOver
   readonly monitor: InterfaceMonitor
 }
 
 /** Nothing runs yet but the interface table, which is complete. Throws the addon's errors. */
-export function wire({ options, store, wanted, log, health, onNode, onPass, mayGrow, onSettled }: WiringOptions): Wired {
+export function wire({ options, store, wanted, log, health, onNode, onPass, mayGrow, cleansProxy, onSettled }: WiringOptions): Wired {
   liftMemlock(log)
   const routes = (): void => {
     dataplane.checkRoutes()
@@ -98,13 +102,14 @@ export function wire({ options, store, wanted, log, health, onNode, onPass, mayG
     },
   })
   const fill = new MapFill({ clock: systemClock, maps: () => filledByPrograms(dataplane.loaded?.shared.maps) })
+  const handOver = new HandOver({ clock: systemClock, log, health, serves: () => dataplane.isReady, wanted: cleansProxy })
   monitor.start()
   const dispose = (): void => {
     monitor[Symbol.dispose]()
     dataplane[Symbol.dispose]()
     netlink.close()
   }
-  return { dataplane, loop, sweep, fill, monitor, [Symbol.dispose]: dispose }
+  return { dataplane, loop, sweep, fill, handOver, monitor, [Symbol.dispose]: dispose }
 }
 
 /** Whatever else may have failed. */

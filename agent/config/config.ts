@@ -18,6 +18,8 @@ export interface Config {
   /** 0: off */
   readonly proxyHealthPort: number
   readonly flowTableGrows: boolean
+  /** kube-proxy's rules go once ours serve */
+  readonly cleansProxy: boolean
   readonly logLevel: string
 }
 
@@ -64,6 +66,7 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
     prometheus: { enabled: read(fields.prometheusEnabled), host: read(fields.prometheusHost), port: read(fields.prometheusPort) },
     proxyHealthPort: read(fields.proxyHealthPort),
     flowTableGrows: read(fields.flowTableGrows),
+    cleansProxy: read(fields.cleansProxy),
     logLevel: read(fields.logLevel),
   }
 }

@@ -164,6 +164,12 @@ export const fields = {
     fallback: 10_256,
     doc: 'TCP port of /healthz and /livez on all addresses of the node, for load balancers and whoever asked kube-proxy; 0: none.',
   }),
+  cleansProxy: field({
+    name: 'bpfProxyIptablesCleanupEnabled',
+    parser: flag,
+    fallback: true,
+    doc: "Whether kube-proxy's rules of iptables, IPVS and nftables are removed from the node once the programs serve. What others have there stays, and so do open connections. false: for nodes on which a kube-proxy has to go on.",
+  }),
   healthPort: field({ name: 'healthPort', parser: port, fallback: parsePort(9099), doc: 'On which TCP port.' }),
   interfacePrefix: field({
     name: 'interfacePrefix',

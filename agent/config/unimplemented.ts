@@ -40,7 +40,6 @@ const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] =
       'bpfForceTrackPacketsFromIfaces',
       'bpfHostConntrackBypass',
       'bpfRedirectToPeer',
-      'bpfProxyIptablesCleanupEnabled',
       'bpfKubeProxyMinSyncPeriod',
       'bpfMapSizeRoute',
       'bpfMapSizeIPSets',
@@ -109,7 +108,7 @@ const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] =
     ],
   ],
   ['is called bpfPSNATPorts here', ['natPortRange']],
-  ['is called bpfProxyIptablesCleanupEnabled here, and is not implemented', ['bpfKubeProxyIptablesCleanupEnabled']],
+  ['is called bpfProxyIptablesCleanupEnabled here', ['bpfKubeProxyIptablesCleanupEnabled']],
 ]
 
 /** Field below spec → why it is refused. */

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { BpfMap, monotonicNs } from '#native'
 import { TAKEOVER_MS } from '#agent/dataplane/takeover.ts'
 import type { ScratchNode } from '../support/scratch-node.ts'
+import { felix } from './agent-manifests.ts'
 import { makeNode, PINS } from './agent-node.ts'
 
 let machine: ScratchNode
@@ -49,4 +50,29 @@ test('rules that come after the first start are none of ours to wait for', async
   machine.sh('nft add table ip kube-proxy')
   await machine.agent().event('dataplane.ready')
   expect(takeoverUntil()).toBe(0)
+})
+
+test('its rules go once the programs serve, with a takeover that only --cleanup ends', async () => {
+  machine.sh('nft add table ip kube-proxy; nft add table ip kube-proxy-of-mine')
+  const agent = machine.agent()
+  expect((await agent.event('kube-proxy.removed'))['rules']).toEqual(['nft: table ip kube-proxy'])
+  expect(agent.events('dataplane.ready')).toHaveLength(1)
+  const tables = ['table ip kube-proxy-of-mine', 'table ip netplane-takeover', 'table ip6 netplane-takeover']
+  expect(machine.sh('nft list tables').trim().split('\n').sort()).toEqual(tables)
+  await agent.stop()
+  expect(machine.sh('nft list tables')).toContain('netplane-takeover')
+  expect(machine.cleanup().output).toContain('removed nftables netplane-takeover\n')
+  expect(machine.sh('nft list tables').trim()).toBe(tables[0])
+  expect(machine.cleanup()).toEqual({ status: 0, output: 'there was nothing to remove\n' })
+})
+
+test('its rules stay where they may not be removed, which is said, until they may', async () => {
+  machine.sh('nft add table ip kube-proxy')
+  machine.put('felix.json', [felix(machine.cgroup, { bpfProxyIptablesCleanupEnabled: false })])
+  const agent = machine.agent()
+  expect((await agent.event('kube-proxy.left'))['rules']).toEqual(['nft: table ip kube-proxy'])
+  expect(machine.sh('nft list tables').trim()).toBe('table ip kube-proxy')
+  machine.put('felix.json', [felix(machine.cgroup)])
+  await agent.event('kube-proxy.removed')
+  expect(machine.sh('nft list tables')).not.toContain('table ip kube-proxy')
 })

@@ -50,6 +50,7 @@ test('every field is obeyed', () => {
     serviceLoopPrevention: 'Disabled',
     bpfMapSizeNATAffinity: 5000,
     bpfMapSizeConntrackScaling: 'Disabled',
+    bpfProxyIptablesCleanupEnabled: false,
     bpfKubeProxyHealthzPort: 0,
     bpfDataIfacePattern: 'ens.*',
     bpfConntrackTimeouts: {
@@ -100,6 +101,7 @@ test('every field is obeyed', () => {
     prometheus: { enabled: true, host: '::1', port: 2 },
     proxyHealthPort: 0,
     flowTableGrows: false,
+    cleansProxy: false,
     logLevel: 'warn',
   })
 })
