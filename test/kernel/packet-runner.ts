@@ -88,6 +88,8 @@ export function setUpNamespace(): void {
 export interface PacketRunner {
   /** undefined when all steps came out as they should, else what differed */
   run(test: PacketCase): Promise<string | undefined>
+  /** what one packet alone comes to, in the cluster that the last case left */
+  send(through: ProgramName, packet: Uint8Array): string
   close(): void
 }
 
@@ -106,6 +108,10 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
         if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
       }
       return undefined
+    },
+    send(through, packet) {
+      const run = programs.get(through)
+      return run === undefined ? 'no such program' : actionText(run.testRun({ data: packet }).retval)
     },
     close() {
       for (const handle of [...programs.values(), ...share.values()]) handle.close()
@@ -214,6 +220,10 @@ function fillList(maps: Maps, list: string, backends: readonly BackendGiven[]): 
 
 const ACTIONS: Readonly<Record<number, Step['action']>> = { [-1]: 'pass', 0: 'pass', 2: 'drop', 7: 'redirect' }
 
+function actionText(retval: number): string {
+  return ACTIONS[retval | 0] ?? `action ${retval}`
+}
+
 async function runStep(
   step: Step,
   world: { readonly programs: ReadonlyMap<ProgramName, BpfProgram>; readonly maps: Maps; readonly loaded: Loaded },
@@ -232,7 +242,7 @@ async function runStep(
   const result = runPacket(run, step)
   if (result === undefined) return undefined
   const { retval, dataOut } = result
-  const action = ACTIONS[retval | 0] ?? `action ${retval}`
+  const action = actionText(retval)
   if (action !== step.action) return `${action} instead of ${step.action}: ${packetText(dataOut)}`
   const want = step.out === 'same' ? step.packet : step.out
   if (want !== undefined) {
