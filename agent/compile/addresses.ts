@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods and nodes → what the data plane must know about their addresses. Layer: agent/compile (pure). */
-import { ADDR_LOCAL_POD, ADDR_MASQUERADE, ADDR_NODE, ADDR_NODE_PORTS, ADDR_OPEN, ADDR_SELF } from '#lib/base/flags.ts'
+import { ADDR_LOCAL_POD, ADDR_MASQUERADE, ADDR_NODE, ADDR_NODE_PORTS, ADDR_SELF } from '#lib/base/flags.ts'
 import { isWithin, parseAddr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Node } from '#lib/model/node.ts'
@@ -21,7 +21,7 @@ export function podAddrs(pod: Pod, interfacePrefix: string, pools: Pools): reado
   const iface = workloadInterface(pod, interfacePrefix)
   return addrRows(pod.podIPs, (addr) => ({
     kind: ADDR_LOCAL_POD,
-    flags: ADDR_OPEN | (isMasqueraded(pools, addr) ? ADDR_MASQUERADE : 0),
+    flags: isMasqueraded(pools, addr) ? ADDR_MASQUERADE : 0,
     iface,
   }))
 }

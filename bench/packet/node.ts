@@ -5,7 +5,7 @@ import { ifindexOf } from '#native'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { nodeCfg, type Frontend } from '#agent/maps/shapes.ts'
 import { InternalError } from '#lib/base/errors.ts'
-import { ADDR_LOCAL_POD, ADDR_NODE_PORTS, ADDR_OPEN, SOURCE_ANY, STRAY_DROP } from '#lib/base/flags.ts'
+import { ADDR_LOCAL_POD, ADDR_NODE_PORTS, SOURCE_ANY, STRAY_DROP } from '#lib/base/flags.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { ANY_V4, ANY_V6, addrBytes, addrFromBytes, parseAddr } from '#lib/base/ip.ts'
 import { testCfg } from '../../test/kernel/packet-runner.ts'
@@ -123,7 +123,7 @@ function sender(f: Family, number: number): Addr {
 function fillFamily(loaded: Loaded, f: Family): void {
   const addrs = new TestMap(loaded, catalogue.np_addrs)
   // no policy, as in a cluster without any; they send from lo, where test runs happen
-  const pod = { kind: ADDR_LOCAL_POD, flags: ADDR_OPEN, ifindex: ifindexOf('lo') }
+  const pod = { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf('lo') }
   for (const addr of [f.pod, f.secondPod]) addrs.set(parseAddr(addr), pod)
   for (let number = 0; number < SENDERS; number++) addrs.set(sender(f, number), pod)
   addrs.set(parseAddr(f.node), { kind: 2, flags: ADDR_NODE_PORTS, ifindex: 0 })

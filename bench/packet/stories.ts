@@ -6,7 +6,6 @@ import { at } from '../../test/kernel/packets/world.ts'
 import type { ProgramName } from './node.ts'
 import { BACKEND_PORT, FAR_PORT, NEAR_PORT, firstSender } from './node.ts'
 
-/** mark.h: tracked on the way in */
 /** mark.h: decided by this node */
 export const MARK_DECIDED = 0x01000000
 export const PASS = -1

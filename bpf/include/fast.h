@@ -25,9 +25,7 @@ static __always_inline bool came_its_way(const struct ct_value *v, const struct 
 /* Is the flow decided, fresh and unremarkable enough to go on without a closer look? */
 static __always_inline bool fast_enough(const struct ct_value *v, const struct ct_leg *leg, const struct pkt *p, const enum hook hook)
 {
-	const __u32 needed = LEG_READY | (hook == TO_WORKLOAD ? LEG_APPROVED : 0);
-
-	if ((leg->flags & (needed | LEG_HALF)) != needed || !ct_fresh(v))
+	if ((leg->flags & (LEG_READY | LEG_HALF)) != LEG_READY || !ct_fresh(v))
 		return false;
 	if (p->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST))
 		return false;
@@ -58,25 +56,6 @@ static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool k
 		s->origin = *origin;
 	}
 	return FAST_SLOW;
-}
-
-/* The destination's hook has seen the flow and lets it in: from now on the source's hook may deliver directly. */
-static __always_inline void flow_approve(struct ct_value *v, __u32 dir, __u8 proto)
-{
-	struct ct_tuple back;
-	struct ct_value *peer;
-	struct ct_key key;
-
-	v->leg[dir & 1].flags |= LEG_APPROVED;
-	if (!(v->leg[!(dir & 1)].flags & LEG_NAT))
-		return;
-	/* translated on the way in: the source's hook looks at the client's view */
-	ct_reverse(&back, &v->out);
-	dir = ct_key_of(&key, &back, proto);
-	key.lane = v->lane;
-	peer = bpf_map_lookup_elem(&np_ct, &key);
-	if (peer)
-		peer->leg[dir & 1].flags |= LEG_APPROVED;
 }
 
 static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook)
@@ -121,10 +100,6 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	v = bpf_map_lookup_elem(&np_ct, &key);
 	if (!v)
 		return fast_to_slow(&p, parsed, true, tunnel_from, &origin);
-	if (hook == TO_WORKLOAD && mark_is_tracked(skb)) {
-		flow_approve(v, dir, p.proto);
-		return NP_PASS;
-	}
 	leg = &v->leg[dir & 1];
 	if (hook == FROM_WORKLOAD && v->leg[!(dir & 1)].ifindex != skb->ifindex)
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin); /* from another pod than the flow's */

@@ -144,8 +144,7 @@ enum addr_kind {
 
 enum addr_flag {
 	ADDR_NODE_PORTS = 1,	/* own address on which node ports are served */
-	ADDR_OPEN = 2,		/* local pod that lets every flow in: its own hook need not be asked */
-	ADDR_MASQUERADE = 4,	/* local pod whose flows to the outside leave with the node's address */
+	ADDR_MASQUERADE = 2,	/* local pod whose flows to the outside leave with the node's address */
 };
 
 struct addr_info {
@@ -194,13 +193,12 @@ enum leg_flag {
 	LEG_NEIGH = 8,		/* out of the host device `ifindex` */
 	LEG_ENCAP = 16,		/* in the tunnel to `via`, out of `ifindex` */
 	LEG_STACK = 32,		/* the kernel's own routing takes it on */
-	LEG_APPROVED = 64,	/* the destination's own hook has agreed: it may be bypassed */
-	LEG_TUNNELLED = 128,	/* packets of this direction come in the tunnel from `via` */
-	LEG_DSR = 256,		/* with LEG_ENCAP: the other node is to answer the client itself */
-	LEG_ANSWER = 512,	/* the direction of answers: they may come any way */
-	LEG_INNER = 1024,	/* these packets are seen behind their translation only: whoever sends such is another flow */
-	LEG_HALF = 2048,	/* open only when the client says so, for its answers do not pass here */
-	LEG_SELF = 4096,	/* on its way out, but for this node itself */
+	LEG_TUNNELLED = 64,	/* packets of this direction come in the tunnel from `via` */
+	LEG_DSR = 128,		/* with LEG_ENCAP: the other node is to answer the client itself */
+	LEG_ANSWER = 256,	/* the direction of answers: they may come any way */
+	LEG_INNER = 512,	/* these packets are seen behind their translation only: whoever sends such is another flow */
+	LEG_HALF = 1024,	/* open only when the client says so, for its answers do not pass here */
+	LEG_SELF = 2048,	/* on its way out, but for this node itself */
 };
 
 /* What happens to packets of one direction: [0] sent by lo, [1] sent by hi. */

@@ -8,12 +8,10 @@
 /*
  * bit         writer                  reader                 meaning
  * 0x01000000  from_*, slow paths      to_workload, to_host   decided by this node: pass without a look
- * 0x02000000  from_*                  to_workload            the flow was tracked on the way in: only its destination must agree
  *
  * The mark does not leave the node: crossing to a pod's namespace or a wire clears it.
  */
 #define NP_MARK_DECIDED 0x01000000
-#define NP_MARK_TRACKED 0x02000000
 
 static __always_inline bool mark_is_decided(struct __sk_buff *skb)
 {
@@ -23,16 +21,6 @@ static __always_inline bool mark_is_decided(struct __sk_buff *skb)
 static __always_inline void mark_set_decided(struct __sk_buff *skb)
 {
 	skb->mark = skb->mark | NP_MARK_DECIDED;
-}
-
-static __always_inline bool mark_is_tracked(struct __sk_buff *skb)
-{
-	return skb->mark & NP_MARK_TRACKED;
-}
-
-static __always_inline void mark_set_tracked(struct __sk_buff *skb)
-{
-	skb->mark = skb->mark | NP_MARK_TRACKED;
 }
 
 #endif

@@ -166,8 +166,6 @@ static __noinline int prepare_plain(struct __sk_buff *skb, struct scratch *s)
 		leg->flags = LEG_TUNNELLED;
 	}
 	way_by_info(skb, s, v, leg, &s->p.t.dst);
-	if (s->hook == TO_WORKLOAD)
-		leg->flags |= LEG_APPROVED;
 	count_slot(DROP_MAX + (s->p.tunnelled ? COUNT_TUNNEL_TAKEN : COUNT_FLOW_NEW));
 	to_itself = s->p.tunnelled && addr_eq(&s->p.t.src, &s->p.t.dst);
 	if (s->key.lane || to_itself) {
@@ -211,7 +209,7 @@ static __noinline int prepare_foreign(struct scratch *s)
 	struct ct_value *v = &s->v;
 
 	for (int i = 0; i < 2; i++) {
-		v->leg[i].flags = LEG_READY | LEG_STACK | LEG_APPROVED;
+		v->leg[i].flags = LEG_READY | LEG_STACK;
 		v->leg[i].mtu = MTU_UNLIMITED;
 	}
 	v->state = CT_FOREIGN;

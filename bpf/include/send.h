@@ -99,13 +99,9 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 		return send_to_self(skb);
 	if (flags & LEG_STACK || hook == TO_WORKLOAD)
 		return NP_PASS;
-	if (flags & LEG_NEIGH || flags & LEG_APPROVED) {
-		if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) /* the kernel allows it at ingress only */
-			return bpf_redirect_peer(ifindex, 0);
-		mark_set_decided(skb);
-	} else {
-		mark_set_tracked(skb);
-	}
+	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) /* the kernel allows it at ingress only */
+		return bpf_redirect_peer(ifindex, 0);
+	mark_set_decided(skb);
 	return send_out(skb, ifindex, out, p->v4);
 }
 

@@ -93,8 +93,6 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 		s->reroute = s->hook == TO_HOST && flags & LEG_NAT && !addr_eq(&dst, &s->p.t.dst);
 		way_by_info(skb, s, v, &next, &dst);
 	}
-	if (!(flags & LEG_READY) || (flags & LEG_APPROVED && next.ifindex == leg->ifindex))
-		next.flags |= LEG_APPROVED;
 	/* other CPUs read the leg meanwhile: never half of it, and the flags last */
 	leg->ifindex = next.ifindex;
 	leg->mtu = next.mtu;
@@ -152,8 +150,6 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 			return DROPPED(why);
 	}
 	s->mtu = leg->mtu;
-	if (s->hook == TO_WORKLOAD && !(leg->flags & LEG_APPROVED))
-		flow_approve(v, s->dir, s->p.proto);
 	if ((hook_is_from(s->hook) && !(leg->flags & LEG_STACK)) || leg->flags & LEG_ENCAP) {
 		if (hook_is_from(s->hook) && p->ttl <= 1 && !p->tunnelled)
 			return DROPPED(DROP_TTL);

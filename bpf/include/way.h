@@ -95,7 +95,7 @@ static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, str
 	if (info->kind == ADDR_LOCAL_POD && info->ifindex) {
 		leg->ifindex = info->ifindex;
 		leg->mtu = MTU_UNLIMITED; /* the kernel checks a veth's own */
-		leg->flags |= LEG_READY | LEG_POD | (info->flags & ADDR_OPEN ? LEG_APPROVED : 0);
+		leg->flags |= LEG_READY | LEG_POD;
 		return;
 	}
 	if (info->kind == ADDR_SELF || !ours) {

@@ -24,8 +24,7 @@ export const ADDR_SERVICE = 4
 
 /** enum addr_flag */
 export const ADDR_NODE_PORTS = 1
-export const ADDR_OPEN = 2
-export const ADDR_MASQUERADE = 4
+export const ADDR_MASQUERADE = 2
 
 /** enum source_check */
 export const SOURCE_ANY = 0

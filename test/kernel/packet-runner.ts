@@ -12,7 +12,6 @@ import {
   ADDR_MASQUERADE,
   ADDR_NODE,
   ADDR_NODE_PORTS,
-  ADDR_OPEN,
   ADDR_SELF,
   ADDR_SERVICE,
   LIVE_CHOSEN,
@@ -22,7 +21,6 @@ import {
   SOURCE_LOOSE,
   STRAY_REFUSE,
 } from '#lib/base/flags.ts'
-import type { Addr } from '#lib/base/ip.ts'
 import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import { packetText } from '../support/packet-text.ts'
@@ -154,7 +152,6 @@ async function fill(maps: Maps, given: Given): Promise<void> {
     // a pod sends from the device that test runs happen on
     for (const pod of [f.pod, f.secondPod]) maps.addrs.set(parseAddr(pod), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: lo })
     maps.addrs.set(parseAddr(f.maskedPod), { kind: ADDR_LOCAL_POD, flags: ADDR_MASQUERADE, ifindex: lo })
-    maps.addrs.set(parseAddr(f.openPod), { kind: ADDR_LOCAL_POD, flags: ADDR_OPEN, ifindex: lo })
     maps.addrs.set(parseAddr(f.elsewherePod), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf(devices.pod.name) })
     maps.addrs.set(parseAddr(f.node), { kind: ADDR_SELF, flags: ADDR_NODE_PORTS, ifindex: 0 })
     maps.addrs.set(parseAddr(f.quietOwn), { kind: ADDR_SELF, flags: 0, ifindex: 0 })
@@ -271,7 +268,6 @@ function firstWrong(judged: readonly (string | undefined)[]): string | undefined
   return judged.find((text) => text !== undefined)
 }
 
-const LEG_APPROVED = 64
 /** the programs' idea of fresh (bpf/include/ct.h), at the slowest tick there is */
 const FRESH_MS = 2_500
 
@@ -289,7 +285,6 @@ function forget(ct: Maps['ct'], flow: FlowWanted): void {
 function judgeFlow(ct: Maps['ct'], wanted: FlowWanted): string | undefined {
   const [from, to] = [endpoint(wanted.from), endpoint(wanted.to)]
   const title = `flow ${wanted.from} > ${wanted.to}`
-  const isFrom = (addr: Addr, port: number) => addr === from.addr && port === from.port
   const ends = [
     { lo: from.addr, lo_port: from.port, hi: to.addr, hi_port: to.port },
     { lo: to.addr, lo_port: to.port, hi: from.addr, hi_port: from.port },
@@ -297,8 +292,6 @@ function judgeFlow(ct: Maps['ct'], wanted: FlowWanted): string | undefined {
   for (const end of ends) {
     const value = ct.get({ ...end, proto: wanted.proto, lane: wanted.lane ?? 0 })
     if (value === undefined) continue
-    const flags = value.leg[isFrom(end.lo, end.lo_port) ? 0 : 1]?.flags ?? 0
-    if (wanted.approved !== undefined && ((flags & LEG_APPROVED) !== 0) !== wanted.approved) return `${title}: leg flags ${flags}`
     const age = monotonicNs() / 1e6 - value.seen
     return wanted.fresh !== undefined && age < FRESH_MS !== wanted.fresh ? `${title}: seen ${age.toFixed(0)} ms ago` : undefined
   }

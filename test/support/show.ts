@@ -7,7 +7,6 @@ import {
   ADDR_MASQUERADE,
   ADDR_NODE,
   ADDR_NODE_PORTS,
-  ADDR_OPEN,
   ADDR_SELF,
   ADDR_SERVICE,
   FRONTEND_EXTERNAL,
@@ -103,7 +102,6 @@ const FRONTEND_WORDS = new Map([
 ])
 const ADDR_WORDS = new Map([
   [ADDR_NODE_PORTS, 'node-ports'],
-  [ADDR_OPEN, 'open'],
   [ADDR_MASQUERADE, 'masquerade'],
 ])
 const KIND_WORDS = new Map([

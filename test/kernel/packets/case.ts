@@ -66,7 +66,6 @@ export interface FlowWanted {
   readonly to: string
   /** default 0 */
   readonly lane?: number
-  readonly approved?: boolean
   /** refreshed within the last second */
   readonly fresh?: boolean
 }

@@ -7,7 +7,6 @@ import type { Family } from './world.ts'
 import { NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
 
 const PORT = 40000
-const MARK_TRACKED = 0x02000000
 /** longer than a flow goes without a closer look */
 const A_WHILE = 3_000
 
@@ -54,15 +53,7 @@ function forFamily(f: Family): PacketCase[] {
           packet: tcp(c, pod, { flags: 'S' }),
           action: 'redirect',
           out: tcp(moved, pod, { flags: 'S', ttl: 63 }),
-          flows: [{ proto: 6, from: c, to: pod, lane: 1, approved: false }],
-        },
-        {
-          say: "the pod's own hook agrees",
-          through: 'to_workload',
-          packet: tcp(moved, pod, { flags: 'S', ttl: 63 }),
-          action: 'pass',
-          mark: MARK_TRACKED,
-          flows: [{ proto: 6, from: c, to: pod, lane: 1, approved: true }],
+          flows: [{ proto: 6, from: c, to: pod, lane: 1 }],
         },
         {
           say: 'answered',

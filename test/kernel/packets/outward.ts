@@ -208,19 +208,6 @@ function believed(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: a pod that lets all in is not asked`,
-      given: {},
-      steps: [
-        {
-          say: 'SYN',
-          through: 'from_host',
-          packet: tcp(at(f.client, PORT), at(f.openPod, 80), { flags: 'S' }),
-          action: 'redirect',
-          flows: [{ proto: 6, from: at(f.client, PORT), to: at(f.openPod, 80), approved: true }],
-        },
-      ],
-    },
-    {
       name: `${f.name}: a service's address on a port that it does not have is refused`,
       given: {},
       steps: [

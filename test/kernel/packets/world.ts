@@ -22,8 +22,6 @@ export interface Family {
   readonly secondPod: string
   /** a pod whose address means nothing outside */
   readonly maskedPod: string
-  /** a pod that lets every flow in */
-  readonly openPod: string
   /** a pod behind another device than packets of these cases come from */
   readonly elsewherePod: string
   /** on the other node, and the network between the nodes does not know it */
@@ -51,7 +49,6 @@ export const families: readonly Family[] = [
     pod: '10.10.1.5',
     secondPod: '10.10.1.6',
     maskedPod: '10.10.1.7',
-    openPod: '10.10.1.8',
     elsewherePod: '10.10.1.9',
     overlayPod: '10.10.3.5',
     remotePod: '10.10.2.5',
@@ -73,7 +70,6 @@ export const families: readonly Family[] = [
     pod: 'fd00:10:1::5',
     secondPod: 'fd00:10:1::6',
     maskedPod: 'fd00:10:1::7',
-    openPod: 'fd00:10:1::8',
     elsewherePod: 'fd00:10:1::9',
     overlayPod: 'fd00:10:3::5',
     remotePod: 'fd00:10:2::5',
@@ -120,7 +116,6 @@ export function namespaceCommands(): string[] {
       [f.pod, 'npl0'],
       [f.secondPod, 'npl1'],
       [f.maskedPod, 'npl0'],
-      [f.openPod, 'npl0'],
     ] as const) {
       lines.push(
         `route add ${addr}/${f.v4 ? 32 : 128} dev ${device}`,
