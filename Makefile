@@ -11,7 +11,7 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-funct
 	-I bpf/include -I /usr/include/$(shell uname -m)-linux-gnu
 BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c))
 ADDON := build/Release/netplane_native.node
-TS_SOURCES := $(shell find agent lib lab demo bench native -name '*.ts' 2>/dev/null)
+TS_SOURCES := $(shell find agent lib lab demo cli bench native -name '*.ts' 2>/dev/null)
 
 .PHONY: all deps bpf native ts demo test test-unit test-kernel bench kubernetes lint format clean docs
 

@@ -4,6 +4,7 @@
  *
  * What a command needs is loaded when it is run: --version must not depend on the addon, and a warm start is quick. */
 import { errorText } from '#lib/base/errors.ts'
+import { packageVersion } from '#lib/base/package.ts'
 import { HELP, parseOptions, type AgentOptions, type Command } from './options.ts'
 
 /** Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
@@ -19,11 +20,9 @@ async function main(argv: readonly string[]): Promise<number> {
     case 'help':
       process.stdout.write(HELP)
       return 0
-    case 'version': {
-      const { packageVersion } = await import('#agent/node/facts.ts')
+    case 'version':
       process.stdout.write(`netplane-agent ${packageVersion()}\n`)
       return 0
-    }
     case 'print-desired': {
       const { printOnce } = await import('#agent/print-once.ts')
       return await printOnce(command.options)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The agent's metrics: their names, and where their values are read from when somebody asks. Layer: agent. */
-import { possibleCpus } from '#native'
 import { Metrics, type Sample } from '#lib/obs/metrics.ts'
 import type { Store } from '#lib/store/store.ts'
 import { TABLES, type Loaded } from './dataplane/loaded.ts'
+import { counterTotal, namedCounters, type Counter } from './maps/counters.ts'
 import type { SourceBook } from './source-book.ts'
 import type { Wired } from './wiring.ts'
 
@@ -64,10 +64,10 @@ function ofProcess(metrics: Metrics, { node, version, store, book }: Observed): 
 /** Names come from the enums of the BPF side: DROP_NO_BACKEND is the reason "no_backend". */
 function ofPackets(metrics: Metrics, { wired }: Observed): void {
   metrics.counter({ name: 'netplane_drops_total', help: 'Packets dropped, by reason.', labels: ['reason'] }, () =>
-    counts(wired()?.dataplane.loaded, 'DROP_', 'reason'),
+    counts(wired()?.dataplane.loaded, 'drop', 'reason'),
   )
   metrics.counter({ name: 'netplane_packets_total', help: 'What the programs counted besides drops.', labels: ['event'] }, () =>
-    counts(wired()?.dataplane.loaded, 'COUNT_', 'event'),
+    counts(wired()?.dataplane.loaded, 'event', 'event'),
   )
 }
 
@@ -142,23 +142,10 @@ function one(value: number): Sample[] {
   return [{ labels: NO_LABELS, value }]
 }
 
-/** Sums over all CPUs of the slots whose name begins so. DROP_NONE counts nothing. */
-function counts(loaded: Loaded | undefined, prefix: string, label: string): Sample[] {
+function counts(loaded: Loaded | undefined, kind: Counter['kind'], label: string): Sample[] {
   const map = loaded?.shared.maps.get('np_counters')
   if (loaded === undefined || map === undefined) return []
-  const samples: Sample[] = []
-  for (const [name, slot] of loaded.counters) {
-    if (!name.startsWith(prefix) || name === 'DROP_NONE') continue
-    const key = Buffer.alloc(4)
-    key.writeUInt32LE(slot)
-    samples.push({ labels: { [label]: name.slice(prefix.length).toLowerCase() }, value: sum(map.lookup(key)) })
-  }
-  return samples
-}
-
-function sum(values: Buffer | undefined): number {
-  if (values === undefined) return 0
-  let total = 0
-  for (let cpu = 0; cpu < possibleCpus(); cpu++) total += Number(values.readBigUInt64LE(cpu * 8))
-  return total
+  return namedCounters(loaded.counters)
+    .filter((counter) => counter.kind === kind)
+    .map(({ name, slot }) => ({ labels: { [label]: name }, value: counterTotal(map, slot) }))
 }

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { parseArgs } from 'node:util'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
 import { isPort, type Port } from '#lib/base/ip.ts'
-import { DEFAULT_PIN_DIR } from './dataplane/pins.ts'
+import { DEFAULT_PIN_DIR } from './maps/catalogue.ts'
 
 export interface AgentOptions {
   readonly node: string

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Prints the story on a terminal and counts what held. Layer: demo. */
-import { table } from '../lab/print.ts'
+import { table } from '#lib/base/table.ts'
 
 /** One thing that was checked, with what was seen. */
 export interface Row {

@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Text for terminals: tables of a lab's state. Layer: lab (pure). */
+import { table } from '#lib/base/table.ts'
 import type { Leftover } from './down.ts'
 import type { LabStatus } from './status.ts'
-
-/** Columns as wide as their widest cell, two spaces apart; the first row is the heading. */
-export function table(rows: readonly (readonly string[])[]): string {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? []
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
-}
 
 export function statusText(status: LabStatus): string {
   const nodes = status.nodes.map((node) => [

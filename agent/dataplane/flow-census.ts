@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Flows counted while the table is walked. Layer: agent/dataplane (pure data structure). */
-import type { FlowEntry, FlowProtocol, FlowState } from './flows.ts'
+import type { FlowProtocol, FlowState } from '../maps/flow-states.ts'
+import type { FlowEntry } from './flows.ts'
 
 export interface FlowCount {
   readonly proto: FlowProtocol

@@ -9,7 +9,7 @@
 import type { Clock } from '#lib/base/clock.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { chunksOf, type Chunk, type ChunkedMap } from './chunks.ts'
+import { chunksOf, type Chunk, type ChunkedMap } from '../maps/chunks.ts'
 import { FlowCensus } from './flow-census.ts'
 import type { FlowReader } from './flows.ts'
 

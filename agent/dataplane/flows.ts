@@ -2,18 +2,24 @@
 /** Entries of the flow table as whoever counts and clears them sees them: by their bytes, for there may be a million. Layer: agent/dataplane (pure). */
 import { LayoutError } from '#lib/base/errors.ts'
 import type { Knobs } from '../compile/desired.ts'
-import { enumValues, type Btf } from '../maps/btf.ts'
+import { enumValue, type Btf } from '../maps/btf.ts'
+import type { Chunk } from '../maps/chunks.ts'
+import { flowKinds, type FlowProtocol, type FlowState } from '../maps/flow-states.ts'
 import { structLayout, type Layout } from '../maps/layout.ts'
 import { LITTLE_ENDIAN } from '../maps/view.ts'
-import type { Chunk } from './chunks.ts'
 
 /** ms without a packet after which programs take an entry for none */
 export type FlowTimeouts = Knobs['timeouts']
 
-export const FLOW_STATES = ['opening', 'open', 'closing', 'reset', 'one-way', 'two-way', 'other'] as const
-export type FlowState = (typeof FLOW_STATES)[number]
-export const FLOW_PROTOCOLS = ['tcp', 'udp', 'other'] as const
-export type FlowProtocol = (typeof FLOW_PROTOCOLS)[number]
+const TIMEOUT_OF = {
+  opening: 'tcpSyn',
+  open: 'tcpOpen',
+  closing: 'tcpFin',
+  reset: 'tcpRst',
+  'one-way': 'udp',
+  'two-way': 'udpStream',
+  other: 'icmp',
+} as const satisfies Record<FlowState, keyof FlowTimeouts>
 
 /** One entry. A translated flow has two, both as old as each other. */
 export interface FlowEntry {
@@ -24,8 +30,6 @@ export interface FlowEntry {
   readonly expiredMs: number
 }
 
-const [TCP, UDP] = [6, 17]
-
 interface Places {
   readonly key: number
   readonly value: number
@@ -35,62 +39,33 @@ interface Places {
   readonly flags: readonly number[]
 }
 
-/** Reads entries as ct.h does. Throws LayoutError when the types of the objects are not those it knows. */
+/** Reads entries as ct.h does. Throws LayoutError or ParseError when the types of the objects are not those it knows. */
 export class FlowReader {
   readonly #timeouts: FlowTimeouts
   readonly #places: Places
-  readonly #bits: { readonly both: number; readonly open: number; readonly fins: number; readonly rst: number; readonly nat: number }
+  readonly #kinds: ReturnType<typeof flowKinds>
+  readonly #nat: number
 
   constructor(btf: Btf, timeouts: FlowTimeouts) {
     this.#timeouts = timeouts
     this.#places = placesOf(btf)
-    const bit = (of: string, name: string): number => {
-      const value = enumValues(btf, of).get(name)
-      if (value === undefined) throw new LayoutError(of, `there is no ${name}`)
-      return value
-    }
-    const state = (name: string): number => bit('ct_state', name)
-    this.#bits = {
-      both: state('CT_SEEN_LO') | state('CT_SEEN_HI'),
-      open: state('CT_TCP_OPEN'),
-      fins: state('CT_FIN_LO') | state('CT_FIN_HI'),
-      rst: state('CT_RST'),
-      nat: bit('leg_flag', 'LEG_NAT'),
-    }
+    this.#kinds = flowKinds(btf)
+    this.#nat = enumValue(btf, 'leg_flag', 'LEG_NAT')
   }
 
   /** Entry `at` of the chunk; `nowMs` of the programs' clock, which is the monotonic one. */
   read({ keys, values }: Pick<Chunk, 'keys' | 'values'>, at: number, nowMs: number): FlowEntry {
     const { key, value, proto, seen, state, flags } = this.#places
     const base = at * value
-    const bits = values[base + state] ?? 0
-    const number = keys[at * key + proto]
-    const kind = number === TCP ? this.#tcp(bits) : number === UDP ? this.#udp(bits) : other(this.#timeouts)
-    const translated = flags.some((offset) => (word(values, base + offset) & this.#bits.nat) !== 0)
-    return { proto: kind.proto, state: kind.state, translated, expiredMs: nowMs - milliseconds(values, base + seen) - kind.timeout }
+    const kind = this.#kinds(keys[at * key + proto] ?? 0, values[base + state] ?? 0)
+    const timeout = this.#timeouts[TIMEOUT_OF[kind.state]]
+    return {
+      proto: kind.proto,
+      state: kind.state,
+      translated: flags.some((offset) => (word(values, base + offset) & this.#nat) !== 0),
+      expiredMs: nowMs - milliseconds(values, base + seen) - timeout,
+    }
   }
-
-  #tcp(bits: number): Kind {
-    const { tcpRst, tcpFin, tcpOpen, tcpSyn } = this.#timeouts
-    const { rst, fins, open } = this.#bits
-    if ((bits & rst) !== 0) return { proto: 'tcp', state: 'reset', timeout: tcpRst }
-    if ((bits & fins) !== 0) return { proto: 'tcp', state: 'closing', timeout: tcpFin }
-    if ((bits & open) !== 0) return { proto: 'tcp', state: 'open', timeout: tcpOpen }
-    return { proto: 'tcp', state: 'opening', timeout: tcpSyn }
-  }
-
-  #udp(bits: number): Kind {
-    const { udp, udpStream } = this.#timeouts
-    const { both } = this.#bits
-    if ((bits & both) === both) return { proto: 'udp', state: 'two-way', timeout: udpStream }
-    return { proto: 'udp', state: 'one-way', timeout: udp }
-  }
-}
-
-type Kind = Pick<FlowEntry, 'proto' | 'state'> & { readonly timeout: number }
-
-function other({ icmp }: FlowTimeouts): Kind {
-  return { proto: 'other', state: 'other', timeout: icmp }
 }
 
 function placesOf(btf: Btf): Places {

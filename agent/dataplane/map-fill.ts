@@ -2,7 +2,7 @@
 /** Counts what is in the maps that programs fill, now and then and slowly. Layer: agent/dataplane. */
 import { errorCode } from '#lib/base/errors.ts'
 import { everyMs, type Clock } from '#lib/base/clock.ts'
-import { chunksOf, type ChunkedMap } from './chunks.ts'
+import { chunksOf, type ChunkedMap } from '../maps/chunks.ts'
 
 export interface MapFillOptions {
   readonly clock: Clock

@@ -2,11 +2,12 @@
 /** What is in an old map, carried into the one that takes its place. Layer: agent/dataplane. */
 import type { BpfMap } from '#native'
 import { btfById } from '#native'
-import { LayoutError, errorCode } from '#lib/base/errors.ts'
-import type { Btf } from '../maps/btf.ts'
-import { enumValues, parseBtf } from '../maps/btf.ts'
+import { errorCode } from '#lib/base/errors.ts'
+import { carriedTypes, type CarriedTypes } from '../maps/carried.ts'
 import type { Copier } from '../maps/copy.ts'
 import { keyCopier, valueCopier } from '../maps/copy.ts'
+import type { Chunk } from '../maps/chunks.ts'
+import { counterKey, counterSlots } from '../maps/counters.ts'
 import { layoutOf } from '../maps/layout.ts'
 import { BATCH_ROWS } from './batches.ts'
 
@@ -39,9 +40,9 @@ export function counterCarrier(from: BpfMap, to: BpfMap): Carrier {
       let copied = 0
       for (const [name, slot] of before) {
         const target = after.get(name)
-        const value = target === undefined ? undefined : from.lookup(u32(slot))
+        const value = target === undefined ? undefined : from.lookup(counterKey(slot))
         if (target === undefined || value?.length !== to.valueBytes) continue
-        to.update(u32(target), value)
+        to.update(counterKey(target), value)
         copied++
       }
       return Promise.resolve(copied)
@@ -50,32 +51,9 @@ export function counterCarrier(from: BpfMap, to: BpfMap): Carrier {
   }
 }
 
-/** Name ("DROP_TTL", "COUNT_CONNECT") → slot of np_counters: drop reasons first, then the other counters. */
-export function counterSlots(btf: Btf): Map<string, number> {
-  const [drops, counters] = [enumValues(btf, 'drop'), enumValues(btf, 'counter')]
-  const max = drops.get('DROP_MAX') ?? 0
-  const slots = new Map([...drops, ...[...counters].map(([name, value]): [string, number] => [name, max + value])])
-  for (const end of ['DROP_MAX', 'COUNT_MAX']) slots.delete(end)
-  return slots
-}
-
-interface Types {
-  readonly btf: Btf
-  readonly keyTypeId: number
-  readonly valueTypeId: number
-}
-
 /** From the BTF that the map itself carries. Throws LayoutError when it has none. */
-export function typesOf(map: BpfMap): Types {
-  const { name, btfId, keyTypeId, valueTypeId } = map.info()
-  if (btfId === 0 || keyTypeId === 0) throw new LayoutError(name, 'the map carries no BTF')
-  return { btf: parseBtf(btfById(btfId)), keyTypeId, valueTypeId }
-}
-
-interface Chunk {
-  readonly keys: Buffer
-  readonly values: Buffer
-  readonly count: number
+export function typesOf(map: BpfMap): CarriedTypes {
+  return carriedTypes(map.info(), btfById)
 }
 
 /** The event loop gets its turn between chunks: there may be a million entries. */
@@ -123,8 +101,4 @@ function writeMissing(map: BpfMap, chunk: Chunk): number {
     }
   }
   return written
-}
-
-function u32(value: number): Uint8Array {
-  return new Uint8Array(new Uint32Array([value]).buffer)
 }

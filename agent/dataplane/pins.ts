@@ -3,8 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { UnsupportedError } from '#lib/base/errors.ts'
-
-export const DEFAULT_PIN_DIR = '/sys/fs/bpf/netplane'
+import { DEFAULT_PIN_DIR } from '../maps/catalogue.ts'
 
 const BPFFS_MAGIC = 0xcafe4a11
 

@@ -93,6 +93,13 @@ export function enumValues(btf: Btf, name: string): ReadonlyMap<string, number> 
   return new Map(type.values.map((value) => [value.name, value.value]))
 }
 
+/** One of them; throws ParseError as well when the enum has no such name. */
+export function enumValue(btf: Btf, of: string, name: string): number {
+  const value = enumValues(btf, of).get(name)
+  if (value === undefined) throw new ParseError(`name of enum ${of}`, name)
+  return value
+}
+
 /** Reads words one after another; every read is checked against the end. */
 class Reader {
   readonly #view: DataView

@@ -22,6 +22,9 @@ export interface MapDefinition<K, V> {
   readonly onChange: 'copy' | 'rewrite'
 }
 
+/** The pins of the maps are in the folder `maps` below it. */
+export const DEFAULT_PIN_DIR = '/sys/fs/bpf/netplane'
+
 /** By name, which is the name of the pin as well. */
 export const catalogue = {
   np_ct: define({ name: 'np_ct', key: shapes.ctKey, value: shapes.ctValue, sizedBy: 'conntrack', onChange: 'copy' }),

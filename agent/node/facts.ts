@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the agent finds out about its machine before it touches anything. Layer: agent. */
-import { readFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { join } from 'node:path'
 import { packageRoot } from '#lib/base/package.ts'
@@ -15,12 +14,6 @@ export function isBelowFloor(kernel: string = release()): boolean {
   const version = Number(major) * 1000 + Number(minor)
   const enterprise = version === 4018 && kernel.includes('.el8') && Number(build ?? 0) >= 193
   return version < 5003 && !enterprise
-}
-
-export function packageVersion(): string {
-  const parsed: unknown = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'))
-  const version = typeof parsed === 'object' && parsed !== null && 'version' in parsed ? parsed.version : undefined
-  return typeof version === 'string' ? version : 'unknown'
 }
 
 /** Where the build puts the BPF objects. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** "tcp:10.0.0.1:80" and "udp:[fd00::1]:80": how our tools are told where to. Layer: lab (tool, pure). */
+import { hostPort } from '#lib/base/ip.ts'
 
 export interface Endpoint {
   readonly proto: 'tcp' | 'udp'
@@ -17,10 +18,6 @@ export function parseEndpoint(text: string): Endpoint {
 
 export function endpointText(endpoint: Endpoint): string {
   return `${endpoint.proto}:${hostPort(endpoint.address, endpoint.port)}`
-}
-
-export function hostPort(address: string, port: number): string {
-  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
 /** A v4 peer of a dual-stack socket without the mapped prefix. */

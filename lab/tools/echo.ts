@@ -10,7 +10,8 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { parseArgs } from 'node:util'
-import { hostPort, plainAddress } from './address.ts'
+import { hostPort } from '#lib/base/ip.ts'
+import { plainAddress } from './address.ts'
 
 const { values } = parseArgs({
   options: {

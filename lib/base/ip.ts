@@ -18,6 +18,14 @@ export interface Cidr {
   readonly bits: number
 }
 
+const PROTOCOL_TEXTS: ReadonlyMap<number, string> = new Map([
+  [1, 'ICMP'],
+  [6, 'TCP'],
+  [17, 'UDP'],
+  [58, 'ICMPv6'],
+  [132, 'SCTP'],
+])
+
 const V4_PREFIX = '\0\0\0\0\0\0\0\0\0\0\xff\xff'
 
 /** ::ffff:0.0.0.0 */
@@ -79,6 +87,11 @@ export function protocolNumber(protocol: Protocol): number {
   }
 }
 
+/** "TCP", "ICMPv6"; the number where we have no name for it. */
+export function protocolText(number: number): string {
+  return PROTOCOL_TEXTS.get(number) ?? String(number)
+}
+
 export function isV4(addr: Addr): boolean {
   return addr.startsWith(V4_PREFIX)
 }
@@ -107,6 +120,11 @@ export function formatAddr(addr: Addr): string {
 
 export function formatCidr(cidr: Cidr): string {
   return `${formatAddr(cidr.addr)}/${cidr.bits}`
+}
+
+/** "10.0.0.1:80", "[fd00::1]:80" */
+export function hostPort(address: string, port: number): string {
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
 /** False for the other family. */

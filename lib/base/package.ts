@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where our own package lies, and how one of its files is run. Layer: lib/base. */
-import { existsSync } from 'node:fs'
+/** Our own package: where it lies, which version it is, and how one of its files is run. Layer: lib/base. */
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { InternalError } from './errors.ts'
@@ -11,6 +11,13 @@ export function packageRoot(): string {
     if (existsSync(join(folder, 'package.json'))) return folder
     if (folder === dirname(folder)) throw new InternalError('the package.json of netplane was not found above the program')
   }
+}
+
+/** "0.1.0" */
+export function packageVersion(): string {
+  const parsed: unknown = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'))
+  const version = typeof parsed === 'object' && parsed !== null && 'version' in parsed ? parsed.version : undefined
+  return typeof version === 'string' ? version : 'unknown'
 }
 
 /** Command line that runs a file of ours, source or built, with the Node that runs us. */

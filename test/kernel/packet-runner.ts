@@ -6,6 +6,7 @@ import type { BpfProgram } from '#native'
 import { ifindexOf, monotonicNs, netnsCookie, possibleCpus } from '#native'
 import { enumValues } from '#agent/maps/btf.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
+import { flowKey } from '#agent/maps/flow-key.ts'
 import type { NodeCfg } from '#agent/maps/shapes.ts'
 import {
   ADDR_LOCAL_POD,
@@ -277,25 +278,23 @@ async function makeOlder(ct: Maps['ct'], ms: number): Promise<void> {
 }
 
 function forget(ct: Maps['ct'], flow: FlowWanted): void {
-  const [from, to] = [endpoint(flow.from), endpoint(flow.to)]
-  ct.delete({ lo: from.addr, lo_port: from.port, hi: to.addr, hi_port: to.port, proto: flow.proto, lane: 0 })
-  ct.delete({ lo: to.addr, lo_port: to.port, hi: from.addr, hi_port: from.port, proto: flow.proto, lane: 0 })
+  const [key] = placeOf(flow)
+  ct.delete(key)
+}
+
+/** Key and direction of the flow's packets. */
+function placeOf({ from, to, proto, lane = 0 }: FlowWanted): ReturnType<typeof flowKey> {
+  const [src, dst] = [endpoint(from), endpoint(to)]
+  return flowKey({ src: src.addr, sport: src.port, dst: dst.addr, dport: dst.port }, { proto, lane })
 }
 
 function judgeFlow(ct: Maps['ct'], wanted: FlowWanted): string | undefined {
-  const [from, to] = [endpoint(wanted.from), endpoint(wanted.to)]
   const title = `flow ${wanted.from} > ${wanted.to}`
-  const ends = [
-    { lo: from.addr, lo_port: from.port, hi: to.addr, hi_port: to.port },
-    { lo: to.addr, lo_port: to.port, hi: from.addr, hi_port: from.port },
-  ]
-  for (const end of ends) {
-    const value = ct.get({ ...end, proto: wanted.proto, lane: wanted.lane ?? 0 })
-    if (value === undefined) continue
-    const age = monotonicNs() / 1e6 - value.seen
-    return wanted.fresh !== undefined && age < FRESH_MS !== wanted.fresh ? `${title}: seen ${age.toFixed(0)} ms ago` : undefined
-  }
-  return `${title}: there is none`
+  const [key] = placeOf(wanted)
+  const value = ct.get(key)
+  if (value === undefined) return `${title}: there is none`
+  const age = monotonicNs() / 1e6 - value.seen
+  return wanted.fresh !== undefined && age < FRESH_MS !== wanted.fresh ? `${title}: seen ${age.toFixed(0)} ms ago` : undefined
 }
 
 function counter(maps: Maps, slot: number): number {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pinned maps of another size or layout: what is carried over, what is made anew, what is refused. Layer: test. */
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { BpfMap, BpfObject, BpfProgram, possibleCpus } from '#native'
+import { BpfMap, BpfProgram, possibleCpus } from '#native'
 import { ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import type { MapSizes } from '#agent/compile/desired.ts'
-import { counterSlots } from '#agent/dataplane/migrate.ts'
+import { counterSlots } from '#agent/maps/counters.ts'
 import type { OpenObject } from '#agent/dataplane/objects.ts'
 import { openObject } from '#agent/dataplane/objects.ts'
 import type { SharedMaps } from '#agent/dataplane/pinned.ts'
@@ -16,8 +15,8 @@ import { Pins } from '#agent/dataplane/pins.ts'
 import { bindMap, catalogue } from '#agent/maps/catalogue.ts'
 import type { CtKey, CtValue } from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
-import { INCLUDE, compileTo } from '../support/compiled.ts'
 import { objectPath } from '../support/objects.ts'
+import { otherMaps, type HeaderEdit } from '../support/other-maps.ts'
 
 const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300 }
 
@@ -44,26 +43,9 @@ async function ensure(sizes: MapSizes = SIZES): Promise<SharedMaps> {
   return shared
 }
 
-/** Pins the maps that an agent with an older maps.h would have: `edit` turns today's header into that one. Returns a handle on `name`. */
-async function pinOld(name: 'np_ct' | 'np_counters' | 'np_frontends', edit: readonly (readonly [string, string])[]): Promise<BpfMap> {
-  const text = ['reason.h', 'maps.h']
-    .map((file) => readFileSync(join(INCLUDE, file), 'latin1'))
-    .join('\n')
-    .replace('#include "reason.h"', '')
-  const old = edit.reduce((source, [from, to]) => {
-    expect(source).toContain(from)
-    return source.replace(from, to)
-  }, text)
-  const folder = mkdtempSync(join(tmpdir(), 'netplane-old-'))
-  cleanups.push(() => rmSync(folder, { recursive: true }))
-  compileTo(
-    join(folder, 'old.o'),
-    `#include <linux/bpf.h>\n${old.replaceAll(/_Static_assert\([^;]*;/g, '')}\nenum counter counter_anchor; enum drop drop_anchor; char LICENSE[] __attribute__((section("license"))) = "GPL";`,
-  )
-  const object = BpfObject.open(join(folder, 'old.o'))
-  object.setMaxEntries('np_ct', SIZES.conntrack)
-  object.setMaxEntries('np_frontends', SIZES.frontends)
-  await object.load()
+/** Pins the map that an agent with an older maps.h would have: `edit` turns today's header into that one. Returns a handle on it. */
+async function pinOld(name: 'np_ct' | 'np_counters' | 'np_frontends', edit: HeaderEdit): Promise<BpfMap> {
+  const object = await otherMaps(edit, { np_ct: SIZES.conntrack, np_frontends: SIZES.frontends })
   const map = object.map(name)
   object.close()
   map.pin(pins.map(name))

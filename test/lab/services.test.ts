@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The demo's service from every place by every address, many messages on one socket: the second packet must do as well as the first. Root. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hostPort } from '#lib/base/ip.ts'
 import { Lab } from '../../lab/lab.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { request, startFlow } from '../../lab/traffic.ts'
-import { hostPort, type Endpoint } from '../../lab/tools/address.ts'
+import type { Endpoint } from '../../lab/tools/address.ts'
 import { receiveDatagrams } from './datagrams.ts'
 
 const PROTOS = ['tcp', 'udp'] as const

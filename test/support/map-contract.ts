@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the data plane relies on in a map; `FakeMap` and the kernel's hash maps run the same suite. Layer: test. */
 import { afterEach, describe, expect, test } from 'vitest'
-import { chunksOf, type ChunkedMap } from '#agent/dataplane/chunks.ts'
+import { chunksOf, type ChunkedMap } from '#agent/maps/chunks.ts'
 import type { TableMap } from '#agent/dataplane/table.ts'
 
 /** The part of the addon's `BpfMap` that the fake has as well. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The wanted data plane as text that can be read in review. Layer: test. */
-import { formatAddr, formatCidr, isAny, isV4 } from '#lib/base/ip.ts'
-import type { Addr } from '#lib/base/ip.ts'
+import { formatAddr, formatCidr, hostPort, isAny } from '#lib/base/ip.ts'
 import {
   ADDR_LOCAL_POD,
   ADDR_MASQUERADE,
@@ -52,11 +51,11 @@ function showRow(row: Row, nameOf: (list: string) => string): string {
       return showFrontend(row, nameOf)
     case 'backends': {
       const { addr, port, node } = row.value
-      return `${nameOf(row.key.list)}[${row.key.slot}] ${hostPort(addr, port)}${isAny(node) ? '' : ` at ${formatAddr(node)}`}`
+      return `${nameOf(row.key.list)}[${row.key.slot}] ${hostPort(formatAddr(addr), port)}${isAny(node) ? '' : ` at ${formatAddr(node)}`}`
     }
     case 'live': {
       const chosen = (row.value.flags & LIVE_CHOSEN) !== 0 ? `[${row.value.slot}]` : ''
-      return `${nameOf(row.key.list)} live${chosen} ${hostPort(row.key.addr, row.key.port)}`
+      return `${nameOf(row.key.list)} live${chosen} ${hostPort(formatAddr(row.key.addr), row.key.port)}`
     }
     case 'maglev':
       return `${nameOf(row.key.list)} maglev of ${new Set(row.value.slots).size}`
@@ -76,7 +75,7 @@ function showFrontend({ key, value }: FrontendRow, nameOf: (list: string) => str
   if (outside.list !== inside.list || outside.count !== inside.count) choices.push(`outside ${nameOf(outside.list)} of ${outside.count}`)
   const words = wordsOf(flags, FRONTEND_WORDS)
   return [
-    `${hostPort(key.addr, key.port)}/${key.proto} -> ${choices.join(', ')}`,
+    `${hostPort(formatAddr(key.addr), key.port)}/${key.proto} -> ${choices.join(', ')}`,
     ...words,
     ...(affinity === 0 ? [] : [`${affinity}s`]),
   ].join(' ')
@@ -131,8 +130,4 @@ export function showNode(node: DesiredNode): string {
     ...node.healthChecks.map(({ namespace, name, port, localReady }) => `  health ${port} ${namespace}/${name} ${localReady}`),
     ...Object.entries(node.sysctls).map(([name, value]) => `  sysctl ${name}=${value}`),
   ].join('\n')
-}
-
-function hostPort(addr: Addr, port: number): string {
-  return isV4(addr) ? `${formatAddr(addr)}:${port}` : `[${formatAddr(addr)}]:${port}`
 }

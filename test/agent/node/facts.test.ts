@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { packageRoot } from '#lib/base/package.ts'
-import { isBelowFloor, packageObjects, packageVersion } from '#agent/node/facts.ts'
+import { packageRoot, packageVersion } from '#lib/base/package.ts'
+import { isBelowFloor, packageObjects } from '#agent/node/facts.ts'
 
 test.each([
   ['4.15.0-213-generic', true],

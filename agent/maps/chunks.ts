@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A map read part by part, so that neither its reader nor anybody else waits for the whole. Layer: agent/dataplane. */
+/** A map read part by part, so that neither its reader nor anybody else waits for the whole. Layer: agent/maps. */
 
 /** Entries back to back. */
 export interface Chunk {

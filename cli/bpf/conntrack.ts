@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/** `bpf conntrack`: the flows that the programs know. Layer: cli (pure). */
+import { formatAddr, protocolText } from '#lib/base/ip.ts'
+import { enumValue, type Btf } from '#agent/maps/btf.ts'
+import { catalogue } from '#agent/maps/catalogue.ts'
+import type { CtTuple } from '#agent/maps/flow-key.ts'
+import { flowKinds } from '#agent/maps/flow-states.ts'
+import { passes, type Filter } from '../filter.ts'
+import type { Question, Report } from '../report.ts'
+import { durationText, endRecord, endText, orDash, type EndRecord } from '../text.ts'
+import { flagWords } from '../words.ts'
+import { flowsOf, type Flow, type FlowEnds, type FlowLeg } from './flows.ts'
+
+/** Where packets go next; `undecided`: none has come that way yet. */
+interface Way {
+  readonly by: 'pod' | 'device' | 'tunnel' | 'stack' | 'undecided'
+  readonly interface: string | null
+  /** the other end of the tunnel */
+  readonly node: string | null
+  readonly flags: readonly string[]
+}
+
+interface Ends {
+  readonly from: EndRecord
+  readonly to: EndRecord
+}
+
+export interface FlowRecord extends Ends {
+  readonly proto: string
+  readonly state: string
+  /** since the programs last looked at it closely, which an active flow makes them do every 0.25 to 2.5 s */
+  readonly ageMs: number
+  /** what the packets leave as */
+  readonly translated: Ends | null
+  /** what answers leave as, where that alone is known here: the node that translates is another */
+  readonly answersAs: Ends | null
+  readonly there: Way
+  readonly back: Way
+  readonly flags: readonly string[]
+  /** the other one of its two entries is gone */
+  readonly half: boolean
+}
+
+export const conntrack: Report<FlowRecord> = {
+  heading: ['PROTO', 'STATE', 'AGE', 'FROM', 'TO', 'TRANSLATION', 'THERE', 'BACK', 'FLAGS'],
+  async *records(question) {
+    const table = question.tables.open(catalogue.np_ct)
+    const record = recorder(table.btf, question)
+    for await (const flows of flowsOf(table, (ends) => isAsked(ends, question.filter))) yield flows.map(record)
+  },
+  lines: (flow) => [
+    [
+      flow.proto,
+      flow.state,
+      durationText(flow.ageMs),
+      endText(flow.from),
+      endText(flow.to),
+      orDash(translationText(flow)),
+      wayText(flow.there),
+      wayText(flow.back),
+      orDash(flagsText(flow)),
+    ],
+  ],
+}
+
+function isAsked({ proto, sent, forward, answers }: FlowEnds, filter: Filter): boolean {
+  const ends = [sent, forward, answers].flatMap((tuple) =>
+    tuple === undefined
+      ? []
+      : [
+          { addr: tuple.src, port: tuple.sport },
+          { addr: tuple.dst, port: tuple.dport },
+        ],
+  )
+  return passes(filter, { proto, ends })
+}
+
+function recorder(btf: Btf, { nowMs, interfaceName }: Question): (flow: Flow) => FlowRecord {
+  const kind = flowKinds(btf)
+  const way = wayOf(btf, interfaceName)
+  const stateWords = flagWords(btf, 'ct_state')
+  return (flow) => ({
+    proto: protocolText(flow.proto),
+    state: kind(flow.proto, flow.state).state,
+    ageMs: Math.max(0, Math.round(nowMs - flow.seen)),
+    ...ends(flow.sent),
+    translated: flow.forward === undefined ? null : ends(flow.forward),
+    answersAs: flow.answers === undefined ? null : ends(flow.answers),
+    there: way(flow.there),
+    back: way(flow.back),
+    flags: stateWords(flow.state),
+    half: flow.half,
+  })
+}
+
+function ends({ src, sport, dst, dport }: CtTuple): Ends {
+  return { from: endRecord({ addr: src, port: sport }), to: endRecord({ addr: dst, port: dport }) }
+}
+
+function wayOf(btf: Btf, interfaceName: Question['interfaceName']): (leg: FlowLeg) => Way {
+  const words = flagWords(btf, 'leg_flag')
+  // the tunnel first: a tunnelled flow leaves by a device as well
+  const ways = [
+    ['tunnel', 'LEG_ENCAP'],
+    ['pod', 'LEG_POD'],
+    ['device', 'LEG_NEIGH'],
+    ['stack', 'LEG_STACK'],
+  ] as const
+  const bits = ways.map(([by, name]) => ({ by, bit: enumValue(btf, 'leg_flag', name) }))
+  return ({ flags, ifindex, via }) => {
+    const by = bits.find(({ bit }) => (flags & bit) !== 0)?.by ?? 'undecided'
+    return {
+      by,
+      interface: by === 'undecided' || by === 'stack' || ifindex === 0 ? null : interfaceName(ifindex),
+      node: by === 'tunnel' ? formatAddr(via) : null,
+      flags: words(flags),
+    }
+  }
+}
+
+function wayText({ by, interface: name, node }: Way): string {
+  return [by, ...(by === 'tunnel' ? [node ?? ''] : name === null ? [] : [name])].join(' ')
+}
+
+/** Only what changes. */
+function translationText({ from, to, translated, answersAs }: FlowRecord): string {
+  if (answersAs !== null) return `answers from ${endText(answersAs.from)}`
+  if (translated === null) return ''
+  const changed = (word: string, before: EndRecord, after: EndRecord): string[] =>
+    endText(before) === endText(after) ? [] : [`${word} ${endText(after)}`]
+  return [...changed('from', from, translated.from), ...changed('to', to, translated.to)].join(' ')
+}
+
+/** What no other column tells. */
+const TOLD = new Set(['ready', 'nat', 'answer', 'encap', 'pod', 'neigh', 'stack', 'inner'])
+const TOLD_BY_STATE = new Set(['seen-lo', 'seen-hi', 'tcp-open', 'fin-lo', 'fin-hi', 'rst'])
+
+/** Those of packets there, of packets back, of the flow. */
+function flagsText({ there, back, flags, half }: FlowRecord): string {
+  return [
+    ...there.flags.filter((flag) => !TOLD.has(flag)),
+    ...back.flags.filter((flag) => !TOLD.has(flag)).map((flag) => `back-${flag}`),
+    ...flags.filter((flag) => !TOLD_BY_STATE.has(flag)),
+    ...(half ? ['half'] : []),
+  ].join(' ')
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+/** netplanectl: which command, and how it ends. Layer: cli.
+ *
+ * What reads the kernel is loaded when it is needed: help and version must not depend on the addon. */
+import { once } from 'node:events'
+import { errorCode, errorText } from '#lib/base/errors.ts'
+import { packageVersion } from '#lib/base/package.ts'
+import { readArgs, type Order } from './args.ts'
+import { usage } from './commands.ts'
+
+/** Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
+async function main(args: readonly string[]): Promise<number> {
+  let order: Order
+  try {
+    order = readArgs(args)
+  } catch (thrown) {
+    process.stderr.write(`netplanectl: ${errorText(thrown)}\nTry --help.\n`)
+    return 2
+  }
+  switch (order.kind) {
+    case 'help':
+      await write(usage())
+      return 0
+    case 'version':
+      await write(`netplanectl ${packageVersion()}\n`)
+      return 0
+    case 'report': {
+      const { reportTexts } = await import('#cli/read.ts')
+      for await (const text of reportTexts(order)) await write(text)
+      return 0
+    }
+  }
+}
+
+/** Waits while the reader of a pipe is slower. */
+async function write(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, 'drain')
+}
+
+process.stdout.on('error', (error) => {
+  if (errorCode(error) !== 'EPIPE') throw error
+  // who reads only the first lines has what they want
+  process.exit()
+})
+
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (thrown) {
+  process.stderr.write(`netplanectl: ${errorText(thrown)}\n`)
+  process.exitCode = 1
+}
