@@ -8,10 +8,10 @@ import type { Rejected } from '../base/result.ts'
 import { same } from '../base/same.ts'
 import { createPool } from '../kube/parse-core.ts'
 import type { Problem, SourceEvent } from '../store/source.ts'
-import { parseFile, placeOf } from './file.ts'
+import { MOST_PLACED, parseFile, placeOf } from './file.ts'
 import { Holdings } from './holdings.ts'
 import { readChanged } from './tree.ts'
-import type { FileRead, Stamp } from './tree.ts'
+import type { FileRead, Stamp, Tree } from './tree.ts'
 
 export class Contents {
   readonly #root: string
@@ -49,10 +49,17 @@ export class Contents {
     return this.#holdings.put(file)
   }
 
-  /** Files known here that are not among these. */
-  missing(files: ReadonlySet<string>): readonly string[] {
+  /** Files known here that are no longer in the tree. What is below an unreadable directory may still be there. */
+  missing({ files, unreadable }: Tree): readonly string[] {
+    const there = new Set(files)
+    const unseen = [...unreadable.keys()]
     const known = new Set([...this.#stamps.keys(), ...this.#problems.keys(), ...this.#holdings.fileNames()])
-    return [...known].filter((file) => !files.has(file))
+    return [...known].filter((file) => !there.has(file) && !unseen.some((path) => file === path || file.startsWith(`${path}/`)))
+  }
+
+  /** Files and directories that are there and cannot be looked at, and why. */
+  unreadable(paths: ReadonlyMap<string, string>): void {
+    for (const [path, why] of paths) this.#cannotRead(path, why)
   }
 
   get holdings(): Holdings {
@@ -64,16 +71,26 @@ export class Contents {
     return this.#problemRevision + this.#holdings.conflictRevision
   }
 
+  hasProblem(path: string): boolean {
+    return this.#problems.has(path)
+  }
+
   /** Everything that is wrong, by file. */
   problems(): readonly Problem[] {
     const files = [...this.#problems].sort((a, b) => compareText(a[0], b[0]))
-    return [...files.flatMap(([, problems]) => problems), ...this.#holdings.conflicts()]
+    // a file that is gone holds its objects for a moment more
+    const conflicts = this.#holdings.conflicts().filter(({ file }) => this.#stamps.has(file))
+    const placed = conflicts.map(({ file, rejected }, at) => ({ place: at < MOST_PLACED ? this.#placeIn(file, rejected) : file, rejected }))
+    return [...files.flatMap(([, problems]) => problems), ...placed]
   }
 
   /** "services.yaml:12" for a field of an object in force; undefined when no file has it. */
   placeOf(rejected: Rejected): string | undefined {
     const file = this.#holdings.holder(rejected.ref)
-    if (file === undefined) return undefined
+    return file === undefined ? undefined : this.#placeIn(file, rejected)
+  }
+
+  #placeIn(file: string, rejected: Rejected): string {
     try {
       return placeOf(file, readFileSync(join(this.#root, file), 'utf8'), rejected) ?? file
     } catch {
@@ -92,9 +109,12 @@ export class Contents {
     try {
       return readChanged(join(this.#root, file), force ? undefined : this.#stamps.get(file))
     } catch (thrown) {
-      const reason = `cannot be read: ${errorCode(thrown) ?? errorText(thrown)}`
-      this.#setProblems(file, [{ place: file, rejected: { ref: '', path: '', reason } }])
+      this.#cannotRead(file, errorCode(thrown) ?? errorText(thrown))
       return undefined
     }
+  }
+
+  #cannotRead(path: string, why: string): void {
+    this.#setProblems(path, [{ place: path, rejected: { ref: '', path: '', reason: `cannot be read: ${why}` } }])
   }
 }

@@ -19,8 +19,8 @@ export interface FileContent {
   readonly problems: readonly Problem[]
 }
 
-/** Finding a line means a pass over the file: a file full of errors gets lines for the first ones only. */
-const MOST_PLACED = 20
+/** Finding a line means a pass over the file: of many errors at once the first ones only get lines. */
+export const MOST_PLACED = 20
 
 /** `name` as it is to stand in messages; its ending decides between JSON and YAML. Never throws. */
 export function parseFile(name: string, text: string, intern?: (text: string) => string): FileContent {

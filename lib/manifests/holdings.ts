@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which file's version of an object is in force, and what may be taken as deleted. Layer: lib/manifests (pure). */
 import { compareText } from '../base/order.ts'
+import type { Rejected } from '../base/result.ts'
 import { refText } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
-import type { Problem, SourceEvent } from '../store/source.ts'
+import type { SourceEvent } from '../store/source.ts'
 import type { FileContent } from './file.ts'
 
 /** What a file gives at present. */
@@ -12,6 +13,12 @@ interface Holding {
   objects: readonly KubeObject[]
   /** what remains when everything that has left the file is let go; undefined when nothing has */
   settled: readonly KubeObject[] | undefined
+}
+
+/** An object that `file` has as well as the one whose version is in force. */
+export interface Conflict {
+  readonly file: string
+  readonly rejected: Rejected
 }
 
 const NOTHING: FileContent = { objects: [], unusable: new Set(), unsure: false, problems: [] }
@@ -87,15 +94,15 @@ export class Holdings {
   }
 
   /** Objects that are defined in more than one file, one problem for each file that does not have it. */
-  conflicts(): readonly Problem[] {
-    const problems: Problem[] = []
+  conflicts(): readonly Conflict[] {
+    const conflicts: Conflict[] = []
     for (const [ref, rivals] of this.#rivals) {
       const winner = this.holder(ref)
       for (const { file } of rivals) {
-        if (file !== winner) problems.push({ place: file, rejected: { ref, path: '', reason: `is already defined in ${winner ?? ''}` } })
+        if (file !== winner) conflicts.push({ file, rejected: { ref, path: '', reason: `is already defined in ${winner ?? ''}` } })
       }
     }
-    return problems.sort((a, b) => compareText(a.place ?? '', b.place ?? '') || compareText(a.rejected.ref, b.rejected.ref))
+    return conflicts.sort((a, b) => compareText(a.file, b.file) || compareText(a.rejected.ref, b.rejected.ref))
   }
 
   #replace(holding: Holding, objects: readonly KubeObject[]): readonly SourceEvent[] {

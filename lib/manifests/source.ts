@@ -3,6 +3,7 @@
  *
  * Rules: a deleted file deletes its objects, once nothing more has left for a moment; a file that cannot be read or understood keeps its
  * last good objects; when the directory itself goes, everything stays as it was until it is back. */
+import { basename } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { errorCode, errorText } from '../base/errors.ts'
@@ -123,7 +124,8 @@ export class DirectorySource implements Source {
 
   /** Why the directory cannot be looked at; undefined: it was. */
   async #look(agenda: Agenda, to: { readonly sink: Sink; readonly signal: AbortSignal }): Promise<string | undefined> {
-    const id = directoryId(this.#root)
+    const id = this.#attempt(() => directoryId(this.#root))
+    if (typeof id === 'object') return id.unavailable
     if (id === undefined) {
       this.#watcher.watchOnly(new Map())
       this.#rootId = undefined
@@ -133,26 +135,32 @@ export class DirectorySource implements Source {
       await this.#read([...agenda.paths], { ...to, force: true })
       return undefined
     }
-    const tree = this.#tree()
-    if (typeof tree === 'string') return tree
+    const tree = this.#attempt(() => this.#tree())
+    if ('unavailable' in tree) return tree.unavailable
     if (id !== this.#rootId && tree.files.length === 0 && this.#contents.holdings.files > 0)
       return 'another directory, an empty one, is in its place: the last good state stays in force'
     this.#rootId = id
     this.#wasRead = true
-    for (const file of this.#contents.missing(new Set(tree.files))) this.#put(this.#contents.gone(file), to.sink)
+    for (const file of this.#contents.missing(tree)) this.#put(this.#contents.gone(file), to.sink)
+    this.#contents.unreadable(tree.unreadable)
     await this.#read([...agenda.paths], { ...to, force: true })
     await this.#read(tree.files, { ...to, force: false })
     return undefined
   }
 
   /** Lists the files after every directory is watched, so that nothing happens unseen in between. */
-  #tree(): Tree | string {
+  #tree(): Tree {
+    const tree = listTree(this.#root)
+    return this.#watcher.watchOnly(tree.directories) ? listTree(this.#root) : tree
+  }
+
+  /** What it gives, or why the directory cannot be read. */
+  #attempt<T>(look: () => T): T | { readonly unavailable: string } {
     try {
-      const tree = listTree(this.#root)
-      return this.#watcher.watchOnly(tree.directories) ? listTree(this.#root) : tree
+      return look()
     } catch (thrown) {
       const why = `cannot be read (${errorCode(thrown) ?? errorText(thrown)})`
-      return this.#wasRead ? `the directory ${why}: its last good state stays in force` : `${this.#root} ${why}`
+      return { unavailable: this.#wasRead ? `the directory ${why}: its last good state stays in force` : `${this.#root} ${why}` }
     }
   }
 
@@ -189,8 +197,11 @@ export class DirectorySource implements Source {
 
   /** Directories that come and go change the tree; other names that are no manifests (an editor's, say) are nobody's business. */
   #note(touched: Touched): void {
-    if (touched.path === undefined || this.#watcher.isWatched(touched.path) || this.#watcher.isDirectory(touched.path))
-      this.#agenda.note({ path: undefined, inPlace: false })
-    else if (isManifestName(touched.path.slice(touched.path.lastIndexOf('/') + 1))) this.#agenda.note(touched)
+    const { path } = touched
+    const everything: Touched = { path: undefined, inPlace: false }
+    if (path === undefined || this.#watcher.isWatched(path) || this.#watcher.mayBeDirectory(path)) this.#agenda.note(everything)
+    else if (isManifestName(basename(path))) this.#agenda.note(touched)
+    // a directory that could not be looked at has gone
+    else if (this.#contents.hasProblem(path)) this.#agenda.note(everything)
   }
 }

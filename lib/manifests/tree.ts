@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import type { Dirent } from 'node:fs'
 import { join } from 'node:path'
+import { errorCode, errorText } from '../base/errors.ts'
 import { isManifestName } from './read.ts'
 
 /** Tells whether a file is another one, or another version, than before. */
@@ -13,15 +14,18 @@ export interface Tree {
   readonly directories: ReadonlyMap<string, string>
   /** relative paths of manifest files */
   readonly files: readonly string[]
+  /** relative paths of what is there and cannot be looked at → why: links in a circle, other people's folders */
+  readonly unreadable: ReadonlyMap<string, string>
 }
 
 /** Deep enough for any sensible layout. */
 const DEEPEST = 16
 
-/** Throws when the root cannot be read; subdirectories that cannot be are left out. Hidden names are not looked at. */
+/** Throws when the root cannot be read. Hidden names are not looked at. */
 export function listTree(root: string): Tree {
   const directories = new Map<string, string>()
   const files: string[] = []
+  const unreadable = new Map<string, string>()
   const walk = (directory: string, above: readonly string[]): void => {
     const entries = readdirSync(join(root, directory), { withFileTypes: true })
     const id = directoryId(join(root, directory)) ?? ''
@@ -31,16 +35,21 @@ export function listTree(root: string): Tree {
     for (const entry of entries) {
       if (entry.name.startsWith('.')) continue
       const path = directory === '' ? entry.name : `${directory}/${entry.name}`
-      const what = kindOf(entry, join(root, path))
-      if (what === 'directory' && above.length < DEEPEST) quietly(() => walk(path, [...above, id]))
-      else if (what === 'file' && isManifestName(entry.name)) files.push(path)
+      try {
+        const what = kindOf(entry, join(root, path))
+        if (what === 'directory' && above.length < DEEPEST) walk(path, [...above, id])
+        else if (what === 'file' && isManifestName(entry.name)) files.push(path)
+      } catch (thrown) {
+        // it may go while we walk
+        if (errorCode(thrown) !== 'ENOENT') unreadable.set(path, errorCode(thrown) ?? errorText(thrown))
+      }
     }
   }
   walk('', [])
-  return { directories, files: files.sort() }
+  return { directories, files: files.sort(), unreadable }
 }
 
-/** Device and inode; undefined when it is no directory (any more). */
+/** Device and inode; undefined when it is no directory (any more). Throws when that cannot be told. */
 export function directoryId(path: string): string | undefined {
   const stat = statSync(path, { throwIfNoEntry: false })
   return stat?.isDirectory() === true ? `${stat.dev}:${stat.ino}` : undefined
@@ -67,13 +76,4 @@ function kindOf(entry: Dirent, path: string): 'file' | 'directory' | undefined {
   if (!entry.isSymbolicLink()) return undefined
   const stat = statSync(path, { throwIfNoEntry: false })
   return stat?.isDirectory() === true ? 'directory' : stat?.isFile() === true ? 'file' : undefined
-}
-
-/** A subdirectory may go while we walk, or not be ours to read. */
-function quietly(run: () => void): void {
-  try {
-    run()
-  } catch {
-    return
-  }
 }

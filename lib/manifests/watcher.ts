@@ -42,8 +42,13 @@ export class TreeWatcher implements Disposable {
     return this.#failed
   }
 
-  isDirectory(path: string): boolean {
-    return directoryId(join(this.#root, path)) !== undefined
+  /** True also for what cannot be looked at. */
+  mayBeDirectory(path: string): boolean {
+    try {
+      return directoryId(join(this.#root, path)) !== undefined
+    } catch {
+      return true
+    }
   }
 
   isWatched(path: string): boolean {

@@ -64,7 +64,7 @@ describe('two files with the same object', () => {
     expect(show(holdings.put('f', content(['a:1'])))).toEqual(['+a:1'])
     expect(show(holdings.put('g', content(['a:3'])))).toEqual([])
     expect(holdings.conflicts()).toEqual([
-      { place: 'g', rejected: { ref: 'Service/default/a', path: '', reason: 'is already defined in f' } },
+      { file: 'g', rejected: { ref: 'Service/default/a', path: '', reason: 'is already defined in f' } },
     ])
     holdings.put('f')
     expect([show(holdings.settle()), holdings.conflicts(), holdings.holder('Service/default/a')]).toEqual([['+a:3'], [], 'g'])

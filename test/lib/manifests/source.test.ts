@@ -158,7 +158,7 @@ describe('a file that', () => {
     write('a.json', text('a', 1))
     await until('a.json wins', () => run.port('a') === 1)
     await until('b.json blamed', () => run.problems.length === 1)
-    expect(run.problems).toEqual(['b.json: Service default/a: is already defined in a.json'])
+    expect(run.problems).toEqual(['b.json:1: Service default/a: is already defined in a.json'])
     unlinkSync(join(root, 'a.json'))
     await until('b.json inherits', () => run.port('a') === 2)
     expect(run.deleted).toEqual([])
@@ -178,6 +178,26 @@ describe('subdirectories', () => {
     await until('both gone', () => run.objects.size === 1)
   })
 
+  test('that cannot be looked at keep what was read of them, links in a circle stop nobody', async () => {
+    mkdirSync(join(root, '.there'))
+    write('.there/a.json', text('a'))
+    symlinkSync('.there', join(root, 'sub'))
+    const run = await start()
+    unlinkSync(join(root, 'sub'))
+    symlinkSync('sub', join(root, '.circle'))
+    renameSync(join(root, '.circle'), join(root, 'sub'))
+    symlinkSync('circle.json', join(root, 'circle.json'))
+    await until('both said', () => run.problems.length === 2)
+    expect(run.problems).toEqual(['circle.json: cannot be read: ELOOP', 'sub: cannot be read: ELOOP'])
+    write('b.json', text('b'))
+    await until('b appears', () => run.port('b') === 80)
+    expect([await deletions(run), run.port('a')]).toEqual([[], 80])
+    unlinkSync(join(root, 'circle.json'))
+    unlinkSync(join(root, 'sub'))
+    await until('a gone', () => run.port('a') === undefined)
+    await until('nothing wrong', () => run.problems.length === 0)
+  })
+
   test('mounted as Kubernetes mounts a ConfigMap: everything changes by one link', async () => {
     mkdirSync(join(root, '..v1'))
     mkdirSync(join(root, '..v2'))
@@ -194,6 +214,19 @@ describe('subdirectories', () => {
 })
 
 describe('the directory', () => {
+  test('that cannot be looked at is waited for, with what was read of it', async () => {
+    write('a.json', text('a'))
+    const run = await start()
+    renameSync(root, `${root}-old`)
+    symlinkSync(root, root)
+    await until('that said', () => run.status.unavailable !== undefined)
+    expect(run.status.unavailable?.reason).toBe('the directory cannot be read (ELOOP): its last good state stays in force')
+    unlinkSync(root)
+    renameSync(`${root}-old`, root)
+    await until('back', () => run.status.unavailable === undefined)
+    expect([run.deleted, run.port('a')]).toEqual([[], 80])
+  })
+
   test('removed whole takes nothing with it; it goes on when it is back', async () => {
     for (let at = 0; at < 300; at++) write(`${at}.json`, text(`s${at}`))
     const clock = new FakeClock()
