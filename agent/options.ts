@@ -45,7 +45,7 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
   --version, --help
 `
 
-export const DEFAULT_STATE_DIR = '/run/netplane'
+const DEFAULT_STATE_DIR = '/run/netplane'
 
 /** Of an agent that runs or prints, and so nothing for --cleanup. */
 const RUN_FLAGS = ['node', 'resources', 'objects', 'health-port', 'metrics-port', 'print-desired'] as const

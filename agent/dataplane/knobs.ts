@@ -7,8 +7,8 @@ import type { Features } from './features.ts'
 import { noneIfAny } from './rows.ts'
 
 /** The pods' default gateways: on no device, answered for by from_workload. */
-export const GATEWAY_V4 = parseAddr('169.254.1.1')
-export const GATEWAY_V6 = parseAddr('fe80::1')
+const GATEWAY_V4 = parseAddr('169.254.1.1')
+const GATEWAY_V6 = parseAddr('fe80::1')
 
 /** How long a flow goes without a closer look. */
 const FRESH_SECONDS = 0.75
