@@ -92,6 +92,8 @@ export class Current implements Disposable {
     const start = this.#options.clock.now()
     this.#otherProxy ??= existsSync(this.#options.pins.map('np_ct')) ? Promise.resolve(false) : this.#options.otherProxy()
     try {
+      // what is at work keeps its flows
+      if (this.#loaded !== undefined) repinMaps(this.#options.pins, this.#loaded.shared)
       const fresh = await load(wanted, this.#options)
       if (this.#loaded === undefined && (await this.#otherProxy)) this.#takeOver(fresh)
       if (this.#loaded !== undefined) this.#outgoing.push(this.#loaded)
@@ -134,7 +136,13 @@ export class Current implements Disposable {
   checkPins(): string[] {
     const loaded = this.#loaded
     if (loaded === undefined || this.#for === undefined) return []
-    const lost = repinMaps(this.#options.pins, loaded.shared).map((name) => `map ${name}`)
+    const lost: string[] = []
+    try {
+      lost.push(...repinMaps(this.#options.pins, loaded.shared).map((name) => `map ${name}`))
+    } catch {
+      // their file system is gone, perhaps; loading says why it fails, and is tried again
+      lost.push('maps')
+    }
     if (generationPins(this.#options.pins, loaded.generation.id) >= this.#pins) return lost
     this.#for = undefined
     return [...lost, `programs ${loaded.generation.id}`]

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** BPF links that outlive the agent by their pins. Layer: agent/dataplane. */
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { BpfLink } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
 import { pinKey, pinName } from './hook.ts'
+import { makePinFolder } from './pins.ts'
 
 /** Keeps every link open: a stranger who removes a pin does not take the program off with it. */
 export class LinkPins implements Disposable {
@@ -37,7 +38,7 @@ export class LinkPins implements Disposable {
   /** Pins a link and keeps it; a new one that cannot be pinned is closed, so that nothing is left half done. */
   put(key: string, link: BpfLink): void {
     try {
-      mkdirSync(this.#dir, { recursive: true })
+      makePinFolder(this.#dir)
       link.pin(this.#path(key))
       this.#links.set(key, link)
     } catch (thrown) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where our pins are, and changing a whole folder of them at once. bpffs refuses names with dots. Layer: agent/dataplane. */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statfsSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { UnsupportedError } from '#lib/base/errors.ts'
 import { DEFAULT_PIN_DIR } from '../maps/catalogue.ts'
 
@@ -22,9 +22,7 @@ export class Pins {
 
   /** Makes the folders. Throws UnsupportedError where there is no BPF file system. */
   prepare(): void {
-    for (const folder of [this.maps, this.programs, this.links]) mkdirSync(folder, { recursive: true, mode: 0o700 })
-    if (statfsSync(this.dir).type !== BPFFS_MAGIC)
-      throw new UnsupportedError('bpffs', `${this.dir} is on no BPF file system: mount one with "mount -t bpf bpf /sys/fs/bpf"`)
+    for (const folder of [this.maps, this.programs, this.links]) makePinFolder(folder)
   }
 
   map(name: string): string {
@@ -56,6 +54,16 @@ export class Pins {
       for (const name of readdirSync(folder)) if (name.startsWith('new-')) rmSync(join(folder, name), { recursive: true })
     }
   }
+}
+
+/** Makes a folder for pins, and those above it. Throws UnsupportedError where there is no BPF file system: asked first, because sysfs
+ * answers mkdir with ENOENT, and Node's recursive one then tries for ever. */
+export function makePinFolder(folder: string): void {
+  let there = folder
+  while (!existsSync(there)) there = dirname(there)
+  if (statfsSync(there).type !== BPFFS_MAGIC)
+    throw new UnsupportedError('bpffs', `${folder} is on no BPF file system: mount one with "mount -t bpf bpf /sys/fs/bpf"`)
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
 }
 
 /** The file system replaces the old pin in one step. */

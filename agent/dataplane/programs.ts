@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Our programs, one pinned generation for each combination of objects, knobs and maps: adopted when it is there, else loaded beside the old one. Layer: agent/dataplane. */
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { BpfMap, BpfProgram } from '#native'
 import type { MapName } from '../maps/catalogue.ts'
@@ -12,7 +12,7 @@ import type { LoadedProgram } from './hook.ts'
 import type { OpenObject } from './objects.ts'
 import { programError, setKnobs } from './objects.ts'
 import type { Pins } from './pins.ts'
-import { movePin, removePins } from './pins.ts'
+import { makePinFolder, movePin, removePins } from './pins.ts'
 
 export interface GenerationOptions {
   readonly pins: Pins
@@ -107,7 +107,7 @@ async function load(id: string, plans: readonly Plan[], options: GenerationOptio
   const folder = options.pins.newGeneration(id)
   try {
     removePins(folder)
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makePinFolder(folder)
     for (const plan of plans) await loadObject(plan, { folder, programs, options })
     movePin(folder, options.pins.generation(id))
     return generation

@@ -47,6 +47,16 @@ describe('what strangers remove is found and put back', () => {
     await agent.until('the pins to be whole', () => existsSync(machine.path(PINS)) && pins() === before && onInterfaces() === 4)
   })
 
+  test('the file system of the pins, once there is one again', async () => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    machine.sh('mount -t tmpfs none /sys/fs/bpf')
+    await agent.event('programs.refused')
+    machine.sh('umount /sys/fs/bpf')
+    await agent.event('programs.ready', 2)
+    await agent.until('the hooks to be pinned', () => onInterfaces() === 4)
+  })
+
   test('a route', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')

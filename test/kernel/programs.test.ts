@@ -165,8 +165,11 @@ describe('generations', () => {
   test('a folder that is on no bpffs is said to be so', async () => {
     const folder = mkdtempSync('/tmp/netplane-no-bpffs-')
     cleanups.push(() => rmSync(folder, { recursive: true }))
-    pins = new Pins(folder)
-    await expect(start()).rejects.toMatchObject({ code: 'UNSUPPORTED', feature: 'bpffs' })
+    // /sys/fs is sysfs: mkdir in it fails in a way of its own
+    for (const place of [folder, join(folder, 'deep', 'netplane'), '/sys/fs/netplane']) {
+      pins = new Pins(place)
+      await expect(start()).rejects.toMatchObject({ code: 'UNSUPPORTED', feature: 'bpffs' })
+    }
   })
 
   test('a program that the verifier refuses is an error with its log', async () => {
