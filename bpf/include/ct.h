@@ -91,10 +91,14 @@ static __always_inline bool ct_expired(const struct ct_value *v, __u8 proto, __u
 	return now > v->seen && now - v->seen > ct_timeout(v, proto);
 }
 
-/* May a new connection take over the tuple? */
+/* May a new connection take over the tuple? With DSR the backend's FIN does not pass here; another proxy's connections have had theirs. */
 static __always_inline bool ct_closing(const struct ct_value *v)
 {
-	return (v->state & CT_RST) || ((v->state & CT_FIN_LO) && (v->state & CT_FIN_HI));
+	const __u8 fins = v->state & (CT_FIN_LO | CT_FIN_HI);
+
+	if (v->state & (CT_RST | CT_FOREIGN))
+		return true;
+	return (v->leg[0].flags | v->leg[1].flags) & LEG_DSR ? fins : fins == (CT_FIN_LO | CT_FIN_HI);
 }
 
 /* Is the entry dead, or closing and the packet the SYN of the tuple's next connection? */
@@ -123,6 +127,8 @@ static __always_inline __u8 ct_state_after(__u8 state, const struct pkt *p, __u3
 		state |= ct_fin_bit(dir);
 	if (p->tcp_flags & TCP_RST)
 		state |= CT_RST;
+	else
+		state &= ~CT_RST; /* it lives: who was meant has not believed it */
 	if ((state & CT_SEEN_LO) && (state & CT_SEEN_HI))
 		state |= CT_TCP_OPEN;
 	return state;
@@ -136,6 +142,9 @@ static __always_inline void ct_note_ack(struct ct_leg *leg, const struct pkt *p)
 		leg->window = p->window;
 	}
 }
+
+/* Of a side whose SYN was not seen: what it may have offered at most. */
+#define WSCALE_UNKNOWN 14
 
 /* RFC 5961 in spirit: the sequence number must lie in what the other side is ready to receive. A side that has not
  * yet acknowledged anything (connection refused) cannot be checked. */

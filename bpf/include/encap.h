@@ -147,10 +147,11 @@ enum decap {
 	DECAP_NONE,	/* not our tunnel: leave it alone */
 	DECAP_TAKEN,	/* the inner packet is there now: parse again */
 	DECAP_DROP,
+	DECAP_SHORT,	/* headers outside the linear part, or none */
 };
 
 /* Takes the tunnel header off a packet that another node of the cluster sent us. `origin->proto` is 0 when it told none. */
-static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt *p, struct origin *origin, enum drop *why)
+static __always_inline enum decap decap_linear(struct __sk_buff *skb, const struct pkt *p, struct origin *origin, enum drop *why)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	struct vxlan *vxlan = data + (p->v4 ? ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr)
@@ -162,7 +163,9 @@ static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt 
 	struct addr self;
 
 	addr_of_node(&self, p->v4);
-	if ((void *)(inner + 1) > data_end || vxlan->vni != bpf_htonl(cfg.tunnel_vni << 8) || !addr_eq(&p->t.dst, &self))
+	if ((void *)(inner + 1) > data_end)
+		return DECAP_SHORT;
+	if ( vxlan->vni != bpf_htonl(cfg.tunnel_vni << 8) || !addr_eq(&p->t.dst, &self))
 		return DECAP_NONE;
 	*why = DROP_TUNNEL_HEADER;
 	if (vxlan->flags != VXLAN_VNI_VALID)
@@ -170,7 +173,9 @@ static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt 
 	if (inner->h_proto == ETH_P_ORIGIN) {
 		struct origin *o = (void *)(inner + 1);
 
-		if ((void *)(o + 1) > data_end || o->proto != proto)
+		if ((void *)(o + 1) > data_end)
+			return DECAP_SHORT;
+		if (o->proto != proto)
 			return DECAP_DROP;
 		*origin = *o;
 		length += sizeof(*o);
@@ -185,6 +190,17 @@ static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt 
 	if (bpf_skb_adjust_room(skb, -length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO))
 		return DECAP_DROP;
 	return DECAP_TAKEN;
+}
+
+static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt *p, struct origin *origin, enum drop *why)
+{
+	enum decap done = decap_linear(skb, p, origin, why);
+
+	if (done != DECAP_SHORT)
+		return done;
+	if (pkt_pull(skb, ETH_HLEN + tunnel_overhead(p->v4) + sizeof(struct origin)))
+		done = decap_linear(skb, p, origin, why);
+	return done == DECAP_SHORT ? DECAP_NONE : done;
 }
 
 #endif

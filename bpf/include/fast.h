@@ -23,9 +23,12 @@ static __always_inline bool came_its_way(const struct ct_value *v, const struct 
 }
 
 /* Is the flow decided, fresh and unremarkable enough to go on without a closer look? */
-static __always_inline bool fast_enough(const struct ct_value *v, const struct ct_leg *leg, const struct pkt *p, const enum hook hook)
+static __always_inline bool fast_enough(const struct ct_value *v, __u32 dir, const struct pkt *p, const enum hook hook)
 {
-	if ((leg->flags & (LEG_READY | LEG_HALF)) != LEG_READY || !ct_fresh(v))
+	const struct ct_leg *leg = &v->leg[dir & 1];
+	const __u8 seen = ct_seen_bit(dir);
+
+	if ((leg->flags & (LEG_READY | LEG_HALF)) != LEG_READY || (v->state & (seen | CT_RST)) != seen || !ct_fresh(v))
 		return false;
 	if (p->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST))
 		return false;
@@ -74,8 +77,11 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 
 	if (!hook_is_from(hook) && mark_is_decided(skb))
 		return NP_PASS;
-	if (hook == FROM_HOST && (skb->pkt_type != PACKET_HOST || skb->vlan_present))
-		return NP_PASS; /* to others, to all, or of another network: not ours to route */
+	if (skb->vlan_present) /* another network: not ours, and not a pod's either */
+		return hook == FROM_HOST || hook == TO_HOST ? NP_PASS : drop_counted(DROP_VLAN);
+	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST)
+		return NP_PASS; /* to others or to all: not ours to route */
+	pkt_linear(skb);
 	parsed = pkt_parse_fast(skb, &p);
 	if (hook == FROM_HOST && parsed == PARSE_OK && p.proto == IPPROTO_UDP && p.t.dport == cfg.tunnel_port) {
 		switch (decap(skb, &p, &origin, &why)) {
@@ -88,6 +94,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 			p.tunnelled = 1;
 			break;
 		case DECAP_NONE:
+		case DECAP_SHORT:
 			break;
 		}
 	}
@@ -103,7 +110,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	leg = &v->leg[dir & 1];
 	if (hook == FROM_WORKLOAD && v->leg[!(dir & 1)].ifindex != skb->ifindex)
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin); /* from another pod than the flow's */
-	if (!fast_enough(v, leg, &p, hook) || (hook_is_from(hook) && !came_its_way(v, leg, tunnel_from)))
+	if (!fast_enough(v, dir, &p, hook) || (hook_is_from(hook) && !came_its_way(v, leg, tunnel_from)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin);
 	ct_note_ack(leg, &p);
 	act = send(skb, &p, v, leg, hook, false);

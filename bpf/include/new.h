@@ -35,9 +35,10 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 	if (s->p.tcp_flags & TCP_SYN) {
 		syn_options(skb, s, &o);
 		leg->wscale = o.wscale;
-	} else if (s->p.proto == IPPROTO_TCP) {
-		v->state |= CT_TCP_OPEN; /* picked up on its way */
+	} else {
+		leg->wscale = WSCALE_UNKNOWN; /* picked up on its way */
 	}
+	back->wscale = WSCALE_UNKNOWN;
 	ct_note_ack(leg, &s->p);
 	if (!bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST))
 		return FLOW_MADE;
@@ -71,6 +72,8 @@ static __noinline __u32 peer_make(struct scratch *s, const struct ct_value *v)
 			peer->out.sport = s->origin.port;
 		}
 	}
+	peer->leg[0].wscale = WSCALE_UNKNOWN;
+	peer->leg[1].wscale = WSCALE_UNKNOWN;
 	ct_touch(peer, s->now);
 	peer->state = ct_seen_bit(!dir) | (v->state & CT_TCP_OPEN);
 	return dir;
@@ -80,7 +83,7 @@ static __noinline __u32 peer_make(struct scratch *s, const struct ct_value *v)
 static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
 {
 	peer_make(s, v);
-	bpf_map_update_elem(&np_ct, &s->peer_key, &s->peer, BPF_ANY);
+	bpf_map_update_elem(&np_ct, &s->peer_key, &s->peer, BPF_NOEXIST);
 }
 
 /* A source port of those that are kept for this, which the node's own sockets do not use. An echo has its id in both ports. */
@@ -188,18 +191,36 @@ static __noinline int prepare_plain(struct __sk_buff *skb, struct scratch *s)
 	return FLOW_PREPARED;
 }
 
-/* From a pod to the outside, where its address means nothing: as this node, from a port of those kept for it. */
+/* Does a packet of a pod whose address means nothing outside go there? s->dst: what is known of `dst`. */
+static __noinline bool masquerades(struct scratch *s, const struct addr *dst)
+{
+	struct addr node;
+
+	if (s->hook != FROM_WORKLOAD || !(s->src.flags & ADDR_MASQUERADE))
+		return false;
+	addr_of_node(&node, s->p.v4);
+	if (addr_is_zero(&node) || s->p.fragment || !(s->p.t.sport || s->p.t.dport))
+		return false; /* nothing to tell its flows apart by */
+	return (s->dst.kind == 0 || s->dst.kind == ADDR_NODE) && !range_has(RANGE_INSIDE, dst);
+}
+
+/* It leaves as this node, from a port of those kept for it. */
+static __always_inline void masquerade(struct scratch *s)
+{
+	addr_of_node(&s->v.out.src, s->p.v4);
+	port_change(s);
+	count_slot(DROP_MAX + COUNT_MASQUERADED);
+}
+
 static __noinline int prepare_masquerade(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_value *v = &s->v;
 	struct ct_leg *leg = &v->leg[s->dir & 1];
 
 	v->out = s->p.t;
-	addr_of_node(&v->out.src, s->p.v4);
-	port_change(s);
+	masquerade(s);
 	leg->flags = LEG_NAT;
 	way_by_info(skb, s, v, leg, &v->out.dst);
-	count_slot(DROP_MAX + COUNT_MASQUERADED);
 	return FLOW_PREPARED;
 }
 
@@ -212,7 +233,7 @@ static __noinline int prepare_foreign(struct scratch *s)
 		v->leg[i].flags = LEG_READY | LEG_STACK;
 		v->leg[i].mtu = MTU_UNLIMITED;
 	}
-	v->state = CT_FOREIGN;
+	v->state = CT_FOREIGN | CT_TCP_OPEN;
 	return FLOW_PREPARED;
 }
 
@@ -244,11 +265,13 @@ static __always_inline enum drop service_way(struct __sk_buff *skb, struct scrat
 		count_slot(DROP_MAX + COUNT_TUNNEL_SENT);
 		return DROP_NONE;
 	}
-	way_look(s, &v->out.dst);
+	addr_look(&s->dst, &v->out.dst);
 	s->reroute = s->hook == TO_HOST;
 	/* to oneself: the answer must pass here to be translated back */
 	if (addr_eq(&v->out.dst, &s->p.t.src) || (s->reroute && s->dst.kind == ADDR_SELF))
 		v->out.src = s->p.t.dst;
+	if (masquerades(s, &v->out.dst))
+		masquerade(s);
 	way_by_info(skb, s, v, leg, &v->out.dst);
 	return DROP_NONE;
 }
@@ -281,28 +304,23 @@ static __noinline int prepare_service(struct __sk_buff *skb, struct scratch *s, 
 	return FLOW_PREPARED;
 }
 
-/* Is there a way back to who sends from the network, as the settings ask? */
+/* Is there a way back to who sends from the network, as the settings ask? With the tunnel that is the other node. */
 static __noinline bool source_reachable(struct __sk_buff *skb, struct scratch *s)
 {
 	struct bpf_fib_lookup *fib = &s->fib;
+	struct addr self;
 	long ret;
 
-	fib_fill(fib, skb->ifindex, &s->p.t.dst, &s->p.t.src);
+	if (s->p.tunnelled) {
+		addr_of_node(&self, s->p.v4);
+		fib_fill(fib, skb->ifindex, &self, &s->tunnel_from);
+	} else {
+		fib_fill(fib, skb->ifindex, &s->p.t.dst, &s->p.t.src);
+	}
 	ret = bpf_fib_lookup(skb, fib, sizeof(*fib), 0);
 	if (ret != BPF_FIB_LKUP_RET_NO_NEIGH && !fib_found(ret))
 		return false;
 	return cfg.source_check != SOURCE_STRICT || fib->ifindex == skb->ifindex;
-}
-
-/* Does a packet of a pod whose address means nothing outside go there? */
-static __noinline bool masquerades(struct scratch *s)
-{
-	struct addr node;
-
-	addr_of_node(&node, s->p.v4);
-	if (addr_is_zero(&node) || s->p.fragment || !(s->p.t.sport || s->p.t.dport))
-		return false; /* nothing to tell its flows apart by */
-	return (s->dst.kind == 0 || s->dst.kind == ADDR_NODE) && !range_has(RANGE_INSIDE, &s->p.t.dst);
 }
 
 /* A packet that means no service. */
@@ -320,7 +338,7 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 	}
 	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD && !s->key.lane)
 		return NP_PASS; /* other traffic is left alone, unless a flow of ours would take its answers */
-	if (s->hook == FROM_WORKLOAD && s->src.flags & ADDR_MASQUERADE && masquerades(s))
+	if (masquerades(s, &s->p.t.dst))
 		return prepare_masquerade(skb, s);
 	return prepare_plain(skb, s);
 }
@@ -333,13 +351,13 @@ static __noinline int flow_prepare(struct __sk_buff *skb, struct scratch *s)
 	__builtin_memset(&s->v, 0, sizeof(s->v));
 	__builtin_memset(&s->dst, 0, sizeof(s->dst));
 	if (s->hook == TO_WORKLOAD || s->p.tunnelled || s->p.fragment) {
-		way_look(s, &s->p.t.dst);
+		addr_look(&s->dst, &s->p.t.dst);
 	} else {
 		fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &s->dst, s->hook == FROM_HOST);
 	}
 	if ((fe || s->dst.kind == ADDR_LOCAL_POD || s->hook == FROM_WORKLOAD) && taking_over(s))
 		return prepare_foreign(s);
-	if (cfg.source_check && s->hook == FROM_HOST && !s->p.tunnelled && (fe || s->dst.kind == ADDR_LOCAL_POD) && !source_reachable(skb, s))
+	if (cfg.source_check && s->hook == FROM_HOST && (s->p.tunnelled || fe || s->dst.kind == ADDR_LOCAL_POD) && !source_reachable(skb, s))
 		return DROPPED(DROP_REVERSE_PATH);
 	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);
 }

@@ -73,26 +73,22 @@ static __noinline enum drop parse_l4(struct __sk_buff *skb, struct pkt *p)
 }
 
 /* A later fragment has no ports: they were learned from the first, which must have come before. */
-static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct pkt *p, __be32 id, bool first)
+static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct scratch *s, __be32 id, bool first)
 {
-	struct frag_key k = {};
-	struct frag f, *known;
+	struct frag_key *k = &s->frag;
+	struct pkt *p = &s->p;
+	struct frag *known;
 
-	k.src = p->t.src;
-	k.dst = p->t.dst;
-	k.id = id;
-	k.proto = p->proto;
+	__builtin_memset(k, 0, sizeof(*k));
+	k->src = p->t.src;
+	k->dst = p->t.dst;
+	k->id = id;
+	k->proto = p->proto;
 	if (first) {
-		enum drop why = parse_l4(skb, p);
-
-		if (why)
-			return why;
-		f.sport = p->t.sport;
-		f.dport = p->t.dport;
-		bpf_map_update_elem(&np_frags, &k, &f, BPF_ANY);
-		return DROP_NONE;
+		s->first_fragment = 1;
+		return parse_l4(skb, p);
 	}
-	known = bpf_map_lookup_elem(&np_frags, &k);
+	known = bpf_map_lookup_elem(&np_frags, k);
 	if (!known)
 		return DROP_FRAGMENT_UNKNOWN;
 	p->t.sport = known->sport;
@@ -102,8 +98,19 @@ static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct pkt *p,
 	return DROP_NONE;
 }
 
-static __noinline enum drop parse_v4(struct __sk_buff *skb, struct pkt *p)
+/* Once it is clear that the sender may speak for this address. */
+static __noinline void fragment_note(struct scratch *s)
 {
+	struct frag f;
+
+	f.sport = s->p.t.sport;
+	f.dport = s->p.t.dport;
+	bpf_map_update_elem(&np_frags, &s->frag, &f, BPF_ANY);
+}
+
+static __noinline enum drop parse_v4(struct __sk_buff *skb, struct scratch *s)
+{
+	struct pkt *p = &s->p;
 	struct iphdr ip;
 
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
@@ -118,12 +125,13 @@ static __noinline enum drop parse_v4(struct __sk_buff *skb, struct pkt *p)
 	p->dont_fragment = !!(ip.frag_off & bpf_htons(0x4000));
 	p->l4 = ETH_HLEN + ip.ihl * 4;
 	if (ip.frag_off & (IP_OFFSET_MASK | IP_MORE))
-		return parse_fragment(skb, p, ip.id, !(ip.frag_off & IP_OFFSET_MASK));
+		return parse_fragment(skb, s, ip.id, !(ip.frag_off & IP_OFFSET_MASK));
 	return parse_l4(skb, p);
 }
 
-static __noinline enum drop parse_v6(struct __sk_buff *skb, struct pkt *p)
+static __noinline enum drop parse_v6(struct __sk_buff *skb, struct scratch *s)
 {
+	struct pkt *p = &s->p;
 	struct v6_extension ext;
 	struct v6_fragment frag;
 	struct ipv6hdr ip;
@@ -156,7 +164,7 @@ static __noinline enum drop parse_v6(struct __sk_buff *skb, struct pkt *p)
 				return DROP_SHORT;
 			p->proto = frag.next;
 			p->l4 = off + sizeof(frag);
-			return parse_fragment(skb, p, frag.id, !(frag.offset & bpf_htons(0xfff8)));
+			return parse_fragment(skb, s, frag.id, !(frag.offset & bpf_htons(0xfff8)));
 		default:
 			return parse_l4(skb, p);
 		}

@@ -68,7 +68,7 @@ static __noinline struct backend *pick_by_affinity(struct scratch *s, const stru
 	k.list = from->list;
 	k.client = s->p.t.src;
 	a = bpf_map_lookup_elem(&np_affinity, &k);
-	if (!a || s->now - a->seen > fe->affinity * SECOND_NS)
+	if (!a || (s->now > a->seen && s->now - a->seen > fe->affinity * SECOND_NS))
 		return 0;
 	live = backend_live(from->list, &a->addr, a->port);
 	if (!live || !(live->flags & LIVE_CHOSEN))

@@ -146,6 +146,23 @@ static __always_inline enum parse pkt_parse_l4(struct pkt *p, void *l4, void *da
 	return PARSE_SLOW;
 }
 
+/* Brings `bytes`, or all there are, into the linear part. */
+static __always_inline bool pkt_pull(struct __sk_buff *skb, __u32 bytes)
+{
+	return !bpf_skb_pull_data(skb, skb->len < bytes ? skb->len : bytes);
+}
+
+/* What decides whether a packet is the tunnel's: where drivers split headers from data, not even that may be in the linear part. */
+#define HEADERS_LEAST (ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
+
+static __always_inline void pkt_linear(struct __sk_buff *skb)
+{
+	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
+
+	if (data + HEADERS_LEAST > data_end && data + skb->len != data_end)
+		pkt_pull(skb, HEADERS_LEAST);
+}
+
 /* The plain cases: no options, no fragment, no extension header, TCP or UDP, headers in the linear part. */
 static __always_inline enum parse pkt_parse_fast(struct __sk_buff *skb, struct pkt *p)
 {

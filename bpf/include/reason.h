@@ -30,6 +30,7 @@ enum drop {
 	DROP_SPOOFED,		/* a pod with an address that is not its own */
 	DROP_REVERSE_PATH,	/* no route back to the source, or by another device */
 	DROP_POD_GONE,		/* TCP flow to a pod that this node no longer has: answered with RST */
+	DROP_VLAN,		/* a pod's frame with a VLAN tag */
 	DROP_MAX,
 };
 

@@ -82,6 +82,19 @@ static __noinline __u32 reset_fill_v6(struct scratch *s)
 	return sizeof(*a);
 }
 
+/* Without what pads short frames; long ones may not say it. */
+static __always_inline void reset_length(struct __sk_buff *skb, struct pkt *p)
+{
+	__u32 at = p->v4 ? offsetof(struct iphdr, tot_len) : offsetof(struct ipv6hdr, payload_len), len;
+	__be16 said;
+
+	if (bpf_skb_load_bytes(skb, ETH_HLEN + at, &said, sizeof(said)) || !said)
+		return;
+	len = bpf_ntohs(said) + (p->v4 ? 0 : sizeof(struct ipv6hdr));
+	if (len < p->len)
+		p->len = len;
+}
+
 /* Turns the packet of a TCP flow into the RST that answers it, and sends it back the way it came: in the tunnel if it came by it.
  * Returns a TC action; 0: the packet is dropped in silence. */
 static __noinline int reset_answer(struct __sk_buff *skb, struct scratch *s)
@@ -94,6 +107,7 @@ static __noinline int reset_answer(struct __sk_buff *skb, struct scratch *s)
 	if (p->tcp_flags & TCP_RST || !answer_allowed(s) || bpf_skb_load_bytes(skb, 0, eth, sizeof(eth)))
 		return 0;
 	answer_eth((void *)s->buf, eth, p->v4);
+	reset_length(skb, p);
 	size = p->v4 ? reset_fill_v4(s) : reset_fill_v6(s);
 	if (size > sizeof(s->buf) || bpf_skb_change_tail(skb, size, 0) || bpf_skb_store_bytes(skb, 0, s->buf, size, BPF_F_RECOMPUTE_CSUM))
 		return 0;

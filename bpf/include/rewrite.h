@@ -91,6 +91,8 @@ static __always_inline enum drop rewrite_checksum(struct __sk_buff *skb, const s
 	if (udp && !was)
 		return DROP_NONE; /* it has none */
 	whole = checksum_whole(was, sum_fold32(addrs));
+	if (udp && !whole)
+		whole = 0xffff;
 	part = sum_fold16((__u64)was + sum_fold32(addrs));
 	if (now == part && now != whole)
 		return DROP_NONE;

@@ -84,6 +84,7 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 	const bool hop = hook_is_from(hook) && !(flags & LEG_STACK) && !p->tunnelled;
 	const bool with_origin = slow && flags & LEG_DSR && !p->gso && p->len + sizeof(struct origin) <= leg->mtu;
 	enum drop why = DROP_NONE;
+	int act;
 
 	if (hop)
 		p->ttl--;
@@ -102,7 +103,9 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) /* the kernel allows it at ingress only */
 		return bpf_redirect_peer(ifindex, 0);
 	mark_set_decided(skb);
-	return send_out(skb, ifindex, out, p->v4);
+	act = send_out(skb, ifindex, out, p->v4);
+	/* its neighbour is not known yet: on this way out the kernel would not ask for it */
+	return hook == TO_HOST && act == NP_PASS ? send_to_self(skb) : act;
 }
 
 #endif

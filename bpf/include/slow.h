@@ -79,7 +79,7 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 	struct addr dst;
 
 	next.flags = flags & LEG_LASTING;
-	if (flags & LEG_ENCAP) {
+	if ((flags & (LEG_ENCAP | LEG_OVERLAY)) == LEG_ENCAP) {
 		dst = v->via;
 		if (way_by_tunnel(skb, s, v, &next, &dst)) {
 			leg->flags = flags & (LEG_LASTING | LEG_ENCAP); /* tried again with the next packet */
@@ -87,7 +87,7 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 		}
 	} else {
 		dst = flags & LEG_NAT ? v->out.dst : s->p.t.dst;
-		way_look(s, &dst);
+		addr_look(&s->dst, &dst);
 		if (flags & LEG_READY && flags & LEG_POD && s->dst.ifindex != leg->ifindex)
 			return DROP_POD_GONE; /* who has its address now is another */
 		s->reroute = s->hook == TO_HOST && flags & LEG_NAT && !addr_eq(&dst, &s->p.t.dst);
@@ -167,8 +167,12 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 		flow_clamp_mss(skb, s, v, leg);
 	data = (void *)(long)skb->data;
 	data_end = (void *)(long)skb->data_end;
-	/* only these have ports to rewrite; others, and a datagram's last fragment, may end sooner */
-	need = p->l4 + (!p->fragment && (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP) ? 8 : 0);
+	/* only these have ports and checksum to rewrite; others, and a datagram's last fragment, may end sooner */
+	need = p->l4;
+	if (!p->fragment && p->proto == IPPROTO_TCP)
+		need += sizeof(struct tcphdr);
+	if (!p->fragment && p->proto == IPPROTO_UDP)
+		need += sizeof(struct udphdr);
 	if (data + need > data_end && bpf_skb_pull_data(skb, need))
 		return DROPPED(DROP_SHORT);
 	return s->hook == NP_HOOK_IN ? send(skb, p, v, leg, NP_HOOK_IN, true) : send(skb, p, v, leg, NP_HOOK_OUT, true);
@@ -207,13 +211,21 @@ static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1];
 
-	if (!hook_is_from(s->hook) || came_its_way(v, leg, s->p.tunnelled ? &s->tunnel_from : 0))
+	return hook_is_from(s->hook) && !came_its_way(v, leg, s->p.tunnelled ? &s->tunnel_from : 0);
+}
+
+/* Has its way changed, rather? Without ports, flows cannot be told apart; and a node may take a connection over from another. */
+static __noinline bool flow_has_moved(struct scratch *s, struct ct_value *v)
+{
+	const struct ct_leg *leg = &v->leg[s->dir & 1];
+	bool taken_over = s->p.tunnelled && leg->flags & LEG_TUNNELLED && s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p);
+
+	if (!taken_over && (s->p.t.sport || s->p.t.dport))
 		return false;
-	if (!s->p.tunnelled || !(leg->flags & LEG_TUNNELLED) || s->p.proto != IPPROTO_TCP || pkt_is_syn(&s->p))
-		return true;
-	v->via = s->tunnel_from; /* in the middle of a connection: another node has taken it over */
+	if (s->p.tunnelled)
+		v->via = s->tunnel_from;
 	s->renew = 1;
-	return false;
+	return true;
 }
 
 /* Has the flow's backend gone? Connections stay with theirs, as far as there is one; datagrams and attempts to connect move on. */
@@ -224,8 +236,10 @@ static __noinline bool flow_is_stale(struct scratch *s, const struct ct_value *v
 	struct addr_info info = {};
 	struct frontend *fe;
 
-	if (!(leg->flags & LEG_NAT) || leg->flags & LEG_ANSWER || addr_eq(&v->out.dst, &s->p.t.dst) || s->p.fragment)
+	if (!(leg->flags & LEG_NAT) || leg->flags & LEG_ANSWER || s->p.fragment)
 		return false;
+	if (addr_eq(&v->out.dst, &s->p.t.dst) && v->out.dport == s->p.t.dport)
+		return false; /* its source alone is translated */
 	if (!udp && !(pkt_is_syn(&s->p) && !(v->state & CT_TCP_OPEN)))
 		return false;
 	fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &info, s->hook == FROM_HOST);
@@ -272,25 +286,32 @@ static __always_inline __u16 lane_of(const struct scratch *s)
 {
 	__u32 from = s->tunnel_from.w[0] ^ s->tunnel_from.w[1] ^ s->tunnel_from.w[2] ^ s->tunnel_from.w[3];
 
-	return s->p.tunnelled ? 0x8000 | (from ^ from >> 16) : 1;
+	from = (from ^ from >> 16) & 0xffff;
+	return !s->p.tunnelled ? 1 : from < 2 ? from + 2 : from;
 }
 
 /* The packet's flow, if there is one. */
 static __noinline struct ct_value *flow_find(struct scratch *s)
 {
-	struct ct_value *v = bpf_map_lookup_elem(&np_ct, &s->key);
+	struct ct_value *v = s->known_miss ? 0 : bpf_map_lookup_elem(&np_ct, &s->key), *beside;
 
-	if (!v)
-		return 0;
-	if (ct_replaceable(v, &s->p, s->now)) {
+	if (v && ct_replaceable(v, &s->p, s->now)) {
 		flow_forget(s, v); /* what comes next may not be entered, and its answers are not this flow's */
-		return 0;
+		v = 0;
 	}
-	if (!flow_is_other(s, v))
+	if (v && !flow_is_other(s, v))
 		return v;
+	if (!v && (s->p.proto != IPPROTO_TCP || pkt_is_syn(&s->p)))
+		return 0;
+	/* another has this place, or had it */
 	s->key.lane = lane_of(s);
-	v = bpf_map_lookup_elem(&np_ct, &s->key);
-	return v && !ct_replaceable(v, &s->p, s->now) ? v : 0;
+	beside = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (beside && !ct_replaceable(beside, &s->p, s->now) && !flow_is_other(s, beside))
+		return beside;
+	if (v && !flow_has_moved(s, v))
+		return 0;
+	s->key.lane = 0;
+	return v;
 }
 
 static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
@@ -304,8 +325,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	if (enter_first)
 		act = flow_new(skb, s);
 	if (act == FLOW_THERE || act == NP_PASS) {
-		if (enter_first || !s->known_miss)
-			v = flow_find(s);
+		v = flow_find(s);
 		act = v ? flow_known(skb, s, v) : FLOW_STALE;
 		if (act == FLOW_STALE)
 			act = flow_new(skb, s);
@@ -318,8 +338,16 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		v = bpf_map_lookup_elem(&np_ct, &s->key);
 		if (!v)
 			return DROPPED(DROP_FLOW_INSERT);
+		if (flow_is_other(s, v))
+			return DROPPED(DROP_PORT_COLLISION);
 	}
 	return flow_send(skb, s, v);
+}
+
+/* To a service, and no part of what it is there for: between node and router it would circle. */
+static __always_inline bool is_stray(const struct addr_info *info)
+{
+	return cfg.stray_service && info->kind == ADDR_SERVICE;
 }
 
 /* A fragment before its first: the host puts together its own; a pod's must not pass unseen. */
@@ -327,7 +355,7 @@ static __noinline bool fragment_is_ours(struct scratch *s)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
 
-	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || (info && info->kind == ADDR_LOCAL_POD);
+	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || (info && (info->kind == ADDR_LOCAL_POD || is_stray(info)));
 }
 
 /* What the fast path would not read. 0: go on as a packet of a flow. */
@@ -345,9 +373,9 @@ static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 	if (proto == bpf_htons(ETH_P_ARP))
 		return s->hook == FROM_WORKLOAD ? arp_answer(skb, s) : NP_PASS;
 	if (proto == bpf_htons(ETH_P_IP))
-		why = parse_v4(skb, &s->p);
+		why = parse_v4(skb, s);
 	else if (proto == bpf_htons(ETH_P_IPV6))
-		why = parse_v6(skb, &s->p);
+		why = parse_v6(skb, s);
 	else
 		return NP_PASS;
 	if (why == DROP_FRAGMENT_UNKNOWN && !fragment_is_ours(s))
@@ -384,7 +412,15 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (act)
 			return act;
 	}
-	return !s->parsed && icmp_is_error(skb, &s->p) ? icmp_related(skb, s) : flow_packet(skb, s);
+	if (s->parsed)
+		return flow_packet(skb, s);
+	if (s->first_fragment)
+		fragment_note(s);
+	if (!icmp_is_error(skb, &s->p))
+		return flow_packet(skb, s);
+	act = icmp_related(skb, s);
+	addr_look(&s->dst, &s->p.t.dst);
+	return act == NP_PASS && hook_is_from(s->hook) && is_stray(&s->dst) ? DROPPED(DROP_STRAY_SERVICE) : act;
 }
 
 static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook)
@@ -400,6 +436,7 @@ static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook
 	s->mtu = 0;
 	s->reroute = 0;
 	s->renew = 0;
+	s->first_fragment = 0;
 	act = slow_packet(skb, s);
 	if (!IS_DROPPED(act))
 		return act;

@@ -66,12 +66,12 @@ static __noinline enum drop way_by_tunnel(struct __sk_buff *skb, struct scratch 
 	return DROP_NONE;
 }
 
-/* What we know of where it goes, in s->dst. */
-static __always_inline void way_look(struct scratch *s, const struct addr *dst)
+/* What we know of an address. */
+static __always_inline void addr_look(struct addr_info *to, const struct addr *a)
 {
-	struct addr_info nothing = {}, *info = bpf_map_lookup_elem(&np_addrs, dst);
+	struct addr_info nothing = {}, *info = bpf_map_lookup_elem(&np_addrs, a);
 
-	s->dst = info ? *info : nothing;
+	*to = info ? *info : nothing;
 }
 
 /* The node whose pods these are, where the network between the nodes does not know them. */
@@ -105,8 +105,10 @@ static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, str
 	}
 	if (cfg.overlay && info->kind == 0) {
 		route = route_to(dst);
-		if (route && !way_by_tunnel(skb, s, v, leg, &route->node))
+		if (route && !way_by_tunnel(skb, s, v, leg, &route->node)) {
+			leg->flags |= LEG_OVERLAY;
 			return;
+		}
 	}
 	way_by_route(skb, s, leg, &s->p.t.src, dst); /* no route: the kernel says so to the sender */
 }

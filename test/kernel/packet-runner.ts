@@ -53,7 +53,7 @@ export function testCfg(features: Features): NodeCfg {
     timeout_tcp_syn: 5_000, // short: a VM has not been up for long when a flow is made to look old
     timeout_tcp_open: HOUR,
     timeout_tcp_fin: HOUR,
-    timeout_tcp_rst: HOUR,
+    timeout_tcp_rst: 10_000,
     timeout_udp: HOUR,
     timeout_udp_stream: HOUR,
     timeout_icmp: HOUR,
@@ -156,7 +156,8 @@ async function fill(maps: Maps, given: Given): Promise<void> {
     maps.addrs.set(parseAddr(f.elsewherePod), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf(devices.pod.name) })
     maps.addrs.set(parseAddr(f.node), { kind: ADDR_SELF, flags: ADDR_NODE_PORTS, ifindex: 0 })
     maps.addrs.set(parseAddr(f.quietOwn), { kind: ADDR_SELF, flags: 0, ifindex: 0 })
-    for (const node of [f.otherNode, f.thirdNode]) maps.addrs.set(parseAddr(node), { kind: ADDR_NODE, flags: 0, ifindex: 0 })
+    for (const node of [f.otherNode, f.thirdNode, f.v4 ? '192.168.50.130' : 'fd00:50::82'])
+      maps.addrs.set(parseAddr(node), { kind: ADDR_NODE, flags: 0, ifindex: 0 })
     maps.addrs.set(parseAddr(f.bareVip), { kind: ADDR_SERVICE, flags: 0, ifindex: 0 })
     maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(f.otherNode) })
   }
@@ -235,6 +236,10 @@ async function runStep(
   if (step.reused !== undefined)
     world.maps.addrs.set(parseAddr(step.reused), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf(devices.secondPod.name) })
   if (step.gone !== undefined) world.maps.addrs.delete(parseAddr(step.gone))
+  if (step.overlayBy !== undefined)
+    for (const f of families)
+      if (f.v4 !== step.overlayBy.includes(':'))
+        world.maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(step.overlayBy) })
   if (step.forget !== undefined) forget(world.maps.ct, step.forget)
   if (step.age !== undefined) await makeOlder(world.maps.ct, step.age)
   const result = runPacket(run, step)

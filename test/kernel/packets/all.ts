@@ -12,6 +12,7 @@ import { cases as lifetimes } from './lifetimes.ts'
 import { cases as neighbours } from './neighbours.ts'
 import { cases as nodePort } from './node-port.ts'
 import { cases as outward } from './outward.ts'
+import { cases as sceptic } from './sceptic.ts'
 import { cases as sizes } from './sizes.ts'
 import { cases as takeover } from './takeover.ts'
 import { cases as tcp } from './tcp.ts'
@@ -28,6 +29,7 @@ export const cases: readonly PacketCase[] = [
   ...neighbours,
   ...nodePort,
   ...outward,
+  ...sceptic,
   ...sizes,
   ...takeover,
   ...tcp,

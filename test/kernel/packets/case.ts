@@ -51,6 +51,8 @@ export interface Step {
   readonly gone?: string
   /** before the step this address of a pod is given to another pod */
   readonly reused?: string
+  /** before the step the overlay pod is behind this node */
+  readonly overlayBy?: string
   /** before the step this flow's entry is lost */
   readonly forget?: FlowWanted
   /** before the step all flows become this much older, in ms */
