@@ -22,7 +22,7 @@ import {
   SOURCE_LOOSE,
   STRAY_REFUSE,
 } from '#lib/base/flags.ts'
-import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
+import { ANY_V4, ANY_V6, isV4, parseAddr } from '#lib/base/ip.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import { packetText } from '../support/packet-text.ts'
 import { endpoint } from '../support/packet.ts'
@@ -200,6 +200,8 @@ function fillService(maps: Maps, options: { readonly given: Given; readonly vip:
     const value = { inside, outside, flags: given.flags ?? 0, affinity: given.affinity ?? 0 }
     maps.frontends.set({ addr: endpoint(vip).addr, port: 80, proto }, value)
     maps.frontends.set({ addr: v4 ? ANY_V4 : ANY_V6, port: NODE_PORT, proto }, value)
+    for (const { addr, port } of (given.frontends ?? []).map(endpoint))
+      if (isV4(addr) === v4) maps.frontends.set({ addr, port, proto }, value)
   }
 }
 

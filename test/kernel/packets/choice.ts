@@ -2,9 +2,9 @@
 /** Which backend a flow gets, and how long it stays: policies, affinity, Maglev, backends that go. Layer: test. */
 import { FRONTEND_INSIDE_LOCAL, FRONTEND_MAGLEV, FRONTEND_OUTSIDE_LOCAL, FRONTEND_RANGES } from '#lib/base/flags.ts'
 import { tcp, udp } from '../../support/packet.ts'
-import type { PacketCase, Step } from './case.ts'
+import type { Given, PacketCase, Step } from './case.ts'
 import type { Family } from './world.ts'
-import { NODE_PORT, at, families } from './world.ts'
+import { NAT_PORT, NODE_PORT, at, families } from './world.ts'
 
 const PORT = 40000
 /** longer than a flow goes without a closer look */
@@ -154,7 +154,48 @@ function forFamily(f: Family): PacketCase[] {
         },
       ],
     },
+    lateService(f, { say: 'a service that comes later', from: at(f.pod, PORT), masked: at(f.pod, PORT) }),
+    lateService(f, {
+      say: 'a service that comes later, to a pod that left as this node',
+      from: at(f.maskedPod, PORT),
+      masked: at(f.node, NAT_PORT),
+    }),
   ]
+}
+
+/** Asks before there is a service, goes on asking, and is answered once there is one. */
+function lateService(
+  f: Family,
+  { say, from, masked }: { readonly say: string; readonly from: string; readonly masked: string },
+): PacketCase {
+  const address = at(f.client, 90)
+  const step = (to: string, more: Partial<Step> & Pick<Step, 'say'>): Step => ({
+    through: 'from_workload',
+    packet: udp(from, address, { payload: 'x' }),
+    action: 'redirect',
+    out: udp(to === address ? masked : from, to, { payload: 'x', ttl: 63 }),
+    ...more,
+  })
+  const backend = { addr: f.secondPod, port: 8080 }
+  const there: Given = { backends: [backend], frontends: [address] }
+  return {
+    name: `${f.name}: a UDP flow finds ${say}`,
+    given: {},
+    steps: [
+      step(address, { say: 'to an address like any' }),
+      step(address, { say: 'again, after a while', age: A_WHILE }),
+      step(at(f.secondPod, 8080), { say: 'it is a service by now', age: A_WHILE, given: there }),
+      step(at(f.secondPod, 8080), { say: 'and stays one', age: A_WHILE, given: there }),
+      {
+        say: 'answer',
+        through: 'from_workload',
+        packet: udp(at(f.secondPod, 8080), from, { payload: 'y' }),
+        action: 'redirect',
+        out: udp(address, from, { payload: 'y', ttl: 63 }),
+      },
+      step(address, { say: 'it is none any more', age: A_WHILE, given: {} }),
+    ],
+  }
 }
 
 export const cases: readonly PacketCase[] = families.flatMap(forFamily)
