@@ -228,22 +228,24 @@ static __noinline bool flow_has_moved(struct scratch *s, struct ct_value *v)
 	return true;
 }
 
-/* Has the flow's backend gone? Connections stay with theirs, as far as there is one; datagrams and attempts to connect move on. */
+/* Has the flow's backend gone, or has its destination become a service's? Connections stay with what they have, as far as there is
+ * one; datagrams and attempts to connect move on. */
 static __noinline bool flow_is_stale(struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
 	bool udp = s->p.proto == IPPROTO_UDP;
+	bool to_backend = leg->flags & LEG_NAT && !(addr_eq(&v->out.dst, &s->p.t.dst) && v->out.dport == s->p.t.dport);
 	struct addr_info info = {};
 	struct frontend *fe;
 
-	if (!(leg->flags & LEG_NAT) || leg->flags & LEG_ANSWER || s->p.fragment)
+	if (leg->flags & LEG_ANSWER || s->p.fragment || (!to_backend && s->hook != FROM_WORKLOAD))
 		return false;
-	if (addr_eq(&v->out.dst, &s->p.t.dst) && v->out.dport == s->p.t.dport)
-		return false; /* its source alone is translated */
 	if (!udp && !(pkt_is_syn(&s->p) && !(v->state & CT_TCP_OPEN)))
 		return false;
 	fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &info, s->hook == FROM_HOST);
-	return !fe || !backend_stays(choice_of(s, fe), v);
+	if (!fe)
+		return to_backend;
+	return !(leg->flags & LEG_NAT) || !backend_stays(choice_of(s, fe), v);
 }
 
 /* Takes both entries of a flow out. */
