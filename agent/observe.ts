@@ -123,6 +123,18 @@ function ofWork(metrics: Metrics, { wired, onPass, onSync }: Observed): void {
     { name: 'netplane_repairs_total', help: 'How often something was found other than the agent had left it.', labels: ['part'] },
     () => [...(wired()?.dataplane.repairs ?? [])].map(([part, value]) => ({ labels: { part }, value })),
   )
+  metrics.gauge(
+    {
+      name: 'netplane_host_device',
+      help: '1 for each network device that was chosen for the host programs, 0 for one that would be but is refused; with the reason.',
+      labels: ['device', 'reason'],
+    },
+    () =>
+      (wired()?.dataplane.devices.list() ?? []).map(({ iface, use, reason }) => ({
+        labels: { device: iface.name, reason },
+        value: Number(use === 'host'),
+      })),
+  )
   metrics.gauge({ name: 'netplane_attached_hooks', help: 'Hooks that run the wanted program.', labels: [] }, () =>
     one(wired()?.dataplane.attached ?? 0),
   )

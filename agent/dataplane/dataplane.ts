@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass. Layer: agent/dataplane. */
 import { errorText, InternalError } from '#lib/base/errors.ts'
+import { same } from '#lib/base/same.ts'
 import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import { Attachments, interfacePrograms } from './attach.ts'
 import { ConnectTime } from './connect-time.ts'
 import { Current, type CurrentOptions } from './current.ts'
-import { chooseDevices, deviceSysctls } from './devices.ts'
+import { DeviceBook } from './device-book.ts'
+import { chosenDevices, decideDevices, deviceSysctls } from './devices.ts'
 import type { InterfaceHook, LoadedProgram } from './hook.ts'
 import { interfaceHooks } from './interface-hooks.ts'
 import { LinkPins } from './link-pins.ts'
@@ -48,6 +50,7 @@ export class Dataplane implements Disposable {
   readonly #connect: ConnectTime
   readonly #routes: Routes
   readonly #sysctls: Sysctls
+  readonly devices: DeviceBook
   readonly #repairs = new Map<string, number>()
   #node: DesiredNode | undefined
   #queued: DesiredChange[] = []
@@ -67,6 +70,7 @@ export class Dataplane implements Disposable {
     this.#connect = new ConnectTime({ pins: this.#links, log })
     this.#routes = new Routes({ netlink: options.netlink, log })
     this.#sysctls = new Sysctls({ stateFile: options.sysctlState })
+    this.devices = new DeviceBook(options)
     this.phases = new Phases({ phases: this.#order(), log, health: options.health })
   }
 
@@ -83,7 +87,7 @@ export class Dataplane implements Disposable {
     return this.#ready
   }
 
-  /** hooks that run the wanted program, those of cgroups included */
+  /** hooks that run the wanted program, also those of cgroups */
   get attached(): number {
     return this.#hooks.settled + this.#connect.settled
   }
@@ -131,8 +135,9 @@ export class Dataplane implements Disposable {
       this.#everything = true
       return this.#current.retryMs()
     }
-    this.#feed(loaded, this.#node)
+    this.#feedRows(loaded)
     const known = await this.#look(loaded)
+    this.#feedDevices(loaded, this.#node)
     const report = this.phases.run()
     if (known) this.#sayAdopted(loaded, report.done)
     if (known && report.retryMs === undefined) this.#sayReady()
@@ -172,6 +177,7 @@ export class Dataplane implements Disposable {
     this.#queued = change.complete ? [change] : [...this.#queued, change]
     if (change.node === undefined) return
     this.#node = change.node
+    this.#routes.setDesired(change.node.routes)
     this.#follow = true
   }
 
@@ -182,21 +188,25 @@ export class Dataplane implements Disposable {
     this.#follow = true
   }
 
-  /** Hands what is wanted to tables, hooks and routes. */
-  #feed(loaded: Loaded, node: DesiredNode): void {
+  #feedRows(loaded: Loaded): void {
     for (const change of this.#queued.splice(0)) {
       for (const fragment of change.fragments) this.#setFragment(loaded, fragment)
       if (change.complete) loaded.rows.complete(new Set([SELF_OWNER, ...change.fragments.map((fragment) => fragment.owner)]))
     }
     for (const name of this.#changedInterfaces) loaded.rows.interfaceChanged(name)
+  }
+
+  /** What depends on interfaces and routes. */
+  #feedDevices(loaded: Loaded, node: DesiredNode): void {
     if (!this.#follow && this.#changedInterfaces.size === 0) return
     this.#changedInterfaces.clear()
     this.#follow = false
-    const devices = chooseDevices(node, this.#options.interfaces)
+    const decisions = decideDevices(node, this.#options.interfaces, this.#routes.ways)
+    this.devices.note(decisions)
+    const devices = chosenDevices(decisions)
     loaded.setDevices(devices, node.nodePortAddresses)
     this.#hooks.setDesired(interfacePrograms(devices, hookPrograms(loaded)))
     this.#connect.setDesired(connectPrograms(loaded), node.cgroup)
-    this.#routes.setDesired(node.routes)
     this.#sysctls.setDesired({ ...node.sysctls, ...deviceSysctls(devices, this.#options.interfaces) })
   }
 
@@ -218,8 +228,10 @@ export class Dataplane implements Disposable {
         // what was there before the first read-back is no drift
         if (this.#current.settled && drift.missing + drift.changed + drift.foreign > 0) this.#repair(name, { ...drift })
       }
+      const { ways } = this.#routes
       const gone = this.#routes.readBack()
-      if (gone > 0) this.#repair('routes', { gone })
+      if (gone > 0) this.#repair('host-routes', { gone })
+      if (!same(ways, this.#routes.ways)) this.#follow = true
       this.#options.health.pass(conditionOf('read-back'))
       return true
     } catch (thrown) {
@@ -284,6 +296,5 @@ function connectPrograms(loaded: Loaded): Map<string, LoadedProgram> {
 }
 
 function earliest(...times: readonly (number | undefined)[]): number | undefined {
-  const known = times.filter((one) => one !== undefined)
-  return known.length === 0 ? undefined : Math.min(...known)
+  return times.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)))
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which interfaces get programs, and what the programs have to know of the node's interfaces. Layer: agent/dataplane (pure). */
-import type { Interface, Interfaces } from '#agent/interfaces/table.ts'
+import type { Interface, InterfaceAddress, Interfaces } from '#agent/interfaces/table.ts'
 import type { DesiredNode } from '#agent/compile/desired.ts'
 import { SCOPE_GLOBAL } from '#agent/interfaces/netlink/addr.ts'
-import { isV4, type Addr } from '#lib/base/ip.ts'
+import { addrBits, formatAddr, isV4, type Addr } from '#lib/base/ip.ts'
+import type { Ways } from './ways.ts'
 
 /** A pod's veth, or a device to the world outside this node. */
 export interface Device {
@@ -11,23 +12,80 @@ export interface Device {
   readonly iface: Interface
 }
 
+/** What became of an interface, and why. refused: it would have programs, were it of a kind that they can work on. */
+export interface Decision {
+  readonly iface: Interface
+  readonly use: Device['kind'] | 'none' | 'refused'
+  readonly reason: string
+  /** it carries an address of the node: without it the node is of no use */
+  readonly vital: boolean
+}
+
 /** Interfaces that hold service addresses of kube-proxy's IPVS mode: none of them is this node's own. */
 const FOREIGN_SERVICE_DEVICE = 'kube-ipvs0'
 const OUR_VETH = /^npl[0-9a-f]{11}$/
+const ETHERNET = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
+/** Kinds of links that lead to a network by themselves; undefined is hardware. Bridges and tunnels are most often somebody's own. */
+const NETWORK_KINDS: ReadonlySet<string | undefined> = new Set([undefined, 'bond', 'team', 'veth', 'macvlan', 'ipvlan'])
 
-/** Devices to attach to, sorted by index. A pod's veth never counts as a host device, even if its name or address fits. */
-export function chooseDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces): Device[] {
-  const workloads = new Set(node.workloads.map((workload) => workload.iface))
-  const addresses = new Set<Addr>(node.host.addresses)
-  const pattern = node.host.pattern === undefined ? undefined : new RegExp(node.host.pattern)
-  const devices: Device[] = []
-  for (const iface of interfaces.all()) {
-    if (workloads.has(iface.name)) devices.push({ kind: 'workload', iface })
-    else if (iface.loopback || OUR_VETH.test(iface.name)) continue
-    else if (iface.addresses.some((one) => addresses.has(one.addr)) || pattern?.test(iface.name) === true)
-      devices.push({ kind: 'host', iface })
+/** Devices to attach to, sorted by index. */
+export function chosenDevices(decisions: readonly Decision[]): Device[] {
+  return decisions.flatMap(({ iface, use }) => (use === 'workload' || use === 'host' ? [{ kind: use, iface }] : []))
+}
+
+/** One for each interface, sorted by index. A pod's veth never counts as a host device, even if its name or address fits. */
+export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces, ways: Ways): Decision[] {
+  const pods = new Map(node.workloads.map(({ iface, pod }) => [iface, pod]))
+  const asked = { interfaces, why: reasonsToChoose(node.host, ways) }
+  return interfaces.all().map((iface) => {
+    const pod = pods.get(iface.name)
+    return pod === undefined ? decideHost(iface, asked) : { iface, use: 'workload', reason: `pod ${pod}`, vital: false }
+  })
+}
+
+interface Asked {
+  readonly interfaces: Interfaces
+  readonly why: (iface: Interface) => { readonly reason: string | undefined; readonly vital: boolean }
+}
+
+function decideHost(iface: Interface, { interfaces, why }: Asked): Decision {
+  const none = (reason: string): Decision => ({ iface, use: 'none', reason, vital: false })
+  if (iface.loopback) return none('loopback')
+  if (OUR_VETH.test(iface.name)) return none('of no pod that we know')
+  const { reason, vital } = why(iface)
+  if (reason === undefined) return none('leads to no network by itself')
+  const master = interfaces.all().find(({ index }) => index === iface.master)
+  if (master !== undefined && master.kind !== 'vrf') return none(`part of ${master.name}`)
+  if (iface.kind === 'vlan') return { iface, use: 'refused', reason: `tagged VLAN: not supported (${reason})`, vital }
+  if (!ETHERNET.test(iface.mac)) return { iface, use: 'refused', reason: `not Ethernet: not supported (${reason})`, vital }
+  return { iface, use: 'host', reason, vital }
+}
+
+/** Why programs are to see what the interface carries; undefined: they are not. */
+function reasonsToChoose(host: DesiredNode['host'], ways: Ways): Asked['why'] {
+  const addresses = new Set<Addr>(host.addresses)
+  const pattern = host.pattern === undefined ? undefined : new RegExp(host.pattern)
+  const nodes = new Map([...ways.hops].map(([node, { device }]) => [device, node]))
+  const other = (iface: Interface): string | undefined => {
+    if (ways.defaults.includes(iface.index)) return 'a default route leaves by it'
+    const node = nodes.get(iface.index)
+    if (node !== undefined) return `the way to node ${formatAddr(node)}`
+    if (pattern?.test(iface.name) === true) return 'matches bpfDataIfacePattern'
+    const network = iface.addresses.find(isNetwork)
+    return network !== undefined && NETWORK_KINDS.has(iface.kind)
+      ? `has the network of ${formatAddr(network.addr)}/${network.bits}`
+      : undefined
   }
-  return devices
+  return (iface) => {
+    const own = iface.addresses.find(({ addr }) => addresses.has(addr))
+    const reason = own === undefined ? other(iface) : `has the node's address ${formatAddr(own.addr)}`
+    return { reason, vital: own !== undefined }
+  }
+}
+
+/** With neighbours, who may reach the node's services here. */
+function isNetwork({ addr, bits, scope }: InterfaceAddress): boolean {
+  return scope === SCOPE_GLOBAL && bits < addrBits(addr) && !isLocalOnly(addr)
 }
 
 /** Settings of devices with programs, and of the loopback device. Translated packets that the kernel is to route on may have a source of

@@ -16,9 +16,10 @@ import {
   type RouteMessage,
 } from '#agent/interfaces/netlink/route.ts'
 import { NetlinkError } from '#lib/base/errors.ts'
-import { cidrContains, formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
+import { formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { failure, type Failure, type Outcome, type Part } from './part.ts'
+import { NO_WAYS, waysOf, type Ways } from './ways.ts'
 
 const EEXIST = 17
 const ESRCH = 3
@@ -34,8 +35,10 @@ export class Routes {
   readonly #log: Log
   #wanted: ReadonlyMap<string, RouteRow> = new Map()
   #actual = new Map<string, OwnRoute>()
-  /** next hop on the way to each node that is reached in the tunnel */
-  #hops: ReadonlyMap<Addr, Addr> = new Map()
+  #ways: Ways = NO_WAYS
+  /** nodes to which we have looked for ways */
+  #asked: ReadonlySet<Addr> = new Set()
+  #left = new Set<string>()
   #stale = true
   readonly writes: Part
   readonly removals: Part
@@ -43,13 +46,20 @@ export class Routes {
   constructor(options: RoutesOptions) {
     this.#netlink = options.netlink
     this.#log = options.log
-    this.writes = { name: 'routes', pending: () => !this.#stale && this.#missing().length > 0, apply: () => this.#write() }
-    this.removals = { name: 'routes.remove', pending: () => !this.#stale && this.#surplus().length > 0, apply: () => this.#remove() }
+    // apart from the table of that name
+    this.writes = { name: 'host-routes', pending: () => !this.#stale && this.#missing().length > 0, apply: () => this.#write() }
+    this.removals = { name: 'host-routes.remove', pending: () => !this.#stale && this.#surplus().length > 0, apply: () => this.#remove() }
   }
 
   setDesired(routes: readonly RouteRow[]): void {
     this.#wanted = new Map(routes.map((route) => [formatCidr(route.cidr), route]))
-    if (routes.some(({ overlay, via }) => overlay && !this.#hops.has(via))) this.#stale = true
+    if (routes.some(({ via }) => !this.#asked.has(via))) this.#stale = true
+    if (!this.#stale) this.#sayLeft()
+  }
+
+  /** To the nodes that have routes, and to everybody else; replaced when read anew. */
+  get ways(): Ways {
+    return this.#ways
   }
 
   get installed(): number {
@@ -67,34 +77,46 @@ export class Routes {
     const before = this.#actual
     const all = listRoutes(this.#netlink)
     this.#actual = new Map(all.filter(isOurs).map((route) => [formatCidr(route.cidr), route]))
-    this.#hops = nextHops(
-      all.filter((route) => !isOurs(route)),
-      new Set(this.#overlayNodes()),
-    )
+    const others = all.filter((route) => !isOurs(route))
+    this.#asked = new Set([...this.#wanted.values()].map(({ via }) => via))
+    this.#ways = waysOf(others, this.#asked)
+    this.#sayLeft()
     this.#stale = false
     return [...before.keys()].filter((key) => this.#wanted.has(key) && !this.#actual.has(key)).length
   }
 
-  #missing(): [string, RouteRow][] {
-    return [...this.#wanted].filter(([key, route]) => this.#actual.get(key)?.via !== this.#gateway(route))
+  #missing(): [string, OwnRoute][] {
+    return [...this.#wanted].flatMap(([key, route]): [string, OwnRoute][] => {
+      const via = this.#gateway(route)
+      return via === undefined || this.#actual.get(key)?.via === via ? [] : [[key, { cidr: route.cidr, via }]]
+    })
   }
 
-  /** The programs put packets for a node into the tunnel as they leave: they have to leave towards it, whatever is in between. */
-  #gateway(route: RouteRow): Addr {
-    return route.overlay ? (this.#hops.get(route.via) ?? route.via) : route.via
+  /** The programs put packets for a node into the tunnel as they leave: they have to leave towards it, whatever is in between. Without
+   * the tunnel a route can name a neighbour only: what is beyond a router is the network's to know, and undefined here. */
+  #gateway({ via, overlay }: RouteRow): Addr | undefined {
+    const gateway = this.#ways.hops.get(via)?.gateway ?? via
+    return overlay || gateway === via ? gateway : undefined
   }
 
-  #overlayNodes(): Addr[] {
-    return [...this.#wanted.values()].filter(({ overlay }) => overlay).map(({ via }) => via)
+  /** Each once, when it begins. */
+  #sayLeft(): void {
+    const left = [...this.#wanted].filter(([, route]) => this.#gateway(route) === undefined)
+    for (const [key, { via }] of left)
+      if (!this.#left.has(key))
+        this.#log.info({ cidr: key, node: formatAddr(via), reason: 'beyond a router: the network has to know the way' }, 'route.left')
+    this.#left = new Set(left.map(([key]) => key))
   }
 
   #surplus(): [string, OwnRoute][] {
-    return [...this.#actual].filter(([key]) => !this.#wanted.has(key))
+    return [...this.#actual].filter(([key]) => {
+      const wanted = this.#wanted.get(key)
+      return wanted === undefined || this.#gateway(wanted) === undefined
+    })
   }
 
   #write(): Outcome {
-    return forEach(this.#missing(), (key, wanted) => {
-      const route = { cidr: wanted.cidr, via: this.#gateway(wanted) }
+    return forEach(this.#missing(), (key, route) => {
       // a stranger's route to the same place is not overwritten: only one of ours may be replaced
       const how = this.#actual.has(key) ? NLM_F_REPLACE : NLM_F_EXCL
       try {
@@ -105,7 +127,7 @@ export class Routes {
         throw new NetlinkError(`add route ${key}`, 'a route to there exists that is not ours', EEXIST)
       }
       this.#actual.set(key, route)
-      this.#log.info({ cidr: key, via: formatAddr(route.via) }, 'route.added')
+      this.#log.info({ cidr: key, via: route.via && formatAddr(route.via) }, 'route.added')
     })
   }
 
@@ -141,13 +163,6 @@ function listRoutes(netlink: NetlinkExchange): RouteMessage[] {
       .filter((route) => route?.table === MAIN_TABLE)
       .filter((route) => route !== undefined),
   )
-}
-
-/** The gateway of the way to each address; the address itself where it is reached without one. */
-function nextHops(routes: readonly RouteMessage[], addrs: ReadonlySet<Addr>): Map<Addr, Addr> {
-  if (addrs.size === 0) return new Map()
-  const best = [...routes].sort((a, b) => b.cidr.bits - a.cidr.bits || a.priority - b.priority)
-  return new Map([...addrs].map((addr) => [addr, best.find(({ cidr }) => cidrContains(cidr, addr))?.via ?? addr]))
 }
 
 /** One that is gone already is as good. Throws NetlinkError. */

@@ -6,7 +6,7 @@ import { decodeAddr, encodeAddrDump, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } fro
 import { NetlinkExchange, type NetlinkTransport } from './netlink/exchange.ts'
 import { decodeLink, encodeLinkDump, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK } from './netlink/link.ts'
 import { decodeMessages, type NetlinkMessage } from './netlink/message.ts'
-import { ROUTE_PROTOCOL, routeProtocol, RTM_DELROUTE } from './netlink/route.ts'
+import { isDefaultRoute, ROUTE_PROTOCOL, routeProtocol, RTM_DELROUTE, RTM_NEWROUTE } from './netlink/route.ts'
 import { InterfaceTable, type Interfaces } from './table.ts'
 
 /** RTNLGRP_LINK, IPV4_IFADDR, IPV4_ROUTE, IPV6_IFADDR, IPV6_ROUTE */
@@ -19,7 +19,7 @@ const SYNC_ATTEMPTS = 10
 export interface MonitorEvents {
   /** names of interfaces that came, went or differ, once a batch; in no order */
   interfacesChanged(names: ReadonlySet<string>): void
-  /** a route of ours was removed, by whomever */
+  /** a route of ours was removed, by whomever, or a default route is another */
   routesChanged(): void
   /** events were lost; the interface table has been read anew, routes and hooks have to be looked at by their owners */
   overrun(): void
@@ -135,8 +135,11 @@ export class InterfaceMonitor implements Disposable {
         else this.#table.addressGone(address)
         return
       }
+      case RTM_NEWROUTE:
+        this.#routes ||= isDefaultRoute(message.payload)
+        return
       case RTM_DELROUTE:
-        if (routeProtocol(message.payload) === ROUTE_PROTOCOL) this.#routes = true
+        this.#routes ||= isDefaultRoute(message.payload) || routeProtocol(message.payload) === ROUTE_PROTOCOL
     }
   }
 }

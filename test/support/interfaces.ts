@@ -6,7 +6,12 @@ import type { Interface, Interfaces } from '#agent/interfaces/table.ts'
 export interface InterfaceText {
   readonly index: number
   readonly name: string
+  /** with a length, or alone */
   readonly addresses?: readonly string[]
+  readonly kind?: string
+  readonly master?: number
+  /** made from the index when not given */
+  readonly mac?: string
   /** of all addresses; 0 when not given */
   readonly scope?: number
   readonly up?: boolean
@@ -14,18 +19,22 @@ export interface InterfaceText {
 }
 
 export function anInterface(text: InterfaceText): Interface {
-  const { index, name, scope = 0, up = true, loopback = false } = text
-  const addresses = (text.addresses ?? []).map(parseAddr).map((addr) => ({ addr, bits: addrBits(addr), scope }))
+  const { index, name, scope = 0, up = true, loopback = false, kind, master = 0 } = text
+  const addresses = (text.addresses ?? []).map((one) => {
+    const [host = '', bits] = one.split('/')
+    const addr = parseAddr(host)
+    return { addr, bits: bits === undefined ? addrBits(addr) : Number(bits), scope }
+  })
   return {
     index,
     name,
     mtu: 1500,
-    mac: `02:00:00:00:00:${index.toString(16).padStart(2, '0')}`,
+    mac: text.mac ?? `02:00:00:00:00:${index.toString(16).padStart(2, '0')}`,
     up,
     running: up,
     loopback,
-    kind: undefined,
-    master: 0,
+    kind,
+    master,
     addresses,
   }
 }

@@ -63,6 +63,11 @@ export function routeProtocol(payload: Buffer): number {
   return payload.length < HEADER ? 0 : payload.readUInt8(5)
 }
 
+/** Of the main table; as cheap. */
+export function isDefaultRoute(payload: Buffer): boolean {
+  return payload.length >= HEADER && payload.readUInt8(1) === 0 && payload.readUInt8(4) === MAIN_TABLE
+}
+
 /** Undefined for broken bytes and other families. */
 export function decodeRoute(payload: Buffer): RouteMessage | undefined {
   if (payload.length < HEADER) return undefined

@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import type { DesiredNode } from '#agent/compile/desired.ts'
-import { chooseDevices, deviceSysctls, selfAddresses } from '#agent/dataplane/devices.ts'
+import { chosenDevices, decideDevices, deviceSysctls, selfAddresses } from '#agent/dataplane/devices.ts'
+import { NO_WAYS, type Ways } from '#agent/dataplane/ways.ts'
 import { anInterface, interfaces } from '../../support/interfaces.ts'
 
 function wanted(options: {
@@ -24,7 +25,7 @@ describe('settings of devices', () => {
       anInterface({ index: 3, name: 'docker0' }),
       anInterface({ index: 4, name: 'npl0123456789a' }),
     )
-    expect(deviceSysctls(chooseDevices(wanted({ pods: ['npl0123456789a'], pattern: '^eth' }), all), all)).toEqual({
+    expect(deviceSysctls(chosenDevices(decideDevices(wanted({ pods: ['npl0123456789a'], pattern: '^eth' }), all, NO_WAYS)), all)).toEqual({
       'net/ipv4/conf/lo/accept_local': '1',
       'net/ipv4/conf/eth0/accept_local': '1',
       'net/ipv4/conf/npl0123456789a/accept_local': '1',
@@ -42,7 +43,7 @@ describe('devices', () => {
     anInterface({ index: 5, name: 'nplaaaaaaaaaaa' }),
   )
   const chosen = (options: Parameters<typeof wanted>[0]) =>
-    chooseDevices(wanted(options), all).map(({ kind, iface }) => `${kind} ${iface.name}`)
+    chosenDevices(decideDevices(wanted(options), all, NO_WAYS)).map(({ kind, iface }) => `${kind} ${iface.name}`)
 
   test.each([
     ['by an address of the node', { addresses: ['192.0.2.1'] }, ['host eth0']],
@@ -56,6 +57,60 @@ describe('devices', () => {
     ['a pod is no host device', { pods: ['npl0123456789a'], pattern: '.*' }, ['host eth0', 'host eth1', 'workload npl0123456789a']],
   ])('%s', (_, options, expected) => {
     expect(chosen(options)).toEqual(expected)
+  })
+})
+
+describe('host devices are found without being named', () => {
+  const all = interfaces(
+    anInterface({ index: 1, name: 'lo', loopback: true, addresses: ['127.0.0.1'] }),
+    anInterface({ index: 2, name: 'eth0', master: 3 }),
+    anInterface({ index: 3, name: 'bond0', kind: 'bond', addresses: ['192.0.2.1'] }),
+    anInterface({ index: 4, name: 'eth1', addresses: ['198.51.100.1/24'] }),
+    anInterface({ index: 5, name: 'eth2' }),
+    anInterface({ index: 6, name: 'eth3', addresses: ['203.0.113.5/32'] }),
+    anInterface({ index: 7, name: 'docker0', kind: 'bridge', addresses: ['172.17.0.1/16'] }),
+    anInterface({ index: 8, name: 'br0', kind: 'bridge' }),
+    anInterface({ index: 9, name: 'eth4', master: 8 }),
+    anInterface({ index: 10, name: 'eth4.7', kind: 'vlan' }),
+    anInterface({ index: 11, name: 'wg0', kind: 'wireguard', mac: '' }),
+    anInterface({ index: 12, name: 'eth5', master: 13, addresses: ['10.9.0.1/24'] }),
+    anInterface({ index: 13, name: 'red', kind: 'vrf' }),
+    anInterface({ index: 14, name: 'nplaaaaaaaaaaa' }),
+  )
+  const decided = (addresses: readonly string[], ways: Ways): Record<string, string> => {
+    const decisions = decideDevices(wanted({ addresses, pods: [] }), all, ways)
+    return Object.fromEntries(
+      decisions
+        .filter(({ use }) => use !== 'none')
+        .map(({ iface, use, reason, vital }) => [iface.name, `${use}${vital ? '!' : ''}: ${reason}`]),
+    )
+  }
+  const over = (...nodes: readonly (readonly [string, number])[]): Ways['hops'] =>
+    new Map(nodes.map(([node, device]) => [parseAddr(node), { gateway: parseAddr(node), device }]))
+
+  test('by address, default route, way to a node, and a network of their own', () => {
+    expect(decided(['192.0.2.1'], { defaults: [3, 5], hops: over(['203.0.113.9', 6], ['203.0.113.10', 8]) })).toEqual({
+      bond0: "host!: has the node's address 192.0.2.1",
+      eth1: 'host: has the network of 198.51.100.1/24',
+      eth2: 'host: a default route leaves by it',
+      eth3: 'host: the way to node 203.0.113.9',
+      br0: 'host: the way to node 203.0.113.10',
+      eth5: 'host: has the network of 10.9.0.1/24',
+    })
+  })
+
+  test('what programs cannot work on is refused, what leads nowhere is passed over', () => {
+    expect(decided([], { defaults: [11], hops: over(['203.0.113.9', 10]) })).toEqual({
+      'eth4.7': 'refused: tagged VLAN: not supported (the way to node 203.0.113.9)',
+      wg0: 'refused: not Ethernet: not supported (a default route leaves by it)',
+      eth1: 'host: has the network of 198.51.100.1/24',
+      eth5: 'host: has the network of 10.9.0.1/24',
+    })
+    expect(
+      decideDevices(wanted({ pattern: '.*' }), all, NO_WAYS)
+        .filter(({ use }) => use === 'none')
+        .map(({ iface, reason }) => `${iface.name}: ${reason}`),
+    ).toEqual(['lo: loopback', 'eth0: part of bond0', 'eth4: part of br0', 'nplaaaaaaaaaaa: of no pod that we know'])
   })
 })
 

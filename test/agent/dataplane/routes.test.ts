@@ -143,7 +143,14 @@ describe('routes', () => {
     kernel.table.delete('203.0.113.0/24')
     routes.markStale()
     expect(apply(...wanted).calls).toEqual(['replace 10.1.0.0/24 192.0.2.1'])
-    expect(apply(row('10.1.0.0/24', '203.0.113.2')).calls.slice(0, 1)).toEqual(['replace 10.1.0.0/24 203.0.113.2'])
+  })
+
+  test('to nodes beyond a router are the network’s, where there is no tunnel', () => {
+    const { apply } = setup(['0.0.0.0/0', '192.0.2.1', 4])
+    const [near, far] = [row('fd01::/64', 'fd00::2'), (overlay: boolean) => row('10.1.0.0/24', '203.0.113.2', overlay)]
+    expect(apply(far(false), near)).toMatchObject({ calls: ['new fd01::/64 fd00::2'], failed: [] })
+    expect(apply(far(true), near).calls).toEqual(['new 10.1.0.0/24 192.0.2.1'])
+    expect(apply(far(false), near).calls).toEqual(['del 10.1.0.0/24'])
   })
 
   test('are not written before they were listed', () => {

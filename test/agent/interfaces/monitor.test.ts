@@ -112,15 +112,20 @@ describe('when events are lost', () => {
   })
 })
 
-test('only the removal of our own routes is told', () => {
+test('the removal of our own routes is told, and whatever happens to default routes', () => {
   const { kernel, heard } = monitored(ETH0)
   const removed = (datagram: Buffer): Buffer => {
     const bytes = Buffer.from(datagram)
     bytes.writeUInt16LE(25, 4)
     return bytes
   }
-  kernel.event(removed(captured.ROUTE_DEFAULT))
-  expect(heard).toHaveLength(1)
-  kernel.event(removed(captured.ROUTE_OURS))
-  expect(heard[1]).toBe('routes')
+  const after = (datagram: Buffer): string[] => {
+    heard.length = 0
+    kernel.event(datagram)
+    return heard.map(String)
+  }
+  expect(after(captured.ROUTE_OURS)).toEqual([])
+  expect(after(removed(captured.ROUTE_OURS))).toEqual(['routes'])
+  expect(after(captured.ROUTE_DEFAULT)).toEqual(['routes'])
+  expect(after(removed(captured.ROUTE_DEFAULT))).toEqual(['routes'])
 })
