@@ -4,6 +4,7 @@ import type { Interface, InterfaceAddress, Interfaces } from '#agent/interfaces/
 import type { DesiredNode } from '#agent/compile/desired.ts'
 import { SCOPE_GLOBAL } from '#agent/interfaces/netlink/addr.ts'
 import { addrBits, formatAddr, isV4, type Addr } from '#lib/base/ip.ts'
+import { REVERSE_PATH_OF_ALL } from './sysctls.ts'
 import type { Ways } from './ways.ts'
 
 /** A pod's veth, or a device to the world outside this node. */
@@ -91,7 +92,8 @@ function isNetwork({ addr, bits, scope }: InterfaceAddress): boolean {
 /** Settings of devices with programs, and of the loopback device. Translated packets that the kernel is to route on may have a source of
  * the node's own, also on the loopback device, where those go that a process of the node sent to a service and another of its processes
  * is to have. Reverse path filtering is off on pods' veths: such a device has no address, so that even loose filtering refuses what comes
- * from a service's address, as answers to the node's own processes do. That of host devices is their administrator's. */
+ * from a service's address, as answers to the node's own processes do. So it is off for all as a whole, see Sysctls; that of host
+ * devices is their administrator's. */
 export function deviceSysctls(devices: readonly Device[], interfaces: Interfaces): Record<string, string> {
   const settings: Record<string, string> = {}
   const set = (iface: Interface, name: string, value: string): void => {
@@ -100,7 +102,9 @@ export function deviceSysctls(devices: readonly Device[], interfaces: Interfaces
   for (const iface of interfaces.all()) if (iface.loopback) set(iface, 'accept_local', '1')
   for (const { kind, iface } of devices) {
     set(iface, 'accept_local', '1')
-    if (kind === 'workload') set(iface, 'rp_filter', '0')
+    if (kind !== 'workload') continue
+    set(iface, 'rp_filter', '0')
+    settings[REVERSE_PATH_OF_ALL] = '0'
   }
   return settings
 }

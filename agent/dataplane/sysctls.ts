@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sets sysctls, remembering what they were so that they can be put back. Layer: agent/dataplane. */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { errorCode, errorText } from '#lib/base/errors.ts'
 import { sortedEntries } from '#lib/base/order.ts'
@@ -14,6 +14,8 @@ export interface SysctlOptions {
 }
 
 const PROC_SYS = '/proc/sys'
+/** The kernel goes by the larger one of this and the interface's own: what is to be off for one interface has to be off here. */
+export const REVERSE_PATH_OF_ALL = 'net/ipv4/conf/all/rp_filter'
 
 export class Sysctls implements Part {
   readonly name = 'sysctls'
@@ -61,10 +63,21 @@ export class Sysctls implements Part {
     return existsSync(join(this.#root, path))
   }
 
+  /** Interfaces get what held for all of them, now and in future, but for those that are wanted otherwise. */
+  #handDown(value: string): void {
+    const folder = dirname(dirname(REVERSE_PATH_OF_ALL))
+    for (const name of readdirSync(join(this.#root, folder))) {
+      const path = `${folder}/${name}/rp_filter`
+      if (path === REVERSE_PATH_OF_ALL || this.#desired.has(path) || !this.#exists(path)) continue
+      if (Number(readFileSync(join(this.#root, path), 'utf8')) < Number(value)) this.#set(path, value)
+    }
+  }
+
   #set(path: string, value: string): boolean {
     const file = join(this.#root, path)
     const before = readFileSync(file, 'utf8').trim()
     if (before === value) return false
+    if (path === REVERSE_PATH_OF_ALL) this.#handDown(before)
     const saved = readSaved(this.#stateFile)
     if (!saved.has(path)) writeSaved(this.#stateFile, new Map([...saved, [path, before] as const].filter(([known]) => this.#exists(known))))
     overwrite(file, value)

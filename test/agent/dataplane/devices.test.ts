@@ -30,6 +30,7 @@ describe('settings of devices', () => {
       'net/ipv4/conf/eth0/accept_local': '1',
       'net/ipv4/conf/npl0123456789a/accept_local': '1',
       'net/ipv4/conf/npl0123456789a/rp_filter': '0',
+      'net/ipv4/conf/all/rp_filter': '0',
     })
   })
 })

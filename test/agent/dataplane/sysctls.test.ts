@@ -73,6 +73,26 @@ describe('sysctls', () => {
     expect(JSON.parse(readFileSync(options().stateFile, 'utf8'))).toEqual({ 'net/ipv4/conf': '0' })
   })
 
+  test('reverse path filtering for all is handed down to the interfaces it held for, and put back', () => {
+    const file = (name: string): string => join(folder, 'sys/net/ipv4/conf', name, 'rp_filter')
+    const all = ['all', 'default', 'eth0', 'eth1', 'npl1']
+    const put = (...values: readonly number[]): void =>
+      all.forEach((name, at) => {
+        mkdirSync(join(file(name), '..'), { recursive: true })
+        writeFileSync(file(name), `${values[at] ?? ''}\n`)
+      })
+    const now = (): string => all.map((name) => readFileSync(file(name), 'utf8').trim()).join(' ')
+    const wanted = { 'net/ipv4/conf/all/rp_filter': '0', 'net/ipv4/conf/npl1/rp_filter': '0' }
+    put(1, 0, 2, 0, 2)
+    expect(apply(wanted).outcome).toEqual({ done: 2, failures: [] })
+    expect(now()).toBe('0 1 2 1 0')
+    // what the administrator has set for one interface only is no business of ours
+    writeFileSync(file('eth1'), '0\n')
+    expect(apply(wanted).outcome.done).toBe(0)
+    restoreSysctls(options())
+    expect(now()).toBe('1 0 2 0 2')
+  })
+
   test('a change by somebody else is put right when it is looked for', () => {
     const { sysctls } = apply({ [FORWARD]: '1' })
     write('0\n')
