@@ -96,7 +96,7 @@ export const fields = {
     parser: regularExpression,
     fallback: undefined,
     fallbackText: '',
-    doc: "Names of network devices that get the host programs, besides those that carry one of the node's InternalIP addresses.",
+    doc: 'Names of further network devices that get the host programs. Those with an address of the node, a default route, the way to another node, or a network of their own have them without being named.',
   }),
   timeoutTcpSyn: timeout('tcpSynSent', 60_000, 'A TCP connection that was not answered is forgotten after this time.'),
   timeoutTcpOpen: timeout(

@@ -6,8 +6,8 @@ import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { anInterface } from '../../support/interfaces.ts'
 
-function decision(name: string, use: Decision['use'], reason: string, vital = false): Decision {
-  return { iface: anInterface({ index: 1, name }), use, reason, vital }
+function decision(name: string, use: Decision['use'], reason: string): Decision {
+  return { iface: anInterface({ index: 1, name }), use, reason, vital: false }
 }
 
 test('each decision is said when it is made, and a node without its device is not ready', () => {
@@ -31,7 +31,7 @@ test('each decision is said when it is made, and a node without its device is no
     'warn device.refused {"device":"wg0","reason":"not Ethernet"}',
   ])
   expect(health.report().ready).toBe(true)
-  told(decision('eth0.7', 'refused', 'tagged VLAN', true))
+  told({ ...decision('eth0.7', 'refused', 'tagged VLAN'), vital: true })
   expect(health.report()).toMatchObject({ ready: false, conditions: [{ reason: 'eth0.7: tagged VLAN' }] })
   expect(told(eth0)).toEqual(['info device.chosen {"device":"eth0","reason":"a default route leaves by it"}'])
   expect(told()).toEqual(['info device.left {"device":"eth0","reason":"is gone"}'])
