@@ -3,7 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startCapture } from '../../../lab/capture.ts'
 import { mustRun } from '../../../lab/command.ts'
-import { hostPort, type Endpoint } from '../../../lab/tools/address.ts'
+import type { Endpoint } from '../../../lab/tools/address.ts'
+import { hostPort } from '#lib/base/ip.ts'
 import {
   FAMILIES,
   FAR,
