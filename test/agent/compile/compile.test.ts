@@ -22,7 +22,7 @@ test('the first time it is everything', () => {
 Node/n2
   192.168.0.2 node
 Pod/default/a
-  10.0.1.1 pod ${vethA} open
+  10.0.1.1 pod ${vethA}
 Service/default/other
   10.96.0.2:80/TCP -> #1 of 0
   10.96.0.2 service
@@ -237,7 +237,7 @@ describe('what two objects want', () => {
       node('n1', { addresses: ['192.168.0.1'] }),
     )
     const owners = world.compile().fragments.map(showFragment)
-    expect(owners).toContain(`Pod/default/b\n  10.0.1.1 pod ${workloadInterface({ namespace: 'default', name: 'b' })} open`)
+    expect(owners).toContain(`Pod/default/b\n  10.0.1.1 pod ${workloadInterface({ namespace: 'default', name: 'b' })}`)
     expect(owners.some((text) => text.startsWith('Pod/default/a') || text.startsWith('Pod/default/c'))).toBe(false)
     world.drop(pod('b'))
     expect(world.owners()).toEqual(['Pod/default/a', 'Pod/default/b', 'node'])

@@ -24,9 +24,9 @@ describe('pools', () => {
   test('are never masqueraded to; their pods are to the rest when they say so', () => {
     const veth = workloadInterface({ namespace: 'default', name: 'a' })
     expect(lines(...two({ natOutgoing: true, disabled: true }))).toEqual(
-      expect.arrayContaining(['inside range 10.0.0.0/16', `10.0.1.1 pod ${veth} open masquerade`, `fd02:1::1 pod ${veth} open`]),
+      expect.arrayContaining(['inside range 10.0.0.0/16', `10.0.1.1 pod ${veth} masquerade`, `fd02:1::1 pod ${veth}`]),
     )
-    expect(lines(...two({}))).toContain(`10.0.1.1 pod ${veth} open`)
+    expect(lines(...two({}))).toContain(`10.0.1.1 pod ${veth}`)
   })
 
   test('in the tunnel to all nodes, or to those beyond a router', () => {

@@ -58,7 +58,8 @@ function forFamily(f: Family): PacketCase[] {
   const sport = tunnelPort({ src: f.client, dst: f.pod, sport: PORT, dport: 8080 })
   const backPort = (port: number) => tunnelPort({ src: f.pod, dst: f.client, sport: 8080, dport: port })
   const by = (node: string, packet: Uint8Array) => tunnel(node, f.node, { inner: packet, vni: VNI, sport })
-  const part = (from: string, to: string, fragment: { offset: number; more: boolean }) => udp(from, to, { payload: payload64, id: 77, fragment })
+  const part = (from: string, to: string, fragment: { offset: number; more: boolean }) =>
+    udp(from, to, { payload: payload64, id: 77, fragment })
   const first = (from: string, to: string) => cut(f, part(from, to, { offset: 0, more: true }), 24)
   const byService: Step[] = [
     { say: 'service S', through: 'from_host', packet: tcp(c, front, { flags: 'S' }), action: 'redirect' },
