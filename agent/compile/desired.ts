@@ -140,6 +140,7 @@ export interface MapSizes {
   readonly backends: number
   readonly affinity: number
   readonly addrs: number
+  readonly live: number
 }
 
 /** Everything but the tables: small, compared as a whole. */

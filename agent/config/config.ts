@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The configuration as the agent uses it, put together field by field. Layer: agent/config (pure). */
 import type { Port } from '#lib/base/ip.ts'
+import type { MapSizes } from '#agent/compile/desired.ts'
 import type { CompileSettings } from '#agent/compile/settings.ts'
-import { ADDRESS_ROWS, fields, TUNNEL_VNI } from './schema.ts'
+import { LEAST_ROWS, fields, TUNNEL_VNI } from './schema.ts'
 import type { Field } from './schema.ts'
 
 export interface Served {
@@ -53,13 +54,7 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
         udpStream: read(fields.timeoutUdpStream),
         icmp: read(fields.timeoutIcmp),
       },
-      mapSizes: {
-        conntrack: read(fields.mapConntrack),
-        frontends: read(fields.mapFrontends),
-        backends: read(fields.mapBackends),
-        affinity: read(fields.mapAffinity),
-        addrs: ADDRESS_ROWS,
-      },
+      mapSizes: mapSizes(read),
       cgroup: read(fields.cgroup),
     },
     health: { enabled: read(fields.healthEnabled), host: read(fields.healthHost), port: read(fields.healthPort) },
@@ -73,3 +68,15 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
 
 /** Every field at its default. */
 export const defaultConfig: Config = assemble((field) => field.fallback)
+
+function mapSizes(read: <T>(field: Field<T>) => T): MapSizes {
+  const [frontends, backends] = [read(fields.mapFrontends), read(fields.mapBackends)]
+  return {
+    conntrack: read(fields.mapConntrack),
+    frontends,
+    backends,
+    affinity: read(fields.mapAffinity),
+    addrs: Math.max(LEAST_ROWS, frontends),
+    live: Math.min(backends, Math.max(LEAST_ROWS, Math.ceil(backends / 4))),
+  }
+}

@@ -37,8 +37,9 @@ function mapSize(name: string, fallback: number, doc: string): Field<number> {
 /** VNI of the tunnel for traffic to service ports, apart from any overlay's; the letters "NP". No field sets it. */
 export const TUNNEL_VNI = 0x4e50
 
-/** Rows of the address table: local pods, all nodes, addresses of services. No field sets it. */
-export const ADDRESS_ROWS = 131_072
+/** Least rows of the table of addresses (local pods, all nodes, addresses of services), and of the one of endpoints that flows may stay
+ * with, of UDP ports and of services with affinity. Room costs 16 bytes a row before anything is in it. */
+export const LEAST_ROWS = 65_536
 
 const NO_CIDRS: readonly Cidr[] = []
 
@@ -122,10 +123,14 @@ export const fields = {
     doc: 'Whether the flow table becomes twice as large when live flows fill it: up to eight times bpfMapSizeConntrack, and a quarter of the free memory. It stays so.',
   }),
   mapFrontends: mapSize('bpfMapSizeNATFrontend', 65_536, 'Addresses and ports on which services are reached.'),
-  mapBackends: mapSize('bpfMapSizeNATBackend', 262_144, 'Endpoints of all service ports.'),
+  mapBackends: mapSize(
+    'bpfMapSizeNATBackend',
+    262_144,
+    'Endpoints of all service ports; room for a quarter of them, but at least 65536, is for those of UDP ports and of services with affinity.',
+  ),
   mapAffinity: mapSize(
     'bpfMapSizeNATAffinity',
-    32_768,
+    16_384,
     'Clients of services with session affinity. The least used make room for new ones.',
   ),
   natPorts: field({

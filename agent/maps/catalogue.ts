@@ -9,7 +9,7 @@ import { layoutOf } from './layout.ts'
 import * as shapes from './shapes.ts'
 
 /** Whose setting `max_entries` is; `object`: what the C source says. */
-export type Sizer = 'conntrack' | 'frontends' | 'backends' | 'affinity' | 'addrs' | 'object'
+export type Sizer = 'conntrack' | 'frontends' | 'backends' | 'affinity' | 'addrs' | 'live' | 'object'
 
 export interface MapDefinition<K, V> {
   readonly name: string
@@ -30,7 +30,7 @@ export const catalogue = {
   np_ct: define({ name: 'np_ct', key: shapes.ctKey, value: shapes.ctValue, sizedBy: 'conntrack', onChange: 'copy' }),
   np_frontends: define({ name: 'np_frontends', key: shapes.frontendKey, value: shapes.frontend, sizedBy: 'frontends' }),
   np_backends: define({ name: 'np_backends', key: shapes.backendKey, value: shapes.backend, sizedBy: 'backends' }),
-  np_live: define({ name: 'np_live', key: shapes.liveKey, value: shapes.live, sizedBy: 'backends' }),
+  np_live: define({ name: 'np_live', key: shapes.liveKey, value: shapes.live, sizedBy: 'live' }),
   np_maglev: define({ name: 'np_maglev', key: id64, value: shapes.maglev }),
   np_affinity: define({ name: 'np_affinity', key: shapes.affinityKey, value: shapes.affinity, sizedBy: 'affinity', onChange: 'copy' }),
   np_ranges: define({ name: 'np_ranges', key: shapes.rangeKey, value: u32 }),

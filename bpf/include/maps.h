@@ -320,15 +320,15 @@ _Static_assert(sizeof(struct socket_peer) == 20, "socket_peer");
 NP_HASH(np_frontends, struct frontend_key, struct frontend, 65536);
 NP_HASH(np_backends, struct backend_key, struct backend, 262144);
 NP_HASH(np_addrs, struct addr, struct addr_info, 65536);
-NP_HASH(np_live, struct live_key, struct live, 262144);
+NP_HASH(np_live, struct live_key, struct live, 65536);
 
 #ifndef NP_NO_FLOWS
 /* key: ifindex; written by the agent from link events, read by the slow paths */
 NP_HASH(np_ifaces, __u32, struct iface, 4096);
 /* written and read by the tc programs; bounded by LRU eviction */
 NP_LRU(np_ct, struct ct_key, struct ct_value, 512000);
-NP_LRU(np_frags, struct frag_key, struct frag, 8192);
-NP_LRU(np_affinity, struct affinity_key, struct affinity, 32768);
+NP_LRU(np_frags, struct frag_key, struct frag, 4096);
+NP_LRU(np_affinity, struct affinity_key, struct affinity, 16384);
 /* written by the agent */
 /* key: list */
 NP_HASH(np_maglev, __u64, struct maglev, 4096);

@@ -18,7 +18,7 @@ import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
 import { objectPath } from '../support/objects.ts'
 import { otherMaps, type HeaderEdit } from '../support/other-maps.ts'
 
-const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300 }
+const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300, live: 200 }
 
 let pins: Pins
 let opened: OpenObject

@@ -19,7 +19,7 @@ import { structLayout } from '#agent/maps/layout.ts'
 import { dropGenerations, ensureGeneration } from '#agent/dataplane/programs.ts'
 import { objectPath } from '../support/objects.ts'
 
-const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300 }
+const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300, live: 200 }
 const KNOBS: Knobs = {
   nodeV4: parseAddr('192.0.2.1'),
   nodeV6: ANY_V6,

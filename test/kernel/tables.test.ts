@@ -32,7 +32,7 @@ beforeEach(async () => {
   cleanups.push(() => rmSync(parent, { recursive: true }))
   opened = openObject({ name: 'workload', path: objectPath('workload') })
   cleanups.push(() => opened.object.close())
-  const sizes = { conntrack: 1000, frontends: SERVICES, backends: SERVICES * BACKENDS, affinity: 10, addrs: 10 }
+  const sizes = { conntrack: 1000, frontends: SERVICES, backends: SERVICES * BACKENDS, affinity: 10, addrs: 10, live: SERVICES * BACKENDS }
   shared = await ensureMaps({ pins: new Pins(join(parent, 'netplane')), objects: [opened], sizes })
   cleanups.push(() => shared[Symbol.dispose]())
 })
