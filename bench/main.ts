@@ -46,7 +46,7 @@ async function controlPart(quick: boolean): Promise<ControlFigure[]> {
 async function pathPart(quick: boolean): Promise<RatioFigure[]> {
   return await runPart<RatioFigure>({
     part: 'path/main',
-    args: quick ? ['3', '40'] : ['20', '120'],
+    args: quick ? ['3', '40'] : ['20', '80'],
     isolated: false,
     timeoutMs: 12 * MINUTE,
     fields: ['path', 'contender', 'ratio'],

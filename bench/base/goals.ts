@@ -17,13 +17,30 @@ export const packetGoals: Readonly<Record<string, number>> = {
 }
 
 /** Ratios to the plain path: at most for times, at least for rates. */
-export const pathGoals: Readonly<Record<string, Readonly<Partial<Record<Measure, number>>>>> = {
+const pathGoals: Readonly<Record<string, Readonly<Partial<Record<Measure, number>>>>> = {
   'pod-local': { rr_p50: 0.95, crr_p50: 1.02, pps: 1.1, tput: 0.95, cpu_per_gbit: 1 },
   'pod-remote': { rr_p50: 1.02, crr_p50: 1.05, pps: 1, tput: 0.95, cpu_per_gbit: 1 },
   'clusterip-local.ctlb': { rr_p50: 1.02, crr_p50: 1.04, tput: 0.95, cpu_per_gbit: 1 },
   'clusterip-local.packet': { rr_p50: 1.05, crr_p50: 1.08, tput: 0.95, cpu_per_gbit: 1 },
   'nodeport-local': { rr_p50: 1.03, crr_p50: 1.06, pps: 0.95, tput: 0.95, cpu_per_gbit: 1 },
   'nodeport-remote.tunnel': { rr_p50: 1.15, crr_p50: 1.25, pps: 0.7 },
+  'nodeport-remote.dsr': { rr_p50: 1.08, crr_p50: 1.15, pps: 0.9 },
+  'pod-remote-vxlan': { rr_p50: 1.3, crr_p50: 1.5, pps: 0.7 },
+}
+
+/** Peers to be ahead of as well. */
+const ahead: Readonly<Record<string, string>> = { 'pod-remote-vxlan': 'vxlan' }
+
+/** The stricter one where a peer is to be beaten too; `peers`: their ratios. */
+export function pathGoal(
+  id: string,
+  measure: Measure,
+  peers: Readonly<Record<string, Readonly<Partial<Record<Measure, number>>>>>,
+): number | undefined {
+  const goal = pathGoals[id]?.[measure]
+  const other = peers[ahead[id] ?? '']?.[measure]
+  if (goal === undefined || other === undefined) return goal
+  return isRate(measure) ? Math.max(goal, other) : Math.min(goal, other)
 }
 
 /** At most. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The few figures that fit on a page which is read first. Layer: bench (pure). */
-import type { Measure } from '../path/figure.ts'
+import type { Measure, Peer } from '../path/figure.ts'
 import { LOSS_GOAL, packetGoals } from './goals.ts'
 import type { Results } from './results.ts'
 import type { Table } from './tables.ts'
@@ -14,11 +14,19 @@ export function pageOf(results: Results): string {
   return `${factsLine(results)}. The whole of it is in \`bench/results/latest.json\`.\n\n${tables.map(asMarkdown).join('\n')}`
 }
 
+/** Whose figures stand beside ours where it is not those of kube-proxy. */
+const BESIDE: Readonly<Record<string, { readonly text: string; readonly peers: readonly Peer[] }>> = {
+  'nodeport-remote.dsr': { text: ' (Netplane alone)', peers: [] },
+  'pod-remote-vxlan': { text: " (Netplane / the kernel's VXLAN device)", peers: ['vxlan'] },
+}
+const KUBE_PROXY = { text: '', peers: ['iptables', 'nftables'] } as const
+
 function pathPage({ path }: Results): Table {
   const rows = Object.entries(path).map(([id, result]) => {
+    const { text, peers } = BESIDE[id] ?? KUBE_PROXY
     const cell = (measure: Measure): string =>
-      [result, result.peers['iptables'], result.peers['nftables']].map((ratios) => ratios?.[measure]?.toFixed(2) ?? NONE).join(' / ')
-    return [`\`${id}\``, cell('rr_p50'), cell('crr_p50'), cell('pps')]
+      [result, ...peers.map((peer) => result.peers[peer])].map((ratios) => ratios?.[measure]?.toFixed(2) ?? NONE).join(' / ')
+    return [`\`${id}\`${text}`, cell('rr_p50'), cell('crr_p50'), cell('pps')]
   })
   return {
     title:

@@ -4,6 +4,7 @@ import type { ControlFigure } from '../control/figure.ts'
 import type { LossFigure, Losses } from '../loss/figure.ts'
 import type { PacketFigure } from '../packet/figure.ts'
 import type { Contender, Measure, RatioFigure } from '../path/figure.ts'
+import { PEERS } from '../path/figure.ts'
 import { ParseError } from '#lib/base/errors.ts'
 import { isObjectWith } from './shape.ts'
 import type { Interval } from './statistics.ts'
@@ -101,7 +102,10 @@ export function pathResults(figures: readonly RatioFigure[]): Pick<Results, 'pat
     )
   return {
     path: Object.fromEntries(
-      ids.map((id) => [id, { ...ratios(id, 'netplane'), peers: { iptables: ratios(id, 'iptables'), nftables: ratios(id, 'nftables') } }]),
+      ids.map((id) => {
+        const peers = PEERS.filter((peer) => of(id, peer).length > 0).map((peer) => [peer, ratios(id, peer)] as const)
+        return [id, { ...ratios(id, 'netplane'), peers: Object.fromEntries(peers) }]
+      }),
     ),
     noise: Object.fromEntries(ids.map((id) => [id, intervals(id)])),
   }

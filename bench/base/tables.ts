@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Results as tables: ratios against goals, for a terminal or a page. Layer: bench (pure). */
 import type { Measure } from '../path/figure.ts'
-import { controlGoals, isRate, LOSS_GOAL, packetGoal, pathGoals } from './goals.ts'
+import { PEERS } from '../path/figure.ts'
+import { controlGoals, isRate, LOSS_GOAL, packetGoal, pathGoal } from './goals.ts'
 import type { Ratios, Results } from './results.ts'
 import type { Interval } from './statistics.ts'
 
@@ -69,21 +70,21 @@ const MEASURES: Readonly<Record<Measure, string>> = {
 }
 
 function pathTable({ path, noise }: Results): Table {
+  const peers = PEERS.filter((name) => Object.values(path).some((result) => result.peers[name] !== undefined))
   const rows = Object.entries(path).flatMap(([id, result]) =>
     measures().flatMap((measure) => {
       const ratio = result[measure]
       if (ratio === undefined) return []
       const peer = (name: string): string => ratioText(result.peers[name]?.[measure])
       const interval = noise.path[id]?.[measure]
-      const goal = pathGoals[id]?.[measure]
+      const goal = pathGoal(id, measure, result.peers)
       return [
         [
           id,
           MEASURES[measure],
           ratioText(ratio),
           intervalText(interval),
-          peer('iptables'),
-          peer('nftables'),
+          ...peers.map(peer),
           goalText(measure, goal),
           verdict({ measure, ratio, interval, goal }),
         ],
@@ -92,7 +93,7 @@ function pathTable({ path, noise }: Results): Table {
   )
   return {
     title: 'Paths, as ratios to the plain path by the same hops: times and CPU below 1 are better, rates above',
-    head: ['path', 'what', 'netplane', '95 %', 'iptables', 'nftables', 'goal', 'met'],
+    head: ['path', 'what', 'netplane', '95 %', ...peers, 'goal', 'met'],
     rows,
   }
 }

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { Lab } from '../../lab/lab.ts'
 import { podNamed } from '../../lab/topology.ts'
 import { ADDRESSES, CLIENT_POD, FAR_POD, NEAR_POD, OTHER_NODE, PORT } from './manifests.ts'
-import type { Contender } from './figure.ts'
+import type { Contender, Setting } from './figure.ts'
 import { Traffic } from './traffic.ts'
 
 /** Thousands of connections a second close first at the client: it may use their ports again a second later. (Were it the server, a
@@ -18,6 +18,7 @@ export type Start = 'pod' | 'pod-outside-cgroup' | 'client'
 
 export interface ArenaOptions {
   readonly contender: Contender
+  readonly setting: Setting
   readonly resources: string
   /** path of the traffic tool */
   readonly tool: string
@@ -44,7 +45,7 @@ export class Arena implements AsyncDisposable {
     await Lab.remove(name)
     const lab = await Lab.up({ name, resources: options.resources, plain: options.contender !== 'netplane', servers: false })
     const arena = new Arena(options.contender, lab, options.tool)
-    await arena.#setUp()
+    await arena.#setUp(options.setting)
     await options.serve?.(lab)
     return arena
   }
@@ -64,22 +65,22 @@ export class Arena implements AsyncDisposable {
     await this.#lab.down()
   }
 
-  async #setUp(): Promise<void> {
+  async #setUp(setting: Setting): Promise<void> {
     for (const pod of [NEAR_POD, FAR_POD]) {
       const server = this.#lab.spawn(pod, [this.#tool, 'serve', String(PORT)], ['ignore', 'pipe', 'inherit'])
       this.#children.push(server)
       if (server.stdout !== null) await once(server.stdout, 'data')
     }
     for (const place of [CLIENT_POD, 'client']) await this.#lab.mustRun(place, ['sh', '-c', REUSE_PORTS])
-    if (this.contender === 'plain') await this.#sameHops()
+    if (this.contender === 'plain') await this.#sameHops(setting)
   }
 
-  /** A node port's packets go through the entry node, there and back: so do plain ones to the pod itself. */
-  async #sameHops(): Promise<void> {
+  /** A node port's packets go through the entry node, there and, unless the other node answers, back: so do plain ones to the pod itself. */
+  async #sameHops(setting: Setting): Promise<void> {
     const client = this.#lab.topology.client.addresses[0]?.split('/')[0] ?? ''
     for (const pod of [ADDRESSES.near, ADDRESSES.far])
       await this.#lab.mustRun('client', ['ip', 'route', 'replace', pod, 'via', ADDRESSES.entryNode])
-    await this.#lab.mustRun(`node/${OTHER_NODE}`, ['ip', 'route', 'replace', client, 'via', ADDRESSES.entryNode])
+    if (setting !== 'dsr') await this.#lab.mustRun(`node/${OTHER_NODE}`, ['ip', 'route', 'replace', client, 'via', ADDRESSES.entryNode])
   }
 
   #spawn(start: Start): ChildProcess {

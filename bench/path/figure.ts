@@ -2,10 +2,16 @@
 /** What measuring paths ends in. Layer: bench (pure). */
 import type { Interval } from '../base/statistics.ts'
 
-/** kube-proxy in this mode */
-export const PEERS = ['iptables', 'nftables'] as const
-/** plain: no service, no NAT, no conntrack; the others do the same job in their own ways. */
-export type Contender = 'plain' | 'netplane' | (typeof PEERS)[number]
+/** kube-proxy in this mode, and the kernel's own tunnel device */
+export const PEERS = ['iptables', 'nftables', 'vxlan'] as const
+export type Peer = (typeof PEERS)[number]
+/** plain: no service, no NAT, no conntrack, no tunnel; the others do the same job in their own ways. */
+export type Contender = 'plain' | 'netplane' | Peer
+
+/** How the cluster is set up. usual: the network knows all pods. dsr: nodes with the backend answer clients themselves. overlay: pods of
+ * other nodes are reached in a tunnel. */
+export const SETTINGS = ['usual', 'dsr', 'overlay'] as const
+export type Setting = (typeof SETTINGS)[number]
 
 /** As in latest.json. Of the first two and the last less is better, of the others more. */
 export type Measure = 'rr_p50' | 'crr_p50' | 'pps' | 'tput' | 'cpu_per_gbit'

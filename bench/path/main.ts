@@ -9,8 +9,9 @@ import { packageRoot } from '#lib/base/package.ts'
 import { builtPrograms } from '../../test/kubernetes/programs.ts'
 import { Arena } from './arena.ts'
 import type { ArenaOptions } from './arena.ts'
-import type { Contender, Measure, RatioFigure } from './figure.ts'
-import { PEERS } from './figure.ts'
+import type { Contender, Measure, RatioFigure, Setting } from './figure.ts'
+import { SETTINGS } from './figure.ts'
+import { serveByKernelVxlan } from './kernel-vxlan.ts'
 import { clusterManifest } from './manifests.ts'
 import type { Path } from './paths.ts'
 import { paths } from './paths.ts'
@@ -79,27 +80,38 @@ function ratioOf(
   return { ...what, ratio: median(ratios), interval: medianInterval(ratios), absolute: median(values) }
 }
 
-/** Peers need Kubernetes' programs, which are not built here: that takes longer than measuring. */
-function contenders(): Pick<ArenaOptions, 'contender' | 'serve'>[] {
+type Entrant = Pick<ArenaOptions, 'contender' | 'serve'>
+
+/** What there is to compare with. kube-proxy's programs are not built here (that takes longer than measuring), and it has no DSR. */
+function peersIn(setting: Setting): Entrant[] {
   const programs = builtPrograms()
-  const peers = programs === undefined ? [] : PEERS.map((mode) => ({ contender: mode, serve: serveByKubeProxy({ mode, programs }) }))
-  return [{ contender: 'plain' }, { contender: 'netplane' }, ...peers]
+  if (setting === 'overlay') return [{ contender: 'vxlan', serve: serveByKernelVxlan }]
+  if (setting === 'dsr' || programs === undefined) return []
+  return (['iptables', 'nftables'] as const).map((mode) => ({ contender: mode, serve: serveByKubeProxy({ mode, programs }) }))
+}
+
+/** One setting's labs are up at a time: agents of others would want their share. */
+async function measureSetting(setting: Setting, slices: Slices): Promise<RatioFigure[]> {
+  await using stack = new AsyncDisposableStack()
+  const resources = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
+  stack.defer(() => rmSync(resources, { recursive: true }))
+  writeFileSync(join(resources, 'cluster.json'), clusterManifest(setting))
+  const tool = join(packageRoot(), 'bench/tools/traffic')
+  const arenas: Arena[] = []
+  const entrants: readonly Entrant[] = [{ contender: 'plain' }, { contender: 'netplane' }, ...peersIn(setting)]
+  for (const entrant of entrants) arenas.push(stack.use(await Arena.build({ ...entrant, setting, resources, tool })))
+  const figures: RatioFigure[] = []
+  for (const path of paths.filter((one) => one.setting === setting)) {
+    await measurePath(arenas, path, { rounds: 1, ms: 30 })
+    figures.push(...(await measurePath(arenas, path, slices)))
+  }
+  return figures
 }
 
 async function main(argv: readonly string[]): Promise<void> {
-  const [rounds = '20', ms = '120'] = argv
-  const resources = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
-  writeFileSync(join(resources, 'cluster.json'), clusterManifest())
-  await using stack = new AsyncDisposableStack()
-  stack.defer(() => rmSync(resources, { recursive: true }))
-  const arenas: Arena[] = []
-  for (const contender of contenders())
-    arenas.push(stack.use(await Arena.build({ ...contender, resources, tool: join(packageRoot(), 'bench/tools/traffic') })))
+  const [rounds = '20', ms = '80'] = argv
   const figures: RatioFigure[] = []
-  for (const path of paths) {
-    await measurePath(arenas, path, { rounds: 1, ms: 30 })
-    figures.push(...(await measurePath(arenas, path, { rounds: Number(rounds), ms: Number(ms) })))
-  }
+  for (const setting of SETTINGS) figures.push(...(await measureSetting(setting, { rounds: Number(rounds), ms: Number(ms) })))
   process.stdout.write(`${JSON.stringify(figures)}\n`)
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The little cluster in which paths are measured: two nodes, a pod to measure from, a backend on each node. Layer: bench (pure). */
+import type { Setting } from './figure.ts'
 
 export const PORT = 9000
 export const POD_CIDR = '10.245.0.0/16'
@@ -17,6 +18,11 @@ export const ADDRESSES = {
   near: '10.245.1.11',
   far: '10.245.2.11',
 }
+
+export const NODES = [
+  { name: ENTRY_NODE, address: ADDRESSES.entryNode, podCidr: '10.245.1.0/24', pods: [ADDRESSES.client, ADDRESSES.near] },
+  { name: OTHER_NODE, address: ADDRESSES.otherNode, podCidr: '10.245.2.0/24', pods: [ADDRESSES.far] },
+]
 
 export interface BenchService {
   readonly name: string
@@ -37,14 +43,25 @@ export const near: BenchService = {
 export const far: BenchService = { name: 'far', clusterIp: '10.97.0.12', nodePort: 30092, backend: ADDRESSES.far, backendNode: OTHER_NODE }
 
 /** A List, as one file. */
-export function clusterManifest(): string {
-  return JSON.stringify({ apiVersion: 'v1', kind: 'List', items: clusterObjects() }, undefined, 1)
+export function clusterManifest(setting: Setting): string {
+  return JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [...clusterObjects(), ...settingObjects(setting)] }, undefined, 1)
+}
+
+function settingObjects(setting: Setting): readonly unknown[] {
+  const ours = (kind: string, name: string, spec: unknown): unknown => ({ apiVersion: 'netplane.io/v3', kind, metadata: { name }, spec })
+  switch (setting) {
+    case 'usual':
+      return []
+    case 'dsr':
+      return [ours('FelixConfiguration', 'default', { bpfExternalServiceMode: 'DSR' })]
+    case 'overlay':
+      return [ours('IPPool', 'pods', { cidr: POD_CIDR, vxlanMode: 'Always' })]
+  }
 }
 
 export function clusterObjects(): readonly unknown[] {
   return [
-    node(ENTRY_NODE, ADDRESSES.entryNode, '10.245.1.0/24'),
-    node(OTHER_NODE, ADDRESSES.otherNode, '10.245.2.0/24'),
+    ...NODES.map(({ name, address, podCidr }) => node(name, address, podCidr)),
     pod(CLIENT_POD, ENTRY_NODE, ADDRESSES.client),
     pod(NEAR_POD, ENTRY_NODE, ADDRESSES.near),
     pod(FAR_POD, OTHER_NODE, ADDRESSES.far),

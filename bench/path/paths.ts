@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The paths of goals.md: where each begins, and what it is compared with. Layer: bench (pure). */
 import type { Start } from './arena.ts'
+import type { Setting } from './figure.ts'
 import { ADDRESSES, PORT, far, near } from './manifests.ts'
 
 export interface Destination {
@@ -10,6 +11,7 @@ export interface Destination {
 
 export interface Path {
   readonly id: string
+  readonly setting: Setting
   readonly start: Start
   /** what the contenders are asked for */
   readonly to: Destination
@@ -20,11 +22,17 @@ export interface Path {
 const NEAR = { address: ADDRESSES.near, port: PORT }
 const FAR = { address: ADDRESSES.far, port: PORT }
 
-export const paths: readonly Path[] = [
+const USUAL: readonly Omit<Path, 'setting'>[] = [
   { id: 'pod-local', start: 'pod', to: NEAR, plainTo: NEAR },
   { id: 'pod-remote', start: 'pod', to: FAR, plainTo: FAR },
   { id: 'clusterip-local.ctlb', start: 'pod', to: { address: near.clusterIp, port: PORT }, plainTo: NEAR },
   { id: 'clusterip-local.packet', start: 'pod-outside-cgroup', to: { address: near.clusterIp, port: PORT }, plainTo: NEAR },
   { id: 'nodeport-local', start: 'client', to: { address: ADDRESSES.entryNode, port: near.nodePort }, plainTo: NEAR },
   { id: 'nodeport-remote.tunnel', start: 'client', to: { address: ADDRESSES.entryNode, port: far.nodePort }, plainTo: FAR },
+]
+
+export const paths: readonly Path[] = [
+  ...USUAL.map((path) => ({ ...path, setting: 'usual' as const })),
+  { id: 'nodeport-remote.dsr', setting: 'dsr', start: 'client', to: { address: ADDRESSES.entryNode, port: far.nodePort }, plainTo: FAR },
+  { id: 'pod-remote-vxlan', setting: 'overlay', start: 'pod', to: FAR, plainTo: FAR },
 ]

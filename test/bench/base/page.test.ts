@@ -10,7 +10,11 @@ const results: Results = {
     'pod-pod.est': { net_ns: 65, baseline_ns: 41, median_ns: 68 },
     'pod-pod.est.v6': { net_ns: 72.4, baseline_ns: 41, median_ns: 68 },
   },
-  path: { 'pod-local': { rr_p50: 0.93, pps: 1.2, peers: { iptables: { rr_p50: 1.08 } } } },
+  path: {
+    'pod-local': { rr_p50: 0.93, pps: 1.2, peers: { iptables: { rr_p50: 1.08 } } },
+    'nodeport-remote.dsr': { rr_p50: 1.02, peers: {} },
+    'pod-remote-vxlan': { rr_p50: 1.1, peers: { vxlan: { rr_p50: 1.3 } } },
+  },
   control: { 'cold_sync_s.1k': 1.9, 'rss_mb.10k': 165 },
   loss: { 'agent-kill': { runs: 20, lost: 0, refused: 0 }, upgrade: { runs: 10, lost: 1, refused: 0 } },
   noise: { load: [0.5, 1.25], packet: {}, path: {}, control: {} },
@@ -25,6 +29,8 @@ test('four short tables', () => {
     | path | request, response | connect, request, response | 64-byte UDP packets a second |
     | --- | ---: | ---: | ---: |
     | \`pod-local\` | 0.93 / 1.08 / – | – / – / – | 1.20 / – / – |
+    | \`nodeport-remote.dsr\` (Netplane alone) | 1.02 | – | – |
+    | \`pod-remote-vxlan\` (Netplane / the kernel's VXLAN device) | 1.10 / 1.30 | – / – | – / – |
 
     **What the programs cost a packet, ns (\`.new\`: the first of a flow)**
 

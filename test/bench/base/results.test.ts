@@ -43,7 +43,7 @@ describe('paths', () => {
       { path: 'pod-local', contender: 'netplane', measure: 'pps', ratio: 1.2, interval, absolute: 150_000 },
       { path: 'pod-local', contender: 'iptables', measure: 'rr_p50', ratio: 1.08, interval, absolute: 17_000 },
     ])
-    expect(path).toEqual({ 'pod-local': { rr_p50: 0.93, pps: 1.2, peers: { iptables: { rr_p50: 1.08 }, nftables: {} } } })
+    expect(path).toEqual({ 'pod-local': { rr_p50: 0.93, pps: 1.2, peers: { iptables: { rr_p50: 1.08 } } } })
     expect(noise['pod-local']?.rr_p50).toEqual(interval)
   })
 })

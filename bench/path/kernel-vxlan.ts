@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What one would otherwise run for an overlay: the kernel's VXLAN device on every node, told of the others by hand. Layer: bench. */
+import type { Lab } from '../../lab/lab.ts'
+import { NODES } from './manifests.ts'
+
+const DEVICE = 'vxlan0'
+
+interface Tunnel {
+  readonly name: string
+  readonly address: string
+  readonly pods: readonly string[]
+  /** of the device: address and MAC */
+  readonly inner: string
+  readonly mac: string
+}
+
+/** In a lab without agents: pods of other nodes by the device instead of by the nodes. */
+export async function serveByKernelVxlan(lab: Lab): Promise<void> {
+  const tunnels = NODES.map(({ name, address, pods, podCidr }, at): Tunnel => ({
+    name,
+    address,
+    pods,
+    inner: podCidr.split('/')[0] ?? '',
+    mac: `02:00:00:00:00:0${at + 1}`,
+  }))
+  for (const self of tunnels) {
+    const others = tunnels.filter((other) => other !== self)
+    await lab.mustRun(`node/${self.name}`, ['sh', '-e'], { input: [...deviceLines(self), ...others.flatMap(routeLines)].join('\n') })
+  }
+}
+
+function deviceLines({ address, inner, mac }: Tunnel): string[] {
+  return [
+    `ip link add ${DEVICE} address ${mac} type vxlan id 4096 local ${address} dev eth0 dstport 4789 nolearning`,
+    `ip addr add ${inner}/32 dev ${DEVICE}`,
+    `ip link set ${DEVICE} up`,
+  ]
+}
+
+function routeLines({ address, inner, mac, pods }: Tunnel): string[] {
+  return [
+    `ip neigh replace ${inner} lladdr ${mac} dev ${DEVICE} nud permanent`,
+    `bridge fdb replace ${mac} dev ${DEVICE} dst ${address}`,
+    ...pods.map((pod) => `ip route replace ${pod}/32 via ${inner} dev ${DEVICE} onlink`),
+  ]
+}
