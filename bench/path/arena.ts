@@ -13,6 +13,9 @@ import { Traffic } from './traffic.ts'
  * port that comes back by another way, service or direct, would meet a TIME_WAIT with timestamps of that other way, and lose its SYN.) */
 const REUSE_PORTS = 'echo 1 > /proc/sys/net/ipv4/tcp_tw_reuse; echo 1024 65000 > /proc/sys/net/ipv4/ip_local_port_range'
 
+/** Whatever the machine's own choice: BBR's streams go at a pace that it feels for by timers, and differ by the half. */
+const NO_PACE = 'echo reno > /proc/sys/net/ipv4/tcp_congestion_control'
+
 /** Where a path begins. Programs outside the node's cgroup have no connect-time load balancing: their packets are translated. */
 export type Start = 'pod' | 'pod-outside-cgroup' | 'client'
 
@@ -67,11 +70,12 @@ export class Arena implements AsyncDisposable {
 
   async #setUp(setting: Setting): Promise<void> {
     for (const pod of [NEAR_POD, FAR_POD]) {
+      await this.#lab.mustRun(pod, ['sh', '-c', NO_PACE])
       const server = this.#lab.spawn(pod, [this.#tool, 'serve', String(PORT)], ['ignore', 'pipe', 'inherit'])
       this.#children.push(server)
       if (server.stdout !== null) await once(server.stdout, 'data')
     }
-    for (const place of [CLIENT_POD, 'client']) await this.#lab.mustRun(place, ['sh', '-c', REUSE_PORTS])
+    for (const place of [CLIENT_POD, 'client']) await this.#lab.mustRun(place, ['sh', '-c', `${REUSE_PORTS}; ${NO_PACE}`])
     if (this.contender === 'plain') await this.#sameHops(setting)
   }
 

@@ -159,23 +159,28 @@ static void stream(const struct command *c) {
   uint64_t start, end, cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   struct report report;
   double seconds;
+  bool reported;
   int fd = open_as(c, STREAM);
 
   if (fd < 0) {
     failed("connect");
     return;
   }
+  steady(fd, SO_SNDBUFFORCE);
+  undisturbed(true);
   start = clock_ns(CLOCK_MONOTONIC);
   end = start + c->duration_ns;
   while (clock_ns(CLOCK_MONOTONIC) < end)
     if (send(fd, chunk, sizeof(chunk), MSG_NOSIGNAL) < 0) break;
   shutdown(fd, SHUT_WR);
-  if (!receive_all(fd, &report, sizeof(report))) {
+  reported = receive_all(fd, &report, sizeof(report));
+  seconds = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
+  undisturbed(false);
+  if (!reported) {
     failed("report");
     close(fd);
     return;
   }
-  seconds = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
   cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu + report.cpu_ns;
   close(fd);
   printf("{\"bits_per_second\":%.0f,\"cpu_ns_per_bit\":%.6f}\n", (double)report.amount * 8 / seconds, (double)cpu / ((double)report.amount * 8));

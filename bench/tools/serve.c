@@ -60,8 +60,10 @@ static void take_stream(int fd) {
   uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   ssize_t n;
 
+  undisturbed(true);
   while ((n = recv(fd, buffer, sizeof(buffer), 0)) > 0) report.amount += (uint64_t)n;
   report.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+  undisturbed(false);
   send_all(fd, &report, sizeof(report));
 }
 
@@ -94,6 +96,7 @@ static void answer(int fd) {
 void serve(int port) {
   int listener = bind_any(SOCK_STREAM, port);
 
+  steady(listener, SO_RCVBUFFORCE);
   if (listen(listener, 128)) die("listen");
   if (pthread_create(&datagram_thread, NULL, count_datagrams, (void *)(intptr_t)port)) die("pthread_create");
   puts("ready");

@@ -53,6 +53,18 @@ void no_delay(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
+void undisturbed(bool on) {
+  struct sched_param order = {.sched_priority = on ? 1 : 0};
+
+  sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &order);
+}
+
+void steady(int fd, int option) {
+  int room = STREAM_ROOM;
+
+  setsockopt(fd, SOL_SOCKET, option, &room, sizeof(room));
+}
+
 int main(int argc, char **argv) {
   if (argc == 3 && !strcmp(argv[1], "serve")) {
     serve(atoi(argv[2]));

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-enum { MESSAGE = 64, BATCH = 32, STREAM_CHUNK = 256 << 10 };
+enum { MESSAGE = 64, BATCH = 32, STREAM_CHUNK = 256 << 10, STREAM_ROOM = 1 << 20 };
 enum kind { ONE_SHOT = 'C', CONVERSATION = 'R', STREAM = 'T', QUERY = 'Q' };
 
 // What the server tells of a stream, or of the datagrams so far.
@@ -30,3 +30,7 @@ void move_to(pthread_t thread, int cpu);
 bool receive_all(int fd, void *into, size_t size);
 bool send_all(int fd, const void *from, size_t size);
 void no_delay(int fd);
+// A stream's rate is to be a matter of its path, not of who else wants the CPU.
+void undisturbed(bool on);
+// Nor of a buffer that grows meanwhile: SO_SNDBUFFORCE or SO_RCVBUFFORCE; the latter before connect or listen.
+void steady(int fd, int option);
