@@ -46,18 +46,18 @@ async function controlPart(quick: boolean): Promise<ControlFigure[]> {
 async function pathPart(quick: boolean): Promise<RatioFigure[]> {
   return await runPart<RatioFigure>({
     part: 'path/main',
-    args: quick ? ['3', '40'] : ['20', '80'],
+    args: quick ? ['3', '40'] : ['20', '60'],
     isolated: false,
     timeoutMs: 12 * MINUTE,
     fields: ['path', 'contender', 'ratio'],
   })
 }
 
-/** Kills, collisions by each way. */
+/** Kills, collisions by each way, whether to leave growth and kube-proxy out. */
 async function lossPart(quick: boolean, runs = quick ? 3 : 20): Promise<LossFigure[]> {
   return await runPart<LossFigure>({
     part: 'loss/main',
-    args: [String(runs), quick ? '2' : '10'],
+    args: [String(runs), ...(quick ? ['2', 'quick'] : ['10'])],
     isolated: false,
     timeoutMs: 5 * MINUTE + runs * 10_000,
     fields: ['id', 'runs', 'fault', 'control'],

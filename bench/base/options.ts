@@ -18,7 +18,7 @@ export interface BenchOptions {
 
 export const HELP = `bench: measures packets, control plane, paths and losses, and compares them with the goals
 
-  --quick        fewer rounds, smaller clusters: one to two minutes
+  --quick        fewer rounds, smaller clusters, no growth of tables, no change of proxy: two minutes
   --only PART    packet, control, path or loss; may be given again
   --runs N       how often the loss part kills agents (default 20; 3 with --quick)
   --out FILE     where to write the results (default: bench/results/latest.json after a whole run, otherwise nowhere);

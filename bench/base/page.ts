@@ -65,6 +65,8 @@ function controlPage({ control }: Results): Table {
 
 const FAULTS: Readonly<Record<string, string>> = {
   'agent-kill': 'agents killed at any moment, started again',
+  'map-growth': 'a full flow table becomes twice as large',
+  'proxy-switch': 'a node with kube-proxy becomes one with Netplane',
   'port-collision': "a client's port used for a backend, then for its service",
 }
 

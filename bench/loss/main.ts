@@ -1,41 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is lost when agents die and when ports collide, beside the same without; writes its figures to standard output as JSON. Layer: bench. */
+/** What is lost when agents die, tables grow, ports collide and kube-proxy is replaced, beside the same without; writes its figures to
+ * standard output as JSON. Layer: bench. */
 import { join } from 'node:path'
-import { systemClock } from '#lib/base/clock.ts'
-import { InternalError } from '#lib/base/errors.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { killAgents } from '../../lab/kill.ts'
 import { Lab } from '../../lab/lab.ts'
-import { lossesOf, underLoad } from '../../lab/load.ts'
+import { builtPrograms } from '../../test/kubernetes/programs.ts'
 import { LOAD, RESOURCES } from './cluster.ts'
 import { collide } from './collision.ts'
-import type { LossFigure, Losses } from './figure.ts'
+import type { LossFigure } from './figure.ts'
+import { grow } from './growth.ts'
+import { switchFrom } from './proxy-switch.ts'
+import { lossesUnder, rest, timed } from './under.ts'
 
 const LAB = 'benchloss'
 
 async function kill(lab: Lab, runs: number): Promise<LossFigure> {
-  let lasted = 0
-  const fault = await lossesUnder(lab, async () => {
-    const start = systemClock.now()
-    await killAgents(lab, runs)
-    lasted = systemClock.now() - start
+  const run = { lasted: 0 }
+  const fault = await lossesUnder(lab, LOAD, async () => {
+    run.lasted = await timed(() => killAgents(lab, runs))
   })
-  const control = await lossesUnder(lab, () => systemClock.sleep(lasted, new AbortController().signal))
-  return { id: 'agent-kill', runs, fault, control }
+  return { id: 'agent-kill', runs, fault, control: await lossesUnder(lab, LOAD, () => rest(run.lasted)) }
 }
 
-async function lossesUnder(lab: Lab, happen: () => Promise<void>): Promise<Losses> {
-  const result = await underLoad(lab, LOAD, happen)
-  const { lost, refused } = lossesOf(result)
-  if (result.streams.length === 0 || result.requests.some(({ ok }) => ok === 0)) throw new InternalError('there was no load to lose from')
-  return { lost, refused, socketDrops: result.socketDrops, softnetDrops: result.softnetDrops }
+/** Only where Kubernetes' programs are built: that takes longer than all of this. */
+async function replace(): Promise<LossFigure[]> {
+  const programs = builtPrograms()
+  return programs === undefined ? [] : [await switchFrom(['iptables', 'nftables'], programs)]
 }
 
+/** How often agents are killed and ports collide by each way; `quick`: without what takes longest. */
 async function main(argv: readonly string[]): Promise<void> {
-  const [kills = '20', tries = '10'] = argv
+  const [kills = '20', tries = '10', how = 'whole'] = argv
+  const resources = join(packageRoot(), RESOURCES)
   await Lab.remove(LAB)
-  await using lab = await Lab.up({ name: LAB, resources: join(packageRoot(), RESOURCES) })
-  const figures = [await kill(lab, Number(kills)), await collide(lab, Number(tries))]
+  const figures: LossFigure[] = []
+  {
+    await using lab = await Lab.up({ name: LAB, resources })
+    figures.push(await kill(lab, Number(kills)), await collide(lab, Number(tries)))
+    if (how !== 'quick') figures.push(await grow(resources, lab))
+  }
+  if (how !== 'quick') figures.push(...(await replace()))
   process.stdout.write(`${JSON.stringify(figures)}\n`)
 }
 

@@ -109,7 +109,7 @@ async function measureSetting(setting: Setting, slices: Slices): Promise<RatioFi
 }
 
 async function main(argv: readonly string[]): Promise<void> {
-  const [rounds = '20', ms = '80'] = argv
+  const [rounds = '20', ms = '60'] = argv
   const figures: RatioFigure[] = []
   for (const setting of SETTINGS) figures.push(...(await measureSetting(setting, { rounds: Number(rounds), ms: Number(ms) })))
   process.stdout.write(`${JSON.stringify(figures)}\n`)

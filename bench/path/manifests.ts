@@ -5,6 +5,7 @@ import type { Setting } from './figure.ts'
 export const PORT = 9000
 export const POD_CIDR = '10.245.0.0/16'
 export const SERVICE_CIDR = '10.97.0.0/16'
+const PORTS = ['TCP', 'UDP'].map((protocol) => ({ containerPort: PORT, protocol }))
 /** who measures from inside; its node is the entry node of node ports too */
 export const CLIENT_POD = 'default/client'
 export const NEAR_POD = 'default/near'
@@ -85,7 +86,7 @@ function pod(key: string, nodeName: string, podIP: string): unknown {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { namespace, name },
-    spec: { nodeName, containers: [{ name: 'traffic', image: 'traffic' }] },
+    spec: { nodeName, containers: [{ name: 'traffic', image: 'traffic', ports: PORTS }] },
     status: { phase: 'Running', podIP, podIPs: [{ ip: podIP }] },
   }
 }
