@@ -11,9 +11,9 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-funct
 	-I bpf/include -I /usr/include/$(shell uname -m)-linux-gnu
 BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c))
 ADDON := build/Release/netplane_native.node
-TS_SOURCES := $(shell find agent lib lab demo cli bench native -name '*.ts' 2>/dev/null)
+TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts' 2>/dev/null)
 
-.PHONY: all deps bpf native ts demo test test-unit test-kernel bench kubernetes lint format clean docs
+.PHONY: all deps bpf native ts demo test test-unit test-kernel bench soak kubernetes lint format clean docs
 
 all: bpf native ts
 
@@ -70,6 +70,11 @@ bench: all $(TRAFFIC)
 	@scripts/install-deps.sh demo bench
 	@$(NODE) dist/bench/main.js
 	@$(RUN) scripts/bench-table.ts
+
+# MINUTES=10, SEED=… for the same steps again.
+soak: all
+	@scripts/install-deps.sh demo
+	@$(NODE) dist/soak/main.js
 
 # The real kube-proxy (and API server) that `make bench` then measures beside Netplane: built once, five to fifteen minutes.
 kubernetes: all

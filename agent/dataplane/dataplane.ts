@@ -104,7 +104,9 @@ export class Dataplane implements Disposable {
   /** Compares hooks and pins with the kernel; true when something has to be put right by a pass. */
   checkHooks(): boolean {
     if (this.#current.loaded === undefined) return false
-    const hooks = [...this.#hooks.check(), ...this.#connect.check()]
+    // a pass that has yet to follow its device is no reason to suspect a stranger
+    const followed = (key: string): boolean => ![...this.#changedInterfaces].some((name) => key.startsWith(`${name}/`))
+    const hooks = [...this.#hooks.check(), ...this.#connect.check()].filter(followed)
     if (hooks.length > 0) this.#repair('hooks', { hooks })
     const pins = this.#current.checkPins()
     if (pins.length > 0) this.#repair('pins', { pins })

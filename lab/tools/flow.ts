@@ -131,7 +131,7 @@ async function run(streams: readonly Stream[], signal: AbortSignal): Promise<Flo
   for (const stream of streams) stream.close()
   return {
     event: 'result',
-    streams: streams.map((stream) => stream.tally.result()),
+    streams: streams.map((stream) => stream.tally.result(performance.timeOrigin)),
     durationMs: Math.round(end - start),
     socketDrops: udpSocketDrops() - drops,
   }

@@ -19,6 +19,10 @@ export interface StreamResult {
   readonly errors: Readonly<Record<string, number>>
   /** ms without any answer, at the worst */
   readonly longestGapMs: number
+  /** ms since 1970 when that silence began; null when there was none */
+  readonly longestGapAt: number | null
+  /** ms since 1970 when the first of the lost messages was sent; null when none was lost */
+  readonly firstLostAt: number | null
   /** ms from message to answer, at the worst; what waits in a socket buffer counts */
   readonly slowestMs: number
   /** answers by pod */

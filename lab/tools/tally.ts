@@ -16,6 +16,7 @@ export class Tally {
   #highest = -1
   #lastAnswer: number | undefined
   #longestGap = 0
+  #longestGapAt: number | undefined
   #slowest = 0
   #connections = 0
 
@@ -63,7 +64,10 @@ export class Tally {
 
   /** Says that the time until now has passed without an answer. */
   silence(now: number): void {
-    this.#longestGap = Math.max(this.#longestGap, now - (this.#lastAnswer ?? now))
+    const gap = now - (this.#lastAnswer ?? now)
+    if (gap <= this.#longestGap) return
+    this.#longestGap = gap
+    this.#longestGapAt = this.#lastAnswer
   }
 
   connection(): void {
@@ -74,7 +78,9 @@ export class Tally {
     this.#errors.set(code, (this.#errors.get(code) ?? 0) + 1)
   }
 
-  result(): StreamResult {
+  /** `origin`: the clock's zero in ms since 1970 */
+  result(origin = 0): StreamResult {
+    const wall = (at: number | undefined): number | null => (at === undefined ? null : Math.round(origin + at))
     return {
       stream: this.#stream,
       sent: this.#sent,
@@ -85,6 +91,9 @@ export class Tally {
       reconnects: Math.max(0, this.#connections - 1),
       errors: Object.fromEntries(this.#errors),
       longestGapMs: Math.round(this.#longestGap),
+      longestGapAt: wall(this.#longestGapAt),
+      // messages are in the order in which they were sent
+      firstLostAt: wall(this.#open.values().next().value),
       slowestMs: Math.round(this.#slowest),
       pods: Object.fromEntries(this.#pods),
       peers: [...this.#peers],

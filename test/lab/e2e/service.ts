@@ -54,11 +54,11 @@ const FIRST: ServiceSpec = {
 
 export class TestService {
   readonly name: string
-  readonly #cluster: Cluster
+  readonly #cluster: Pick<Cluster, 'put' | 'remove'>
   readonly #index: number
   #spec = FIRST
 
-  constructor(cluster: Cluster, index: number) {
+  constructor(cluster: Pick<Cluster, 'put' | 'remove'>, index: number) {
     this.name = `s${index}`
     this.#cluster = cluster
     this.#index = index

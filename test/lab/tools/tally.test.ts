@@ -31,6 +31,8 @@ test('lost, late, twice, and the longest silence', () => {
     reconnects: 0,
     errors: { ECONNREFUSED: 1 },
     longestGapMs: 71,
+    longestGapAt: 28,
+    firstLostAt: 30,
     slowestMs: 59,
     pods: { p: 3, q: 1 },
     peers: ['c:1'],

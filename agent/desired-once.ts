@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is wanted of a node, compiled from nothing. Layer: agent. */
+import { systemClock } from '#lib/base/clock.ts'
+import { DirectorySource } from '#lib/manifests/source.ts'
+import type { SourceStatus } from '#lib/store/source.ts'
+import { Store } from '#lib/store/store.ts'
+import type { DesiredChange } from './compile/desired.ts'
+import type { AgentOptions } from './options.ts'
+import { Wanted } from './wanted.ts'
+
+export interface DesiredOnce {
+  /** undefined: `missing` says why */
+  readonly desired: DesiredChange | undefined
+  /** what the source refuses */
+  readonly problems: SourceStatus['problems']
+  readonly missing: string | undefined
+}
+
+/** Reads the source once. */
+export async function desiredOnce(options: Pick<AgentOptions, 'node' | 'resources'>): Promise<DesiredOnce> {
+  const stop = new AbortController()
+  const source = new DirectorySource({ directory: options.resources, clock: systemClock })
+  let status: SourceStatus | undefined
+  const store = new Store({
+    sources: [source.name],
+    onStatus: (_, now) => {
+      status = now
+      if (now.unavailable !== undefined) stop.abort()
+    },
+  })
+  const sink = store.sink(source.name)
+  const synced = (): void => {
+    sink.synced()
+    stop.abort()
+  }
+  await source.run({ ...sink, synced }, stop.signal)
+  let missing: string | undefined
+  const onNode = (why: string | undefined): void => {
+    missing = why
+  }
+  const desired = new Wanted({ node: options.node, store, onConfig: () => undefined, onNode }).take(true)
+  const why = status?.unavailable?.reason ?? missing ?? `${options.resources} could not be read`
+  return { desired, problems: status?.problems ?? [], missing: desired === undefined ? why : undefined }
+}

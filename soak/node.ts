@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/** One node of the lab, looked at from outside: its tables, what it has besides, what its agent holds. Layer: soak. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { BpfMap } from '#native'
+import { desiredOnce } from '#agent/desired-once.ts'
+import { DEFAULT_PIN_DIR } from '#agent/dataplane/pins.ts'
+import type { Interface, Interfaces } from '#agent/interfaces/table.ts'
+import { parseAddr } from '#lib/base/ip.ts'
+import { by, compareNumbers } from '#lib/base/order.ts'
+import { rejectedText } from '#lib/base/result.ts'
+import { snapshot } from '../demo/snapshot.ts'
+import { mustRun } from '../lab/command.ts'
+import { LabError } from '../lab/errors.ts'
+import type { Lab } from '../lab/lab.ts'
+import { requireHolder } from '../lab/places.ts'
+import { at, listAt, numberAt, textAt } from '../lab/raw.ts'
+import { differences, readContents, wantedContents, type Contents } from './contents.ts'
+
+/** Of a running agent. */
+export interface Holdings {
+  readonly descriptors: number
+  readonly residentMb: number
+}
+
+export class SoakedNode {
+  readonly name: string
+  readonly #lab: Lab
+  readonly #resources: string
+
+  constructor(lab: Lab, name: string, resources: string) {
+    this.name = name
+    this.#lab = lab
+    this.#resources = resources
+  }
+
+  /** What the tables should have by the manifests and devices there are now. Throws LabError when a manifest is not taken as it stands. */
+  async wanted(): Promise<Contents> {
+    const { desired, problems, missing } = await desiredOnce({ node: this.name, resources: this.#resources })
+    const [problem] = problems
+    if (problem !== undefined) throw new LabError(`manifests of node ${this.name}`, rejectedText(problem.rejected))
+    if (desired === undefined) throw new LabError(`manifests of node ${this.name}`, missing ?? '')
+    return wantedContents(desired, await this.#interfaces(), this.#pins)
+  }
+
+  /** A line for each row that is not so; empty: all are. */
+  async differences(wanted: Contents): Promise<string[]> {
+    return differences(wanted, await readContents(this.#pins), this.#pins)
+  }
+
+  /** All that an agent may leave on a node, line by line: pins, programs, devices, addresses, routes, filters. The generation is left out
+   * of the names of pins. */
+  async belongings(): Promise<readonly string[]> {
+    const lines = (await snapshot(this.#lab, this.name)).split('\n').filter((line) => line !== '')
+    const pins = lines.map((line) => line.replace(/(?<=\/programs\/)[0-9a-f]{16}(-\d+)?/, 'GENERATION'))
+    return [...pins, ...(await this.#programs())].sort()
+  }
+
+  /** Throws LabError when it has no agent. */
+  holdings(): Holdings {
+    const pid = this.#lab.agents.pid(this.name)
+    if (pid === undefined) throw new LabError(`agent of node ${this.name}`, 'does not run')
+    const kilobytes = Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+    return { descriptors: readdirSync(`/proc/${pid}/fd`).length, residentMb: Math.round(kilobytes / 1000) }
+  }
+
+  /** Of the agents' log, from the given place on, the lines of these levels and events. */
+  said(filter: { readonly from?: number; readonly levels?: readonly string[]; readonly events?: readonly string[] }): unknown[] {
+    const lines = this.#lab
+      .log(this.name)
+      .slice(filter.from ?? 0)
+      .split('\n')
+    return lines
+      .filter((line) => line.startsWith('{'))
+      .map((line): unknown => JSON.parse(line))
+      .filter(
+        (line) =>
+          filter.levels?.includes(textAt(line, 'level') ?? '') === true || filter.events?.includes(textAt(line, 'event') ?? '') === true,
+      )
+  }
+
+  /** Where the log ends now. */
+  get logEnd(): number {
+    return this.#lab.log(this.name).length
+  }
+
+  get #pins(): string {
+    return `/proc/${requireHolder(this.#lab.name, this.name)}/root${DEFAULT_PIN_DIR}`
+  }
+
+  /** All programs of the machine that use this node's counters, pinned or not. */
+  async #programs(): Promise<string[]> {
+    const counters = BpfMap.openPin(`${this.#pins}/maps/np_counters`)
+    const { id } = counters.info()
+    counters.close()
+    const all: unknown = JSON.parse(await mustRun(['bpftool', 'prog', 'show', '-j']))
+    const own = (Array.isArray(all) ? all : []).filter((program) => listAt(program, 'map_ids').includes(id))
+    return own.map((program) => `program ${textAt(program, 'name') ?? '?'}`)
+  }
+
+  async #interfaces(): Promise<Interfaces> {
+    const shown: unknown = JSON.parse(await this.#lab.mustRun(`node/${this.name}`, ['ip', '-j', '-d', 'addr', 'show']))
+    const all = (Array.isArray(shown) ? shown : []).map(interfaceOf).sort(by((one) => one.index, compareNumbers))
+    return { all: () => all, byName: (name) => all.find((one) => one.name === name) }
+  }
+}
+
+/** 0 global, 253 link, 254 host: as netlink has them. */
+const SCOPES: Readonly<Record<string, number>> = { global: 0, link: 253, host: 254 }
+
+function interfaceOf(shown: unknown): Interface {
+  const flags = listAt(shown, 'flags')
+  return {
+    index: numberAt(shown, 'ifindex') ?? 0,
+    name: textAt(shown, 'ifname') ?? '',
+    mtu: numberAt(shown, 'mtu') ?? 0,
+    mac: textAt(shown, 'address') ?? '',
+    up: flags.includes('UP'),
+    running: flags.includes('LOWER_UP'),
+    loopback: flags.includes('LOOPBACK'),
+    kind: textAt(at(shown, 'linkinfo'), 'info_kind'),
+    master: 0,
+    addresses: listAt(shown, 'addr_info').map((one) => ({
+      addr: parseAddr(textAt(one, 'local') ?? ''),
+      bits: numberAt(one, 'prefixlen') ?? 0,
+      scope: SCOPES[textAt(one, 'scope') ?? ''] ?? 0,
+    })),
+  }
+}
