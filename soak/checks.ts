@@ -44,7 +44,7 @@ export function holdingsCheck(survivor: string, samples: readonly Holdings[], fr
   const least = (key: keyof Holdings): number => Math.min(...samples.slice(Math.floor(samples.length / 2)).map((sample) => sample[key]))
   const old: Holdings = { descriptors: least('descriptors'), residentMb: least('residentMb') }
   const faults = (['descriptors', 'residentMb'] as const)
-    .filter((key) => !(old[key] <= fresh[key] + SLACK[key]))
+    .filter((key) => old[key] > fresh[key] + SLACK[key])
     .map((key) => `${key}: ${old[key]}, of a fresh agent ${fresh[key]}`)
   const text = ({ descriptors, residentMb }: Holdings): string => `${descriptors} descriptors and ${residentMb} MB`
   return { name: `the agent of node ${survivor}, never killed, holds no more than a fresh one: ${text(old)}, ${text(fresh)}`, faults }

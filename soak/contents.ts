@@ -17,6 +17,9 @@ import { compareText } from '#lib/base/order.ts'
 /** Of each table its rows, encoded: key → value. */
 export type Contents = ReadonlyMap<TableName, ReadonlyMap<string, string>>
 
+/** How a row is shown. */
+export type RowText = (key: string, value: string) => string
+
 /** The maps that are pinned in this folder. Throws the addon's errors. */
 export async function readContents(pinDir: string): Promise<Contents> {
   const tables = new Map<TableName, ReadonlyMap<string, string>>()
@@ -60,10 +63,10 @@ export function wantedContents(desired: DesiredChange, interfaces: Interfaces, p
 }
 
 /** "np_addrs lacks …", "np_backends has … too many": a line for each row that is not as wanted. */
-export function differences(wanted: Contents, actual: Contents, pinDir: string): string[] {
+export function differences(wanted: Contents, actual: Contents, textOf: (table: TableName) => RowText): string[] {
   return TABLES.flatMap((name) => {
     const [want, have] = [wanted.get(name) ?? new Map<string, string>(), actual.get(name) ?? new Map<string, string>()]
-    const text = rowText(pinDir, name)
+    const text = textOf(name)
     const wrong = [...want].flatMap(([key, value]) => {
       const found = have.get(key)
       if (found === value) return []
@@ -91,7 +94,8 @@ function write<T extends Table>({ row, writers, resolve }: Writing<T>, put: (nam
 const LONGEST = 160
 const ADDRESS_BYTES = 16
 
-function rowText(pinDir: string, name: TableName): (key: string, value: string) => string {
+/** For people. */
+export function rowText(pinDir: string, name: TableName): RowText {
   const definition: MapDefinition<unknown, unknown> = catalogue[`np_${name}`]
   const { key: keys, value: values } = bound(pinDir, definition)
   return (key, value) => `${json(decodeText(keys, key))} → ${json(decodeText(values, value)).slice(0, LONGEST)}`

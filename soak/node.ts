@@ -14,7 +14,7 @@ import { LabError } from '../lab/errors.ts'
 import type { Lab } from '../lab/lab.ts'
 import { requireHolder } from '../lab/places.ts'
 import { at, listAt, numberAt, textAt } from '../lab/raw.ts'
-import { differences, readContents, wantedContents, type Contents } from './contents.ts'
+import { differences, readContents, rowText, wantedContents, type Contents } from './contents.ts'
 
 /** Of a running agent. */
 export interface Holdings {
@@ -44,7 +44,8 @@ export class SoakedNode {
 
   /** A line for each row that is not so; empty: all are. */
   async differences(wanted: Contents): Promise<string[]> {
-    return differences(wanted, await readContents(this.#pins), this.#pins)
+    const pins = this.#pins
+    return differences(wanted, await readContents(pins), (table) => rowText(pins, table))
   }
 
   /** All that an agent may leave on a node, line by line: pins, programs, devices, addresses, routes, filters. The generation is left out

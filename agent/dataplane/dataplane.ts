@@ -9,7 +9,7 @@ import { ConnectTime } from './connect-time.ts'
 import { Current, type CurrentOptions } from './current.ts'
 import { DeviceBook } from './device-book.ts'
 import { chosenDevices, decideDevices, deviceSysctls } from './devices.ts'
-import type { InterfaceHook, LoadedProgram } from './hook.ts'
+import { unexplained, type InterfaceHook, type LoadedProgram } from './hook.ts'
 import { interfaceHooks } from './interface-hooks.ts'
 import { LinkPins } from './link-pins.ts'
 import { TABLES, type Loaded, type TableName } from './loaded.ts'
@@ -104,9 +104,7 @@ export class Dataplane implements Disposable {
   /** Compares hooks and pins with the kernel; true when something has to be put right by a pass. */
   checkHooks(): boolean {
     if (this.#current.loaded === undefined) return false
-    // a pass that has yet to follow its device is no reason to suspect a stranger
-    const followed = (key: string): boolean => ![...this.#changedInterfaces].some((name) => key.startsWith(`${name}/`))
-    const hooks = [...this.#hooks.check(), ...this.#connect.check()].filter(followed)
+    const hooks = unexplained([...this.#hooks.check(), ...this.#connect.check()], this.#changedInterfaces)
     if (hooks.length > 0) this.#repair('hooks', { hooks })
     const pins = this.#current.checkPins()
     if (pins.length > 0) this.#repair('pins', { pins })

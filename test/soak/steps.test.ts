@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What happens in a soak comes from the seed alone, and never breaks a promise by itself. */
+import { expect, test } from 'vitest'
+import { ANCHORS, SERVICE } from '../../soak/cluster.ts'
+import { Plan, type Step } from '../../soak/steps.ts'
+import type { EndpointSpec } from '../lab/e2e/objects.ts'
+
+function steps(seed: number, count = 1000): Step[] {
+  const plan = new Plan(seed)
+  return Array.from({ length: count }, () => {
+    plan.pause()
+    return plan.next()
+  })
+}
+
+test('one seed has one sequence, another another', () => {
+  expect(steps(5)).toEqual(steps(5))
+  expect(steps(5)).not.toEqual(steps(6))
+})
+
+test('everything happens', () => {
+  const kinds = new Set(steps(5).map(({ kind }) => kind))
+  expect([...kinds].sort()).toEqual(['configuration', 'kill', 'move', 'no-service', 'others', 'service', 'visitors'])
+})
+
+test('the agent that is watched is never killed', () => {
+  const { survivor } = new Plan(5)
+  const killed = steps(5).flatMap((step) => (step.kind === 'kill' ? [step.node] : []))
+  expect(killed).not.toContain(survivor)
+  expect(new Set(killed).size).toBe(2)
+})
+
+test('the moving service goes elsewhere each time', () => {
+  const moves = steps(5).flatMap((step) => (step.kind === 'move' ? [step.to] : []))
+  expect(moves.length).toBeGreaterThan(20)
+  for (const [at, to] of moves.entries()) expect(to).not.toBe(moves[at - 1])
+})
+
+test('every first endpoint of the calm service serves all the time', () => {
+  const serves = (endpoint: EndpointSpec): boolean => typeof endpoint === 'string' || endpoint.serving === true
+  const changes = steps(5).flatMap((step) => (step.kind === 'service' && step.index === SERVICE.calm ? [step.change] : []))
+  expect(changes.length).toBeGreaterThan(50)
+  for (const { slices = [], type, families, ports = [] } of changes) {
+    expect([type, families]).toEqual([undefined, undefined])
+    expect(ports.map(({ port }) => port)).toContain(80)
+    const serving = slices.flatMap(({ endpoints }) => endpoints.filter(serves)).map((one) => (typeof one === 'string' ? one : one.pod))
+    for (const pod of ANCHORS) expect(serving).toContain(pod)
+  }
+})
