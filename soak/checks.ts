@@ -3,7 +3,7 @@
 import { waitFor } from '../lab/wait.ts'
 import type { LoadResult } from '../lab/load.ts'
 import { at } from '../lab/raw.ts'
-import { lossesIn, refusalsIn } from './flows.ts'
+import { lossesIn, refusalsIn, type Loss } from './flows.ts'
 import type { Holdings, SoakedNode } from './node.ts'
 import type { Soak } from './soak.ts'
 
@@ -15,16 +15,16 @@ export interface Check {
 
 /** `stepAt`: which step was the last before a time, in ms since 1970. */
 export function trafficChecks(result: LoadResult, stepAt: (time: number) => string): Check[] {
-  const losses = lossesIn(result.streams).map(({ text, at: time }) => (time === undefined ? text : `${text}; first in ${stepAt(time)}`))
+  const dated = ({ text, at: time }: Loss): string => (time === undefined ? text : `${text}; first in ${stepAt(time)}`)
   const messages = result.streams.reduce((sum, stream) => sum + stream.sent, 0)
   const connections = result.requests.reduce((sum, { ok }) => sum + ok, 0)
   const drops = `sockets dropped ${result.socketDrops}, processors ${result.softnetDrops}`
   return [
     {
       name: `${result.streams.length} flows, ${messages} messages: none lost, none silent for longer than a second (${drops})`,
-      faults: losses,
+      faults: lossesIn(result.streams).map(dated),
     },
-    { name: `${connections} new connections: all answered`, faults: refusalsIn(result.requests) },
+    { name: `${connections} new connections: all answered`, faults: refusalsIn(result.requests).map(dated) },
   ]
 }
 
@@ -91,6 +91,6 @@ export function changes(node: string, before: readonly string[], after: readonly
 
 /** What `down` could not take away. */
 export async function downCheck(soak: Soak): Promise<Check> {
-  const left = await soak.lab.down()
+  const left = await soak.down()
   return { name: 'the lab leaves nothing', faults: left.map((one) => `${one.kind} ${one.what}: ${one.why}`) }
 }

@@ -67,11 +67,16 @@ export function lossesIn(streams: readonly StreamResult[]): Loss[] {
 }
 
 /** Of connections that were made one after the other, in the order of the load. */
-export function refusalsIn(requests: readonly RequestsResult[]): string[] {
+export function refusalsIn(requests: readonly RequestsResult[]): Loss[] {
   return LOAD.requests.flatMap(({ from, to }, at) => {
-    const { ok = 0, refused = 0, reset = 0, timeouts = 0, errors = {} } = requests[at] ?? {}
-    const right = ok > 0 && refused + reset + timeouts + Object.keys(errors).length === 0
-    return right ? [] : [`${from} to ${endpointText(to)}: ${JSON.stringify({ ok, refused, reset, timeouts, errors })}`]
+    const { ok = 0, refused = 0, reset = 0, timeouts = 0, errors = {}, firstFailedAt } = requests[at] ?? {}
+    if (ok > 0 && refused + reset + timeouts + Object.keys(errors).length === 0) return []
+    return [
+      {
+        text: `${from} to ${endpointText(to)}: ${JSON.stringify({ ok, refused, reset, timeouts, errors })}`,
+        at: firstFailedAt ?? undefined,
+      },
+    ]
   })
 }
 

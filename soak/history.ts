@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The steps so far, with their times. Layer: soak. */
+import { writeFileSync } from 'node:fs'
 import { systemClock } from '#lib/base/clock.ts'
 import type { Step } from './steps.ts'
 
@@ -41,10 +42,15 @@ export class History {
     return this.#taken.slice(from).map((_, index) => this.#text(from + index))
   }
 
-  #text(index: number): string {
+  /** All steps, whole, a line each. */
+  write(file: string): void {
+    writeFileSync(file, this.#taken.map((_, index) => `${this.#text(index, Number.POSITIVE_INFINITY)}\n`).join(''))
+  }
+
+  #text(index: number, longest = LONGEST): string {
     const taken = this.#taken[index]
     if (taken === undefined) return ''
     const time = new Date(taken.at).toISOString().slice(11, 23)
-    return `step ${index + 1} at ${time}: ${JSON.stringify(taken.step).slice(0, LONGEST)}`
+    return `step ${index + 1} at ${time}: ${JSON.stringify(taken.step).slice(0, longest)}`
   }
 }

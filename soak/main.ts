@@ -3,17 +3,18 @@
 /** `make soak`: ten minutes of random changes under live traffic, then everything is compared. Layer: soak.
  *
  * --minutes M (or MINUTES=M), --seed S (or SEED=S): the same steps again. Exit code 0 when everything held. */
+import { mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { systemClock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { underLoad } from '../lab/load.ts'
-import { Lab } from '../lab/lab.ts'
 import { downCheck, holdingsCheck, leakCheck, logCheck, restartCheck, trafficChecks, type Check } from './checks.ts'
 import { SoakError } from './errors.ts'
 import { LOAD } from './flows.ts'
 import { History } from './history.ts'
 import type { Holdings } from './node.ts'
-import { Soak } from './soak.ts'
+import { KEPT, Soak } from './soak.ts'
 import { LAST, Plan } from './steps.ts'
 
 const { values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' } } })
@@ -77,6 +78,8 @@ async function* checks(soak: Soak): AsyncGenerator<Check> {
 
 async function main(): Promise<number> {
   say(`soak: seed ${seed}, ${minutes} minutes`)
+  rmSync(KEPT, { recursive: true, force: true })
+  mkdirSync(KEPT, { recursive: true })
   let passed = 0
   const failed: string[] = []
   try {
@@ -91,13 +94,13 @@ async function main(): Promise<number> {
     failed.push(errorText(thrown))
     say(`FAILED  ${errorText(thrown)}`)
     for (const fault of thrown instanceof SoakError ? thrown.faults.slice(0, 40) : []) say(`          ${fault}`)
-    await Lab.remove(name)
   }
   if (failed.length > 0) {
     say(`the last steps before:`)
     for (const line of history.last(15)) say(`          ${line}`)
-    say(`the same again: make soak SEED=${seed} MINUTES=${minutes}`)
+    say(`the same again: make soak SEED=${seed} MINUTES=${minutes}; all steps and the agents' logs are in build/soak`)
   }
+  history.write(join(KEPT, 'steps.txt'))
   say(`soak: ${passed} passed, ${failed.length} failed`)
   return failed.length === 0 ? 0 : 1
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A lab to which steps happen, and which says when its nodes have followed. Layer: soak. */
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { packageRoot } from '#lib/base/package.ts'
+import type { Leftover } from '../lab/down.ts'
 import { Lab } from '../lab/lab.ts'
+import { labPaths } from '../lab/paths.ts'
 import { waitFor } from '../lab/wait.ts'
 import { TestService } from '../test/lab/e2e/service.ts'
 import { ANCHORS, clusterObjects, MOVERS, NODES, OTHERS, SERVICE } from './cluster.ts'
@@ -13,6 +16,9 @@ import { FIRST, type Step } from './steps.ts'
 
 /** ms in which every node has followed, whatever changed: programs may have to be loaded on all of them at once. */
 const FOLLOW_MS = 30_000
+
+/** What of the last soak can be read afterwards: logs and manifests' changes. */
+export const KEPT = join(packageRoot(), 'build/soak')
 
 export class Soak implements AsyncDisposable {
   readonly lab: Lab
@@ -51,6 +57,7 @@ export class Soak implements AsyncDisposable {
       for (const step of FIRST) await soak.perform(step)
       return soak
     } catch (thrown) {
+      await Lab.remove(name)
       rmSync(resources, { recursive: true })
       throw thrown
     }
@@ -104,9 +111,16 @@ export class Soak implements AsyncDisposable {
     await this.#startAll()
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.lab.down()
+  /** Takes the lab away, but for its logs, which go into the folder; the answer is what could not be. Safe to call twice. */
+  async down(): Promise<readonly Leftover[]> {
+    const { logs } = labPaths(this.lab.name)
+    if (existsSync(logs)) cpSync(logs, KEPT, { recursive: true })
     rmSync(this.#resources, { recursive: true, force: true })
+    return await this.lab.down()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.down()
   }
 
   /** Endpoint and its address: the old pod hears nothing any more from the moment at which the change is written. */

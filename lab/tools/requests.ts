@@ -28,6 +28,7 @@ const answers: Answer[] = []
 const pods = new Map<string, number>()
 const since = new Map<string, number>()
 const failures = new Map<string, number>()
+const failedAt: number[] = []
 
 async function one(to: Endpoint): Promise<void> {
   const start = performance.now()
@@ -36,6 +37,7 @@ async function one(to: Endpoint): Promise<void> {
   if (answer === undefined) {
     const code = 'code' in ending ? ending.code : 'NO_JSON'
     failures.set(code, (failures.get(code) ?? 0) + 1)
+    failedAt.push(performance.timeOrigin + start)
     return
   }
   const complete = (answer.pad?.length ?? 0) === reply
@@ -67,6 +69,7 @@ function summary(): RequestsResult {
     errors: Object.fromEntries(failures),
     pods: Object.fromEntries(pods),
     since: Object.fromEntries(since),
+    firstFailedAt: failedAt.length === 0 ? null : Math.round(Math.min(...failedAt)),
     latencyMs: sorted.length === 0 ? null : { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1) },
     answers,
   }

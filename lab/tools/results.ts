@@ -52,6 +52,8 @@ export interface RequestsResult {
   readonly pods: Readonly<Record<string, number>>
   /** ms since 1970 of each pod's first answer */
   readonly since: Readonly<Record<string, number>>
+  /** ms since 1970 when the first that failed was begun; null when none did */
+  readonly firstFailedAt: number | null
   /** null when there was no answer */
   readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number } | null
   /** the first answers, as the server gave them, without padding */

@@ -61,10 +61,11 @@ test('of new connections, each that was not answered', () => {
     errors: {},
     pods: {},
     since: {},
+    firstFailedAt: null,
     latencyMs: null,
     answers: [],
   }
-  const all = (change: Partial<RequestsResult>): string[] =>
+  const all = (change: Partial<RequestsResult>): unknown[] =>
     refusalsIn(LOAD.requests.map((_, at) => (at === 0 ? { ...whole, ...change } : whole)))
   expect(all({})).toEqual([])
   for (const change of [{ ok: 0 }, { refused: 1 }, { reset: 1 }, { timeouts: 1 }, { errors: { EHOSTUNREACH: 1 } }])
