@@ -110,7 +110,8 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   now.wired = running
   await together(signal, [
     (stop) => source.run(store.sink(source.name), stop),
-    (stop) => running.loop.run(stop),
+    // whoever comes after us is to find nothing half done
+    (stop) => running.loop.run(stop).then(() => running.dataplane.current.finish()),
     (stop) => running.sweep.run(stop),
     (stop) => running.fill.run(stop),
     (stop) => running.handOver.run(stop),

@@ -74,6 +74,9 @@ export function wire({ options, store, wanted, log, health, onNode, onPass, mayG
     netlink: new NetlinkExchange(netlink),
     sysctlState: join(options.stateDir, 'sysctls.json'),
     otherProxy: () => findsOtherProxy(log),
+    onLoaded: () => {
+      loop.mark()
+    },
     clock: systemClock,
     log,
     health,

@@ -23,8 +23,18 @@ export interface CurrentOptions extends LoadOptions {
   readonly clock: Clock
   /** Has another proxy been at work on this node? Asked when nothing of ours was found there; never rejects. */
   readonly otherProxy: () => Promise<boolean>
+  /** what was begun has been loaded, or was refused: {@link Current.ensure} is to be called */
+  readonly onLoaded: () => void
   readonly log: Log
   readonly health: Health
+}
+
+/** What is being loaded, and then waits to be taken up. */
+interface Coming {
+  readonly configuration: Configuration
+  fresh: Loaded | undefined
+  /** settles when it is loaded, or was refused */
+  loading: Promise<void>
 }
 
 const RETRY = { firstMs: 500, maxMs: 60_000 }
@@ -50,6 +60,7 @@ export class Current implements Disposable {
   #smaller: number | undefined
   #failures = 0
   #notBefore = 0
+  #coming: Coming | undefined
 
   constructor(options: CurrentOptions) {
     this.#options = options
@@ -85,34 +96,21 @@ export class Current implements Disposable {
     return this.#settled
   }
 
-  /** Loads if that is needed and due. True when something else is loaded than before. A failure leaves what is there at work. */
+  /** Has it loaded if that is needed and due; true when something else is loaded than before. Only the first time it is waited for: to load
+   * programs takes seconds, in which what is there is to be kept right. A failure leaves that at work. */
   async ensure(asked: Configuration): Promise<boolean> {
     const wanted = this.#sized(asked)
-    if (same(wanted, this.#for) || this.#options.clock.now() < this.#notBefore) return false
-    const start = this.#options.clock.now()
-    this.#otherProxy ??= existsSync(this.#options.pins.map('np_ct')) ? Promise.resolve(false) : this.#options.otherProxy()
-    try {
-      // what is at work keeps its flows
-      if (this.#loaded !== undefined) repinMaps(this.#options.pins, this.#loaded.shared)
-      const fresh = await load(wanted, this.#options)
-      if (this.#loaded === undefined && (await this.#otherProxy)) this.#takeOver(fresh)
-      if (this.#loaded !== undefined) this.#outgoing.push(this.#loaded)
-      this.#loaded = fresh
-      this.#for = wanted
-      this.#pins = generationPins(this.#options.pins, fresh.generation.id)
-      this.#settled = false
-      this.#flows = flowTable(fresh, wanted)
-      this.#smaller = undefined
-      this.#failures = 0
-      this.#say(fresh, this.#options.clock.now() - start)
-      return true
-    } catch (thrown) {
-      if (this.#staysSmaller(thrown)) return false
-      this.#notBefore = this.#options.clock.now() + backoffMs(RETRY, this.#failures++)
-      this.#options.health.fail(conditionOf('programs'), errorText(thrown))
-      this.#options.log.error({ error: thrown }, 'programs.refused')
-      return false
-    }
+    const replaced = await this.#takeUp()
+    const isDue = this.#coming === undefined && !same(wanted, this.#for) && this.#options.clock.now() >= this.#notBefore
+    if (isDue) this.#coming = this.#begin(wanted)
+    if (this.#loaded !== undefined) return replaced
+    await this.finish()
+    return await this.#takeUp()
+  }
+
+  /** Resolves when nothing is being loaded. */
+  async finish(): Promise<void> {
+    await this.#coming?.loading
   }
 
   /** ms until a failed load is due again; undefined when there is none */
@@ -123,7 +121,8 @@ export class Current implements Disposable {
   /** Every hook runs what is loaded: the rest goes. */
   async settle(): Promise<void> {
     const loaded = this.#loaded
-    if (this.#settled || loaded === undefined) return
+    // the pins of what is coming are not to be dropped
+    if (this.#settled || loaded === undefined || this.#coming !== undefined) return
     this.#settled = true
     const copied = await loaded.shared.finish()
     const dropped = dropGenerations(this.#options.pins, loaded.generation.id)
@@ -135,7 +134,8 @@ export class Current implements Disposable {
    * next {@link ensure}: slow paths are reached through arrays that empty with their last pin. */
   checkPins(): string[] {
     const loaded = this.#loaded
-    if (loaded === undefined || this.#for === undefined) return []
+    // while others are made, pins change by our own doing
+    if (loaded === undefined || this.#for === undefined || this.#coming !== undefined) return []
     const lost: string[] = []
     try {
       lost.push(...repinMaps(this.#options.pins, loaded.shared).map((name) => `map ${name}`))
@@ -148,9 +148,54 @@ export class Current implements Disposable {
     return [...lost, `programs ${loaded.generation.id}`]
   }
 
-  /** Lets go of every handle; what is pinned goes on. */
+  /** Lets go of every handle, once nothing is being loaded; what is pinned goes on. */
   [Symbol.dispose](): void {
-    for (const one of [...this.#outgoing, this.#loaded]) one?.[Symbol.dispose]()
+    for (const one of [...this.#outgoing, this.#loaded, this.#coming?.fresh]) one?.[Symbol.dispose]()
+  }
+
+  /** True when something was waiting. */
+  async #takeUp(): Promise<boolean> {
+    const { fresh, configuration } = this.#coming ?? {}
+    if (fresh === undefined || configuration === undefined) return false
+    this.#coming = undefined
+    if (this.#loaded === undefined && (await this.#otherProxy)) this.#takeOver(fresh)
+    if (this.#loaded !== undefined) this.#outgoing.push(this.#loaded)
+    this.#loaded = fresh
+    this.#for = configuration
+    this.#pins = generationPins(this.#options.pins, fresh.generation.id)
+    this.#settled = false
+    this.#flows = flowTable(fresh, configuration)
+    this.#smaller = undefined
+    this.#failures = 0
+    return true
+  }
+
+  #begin(configuration: Configuration): Coming {
+    this.#otherProxy ??= existsSync(this.#options.pins.map('np_ct')) ? Promise.resolve(false) : this.#options.otherProxy()
+    const coming: Coming = { configuration, fresh: undefined, loading: Promise.resolve() }
+    coming.loading = this.#load(coming)
+    return coming
+  }
+
+  /** Never rejects. */
+  async #load(coming: Coming): Promise<void> {
+    const start = this.#options.clock.now()
+    try {
+      // what is at work keeps its flows
+      if (this.#loaded !== undefined) repinMaps(this.#options.pins, this.#loaded.shared)
+      coming.fresh = await load(coming.configuration, this.#options)
+      this.#say(coming.fresh, this.#options.clock.now() - start)
+    } catch (thrown) {
+      this.#coming = undefined
+      if (!this.#staysSmaller(thrown)) this.#refused(thrown)
+    }
+    this.#options.onLoaded()
+  }
+
+  #refused(thrown: unknown): void {
+    this.#notBefore = this.#options.clock.now() + backoffMs(RETRY, this.#failures++)
+    this.#options.health.fail(conditionOf('programs'), errorText(thrown))
+    this.#options.log.error({ error: thrown }, 'programs.refused')
   }
 
   #sized(asked: Configuration): Configuration {

@@ -161,6 +161,19 @@ describe('changes', () => {
     map.close()
   })
 
+  test('of a service reach the map also while other programs are being loaded', async () => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    const loading = (): boolean => readdirSync(machine.path(`${PINS}/programs`)).some((name) => name.startsWith('new-'))
+    machine.put('felix.json', [felix(machine.cgroup, { bpfConnectTimeLoadBalancing: 'Disabled' })])
+    await agent.until('programs that are being loaded', loading)
+    machine.put('web.json', [service, slice('10.1.1.5', '10.1.1.9')])
+    await expect.poll(() => rows(machine, 'np_backends'), { timeout: 5000, interval: 5 }).toBe(2)
+    expect(loading()).toBe(true)
+    await agent.event('programs.retired')
+    expect(await rows(machine, 'np_backends')).toBe(2)
+  })
+
   test('of interfaces are followed: a pod comes, and another one again under the same name', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')

@@ -14,6 +14,7 @@ const requests: RequestsResult = {
   errors: { ENETUNREACH: 4, SHORT: 5 },
   pods: {},
   since: {},
+  firstFailedAt: null,
   latencyMs: null,
   answers: [],
 }
