@@ -67,7 +67,8 @@ async function* checks(soak: Soak): AsyncGenerator<Check> {
   const result = await underLoad(soak.lab, LOAD, async () => {
     samples = await change(soak, plan)
   })
-  yield { name: `${history.count} steps, tables as a fresh compile has them after every ${COMPARED_EVERY} and in the end`, faults: [] }
+  const how = `tables and settings of programs as a fresh compile has them, after every ${COMPARED_EVERY} and in the end`
+  yield { name: `${history.count} steps: ${how}`, faults: [] }
   yield* trafficChecks(result, (time) => history.at(time))
   yield await restartCheck(soak)
   yield holdingsCheck(plan.survivor, samples, soak.node(plan.survivor).holdings())

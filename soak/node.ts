@@ -2,7 +2,9 @@
 /** One node of the lab, looked at from outside: its tables, what it has besides, what its agent holds. Layer: soak. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { BpfMap } from '#native'
+import type { Knobs } from '#agent/compile/desired.ts'
 import { desiredOnce } from '#agent/desired-once.ts'
+import { probeFeatures } from '#agent/dataplane/features.ts'
 import { DEFAULT_PIN_DIR } from '#agent/dataplane/pins.ts'
 import type { Interface, Interfaces } from '#agent/interfaces/table.ts'
 import { parseAddr } from '#lib/base/ip.ts'
@@ -14,6 +16,7 @@ import { LabError } from '../lab/errors.ts'
 import type { Lab } from '../lab/lab.ts'
 import { requireHolder } from '../lab/places.ts'
 import { at, listAt, numberAt, textAt } from '../lab/raw.ts'
+import { otherSettings } from './settings.ts'
 import { differences, readContents, rowText, wantedContents, type Contents } from './contents.ts'
 
 /** Of a running agent. */
@@ -22,10 +25,16 @@ export interface Holdings {
   readonly residentMb: number
 }
 
+export interface WantedNode {
+  readonly contents: Contents
+  readonly knobs: Knobs
+}
+
 export class SoakedNode {
   readonly name: string
   readonly #lab: Lab
   readonly #resources: string
+  readonly #features = probeFeatures()
 
   constructor(lab: Lab, name: string, resources: string) {
     this.name = name
@@ -33,19 +42,22 @@ export class SoakedNode {
     this.#resources = resources
   }
 
-  /** What the tables should have by the manifests and devices there are now. Throws LabError when a manifest is not taken as it stands. */
-  async wanted(): Promise<Contents> {
+  /** What there should be by the manifests and devices there are now. Throws LabError when a manifest is not taken as it stands. */
+  async wanted(): Promise<WantedNode> {
     const { desired, problems, missing } = await desiredOnce({ node: this.name, resources: this.#resources })
     const [problem] = problems
     if (problem !== undefined) throw new LabError(`manifests of node ${this.name}`, rejectedText(problem.rejected))
-    if (desired === undefined) throw new LabError(`manifests of node ${this.name}`, missing ?? '')
-    return wantedContents(desired, await this.#interfaces(), this.#pins)
+    if (desired?.node === undefined) throw new LabError(`manifests of node ${this.name}`, missing ?? '')
+    return { contents: wantedContents(desired, await this.#interfaces(), this.#pins), knobs: desired.node.knobs }
   }
 
-  /** A line for each row that is not so; empty: all are. */
-  async differences(wanted: Contents): Promise<string[]> {
+  /** A line for each row that is not so, and for each setting with which some program was loaded; empty: all are. */
+  async differences({ contents, knobs }: WantedNode): Promise<string[]> {
     const pins = this.#pins
-    return differences(wanted, await readContents(pins), (table) => rowText(pins, table))
+    const rows = differences(contents, await readContents(pins), (table) => rowText(pins, table))
+    if (rows.length > 0) return rows
+    const maps = (await this.#programs()).flatMap((program) => listAt(program, 'map_ids'))
+    return otherSettings(new Set(maps.filter((id) => typeof id === 'number')), knobs, this.#features)
   }
 
   /** All that an agent may leave on a node, line by line: pins, programs, devices, addresses, routes, filters. The generation is left out
@@ -53,7 +65,8 @@ export class SoakedNode {
   async belongings(): Promise<readonly string[]> {
     const lines = (await snapshot(this.#lab, this.name)).split('\n').filter((line) => line !== '')
     const pins = lines.map((line) => line.replace(/(?<=\/programs\/)[0-9a-f]{16}(-\d+)?/, 'GENERATION'))
-    return [...pins, ...(await this.#programs())].sort()
+    const programs = (await this.#programs()).map((program) => `program ${textAt(program, 'name') ?? '?'}`)
+    return [...pins, ...programs].sort()
   }
 
   /** Throws LabError when it has no agent. */
@@ -89,13 +102,12 @@ export class SoakedNode {
   }
 
   /** All programs of the machine that use this node's counters, pinned or not. */
-  async #programs(): Promise<string[]> {
+  async #programs(): Promise<unknown[]> {
     const counters = BpfMap.openPin(`${this.#pins}/maps/np_counters`)
     const { id } = counters.info()
     counters.close()
-    const all: unknown = JSON.parse(await mustRun(['bpftool', 'prog', 'show', '-j']))
-    const own = (Array.isArray(all) ? all : []).filter((program) => listAt(program, 'map_ids').includes(id))
-    return own.map((program) => `program ${textAt(program, 'name') ?? '?'}`)
+    const programs: unknown = JSON.parse(await mustRun(['bpftool', 'prog', 'show', '-j']))
+    return listAt({ programs }, 'programs').filter((program) => listAt(program, 'map_ids').includes(id))
   }
 
   async #interfaces(): Promise<Interfaces> {

@@ -98,7 +98,7 @@ export class Soak implements AsyncDisposable {
     }
   }
 
-  /** Waits until all agents are ready, and every table is as a fresh compile says. Throws SoakError with what differs. */
+  /** Waits until all agents are ready, every table is as a fresh compile says, and every program has the settings of now. Throws SoakError with what differs. */
   async settle(): Promise<void> {
     await this.#startAll()
     await Promise.all(this.nodes.map(settleNode))
@@ -192,8 +192,8 @@ async function settleNode(node: SoakedNode): Promise<void> {
     last = await node.differences(wanted)
     return last.length === 0 ? true : undefined
   }
-  if ((await waitFor(same, { timeoutMs: FOLLOW_MS, everyMs: 20 })) === undefined)
-    throw new SoakError(`tables of node ${node.name}, ${FOLLOW_MS} ms after the last change`, last)
+  if ((await waitFor(same, { timeoutMs: FOLLOW_MS, everyMs: 50 })) === undefined)
+    throw new SoakError(`node ${node.name}, ${FOLLOW_MS} ms after the last change`, last)
 }
 
 /** Replaces the file, whole and at once. */
