@@ -3,10 +3,11 @@
 import { join } from 'node:path'
 import { BpfMap, btfById } from '#native'
 import type { DesiredChange, Fragment, RowOf, Table } from '#agent/compile/desired.ts'
-import { chooseDevices } from '#agent/dataplane/devices.ts'
+import { chosenDevices, decideDevices } from '#agent/dataplane/devices.ts'
 import { TABLES, type TableName } from '#agent/dataplane/loaded.ts'
 import { rowWriters, type BindMap, type ResolveInterface, type RowWriters } from '#agent/dataplane/rows.ts'
 import { compareAddressOwners, ifaceRows, selfFragment } from '#agent/dataplane/self.ts'
+import { NO_WAYS } from '#agent/dataplane/ways.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import { parseBtf } from '#agent/maps/btf.ts'
 import { bindMap, catalogue, type MapCodecs, type MapDefinition } from '#agent/maps/catalogue.ts'
@@ -49,8 +50,9 @@ export function wantedContents(desired: DesiredChange, interfaces: Interfaces, p
   }
   const { node } = desired
   if (node !== undefined) {
+    // a lab's nodes have one network, and their address is in it
     const entry = entryWriter(bind(catalogue.np_ifaces))
-    for (const row of ifaceRows(chooseDevices(node, interfaces))) put('ifaces', entry(row))
+    for (const row of ifaceRows(chosenDevices(decideDevices(node, interfaces, NO_WAYS)))) put('ifaces', entry(row))
   }
   const writers = rowWriters(bind)
   const resolve: ResolveInterface = (name) => interfaces.byName(name)?.index

@@ -49,7 +49,7 @@ function run(line: string, { before = '', after = '' } = {}): Ended {
 async function pinAll(): Promise<void> {
   pins.prepare()
   const opened = openObject({ name: 'workload', path: objectPath('workload') })
-  const sizes = { conntrack: 2 * FLOWS, frontends: 100, backends: 200, affinity: 100, addrs: 300 }
+  const sizes = { conntrack: 2 * FLOWS, frontends: 100, backends: 200, affinity: 100, addrs: 300, live: 200 }
   const shared = await ensureMaps({ pins, objects: [opened], sizes })
   shared[Symbol.dispose]()
   opened.object.close()
