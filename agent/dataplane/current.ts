@@ -102,7 +102,7 @@ export class Current implements Disposable {
     const wanted = this.#sized(asked)
     const replaced = await this.#takeUp()
     const isDue = this.#coming === undefined && !same(wanted, this.#for) && this.#options.clock.now() >= this.#notBefore
-    if (isDue) this.#coming = this.#begin(wanted)
+    if (isDue) this.#begin(wanted)
     if (this.#loaded !== undefined) return replaced
     await this.finish()
     return await this.#takeUp()
@@ -170,11 +170,11 @@ export class Current implements Disposable {
     return true
   }
 
-  #begin(configuration: Configuration): Coming {
+  #begin(configuration: Configuration): void {
     this.#otherProxy ??= existsSync(this.#options.pins.map('np_ct')) ? Promise.resolve(false) : this.#options.otherProxy()
     const coming: Coming = { configuration, fresh: undefined, loading: Promise.resolve() }
+    this.#coming = coming
     coming.loading = this.#load(coming)
-    return coming
   }
 
   /** Never rejects. */

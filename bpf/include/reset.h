@@ -103,6 +103,7 @@ static __noinline int reset_answer(struct __sk_buff *skb, struct scratch *s)
 	struct pkt *p = &s->p;
 	struct ct_tuple back;
 	__u32 size;
+	int act;
 
 	if (p->tcp_flags & TCP_RST || !answer_allowed(s) || bpf_skb_load_bytes(skb, 0, eth, sizeof(eth)))
 		return 0;
@@ -117,7 +118,8 @@ static __noinline int reset_answer(struct __sk_buff *skb, struct scratch *s)
 	ct_reverse(&back, &p->t);
 	p->t = back;
 	p->len = size - ETH_HLEN;
-	return send_in_tunnel(skb, p, &s->tunnel_from, skb->ifindex, false);
+	act = send_in_tunnel(skb, p, &s->tunnel_from, skb->ifindex, false);
+	return IS_DROPPED(act) ? 0 : act;
 }
 
 #endif

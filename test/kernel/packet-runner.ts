@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs packet cases through the loaded programs by BPF_PROG_TEST_RUN; used by vitest and inside kernel VMs. Layer: test. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { BpfProgram } from '#native'
 import { ifindexOf, monotonicNs, netnsCookie, possibleCpus } from '#native'
@@ -79,6 +79,9 @@ export function testCfg(features: Features): NodeCfg {
 
 /** Makes the devices, routes and neighbours of world.ts in the current network namespace, which must be a scratch one. */
 export function setUpNamespace(): void {
+  // another file of tests may have made them already
+  const removed = Object.values(devices).map(({ name }) => `link del ${name}\n`)
+  spawnSync('ip', ['-force', '-batch', '-'], { input: removed.join(''), stdio: ['pipe', 'ignore', 'ignore'] })
   // one process for all: in an emulated machine each start takes long
   execFileSync('ip', ['-batch', '-'], { input: `${namespaceCommands().join('\n')}\n`, stdio: ['pipe', 'ignore', 'inherit'] })
   for (const [path, value] of Object.entries(namespaceSysctls)) writeFileSync(`/proc/sys/${path}`, value)
