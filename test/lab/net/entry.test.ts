@@ -5,19 +5,7 @@ import { startCapture } from '../../../lab/capture.ts'
 import { mustRun } from '../../../lab/command.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { hostPort } from '#lib/base/ip.ts'
-import {
-  FAMILIES,
-  FAR,
-  NODES,
-  NODE_PORT,
-  nodeAddress,
-  PROTOS,
-  serviceAddress,
-  World,
-  type Family,
-  type NodeName,
-  type Wishes,
-} from './world.ts'
+import { FAMILIES, FAR, NODE_PORT, nodeAddress, PROTOS, serviceAddress, World, type Family, type NodeName, type Wishes } from './world.ts'
 
 /** Other settings are other programs, and loading them on three nodes takes its time. */
 const SOON = { timeout: 45_000, interval: 100 }
