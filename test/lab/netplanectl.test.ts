@@ -185,7 +185,7 @@ describe('with agents', () => {
       ),
     )
     expect(await print('a', 'bpf affinity')).toMatch(/^CLIENT +SERVICE +BACKEND +AGE\n/)
-    expect(await print('a', 'bpf routes')).toMatch(/^local-pod +10\.29\.1\.1\/32 +npl\w+ +open masquerade$/m)
+    expect(await print('a', 'bpf routes')).toMatch(/^local-pod +10\.29\.1\.1\/32 +npl\w+ +masquerade$/m)
     expect(await print('a', 'bpf counters')).toMatch(/^event +tunnel_sent +[1-9]\d*$/m)
   })
 })
