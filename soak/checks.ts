@@ -3,7 +3,7 @@
 import { waitFor } from '../lab/wait.ts'
 import type { LoadResult } from '../lab/load.ts'
 import { at } from '../lab/raw.ts'
-import { lossesIn, refusalsIn, type Loss } from './flows.ts'
+import { lossesIn, refusalsIn, slowestText, type Loss } from './flows.ts'
 import type { Holdings, SoakedNode } from './node.ts'
 import type { Soak } from './soak.ts'
 
@@ -18,7 +18,7 @@ export function trafficChecks(result: LoadResult, stepAt: (time: number) => stri
   const dated = ({ text, at: time }: Loss): string => (time === undefined ? text : `${text}; first in ${stepAt(time)}`)
   const messages = result.streams.reduce((sum, stream) => sum + stream.sent, 0)
   const connections = result.requests.reduce((sum, { ok }) => sum + ok, 0)
-  const drops = `sockets dropped ${result.socketDrops}, processors ${result.softnetDrops}`
+  const drops = `${slowestText(result.streams)}; sockets dropped ${result.socketDrops}, processors ${result.softnetDrops}`
   return [
     {
       name: `${result.streams.length} flows, ${messages} messages: none lost, none silent for longer than a second (${drops})`,

@@ -66,6 +66,13 @@ export function lossesIn(streams: readonly StreamResult[]): Loss[] {
   })
 }
 
+/** "slowest answer 812 ms, of the control 640": what was lost and sent again by TCP, or waited for a busy machine. */
+export function slowestText(streams: readonly StreamResult[]): string {
+  const slowest = (kind: Kind): number =>
+    Math.max(0, ...streams.flatMap(({ slowestMs }, at) => (WAYS[at]?.kind === kind ? [slowestMs] : [])))
+  return `slowest answer ${slowest('keeps')} ms, of the control ${slowest('control')}`
+}
+
 /** Of connections that were made one after the other, in the order of the load. */
 export function refusalsIn(requests: readonly RequestsResult[]): Loss[] {
   return LOAD.requests.flatMap(({ from, to }, at) => {

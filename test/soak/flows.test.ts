@@ -2,7 +2,7 @@
 /** Which traffic counts as lost. */
 import { describe, expect, test } from 'vitest'
 import type { RequestsResult, StreamResult } from '../../lab/tools/results.ts'
-import { LOAD, lossesIn, refusalsIn, WAYS } from '../../soak/flows.ts'
+import { LOAD, lossesIn, refusalsIn, slowestText, WAYS } from '../../soak/flows.ts'
 
 const WHOLE: StreamResult = {
   stream: '',
@@ -49,6 +49,11 @@ describe('of a stream', () => {
   test('that is not there', () => {
     expect(lossesIn([])).toHaveLength(WAYS.length)
   })
+})
+
+test('the slowest answers are told apart', () => {
+  const slow = streams('keeps', { slowestMs: 300 })
+  expect(slowestText(slow)).toBe('slowest answer 300 ms, of the control 1')
 })
 
 test('of new connections, each that was not answered', () => {
