@@ -37,7 +37,7 @@ export function logCheck(nodes: readonly SoakedNode[]): Check {
 }
 
 /** What an agent may hold more than a fresh one: connections of those who ask, garbage that is not yet collected. */
-const SLACK: Holdings = { descriptors: 8, residentMb: 60 }
+const SLACK: Holdings = { descriptors: 8, residentMb: 150 }
 
 /** The least it held in the last half of the time counts: garbage comes and goes, what leaks stays. */
 export function holdingsCheck(survivor: string, samples: readonly Holdings[], fresh: Holdings): Check {

@@ -56,6 +56,10 @@ export class Attachments<P extends Place> {
     return this.#unsettled.size === 0
   }
 
+  wants(key: string): boolean {
+    return this.#wanted.has(key)
+  }
+
   setDesired(wanted: readonly Wanted<P>[]): void {
     this.#wanted = new Map(wanted.map((one) => [one.place.key, one]))
     this.#unsettled.clear()

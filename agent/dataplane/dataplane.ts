@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass. Layer: agent/dataplane. */
-import { errorText, InternalError } from '#lib/base/errors.ts'
+import { errorText } from '#lib/base/errors.ts'
 import { same } from '#lib/base/same.ts'
 import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
@@ -9,10 +9,10 @@ import { ConnectTime } from './connect-time.ts'
 import { Current, type CurrentOptions } from './current.ts'
 import { DeviceBook } from './device-book.ts'
 import { chosenDevices, decideDevices, deviceSysctls } from './devices.ts'
-import { unexplained, type InterfaceHook, type LoadedProgram } from './hook.ts'
+import type { InterfaceHook } from './hook.ts'
 import { interfaceHooks } from './interface-hooks.ts'
 import { LinkPins } from './link-pins.ts'
-import { TABLES, type Loaded, type TableName } from './loaded.ts'
+import { connectPrograms, hookPrograms, TABLES, type Loaded, type TableName } from './loaded.ts'
 import { conditionOf, Phases, type Phase } from './phases.ts'
 import { Routes } from './routes.ts'
 import { SELF_OWNER } from './self.ts'
@@ -57,6 +57,8 @@ export class Dataplane implements Disposable {
   #everything = false
   #changedInterfaces = new Set<string>()
   #follow = false
+  /** hooks of interfaces that are not as we left them */
+  readonly #suspects = new Set<string>()
   readonly #readBack = new Set<TableName>()
   #adopted = false
   #ready = false
@@ -104,11 +106,10 @@ export class Dataplane implements Disposable {
   /** Compares hooks and pins with the kernel; true when something has to be put right by a pass. */
   checkHooks(): boolean {
     if (this.#current.loaded === undefined) return false
-    const hooks = unexplained([...this.#hooks.check(), ...this.#connect.check()], this.#changedInterfaces)
-    if (hooks.length > 0) this.#repair('hooks', { hooks })
-    const pins = this.#current.checkPins()
-    if (pins.length > 0) this.#repair('pins', { pins })
-    return hooks.length + pins.length > 0
+    const found = { hooks: this.#connect.check(), pins: this.#current.checkPins() }
+    for (const [part, things] of Object.entries(found)) if (things.length > 0) this.#repair(part, { [part]: things })
+    for (const hook of this.#hooks.check()) this.#suspects.add(hook)
+    return found.hooks.length + found.pins.length + this.#suspects.size > 0
   }
 
   /** Has the table read back in the next pass. */
@@ -138,6 +139,7 @@ export class Dataplane implements Disposable {
     this.#feedRows(loaded)
     const known = await this.#look(loaded)
     this.#feedDevices(loaded, this.#node)
+    this.#judgeSuspects()
     const report = this.phases.run()
     if (known) this.#sayAdopted(loaded, report.done)
     if (known && report.retryMs === undefined) this.#sayReady()
@@ -241,6 +243,13 @@ export class Dataplane implements Disposable {
     }
   }
 
+  /** An interface that went takes its programs along, and they may be missed before we hear of it. A hook that is wanted still was lost. */
+  #judgeSuspects(): void {
+    const hooks = [...this.#suspects].filter((key) => this.#hooks.wants(key))
+    this.#suspects.clear()
+    if (hooks.length > 0) this.#repair('hooks', { hooks })
+  }
+
   #repair(part: string, facts: Readonly<Record<string, unknown>>): void {
     this.#repairs.set(part, (this.#repairs.get(part) ?? 0) + 1)
     this.#options.log.warn({ part, ...facts }, 'drift.found')
@@ -269,30 +278,6 @@ export class Dataplane implements Disposable {
   #allRunWhatIsLoaded(): boolean {
     return this.#hooks.complete && this.#connect.complete && !this.#hooks.removals.pending() && !this.#connect.removals.pending()
   }
-}
-
-function hookPrograms(loaded: Loaded) {
-  const program = (name: string): LoadedProgram => {
-    const found = loaded.generation.programs.get(name)
-    if (found === undefined) throw new InternalError(`there is no program ${name}`)
-    return found
-  }
-  return {
-    from_workload: program('workload.from_workload'),
-    to_workload: program('workload.to_workload'),
-    from_host: program('host.from_host'),
-    to_host: program('host.to_host'),
-  }
-}
-
-/** By hook. Where connect-time balancing is off they serve the node's own addresses only. */
-function connectPrograms(loaded: Loaded): Map<string, LoadedProgram> {
-  const prefix = 'connect.'
-  return new Map(
-    [...loaded.generation.programs]
-      .filter(([name]) => name.startsWith(prefix))
-      .map(([name, program]) => [name.slice(prefix.length), program]),
-  )
 }
 
 function earliest(...times: readonly (number | undefined)[]): number | undefined {

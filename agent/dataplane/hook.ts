@@ -46,11 +46,6 @@ export function parseHookKey(key: string): { readonly iface: string; readonly di
   return iface === undefined || direction === undefined ? undefined : { iface, direction }
 }
 
-/** Places that are not as they were left, without those of interfaces that changed themselves: following these is for the next pass. */
-export function unexplained(keys: readonly string[], changed: ReadonlySet<string>): string[] {
-  return keys.filter((key) => !changed.has(parseHookKey(key)?.iface ?? ''))
-}
-
 /** File name of a place's pin: bpffs refuses dots, which VLAN devices have in their names. */
 export function pinName(key: string): string {
   return key.replaceAll('%', '%25').replaceAll('.', '%2e').replaceAll('/', ':')

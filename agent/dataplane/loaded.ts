@@ -12,7 +12,9 @@ import { InternalError } from '#lib/base/errors.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
 import type { Device } from './devices.ts'
+import type { HookPrograms } from './attach.ts'
 import type { Features } from './features.ts'
+import type { LoadedProgram } from './hook.ts'
 import { holdsFor, type Holds } from './hold.ts'
 import { nodeConfig } from './knobs.ts'
 import { openObject, type OpenObject } from './objects.ts'
@@ -121,4 +123,29 @@ function codecsOf<K, V>(definition: MapDefinition<K, V>, objects: readonly OpenO
 
 function missing(map: string): never {
   throw new InternalError(`no object has the map ${map}`)
+}
+
+/** By the hooks of interfaces. */
+export function hookPrograms(loaded: Loaded): HookPrograms {
+  const program = (name: string): LoadedProgram => {
+    const found = loaded.generation.programs.get(name)
+    if (found === undefined) throw new InternalError(`there is no program ${name}`)
+    return found
+  }
+  return {
+    from_workload: program('workload.from_workload'),
+    to_workload: program('workload.to_workload'),
+    from_host: program('host.from_host'),
+    to_host: program('host.to_host'),
+  }
+}
+
+/** By hook. Where connect-time balancing is off they serve the node's own addresses only. */
+export function connectPrograms(loaded: Loaded): Map<string, LoadedProgram> {
+  const prefix = 'connect.'
+  return new Map(
+    [...loaded.generation.programs]
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, program]) => [name.slice(prefix.length), program]),
+  )
 }
