@@ -4,6 +4,7 @@ import { NetplaneError } from '../base/errors.ts'
 import { isPort, tryParseAddr, tryParseCidr } from '../base/ip.ts'
 import type { Addr, Cidr, Port, Protocol } from '../base/ip.ts'
 import { isObject } from '../base/object.ts'
+import type { Pool } from './pool.ts'
 
 /** A JSON object. Only own fields with names of ours are ever read from it. */
 export type Raw = Readonly<Record<string, unknown>>
@@ -33,6 +34,8 @@ export interface ParseInput {
   readonly name: string
   readonly refuse: (error: FieldError) => void
   readonly intern: (text: string) => string
+  /** the same for labels and ports */
+  readonly shared: Pick<Pool, 'labels' | 'ports'>
 }
 
 /** The one empty list of all values that have none. */

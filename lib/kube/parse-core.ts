@@ -15,10 +15,15 @@ import { parseEndpointSlice } from './parse-endpoint-slice.ts'
 import { parseIPPool } from './parse-ip-pool.ts'
 import { parseNamespace, parseNode } from './parse-node.ts'
 import { parsePod } from './parse-pod.ts'
+import { parseNetworkPolicy } from './parse-network-policy.ts'
 import { parseService } from './parse-service.ts'
+import { NO_POOL } from './pool.ts'
+import type { Pool } from './pool.ts'
 
 interface KindEntry {
   readonly kind: Kind
+  /** what manifests call it; the same unless given */
+  readonly manifestKind?: string
   readonly apiVersion: string
   readonly namespaced: boolean
   readonly parse: (input: ParseInput) => KubeObject
@@ -33,6 +38,13 @@ export const KINDS: readonly KindEntry[] = [
   { kind: 'Node', apiVersion: 'v1', namespaced: false, parse: parseNode },
   { kind: 'IPPool', apiVersion: 'netplane.io/v3', namespaced: false, parse: parseIPPool },
   { kind: 'FelixConfiguration', apiVersion: 'netplane.io/v3', namespaced: false, parse: parseFelixConfiguration },
+  {
+    kind: 'KubernetesNetworkPolicy',
+    manifestKind: 'NetworkPolicy',
+    apiVersion: 'networking.k8s.io/v1',
+    namespaced: true,
+    parse: parseNetworkPolicy,
+  },
 ]
 
 /** Kinds that would change what traffic may do if we obeyed them: refused aloud, while other kinds are not our business. */
@@ -59,8 +71,10 @@ function identifyRaw(value: unknown): Identified {
   const apiVersion = text(value, 'apiVersion')
   if (kind === undefined) throw new FieldError('kind', 'is missing')
   if (apiVersion === undefined) throw new FieldError('apiVersion', 'is missing')
-  const entry = KINDS.find((candidate) => candidate.kind === kind)
-  const known = entry !== undefined && sameGroup(entry.apiVersion, apiVersion)
+  const entry = KINDS.find(
+    (candidate) => (candidate.manifestKind ?? candidate.kind) === kind && sameGroup(candidate.apiVersion, apiVersion),
+  )
+  const known = entry !== undefined
   if (!known && !NOT_YET.test(`${apiVersion} ${kind}`)) return { kind: 'foreign' }
   const metadata = record(value, 'metadata')
   const name = checkedName(metadata, 'name')
@@ -76,7 +90,7 @@ function identifyRaw(value: unknown): Identified {
 }
 
 /** Parses what {@link identify} has found to be ours. Never throws on any JSON. */
-export function parseObject(value: unknown, ref: Ref, intern: (text: string) => string = (same) => same): Parsed<KubeObject> {
+export function parseObject(value: unknown, ref: Ref, pool: Pool = NO_POOL): Parsed<KubeObject> {
   const rejected: Rejected[] = []
   const owner = refText(ref)
   const refuse = (error: FieldError): void => {
@@ -85,24 +99,12 @@ export function parseObject(value: unknown, ref: Ref, intern: (text: string) => 
   const entry = KINDS.find((candidate) => candidate.kind === ref.kind)
   try {
     if (entry === undefined || !isObject(value)) throw new FieldError('', 'must be an object')
-    const parsed = entry.parse({ raw: value, namespace: intern(ref.namespace), name: ref.name, refuse, intern })
+    const parsed = entry.parse({ raw: value, namespace: pool.text(ref.namespace), name: ref.name, refuse, intern: pool.text, shared: pool })
     return { kind: 'ok', value: parsed, rejected }
   } catch (thrown) {
     if (!(thrown instanceof FieldError)) throw thrown
     refuse(thrown)
     return { kind: 'rejected', rejected }
-  }
-}
-
-/** A pool of texts, so that a node's name is held once and not by each of its endpoints. Emptied when it grows past `limit`. */
-export function createPool(limit = 50_000): (text: string) => string {
-  const pool = new Map<string, string>()
-  return (value) => {
-    const known = pool.get(value)
-    if (known !== undefined) return known
-    if (pool.size >= limit) pool.clear()
-    pool.set(value, value)
-    return value
   }
 }
 

@@ -20,7 +20,7 @@ export function parseEndpointSlice(input: ParseInput): EndpointSlice {
     kind: 'EndpointSlice',
     namespace: input.namespace,
     name: input.name,
-    service: serviceOf(labels, intern),
+    ...serviceOf(labels, intern),
     addressType,
     ports,
     endpoints: addressType === 'FQDN' ? NONE : each(raw, 'endpoints', (value) => endpoint(asRecord(value), addressType, input)),
@@ -35,11 +35,11 @@ function triggerTime(annotations: Raw): number | undefined {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-function serviceOf(labels: Raw, intern: (text: string) => string): string | undefined {
-  if (Object.hasOwn(labels, 'service.kubernetes.io/headless') || Object.hasOwn(labels, 'service.kubernetes.io/service-proxy-name'))
-    return undefined
-  const service = text(labels, 'kubernetes.io/service-name') ?? ''
-  return service === '' ? undefined : intern(service)
+function serviceOf(labels: Raw, intern: (text: string) => string): Pick<EndpointSlice, 'service' | 'unserved'> {
+  const name = text(labels, 'kubernetes.io/service-name') ?? ''
+  if (name === '') return { service: undefined }
+  const others = ['service.kubernetes.io/headless', 'service.kubernetes.io/service-proxy-name']
+  return others.some((label) => Object.hasOwn(labels, label)) ? { service: undefined, unserved: intern(name) } : { service: intern(name) }
 }
 
 function endpointPort(raw: Raw, intern: (text: string) => string): EndpointPort | undefined {

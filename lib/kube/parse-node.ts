@@ -6,6 +6,7 @@ import type { Namespace } from '../model/namespace.ts'
 import type { Node } from '../model/node.ts'
 import { asCidr, asRecord, each, FieldError, inside, text, under, usable } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
+import { labelsOf } from './labels.ts'
 import { asReachable } from './special-addresses.ts'
 
 export function parseNode(input: ParseInput): Node {
@@ -20,7 +21,17 @@ export function parseNode(input: ParseInput): Node {
     subnets: inside(metadata, 'annotations', (annotations) => subnetsOf(annotations, input)),
   }))
   const leaving = isLeaving(input.raw) ? { leaving: true as const } : {}
-  return { kind: 'Node', namespace: '', name: input.name, addresses, podCIDRs, zone: zone && input.intern(zone), subnets, ...leaving }
+  return {
+    kind: 'Node',
+    namespace: '',
+    name: input.name,
+    addresses,
+    podCIDRs,
+    zone: zone && input.intern(zone),
+    labels: labelsOf(input),
+    subnets,
+    ...leaving,
+  }
 }
 
 /** So that new connections go elsewhere, as kube-proxy's health port has it. */
@@ -59,16 +70,5 @@ function internalAddresses(status: Raw, input: ParseInput): readonly Addr[] {
 }
 
 export function parseNamespace(input: ParseInput): Namespace {
-  const labels = inside(input.raw, 'metadata', (metadata) => inside(metadata, 'labels', labelMap))
-  return { kind: 'Namespace', namespace: '', name: input.name, labels }
-}
-
-function labelMap(raw: Raw): ReadonlyMap<string, string> {
-  const labels = new Map<string, string>()
-  for (const key of Object.keys(raw).sort()) {
-    const value = raw[key]
-    if (typeof value !== 'string') throw new FieldError(`['${key}']`, 'must be text')
-    labels.set(key, value)
-  }
-  return labels
+  return { kind: 'Namespace', namespace: '', name: input.name, labels: labelsOf(input) }
 }

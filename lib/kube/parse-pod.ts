@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw Pod → model. Layer: lib/kube. */
-import { isV4 } from '../base/ip.ts'
+import { isV4, protocolNumber } from '../base/ip.ts'
 import type { Addr } from '../base/ip.ts'
 import type { Pod, PodPhase } from '../model/pod.ts'
-import { asAddr, asRecord, each, FieldError, flag, inside, NONE, oneOf, text, under } from './fields.ts'
+import type { NamedPort } from '../model/policy.ts'
+import { asAddr, asRecord, each, FieldError, flag, inside, NONE, oneOf, port, protocol, text, under, usable } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
+import { labelsOf } from './labels.ts'
 
 const PHASES: readonly PodPhase[] = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown']
 
 export function parsePod(input: ParseInput): Pod {
-  const { nodeName, hostNetwork } = inside(input.raw, 'spec', (spec) => ({
+  const { nodeName, hostNetwork, serviceAccount, ports } = inside(input.raw, 'spec', (spec) => ({
     nodeName: text(spec, 'nodeName') ?? '',
     hostNetwork: flag(spec, 'hostNetwork') ?? false,
+    serviceAccount: text(spec, 'serviceAccountName') ?? '',
+    ports: namedPorts(spec, input),
   }))
   const { podIPs, phase } = inside(input.raw, 'status', (status) => ({
     podIPs: addresses(status),
@@ -26,7 +30,27 @@ export function parsePod(input: ParseInput): Pod {
     hostNetwork,
     phase,
     terminating: inside(input.raw, 'metadata', (metadata) => text(metadata, 'deletionTimestamp')) !== undefined,
+    labels: labelsOf(input),
+    serviceAccount: input.intern(serviceAccount === '' ? DEFAULT_SERVICE_ACCOUNT : serviceAccount),
+    ports,
   }
+}
+
+const DEFAULT_SERVICE_ACCOUNT = 'default'
+
+/** Those of side-cars, which are init containers that stay, as well. */
+function namedPorts(spec: Raw, { intern, shared }: ParseInput): readonly NamedPort[] {
+  const containers = [...each(spec, 'containers', asRecord), ...each(spec, 'initContainers', asRecord)]
+  const ports = containers.flatMap((container) =>
+    usable(container, 'ports', { read: (value) => namedPort(asRecord(value), intern), refuse: () => undefined }),
+  )
+  return ports.length === 0 ? NONE : shared.ports(ports)
+}
+
+function namedPort(raw: Raw, intern: (text: string) => string): NamedPort | undefined {
+  const name = text(raw, 'name') ?? ''
+  const number = port(raw, 'containerPort')
+  return name === '' || number === undefined ? undefined : { name: intern(name), protocol: protocolNumber(protocol(raw)), port: number }
 }
 
 /** podIPs, or podIP alone where a hand-written manifest has only that. */

@@ -6,7 +6,7 @@ import { errorCode, errorText } from '../base/errors.ts'
 import { compareText } from '../base/order.ts'
 import type { Rejected } from '../base/result.ts'
 import { same } from '../base/same.ts'
-import { createPool } from '../kube/parse-core.ts'
+import { createPool } from '../kube/pool.ts'
 import type { Problem, SourceEvent } from '../store/source.ts'
 import { MOST_PLACED, parseFile, placeOf } from './file.ts'
 import { Holdings } from './holdings.ts'
@@ -18,7 +18,7 @@ export class Contents {
   readonly #holdings = new Holdings()
   readonly #stamps = new Map<string, Stamp>()
   readonly #problems = new Map<string, readonly Problem[]>()
-  readonly #intern = createPool()
+  readonly #pool = createPool()
   #problemRevision = 0
 
   constructor(root: string) {
@@ -35,7 +35,7 @@ export class Contents {
       case 'gone':
         return this.gone(file)
       case 'read': {
-        const content = parseFile(file, read.text, this.#intern)
+        const content = parseFile(file, read.text, this.#pool)
         this.#stamps.set(file, read.stamp)
         this.#setProblems(file, content.problems)
         return this.#holdings.put(file, content)

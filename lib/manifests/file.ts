@@ -2,6 +2,7 @@
 /** One manifest file → model values and what is wrong with it, by line and field. Layer: lib/manifests. */
 import type { Rejected } from '../base/result.ts'
 import { identify, parseObject } from '../kube/parse-core.ts'
+import type { Pool } from '../kube/pool.ts'
 import { refText } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import type { Problem } from '../store/source.ts'
@@ -23,7 +24,7 @@ export interface FileContent {
 export const MOST_PLACED = 20
 
 /** `name` as it is to stand in messages; its ending decides between JSON and YAML. Never throws. */
-export function parseFile(name: string, text: string, intern?: (text: string) => string): FileContent {
+export function parseFile(name: string, text: string, pool?: Pool): FileContent {
   const read = readManifest(name, text)
   if (read.kind === 'broken') {
     const place = read.line === undefined ? name : `${name}:${read.line}`
@@ -47,7 +48,7 @@ export function parseFile(name: string, text: string, intern?: (text: string) =>
       wrong.push({ raw, rejected: { ref, path: '', reason: `is already defined in ${name}` } })
       continue
     }
-    const parsed = parseObject(raw.value, identified.ref, intern)
+    const parsed = parseObject(raw.value, identified.ref, pool)
     if (parsed.kind === 'ok') objects.set(ref, parsed.value)
     else unusable.add(ref)
     for (const rejected of parsed.rejected) wrong.push({ raw, rejected })

@@ -39,6 +39,8 @@ export interface EndpointSlice {
   readonly name: string
   /** name of its service in the same namespace; undefined when it belongs to none or is left to others */
   readonly service: string | undefined
+  /** the same where it belongs to one that is left to others or has no address of its own */
+  readonly unserved?: string
   /** FQDN slices have no endpoints here */
   readonly addressType: Family | 'FQDN'
   readonly ports: readonly EndpointPort[]

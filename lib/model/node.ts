@@ -2,6 +2,7 @@
 /** Nodes: their addresses and the ranges of their pods. Layer: lib/model. */
 import { isV4 } from '../base/ip.ts'
 import type { Addr, Cidr } from '../base/ip.ts'
+import type { Labels } from './labels.ts'
 
 export interface Node {
   readonly kind: 'Node'
@@ -11,6 +12,7 @@ export interface Node {
   readonly addresses: readonly Addr[]
   readonly podCIDRs: readonly Cidr[]
   readonly zone: string | undefined
+  readonly labels: Labels
   /** Prefixes in which it reaches other nodes without a router. Empty: it is not known. */
   readonly subnets: readonly Cidr[]
   /** it is being deleted, or the cluster autoscaler is about to */

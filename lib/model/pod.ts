@@ -2,6 +2,8 @@
 /** Pods: where they run and by which addresses and interface they are reached. Layer: lib/model. */
 import { sha1 } from '../base/hash.ts'
 import type { Addr } from '../base/ip.ts'
+import type { Labels } from './labels.ts'
+import type { NamedPort } from './policy.ts'
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'
 
@@ -16,6 +18,16 @@ export interface Pod {
   readonly phase: PodPhase
   /** asked to go: its address may already be someone else's */
   readonly terminating: boolean
+  /** its own; pods alike share one map */
+  readonly labels: Labels
+  readonly serviceAccount: string
+  /** of all its containers; pods alike share one list */
+  readonly ports: readonly NamedPort[]
+}
+
+/** True while it has addresses of its own that packets come from: what policies can select. */
+export function hasOwnAddresses(pod: Pod): boolean {
+  return !pod.hostNetwork && pod.phase !== 'Succeeded' && pod.phase !== 'Failed' && pod.podIPs.length > 0
 }
 
 /** Default of FelixConfiguration interfacePrefix. */

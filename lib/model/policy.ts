@@ -1,28 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One form for all kinds of policy: whom it selects, its ordered rules, and whom those mean. Layer: lib/model. */
-import type { Cidr, Port } from '../base/ip.ts'
+import type { Addr, Cidr, Port } from '../base/ip.ts'
+import type { Labels } from './labels.ts'
 import type { Selector } from './selector.ts'
 
 /** `pass`: the next tier decides. */
 export type Action = 'allow' | 'deny' | 'pass'
 
-/** Both ends included; a name is looked up among the ports of the pod or host endpoint that has the port. */
-export type PortMatch = { readonly from: Port; readonly to: Port } | { readonly name: string }
+/** Both ends included, 0 allowed; a name is looked up among the ports of the pod or host endpoint that has the port. */
+export type PortMatch = { readonly from: number; readonly to: number } | { readonly name: string }
 
 /** What a rule asks of one end of the packet. What is undefined asks nothing; the rest must all hold. Lists hold where one of them does, an
  * empty list never. */
 export interface Side {
-  /** endpoints (pods, host endpoints, nodes) and network sets, by their effective labels */
+  /** endpoints (pods, host endpoints) and network sets, by their effective labels; nodes are none of these */
   readonly selector: Selector | undefined
   /** `anything but`: holds for addresses that no such endpoint or set has */
   readonly notSelector: Selector | undefined
+  /** nodes, by their own labels */
+  readonly nodes: Selector | undefined
   readonly nets: readonly Cidr[] | undefined
   readonly notNets: readonly Cidr[]
   readonly ports: readonly PortMatch[] | undefined
   readonly notPorts: readonly PortMatch[]
-  /** endpoints of services; where the side is the destination their ports and protocols as well */
+  /** endpoints of services, whether ready or not; where the side is the destination their ports and protocols as well */
   readonly services: readonly { readonly namespace: string; readonly name: string }[] | undefined
 }
+
+/** Says nothing. */
+export const ANYWHERE: Side = Object.freeze({
+  selector: undefined,
+  notSelector: undefined,
+  nodes: undefined,
+  nets: undefined,
+  notNets: [],
+  ports: undefined,
+  notPorts: [],
+  services: undefined,
+})
 
 export interface IcmpMatch {
   readonly type: number
@@ -30,7 +45,11 @@ export interface IcmpMatch {
   readonly code: number | undefined
 }
 
+/** Everything it says must hold. What the author wrote as one rule may be several here, next to each other and with the same `at`: each of
+ * several peers, and each protocol with its own ports. */
 export interface Rule {
+  /** its place in the author's list, from 0 */
+  readonly at: number
   readonly action: Action
   /** what the author calls it; its place in the list otherwise */
   readonly name: string | undefined
@@ -44,16 +63,35 @@ export interface Rule {
   readonly destination: Side
 }
 
-export type PolicyKind =
-  | 'KubernetesNetworkPolicy'
-  | 'ClusterNetworkPolicy'
-  | 'AdminNetworkPolicy'
-  | 'BaselineAdminNetworkPolicy'
-  | 'NetworkPolicy'
-  | 'GlobalNetworkPolicy'
-  | 'StagedKubernetesNetworkPolicy'
-  | 'StagedNetworkPolicy'
-  | 'StagedGlobalNetworkPolicy'
+/** In the order in which policies of one tier, order and namespace are asked. Staged ones stand where the real ones would. */
+export const POLICY_KINDS = [
+  'GlobalNetworkPolicy',
+  'StagedGlobalNetworkPolicy',
+  'NetworkPolicy',
+  'StagedNetworkPolicy',
+  'KubernetesNetworkPolicy',
+  'StagedKubernetesNetworkPolicy',
+  'ClusterNetworkPolicy',
+  'AdminNetworkPolicy',
+  'BaselineAdminNetworkPolicy',
+] as const
+
+/** `KubernetesNetworkPolicy` is NetworkPolicy of networking.k8s.io, `NetworkPolicy` that of netplane.io. */
+export type PolicyKind = (typeof POLICY_KINDS)[number]
+
+/** The real policy that a staged one is about. */
+export function realKind(kind: PolicyKind): PolicyKind {
+  switch (kind) {
+    case 'StagedGlobalNetworkPolicy':
+      return 'GlobalNetworkPolicy'
+    case 'StagedNetworkPolicy':
+      return 'NetworkPolicy'
+    case 'StagedKubernetesNetworkPolicy':
+      return 'KubernetesNetworkPolicy'
+    default:
+      return kind
+  }
+}
 
 export interface Policy {
   readonly kind: PolicyKind
@@ -61,18 +99,24 @@ export interface Policy {
   readonly namespace: string
   readonly name: string
   readonly tier: string
-  /** ascending within the tier, then by kind, namespace and name; Infinity where none is given */
+  /** ascending within the tier, then as `comparePolicies` has it; Infinity where none is given */
   readonly order: number
-  /** endpoints it applies to, by their effective labels; never matches a closed object's labels by accident: an unreadable one is `closed` */
+  /** endpoints it applies to, by their effective labels */
   readonly subject: Selector
   /** directions it applies to, as the endpoint sees them; undefined: not in this direction. An empty list denies by the tier's end. */
   readonly ingress: readonly Rule[] | undefined
   readonly egress: readonly Rule[] | undefined
-  /** evaluated beside the others, decides nothing */
+  /** evaluated beside the others, decides nothing: `Set` stands in for the real policy of that kind and name, `Delete` takes it away */
   readonly staged: 'Set' | 'Delete' | undefined
   /** on host endpoints: of forwarded traffic as well; before services are translated; without flows */
-  readonly scope: 'normal' | 'forward' | 'preDNAT' | 'doNotTrack'
+  readonly scope: Scope
+  /** its rules could not be read: it has none, and the tier denies to whom it selects what no other policy of the tier decides, even if
+   * the tier otherwise ends in a pass */
+  readonly closed?: true
 }
+
+/** `normal`: what the host itself sends and receives, and all of pods' traffic; `forward`: what passes through the host as well. */
+export type Scope = 'normal' | 'forward' | 'preDNAT' | 'doNotTrack'
 
 /** What happens to what the policies of a tier that select the endpoint say nothing of. */
 export interface Tier {
@@ -92,20 +136,22 @@ export const BUILT_IN_TIERS: readonly Tier[] = [
 
 /** Addresses with labels. */
 export interface NetworkSet {
-  readonly kind: 'NetworkSet'
+  readonly kind: 'NetworkSet' | 'GlobalNetworkSet'
   /** empty: global */
   readonly namespace: string
   readonly name: string
-  readonly labels: ReadonlyMap<string, string>
+  /** its own */
+  readonly labels: Labels
   readonly nets: readonly Cidr[]
 }
 
-/** Rules of last resort, after all tiers; labels that the endpoints which name it inherit. */
+/** Rules of last resort, after all tiers; labels that the endpoints which have it inherit. A pod has those of its namespace, "kns.<namespace>",
+ * and of its service account, "ksa.<namespace>.<name>"; where nobody says otherwise the first allows everything and the second says nothing. */
 export interface Profile {
   readonly kind: 'Profile'
   readonly namespace: ''
   readonly name: string
-  readonly labels: ReadonlyMap<string, string>
+  readonly labels: Labels
   readonly ingress: readonly Rule[]
   readonly egress: readonly Rule[]
 }
@@ -123,10 +169,10 @@ export interface HostEndpoint {
   readonly namespace: ''
   readonly name: string
   readonly node: string
-  readonly labels: ReadonlyMap<string, string>
+  readonly labels: Labels
   /** "*": all interfaces and the node's own processes; undefined: found by `expectedIPs` */
   readonly interfaceName: string | undefined
-  readonly expectedIPs: readonly Cidr['addr'][]
+  readonly expectedIPs: readonly Addr[]
   readonly profiles: readonly string[]
   readonly ports: readonly NamedPort[]
 }

@@ -1,7 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Who an object is: kind, namespace and name. Layer: lib/model. */
 
-export type Kind = 'Service' | 'EndpointSlice' | 'Pod' | 'Namespace' | 'Node' | 'IPPool' | 'FelixConfiguration'
+import type { PolicyKind } from './policy.ts'
+
+export type Kind =
+  | 'Service'
+  | 'EndpointSlice'
+  | 'Pod'
+  | 'Namespace'
+  | 'Node'
+  | 'IPPool'
+  | 'FelixConfiguration'
+  | 'ServiceAccount'
+  | PolicyKind
+  | 'Tier'
+  | 'NetworkSet'
+  | 'GlobalNetworkSet'
+  | 'Profile'
+  | 'HostEndpoint'
 
 export interface Ref {
   readonly kind: Kind

@@ -5,13 +5,33 @@ import type { FelixConfiguration } from './felix-configuration.ts'
 import type { IPPool } from './ip-pool.ts'
 import type { Namespace } from './namespace.ts'
 import type { Node } from './node.ts'
+import { POLICY_KINDS } from './policy.ts'
+import type { HostEndpoint, NetworkSet, Policy, PolicyKind, Profile, Tier } from './policy.ts'
 import type { Pod } from './pod.ts'
 import type { Kind } from './ref.ts'
+import type { ServiceAccount } from './service-account.ts'
 import type { Service } from './service.ts'
 
-export type KubeObject = Service | EndpointSlice | Pod | Namespace | Node | IPPool | FelixConfiguration
+/** By kind. */
+interface Objects extends Readonly<Record<PolicyKind, Policy>> {
+  readonly Service: Service
+  readonly EndpointSlice: EndpointSlice
+  readonly Pod: Pod
+  readonly Namespace: Namespace
+  readonly Node: Node
+  readonly IPPool: IPPool
+  readonly FelixConfiguration: FelixConfiguration
+  readonly ServiceAccount: ServiceAccount
+  readonly Tier: Tier
+  readonly NetworkSet: NetworkSet
+  readonly GlobalNetworkSet: NetworkSet
+  readonly Profile: Profile
+  readonly HostEndpoint: HostEndpoint
+}
 
-export type ObjectOf<K extends Kind> = Extract<KubeObject, { readonly kind: K }>
+export type KubeObject = Objects[Kind]
+
+export type ObjectOf<K extends Kind> = Objects[K]
 
 /** A read-only view. It changes in place, but never during one synchronous piece of work; the values in it never change. Keys of the
  * maps are those of `nameKey`. */
@@ -24,8 +44,18 @@ export interface Snapshot {
   readonly nodes: ReadonlyMap<string, Node>
   readonly pools: ReadonlyMap<string, IPPool>
   readonly felixConfigurations: ReadonlyMap<string, FelixConfiguration>
+  readonly serviceAccounts: ReadonlyMap<string, ServiceAccount>
+  /** of all kinds; keys are those of `refText` */
+  readonly policies: ReadonlyMap<string, Policy>
+  readonly tiers: ReadonlyMap<string, Tier>
+  /** of both kinds: the keys of global ones have no slash */
+  readonly networkSets: ReadonlyMap<string, NetworkSet>
+  readonly profiles: ReadonlyMap<string, Profile>
+  readonly hostEndpoints: ReadonlyMap<string, HostEndpoint>
   /** slices of the service "namespace/name", sorted by name */
   slicesOf(service: string): readonly EndpointSlice[]
+  /** as well, with those that are not ours to serve, in no particular order: what rules mean by a service */
+  allSlicesOf(service: string): readonly EndpointSlice[]
   podsOn(node: string): Iterable<Pod>
   /** Keys of services with an endpoint on one of these nodes. Walks all slices (a few ms at 100,000 endpoints): node addresses change
    * so rarely that an index would cost more. */
@@ -59,6 +89,19 @@ export function objectChange(before: KubeObject | undefined, after: KubeObject |
       return { kind, before: pick(before, kind), after: pick(after, kind) }
     case 'FelixConfiguration':
       return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'ServiceAccount':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'Tier':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'NetworkSet':
+    case 'GlobalNetworkSet':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'Profile':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    case 'HostEndpoint':
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
+    default:
+      return { kind, before: pick(before, kind), after: pick(after, kind) }
   }
 }
 
@@ -68,4 +111,8 @@ function pick<K extends Kind>(object: KubeObject | undefined, kind: K): ObjectOf
 
 function isKind<K extends Kind>(object: KubeObject, kind: K): object is ObjectOf<K> {
   return object.kind === kind
+}
+
+export function isPolicyKind(kind: Kind): kind is PolicyKind {
+  return POLICY_KINDS.some((policy) => policy === kind)
 }

@@ -9,11 +9,13 @@ import type { FelixConfiguration } from '../model/felix-configuration.ts'
 import type { IPPool } from '../model/ip-pool.ts'
 import type { Namespace } from '../model/namespace.ts'
 import type { Node } from '../model/node.ts'
+import type { HostEndpoint, NetworkSet, Policy, PolicyKind, Profile, Tier } from '../model/policy.ts'
 import type { Pod } from '../model/pod.ts'
-import { objectChange } from '../model/snapshot.ts'
+import { isPolicyKind, objectChange } from '../model/snapshot.ts'
 import { nameKey, refText } from '../model/ref.ts'
-import type { Ref } from '../model/ref.ts'
+import type { Kind, Ref } from '../model/ref.ts'
 import type { KubeObject, ObjectChange, Snapshot } from '../model/snapshot.ts'
+import type { ServiceAccount } from '../model/service-account.ts'
 import type { Service } from '../model/service.ts'
 import { Groups } from './index.ts'
 import { Layers } from './layers.ts'
@@ -36,8 +38,18 @@ export class Store {
   readonly #nodes = new Map<string, Node>()
   readonly #pools = new Map<string, IPPool>()
   readonly #felix = new Map<string, FelixConfiguration>()
+  readonly #serviceAccounts = new Map<string, ServiceAccount>()
+  /** by ref: kinds share names */
+  readonly #policies = new Map<string, Policy>()
+  readonly #tiers = new Map<string, Tier>()
+  readonly #networkSets = new Map<string, NetworkSet>()
+  readonly #profiles = new Map<string, Profile>()
+  readonly #hostEndpoints = new Map<string, HostEndpoint>()
   readonly #slicesByService = new Groups<EndpointSlice>((slice) =>
     slice.service === undefined ? undefined : `${slice.namespace}/${slice.service}`,
+  )
+  readonly #unservedSlices = new Groups<EndpointSlice>((slice) =>
+    slice.unserved === undefined ? undefined : `${slice.namespace}/${slice.unserved}`,
   )
   readonly #podsByNode = new Groups<Pod>((pod) => pod.nodeName)
   readonly #layers: Layers
@@ -113,11 +125,11 @@ export class Store {
   }
 
   #get(ref: Ref): KubeObject | undefined {
-    return this.#mapOf(ref).get(nameKey(ref))
+    return isPolicyKind(ref.kind) ? this.#policies.get(refText(ref)) : this.#mapOf(ref.kind).get(nameKey(ref))
   }
 
-  #mapOf(ref: Ref): ReadonlyMap<string, KubeObject> {
-    switch (ref.kind) {
+  #mapOf(kind: Exclude<Kind, PolicyKind>): ReadonlyMap<string, KubeObject> {
+    switch (kind) {
       case 'Service':
         return this.#services
       case 'EndpointSlice':
@@ -132,18 +144,29 @@ export class Store {
         return this.#pools
       case 'FelixConfiguration':
         return this.#felix
+      case 'ServiceAccount':
+        return this.#serviceAccounts
+      case 'Tier':
+        return this.#tiers
+      case 'NetworkSet':
+      case 'GlobalNetworkSet':
+        return this.#networkSets
+      case 'Profile':
+        return this.#profiles
+      case 'HostEndpoint':
+        return this.#hostEndpoints
     }
   }
 
   #replace(before: KubeObject | undefined, after: KubeObject | undefined): void {
     const change = objectChange(before, after)
-    switch (change?.kind) {
-      case undefined:
-        return
+    if (change === undefined) return
+    switch (change.kind) {
       case 'Service':
         return replaceIn(this.#services, change)
       case 'EndpointSlice':
         this.#slicesByService.replace(change.before, change.after)
+        this.#unservedSlices.replace(change.before, change.after)
         return replaceIn(this.#slices, change)
       case 'Pod':
         this.#podsByNode.replace(change.before, change.after)
@@ -156,6 +179,19 @@ export class Store {
         return replaceIn(this.#pools, change)
       case 'FelixConfiguration':
         return replaceIn(this.#felix, change)
+      case 'ServiceAccount':
+        return replaceIn(this.#serviceAccounts, change)
+      case 'Tier':
+        return replaceIn(this.#tiers, change)
+      case 'NetworkSet':
+      case 'GlobalNetworkSet':
+        return replaceIn(this.#networkSets, change)
+      case 'Profile':
+        return replaceIn(this.#profiles, change)
+      case 'HostEndpoint':
+        return replaceIn(this.#hostEndpoints, change)
+      default:
+        return replaceIn(this.#policies, change, refText)
     }
   }
 
@@ -171,7 +207,14 @@ export class Store {
       nodes: this.#nodes,
       pools: this.#pools,
       felixConfigurations: this.#felix,
+      serviceAccounts: this.#serviceAccounts,
+      policies: this.#policies,
+      tiers: this.#tiers,
+      networkSets: this.#networkSets,
+      profiles: this.#profiles,
+      hostEndpoints: this.#hostEndpoints,
       slicesOf: (service) => this.#slicesByService.get(service),
+      allSlicesOf: (service) => [...this.#slicesByService.get(service), ...this.#unservedSlices.get(service)],
       podsOn: (node) => this.#podsByNode.get(node),
       servicesOn: (nodes) => this.#servicesOn(nodes),
     }
@@ -189,7 +232,8 @@ export class Store {
 function replaceIn<T extends KubeObject>(
   map: Map<string, T>,
   change: { readonly before: T | undefined; readonly after: T | undefined },
+  keyOf: (object: T) => string = nameKey,
 ): void {
-  if (change.after !== undefined) map.set(nameKey(change.after), change.after)
-  else if (change.before !== undefined) map.delete(nameKey(change.before))
+  if (change.after !== undefined) map.set(keyOf(change.after), change.after)
+  else if (change.before !== undefined) map.delete(keyOf(change.before))
 }

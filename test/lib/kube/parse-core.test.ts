@@ -2,7 +2,8 @@
 /** Who an object is; and that no JSON whatsoever breaks a parser. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createPool, identify, KINDS, parseObject } from '#lib/kube/parse-core.ts'
+import { identify, KINDS, parseObject } from '#lib/kube/parse-core.ts'
+import { createPool } from '#lib/kube/pool.ts'
 import { node, pod, service, slice } from '../../support/build.ts'
 
 describe('an object', () => {
@@ -68,7 +69,7 @@ describe('an object', () => {
 })
 
 test('a pool gives the same text back, and forgets when it is full', () => {
-  const intern = createPool(2)
+  const { text: intern } = createPool(2)
   expect([intern('a'), intern('b'), intern('c'), intern('a')]).toEqual(['a', 'b', 'c', 'a'])
 })
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Who is behind an address: looked up by walking everything, so that it is obviously right. Layer: lib/policy (pure). */
+import { isWithin, protocolNumber } from '../base/ip.ts'
+import type { Addr } from '../base/ip.ts'
+import { hostEndpointLabels, networkSetLabels, podLabels } from '../model/effective-labels.ts'
+import type { Labels } from '../model/labels.ts'
+import { hasOwnAddresses } from '../model/pod.ts'
+import type { NamedPort } from '../model/policy.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+
+/** The part of a snapshot that policy depends on. */
+export type PolicyWorld = Pick<
+  Snapshot,
+  'pods' | 'namespaces' | 'nodes' | 'serviceAccounts' | 'policies' | 'tiers' | 'networkSets' | 'profiles' | 'hostEndpoints' | 'allSlicesOf'
+>
+
+/** What rules ask of an address. */
+export interface Peers {
+  /** effective labels of each endpoint and network set that has it */
+  labels(addr: Addr): readonly Labels[]
+  /** of each node that has it */
+  nodes(addr: Addr): readonly Labels[]
+  /** of the pods and host endpoints that have it */
+  ports(addr: Addr): readonly NamedPort[]
+  /** "namespace/name"; without a port any port will do */
+  isEndpointOf(service: string, addr: Addr, port?: { readonly protocol: number; readonly port: number }): boolean
+}
+
+interface Known {
+  readonly labels: Labels
+  readonly ports: readonly NamedPort[]
+}
+
+export function peersOf(world: PolicyWorld): Peers {
+  const endpoints = new Map<Addr, Known[]>()
+  const nodes = new Map<Addr, Labels[]>()
+  for (const pod of world.pods.values()) {
+    if (!hasOwnAddresses(pod)) continue
+    const known = { labels: podLabels(pod, world), ports: pod.ports }
+    for (const addr of pod.podIPs) put(endpoints, addr, known)
+  }
+  for (const endpoint of world.hostEndpoints.values()) {
+    const known = { labels: hostEndpointLabels(endpoint, world), ports: endpoint.ports }
+    for (const addr of endpoint.expectedIPs) put(endpoints, addr, known)
+  }
+  for (const node of world.nodes.values()) for (const addr of node.addresses) put(nodes, addr, node.labels)
+  const sets = [...world.networkSets.values()].map((set) => ({ labels: networkSetLabels(set, world), nets: set.nets }))
+  return {
+    labels: (addr) => [
+      ...(endpoints.get(addr) ?? []).map((known) => known.labels),
+      ...sets.filter(({ nets }) => isWithin(nets, addr)).map((set) => set.labels),
+    ],
+    nodes: (addr) => nodes.get(addr) ?? [],
+    ports: (addr) => (endpoints.get(addr) ?? []).flatMap((known) => known.ports),
+    isEndpointOf: (service, addr, port) =>
+      world
+        .allSlicesOf(service)
+        .some(
+          (slice) =>
+            slice.endpoints.some((endpoint) => endpoint.addr === addr) &&
+            (port === undefined || slice.ports.some((own) => protocolNumber(own.protocol) === port.protocol && own.port === port.port)),
+        ),
+  }
+}
+
+function put<K, V>(map: Map<K, V[]>, key: K, value: V): void {
+  const known = map.get(key)
+  if (known === undefined) map.set(key, [value])
+  else known.push(value)
+}
