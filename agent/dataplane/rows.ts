@@ -20,6 +20,9 @@ export type BindMap = <K, V>(definition: MapDefinition<K, V>) => MapCodecs<K, V>
 /** How rows of each table are written; undefined for a row whose interface is not there. */
 export type RowWriters = { readonly [T in Table]: (row: RowOf<T>, resolve: ResolveInterface) => Entry | undefined }
 
+/** No rules. */
+const NO_SET = '0'.repeat(16)
+
 /** Bits of an address that come before an IPv4 address's own. */
 const MAPPED_BITS = 96
 /** Bits of `range_key.set`. */
@@ -35,7 +38,7 @@ export function rowWriters(bind: BindMap): RowWriters {
     routes: writer(bind(catalogue.np_routes), ({ key: { cidr }, value }) => [{ prefix: prefixOf(cidr), addr: cidr.addr }, value]),
     addrs: writer(bind(catalogue.np_addrs), ({ key, value: { kind, flags, iface } }, resolve) => {
       const ifindex = iface === undefined ? 0 : resolve(iface)
-      return ifindex === undefined ? undefined : [key.addr, { kind, flags, ifindex }]
+      return ifindex === undefined ? undefined : [key.addr, { kind, flags, ifindex, identity: 0, ingress: NO_SET, egress: NO_SET }]
     }),
   }
 }

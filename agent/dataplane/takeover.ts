@@ -12,5 +12,5 @@ export const TAKEOVER_MS = 60_000
 /** From now on; `nowMs` of the programs' clock. Nobody else writes to the map. */
 export function beginTakeover(map: { update(key: Uint8Array, value: Uint8Array): void }, btf: Btf, nowMs: number): void {
   const codec = bind(nodeState, structLayout(btf, 'node_state'))
-  map.update(new Uint8Array(4), encodeBytes(codec, { takeover_until: nowMs + TAKEOVER_MS }))
+  map.update(new Uint8Array(4), encodeBytes(codec, { takeover_until: nowMs + TAKEOVER_MS, epoch: 0 }))
 }

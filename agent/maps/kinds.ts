@@ -18,6 +18,7 @@ export type Kind =
   | { readonly kind: 'bigId' }
   /** host order, 2 bytes each: many of them */
   | { readonly kind: 'u16List'; readonly length: number }
+  | { readonly kind: 'bitList'; readonly words: number }
   /** `struct addr` */
   | { readonly kind: 'addr' }
   /** 6 bytes as "02:00:00:00:00:01" */
@@ -51,6 +52,11 @@ export const mac: Field<string> = { kind: { kind: 'mac' } }
 /** `__u16[length]` at once, as a typed array. */
 export function u16List(length: number): Field<Uint16Array> {
   return { kind: { kind: 'u16List', length } }
+}
+
+/** u64 words of bits, each as two numbers of 32, the lower half first. */
+export function bitList(words: number): Field<Uint32Array> {
+  return { kind: { kind: 'bitList', words } }
 }
 
 export function arrayOf<T>(of: Field<T>, length: number): Field<readonly T[]> {

@@ -35,6 +35,8 @@ export function scalarPart(kind: Scalar, layout: Layout, where: string): Part {
       return { covers, ...hexId(where, false) }
     case 'u16List':
       return { covers, ...u16List(kind.length, where) }
+    case 'bitList':
+      return { covers, ...bitList(kind.words, where) }
     case 'addr':
       return { covers, ...text16(where) }
     case 'mac':
@@ -56,6 +58,8 @@ function fits(kind: Scalar, layout: Layout): boolean {
       return layout.kind === 'array' && layout.length === 2 && layout.of.kind === 'int' && layout.of.typedefs.includes('__be32')
     case 'u16List':
       return layout.kind === 'array' && layout.length === kind.length && isHostUnsigned(layout.of) && layout.of.size === 2
+    case 'bitList':
+      return layout.kind === 'array' && layout.length === kind.words && isHostUnsigned(layout.of) && layout.of.size === 8
     case 'addr':
       return layout.kind === 'struct' && layout.name === 'addr' && layout.size === 16
     case 'mac':
@@ -80,6 +84,8 @@ function kindText(kind: Scalar): string {
       return 'id64'
     case 'u16List':
       return `u16[${kind.length}]`
+    case 'bitList':
+      return `u64[${kind.words}]`
     default:
       return kind.kind
   }
@@ -154,6 +160,23 @@ function u16List(length: number, where: string): Access {
       new Uint8Array(view.buffer, view.byteOffset + at, 2 * length).set(new Uint8Array(list.buffer, list.byteOffset, list.byteLength))
     },
     get: (view, at) => new Uint16Array(view.buffer.slice(view.byteOffset + at, view.byteOffset + at + 2 * length)),
+  }
+}
+
+function bitList(words: number, where: string): Access {
+  return {
+    put(view, at, value) {
+      const list = value as Uint32Array
+      if (list.length !== 2 * words) throw misfit(where, `${list.length} numbers`)
+      for (let word = 0; word < words; word++) {
+        view.setUint32(at + 8 * word + (LITTLE_ENDIAN ? 0 : 4), list[2 * word] ?? 0, LITTLE_ENDIAN)
+        view.setUint32(at + 8 * word + (LITTLE_ENDIAN ? 4 : 0), list[2 * word + 1] ?? 0, LITTLE_ENDIAN)
+      }
+    },
+    get: (view, at) =>
+      Uint32Array.from({ length: 2 * words }, (_, index) =>
+        view.getUint32(at + 8 * (index >> 1) + (LITTLE_ENDIAN === ((index & 1) === 0) ? 0 : 4), LITTLE_ENDIAN),
+      ),
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The structs of maps.h and config.h as TypeScript sees them. Layer: agent/maps. */
-import { MAGLEV_SIZE } from '#lib/base/flags.ts'
+import { MAGLEV_SIZE, RULE_WORDS } from '#lib/base/flags.ts'
 import type { ShapeType } from './kinds.ts'
-import { addr, arrayOf, be16, be32, bigId, id64, mac, ns, shape, u16, u16List, u32, u8 } from './kinds.ts'
+import { addr, arrayOf, be16, be32, bigId, bitList, id64, mac, ns, shape, u16, u16List, u32, u8 } from './kinds.ts'
 
 export const frontendKey = shape('frontend_key', { addr, port: be16, proto: u8 })
 export const choice = shape('choice', { list: id64, count: u32 })
@@ -22,10 +22,19 @@ export const maglev = shape('maglev', { slot: u16List(MAGLEV_SIZE) })
 /** A set of prefixes is one of enum range_set or a list of backends, as 16 hex digits either way. */
 export const rangeKey = shape('range_key', { prefix: u32, set: bigId, addr })
 
-export const routeKey = shape('route_key', { prefix: u32, addr })
+export const netKey = shape('net_key', { prefix: u32, addr })
 export const route = shape('route', { node: addr })
 
-export const addrInfo = shape('addr_info', { kind: u16, flags: u16, ifindex: u32 })
+/** A set of rules is 16 hex digits, all zero for none. */
+export const addrInfo = shape('addr_info', { kind: u16, flags: u16, ifindex: u32, identity: u32, ingress: id64, egress: id64 })
+
+export const bitsKey = shape('bits_key', { set: id64, class: u32, block: u16, dimension: u8 })
+export const bits = shape('bits', { word: bitList(RULE_WORDS) })
+export const portsKey = shape('ports_key', { set: id64, block: u16, proto: u8, source: u8 })
+export const ports = shape('ports', { blocks: u16, words: u8, flags: u8, at: u16List(256) })
+export const portsPage = shape('ports_page', { class: u16List(256) })
+export const ruleKey = shape('rule_key', { set: id64, index: u32 })
+export const rule = shape('rule', { id: u32, action: u16, next: u16 })
 
 export const iface = shape('iface', { mtu: u32, kind: u16, mac })
 
@@ -36,11 +45,14 @@ export const ctValue = shape('ct_value', {
   seen: ns,
   out: ctTuple,
   state: u8,
+  epoch: u8,
   lane: u16,
   via: addr,
   leg: arrayOf(ctLeg, 2),
   fresh: u32,
   slot: u32,
+  egress_rule: u32,
+  ingress_rule: u32,
 })
 
 export const fragKey = shape('frag_key', { src: addr, dst: addr, id: be32, proto: u8 })
@@ -50,7 +62,7 @@ export const frag = shape('frag', { sport: be16, dport: be16 })
 export const socketKey = shape('socket_key', { cookie: id64, addr, port: be16, proto: u8, role: u8 })
 export const socketPeer = shape('socket_peer', { addr, port: be16 })
 
-export const nodeState = shape('node_state', { takeover_until: ns })
+export const nodeState = shape('node_state', { takeover_until: ns, epoch: u32 })
 
 export const nodeCfg = shape('node_cfg', {
   node_v4: addr,
@@ -91,7 +103,7 @@ export type LiveKey = ShapeType<typeof liveKey>
 export type Live = ShapeType<typeof live>
 export type Maglev = ShapeType<typeof maglev>
 export type RangeKey = ShapeType<typeof rangeKey>
-export type RouteKey = ShapeType<typeof routeKey>
+export type NetKey = ShapeType<typeof netKey>
 export type Route = ShapeType<typeof route>
 export type AddrInfo = ShapeType<typeof addrInfo>
 export type Iface = ShapeType<typeof iface>

@@ -5,7 +5,7 @@ import { ifindexOf } from '#native'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { nodeCfg, type Frontend } from '#agent/maps/shapes.ts'
 import { InternalError } from '#lib/base/errors.ts'
-import { ADDR_LOCAL_POD, ADDR_NODE_PORTS, SOURCE_ANY, STRAY_DROP } from '#lib/base/flags.ts'
+import { ADDR_LOCAL_POD, ADDR_NODE, ADDR_NODE_PORTS, ADDR_SELF, SOURCE_ANY, STRAY_DROP } from '#lib/base/flags.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { ANY_V4, ANY_V6, addrBytes, addrFromBytes, parseAddr } from '#lib/base/ip.ts'
 import { testCfg } from '../../test/kernel/packet-runner.ts'
@@ -14,6 +14,7 @@ import type { Family } from '../../test/kernel/packets/world.ts'
 import { NODE_PORT, devices, families } from '../../test/kernel/packets/world.ts'
 import { TestMap, sharedMaps } from '../../test/support/objects.ts'
 import type { Loaded } from './objects.ts'
+import { addrInfo } from '../../test/support/addr-info.ts'
 import { loadObject } from './objects.ts'
 
 export type ProgramName = 'from_workload' | 'to_workload' | 'from_host' | 'to_host' | 'from_host_replay'
@@ -123,11 +124,11 @@ function sender(f: Family, number: number): Addr {
 function fillFamily(loaded: Loaded, f: Family): void {
   const addrs = new TestMap(loaded, catalogue.np_addrs)
   // no policy, as in a cluster without any; they send from lo, where test runs happen
-  const pod = { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf('lo') }
+  const pod = addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf('lo') })
   for (const addr of [f.pod, f.secondPod]) addrs.set(parseAddr(addr), pod)
   for (let number = 0; number < SENDERS; number++) addrs.set(sender(f, number), pod)
-  addrs.set(parseAddr(f.node), { kind: 2, flags: ADDR_NODE_PORTS, ifindex: 0 })
-  addrs.set(parseAddr(f.otherNode), { kind: 3, flags: 0, ifindex: 0 })
+  addrs.set(parseAddr(f.node), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
+  addrs.set(parseAddr(f.otherNode), addrInfo(ADDR_NODE))
   addrs.map.close()
   const frontends = new TestMap(loaded, catalogue.np_frontends)
   const backends = new TestMap(loaded, catalogue.np_backends)

@@ -71,6 +71,9 @@ struct names {
 	enum leg_flag leg_flag;
 	enum socket_role socket_role;
 	enum ct_state ct_state;
+	enum dimension dimension;
+	enum ports_flag ports_flag;
+	enum rule_action rule_action;
 };
 
 const volatile struct names np_names = {};

@@ -23,6 +23,17 @@ static __always_inline bool ct_fresh(const struct ct_value *v)
 	return np_now() - v->seen <= CT_FRESH_NS;
 }
 
+/* By this byte flows know whether they were judged by the rules that are in force. It may come round again: old flows are judged anew
+ * with every closer look in any case. */
+static __always_inline __u8 policy_epoch(void)
+{
+	struct node_state *state;
+	__u32 zero = 0;
+
+	state = bpf_map_lookup_elem(&np_state, &zero);
+	return state ? state->epoch : 0;
+}
+
 /* Is the tuple's source the key's hi? */
 static __always_inline bool ct_from_hi(const struct ct_tuple *t)
 {

@@ -121,13 +121,14 @@ struct range_key {
 };
 _Static_assert(sizeof(struct range_key) == 28, "range_key");
 
-/* Where pods of other nodes are, when the network between the nodes does not know them. */
-struct route_key {
+/* A prefix of either family: v4 has 96 bits and its own. */
+struct net_key {
 	__u32 prefix;
 	struct addr addr;
 };
-_Static_assert(sizeof(struct route_key) == 20, "route_key");
+_Static_assert(sizeof(struct net_key) == 20, "net_key");
 
+/* Where pods of other nodes are, when the network between the nodes does not know them. */
 struct route {
 	struct addr node;	/* in the tunnel to this node */
 };
@@ -148,11 +149,15 @@ enum addr_flag {
 };
 
 struct addr_info {
-	__u16 kind;		/* enum addr_kind */
+	__u16 kind;		/* enum addr_kind; 0: nothing but an identity is known */
 	__u16 flags;		/* enum addr_flag */
 	__u32 ifindex;		/* host side of the pod's veth; 0 otherwise */
+	__u32 identity;		/* whom policy takes it for */
+	__u32 pad;
+	__u64 ingress;		/* rules for flows to this local pod; 0: all are let in */
+	__u64 egress;		/* rules for flows from it */
 };
-_Static_assert(sizeof(struct addr_info) == 8, "addr_info");
+_Static_assert(sizeof(struct addr_info) == 32, "addr_info");
 
 enum iface_kind {
 	IFACE_WORKLOAD = 1,
@@ -165,6 +170,86 @@ struct iface {
 	__u8 mac[6];
 };
 _Static_assert(sizeof(struct iface) == 12, "iface");
+
+/* ---- policy ------------------------------------------------------------------------------------- */
+/* The rules of an endpoint's direction stand in a line, a *set*, in blocks of 1,024. A condition of a rule is about one *dimension*
+ * of the packet. In each dimension packets fall into classes, and each class has a bit for every rule whose condition it meets:
+ * the first rule that is met in all dimensions decides. */
+
+#define RULE_WORDS 16
+#define RULES_PER_BLOCK (RULE_WORDS * 64)
+
+enum dimension {
+	DIMENSION_PEER = 0,	/* the class is the identity of the other end's address; 0 where a class has no row */
+	DIMENSION_OWN = 1,	/* the identity of this end's; likewise */
+	DIMENSION_PORT = 2,	/* destination port, or ICMP type and code */
+	DIMENSION_SOURCE_PORT = 3,
+};
+
+struct bits_key {
+	__u64 set;
+	__u32 class;
+	__u16 block;
+	__u8 dimension;		/* enum dimension */
+	__u8 pad;
+};
+_Static_assert(sizeof(struct bits_key) == 16, "bits_key");
+
+struct bits {
+	__u64 word[RULE_WORDS];
+};
+_Static_assert(sizeof(struct bits) == 128, "bits");
+
+/* Classes of ports. Where all ports with the same high byte are of one class that is here, else in a page. */
+struct ports_key {
+	__u64 set;
+	__u16 block;
+	__u8 proto;		/* 0: any other */
+	__u8 source;		/* of source ports */
+	__u8 pad[4];
+};
+_Static_assert(sizeof(struct ports_key) == 16, "ports_key");
+
+enum ports_flag {
+	PORTS_SOURCE = 1,	/* source ports matter */
+	PORTS_OWN = 2,		/* this end's address matters */
+};
+
+#define PORTS_PAGE 0x8000	/* the number of a page, not a class */
+
+struct ports {
+	__u16 blocks;		/* of the set */
+	__u8 words;		/* in use in this block's bits */
+	__u8 flags;		/* enum ports_flag */
+	__u32 pad;
+	__u16 at[256];		/* by high byte (ICMP: type) */
+};
+_Static_assert(sizeof(struct ports) == 520, "ports");
+
+struct ports_page {
+	__u16 class[256];	/* by low byte (ICMP: code) */
+};
+_Static_assert(sizeof(struct ports_page) == 512, "ports_page");
+
+struct rule_key {
+	__u64 set;
+	__u32 index;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct rule_key) == 16, "rule_key");
+
+enum rule_action {
+	RULE_DENY = 0,
+	RULE_ALLOW = 1,
+	RULE_PASS = 2,
+};
+
+struct rule {
+	__u32 id;		/* by which the agent knows it */
+	__u16 action;		/* enum rule_action */
+	__u16 next;		/* where RULE_PASS goes on */
+};
+_Static_assert(sizeof(struct rule) == 8, "rule");
 
 /* ---- flows -------------------------------------------------------------------------------------- */
 
@@ -231,13 +316,14 @@ struct ct_value {
 	__u64 seen;		/* ns since boot, refreshed every 0.25 to 2.5 s */
 	struct ct_tuple out;	/* for the leg with LEG_NAT */
 	__u8 state;		/* enum ct_state */
-	__u8 pad;
+	__u8 epoch;		/* of the policy that let it be: low byte of node_state.epoch */
 	__u16 lane;		/* of the other entry of a translated flow */
 	struct addr via;	/* tunnel peer of the leg with LEG_ENCAP */
 	struct ct_leg leg[2];
 	__u32 fresh;		/* low half of the kernel's jiffies at that refresh, where programs can read them */
 	__u32 slot;		/* of the backend, in the client's view */
-	__u8 reserved[8];	/* policy epochs and rule ids to come; zero */
+	__u32 egress_rule;	/* the rules that let it be, where an end of it is on this node; 0: none was asked */
+	__u32 ingress_rule;
 };
 _Static_assert(sizeof(struct ct_value) == 112, "ct_value");
 
@@ -260,8 +346,10 @@ _Static_assert(sizeof(struct frag) == 4, "frag");
 /* Node-wide facts that change while the programs run; one entry. */
 struct node_state {
 	__u64 takeover_until;	/* ns since boot: TCP flows without an entry belong to the proxy before us until then */
+	__u32 epoch;		/* grows when rules change: each flow's next packet is judged again */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct node_state) == 8, "node_state");
+_Static_assert(sizeof(struct node_state) == 16, "node_state");
 
 /* Sockets that mean services: what recvmsg and getpeername show, and which backend sendmsg keeps to. */
 enum socket_role {
@@ -333,7 +421,13 @@ NP_LRU(np_affinity, struct affinity_key, struct affinity, 16384);
 /* key: list */
 NP_HASH(np_maglev, __u64, struct maglev, 4096);
 NP_TRIE(np_ranges, struct range_key, __u32, 65536);
-NP_TRIE(np_routes, struct route_key, struct route, 65536);
+NP_TRIE(np_routes, struct net_key, struct route, 65536);
+/* identities of addresses that np_addrs does not have */
+NP_TRIE(np_nets, struct net_key, __u32, 65536);
+NP_HASH(np_bits, struct bits_key, struct bits, 262144);
+NP_HASH(np_ports, struct ports_key, struct ports, 16384);
+NP_HASH(np_pages, __u32, struct ports_page, 32768);
+NP_HASH(np_rules, struct rule_key, struct rule, 262144);
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -6,6 +6,7 @@
 #include "way.h"
 #include "pick.h"
 #include "options.h"
+#include "policy.h"
 
 #define PORT_TRIES 32
 
@@ -60,6 +61,9 @@ static __noinline __u32 peer_make(struct scratch *s, const struct ct_value *v)
 	__builtin_memset(peer, 0, sizeof(*peer));
 	ct_reverse(&peer->out, &s->p.t);
 	peer->lane = s->key.lane;
+	peer->epoch = v->epoch;
+	peer->egress_rule = v->egress_rule;
+	peer->ingress_rule = v->ingress_rule;
 	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
 	peer->leg[!(dir & 1)].flags = LEG_INNER;
 	peer->leg[!(dir & 1)].ifindex = v->leg[s->dir & 1].ifindex;
@@ -366,8 +370,20 @@ static __noinline int flow_prepare(struct __sk_buff *skb, struct scratch *s)
 static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
 {
 	int act = flow_prepare(skb, s);
+	struct ct_tuple *t = &s->judged;
+	enum drop why;
 
-	return act == FLOW_PREPARED ? flow_enter(skb, s) : act;
+	if (act != FLOW_PREPARED)
+		return act;
+	*t = s->p.t;
+	if (s->v.leg[s->dir & 1].flags & LEG_NAT) {
+		t->dst = s->v.out.dst;
+		t->dport = s->v.out.dport;
+	}
+	if (s->hook != FROM_WORKLOAD)
+		addr_look(&s->src, &t->src);
+	why = flow_judge(skb, s, &s->v, t);
+	return why ? DROPPED(why) : flow_enter(skb, s);
 }
 
 #endif

@@ -31,6 +31,7 @@ enum drop {
 	DROP_REVERSE_PATH,	/* no route back to the source, or by another device */
 	DROP_POD_GONE,		/* TCP flow to a pod that this node no longer has: answered with RST */
 	DROP_VLAN,		/* a pod's frame with a VLAN tag */
+	DROP_POLICY,		/* a rule, or the end of a tier, says no */
 	DROP_MAX,
 };
 

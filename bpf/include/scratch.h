@@ -7,6 +7,17 @@
 
 #define QUOTE_MAX 68	/* an ICMP error quotes this much of the packet at most */
 
+/* A flow's first packet as one of its ends and that end's rules see it. */
+struct query {
+	__u64 set;
+	__u32 peer;		/* identities */
+	__u32 own;
+	__u16 port;		/* destination port, or ICMP type and code */
+	__u16 source_port;
+	__u8 proto;
+	__u8 pad[3];
+};
+
 struct scratch {
 	struct pkt p;
 	struct ct_key key;
@@ -26,6 +37,11 @@ struct scratch {
 	struct origin origin;		/* with p.origin */
 	struct frag_key frag;
 	struct addr_info src;		/* what we know of its source; kind 0: nothing */
+	struct query query;		/* what is asked of policy */
+	struct ct_tuple judged;		/* about this flow */
+	__u32 blocks;			/* of the set that is asked */
+	__u32 rule;			/* that decided: its id */
+	__u32 pad;
 	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */
 	struct ct_key peer_key;		/* its peer: the way back of a translated flow */
 	struct ct_value peer;

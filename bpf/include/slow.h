@@ -258,17 +258,47 @@ static __noinline void flow_forget(struct scratch *s, const struct ct_value *v)
 	bpf_map_delete_elem(&np_ct, &s->key);
 }
 
+/* Rules, labels and pods change: do they still let the flow be? Of ICMP only who opened the flow can be asked, for answers have another type. */
+static __noinline enum drop flow_judge_again(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+{
+	const struct ct_leg *leg = &v->leg[s->dir & 1];
+	bool answer = leg->flags & LEG_ANSWER, icmp = s->p.proto == IPPROTO_ICMP || s->p.proto == IPPROTO_ICMPV6;
+	struct ct_tuple *t = &s->judged;
+
+	if (answer && icmp)
+		return DROP_NONE;
+	*t = s->p.t;
+	if (leg->flags & LEG_NAT) {
+		t->dst = v->out.dst;
+		t->dport = v->out.dport;
+	}
+	if (answer) {
+		s->v.out = *t;
+		ct_reverse(t, &s->v.out);
+	}
+	addr_look(&s->src, &t->src);
+	addr_look(&s->dst, &t->dst);
+	return flow_judge(skb, s, v, t);
+}
+
 /* A packet of a flow that is there, as it seems. */
 static __noinline int flow_known(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	enum drop why;
 	int act;
 
-	s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN;
+	s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch();
 	if (s->renew && flow_is_stale(s, v)) {
 		flow_forget(s, v);
 		count_slot(DROP_MAX + COUNT_MOVED);
 		return FLOW_STALE;
+	}
+	if (s->renew) {
+		why = flow_judge_again(skb, s, v);
+		if (why) {
+			flow_forget(s, v);
+			return DROPPED(why);
+		}
 	}
 	why = flow_track(skb, s, v);
 	if (why)

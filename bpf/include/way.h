@@ -77,7 +77,7 @@ static __always_inline void addr_look(struct addr_info *to, const struct addr *a
 /* The node whose pods these are, where the network between the nodes does not know them. */
 static __noinline struct route *route_to(const struct addr *dst)
 {
-	struct route_key k = {};
+	struct net_key k = {};
 
 	k.prefix = 128;
 	k.addr = *dst;

@@ -26,6 +26,28 @@ export const ADDR_SERVICE = 4
 export const ADDR_NODE_PORTS = 1
 export const ADDR_MASQUERADE = 2
 
+/** enum dimension */
+export const DIMENSION_PEER = 0
+export const DIMENSION_OWN = 1
+export const DIMENSION_PORT = 2
+export const DIMENSION_SOURCE_PORT = 3
+
+/** enum ports_flag */
+export const PORTS_SOURCE = 1
+export const PORTS_OWN = 2
+
+/** enum rule_action */
+export const RULE_DENY = 0
+export const RULE_ALLOW = 1
+export const RULE_PASS = 2
+
+/** Set in an entry of `ports.at`: it is the number of a page, not a class. */
+export const PORTS_PAGE = 0x8000
+
+/** 64-bit words of a block's bits, and rules of a block. */
+export const RULE_WORDS = 16
+export const RULES_PER_BLOCK = 1024
+
 /** enum source_check */
 export const SOURCE_ANY = 0
 export const SOURCE_LOOSE = 1

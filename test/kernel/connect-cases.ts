@@ -14,6 +14,7 @@ import { BpfLink, cgroupAttach, cgroupDetach } from '#native'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap, loadObject } from '../support/objects.ts'
 import type { KernelFacts } from './kernel-facts.ts'
+import { addrInfo } from '../support/addr-info.ts'
 import { testCfg } from './packet-runner.ts'
 
 const HOOKS = ['connect4', 'connect6', 'sendmsg4', 'sendmsg6', 'recvmsg4', 'recvmsg6', 'getpeername4', 'getpeername6'] as const
@@ -129,7 +130,7 @@ async function publish(loaded: Loaded, family: Family, service: Service): Promis
   }
   const choice = { list, count: service.ports.length }
   if (frontend !== host)
-    new TestMap(loaded, catalogue.np_addrs).set(parseAddr(host), { kind: ADDR_SELF, flags: ADDR_NODE_PORTS, ifindex: 0 })
+    new TestMap(loaded, catalogue.np_addrs).set(parseAddr(host), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
   new TestMap(loaded, catalogue.np_frontends).set(
     { addr: frontend === '0.0.0.0' ? ANY_V4 : parseAddr(frontend), port, proto: service.proto },
     { inside: choice, outside: choice, flags: 0, affinity: service.affinity ?? 0 },

@@ -29,6 +29,7 @@ import { endpoint } from '../support/packet.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
 import type { BackendGiven, FlowWanted, Given, PacketCase, ProgramName, Step } from './packets/case.ts'
+import { addrInfo } from '../support/addr-info.ts'
 import { NAT_PORT, NODE_PORT, VNI, WEB, at, devices, families, namespaceCommands, namespaceSysctls } from './packets/world.ts'
 
 /** What the running kernel has; stubbed and switched off otherwise. */
@@ -154,14 +155,14 @@ async function fill(maps: Maps, given: Given): Promise<void> {
   maps.ifaces.set(lo, { mtu: 2000, kind: 1, mac: devices.pod.mac })
   for (const f of families) {
     // a pod sends from the device that test runs happen on
-    for (const pod of [f.pod, f.secondPod]) maps.addrs.set(parseAddr(pod), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: lo })
-    maps.addrs.set(parseAddr(f.maskedPod), { kind: ADDR_LOCAL_POD, flags: ADDR_MASQUERADE, ifindex: lo })
-    maps.addrs.set(parseAddr(f.elsewherePod), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf(devices.pod.name) })
-    maps.addrs.set(parseAddr(f.node), { kind: ADDR_SELF, flags: ADDR_NODE_PORTS, ifindex: 0 })
-    maps.addrs.set(parseAddr(f.quietOwn), { kind: ADDR_SELF, flags: 0, ifindex: 0 })
+    for (const pod of [f.pod, f.secondPod]) maps.addrs.set(parseAddr(pod), addrInfo(ADDR_LOCAL_POD, { ifindex: lo }))
+    maps.addrs.set(parseAddr(f.maskedPod), addrInfo(ADDR_LOCAL_POD, { flags: ADDR_MASQUERADE, ifindex: lo }))
+    maps.addrs.set(parseAddr(f.elsewherePod), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.pod.name) }))
+    maps.addrs.set(parseAddr(f.node), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
+    maps.addrs.set(parseAddr(f.quietOwn), addrInfo(ADDR_SELF))
     for (const node of [f.otherNode, f.thirdNode, f.v4 ? '192.168.50.130' : 'fd00:50::82'])
-      maps.addrs.set(parseAddr(node), { kind: ADDR_NODE, flags: 0, ifindex: 0 })
-    maps.addrs.set(parseAddr(f.bareVip), { kind: ADDR_SERVICE, flags: 0, ifindex: 0 })
+      maps.addrs.set(parseAddr(node), addrInfo(ADDR_NODE))
+    maps.addrs.set(parseAddr(f.bareVip), addrInfo(ADDR_SERVICE))
     maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(f.otherNode) })
   }
   await fillServices(maps, given)
@@ -170,7 +171,7 @@ async function fill(maps: Maps, given: Given): Promise<void> {
 /** The maps that say what the service is. */
 async function fillServices(maps: Maps, given: Given): Promise<void> {
   for (const map of [maps.frontends, maps.backends, maps.live, maps.maglev, maps.ranges]) await map.clear()
-  maps.state.set(0, { takeover_until: given.takeover === true ? 1e12 : 0 })
+  maps.state.set(0, { takeover_until: given.takeover === true ? 1e12 : 0, epoch: 0 })
   for (const f of families) {
     const inside = (addr: string): void => maps.ranges.set({ prefix: 64 + 128, set: rangeSet(RANGE_INSIDE), addr: parseAddr(addr) }, 0)
     for (const addr of [f.pod, f.secondPod, f.maskedPod, f.remotePod, f.overlayPod]) inside(addr)
@@ -239,7 +240,7 @@ async function runStep(
   const before = slot === undefined ? 0 : counter(world.maps, slot)
   if (step.given !== undefined) await fillServices(world.maps, step.given)
   if (step.reused !== undefined)
-    world.maps.addrs.set(parseAddr(step.reused), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf(devices.secondPod.name) })
+    world.maps.addrs.set(parseAddr(step.reused), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.secondPod.name) }))
   if (step.gone !== undefined) world.maps.addrs.delete(parseAddr(step.gone))
   if (step.overlayBy !== undefined)
     for (const f of families)

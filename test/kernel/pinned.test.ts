@@ -73,6 +73,9 @@ const FLOW: CtValue = {
   leg: [LEG, LEG],
   fresh: 77,
   slot: 0,
+  epoch: 0,
+  egress_rule: 0,
+  ingress_rule: 0,
 }
 
 describe('np_ct', () => {

@@ -63,5 +63,8 @@ function flowValue({ state = STATE.seenLo | STATE.seenHi | STATE.open, translate
     leg: [leg, translated ? { ...leg, flags: LEG_NAT } : leg],
     fresh: 0,
     slot: 0,
+    epoch: 0,
+    egress_rule: 0,
+    ingress_rule: 0,
   }
 }

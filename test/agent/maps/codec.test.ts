@@ -101,6 +101,8 @@ function arbitrary(kind: Kind): fc.Arbitrary<unknown> {
     case 'u16List':
       // as many single draws would take seconds
       return fc.nat().map((seed) => Uint16Array.from({ length: kind.length }, (_, at) => seed * at))
+    case 'bitList':
+      return fc.nat().map((seed) => Uint32Array.from({ length: 2 * kind.words }, (_, at) => seed * at))
     case 'id':
     case 'bigId':
       return fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map((id) => id.toString(16).padStart(16, '0'))

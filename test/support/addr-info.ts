@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Values of np_addrs of which only what matters is said. Layer: test. */
+import type { AddrInfo } from '#agent/maps/shapes.ts'
+
+/** The id of no set of rules. */
+export const NO_SET = '0'.repeat(16)
+
+export function addrInfo(kind: number, rest: Partial<AddrInfo> = {}): AddrInfo {
+  return { kind, flags: 0, ifindex: 0, identity: 0, ingress: NO_SET, egress: NO_SET, ...rest }
+}
