@@ -12,10 +12,10 @@ export interface Rejected {
   readonly reason: string
 }
 
-/** A value, with the parts of it that were left out; or nothing, with why. */
+/** A value, with the parts of it that were left out; or nothing, with why. `instead` stands in where there was no better one before. */
 export type Parsed<T> =
   | { readonly kind: 'ok'; readonly value: T; readonly rejected: readonly Rejected[] }
-  | { readonly kind: 'rejected'; readonly rejected: readonly Rejected[] }
+  | { readonly kind: 'rejected'; readonly rejected: readonly Rejected[]; readonly instead?: T }
 
 /** "Service default/web: spec.ports[1].nodePort: must be 1..65535" */
 export function rejectedText(rejected: Rejected): string {

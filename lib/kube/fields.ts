@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Reading fields of raw JSON, with the path of whatever is wrong. Layer: lib/kube. */
 import { NetplaneError } from '../base/errors.ts'
-import { isPort, tryParseAddr, tryParseCidr } from '../base/ip.ts'
+import { addrBits, isPort, tryParseAddr, tryParseCidr } from '../base/ip.ts'
 import type { Addr, Cidr, Port, Protocol } from '../base/ip.ts'
 import { isObject } from '../base/object.ts'
 import type { Pool } from './pool.ts'
@@ -65,6 +65,12 @@ export function integer(raw: Raw, key: string): number | undefined {
   throw new FieldError(key, 'must be a whole number')
 }
 
+export function number(raw: Raw, key: string): number | undefined {
+  const value = own(raw, key)
+  if (value === undefined || (typeof value === 'number' && Number.isFinite(value))) return value
+  throw new FieldError(key, 'must be a number')
+}
+
 export function port(raw: Raw, key: string): Port | undefined {
   const value = own(raw, key)
   if (value === undefined) return undefined
@@ -87,6 +93,13 @@ export function oneOf<const W extends string, const A>(
 
 export function protocol(raw: Raw): Protocol {
   return oneOf(raw, 'protocol', { words: ['TCP', 'UDP', 'SCTP'], absent: 'TCP' })
+}
+
+/** Refuses fields of other names: one that is not understood might be what narrows the rest. */
+export function only(raw: Raw, keys: readonly string[]): Raw {
+  const other = Object.keys(raw).find((key) => !keys.includes(key) && own(raw, key) !== undefined)
+  if (other !== undefined) throw new FieldError(other, 'is not a field that is understood here')
+  return raw
 }
 
 /** An empty object when the field is missing. */
@@ -157,6 +170,15 @@ export function asAddr(value: unknown): Addr {
   const addr = typeof value === 'string' ? tryParseAddr(value) : undefined
   if (addr === undefined) throw new FieldError('', 'must be an IP address')
   return addr
+}
+
+/** A prefix, or an address that stands for itself alone. */
+export function asNet(value: unknown): Cidr {
+  if (typeof value === 'string' && !value.includes('/')) {
+    const addr = asAddr(value)
+    return { addr, bits: addrBits(addr) }
+  }
+  return asCidr(value)
 }
 
 export function asCidr(value: unknown): Cidr {

@@ -5,7 +5,7 @@ import type { Labels } from '../model/labels.ts'
 import { and } from '../model/selector.ts'
 import type { Selector } from '../model/selector.ts'
 import { compareText } from '../base/order.ts'
-import { asRecord, each, FieldError, inside, oneOf, text, under } from './fields.ts'
+import { asRecord, each, FieldError, inside, oneOf, only, text, under } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 
 /** metadata.labels, one map for all objects with the same. */
@@ -30,6 +30,7 @@ const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const
 
 /** matchLabels and matchExpressions of labels that have `prefix` in front; an empty one selects everything. */
 export function labelSelector(raw: Raw, prefix = ''): Selector {
+  only(raw, ['matchLabels', 'matchExpressions'])
   const labels = inside(raw, 'matchLabels', (wanted) =>
     Object.keys(wanted)
       .sort()
@@ -43,6 +44,7 @@ export function labelSelector(raw: Raw, prefix = ''): Selector {
 }
 
 function expression(raw: Raw, prefix: string): Selector {
+  only(raw, ['key', 'operator', 'values'])
   const label = prefix + labelKey(text(raw, 'key') ?? '', 'key')
   const operator = oneOf(raw, 'operator', { words: OPERATORS, absent: undefined })
   if (operator === undefined) throw new FieldError('operator', 'is missing')

@@ -6,46 +6,14 @@
 import { isObject } from '../base/object.ts'
 import type { Parsed, Rejected } from '../base/result.ts'
 import { nameKey, refText } from '../model/ref.ts'
-import type { Kind, Ref } from '../model/ref.ts'
+import type { Ref } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import { FieldError, record, text } from './fields.ts'
-import type { ParseInput, Raw } from './fields.ts'
-import { parseFelixConfiguration } from './parse-config.ts'
-import { parseEndpointSlice } from './parse-endpoint-slice.ts'
-import { parseIPPool } from './parse-ip-pool.ts'
-import { parseNamespace, parseNode } from './parse-node.ts'
-import { parsePod } from './parse-pod.ts'
-import { parseNetworkPolicy } from './parse-network-policy.ts'
-import { parseService } from './parse-service.ts'
+import type { Raw } from './fields.ts'
+import { KINDS } from './kinds.ts'
+import type { KindEntry } from './kinds.ts'
 import { NO_POOL } from './pool.ts'
 import type { Pool } from './pool.ts'
-
-interface KindEntry {
-  readonly kind: Kind
-  /** what manifests call it; the same unless given */
-  readonly manifestKind?: string
-  readonly apiVersion: string
-  readonly namespaced: boolean
-  readonly parse: (input: ParseInput) => KubeObject
-}
-
-/** Every kind there is. */
-export const KINDS: readonly KindEntry[] = [
-  { kind: 'Service', apiVersion: 'v1', namespaced: true, parse: parseService },
-  { kind: 'EndpointSlice', apiVersion: 'discovery.k8s.io/v1', namespaced: true, parse: parseEndpointSlice },
-  { kind: 'Pod', apiVersion: 'v1', namespaced: true, parse: parsePod },
-  { kind: 'Namespace', apiVersion: 'v1', namespaced: false, parse: parseNamespace },
-  { kind: 'Node', apiVersion: 'v1', namespaced: false, parse: parseNode },
-  { kind: 'IPPool', apiVersion: 'netplane.io/v3', namespaced: false, parse: parseIPPool },
-  { kind: 'FelixConfiguration', apiVersion: 'netplane.io/v3', namespaced: false, parse: parseFelixConfiguration },
-  {
-    kind: 'KubernetesNetworkPolicy',
-    manifestKind: 'NetworkPolicy',
-    apiVersion: 'networking.k8s.io/v1',
-    namespaced: true,
-    parse: parseNetworkPolicy,
-  },
-]
 
 /** Kinds that would change what traffic may do if we obeyed them: refused aloud, while other kinds are not our business. */
 const NOT_YET = /^(networking\.k8s\.io\/v1 NetworkPolicy|policy\.networking\.k8s\.io\/\S+ \S+|netplane\.io\/\S+ \S+)$/
@@ -100,7 +68,7 @@ export function parseObject(value: unknown, ref: Ref, pool: Pool = NO_POOL): Par
   try {
     if (entry === undefined || !isObject(value)) throw new FieldError('', 'must be an object')
     const parsed = entry.parse({ raw: value, namespace: pool.text(ref.namespace), name: ref.name, refuse, intern: pool.text, shared: pool })
-    return { kind: 'ok', value: parsed, rejected }
+    return 'closed' in parsed ? { kind: 'rejected', rejected, instead: parsed } : { kind: 'ok', value: parsed, rejected }
   } catch (thrown) {
     if (!(thrown instanceof FieldError)) throw thrown
     refuse(thrown)

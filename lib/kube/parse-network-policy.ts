@@ -6,7 +6,7 @@ import { NAMESPACE_PREFIX } from '../model/labels.ts'
 import { ANYWHERE } from '../model/policy.ts'
 import type { Policy, PortMatch, Rule, Side } from '../model/policy.ts'
 import { and } from '../model/selector.ts'
-import { asCidr, asRecord, each, FieldError, inside, port, protocol, text, under } from './fields.ts'
+import { asCidr, asRecord, each, FieldError, inside, only, port, protocol, text, under } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { labelSelector } from './labels.ts'
 import { ANY_PORT, crossed, inNamespace, isSaid, PODS, policyOf } from './policy-parts.ts'
@@ -36,9 +36,10 @@ export function kubernetesPolicy(input: ParseInput, spec: Raw, as: Pick<Policy, 
     directions: directionsOf(spec),
     scope: 'normal' as const,
   }
-  const reading = { ...input, refuse: (error: FieldError) => input.refuse(error.under('spec')) }
-  return policyOf(reading, frame, (direction) => rulesOf(spec, direction, input.namespace))
+  return policyOf(input, frame, (direction) => rulesOf(only(spec, FIELDS), direction, input.namespace))
 }
+
+const FIELDS = ['podSelector', 'policyTypes', 'ingress', 'egress', 'stagedAction']
 
 function directionsOf(spec: Raw): readonly Direction[] {
   const types = each(spec, 'policyTypes', (value): Direction => {
@@ -53,7 +54,7 @@ function directionsOf(spec: Raw): readonly Direction[] {
 function rulesOf(spec: Raw, direction: Direction, namespace: string): readonly Rule[] {
   const peerKey = direction === 'ingress' ? 'from' : 'to'
   const rules = each(spec, direction, (value) => {
-    const raw = asRecord(value)
+    const raw = only(asRecord(value), [peerKey, 'ports'])
     const peers = each(raw, peerKey, (peer) => peerOf(asRecord(peer), namespace))
     return { peers: peers.length === 0 ? [ANYWHERE] : peers, ports: portNeeds(raw) }
   })
@@ -61,6 +62,7 @@ function rulesOf(spec: Raw, direction: Direction, namespace: string): readonly R
 }
 
 function peerOf(raw: Raw, namespace: string): Side {
+  only(raw, ['podSelector', 'namespaceSelector', 'ipBlock'])
   const [pods, namespaces, block] = [isSaid(raw, 'podSelector'), isSaid(raw, 'namespaceSelector'), isSaid(raw, 'ipBlock')]
   if (block) {
     if (pods || namespaces) throw new FieldError('ipBlock', 'must stand alone')
@@ -81,6 +83,7 @@ function peerOf(raw: Raw, namespace: string): Side {
 }
 
 function ipBlock(raw: Raw): Side {
+  only(raw, ['cidr', 'except'])
   const cidr = under('cidr', () => asCidr(raw['cidr']))
   const except = each(raw, 'except', (value) => {
     const part = asCidr(value)
@@ -107,6 +110,7 @@ function portNeeds(raw: Raw): readonly PortNeed[] {
 
 /** Without a match: all ports of the protocol. */
 function portEntry(raw: Raw): { readonly protocol: number; readonly match: PortMatch | undefined } {
+  only(raw, ['protocol', 'port', 'endPort'])
   const number = protocolNumber(protocol(raw))
   const named = typeof raw['port'] === 'string'
   const from = named ? undefined : port(raw, 'port')

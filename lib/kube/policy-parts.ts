@@ -64,14 +64,14 @@ export function crossed(
 /** What can be said of a policy before its rules are read. */
 export type Frame = Omit<Policy, 'ingress' | 'egress' | 'closed'> & { readonly directions: readonly Direction[] }
 
-/** The policy; where its rules cannot be read it is closed, and why is said. */
+/** The policy; where its rules cannot be read it is closed, and why is said. Paths that `rulesOf` throws begin after "spec". */
 export function policyOf(input: ParseInput, { directions, ...frame }: Frame, rulesOf: (spec: Direction) => readonly Rule[]): Policy {
   try {
     const rules = (direction: Direction): readonly Rule[] | undefined => (directions.includes(direction) ? rulesOf(direction) : undefined)
     return { ...frame, ingress: rules('ingress'), egress: rules('egress') }
   } catch (thrown) {
     if (!(thrown instanceof FieldError)) throw thrown
-    input.refuse(thrown)
+    input.refuse(thrown.under('spec'))
     const none = (direction: Direction): readonly Rule[] | undefined => (directions.includes(direction) ? [] : undefined)
     return { ...frame, ingress: none('ingress'), egress: none('egress'), closed: true }
   }

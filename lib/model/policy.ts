@@ -106,8 +106,9 @@ export interface Policy {
   /** directions it applies to, as the endpoint sees them; undefined: not in this direction. An empty list denies by the tier's end. */
   readonly ingress: readonly Rule[] | undefined
   readonly egress: readonly Rule[] | undefined
-  /** evaluated beside the others, decides nothing: `Set` stands in for the real policy of that kind and name, `Delete` takes it away */
-  readonly staged: 'Set' | 'Delete' | undefined
+  /** evaluated beside the others, decides nothing: `Set` stands in for the real policy of that kind and name, `Delete` takes it away,
+   * `Ignore` does nothing at all */
+  readonly staged: 'Set' | 'Delete' | 'Ignore' | undefined
   /** on host endpoints: of forwarded traffic as well; before services are translated; without flows */
   readonly scope: Scope
   /** its rules could not be read: it has none, and the tier denies to whom it selects what no other policy of the tier decides, even if

@@ -22,7 +22,7 @@ export function policiesIn(view: View, policies: Iterable<Policy>): readonly Pol
   const all = [...policies]
   const real = all.filter((policy) => policy.staged === undefined)
   if (view === 'real') return real
-  const staged = all.filter((policy) => policy.staged !== undefined)
+  const staged = all.filter((policy) => policy.staged === 'Set' || policy.staged === 'Delete')
   const replaced = new Set(staged.map((policy) => refText({ ...policy, kind: realKind(policy.kind) })))
   return [...real.filter((policy) => !replaced.has(refText(policy))), ...staged.filter((policy) => policy.staged === 'Set')]
 }

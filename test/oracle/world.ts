@@ -59,7 +59,7 @@ function objectOf(manifest: Manifest, refused: (text: string) => void): KubeObje
   if (identified.kind === 'rejected') return void refused(rejectedText(identified.rejected))
   const parsed = parseObject(manifest, identified.ref)
   for (const rejected of parsed.rejected) refused(rejectedText(rejected))
-  return parsed.kind === 'ok' ? parsed.value : undefined
+  return parsed.kind === 'ok' ? parsed.value : parsed.instead
 }
 
 /** The state as manifests; what is only named in it first, so that whole objects win. */
