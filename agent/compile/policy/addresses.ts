@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which identity each address and prefix has, kept up to date. Layer: agent/compile (pure). */
+import { addrBits, ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
+import type { Addr, Cidr } from '#lib/base/ip.ts'
+import { isTrueOf } from './atoms.ts'
+import type { Atom } from './atoms.ts'
+import { Identities, NOBODY } from './identities.ts'
+import type { Identity, LiveAtom } from './identities.ts'
+import { depthOf, prefixKey, Prefixes } from './prefixes.ts'
+import type { Prefix } from './prefixes.ts'
+import { Things } from './things.ts'
+import type { Thing } from './things.ts'
+
+/** Bits of an address in the map. */
+const WHOLE = 128
+
+interface Known {
+  /** endpoints that have the address; one twice counts twice */
+  readonly things: Thing[]
+  identity: Identity
+}
+
+/** What is different since last time; `undefined`: no longer there. */
+export interface AddressChanges {
+  readonly ends: ReadonlyMap<Addr, Identity | undefined>
+  readonly nets: ReadonlyMap<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>
+}
+
+export class Addresses {
+  readonly identities = new Identities()
+  readonly things = new Things()
+  readonly #prefixes = new Prefixes()
+  readonly #ends = new Map<Addr, Known>()
+  readonly #users = new Map<Thing, { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> }>()
+  /** prefixes of an atom that is about prefixes or services */
+  readonly #named = new Map<LiveAtom, readonly Prefix[]>()
+  readonly #dirtyEnds = new Set<Addr>()
+  readonly #dirtyPrefixes = new Set<string>()
+  #hiddenV4 = false
+
+  /** What the compiler knows of services: the addresses that such an atom is true of. */
+  readonly #servicesAddrs: (atom: Atom) => readonly Addr[]
+
+  constructor(servicesAddrs: (atom: Atom) => readonly Addr[]) {
+    this.#servicesAddrs = servicesAddrs
+  }
+
+  get size(): number {
+    return this.#ends.size
+  }
+
+  has(addr: Addr): boolean {
+    return this.#ends.has(addr)
+  }
+
+  identityOf(addr: Addr): Identity {
+    return this.#ends.get(addr)?.identity ?? NOBODY
+  }
+
+  /** The endpoint gets the address, or loses it. */
+  attach(addr: Addr, thing: Thing): void {
+    const known = this.#ends.get(addr) ?? { things: [], identity: NOBODY }
+    known.things.push(thing)
+    this.#ends.set(addr, known)
+    this.#usersOf(thing).addrs.add(addr)
+    this.#dirtyEnds.add(addr)
+  }
+
+  detach(addr: Addr, thing: Thing): void {
+    const known = this.#ends.get(addr)
+    if (known === undefined) return
+    takeOut(known.things, thing)
+    if (!known.things.includes(thing)) this.#forgetUser(thing, (users) => users.addrs.delete(addr))
+    this.#dirtyEnds.add(addr)
+  }
+
+  /** The same with network sets and their prefixes. */
+  attachNet(cidr: Cidr, thing: Thing): void {
+    const prefix = this.#prefixes.at(cidr)
+    prefix.things.push(thing)
+    this.#usersOf(thing).prefixes.add(prefix)
+    this.#dirtyPrefixes.add(prefix.key)
+  }
+
+  detachNet(cidr: Cidr, thing: Thing): void {
+    const prefix = this.#prefixes.at(cidr)
+    takeOut(prefix.things, thing)
+    if (!prefix.things.includes(thing)) this.#forgetUser(thing, (users) => users.prefixes.delete(prefix))
+    this.#dirtyPrefixes.add(prefix.key)
+  }
+
+  useAtom(atom: Atom): void {
+    const { live, isNew } = this.identities.useAtom(atom)
+    if (!isNew) return
+    const { question } = atom
+    if (question.kind === 'nets' || question.kind === 'services') return this.#nameNets(live)
+    for (const thing of this.things.candidates(question)) {
+      if (thing.atoms.at(-1) === live || !isTrueOf(question, thing)) continue
+      thing.atoms.push(live)
+      this.#markThing(thing)
+    }
+  }
+
+  dropAtom(key: string): void {
+    const gone = this.identities.dropAtom(key)
+    if (gone === undefined) return
+    const { question } = gone.atom
+    if (question.kind === 'nets' || question.kind === 'services') return this.#unnameNets(gone)
+    for (const thing of this.things.candidates(question)) {
+      if (!thing.atoms.includes(gone)) continue
+      thing.atoms = thing.atoms.filter((atom) => atom !== gone)
+      this.#markThing(thing)
+    }
+  }
+
+  /** The endpoints of the services that this live atom is about are others. */
+  servicesChanged(live: LiveAtom): void {
+    this.#unnameNets(live)
+    this.#nameNets(live)
+  }
+
+  #nameNets(live: LiveAtom): void {
+    const { question } = live.atom
+    const cidrs = question.kind === 'nets' ? question.nets : this.#servicesAddrs(live.atom).map((addr) => ({ addr, bits: addrBits(addr) }))
+    const prefixes = [...new Set(cidrs.map((cidr) => this.#prefixes.at(cidr)))]
+    for (const prefix of prefixes) {
+      prefix.atoms.push(live)
+      this.#dirtyPrefixes.add(prefix.key)
+    }
+    this.#named.set(live, prefixes)
+  }
+
+  #unnameNets(live: LiveAtom): void {
+    for (const prefix of this.#named.get(live) ?? []) {
+      takeOut(prefix.atoms, live)
+      this.#dirtyPrefixes.add(prefix.key)
+    }
+    this.#named.delete(live)
+  }
+
+  /** Brings everything up to date. */
+  settle(): AddressChanges {
+    this.#spread()
+    const nets = new Map<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>()
+    for (const key of this.#dirtyPrefixes) this.#settlePrefix(key, nets)
+    this.#dirtyPrefixes.clear()
+    this.#coverV4(nets)
+    const ends = new Map<Addr, Identity | undefined>()
+    for (const addr of this.#dirtyEnds) this.#settleEnd(addr, ends)
+    this.#dirtyEnds.clear()
+    return { ends, nets }
+  }
+
+  /** Whatever is within a dirty prefix is dirty as well. */
+  #spread(): void {
+    const wide = new Set<string>()
+    for (const key of this.#dirtyPrefixes) {
+      const prefix = this.#prefixes.get(key)
+      if (prefix === undefined) continue
+      if (depthOf(prefix.cidr) < WHOLE) wide.add(key)
+      else if (this.#ends.has(prefix.cidr.addr)) this.#dirtyEnds.add(prefix.cidr.addr)
+    }
+    if (wide.size === 0) return
+    for (const { key, cidr } of this.#prefixes.values())
+      if (this.#prefixes.around(cidr.addr, depthOf(cidr)).some((around) => wide.has(around.key))) this.#dirtyPrefixes.add(key)
+    for (const addr of this.#ends.keys())
+      if (this.#prefixes.around(addr, WHOLE).some((around) => wide.has(around.key))) this.#dirtyEnds.add(addr)
+  }
+
+  #settlePrefix(key: string, nets: Map<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>): void {
+    const prefix = this.#prefixes.get(key)
+    if (prefix === undefined) return
+    const { cidr } = prefix
+    const identity = hasOwn(prefix) ? this.identities.take(this.#atomsAround(cidr.addr, depthOf(cidr))) : undefined
+    if (identity !== prefix.identity) nets.set(key, { cidr, identity })
+    if (prefix.identity !== undefined) this.identities.release(prefix.identity)
+    prefix.identity = identity
+    if (prefix.things.length === 0 && prefix.atoms.length === 0) this.#prefixes.delete(prefix)
+  }
+
+  #settleEnd(addr: Addr, ends: Map<Addr, Identity | undefined>): void {
+    const known = this.#ends.get(addr)
+    if (known === undefined) return
+    const gone = known.things.length === 0
+    const identity = gone ? NOBODY : this.identities.take(this.#atomsAround(addr, WHOLE, known.things))
+    if (gone) this.#ends.delete(addr)
+    ends.set(addr, gone ? undefined : identity)
+    this.identities.release(known.identity)
+    known.identity = identity
+  }
+
+  #atomsAround(addr: Addr, depth: number, things: readonly Thing[] = []): readonly LiveAtom[] {
+    const lists: (readonly LiveAtom[])[] = things.map((thing) => thing.atoms)
+    for (const prefix of this.#prefixes.around(addr, depth)) lists.push(prefix.atoms, ...prefix.things.map((thing) => thing.atoms))
+    const [first] = lists
+    if (lists.length === 1 && first !== undefined) return first
+    return [...new Set(lists.flat())].sort((a, b) => a.index - b.index)
+  }
+
+  /** In the map ::/0 and its like contain IPv4's range as well: IPv4 gets a prefix of its own, which has nothing. */
+  #coverV4(nets: Map<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>): void {
+    const around = this.#prefixes.around(ANY_V6, 80).some(({ identity }) => identity !== undefined)
+    const key = prefixKey(ANY_V4, 96)
+    const shown = this.#prefixes.get(key)?.identity !== undefined
+    if (around && !shown && (!this.#hiddenV4 || nets.has(key))) nets.set(key, { cidr: { addr: ANY_V4, bits: 0 }, identity: NOBODY })
+    if (this.#hiddenV4 && !around && !shown) nets.set(key, { cidr: { addr: ANY_V4, bits: 0 }, identity: undefined })
+    this.#hiddenV4 = around && !shown
+  }
+
+  #markThing(thing: Thing): void {
+    const users = this.#users.get(thing)
+    for (const addr of users?.addrs ?? []) this.#dirtyEnds.add(addr)
+    for (const prefix of users?.prefixes ?? []) this.#dirtyPrefixes.add(prefix.key)
+  }
+
+  #usersOf(thing: Thing): { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> } {
+    const users = this.#users.get(thing) ?? { addrs: new Set(), prefixes: new Set() }
+    this.#users.set(thing, users)
+    return users
+  }
+
+  #forgetUser(thing: Thing, forget: (users: { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> }) => void): void {
+    const users = this.#usersOf(thing)
+    forget(users)
+    if (users.addrs.size + users.prefixes.size === 0) this.#users.delete(thing)
+  }
+}
+
+/** Does it say more than the prefix around it? */
+function hasOwn({ atoms, things }: Prefix): boolean {
+  return atoms.length > 0 || things.some((thing) => thing.atoms.length > 0)
+}
+
+function takeOut<T>(list: T[], value: T): void {
+  const at = list.indexOf(value)
+  if (at >= 0) list.splice(at, 1)
+}

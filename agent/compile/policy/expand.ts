@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A rule as its author wrote it → rules each of which asks its questions apart: of either address, of ports, of source ports.
+ * Layer: agent/compile (pure).
+ *
+ * A name of a port stands for another port on each address that has it, so a rule with one becomes a rule for each port it means, of the
+ * addresses on which it means that. Services likewise. */
+import { sha1 } from '#lib/base/hash.ts'
+import { ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
+import type { Cidr } from '#lib/base/ip.ts'
+import type { NamedPort, PortMatch, Rule, Side } from '#lib/model/policy.ts'
+import { atomOf } from './atoms.ts'
+import type { Condition, Question, ServicePort } from './atoms.ts'
+import {
+  EVERYTHING,
+  except,
+  FULL,
+  ICMP_PROTOCOLS,
+  EMPTY,
+  intersect,
+  isNowhere,
+  only,
+  planeText,
+  PORT_PROTOCOLS,
+  rangesOf,
+  supportOf,
+} from './plane.ts'
+import type { Plane, Ranges } from './plane.ts'
+
+export type Direction = 'ingress' | 'egress'
+
+export interface ExpandedRule {
+  readonly action: Rule['action']
+  /** "NetworkPolicy default/web ingress 2": all that a rule became share it */
+  readonly name: string
+  readonly peer: readonly Condition[]
+  readonly own: readonly Condition[]
+  /** by destination port, or ICMP type and code */
+  readonly ports: Plane
+  readonly source: Plane
+  /** of all the above */
+  readonly digest: string
+}
+
+/** What names stand for. */
+export interface Meanings {
+  /** ports of that name of all endpoints, each once, sorted */
+  portsNamed(name: string): readonly ServicePort[]
+  /** ports of the services' endpoints, each once, sorted */
+  portsOf(services: readonly string[]): readonly ServicePort[]
+}
+
+export interface Expansion {
+  readonly direction: Direction
+  readonly name: string
+  readonly meanings: Meanings
+  /** what names of this end's ports mean; undefined: what they mean on the address that the packet has */
+  readonly ownPorts: readonly NamedPort[] | undefined
+}
+
+/** One of the ways in which a part of a rule can hold. */
+interface Way {
+  readonly conditions: readonly Condition[]
+  readonly plane: Plane
+}
+
+const ANYHOW: readonly Way[] = [{ conditions: [], plane: EVERYTHING }]
+const V4_NETS: readonly Cidr[] = [{ addr: ANY_V4, bits: 0 }]
+const V6_NETS: readonly Cidr[] = [{ addr: ANY_V6, bits: 0 }]
+
+/** None for a rule that can never hold. */
+export function expandRule(rule: Rule, of: Expansion): readonly ExpandedRule[] {
+  const isIngress = of.direction === 'ingress'
+  const whole = planeOf(rule)
+  const version = rule.ipVersion === undefined ? [] : [asked({ kind: 'nets', nets: rule.ipVersion === 4 ? V4_NETS : V6_NETS })]
+  const result: ExpandedRule[] = []
+  for (const source of waysOf(rule.source, { ...of, isOwn: !isIngress, isDestination: false })) {
+    for (const destination of waysOf(rule.destination, { ...of, isOwn: isIngress, isDestination: true })) {
+      const ports = intersect(intersect(whole, destination.plane), supportOf(source.plane))
+      if (isNowhere(ports)) continue
+      const [peer, own] = isIngress ? [source, destination] : [destination, source]
+      result.push(
+        withDigest({
+          action: rule.action,
+          name: of.name,
+          peer: [...version, ...peer.conditions],
+          own: own.conditions,
+          ports,
+          source: source.plane,
+        }),
+      )
+    }
+  }
+  return result
+}
+
+/** Always holds: ends of tiers and the like. */
+export function plainRule(action: Rule['action'], name: string): ExpandedRule {
+  return withDigest({ action, name, peer: [], own: [], ports: EVERYTHING, source: EVERYTHING })
+}
+
+function withDigest(rule: Omit<ExpandedRule, 'digest'>): ExpandedRule {
+  const parts = [rule.action, rule.name, conditionsText(rule.peer), conditionsText(rule.own), planeText(rule.ports), planeText(rule.source)]
+  return { ...rule, digest: sha1(parts.join('\n')) }
+}
+
+function conditionsText(conditions: readonly Condition[]): string {
+  return conditions.map(({ atom, holds }) => `${holds ? '' : '!'}${atom.key}`).join(' & ')
+}
+
+function planeOf(rule: Rule): Plane {
+  const protocols = rule.protocols === undefined ? EVERYTHING : only(rule.protocols, FULL)
+  const others = rule.notProtocols.length === 0 ? EVERYTHING : except(rule.notProtocols, FULL)
+  const icmp = rule.icmp === undefined ? EVERYTHING : only(ICMP_PROTOCOLS, icmpRanges(rule.icmp))
+  const notIcmp = rule.notIcmp === undefined ? EVERYTHING : except(ICMP_PROTOCOLS, icmpRanges(rule.notIcmp))
+  return [others, icmp, notIcmp].reduce(intersect, protocols)
+}
+
+function icmpRanges({ type, code }: NonNullable<Rule['icmp']>): Ranges {
+  return code === undefined ? [[type * 256, type * 256 + 255]] : [[type * 256 + code, type * 256 + code]]
+}
+
+interface SideExpansion extends Expansion {
+  readonly isOwn: boolean
+  readonly isDestination: boolean
+}
+
+function waysOf(side: Side, of: SideExpansion): readonly Way[] {
+  if (side.nets?.length === 0 || side.selector?.op === 'none') return []
+  const plain: Condition[] = []
+  if (side.selector !== undefined) plain.push(asked({ kind: 'labels', selector: side.selector }))
+  if (side.nodes !== undefined) plain.push(asked({ kind: 'nodes', selector: side.nodes }))
+  if (side.notSelector !== undefined) plain.push(asked({ kind: 'labels', selector: side.notSelector }, false))
+  if (side.nets !== undefined) plain.push(asked({ kind: 'nets', nets: side.nets }))
+  if (side.notNets.length > 0) plain.push(asked({ kind: 'nets', nets: side.notNets }, false))
+  return [portWays(side, of), notPortWays(side, of), serviceWays(side, of)].reduce(both, [{ conditions: plain, plane: EVERYTHING }])
+}
+
+/** All pairs, where both hold. */
+function both(a: readonly Way[], b: readonly Way[]): readonly Way[] {
+  return a.flatMap((one) =>
+    b.map((other) => ({ conditions: [...one.conditions, ...other.conditions], plane: intersect(one.plane, other.plane) })),
+  )
+}
+
+function portWays({ ports }: Side, of: SideExpansion): readonly Way[] {
+  if (ports === undefined) return ANYHOW
+  const numbers = numbersOf(ports)
+  const ways: Way[] = numbers.length === 0 ? [] : [{ conditions: [], plane: only(PORT_PROTOCOLS, numbers) }]
+  for (const name of namesOf(ports)) {
+    if (of.isOwn && of.ownPorts !== undefined)
+      for (const port of ownPortsNamed(of.ownPorts, name)) ways.push({ conditions: [], plane: only([port.protocol], one(port)) })
+    else
+      for (const port of of.meanings.portsNamed(name))
+        ways.push({ conditions: [asked({ kind: 'port', name, ...port })], plane: only([port.protocol], one(port)) })
+  }
+  return ways
+}
+
+/** Other ports than those any of the names means anywhere; and those, on addresses where it does not mean them. */
+function notPortWays({ notPorts }: Side, of: SideExpansion): readonly Way[] {
+  if (notPorts.length === 0) return ANYHOW
+  const numbers = except(PORT_PROTOCOLS, numbersOf(notPorts))
+  const names = namesOf(notPorts)
+  if (of.isOwn && of.ownPorts !== undefined) {
+    const own = of.ownPorts
+    return [{ conditions: [], plane: names.flatMap((name) => ownPortsNamed(own, name)).reduce(without, numbers) }]
+  }
+  const meant = new Map<string, { readonly port: ServicePort; readonly conditions: Condition[] }>()
+  for (const name of names)
+    for (const port of of.meanings.portsNamed(name)) {
+      const entry = meant.get(portText(port)) ?? { port, conditions: [] }
+      entry.conditions.push(asked({ kind: 'port', name, ...port }, false))
+      meant.set(portText(port), entry)
+    }
+  const elsewhere = [...meant.values()].reduce((plane, { port }) => without(plane, port), numbers)
+  return [
+    { conditions: [], plane: elsewhere },
+    ...[...meant.values()].map(({ port, conditions }) => ({ conditions, plane: intersect(numbers, only([port.protocol], one(port))) })),
+  ]
+}
+
+/** Ports count where the service's endpoint is the destination. */
+function serviceWays({ services }: Side, of: SideExpansion): readonly Way[] {
+  if (services === undefined) return ANYHOW
+  const keys = services.map(({ namespace, name }) => `${namespace}/${name}`)
+  if (!of.isDestination) return [{ conditions: [asked({ kind: 'services', services: keys, port: undefined })], plane: EVERYTHING }]
+  return of.meanings.portsOf(keys).map((port) => ({
+    conditions: [asked({ kind: 'services', services: keys, port })],
+    plane: only([port.protocol], one(port)),
+  }))
+}
+
+function asked(question: Question, holds = true): Condition {
+  return { atom: atomOf(question), holds }
+}
+
+function without(plane: Plane, port: ServicePort): Plane {
+  return intersect(plane, except([port.protocol], one(port)))
+}
+
+function one({ port }: { readonly port: number }): Ranges {
+  return [[port, port]]
+}
+
+function ownPortsNamed(ports: readonly NamedPort[], name: string): readonly ServicePort[] {
+  return ports.filter((port) => port.name === name).map(({ protocol, port }) => ({ protocol, port }))
+}
+
+function namesOf(ports: readonly PortMatch[]): readonly string[] {
+  return [...new Set(ports.flatMap((port) => ('name' in port ? [port.name] : [])))]
+}
+
+function numbersOf(ports: readonly PortMatch[]): Ranges {
+  const ranges = rangesOf(ports.flatMap((port) => ('name' in port ? [] : [[port.from, port.to] as const])))
+  return ranges.length === 0 ? EMPTY : ranges
+}
+
+function portText({ protocol, port }: ServicePort): string {
+  return `${protocol}/${port}`
+}

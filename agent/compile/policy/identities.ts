@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Classes of addresses of which the same is true, by number. Layer: agent/compile (pure). */
+import { fnv1a64, mix32 } from '#lib/base/hash.ts'
+import type { Atom } from './atoms.ts'
+
+/** A question that some set in use asks. */
+export interface LiveAtom {
+  readonly atom: Atom
+  /** grows from one to the next */
+  readonly index: number
+  readonly hash: number
+  users: number
+}
+
+export interface Identity {
+  /** 1 .. 2^32-1, of its atoms alone unless two share a hash; 0: nothing is true */
+  readonly id: number
+  readonly key: string
+  /** ascending */
+  readonly atoms: readonly LiveAtom[]
+  /** keys of the same */
+  readonly isTrue: ReadonlySet<string>
+  /** addresses and prefixes that have it */
+  users: number
+}
+
+export const NOBODY: Identity = { id: 0, key: '', atoms: [], isTrue: new Set(), users: 1 }
+
+export class Identities {
+  readonly #byKey = new Map<string, Identity>([['', NOBODY]])
+  readonly #byId = new Map<number, Identity>([[0, NOBODY]])
+  readonly #byAtom = new Map<LiveAtom, Set<Identity>>()
+  readonly #atoms = new Map<string, LiveAtom>()
+  #nextIndex = 0
+
+  /** Made since they were last taken away, and without users since then. */
+  readonly made = new Set<Identity>()
+  readonly unused = new Set<Identity>()
+
+  get atoms(): Iterable<LiveAtom> {
+    return this.#atoms.values()
+  }
+
+  get size(): number {
+    return this.#byId.size
+  }
+
+  /** One more set asks it. True when it is new. */
+  useAtom(atom: Atom): { readonly live: LiveAtom; readonly isNew: boolean } {
+    const known = this.#atoms.get(atom.key)
+    if (known !== undefined) {
+      known.users++
+      return { live: known, isNew: false }
+    }
+    const live: LiveAtom = { atom, index: this.#nextIndex++, hash: Number.parseInt(fnv1a64(atom.key).slice(0, 8), 16), users: 1 }
+    this.#atoms.set(atom.key, live)
+    return { live, isNew: true }
+  }
+
+  /** One set less asks it. The atom when nobody does any longer: it is to be taken from everything. */
+  dropAtom(key: string): LiveAtom | undefined {
+    const live = this.#atoms.get(key)
+    if (live === undefined || --live.users > 0) return undefined
+    this.#atoms.delete(key)
+    return live
+  }
+
+  /** `atoms` ascending, each once. */
+  take(atoms: readonly LiveAtom[]): Identity {
+    const key = atoms.map(({ index }) => index).join()
+    const identity = this.#byKey.get(key) ?? this.#make(key, atoms)
+    if (identity !== NOBODY) identity.users++
+    this.unused.delete(identity)
+    return identity
+  }
+
+  release(identity: Identity): void {
+    if (identity !== NOBODY && --identity.users === 0) this.unused.add(identity)
+  }
+
+  /** Forgets those that are without users, and says which. */
+  sweep(): readonly Identity[] {
+    const gone = [...this.unused]
+    this.unused.clear()
+    for (const identity of gone) {
+      this.#byKey.delete(identity.key)
+      this.#byId.delete(identity.id)
+      this.made.delete(identity)
+      for (const atom of identity.atoms) this.#byAtom.get(atom)?.delete(identity)
+      for (const atom of identity.atoms) if (this.#byAtom.get(atom)?.size === 0) this.#byAtom.delete(atom)
+    }
+    return gone
+  }
+
+  /** Those of which at least one of the atoms is true. */
+  having(keys: Iterable<string>): ReadonlySet<Identity> {
+    const result = new Set<Identity>()
+    for (const key of keys) {
+      const atom = this.#atoms.get(key)
+      if (atom !== undefined) for (const identity of this.#byAtom.get(atom) ?? []) result.add(identity)
+    }
+    return result
+  }
+
+  #make(key: string, atoms: readonly LiveAtom[]): Identity {
+    const identity: Identity = { id: this.#freeId(atoms), key, atoms, isTrue: new Set(atoms.map(({ atom }) => atom.key)), users: 0 }
+    this.#byKey.set(key, identity)
+    this.#byId.set(identity.id, identity)
+    this.made.add(identity)
+    for (const atom of atoms) {
+      const identities = this.#byAtom.get(atom)
+      if (identities === undefined) this.#byAtom.set(atom, new Set([identity]))
+      else identities.add(identity)
+    }
+    return identity
+  }
+
+  /** The sum of hashes does not depend on the order in which the atoms came to be; the content decides, so a shared hash costs the later one another number. */
+  #freeId(atoms: readonly LiveAtom[]): number {
+    let id = mix32(atoms.reduce((sum, { hash }) => (sum + mix32(hash)) | 0, 0))
+    while (this.#byId.has(id)) id = (id + 1) >>> 0
+    return id
+  }
+}

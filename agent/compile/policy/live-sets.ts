@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Sets in use, and what each says of each identity. Layer: agent/compile (pure). */
+import { DIMENSION_OWN, DIMENSION_PEER } from '#lib/base/flags.ts'
+import type { Addresses } from './addresses.ts'
+import type { Identity } from './identities.ts'
+import type { Line } from './line.ts'
+import { Numbers } from './numbers.ts'
+import { bitsRow, compileSet } from './set.ts'
+import type { CompiledSet } from './set.ts'
+import { bitsOf } from './sides.ts'
+import type { SideTable } from './sides.ts'
+import { NO_SET } from './tables.ts'
+import type { SetId, SetRow } from './tables.ts'
+
+export interface LiveSet {
+  readonly compiled: CompiledSet
+  readonly digest: string
+  readonly ruleNames: readonly string[]
+  /** rows of identities that differ from those of nobody */
+  readonly rowsOf: Map<Identity, readonly SetRow[]>
+  users: number
+}
+
+export class LiveSets {
+  readonly numbers = new Numbers()
+  readonly #addresses: Addresses
+  readonly #byDigest = new Map<string, LiveSet>()
+  readonly #ids = new Set<SetId>([NO_SET])
+  /** by key of the atom: sets that ask it */
+  readonly #askers = new Map<string, Set<LiveSet>>()
+  /** taken since rows were last asked for */
+  #fresh: LiveSet[] = []
+
+  constructor(addresses: Addresses) {
+    this.#addresses = addresses
+  }
+
+  get all(): Iterable<LiveSet> {
+    return this.#byDigest.values()
+  }
+
+  /** One more endpoint has this line. */
+  take(line: Line): LiveSet {
+    const known = this.#byDigest.get(line.digest)
+    if (known !== undefined) {
+      known.users++
+      return known
+    }
+    const ruleNames = [...new Set(line.rules.map(({ rule }) => rule.name))]
+    const numbers = new Map(ruleNames.map((name) => [name, this.numbers.take(name)]))
+    const compiled = compileSet({ id: this.#freeId(line.digest), line, ruleId: (name) => numbers.get(name) ?? 0 })
+    const set: LiveSet = { compiled, digest: line.digest, ruleNames, rowsOf: new Map(), users: 1 }
+    this.#byDigest.set(line.digest, set)
+    this.#ids.add(compiled.id)
+    for (const side of sidesOf(set))
+      for (const [key, atom] of side.atoms) {
+        this.#addresses.useAtom(atom)
+        const askers = this.#askers.get(key)
+        if (askers === undefined) this.#askers.set(key, new Set([set]))
+        else askers.add(set)
+      }
+    this.#fresh.push(set)
+    return set
+  }
+
+  /** One endpoint less. What is returned is no longer in use: its rows are to be removed. */
+  release(set: LiveSet): LiveSet | undefined {
+    if (--set.users > 0) return undefined
+    this.#byDigest.delete(set.digest)
+    this.#ids.delete(set.compiled.id)
+    this.#fresh = this.#fresh.filter((one) => one !== set)
+    for (const name of set.ruleNames) this.numbers.release(name)
+    for (const side of sidesOf(set))
+      for (const key of side.atoms.keys()) {
+        this.#addresses.dropAtom(key)
+        const askers = this.#askers.get(key)
+        askers?.delete(set)
+        if (askers?.size === 0) this.#askers.delete(key)
+      }
+    return set
+  }
+
+  /** Rows of sets that are new, and of all sets about identities that are. */
+  takeNewRows(): readonly SetRow[] {
+    const rows: SetRow[] = []
+    const { identities } = this.#addresses
+    const fresh = new Set(this.#fresh)
+    for (const set of fresh) {
+      for (const row of set.compiled.rows) rows.push(row)
+      for (const identity of identities.having(sidesOf(set).flatMap((side) => [...side.atoms.keys()]))) this.#describe(set, identity, rows)
+    }
+    for (const identity of identities.made)
+      for (const set of this.#asking(identity)) if (!fresh.has(set)) this.#describe(set, identity, rows)
+    identities.made.clear()
+    this.#fresh = []
+    return rows
+  }
+
+  /** Rows about an identity that nobody has any longer. */
+  forget(identity: Identity): readonly SetRow[] {
+    const rows: SetRow[] = []
+    for (const set of this.#asking(identity)) {
+      for (const row of set.rowsOf.get(identity) ?? []) rows.push(row)
+      set.rowsOf.delete(identity)
+    }
+    return rows
+  }
+
+  #asking(identity: Identity): ReadonlySet<LiveSet> {
+    const sets = new Set<LiveSet>()
+    for (const key of identity.isTrue) for (const set of this.#askers.get(key) ?? []) sets.add(set)
+    return sets
+  }
+
+  #describe(set: LiveSet, identity: Identity, rows: SetRow[]): void {
+    const own: SetRow[] = []
+    const { compiled } = set
+    for (const [dimension, side] of [[DIMENSION_PEER, compiled.peer] as const, [DIMENSION_OWN, compiled.own] as const]) {
+      if (side === undefined) continue
+      for (const [block, bits] of bitsOf(side, identity.isTrue).entries())
+        if (bits !== undefined) own.push(bitsRow({ set: compiled.id, class: identity.id, block, dimension }, bits))
+    }
+    if (own.length > 0) set.rowsOf.set(identity, own)
+    for (const row of own) rows.push(row)
+  }
+
+  #freeId(digest: string): SetId {
+    for (let at = 0; at + 16 <= digest.length; at++) {
+      const id = digest.slice(at, at + 16)
+      if (!this.#ids.has(id)) return id
+    }
+    return digest.slice(0, 16)
+  }
+}
+
+/** All rows of the set, in no particular order. */
+export function rowsOfSet(set: LiveSet): readonly SetRow[] {
+  return [...set.compiled.rows, ...[...set.rowsOf.values()].flat()]
+}
+
+function sidesOf({ compiled }: LiveSet): readonly SideTable[] {
+  return compiled.own === undefined ? [compiled.peer] : [compiled.peer, compiled.own]
+}

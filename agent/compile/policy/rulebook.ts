@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Policies, tiers, profiles and services, and their rules expanded once for all endpoints. Layer: agent/compile (pure). */
+import { tiersInOrder } from '#lib/model/policy-order.ts'
+import { realKind } from '#lib/model/policy.ts'
+import type { NamedPort, Policy, Profile, Rule, Side, Tier } from '#lib/model/policy.ts'
+import { refText } from '#lib/model/ref.ts'
+import type { ServicePort } from './atoms.ts'
+import { expandRule, plainRule } from './expand.ts'
+import type { Direction, ExpandedRule, Meanings } from './expand.ts'
+import type { Rules } from './groups.ts'
+import { portsText } from './things.ts'
+import type { ServicePeers } from './world.ts'
+
+/** A policy's or profile's rules, and what they were made into. */
+interface Entry {
+  readonly ref: string
+  readonly rules: { readonly ingress: readonly Rule[] | undefined; readonly egress: readonly Rule[] | undefined }
+  /** names of ports, and services, that its rules speak of */
+  readonly names: ReadonlySet<string>
+  readonly services: ReadonlySet<string>
+  /** by direction, and by own ports where their names matter */
+  readonly expanded: Map<string, readonly ExpandedRule[]>
+}
+
+/** Of the namespace's profile, which allows everything where there is no object of it. */
+const NAMESPACE_PROFILE = 'kns.'
+
+export class Rulebook implements Rules {
+  readonly policies = new Map<string, Policy>()
+  readonly services = new Map<string, ServicePeers>()
+  readonly #tiers = new Map<string, Tier>()
+  readonly #entries = new Map<string, Entry>()
+  readonly #replaced = new Map<string, number>()
+  readonly #named: (name: string) => readonly ServicePort[]
+  #inOrder: readonly Tier[] = tiersInOrder(new Map())
+
+  constructor(portsNamed: (name: string) => readonly ServicePort[]) {
+    this.#named = portsNamed
+  }
+
+  get tiers(): readonly Tier[] {
+    return this.#inOrder
+  }
+
+  setTier(name: string, tier: Tier | undefined): void {
+    if (tier === undefined) this.#tiers.delete(name)
+    else this.#tiers.set(name, tier)
+    this.#inOrder = tiersInOrder(this.#tiers)
+  }
+
+  setPolicy(key: string, policy: Policy | undefined): void {
+    const before = this.policies.get(key)
+    if (before?.staged !== undefined) this.#count(before, -1)
+    if (policy === undefined) {
+      this.policies.delete(key)
+      this.#entries.delete(key)
+      return
+    }
+    if (policy.staged !== undefined) this.#count(policy, 1)
+    this.policies.set(key, policy)
+    this.#entries.set(key, entryOf(refText(policy), policy))
+  }
+
+  setProfile(name: string, profile: Profile | undefined): void {
+    if (profile === undefined) this.#entries.delete(`Profile/${name}`)
+    else this.#entries.set(`Profile/${name}`, entryOf(`Profile/${name}`, profile))
+  }
+
+  /** Is it one of those that stand when staged policies are real? */
+  isStaged(policy: Policy): boolean {
+    return policy.staged === undefined ? !this.#replaced.has(refText(policy)) : policy.staged === 'Set'
+  }
+
+  /** What names of ports, or services, mean has changed: policies whose rules are others now. */
+  meansOther(names: ReadonlySet<string>, services: ReadonlySet<string>): ReadonlySet<string> {
+    const changed = new Set<string>()
+    if (names.size + services.size === 0) return changed
+    for (const [key, entry] of this.#entries) {
+      if (!haveCommon(entry.names, names) && !haveCommon(entry.services, services)) continue
+      entry.expanded.clear()
+      changed.add(key)
+    }
+    return changed
+  }
+
+  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[]): readonly ExpandedRule[] {
+    const entry = this.#entries.get(refText(policy))
+    return entry === undefined ? [] : this.#expand(entry, direction, ownPorts)
+  }
+
+  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[]): readonly ExpandedRule[] {
+    const entry = this.#entries.get(`Profile/${name}`)
+    if (entry !== undefined) return this.#expand(entry, direction, ownPorts)
+    return name.startsWith(NAMESPACE_PROFILE) ? [plainRule('allow', `Profile/${name} ${direction} 0`)] : []
+  }
+
+  #expand(entry: Entry, direction: Direction, ownPorts: readonly NamedPort[]): readonly ExpandedRule[] {
+    const key = entry.names.size === 0 ? direction : `${direction} ${portsText(ownPorts.filter(({ name }) => entry.names.has(name)))}`
+    const known = entry.expanded.get(key)
+    if (known !== undefined) return known
+    const expanded = (entry.rules[direction] ?? []).flatMap((rule) =>
+      expandRule(rule, { direction, name: `${entry.ref} ${direction} ${rule.at}`, meanings: this.#meanings, ownPorts }),
+    )
+    entry.expanded.set(key, expanded)
+    return expanded
+  }
+
+  readonly #meanings: Meanings = {
+    portsNamed: (name) => this.#named(name),
+    portsOf: (services) => {
+      const ports = new Map<number, ServicePort>()
+      for (const service of services)
+        for (const { ports: some } of this.services.get(service)?.ends ?? [])
+          for (const port of some) ports.set(port.protocol * 65536 + port.port, port)
+      return [...ports].sort((a, b) => a[0] - b[0]).map(([, port]) => port)
+    },
+  }
+
+  #count(staged: Policy, by: number): void {
+    const ref = refText({ ...staged, kind: realKind(staged.kind) })
+    const count = (this.#replaced.get(ref) ?? 0) + by
+    if (count === 0) this.#replaced.delete(ref)
+    else this.#replaced.set(ref, count)
+  }
+}
+
+function entryOf(ref: string, rules: Entry['rules']): Entry {
+  const sides = [...(rules.ingress ?? []), ...(rules.egress ?? [])].flatMap(({ source, destination }) => [source, destination])
+  return {
+    ref,
+    rules,
+    names: new Set(sides.flatMap(namesIn)),
+    services: new Set(sides.flatMap((side) => (side.services ?? []).map(({ namespace, name }) => `${namespace}/${name}`))),
+    expanded: new Map(),
+  }
+}
+
+function namesIn({ ports, notPorts }: Side): readonly string[] {
+  return [...(ports ?? []), ...notPorts].flatMap((match) => ('name' in match ? [match.name] : []))
+}
+
+function haveCommon(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  const [few, many] = a.size < b.size ? [a, b] : [b, a]
+  return [...few].some((value) => many.has(value))
+}

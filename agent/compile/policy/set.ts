@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A line of rules → the rows that hold it, but for those of identities. Layer: agent/compile (pure). */
+import {
+  DIMENSION_OWN,
+  DIMENSION_PEER,
+  DIMENSION_PORT,
+  DIMENSION_SOURCE_PORT,
+  PORTS_OWN,
+  PORTS_PAGE,
+  PORTS_SOURCE,
+  RULE_ALLOW,
+  RULE_DENY,
+  RULE_PASS,
+  RULES_PER_BLOCK,
+} from '#lib/base/flags.ts'
+import { BitDraft, wordsFor } from './bits.ts'
+import type { Bits } from './bits.ts'
+import type { Line, LineRule } from './line.ts'
+import { isFull, rangesFor } from './plane.ts'
+import type { Plane, Ranges } from './plane.ts'
+import { sideOf } from './sides.ts'
+import type { SideTable } from './sides.ts'
+import type { Dimension, PolicyRowOf, SetId, SetRow } from './tables.ts'
+
+export interface CompiledSet {
+  readonly id: SetId
+  readonly rows: readonly SetRow[]
+  readonly peer: SideTable
+  /** undefined where no rule asks about this end's address */
+  readonly own: SideTable | undefined
+}
+
+export interface SetOf {
+  readonly id: SetId
+  readonly line: Line
+  readonly ruleId: (name: string) => number
+}
+
+export function compileSet({ id, line, ruleId }: SetOf): CompiledSet {
+  const blocks = blocksOf(line.rules)
+  const peer = sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.peer)))
+  const own = line.rules.some(({ rule }) => rule.own.length > 0)
+    ? sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.own)))
+    : undefined
+  const pages = new Pages(id)
+  const rows: SetRow[] = []
+  for (const [block, rules] of blocks.entries()) {
+    rows.push(...portRows({ id, block, blocks: blocks.length, rules, hasOwn: own !== undefined, pages }))
+    for (const [dimension, side] of [[DIMENSION_PEER, peer] as const, [DIMENSION_OWN, own] as const])
+      if (side !== undefined) rows.push(bitsRow({ set: id, block, dimension, class: 0 }, side.base[block] ?? ''))
+  }
+  return { id, rows: [...rows, ...pages.rows, ...ruleRows(id, line.rules, ruleId)], peer, own }
+}
+
+function blocksOf(rules: readonly LineRule[]): readonly (readonly LineRule[])[] {
+  return Array.from({ length: Math.ceil(rules.length / RULES_PER_BLOCK) }, (_, block) =>
+    rules.slice(block * RULES_PER_BLOCK, (block + 1) * RULES_PER_BLOCK),
+  )
+}
+
+export function bitsRow(key: PolicyRowOf<'bits'>['key'], word: Bits): PolicyRowOf<'bits'> {
+  return { table: 'bits', key, value: { word } }
+}
+
+const ACTIONS = { allow: RULE_ALLOW, deny: RULE_DENY, pass: RULE_PASS } as const
+
+function ruleRows(set: SetId, rules: readonly LineRule[], ruleId: (name: string) => number): readonly SetRow[] {
+  return rules.map(({ rule, next }, index) => ({
+    table: 'rules',
+    key: { set, index },
+    value: { id: ruleId(rule.name), action: ACTIONS[rule.action], next },
+  }))
+}
+
+interface Block {
+  readonly id: SetId
+  readonly block: number
+  readonly blocks: number
+  readonly rules: readonly LineRule[]
+  readonly hasOwn: boolean
+  readonly pages: Pages
+}
+
+function portRows(of: Block): readonly SetRow[] {
+  const { id, block, blocks, rules, pages } = of
+  const ports = rules.map(({ rule }) => rule.ports)
+  const sources = rules.map(({ rule }) => rule.source)
+  const classes = new Classes({ id, block, dimension: DIMENSION_PORT, words: wordsFor(rules.length) })
+  const sourceClasses = new Classes({ id, block, dimension: DIMENSION_SOURCE_PORT, words: wordsFor(rules.length) })
+  const rows: SetRow[] = []
+  const put = (proto: number, source: 0 | 1, flags: number): void => {
+    const at = (source === 0 ? classes : sourceClasses).listOf(
+      (source === 0 ? ports : sources).map((plane) => rangesFor(plane, proto)),
+      pages,
+    )
+    rows.push({ table: 'ports', key: { set: id, block, proto, source }, value: { blocks, words: wordsFor(rules.length), flags, at } })
+  }
+  for (const proto of protocolsOf(ports)) {
+    const hasSource = sources.some((plane, at) => !isFull(rangesFor(plane, proto)) && rangesFor(ports[at] ?? plane, proto).length > 0)
+    const flags = (of.hasOwn ? PORTS_OWN : 0) | (hasSource ? PORTS_SOURCE : 0)
+    put(proto, 0, flags)
+    if (hasSource) put(proto, 1, flags)
+  }
+  return [...rows, ...classes.rows, ...sourceClasses.rows]
+}
+
+/** Those that some rule names and 0, sorted. */
+function protocolsOf(planes: readonly Plane[]): readonly number[] {
+  return [...new Set([0, ...planes.flatMap((plane) => [...plane.keys()])])].sort((a, b) => a - b)
+}
+
+/** Classes of one dimension of a block, numbered in the order in which they come up. */
+class Classes {
+  readonly rows: SetRow[] = []
+  readonly #numbers = new Map<Bits, number>()
+  readonly #of: { readonly id: SetId; readonly block: number; readonly dimension: Dimension; readonly words: number }
+
+  constructor(of: { readonly id: SetId; readonly block: number; readonly dimension: Dimension; readonly words: number }) {
+    this.#of = of
+  }
+
+  /** 256 classes or pages, of what each rule of the block takes. */
+  listOf(rules: readonly Ranges[], pages: Pages): Uint16Array {
+    const runs = this.#runs(rules)
+    const list = new Uint16Array(256)
+    let at = 0
+    for (let high = 0; high < 256; high++) {
+      const last = high * 256 + 255
+      while ((runs[at + 1]?.from ?? 0x10000) <= high * 256) at++
+      if ((runs[at + 1]?.from ?? 0x10000) > last) list[high] = runs[at]?.number ?? 0
+      else list[high] = PORTS_PAGE | pages.numberOf(pageOf(runs, at, high * 256))
+    }
+    return list
+  }
+
+  /** Classes of all ports, where they change. */
+  #runs(rules: readonly Ranges[]): readonly Run[] {
+    const turns = new Map<number, [bit: number, value: boolean][]>([[0, []]])
+    const turn = (port: number, bit: number, value: boolean): void => {
+      const list = turns.get(port)
+      if (list === undefined) turns.set(port, [[bit, value]])
+      else list.push([bit, value])
+    }
+    for (const [bit, ranges] of rules.entries())
+      for (const [from, to] of ranges) {
+        turn(from, bit, true)
+        if (to < 0xffff) turn(to + 1, bit, false)
+      }
+    const draft = new BitDraft(this.#of.words)
+    return [...turns.keys()]
+      .sort((a, b) => a - b)
+      .map((from) => {
+        for (const [bit, value] of turns.get(from) ?? []) draft.put(bit, value)
+        return { from, number: this.#numberOf(draft.toBits()) }
+      })
+  }
+
+  #numberOf(bits: Bits): number {
+    const known = this.#numbers.get(bits)
+    if (known !== undefined) return known
+    const number = this.#numbers.size
+    const { id: set, block, dimension } = this.#of
+    this.#numbers.set(bits, number)
+    this.rows.push(bitsRow({ set, block, dimension, class: number }, bits))
+    return number
+  }
+}
+
+interface Run {
+  readonly from: number
+  readonly number: number
+}
+
+/** Classes of 256 ports from `first` on, which is in the run `at`. */
+function pageOf(runs: readonly Run[], at: number, first: number): Uint16Array {
+  const page = new Uint16Array(256)
+  let run = at
+  for (let low = 0; low < 256; low++) {
+    while ((runs[run + 1]?.from ?? 0x10000) <= first + low) run++
+    page[low] = runs[run]?.number ?? 0
+  }
+  return page
+}
+
+/** A set's pages, equal ones once. */
+class Pages {
+  readonly rows: SetRow[] = []
+  readonly #set: SetId
+  readonly #numbers = new Map<string, number>()
+
+  constructor(set: SetId) {
+    this.#set = set
+  }
+
+  numberOf(page: Uint16Array): number {
+    const text = page.join()
+    const known = this.#numbers.get(text)
+    if (known !== undefined) return known
+    const number = this.#numbers.size
+    this.#numbers.set(text, number)
+    this.rows.push({ table: 'pages', key: { set: this.#set, page: number }, value: { class: page } })
+    return number
+  }
+}

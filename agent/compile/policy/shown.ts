@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the tables say of addresses, and what is to be written when that changes. Layer: agent/compile (pure). */
+import type { Addr, Cidr } from '#lib/base/ip.ts'
+import type { AddressChanges } from './addresses.ts'
+import { depthOf } from './prefixes.ts'
+import { NO_SET } from './tables.ts'
+import type { EndSets, EndValue, Epoch, PolicyRowOf } from './tables.ts'
+
+export const NO_END_SETS: EndSets = { ingress: NO_SET, egress: NO_SET, stagedIngress: NO_SET, stagedEgress: NO_SET }
+
+type EndRow = PolicyRowOf<'ends'>
+type NetRow = PolicyRowOf<'nets'>
+
+export class Shown {
+  readonly #ends = new Map<Addr, EndValue>()
+  readonly #nets = new Map<string, NetRow>()
+  readonly #goneEnds = new Map<Addr, EndRow>()
+  readonly #goneNets = new Map<string, NetRow>()
+  #epoch: Epoch = 'same'
+
+  /** Rows by which addresses move to other identities. A new local endpoint is not among them: without its sets it would be open. */
+  move({ ends, nets }: AddressChanges, isLocal: (addr: Addr) => boolean): readonly (EndRow | NetRow)[] {
+    const netRows: NetRow[] = []
+    for (const [key, { cidr, identity }] of nets) {
+      if (identity === undefined) this.#hideNet(key)
+      else netRows.push(this.#showNet(key, cidr, identity.id))
+    }
+    const endRows: EndRow[] = []
+    for (const [addr, identity] of ends) {
+      const before = this.#ends.get(addr)
+      if (identity === undefined) this.#hideEnd(addr)
+      else if (before === undefined ? !isLocal(addr) : before.identity !== identity.id)
+        endRows.push(this.#showEnd(addr, { ...(before ?? NO_END_SETS), identity: identity.id }))
+    }
+    return [...netRows.sort((a, b) => depthOf(b.key.cidr) - depthOf(a.key.cidr)), ...endRows]
+  }
+
+  /** Rows by which endpoints get their sets. */
+  flip(addrs: Iterable<Addr>, wanted: (addr: Addr) => EndValue | undefined): readonly EndRow[] {
+    const rows: EndRow[] = []
+    for (const addr of addrs) {
+      const after = wanted(addr)
+      const before = this.#ends.get(addr)
+      if (after !== undefined && !isSame(before, after)) rows.push(this.#showEnd(addr, after))
+    }
+    return rows
+  }
+
+  /** Of what was moved and flipped since this was last asked. */
+  takeEpoch(): Epoch {
+    const epoch = this.#epoch
+    this.#epoch = 'same'
+    return epoch
+  }
+
+  /** Rows that are no longer wanted. */
+  takeGone(): readonly (EndRow | NetRow)[] {
+    const rows = [...this.#goneEnds.values(), ...[...this.#goneNets.values()].sort((a, b) => depthOf(a.key.cidr) - depthOf(b.key.cidr))]
+    this.#goneEnds.clear()
+    this.#goneNets.clear()
+    return rows
+  }
+
+  #showEnd(addr: Addr, value: EndValue): EndRow {
+    const isNew = !this.#ends.has(addr)
+    this.#epoch = isNew && this.#epoch !== 'next' ? 'newcomers' : 'next'
+    this.#ends.set(addr, value)
+    this.#goneEnds.delete(addr)
+    return { table: 'ends', key: { addr }, value }
+  }
+
+  #showNet(key: string, cidr: Cidr, identity: number): NetRow {
+    const row: NetRow = { table: 'nets', key: { cidr }, value: { identity } }
+    this.#epoch = 'next'
+    this.#nets.set(key, row)
+    this.#goneNets.delete(key)
+    return row
+  }
+
+  #hideEnd(addr: Addr): void {
+    const value = this.#ends.get(addr)
+    if (value === undefined) return
+    this.#goneEnds.set(addr, { table: 'ends', key: { addr }, value })
+    this.#ends.delete(addr)
+  }
+
+  #hideNet(key: string): void {
+    const row = this.#nets.get(key)
+    if (row === undefined) return
+    this.#epoch = 'next'
+    this.#goneNets.set(key, row)
+    this.#nets.delete(key)
+  }
+}
+
+function isSame(a: EndValue | undefined, b: EndValue): boolean {
+  return (
+    a !== undefined &&
+    a.identity === b.identity &&
+    a.ingress === b.ingress &&
+    a.egress === b.egress &&
+    a.stagedIngress === b.stagedIngress &&
+    a.stagedEgress === b.stagedEgress
+  )
+}

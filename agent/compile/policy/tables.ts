@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The rows by which the data plane judges flows. Layer: agent/compile (pure).
+ *
+ * The rules of an endpoint's direction stand in a line, a set, in blocks of 1,024. In each dimension packets fall into classes, and each
+ * class has a bit for every rule whose condition in that dimension it meets; the first rule that is met in all of them decides. */
+import type {
+  DIMENSION_OWN,
+  DIMENSION_PEER,
+  DIMENSION_PORT,
+  DIMENSION_SOURCE_PORT,
+  RULE_ALLOW,
+  RULE_DENY,
+  RULE_PASS,
+} from '#lib/base/flags.ts'
+import type { Addr, Cidr } from '#lib/base/ip.ts'
+import type { Bits } from './bits.ts'
+import { depthOf, prefixKey } from './prefixes.ts'
+
+/** 16 hex digits, a hash of what is in the set; NO_SET: nothing is asked, everything is allowed. */
+export type SetId = string
+export const NO_SET: SetId = '0000000000000000'
+
+/** Classes of DIMENSION_PEER and DIMENSION_OWN are identities, of the other end's and of this end's address; a class without a row has that of
+ * class 0. */
+export type Dimension = typeof DIMENSION_PEER | typeof DIMENSION_OWN | typeof DIMENSION_PORT | typeof DIMENSION_SOURCE_PORT
+
+export type RuleAction = typeof RULE_DENY | typeof RULE_ALLOW | typeof RULE_PASS
+
+interface Contents {
+  readonly bits: {
+    readonly key: { readonly set: SetId; readonly class: number; readonly block: number; readonly dimension: Dimension }
+    readonly value: { readonly word: Bits }
+  }
+  /** `proto` 0: any that has no row; `source` 1: of source ports, only where the row of destination ports says PORTS_SOURCE */
+  readonly ports: {
+    readonly key: { readonly set: SetId; readonly block: number; readonly proto: number; readonly source: 0 | 1 }
+    /** `blocks` of the set, `words` in use in this block; `at`: 256 classes or pages, by high byte (ICMP: type) */
+    readonly value: { readonly blocks: number; readonly words: number; readonly flags: number; readonly at: Uint16Array }
+  }
+  /** 256 classes, by low byte (ICMP: code) */
+  readonly pages: {
+    readonly key: { readonly set: SetId; readonly page: number }
+    readonly value: { readonly class: Uint16Array }
+  }
+  readonly rules: {
+    readonly key: { readonly set: SetId; readonly index: number }
+    readonly value: { readonly id: number; readonly action: RuleAction; readonly next: number }
+  }
+  /** addresses that are nobody's we know, by their longest prefix */
+  readonly nets: {
+    readonly key: { readonly cidr: Cidr }
+    readonly value: { readonly identity: number }
+  }
+  /** addresses of endpoints; the sets are those of local ones, NO_SET on others */
+  readonly ends: {
+    readonly key: { readonly addr: Addr }
+    readonly value: EndValue
+  }
+}
+
+export interface EndSets {
+  readonly ingress: SetId
+  readonly egress: SetId
+  /** as things would be with the staged policies; the same as above where these change nothing */
+  readonly stagedIngress: SetId
+  readonly stagedEgress: SetId
+}
+
+export interface EndValue extends EndSets {
+  readonly identity: number
+}
+
+export type PolicyTable = keyof Contents
+export type PolicyRowOf<T extends PolicyTable> = {
+  readonly [P in T]: { readonly table: P; readonly key: Contents[P]['key']; readonly value: Contents[P]['value'] }
+}[T]
+export type PolicyRow = PolicyRowOf<PolicyTable>
+export type SetRow = PolicyRowOf<'bits' | 'ports' | 'pages' | 'rules'>
+
+/** Text by which a row's place is known, of all tables. */
+export function rowKey(row: PolicyRow): string {
+  switch (row.table) {
+    case 'bits':
+      return `bits ${row.key.set} ${row.key.block} ${row.key.dimension} ${row.key.class}`
+    case 'ports':
+      return `ports ${row.key.set} ${row.key.block} ${row.key.proto} ${row.key.source}`
+    case 'pages':
+      return `pages ${row.key.set} ${row.key.page}`
+    case 'rules':
+      return `rules ${row.key.set} ${row.key.index}`
+    case 'nets':
+      return `nets ${prefixKey(row.key.cidr.addr, depthOf(row.key.cidr))}`
+    case 'ends':
+      return `ends ${row.key.addr}`
+  }
+}
+
+/** Whether flows that were judged before must be judged again: `newcomers` are addresses that nobody had, of which there is seldom a flow. */
+export type Epoch = 'same' | 'newcomers' | 'next'
+
+/** A part of a change that is to be finished before the next begins, so that every packet is judged by the rules before or by those after. */
+export type PolicyStep =
+  /** new sets, whole, and what sets in use must know of new identities; nothing refers to these rows yet */
+  | { readonly kind: 'learn'; readonly rows: readonly SetRow[] }
+  /** addresses get their identities; in this order, which has narrow prefixes before those around them */
+  | { readonly kind: 'move'; readonly rows: readonly PolicyRowOf<'nets' | 'ends'>[] }
+  /** endpoints get their sets, in one write each */
+  | { readonly kind: 'flip'; readonly rows: readonly PolicyRowOf<'ends'>[] }
+  /** from here on flows are judged anew */
+  | { readonly kind: 'epoch'; readonly epoch: Exclude<Epoch, 'same'> }
+  /** rows that nothing refers to any longer, in this order: addresses, wide prefixes before narrow ones, sets */
+  | { readonly kind: 'forget'; readonly rows: readonly PolicyRow[] }
