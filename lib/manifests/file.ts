@@ -13,8 +13,8 @@ import type { RawObject } from './read.ts'
 export interface FileContent {
   /** each object once */
   readonly objects: readonly KubeObject[]
-  /** refs of objects that are there but cannot be used: their last good versions stay */
-  readonly unusable: ReadonlySet<string>
+  /** refs of objects that are there but cannot be used: their last good versions stay; where there is none, what is to stand in, if anything */
+  readonly unusable: ReadonlyMap<string, KubeObject | undefined>
   /** something could not even be named: nothing of this file may be taken as deleted */
   readonly unsure: boolean
   readonly problems: readonly Problem[]
@@ -28,10 +28,10 @@ export function parseFile(name: string, text: string, pool?: Pool): FileContent 
   const read = readManifest(name, text)
   if (read.kind === 'broken') {
     const place = read.line === undefined ? name : `${name}:${read.line}`
-    return { objects: [], unusable: new Set(), unsure: true, problems: [{ place, rejected: { ref: '', path: '', reason: read.reason } }] }
+    return { objects: [], unusable: new Map(), unsure: true, problems: [{ place, rejected: { ref: '', path: '', reason: read.reason } }] }
   }
   const objects = new Map<string, KubeObject>()
-  const unusable = new Set<string>()
+  const unusable = new Map<string, KubeObject | undefined>()
   const wrong: { readonly raw: RawObject; readonly rejected: Rejected }[] = []
   let unsure = false
   for (const raw of read.objects) {
@@ -39,7 +39,7 @@ export function parseFile(name: string, text: string, pool?: Pool): FileContent 
     if (identified.kind === 'foreign') continue
     if (identified.kind === 'rejected') {
       wrong.push({ raw, rejected: identified.rejected })
-      if (identified.ref !== undefined) unusable.add(refText(identified.ref))
+      if (identified.ref !== undefined) unusable.set(refText(identified.ref), undefined)
       else if (identified.rejected.ref === '') unsure = true
       continue
     }
@@ -50,7 +50,7 @@ export function parseFile(name: string, text: string, pool?: Pool): FileContent 
     }
     const parsed = parseObject(raw.value, identified.ref, pool)
     if (parsed.kind === 'ok') objects.set(ref, parsed.value)
-    else unusable.add(ref)
+    else unusable.set(ref, parsed.instead)
     for (const rejected of parsed.rejected) wrong.push({ raw, rejected })
   }
   return { objects: [...objects.values()], unusable, unsure, problems: placed(name, text, wrong) }

@@ -21,7 +21,7 @@ export interface Conflict {
   readonly rejected: Rejected
 }
 
-const NOTHING: FileContent = { objects: [], unusable: new Set(), unsure: false, problems: [] }
+const NOTHING: FileContent = { objects: [], unusable: new Map(), unsure: false, problems: [] }
 
 /** Where several files define an object, the one whose name sorts first has it. Objects that leave a file stay until `settle`: a file
  * that is being written again may be empty or missing for a moment. */
@@ -38,12 +38,13 @@ export class Holdings {
   put(file: string, content: FileContent = NOTHING): readonly SourceEvent[] {
     const holding = this.#files.get(file) ?? { file, objects: [], settled: undefined }
     this.#files.set(file, holding)
-    const now = new Map(content.objects.map((object) => [refText(object), object]))
+    const usable = [...content.objects, ...this.#standIns(holding, content)]
+    const now = new Map(usable.map((object) => [refText(object), object]))
     const missing = holding.objects.filter((object) => !now.has(refText(object)))
     const kept = missing.filter((object) => content.unsure || content.unusable.has(refText(object)))
-    const settled = [...content.objects, ...kept]
+    const settled = [...usable, ...kept]
     const leaves = kept.length < missing.length
-    const events = this.#replace(holding, leaves ? [...content.objects, ...missing] : settled)
+    const events = this.#replace(holding, leaves ? [...usable, ...missing] : settled)
     holding.settled = leaves ? settled : undefined
     if (leaves) this.#leaving.add(holding)
     else this.#leaving.delete(holding)
@@ -103,6 +104,16 @@ export class Holdings {
       }
     }
     return conflicts.sort((a, b) => compareText(a.file, b.file) || compareText(a.rejected.ref, b.rejected.ref))
+  }
+
+  /** For objects that cannot be used and of which nobody has a good version. */
+  #standIns(holding: Holding, content: FileContent): readonly KubeObject[] {
+    const good = new Set(holding.objects.filter((object) => !('closed' in object)).map(refText))
+    return [...content.unusable].flatMap(([ref, instead]) => {
+      const holder = this.#holders.get(ref)
+      const free = holder === undefined || (holder === holding && !good.has(ref))
+      return instead !== undefined && free ? [instead] : []
+    })
   }
 
   #replace(holding: Holding, objects: readonly KubeObject[]): readonly SourceEvent[] {

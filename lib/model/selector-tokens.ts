@@ -2,8 +2,10 @@
 /** A selector's text, cut into its words. What follows a label is an operator, so that labels may be called "in" or "has". Layer: lib/model. */
 import { ParseError } from '../base/errors.ts'
 
+type Sign = (typeof PLAIN)[number]
+
 export type Token = { readonly at: number } & (
-  | { readonly kind: '(' | ')' | '{' | '}' | ',' | '!' | '&&' | '||' | 'all' | 'global' }
+  | { readonly [K in Sign | 'all' | 'global']: { readonly kind: K } }[Sign | 'all' | 'global']
   | { readonly kind: 'has'; readonly label: string }
   | { readonly kind: 'label'; readonly label: string }
   | { readonly kind: 'value'; readonly value: string }
@@ -48,7 +50,7 @@ const SIGNS: readonly Pattern[] = [
 
 const PLAIN = ['(', ')', '{', '}', ',', '!', '&&', '||'] as const
 
-function signOf(text: string): (typeof PLAIN)[number] {
+function signOf(text: string): Sign {
   return PLAIN.find((sign) => sign === text) ?? '!'
 }
 

@@ -3,6 +3,7 @@
 import { isV4, isWithin } from '../base/ip.ts'
 import type { Addr } from '../base/ip.ts'
 import type { IcmpMatch, PortMatch, Rule, Side } from '../model/policy.ts'
+import { nameKey } from '../model/ref.ts'
 import { selects } from '../model/selector.ts'
 import type { Selector } from '../model/selector.ts'
 import { hasPorts } from './packet.ts'
@@ -11,14 +12,15 @@ import type { Peers } from './peers.ts'
 
 /** True when everything that the rule says holds. */
 export function isAbout(rule: Rule, packet: Packet, peers: Peers): boolean {
+  const { protocol } = packet
   return (
     (rule.ipVersion === undefined || (rule.ipVersion === 4) === isV4(packet.dst)) &&
-    (rule.protocols?.includes(packet.protocol) ?? true) &&
-    !rule.notProtocols.includes(packet.protocol) &&
+    (rule.protocols?.includes(protocol) ?? true) &&
+    !rule.notProtocols.includes(protocol) &&
     (rule.icmp === undefined || isIcmp(rule.icmp, packet)) &&
     (rule.notIcmp === undefined || !isIcmp(rule.notIcmp, packet)) &&
-    isSide(rule.source, { addr: packet.src, port: packet.sport, way: 'source' }, packet, peers) &&
-    isSide(rule.destination, { addr: packet.dst, port: packet.dport, way: 'destination' }, packet, peers)
+    isSide(rule.source, { addr: packet.src, port: packet.sport, protocol, way: 'source' }, peers) &&
+    isSide(rule.destination, { addr: packet.dst, port: packet.dport, protocol, way: 'destination' }, peers)
   )
 }
 
@@ -26,13 +28,15 @@ function isIcmp(match: IcmpMatch, { icmp }: Packet): boolean {
   return icmp !== undefined && icmp.type === match.type && (match.code === undefined || icmp.code === match.code)
 }
 
+/** One end of a packet, with the rest of it. */
 interface End {
   readonly addr: Addr
   readonly port: number
+  readonly protocol: number
   readonly way: 'source' | 'destination'
 }
 
-function isSide(side: Side, end: End, packet: Packet, peers: Peers): boolean {
+function isSide(side: Side, end: End, peers: Peers): boolean {
   const fits = (selector: Selector): boolean => peers.labels(end.addr).some((labels) => selects(selector, labels))
   const { selector, notSelector, nodes, services } = side
   return (
@@ -41,21 +45,21 @@ function isSide(side: Side, end: End, packet: Packet, peers: Peers): boolean {
     (nodes === undefined || peers.nodes(end.addr).some((labels) => selects(nodes, labels))) &&
     (side.nets === undefined || isWithin(side.nets, end.addr)) &&
     !isWithin(side.notNets, end.addr) &&
-    (side.ports === undefined || isPort(side.ports, end, packet, peers)) &&
-    !isPort(side.notPorts, end, packet, peers) &&
-    (services === undefined || services.some((service) => isServed(`${service.namespace}/${service.name}`, end, packet, peers)))
+    (side.ports === undefined || isPort(side.ports, end, peers)) &&
+    !isPort(side.notPorts, end, peers) &&
+    (services === undefined || services.some((service) => isServed(nameKey(service), end, peers)))
   )
 }
 
-function isPort(matches: readonly PortMatch[], end: End, { protocol }: Packet, peers: Peers): boolean {
+function isPort(matches: readonly PortMatch[], { addr, port, protocol }: End, peers: Peers): boolean {
   if (!hasPorts(protocol)) return false
   return matches.some((match) =>
     'name' in match
-      ? peers.ports(end.addr).some((port) => port.name === match.name && port.protocol === protocol && port.port === end.port)
-      : match.from <= end.port && end.port <= match.to,
+      ? peers.ports(addr).some((own) => own.name === match.name && own.protocol === protocol && own.port === port)
+      : match.from <= port && port <= match.to,
   )
 }
 
-function isServed(service: string, end: End, { protocol }: Packet, peers: Peers): boolean {
-  return end.way === 'source' ? peers.isEndpointOf(service, end.addr) : peers.isEndpointOf(service, end.addr, { protocol, port: end.port })
+function isServed(service: string, { addr, port, protocol, way }: End, peers: Peers): boolean {
+  return way === 'source' ? peers.isEndpointOf(service, addr) : peers.isEndpointOf(service, addr, { protocol, port })
 }

@@ -15,6 +15,7 @@ function nodeAt(name: string, number: number): Node {
     addresses: [parseAddr(`192.0.2.${number}`)],
     podCIDRs: [parseCidr(`10.1.${number}.0/24`)],
     zone: undefined,
+    labels: new Map(),
     subnets: [],
   }
 }

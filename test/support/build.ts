@@ -111,16 +111,27 @@ export interface PodSpec {
   readonly phase?: string
   readonly hostNetwork?: boolean
   readonly terminating?: boolean
+  readonly labels?: Readonly<Record<string, string>>
+  readonly serviceAccount?: string
+  readonly ports?: readonly { readonly name: string; readonly port: number; readonly protocol?: string }[]
 }
 
 export function pod(name: Name, of: PodSpec = {}): Manifest {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { ...nameOf(name), ...(of.terminating === true ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}) },
+    metadata: {
+      ...nameOf(name),
+      ...(of.labels === undefined ? {} : { labels: of.labels }),
+      ...(of.terminating === true ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
+    },
     spec: {
       ...(of.node === undefined ? {} : { nodeName: of.node }),
       ...(of.hostNetwork === undefined ? {} : { hostNetwork: of.hostNetwork }),
+      ...(of.serviceAccount === undefined ? {} : { serviceAccountName: of.serviceAccount }),
+      ...(of.ports === undefined
+        ? {}
+        : { containers: [{ name: 'main', ports: of.ports.map(({ port, ...rest }) => ({ ...rest, containerPort: port })) }] }),
     },
     status: { phase: of.phase ?? 'Running', ...(of.ips === undefined ? {} : { podIP: of.ips[0], podIPs: of.ips.map((ip) => ({ ip })) }) },
   }
@@ -158,6 +169,27 @@ export function pool(name: string, spec: Manifest): Manifest {
 
 export function felixConfiguration(name: string, spec: Manifest): Manifest {
   return { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name }, spec }
+}
+
+/** Without a spec: closes all pods of its namespace for what comes in. */
+export function kubernetesPolicy(name: Name, spec: Manifest = {}): Manifest {
+  return { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: nameOf(name), spec: { podSelector: {}, ...spec } }
+}
+
+/** Of the Admin tier, for all pods, unless `spec` says otherwise. */
+export function clusterPolicy(name: string, spec: Manifest = {}): Manifest {
+  return {
+    apiVersion: 'policy.networking.k8s.io/v1alpha2',
+    kind: 'ClusterNetworkPolicy',
+    metadata: { name },
+    spec: { tier: 'Admin', priority: 10, subject: { namespaces: {} }, ...spec },
+  }
+}
+
+/** Any kind of netplane.io/v3; with a slash in its name, in that namespace. */
+export function v3(kind: string, name: Name, spec: Manifest = {}, labels: Readonly<Record<string, string>> = {}): Manifest {
+  const metadata = name.includes('/') ? nameOf(name) : { name }
+  return { apiVersion: 'netplane.io/v3', kind, metadata: { ...metadata, labels }, spec }
 }
 
 /** The model of a manifest; throws when it is refused, unless only parts are. */

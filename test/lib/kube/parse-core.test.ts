@@ -2,15 +2,19 @@
 /** Who an object is; and that no JSON whatsoever breaks a parser. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { identify, KINDS, parseObject } from '#lib/kube/parse-core.ts'
+import { identify, parseObject } from '#lib/kube/parse-core.ts'
+import { KINDS } from '#lib/kube/kinds.ts'
 import { createPool } from '#lib/kube/pool.ts'
-import { node, pod, service, slice } from '../../support/build.ts'
+import { clusterPolicy, kubernetesPolicy, node, pod, service, slice, v3 } from '../../support/build.ts'
 
 describe('an object', () => {
   test.each<[unknown, string]>([
     [service('web'), 'Service/default/web'],
     [service('shop/web'), 'Service/shop/web'],
     [{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' } }, 'Service/default/web'],
+    [kubernetesPolicy('shop/web'), 'KubernetesNetworkPolicy/shop/web'],
+    [v3('NetworkPolicy', 'shop/web'), 'NetworkPolicy/shop/web'],
+    [v3('Tier', 'ops'), 'Tier//ops'],
     [{ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1.example', namespace: 'default' } }, 'Node//n1.example'],
   ])('%j is %s', (manifest, ref) => {
     const identified = identify(manifest)
@@ -51,18 +55,23 @@ describe('an object', () => {
       'must be discovery.k8s.io/v1',
     ],
     [
-      { kind: 'NetworkPolicy', apiVersion: 'networking.k8s.io/v1', metadata: { name: 'a' } },
-      'NetworkPolicy/a',
-      'kind',
-      'is not implemented',
+      { kind: 'NetworkPolicy', apiVersion: 'networking.k8s.io/v1beta1', metadata: { name: 'a' } },
+      'KubernetesNetworkPolicy/default/a',
+      'apiVersion',
+      'must be networking.k8s.io/v1',
     ],
     [
-      { kind: 'NetworkPolicy', apiVersion: 'netplane.io/v3', metadata: { name: 'a', namespace: 'shop' } },
-      'NetworkPolicy/shop/a',
+      { kind: 'ClusterNetworkPolicy', apiVersion: 'policy.networking.k8s.io/v1beta1', metadata: { name: 'a' } },
+      'ClusterNetworkPolicy/a',
+      'apiVersion',
+      'must be policy.networking.k8s.io/v1alpha2',
+    ],
+    [
+      { kind: 'IPReservation', apiVersion: 'netplane.io/v3', metadata: { name: 'a', namespace: 'shop' } },
+      'IPReservation/shop/a',
       'kind',
       'is not implemented',
     ],
-    [{ kind: 'Tier', apiVersion: 'netplane.io/v3', metadata: { name: 'a' } }, 'Tier/a', 'kind', 'is not implemented'],
   ])('%j is refused', (manifest, ref, ...[path, reason]) => {
     expect(identify(manifest)).toMatchObject({ kind: 'rejected', rejected: { ref, path, reason } })
   })
@@ -97,6 +106,20 @@ describe('parsers never throw', () => {
       slice('web-1', { endpoints: [{ addr: '10.0.0.1', node: 'n1', ready: true }] }),
       pod('a', { node: 'n1', ips: ['10.0.0.1'] }),
       node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.1.0.0/24'] }),
+      kubernetesPolicy('p', {
+        policyTypes: ['Ingress', 'Egress'],
+        ingress: [
+          { from: [{ podSelector: {} }, { ipBlock: { cidr: '10.0.0.0/8', except: ['10.1.0.0/16'] } }], ports: [{ port: 80, endPort: 90 }] },
+        ],
+      }),
+      v3('GlobalNetworkPolicy', 'p', {
+        selector: 'all()',
+        ingress: [{ action: 'Allow', protocol: 'TCP', source: { selector: "a == 'b'" }, destination: { ports: [80, '90:99', 'web'] } }],
+      }),
+      v3('HostEndpoint', 'h', { node: 'n1', interfaceName: '*', ports: [{ name: 'web', protocol: 'TCP', port: 80 }] }),
+      clusterPolicy('c', {
+        egress: [{ action: 'Deny', to: [{ networks: ['10.0.0.0/8'] }], protocols: [{ tcp: { destinationPort: { number: 80 } } }] }],
+      }),
     ]
     fc.assert(
       fc.property(fc.constantFrom(...good), fc.nat(60), anything, (manifest, at, value) => {

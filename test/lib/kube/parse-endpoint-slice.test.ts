@@ -79,6 +79,7 @@ describe('is read', () => {
     { 'kubernetes.io/service-name': '' },
   ])('and belongs to no service of ours: %j', (labels) => {
     expect(read({ labels }).service).toBeUndefined()
+    expect(read({ labels }).unserved).toBe('kubernetes.io/service-name' in labels ? undefined : 'web')
   })
 })
 

@@ -25,6 +25,7 @@ test('a node is read: internal addresses only', () => {
     addresses: [parseAddr('fd00::1'), parseAddr('192.168.0.1')],
     podCIDRs: [parseCidr('10.1.0.0/24'), parseCidr('fd01::/64')],
     zone: 'east',
+    labels: new Map([['topology.kubernetes.io/zone', 'east']]),
     subnets: [parseCidr('192.168.0.0/24'), parseCidr('fd00::/64')],
   })
   if (read.kind === 'Node')

@@ -3,11 +3,14 @@
 import { expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import { parseObject } from '#lib/kube/parse-core.ts'
+import { createPool } from '#lib/kube/pool.ts'
 import { model, pod } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
 
 test('a pod is read', () => {
-  expect(model(pod('shop/web-1', { node: 'n1', ips: ['10.0.0.1', 'fd00::1'], hostNetwork: true, terminating: true }))).toEqual({
+  expect(
+    model(pod('shop/web-1', { node: 'n1', ips: ['10.0.0.1', 'fd00::1'], hostNetwork: true, terminating: true, labels: { app: 'web' } })),
+  ).toEqual({
     kind: 'Pod',
     namespace: 'shop',
     name: 'web-1',
@@ -16,6 +19,41 @@ test('a pod is read', () => {
     hostNetwork: true,
     phase: 'Running',
     terminating: true,
+    labels: new Map([['app', 'web']]),
+    serviceAccount: 'default',
+    ports: [],
+  })
+})
+
+test('pods alike share their labels and named ports', () => {
+  const of = {
+    labels: { app: 'web' },
+    serviceAccount: 'shop',
+    ports: [
+      { name: 'http', port: 80 },
+      { name: 'dns', port: 53, protocol: 'UDP' },
+    ],
+  }
+  const shared = createPool()
+  const [a, b] = ['a', 'b'].map((name) => parseObject(pod(name, of), { kind: 'Pod', namespace: 'default', name }, shared))
+  if (a?.kind !== 'ok' || b?.kind !== 'ok' || a.value.kind !== 'Pod' || b.value.kind !== 'Pod') throw new Error('refused')
+  expect(a.value).toMatchObject({
+    serviceAccount: 'shop',
+    ports: [
+      { name: 'http', protocol: 6, port: 80 },
+      { name: 'dns', protocol: 17, port: 53 },
+    ],
+  })
+  expect([a.value.labels === b.value.labels, a.value.ports === b.value.ports]).toEqual([true, true])
+})
+
+test('ports without a name are nobody’s to look for', () => {
+  const spec = {
+    containers: [{ ports: [{ containerPort: 80 }, { name: 'odd', containerPort: 'x' }] }, {}],
+    initContainers: [{ restartPolicy: 'Always', ports: [{ name: 'side', containerPort: 99 }] }],
+  }
+  expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec })).toMatchObject({
+    ports: [{ name: 'side', protocol: 6, port: 99 }],
   })
 })
 

@@ -39,7 +39,7 @@ metadata:
 function show(name: string, text: string): { objects: string[]; problems: string[]; unsure: boolean; unusable: string[] } {
   const content = parseFile(name, text)
   const problems = content.problems.map(({ place, rejected }) => `${place ?? ''}: ${rejectedText(rejected)}`)
-  return { objects: content.objects.map(refText), problems, unsure: content.unsure, unusable: [...content.unusable] }
+  return { objects: content.objects.map(refText), problems, unsure: content.unsure, unusable: [...content.unusable.keys()] }
 }
 
 describe('what is wrong is said by file, line and field', () => {

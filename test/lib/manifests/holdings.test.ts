@@ -5,13 +5,14 @@ import { describe, expect, test } from 'vitest'
 import type { FileContent } from '#lib/manifests/file.ts'
 import { Holdings } from '#lib/manifests/holdings.ts'
 import { refText } from '#lib/model/ref.ts'
+import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { SourceEvent } from '#lib/store/source.ts'
-import { model, service } from '../../support/build.ts'
+import { kubernetesPolicy, model, service } from '../../support/build.ts'
 
 /** "a" or "a:81": a service and its port. */
 function content(names: readonly string[], of: Partial<FileContent> = {}): FileContent {
   const objects = names.map((name) => model(service(name.split(':')[0] ?? '', { ports: [{ port: Number(name.split(':')[1] ?? 80) }] })))
-  return { objects, unusable: new Set(), unsure: false, problems: [], ...of }
+  return { objects, unusable: new Map(), unsure: false, problems: [], ...of }
 }
 
 function show(events: readonly SourceEvent[]): string[] {
@@ -42,10 +43,30 @@ describe('a file', () => {
   test('keeps the last good version of what it cannot say', () => {
     const holdings = new Holdings()
     holdings.put('f', content(['a', 'b', 'c']))
-    holdings.put('f', content(['a'], { unusable: new Set(['Service/default/b']) }))
+    holdings.put('f', content(['a'], { unusable: new Map([['Service/default/b', undefined]]) }))
     expect(show(holdings.settle())).toEqual(['-c', '+a:80', '+b:80'])
     holdings.put('f', content([], { unsure: true }))
     expect([holdings.leaving, holdings.holder('Service/default/a'), holdings.holder('Service/default/b')]).toEqual([0, 'f', 'f'])
+  })
+
+  test('closes what a bad policy selects only where there was no good one', () => {
+    const good = model(kubernetesPolicy('p'))
+    const closed = (name: string): KubeObject => ({ ...good, name, closed: true }) as KubeObject
+    const bad = new Map(['p', 'q'].map((name) => [`KubernetesNetworkPolicy/default/${name}`, closed(name)]))
+    const holdings = new Holdings()
+    holdings.put('f', { ...content([]), objects: [good] })
+    const state = (events: readonly SourceEvent[]): string[] =>
+      events.map((event) =>
+        event.kind === 'upsert' ? `${event.object.name} ${'closed' in event.object ? 'closed' : 'good'}` : `-${event.ref.name}`,
+      )
+    expect(state(holdings.put('f', content([], { unusable: bad })))).toEqual(['q closed', 'p good'])
+    expect(state(holdings.put('f', { ...content([]), objects: [{ ...good, name: 'q' } as KubeObject] }))).toEqual(['q good', 'p good'])
+    expect(state(holdings.settle())).toEqual(['-p', 'q good'])
+    holdings.put('f')
+    holdings.settle()
+    expect(state(holdings.put('f', content([], { unusable: bad })))).toEqual(['p closed', 'q closed'])
+    expect(state(holdings.put('f', content([], { unusable: bad })))).toEqual(['p closed', 'q closed'])
+    expect(state(holdings.put('g', content([], { unusable: bad })))).toEqual([])
   })
 
   test('takes nothing with it when the whole directory goes', () => {
