@@ -25,9 +25,13 @@ export class PolicyTables implements PolicyLookup {
 
   take(step: PolicyStep): void {
     if (step.kind === 'epoch') return
-    for (const row of step.rows)
-      if (step.kind === 'forget') this.rows.delete(rowKey(row))
-      else this.rows.set(rowKey(row), row)
+    for (const row of step.rows) this.write(row, step.kind === 'forget')
+  }
+
+  /** One map operation. */
+  write(row: PolicyRow, isGone: boolean): void {
+    if (isGone) this.rows.delete(rowKey(row))
+    else this.rows.set(rowKey(row), row)
   }
 
   bits(key: { readonly set: SetId; readonly class: number; readonly block: number; readonly dimension: Dimension }) {

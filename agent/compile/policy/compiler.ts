@@ -27,6 +27,8 @@ import type { PolicyUpdate } from './world.ts'
 interface Touched {
   readonly groups: Set<Members>
   readonly addrs: Set<Addr>
+  /** of endpoints that are themselves others now */
+  readonly joined: Set<Addr>
   readonly services: Set<string>
 }
 
@@ -39,28 +41,31 @@ export class PolicyCompiler {
 
   /** Steps to be taken one after the other, none of them empty. The first time it is everything. */
   change(updates: Iterable<PolicyUpdate>): readonly PolicyStep[] {
-    const touched: Touched = { groups: new Set(), addrs: new Set(), services: new Set() }
+    const touched: Touched = { groups: new Set(), addrs: new Set(), joined: new Set(), services: new Set() }
     for (const update of updates) this.#update(update, touched)
     this.#meanings(touched)
     const old = this.#regroup(touched)
     const moves = this.#addresses.settle()
     for (const addr of moves.ends.keys()) touched.addrs.add(addr)
-    const isLocal = (addr: Addr): boolean => this.#population.groupAt(addr) !== undefined
     const learn = this.#sets.takeNewRows()
-    const move = this.#shown.move(moves, isLocal)
-    const flip = this.#shown.flip(touched.addrs, (addr) => this.#endAt(addr))
+    const { joined } = touched
+    const move = this.#shown.move(moves, (addr) => joined.has(addr) && this.#population.groupAt(addr) !== undefined)
+    const wanted = (addr: Addr): EndValue | undefined => this.#endAt(addr)
+    const join = this.#shown.flip(joined, wanted)
+    const flip = this.#shown.flip(touched.addrs, wanted)
     const epoch = this.#shown.takeEpoch()
     // what the old sets asked was asked up to here: they had to tell addresses apart until the last endpoint was flipped
     const gone = old.flatMap((set) => this.#sets.release(set) ?? [])
     const later = this.#addresses.settle()
     const relearn = this.#sets.takeNewRows()
-    const settle = this.#shown.move(later, isLocal)
+    const settle = this.#shown.move(later, () => false)
     this.#shown.takeEpoch()
     const forget: PolicyRow[] = [...this.#shown.takeGone(), ...gone.flatMap(rowsOfSet)]
     for (const identity of this.#addresses.identities.sweep()) forget.push(...this.#sets.forget(identity))
     const steps: readonly PolicyStep[] = [
       { kind: 'learn', rows: learn },
       { kind: 'move', rows: move },
+      { kind: 'flip', rows: join },
       { kind: 'flip', rows: flip },
       ...(epoch === 'same' ? [] : [{ kind: 'epoch' as const, epoch }]),
       { kind: 'learn', rows: relearn },
@@ -101,7 +106,7 @@ export class PolicyCompiler {
         return this.#population.setNets(update.key, update.value)
       case 'endpoint':
         for (const addr of this.#population.setEndpoint(update.key, update.value, (group) => this.#newGroup(group, touched)))
-          touched.addrs.add(addr)
+          touched.joined.add(addr)
     }
   }
 
@@ -157,8 +162,8 @@ export class PolicyCompiler {
     return old
   }
 
-  #emptied({ addrs }: Touched): readonly Members[] {
-    return addrs.size === 0 ? [] : [...this.#population.groups.values()].filter(({ ends }) => ends.size === 0)
+  #emptied({ joined }: Touched): readonly Members[] {
+    return joined.size === 0 ? [] : [...this.#population.groups.values()].filter(({ ends }) => ends.size === 0)
   }
 
   #setsOf(group: Members): GroupSets {

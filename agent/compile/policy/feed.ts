@@ -50,7 +50,8 @@ export class PolicyFeed {
         yield change.after === undefined ? gone(change.before) : this.#podUpdate(change.after, snapshot)
         return
       case 'Node':
-        return yield nodeUpdate(name.name, change.after)
+        yield nodeUpdate(name.name, change.after)
+        return
       case 'HostEndpoint':
         yield change.after === undefined ? gone(change.before) : this.#hostUpdate(change.after, snapshot)
         return
@@ -59,16 +60,20 @@ export class PolicyFeed {
         yield change.after === undefined ? { kind: 'set', key: refText(name), value: undefined } : setUpdate(change.after, snapshot)
         return
       case 'Tier':
-        return yield { kind: 'tier', key: name.name, value: change.after }
+        yield { kind: 'tier', key: name.name, value: change.after }
+        return
       case 'Profile':
         for (const key of servicesIn([change.after])) yield serviceUpdate(key, snapshot)
         yield { kind: 'profile', key: name.name, value: change.after }
-        return yield* this.#heirs((pod) => profilesOf(pod).includes(name.name), snapshot)
+        yield* this.#heirs((pod) => profilesOf(pod).includes(name.name), snapshot)
+        return
       case 'ServiceAccount':
-        return yield* this.#heirs((pod) => pod.namespace === name.namespace && pod.serviceAccount === name.name, snapshot)
+        yield* this.#heirs((pod) => pod.namespace === name.namespace && pod.serviceAccount === name.name, snapshot)
+        return
       case 'Namespace':
         for (const set of snapshot.networkSets.values()) if (set.namespace === name.name) yield setUpdate(set, snapshot)
-        return yield* this.#heirs((pod) => pod.namespace === name.name, snapshot)
+        yield* this.#heirs((pod) => pod.namespace === name.name, snapshot)
+        return
       case 'EndpointSlice':
         for (const slice of [change.before, change.after]) {
           const service = slice?.service ?? slice?.unserved
@@ -81,7 +86,8 @@ export class PolicyFeed {
         return
       default:
         for (const key of servicesIn([change.after])) yield serviceUpdate(key, snapshot)
-        return yield { kind: 'policy', key: refText(name), value: change.after }
+        yield { kind: 'policy', key: refText(name), value: change.after }
+        return
     }
   }
 

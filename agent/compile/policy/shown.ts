@@ -18,8 +18,9 @@ export class Shown {
   readonly #goneNets = new Map<string, NetRow>()
   #epoch: Epoch = 'same'
 
-  /** Rows by which addresses move to other identities. A new local endpoint is not among them: without its sets it would be open. */
-  move({ ends, nets }: AddressChanges, isLocal: (addr: Addr) => boolean): readonly (EndRow | NetRow)[] {
+  /** Rows by which addresses move to other identities, but for those that `waits` says are to get theirs together with their sets: a new
+   * endpoint would be open without them. */
+  move({ ends, nets }: AddressChanges, waits: (addr: Addr) => boolean): readonly (EndRow | NetRow)[] {
     const netRows: NetRow[] = []
     for (const [key, { cidr, identity }] of nets) {
       if (identity === undefined) this.#hideNet(key)
@@ -29,7 +30,7 @@ export class Shown {
     for (const [addr, identity] of ends) {
       const before = this.#ends.get(addr)
       if (identity === undefined) this.#hideEnd(addr)
-      else if (before === undefined ? !isLocal(addr) : before.identity !== identity.id)
+      else if (before?.identity !== identity.id && !waits(addr))
         endRows.push(this.#showEnd(addr, { ...(before ?? NO_END_SETS), identity: identity.id }))
     }
     return [...netRows.sort((a, b) => depthOf(b.key.cidr) - depthOf(a.key.cidr)), ...endRows]

@@ -104,7 +104,7 @@ export type PolicyStep =
   | { readonly kind: 'learn'; readonly rows: readonly SetRow[] }
   /** addresses get their identities; in this order, which has narrow prefixes before those around them */
   | { readonly kind: 'move'; readonly rows: readonly PolicyRowOf<'nets' | 'ends'>[] }
-  /** endpoints get their sets, in one write each */
+  /** endpoints get their sets, in one write each; first those that are others now, with their identity */
   | { readonly kind: 'flip'; readonly rows: readonly PolicyRowOf<'ends'>[] }
   /** from here on flows are judged anew */
   | { readonly kind: 'epoch'; readonly epoch: Exclude<Epoch, 'same'> }

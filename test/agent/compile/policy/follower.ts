@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A node whose tables follow a store, and what the evaluator says in the same words. Layer: test. */
+import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
+import { PolicyFeed } from '#agent/compile/policy/feed.ts'
+import type { PolicyStep } from '#agent/compile/policy/tables.ts'
+import { judgeByTables } from '#agent/policy/judge.ts'
+import type { Side } from '#agent/policy/judge.ts'
+import { PolicyTables } from '#agent/policy/tables.ts'
+import { refText } from '#lib/model/ref.ts'
+import { hasOwnAddresses } from '#lib/model/pod.ts'
+import type { Pod } from '#lib/model/pod.ts'
+import type { Policy } from '#lib/model/policy.ts'
+import type { KubeObject, Snapshot } from '#lib/model/snapshot.ts'
+import { Evaluator } from '#lib/policy/evaluate.ts'
+import type { Hit } from '#lib/policy/judge.ts'
+import type { Packet } from '#lib/policy/packet.ts'
+import { Store } from '#lib/store/store.ts'
+
+export class Follower {
+  readonly store = new Store({ sources: ['test'] })
+  readonly tables = new PolicyTables()
+  readonly compiler = new PolicyCompiler()
+  readonly node: string
+  readonly #feed: PolicyFeed
+
+  constructor(node: string) {
+    this.node = node
+    this.#feed = new PolicyFeed(node)
+    this.store.sink('test').synced()
+  }
+
+  /** Objects that are new or different, and such as are no more; the steps are not taken yet. */
+  change(put: readonly KubeObject[], gone: readonly KubeObject[] = []): readonly PolicyStep[] {
+    this.store
+      .sink('test')
+      .apply([
+        ...gone.map(({ kind, namespace, name }) => ({ kind: 'delete' as const, ref: { kind, namespace, name } })),
+        ...put.map((object) => ({ kind: 'upsert' as const, object })),
+      ])
+    return this.compiler.change(this.#feed.changes(this.store.takeChanges(), this.store.snapshot))
+  }
+
+  put(objects: readonly KubeObject[], gone: readonly KubeObject[] = []): void {
+    this.tables.apply(this.change(objects, gone))
+  }
+
+  /** "allow NetworkPolicy/x/a ingress 0", with what passed in front. */
+  verdict(packet: Packet, side: Side): string {
+    const { action, rule, passed } = judgeByTables(this.tables, packet, side)
+    return (
+      [...passed, ...(rule === undefined ? [] : [rule])].map((number) => this.compiler.ruleName(number) ?? `rule ${number}`).join(', ') +
+      ` ${action}`
+    )
+  }
+
+  action(packet: Packet, side: Side): 'allow' | 'deny' {
+    return judgeByTables(this.tables, packet, side).action
+  }
+}
+
+/** The same by walking the policies. */
+export class Oracle {
+  readonly #snapshot: Snapshot
+  readonly #evaluator: Evaluator
+  readonly #node: string
+
+  /** of the snapshot as it is now */
+  constructor({ store, node }: Follower) {
+    this.#snapshot = store.snapshot
+    this.#evaluator = new Evaluator(store.snapshot)
+    this.#node = node
+  }
+
+  verdict(packet: Packet, { direction, staged = false }: Side): string {
+    const pod = this.#podAt(direction === 'ingress' ? packet.dst : packet.src)
+    if (pod === undefined) return ' allow'
+    const { action, hits } = this.#evaluator.pod(pod, packet, { direction, view: staged ? 'staged' : 'real' })
+    const names = hits.flatMap((hit) => nameOf(hit, direction))
+    // where everything is allowed for want of policies no rule is asked
+    return `${hits.length === 1 && names[0] === `Profile/kns.${pod.namespace} ${direction} 0` && !this.#hasProfile(pod) ? '' : names.join(', ')} ${action}`
+  }
+
+  #hasProfile(pod: Pod): boolean {
+    return this.#snapshot.profiles.has(`kns.${pod.namespace}`)
+  }
+
+  #podAt(addr: Packet['src']): Pod | undefined {
+    for (const pod of this.#snapshot.pods.values())
+      if (hasOwnAddresses(pod) && pod.nodeName === this.#node && pod.podIPs.includes(addr)) return pod
+    return undefined
+  }
+}
+
+function nameOf(hit: Hit<Policy>, direction: string): readonly string[] {
+  switch (hit.kind) {
+    case 'rule':
+      return [`${refText(hit.policy)} ${direction} ${hit.at}`]
+    case 'profile':
+      return [`Profile/${hit.profile} ${direction} ${hit.at}`]
+    case 'tier-end':
+      return hit.action === 'pass' ? [] : [`Tier/${hit.tier} ${direction} end`]
+    case 'end':
+      return [`no policy ${direction}`]
+  }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Random worlds, changed step by step: the tables say what the evaluator says. Layer: test. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
+import { PolicyFeed } from '#agent/compile/policy/feed.ts'
+import type { Side } from '#agent/policy/judge.ts'
+import { PolicyTables } from '#agent/policy/tables.ts'
+import { NODE, object, packet, podOrPolicy } from './arbitrary.ts'
+import { Follower, Oracle } from './follower.ts'
+
+/** RUNS=3000 for a long look. */
+const RUNS = Number(process.env['RUNS'] ?? 100)
+const TIMEOUT = Math.max(60_000, RUNS * 200)
+
+const SIDES: readonly Side[] = (['ingress', 'egress'] as const).flatMap((direction) =>
+  [false, true].map((staged) => ({ direction, staged })),
+)
+
+const step = fc.record({ put: fc.array(object, { minLength: 1, maxLength: 12 }), gone: fc.array(object, { maxLength: 6 }) })
+const packets = fc.array(packet, { minLength: 10, maxLength: 40 })
+
+test(
+  'tables say what the evaluator says, by the same rule, after every step',
+  () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 5 }), packets, (steps, some) => {
+        const follower = new Follower(NODE)
+        for (const { put, gone } of steps) {
+          follower.put(put, gone)
+          const oracle = new Oracle(follower)
+          for (const one of some)
+            for (const side of SIDES) expect([side, follower.verdict(one, side)]).toEqual([side, oracle.verdict(one, side)])
+        }
+      }),
+      { numRuns: RUNS },
+    )
+  },
+  TIMEOUT,
+)
+
+test(
+  'what the tables hold depends on what there is, not on how it came to be',
+  () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 2, maxLength: 6 }), (steps) => {
+        const follower = new Follower(NODE)
+        for (const { put, gone } of steps) follower.put(put, gone)
+        const fresh = new PolicyTables()
+        fresh.apply(new PolicyCompiler().change(new PolicyFeed(NODE).all(follower.store.snapshot)))
+        expect(sortedRows(follower.tables)).toEqual(sortedRows(fresh))
+        // and of nothing there is nothing
+        follower.put(
+          [],
+          steps.flatMap(({ put }) => put),
+        )
+        expect([...follower.tables.rows.keys()]).toEqual([])
+        expect(follower.compiler.size).toEqual({ addresses: 0, identities: 1, sets: 0, groups: 0 })
+      }),
+      { numRuns: RUNS },
+    )
+  },
+  TIMEOUT,
+)
+
+test(
+  'while one policy or pod changes, row by row, every packet is judged as before or as after',
+  () => {
+    fc.assert(
+      fc.property(
+        fc.array(object, { minLength: 5, maxLength: 25 }),
+        fc.array(podOrPolicy, { minLength: 1, maxLength: 4 }),
+        packets,
+        (all, changes, some) => {
+          const follower = new Follower(NODE)
+          follower.put(all)
+          const others = some.filter(({ src, dst }) => src !== dst)
+          for (const change of changes) {
+            const judge = (): readonly string[] => others.flatMap((one) => SIDES.map((side) => follower.action(one, side)))
+            const before = judge()
+            const seen: (readonly string[])[] = []
+            for (const one of follower.change([change]))
+              if (one.kind !== 'epoch')
+                for (const row of one.rows) {
+                  follower.tables.write(row, one.kind === 'forget')
+                  seen.push(judge())
+                }
+            const after = judge()
+            for (const verdicts of seen) for (const [at, verdict] of verdicts.entries()) expect([before[at], after[at]]).toContain(verdict)
+          }
+        },
+      ),
+      { numRuns: RUNS },
+    )
+  },
+  TIMEOUT,
+)
+
+function sortedRows(tables: PolicyTables): readonly (readonly [string, unknown])[] {
+  return [...tables.rows].sort((a, b) => (a[0] < b[0] ? -1 : 1)).map(([key, row]) => [key, row.value] as const)
+}
