@@ -13,6 +13,7 @@ import { Addresses } from './addresses.ts'
 import type { Atom } from './atoms.ts'
 import type { Direction } from './expand.ts'
 import { groupLine, selecting } from './groups.ts'
+import type { Line } from './line.ts'
 import { LiveSets, rowsOfSet } from './live-sets.ts'
 import type { LiveSet } from './live-sets.ts'
 import { NO_SETS, Population } from './population.ts'
@@ -21,7 +22,12 @@ import { Rulebook } from './rulebook.ts'
 import { Shown } from './shown.ts'
 import { NO_SET } from './tables.ts'
 import type { EndValue, PolicyRow, PolicyStep } from './tables.ts'
+import { portsText } from './things.ts'
 import type { PolicyUpdate } from './world.ts'
+
+/** Two directions, two views, and as many again of groups that are gone. */
+const LINES_A_GROUP = 8
+const LINES_SPARE = 100
 
 /** What updates have touched. */
 interface Touched {
@@ -38,6 +44,8 @@ export class PolicyCompiler {
   readonly #population = new Population(this.#addresses)
   readonly #sets = new LiveSets(this.#addresses)
   readonly #shown = new Shown()
+  /** of groups that the same policies select, as long as no rule changes */
+  readonly #lines = new Map<string, Line | undefined>()
 
   /** Steps to be taken one after the other, none of them empty. The first time it is everything. */
   change(updates: Iterable<PolicyUpdate>): readonly PolicyStep[] {
@@ -53,6 +61,8 @@ export class PolicyCompiler {
     const wanted = (addr: Addr): EndValue | undefined => this.#endAt(addr)
     const join = this.#shown.flip(joined, wanted)
     const flip = this.#shown.flip(touched.addrs, wanted)
+    // before their sets go blind
+    const left = this.#shown.takeGoneEnds()
     const epoch = this.#shown.takeEpoch()
     // what the old sets asked was asked up to here: they had to tell addresses apart until the last endpoint was flipped
     const gone = old.flatMap((set) => this.#sets.release(set) ?? [])
@@ -60,13 +70,14 @@ export class PolicyCompiler {
     const relearn = this.#sets.takeNewRows()
     const settle = this.#shown.move(later, () => false)
     this.#shown.takeEpoch()
-    const forget: PolicyRow[] = [...this.#shown.takeGone(), ...gone.flatMap(rowsOfSet)]
+    const forget: PolicyRow[] = [...this.#shown.takeGoneNets(), ...gone.flatMap(rowsOfSet)]
     for (const identity of this.#addresses.identities.sweep()) forget.push(...this.#sets.forget(identity))
     const steps: readonly PolicyStep[] = [
       { kind: 'learn', rows: learn },
       { kind: 'move', rows: move },
       { kind: 'flip', rows: join },
       { kind: 'flip', rows: flip },
+      { kind: 'forget', rows: left },
       ...(epoch === 'same' ? [] : [{ kind: 'epoch' as const, epoch }]),
       { kind: 'learn', rows: relearn },
       { kind: 'move', rows: settle },
@@ -86,6 +97,7 @@ export class PolicyCompiler {
   }
 
   #update(update: PolicyUpdate, touched: Touched): void {
+    if (update.kind === 'policy' || update.kind === 'tier' || update.kind === 'profile') this.#lines.clear()
     switch (update.kind) {
       case 'policy':
         return this.#setPolicy(update.key, update.value, touched)
@@ -143,6 +155,7 @@ export class PolicyCompiler {
       }
     const changed = this.#rules.meansOther(this.#addresses.things.takeChangedNames(), touched.services)
     if (changed.size === 0) return
+    this.#lines.clear()
     for (const group of this.#population.groups.values())
       if (group.policies.some((policy) => changed.has(refText(policy))) || group.profiles.some((name) => changed.has(`Profile/${name}`)))
         touched.groups.add(group)
@@ -152,6 +165,8 @@ export class PolicyCompiler {
   #regroup(touched: Touched): readonly LiveSet[] {
     const old: LiveSet[] = []
     for (const group of this.#emptied(touched)) touched.groups.add(group)
+    // lines of groups that are gone
+    if (this.#lines.size > LINES_A_GROUP * this.#population.groups.size + LINES_SPARE) this.#lines.clear()
     for (const group of touched.groups) {
       const before = group.sets
       group.sets = group.ends.size === 0 ? NO_SETS : this.#setsOf(group)
@@ -169,8 +184,7 @@ export class PolicyCompiler {
   #setsOf(group: Members): GroupSets {
     const isStagedToo = group.policies.some((policy) => policy.staged !== undefined || !this.#rules.isStaged(policy))
     const take = (direction: Direction, staged: boolean): LiveSet | undefined => {
-      const isIn = staged ? (policy: Policy) => this.#rules.isStaged(policy) : (policy: Policy) => policy.staged === undefined
-      const line = groupLine({ group, direction, scopes: ['normal', 'forward'], isIn }, this.#rules)
+      const line = this.#lineOf(group, direction, staged)
       return line === undefined ? undefined : this.#sets.take(line)
     }
     const [ingress, egress] = [take('ingress', false), take('egress', false)]
@@ -180,6 +194,15 @@ export class PolicyCompiler {
       stagedIngress: isStagedToo ? take('ingress', true) : this.#again(ingress),
       stagedEgress: isStagedToo ? take('egress', true) : this.#again(egress),
     }
+  }
+
+  #lineOf(group: Members, direction: Direction, staged: boolean): Line | undefined {
+    const key = [direction, staged, portsText(group.ports), group.profiles.join(), ...group.policies.map(refText)].join('\n')
+    if (this.#lines.has(key)) return this.#lines.get(key)
+    const isIn = staged ? (policy: Policy) => this.#rules.isStaged(policy) : (policy: Policy) => policy.staged === undefined
+    const line = groupLine({ group, direction, scopes: ['normal', 'forward'], isIn }, this.#rules)
+    this.#lines.set(key, line)
+    return line
   }
 
   #again(set: LiveSet | undefined): LiveSet | undefined {

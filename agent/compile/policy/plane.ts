@@ -51,6 +51,10 @@ export function isFull(ranges: Ranges): boolean {
   return ranges.length === 1 && ranges[0]?.[0] === 0 && ranges[0][1] === 0xffff
 }
 
+export function isSameRanges(a: Ranges, b: Ranges): boolean {
+  return a === b || (a.length === b.length && a.every(([from, to], at) => b[at]?.[0] === from && b[at][1] === to))
+}
+
 /** What the plane has of a protocol. */
 export function rangesFor(plane: Plane, proto: number): Ranges {
   return plane.get(proto) ?? plane.get(0) ?? EMPTY

@@ -16,7 +16,7 @@ import {
 import { BitDraft, wordsFor } from './bits.ts'
 import type { Bits } from './bits.ts'
 import type { Line, LineRule } from './line.ts'
-import { isFull, rangesFor } from './plane.ts'
+import { isFull, isSameRanges, rangesFor } from './plane.ts'
 import type { Plane, Ranges } from './plane.ts'
 import { sideOf } from './sides.ts'
 import type { SideTable } from './sides.ts'
@@ -104,9 +104,11 @@ function portRows(of: Block): readonly SetRow[] {
   return [...rows, ...classes.rows, ...sourceClasses.rows]
 }
 
-/** Those that some rule names and 0, sorted. */
+/** 0 and those that some rule tells from the rest, sorted. */
 function protocolsOf(planes: readonly Plane[]): readonly number[] {
-  return [...new Set([0, ...planes.flatMap((plane) => [...plane.keys()])])].sort((a, b) => a - b)
+  const named = new Set([0])
+  for (const plane of planes) for (const [proto, ranges] of plane) if (!isSameRanges(ranges, rangesFor(plane, 0))) named.add(proto)
+  return [...named].sort((a, b) => a - b)
 }
 
 /** Classes of one dimension of a block, numbered in the order in which they come up. */

@@ -54,10 +54,16 @@ export class Shown {
     return epoch
   }
 
-  /** Rows that are no longer wanted. */
-  takeGone(): readonly (EndRow | NetRow)[] {
-    const rows = [...this.#goneEnds.values(), ...[...this.#goneNets.values()].sort((a, b) => depthOf(a.key.cidr) - depthOf(b.key.cidr))]
+  /** Rows of addresses that nobody has any longer. */
+  takeGoneEnds(): readonly EndRow[] {
+    const rows = [...this.#goneEnds.values()]
     this.#goneEnds.clear()
+    return rows
+  }
+
+  /** Rows of prefixes that are as those around them, wide ones first. */
+  takeGoneNets(): readonly NetRow[] {
+    const rows = [...this.#goneNets.values()].sort((a, b) => depthOf(a.key.cidr) - depthOf(b.key.cidr))
     this.#goneNets.clear()
     return rows
   }

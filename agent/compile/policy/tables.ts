@@ -108,5 +108,5 @@ export type PolicyStep =
   | { readonly kind: 'flip'; readonly rows: readonly PolicyRowOf<'ends'>[] }
   /** from here on flows are judged anew */
   | { readonly kind: 'epoch'; readonly epoch: Exclude<Epoch, 'same'> }
-  /** rows that nothing refers to any longer, in this order: addresses, wide prefixes before narrow ones, sets */
+  /** rows that nothing refers to any longer, in this order: wide prefixes before narrow ones, then sets; addresses in a step of their own */
   | { readonly kind: 'forget'; readonly rows: readonly PolicyRow[] }
