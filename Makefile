@@ -13,7 +13,7 @@ BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c))
 ADDON := build/Release/netplane_native.node
 TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts' 2>/dev/null)
 
-.PHONY: all deps bpf native ts demo test test-unit test-kernel bench soak kubernetes lint format clean docs
+.PHONY: all deps bpf native ts demo test test-unit test-oracle test-kernel bench soak kubernetes lint format clean docs
 
 all: bpf native ts
 
@@ -61,6 +61,11 @@ test: all $(TRAFFIC)
 
 test-unit: all
 	@$(RUN) test/run.ts unit
+
+# Truth tables of policy: the project's own, and those in CASES where that folder is.
+CASES ?= ../shared/cases
+test-oracle: all
+	@$(RUN) test/oracle/run.ts $(CASES)
 
 test-kernel: all
 	@scripts/install-deps.sh vm

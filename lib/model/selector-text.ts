@@ -14,9 +14,9 @@ const DEEPEST = 100
 /** `a == 'x' && (has(b) || c not in {'y', "z"})`; an empty text selects everything. Throws ParseError with the reason. */
 export function parseSelector(text: string): Selector {
   const reader = new Reader(text)
-  if (reader.next === undefined) return ALL
+  if (reader.isAtEnd()) return ALL
   const selector = orOf(reader, 0)
-  if (reader.next !== undefined) reader.fail('an operator')
+  if (!reader.isAtEnd()) reader.fail('an operator')
   return selector
 }
 
@@ -30,13 +30,13 @@ class Reader {
     this.#tokens = tokensOf(text)
   }
 
-  get next(): Token | undefined {
-    return this.#tokens[this.#at]
+  isAtEnd(): boolean {
+    return this.#at === this.#tokens.length
   }
 
   /** Steps over the next token if it is of this kind. */
   take<K extends Token['kind']>(kind: K): Extract<Token, { readonly kind: K }> | undefined {
-    const token = this.next
+    const token = this.#tokens[this.#at]
     if (token === undefined || !isKind(token, kind)) return undefined
     this.#at++
     return token
@@ -48,7 +48,8 @@ class Reader {
   }
 
   fail(what: string): never {
-    const place = this.next === undefined ? 'at the end' : `at ${JSON.stringify(this.#text.slice(this.next.at, this.next.at + 12))}`
+    const next = this.#tokens[this.#at]
+    const place = next === undefined ? 'at the end' : `at ${JSON.stringify(this.#text.slice(next.at, next.at + 12))}`
     throw new ParseError('selector', this.#text, `expected ${what} ${place}`)
   }
 }

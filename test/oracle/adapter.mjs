@@ -35,7 +35,7 @@ export default {
     return { nodes }
   },
   verdict({ nodes }, from, to, proto, port) {
-    const packet = packetOf(from.ip, to.ip, proto, port)
+    const packet = packetOf({ src: from.ip, dst: to.ip, proto, port })
     return { ingress: allows(nodes.get(to.node), packet, 'ingress'), egress: allows(nodes.get(from.node), packet, 'egress') }
   },
 }

@@ -12,7 +12,7 @@ export default {
     return { snapshot, evaluator: new Evaluator(snapshot) }
   },
   verdict(ctx, from, to, proto, port) {
-    const packet = packetOf(from.ip, to.ip, proto, port)
+    const packet = packetOf({ src: from.ip, dst: to.ip, proto, port })
     return { ingress: allows(ctx, to, packet, 'ingress'), egress: allows(ctx, from, packet, 'egress') }
   },
 }

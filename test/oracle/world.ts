@@ -55,8 +55,10 @@ export function storeOf(state: State, refused: (text: string) => void): Store {
 
 function objectOf(manifest: Manifest, refused: (text: string) => void): KubeObject | undefined {
   const identified = identify(manifest)
-  if (identified.kind === 'foreign') return void refused(`not ours: ${JSON.stringify(manifest)}`)
-  if (identified.kind === 'rejected') return void refused(rejectedText(identified.rejected))
+  if (identified.kind !== 'ours') {
+    refused(identified.kind === 'foreign' ? `not ours: ${JSON.stringify(manifest)}` : rejectedText(identified.rejected))
+    return undefined
+  }
   const parsed = parseObject(manifest, identified.ref)
   for (const rejected of parsed.rejected) refused(rejectedText(rejected))
   return parsed.kind === 'ok' ? parsed.value : parsed.instead
@@ -97,7 +99,15 @@ function podManifest(pod: StatePod): Manifest {
 
 const EPHEMERAL = 40_000
 
-export function packetOf(src: string, dst: string, proto: string, port: PortOrIcmp): Packet {
+interface Flow {
+  /** addresses */
+  readonly src: string
+  readonly dst: string
+  readonly proto: string
+  readonly port: PortOrIcmp
+}
+
+export function packetOf({ src, dst, proto, port }: Flow): Packet {
   const ends: { readonly src: Addr; readonly dst: Addr } = { src: parseAddr(src), dst: parseAddr(dst) }
   if (typeof port !== 'number') return { ...ends, protocol: ICMP, sport: 0, dport: 0, icmp: port }
   if (proto !== 'TCP' && proto !== 'UDP' && proto !== 'SCTP') throw new Error(`protocol ${proto}`)

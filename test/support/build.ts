@@ -187,9 +187,9 @@ export function clusterPolicy(name: string, spec: Manifest = {}): Manifest {
 }
 
 /** Any kind of netplane.io/v3; with a slash in its name, in that namespace. */
-export function v3(kind: string, name: Name, spec: Manifest = {}, labels: Readonly<Record<string, string>> = {}): Manifest {
+export function v3(kind: string, name: Name, spec: Manifest = {}): Manifest {
   const metadata = name.includes('/') ? nameOf(name) : { name }
-  return { apiVersion: 'netplane.io/v3', kind, metadata: { ...metadata, labels }, spec }
+  return { apiVersion: 'netplane.io/v3', kind, metadata, spec }
 }
 
 /** The model of a manifest; throws when it is refused, unless only parts are. */

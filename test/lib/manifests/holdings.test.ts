@@ -60,7 +60,7 @@ describe('a file', () => {
         event.kind === 'upsert' ? `${event.object.name} ${'closed' in event.object ? 'closed' : 'good'}` : `-${event.ref.name}`,
       )
     expect(state(holdings.put('f', content([], { unusable: bad })))).toEqual(['q closed', 'p good'])
-    expect(state(holdings.put('f', { ...content([]), objects: [{ ...good, name: 'q' } as KubeObject] }))).toEqual(['q good', 'p good'])
+    expect(state(holdings.put('f', { ...content([]), objects: [{ ...good, name: 'q' }] }))).toEqual(['q good', 'p good'])
     expect(state(holdings.settle())).toEqual(['-p', 'q good'])
     holdings.put('f')
     holdings.settle()

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Host endpoints: which one an interface is, and what its packets are judged by. Layer: lib/policy (pure). */
+import { isWithin } from '../base/ip.ts'
+import type { Addr, Cidr } from '../base/ip.ts'
+import { compareText } from '../base/order.ts'
+import { hostEndpointLabels } from '../model/effective-labels.ts'
+import type { HostEndpoint, Policy, Scope } from '../model/policy.ts'
+import type { Line, RuleList, TierLine } from './judge.ts'
+import { policiesIn, tierLines } from './line.ts'
+import type { Direction, View } from './line.ts'
+import type { Packet } from './packet.ts'
+import type { PolicyWorld } from './peers.ts'
+import type { Stages } from './stages.ts'
+
+/** An interface of a node that is not a pod's. */
+export interface HostInterface {
+  readonly node: string
+  readonly name: string
+  readonly addresses: readonly Addr[]
+}
+
+/** All interfaces of a node that no other endpoint names, and its own processes. */
+export const WILDCARD = '*'
+
+/** The endpoint that names the interface; else one that expects an address of it; else the node's wildcard. Of several the first by name. */
+export function endpointOf(endpoints: Iterable<HostEndpoint>, of: HostInterface): HostEndpoint | undefined {
+  const here = [...endpoints].filter((endpoint) => endpoint.node === of.node).sort((a, b) => compareText(a.name, b.name))
+  return (
+    here.find((endpoint) => endpoint.interfaceName === of.name) ??
+    here.find((endpoint) => endpoint.interfaceName === undefined && endpoint.expectedIPs.some((addr) => of.addresses.includes(addr))) ??
+    here.find((endpoint) => endpoint.interfaceName === WILDCARD)
+  )
+}
+
+interface Asked {
+  /** as the host sees it: `ingress` is what comes to it */
+  readonly direction: Direction
+  readonly view: View
+}
+
+/** Policies from before translation, and those of what passes through, leave open what they do not speak of: the former even at the end of
+ * a tier. What the host itself sends and receives is denied unless a policy or a profile allows it. */
+export function hostStages(world: PolicyWorld, endpoint: HostEndpoint, of: Asked): Stages<Policy> {
+  const tiers = (scopes: readonly Scope[]): readonly TierLine<Policy>[] => hostTiers(world, endpoint, { ...of, scopes })
+  const profiles = endpoint.profiles.map((name): RuleList<string> => ({ of: name, rules: world.profiles.get(name)?.[of.direction] ?? [] }))
+  return {
+    early: of.direction === 'ingress' ? { tiers: tiers(['preDNAT']).map(open), profiles: [], end: 'allow' } : undefined,
+    forward: { tiers: tiers(['forward']), profiles: [], end: 'allow' },
+    normal: { tiers: tiers(['normal', 'forward']), profiles, end: 'deny' },
+    workload: undefined,
+  }
+}
+
+/** Asked of every packet by itself, before all others; where its last hit is its end, nothing was said. */
+export function untrackedLine(world: PolicyWorld, endpoint: HostEndpoint, of: Asked): Line<Policy> {
+  return { tiers: hostTiers(world, endpoint, { ...of, scopes: ['doNotTrack'] }).map(open), profiles: [], end: 'allow' }
+}
+
+function hostTiers(
+  world: PolicyWorld,
+  endpoint: HostEndpoint,
+  of: Asked & { readonly scopes: readonly Scope[] },
+): readonly TierLine<Policy>[] {
+  const policies = policiesIn(of.view, world.policies.values())
+  return tierLines({ tiers: world.tiers, policies }, { ...of, labels: hostEndpointLabels(endpoint, world) })
+}
+
+/** Closed policies still close. */
+function open(tier: TierLine<Policy>): TierLine<Policy> {
+  return { ...tier, end: tier.policies.some(({ of }) => of.closed === true) ? 'deny' : 'pass' }
+}
+
+/** A port that policy never cuts: of the host when it is asked, of others when the host asks. */
+export interface Failsafe {
+  readonly protocol: number
+  readonly port: number
+  /** the other end */
+  readonly net: Cidr
+}
+
+export function isFailsafe(failsafes: readonly Failsafe[], { src, dst, protocol, dport }: Packet, direction: Direction): boolean {
+  const peer = direction === 'ingress' ? src : dst
+  return failsafes.some((one) => one.protocol === protocol && one.port === dport && isWithin([one.net], peer))
+}
