@@ -2,6 +2,7 @@
 /** A packet → what the tables of one node say of it. Layer: agent. */
 import type { Addr } from '#lib/base/ip.ts'
 import type { Packet } from '#lib/policy/packet.ts'
+import type { HostValue, SetId } from '#agent/compile/policy/tables.ts'
 import type { PolicyLookup } from './tables.ts'
 import { identityOf, walk } from './walk.ts'
 import type { PolicyVerdict } from './walk.ts'
@@ -14,12 +15,50 @@ export interface Side {
 
 /** By the rules of the packet's destination (ingress) or source (egress), which is an endpoint of the tables' node. */
 export function judgeByTables(tables: PolicyLookup, packet: Packet, { direction, staged = false }: Side): PolicyVerdict {
-  const [own, peer]: readonly [Addr, Addr] = direction === 'ingress' ? [packet.dst, packet.src] : [packet.src, packet.dst]
-  const end = tables.end(own)
+  const end = tables.end(direction === 'ingress' ? packet.dst : packet.src)
   if (end === undefined) return { action: 'allow', rule: undefined, passed: [] }
   const sets = staged ? { ingress: end.stagedIngress, egress: end.stagedEgress } : end
+  return ask(tables, sets[direction], { packet, direction })
+}
+
+/** What passes an interface that a host endpoint means. */
+export interface HostPassing extends Side {
+  readonly packet: Packet
+  /** as it was before a service was translated */
+  readonly before: Packet
+  /** the host itself sends or receives it */
+  readonly ofHost: boolean
+}
+
+/** By untracked rules alone. */
+export function judgeUntracked(tables: PolicyLookup, host: HostValue, of: Side & { readonly packet: Packet }): PolicyVerdict {
+  const sets = of.staged === true ? host.staged : host.sets
+  const verdict = ask(tables, of.direction === 'ingress' ? sets.untrackedIngress : sets.untrackedEgress, of)
+  return verdict.rule === undefined && verdict.action === 'allow' ? OPEN : verdict
+}
+
+/** By the rules after those; where nothing is said it is an allow. */
+export function judgeHost(tables: PolicyLookup, host: HostValue, of: HostPassing): PolicyVerdict {
+  const sets = of.staged === true ? host.staged : host.sets
+  const isIngress = of.direction === 'ingress'
+  const early = isIngress ? ask(tables, sets.earlyIngress, { ...of, packet: of.before }) : OPEN
+  if (early.action !== 'open' && early.rule !== undefined) return early
+  const own = isIngress ? sets.normalIngress : sets.normalEgress
+  const through = isIngress ? sets.forwardIngress : sets.forwardEgress
+  const late = ask(tables, of.ofHost ? own : through, of)
+  return late.action === 'open' ? { ...late, action: 'allow' } : late
+}
+
+const OPEN: PolicyVerdict = { action: 'open', rule: undefined, passed: [] }
+
+function ask(
+  tables: PolicyLookup,
+  set: SetId,
+  { packet, direction }: { readonly packet: Packet; readonly direction: Side['direction'] },
+): PolicyVerdict {
+  const [own, peer]: readonly [Addr, Addr] = direction === 'ingress' ? [packet.dst, packet.src] : [packet.src, packet.dst]
   return walk(tables, {
-    set: sets[direction],
+    set,
     peer: identityOf(tables, peer),
     own: identityOf(tables, own),
     proto: packet.protocol,

@@ -2,7 +2,7 @@
 /** Tables of policy as the kernel would hold them: rows by key. Layer: agent. */
 import type { Addr } from '#lib/base/ip.ts'
 import { rowKey } from '#agent/compile/policy/tables.ts'
-import type { Dimension, EndValue, PolicyRow, PolicyRowOf, PolicyStep, SetId } from '#agent/compile/policy/tables.ts'
+import type { Dimension, EndValue, HostValue, PolicyRow, PolicyRowOf, PolicyStep, SetId } from '#agent/compile/policy/tables.ts'
 import { prefixKey } from '#agent/compile/policy/prefixes.ts'
 
 /** What the programs look up. */
@@ -12,6 +12,8 @@ export interface PolicyLookup {
   page(set: SetId, page: number): PolicyRowOf<'pages'>['value'] | undefined
   rule(set: SetId, index: number): PolicyRowOf<'rules'>['value'] | undefined
   end(addr: Addr): EndValue | undefined
+  /** by key of the endpoint */
+  host(endpoint: string): HostValue | undefined
   /** of the longest prefix that the address is in */
   net(addr: Addr): number | undefined
 }
@@ -57,6 +59,11 @@ export class PolicyTables implements PolicyLookup {
   end(addr: Addr) {
     const row = this.rows.get(`ends ${addr}`)
     return row?.table === 'ends' ? row.value : undefined
+  }
+
+  host(endpoint: string) {
+    const row = this.rows.get(`hosts ${endpoint}`)
+    return row?.table === 'hosts' ? row.value : undefined
   }
 
   /** The map knows no families: IPv4 is within ::ffff:0:0/96, which is within ::/0. */

@@ -15,8 +15,8 @@ import {
 import type { Addr } from '#lib/base/ip.ts'
 import { firstCommon } from '#agent/compile/policy/bits.ts'
 import type { Bits } from '#agent/compile/policy/bits.ts'
-import { NO_SET } from '#agent/compile/policy/tables.ts'
-import type { Dimension, PolicyRowOf, SetId } from '#agent/compile/policy/tables.ts'
+import { NO_SET, RULE_OPEN } from '#agent/compile/policy/tables.ts'
+import type { Dimension, PolicyRowOf, RuleAction, SetId } from '#agent/compile/policy/tables.ts'
 import type { PolicyLookup } from './tables.ts'
 
 /** A flow's first packet as one of its ends sees it. */
@@ -35,7 +35,8 @@ export interface PolicyQuery {
 const LOOKS = 40
 
 export interface PolicyVerdict {
-  readonly action: 'allow' | 'deny'
+  /** `open`: nothing is said, whoever is asked next decides */
+  readonly action: 'allow' | 'deny' | 'open'
   /** number of the rule that decided; undefined where none was asked, or none holds */
   readonly rule: number | undefined
   /** of the rules that passed */
@@ -63,11 +64,16 @@ export function walk(tables: PolicyLookup, query: PolicyQuery): PolicyVerdict {
     }
     const rule = tables.rule(query.set, found.index)
     if (rule === undefined) break
-    if (rule.action !== RULE_PASS) return { action: rule.action === RULE_ALLOW ? 'allow' : 'deny', rule: rule.id, passed }
+    if (rule.action !== RULE_PASS) return { action: outcomeOf(rule.action), rule: rule.id, passed }
     passed.push(rule.id)
     at = rule.next
   }
   return { action: 'deny', rule: undefined, passed }
+}
+
+function outcomeOf(action: RuleAction): PolicyVerdict['action'] {
+  if (action === RULE_ALLOW) return 'allow'
+  return action === RULE_OPEN ? 'open' : 'deny'
 }
 
 /** The first rule from `at` on, in its block, that the flow meets. */

@@ -4,6 +4,7 @@
  *
  * What the tables hold depends on what there is, not on how it came to be; the work of a change is in proportion to what it selects. */
 import type { Addr } from '#lib/base/ip.ts'
+import { recordOf } from '#lib/base/object.ts'
 import { comparePolicies } from '#lib/model/policy-order.ts'
 import { realKind } from '#lib/model/policy.ts'
 import type { Policy } from '#lib/model/policy.ts'
@@ -11,9 +12,8 @@ import { refText } from '#lib/model/ref.ts'
 import { selects } from '#lib/model/selector.ts'
 import { Addresses } from './addresses.ts'
 import type { Atom } from './atoms.ts'
-import type { Direction } from './expand.ts'
-import { groupLine, selecting } from './groups.ts'
-import type { Line } from './line.ts'
+import { selecting } from './groups.ts'
+import { Lines, stagedName } from './lines.ts'
 import { LiveSets, rowsOfSet } from './live-sets.ts'
 import type { LiveSet } from './live-sets.ts'
 import { NO_SETS, Population } from './population.ts'
@@ -21,13 +21,18 @@ import type { GroupSets, Members } from './population.ts'
 import { Rulebook } from './rulebook.ts'
 import { Shown } from './shown.ts'
 import { NO_SET } from './tables.ts'
-import type { EndValue, PolicyRow, PolicyStep } from './tables.ts'
-import { portsText } from './things.ts'
+import type { EndValue, HostSlot, HostValue, PolicyRow, PolicyStep, SetId } from './tables.ts'
 import type { PolicyUpdate } from './world.ts'
 
-/** Two directions, two views, and as many again of groups that are gone. */
-const LINES_A_GROUP = 8
-const LINES_SPARE = 100
+const HOST_SLOTS = [
+  'untrackedIngress',
+  'untrackedEgress',
+  'earlyIngress',
+  'forwardIngress',
+  'forwardEgress',
+  'normalIngress',
+  'normalEgress',
+] as const satisfies readonly HostSlot[]
 
 /** What updates have touched. */
 interface Touched {
@@ -36,6 +41,8 @@ interface Touched {
   /** of endpoints that are themselves others now */
   readonly joined: Set<Addr>
   readonly services: Set<string>
+  /** keys of endpoints that may be host endpoints */
+  readonly hosts: Set<string>
 }
 
 export class PolicyCompiler {
@@ -44,12 +51,11 @@ export class PolicyCompiler {
   readonly #population = new Population(this.#addresses)
   readonly #sets = new LiveSets(this.#addresses)
   readonly #shown = new Shown()
-  /** of groups that the same policies select, as long as no rule changes */
-  readonly #lines = new Map<string, Line | undefined>()
+  readonly #lines = new Lines(this.#rules, this.#sets)
 
   /** Steps to be taken one after the other, none of them empty. The first time it is everything. */
   change(updates: Iterable<PolicyUpdate>): readonly PolicyStep[] {
-    const touched: Touched = { groups: new Set(), addrs: new Set(), joined: new Set(), services: new Set() }
+    const touched: Touched = { groups: new Set(), addrs: new Set(), joined: new Set(), services: new Set(), hosts: new Set() }
     for (const update of updates) this.#update(update, touched)
     this.#meanings(touched)
     const old = this.#regroup(touched)
@@ -60,7 +66,7 @@ export class PolicyCompiler {
     const move = this.#shown.move(moves, (addr) => joined.has(addr) && this.#population.groupAt(addr) !== undefined)
     const wanted = (addr: Addr): EndValue | undefined => this.#endAt(addr)
     const join = this.#shown.flip(joined, wanted)
-    const flip = this.#shown.flip(touched.addrs, wanted)
+    const flip = [...this.#shown.flip(touched.addrs, wanted), ...this.#shown.flipHosts(touched.hosts, (key) => this.#hostAt(key))]
     // before their sets go blind
     const left = this.#shown.takeGoneEnds()
     const epoch = this.#shown.takeEpoch()
@@ -97,7 +103,7 @@ export class PolicyCompiler {
   }
 
   #update(update: PolicyUpdate, touched: Touched): void {
-    if (update.kind === 'policy' || update.kind === 'tier' || update.kind === 'profile') this.#lines.clear()
+    if (update.kind === 'policy' || update.kind === 'tier' || update.kind === 'profile') this.#lines.forget()
     switch (update.kind) {
       case 'policy':
         return this.#setPolicy(update.key, update.value, touched)
@@ -117,6 +123,7 @@ export class PolicyCompiler {
       case 'set':
         return this.#population.setNets(update.key, update.value)
       case 'endpoint':
+        if (update.value?.kind === 'host' || this.#population.hostAt(update.key) !== undefined) touched.hosts.add(update.key)
         for (const addr of this.#population.setEndpoint(update.key, update.value, (group) => this.#newGroup(group, touched)))
           touched.joined.add(addr)
     }
@@ -155,7 +162,7 @@ export class PolicyCompiler {
       }
     const changed = this.#rules.meansOther(this.#addresses.things.takeChangedNames(), touched.services)
     if (changed.size === 0) return
-    this.#lines.clear()
+    this.#lines.forget()
     for (const group of this.#population.groups.values())
       if (group.policies.some((policy) => changed.has(refText(policy))) || group.profiles.some((name) => changed.has(`Profile/${name}`)))
         touched.groups.add(group)
@@ -164,62 +171,41 @@ export class PolicyCompiler {
   /** New lines of the groups; returns the sets that they had. */
   #regroup(touched: Touched): readonly LiveSet[] {
     const old: LiveSet[] = []
-    for (const group of this.#emptied(touched)) touched.groups.add(group)
-    // lines of groups that are gone
-    if (this.#lines.size > LINES_A_GROUP * this.#population.groups.size + LINES_SPARE) this.#lines.clear()
+    for (const group of this.#population.takeEmptied()) touched.groups.add(group)
+    this.#lines.trim(this.#population.groups.size)
     for (const group of touched.groups) {
       const before = group.sets
-      group.sets = group.ends.size === 0 ? NO_SETS : this.#setsOf(group)
+      group.sets = group.ends.size === 0 ? NO_SETS : this.#lines.take(group)
       if (group.ends.size === 0) this.#population.groups.delete(group.key)
-      old.push(...usesOf(before))
-      if (!isSameSets(before, group.sets)) for (const addr of this.#population.addrsOf(group)) touched.addrs.add(addr)
+      old.push(...before.values())
+      if (isSameSets(before, group.sets)) continue
+      for (const addr of this.#population.addrsOf(group)) touched.addrs.add(addr)
+      if (group.kind === 'host') for (const key of group.ends) touched.hosts.add(key)
     }
     return old
-  }
-
-  #emptied({ joined }: Touched): readonly Members[] {
-    return joined.size === 0 ? [] : [...this.#population.groups.values()].filter(({ ends }) => ends.size === 0)
-  }
-
-  #setsOf(group: Members): GroupSets {
-    const isStagedToo = group.policies.some((policy) => policy.staged !== undefined || !this.#rules.isStaged(policy))
-    const take = (direction: Direction, staged: boolean): LiveSet | undefined => {
-      const line = this.#lineOf(group, direction, staged)
-      return line === undefined ? undefined : this.#sets.take(line)
-    }
-    const [ingress, egress] = [take('ingress', false), take('egress', false)]
-    return {
-      ingress,
-      egress,
-      stagedIngress: isStagedToo ? take('ingress', true) : this.#again(ingress),
-      stagedEgress: isStagedToo ? take('egress', true) : this.#again(egress),
-    }
-  }
-
-  #lineOf(group: Members, direction: Direction, staged: boolean): Line | undefined {
-    const key = [direction, staged, portsText(group.ports), group.profiles.join(), ...group.policies.map(refText)].join('\n')
-    if (this.#lines.has(key)) return this.#lines.get(key)
-    const isIn = staged ? (policy: Policy) => this.#rules.isStaged(policy) : (policy: Policy) => policy.staged === undefined
-    const line = groupLine({ group, direction, scopes: ['normal', 'forward'], isIn }, this.#rules)
-    this.#lines.set(key, line)
-    return line
-  }
-
-  #again(set: LiveSet | undefined): LiveSet | undefined {
-    if (set !== undefined) set.users++
-    return set
   }
 
   #endAt(addr: Addr): EndValue | undefined {
     if (!this.#addresses.has(addr)) return undefined
     const sets = this.#population.groupAt(addr)?.sets ?? NO_SETS
-    const id = (set: LiveSet | undefined): string => set?.compiled.id ?? NO_SET
     return {
       identity: this.#addresses.identityOf(addr).id,
-      ingress: id(sets.ingress),
-      egress: id(sets.egress),
-      stagedIngress: id(sets.stagedIngress),
-      stagedEgress: id(sets.stagedEgress),
+      ingress: idIn(sets, 'ingress'),
+      egress: idIn(sets, 'egress'),
+      stagedIngress: idIn(sets, stagedName('ingress')),
+      stagedEgress: idIn(sets, stagedName('egress')),
+    }
+  }
+
+  #hostAt(key: string): HostValue | undefined {
+    const host = this.#population.hostAt(key)
+    if (host === undefined) return undefined
+    const { value, group } = host
+    return {
+      interfaceName: value.interfaceName,
+      addrs: value.addrs,
+      sets: recordOf(HOST_SLOTS, (name) => idIn(group.sets, name)),
+      staged: recordOf(HOST_SLOTS, (name) => idIn(group.sets, stagedName(name))),
     }
   }
 
@@ -233,10 +219,10 @@ export class PolicyCompiler {
   }
 }
 
-function usesOf(sets: GroupSets): readonly LiveSet[] {
-  return [sets.ingress, sets.egress, sets.stagedIngress, sets.stagedEgress].filter((set) => set !== undefined)
+function idIn(sets: GroupSets, name: string): SetId {
+  return sets.get(name)?.compiled.id ?? NO_SET
 }
 
 function isSameSets(a: GroupSets, b: GroupSets): boolean {
-  return a.ingress === b.ingress && a.egress === b.egress && a.stagedIngress === b.stagedIngress && a.stagedEgress === b.stagedEgress
+  return a.size === b.size && [...a].every(([name, set]) => b.get(name) === set)
 }

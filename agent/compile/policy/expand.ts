@@ -28,8 +28,11 @@ import type { Plane, Ranges } from './plane.ts'
 
 export type Direction = 'ingress' | 'egress'
 
+/** `open`: nothing is said, whoever is asked next decides. */
+export type Outcome = Rule['action'] | 'open'
+
 export interface ExpandedRule {
-  readonly action: Rule['action']
+  readonly action: Outcome
   /** "NetworkPolicy default/web ingress 2": all that a rule became share it */
   readonly name: string
   readonly peer: readonly Condition[]
@@ -94,7 +97,7 @@ export function expandRule(rule: Rule, of: Expansion): readonly ExpandedRule[] {
 }
 
 /** Always holds: ends of tiers and the like. */
-export function plainRule(action: Rule['action'], name: string): ExpandedRule {
+export function plainRule(action: Outcome, name: string): ExpandedRule {
   return withDigest({ action, name, peer: [], own: [], ports: EVERYTHING, source: EVERYTHING })
 }
 

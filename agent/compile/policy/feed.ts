@@ -122,7 +122,9 @@ export class PolicyFeed {
 
   #hostUpdate(endpoint: HostEndpoint, from: LabelSources): PolicyUpdate {
     const { ports, profiles, expectedIPs: addrs } = endpoint
-    const value = { kind: 'host' as const, labels: hostEndpointLabels(endpoint, from), addrs, ports, profiles, local: false }
+    const labels = hostEndpointLabels(endpoint, from)
+    const named = endpoint.interfaceName === undefined ? {} : { interfaceName: endpoint.interfaceName }
+    const value = { kind: 'host' as const, labels, addrs, ports, profiles, local: endpoint.node === this.#node, ...named }
     return { kind: 'endpoint', key: refText(endpoint), value }
   }
 }

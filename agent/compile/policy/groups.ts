@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Local endpoints that the same policies select, and the lines of rules these make. Layer: agent/compile (pure). */
+import { namespaceProfile } from '#lib/model/effective-labels.ts'
 import { comparePolicies } from '#lib/model/policy-order.ts'
 import type { NamedPort, Policy, Scope, Tier } from '#lib/model/policy.ts'
 import { selects } from '#lib/model/selector.ts'
@@ -12,6 +13,7 @@ import type { Line, Stage } from './line.ts'
 /** What decides about an endpoint's lines. */
 export interface Group {
   readonly key: string
+  readonly kind: 'pod' | 'host'
   readonly labels: Labels
   readonly ports: readonly NamedPort[]
   readonly profiles: readonly string[]
@@ -19,11 +21,42 @@ export interface Group {
   policies: readonly Policy[]
 }
 
+/** One of the lines that an endpoint has. */
+export interface Slot {
+  readonly direction: Direction
+  readonly scopes: readonly Scope[]
+  /** what is last: profiles and a deny; or nothing is said, by the ends of tiers neither where `tiers` is open */
+  readonly end: 'deny' | 'open'
+  readonly tiers: 'closed' | 'open'
+}
+
+const DENY = { end: 'deny', tiers: 'closed' } as const
+const SAY_NOTHING = { end: 'open', tiers: 'open' } as const
+const FORWARD = { end: 'open', tiers: 'closed' } as const
+
+/** In the order in which a host's are asked: untracked, before services are translated, then of what passes through or of its own. */
+export const SLOTS = {
+  pod: {
+    ingress: { direction: 'ingress', scopes: ['normal', 'forward'], ...DENY },
+    egress: { direction: 'egress', scopes: ['normal', 'forward'], ...DENY },
+  },
+  host: {
+    untrackedIngress: { direction: 'ingress', scopes: ['doNotTrack'], ...SAY_NOTHING },
+    untrackedEgress: { direction: 'egress', scopes: ['doNotTrack'], ...SAY_NOTHING },
+    earlyIngress: { direction: 'ingress', scopes: ['preDNAT'], ...SAY_NOTHING },
+    forwardIngress: { direction: 'ingress', scopes: ['forward'], ...FORWARD },
+    forwardEgress: { direction: 'egress', scopes: ['forward'], ...FORWARD },
+    normalIngress: { direction: 'ingress', scopes: ['normal', 'forward'], ...DENY },
+    normalEgress: { direction: 'egress', scopes: ['normal', 'forward'], ...DENY },
+  },
+} as const satisfies Readonly<Record<Group['kind'], Readonly<Record<string, Slot>>>>
+
+const NAMESPACE_PROFILE = namespaceProfile('')
+
 /** A line that is asked for. */
 export interface LineQuery {
   readonly group: Group
-  readonly direction: Direction
-  readonly scopes: readonly Scope[]
+  readonly slot: Slot
   /** the policies of the view */
   readonly isIn: (policy: Policy) => boolean
 }
@@ -31,36 +64,53 @@ export interface LineQuery {
 /** Where the rules come from. */
 export interface Rules {
   readonly tiers: readonly Tier[]
-  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[]): readonly ExpandedRule[]
-  /** of profiles that there is no object of as well */
-  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[]): readonly ExpandedRule[]
+  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): readonly ExpandedRule[]
+  /** undefined: there is no such profile */
+  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): readonly ExpandedRule[] | undefined
 }
 
 /** undefined: no policy selects the endpoint, and its profiles allow everything. */
 export function groupLine(query: LineQuery, rules: Rules): Line | undefined {
-  const { group, direction, scopes } = query
-  const policies = group.policies.filter((policy) => policy[direction] !== undefined && scopes.includes(policy.scope) && query.isIn(policy))
-  const tiers = rules.tiers.flatMap((tier) => tierStage(tier, { policies, group, direction }, rules))
-  const profiles = group.profiles.map((name) => ({ rules: rules.profile(name, direction, group.ports), end: undefined }))
-  const line = lineOf([...tiers, ...profiles], plainRule('deny', `no policy ${direction}`))
+  const { group, slot } = query
+  const { direction } = slot
+  const policies = group.policies.filter(
+    (policy) => policy[direction] !== undefined && slot.scopes.includes(policy.scope) && query.isIn(policy),
+  )
+  const tiers = rules.tiers.flatMap((tier) => tierStage(tier, { policies, group, slot }, rules))
+  if (tiers.length === 0 && slot.end === 'open') return undefined
+  const profiles = slot.end === 'open' ? [] : group.profiles.map((name) => profileStage(name, query, rules))
+  const line = lineOf([...tiers, ...profiles], plainRule(slot.end, `no policy ${direction}`))
   return tiers.length === 0 && line.rules.length === 1 && line.rules[0]?.rule.action === 'allow' ? undefined : line
+}
+
+/** A pod's namespace allows everything unless its profile says otherwise. */
+function profileStage(name: string, { group, slot }: LineQuery, rules: Rules): Stage {
+  const { direction } = slot
+  const isOpen = group.kind === 'pod' && name.startsWith(NAMESPACE_PROFILE)
+  const unless = isOpen ? [plainRule('allow', `Profile/${name} ${direction} 0`)] : []
+  return { rules: rules.profile(name, direction, ownPorts(group)) ?? unless, end: undefined }
 }
 
 /** None where no policy of the tier selects the endpoint. */
 function tierStage(
   tier: Tier,
-  { policies, group, direction }: Pick<LineQuery, 'group' | 'direction'> & { readonly policies: readonly Policy[] },
+  { policies, group, slot }: { readonly policies: readonly Policy[]; readonly group: Group; readonly slot: Slot },
   rules: Rules,
 ): readonly Stage[] {
   const own = policies.filter((policy) => policy.tier === tier.name)
   if (own.length === 0) return []
-  const denies = tier.end === 'deny' || own.some((policy) => policy.closed === true)
+  const denies = (tier.end === 'deny' && slot.tiers === 'closed') || own.some((policy) => policy.closed === true)
   return [
     {
-      rules: own.flatMap((policy) => rules.policy(policy, direction, group.ports)),
-      end: denies ? plainRule('deny', `Tier/${tier.name} ${direction} end`) : undefined,
+      rules: own.flatMap((policy) => rules.policy(policy, slot.direction, ownPorts(group))),
+      end: denies ? plainRule('deny', `Tier/${tier.name} ${slot.direction} end`) : undefined,
     },
   ]
+}
+
+/** A host has many addresses, and what it forwards is for others': its names of ports are looked up by address. */
+function ownPorts({ kind, ports }: Group): readonly NamedPort[] | undefined {
+  return kind === 'pod' ? ports : undefined
 }
 
 /** Of all policies, those that select the labels, in order. */

@@ -7,15 +7,10 @@ import type { LiveSet } from './live-sets.ts'
 import type { Thing } from './things.ts'
 import type { LabelledNets, PolicyEndpoint } from './world.ts'
 
-/** The sets of one group; undefined: nothing is asked. */
-export interface GroupSets {
-  readonly ingress: LiveSet | undefined
-  readonly egress: LiveSet | undefined
-  readonly stagedIngress: LiveSet | undefined
-  readonly stagedEgress: LiveSet | undefined
-}
+/** By name of the slot, and `stagedName` of it; where there is none nothing is asked. */
+export type GroupSets = ReadonlyMap<string, LiveSet>
 
-export const NO_SETS: GroupSets = { ingress: undefined, egress: undefined, stagedIngress: undefined, stagedEgress: undefined }
+export const NO_SETS: GroupSets = new Map()
 
 /** Local endpoints that nothing tells apart but their addresses. */
 export interface Members extends Group {
@@ -34,17 +29,25 @@ export class Population {
   readonly #addresses: Addresses
   readonly #ends = new Map<string, Resident>()
   readonly #sets = new Map<string, { readonly thing: Thing; readonly nets: readonly Cidr[] }>()
-  /** keys of local endpoints, sorted */
+  /** groups that an endpoint has left */
+  readonly #left = new Set<Members>()
+  /** keys of local pods, sorted */
   readonly #localAt = new Map<Addr, readonly string[]>()
 
   constructor(addresses: Addresses) {
     this.#addresses = addresses
   }
 
-  /** Whose sets count at the address; undefined where it is no local endpoint's. */
+  /** Whose sets count at the address; undefined where it is no local pod's. */
   groupAt(addr: Addr): Members | undefined {
     const [key] = this.#localAt.get(addr) ?? []
     return key === undefined ? undefined : this.#ends.get(key)?.group
+  }
+
+  /** A local host endpoint. */
+  hostAt(key: string): { readonly value: PolicyEndpoint; readonly group: Members } | undefined {
+    const { value, group } = this.#ends.get(key) ?? {}
+    return value !== undefined && group?.kind === 'host' ? { value, group } : undefined
   }
 
   addrsOf(group: Members): Iterable<Addr> {
@@ -67,9 +70,19 @@ export class Population {
     }
     if (before !== undefined) {
       this.#addresses.things.release(before.thing)
-      if (before.group !== after?.group) before.group?.ends.delete(key)
+      if (before.group !== undefined && before.group !== after?.group) {
+        before.group.ends.delete(key)
+        this.#left.add(before.group)
+      }
     }
     return this.#localChanged(key, before, after)
+  }
+
+  /** Groups without endpoints, each once. */
+  takeEmptied(): readonly Members[] {
+    const emptied = [...this.#left].filter(({ ends }) => ends.size === 0)
+    this.#left.clear()
+    return emptied
   }
 
   setNets(key: string, value: LabelledNets | undefined): void {
@@ -91,15 +104,23 @@ export class Population {
     const thing = this.#addresses.things.take({ kind, labels, ports }, this.#addresses.identities.atoms)
     if (!value.local) return { value, thing, group: undefined }
     const groupKey = `${value.kind} ${thing.key}\n${profiles.join()}`
-    const group = this.groups.get(groupKey) ?? newGroup({ key: groupKey, labels, ports, profiles, ends: new Set() })
+    const of = {
+      key: groupKey,
+      kind: value.kind === 'host' ? ('host' as const) : ('pod' as const),
+      labels,
+      ports,
+      profiles,
+      ends: new Set<string>(),
+    }
+    const group = this.groups.get(groupKey) ?? newGroup(of)
     this.groups.set(groupKey, group)
     group.ends.add(key)
     return { value, thing, group }
   }
 
   #localChanged(key: string, before: Resident | undefined, after: Resident | undefined): readonly Addr[] {
-    const old = before?.group === undefined ? [] : before.value.addrs
-    const now = after?.group === undefined ? [] : after.value.addrs
+    const old = before?.group?.kind === 'pod' ? before.value.addrs : []
+    const now = after?.group?.kind === 'pod' ? after.value.addrs : []
     for (const addr of old) if (!now.includes(addr)) this.#localAtChanged(addr, (keys) => keys.filter((other) => other !== key))
     for (const addr of now) if (!old.includes(addr)) this.#localAtChanged(addr, (keys) => [...keys, key].sort())
     return before?.group === after?.group && sameAddrs(old, now) ? [] : [...new Set([...old, ...now])]

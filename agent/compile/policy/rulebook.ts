@@ -5,7 +5,7 @@ import { realKind } from '#lib/model/policy.ts'
 import type { NamedPort, Policy, Profile, Rule, Side, Tier } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { ServicePort } from './atoms.ts'
-import { expandRule, plainRule } from './expand.ts'
+import { expandRule } from './expand.ts'
 import type { Direction, ExpandedRule, Meanings } from './expand.ts'
 import type { Rules } from './groups.ts'
 import { portsText } from './things.ts'
@@ -21,9 +21,6 @@ interface Entry {
   /** by direction, and by own ports where their names matter */
   readonly expanded: Map<string, readonly ExpandedRule[]>
 }
-
-/** Of the namespace's profile, which allows everything where there is no object of it. */
-const NAMESPACE_PROFILE = 'kns.'
 
 export class Rulebook implements Rules {
   readonly policies = new Map<string, Policy>()
@@ -83,19 +80,18 @@ export class Rulebook implements Rules {
     return changed
   }
 
-  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[]): readonly ExpandedRule[] {
+  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): readonly ExpandedRule[] {
     const entry = this.#entries.get(refText(policy))
     return entry === undefined ? [] : this.#expand(entry, direction, ownPorts)
   }
 
-  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[]): readonly ExpandedRule[] {
+  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): readonly ExpandedRule[] | undefined {
     const entry = this.#entries.get(`Profile/${name}`)
-    if (entry !== undefined) return this.#expand(entry, direction, ownPorts)
-    return name.startsWith(NAMESPACE_PROFILE) ? [plainRule('allow', `Profile/${name} ${direction} 0`)] : []
+    return entry && this.#expand(entry, direction, ownPorts)
   }
 
-  #expand(entry: Entry, direction: Direction, ownPorts: readonly NamedPort[]): readonly ExpandedRule[] {
-    const key = entry.names.size === 0 ? direction : `${direction} ${portsText(ownPorts.filter(({ name }) => entry.names.has(name)))}`
+  #expand(entry: Entry, direction: Direction, ownPorts: readonly NamedPort[] | undefined): readonly ExpandedRule[] {
+    const key = `${direction} ${ownPorts === undefined ? 'by address' : portsText(ownPorts.filter(({ name }) => entry.names.has(name)))}`
     const known = entry.expanded.get(key)
     if (known !== undefined) return known
     const expanded = (entry.rules[direction] ?? []).flatMap((rule) =>

@@ -20,6 +20,7 @@ import { isFull, isSameRanges, rangesFor } from './plane.ts'
 import type { Plane, Ranges } from './plane.ts'
 import { sideOf } from './sides.ts'
 import type { SideTable } from './sides.ts'
+import { RULE_OPEN } from './tables.ts'
 import type { Dimension, PolicyRowOf, SetId, SetRow } from './tables.ts'
 
 export interface CompiledSet {
@@ -62,7 +63,7 @@ export function bitsRow(key: PolicyRowOf<'bits'>['key'], word: Bits): PolicyRowO
   return { table: 'bits', key, value: { word } }
 }
 
-const ACTIONS = { allow: RULE_ALLOW, deny: RULE_DENY, pass: RULE_PASS } as const
+const ACTIONS = { allow: RULE_ALLOW, deny: RULE_DENY, pass: RULE_PASS, open: RULE_OPEN } as const
 
 function ruleRows(set: SetId, rules: readonly LineRule[], ruleId: (name: string) => number): readonly SetRow[] {
   return rules.map(({ rule, next }, index) => ({

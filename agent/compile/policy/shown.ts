@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the tables say of addresses, and what is to be written when that changes. Layer: agent/compile (pure). */
 import type { Addr, Cidr } from '#lib/base/ip.ts'
+import { same } from '#lib/base/same.ts'
 import type { AddressChanges } from './addresses.ts'
 import { depthOf } from './prefixes.ts'
 import { NO_SET } from './tables.ts'
-import type { EndSets, EndValue, Epoch, PolicyRowOf } from './tables.ts'
+import type { EndSets, EndValue, Epoch, HostValue, PolicyRowOf } from './tables.ts'
 
 export const NO_END_SETS: EndSets = { ingress: NO_SET, egress: NO_SET, stagedIngress: NO_SET, stagedEgress: NO_SET }
 
 type EndRow = PolicyRowOf<'ends'>
 type NetRow = PolicyRowOf<'nets'>
+type HostRow = PolicyRowOf<'hosts'>
 
 export class Shown {
   readonly #ends = new Map<Addr, EndValue>()
   readonly #nets = new Map<string, NetRow>()
+  readonly #hosts = new Map<string, HostRow>()
   readonly #goneEnds = new Map<Addr, EndRow>()
+  readonly #goneHosts = new Map<string, HostRow>()
   readonly #goneNets = new Map<string, NetRow>()
   #epoch: Epoch = 'same'
 
@@ -47,6 +51,27 @@ export class Shown {
     return rows
   }
 
+  /** The same of host endpoints. */
+  flipHosts(keys: Iterable<string>, wanted: (key: string) => HostValue | undefined): readonly HostRow[] {
+    const rows: HostRow[] = []
+    for (const endpoint of keys) {
+      const value = wanted(endpoint)
+      const before = this.#hosts.get(endpoint)
+      if (same(before?.value, value)) continue
+      this.#epoch = 'next'
+      if (value === undefined) {
+        if (before !== undefined) this.#goneHosts.set(endpoint, before)
+        this.#hosts.delete(endpoint)
+      } else {
+        const row: HostRow = { table: 'hosts', key: { endpoint }, value }
+        this.#hosts.set(endpoint, row)
+        this.#goneHosts.delete(endpoint)
+        rows.push(row)
+      }
+    }
+    return rows
+  }
+
   /** Of what was moved and flipped since this was last asked. */
   takeEpoch(): Epoch {
     const epoch = this.#epoch
@@ -54,10 +79,11 @@ export class Shown {
     return epoch
   }
 
-  /** Rows of addresses that nobody has any longer. */
-  takeGoneEnds(): readonly EndRow[] {
-    const rows = [...this.#goneEnds.values()]
+  /** Rows of addresses that nobody has any longer, and of host endpoints that are gone. */
+  takeGoneEnds(): readonly (EndRow | HostRow)[] {
+    const rows = [...this.#goneEnds.values(), ...this.#goneHosts.values()]
     this.#goneEnds.clear()
+    this.#goneHosts.clear()
     return rows
   }
 

@@ -14,6 +14,7 @@ import type {
 } from '#lib/base/flags.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Bits } from './bits.ts'
+import type { SLOTS } from './groups.ts'
 import { depthOf, prefixKey } from './prefixes.ts'
 
 /** 16 hex digits, a hash of what is in the set; NO_SET: nothing is asked, everything is allowed. */
@@ -24,7 +25,10 @@ export const NO_SET: SetId = '0000000000000000'
  * class 0. */
 export type Dimension = typeof DIMENSION_PEER | typeof DIMENSION_OWN | typeof DIMENSION_PORT | typeof DIMENSION_SOURCE_PORT
 
-export type RuleAction = typeof RULE_DENY | typeof RULE_ALLOW | typeof RULE_PASS
+export type RuleAction = typeof RULE_DENY | typeof RULE_ALLOW | typeof RULE_PASS | typeof RULE_OPEN
+
+/** The last rule of lines that leave open what they do not speak of: whoever is asked next decides. */
+export const RULE_OPEN = 3
 
 interface Contents {
   readonly bits: {
@@ -56,6 +60,20 @@ interface Contents {
     readonly key: { readonly addr: Addr }
     readonly value: EndValue
   }
+  /** host endpoints of this node: no map of their own, the dataplane knows which interfaces they mean */
+  readonly hosts: {
+    readonly key: { readonly endpoint: string }
+    readonly value: HostValue
+  }
+}
+
+export type HostSlot = keyof (typeof SLOTS)['host']
+
+export interface HostValue {
+  readonly interfaceName: string | undefined
+  readonly addrs: readonly Addr[]
+  readonly sets: Readonly<Record<HostSlot, SetId>>
+  readonly staged: Readonly<Record<HostSlot, SetId>>
 }
 
 export interface EndSets {
@@ -92,6 +110,8 @@ export function rowKey(row: PolicyRow): string {
       return `nets ${prefixKey(row.key.cidr.addr, depthOf(row.key.cidr))}`
     case 'ends':
       return `ends ${row.key.addr}`
+    case 'hosts':
+      return `hosts ${row.key.endpoint}`
   }
 }
 
@@ -105,7 +125,7 @@ export type PolicyStep =
   /** addresses get their identities; in this order, which has narrow prefixes before those around them */
   | { readonly kind: 'move'; readonly rows: readonly PolicyRowOf<'nets' | 'ends'>[] }
   /** endpoints get their sets, in one write each; first those that are others now, with their identity */
-  | { readonly kind: 'flip'; readonly rows: readonly PolicyRowOf<'ends'>[] }
+  | { readonly kind: 'flip'; readonly rows: readonly PolicyRowOf<'ends' | 'hosts'>[] }
   /** from here on flows are judged anew */
   | { readonly kind: 'epoch'; readonly epoch: Exclude<Epoch, 'same'> }
   /** rows that nothing refers to any longer, in this order: wide prefixes before narrow ones, then sets; addresses in a step of their own */

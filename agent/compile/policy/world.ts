@@ -11,11 +11,12 @@ export interface PolicyEndpoint {
   readonly labels: Labels
   readonly addrs: readonly Addr[]
   readonly ports: readonly NamedPort[]
-  /** rules of last resort: names of profiles in this order. A
-   * namespace's that there is no object of lets everything pass. */
+  /** rules of last resort: names of profiles in this order. A pod's namespace's lets everything pass where there is no object of it. */
   readonly profiles: readonly string[]
-  /** on this node and under policy: gets sets */
+  /** on this node and under policy: gets sets; nodes never */
   readonly local: boolean
+  /** of a host endpoint: "*" for all interfaces, undefined where its addresses tell */
+  readonly interfaceName?: string
 }
 
 /** A network set. */

@@ -8,7 +8,7 @@ import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { Namespace } from '#lib/model/namespace.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { ANYWHERE, POLICY_KINDS } from '#lib/model/policy.ts'
-import type { NamedPort, NetworkSet, Policy, PortMatch, Profile, Rule, Side, Tier } from '#lib/model/policy.ts'
+import type { HostEndpoint, NamedPort, NetworkSet, Policy, PortMatch, Profile, Rule, Side, Tier } from '#lib/model/policy.ts'
 import { ALL, and, equals, has, not, or } from '#lib/model/selector.ts'
 import type { Selector } from '#lib/model/selector.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
@@ -131,7 +131,14 @@ const policy: fc.Arbitrary<Policy> = fc
     subject: selector,
     ingress: fc.option(rules, { nil: undefined, freq: 4 }),
     egress: fc.option(rules, { nil: undefined, freq: 4 }),
-    scope: fc.constantFrom('normal' as const, 'normal' as const, 'forward' as const, 'preDNAT' as const),
+    scope: fc.constantFrom(
+      'normal' as const,
+      'normal' as const,
+      'normal' as const,
+      'forward' as const,
+      'preDNAT' as const,
+      'doNotTrack' as const,
+    ),
     closed: fc.constantFrom(false, false, false, true),
     deletes: fc.boolean(),
   })
@@ -218,6 +225,17 @@ const node: fc.Arbitrary<KubeObject> = fc
 
 export const podOrPolicy: fc.Arbitrary<KubeObject> = fc.oneof(policy, pod)
 
+const host: fc.Arbitrary<HostEndpoint> = fc
+  .record({
+    name,
+    node: fc.constantFrom(NODE, NODE, 'n2'),
+    labels,
+    expectedIPs: fc.array(address, { maxLength: 2 }),
+    profiles: fc.subarray(['kns.x', 'ksa.y.robot']),
+    ports: fc.array(namedPort, { maxLength: 2 }),
+  })
+  .map((of) => ({ ...of, kind: 'HostEndpoint', namespace: '', interfaceName: undefined }))
+
 /** Most are policies and pods. */
 export const object: fc.Arbitrary<KubeObject> = fc.oneof(
   { weight: 6, arbitrary: policy },
@@ -226,6 +244,7 @@ export const object: fc.Arbitrary<KubeObject> = fc.oneof(
   { weight: 2, arbitrary: slice },
   { weight: 1, arbitrary: namespace },
   { weight: 1, arbitrary: tier },
+  { weight: 2, arbitrary: host },
   { weight: 1, arbitrary: profile },
   { weight: 1, arbitrary: node },
 )

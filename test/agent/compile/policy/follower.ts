@@ -3,13 +3,13 @@
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { PolicyFeed } from '#agent/compile/policy/feed.ts'
 import type { PolicyStep } from '#agent/compile/policy/tables.ts'
-import { judgeByTables } from '#agent/policy/judge.ts'
-import type { Side } from '#agent/policy/judge.ts'
+import { judgeByTables, judgeHost, judgeUntracked } from '#agent/policy/judge.ts'
+import type { HostPassing, Side } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/tables.ts'
 import { refText } from '#lib/model/ref.ts'
 import { hasOwnAddresses } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
-import type { Policy } from '#lib/model/policy.ts'
+import type { HostEndpoint, Policy } from '#lib/model/policy.ts'
 import type { KubeObject, Snapshot } from '#lib/model/snapshot.ts'
 import { Evaluator } from '#lib/policy/evaluate.ts'
 import type { Hit } from '#lib/policy/judge.ts'
@@ -53,7 +53,14 @@ export class Follower {
     )
   }
 
-  action(packet: Packet, side: Side): 'allow' | 'deny' {
+  /** Untracked, and after that. */
+  hostActions(endpoint: HostEndpoint, passing: HostPassing): readonly string[] {
+    const host = this.tables.host(refText(endpoint))
+    if (host === undefined) return []
+    return [judgeUntracked(this.tables, host, passing).action, judgeHost(this.tables, host, passing).action]
+  }
+
+  action(packet: Packet, side: Side): string {
     return judgeByTables(this.tables, packet, side).action
   }
 }
@@ -78,6 +85,13 @@ export class Oracle {
     const names = hits.flatMap((hit) => nameOf(hit, direction))
     // where everything is allowed for want of policies no rule is asked
     return `${hits.length === 1 && names[0] === `Profile/kns.${pod.namespace} ${direction} 0` && !this.#hasProfile(pod) ? '' : names.join(', ')} ${action}`
+  }
+
+  hostActions(endpoint: HostEndpoint, { direction, staged = false, packet, before, ofHost }: HostPassing): readonly string[] {
+    const of = { direction, view: staged ? ('staged' as const) : ('real' as const) }
+    const { action, hits } = this.#evaluator.untracked(endpoint, packet, of)
+    const untracked = hits.at(-1)?.kind === 'end' ? 'open' : action
+    return [untracked, this.#evaluator.host(endpoint, { ...of, packet, before, ofHost }).action]
   }
 
   #hasProfile(pod: Pod): boolean {

@@ -40,6 +40,32 @@ test(
 )
 
 test(
+  'at host endpoints as well: untracked, early, of what passes through, of the host itself',
+  () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 4 }), packets, (steps, some) => {
+        const follower = new Follower(NODE)
+        for (const { put, gone } of steps) {
+          follower.put(put, gone)
+          const oracle = new Oracle(follower)
+          const { hostEndpoints } = follower.store.snapshot
+          for (const endpoint of hostEndpoints.values())
+            if (endpoint.node === NODE)
+              for (const [at, packet] of some.entries())
+                for (const side of SIDES) {
+                  const before = at % 2 === 0 ? packet : { ...packet, dport: 80 }
+                  const passing = { ...side, packet, before, ofHost: at % 3 === 0 }
+                  expect([passing, follower.hostActions(endpoint, passing)]).toEqual([passing, oracle.hostActions(endpoint, passing)])
+                }
+        }
+      }),
+      { numRuns: RUNS },
+    )
+  },
+  TIMEOUT,
+)
+
+test(
   'what the tables hold depends on what there is, not on how it came to be',
   () => {
     fc.assert(
