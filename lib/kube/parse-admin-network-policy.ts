@@ -19,39 +19,39 @@ const ADMIN: RuleForm = { ...PORTS, actions: { Allow: 'allow', Deny: 'deny', Pas
 const BASELINE: RuleForm = { ...PORTS, actions: { Allow: 'allow', Deny: 'deny' } }
 
 export function parseAdminNetworkPolicy(input: ParseInput): Policy {
-  return inside(input.raw, 'spec', (spec) => {
-    const frame = { ...frameOf(input, spec), kind: 'AdminNetworkPolicy' as const, tier: 'adminnetworkpolicy', order: priorityOf(spec) }
-    return policyOf(input, frame, (direction) =>
-      adminRules(input, only(spec, ['priority', 'subject', 'ingress', 'egress']), { direction, form: ADMIN }),
-    )
-  })
+  const of = { kind: 'AdminNetworkPolicy', tier: 'adminnetworkpolicy', fields: ['priority'], form: ADMIN, order: priorityOf } as const
+  return adminPolicy(input, of)
 }
 
 /** There is one, and it is asked last. */
 export function parseBaselineAdminNetworkPolicy(input: ParseInput): Policy {
   if (input.name !== 'default') throw new FieldError('metadata.name', 'must be default')
-  return inside(input.raw, 'spec', (spec) => {
-    const frame = {
-      ...frameOf(input, spec),
-      kind: 'BaselineAdminNetworkPolicy' as const,
-      tier: 'baselineadminnetworkpolicy',
-      order: Number.POSITIVE_INFINITY,
-    }
-    return policyOf(input, frame, (direction) =>
-      adminRules(input, only(spec, ['subject', 'ingress', 'egress']), { direction, form: BASELINE }),
-    )
-  })
+  const order = (): number => Number.POSITIVE_INFINITY
+  return adminPolicy(input, { kind: 'BaselineAdminNetworkPolicy', tier: 'baselineadminnetworkpolicy', fields: [], form: BASELINE, order })
 }
 
-function frameOf(input: ParseInput, spec: Raw) {
-  return {
-    namespace: '',
-    name: input.name,
-    subject: subjectOf(spec),
-    directions: saidDirections(spec),
-    staged: undefined,
-    scope: 'normal' as const,
-  }
+interface AdminKind {
+  readonly kind: Policy['kind']
+  readonly tier: string
+  /** besides those that both have */
+  readonly fields: readonly string[]
+  readonly form: RuleForm
+  readonly order: (spec: Raw) => number
+}
+
+function adminPolicy(input: ParseInput, { kind, tier, fields, form, order }: AdminKind): Policy {
+  return inside(input.raw, 'spec', (spec) => {
+    const known = { kind, namespace: '', name: input.name, tier, subject: subjectOf(spec), staged: undefined }
+    return policyOf(input, known, {
+      frame: () => ({
+        tier,
+        order: order(only(spec, ['subject', 'ingress', 'egress', ...fields])),
+        scope: 'normal',
+        directions: saidDirections(spec),
+      }),
+      rules: (direction) => adminRules(input, spec, { direction, form }),
+    })
+  })
 }
 
 function portNeed(raw: Raw): PortNeed {

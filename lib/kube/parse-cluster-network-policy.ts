@@ -15,27 +15,31 @@ const FORM: RuleForm = {
   portsOf: (raw) => (isSaid(raw, 'protocols') ? each(raw, 'protocols', (value) => protocolNeed(asRecord(value))) : [ANY_PORT]),
 }
 
+const FIELDS = ['tier', 'priority', 'subject', 'ingress', 'egress']
 const TIERS = { Admin: 'adminnetworkpolicy', Baseline: 'baselineadminnetworkpolicy' } as const
 
 export function parseClusterNetworkPolicy(input: ParseInput): Policy {
   return inside(input.raw, 'spec', (spec) => {
-    const tier = oneOf(spec, 'tier', { words: ['Admin', 'Baseline'], absent: undefined })
-    if (tier === undefined) throw new FieldError('tier', 'is missing')
-    const frame = {
-      kind: 'ClusterNetworkPolicy' as const,
+    const { name } = input
+    const known = {
+      kind: 'ClusterNetworkPolicy',
       namespace: '',
-      name: input.name,
-      tier: TIERS[tier],
-      order: priorityOf(spec),
+      name,
+      tier: TIERS.Admin,
       subject: subjectOf(spec),
-      directions: saidDirections(spec),
       staged: undefined,
-      scope: 'normal' as const,
-    }
-    return policyOf(input, frame, (direction) =>
-      adminRules(input, only(spec, ['tier', 'priority', 'subject', 'ingress', 'egress']), { direction, form: FORM }),
-    )
+    } as const
+    return policyOf(input, known, {
+      frame: () => ({ tier: tierOf(only(spec, FIELDS)), order: priorityOf(spec), scope: 'normal', directions: saidDirections(spec) }),
+      rules: (direction) => adminRules(input, spec, { direction, form: FORM }),
+    })
   })
+}
+
+function tierOf(spec: Raw): string {
+  const tier = oneOf(spec, 'tier', { words: ['Admin', 'Baseline'], absent: undefined })
+  if (tier === undefined) throw new FieldError('tier', 'is missing')
+  return TIERS[tier]
 }
 
 /** A direction without rules is none of the policy's business. */

@@ -21,22 +21,18 @@ export function parseNetworkPolicy(input: ParseInput): Policy {
 
 /** `spec` as networking.k8s.io has it. */
 export function kubernetesPolicy(input: ParseInput, spec: Raw, as: Pick<Policy, 'kind' | 'staged'>): Policy {
+  // a field of another name may be a misspelt selector: without it the policy would close its whole namespace
+  only(spec, FIELDS)
   const subject = and(
     PODS,
     inNamespace(input.namespace),
     inside(spec, 'podSelector', (raw) => labelSelector(raw)),
   )
-  const frame = {
-    ...as,
-    namespace: input.namespace,
-    name: input.name,
-    tier: 'default',
-    order: ORDER,
-    subject,
-    directions: directionsOf(spec),
-    scope: 'normal' as const,
-  }
-  return policyOf(input, frame, (direction) => rulesOf(only(spec, FIELDS), direction, input.namespace))
+  const known = { ...as, namespace: input.namespace, name: input.name, tier: 'default', subject }
+  return policyOf(input, known, {
+    frame: () => ({ tier: known.tier, order: ORDER, scope: 'normal', directions: directionsOf(spec) }),
+    rules: (direction) => rulesOf(spec, direction, input.namespace),
+  })
 }
 
 const FIELDS = ['podSelector', 'policyTypes', 'ingress', 'egress', 'stagedAction']

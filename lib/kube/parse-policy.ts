@@ -38,29 +38,33 @@ export function parseStagedKubernetesPolicy(input: ParseInput): Policy {
 }
 
 function v3Policy(input: ParseInput, of: { readonly kind: PolicyKind; readonly fields: readonly string[] }): Policy {
+  const { namespace, name, refuse } = input
   return inside(input.raw, 'spec', (spec) => {
-    const tier = text(spec, 'tier') ?? 'default'
+    // a field of another name may be a misspelt selector: without it the policy would close everything
+    only(spec, of.fields)
     const staged = of.fields.includes('stagedAction') ? stagedAction(spec) : undefined
-    if (staged === 'Delete') return removal(input, { kind: of.kind, tier })
-    const subject = subjectAt(spec, input.namespace)
-    const frame = {
-      kind: of.kind,
-      namespace: input.namespace,
-      name: input.name,
-      tier: tier === '' ? 'default' : tier,
-      order: number(spec, 'order') ?? Number.POSITIVE_INFINITY,
-      subject,
-      directions: directionsOf(spec),
-      staged,
-      scope: scopeOf(spec),
-    }
-    return policyOf(input, frame, (direction) => {
-      if (frame.scope === 'preDNAT' && direction === 'egress') throw new FieldError('egress', 'must not be said with preDNAT')
-      return v3Rules(only(spec, of.fields), { direction, namespace: input.namespace, refuse: input.refuse })
+    if (staged === 'Delete') return removal(input, { kind: of.kind, tier: tierOf(spec) })
+    const known = { kind: of.kind, namespace, name, tier: 'default', subject: subjectAt(spec, namespace), staged }
+    const scope = (): Scope => (of.kind.endsWith('GlobalNetworkPolicy') ? scopeOf(spec) : 'normal')
+    return policyOf(input, known, {
+      frame: () => {
+        const order = number(spec, 'order') ?? Number.POSITIVE_INFINITY
+        return { tier: tierOf(spec), order, scope: scope(), directions: directionsOf(spec) }
+      },
+      rules: (direction) => {
+        if (direction === 'egress' && scope() === 'preDNAT') throw new FieldError('egress', 'must not be said with preDNAT')
+        return v3Rules(spec, { direction, namespace, refuse })
+      },
     })
   })
 }
 
+function tierOf(spec: Raw): string {
+  const tier = text(spec, 'tier') ?? ''
+  return tier === '' ? 'default' : tier
+}
+
+/** Of a staged policy nothing is in force, so one that cannot be read is refused as a whole. */
 function stagedAction(spec: Raw): Policy['staged'] {
   const action = oneOf(spec, 'stagedAction', { words: ['Set', 'Delete', 'Learn', 'Ignore'], absent: 'Set' })
   return action === 'Learn' ? 'Ignore' : action

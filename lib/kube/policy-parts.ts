@@ -61,20 +61,37 @@ export function crossed(
   )
 }
 
-/** What can be said of a policy before its rules are read. */
-export type Frame = Omit<Policy, 'ingress' | 'egress' | 'closed'> & { readonly directions: readonly Direction[] }
+/** What is known of a policy whatever else of it can be read. */
+export type Known = Pick<Policy, 'kind' | 'namespace' | 'name' | 'tier' | 'subject' | 'staged'>
 
-/** The policy; where its rules cannot be read it is closed, and why is said. Paths that `rulesOf` throws begin after "spec". */
-export function policyOf(input: ParseInput, { directions, ...frame }: Frame, rulesOf: (spec: Direction) => readonly Rule[]): Policy {
+/** How the rest of it is read. Paths of what is thrown begin after "spec". */
+export interface Reading {
+  readonly frame: () => Pick<Policy, 'tier' | 'order' | 'scope'> & { readonly directions: readonly Direction[] }
+  readonly rules: (direction: Direction) => readonly Rule[]
+}
+
+const BOTH: readonly Direction[] = ['ingress', 'egress']
+
+/** The policy; where it cannot be read it is closed, in the directions it may mean, and why is said. */
+export function policyOf(input: ParseInput, known: Known, { frame, rules }: Reading): Policy {
+  let said: ReturnType<Reading['frame']> = { tier: known.tier, order: Number.POSITIVE_INFINITY, scope: 'normal', directions: BOTH }
   try {
-    const rules = (direction: Direction): readonly Rule[] | undefined => (directions.includes(direction) ? rulesOf(direction) : undefined)
-    return { ...frame, ingress: rules('ingress'), egress: rules('egress') }
+    said = frame()
+    const read = said.directions.map((direction) => [direction, rules(direction)] as const)
+    return assembled(known, said, new Map(read))
   } catch (thrown) {
     if (!(thrown instanceof FieldError)) throw thrown
     input.refuse(thrown.under('spec'))
-    const none = (direction: Direction): readonly Rule[] | undefined => (directions.includes(direction) ? [] : undefined)
-    return { ...frame, ingress: none('ingress'), egress: none('egress'), closed: true }
+    return { ...assembled(known, said, new Map(said.directions.map((direction) => [direction, []]))), closed: true }
   }
+}
+
+function assembled(
+  known: Known,
+  { tier, order, scope }: ReturnType<Reading['frame']>,
+  rules: ReadonlyMap<Direction, readonly Rule[]>,
+): Policy {
+  return { ...known, tier, order, scope, ingress: rules.get('ingress'), egress: rules.get('egress') }
 }
 
 /** The elements of a list that may be missing or empty, which then means everything. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A state of a truth table → a store, by way of the parsers that read everybody's manifests. Layer: test. */
-import { parseAddr, protocolNumber } from '#lib/base/ip.ts'
+import { isV4, parseAddr, protocolNumber } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import { identify, parseObject } from '#lib/kube/parse-core.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
-import { ICMP } from '#lib/policy/packet.ts'
+import { ICMP, ICMPV6 } from '#lib/policy/packet.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { Store } from '#lib/store/store.ts'
 
@@ -109,7 +109,7 @@ interface Flow {
 
 export function packetOf({ src, dst, proto, port }: Flow): Packet {
   const ends: { readonly src: Addr; readonly dst: Addr } = { src: parseAddr(src), dst: parseAddr(dst) }
-  if (typeof port !== 'number') return { ...ends, protocol: ICMP, sport: 0, dport: 0, icmp: port }
+  if (typeof port !== 'number') return { ...ends, protocol: isV4(ends.dst) ? ICMP : ICMPV6, sport: 0, dport: 0, icmp: port }
   if (proto !== 'TCP' && proto !== 'UDP' && proto !== 'SCTP') throw new Error(`protocol ${proto}`)
   return { ...ends, protocol: protocolNumber(proto), sport: EPHEMERAL, dport: port, icmp: undefined }
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What selectors see of pods, sets and host endpoints. Layer: test. */
+import { expect, test } from 'vitest'
+import { hostEndpointLabels, networkSetLabels, podLabels } from '#lib/model/effective-labels.ts'
+import type { Labels } from '#lib/model/labels.ts'
+import { model, namespace, pod, storeOf, v3 } from '../../support/build.ts'
+import type { Manifest } from '../../support/build.ts'
+
+const account = (name: string, labels: Readonly<Record<string, string>>): Manifest => ({
+  apiVersion: 'v1',
+  kind: 'ServiceAccount',
+  metadata: { namespace: 'shop', name, labels },
+})
+
+const { snapshot } = storeOf([
+  namespace('shop', { team: 'sales', 'kubernetes.io/metadata.name': 'shop' }),
+  account('front', { role: 'web' }),
+  v3('Profile', 'kns.shop', { labelsToApply: { zone: 'inner', app: 'from the profile' } }),
+  v3('Profile', 'default-allow', { labelsToApply: { guarded: 'no' } }),
+])
+
+const shown = (labels: Labels): Record<string, string> => Object.fromEntries([...labels].sort())
+
+test('a pod has its own, its namespace’s, its service account’s and the built-in ones', () => {
+  const object = model(pod('shop/web-1', { labels: { app: 'web' }, serviceAccount: 'front' }))
+  if (object.kind !== 'Pod') throw new Error(object.kind)
+  expect(shown(podLabels(object, snapshot))).toEqual({
+    app: 'web',
+    zone: 'inner',
+    'netplane.io/namespace': 'shop',
+    'netplane.io/orchestrator': 'k8s',
+    'netplane.io/serviceaccount': 'front',
+    'pcns.kubernetes.io/metadata.name': 'shop',
+    'pcns.netplane.io/name': 'shop',
+    'pcns.team': 'sales',
+    'pcsa.netplane.io/name': 'front',
+    'pcsa.role': 'web',
+  })
+})
+
+test('nobody says by a label of a pod what its namespace is', () => {
+  const liar = {
+    'pcns.team': 'money',
+    'pcsa.role': 'root',
+    'netplane.io/namespace': 'pay',
+    'netplane.io/serviceaccount': 'root',
+    'netplane.io/name': 'mine',
+  }
+  const object = model(pod('lab/tool', { labels: liar }))
+  if (object.kind !== 'Pod') throw new Error(object.kind)
+  expect(shown(podLabels(object, snapshot))).toEqual({
+    'netplane.io/name': 'mine',
+    'netplane.io/namespace': 'lab',
+    'netplane.io/orchestrator': 'k8s',
+    'netplane.io/serviceaccount': 'default',
+    'pcns.kubernetes.io/metadata.name': 'lab',
+    'pcns.netplane.io/name': 'lab',
+    'pcsa.netplane.io/name': 'default',
+  })
+})
+
+test('a network set has its namespace’s if it is in one, a host endpoint those of its profiles', () => {
+  const [local, global] = [model(v3('NetworkSet', 'shop/partners')), model(v3('GlobalNetworkSet', 'partners'))]
+  const host = model(v3('HostEndpoint', 'n1', { node: 'n1', interfaceName: '*', profiles: ['default-allow'] }))
+  if (local.kind !== 'NetworkSet' || global.kind !== 'GlobalNetworkSet' || host.kind !== 'HostEndpoint') throw new Error('kinds')
+  expect(networkSetLabels(local, snapshot).get('pcns.team')).toBe('sales')
+  expect(networkSetLabels(local, snapshot).get('netplane.io/namespace')).toBe('shop')
+  expect(shown(networkSetLabels(global, snapshot))).toEqual({})
+  expect(shown(hostEndpointLabels(host, snapshot))).toEqual({ guarded: 'no' })
+})
