@@ -7,7 +7,8 @@ import type { Selector } from './selector.ts'
 /** `pass`: the next tier decides. */
 export type Action = 'allow' | 'deny' | 'pass'
 
-/** Both ends included, 0 allowed; a name is looked up among the ports of the pod or host endpoint that has the port. */
+/** Both ends included, 0 allowed. A name is looked up among the ports of the pod or host endpoint that has the address and, where the side
+ * has a selector, that this finds by its own labels: an address that is only in a network set has no named ports. */
 export type PortMatch = { readonly from: number; readonly to: number } | { readonly name: string }
 
 /** What a rule asks of one end of the packet. What is undefined asks nothing; the rest must all hold. Lists hold where one of them does, an

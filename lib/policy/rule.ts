@@ -2,9 +2,9 @@
 /** Whether a rule is about a packet. Layer: lib/policy (pure). */
 import { isV4, isWithin } from '../base/ip.ts'
 import type { Addr } from '../base/ip.ts'
-import type { IcmpMatch, PortMatch, Rule, Side } from '../model/policy.ts'
+import type { IcmpMatch, NamedPort, PortMatch, Rule, Side } from '../model/policy.ts'
 import { nameKey } from '../model/ref.ts'
-import { selects } from '../model/selector.ts'
+import { ALL, selects } from '../model/selector.ts'
 import type { Selector } from '../model/selector.ts'
 import { hasPorts } from './packet.ts'
 import type { Packet } from './packet.ts'
@@ -39,25 +39,24 @@ interface End {
 function isSide(side: Side, end: End, peers: Peers): boolean {
   const fits = (selector: Selector): boolean => peers.labels(end.addr).some((labels) => selects(selector, labels))
   const { selector, notSelector, nodes, services } = side
+  const named = peers.ports(end.addr, selector ?? ALL)
+  const isPort = (matches: readonly PortMatch[]): boolean => hasPorts(end.protocol) && matches.some((match) => isMet(match, end, named))
   return (
     (selector === undefined || fits(selector)) &&
     (notSelector === undefined || !fits(notSelector)) &&
     (nodes === undefined || peers.nodes(end.addr).some((labels) => selects(nodes, labels))) &&
     (side.nets === undefined || isWithin(side.nets, end.addr)) &&
     !isWithin(side.notNets, end.addr) &&
-    (side.ports === undefined || isPort(side.ports, end, peers)) &&
-    !isPort(side.notPorts, end, peers) &&
+    (side.ports === undefined || isPort(side.ports)) &&
+    !isPort(side.notPorts) &&
     (services === undefined || services.some((service) => isServed(nameKey(service), end, peers)))
   )
 }
 
-function isPort(matches: readonly PortMatch[], { addr, port, protocol }: End, peers: Peers): boolean {
-  if (!hasPorts(protocol)) return false
-  return matches.some((match) =>
-    'name' in match
-      ? peers.ports(addr).some((own) => own.name === match.name && own.protocol === protocol && own.port === port)
-      : match.from <= port && port <= match.to,
-  )
+/** `named` are the ports that names mean at this end. */
+function isMet(match: PortMatch, { port, protocol }: End, named: readonly NamedPort[]): boolean {
+  if (!('name' in match)) return match.from <= port && port <= match.to
+  return named.some((own) => own.name === match.name && own.protocol === protocol && own.port === port)
 }
 
 function isServed(service: string, { addr, port, protocol, way }: End, peers: Peers): boolean {
