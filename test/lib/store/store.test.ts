@@ -6,7 +6,7 @@ import { nameKey, refText } from '#lib/model/ref.ts'
 import type { KubeObject, ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { SourceEvent } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
-import { felixConfiguration, model, namespace, node, pod, service, slice, storeOf } from '../../support/build.ts'
+import { felixConfiguration, kubernetesPolicy, model, namespace, node, pod, service, slice, storeOf, v3 } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
 
 const put = (manifest: Manifest): SourceEvent => ({ kind: 'upsert', object: model(manifest) })
@@ -124,6 +124,40 @@ describe('the snapshot', () => {
     expect([...snapshot.servicesOn(new Set(['n1']))].sort()).toEqual(['default/web', 'other/web'])
     expect([...snapshot.servicesOn(new Set(['n2', 'n3']))]).toEqual(['default/web'])
     expect([snapshot.namespaces.get('default')?.labels.get('team'), snapshot.felixConfigurations.size]).toEqual(['x', 1])
+  })
+
+  test('holds policies of all kinds, even of one name, and what belongs to them', () => {
+    const store = storeOf([
+      kubernetesPolicy('shop/p'),
+      v3('NetworkPolicy', 'shop/p'),
+      v3('GlobalNetworkPolicy', 'p'),
+      v3('Tier', 'ops'),
+      v3('NetworkSet', 'shop/s'),
+      v3('GlobalNetworkSet', 's'),
+      v3('Profile', 'kns.shop'),
+      v3('HostEndpoint', 'h', { node: 'n1', interfaceName: '*' }),
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'shop', name: 'front' } },
+    ])
+    const { policies, tiers, networkSets, profiles, hostEndpoints, serviceAccounts } = store.snapshot
+    const keys = [policies, tiers, networkSets, profiles, hostEndpoints, serviceAccounts].map((map) => [...map.keys()].sort())
+    expect(keys).toEqual([
+      ['GlobalNetworkPolicy/p', 'KubernetesNetworkPolicy/shop/p', 'NetworkPolicy/shop/p'],
+      ['ops'],
+      ['s', 'shop/s'],
+      ['kns.shop'],
+      ['h'],
+      ['shop/front'],
+    ])
+    store.takeChanges()
+    store.sink('test').apply([drop(v3('NetworkPolicy', 'shop/p')), put(kubernetesPolicy('shop/p', { policyTypes: ['Egress'] }))])
+    expect(show(store.takeChanges())).toEqual(['-NetworkPolicy/shop/p', '~KubernetesNetworkPolicy/shop/p'])
+    expect([...policies.keys()].sort()).toEqual(['GlobalNetworkPolicy/p', 'KubernetesNetworkPolicy/shop/p'])
+  })
+
+  test('knows the slices of services that are not ours to serve, for those that only ask whom they mean', () => {
+    const { snapshot } = storeOf([slice('web-a'), slice('web-b', { labels: { 'service.kubernetes.io/headless': '' } })])
+    expect(snapshot.slicesOf('default/web').map(({ name }) => name)).toEqual(['web-a'])
+    expect(snapshot.allSlicesOf('default/web').map(({ name }) => name)).toEqual(['web-a', 'web-b'])
   })
 
   test('follows an object from group to group', () => {
