@@ -14,8 +14,8 @@ export type Question =
   | { readonly kind: 'labels'; readonly selector: Selector }
   /** Is it a node's that the selector finds? */
   | { readonly kind: 'nodes'; readonly selector: Selector }
-  /** Is it an endpoint's whose port of that name is this one? */
-  | { readonly kind: 'port'; readonly name: string; readonly protocol: number; readonly port: number }
+  /** Is it an endpoint's that the selector finds and whose port of that name is this one? */
+  | { readonly kind: 'port'; readonly selector: Selector; readonly name: string; readonly protocol: number; readonly port: number }
   /** Is it within one of these prefixes? */
   | { readonly kind: 'nets'; readonly nets: readonly Cidr[] }
   /** Is it one of these services' endpoint, with this port where one is given? Keys are "namespace/name". */
@@ -48,7 +48,7 @@ function keyOf(question: Question): string {
     case 'nodes':
       return `${question.kind} ${formatSelector(question.selector)}`
     case 'port':
-      return `port ${question.name} ${question.protocol} ${question.port}`
+      return `port ${question.name} ${question.protocol} ${question.port} ${formatSelector(question.selector)}`
     case 'nets':
       return `nets ${[...new Set(question.nets.map(formatCidr))].sort(compareText).join(' ')}`
     case 'services': {
@@ -74,10 +74,12 @@ export function isTrueOf(question: Question, thing: Described): boolean {
     case 'nodes':
       return thing.kind === 'node' && selects(question.selector, thing.labels)
     case 'port':
-      return thing.ports.some(
-        ({ name, protocol, port }) => name === question.name && protocol === question.protocol && port === question.port,
-      )
+      return thing.ports.some((own) => isPort(own, question)) && selects(question.selector, thing.labels)
     default:
       return false
   }
+}
+
+function isPort(own: NamedPort, { name, protocol, port }: { readonly name: string } & ServicePort): boolean {
+  return own.name === name && own.protocol === protocol && own.port === port
 }

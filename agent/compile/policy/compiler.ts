@@ -47,7 +47,7 @@ interface Touched {
 
 export class PolicyCompiler {
   readonly #addresses = new Addresses((atom) => this.#servicesAddrs(atom))
-  readonly #rules = new Rulebook((name) => this.#addresses.things.portsNamed(name))
+  readonly #rules = new Rulebook((name, selector) => this.#addresses.things.portsNamed(name, selector))
   readonly #population = new Population(this.#addresses)
   readonly #sets = new LiveSets(this.#addresses)
   readonly #shown = new Shown()
@@ -160,7 +160,7 @@ export class PolicyCompiler {
         if (question.kind === 'services' && question.services.some((service) => touched.services.has(service)))
           this.#addresses.servicesChanged(live)
       }
-    const changed = this.#rules.meansOther(this.#addresses.things.takeChangedNames(), touched.services)
+    const changed = this.#rules.meansOther(this.#addresses.things.takeTouchedNames(), touched.services)
     if (changed.size === 0) return
     this.#lines.forget()
     for (const group of this.#population.groups.values())

@@ -4,10 +4,12 @@
  *
  * A name of a port stands for another port on each address that has it, so a rule with one becomes a rule for each port it means, of the
  * addresses on which it means that. Services likewise. */
-import { sha1 } from '#lib/base/hash.ts'
+import { fnv1a64 } from '#lib/base/hash.ts'
 import { ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import type { NamedPort, PortMatch, Rule, Side } from '#lib/model/policy.ts'
+import { ALL } from '#lib/model/selector.ts'
+import type { Selector } from '#lib/model/selector.ts'
 import { atomOf } from './atoms.ts'
 import type { Condition, Question, ServicePort } from './atoms.ts'
 import {
@@ -40,14 +42,16 @@ export interface ExpandedRule {
   /** by destination port, or ICMP type and code */
   readonly ports: Plane
   readonly source: Plane
-  /** of all the above */
-  readonly digest: string
+  /** all of the above: equal rules have equal texts */
+  readonly text: string
+  /** of the text */
+  readonly hash: string
 }
 
 /** What names stand for. */
 export interface Meanings {
-  /** ports of that name of all endpoints, each once, sorted */
-  portsNamed(name: string): readonly ServicePort[]
+  /** ports of that name of all endpoints that the selector finds, each once, sorted */
+  portsNamed(name: string, selector: Selector): readonly ServicePort[]
   /** ports of the services' endpoints, each once, sorted */
   portsOf(services: readonly string[]): readonly ServicePort[]
 }
@@ -82,7 +86,7 @@ export function expandRule(rule: Rule, of: Expansion): readonly ExpandedRule[] {
       if (isNowhere(ports)) continue
       const [peer, own] = isIngress ? [source, destination] : [destination, source]
       result.push(
-        withDigest({
+        withText({
           action: rule.action,
           name: of.name,
           peer: [...version, ...peer.conditions],
@@ -98,12 +102,13 @@ export function expandRule(rule: Rule, of: Expansion): readonly ExpandedRule[] {
 
 /** Always holds: ends of tiers and the like. */
 export function plainRule(action: Outcome, name: string): ExpandedRule {
-  return withDigest({ action, name, peer: [], own: [], ports: EVERYTHING, source: EVERYTHING })
+  return withText({ action, name, peer: [], own: [], ports: EVERYTHING, source: EVERYTHING })
 }
 
-function withDigest(rule: Omit<ExpandedRule, 'digest'>): ExpandedRule {
+function withText(rule: Omit<ExpandedRule, 'text' | 'hash'>): ExpandedRule {
   const parts = [rule.action, rule.name, conditionsText(rule.peer), conditionsText(rule.own), planeText(rule.ports), planeText(rule.source)]
-  return { ...rule, digest: sha1(parts.join('\n')) }
+  const text = parts.join('\n')
+  return { ...rule, text, hash: fnv1a64(text) }
 }
 
 function conditionsText(conditions: readonly Condition[]): string {
@@ -145,40 +150,44 @@ function both(a: readonly Way[], b: readonly Way[]): readonly Way[] {
   )
 }
 
-function portWays({ ports }: Side, of: SideExpansion): readonly Way[] {
+/** A name is that of an endpoint which the side's selector finds. */
+function portWays({ selector, ports }: Side, of: SideExpansion): readonly Way[] {
   if (ports === undefined) return ANYHOW
   const numbers = numbersOf(ports)
   const ways: Way[] = numbers.length === 0 ? [] : [{ conditions: [], plane: only(PORT_PROTOCOLS, numbers) }]
   for (const name of namesOf(ports)) {
-    if (of.isOwn && of.ownPorts !== undefined)
-      for (const port of ownPortsNamed(of.ownPorts, name)) ways.push({ conditions: [], plane: only([port.protocol], one(port)) })
+    const own = ownPortsNamed(name, selector, of)
+    if (own !== undefined) for (const port of own) ways.push({ conditions: [], plane: only([port.protocol], one(port)) })
     else
-      for (const port of of.meanings.portsNamed(name))
-        ways.push({ conditions: [asked({ kind: 'port', name, ...port })], plane: only([port.protocol], one(port)) })
+      for (const port of of.meanings.portsNamed(name, selector ?? ALL))
+        ways.push({ conditions: [asked(portQuestion(name, selector, port))], plane: only([port.protocol], one(port)) })
   }
   return ways
 }
 
+function portQuestion(name: string, selector: Selector | undefined, port: ServicePort): Question {
+  return { kind: 'port', selector: selector ?? ALL, name, ...port }
+}
+
 /** Other ports than those any of the names means anywhere; and those, on addresses where it does not mean them. */
-function notPortWays({ notPorts }: Side, of: SideExpansion): readonly Way[] {
+function notPortWays({ selector, notPorts }: Side, of: SideExpansion): readonly Way[] {
   if (notPorts.length === 0) return ANYHOW
-  const numbers = except(PORT_PROTOCOLS, numbersOf(notPorts))
-  const names = namesOf(notPorts)
-  if (of.isOwn && of.ownPorts !== undefined) {
-    const own = of.ownPorts
-    return [{ conditions: [], plane: names.flatMap((name) => ownPortsNamed(own, name)).reduce(without, numbers) }]
-  }
+  let elsewhere = except(PORT_PROTOCOLS, numbersOf(notPorts))
   const meant = new Map<string, { readonly port: ServicePort; readonly conditions: Condition[] }>()
-  for (const name of names)
-    for (const port of of.meanings.portsNamed(name)) {
-      const entry = meant.get(portText(port)) ?? { port, conditions: [] }
-      entry.conditions.push(asked({ kind: 'port', name, ...port }, false))
-      meant.set(portText(port), entry)
-    }
-  const elsewhere = [...meant.values()].reduce((plane, { port }) => without(plane, port), numbers)
+  for (const name of namesOf(notPorts)) {
+    const own = ownPortsNamed(name, selector, of)
+    if (own !== undefined) elsewhere = own.reduce(without, elsewhere)
+    else
+      for (const port of of.meanings.portsNamed(name, selector ?? ALL)) {
+        const entry = meant.get(portText(port)) ?? { port, conditions: [] }
+        entry.conditions.push(asked(portQuestion(name, selector, port), false))
+        meant.set(portText(port), entry)
+      }
+  }
+  const there = [...meant.values()]
   return [
-    { conditions: [], plane: elsewhere },
-    ...[...meant.values()].map(({ port, conditions }) => ({ conditions, plane: intersect(numbers, only([port.protocol], one(port))) })),
+    { conditions: [], plane: there.reduce((plane, { port }) => without(plane, port), elsewhere) },
+    ...there.map(({ port, conditions }) => ({ conditions, plane: intersect(elsewhere, only([port.protocol], one(port))) })),
   ]
 }
 
@@ -205,8 +214,14 @@ function one({ port }: { readonly port: number }): Ranges {
   return [[port, port]]
 }
 
-function ownPortsNamed(ports: readonly NamedPort[], name: string): readonly ServicePort[] {
-  return ports.filter((port) => port.name === name).map(({ protocol, port }) => ({ protocol, port }))
+/** What the name means at this end, where that is known beforehand; with a selector it is a question about the address. */
+function ownPortsNamed(
+  name: string,
+  selector: Selector | undefined,
+  { isOwn, ownPorts }: SideExpansion,
+): readonly ServicePort[] | undefined {
+  if (!isOwn || ownPorts === undefined || selector !== undefined) return undefined
+  return ownPorts.filter((port) => port.name === name).map(({ protocol, port }) => ({ protocol, port }))
 }
 
 function namesOf(ports: readonly PortMatch[]): readonly string[] {

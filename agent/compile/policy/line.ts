@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Policies in their order → one line of rules. Layer: agent/compile (pure). */
 import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
-import { sha1 } from '#lib/base/hash.ts'
+import { fnv1a64 } from '#lib/base/hash.ts'
 import type { ExpandedRule } from './expand.ts'
 import { isFull, rangesFor } from './plane.ts'
 
@@ -20,8 +20,8 @@ export interface LineRule {
 
 export interface Line {
   readonly rules: readonly LineRule[]
-  /** 40 hex digits of all that is in it */
-  readonly digest: string
+  /** of all that is in it, 16 hex digits */
+  readonly hash: string
 }
 
 /** What programs look through, in 16 blocks; what would come later is denied. */
@@ -55,7 +55,15 @@ export function lineOf(stages: readonly Stage[], last: ExpandedRule): Line {
     if (passed !== undefined) rules[at] = { rule: passed.rule, next: Math.min(starts[stage + 1] ?? rules.length, LONGEST_LINE) }
   }
   rules.length = Math.min(rules.length, LONGEST_LINE)
-  return { rules, digest: sha1(rules.map(({ rule, next }) => `${rule.digest} ${next}`).join('\n')) }
+  return { rules, hash: fnv1a64(rules.map(({ rule, next }) => `${rule.hash}${next}`).join()) }
+}
+
+export function isSameLine(a: Line, b: Line): boolean {
+  return (
+    a.hash === b.hash &&
+    a.rules.length === b.rules.length &&
+    a.rules.every(({ rule, next }, at) => b.rules[at]?.rule.text === rule.text && b.rules[at].next === next)
+  )
 }
 
 /** Does it hold for every packet? */

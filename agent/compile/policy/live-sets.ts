@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sets in use, and what each says of each identity. Layer: agent/compile (pure). */
 import { DIMENSION_OWN, DIMENSION_PEER } from '#lib/base/flags.ts'
+import { fnv1a64 } from '#lib/base/hash.ts'
 import type { Addresses } from './addresses.ts'
 import type { Identity } from './identities.ts'
+import { isSameLine } from './line.ts'
 import type { Line } from './line.ts'
 import { Numbers } from './numbers.ts'
 import { bitsRow, compileSet } from './set.ts'
@@ -14,7 +16,7 @@ import type { SetId, SetRow } from './tables.ts'
 
 export interface LiveSet {
   readonly compiled: CompiledSet
-  readonly digest: string
+  readonly line: Line
   readonly ruleNames: readonly string[]
   /** rows of identities that differ from those of nobody */
   readonly rowsOf: Map<Identity, readonly SetRow[]>
@@ -24,8 +26,7 @@ export interface LiveSet {
 export class LiveSets {
   readonly numbers = new Numbers()
   readonly #addresses: Addresses
-  readonly #byDigest = new Map<string, LiveSet>()
-  readonly #ids = new Set<SetId>([NO_SET])
+  readonly #byId = new Map<SetId, LiveSet>()
   /** by key of the atom: sets that ask it */
   readonly #askers = new Map<string, Set<LiveSet>>()
   /** taken since rows were last asked for */
@@ -36,22 +37,21 @@ export class LiveSets {
   }
 
   get all(): Iterable<LiveSet> {
-    return this.#byDigest.values()
+    return this.#byId.values()
   }
 
   /** One more endpoint has this line. */
   take(line: Line): LiveSet {
-    const known = this.#byDigest.get(line.digest)
+    const { id, known } = this.#find(line)
     if (known !== undefined) {
       known.users++
       return known
     }
     const ruleNames = [...new Set(line.rules.map(({ rule }) => rule.name))]
     const numbers = new Map(ruleNames.map((name) => [name, this.numbers.take(name)]))
-    const compiled = compileSet({ id: this.#freeId(line.digest), line, ruleId: (name) => numbers.get(name) ?? 0 })
-    const set: LiveSet = { compiled, digest: line.digest, ruleNames, rowsOf: new Map(), users: 1 }
-    this.#byDigest.set(line.digest, set)
-    this.#ids.add(compiled.id)
+    const compiled = compileSet({ id, line, ruleId: (name) => numbers.get(name) ?? 0 })
+    const set: LiveSet = { compiled, line, ruleNames, rowsOf: new Map(), users: 1 }
+    this.#byId.set(id, set)
     for (const side of sidesOf(set))
       for (const [key, atom] of side.atoms) {
         this.#addresses.useAtom(atom)
@@ -66,8 +66,7 @@ export class LiveSets {
   /** One endpoint less. What is returned is no longer in use: its rows are to be removed. */
   release(set: LiveSet): LiveSet | undefined {
     if (--set.users > 0) return undefined
-    this.#byDigest.delete(set.digest)
-    this.#ids.delete(set.compiled.id)
+    this.#byId.delete(set.compiled.id)
     this.#fresh = this.#fresh.filter((one) => one !== set)
     for (const name of set.ruleNames) this.numbers.release(name)
     for (const side of sidesOf(set))
@@ -124,12 +123,15 @@ export class LiveSets {
     for (const row of own) rows.push(row)
   }
 
-  #freeId(digest: string): SetId {
-    for (let at = 0; at + 16 <= digest.length; at++) {
-      const id = digest.slice(at, at + 16)
-      if (!this.#ids.has(id)) return id
+  /** The set with this line, or the id it is to have: the line's hash, unless another line has that. */
+  #find(line: Line): { readonly id: SetId; readonly known: LiveSet | undefined } {
+    let id = line.hash
+    for (;;) {
+      const known = this.#byId.get(id)
+      if (known !== undefined && isSameLine(known.line, line)) return { id, known }
+      if (known === undefined && id !== NO_SET) return { id, known }
+      id = fnv1a64(id)
     }
-    return digest.slice(0, 16)
   }
 }
 

@@ -28,10 +28,10 @@ export class Rulebook implements Rules {
   readonly #tiers = new Map<string, Tier>()
   readonly #entries = new Map<string, Entry>()
   readonly #replaced = new Map<string, number>()
-  readonly #named: (name: string) => readonly ServicePort[]
+  readonly #named: Meanings['portsNamed']
   #inOrder: readonly Tier[] = tiersInOrder(new Map())
 
-  constructor(portsNamed: (name: string) => readonly ServicePort[]) {
+  constructor(portsNamed: Meanings['portsNamed']) {
     this.#named = portsNamed
   }
 
@@ -102,7 +102,7 @@ export class Rulebook implements Rules {
   }
 
   readonly #meanings: Meanings = {
-    portsNamed: (name) => this.#named(name),
+    portsNamed: (name, selector) => this.#named(name, selector),
     portsOf: (services) => {
       const ports = new Map<number, ServicePort>()
       for (const service of services)

@@ -3,6 +3,7 @@
 import type { Labels } from '#lib/model/labels.ts'
 import type { NamedPort } from '#lib/model/policy.ts'
 import { needsOf } from '#lib/model/selector-needs.ts'
+import { selects } from '#lib/model/selector.ts'
 import type { Selector } from '#lib/model/selector.ts'
 import { isTrueOf } from './atoms.ts'
 import type { Described, Question, ServicePort } from './atoms.ts'
@@ -24,9 +25,8 @@ export class Things {
   readonly #byLabel = new Map<string, Map<string, Set<Thing>>>()
   readonly #byPortName = new Map<string, Set<Thing>>()
   readonly #texts = new WeakMap<Labels, string>()
-  /** names of ports of things that came or went, and what all names meant last */
+  /** names of ports of things that came or went */
   readonly #touchedNames = new Set<string>()
-  readonly #meant = new Map<string, string>()
 
   /** The thing with these, made if need be; `atoms`: all that live. */
   take(of: Described, atoms: Iterable<LiveAtom>): Thing {
@@ -86,28 +86,21 @@ export class Things {
     return this.#all.values()
   }
 
-  /** Ports of that name, each once, sorted. */
-  portsNamed(name: string): readonly ServicePort[] {
+  /** Ports of that name of endpoints that the selector finds, each once, sorted. */
+  portsNamed(name: string, selector: Selector): readonly ServicePort[] {
     const ports = new Map<number, ServicePort>()
     for (const thing of this.#byPortName.get(name) ?? NONE)
-      for (const { name: other, protocol, port } of thing.ports) if (other === name) ports.set(protocol * 65536 + port, { protocol, port })
+      if (selects(selector, thing.labels))
+        for (const { name: other, protocol, port } of thing.ports)
+          if (other === name) ports.set(protocol * 65536 + port, { protocol, port })
     return [...ports].sort((a, b) => a[0] - b[0]).map(([, port]) => port)
   }
 
-  /** Names of ports that mean other ports than the last time this was asked. */
-  takeChangedNames(): ReadonlySet<string> {
-    const changed = new Set<string>()
-    for (const name of this.#touchedNames) {
-      const means = this.portsNamed(name)
-        .map(({ protocol, port }) => `${protocol}/${port}`)
-        .join()
-      if (means === (this.#meant.get(name) ?? '')) continue
-      changed.add(name)
-      if (means === '') this.#meant.delete(name)
-      else this.#meant.set(name, means)
-    }
+  /** Names of ports that may mean others than the last time this was asked. */
+  takeTouchedNames(): ReadonlySet<string> {
+    const touched = new Set(this.#touchedNames)
     this.#touchedNames.clear()
-    return changed
+    return touched
   }
 
   #labelsText(labels: Labels): string {
