@@ -223,8 +223,6 @@ const node: fc.Arbitrary<KubeObject> = fc
     zone: undefined,
   }))
 
-export const podOrPolicy: fc.Arbitrary<KubeObject> = fc.oneof(policy, pod)
-
 const host: fc.Arbitrary<HostEndpoint> = fc
   .record({
     name,
