@@ -26,15 +26,27 @@ export const netKey = shape('net_key', { prefix: u32, addr })
 export const route = shape('route', { node: addr })
 
 /** A set of rules is 16 hex digits, all zero for none. */
-export const addrInfo = shape('addr_info', { kind: u16, flags: u16, ifindex: u32, identity: u32, ingress: id64, egress: id64 })
+export const addrInfo = shape('addr_info', { kind: u16, flags: u16, ifindex: u32, identity: u32, ingress: id64, egress: id64, staged_ingress: id64, staged_egress: id64 })
 
 export const bitsKey = shape('bits_key', { set: id64, class: u32, block: u16, dimension: u8 })
 export const bits = shape('bits', { word: bitList(RULE_WORDS) })
 export const portsKey = shape('ports_key', { set: id64, block: u16, proto: u8, source: u8 })
 export const ports = shape('ports', { blocks: u16, words: u8, flags: u8, at: u16List(256) })
+export const pageKey = shape('page_key', { set: id64, page: u32 })
 export const portsPage = shape('ports_page', { class: u16List(256) })
 export const ruleKey = shape('rule_key', { set: id64, index: u32 })
 export const rule = shape('rule', { id: u32, action: u16, next: u16 })
+export const hostKey = shape('host_key', { ifindex: u32, view: u32 })
+export const hostSets = shape('host_sets', {
+  untracked_ingress: id64,
+  untracked_egress: id64,
+  early_ingress: id64,
+  forward_ingress: id64,
+  forward_egress: id64,
+  normal_ingress: id64,
+  normal_egress: id64,
+})
+export const failsafeKey = shape('failsafe_key', { prefix: u32, direction: u8, proto: u8, port: be16, addr })
 
 export const iface = shape('iface', { mtu: u32, kind: u16, mac })
 
@@ -53,6 +65,9 @@ export const ctValue = shape('ct_value', {
   slot: u32,
   egress_rule: u32,
   ingress_rule: u32,
+  staged_egress_rule: u32,
+  staged_ingress_rule: u32,
+  device: u32,
 })
 
 export const fragKey = shape('frag_key', { src: addr, dst: addr, id: be32, proto: u8 })

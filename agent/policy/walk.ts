@@ -9,13 +9,14 @@ import {
   PORTS_PAGE,
   PORTS_SOURCE,
   RULE_ALLOW,
+  RULE_OPEN,
   RULE_PASS,
   RULES_PER_BLOCK,
 } from '#lib/base/flags.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { firstCommon } from '#agent/compile/policy/bits.ts'
 import type { Bits } from '#agent/compile/policy/bits.ts'
-import { NO_SET, RULE_OPEN } from '#agent/compile/policy/tables.ts'
+import { NO_SET } from '#agent/compile/policy/tables.ts'
 import type { Dimension, PolicyRowOf, RuleAction, SetId } from '#agent/compile/policy/tables.ts'
 import type { PolicyLookup } from './tables.ts'
 

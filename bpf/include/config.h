@@ -74,6 +74,8 @@ struct names {
 	enum dimension dimension;
 	enum ports_flag ports_flag;
 	enum rule_action rule_action;
+	enum host_view host_view;
+	enum failsafe_direction failsafe_direction;
 };
 
 const volatile struct names np_names = {};

@@ -156,8 +156,10 @@ struct addr_info {
 	__u32 pad;
 	__u64 ingress;		/* rules for flows to this local pod; 0: all are let in */
 	__u64 egress;		/* rules for flows from it */
+	__u64 staged_ingress;	/* the same as they would be with the staged policies */
+	__u64 staged_egress;
 };
-_Static_assert(sizeof(struct addr_info) == 32, "addr_info");
+_Static_assert(sizeof(struct addr_info) == 48, "addr_info");
 
 enum iface_kind {
 	IFACE_WORKLOAD = 1,
@@ -226,6 +228,13 @@ struct ports {
 };
 _Static_assert(sizeof(struct ports) == 520, "ports");
 
+struct page_key {
+	__u64 set;
+	__u32 page;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct page_key) == 16, "page_key");
+
 struct ports_page {
 	__u16 class[256];	/* by low byte (ICMP: code) */
 };
@@ -242,6 +251,7 @@ enum rule_action {
 	RULE_DENY = 0,
 	RULE_ALLOW = 1,
 	RULE_PASS = 2,
+	RULE_OPEN = 3,		/* the end of lines that leave open what they do not speak of: whoever is asked next decides */
 };
 
 struct rule {
@@ -250,6 +260,44 @@ struct rule {
 	__u16 next;		/* where RULE_PASS goes on */
 };
 _Static_assert(sizeof(struct rule) == 8, "rule");
+
+/* Sets of rules for what passes a device of the node, as the host sees it: ingress is what comes to it. 0: nothing is asked. */
+struct host_sets {
+	__u64 untracked_ingress; /* asked of every packet by itself, before all others */
+	__u64 untracked_egress;
+	__u64 early_ingress;	/* before services are translated */
+	__u64 forward_ingress;	/* of what neither comes from the node itself nor goes to it */
+	__u64 forward_egress;
+	__u64 normal_ingress;	/* of what does */
+	__u64 normal_egress;
+};
+_Static_assert(sizeof(struct host_sets) == 56, "host_sets");
+
+enum host_view {
+	HOST_REAL = 0,
+	HOST_STAGED = 1,	/* as it would be with the staged policies; no row where that is the same */
+};
+
+struct host_key {
+	__u32 ifindex;		/* 0: of the node's own processes, whatever device they use */
+	__u32 view;		/* enum host_view */
+};
+_Static_assert(sizeof(struct host_key) == 8, "host_key");
+
+enum failsafe_direction {
+	FAILSAFE_IN = 0,
+	FAILSAFE_OUT = 1,
+};
+
+/* Ports that policy never cuts: of the node, or of others for the node. */
+struct failsafe_key {
+	__u32 prefix;		/* bits of what follows: 32, then of the address (v4: 96 and its own) */
+	__u8 direction;		/* enum failsafe_direction */
+	__u8 proto;
+	__be16 port;
+	struct addr addr;	/* of the other end */
+};
+_Static_assert(sizeof(struct failsafe_key) == 24, "failsafe_key");
 
 /* ---- flows -------------------------------------------------------------------------------------- */
 
@@ -324,8 +372,12 @@ struct ct_value {
 	__u32 slot;		/* of the backend, in the client's view */
 	__u32 egress_rule;	/* the rules that let it be, where an end of it is on this node; 0: none was asked */
 	__u32 ingress_rule;
+	__u32 staged_egress_rule; /* and those that would decide with the staged policies */
+	__u32 staged_ingress_rule;
+	__u32 device;		/* by which the flow came from the network; 0: it began here */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct ct_value) == 112, "ct_value");
+_Static_assert(sizeof(struct ct_value) == 128, "ct_value");
 
 /* Ports of a fragmented datagram, learned from its first fragment. */
 struct frag_key {
@@ -426,8 +478,11 @@ NP_TRIE(np_routes, struct net_key, struct route, 65536);
 NP_TRIE(np_nets, struct net_key, __u32, 65536);
 NP_HASH(np_bits, struct bits_key, struct bits, 262144);
 NP_HASH(np_ports, struct ports_key, struct ports, 16384);
-NP_HASH(np_pages, __u32, struct ports_page, 32768);
+NP_HASH(np_pages, struct page_key, struct ports_page, 32768);
 NP_HASH(np_rules, struct rule_key, struct rule, 262144);
+NP_HASH(np_hosts, struct host_key, struct host_sets, 1024);
+/* the value counts for nothing */
+NP_TRIE(np_failsafes, struct failsafe_key, __u32, 1024);
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

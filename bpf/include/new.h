@@ -64,6 +64,9 @@ static __noinline __u32 peer_make(struct scratch *s, const struct ct_value *v)
 	peer->epoch = v->epoch;
 	peer->egress_rule = v->egress_rule;
 	peer->ingress_rule = v->ingress_rule;
+	peer->staged_egress_rule = v->staged_egress_rule;
+	peer->staged_ingress_rule = v->staged_ingress_rule;
+	peer->device = v->device;
 	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
 	peer->leg[!(dir & 1)].flags = LEG_INNER;
 	peer->leg[!(dir & 1)].ifindex = v->leg[s->dir & 1].ifindex;

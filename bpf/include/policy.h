@@ -47,6 +47,7 @@ static __always_inline struct bits *bits_of(const struct query *q, __u32 block, 
 static __always_inline struct bits *bits_of_port(const struct query *q, __u32 block, const struct ports *ports, __u32 dimension)
 {
 	__u64 port = dimension == DIMENSION_PORT ? q->port : q->source_port, high = port >> 8 & 0xff, low = port & 0xff;
+	struct page_key k = {};
 	struct ports_page *page;
 	__u32 class;
 
@@ -55,8 +56,9 @@ static __always_inline struct bits *bits_of_port(const struct query *q, __u32 bl
 		return 0;
 	class = ports->at[high];
 	if (class & PORTS_PAGE) {
-		class &= ~PORTS_PAGE;
-		page = bpf_map_lookup_elem(&np_pages, &class);
+		k.set = q->set;
+		k.page = class & ~PORTS_PAGE;
+		page = bpf_map_lookup_elem(&np_pages, &k);
 		opaque(low);
 		if (!page || low > 0xff)
 			return 0;
@@ -129,7 +131,8 @@ __noinline __u32 rule_first(__u32 at)
 	return NO_RULE;
 }
 
-/* What the set in the scratch's query says; the rule that decides is left in its `rule`. Not static for the same reason. */
+/* What the set in the scratch's query says, one of enum rule_action; the rule that decides is left in its `rule`. Not static for the same
+ * reason. */
 __noinline __u32 policy_verdict(void)
 {
 	struct scratch *s = scratch_take();
@@ -138,7 +141,7 @@ __noinline __u32 policy_verdict(void)
 	__u32 at = 0;
 
 	if (!s)
-		return DROP_POLICY;
+		return RULE_DENY;
 	k.set = s->query.set;
 	s->blocks = 0;
 	s->rule = 0;
@@ -154,13 +157,11 @@ __noinline __u32 policy_verdict(void)
 		if (!rule)
 			break;
 		s->rule = rule->id;
-		if (rule->action == RULE_ALLOW)
-			return DROP_NONE;
 		if (rule->action != RULE_PASS)
-			break;
+			return rule->action;
 		at = rule->next;
 	}
-	return DROP_POLICY;
+	return RULE_DENY;
 }
 
 /* What tells flows of this protocol apart for rules. */
@@ -181,40 +182,64 @@ static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scrat
 	return DROP_NONE;
 }
 
+/* A direction of an endpoint: what its rules say, and what they would say with the staged policies. */
+static __noinline __u32 policy_ask(struct scratch *s, __u64 set, __u64 staged, __u32 *rule, __u32 *staged_rule)
+{
+	__u32 action = RULE_ALLOW;
+
+	if (staged && staged != set) {
+		s->query.set = staged;
+		policy_verdict();
+		*staged_rule = s->rule;
+	}
+	if (set) {
+		s->query.set = set;
+		action = policy_verdict();
+		*rule = s->rule;
+	}
+	if (staged == set)
+		*staged_rule = *rule;
+	return action;
+}
+
+static __always_inline bool has_rules(__u64 set, __u64 staged)
+{
+	return set || staged;
+}
+
 /* Do the rules of both its ends, as far as they are on this node, let the flow be? `t`: from the one that opens it to the one that it
  * reaches, behind all translation; s->src and s->dst: what is known of those. A pod always reaches itself, the host always its pods. */
 static __noinline enum drop flow_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v, const struct ct_tuple *t)
 {
+	bool egress = s->src.kind == ADDR_LOCAL_POD && has_rules(s->src.egress, s->src.staged_egress);
+	bool ingress = s->dst.kind == ADDR_LOCAL_POD && has_rules(s->dst.ingress, s->dst.staged_ingress) && s->src.kind != ADDR_SELF;
 	struct query *q = &s->query;
-	__u32 source, destination;
+	__u32 source, destination, action = RULE_ALLOW;
 	enum drop why;
 
 	v->epoch = policy_epoch();
 	v->egress_rule = 0;
 	v->ingress_rule = 0;
-	if (!((s->src.kind == ADDR_LOCAL_POD && s->src.egress) || (s->dst.kind == ADDR_LOCAL_POD && s->dst.ingress)) ||
-	    addr_eq(&t->src, &t->dst))
+	v->staged_egress_rule = 0;
+	v->staged_ingress_rule = 0;
+	if (!(egress || ingress) || addr_eq(&t->src, &t->dst))
 		return DROP_NONE;
 	why = query_ports(skb, s, t);
 	if (why)
 		return why;
 	source = identity_of(&t->src, &s->src);
 	destination = identity_of(&t->dst, &s->dst);
-	if (s->src.kind == ADDR_LOCAL_POD && s->src.egress) {
-		q->set = s->src.egress;
+	if (egress) {
 		q->own = source;
 		q->peer = destination;
-		why = policy_verdict();
-		v->egress_rule = s->rule;
+		action = policy_ask(s, s->src.egress, s->src.staged_egress, &v->egress_rule, &v->staged_egress_rule);
 	}
-	if (why || s->dst.kind != ADDR_LOCAL_POD || !s->dst.ingress || s->src.kind == ADDR_SELF)
-		return why;
-	q->set = s->dst.ingress;
-	q->own = destination;
-	q->peer = source;
-	why = policy_verdict();
-	v->ingress_rule = s->rule;
-	return why;
+	if (action == RULE_ALLOW && ingress) {
+		q->own = destination;
+		q->peer = source;
+		action = policy_ask(s, s->dst.ingress, s->dst.staged_ingress, &v->ingress_rule, &v->staged_ingress_rule);
+	}
+	return action == RULE_ALLOW ? DROP_NONE : DROP_POLICY;
 }
 
 #endif

@@ -41,7 +41,7 @@ struct scratch {
 	struct ct_tuple judged;		/* about this flow */
 	__u32 blocks;			/* of the set that is asked */
 	__u32 rule;			/* that decided: its id */
-	__u32 pad;
+	__u32 pad_rule;
 	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */
 	struct ct_key peer_key;		/* its peer: the way back of a translated flow */
 	struct ct_value peer;

@@ -40,6 +40,15 @@ export const PORTS_OWN = 2
 export const RULE_DENY = 0
 export const RULE_ALLOW = 1
 export const RULE_PASS = 2
+export const RULE_OPEN = 3
+
+/** enum host_view */
+export const HOST_REAL = 0
+export const HOST_STAGED = 1
+
+/** enum failsafe_direction */
+export const FAILSAFE_IN = 0
+export const FAILSAFE_OUT = 1
 
 /** Set in an entry of `ports.at`: it is the number of a page, not a class. */
 export const PORTS_PAGE = 0x8000

@@ -9,6 +9,7 @@ import type { CtValue } from '#agent/maps/shapes.ts'
 import { FakeTables } from '../support/fake-tables.ts'
 import { flowTypes, PROTO, STATE } from '../support/flow-entries.ts'
 import { answer, NOW_MS } from './answer.ts'
+import { NOT_JUDGED } from '../support/flow-value.ts'
 
 /** "ready nat pod" and the interface */
 type LegText = readonly [flags: string, ifindex?: number]
@@ -43,6 +44,7 @@ function put(tables: FakeTables, entry: EntryText): void {
     leg: direction === 0 ? legs : [legs[1], legs[0]],
     fresh: 0,
     slot: 0,
+    ...NOT_JUDGED,
   }
   tables.put(catalogue.np_ct, [key, value])
 }

@@ -6,16 +6,17 @@ import { ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { FakeTables } from '../support/fake-tables.ts'
 import { answer } from './answer.ts'
+import { addrInfo } from '../support/addr-info.ts'
 
 const WEB = '00000000000000aa'
 
 test('bpf routes, by kind', async () => {
   const tables = new FakeTables()
   const choice = { list: WEB, count: 0 }
-  tables.put(catalogue.np_addrs, [parseAddr('10.96.0.10'), { kind: ADDR_SERVICE, flags: 0, ifindex: 0 }])
-  tables.put(catalogue.np_addrs, [parseAddr('10.1.1.5'), { kind: ADDR_LOCAL_POD, flags: ADDR_MASQUERADE, ifindex: 7 }])
-  tables.put(catalogue.np_addrs, [parseAddr('192.0.2.1'), { kind: ADDR_SELF, flags: ADDR_NODE_PORTS, ifindex: 0 }])
-  tables.put(catalogue.np_addrs, [parseAddr('192.0.2.2'), { kind: ADDR_NODE, flags: 1 << 14, ifindex: 0 }])
+  tables.put(catalogue.np_addrs, [parseAddr('10.96.0.10'), addrInfo(ADDR_SERVICE)])
+  tables.put(catalogue.np_addrs, [parseAddr('10.1.1.5'), addrInfo(ADDR_LOCAL_POD, { flags: ADDR_MASQUERADE, ifindex: 7 })])
+  tables.put(catalogue.np_addrs, [parseAddr('192.0.2.1'), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS })])
+  tables.put(catalogue.np_addrs, [parseAddr('192.0.2.2'), addrInfo(ADDR_NODE, { flags: 1 << 14 })])
   tables.put(catalogue.np_routes, [{ prefix: 64, addr: parseAddr('fd00:10:2::') }, { node: parseAddr('fd00::2') }])
   tables.put(catalogue.np_routes, [{ prefix: 96 + 24, addr: parseAddr('10.1.2.0') }, { node: parseAddr('192.0.2.2') }])
   tables.put(catalogue.np_frontends, [

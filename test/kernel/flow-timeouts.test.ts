@@ -13,6 +13,8 @@ import { loadObject, program, TestMap, type Loaded } from '../support/objects.ts
 import { icmp, tcp, udp } from '../support/packet.ts'
 import { setUpNamespace, testCfg } from './packet-runner.ts'
 import { at, families } from './packets/world.ts'
+import { addrInfo } from '../support/addr-info.ts'
+import { NOT_JUDGED } from '../support/flow-value.ts'
 
 const [v4] = families
 const POD = v4?.pod ?? ''
@@ -51,7 +53,7 @@ beforeAll(async () => {
   }
   loaded = await loadObject('workload', { cfg })
   table = new TestMap(loaded, catalogue.np_ct)
-  new TestMap(loaded, catalogue.np_addrs).set(parseAddr(POD), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf('lo') })
+  new TestMap(loaded, catalogue.np_addrs).set(parseAddr(POD), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf('lo') }))
 })
 afterAll(() => {
   loaded.object.close()
@@ -60,7 +62,7 @@ afterAll(() => {
 function entry(state: number, seen: number): CtValue {
   const leg = { ifindex: 0, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0 }
   const out = { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 }
-  return { seen, out, state, lane: 0, via: ANY_V6, leg: [leg, leg], fresh: 0, slot: MARK }
+  return { seen, out, state, lane: 0, via: ANY_V6, leg: [leg, leg], fresh: 0, slot: MARK, ...NOT_JUDGED }
 }
 
 test.each(PROTOCOLS)('%s: programs and agent agree, before and after', (_, proto, packet) => {

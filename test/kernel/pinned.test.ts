@@ -17,6 +17,7 @@ import type { CtKey, CtValue } from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
 import { objectPath } from '../support/objects.ts'
 import { otherMaps, type HeaderEdit } from '../support/other-maps.ts'
+import { NOT_JUDGED } from '../support/flow-value.ts'
 
 const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300, live: 200 }
 
@@ -73,9 +74,7 @@ const FLOW: CtValue = {
   leg: [LEG, LEG],
   fresh: 77,
   slot: 0,
-  epoch: 0,
-  egress_rule: 0,
-  ingress_rule: 0,
+  ...NOT_JUDGED,
 }
 
 describe('np_ct', () => {

@@ -6,6 +6,7 @@ import { catalogue } from '#agent/maps/catalogue.ts'
 import type { CtKey, CtValue } from '#agent/maps/shapes.ts'
 import { encodeBytes } from '#agent/maps/text.ts'
 import { bindDeclared, builtObject } from './compiled.ts'
+import { NOT_JUDGED } from './flow-value.ts'
 
 /** As in maps.h. */
 export const STATE = { seenLo: 1, seenHi: 2, open: 4, finLo: 8, finHi: 16, rst: 32 } as const
@@ -63,8 +64,6 @@ function flowValue({ state = STATE.seenLo | STATE.seenHi | STATE.open, translate
     leg: [leg, translated ? { ...leg, flags: LEG_NAT } : leg],
     fresh: 0,
     slot: 0,
-    epoch: 0,
-    egress_rule: 0,
-    ingress_rule: 0,
+    ...NOT_JUDGED,
   }
 }

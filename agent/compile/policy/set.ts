@@ -12,6 +12,7 @@ import {
   RULE_DENY,
   RULE_PASS,
   RULES_PER_BLOCK,
+  RULE_OPEN,
 } from '#lib/base/flags.ts'
 import { BitDraft, wordsFor } from './bits.ts'
 import type { Bits } from './bits.ts'
@@ -20,7 +21,6 @@ import { isFull, isSameRanges, rangesFor } from './plane.ts'
 import type { Plane, Ranges } from './plane.ts'
 import { sideOf } from './sides.ts'
 import type { SideTable } from './sides.ts'
-import { RULE_OPEN } from './tables.ts'
 import type { Dimension, PolicyRowOf, SetId, SetRow } from './tables.ts'
 
 export interface CompiledSet {

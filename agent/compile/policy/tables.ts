@@ -10,6 +10,7 @@ import type {
   DIMENSION_SOURCE_PORT,
   RULE_ALLOW,
   RULE_DENY,
+  RULE_OPEN,
   RULE_PASS,
 } from '#lib/base/flags.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
@@ -26,9 +27,6 @@ export const NO_SET: SetId = '0000000000000000'
 export type Dimension = typeof DIMENSION_PEER | typeof DIMENSION_OWN | typeof DIMENSION_PORT | typeof DIMENSION_SOURCE_PORT
 
 export type RuleAction = typeof RULE_DENY | typeof RULE_ALLOW | typeof RULE_PASS | typeof RULE_OPEN
-
-/** The last rule of lines that leave open what they do not speak of: whoever is asked next decides. */
-export const RULE_OPEN = 3
 
 interface Contents {
   readonly bits: {
