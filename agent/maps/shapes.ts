@@ -68,6 +68,7 @@ export const ctValue = shape('ct_value', {
   staged_egress_rule: u32,
   staged_ingress_rule: u32,
   device: u32,
+  hook: u8,
 })
 
 export const fragKey = shape('frag_key', { src: addr, dst: addr, id: be32, proto: u8 })
@@ -108,6 +109,9 @@ export const nodeCfg = shape('node_cfg', {
   source_check: u8,
   stray_service: u8,
   overlay: u8,
+  host_policy: u8,
+  untracked: u8,
+  pod_to_host: u8,
 })
 
 export type FrontendKey = ShapeType<typeof frontendKey>

@@ -36,7 +36,10 @@ struct node_cfg {
 	__u8 source_check;	/* enum source_check, for packets from the network */
 	__u8 stray_service;	/* enum stray_service */
 	__u8 overlay;		/* np_routes has entries to look for */
-	__u8 pad[7];
+	__u8 host_policy;	/* np_hosts has */
+	__u8 untracked;		/* some of them have rules for every packet */
+	__u8 pod_to_host;	/* enum pod_to_host */
+	__u8 pad[4];
 };
 _Static_assert(sizeof(struct node_cfg) == 160, "node_cfg");
 
@@ -54,6 +57,12 @@ enum stray_service {
 	STRAY_REFUSE = 2,
 };
 
+/* What becomes of what pods send to the node itself, when their own rules let it go. */
+enum pod_to_host {
+	POD_TO_HOST_ACCEPT = 0,
+	POD_TO_HOST_DROP = 1,
+};
+
 const volatile struct node_cfg cfg = {};
 
 /* Never read: keeps the names of these enums in the object's BTF, where the agent reads them. */
@@ -67,6 +76,7 @@ struct names {
 	enum addr_flag addr_flag;
 	enum source_check source_check;
 	enum stray_service stray_service;
+	enum pod_to_host pod_to_host;
 	enum iface_kind iface_kind;
 	enum leg_flag leg_flag;
 	enum socket_role socket_role;

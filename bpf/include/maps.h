@@ -273,6 +273,17 @@ struct host_sets {
 };
 _Static_assert(sizeof(struct host_sets) == 56, "host_sets");
 
+/* the same as numbers of its fields */
+enum host_slot {
+	HOST_UNTRACKED_INGRESS = 0,
+	HOST_UNTRACKED_EGRESS = 1,
+	HOST_EARLY_INGRESS = 2,
+	HOST_FORWARD_INGRESS = 3,
+	HOST_FORWARD_EGRESS = 4,
+	HOST_NORMAL_INGRESS = 5,
+	HOST_NORMAL_EGRESS = 6,
+};
+
 enum host_view {
 	HOST_REAL = 0,
 	HOST_STAGED = 1,	/* as it would be with the staged policies; no row where that is the same */
@@ -374,8 +385,9 @@ struct ct_value {
 	__u32 ingress_rule;
 	__u32 staged_egress_rule; /* and those that would decide with the staged policies */
 	__u32 staged_ingress_rule;
-	__u32 device;		/* by which the flow came from the network; 0: it began here */
-	__u32 pad;
+	__u32 device;		/* of the network by which it came, or by which what the node itself sends leaves; 0: none */
+	__u8 hook;		/* enum hook, where it began */
+	__u8 pad[3];
 };
 _Static_assert(sizeof(struct ct_value) == 128, "ct_value");
 

@@ -6,7 +6,7 @@
 #include "way.h"
 #include "pick.h"
 #include "options.h"
-#include "policy.h"
+#include "judge.h"
 
 #define PORT_TRIES 32
 
@@ -67,6 +67,7 @@ static __noinline __u32 peer_make(struct scratch *s, const struct ct_value *v)
 	peer->staged_egress_rule = v->staged_egress_rule;
 	peer->staged_ingress_rule = v->staged_ingress_rule;
 	peer->device = v->device;
+	peer->hook = v->hook;
 	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
 	peer->leg[!(dir & 1)].flags = LEG_INNER;
 	peer->leg[!(dir & 1)].ifindex = v->leg[s->dir & 1].ifindex;
@@ -340,11 +341,11 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 		return DROPPED(DROP_TUNNEL_SOURCE); /* a pod that plays a node */
 	if (s->hook == TO_HOST) {
 		s->reroute = cfg.overlay && s->dst.kind == 0 && route_to(&s->p.t.dst);
-		if (!s->reroute)
+		if (!s->reroute && !host_asks(skb->ifindex))
 			return NP_PASS; /* the host's own traffic */
 	}
-	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD && !s->key.lane)
-		return NP_PASS; /* other traffic is left alone, unless a flow of ours would take its answers */
+	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD && !s->key.lane && !host_asks(skb->ifindex))
+		return NP_PASS; /* other traffic is left alone, unless a flow of ours would take its answers, or there are rules for it */
 	if (masquerades(s, &s->p.t.dst))
 		return prepare_masquerade(skb, s);
 	return prepare_plain(skb, s);
@@ -373,19 +374,25 @@ static __noinline int flow_prepare(struct __sk_buff *skb, struct scratch *s)
 static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
 {
 	int act = flow_prepare(skb, s);
-	struct ct_tuple *t = &s->judged;
+	struct ct_leg *leg = &s->v.leg[s->dir & 1];
+	struct judged *j = &s->judged;
 	enum drop why;
 
 	if (act != FLOW_PREPARED)
 		return act;
-	*t = s->p.t;
-	if (s->v.leg[s->dir & 1].flags & LEG_NAT) {
-		t->dst = s->v.out.dst;
-		t->dport = s->v.out.dport;
+	judged_here(skb, s);
+	s->v.hook = j->hook;
+	s->v.device = j->device;
+	j->before = s->p.t;
+	j->t = s->p.t;
+	if (leg->flags & LEG_NAT) {
+		j->t.dst = s->v.out.dst;
+		j->t.dport = s->v.out.dport;
 	}
+	j->way_out = way_out_of(leg);
 	if (s->hook != FROM_WORKLOAD)
-		addr_look(&s->src, &t->src);
-	why = flow_judge(skb, s, &s->v, t);
+		addr_look(&s->src, &j->t.src);
+	why = flow_judge(skb, s, &s->v);
 	return why ? DROPPED(why) : flow_enter(skb, s);
 }
 

@@ -18,6 +18,19 @@ struct query {
 	__u8 pad[3];
 };
 
+/* The flow that is asked about. */
+struct judged {
+	struct ct_tuple before;	/* as it comes */
+	struct ct_tuple t;	/* from the one that opens it to the one that it reaches, behind all translation */
+	__u32 source;		/* identities of the latter */
+	__u32 destination;
+	__u32 hook;		/* enum hook, where it began */
+	__u32 device;		/* of the network by which it came, or by which what the node itself sends leaves; 0: none */
+	__u32 way_out;		/* of the network by which it is forwarded; 0: none */
+	/* the rules that decide, and that would with the staged policies; 0: none was asked */
+	__u32 egress_rule, ingress_rule, staged_egress_rule, staged_ingress_rule;
+};
+
 struct scratch {
 	struct pkt p;
 	struct ct_key key;
@@ -38,10 +51,9 @@ struct scratch {
 	struct frag_key frag;
 	struct addr_info src;		/* what we know of its source; kind 0: nothing */
 	struct query query;		/* what is asked of policy */
-	struct ct_tuple judged;		/* about this flow */
 	__u32 blocks;			/* of the set that is asked */
 	__u32 rule;			/* that decided: its id */
-	__u32 pad_rule;
+	struct judged judged;
 	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */
 	struct ct_key peer_key;		/* its peer: the way back of a translated flow */
 	struct ct_value peer;

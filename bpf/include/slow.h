@@ -258,27 +258,40 @@ static __noinline void flow_forget(struct scratch *s, const struct ct_value *v)
 	bpf_map_delete_elem(&np_ct, &s->key);
 }
 
-/* Rules, labels and pods change: do they still let the flow be? Of ICMP only who opened the flow can be asked, for answers have another type. */
+/* Who answers tries to connect itself, by the same addresses and ports. */
+static __always_inline bool is_attempt_back(const struct scratch *s, const struct ct_leg *leg)
+{
+	return leg->flags & LEG_ANSWER && pkt_is_syn(&s->p);
+}
+
+/* Rules, labels and pods change: do they still let the flow be? An attempt of the other end is asked about by itself. */
 static __noinline enum drop flow_judge_again(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
-	bool answer = leg->flags & LEG_ANSWER, icmp = s->p.proto == IPPROTO_ICMP || s->p.proto == IPPROTO_ICMPV6;
-	struct ct_tuple *t = &s->judged;
+	struct judged *j = &s->judged;
+	struct ct_tuple back;
 
-	if (answer && icmp)
-		return DROP_NONE;
-	*t = s->p.t;
-	if (leg->flags & LEG_NAT) {
-		t->dst = v->out.dst;
-		t->dport = v->out.dport;
+	j->hook = v->hook;
+	j->device = v->device;
+	if (is_attempt_back(s, leg))
+		judged_here(skb, s);
+	j->t = s->p.t;
+	j->before = s->p.t;
+	if (leg->flags & LEG_ANSWER && !pkt_is_syn(&s->p)) {
+		ct_reverse(&back, leg->flags & LEG_NAT ? &v->out : &s->p.t);
+		j->before = back;
+		j->t = back;
+		j->t.dst = s->p.t.src;
+		j->t.dport = s->p.t.sport;
+		leg = &v->leg[!(s->dir & 1)];
+	} else if (leg->flags & LEG_NAT) {
+		j->t.dst = v->out.dst;
+		j->t.dport = v->out.dport;
 	}
-	if (answer) {
-		s->v.out = *t;
-		ct_reverse(t, &s->v.out);
-	}
-	addr_look(&s->src, &t->src);
-	addr_look(&s->dst, &t->dst);
-	return flow_judge(skb, s, v, t);
+	j->way_out = way_out_of(leg);
+	addr_look(&s->src, &j->t.src);
+	addr_look(&s->dst, &j->t.dst);
+	return flow_judge(skb, s, v);
 }
 
 /* A packet of a flow that is there, as it seems. */
@@ -295,10 +308,10 @@ static __noinline int flow_known(struct __sk_buff *skb, struct scratch *s, struc
 	}
 	if (s->renew) {
 		why = flow_judge_again(skb, s, v);
-		if (why) {
+		if (why && !is_attempt_back(s, &v->leg[s->dir & 1]))
 			flow_forget(s, v);
+		if (why)
 			return DROPPED(why);
-		}
 	}
 	why = flow_track(skb, s, v);
 	if (why)
@@ -353,6 +366,12 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	struct ct_value *v = 0;
 	int act = FLOW_THERE;
 
+	if (cfg.untracked && (s->hook == FROM_HOST || s->hook == TO_HOST) && !s->p.tunnelled) {
+		act = untracked_judge(skb, s);
+		if (act != RULE_OPEN)
+			return act == RULE_ALLOW ? NP_PASS : DROPPED(DROP_POLICY);
+		act = FLOW_THERE;
+	}
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
 	if (enter_first)
 		act = flow_new(skb, s);

@@ -42,6 +42,10 @@ export const RULE_ALLOW = 1
 export const RULE_PASS = 2
 export const RULE_OPEN = 3
 
+/** enum pod_to_host */
+export const POD_TO_HOST_ACCEPT = 0
+export const POD_TO_HOST_DROP = 1
+
 /** enum host_view */
 export const HOST_REAL = 0
 export const HOST_STAGED = 1

@@ -75,6 +75,9 @@ export function testCfg(features: Features): NodeCfg {
     source_check: SOURCE_LOOSE,
     stray_service: STRAY_REFUSE,
     overlay: 1,
+    host_policy: 1,
+    untracked: 1,
+    pod_to_host: 0,
   }
 }
 

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* May a flow be? Host policy is asked first, then that of its ends which are pods of this node. Layer: slow paths. */
+#ifndef NP_JUDGE_H
+#define NP_JUDGE_H
+
+#include "policy.h"
+#include "way.h"
+
+/* What tells flows of this protocol apart for rules. An answer to an echo stands for the echo. */
+static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scratch *s, const struct ct_tuple *t)
+{
+	struct query *q = &s->query;
+	__u8 icmp[2];
+
+	q->proto = s->p.proto;
+	q->source_port = bpf_ntohs(t->sport);
+	q->port = bpf_ntohs(t->dport);
+	if (q->proto != IPPROTO_ICMP && q->proto != IPPROTO_ICMPV6)
+		return DROP_NONE;
+	if (bpf_skb_load_bytes(skb, s->p.l4, icmp, sizeof(icmp)))
+		return DROP_SHORT;
+	if (icmp[0] == (s->p.v4 ? ICMP_ECHO_REPLY : ICMP6_ECHO_REPLY))
+		icmp[0] = s->p.v4 ? ICMP_ECHO : ICMP6_ECHO;
+	q->port = icmp[0] << 8 | icmp[1];
+	q->source_port = 0;
+	return DROP_NONE;
+}
+
+static __always_inline void query_as(struct scratch *s, __u32 own, __u32 peer)
+{
+	s->query.own = own;
+	s->query.peer = peer;
+}
+
+/* A direction of an endpoint: what its rules say, and what they would say with the staged policies. */
+static __always_inline __u32 policy_ask(struct scratch *s, __u64 set, __u64 staged, bool ingress)
+{
+	struct judged *j = &s->judged;
+	__u32 action = RULE_OPEN, rule = 0;
+
+	if (set) {
+		s->query.set = set;
+		action = policy_verdict();
+		rule = s->rule;
+	}
+	if (action != RULE_OPEN && ingress)
+		j->ingress_rule = rule;
+	if (action != RULE_OPEN && !ingress)
+		j->egress_rule = rule;
+	if (staged && staged != set) {
+		s->query.set = staged;
+		rule = policy_verdict() == RULE_OPEN ? 0 : s->rule;
+	} else if (action == RULE_OPEN) {
+		rule = 0;
+	}
+	if (rule && ingress)
+		j->staged_ingress_rule = rule;
+	if (rule && !ingress)
+		j->staged_egress_rule = rule;
+	return action;
+}
+
+/* ---- host policy ---------------------------------------------------------------------------------- */
+
+static __noinline struct host_sets *host_sets_of(__u32 ifindex, __u32 view)
+{
+	struct host_key k = {};
+
+	k.ifindex = ifindex;
+	k.view = view;
+	return bpf_map_lookup_elem(&np_hosts, &k);
+}
+
+/* Are there rules for what passes this device? */
+static __always_inline bool host_asks(__u32 ifindex)
+{
+	return cfg.host_policy && host_sets_of(ifindex, HOST_REAL);
+}
+
+static __always_inline __u64 host_set(const struct host_sets *sets, const enum host_slot slot)
+{
+	return ((const __u64 *)sets)[slot];
+}
+
+/* A port of the node's, or of others for the node, that policy never cuts? */
+static __noinline bool is_failsafe(struct scratch *s, const struct ct_tuple *t, __u32 direction)
+{
+	struct failsafe_key k = {};
+
+	k.prefix = 32 + 128;
+	k.direction = direction;
+	k.proto = s->p.proto;
+	k.port = t->dport;
+	k.addr = direction == FAILSAFE_IN ? t->src : t->dst;
+	return bpf_map_lookup_elem(&np_failsafes, &k);
+}
+
+static __always_inline __u32 host_ask(struct scratch *s, __u32 device, __u32 slot)
+{
+	struct host_sets *real = host_sets_of(device, HOST_REAL), *staged;
+	bool ingress = slot == HOST_EARLY_INGRESS || slot == HOST_FORWARD_INGRESS || slot == HOST_NORMAL_INGRESS;
+
+	if (!real || slot > HOST_NORMAL_EGRESS)
+		return RULE_OPEN;
+	staged = host_sets_of(device, HOST_STAGED);
+	if (!staged)
+		staged = real;
+	return policy_ask(s, host_set(real, slot), host_set(staged, slot), ingress);
+}
+
+/* Before services are translated: the packet as it came. */
+static __always_inline __u32 host_early(struct scratch *s)
+{
+	const struct judged *j = &s->judged;
+	__u16 port = s->query.port;
+	struct addr_info info;
+	__u32 action;
+
+	addr_look(&info, &j->before.dst);
+	query_as(s, identity_of(&j->before.dst, &info), j->source);
+	if (j->before.dport != j->t.dport)
+		s->query.port = bpf_ntohs(j->before.dport);
+	action = host_ask(s, j->device, HOST_EARLY_INGRESS);
+	s->query.port = port;
+	return action;
+}
+
+/* What comes in by a device of the node, or from a pod for the node itself. */
+static __always_inline __u32 host_ingress(struct scratch *s)
+{
+	const struct judged *j = &s->judged;
+	bool own = s->dst.kind == ADDR_SELF;
+	__u32 action;
+
+	if (j->hook != FROM_HOST && !(own && j->hook == FROM_WORKLOAD))
+		return RULE_OPEN;
+	if (own && is_failsafe(s, &j->t, FAILSAFE_IN))
+		return RULE_OPEN;
+	if (j->hook == FROM_HOST && !s->p.tunnelled) {
+		action = host_early(s);
+		if (action != RULE_OPEN)
+			return action;
+	}
+	query_as(s, j->destination, j->source);
+	return host_ask(s, j->device, own ? HOST_NORMAL_INGRESS : HOST_FORWARD_INGRESS);
+}
+
+/* What the node itself sends, and what it forwards. */
+static __always_inline __u32 host_egress(struct scratch *s)
+{
+	const struct judged *j = &s->judged;
+	bool own = s->src.kind == ADDR_SELF && !hook_is_from(j->hook);
+
+	query_as(s, j->source, j->destination);
+	if (own)
+		return is_failsafe(s, &j->t, FAILSAFE_OUT) ? RULE_OPEN : host_ask(s, j->device, HOST_NORMAL_EGRESS);
+	if (j->hook == TO_HOST)
+		return host_ask(s, j->device, HOST_FORWARD_EGRESS);
+	return j->way_out ? host_ask(s, j->way_out, HOST_FORWARD_EGRESS) : RULE_OPEN;
+}
+
+/* The device of the network by which packets of this leg leave. */
+static __always_inline __u32 way_out_of(const struct ct_leg *leg)
+{
+	return leg->flags & (LEG_NEIGH | LEG_ENCAP) ? leg->ifindex : 0;
+}
+
+/* What is asked of every packet by itself, and tracked by nobody. Returns one of enum rule_action. */
+static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s)
+{
+	bool in = s->hook == FROM_HOST;
+	struct host_sets *sets = host_sets_of(skb->ifindex, HOST_REAL);
+	struct addr_info src, dst;
+	__u32 source, destination;
+
+	if (!sets || !host_set(sets, in ? HOST_UNTRACKED_INGRESS : HOST_UNTRACKED_EGRESS))
+		return RULE_OPEN;
+	addr_look(&src, &s->p.t.src);
+	addr_look(&dst, &s->p.t.dst);
+	if ((in ? dst.kind : src.kind) == ADDR_SELF && is_failsafe(s, &s->p.t, in ? FAILSAFE_IN : FAILSAFE_OUT))
+		return RULE_OPEN;
+	if (query_ports(skb, s, &s->p.t))
+		return RULE_DENY;
+	source = identity_of(&s->p.t.src, &src);
+	destination = identity_of(&s->p.t.dst, &dst);
+	query_as(s, in ? destination : source, in ? source : destination);
+	s->query.set = host_set(sets, in ? HOST_UNTRACKED_INGRESS : HOST_UNTRACKED_EGRESS);
+	return policy_verdict();
+}
+
+/* ---- flows ---------------------------------------------------------------------------------------- */
+
+/* Do all rules let the flow be that s->judged tells of? s->src and s->dst: what is known of its ends. What a pod's rules say is what is
+ * noted, where both it and the node have any. Not static: the verifier looks at it once. Returns an enum drop. */
+__noinline __u32 judge(void)
+{
+	struct scratch *s = scratch_take();
+	struct judged *j;
+
+	if (!s)
+		return DROP_POLICY;
+	j = &s->judged;
+	j->source = identity_of(&j->t.src, &s->src);
+	j->destination = identity_of(&j->t.dst, &s->dst);
+	if (cfg.host_policy && (host_ingress(s) == RULE_DENY || host_egress(s) == RULE_DENY))
+		return DROP_POLICY;
+	if (s->src.kind == ADDR_LOCAL_POD) {
+		query_as(s, j->source, j->destination);
+		if (policy_ask(s, s->src.egress, s->src.staged_egress, false) == RULE_DENY)
+			return DROP_POLICY;
+	}
+	/* the node always reaches its pods */
+	if (s->dst.kind == ADDR_LOCAL_POD && (s->src.kind != ADDR_SELF || hook_is_from(j->hook))) {
+		query_as(s, j->destination, j->source);
+		if (policy_ask(s, s->dst.ingress, s->dst.staged_ingress, true) == RULE_DENY)
+			return DROP_POLICY;
+	}
+	return DROP_NONE;
+}
+
+/* The flow begins with this packet. */
+static __always_inline void judged_here(struct __sk_buff *skb, struct scratch *s)
+{
+	s->judged.hook = s->hook;
+	s->judged.device = s->hook == FROM_HOST || s->hook == TO_HOST ? skb->ifindex : 0;
+}
+
+/* Is there anything to ask? A pod always reaches itself. */
+static __always_inline bool is_judged(const struct scratch *s)
+{
+	if (addr_eq(&s->judged.t.src, &s->judged.t.dst))
+		return false;
+	return cfg.host_policy || (s->src.kind == ADDR_LOCAL_POD && (s->src.egress || s->src.staged_egress)) ||
+	       (s->dst.kind == ADDR_LOCAL_POD && (s->dst.ingress || s->dst.staged_ingress));
+}
+
+static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+{
+	struct judged *j = &s->judged;
+	enum drop why;
+
+	j->egress_rule = 0;
+	j->ingress_rule = 0;
+	j->staged_egress_rule = 0;
+	j->staged_ingress_rule = 0;
+	if (cfg.pod_to_host && s->src.kind == ADDR_LOCAL_POD && s->dst.kind == ADDR_SELF)
+		return DROP_POLICY;
+	if (is_judged(s)) {
+		why = query_ports(skb, s, &j->t);
+		if (!why)
+			why = judge();
+		if (why)
+			return why;
+	}
+	v->epoch = policy_epoch();
+	v->egress_rule = j->egress_rule;
+	v->ingress_rule = j->ingress_rule;
+	v->staged_egress_rule = j->staged_egress_rule;
+	v->staged_ingress_rule = j->staged_ingress_rule;
+	return DROP_NONE;
+}
+
+#endif
