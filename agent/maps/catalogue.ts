@@ -39,7 +39,7 @@ export const catalogue = {
   np_bits: define({ name: 'np_bits', key: shapes.bitsKey, value: shapes.bits }),
   np_ports: define({ name: 'np_ports', key: shapes.portsKey, value: shapes.ports }),
   np_pages: define({ name: 'np_pages', key: shapes.pageKey, value: shapes.portsPage }),
-  np_rules: define({ name: 'np_rules', key: shapes.ruleKey, value: shapes.rule }),
+  np_rules: define({ name: 'np_rules', key: shapes.ruleKey, value: u32 }),
   np_hosts: define({ name: 'np_hosts', key: shapes.hostKey, value: shapes.hostSets }),
   np_failsafes: define({ name: 'np_failsafes', key: shapes.failsafeKey, value: u32 }),
   np_addrs: define({ name: 'np_addrs', key: addr, value: shapes.addrInfo, sizedBy: 'addrs' }),

@@ -31,11 +31,10 @@ export const addrInfo = shape('addr_info', { kind: u16, flags: u16, ifindex: u32
 export const bitsKey = shape('bits_key', { set: id64, class: u32, block: u16, dimension: u8 })
 export const bits = shape('bits', { word: bitList(RULE_WORDS) })
 export const portsKey = shape('ports_key', { set: id64, block: u16, proto: u8, source: u8 })
-export const ports = shape('ports', { blocks: u16, words: u8, flags: u8, at: u16List(256) })
+export const ports = shape('ports', { blocks: u16, words: u8, flags: u8, cell: bitList(4 * RULE_WORDS), at: u16List(256) })
 export const pageKey = shape('page_key', { set: id64, page: u32 })
 export const portsPage = shape('ports_page', { class: u16List(256) })
 export const ruleKey = shape('rule_key', { set: id64, index: u32 })
-export const rule = shape('rule', { id: u32, action: u16, next: u16 })
 export const hostKey = shape('host_key', { ifindex: u32, view: u32 })
 export const hostSets = shape('host_sets', {
   untracked_ingress: id64,

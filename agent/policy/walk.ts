@@ -7,17 +7,16 @@ import {
   DIMENSION_SOURCE_PORT,
   PORTS_OWN,
   PORTS_PAGE,
+  PORTS_SMALL,
   PORTS_SOURCE,
-  RULE_ALLOW,
-  RULE_OPEN,
-  RULE_PASS,
   RULES_PER_BLOCK,
+  SMALL_CLASSES,
 } from '#lib/base/flags.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import { firstCommon } from '#agent/compile/policy/bits.ts'
+import { wordAt } from '#agent/compile/policy/bits.ts'
 import type { Bits } from '#agent/compile/policy/bits.ts'
 import { NO_SET } from '#agent/compile/policy/tables.ts'
-import type { Dimension, PolicyRowOf, RuleAction, SetId } from '#agent/compile/policy/tables.ts'
+import type { PolicyRowOf, SetId } from '#agent/compile/policy/tables.ts'
 import type { PolicyLookup } from './tables.ts'
 
 /** A flow's first packet as one of its ends sees it. */
@@ -32,8 +31,9 @@ export interface PolicyQuery {
   readonly sourcePort: number
 }
 
-/** Looks within blocks: as many as the programs take. */
-const LOOKS = 40
+/** As the programs have it: blocks they look through, and stages that may begin in one word. */
+const MAX_BLOCKS = 4
+const MAX_STAGES = 8
 
 export interface PolicyVerdict {
   /** `open`: nothing is said, whoever is asked next decides */
@@ -51,72 +51,115 @@ export function identityOf(tables: PolicyLookup, addr: Addr): number {
 }
 
 export function walk(tables: PolicyLookup, query: PolicyQuery): PolicyVerdict {
-  const passed: number[] = []
-  if (query.set === NO_SET) return { action: 'allow', rule: undefined, passed }
-  let at = 0
-  let blocks = 0
-  for (let look = 0; look < LOOKS; look++) {
-    const found = firstRule(tables, query, at)
-    blocks = found.blocks ?? blocks
-    if (found.index === undefined) {
-      at = (Math.floor(at / RULES_PER_BLOCK) + 1) * RULES_PER_BLOCK
-      if (at / RULES_PER_BLOCK >= blocks) break
-      continue
+  if (query.set === NO_SET) return { action: 'allow', rule: undefined, passed: [] }
+  const walker = new Walker((index) => tables.rule(query.set, index)?.number)
+  for (let block = 0; block < MAX_BLOCKS; block++) {
+    const ports = portsOf(tables, query, { block, source: 0 })
+    if (ports === undefined) break
+    const met = metBy(tables, query, { block, ports })
+    if (met === undefined) break
+    for (let word = 0; word < ports.words; word++) {
+      const found = walker.word(ports.cell, { word, met: met(word), first: block * RULES_PER_BLOCK + word * 64 })
+      if (found !== undefined) return { ...found, passed: walker.passed }
     }
-    const rule = tables.rule(query.set, found.index)
-    if (rule === undefined) break
-    if (rule.action !== RULE_PASS) return { action: outcomeOf(rule.action), rule: rule.id, passed }
-    passed.push(rule.id)
-    at = rule.next
+    if (block + 1 >= ports.blocks) break
   }
-  return { action: 'deny', rule: undefined, passed }
+  return { action: 'deny', rule: undefined, passed: walker.passed }
 }
 
-function outcomeOf(action: RuleAction): PolicyVerdict['action'] {
-  if (action === RULE_ALLOW) return 'allow'
-  return action === RULE_OPEN ? 'open' : 'deny'
+interface Word {
+  readonly word: number
+  /** rules whose conditions the flow meets */
+  readonly met: bigint
+  /** number of the word's first rule */
+  readonly first: number
 }
 
-/** The first rule from `at` on, in its block, that the flow meets. */
-function firstRule(
-  tables: PolicyLookup,
-  query: PolicyQuery,
-  at: number,
-): { readonly index: number | undefined; readonly blocks: number | undefined } {
-  const block = Math.floor(at / RULES_PER_BLOCK)
-  const ports = portsOf(tables, query, { block, source: 0 })
-  if (ports === undefined) return { index: undefined, blocks: undefined }
-  const { blocks } = ports
-  const all = [
-    bitsOf(tables, { set: query.set, block, dimension: DIMENSION_PEER, class: query.peer }),
-    bitsOfPort(tables, query, { block, ports, dimension: DIMENSION_PORT }),
-  ]
-  if ((ports.flags & PORTS_OWN) !== 0) all.push(bitsOf(tables, { set: query.set, block, dimension: DIMENSION_OWN, class: query.own }))
-  if ((ports.flags & PORTS_SOURCE) !== 0) {
-    const sources = portsOf(tables, query, { block, source: 1 })
-    all.push(sources && bitsOfPort(tables, query, { block, ports: sources, dimension: DIMENSION_SOURCE_PORT }))
+/** On the way through a set, word by word. */
+class Walker {
+  readonly passed: number[] = []
+  readonly #numberOf: (index: number) => number | undefined
+  #seeks = false
+
+  constructor(numberOf: (index: number) => number | undefined) {
+    this.#numberOf = numberOf
   }
-  const bits = all.filter((one) => one !== undefined)
-  const bit = bits.length < all.length ? undefined : firstCommon(bits, at % RULES_PER_BLOCK)
-  return { index: bit === undefined ? undefined : block * RULES_PER_BLOCK + bit, blocks }
+
+  word(cell: Bits, { word, met, first }: Word): Pick<PolicyVerdict, 'action' | 'rule'> | undefined {
+    const [allow, pass, begin] = [wordAt(cell, 4 * word + 1), wordAt(cell, 4 * word + 2), wordAt(cell, 4 * word + 3)]
+    let from = ALL
+    for (let stage = 0; stage < MAX_STAGES; stage++) {
+      if (this.#seeks) {
+        const next = lowest(begin & from)
+        if (next === 0n) return undefined
+        from = above(next) | next
+        this.#seeks = false
+      }
+      const bit = lowest(met & from)
+      if (bit === 0n) return undefined
+      const rule = this.#numberOf(first + bit.toString(2).length - 1)
+      const [allows, passes] = [(allow & bit) !== 0n, (pass & bit) !== 0n]
+      if (allows || !passes) return { action: allows ? (passes ? 'open' : 'allow') : 'deny', rule }
+      if (rule !== undefined) this.passed.push(rule)
+      this.#seeks = true
+      from = above(bit)
+    }
+    return { action: 'deny', rule: undefined }
+  }
 }
 
-/** The rules of the block whose condition in this dimension a class meets. */
-function bitsOf(tables: PolicyLookup, key: PolicyRowOf<'bits'>['key']): Bits | undefined {
-  return (tables.bits(key) ?? tables.bits({ ...key, class: 0 }))?.word
+const ALL = (1n << 64n) - 1n
+
+function lowest(word: bigint): bigint {
+  return word & -word
 }
 
-interface PortsOf {
+function above(bit: bigint): bigint {
+  return ALL & ~((bit << 1n) - 1n)
+}
+
+interface BlockOf {
   readonly block: number
   readonly ports: PolicyRowOf<'ports'>['value']
-  readonly dimension: Dimension
 }
 
-function bitsOfPort(tables: PolicyLookup, query: PolicyQuery, { block, ports, dimension }: PortsOf): Bits | undefined {
-  const port = dimension === DIMENSION_PORT ? query.port : query.sourcePort
+/** By word: rules of the block whose conditions the flow meets. Undefined where a row is missing. */
+function metBy(tables: PolicyLookup, query: PolicyQuery, of: BlockOf): ((word: number) => bigint) | undefined {
+  const { block, ports } = of
+  const key = { set: query.set, block }
+  const isSmall = (ports.flags & PORTS_SMALL) !== 0
+  const number = classOf(tables, query, { ports, port: query.port })
+  const peer = query.peer === 0 ? undefined : tables.bits({ ...key, dimension: DIMENSION_PEER, class: query.peer })?.word
+  const others: (Bits | undefined)[] = []
+  if (isSmall) others.push(number < SMALL_CLASSES ? ports.cell.slice(8 * (4 + number), 8 * (5 + number)) : undefined)
+  else others.push(tables.bits({ ...key, dimension: DIMENSION_PORT, class: number })?.word)
+  if ((ports.flags & PORTS_OWN) !== 0) others.push(ownBits(tables, query, block))
+  if ((ports.flags & PORTS_SOURCE) !== 0) others.push(sourceBits(tables, query, block))
+  const bits = others.filter((one) => one !== undefined)
+  if (bits.length < others.length) return undefined
+  return (word) =>
+    bits.reduce((met, one) => met & wordAt(one, word), peer === undefined ? wordAt(ports.cell, 4 * word) : wordAt(peer, word))
+}
+
+function ownBits(tables: PolicyLookup, query: PolicyQuery, block: number): Bits | undefined {
+  const key = { set: query.set, block, dimension: DIMENSION_OWN } as const
+  return (tables.bits({ ...key, class: query.own }) ?? tables.bits({ ...key, class: 0 }))?.word
+}
+
+function sourceBits(tables: PolicyLookup, query: PolicyQuery, block: number): Bits | undefined {
+  const ports = portsOf(tables, query, { block, source: 1 })
+  if (ports === undefined) return undefined
+  const number = classOf(tables, query, { ports, port: query.sourcePort })
+  return tables.bits({ set: query.set, block, dimension: DIMENSION_SOURCE_PORT, class: number })?.word
+}
+
+function classOf(
+  tables: PolicyLookup,
+  { set }: PolicyQuery,
+  { ports, port }: { readonly ports: PolicyRowOf<'ports'>['value']; readonly port: number },
+): number {
   const at = ports.at[port >> 8] ?? 0
-  const number = (at & PORTS_PAGE) === 0 ? at : tables.page(query.set, at & ~PORTS_PAGE)?.class[port & 0xff]
-  return number === undefined ? undefined : bitsOf(tables, { set: query.set, block, dimension, class: number })
+  return (at & PORTS_PAGE) === 0 ? at : (tables.page(set, at & ~PORTS_PAGE)?.class[port & 0xff] ?? -1)
 }
 
 function portsOf(tables: PolicyLookup, { set, proto }: PolicyQuery, of: { readonly block: number; readonly source: 0 | 1 }) {

@@ -26,10 +26,23 @@ static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scrat
 	return DROP_NONE;
 }
 
-static __always_inline void query_as(struct scratch *s, __u32 own, __u32 peer)
+/* Who the ends are, for the one that is asked. */
+static __always_inline void query_ends(struct query *q, const struct addr *own, const struct addr_info *own_info, const struct addr *peer,
+				       const struct addr_info *peer_info)
 {
-	s->query.own = own;
-	s->query.peer = peer;
+	q->own_addr = *own;
+	q->own = own_info->identity;
+	q->peer = identity_of(peer, peer_info);
+}
+
+static __always_inline void query_source(struct scratch *s)
+{
+	query_ends(&s->query, &s->judged.t.src, &s->src, &s->judged.t.dst, &s->dst);
+}
+
+static __always_inline void query_destination(struct scratch *s)
+{
+	query_ends(&s->query, &s->judged.t.dst, &s->dst, &s->judged.t.src, &s->src);
 }
 
 /* A direction of an endpoint: what its rules say, and what they would say with the staged policies. */
@@ -41,7 +54,8 @@ static __always_inline __u32 policy_ask(struct scratch *s, __u64 set, __u64 stag
 	if (set) {
 		s->query.set = set;
 		action = policy_verdict();
-		rule = s->rule;
+		if (action != RULE_OPEN)
+			rule = rule_number(s);
 	}
 	if (action != RULE_OPEN && ingress)
 		j->ingress_rule = rule;
@@ -49,9 +63,7 @@ static __always_inline __u32 policy_ask(struct scratch *s, __u64 set, __u64 stag
 		j->egress_rule = rule;
 	if (staged && staged != set) {
 		s->query.set = staged;
-		rule = policy_verdict() == RULE_OPEN ? 0 : s->rule;
-	} else if (action == RULE_OPEN) {
-		rule = 0;
+		rule = policy_verdict() == RULE_OPEN ? 0 : rule_number(s);
 	}
 	if (rule && ingress)
 		j->staged_ingress_rule = rule;
@@ -117,7 +129,7 @@ static __always_inline __u32 host_early(struct scratch *s)
 	__u32 action;
 
 	addr_look(&info, &j->before.dst);
-	query_as(s, identity_of(&j->before.dst, &info), j->source);
+	query_ends(&s->query, &j->before.dst, &info, &j->before.src, &s->src);
 	if (j->before.dport != j->t.dport)
 		s->query.port = bpf_ntohs(j->before.dport);
 	action = host_ask(s, j->device, HOST_EARLY_INGRESS);
@@ -141,7 +153,7 @@ static __always_inline __u32 host_ingress(struct scratch *s)
 		if (action != RULE_OPEN)
 			return action;
 	}
-	query_as(s, j->destination, j->source);
+	query_destination(s);
 	return host_ask(s, j->device, own ? HOST_NORMAL_INGRESS : HOST_FORWARD_INGRESS);
 }
 
@@ -151,7 +163,7 @@ static __always_inline __u32 host_egress(struct scratch *s)
 	const struct judged *j = &s->judged;
 	bool own = s->src.kind == ADDR_SELF && !hook_is_from(j->hook);
 
-	query_as(s, j->source, j->destination);
+	query_source(s);
 	if (own)
 		return is_failsafe(s, &j->t, FAILSAFE_OUT) ? RULE_OPEN : host_ask(s, j->device, HOST_NORMAL_EGRESS);
 	if (j->hook == TO_HOST)
@@ -171,7 +183,6 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 	bool in = s->hook == FROM_HOST;
 	struct host_sets *sets = host_sets_of(skb->ifindex, HOST_REAL);
 	struct addr_info src, dst;
-	__u32 source, destination;
 
 	if (!sets || !host_set(sets, in ? HOST_UNTRACKED_INGRESS : HOST_UNTRACKED_EGRESS))
 		return RULE_OPEN;
@@ -181,9 +192,10 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 		return RULE_OPEN;
 	if (query_ports(skb, s, &s->p.t))
 		return RULE_DENY;
-	source = identity_of(&s->p.t.src, &src);
-	destination = identity_of(&s->p.t.dst, &dst);
-	query_as(s, in ? destination : source, in ? source : destination);
+	if (in)
+		query_ends(&s->query, &s->p.t.dst, &dst, &s->p.t.src, &src);
+	else
+		query_ends(&s->query, &s->p.t.src, &src, &s->p.t.dst, &dst);
 	s->query.set = host_set(sets, in ? HOST_UNTRACKED_INGRESS : HOST_UNTRACKED_EGRESS);
 	return policy_verdict();
 }
@@ -200,18 +212,16 @@ __noinline __u32 judge(void)
 	if (!s)
 		return DROP_POLICY;
 	j = &s->judged;
-	j->source = identity_of(&j->t.src, &s->src);
-	j->destination = identity_of(&j->t.dst, &s->dst);
 	if (cfg.host_policy && (host_ingress(s) == RULE_DENY || host_egress(s) == RULE_DENY))
 		return DROP_POLICY;
 	if (s->src.kind == ADDR_LOCAL_POD) {
-		query_as(s, j->source, j->destination);
+		query_source(s);
 		if (policy_ask(s, s->src.egress, s->src.staged_egress, false) == RULE_DENY)
 			return DROP_POLICY;
 	}
 	/* the node always reaches its pods */
 	if (s->dst.kind == ADDR_LOCAL_POD && (s->src.kind != ADDR_SELF || hook_is_from(j->hook))) {
-		query_as(s, j->destination, j->source);
+		query_destination(s);
 		if (policy_ask(s, s->dst.ingress, s->dst.staged_ingress, true) == RULE_DENY)
 			return DROP_POLICY;
 	}

@@ -176,14 +176,14 @@ _Static_assert(sizeof(struct iface) == 12, "iface");
 /* ---- policy ------------------------------------------------------------------------------------- */
 /* The rules of an endpoint's direction stand in a line, a *set*, in blocks of 1,024. A condition of a rule is about one *dimension*
  * of the packet. In each dimension packets fall into classes, and each class has a bit for every rule whose condition it meets:
- * the first rule that is met in all dimensions decides. */
+ * the first rule that is met in all dimensions decides. A rule that passes goes on with the next *stage*: tier or profile. */
 
 #define RULE_WORDS 16
 #define RULES_PER_BLOCK (RULE_WORDS * 64)
 
 enum dimension {
-	DIMENSION_PEER = 0,	/* the class is the identity of the other end's address; 0 where a class has no row */
-	DIMENSION_OWN = 1,	/* the identity of this end's; likewise */
+	DIMENSION_PEER = 0,	/* the class is the identity of the other end's address; where it has no row, `nobody` counts */
+	DIMENSION_OWN = 1,	/* the identity of this end's; where it has no row, that of class 0 */
 	DIMENSION_PORT = 2,	/* destination port, or ICMP type and code */
 	DIMENSION_SOURCE_PORT = 3,
 };
@@ -215,18 +215,32 @@ _Static_assert(sizeof(struct ports_key) == 16, "ports_key");
 enum ports_flag {
 	PORTS_SOURCE = 1,	/* source ports matter */
 	PORTS_OWN = 2,		/* this end's address matters */
+	PORTS_SMALL = 4,	/* one word, and the classes' words are in `cell`, not in np_bits */
 };
 
 #define PORTS_PAGE 0x8000	/* the number of a page, not a class */
+
+/* A word of bits about 64 rules each. */
+struct rule_word {
+	__u64 nobody;		/* whose condition on the other end an unknown address meets */
+	__u64 allow;		/* what they say: allow, pass, both for RULE_OPEN, neither for RULE_DENY */
+	__u64 pass;
+	__u64 begin;		/* the first ones of their stages */
+};
+
+/* Four words in each rule_word; in the row of a small set, those of the classes come behind its only one. */
+#define RULE_CELLS (RULE_WORDS * 4)
+#define SMALL_CLASSES (RULE_CELLS - 4)
 
 struct ports {
 	__u16 blocks;		/* of the set */
 	__u8 words;		/* in use in this block's bits */
 	__u8 flags;		/* enum ports_flag */
 	__u32 pad;
+	__u64 cell[RULE_CELLS];	/* struct rule_word for each word */
 	__u16 at[256];		/* by high byte (ICMP: type) */
 };
-_Static_assert(sizeof(struct ports) == 520, "ports");
+_Static_assert(sizeof(struct ports) == 1032, "ports");
 
 struct page_key {
 	__u64 set;
@@ -253,13 +267,6 @@ enum rule_action {
 	RULE_PASS = 2,
 	RULE_OPEN = 3,		/* the end of lines that leave open what they do not speak of: whoever is asked next decides */
 };
-
-struct rule {
-	__u32 id;		/* by which the agent knows it */
-	__u16 action;		/* enum rule_action */
-	__u16 next;		/* where RULE_PASS goes on */
-};
-_Static_assert(sizeof(struct rule) == 8, "rule");
 
 /* Sets of rules for what passes a device of the node, as the host sees it: ingress is what comes to it. 0: nothing is asked. */
 struct host_sets {
@@ -491,7 +498,8 @@ NP_TRIE(np_nets, struct net_key, __u32, 65536);
 NP_HASH(np_bits, struct bits_key, struct bits, 262144);
 NP_HASH(np_ports, struct ports_key, struct ports, 16384);
 NP_HASH(np_pages, struct page_key, struct ports_page, 32768);
-NP_HASH(np_rules, struct rule_key, struct rule, 262144);
+/* by what number the agent knows a rule */
+NP_HASH(np_rules, struct rule_key, __u32, 262144);
 NP_HASH(np_hosts, struct host_key, struct host_sets, 1024);
 /* the value counts for nothing */
 NP_TRIE(np_failsafes, struct failsafe_key, __u32, 1024);

@@ -5,9 +5,12 @@
 
 #include "scratch.h"
 
-/* Looks within blocks: one for each block and for each tier that a rule passes over. More rules than that let nothing through. */
-#define RULE_LOOKS 40
 #define NO_RULE 0xffffffff
+#define MAX_BLOCKS 4
+/* Stages that may begin in one word: whoever passes more of them is let through by nothing. */
+#define MAX_STAGES 8
+/* Beside enum rule_action: nothing is said yet. */
+#define RULE_NONE 4
 
 /* Whom policy takes an address for that has no row of its own, or one that says nothing. */
 static __noinline __u32 identity_by_net(const struct addr *a)
@@ -26,48 +29,52 @@ static __always_inline __u32 identity_of(const struct addr *a, const struct addr
 	return info->identity ? info->identity : identity_by_net(a);
 }
 
-/* The rules of the block whose condition in this dimension a class meets. */
 static __always_inline struct bits *bits_of(const struct query *q, __u32 block, __u32 dimension, __u32 class)
 {
 	struct bits_key k = {};
-	struct bits *bits;
 
 	k.set = q->set;
 	k.class = class;
 	k.block = block;
 	k.dimension = dimension;
-	bits = bpf_map_lookup_elem(&np_bits, &k);
-	if (bits || !class)
-		return bits;
-	k.class = 0;
 	return bpf_map_lookup_elem(&np_bits, &k);
 }
 
-/* The same by port. */
-static __always_inline struct bits *bits_of_port(const struct query *q, __u32 block, const struct ports *ports, __u32 dimension)
+/* Of this end's address. */
+static __noinline struct bits *bits_of_own(const struct query *q, __u32 block)
 {
-	__u64 port = dimension == DIMENSION_PORT ? q->port : q->source_port, high = port >> 8 & 0xff, low = port & 0xff;
+	__u32 class = q->own ? q->own : identity_by_net(&q->own_addr);
+	struct bits *bits = class ? bits_of(q, block, DIMENSION_OWN, class) : 0;
+
+	return bits ? bits : bits_of(q, block, DIMENSION_OWN, 0);
+}
+
+#define NO_CLASS 0xffffffff
+
+/* The class of a port. */
+static __noinline __u32 class_of(const struct query *q, const struct ports *ports, __u32 number)
+{
+	__u64 port = number, high = port >> 8 & 0xff, low = port & 0xff;
 	struct page_key k = {};
 	struct ports_page *page;
 	__u32 class;
 
 	opaque(high);
 	if (high > 0xff)
-		return 0;
+		return NO_CLASS;
 	class = ports->at[high];
-	if (class & PORTS_PAGE) {
-		k.set = q->set;
-		k.page = class & ~PORTS_PAGE;
-		page = bpf_map_lookup_elem(&np_pages, &k);
-		opaque(low);
-		if (!page || low > 0xff)
-			return 0;
-		class = page->class[low];
-	}
-	return bits_of(q, block, dimension, class);
+	if (!(class & PORTS_PAGE))
+		return class;
+	k.set = q->set;
+	k.page = class & ~PORTS_PAGE;
+	page = bpf_map_lookup_elem(&np_pages, &k);
+	opaque(low);
+	if (!page || low > 0xff)
+		return NO_CLASS;
+	return page->class[low];
 }
 
-static __always_inline struct ports *ports_of(const struct query *q, __u32 block, bool source)
+static __noinline struct ports *ports_of(const struct query *q, __u32 block, __u32 source)
 {
 	struct ports_key k = {};
 	struct ports *ports;
@@ -83,6 +90,15 @@ static __always_inline struct ports *ports_of(const struct query *q, __u32 block
 	return bpf_map_lookup_elem(&np_ports, &k);
 }
 
+/* Of the source port. */
+static __noinline struct bits *bits_of_source(const struct query *q, __u32 block)
+{
+	struct ports *ports = ports_of(q, block, 1);
+	__u32 class = ports ? class_of(q, ports, q->source_port) : NO_CLASS;
+
+	return class == NO_CLASS ? 0 : bits_of(q, block, DIMENSION_SOURCE_PORT, class);
+}
+
 /* Number of the lowest bit; there is one. Without branches, of which the verifier would follow every combination. */
 static __always_inline __u32 lowest_bit(__u64 w)
 {
@@ -93,75 +109,143 @@ static __always_inline __u32 lowest_bit(__u64 w)
 	return w * 0x0101010101010101ULL >> 56;
 }
 
-/* The first rule from `at` on, in its block, that the flow meets; NO_RULE when there is none. Not static: the verifier then looks
- * at it once, not for each way to it (from 5.6 on). */
-__noinline __u32 rule_first(__u32 at)
+static __always_inline const struct rule_word *rules_of(const struct ports *ports, __u32 word)
 {
-	__u32 block = at / RULES_PER_BLOCK, i = at % RULES_PER_BLOCK / 64;
-	__u64 from = ~0ULL << (at & 63);
-	struct bits *peer, *own, *port, *source;
-	struct scratch *s = scratch_take();
-	struct ports *ports, *sources;
-	const struct query *q;
-
-	if (!s)
-		return NO_RULE;
-	q = &s->query;
-	ports = ports_of(q, block, false);
-	if (!ports)
-		return NO_RULE;
-	s->blocks = ports->blocks;
-	peer = bits_of(q, block, DIMENSION_PEER, q->peer);
-	port = bits_of_port(q, block, ports, DIMENSION_PORT);
-	own = ports->flags & PORTS_OWN ? bits_of(q, block, DIMENSION_OWN, q->own) : peer;
-	source = port;
-	if (ports->flags & PORTS_SOURCE) {
-		sources = ports_of(q, block, true);
-		source = sources ? bits_of_port(q, block, sources, DIMENSION_SOURCE_PORT) : 0;
-	}
-	if (!peer || !port || !own || !source)
-		return NO_RULE;
-	for (__u32 n = 0; n < RULE_WORDS && i < ports->words; n++, i++) {
-		__u64 w = peer->word[i % RULE_WORDS] & port->word[i % RULE_WORDS] & own->word[i % RULE_WORDS] & source->word[i % RULE_WORDS] & from;
-
-		if (w)
-			return block * RULES_PER_BLOCK + i % RULE_WORDS * 64 + lowest_bit(w);
-		from = ~0ULL;
-	}
-	return NO_RULE;
+	return (const struct rule_word *)ports->cell + word;
 }
 
-/* What the set in the scratch's query says, one of enum rule_action; the rule that decides is left in its `rule`. Not static for the same
- * reason. */
+static __always_inline __u32 action_of(const struct rule_word *rules, __u64 bit)
+{
+	return (rules->allow & bit ? RULE_ALLOW : RULE_DENY) | (rules->pass & bit ? RULE_PASS : 0);
+}
+
+/* The first rule of a word that decides. `met`: those whose conditions the flow meets. */
+static __always_inline __u32 word_verdict(struct scratch *s, const struct rule_word *rules, __u64 met, __u32 number)
+{
+	__u32 action;
+	__u64 bit;
+
+	if (!met && !s->seek)
+		return RULE_NONE;
+	for (int i = 0; i < MAX_STAGES; i++) {
+		if (s->seek) {
+			bit = rules->begin & s->from;
+			if (!bit)
+				return RULE_NONE;
+			s->from = -(bit & -bit);
+			s->seek = 0;
+		}
+		bit = met & s->from;
+		bit &= -bit;
+		if (!bit)
+			return RULE_NONE;
+		action = action_of(rules, bit);
+		if (action != RULE_PASS) {
+			s->rule = number + lowest_bit(bit);
+			return action;
+		}
+		s->seek = 1;
+		s->from = -bit << 1;
+	}
+	return RULE_DENY;
+}
+
+/* A set of up to 64 rules, as nearly all are: a few lookups and a few words. */
+static __always_inline __u32 small_verdict(struct scratch *s, const struct ports *ports)
+{
+	const struct query *q = &s->query;
+	__u64 class = class_of(q, ports, q->port), met = 0;
+	struct bits *bits = 0;
+
+	opaque(class);
+	if (class < SMALL_CLASSES)
+		met = ports->cell[4 + class];
+	if (q->peer)
+		bits = bits_of(q, 0, DIMENSION_PEER, q->peer);
+	met &= bits ? bits->word[0] : rules_of(ports, 0)->nobody;
+	if (ports->flags & PORTS_OWN) {
+		bits = bits_of_own(q, 0);
+		met &= bits ? bits->word[0] : 0;
+	}
+	if (ports->flags & PORTS_SOURCE) {
+		bits = bits_of_source(q, 0);
+		met &= bits ? bits->word[0] : 0;
+	}
+	s->from = ~0ULL;
+	return word_verdict(s, rules_of(ports, 0), met, 0);
+}
+
+/* Any block of a set. */
+static __always_inline __u32 block_verdict(struct scratch *s, const struct ports *ports, __u32 block)
+{
+	const struct query *q = &s->query;
+	struct bits *peer = 0, *port, *own, *source;
+	__u32 class = class_of(q, ports, q->port), action;
+	__u64 met;
+
+	port = class == NO_CLASS ? 0 : bits_of(q, block, DIMENSION_PORT, class);
+	if (!port)
+		return RULE_DENY;
+	own = source = port;
+	if (ports->flags & PORTS_OWN)
+		own = bits_of_own(q, block);
+	if (ports->flags & PORTS_SOURCE)
+		source = bits_of_source(q, block);
+	if (!own || !source)
+		return RULE_DENY;
+	if (q->peer)
+		peer = bits_of(q, block, DIMENSION_PEER, q->peer);
+	s->hit = peer ? ~0ULL : 0;
+	if (!peer)
+		peer = port;
+	for (__u32 i = 0; i < RULE_WORDS && i < ports->words; i++) {
+		/* through memory, so that the verifier does not follow both cases to the end */
+		met = *(volatile __u64 *)&s->hit;
+		met = (peer->word[i] & met) | (rules_of(ports, i)->nobody & ~met);
+		met &= port->word[i] & own->word[i] & source->word[i];
+		s->from = ~0ULL;
+		action = word_verdict(s, rules_of(ports, i), met, block * RULES_PER_BLOCK + i * 64);
+		if (action != RULE_NONE)
+			return action;
+	}
+	return RULE_NONE;
+}
+
+/* What the set in the scratch's query says: one of enum rule_action. Which rule said it is left there as well. Not static: the
+ * verifier then looks at it once, not for each way to it (from 5.6 on). */
 __noinline __u32 policy_verdict(void)
 {
 	struct scratch *s = scratch_take();
-	struct rule_key k = {};
-	struct rule *rule;
-	__u32 at = 0;
+	struct ports *ports;
+	__u32 action;
 
 	if (!s)
 		return RULE_DENY;
-	k.set = s->query.set;
-	s->blocks = 0;
-	s->rule = 0;
-	for (int i = 0; i < RULE_LOOKS; i++) {
-		k.index = rule_first(at);
-		if (k.index == NO_RULE) {
-			at = (at | (RULES_PER_BLOCK - 1)) + 1;
-			if (at / RULES_PER_BLOCK >= s->blocks)
-				break;
-			continue;
-		}
-		rule = bpf_map_lookup_elem(&np_rules, &k);
-		if (!rule)
+	s->rule = NO_RULE;
+	s->seek = 0;
+	for (__u32 block = 0; block < MAX_BLOCKS; block++) {
+		ports = ports_of(&s->query, block, 0);
+		if (!ports)
 			break;
-		s->rule = rule->id;
-		if (rule->action != RULE_PASS)
-			return rule->action;
-		at = rule->next;
+		action = ports->flags & PORTS_SMALL ? small_verdict(s, ports) : block_verdict(s, ports, block);
+		if (action != RULE_NONE)
+			return action;
+		if (block + 1 >= ports->blocks)
+			break;
 	}
 	return RULE_DENY;
+}
+
+/* The number by which the agent knows the rule that decided. */
+static __noinline __u32 rule_number(struct scratch *s)
+{
+	struct rule_key k = {};
+	__u32 *number;
+
+	k.set = s->query.set;
+	k.index = s->rule;
+	number = bpf_map_lookup_elem(&np_rules, &k);
+	return number ? *number : 0;
 }
 
 #endif

@@ -10,8 +10,9 @@
 /* A flow's first packet as one of its ends and that end's rules see it. */
 struct query {
 	__u64 set;
-	__u32 peer;		/* identities */
-	__u32 own;
+	__u32 peer;		/* identity */
+	__u32 own;		/* 0: that of own_addr's prefix */
+	struct addr own_addr;
 	__u16 port;		/* destination port, or ICMP type and code */
 	__u16 source_port;
 	__u8 proto;
@@ -22,8 +23,6 @@ struct query {
 struct judged {
 	struct ct_tuple before;	/* as it comes */
 	struct ct_tuple t;	/* from the one that opens it to the one that it reaches, behind all translation */
-	__u32 source;		/* identities of the latter */
-	__u32 destination;
 	__u32 hook;		/* enum hook, where it began */
 	__u32 device;		/* of the network by which it came, or by which what the node itself sends leaves; 0: none */
 	__u32 way_out;		/* of the network by which it is forwarded; 0: none */
@@ -51,8 +50,10 @@ struct scratch {
 	struct frag_key frag;
 	struct addr_info src;		/* what we know of its source; kind 0: nothing */
 	struct query query;		/* what is asked of policy */
-	__u32 blocks;			/* of the set that is asked */
-	__u32 rule;			/* that decided: its id */
+	__u32 rule;			/* the number in its line of the rule that decided; NO_RULE */
+	__u32 seek;			/* a rule passed: on with the next stage */
+	__u64 from;			/* rules of a word from the first that counts on */
+	__u64 hit;			/* all ones: the other end's identity has bits of its own */
 	struct judged judged;
 	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */
 	struct ct_key peer_key;		/* its peer: the way back of a translated flow */

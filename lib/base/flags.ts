@@ -35,6 +35,7 @@ export const DIMENSION_SOURCE_PORT = 3
 /** enum ports_flag */
 export const PORTS_SOURCE = 1
 export const PORTS_OWN = 2
+export const PORTS_SMALL = 4
 
 /** enum rule_action */
 export const RULE_DENY = 0
@@ -60,6 +61,8 @@ export const PORTS_PAGE = 0x8000
 /** 64-bit words of a block's bits, and rules of a block. */
 export const RULE_WORDS = 16
 export const RULES_PER_BLOCK = 1024
+/** Classes of ports whose words fit into the row of a set of up to 64 rules. */
+export const SMALL_CLASSES = (RULE_WORDS - 1) * 4
 
 /** enum source_check */
 export const SOURCE_ANY = 0

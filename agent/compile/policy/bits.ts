@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Bitmaps over the rules of a block, in the form the map has them. Layer: agent/compile (pure). */
 import { bytesToText } from '#lib/base/bytes.ts'
-import { RULE_WORDS } from '#lib/base/flags.ts'
 
 /** As many 64-bit words as the block uses, as a little-endian machine has them in memory: latin1 text, rule i is bit i % 8 of char i / 8.
  * What follows in the map's value is zero. Immutable, compact, comparable with `===`. */
@@ -33,9 +32,9 @@ export class BitDraft {
   }
 }
 
-/** Words of the map's value, each as two numbers of 32 bits, the lower half first. */
-export function wordsOf(bits: Bits): Uint32Array {
-  return Uint32Array.from({ length: 2 * RULE_WORDS }, (_, at) => (4 * at < bits.length ? half(bits, 4 * at) : 0))
+/** `count` words of the map's value, each as two numbers of 32 bits, the lower half first. */
+export function wordsOf(bits: Bits, count: number): Uint32Array {
+  return Uint32Array.from({ length: 2 * count }, (_, at) => (4 * at < bits.length ? half(bits, 4 * at) : 0))
 }
 
 /** Half a word, for machines and languages that have 32 bits. */
@@ -43,14 +42,7 @@ function half(bits: Bits, at: number): number {
   return bits.charCodeAt(at) | (bits.charCodeAt(at + 1) << 8) | (bits.charCodeAt(at + 2) << 16) | (bits.charCodeAt(at + 3) << 24)
 }
 
-/** The first bit from `from` on that all of them have; undefined when there is none. All are of one length. */
-export function firstCommon(all: readonly Bits[], from: number): number | undefined {
-  const length = all[0]?.length ?? 0
-  for (let at = (from >> 5) << 2; at < length; at += 4) {
-    let word = -1
-    for (const bits of all) word &= half(bits, at)
-    if (at === (from >> 5) << 2) word &= -1 << (from & 31)
-    if (word !== 0) return at * 8 + 31 - Math.clz32(word & -word)
-  }
-  return undefined
+/** A word as a number. */
+export function wordAt(bits: Bits, at: number): bigint {
+  return BigInt(half(bits, 8 * at) >>> 0) | (BigInt(half(bits, 8 * at + 4) >>> 0) << 32n)
 }

@@ -2,6 +2,7 @@
 /** Policies in their order → one line of rules. Layer: agent/compile (pure). */
 import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
 import { fnv1a64 } from '#lib/base/hash.ts'
+import { plainRule } from './expand.ts'
 import type { ExpandedRule } from './expand.ts'
 import { isFull, rangesFor } from './plane.ts'
 
@@ -14,8 +15,8 @@ export interface Stage {
 
 export interface LineRule {
   readonly rule: ExpandedRule
-  /** where `pass` goes on; 0 on others */
-  readonly next: number
+  /** the first one of its stage: `pass` goes on with the next such */
+  readonly begins: boolean
 }
 
 export interface Line {
@@ -24,45 +25,46 @@ export interface Line {
   readonly hash: string
 }
 
-/** What programs look through, in 16 blocks; what would come later is denied. */
-export const LONGEST_LINE = 16 * RULES_PER_BLOCK
+/** What programs look through, in 4 blocks; what would come later is denied. */
+export const LONGEST_LINE = 4 * RULES_PER_BLOCK
+
+/** Programs pass so many stages in one word of bits; the next one begins in the next. */
+const STAGES_OF_WORD = 7
+const NEVER: LineRule = { rule: { ...plainRule('deny', 'never'), ports: new Map([[0, []]]) }, begins: false }
+
+function makeRoom(rules: LineRule[]): void {
+  const inWord = rules.slice(rules.length - (rules.length % 64))
+  if (inWord.filter(({ begins }) => begins).length < STAGES_OF_WORD) return
+  while (rules.length % 64 !== 0) rules.push(NEVER)
+}
 
 /** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. */
 export function lineOf(stages: readonly Stage[], last: ExpandedRule): Line {
   const rules: LineRule[] = []
-  const passes: { readonly at: number; readonly stage: number }[] = []
-  const starts: number[] = []
   let open = true
-  const targets = new Set<number>()
-  const put = (rule: ExpandedRule, stage: number): void => {
-    if (!open) return
-    if (rule.action === 'pass') {
-      passes.push({ at: rules.length, stage })
-      targets.add(stage + 1)
+  let passed = false
+  for (const { rules: some, end } of [...stages, { rules: [last], end: undefined }]) {
+    open ||= passed
+    passed = false
+    let begins = true
+    for (const rule of [...some, ...(end === undefined ? [] : [end])]) {
+      if (!open) break
+      if (begins) makeRoom(rules)
+      rules.push({ rule, begins })
+      begins = false
+      passed ||= rule.action === 'pass'
+      open = !isCertain(rule)
     }
-    rules.push({ rule, next: 0 })
-    if (isCertain(rule)) open = false
-  }
-  for (const [stage, { rules: some, end }] of [...stages, { rules: [last], end: undefined }].entries()) {
-    open ||= targets.has(stage)
-    starts.push(rules.length)
-    for (const rule of some) put(rule, stage)
-    if (end !== undefined) put(end, stage)
-    // a certain `pass` goes on with the next stage, which is among the targets
-  }
-  for (const { at, stage } of passes) {
-    const passed = rules[at]
-    if (passed !== undefined) rules[at] = { rule: passed.rule, next: Math.min(starts[stage + 1] ?? rules.length, LONGEST_LINE) }
   }
   rules.length = Math.min(rules.length, LONGEST_LINE)
-  return { rules, hash: fnv1a64(rules.map(({ rule, next }) => `${rule.hash}${next}`).join()) }
+  return { rules, hash: fnv1a64(rules.map(({ rule, begins }) => `${rule.hash}${Number(begins)}`).join()) }
 }
 
 export function isSameLine(a: Line, b: Line): boolean {
   return (
     a.hash === b.hash &&
     a.rules.length === b.rules.length &&
-    a.rules.every(({ rule, next }, at) => b.rules[at]?.rule.text === rule.text && b.rules[at].next === next)
+    a.rules.every(({ rule, begins }, at) => b.rules[at]?.rule.text === rule.text && b.rules[at].begins === begins)
   )
 }
 

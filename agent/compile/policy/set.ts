@@ -2,17 +2,14 @@
 /** A line of rules → the rows that hold it, but for those of identities. Layer: agent/compile (pure). */
 import {
   DIMENSION_OWN,
-  DIMENSION_PEER,
   DIMENSION_PORT,
   DIMENSION_SOURCE_PORT,
   PORTS_OWN,
   PORTS_PAGE,
+  PORTS_SMALL,
   PORTS_SOURCE,
-  RULE_ALLOW,
-  RULE_DENY,
-  RULE_PASS,
   RULES_PER_BLOCK,
-  RULE_OPEN,
+  SMALL_CLASSES,
 } from '#lib/base/flags.ts'
 import { BitDraft, wordsFor } from './bits.ts'
 import type { Bits } from './bits.ts'
@@ -46,9 +43,9 @@ export function compileSet({ id, line, ruleId }: SetOf): CompiledSet {
   const pages = new Pages(id)
   const rows: SetRow[] = []
   for (const [block, rules] of blocks.entries()) {
-    rows.push(...portRows({ id, block, blocks: blocks.length, rules, hasOwn: own !== undefined, pages }))
-    for (const [dimension, side] of [[DIMENSION_PEER, peer] as const, [DIMENSION_OWN, own] as const])
-      if (side !== undefined) rows.push(bitsRow({ set: id, block, dimension, class: 0 }, side.base[block] ?? ''))
+    const nobody = peer.base[block] ?? ''
+    rows.push(...portRows({ id, block, blocks: blocks.length, rules, nobody, hasOwn: own !== undefined, pages }))
+    if (own !== undefined) rows.push(bitsRow({ set: id, block, dimension: DIMENSION_OWN, class: 0 }, own.base[block] ?? ''))
   }
   return { id, rows: [...rows, ...pages.rows, ...ruleRows(id, line.rules, ruleId)], peer, own }
 }
@@ -63,14 +60,8 @@ export function bitsRow(key: PolicyRowOf<'bits'>['key'], word: Bits): PolicyRowO
   return { table: 'bits', key, value: { word } }
 }
 
-const ACTIONS = { allow: RULE_ALLOW, deny: RULE_DENY, pass: RULE_PASS, open: RULE_OPEN } as const
-
 function ruleRows(set: SetId, rules: readonly LineRule[], ruleId: (name: string) => number): readonly SetRow[] {
-  return rules.map(({ rule, next }, index) => ({
-    table: 'rules',
-    key: { set, index },
-    value: { id: ruleId(rule.name), action: ACTIONS[rule.action], next },
-  }))
+  return rules.map(({ rule }, index) => ({ table: 'rules', key: { set, index }, value: { number: ruleId(rule.name) } }))
 }
 
 interface Block {
@@ -78,6 +69,7 @@ interface Block {
   readonly block: number
   readonly blocks: number
   readonly rules: readonly LineRule[]
+  readonly nobody: Bits
   readonly hasOwn: boolean
   readonly pages: Pages
 }
@@ -86,23 +78,47 @@ function portRows(of: Block): readonly SetRow[] {
   const { id, block, blocks, rules, pages } = of
   const ports = rules.map(({ rule }) => rule.ports)
   const sources = rules.map(({ rule }) => rule.source)
-  const classes = new Classes({ id, block, dimension: DIMENSION_PORT, words: wordsFor(rules.length) })
-  const sourceClasses = new Classes({ id, block, dimension: DIMENSION_SOURCE_PORT, words: wordsFor(rules.length) })
-  const rows: SetRow[] = []
-  const put = (proto: number, source: 0 | 1, flags: number): void => {
-    const at = (source === 0 ? classes : sourceClasses).listOf(
-      (source === 0 ? ports : sources).map((plane) => rangesFor(plane, proto)),
-      pages,
-    )
-    rows.push({ table: 'ports', key: { set: id, block, proto, source }, value: { blocks, words: wordsFor(rules.length), flags, at } })
-  }
+  const words = wordsFor(rules.length)
+  const classes = new Classes(words)
+  const sourceClasses = new Classes(words)
+  const drafts: { readonly key: PolicyRowOf<'ports'>['key']; readonly flags: number; readonly at: Uint16Array }[] = []
   for (const proto of protocolsOf(ports)) {
     const hasSource = sources.some((plane, at) => !isFull(rangesFor(plane, proto)) && rangesFor(ports[at] ?? plane, proto).length > 0)
     const flags = (of.hasOwn ? PORTS_OWN : 0) | (hasSource ? PORTS_SOURCE : 0)
-    put(proto, 0, flags)
-    if (hasSource) put(proto, 1, flags)
+    const listOf = (all: Classes, planes: readonly Plane[]): Uint16Array =>
+      all.listOf(
+        planes.map((plane) => rangesFor(plane, proto)),
+        pages,
+      )
+    drafts.push({ key: { set: id, block, proto, source: 0 }, flags, at: listOf(classes, ports) })
+    if (hasSource) drafts.push({ key: { set: id, block, proto, source: 1 }, flags, at: listOf(sourceClasses, sources) })
   }
-  return [...rows, ...classes.rows, ...sourceClasses.rows]
+  const isSmall = blocks === 1 && words === 1 && classes.all.length <= SMALL_CLASSES
+  const cell = ruleWords(rules, of.nobody) + (isSmall ? classes.all.join('') : '')
+  const rows = drafts.map(({ key, flags, at }): SetRow => {
+    const value = { blocks, words, flags: flags | (isSmall ? PORTS_SMALL : 0), cell, at }
+    return { table: 'ports', key, value }
+  })
+  const classRows = (dimension: Dimension, { all }: Classes): readonly SetRow[] =>
+    all.map((bits, number) => bitsRow({ set: id, block, dimension, class: number }, bits))
+  return [...rows, ...(isSmall ? [] : classRows(DIMENSION_PORT, classes)), ...classRows(DIMENSION_SOURCE_PORT, sourceClasses)]
+}
+
+/** For each word of bits: `nobody`, who allows, who passes, who begins a stage. */
+function ruleWords(rules: readonly LineRule[], nobody: Bits): Bits {
+  const words = wordsFor(rules.length)
+  const bitsWhere = (is: (rule: LineRule) => boolean): Bits => {
+    const draft = new BitDraft(words)
+    for (const [bit, rule] of rules.entries()) draft.put(bit, is(rule))
+    return draft.toBits()
+  }
+  const all = [
+    nobody,
+    bitsWhere(({ rule: { action } }) => action === 'allow' || action === 'open'),
+    bitsWhere(({ rule: { action } }) => action === 'pass' || action === 'open'),
+    bitsWhere(({ begins }) => begins),
+  ]
+  return Array.from({ length: words }, (_, word) => all.map((bits) => bits.slice(8 * word, 8 * word + 8)).join('')).join('')
 }
 
 /** 0 and those that some rule tells from the rest, sorted. */
@@ -114,12 +130,13 @@ function protocolsOf(planes: readonly Plane[]): readonly number[] {
 
 /** Classes of one dimension of a block, numbered in the order in which they come up. */
 class Classes {
-  readonly rows: SetRow[] = []
+  /** by number */
+  readonly all: Bits[] = []
   readonly #numbers = new Map<Bits, number>()
-  readonly #of: { readonly id: SetId; readonly block: number; readonly dimension: Dimension; readonly words: number }
+  readonly #words: number
 
-  constructor(of: { readonly id: SetId; readonly block: number; readonly dimension: Dimension; readonly words: number }) {
-    this.#of = of
+  constructor(words: number) {
+    this.#words = words
   }
 
   /** 256 classes or pages, of what each rule of the block takes. */
@@ -149,7 +166,7 @@ class Classes {
         turn(from, bit, true)
         if (to < 0xffff) turn(to + 1, bit, false)
       }
-    const draft = new BitDraft(this.#of.words)
+    const draft = new BitDraft(this.#words)
     return [...turns.keys()]
       .sort((a, b) => a - b)
       .map((from) => {
@@ -161,10 +178,9 @@ class Classes {
   #numberOf(bits: Bits): number {
     const known = this.#numbers.get(bits)
     if (known !== undefined) return known
-    const number = this.#numbers.size
-    const { id: set, block, dimension } = this.#of
+    const number = this.all.length
     this.#numbers.set(bits, number)
-    this.rows.push(bitsRow({ set, block, dimension, class: number }, bits))
+    this.all.push(bits)
     return number
   }
 }

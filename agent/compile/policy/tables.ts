@@ -3,16 +3,7 @@
  *
  * The rules of an endpoint's direction stand in a line, a set, in blocks of 1,024. In each dimension packets fall into classes, and each
  * class has a bit for every rule whose condition in that dimension it meets; the first rule that is met in all of them decides. */
-import type {
-  DIMENSION_OWN,
-  DIMENSION_PEER,
-  DIMENSION_PORT,
-  DIMENSION_SOURCE_PORT,
-  RULE_ALLOW,
-  RULE_DENY,
-  RULE_OPEN,
-  RULE_PASS,
-} from '#lib/base/flags.ts'
+import type { DIMENSION_OWN, DIMENSION_PEER, DIMENSION_PORT, DIMENSION_SOURCE_PORT } from '#lib/base/flags.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Bits } from './bits.ts'
 import type { SLOTS } from './groups.ts'
@@ -22,11 +13,9 @@ import { depthOf, prefixKey } from './prefixes.ts'
 export type SetId = string
 export const NO_SET: SetId = '0000000000000000'
 
-/** Classes of DIMENSION_PEER and DIMENSION_OWN are identities, of the other end's and of this end's address; a class without a row has that of
- * class 0. */
+/** Classes of DIMENSION_PEER and DIMENSION_OWN are identities, of the other end's and of this end's address. A peer without a row is `nobody`,
+ * an own address without one is class 0. */
 export type Dimension = typeof DIMENSION_PEER | typeof DIMENSION_OWN | typeof DIMENSION_PORT | typeof DIMENSION_SOURCE_PORT
-
-export type RuleAction = typeof RULE_DENY | typeof RULE_ALLOW | typeof RULE_PASS | typeof RULE_OPEN
 
 interface Contents {
   readonly bits: {
@@ -36,8 +25,15 @@ interface Contents {
   /** `proto` 0: any that has no row; `source` 1: of source ports, only where the row of destination ports says PORTS_SOURCE */
   readonly ports: {
     readonly key: { readonly set: SetId; readonly block: number; readonly proto: number; readonly source: 0 | 1 }
-    /** `blocks` of the set, `words` in use in this block; `at`: 256 classes or pages, by high byte (ICMP: type) */
-    readonly value: { readonly blocks: number; readonly words: number; readonly flags: number; readonly at: Uint16Array }
+    /** `blocks` of the set, `words` in use in this block; `cell`: for each word of bits those of `nobody`, of rules that allow, that pass (both:
+     * that leave open) and that begin a stage, then, with PORTS_SMALL, those of each class; `at`: 256 classes or pages, by high byte (ICMP: type) */
+    readonly value: {
+      readonly blocks: number
+      readonly words: number
+      readonly flags: number
+      readonly cell: Bits
+      readonly at: Uint16Array
+    }
   }
   /** 256 classes, by low byte (ICMP: code) */
   readonly pages: {
@@ -46,7 +42,8 @@ interface Contents {
   }
   readonly rules: {
     readonly key: { readonly set: SetId; readonly index: number }
-    readonly value: { readonly id: number; readonly action: RuleAction; readonly next: number }
+    /** the number by which programs record the rule */
+    readonly value: { readonly number: number }
   }
   /** addresses that are nobody's we know, by their longest prefix */
   readonly nets: {

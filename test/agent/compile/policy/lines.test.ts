@@ -2,7 +2,7 @@
 /** Rules of one line, in rows that can be read. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
-import { wordsOf } from '#agent/compile/policy/bits.ts'
+import { wordAt } from '#agent/compile/policy/bits.ts'
 import type { PolicyRow, PolicyStep } from '#agent/compile/policy/tables.ts'
 import type { PolicyUpdate } from '#agent/compile/policy/world.ts'
 import { judgeByTables } from '#agent/policy/judge.ts'
@@ -58,12 +58,11 @@ function show(steps: readonly PolicyStep[]): string {
   const identities = new Map<number, string>([[0, '0']])
   const setName = (id: string): string => sets.get(id) ?? (sets.set(id, `set${sets.size}`), `set${sets.size - 1}`)
   const whose = (id: number): string => identities.get(id) ?? (identities.set(id, `id${identities.size}`), `id${identities.size - 1}`)
-  const bits = (word: string): string =>
-    [...wordsOf(word).slice(0, 2)]
-      .map((half) => half.toString(2))
-      .reverse()
-      .join('')
-      .replace(/^0+(?=.)/, '')
+  const bits = (word: string): string => wordAt(word, 0).toString(2)
+  const cells = (cell: string): string => {
+    const [nobody, allow, pass, begin, ...classes] = Array.from({ length: cell.length / 8 }, (_, at) => wordAt(cell, at).toString(2))
+    return `nobody ${nobody} allow ${allow} pass ${pass} begin ${begin} ports ${classes.join(' ')}`
+  }
   const row = (one: PolicyRow): string => {
     switch (one.table) {
       case 'bits': {
@@ -71,11 +70,11 @@ function show(steps: readonly PolicyStep[]): string {
         return `${setName(set)} ${['peer', 'own', 'port', 'source'][dimension]} ${dimension < 2 ? whose(number) : number}: ${bits(one.value.word)}`
       }
       case 'ports':
-        return `${setName(one.key.set)} proto ${one.key.proto}: ${[...new Set(one.value.at)].map((at) => (at & 0x8000 ? `page ${at & 0x7fff}` : at)).join(' ')}`
+        return `${setName(one.key.set)} proto ${one.key.proto}: ${cells(one.value.cell)} at ${[...new Set(one.value.at)].map((at) => (at & 0x8000 ? `page ${at & 0x7fff}` : at)).join(' ')}`
       case 'pages':
         return `${setName(one.key.set)} page ${one.key.page}: ${[...new Set(one.value.class)].join(' ')}`
       case 'rules':
-        return `${setName(one.key.set)} rule ${one.key.index}: ${['deny', 'allow', 'pass', 'open'][one.value.action]}`
+        return `${setName(one.key.set)} rule ${one.key.index}`
       case 'nets':
         return `${formatCidr(one.key.cidr)} is ${whose(one.value.identity)}`
       case 'ends':
@@ -93,14 +92,11 @@ test('a policy, a pod it is about, one it speaks of', () => {
   const compiler = new PolicyCompiler()
   const steps = compiler.change([policyUpdate(policy('a', [fromDb])), localPod(WEB, 'web'), pod('10.0.0.2', 'db')])
   expect(show(steps)).toBe(`learn
-  set1 proto 0: 0
-  set1 proto 6: page 0 0
-  set1 port 0: 10
-  set1 port 1: 11
-  set1 peer 0: 10
+  set1 proto 0: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at 0
+  set1 proto 6: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
   set1 page 0: 0 1
-  set1 rule 0: allow
-  set1 rule 1: deny
+  set1 rule 0
+  set1 rule 1
   set1 peer id1: 11
 move
   10.0.0.2 is id1 in - out -
@@ -132,14 +128,11 @@ describe('what changes afterwards:', () => {
     const fromCache = ruleAt(0, { ...fromDb, source: fromSide(equals('app', 'cache')) })
     compiler.change([pod('10.0.0.5', 'cache')])
     expect(show(compiler.change([policyUpdate(policy('a', [fromCache]))]))).toBe(`learn
-  set1 proto 0: 0
-  set1 proto 6: page 0 0
-  set1 port 0: 10
-  set1 port 1: 11
-  set1 peer 0: 10
+  set1 proto 0: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at 0
+  set1 proto 6: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
   set1 page 0: 0 1
-  set1 rule 0: allow
-  set1 rule 1: deny
+  set1 rule 0
+  set1 rule 1
   set1 peer id1: 11
 move
   10.0.0.5 is id1 in - out -
@@ -149,14 +142,11 @@ epoch next
 move
   10.0.0.2 is 0 in - out -
 forget
-  set2 proto 0: 0
-  set2 proto 6: page 0 0
-  set2 port 0: 10
-  set2 port 1: 11
-  set2 peer 0: 10
+  set2 proto 0: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at 0
+  set2 proto 6: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
   set2 page 0: 0 1
-  set2 rule 0: allow
-  set2 rule 1: deny
+  set2 rule 0
+  set2 rule 1
   set2 peer id2: 11`)
   })
 })
@@ -183,14 +173,34 @@ test('lines of several blocks; what is beyond the last is denied', { timeout: 60
         destination: toPorts(1000 + at),
       }),
     )
-  tables.apply(compiler.change([policyUpdate(policy('a', rules(17_000))), localPod(WEB, 'web')]))
+  tables.apply(compiler.change([policyUpdate(policy('a', rules(5000))), localPod(WEB, 'web')]))
   const verdict = (at: number): string => {
     const { action, rule } = judgeByTables(tables, tcp('192.0.2.1', WEB, 1000 + at), INGRESS)
     return `${rule === undefined ? '-' : (compiler.ruleName(rule) ?? '?')} ${action}`
   }
-  for (const at of [0, 1, 63, 64, 1023, 1024, 5000, 16_383])
+  for (const at of [0, 1, 63, 64, 1023, 1024, 3000, 4095])
     expect(verdict(at)).toBe(`NetworkPolicy/x/a ingress ${at} ${at % 2 === 0 ? 'allow' : 'deny'}`)
-  expect(verdict(16_384)).toBe('- deny')
+  expect(verdict(4096)).toBe('- deny')
+})
+
+test('more tiers than programs pass in one word of bits', () => {
+  const compiler = new PolicyCompiler()
+  const tables = new PolicyTables()
+  const numbers = Array.from({ length: 30 }, (_, at) => at)
+  const tiers = numbers.map((at) => {
+    const name = `t${at}`
+    return {
+      kind: 'tier' as const,
+      key: name,
+      value: { kind: 'Tier' as const, namespace: '' as const, name, order: at, end: 'deny' as const },
+    }
+  })
+  const pass = [ruleAt(0, { action: 'pass' })]
+  const policies = numbers.map((at) => policyUpdate(policy(`p${at}`, at === 29 ? [fromDb] : pass, { tier: `t${at}` })))
+  tables.apply(compiler.change([...tiers, ...policies, localPod(WEB, 'web'), pod('10.0.0.2', 'db')]))
+  const { action, passed } = judgeByTables(tables, tcp('10.0.0.2', WEB, 80), INGRESS)
+  expect([action, passed.length]).toEqual(['allow', 29])
+  expect(judgeByTables(tables, tcp('10.0.0.3', WEB, 80), INGRESS).action).toBe('deny')
 })
 
 test('a pass goes on in another block', { timeout: 60_000 }, () => {
