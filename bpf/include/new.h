@@ -370,16 +370,12 @@ static __noinline int flow_prepare(struct __sk_buff *skb, struct scratch *s)
 	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);
 }
 
-/* Makes the flow of the packet and enters it. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */
-static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
+/* What is to be judged when the flow in s->v is new. */
+static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 {
-	int act = flow_prepare(skb, s);
 	struct ct_leg *leg = &s->v.leg[s->dir & 1];
 	struct judged *j = &s->judged;
-	enum drop why;
 
-	if (act != FLOW_PREPARED)
-		return act;
 	judged_here(skb, s);
 	s->v.hook = j->hook;
 	s->v.device = j->device;
@@ -392,6 +388,17 @@ static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
 	j->way_out = way_out_of(leg);
 	if (s->hook != FROM_WORKLOAD)
 		addr_look(&s->src, &j->t.src);
+}
+
+/* Makes the flow of the packet and enters it. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */
+static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
+{
+	int act = flow_prepare(skb, s);
+	enum drop why;
+
+	if (act != FLOW_PREPARED)
+		return act;
+	judged_new(skb, s);
 	why = flow_judge(skb, s, &s->v);
 	return why ? DROPPED(why) : flow_enter(skb, s);
 }

@@ -88,8 +88,6 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 	} else {
 		dst = flags & LEG_NAT ? v->out.dst : s->p.t.dst;
 		addr_look(&s->dst, &dst);
-		if (flags & LEG_READY && flags & LEG_POD && s->dst.ifindex != leg->ifindex)
-			return DROP_POD_GONE; /* who has its address now is another */
 		s->reroute = s->hook == TO_HOST && flags & LEG_NAT && !addr_eq(&dst, &s->p.t.dst);
 		way_by_info(skb, s, v, &next, &dst);
 	}
@@ -258,14 +256,41 @@ static __noinline void flow_forget(struct scratch *s, const struct ct_value *v)
 	bpf_map_delete_elem(&np_ct, &s->key);
 }
 
+/* Has the address of the local pod that it goes to been given to another? */
+static __noinline bool pod_is_gone(struct scratch *s, const struct ct_value *v)
+{
+	const struct ct_leg *leg = &v->leg[s->dir & 1];
+	struct addr_info *info;
+
+	if ((leg->flags & (LEG_READY | LEG_POD | LEG_ENCAP)) != (LEG_READY | LEG_POD))
+		return false;
+	info = bpf_map_lookup_elem(&np_addrs, leg->flags & LEG_NAT ? &v->out.dst : &s->p.t.dst);
+	return !info || info->ifindex != leg->ifindex;
+}
+
+/* Is it still what it was? FLOW_THERE, FLOW_STALE or DROPPED(). */
+static __noinline int flow_look_again(struct scratch *s, const struct ct_value *v)
+{
+	if (flow_is_stale(s, v)) {
+		flow_forget(s, v);
+		count_slot(DROP_MAX + COUNT_MOVED);
+		return FLOW_STALE;
+	}
+	if (!(v->state & CT_FOREIGN) && pod_is_gone(s, v)) {
+		flow_forget(s, v);
+		return s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) ? DROPPED(DROP_POD_GONE) : FLOW_STALE;
+	}
+	return FLOW_THERE;
+}
+
 /* Who answers tries to connect itself, by the same addresses and ports. */
 static __always_inline bool is_attempt_back(const struct scratch *s, const struct ct_leg *leg)
 {
 	return leg->flags & LEG_ANSWER && pkt_is_syn(&s->p);
 }
 
-/* Rules, labels and pods change: do they still let the flow be? An attempt of the other end is asked about by itself. */
-static __noinline enum drop flow_judge_again(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+/* What is to be judged when a flow that is there is judged again: the flow, or an attempt of the other end, by itself. */
+static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
 	struct judged *j = &s->judged;
@@ -291,39 +316,6 @@ static __noinline enum drop flow_judge_again(struct __sk_buff *skb, struct scrat
 	j->way_out = way_out_of(leg);
 	addr_look(&s->src, &j->t.src);
 	addr_look(&s->dst, &j->t.dst);
-	return flow_judge(skb, s, v);
-}
-
-/* A packet of a flow that is there, as it seems. */
-static __noinline int flow_known(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
-{
-	enum drop why;
-	int act;
-
-	s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch();
-	if (s->renew && flow_is_stale(s, v)) {
-		flow_forget(s, v);
-		count_slot(DROP_MAX + COUNT_MOVED);
-		return FLOW_STALE;
-	}
-	if (s->renew) {
-		why = flow_judge_again(skb, s, v);
-		if (why && !is_attempt_back(s, &v->leg[s->dir & 1]))
-			flow_forget(s, v);
-		if (why)
-			return DROPPED(why);
-	}
-	why = flow_track(skb, s, v);
-	if (why)
-		return DROPPED(why);
-	if (s->hook == FROM_WORKLOAD)
-		v->leg[!(s->dir & 1)].ifindex = skb->ifindex;
-	act = flow_send(skb, s, v);
-	if (act == DROPPED(DROP_POD_GONE)) {
-		flow_forget(s, v);
-		return s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) ? act : FLOW_STALE;
-	}
-	return act;
 }
 
 /* The lane of flows that came as this one did, when another has its addresses and ports. */
@@ -361,37 +353,67 @@ static __noinline struct ct_value *flow_find(struct scratch *s)
 
 static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 {
-	/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it is not */
-	bool enter_first = hook_is_from(s->hook) && pkt_is_syn(&s->p);
 	struct ct_value *v = 0;
-	int act = FLOW_THERE;
+	enum drop why;
+	int act;
 
 	if (cfg.untracked && (s->hook == FROM_HOST || s->hook == TO_HOST) && !s->p.tunnelled) {
 		act = untracked_judge(skb, s);
 		if (act != RULE_OPEN)
 			return act == RULE_ALLOW ? NP_PASS : DROPPED(DROP_POLICY);
-		act = FLOW_THERE;
 	}
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
-	if (enter_first)
+	if (hook_is_from(s->hook) && pkt_is_syn(&s->p)) {
+		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it is not */
 		act = flow_new(skb, s);
-	if (act == FLOW_THERE || act == NP_PASS) {
-		v = flow_find(s);
-		act = v ? flow_known(skb, s, v) : FLOW_STALE;
-		if (act == FLOW_STALE)
-			act = flow_new(skb, s);
+		if (act == FLOW_MADE)
+			return flow_send(skb, s, &s->v);
+		if (act != FLOW_THERE && act != NP_PASS)
+			return act;
 	}
-	if (act != FLOW_MADE && act != FLOW_THERE)
-		return act;
-	v = &s->v;
-	if (act == FLOW_THERE) {
+	v = flow_find(s);
+	if (v) {
+		s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch();
+		act = s->renew ? flow_look_again(s, v) : FLOW_THERE;
+		if (act == FLOW_STALE)
+			v = 0;
+		else if (act != FLOW_THERE)
+			return act;
+	}
+	if (!v) {
+		act = flow_prepare(skb, s);
+		if (act != FLOW_PREPARED)
+			return act;
+		judged_new(skb, s);
+	} else if (s->renew) {
+		judged_again(skb, s, v);
+	}
+	if (!v || s->renew) {
+		why = flow_judge(skb, s, v ? v : &s->v);
+		if (why && v && !is_attempt_back(s, &v->leg[s->dir & 1]))
+			flow_forget(s, v);
+		if (why)
+			return DROPPED(why);
+	}
+	if (!v) {
+		act = flow_enter(skb, s);
+		if (act == FLOW_MADE)
+			return flow_send(skb, s, &s->v);
+		if (act != FLOW_THERE)
+			return act;
 		/* made at this moment by another CPU */
 		v = bpf_map_lookup_elem(&np_ct, &s->key);
 		if (!v)
 			return DROPPED(DROP_FLOW_INSERT);
 		if (flow_is_other(s, v))
 			return DROPPED(DROP_PORT_COLLISION);
+		return flow_send(skb, s, v);
 	}
+	why = flow_track(skb, s, v);
+	if (why)
+		return DROPPED(why);
+	if (s->hook == FROM_WORKLOAD)
+		v->leg[!(s->dir & 1)].ifindex = skb->ifindex;
 	return flow_send(skb, s, v);
 }
 
