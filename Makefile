@@ -9,7 +9,7 @@ RUN := $(NODE) --conditions=source
 CLANG := clang-19
 BPF_FLAGS := -g -O2 -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-function -Wno-address-of-packed-member \
 	-I bpf/include -I /usr/include/$(shell uname -m)-linux-gnu
-BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c))
+BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c)) bpf/host.floor.bpf.o bpf/workload.floor.bpf.o
 ADDON := build/Release/netplane_native.node
 TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts' 2>/dev/null)
 
@@ -30,6 +30,11 @@ bpf: $(BPF_OBJECTS)
 %.bpf.o: %.bpf.c $(wildcard bpf/*.bpf.c bpf/include/*.h) Makefile | deps
 	@echo "  bpf     $@"
 	@$(CLANG) $(BPF_FLAGS) -c $< -o $@
+	@llvm-strip-19 -g $@
+# for kernels before 5.6: see compat.h
+%.floor.bpf.o: %.bpf.c $(wildcard bpf/*.bpf.c bpf/include/*.h) Makefile | deps
+	@echo "  bpf     $@"
+	@$(CLANG) $(BPF_FLAGS) -DNP_FLOOR -c $< -o $@
 	@llvm-strip-19 -g $@
 
 native: $(ADDON)

@@ -17,7 +17,7 @@ import type { Features } from './features.ts'
 import type { LoadedProgram } from './hook.ts'
 import { holdsFor, type Holds } from './hold.ts'
 import { nodeConfig } from './knobs.ts'
-import { openObject, type OpenObject } from './objects.ts'
+import { objectFileName, openObject, type OpenObject } from './objects.ts'
 import { ensureMaps, type SharedMaps } from './pinned.ts'
 import type { Pins } from './pins.ts'
 import { ensureGeneration, type Generation } from './programs.ts'
@@ -62,7 +62,7 @@ export async function load(configuration: Configuration, options: LoadOptions): 
   const names = ['workload', 'host', 'connect']
   const objects: OpenObject[] = []
   try {
-    for (const name of names) objects.push(openObject({ name, path: join(options.objects, `${name}.bpf.o`) }))
+    for (const name of names) objects.push(openObject({ name, path: join(options.objects, objectFileName(name, options.features)) }))
     const shared = await ensureMaps({ pins: options.pins, objects, sizes: configuration.mapSizes })
     try {
       const knobs = nodeConfig(configuration.knobs, options.features)

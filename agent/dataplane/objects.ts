@@ -14,6 +14,7 @@ import { structLayout } from '../maps/layout.ts'
 import type { NodeCfg } from '../maps/shapes.ts'
 import { nodeCfg } from '../maps/shapes.ts'
 import { viewOf } from '../maps/view.ts'
+import type { Features } from './features.ts'
 
 /** A file, by the name it has in pins: "workload". */
 export interface ObjectFile {
@@ -34,6 +35,14 @@ export interface OpenObject extends ObjectFile {
 }
 
 const PROG_ARRAY = 3
+/** Of these there is one for kernels before 5.6 as well, whose verifier follows every way to a function. */
+const WITH_FLOOR: ReadonlySet<string> = new Set(['workload', 'host'])
+
+/** The kernel that brought bpf_jiffies64 brought functions that are verified by themselves. */
+export function objectFileName(name: string, features: Pick<Features, 'jiffies64'>): string {
+  return `${name}${features.jiffies64 === 'yes' || !WITH_FLOOR.has(name) ? '' : '.floor'}.bpf.o`
+}
+
 /** Maps for one program run: each load makes its own. */
 const PRIVATE_MAPS: ReadonlySet<string> = new Set(['np_scratch'])
 

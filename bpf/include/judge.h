@@ -61,7 +61,7 @@ static __always_inline __u32 policy_ask(struct scratch *s, __u64 set, __u64 stag
 		j->ingress_rule = rule;
 	if (action != RULE_OPEN && !ingress)
 		j->egress_rule = rule;
-	if (staged && staged != set) {
+	if (NP_STAGED && staged && staged != set) {
 		s->query.set = staged;
 		rule = policy_verdict() == RULE_OPEN ? 0 : rule_number(s);
 	}
@@ -203,8 +203,8 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 /* ---- flows ---------------------------------------------------------------------------------------- */
 
 /* Do all rules let the flow be that s->judged tells of? s->src and s->dst: what is known of its ends. What a pod's rules say is what is
- * noted, where both it and the node have any. Not static: the verifier looks at it once. Returns an enum drop. */
-__noinline __u32 judge(void)
+ * noted, where both it and the node have any. Returns an enum drop. */
+NP_GLOBAL __u32 judge(void)
 {
 	struct scratch *s = scratch_take();
 	struct judged *j;

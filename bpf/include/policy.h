@@ -6,9 +6,8 @@
 #include "scratch.h"
 
 #define NO_RULE 0xffffffff
-#define MAX_BLOCKS 4
-/* Stages that may begin in one word: whoever passes more of them is let through by nothing. */
-#define MAX_STAGES 8
+/* Stages that may begin in one block: whoever passes more of them is let through by nothing. */
+#define MAX_STAGES 16
 /* Beside enum rule_action: nothing is said yet. */
 #define RULE_NONE 4
 
@@ -119,35 +118,30 @@ static __always_inline __u32 action_of(const struct rule_word *rules, __u64 bit)
 	return (rules->allow & bit ? RULE_ALLOW : RULE_DENY) | (rules->pass & bit ? RULE_PASS : 0);
 }
 
-/* The first rule of a word that decides. `met`: those whose conditions the flow meets. */
+/* Goes on from rule to rule of the block, of all of whose words `met` is the one it has come to. RULE_NONE: on with the next word. */
 static __always_inline __u32 word_verdict(struct scratch *s, const struct rule_word *rules, __u64 met, __u32 number)
 {
 	__u32 action;
 	__u64 bit;
 
-	if (!met && !s->seek)
-		return RULE_NONE;
-	for (int i = 0; i < MAX_STAGES; i++) {
-		if (s->seek) {
-			bit = rules->begin & s->from;
-			if (!bit)
-				return RULE_NONE;
-			s->from = -(bit & -bit);
-			s->seek = 0;
-		}
-		bit = met & s->from;
-		bit &= -bit;
+	if (s->seek) {
+		bit = rules->begin & s->from;
 		if (!bit)
 			return RULE_NONE;
-		action = action_of(rules, bit);
-		if (action != RULE_PASS) {
-			s->rule = number + lowest_bit(bit);
-			return action;
-		}
+		s->from = -(bit & -bit);
+		s->seek = 0;
+	}
+	bit = met & s->from;
+	bit &= -bit;
+	if (!bit)
+		return RULE_NONE;
+	action = action_of(rules, bit);
+	if (action == RULE_PASS) {
 		s->seek = 1;
 		s->from = -bit << 1;
 	}
-	return RULE_DENY;
+	s->rule = number + lowest_bit(bit);
+	return action;
 }
 
 /* A set of up to 64 rules, as nearly all are: a few lookups and a few words. */
@@ -156,6 +150,7 @@ static __always_inline __u32 small_verdict(struct scratch *s, const struct ports
 	const struct query *q = &s->query;
 	__u64 class = class_of(q, ports, q->port), met = 0;
 	struct bits *bits = 0;
+	__u32 action;
 
 	opaque(class);
 	if (class < SMALL_CLASSES)
@@ -172,15 +167,22 @@ static __always_inline __u32 small_verdict(struct scratch *s, const struct ports
 		met &= bits ? bits->word[0] : 0;
 	}
 	s->from = ~0ULL;
-	return word_verdict(s, rules_of(ports, 0), met, 0);
+	for (int i = 0; i < MAX_STAGES; i++) {
+		action = word_verdict(s, rules_of(ports, 0), met, 0);
+		if (action != RULE_PASS)
+			return action;
+	}
+	return RULE_DENY;
 }
 
-/* Any block of a set. */
+/* Any block of a set. Where it has come to is kept in memory, of which the verifier forgets what it was: it looks at each turn once. */
 static __always_inline __u32 block_verdict(struct scratch *s, const struct ports *ports, __u32 block)
 {
 	const struct query *q = &s->query;
+	volatile __u32 *word = &s->word;
+	volatile __u64 *hit = &s->hit;
 	struct bits *peer = 0, *port, *own, *source;
-	__u32 class = class_of(q, ports, q->port), action;
+	__u32 class = class_of(q, ports, q->port), action, i;
 	__u64 met;
 
 	port = class == NO_CLASS ? 0 : bits_of(q, block, DIMENSION_PORT, class);
@@ -195,25 +197,31 @@ static __always_inline __u32 block_verdict(struct scratch *s, const struct ports
 		return RULE_DENY;
 	if (q->peer)
 		peer = bits_of(q, block, DIMENSION_PEER, q->peer);
-	s->hit = peer ? ~0ULL : 0;
+	*hit = peer ? ~0ULL : 0;
 	if (!peer)
 		peer = port;
-	for (__u32 i = 0; i < RULE_WORDS && i < ports->words; i++) {
-		/* through memory, so that the verifier does not follow both cases to the end */
-		met = *(volatile __u64 *)&s->hit;
+	*word = 0;
+	s->from = ~0ULL;
+	for (int n = 0; n < RULE_WORDS + MAX_STAGES; n++) {
+		i = *word;
+		if (i >= ports->words || i >= RULE_WORDS)
+			return RULE_NONE;
+		met = *hit;
 		met = (peer->word[i] & met) | (rules_of(ports, i)->nobody & ~met);
 		met &= port->word[i] & own->word[i] & source->word[i];
-		s->from = ~0ULL;
 		action = word_verdict(s, rules_of(ports, i), met, block * RULES_PER_BLOCK + i * 64);
-		if (action != RULE_NONE)
+		if (action != RULE_NONE && action != RULE_PASS)
 			return action;
+		if (action == RULE_NONE) {
+			*word = i + 1;
+			s->from = ~0ULL;
+		}
 	}
-	return RULE_NONE;
+	return RULE_DENY;
 }
 
-/* What the set in the scratch's query says: one of enum rule_action. Which rule said it is left there as well. Not static: the
- * verifier then looks at it once, not for each way to it (from 5.6 on). */
-__noinline __u32 policy_verdict(void)
+/* What the set in the scratch's query says: one of enum rule_action. Which rule said it is left there as well. */
+NP_GLOBAL __u32 policy_verdict(void)
 {
 	struct scratch *s = scratch_take();
 	struct ports *ports;
@@ -223,7 +231,7 @@ __noinline __u32 policy_verdict(void)
 		return RULE_DENY;
 	s->rule = NO_RULE;
 	s->seek = 0;
-	for (__u32 block = 0; block < MAX_BLOCKS; block++) {
+	for (__u32 block = 0; block < NP_RULE_BLOCKS; block++) {
 		ports = ports_of(&s->query, block, 0);
 		if (!ports)
 			break;

@@ -52,6 +52,8 @@ struct scratch {
 	struct query query;		/* what is asked of policy */
 	__u32 rule;			/* the number in its line of the rule that decided; NO_RULE */
 	__u32 seek;			/* a rule passed: on with the next stage */
+	__u32 word;			/* of the block, where it looks */
+	__u32 pad_word;
 	__u64 from;			/* rules of a word from the first that counts on */
 	__u64 hit;			/* all ones: the other end's identity has bits of its own */
 	struct judged judged;

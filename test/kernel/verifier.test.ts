@@ -10,7 +10,7 @@ import { loadObject, objectPath } from '../support/objects.ts'
 import { HELPERS, kernelRelease, testCfg } from './packet-runner.ts'
 
 /** A fifth of what the kernel allows, so that another kernel's verifier has room to see more states. */
-const LIMIT = 200_000
+const LIMIT = 600_000
 const KNOBS: Readonly<Record<ObjectName, readonly (keyof NodeCfg)[]>> = {
   workload: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
   host: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],

@@ -10,15 +10,18 @@ import { bindMap } from '#agent/maps/catalogue.ts'
 import { bind } from '#agent/maps/codec.ts'
 import { layoutOf } from '#agent/maps/layout.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
+import { objectFileName } from '#agent/dataplane/objects.ts'
+import type { Features } from '#agent/dataplane/features.ts'
 import type { NodeCfg } from '#agent/maps/shapes.ts'
 import { nodeCfg } from '#agent/maps/shapes.ts'
 
 export type ObjectName = 'workload' | 'host' | 'connect'
 
 /** Where the built objects are: beside the sources, or where a bundle was told. */
-export function objectPath(name: ObjectName): string {
+export function objectPath(name: ObjectName, features: Pick<Features, 'jiffies64'> = { jiffies64: 'yes' }): string {
   const given = process.env['NETPLANE_OBJECTS']
-  return given === undefined ? fileURLToPath(new URL(`../../bpf/${name}.bpf.o`, import.meta.url)) : `${given}/${name}.bpf.o`
+  const file = objectFileName(name, features)
+  return given === undefined ? fileURLToPath(new URL(`../../bpf/${file}`, import.meta.url)) : `${given}/${file}`
 }
 
 export interface Loaded {
@@ -38,7 +41,7 @@ export interface LoadOptions {
 }
 
 export async function loadObject(name: ObjectName, options: LoadOptions = {}): Promise<Loaded> {
-  const object = BpfObject.open(objectPath(name))
+  const object = BpfObject.open(objectPath(name, { jiffies64: options.cfg?.jiffies === 0 ? 'no' : 'yes' }))
   const btf = parseBtf(object.btf())
   if (options.cfg !== undefined) object.setRodata(withCfg(object.rodata(), { btf, cfg: options.cfg }))
   for (const map of object.maps()) {
