@@ -9,7 +9,7 @@ RUN := $(NODE) --conditions=source
 CLANG := clang-19
 BPF_FLAGS := -g -O2 -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-function -Wno-address-of-packed-member \
 	-I bpf/include -I /usr/include/$(shell uname -m)-linux-gnu
-BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c)) bpf/host.floor.bpf.o bpf/workload.floor.bpf.o
+BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c)) bpf/host.floor.bpf.o bpf/workload.floor.bpf.o bpf/xdp.floor.bpf.o
 ADDON := build/Release/netplane_native.node
 TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts' 2>/dev/null)
 

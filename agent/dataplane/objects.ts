@@ -36,7 +36,7 @@ export interface OpenObject extends ObjectFile {
 
 const PROG_ARRAY = 3
 /** Of these there is one for kernels before 5.6 as well, whose verifier follows every way to a function. */
-const WITH_FLOOR: ReadonlySet<string> = new Set(['workload', 'host'])
+const WITH_FLOOR: ReadonlySet<string> = new Set(['workload', 'host', 'xdp'])
 
 /** The kernel that brought bpf_jiffies64 brought functions that are verified by themselves. */
 export function objectFileName(name: string, features: Pick<Features, 'jiffies64'>): string {

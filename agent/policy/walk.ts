@@ -31,9 +31,8 @@ export interface PolicyQuery {
   readonly sourcePort: number
 }
 
-/** As the programs have it: blocks they look through, and stages that may begin in one word. */
+/** Blocks that the programs look through. */
 const MAX_BLOCKS = 4
-const MAX_STAGES = 8
 
 export interface PolicyVerdict {
   /** `open`: nothing is said, whoever is asked next decides */
@@ -88,7 +87,7 @@ class Walker {
   word(cell: Bits, { word, met, first }: Word): Pick<PolicyVerdict, 'action' | 'rule'> | undefined {
     const [allow, pass, begin] = [wordAt(cell, 4 * word + 1), wordAt(cell, 4 * word + 2), wordAt(cell, 4 * word + 3)]
     let from = ALL
-    for (let stage = 0; stage < MAX_STAGES; stage++) {
+    for (;;) {
       if (this.#seeks) {
         const next = lowest(begin & from)
         if (next === 0n) return undefined
@@ -104,7 +103,6 @@ class Walker {
       this.#seeks = true
       from = above(bit)
     }
-    return { action: 'deny', rule: undefined }
   }
 }
 

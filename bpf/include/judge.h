@@ -3,7 +3,7 @@
 #ifndef NP_JUDGE_H
 #define NP_JUDGE_H
 
-#include "policy.h"
+#include "hosts.h"
 #include "way.h"
 
 /* What tells flows of this protocol apart for rules. An answer to an echo stands for the echo. */
@@ -27,22 +27,20 @@ static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scrat
 }
 
 /* Who the ends are, for the one that is asked. */
-static __always_inline void query_ends(struct query *q, const struct addr *own, const struct addr_info *own_info, const struct addr *peer,
-				       const struct addr_info *peer_info)
+static __always_inline void query_ends(struct query *q, const struct addr *own, const struct addr *peer, const struct addr_info *info)
 {
-	q->own_addr = *own;
-	q->own = own_info->identity;
-	q->peer = identity_of(peer, peer_info);
+	q->own = *own;
+	q->peer = identity_of(peer, info);
 }
 
 static __always_inline void query_source(struct scratch *s)
 {
-	query_ends(&s->query, &s->judged.t.src, &s->src, &s->judged.t.dst, &s->dst);
+	query_ends(&s->query, &s->judged.t.src, &s->judged.t.dst, &s->dst);
 }
 
 static __always_inline void query_destination(struct scratch *s)
 {
-	query_ends(&s->query, &s->judged.t.dst, &s->dst, &s->judged.t.src, &s->src);
+	query_ends(&s->query, &s->judged.t.dst, &s->judged.t.src, &s->src);
 }
 
 /* A direction of an endpoint: what its rules say, and what they would say with the staged policies. */
@@ -74,37 +72,10 @@ static __always_inline __u32 policy_ask(struct scratch *s, __u64 set, __u64 stag
 
 /* ---- host policy ---------------------------------------------------------------------------------- */
 
-static __noinline struct host_sets *host_sets_of(__u32 ifindex, __u32 view)
-{
-	struct host_key k = {};
-
-	k.ifindex = ifindex;
-	k.view = view;
-	return bpf_map_lookup_elem(&np_hosts, &k);
-}
-
 /* Are there rules for what passes this device? */
 static __always_inline bool host_asks(__u32 ifindex)
 {
 	return cfg.host_policy && host_sets_of(ifindex, HOST_REAL);
-}
-
-static __always_inline __u64 host_set(const struct host_sets *sets, const enum host_slot slot)
-{
-	return ((const __u64 *)sets)[slot];
-}
-
-/* A port of the node's, or of others for the node, that policy never cuts? */
-static __noinline bool is_failsafe(struct scratch *s, const struct ct_tuple *t, __u32 direction)
-{
-	struct failsafe_key k = {};
-
-	k.prefix = 32 + 128;
-	k.direction = direction;
-	k.proto = s->p.proto;
-	k.port = t->dport;
-	k.addr = direction == FAILSAFE_IN ? t->src : t->dst;
-	return bpf_map_lookup_elem(&np_failsafes, &k);
 }
 
 static __always_inline __u32 host_ask(struct scratch *s, __u32 device, __u32 slot)
@@ -114,61 +85,50 @@ static __always_inline __u32 host_ask(struct scratch *s, __u32 device, __u32 slo
 
 	if (!real || slot > HOST_NORMAL_EGRESS)
 		return RULE_OPEN;
-	staged = host_sets_of(device, HOST_STAGED);
+	staged = NP_STAGED ? host_sets_of(device, HOST_STAGED) : 0;
 	if (!staged)
 		staged = real;
 	return policy_ask(s, host_set(real, slot), host_set(staged, slot), ingress);
 }
 
-/* Before services are translated: the packet as it came. */
-static __always_inline __u32 host_early(struct scratch *s)
-{
-	const struct judged *j = &s->judged;
-	__u16 port = s->query.port;
-	struct addr_info info;
-	__u32 action;
-
-	addr_look(&info, &j->before.dst);
-	query_ends(&s->query, &j->before.dst, &info, &j->before.src, &s->src);
-	if (j->before.dport != j->t.dport)
-		s->query.port = bpf_ntohs(j->before.dport);
-	action = host_ask(s, j->device, HOST_EARLY_INGRESS);
-	s->query.port = port;
-	return action;
-}
-
-/* What comes in by a device of the node, or from a pod for the node itself. */
+/* What comes in by a device of the node, or from a pod for the node itself: first as it came, before services are translated. */
 static __always_inline __u32 host_ingress(struct scratch *s)
 {
-	const struct judged *j = &s->judged;
+	struct judged *j = &s->judged;
 	bool own = s->dst.kind == ADDR_SELF;
-	__u32 action;
+	__u16 port = s->query.port;
+	__u32 action = RULE_OPEN;
 
 	if (j->hook != FROM_HOST && !(own && j->hook == FROM_WORKLOAD))
 		return RULE_OPEN;
-	if (own && is_failsafe(s, &j->t, FAILSAFE_IN))
-		return RULE_OPEN;
-	if (j->hook == FROM_HOST && !s->p.tunnelled) {
-		action = host_early(s);
-		if (action != RULE_OPEN)
-			return action;
-	}
 	query_destination(s);
-	return host_ask(s, j->device, own ? HOST_NORMAL_INGRESS : HOST_FORWARD_INGRESS);
+	if (j->hook == FROM_HOST && !s->p.tunnelled) {
+		s->query.own = j->before.dst;
+		if (j->before.dport != j->t.dport)
+			s->query.port = bpf_ntohs(j->before.dport);
+		action = host_ask(s, j->device, HOST_EARLY_INGRESS);
+		s->query.own = j->t.dst;
+		s->query.port = port;
+	}
+	if (action == RULE_OPEN)
+		action = host_ask(s, j->device, own ? HOST_NORMAL_INGRESS : HOST_FORWARD_INGRESS);
+	return action == RULE_DENY && own && is_failsafe(s->p.proto, &j->t, FAILSAFE_IN) ? RULE_OPEN : action;
 }
 
 /* What the node itself sends, and what it forwards. */
 static __always_inline __u32 host_egress(struct scratch *s)
 {
-	const struct judged *j = &s->judged;
+	struct judged *j = &s->judged;
 	bool own = s->src.kind == ADDR_SELF && !hook_is_from(j->hook);
+	__u32 device = j->way_out, action;
 
+	if (own || j->hook == TO_HOST)
+		device = j->device;
+	else if (!device)
+		return RULE_OPEN;
 	query_source(s);
-	if (own)
-		return is_failsafe(s, &j->t, FAILSAFE_OUT) ? RULE_OPEN : host_ask(s, j->device, HOST_NORMAL_EGRESS);
-	if (j->hook == TO_HOST)
-		return host_ask(s, j->device, HOST_FORWARD_EGRESS);
-	return j->way_out ? host_ask(s, j->way_out, HOST_FORWARD_EGRESS) : RULE_OPEN;
+	action = host_ask(s, device, own ? HOST_NORMAL_EGRESS : HOST_FORWARD_EGRESS);
+	return action == RULE_DENY && own && is_failsafe(s->p.proto, &j->t, FAILSAFE_OUT) ? RULE_OPEN : action;
 }
 
 /* The device of the network by which packets of this leg leave. */
@@ -180,24 +140,26 @@ static __always_inline __u32 way_out_of(const struct ct_leg *leg)
 /* What is asked of every packet by itself, and tracked by nobody. Returns one of enum rule_action. */
 static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s)
 {
-	bool in = s->hook == FROM_HOST;
+	const bool in = s->hook == FROM_HOST;
+	const struct addr *own = in ? &s->p.t.dst : &s->p.t.src, *peer = in ? &s->p.t.src : &s->p.t.dst;
 	struct host_sets *sets = host_sets_of(skb->ifindex, HOST_REAL);
-	struct addr_info src, dst;
+	struct addr_info info;
+	__u32 action;
 
-	if (!sets || !host_set(sets, in ? HOST_UNTRACKED_INGRESS : HOST_UNTRACKED_EGRESS))
+	if (!sets)
 		return RULE_OPEN;
-	addr_look(&src, &s->p.t.src);
-	addr_look(&dst, &s->p.t.dst);
-	if ((in ? dst.kind : src.kind) == ADDR_SELF && is_failsafe(s, &s->p.t, in ? FAILSAFE_IN : FAILSAFE_OUT))
+	s->query.set = in ? sets->untracked_ingress : sets->untracked_egress;
+	if (!s->query.set)
 		return RULE_OPEN;
 	if (query_ports(skb, s, &s->p.t))
 		return RULE_DENY;
-	if (in)
-		query_ends(&s->query, &s->p.t.dst, &dst, &s->p.t.src, &src);
-	else
-		query_ends(&s->query, &s->p.t.src, &src, &s->p.t.dst, &dst);
-	s->query.set = host_set(sets, in ? HOST_UNTRACKED_INGRESS : HOST_UNTRACKED_EGRESS);
-	return policy_verdict();
+	addr_look(&info, peer);
+	query_ends(&s->query, own, peer, &info);
+	action = policy_verdict();
+	if (action != RULE_DENY)
+		return action;
+	addr_look(&info, own);
+	return info.kind == ADDR_SELF && is_failsafe(s->p.proto, &s->p.t, in ? FAILSAFE_IN : FAILSAFE_OUT) ? RULE_OPEN : action;
 }
 
 /* ---- flows ---------------------------------------------------------------------------------------- */

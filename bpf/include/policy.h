@@ -42,7 +42,8 @@ static __always_inline struct bits *bits_of(const struct query *q, __u32 block, 
 /* Of this end's address. */
 static __noinline struct bits *bits_of_own(const struct query *q, __u32 block)
 {
-	__u32 class = q->own ? q->own : identity_by_net(&q->own_addr);
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &q->own);
+	__u32 class = info && info->identity ? info->identity : identity_by_net(&q->own);
 	struct bits *bits = class ? bits_of(q, block, DIMENSION_OWN, class) : 0;
 
 	return bits ? bits : bits_of(q, block, DIMENSION_OWN, 0);

@@ -11,8 +11,8 @@
 struct query {
 	__u64 set;
 	__u32 peer;		/* identity */
-	__u32 own;		/* 0: that of own_addr's prefix */
-	struct addr own_addr;
+	__u32 pad_peer;
+	struct addr own;	/* this end's address, of which rules seldom ask */
 	__u16 port;		/* destination port, or ICMP type and code */
 	__u16 source_port;
 	__u8 proto;

@@ -28,14 +28,14 @@ export interface Line {
 /** What programs look through, in 4 blocks; what would come later is denied. */
 export const LONGEST_LINE = 4 * RULES_PER_BLOCK
 
-/** Programs pass so many stages in one word of bits; the next one begins in the next. */
-const STAGES_OF_WORD = 7
+/** Programs pass so many stages in one block. */
+const STAGES_OF_BLOCK = 15
 const NEVER: LineRule = { rule: { ...plainRule('deny', 'never'), ports: new Map([[0, []]]) }, begins: false }
 
 function makeRoom(rules: LineRule[]): void {
-  const inWord = rules.slice(rules.length - (rules.length % 64))
-  if (inWord.filter(({ begins }) => begins).length < STAGES_OF_WORD) return
-  while (rules.length % 64 !== 0) rules.push(NEVER)
+  const inBlock = rules.slice(rules.length - (rules.length % RULES_PER_BLOCK))
+  if (inBlock.filter(({ begins }) => begins).length < STAGES_OF_BLOCK) return
+  while (rules.length % RULES_PER_BLOCK !== 0) rules.push(NEVER)
 }
 
 /** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. */

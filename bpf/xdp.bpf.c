@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Untracked policy at its earliest: what it denies is dropped before the kernel makes a packet of it. The rest goes on to from_host, which
+ * asks again, also about what is not read here: fragments, options, extension headers, ICMP. Layer: attach point. */
+#include "hosts.h"
+
+/* Reads a plain TCP or UDP packet. */
+static __always_inline bool xdp_parse(struct xdp_md *ctx, struct ct_tuple *t, __u8 *proto)
+{
+	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+	struct udphdr *ports;
+
+	if ((void *)(eth + 1) > data_end)
+		return false;
+	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
+		struct iphdr *ip = (void *)(eth + 1);
+
+		if ((void *)(ip + 1) > data_end || ip->ihl != 5 || (ip->frag_off & bpf_htons(0x3fff)))
+			return false;
+		addr_from_v4(&t->src, ip->saddr);
+		addr_from_v4(&t->dst, ip->daddr);
+		*proto = ip->protocol;
+		ports = (void *)(ip + 1);
+	} else if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6hdr *ip = (void *)(eth + 1);
+
+		if ((void *)(ip + 1) > data_end)
+			return false;
+		addr_from_v6(&t->src, ip->saddr.in6_u.u6_addr32);
+		addr_from_v6(&t->dst, ip->daddr.in6_u.u6_addr32);
+		*proto = ip->nexthdr;
+		ports = (void *)(ip + 1);
+	} else {
+		return false;
+	}
+	if ((*proto != IPPROTO_TCP && *proto != IPPROTO_UDP) || (void *)(ports + 1) > data_end)
+		return false;
+	t->sport = ports->source;
+	t->dport = ports->dest;
+	return *proto != IPPROTO_UDP || t->dport != cfg.tunnel_port; /* the tunnel between nodes is not cut */
+}
+
+SEC("xdp")
+int untracked(struct xdp_md *ctx)
+{
+	struct host_sets *sets = host_sets_of(ctx->ingress_ifindex, HOST_REAL);
+	struct scratch *s = scratch_take();
+	struct addr_info *info;
+	struct ct_tuple t;
+	struct query *q;
+
+	if (!sets || !sets->untracked_ingress || !s)
+		return XDP_PASS;
+	q = &s->query;
+	if (!xdp_parse(ctx, &t, &q->proto))
+		return XDP_PASS;
+	q->set = sets->untracked_ingress;
+	q->port = bpf_ntohs(t.dport);
+	q->source_port = bpf_ntohs(t.sport);
+	q->own = t.dst;
+	info = bpf_map_lookup_elem(&np_addrs, &t.src);
+	q->peer = info && info->identity ? info->identity : identity_by_net(&t.src);
+	if (policy_verdict() != RULE_DENY)
+		return XDP_PASS;
+	info = bpf_map_lookup_elem(&np_addrs, &t.dst);
+	if (info && info->kind == ADDR_SELF && is_failsafe(q->proto, &t, FAILSAFE_IN))
+		return XDP_PASS;
+	count_slot(DROP_POLICY);
+	return XDP_DROP;
+}
+
+char LICENSE[] SEC("license") = "GPL";
