@@ -26,6 +26,7 @@ import type { Pins } from './pins.ts'
 import { listOwnRoutes, removeRoute } from './routes.ts'
 import { restoreSysctls } from './sysctls.ts'
 import { TcxHooks } from './tcx.ts'
+import { XdpHooks } from './xdp.ts'
 
 export interface CleanupOptions {
   readonly pins: Pins
@@ -54,6 +55,7 @@ export function cleanup(options: CleanupOptions): CleanupReport {
     // programs off first: what they lead to must not go before them
     report.clear(new TcxHooks(links))
     removeFilters(report, interfaces, netlink)
+    report.clear(new XdpHooks(interfaces))
   })
   report.step('cgroup', () => {
     clearCgroup(report, options, links)

@@ -16,6 +16,8 @@ import {
   tcDetach,
   tcQuery,
   tcxQuery,
+  xdpAttach,
+  xdpQuery,
   type BpfProgram,
 } from '#native'
 import { silentLog } from '#lib/obs/log.ts'
@@ -28,6 +30,7 @@ import { hasTcx } from '#agent/dataplane/interface-hooks.ts'
 import { LinkPins } from '#agent/dataplane/link-pins.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
 import { TcxHooks } from '#agent/dataplane/tcx.ts'
+import { XdpHooks, xdpPlace } from '#agent/dataplane/xdp.ts'
 import { InterfaceMonitor } from '#agent/interfaces/monitor.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import { compileTo } from '../support/compiled.ts'
@@ -37,6 +40,7 @@ import { kernelFacts } from './kernel-facts.ts'
 import { testCfg } from './packet-runner.ts'
 
 const IFACE = 'np.test'
+const PEER = 'np-peer'
 const facts = kernelFacts()
 const loaded: Loaded[] = []
 let folder: string
@@ -44,7 +48,7 @@ let cgroup: string
 let held: LinkPins[]
 
 beforeAll(async () => {
-  for (const name of ['host', 'connect'] as const) {
+  for (const name of ['host', 'connect', 'xdp'] as const) {
     loaded.push(await loadObject(name, { cfg: testCfg(facts.features), stubHelpers: facts.missingHelpers }))
     loaded.push(await loadObject(name, { cfg: testCfg(facts.features), stubHelpers: facts.missingHelpers }))
   }
@@ -73,7 +77,7 @@ afterEach(() => {
 })
 
 function plug(): void {
-  execFileSync('ip', ['link', 'add', IFACE, 'type', 'veth', 'peer', 'name', 'np-peer'])
+  execFileSync('ip', ['link', 'add', IFACE, 'type', 'veth', 'peer', 'name', PEER])
 }
 
 function unplug(): void {
@@ -101,12 +105,12 @@ function hooks(): readonly [InterfaceHook, InterfaceHook] {
   return [interfaceHook(iface, 'ingress'), interfaceHook(iface, 'egress')]
 }
 
-/** A tc program of somebody else. */
-async function foreignProgram(): Promise<BpfProgram> {
+/** A program of somebody else, which always returns the same. */
+async function foreignProgram(section = 'tc', result = -1): Promise<BpfProgram> {
   const path = join(mkdtempSync(join(tmpdir(), 'netplane-foreign-')), 'watch.o')
   compileTo(
     path,
-    '__attribute__((section("tc"), used)) int watch(void *skb) { return -1; }\nchar gpl[] __attribute__((section("license"), used)) = "GPL";',
+    `__attribute__((section("${section}"), used)) int watch(void *skb) { return ${result}; }\nchar gpl[] __attribute__((section("license"), used)) = "GPL";`,
   )
   const object = BpfObject.open(path)
   rmSync(dirname(path), { recursive: true })
@@ -205,6 +209,34 @@ describe('clsact filters', () => {
     clsact.write(hook, one)
     expect(cleanup(options)).toMatchObject({ removed: [`clsact ${hook.key}`, `clsact ${IFACE}`], failed: [] })
     expect(execFileSync('tc', ['qdisc', 'show', 'dev', IFACE], { encoding: 'utf8' })).not.toContain('clsact')
+  })
+})
+
+describe('XDP programs', () => {
+  const places = () => [xdpPlace({ name: IFACE, index: ifindexOf(IFACE) }), xdpPlace({ name: PEER, index: ifindexOf(PEER) })] as const
+  hooksContract(() => ({ open: () => new XdpHooks(interfaces()), places: places(), programs: programs(4, 'untracked') }))
+
+  test('a stranger’s program is left alone, and named', async () => {
+    const [place] = places()
+    const [one] = programs(4, 'untracked')
+    const stranger = await foreignProgram('xdp', 2)
+    xdpAttach(place.instance, stranger)
+    const xdp = new XdpHooks(interfaces())
+    expect(xdp.read(place)).toBeUndefined()
+    expect(() => {
+      xdp.write(place, one)
+    }).toThrow(/somebody else's: program \d+ watch/)
+    xdp.clear(place.key)
+    expect(xdpQuery(place.instance)).toBe(stranger.info().id)
+  })
+
+  test('cleanup takes ours', () => {
+    const [place] = places()
+    const [one] = programs(4, 'untracked')
+    new XdpHooks(interfaces()).write(place, one)
+    const options = { pins: new Pins(join(folder, 'netplane')), sysctlState: join(folder, 'state', 'none'), cgroup }
+    expect(cleanup(options)).toMatchObject({ removed: [`xdp ${place.key}`], failed: [] })
+    expect(xdpQuery(place.instance)).toBeUndefined()
   })
 })
 

@@ -24,10 +24,11 @@ type Switch = 'redirect_peer' | 'redirect_neigh' | 'coarse_clock' | 'jiffies' | 
 const SWITCHES: { readonly [O in ObjectName]: readonly Switch[] } = {
   workload: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
   host: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
+  xdp: ['jiffies'],
   connect: ['connect_tcp', 'connect_udp'],
 }
 
-export const OBJECTS: readonly ObjectName[] = ['workload', 'host', 'connect']
+export const OBJECTS: readonly ObjectName[] = ['workload', 'host', 'connect', 'xdp']
 
 export function loadCases(facts: KernelFacts): LoadCase[] {
   const base = testCfg(facts.features)

@@ -9,14 +9,15 @@ import type { LoadOptions, ObjectName } from '../support/objects.ts'
 import { loadObject, objectPath } from '../support/objects.ts'
 import { HELPERS, kernelRelease, testCfg } from './packet-runner.ts'
 
-/** A fifth of what the kernel allows, so that another kernel's verifier has room to see more states. */
+/** Three fifths of what the kernel allows, so that another kernel's verifier has room to see more states. */
 const LIMIT = 600_000
 const KNOBS: Readonly<Record<ObjectName, readonly (keyof NodeCfg)[]>> = {
   workload: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
   host: ['redirect_peer', 'redirect_neigh', 'coarse_clock', 'jiffies'],
+  xdp: ['jiffies'],
   connect: ['connect_tcp', 'connect_udp'],
 }
-const OBJECTS: readonly ObjectName[] = ['workload', 'host', 'connect']
+const OBJECTS: readonly ObjectName[] = ['workload', 'host', 'connect', 'xdp']
 const records: {
   readonly object: string
   readonly knobs: string

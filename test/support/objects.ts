@@ -15,7 +15,7 @@ import type { Features } from '#agent/dataplane/features.ts'
 import type { NodeCfg } from '#agent/maps/shapes.ts'
 import { nodeCfg } from '#agent/maps/shapes.ts'
 
-export type ObjectName = 'workload' | 'host' | 'connect'
+export type ObjectName = 'workload' | 'host' | 'connect' | 'xdp'
 
 /** Where the built objects are: beside the sources, or where a bundle was told. */
 export function objectPath(name: ObjectName, features: Pick<Features, 'jiffies64'> = { jiffies64: 'yes' }): string {
