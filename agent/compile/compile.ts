@@ -14,9 +14,11 @@ import { isLocalWorkload, podAddrs } from './addresses.ts'
 import { Claims } from './claims.ts'
 import type { DesiredChange, DesiredNode, Fragment, HealthCheck, Row } from './desired.ts'
 import { healthCheckOf } from './health-checks.ts'
+import { serverFailsafes } from './failsafes.ts'
 import { setId } from './ids.ts'
 import { nodeRows } from './node-rows.ts'
 import { compileNode } from './node.ts'
+import { PolicyPart } from './policy/part.ts'
 import { rangeRows } from './ranges.ts'
 import { claimKey, claimRank, contestedText, isContested } from './rows.ts'
 import type { ContestedRow } from './rows.ts'
@@ -41,6 +43,7 @@ const API_SERVER = 'default/kubernetes'
 
 export class Compiler {
   readonly #node: string
+  #policy: PolicyPart
   #claims = new Claims()
   /** by owner: rows it wants and another has */
   #lost = new Map<string, readonly ContestedRow[]>()
@@ -53,6 +56,12 @@ export class Compiler {
   /** `node` is this node's name */
   constructor(node: string) {
     this.#node = node
+    this.#policy = new PolicyPart(node)
+  }
+
+  /** Rules as programs record them, and how much there is of policy. */
+  get policy(): Pick<PolicyPart, 'ruleNames' | 'size'> {
+    return this.#policy
   }
 
   /** Everything anew. */
@@ -62,8 +71,10 @@ export class Compiler {
     this.#healthChecks.clear()
     const fragments = this.#fragments(this.#allOwners(input.snapshot), input)
     const node = this.#compileNode(input)
+    this.#policy = new PolicyPart(this.#node)
+    const policy = this.#policy.all(input.snapshot)
     this.#last = { input, node }
-    return { fragments: fragments.filter((fragment) => fragment.rows.length > 0), node, complete: true }
+    return { fragments: fragments.filter((fragment) => fragment.rows.length > 0), node, policy, complete: true }
   }
 
   /** What these changes, and other settings or addresses than last time, make different. The first time it is everything. */
@@ -76,8 +87,9 @@ export class Compiler {
     const before = this.#healthChanges
     const fragments = this.#fragments(touched.owners, input)
     const node = touched.node || this.#healthChanges !== before ? this.#compileNode(input) : last.node
+    const policy = this.#policy.changes(changes, input.snapshot)
     this.#last = { input, node }
-    return { fragments, node: same(last.node, node) ? undefined : node, complete: false }
+    return { fragments, node: same(last.node, node) ? undefined : node, policy, complete: false }
   }
 
   #compileNode(input: CompileInput): DesiredNode {
@@ -164,7 +176,8 @@ export class Compiler {
         return node === undefined ? undefined : nodeAddress(node, v4)
       },
     }
-    return { rows: compileService(service, slices, context), rank: 0 }
+    const rows = compileService(service, slices, context)
+    return { rows: key === API_SERVER ? [...rows, ...serverFailsafes(slices)] : rows, rank: 0 }
   }
 
   /** We may reach the API server by its service: its last endpoints stay until there are others. */

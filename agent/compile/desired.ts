@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The whole wanted data plane of one node as plain, printable data: where compile and dataplane meet. Layer: agent/compile (pure). */
 import type { Addr, Cidr, Port, Protocol } from '#lib/base/ip.ts'
+import type { PolicyStep } from './policy/tables.ts'
 
 /** 16 hex digits: a stable hash of what the backends are of, so that a restarted agent finds its own rows. */
 export type ListId = string
@@ -44,6 +45,12 @@ interface Contents {
     readonly key: { readonly cidr: Cidr }
     readonly value: { readonly node: Addr }
   }
+  /** Ports that policy of host endpoints never cuts. `direction` is FAILSAFE_…, `cidr` where the other end is; ::/0 is everywhere. */
+  readonly failsafes: {
+    readonly key: { readonly direction: number; readonly protocol: number; readonly port: Port; readonly cidr: Cidr }
+    /** that there is one is all */
+    readonly value: undefined
+  }
   /** Kind is ADDR_…, flags as well. The interface is a name: only the dataplane knows indexes. A row whose interface is not there waits for it. */
   readonly addrs: {
     readonly key: { readonly addr: Addr }
@@ -63,6 +70,7 @@ export type MaglevRow = RowOf<'maglev'>
 export type RangeRow = RowOf<'ranges'>
 export type OverlayRow = RowOf<'routes'>
 export type AddrRow = RowOf<'addrs'>
+export type FailsafeRow = RowOf<'failsafes'>
 
 /** What one object contributes. Owners are refs ("Service/default/web"). Rows are sorted by key. */
 export interface Fragment {
@@ -139,6 +147,7 @@ export interface MapSizes {
   readonly frontends: number
   readonly backends: number
   readonly affinity: number
+  /** endpoints of the whole cluster, nodes, addresses of services */
   readonly addrs: number
   readonly live: number
 }
@@ -164,6 +173,8 @@ export interface DesiredNode {
 export interface DesiredChange {
   readonly fragments: readonly Fragment[]
   readonly node: DesiredNode | undefined
-  /** every owner there is is in `fragments`: owners not named are gone */
+  /** to be taken one after the other */
+  readonly policy: readonly PolicyStep[]
+  /** every owner there is is in `fragments`: owners not named are gone. Steps lead to the whole of policy from wherever one is. */
   readonly complete: boolean
 }

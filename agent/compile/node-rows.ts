@@ -7,6 +7,7 @@ import type { Node } from '#lib/model/node.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import { otherNodeAddrs, selfAddrs } from './addresses.ts'
 import type { OverlayRow, Row } from './desired.ts'
+import { failsafeRows } from './failsafes.ts'
 import { setId } from './ids.ts'
 import { overlayAddress } from './pools.ts'
 import type { OtherNode, Pools } from './pools.ts'
@@ -24,11 +25,11 @@ export interface NodeRowsInput {
 /** Of the node of this name; what only the settings say is put down to this node. */
 export function nodeRows(name: string, { snapshot, settings, selfAddresses, self }: NodeRowsInput): readonly Row[] {
   const node = snapshot.nodes.get(name)
-  const { nodePortAddresses, tunnelBack, nodesInside } = settings.nodes
+  const { nodePortAddresses, tunnelBack, nodesInside, failsafes } = settings.nodes
   const inside = nodesInside && node !== undefined ? rangeRows(setId(RANGE_INSIDE), node.addresses.map(wholeCidr)) : []
   if (name === self) {
     const addresses = [...(node?.addresses ?? []), ...selfAddresses]
-    return [...inside, ...rangeRows(setId(RANGE_TUNNEL_BACK), tunnelBack), ...selfAddrs(addresses, nodePortAddresses)]
+    return [...inside, ...rangeRows(setId(RANGE_TUNNEL_BACK), tunnelBack), ...selfAddrs(addresses, nodePortAddresses), ...failsafeRows(failsafes)]
   }
   if (node === undefined) return []
   return [...inside, ...overlayRows(snapshot.pools, { node, self: snapshot.nodes.get(self) }), ...otherNodeAddrs(node)]

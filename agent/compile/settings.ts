@@ -3,6 +3,7 @@
 import type { Cidr, Port } from '#lib/base/ip.ts'
 import type { BackendSelection } from '#lib/model/service.ts'
 import type { Knobs, MapSizes, PortRange } from './desired.ts'
+import type { Failsafes } from './failsafes.ts'
 
 /** What all services depend on. */
 export interface ServiceSettings {
@@ -19,7 +20,11 @@ export interface NodeSettings {
   readonly tunnelBack: readonly Cidr[]
   /** whether flows from pods to nodes keep the pods' addresses, as those to pods do */
   readonly nodesInside: boolean
+  readonly failsafes: Failsafes
 }
+
+/** Of what pods send to their node. */
+export type EndpointToHost = 'Drop' | 'Return' | 'Accept'
 
 export interface CompileSettings {
   /** of the host side of pods' veths */
@@ -38,6 +43,7 @@ export interface CompileSettings {
   readonly sourceCheck: number
   /** STRAY_… */
   readonly strayService: number
+  readonly endpointToHost: EndpointToHost
   readonly timeouts: Knobs['timeouts']
   readonly mapSizes: MapSizes
   /** cgroup2 directory; undefined: find the mount */

@@ -3,7 +3,7 @@
 import type { Port } from '#lib/base/ip.ts'
 import type { MapSizes } from '#agent/compile/desired.ts'
 import type { CompileSettings } from '#agent/compile/settings.ts'
-import { LEAST_ROWS, fields, TUNNEL_VNI } from './schema.ts'
+import { ADDRESS_ROWS, LEAST_ROWS, fields, TUNNEL_VNI } from './schema.ts'
 import type { Field } from './schema.ts'
 
 export interface Served {
@@ -36,6 +36,7 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
         nodePortAddresses: read(fields.nodePortAddresses),
         tunnelBack: read(fields.dsrOptOut),
         nodesInside: read(fields.natExclusions) === 'IPPoolsAndHostIPs',
+        failsafes: { inbound: read(fields.failsafesIn), outbound: read(fields.failsafesOut) },
       },
       tunnelVni: TUNNEL_VNI,
       tunnelPort: read(fields.tunnelPort),
@@ -45,6 +46,7 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
       dsr: read(fields.externalServiceMode) === 'DSR',
       sourceCheck: read(fields.sourceCheck),
       strayService: read(fields.strayService),
+      endpointToHost: read(fields.endpointToHost),
       timeouts: {
         tcpSyn: read(fields.timeoutTcpSyn),
         tcpOpen: read(fields.timeoutTcpOpen),
@@ -76,7 +78,7 @@ function mapSizes(read: <T>(field: Field<T>) => T): MapSizes {
     frontends,
     backends,
     affinity: read(fields.mapAffinity),
-    addrs: Math.max(LEAST_ROWS, frontends),
+    addrs: ADDRESS_ROWS + frontends,
     live: Math.min(backends, Math.max(LEAST_ROWS, Math.ceil(backends / 4))),
   }
 }

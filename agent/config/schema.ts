@@ -5,6 +5,8 @@ import { parsePort } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import type { BackendSelection } from '#lib/model/service.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
+import type { EndpointToHost } from '#agent/compile/settings.ts'
+import { FAILSAFE_IN, FAILSAFE_OUT, failsafePorts, failsafesText } from './failsafes.ts'
 import { cidrList, duration, durationText, flag, integer, port, portRange, regularExpression, text, word } from './parsers.ts'
 import type { Parser } from './parsers.ts'
 
@@ -37,8 +39,11 @@ function mapSize(name: string, fallback: number, doc: string): Field<number> {
 /** VNI of the tunnel for traffic to service ports, apart from any overlay's; the letters "NP". No field sets it. */
 export const TUNNEL_VNI = 0x4e50
 
-/** Least rows of the table of addresses (local pods, all nodes, addresses of services), and of the one of endpoints that flows may stay
- * with, of UDP ports and of services with affinity. Room costs 16 bytes a row before anything is in it. */
+/** Rows of the table of addresses, besides those of services: all pods and nodes of a cluster, of both families. Room costs 16 bytes a row
+ * before anything is in it. */
+export const ADDRESS_ROWS = 262_144
+
+/** Least rows of the table of endpoints that flows may stay with, of UDP ports and of services with affinity. */
 export const LEAST_ROWS = 65_536
 
 const NO_CIDRS: readonly Cidr[] = []
@@ -91,6 +96,26 @@ export const fields = {
     parser: word({ IPPoolsOnly: 'IPPoolsOnly', IPPoolsAndHostIPs: 'IPPoolsAndHostIPs' }),
     fallback: 'IPPoolsOnly',
     doc: "Destinations to which pods' flows are not masqueraded: addresses of pools, or those of nodes as well.",
+  }),
+  endpointToHost: field<EndpointToHost>({
+    name: 'defaultEndpointToHostAction',
+    parser: word({ Drop: 'Drop', Return: 'Return', Accept: 'Accept' }),
+    fallback: 'Drop',
+    doc: "What becomes of a pod's packets to this node itself that its policy lets out: they are dropped, asked of the node's own policy (Return), or let in without that.",
+  }),
+  failsafesIn: field({
+    name: 'failsafeInboundHostPorts',
+    parser: failsafePorts,
+    fallback: FAILSAFE_IN,
+    fallbackText: failsafesText(FAILSAFE_IN),
+    doc: "Ports of the node that policy of its host endpoints never closes, with the network that may reach them so; none: from anywhere. Whatever is listed takes the default's place as a whole.",
+  }),
+  failsafesOut: field({
+    name: 'failsafeOutboundHostPorts',
+    parser: failsafePorts,
+    fallback: FAILSAFE_OUT,
+    fallbackText: failsafesText(FAILSAFE_OUT),
+    doc: "The same of ports that the node's own processes ask. Endpoints of the service default/kubernetes are always among them.",
   }),
   dataInterfacePattern: field<string | undefined>({
     name: 'bpfDataIfacePattern',

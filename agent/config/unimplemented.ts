@@ -4,7 +4,7 @@
 const ONLY_EBPF = 'there is no other data plane than eBPF'
 const NOT_YET = 'is not implemented'
 const NO_SWEEP = 'flows end by their own time-outs: nothing here is to be tuned'
-const NO_POLICY = 'policy is not implemented'
+const NO_POLICY = 'netplanectl shows what policy does: there is nothing to switch on'
 const NO_OVERLAY = "pools' vxlanMode says it: there is no device to configure"
 
 const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] = [
@@ -83,14 +83,7 @@ const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] =
   ],
   [
     NO_POLICY,
-    [
-      'bpfPolicyDebugEnabled',
-      'defaultEndpointToHostAction',
-      'failsafeInboundHostPorts',
-      'failsafeOutboundHostPorts',
-      'policySyncPathPrefix',
-      'flowLogsPolicyEvaluationMode',
-    ],
+    ['bpfPolicyDebugEnabled', 'policySyncPathPrefix', 'flowLogsPolicyEvaluationMode'],
   ],
   [
     NO_OVERLAY,

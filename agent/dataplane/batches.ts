@@ -11,13 +11,15 @@ const FAILURES_A_PASS = 16
 export class Pass {
   readonly #map: string
   readonly #op: string
+  readonly #mostFailures: number
   readonly #causes = new Map<string, unknown>()
   #failures = 0
   done = 0
 
-  constructor(map: string, op: string) {
+  constructor(map: string, op: string, mostFailures = FAILURES_A_PASS) {
     this.#map = map
     this.#op = op
+    this.#mostFailures = mostFailures
   }
 
   get failed(): boolean {
@@ -26,7 +28,7 @@ export class Pass {
 
   /** Too many failures, or the map is full: from then on every row would fail. */
   get stopped(): boolean {
-    return this.#failures >= FAILURES_A_PASS || this.#causes.has('E2BIG')
+    return this.#failures >= this.#mostFailures || this.#causes.has('E2BIG')
   }
 
   refuse(reason: string): void {

@@ -14,6 +14,7 @@ import { interfaceHooks } from './interface-hooks.ts'
 import { LinkPins } from './link-pins.ts'
 import { connectPrograms, hookPrograms, TABLES, type Loaded, type TableName } from './loaded.ts'
 import { conditionOf, Phases, type Phase } from './phases.ts'
+import { policyParts } from './policy/parts.ts'
 import { Routes } from './routes.ts'
 import { SELF_OWNER } from './self.ts'
 import { Sysctls } from './sysctls.ts'
@@ -32,7 +33,14 @@ const LOOK_AGAIN_MS = 1000
 /** What must be done before rows of a table may go. Frontends that could not be written still speak of the old rows. */
 const REMOVED_AFTER: Readonly<Record<TableName, readonly string[]>> = {
   ifaces: ['hooks.remove'],
+  rules: [],
+  bits: [],
+  pages: [],
+  ports: [],
+  nets: [],
+  hosts: [],
   addrs: [],
+  failsafes: [],
   ranges: ['frontends'],
   routes: [],
   backends: ['frontends'],
@@ -144,7 +152,7 @@ export class Dataplane implements Disposable {
     if (known) this.#sayAdopted(loaded, report.done)
     if (known && report.retryMs === undefined) this.#sayReady()
     if (this.#allRunWhatIsLoaded()) await this.#current.settle()
-    return earliest(report.retryMs, this.#current.retryMs(), known ? undefined : LOOK_AGAIN_MS)
+    return earliest(report.retryMs, this.#current.retryMs(), loaded.policy.epoch.dueMs, known ? undefined : LOOK_AGAIN_MS)
   }
 
   /** Lets go of every handle; what is pinned goes on. */
@@ -159,12 +167,19 @@ export class Dataplane implements Disposable {
       const { loaded } = this.#current
       return loaded && { table: loaded.tables[name], holds: loaded.holds }
     }
+    const policy = policyParts(() => this.#current.loaded?.policy)
+    const writes = (name: TableName): Phase => ({ part: writesOf(name, now(name)) })
+    const [ifaces, ...others] = TABLES
     return [
       { part: this.#sysctls },
-      ...TABLES.map((name) => ({ part: writesOf(name, now(name)) })),
+      writes(ifaces),
+      { part: policy.steps },
+      { part: policy.whole, needs: [policy.steps.name] },
+      { part: policy.epoch },
+      ...others.map(writes),
       { part: this.#routes.writes },
-      // a program on a device that it knows nothing of would do harm
-      { part: this.#hooks.writes, needs: ['ifaces'] },
+      // a program on a device that it knows nothing of, or with half of the rules, would do harm
+      { part: this.#hooks.writes, needs: ['ifaces', policy.whole.name] },
       { part: this.#connect.writes },
       { part: this.#connect.removals },
       { part: this.#hooks.removals },
@@ -192,6 +207,8 @@ export class Dataplane implements Disposable {
 
   #feedRows(loaded: Loaded): void {
     for (const change of this.#queued.splice(0)) {
+      // first, so that new pods wait for what is announced
+      loaded.policy.queue.enqueue(change.policy, change.complete)
       for (const fragment of change.fragments) this.#setFragment(loaded, fragment)
       if (change.complete) loaded.rows.complete(new Set([SELF_OWNER, ...change.fragments.map((fragment) => fragment.owner)]))
     }

@@ -67,6 +67,22 @@ export class Delta implements Wanted {
     for (const key of this.#stale.keys()) if (!this.#updates.has(key)) yield key
   }
 
+  /** The value that is still to be written. */
+  toWrite(key: string): string | undefined {
+    return this.#updates.get(key)
+  }
+
+  /** Is the kernel's row to be deleted? */
+  isExcess(key: string): boolean {
+    return this.#stale.has(key) && !this.#updates.has(key)
+  }
+
+  /** Keys of rows that are wanted. */
+  *wantedKeys(): Generator<string> {
+    yield* this.#synced.keys()
+    yield* this.#updates.keys()
+  }
+
   /** Rows that are wanted. */
   get size(): number {
     return this.#synced.size + this.#updates.size

@@ -8,11 +8,13 @@ import type { Btf } from '#agent/maps/btf.ts'
 import { bindMap, catalogue, type MapCodecs, type MapDefinition, type MapName } from '#agent/maps/catalogue.ts'
 import { counterSlots } from '#agent/maps/counters.ts'
 import { entryWriter } from '#agent/maps/text.ts'
+import type { Clock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
 import type { Device } from './devices.ts'
 import type { HookPrograms } from './attach.ts'
+import { Claims } from './claims.ts'
 import type { Features } from './features.ts'
 import type { LoadedProgram } from './hook.ts'
 import { holdsFor, type Holds } from './hold.ts'
@@ -20,8 +22,10 @@ import { nodeConfig } from './knobs.ts'
 import { objectFileName, openObject, type OpenObject } from './objects.ts'
 import { ensureMaps, type SharedMaps } from './pinned.ts'
 import type { Pins } from './pins.ts'
+import { AddrJoin } from './policy/addr-join.ts'
+import { policyHolds, policyPlane, POLICY_TABLES, type PolicyPlane } from './policy/plane.ts'
 import { ensureGeneration, type Generation } from './programs.ts'
-import { RowTables } from './row-tables.ts'
+import { RowTables, type FragmentSink } from './row-tables.ts'
 import { ROW_TABLES, rowWriters, type BindMap } from './rows.ts'
 import { compareAddressOwners, ifaceRows, SELF_OWNER, selfFragment } from './self.ts'
 import { Table } from './table.ts'
@@ -32,13 +36,14 @@ export interface LoadOptions {
   readonly objects: string
   readonly features: Features
   readonly interfaces: Interfaces
+  readonly clock: Clock
 }
 
 /** What decides which programs and maps there are. */
 export type Configuration = Pick<DesiredNode, 'knobs' | 'mapSizes'>
 
 /** Maps that we fill, np_<name> each: what is referred to before what refers to it. */
-export const TABLES = ['ifaces', ...ROW_TABLES] as const
+export const TABLES = ['ifaces', ...POLICY_TABLES, ...ROW_TABLES] as const
 export type TableName = (typeof TABLES)[number]
 
 /** Handles only: what is in the kernel stays there when it is disposed of. */
@@ -47,7 +52,8 @@ export interface Loaded extends Disposable {
   readonly shared: SharedMaps
   readonly rows: RowTables
   readonly tables: Readonly<Record<TableName, Table>>
-  /** rows that have to wait for backends */
+  readonly policy: PolicyPlane
+  /** rows that have to wait for others */
   readonly holds: Holds
   /** the objects' own types */
   readonly btf: Btf
@@ -67,7 +73,7 @@ export async function load(configuration: Configuration, options: LoadOptions): 
     try {
       const knobs = nodeConfig(configuration.knobs, options.features)
       const generation = await ensureGeneration({ pins: options.pins, objects, knobs, features: options.features, maps: shared.maps })
-      return assemble({ shared, generation, objects, interfaces: options.interfaces })
+      return assemble({ shared, generation, objects, interfaces: options.interfaces, clock: options.clock })
     } catch (thrown) {
       shared[Symbol.dispose]()
       throw thrown
@@ -82,27 +88,37 @@ interface Parts {
   readonly generation: Generation
   readonly objects: readonly OpenObject[]
   readonly interfaces: Interfaces
+  readonly clock: Clock
 }
 
-function assemble({ shared, generation, objects, interfaces }: Parts): Loaded {
-  const tables = recordOf(TABLES, (name) => new Table(mapOf(shared, `np_${name}`), name === 'addrs' ? compareAddressOwners : undefined))
+function assemble({ shared, generation, objects, interfaces, clock }: Parts): Loaded {
+  const tables = recordOf(TABLES, (name) => new Table(mapOf(shared, `np_${name}`)))
   const bind: BindMap = (definition) => codecsOf(definition, objects)
-  const rows = new RowTables({ tables, writers: rowWriters(bind), resolve: (name) => interfaces.byName(name)?.index })
+  const join = new AddrJoin(tables.addrs.rows, bind(catalogue.np_addrs).value)
+  const sinks = { ...tables, addrs: new Claims(join, compareAddressOwners) }
+  const rows = new RowTables<FragmentSink>({ tables: sinks, writers: rowWriters(bind), resolve: (name) => interfaces.byName(name)?.index })
   const ifaceEntry = entryWriter(bind(catalogue.np_ifaces))
   const { btf } = objects.find((one) => one.shared.has('np_ct')) ?? missing('np_ct')
+  const policy = policyPlane({ bind, tables, join, btf, state: mapOf(shared, 'np_state'), now: () => clock.now() })
   return {
     generation,
     shared,
     rows,
     tables,
-    holds: holdsFor(bind, () => tables.backends.pendingKeys()),
+    policy,
+    holds: policyHolds(
+      policy,
+      holdsFor(bind, () => tables.backends.pendingKeys()),
+    ),
     btf,
     counters: counterSlots(btf),
     setDevices: (devices, nodePorts) => {
       tables.ifaces.setFragment(SELF_OWNER, ifaceRows(devices).map(ifaceEntry))
       rows.setFragment(selfFragment(interfaces, nodePorts))
+      policy.hosts.setDevices(devices)
     },
     [Symbol.dispose]() {
+      policy.epoch.apply()
       generation[Symbol.dispose]()
       shared[Symbol.dispose]()
     },

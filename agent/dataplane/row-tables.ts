@@ -4,23 +4,28 @@ import type { AddrRow, Fragment, RowOf, Table as TableName } from '../compile/de
 import type { Entry } from '../maps/text.ts'
 import { ROW_TABLES } from './rows.ts'
 import type { ResolveInterface, RowWriters } from './rows.ts'
-import type { Table } from './table.ts'
 
-export interface RowTablesOptions {
-  readonly tables: Readonly<Record<TableName, Table>>
+/** What takes the rows of one table; `Table` does. */
+export interface FragmentSink {
+  setFragment(owner: string, entries: Iterable<Entry>): void
+  complete(owners: ReadonlySet<string>): void
+}
+
+export interface RowTablesOptions<S> {
+  readonly tables: Readonly<Record<TableName, S>>
   readonly writers: RowWriters
   readonly resolve: ResolveInterface
 }
 
 /** Writes nothing itself: the tables' own `apply…` do. */
-export class RowTables {
-  readonly tables: Readonly<Record<TableName, Table>>
+export class RowTables<S extends FragmentSink = FragmentSink> {
+  readonly tables: Readonly<Record<TableName, S>>
   readonly #writers: RowWriters
   readonly #resolve: ResolveInterface
   /** Address rows of owners that name an interface: local pods only, so few. */
   readonly #bound = new Map<string, readonly AddrRow[]>()
 
-  constructor(options: RowTablesOptions) {
+  constructor(options: RowTablesOptions<S>) {
     this.tables = options.tables
     this.#writers = options.writers
     this.#resolve = options.resolve

@@ -3,13 +3,14 @@
 import { ANY_V6, isAny, isV4, protocolNumber } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { RowOf, Table } from '../compile/desired.ts'
+import { NO_SET } from '../compile/policy/tables.ts'
 import { catalogue } from '../maps/catalogue.ts'
 import type { MapCodecs, MapDefinition } from '../maps/catalogue.ts'
 import { entryWriter } from '../maps/text.ts'
 import type { Entry } from '../maps/text.ts'
 
 /** Tables that are made of rows: what is referred to before what refers to it. */
-export const ROW_TABLES = ['addrs', 'ranges', 'routes', 'backends', 'live', 'maglev', 'frontends'] as const satisfies readonly Table[]
+export const ROW_TABLES = ['addrs', 'failsafes', 'ranges', 'routes', 'backends', 'live', 'maglev', 'frontends'] as const satisfies readonly Table[]
 
 /** undefined: there is no such interface now */
 export type ResolveInterface = (name: string) => number | undefined
@@ -20,13 +21,15 @@ export type BindMap = <K, V>(definition: MapDefinition<K, V>) => MapCodecs<K, V>
 /** How rows of each table are written; undefined for a row whose interface is not there. */
 export type RowWriters = { readonly [T in Table]: (row: RowOf<T>, resolve: ResolveInterface) => Entry | undefined }
 
-/** No rules. */
-const NO_SET = '0'.repeat(16)
+/** Policy has its own half of these rows. */
+const NO_RULES = { identity: 0, ingress: NO_SET, egress: NO_SET, staged_ingress: NO_SET, staged_egress: NO_SET }
 
 /** Bits of an address that come before an IPv4 address's own. */
 const MAPPED_BITS = 96
 /** Bits of `range_key.set`. */
 const SET_BITS = 64
+/** Bits of `failsafe_key` before the address. */
+const FAILSAFE_BITS = 32
 
 export function rowWriters(bind: BindMap): RowWriters {
   return {
@@ -36,9 +39,13 @@ export function rowWriters(bind: BindMap): RowWriters {
     maglev: writer(bind(catalogue.np_maglev), ({ key, value }) => [key.list, { slot: value.slots }]),
     ranges: writer(bind(catalogue.np_ranges), ({ key: { set, cidr } }) => [{ prefix: SET_BITS + prefixOf(cidr), set, addr: cidr.addr }, 1]),
     routes: writer(bind(catalogue.np_routes), ({ key: { cidr }, value }) => [{ prefix: prefixOf(cidr), addr: cidr.addr }, value]),
+    failsafes: writer(bind(catalogue.np_failsafes), ({ key: { direction, protocol, port, cidr } }) => [
+      { prefix: FAILSAFE_BITS + prefixOf(cidr), direction, proto: protocol, port, addr: cidr.addr },
+      1,
+    ]),
     addrs: writer(bind(catalogue.np_addrs), ({ key, value: { kind, flags, iface } }, resolve) => {
       const ifindex = iface === undefined ? 0 : resolve(iface)
-      return ifindex === undefined ? undefined : [key.addr, { kind, flags, ifindex, identity: 0, ingress: NO_SET, egress: NO_SET }]
+      return ifindex === undefined ? undefined : [key.addr, { kind, flags, ifindex, ...NO_RULES }]
     }),
   }
 }
@@ -49,7 +56,7 @@ export function noneIfAny(addr: Addr): Addr {
 }
 
 /** Of the 16 bytes that C looks at. */
-function prefixOf({ addr, bits }: Cidr): number {
+export function prefixOf({ addr, bits }: Cidr): number {
   return isV4(addr) ? MAPPED_BITS + bits : bits
 }
 

@@ -4,7 +4,7 @@ import { MapError } from '#lib/base/errors.ts'
 import type { Compare } from '#lib/base/order.ts'
 import type { Entry } from '../maps/text.ts'
 import { BATCH_ROWS, Pass, inBatches, pack, rowsOfBatch } from './batches.ts'
-import type { Contest } from './claims.ts'
+import type { Contest, Wanted } from './claims.ts'
 import { Claims } from './claims.ts'
 import type { Drift } from './delta.ts'
 import { Delta, NO_DRIFT } from './delta.ts'
@@ -44,6 +44,39 @@ export class Table {
     this.#map = map
     this.#claims = new Claims(this.#delta, compare)
     this.#name = map.info().name
+  }
+
+  /** For rows that no owners share: who asks here must not use fragments. */
+  get rows(): Wanted {
+    return this.#delta
+  }
+
+  /** Keys of rows that are wanted. */
+  wantedKeys(): Iterable<string> {
+    return this.#delta.wantedKeys()
+  }
+
+  /** Keys of the kernel's rows that are not wanted. */
+  excessKeys(): Iterable<string> {
+    return this.#delta.deletes()
+  }
+
+  /** Brings these rows to what is wanted of them, in this order as far as all are written or all deleted, up to the first that fails. */
+  settle(keys: readonly string[]): Applied {
+    const write = new Pass(this.#name, 'update', 1)
+    const remove = new Pass(this.#name, 'delete', 1)
+    if (!this.#ready(write)) return this.#applied(write, this.#delta.pendingUpdates)
+    const updates = keys.flatMap((key): Entry[] => {
+      const value = this.#delta.toWrite(key)
+      return value === undefined ? [] : [[key, value]]
+    })
+    const rows = rowsOfBatch(this.#map.keyBytes + this.#map.valueBytes)
+    inBatches(updates, { flush: (batch) => void this.#writeBatch(batch, write), pass: write, rows })
+    if (write.failed) return this.#applied(write, this.#delta.pendingUpdates)
+    const excess = keys.filter((key) => this.#delta.isExcess(key))
+    inBatches(excess, { flush: (batch) => void this.#deleteBatch(batch, remove), pass: remove, rows: BATCH_ROWS })
+    const { errors } = this.#applied(remove, this.#delta.pendingDeletes)
+    return { done: write.done + remove.done, errors }
   }
 
   /** Replaces the owner's rows; keys and values as the codecs encode them. */

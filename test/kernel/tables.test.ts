@@ -48,7 +48,7 @@ function codecsOf<K, V>(definition: MapDefinition<K, V>): MapCodecs<K, V> {
 }
 
 /** As a starting agent makes them. */
-function rowTables(): RowTables {
+function rowTables(): RowTables<Table> {
   const table = (name: TableName): Table => {
     const map = shared.maps.get(`np_${name}`)
     if (map === undefined) throw new Error(`no map for ${name}`)

@@ -8,6 +8,7 @@ import {
   ADDR_NODE_PORTS,
   ADDR_SELF,
   ADDR_SERVICE,
+  FAILSAFE_IN,
   FRONTEND_EXTERNAL,
   FRONTEND_INSIDE_LOCAL,
   FRONTEND_MAGLEV,
@@ -63,6 +64,10 @@ function showRow(row: Row, nameOf: (list: string) => string): string {
       return `${nameOf(row.key.set)} range ${formatCidr(row.key.cidr)}`
     case 'routes':
       return `${formatCidr(row.key.cidr)} at ${formatAddr(row.value.node)}`
+    case 'failsafes': {
+      const { direction, protocol, port, cidr } = row.key
+      return `failsafe ${direction === FAILSAFE_IN ? 'in' : 'out'} ${protocol}:${port} ${formatCidr(cidr)}`
+    }
     case 'addrs':
       return showAddr(row)
   }

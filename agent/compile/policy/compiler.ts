@@ -45,6 +45,18 @@ interface Touched {
   readonly hosts: Set<string>
 }
 
+export interface PolicySize {
+  /** of endpoints of the whole cluster */
+  readonly addresses: number
+  readonly identities: number
+  readonly sets: number
+  readonly groups: number
+  /** of this node that some set is for */
+  readonly endpoints: number
+  /** rules of policies and profiles, and the ends of tiers, that are in some set */
+  readonly rules: number
+}
+
 export class PolicyCompiler {
   readonly #addresses = new Addresses((atom) => this.#servicesAddrs(atom))
   readonly #rules = new Rulebook((name, selector) => this.#addresses.things.portsNamed(name, selector))
@@ -97,9 +109,22 @@ export class PolicyCompiler {
     return this.#sets.numbers.nameOf(number)
   }
 
-  get size(): { readonly addresses: number; readonly identities: number; readonly sets: number; readonly groups: number } {
+  /** by number */
+  get ruleNames(): ReadonlyMap<number, string> {
+    return this.#sets.numbers.names
+  }
+
+  get size(): PolicySize {
     const { size, identities } = this.#addresses
-    return { addresses: size, identities: identities.size, sets: [...this.#sets.all].length, groups: this.#population.groups.size }
+    const groups = [...this.#population.groups.values()]
+    return {
+      addresses: size,
+      identities: identities.size,
+      sets: [...this.#sets.all].length,
+      groups: groups.length,
+      endpoints: groups.reduce((sum, { sets, ends }) => sum + (sets.size > 0 ? ends.size : 0), 0),
+      rules: this.#sets.numbers.names.size,
+    }
   }
 
   #update(update: PolicyUpdate, touched: Touched): void {

@@ -7,6 +7,10 @@ export class Numbers {
   readonly #byName = new Map<string, { readonly number: number; users: number }>()
   readonly #names = new Map<number, string>()
 
+  get names(): ReadonlyMap<number, string> {
+    return this.#names
+  }
+
   take(name: string): number {
     const known = this.#byName.get(name)
     if (known !== undefined) {

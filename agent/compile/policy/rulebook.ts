@@ -47,13 +47,13 @@ export class Rulebook implements Rules {
 
   setPolicy(key: string, policy: Policy | undefined): void {
     const before = this.policies.get(key)
-    if (before?.staged !== undefined) this.#count(before, -1)
+    if (before !== undefined) this.#count(before, -1)
     if (policy === undefined) {
       this.policies.delete(key)
       this.#entries.delete(key)
       return
     }
-    if (policy.staged !== undefined) this.#count(policy, 1)
+    this.#count(policy, 1)
     this.policies.set(key, policy)
     this.#entries.set(key, entryOf(refText(policy), policy))
   }
@@ -112,7 +112,9 @@ export class Rulebook implements Rules {
     },
   }
 
+  /** Those that learn, or are to be ignored, stand in for nobody. */
   #count(staged: Policy, by: number): void {
+    if (staged.staged !== 'Set' && staged.staged !== 'Delete') return
     const ref = refText({ ...staged, kind: realKind(staged.kind) })
     const count = (this.#replaced.get(ref) ?? 0) + by
     if (count === 0) this.#replaced.delete(ref)

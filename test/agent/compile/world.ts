@@ -5,9 +5,16 @@ import type { Store } from '#lib/store/store.ts'
 import { Compiler } from '#agent/compile/compile.ts'
 import type { CompileInput } from '#agent/compile/compile.ts'
 import type { DesiredChange } from '#agent/compile/desired.ts'
+import type { CompileSettings } from '#agent/compile/settings.ts'
 import { defaultConfig } from '#agent/config/config.ts'
 import { model, node, pod, service, slice, storeOf } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
+
+/** The defaults, but for ports that policy never cuts: they would be in every answer. */
+const settings: CompileSettings = {
+  ...defaultConfig.compile,
+  nodes: { ...defaultConfig.compile.nodes, failsafes: { inbound: [], outbound: [] } },
+}
 
 export class World {
   readonly store: Store
@@ -16,7 +23,7 @@ export class World {
 
   constructor(...manifests: readonly Manifest[]) {
     this.store = storeOf(manifests)
-    this.input = { snapshot: this.store.snapshot, settings: defaultConfig.compile, selfAddresses: [] }
+    this.input = { snapshot: this.store.snapshot, settings, selfAddresses: [] }
   }
 
   put(...manifests: readonly Manifest[]): void {

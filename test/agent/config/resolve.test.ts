@@ -48,6 +48,9 @@ test('every field is obeyed', () => {
     natOutgoingExclusions: 'IPPoolsAndHostIPs',
     bpfEnforceRPF: 'Strict',
     serviceLoopPrevention: 'Disabled',
+    defaultEndpointToHostAction: 'Accept',
+    failsafeInboundHostPorts: [],
+    failsafeOutboundHostPorts: [{ protocol: 'udp', port: 53, net: '10.0.0.0/8' }],
     bpfMapSizeNATAffinity: 5000,
     bpfMapSizeConntrackScaling: 'Disabled',
     bpfProxyIptablesCleanupEnabled: false,
@@ -84,7 +87,12 @@ test('every field is obeyed', () => {
       interfacePrefix: 'veth',
       dataInterfacePattern: 'ens.*',
       services: { backendSelection: 'Maglev', excluded: [parseCidr('10.9.0.0/16')] },
-      nodes: { nodePortAddresses: [parseCidr('10.0.0.0/8')], tunnelBack: [parseCidr('fd00::/8')], nodesInside: true },
+      nodes: {
+        nodePortAddresses: [parseCidr('10.0.0.0/8')],
+        tunnelBack: [parseCidr('fd00::/8')],
+        nodesInside: true,
+        failsafes: { inbound: [], outbound: [{ protocol: 17, port: 53, net: parseCidr('10.0.0.0/8') }] },
+      },
       tunnelVni: 0x4e50,
       tunnelPort: 4790,
       connectTcp: false,
@@ -93,8 +101,9 @@ test('every field is obeyed', () => {
       dsr: true,
       sourceCheck: SOURCE_STRICT,
       strayService: STRAY_PASS,
+      endpointToHost: 'Accept',
       timeouts: { tcpSyn: 1_000, tcpOpen: 2_000, tcpFin: 3_000, tcpRst: 4_000, udp: 5_000, udpStream: 6_000, icmp: 7_000 },
-      mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, affinity: 5_000, addrs: 65_536, live: 4_000 },
+      mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, affinity: 5_000, addrs: 265_144, live: 4_000 },
       cgroup: '/sys/fs/cgroup',
     },
     health: { enabled: false, host: '127.0.0.1', port: 1 },
@@ -175,7 +184,7 @@ test('what needs a restart waits for it, and says so', () => {
   const first = resolve({ bpfMapSizeConntrack: 2_000 })
   const second = resolve({ bpfMapSizeConntrack: 4_000, bpfMapSizeNATBackend: 5_000, vxlanPort: 1 }, first)
   expect([second.config.compile.mapSizes, second.waiting, second.config.compile.tunnelPort]).toEqual([
-    { conntrack: 2_000, frontends: 65_536, backends: 262_144, affinity: 16_384, addrs: 65_536, live: 65_536 },
+    { conntrack: 2_000, frontends: 65_536, backends: 262_144, affinity: 16_384, addrs: 327_680, live: 65_536 },
     ['bpfMapSizeConntrack', 'bpfMapSizeNATBackend'],
     1,
   ])

@@ -9,6 +9,7 @@ import { RowTables } from '#agent/dataplane/row-tables.ts'
 import { ROW_TABLES, rowWriters } from '#agent/dataplane/rows.ts'
 import { Table } from '#agent/dataplane/table.ts'
 import { recordOf } from '#lib/base/object.ts'
+import { addrInfo } from '../../support/addr-info.ts'
 import { bindDeclared, compileC } from '../../support/compiled.ts'
 import { FakeMap } from '../../support/fake-map.ts'
 
@@ -34,7 +35,7 @@ function podRow(ip: string, iface: string | undefined): Row {
 const interfaces = new Map<string, number>()
 const none: Readonly<Record<(typeof ROW_TABLES)[number], FakeMap>> = recordOf(ROW_TABLES, fakeMap)
 let maps = none
-let rows: RowTables
+let rows: RowTables<Table>
 
 /** As large as the codecs say. */
 function fakeMap(table: (typeof ROW_TABLES)[number]): FakeMap {
@@ -93,25 +94,25 @@ describe('RowTables', () => {
     rows.setFragment({ owner: 'o', rows: [podRow('10.1.0.2', undefined)] })
     apply()
     expect(maps.frontends.contents().size).toBe(0)
-    expect(addrRows()).toEqual([[parseAddr('10.1.0.2'), { kind: 1, flags: 4, ifindex: 0 }]])
+    expect(addrRows()).toEqual([[parseAddr('10.1.0.2'), addrInfo(1, { flags: 4, ifindex: 0 })]])
   })
 
   test('a row waits for its interface, follows its index, and goes with it', () => {
     rows.setFragment({ owner: 'Pod/default/a', rows: [podRow('10.1.0.1', 'npl1'), podRow('10.1.0.9', undefined)] })
     expect([...rows.waitingFor()]).toEqual(['npl1'])
     apply()
-    expect(addrRows()).toEqual([[parseAddr('10.1.0.9'), { kind: 1, flags: 4, ifindex: 0 }]])
+    expect(addrRows()).toEqual([[parseAddr('10.1.0.9'), addrInfo(1, { flags: 4, ifindex: 0 })]])
     for (const ifindex of [7, 8]) {
       interfaces.set('npl1', ifindex)
       expect(rows.interfaceChanged('npl1')).toBe(true)
       apply()
-      expect(addrRows()).toContainEqual([parseAddr('10.1.0.1'), { kind: 1, flags: 4, ifindex }])
+      expect(addrRows()).toContainEqual([parseAddr('10.1.0.1'), addrInfo(1, { flags: 4, ifindex })])
     }
     expect([...rows.waitingFor()]).toEqual([])
     interfaces.delete('npl1')
     rows.interfaceChanged('npl1')
     apply()
-    expect(addrRows()).toEqual([[parseAddr('10.1.0.9'), { kind: 1, flags: 4, ifindex: 0 }]])
+    expect(addrRows()).toEqual([[parseAddr('10.1.0.9'), addrInfo(1, { flags: 4, ifindex: 0 })]])
     expect(rows.interfaceChanged('other')).toBe(false)
   })
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Ports that policy of host endpoints never cuts. Layer: agent/compile (pure). */
+import { FAILSAFE_IN, FAILSAFE_OUT } from '#lib/base/flags.ts'
+import { ANY_V6, protocolNumber, type Cidr, type Port } from '#lib/base/ip.ts'
+import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
+import type { FailsafeRow } from './desired.ts'
+import { wholeCidr } from './ranges.ts'
+
+export interface FailsafePort {
+  readonly protocol: number
+  readonly port: Port
+  /** where the other end is; undefined: anywhere */
+  readonly net: Cidr | undefined
+}
+
+export interface Failsafes {
+  /** ports of this node */
+  readonly inbound: readonly FailsafePort[]
+  /** ports of others that this node asks */
+  readonly outbound: readonly FailsafePort[]
+}
+
+export function failsafeRows({ inbound, outbound }: Failsafes): readonly FailsafeRow[] {
+  return [...inbound.map((port) => row(FAILSAFE_IN, port)), ...outbound.map((port) => row(FAILSAFE_OUT, port))]
+}
+
+/** Whatever the settings say, policy must not cut this node off from those who could mend the policy. */
+export function serverFailsafes(slices: readonly EndpointSlice[]): readonly FailsafeRow[] {
+  return slices.flatMap(({ endpoints, ports }) =>
+    endpoints.flatMap(({ addr }) =>
+      ports.map(({ protocol, port }) => row(FAILSAFE_OUT, { protocol: protocolNumber(protocol), port, net: wholeCidr(addr) })),
+    ),
+  )
+}
+
+function row(direction: number, { protocol, port, net }: FailsafePort): FailsafeRow {
+  return { table: 'failsafes', key: { direction, protocol, port, cidr: net ?? { addr: ANY_V6, bits: 0 } }, value: undefined }
+}

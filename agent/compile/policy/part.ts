@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The policy of one node: what the store says → steps. Layer: agent/compile (pure). */
+import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
+import { PolicyCompiler, type PolicySize } from './compiler.ts'
+import { PolicyFeed } from './feed.ts'
+import type { PolicyStep } from './tables.ts'
+
+export class PolicyPart {
+  readonly #feed: PolicyFeed
+  readonly #compiler = new PolicyCompiler()
+
+  /** `node` is this node's name */
+  constructor(node: string) {
+    this.#feed = new PolicyFeed(node)
+  }
+
+  /** Once, before all others. */
+  all(snapshot: Snapshot): readonly PolicyStep[] {
+    return this.#compiler.change(this.#feed.all(snapshot))
+  }
+
+  /** These are in the snapshot already. */
+  changes(changes: readonly ObjectChange[], snapshot: Snapshot): readonly PolicyStep[] {
+    return this.#compiler.change(this.#feed.changes(changes, snapshot))
+  }
+
+  /** by number */
+  get ruleNames(): ReadonlyMap<number, string> {
+    return this.#compiler.ruleNames
+  }
+
+  get size(): PolicySize {
+    return this.#compiler.size
+  }
+}

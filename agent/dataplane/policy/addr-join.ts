@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Rows of np_addrs: what an address is, and whom policy takes it for. Either may be all that is known. Layer: agent/dataplane (pure data structure). */
+import { ADDR_LOCAL_POD } from '#lib/base/flags.ts'
+import type { AddrInfo } from '#agent/maps/shapes.ts'
+import type { Codec } from '#agent/maps/codec.ts'
+import { decodeText } from '#agent/maps/text.ts'
+import type { Wanted } from '../claims.ts'
+
+/** Both halves are whole values, with zeros where the other half speaks. A local pod without its rules would be open to everybody: its half
+ * waits until those that were announced are here, and what was wanted of the address before stays. */
+export class AddrJoin implements Wanted {
+  readonly #rows: Wanted
+  readonly #value: Codec<AddrInfo>
+  /** by key: what is known of the address, but for pods that wait */
+  readonly #places = new Map<string, string>()
+  readonly #rules = new Map<string, string>()
+  readonly #waiting = new Map<string, string>()
+  /** by key: how many more rows of policy are to come */
+  readonly #announced = new Map<string, number>()
+
+  constructor(rows: Wanted, value: Codec<AddrInfo>) {
+    this.#rows = rows
+    this.#value = value
+  }
+
+  /** Keys of pods that wait for their rules. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  /** Keys of which policy has said something. */
+  get ruled(): Iterable<string> {
+    return this.#rules.keys()
+  }
+
+  want(key: string, value: string): void {
+    if (this.#mustWait(key, value)) {
+      this.#waiting.set(key, value)
+      return
+    }
+    this.#waiting.delete(key)
+    this.#places.set(key, value)
+    this.#show(key)
+  }
+
+  unwant(key: string): void {
+    this.#waiting.delete(key)
+    if (this.#places.delete(key)) this.#show(key)
+  }
+
+  wanted(key: string): string | undefined {
+    return this.#waiting.get(key) ?? this.#places.get(key)
+  }
+
+  /** A row of policy for this address is on its way. */
+  announce(key: string): void {
+    this.#announced.set(key, (this.#announced.get(key) ?? 0) + 1)
+  }
+
+  isAnnounced(key: string): boolean {
+    return this.#announced.has(key)
+  }
+
+  /** Nothing is on its way any more. */
+  forgetAnnounced(): void {
+    this.#announced.clear()
+  }
+
+  /** What was announced has come; undefined: policy knows the address no longer. */
+  rule(key: string, value: string | undefined): void {
+    const left = (this.#announced.get(key) ?? 0) - 1
+    if (left > 0) this.#announced.set(key, left)
+    else this.#announced.delete(key)
+    if (value === undefined) this.#rules.delete(key)
+    else this.#rules.set(key, value)
+    const waiting = this.#waiting.get(key)
+    if (waiting !== undefined && !this.#mustWait(key, waiting)) {
+      this.#waiting.delete(key)
+      this.#places.set(key, waiting)
+    }
+    this.#show(key)
+  }
+
+  #mustWait(key: string, value: string): boolean {
+    if (this.#places.get(key) === value || decodeText(this.#value, value).kind !== ADDR_LOCAL_POD) return false
+    return this.#announced.has(key) || !this.#rules.has(key)
+  }
+
+  #show(key: string): void {
+    const [place, rules] = [this.#places.get(key), this.#rules.get(key)]
+    const value = place === undefined || rules === undefined ? (place ?? rules) : both(place, rules)
+    if (value === undefined) this.#rows.unwant(key)
+    else this.#rows.want(key, value)
+  }
+}
+
+/** Where one has zeros the other's byte. */
+function both(a: string, b: string): string {
+  const bytes = Buffer.from(a, 'latin1')
+  for (let at = 0; at < bytes.length; at++) bytes[at] = (bytes[at] ?? 0) | b.charCodeAt(at)
+  return bytes.toString('latin1')
+}

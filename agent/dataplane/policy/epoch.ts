@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Has the programs judge again the flows that they let be before. Layer: agent/dataplane. */
+import { bind } from '#agent/maps/codec.ts'
+import { structLayout } from '#agent/maps/layout.ts'
+import type { Btf } from '#agent/maps/btf.ts'
+import { nodeState } from '#agent/maps/shapes.ts'
+import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
+import { failure, NOTHING_DONE, type Outcome, type Part } from '../part.ts'
+
+/** Nobody else writes to it but for the beginning of a takeover. */
+export interface StateMap {
+  lookup(key: Uint8Array): Uint8Array | undefined
+  update(key: Uint8Array, value: Uint8Array): void
+}
+
+export interface EpochOptions {
+  readonly map: StateMap
+  readonly btf: Btf
+  /** ms of a clock that never goes back */
+  readonly now: () => number
+}
+
+/** Each step makes every flow take the slow path once; and the low byte that flows keep must not come round while one of them sleeps less
+ * than what has it judged anyway. */
+const LEAST_MS = 250
+const KEY = new Uint8Array(4)
+
+export class Epoch implements Part {
+  readonly name = 'epoch'
+  readonly #options: EpochOptions
+  #marked = false
+  #last = Number.NEGATIVE_INFINITY
+
+  constructor(options: EpochOptions) {
+    this.#options = options
+  }
+
+  /** What was marked takes effect when it is due. */
+  mark(): void {
+    this.#marked = true
+  }
+
+  /** ms until there is something to do; undefined when nothing is marked */
+  get dueMs(): number | undefined {
+    return this.#marked ? Math.max(0, this.#last + LEAST_MS - this.#options.now()) : undefined
+  }
+
+  pending(): boolean {
+    return this.dueMs === 0
+  }
+
+  apply(): Outcome {
+    if (!this.#marked) return NOTHING_DONE
+    const { map, btf, now } = this.#options
+    const codec = bind(nodeState, structLayout(btf, 'node_state'))
+    const state = decodeBytes(codec, map.lookup(KEY) ?? new Uint8Array(codec.size))
+    try {
+      map.update(KEY, encodeBytes(codec, { ...state, epoch: (state.epoch + 1) >>> 0 }))
+    } catch (cause) {
+      return { done: 0, failures: [failure('np_state', cause)] }
+    }
+    this.#marked = false
+    this.#last = now()
+    return { done: 1, failures: [] }
+  }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which rules each host device is under. Layer: agent/dataplane (pure data structure). */
+import { HOST_REAL, HOST_STAGED } from '#lib/base/flags.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import { compareText } from '#lib/base/order.ts'
+import { same } from '#lib/base/same.ts'
+import type { HostValue } from '#agent/compile/policy/tables.ts'
+import type { HostKey, HostSets } from '#agent/maps/shapes.ts'
+import type { Device } from '../devices.ts'
+
+/** All host devices that no other endpoint names, and the node's own processes. */
+const WILDCARD = '*'
+/** Where the rules of the node's own processes are, whatever device they use. */
+const PROCESSES = 0
+
+export class HostRules {
+  readonly #endpoints = new Map<string, HostValue>()
+  #devices: readonly Device[] = []
+
+  /** names of endpoints */
+  get endpoints(): Iterable<string> {
+    return this.#endpoints.keys()
+  }
+
+  setDevices(devices: readonly Device[]): void {
+    this.#devices = devices.filter(({ kind }) => kind === 'host')
+  }
+
+  /** undefined: there is none of this name any longer */
+  set(endpoint: string, value: HostValue | undefined): void {
+    if (value === undefined) this.#endpoints.delete(endpoint)
+    else this.#endpoints.set(endpoint, value)
+  }
+
+  /** Rows by device. Of the endpoints that fit one the first by name has it: who names the device before who expects one of its addresses. */
+  rows(): readonly (readonly [HostKey, HostSets])[] {
+    const endpoints = [...this.#endpoints].sort((a, b) => compareText(a[0], b[0])).map(([, value]) => value)
+    const wildcard = endpoints.find(({ interfaceName }) => interfaceName === WILDCARD)
+    const rows = this.#devices.flatMap(({ iface }) => {
+      const addrs = iface.addresses.map(({ addr }) => addr)
+      return rowsOf(iface.index, endpointOf(endpoints, { name: iface.name, addrs }) ?? wildcard)
+    })
+    return [...rows, ...rowsOf(PROCESSES, wildcard)]
+  }
+}
+
+function endpointOf(endpoints: readonly HostValue[], of: { readonly name: string; readonly addrs: readonly Addr[] }): HostValue | undefined {
+  return (
+    endpoints.find(({ interfaceName }) => interfaceName === of.name) ??
+    endpoints.find(({ interfaceName, addrs }) => interfaceName === undefined && addrs.some((addr) => of.addrs.includes(addr)))
+  )
+}
+
+/** The staged view has a row only where it is another one. */
+function rowsOf(ifindex: number, endpoint: HostValue | undefined): (readonly [HostKey, HostSets])[] {
+  if (endpoint === undefined) return []
+  const real = [{ ifindex, view: HOST_REAL }, setsOf(endpoint.sets)] as const
+  return same(endpoint.sets, endpoint.staged) ? [real] : [real, [{ ifindex, view: HOST_STAGED }, setsOf(endpoint.staged)]]
+}
+
+function setsOf(sets: HostValue['sets']): HostSets {
+  return {
+    untracked_ingress: sets.untrackedIngress,
+    untracked_egress: sets.untrackedEgress,
+    early_ingress: sets.earlyIngress,
+    forward_ingress: sets.forwardIngress,
+    forward_egress: sets.forwardEgress,
+    normal_ingress: sets.normalIngress,
+    normal_egress: sets.normalEgress,
+  }
+}

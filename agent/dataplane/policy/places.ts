@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The kinds of tables that rows of policy go to. Layer: agent/dataplane. */
+import type { PolicyRow } from '#agent/compile/policy/tables.ts'
+import type { HostKey, HostSets } from '#agent/maps/shapes.ts'
+import type { Entry } from '#agent/maps/text.ts'
+import type { Compare } from '#lib/base/order.ts'
+import type { Device } from '../devices.ts'
+import { SELF_OWNER } from '../self.ts'
+import type { Applied, Table } from '../table.ts'
+import type { AddrJoin } from './addr-join.ts'
+import type { HostRules } from './host-rules.ts'
+
+/** Rows are staged, which makes them wanted, and then settled, which brings the kernel there; that may take several attempts. */
+export interface Place {
+  /** Throws LayoutError for a row that no struct can hold, and then changes nothing. */
+  stage(rows: readonly PolicyRow[], isGone: boolean): void
+  /** In the order in which rows were staged, up to the first that fails. */
+  settle(): Applied
+  /** All that follows, up to `sweep`, is the whole. */
+  beginWhole(): void
+  /** Stages the removal of what was not named since, and of what only the kernel has. */
+  sweep(): void
+}
+
+/** One row for one row. */
+export class PlainPlace implements Place {
+  readonly #table: Table
+  readonly #write: (row: PolicyRow) => Entry
+  readonly #sweepOrder: Compare<string> | undefined
+  #staged: string[] = []
+  #old = new Set<string>()
+
+  /** `sweepOrder`: of keys that go when a whole is complete */
+  constructor(of: { readonly table: Table; readonly write: (row: PolicyRow) => Entry; readonly sweepOrder?: Compare<string> }) {
+    this.#table = of.table
+    this.#write = of.write
+    this.#sweepOrder = of.sweepOrder
+  }
+
+  stage(rows: readonly PolicyRow[], isGone: boolean): void {
+    for (const [key, value] of rows.map(this.#write)) {
+      if (isGone) this.#table.rows.unwant(key)
+      else this.#table.rows.want(key, value)
+      this.#old.delete(key)
+      this.#staged.push(key)
+    }
+  }
+
+  settle(): Applied {
+    const applied = this.#table.settle(this.#staged)
+    if (applied.errors.length === 0) this.#staged = []
+    return applied
+  }
+
+  beginWhole(): void {
+    this.#staged = []
+    this.#old = new Set(this.#table.wantedKeys())
+  }
+
+  sweep(): void {
+    for (const key of this.#old) this.#table.rows.unwant(key)
+    this.#old.clear()
+    const excess = [...this.#table.excessKeys()]
+    this.#staged.push(...(this.#sweepOrder === undefined ? excess : excess.sort(this.#sweepOrder)))
+  }
+}
+
+/** Halves of rows of np_addrs. What only the kernel has is not for us to judge. */
+export class AddrPlace implements Place {
+  readonly #table: Table
+  readonly #join: AddrJoin
+  readonly #write: (row: PolicyRow) => Entry
+  #staged: string[] = []
+  #old = new Set<string>()
+
+  constructor(of: { readonly table: Table; readonly join: AddrJoin; readonly write: (row: PolicyRow) => Entry }) {
+    this.#table = of.table
+    this.#join = of.join
+    this.#write = of.write
+  }
+
+  /** These rows are to be staged later. */
+  announce(rows: readonly PolicyRow[]): void {
+    for (const [key] of rows.map(this.#write)) this.#join.announce(key)
+  }
+
+  stage(rows: readonly PolicyRow[], isGone: boolean): void {
+    for (const [key, value] of rows.map(this.#write)) {
+      this.#join.rule(key, isGone ? undefined : value)
+      this.#old.delete(key)
+      this.#staged.push(key)
+    }
+  }
+
+  settle(): Applied {
+    const applied = this.#table.settle(this.#staged)
+    if (applied.errors.length === 0) this.#staged = []
+    return applied
+  }
+
+  beginWhole(): void {
+    this.#staged = []
+    this.#join.forgetAnnounced()
+    this.#old = new Set(this.#join.ruled)
+  }
+
+  sweep(): void {
+    for (const key of this.#old) this.#join.rule(key, undefined)
+    this.#staged.push(...this.#old)
+    this.#old.clear()
+  }
+}
+
+/** Rules of host endpoints, by device. A few rows that are all made anew whenever one changes. */
+export class HostPlace implements Place {
+  readonly #table: Table
+  readonly #rules: HostRules
+  readonly #write: (row: readonly [HostKey, HostSets]) => Entry
+  #old = new Set<string>()
+
+  constructor(of: { readonly table: Table; readonly rules: HostRules; readonly write: (row: readonly [HostKey, HostSets]) => Entry }) {
+    this.#table = of.table
+    this.#rules = of.rules
+    this.#write = of.write
+  }
+
+  setDevices(devices: readonly Device[]): void {
+    this.#rules.setDevices(devices)
+    this.#refresh()
+  }
+
+  stage(rows: readonly PolicyRow[], isGone: boolean): void {
+    for (const row of rows) {
+      if (row.table !== 'hosts') continue
+      this.#rules.set(row.key.endpoint, isGone ? undefined : row.value)
+      this.#old.delete(row.key.endpoint)
+    }
+    this.#refresh()
+  }
+
+  settle(): Applied {
+    const written = this.#table.applyUpdates()
+    if (written.errors.length > 0) return written
+    const deleted = this.#table.applyDeletes()
+    return { done: written.done + deleted.done, errors: deleted.errors }
+  }
+
+  beginWhole(): void {
+    this.#old = new Set(this.#rules.endpoints)
+  }
+
+  sweep(): void {
+    for (const endpoint of this.#old) this.#rules.set(endpoint, undefined)
+    this.#old.clear()
+    this.#refresh()
+  }
+
+  #refresh(): void {
+    this.#table.setFragment(SELF_OWNER, this.#rules.rows().map(this.#write))
+  }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Everything that brings policy to one generation of maps. Layer: agent/dataplane. */
+import { recordOf } from '#lib/base/object.ts'
+import { catalogue } from '#agent/maps/catalogue.ts'
+import type { Btf } from '#agent/maps/btf.ts'
+import { decodeText, entryWriter } from '#agent/maps/text.ts'
+import type { Holds } from '../hold.ts'
+import type { BindMap } from '../rows.ts'
+import type { Table } from '../table.ts'
+import type { AddrJoin } from './addr-join.ts'
+import { Epoch, type StateMap } from './epoch.ts'
+import { HostRules } from './host-rules.ts'
+import { AddrPlace, HostPlace, PlainPlace } from './places.ts'
+import { PolicyQueue } from './queue.ts'
+import { PLAIN_TABLES, policyWriter } from './rows.ts'
+
+/** Maps that policy alone fills, np_<name> each. */
+export const POLICY_TABLES = [...PLAIN_TABLES, 'hosts'] as const
+export type PolicyTableName = (typeof POLICY_TABLES)[number]
+
+export interface PolicyPlaneOptions {
+  readonly bind: BindMap
+  readonly tables: Readonly<Record<PolicyTableName | 'addrs', Table>>
+  readonly join: AddrJoin
+  readonly state: StateMap
+  readonly btf: Btf
+  readonly now: () => number
+}
+
+export interface PolicyPlane {
+  readonly queue: PolicyQueue
+  readonly join: AddrJoin
+  readonly epoch: Epoch
+  readonly hosts: HostPlace
+}
+
+export function policyPlane({ bind, tables, join, state, btf, now }: PolicyPlaneOptions): PolicyPlane {
+  const write = policyWriter(bind)
+  const epoch = new Epoch({ map: state, btf, now })
+  const hosts = new HostPlace({ table: tables.hosts, rules: new HostRules(), write: entryWriter(bind(catalogue.np_hosts)) })
+  const { key } = bind(catalogue.np_nets)
+  const plain = recordOf(PLAIN_TABLES, (name) => {
+    const table = tables[name]
+    if (name !== 'nets') return new PlainPlace({ table, write })
+    // else an address would fall back to a prefix that is about to go as well
+    return new PlainPlace({ table, write, sweepOrder: (a, b) => decodeText(key, a).prefix - decodeText(key, b).prefix })
+  })
+  const { nets, ...sets } = plain
+  const ends = new AddrPlace({ table: tables.addrs, join, write })
+  return { epoch, hosts, join, queue: new PolicyQueue({ epoch, places: { ends, hosts, nets, ...sets } }) }
+}
+
+/** Tables whose rows are to be in the order of steps wait for those; and what was found in the kernel stays until it is known what is wanted. */
+export function policyHolds({ queue, join }: Pick<PolicyPlane, 'queue' | 'join'>, others: Holds): Holds {
+  const ordered: ReadonlySet<string> = new Set(PLAIN_TABLES)
+  return {
+    writes: (table) => {
+      if (ordered.has(table) && queue.pending()) return () => true
+      // only half of such a row is known to us, and the kernel may have the whole
+      if (table === 'addrs' && !queue.isWhole) return ([key]) => join.isAnnounced(key)
+      return others.writes(table)
+    },
+    removals: (table) => {
+      const waits = ordered.has(table) ? queue.pending() || !queue.isWhole : (table === 'addrs' || table === 'hosts') && !queue.isWhole
+      return waits ? () => true : others.removals(table)
+    },
+  }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Takes policy into the kernel step by step: none begins before the one before it is all there. Layer: agent/dataplane. */
+import type { PolicyRow, PolicyStep, PolicyTable } from '#agent/compile/policy/tables.ts'
+import { failure, type Failure, type Outcome, type Part } from '../part.ts'
+import type { AddrPlace, HostPlace, Place } from './places.ts'
+
+export interface PolicyQueueOptions {
+  /** in the order in which rows go when a whole is complete: who refers to others first */
+  readonly places: { readonly [T in PolicyTable]: T extends 'ends' ? AddrPlace : T extends 'hosts' ? HostPlace : Place }
+  readonly epoch: { mark(): void }
+}
+
+/** And of a whole: what was not in it goes, then it is done. */
+type Step = PolicyStep | { readonly kind: 'sweep' | 'end' }
+
+/** Rows of one pass, so that others have their turn; but a whole is done at once. */
+const ROWS_A_PASS = 20_000
+
+/** A step that fails is tried again; what comes after it waits, and what the kernel has stays. */
+export class PolicyQueue implements Part {
+  readonly name = 'policy'
+  readonly #options: PolicyQueueOptions
+  #steps: Step[] = []
+  /** of the step that has begun */
+  #unsettled: Place[] = []
+  #whole: 'none' | 'begun' | 'done' = 'none'
+  /** changes in the kernel since the whole began */
+  #writtenOfWhole = 0
+
+  constructor(options: PolicyQueueOptions) {
+    this.#options = options
+  }
+
+  /** Everything that was wanted when it began is in the kernel, and nothing else. */
+  get isWhole(): boolean {
+    return this.#whole === 'done'
+  }
+
+  /** `complete`: these steps make the whole, and whatever was to be done before does not matter any more. */
+  enqueue(steps: readonly PolicyStep[], complete: boolean): void {
+    const { places } = this.#options
+    if (complete) {
+      this.#unsettled = []
+      this.#whole = 'begun'
+      this.#writtenOfWhole = 0
+      for (const place of Object.values(places)) place.beginWhole()
+    }
+    for (const step of steps)
+      if (step.kind === 'move' || step.kind === 'flip') places.ends.announce(step.rows.filter(({ table }) => table === 'ends'))
+    this.#steps = complete ? [...steps, { kind: 'sweep' }, { kind: 'end' }] : [...this.#steps, ...steps]
+  }
+
+  pending(): boolean {
+    return this.#steps.length + this.#unsettled.length > 0
+  }
+
+  apply(): Outcome {
+    let done = 0
+    let rows = 0
+    while (this.pending()) {
+      const settled = this.#settle()
+      done += settled.done
+      if (this.#whole === 'begun') this.#writtenOfWhole += settled.done
+      if (settled.failures.length > 0) return { done, failures: settled.failures }
+      if (this.isWhole && rows >= ROWS_A_PASS) break
+      try {
+        rows += this.#begin()
+      } catch (thrown) {
+        return { done, failures: [failure('policy', thrown)] }
+      }
+    }
+    return { done, failures: [] }
+  }
+
+  /** Of the step that has begun. */
+  #settle(): { readonly done: number; readonly failures: readonly Failure[] } {
+    let done = 0
+    for (const place of [...this.#unsettled]) {
+      const applied = place.settle()
+      done += applied.done
+      if (applied.errors.length > 0) return { done, failures: applied.errors.map((error) => failure('policy', error)) }
+      this.#unsettled.shift()
+    }
+    return { done, failures: [] }
+  }
+
+  /** The next step. Returns how many rows it has; throws for a row that no struct can hold, and then it is still the next. */
+  #begin(): number {
+    const [step] = this.#steps
+    const rows = step === undefined ? 0 : this.#stage(step)
+    this.#steps.shift()
+    return rows
+  }
+
+  #stage(step: Step): number {
+    const { places, epoch } = this.#options
+    switch (step.kind) {
+      case 'epoch':
+        // of a whole it is not known yet whether anything in the kernel was otherwise
+        if (step.epoch === 'next' && this.#whole !== 'begun') epoch.mark()
+        return 0
+      case 'sweep':
+        this.#unsettled = Object.values(places)
+        for (const place of this.#unsettled) place.sweep()
+        return 0
+      case 'end':
+        this.#whole = 'done'
+        if (this.#writtenOfWhole > 0) epoch.mark()
+        return 0
+      default:
+        for (const [table, rows] of byTable(step.rows)) {
+          places[table].stage(rows, step.kind === 'forget')
+          this.#unsettled.push(places[table])
+        }
+        return step.rows.length
+    }
+  }
+}
+
+function byTable(rows: readonly PolicyRow[]): ReadonlyMap<PolicyTable, readonly PolicyRow[]> {
+  const groups = new Map<PolicyTable, PolicyRow[]>()
+  for (const row of rows) {
+    const group = groups.get(row.table)
+    if (group === undefined) groups.set(row.table, [row])
+    else group.push(row)
+  }
+  return groups
+}
