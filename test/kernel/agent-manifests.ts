@@ -53,3 +53,43 @@ export function felix(cgroup: string, spec: Readonly<Record<string, unknown>> = 
     spec: { cgroupV2Path: cgroup, bpfMapSizeConntrack: 4096, ...spec },
   }
 }
+
+interface PodSpec {
+  readonly node: string
+  readonly labels: Readonly<Record<string, string>>
+}
+
+/** A pod of any node. */
+export function labelled(name: string, ip: string, { node: nodeName, labels }: PodSpec): unknown {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default', labels },
+    spec: { nodeName, containers: [{ name: 'c', image: 'i' }] },
+    status: { phase: 'Running', podIP: ip, podIPs: [{ ip }] },
+  }
+}
+
+type MatchLabels = Readonly<Record<string, string>>
+
+/** Pods with these labels are reached by those with others, on TCP 8080, and by nobody else. */
+export function onlyFrom(name: string, labels: MatchLabels, peers: MatchLabels): unknown {
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name, namespace: 'default' },
+    spec: {
+      podSelector: { matchLabels: labels },
+      policyTypes: ['Ingress'],
+      ingress: [{ from: [{ podSelector: { matchLabels: peers } }], ports: [{ protocol: 'TCP', port: 8080 }] }],
+    },
+  }
+}
+
+export function hostEndpoint(name: string, spec: Readonly<Record<string, unknown>>): unknown {
+  return { apiVersion: 'netplane.io/v3', kind: 'HostEndpoint', metadata: { name, labels: { host: name } }, spec }
+}
+
+export function globalPolicy(name: string, spec: Readonly<Record<string, unknown>>): unknown {
+  return { apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkPolicy', metadata: { name }, spec }
+}

@@ -106,6 +106,7 @@ test('every table takes its rows, knows them again, and lets go of them', async 
   const more: Row[] = [
     { table: 'live', key: { list, addr: node, port: parsePort(80) }, value: { flags: 1, slot: 3 } },
     { table: 'maglev', key: { list }, value: { slots: new Uint16Array(MAGLEV_SIZE).fill(0x102) } },
+    { table: 'failsafes', key: { direction: 1, protocol: 6, port: parsePort(6443), cidr }, value: undefined },
     { table: 'ranges', key: { set: list, cidr }, value: undefined },
     { table: 'ranges', key: { set: list, cidr: parseCidr('10.1.1.0/24') }, value: undefined },
     { table: 'routes', key: { cidr: parseCidr('fd00::/8') }, value: { node } },
@@ -116,7 +117,7 @@ test('every table takes its rows, knows them again, and lets go of them', async 
   first.setFragment(wanted)
   for (const name of ROW_TABLES) await first.tables[name].readBack()
   expect(ROW_TABLES.map((name) => [name, first.tables[name].applyUpdates()])).toEqual(
-    Object.entries({ addrs: 1, ranges: 2, routes: 1, backends: BACKENDS, live: 1, maglev: 1, frontends: 1 }).map(([name, done]) => [
+    Object.entries({ addrs: 1, failsafes: 1, ranges: 2, routes: 1, backends: BACKENDS, live: 1, maglev: 1, frontends: 1 }).map(([name, done]) => [
       name,
       { done, errors: [] },
     ]),

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Policy in a whole agent: what it has in the kernel, as policies, labels and agents come and go. Layer: test. */
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { BpfMap } from '#native'
+import { parseAddr } from '#lib/base/ip.ts'
+import { catalogue, type MapDefinition } from '#agent/maps/catalogue.ts'
+import type { AddrInfo } from '#agent/maps/shapes.ts'
+import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
+import { NO_SET } from '../support/addr-info.ts'
+import { bindDeclared, builtObject } from '../support/compiled.ts'
+import type { ScratchNode } from '../support/scratch-node.ts'
+import { labelled, onlyFrom, hostEndpoint, globalPolicy } from './agent-manifests.ts'
+import { makeNode, PINS, plug, POD_B, rows } from './agent-node.ts'
+
+const { btf } = builtObject('workload')
+const SETS = ['np_rules', 'np_bits', 'np_ports'] as const
+
+let machine: ScratchNode
+
+beforeEach(async () => {
+  machine = await makeNode()
+})
+
+afterEach(async () => {
+  await machine[Symbol.asyncDispose]()
+})
+
+function read<K, V>(definition: MapDefinition<K, V>, key: K): V | undefined {
+  const codecs = bindDeclared(definition, btf)
+  const map = BpfMap.openPin(machine.path(`${PINS}/maps/${definition.name}`))
+  const value = map.lookup(encodeBytes(codecs.key, key))
+  map.close()
+  return value === undefined ? undefined : decodeBytes(codecs.value, value)
+}
+
+const info = (addr: string): AddrInfo | undefined => read(catalogue.np_addrs, parseAddr(addr))
+const epoch = (): number => read(catalogue.np_state, 0)?.epoch ?? -1
+const sizes = (): Promise<number[]> => Promise.all(SETS.map((map) => rows(machine, map)))
+
+describe('a policy for a local pod', () => {
+  beforeEach(() => {
+    machine.put('policy.json', [onlyFrom('web', { app: 'web' }, { app: 'client' })])
+    machine.put('pods.json', [
+      labelled('a', '10.1.1.5', { node: 'n1', labels: { app: 'web' } }),
+      labelled('far', '10.1.2.7', { node: 'n2', labels: { app: 'client' } }),
+      labelled('other', '10.1.2.8', { node: 'n2', labels: { app: 'other' } }),
+    ])
+  })
+
+  test('is in force when the agent says ready', async () => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    expect(info('10.1.1.5')).toMatchObject({ kind: 1, egress: NO_SET, staged_egress: NO_SET })
+    expect(info('10.1.1.5')?.ifindex).toBeGreaterThan(0)
+    expect(info('10.1.1.5')?.ingress).not.toBe(NO_SET)
+    expect(info('10.1.1.5')?.staged_ingress).toBe(info('10.1.1.5')?.ingress)
+    expect(info('10.1.2.7')).toMatchObject({ kind: 0, ingress: NO_SET })
+    expect(info('10.1.2.7')?.identity).not.toBe(0)
+    expect(info('10.1.2.8')).toMatchObject({ kind: 0, identity: 0 })
+    expect((await sizes()).every((size) => size > 0)).toBe(true)
+  })
+
+  test('stays as it is over SIGKILL and restart: nothing is written, no flow is judged again', async () => {
+    const first = machine.agent()
+    await first.event('dataplane.ready')
+    const before = [info('10.1.1.5'), await sizes(), epoch()]
+    await first.kill()
+    const second = machine.agent()
+    expect(await second.event('dataplane.adopted')).toMatchObject({ written: {} })
+    await second.event('dataplane.ready')
+    expect([info('10.1.1.5'), await sizes(), epoch()]).toEqual(before)
+  })
+
+  test('follows labels, and flows are judged again', async () => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    const before = { epoch: epoch(), identity: info('10.1.2.7')?.identity, sizes: await sizes() }
+    machine.put('more.json', [labelled('new', '10.1.2.9', { node: 'n2', labels: { app: 'client' } })])
+    await agent.until('the newcomer', () => info('10.1.2.9')?.identity === before.identity)
+    expect(await sizes()).toEqual(before.sizes)
+    machine.put('more.json', [labelled('new', '10.1.2.9', { node: 'n2', labels: { app: 'other' } })])
+    await agent.until('its other identity', () => info('10.1.2.9')?.identity === 0)
+    await agent.until('the epoch', () => epoch() > before.epoch)
+    expect(await sizes()).toEqual(before.sizes)
+  })
+
+  test('and its rows go with it', async () => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    machine.drop('policy.json')
+    await agent.until('the pod to be open', () => info('10.1.1.5')?.ingress === NO_SET)
+    await expect.poll(sizes, { timeout: 5000 }).toEqual([0, 0, 0])
+    expect(info('10.1.1.5')).toMatchObject({ kind: 1, identity: 0 })
+  })
+
+  test('that changed while no agent ran is put right by the next one', async () => {
+    const first = machine.agent()
+    await first.event('dataplane.ready')
+    const before = { ingress: info('10.1.1.5')?.ingress, epoch: epoch() }
+    await first.kill()
+    machine.put('policy.json', [onlyFrom('web', { app: 'web' }, { app: 'other' })])
+    const second = machine.agent()
+    await second.event('dataplane.ready')
+    expect(info('10.1.1.5')?.ingress).not.toBe(before.ingress)
+    expect([info('10.1.2.7')?.identity, info('10.1.2.8')?.identity === 0]).toEqual([0, false])
+    await second.until('the epoch', () => epoch() > before.epoch)
+    await expect.poll(() => rows(machine, 'np_rules'), { timeout: 5000 }).toBe(2)
+  })
+
+  test('a new pod has its rules from the first moment on', async () => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    const map = BpfMap.openPin(machine.path(`${PINS}/maps/np_addrs`))
+    const codecs = bindDeclared(catalogue.np_addrs, btf)
+    const key = encodeBytes(codecs.key, parseAddr('10.1.1.6'))
+    plug(machine, POD_B)
+    machine.put('more.json', [labelled('b', '10.1.1.6', { node: 'n1', labels: { app: 'web' } })])
+    let first: AddrInfo | undefined
+    await agent.until('the pod', () => {
+      const value = map.lookup(key)
+      first ??= value === undefined ? undefined : decodeBytes(codecs.value, value)
+      return first !== undefined
+    })
+    map.close()
+    expect(first).toMatchObject({ kind: 1, ingress: info('10.1.1.5')?.ingress })
+  })
+})
+
+describe('host endpoints', () => {
+  test('of devices, and of the node itself', async () => {
+    machine.put('hosts.json', [
+      hostEndpoint('named', { node: 'n1', interfaceName: 'eth0' }),
+      hostEndpoint('all', { node: 'n1', interfaceName: '*' }),
+      hostEndpoint('elsewhere', { node: 'n2', interfaceName: '*' }),
+      globalPolicy('open', { selector: 'has(host)', types: ['Ingress'], ingress: [{ action: 'Allow' }] }),
+    ])
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    const ifindex = Number(machine.sh('ip -o link show eth0 | cut -d: -f1'))
+    const device = read(catalogue.np_hosts, { ifindex, view: 0 })
+    expect(device?.normal_ingress).not.toBe(NO_SET)
+    expect(device?.untracked_ingress).toBe(NO_SET)
+    expect(read(catalogue.np_hosts, { ifindex: 0, view: 0 })?.normal_egress).not.toBe(NO_SET)
+    expect(await rows(machine, 'np_hosts')).toBe(2)
+    machine.drop('hosts.json')
+    await expect.poll(() => rows(machine, 'np_hosts'), { timeout: 5000 }).toBe(0)
+  })
+
+  test('have ports that are never cut', async () => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    expect(await rows(machine, 'np_failsafes')).toBe(18)
+  })
+})
