@@ -17,6 +17,7 @@ import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor } from './node/facts.ts'
 import { releaseHeap } from './node/memory.ts'
 import type { AgentOptions } from './options.ts'
+import { PolicyBook } from './policy-book.ts'
 import { Ports } from './ports.ts'
 import { SourceBook } from './source-book.ts'
 import { SyncLatency } from './sync-latency.ts'
@@ -49,9 +50,10 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   log.info({ version, kernel: release(), pid: process.pid }, 'agent.started')
   const health = startingHealth()
   const book = new SourceBook(health, log)
+  const policies = new PolicyBook({ health, log })
   const source = new DirectorySource({ directory: options.resources, clock: systemClock })
   /** what runs, once it does */
-  const now: { wired?: Wired; config?: Config } = {}
+  const now: { wired?: Wired; config?: Config; wanted?: Wanted } = {}
   const store = new Store({
     sources: [source.name],
     onChange: () => now.wired?.loop.mark(),
@@ -68,13 +70,16 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       version,
       store,
       book,
+      policies,
+      policySize: () => now.wanted?.policy.size,
       wired: () => now.wired,
       onPass: (observe) => passes.push(observe),
       onSync: (observe) => syncs.push(observe),
     })
   }
   const eligible = (): boolean => store.snapshot.nodes.get(options.node)?.leaving !== true
-  const ports = stack.use(new Ports({ options, health, log, metrics, eligible }))
+  const ruleNames = (): ReadonlyMap<number, string> => now.wanted?.policy.ruleNames ?? new Map<number, string>()
+  const ports = stack.use(new Ports({ options, health, log, metrics, eligible, ruleNames }))
   ports.configure(undefined)
   const configure = ({ config, rejected, waiting }: Resolved): void => {
     if (isLogLevel(config.logLevel)) log.setLevel(config.logLevel)
@@ -96,8 +101,12 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     onChanges: (changes) => {
       latency.note(changes)
     },
+    onSnapshot: (snapshot, changes) => {
+      policies.note(snapshot, changes)
+    },
     onNode: nodeBook(health, log),
   })
+  now.wanted = wanted
   const onNode = ({ healthChecks }: DesiredNode): void => {
     ports.setHealthChecks(healthChecks)
   }

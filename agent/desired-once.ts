@@ -14,6 +14,8 @@ export interface DesiredOnce {
   /** what the source refuses */
   readonly problems: SourceStatus['problems']
   readonly missing: string | undefined
+  /** of policy, by number */
+  readonly ruleNames: ReadonlyMap<number, string>
 }
 
 /** Reads the source once. */
@@ -38,7 +40,8 @@ export async function desiredOnce(options: Pick<AgentOptions, 'node' | 'resource
   const onNode = (why: string | undefined): void => {
     missing = why
   }
-  const desired = new Wanted({ node: options.node, store, onConfig: () => undefined, onNode }).take(true)
+  const wanted = new Wanted({ node: options.node, store, onConfig: () => undefined, onNode })
+  const desired = wanted.take(true)
   const why = status?.unavailable?.reason ?? missing ?? `${options.resources} could not be read`
-  return { desired, problems: status?.problems ?? [], missing: desired === undefined ? why : undefined }
+  return { desired, problems: status?.problems ?? [], missing: desired === undefined ? why : undefined, ruleNames: wanted.policy.ruleNames }
 }

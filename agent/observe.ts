@@ -4,6 +4,8 @@ import { Metrics, type Sample } from '#lib/obs/metrics.ts'
 import type { Store } from '#lib/store/store.ts'
 import { TABLES, type Loaded } from './dataplane/loaded.ts'
 import { counterTotal, namedCounters, type Counter } from './maps/counters.ts'
+import type { PolicyBook } from './policy-book.ts'
+import type { PolicySize } from './compile/policy/compiler.ts'
 import type { SourceBook } from './source-book.ts'
 import type { Wired } from './wiring.ts'
 
@@ -12,6 +14,9 @@ export interface Observed {
   readonly version: string
   readonly store: Pick<Store, 'synced'>
   readonly book: Pick<SourceBook, 'list'>
+  readonly policies: Pick<PolicyBook, 'counts'>
+  /** undefined before anything is known */
+  readonly policySize: () => PolicySize | undefined
   /** undefined before anything runs */
   readonly wired: () => Pick<Wired, 'dataplane' | 'sweep' | 'fill'> | undefined
   /** hands over what is to be called with the seconds each pass took */
@@ -29,6 +34,7 @@ export function agentMetrics(observed: Observed): Metrics {
   ofProcess(metrics, observed)
   ofPackets(metrics, observed)
   ofTables(metrics, observed)
+  ofPolicy(metrics, observed)
   ofFlows(metrics, observed)
   ofWork(metrics, observed)
   return metrics
@@ -97,6 +103,34 @@ function ofTables(metrics: Metrics, { wired }: Observed): void {
     if (sweep?.census !== undefined) counted.set('np_ct', sweep.census.entries)
     return [...filled(), ...[...counted].map(([map, value]) => ({ labels: { map }, value }))]
   })
+}
+
+function ofPolicy(metrics: Metrics, { policies, policySize }: Observed): void {
+  metrics.gauge(
+    {
+      name: 'netplane_policies',
+      help: 'Policies by what became of them: closed ones deny everything to whom they select.',
+      labels: ['state'],
+    },
+    () => [...policies.counts()].map(([state, value]) => ({ labels: { state }, value })),
+  )
+  const size = (name: keyof PolicySize) => (): Sample[] => {
+    const all = policySize()
+    return all === undefined ? [] : one(all[name])
+  }
+  metrics.gauge(
+    { name: 'netplane_policy_endpoints', help: 'Endpoints of this node that some policy is for.', labels: [] },
+    size('endpoints'),
+  )
+  metrics.gauge(
+    { name: 'netplane_policy_identities', help: 'Classes of addresses that the policies of this node tell apart.', labels: [] },
+    size('identities'),
+  )
+  metrics.gauge(
+    { name: 'netplane_policy_sets', help: 'Different lines of rules that endpoints of this node have.', labels: [] },
+    size('sets'),
+  )
+  metrics.gauge({ name: 'netplane_policy_rules', help: 'Rules of policies and profiles in these lines.', labels: [] }, size('rules'))
 }
 
 function ofFlows(metrics: Metrics, { wired }: Observed): void {

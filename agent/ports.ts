@@ -9,7 +9,7 @@ import type { Config } from './config/config.ts'
 import { Listeners } from './listeners.ts'
 import type { AgentOptions } from './options.ts'
 import { ProxyHealth } from './proxy-health.ts'
-import { healthPages, listening, metricsPages, ownListeners } from './serve.ts'
+import { healthPages, listening, metricsPages, ownListeners, policyPages } from './serve.ts'
 
 export interface PortsOptions {
   readonly options: AgentOptions
@@ -17,6 +17,8 @@ export interface PortsOptions {
   readonly log: Log
   /** made when the first request for metrics can come */
   readonly metrics: () => Promise<Metrics>
+  /** of policy, by number */
+  readonly ruleNames: () => ReadonlyMap<number, string>
   /** false while the node is being taken away */
   readonly eligible: () => boolean
 }
@@ -38,8 +40,12 @@ export class Ports implements AsyncDisposable {
 
   /** undefined: there is none yet. Takes effect soon; what goes wrong is in health and log. */
   configure(config: Config | undefined): void {
-    const { options, health, metrics } = this.#options
-    const pages = { health: () => healthPages(health), metrics: () => metricsPages(metrics), 'proxy-health': () => this.#proxy.nodePages }
+    const { options, health, metrics, ruleNames } = this.#options
+    const pages = {
+      health: () => ({ ...healthPages(health), ...policyPages(ruleNames) }),
+      metrics: () => metricsPages(metrics),
+      'proxy-health': () => this.#proxy.nodePages,
+    }
     this.#own.set(ownListeners(listening(options, config), pages))
   }
 

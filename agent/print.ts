@@ -4,12 +4,14 @@ import { fnv1a64 } from '#lib/base/hash.ts'
 import { formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
 import { unreachable } from '#lib/base/result.ts'
 import type { DesiredChange, DesiredNode, Row } from './compile/desired.ts'
+import { policyText } from './print-policy.ts'
 
-/** Sorted by owner; two spaces of indent. */
-export function printDesired(desired: DesiredChange): string {
+/** Of a whole. Sorted by owner; two spaces of indent. `ruleNames`: of policy, by number. */
+export function printDesired(desired: DesiredChange, ruleNames: ReadonlyMap<number, string>): string {
   const owners = [...desired.fragments].sort((a, b) => (a.owner < b.owner ? -1 : 1))
   const rows = Object.fromEntries(owners.map((fragment) => [fragment.owner, fragment.rows.map(rowText)]))
-  return `${JSON.stringify({ node: desired.node === undefined ? undefined : nodeText(desired.node), rows }, null, 2)}\n`
+  const policy = policyText(desired.policy, ruleNames)
+  return `${JSON.stringify({ node: desired.node === undefined ? undefined : nodeText(desired.node), rows, policy }, null, 2)}\n`
 }
 
 function rowText({ table, key, value }: Row): unknown {

@@ -49,6 +49,13 @@ export function healthPages(health: Health): Pages {
   return { '/liveness': () => verdict(health, 'live'), '/readiness': () => verdict(health, 'ready') }
 }
 
+/** /policy/rules: by number, as programs record it, which rule of which policy that is. For netplanectl. */
+export function policyPages(ruleNames: () => ReadonlyMap<number, string>): Pages {
+  return {
+    '/policy/rules': () => ({ status: 200, type: 'application/json', body: `${JSON.stringify(Object.fromEntries(ruleNames()))}\n` }),
+  }
+}
+
 /** `make` is called when the first request for metrics can come. */
 export async function metricsPages(make: () => Promise<Metrics>): Promise<Pages> {
   const metrics = await make()

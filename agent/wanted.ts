@@ -15,6 +15,8 @@ export interface WantedOptions {
   readonly onConfig: (resolved: Resolved) => void
   /** what the objects changed to since the first time, before it is handed out */
   readonly onChanges?: (changes: readonly ObjectChange[]) => void
+  /** called with what is in the sources before it is handed out, and what changed; the first time undefined */
+  readonly onSnapshot?: (snapshot: Snapshot, changes: readonly ObjectChange[] | undefined) => void
   /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that changes */
   readonly onNode?: (missing: string | undefined) => void
 }
@@ -41,6 +43,7 @@ export class Wanted {
     if (!store.synced || (!everything && store.snapshot.revision === this.#revision)) return undefined
     this.#revision = store.snapshot.revision
     const changes = store.takeChanges()
+    this.#options.onSnapshot?.(store.snapshot, this.#resolved === undefined ? undefined : changes)
     if (this.#resolved !== undefined) this.#options.onChanges?.(changes)
     if (this.#resolved === undefined || changes.some((change) => change.kind === 'FelixConfiguration')) {
       this.#resolved = resolveConfig(configurationsOf(store.snapshot.felixConfigurations, node), this.#resolved)
@@ -69,6 +72,11 @@ export class Wanted {
     this.#asked = true
     this.#missing = missing
     this.#options.onNode?.(missing)
+  }
+
+  /** What programs' numbers of rules mean, and how much there is of policy. */
+  get policy(): Compiler['policy'] {
+    return this.#compiler.policy
   }
 
   /** Addresses and ports that an object wants and another one has. */

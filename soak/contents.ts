@@ -14,6 +14,7 @@ import { bindMap, catalogue, type MapCodecs, type MapDefinition } from '#agent/m
 import { decodeText, entryWriter, type Entry } from '#agent/maps/text.ts'
 import { addrFromText, formatAddr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
+import { policyContents } from './policy-contents.ts'
 
 /** Of each table its rows, encoded: key → value. */
 export type Contents = ReadonlyMap<TableName, ReadonlyMap<string, string>>
@@ -43,17 +44,16 @@ export async function readContents(pinDir: string): Promise<Contents> {
 /** Of everything that is wanted. Of two owners who want one key the first has it. */
 export function wantedContents(desired: DesiredChange, interfaces: Interfaces, pinDir: string): Contents {
   const bind: BindMap = (definition) => bound(pinDir, definition)
-  const tables = new Map(TABLES.map((name) => [name, new Map<string, string>()] as const))
+  const tables = new Map<TableName, Map<string, string>>(TABLES.map((name) => [name, new Map<string, string>()]))
   const put = (name: TableName, [key, value]: Entry): void => {
     const table = tables.get(name)
     if (table?.has(key) === false) table.set(key, value)
   }
   const { node } = desired
-  if (node !== undefined) {
-    // a lab's nodes have one network, and their address is in it
-    const entry = entryWriter(bind(catalogue.np_ifaces))
-    for (const row of ifaceRows(chosenDevices(decideDevices(node, interfaces, NO_WAYS)))) put('ifaces', entry(row))
-  }
+  // a lab's nodes have one network, and their address is in it
+  const devices = node === undefined ? [] : chosenDevices(decideDevices(node, interfaces, NO_WAYS))
+  const entry = entryWriter(bind(catalogue.np_ifaces))
+  for (const row of ifaceRows(devices)) put('ifaces', entry(row))
   const writers = rowWriters(bind)
   const resolve: ResolveInterface = (name) => interfaces.byName(name)?.index
   const fragments = [...desired.fragments, selfFragment(interfaces, node?.nodePortAddresses ?? [])]
@@ -61,6 +61,8 @@ export function wantedContents(desired: DesiredChange, interfaces: Interfaces, p
   for (const { rows } of inOrder(compareAddressOwners))
     for (const row of rows) if (row.table === 'addrs') write({ row, writers, resolve }, put)
   for (const { rows } of inOrder(compareText)) for (const row of rows) if (row.table !== 'addrs') write({ row, writers, resolve }, put)
+  const places = tables.get('addrs') ?? new Map<string, string>()
+  tables.set('addrs', new Map(policyContents({ steps: desired.policy, devices, bind, put, places })))
   return tables
 }
 

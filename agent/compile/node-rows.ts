@@ -29,7 +29,12 @@ export function nodeRows(name: string, { snapshot, settings, selfAddresses, self
   const inside = nodesInside && node !== undefined ? rangeRows(setId(RANGE_INSIDE), node.addresses.map(wholeCidr)) : []
   if (name === self) {
     const addresses = [...(node?.addresses ?? []), ...selfAddresses]
-    return [...inside, ...rangeRows(setId(RANGE_TUNNEL_BACK), tunnelBack), ...selfAddrs(addresses, nodePortAddresses), ...failsafeRows(failsafes)]
+    return [
+      ...inside,
+      ...rangeRows(setId(RANGE_TUNNEL_BACK), tunnelBack),
+      ...selfAddrs(addresses, nodePortAddresses),
+      ...failsafeRows(failsafes),
+    ]
   }
   if (node === undefined) return []
   return [...inside, ...overlayRows(snapshot.pools, { node, self: snapshot.nodes.get(self) }), ...otherNodeAddrs(node)]

@@ -2,7 +2,6 @@
 /** The settings of ports that policy never cuts. Layer: agent/config (pure). */
 import { isPort, parsePort, protocolNumber, protocolText, tryParseCidr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
-import type { Json } from '#lib/model/felix-configuration.ts'
 import type { FailsafePort } from '#agent/compile/failsafes.ts'
 import type { Parser } from './parsers.ts'
 
@@ -25,7 +24,7 @@ export const failsafePorts: Parser<readonly FailsafePort[]> = {
   },
 }
 
-function failsafePort(value: Json): FailsafePort | undefined {
+function failsafePort(value: unknown): FailsafePort | undefined {
   if (!isObject(value) || Object.keys(value).some((name) => !FIELDS.has(name))) return undefined
   const { protocol: name, port, net: text } = value
   const protocol = typeof name === 'string' ? PROTOCOLS.get(name.toUpperCase()) : undefined

@@ -81,10 +81,7 @@ const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] =
       'usageReportingEnabled',
     ],
   ],
-  [
-    NO_POLICY,
-    ['bpfPolicyDebugEnabled', 'policySyncPathPrefix', 'flowLogsPolicyEvaluationMode'],
-  ],
+  [NO_POLICY, ['bpfPolicyDebugEnabled', 'policySyncPathPrefix', 'flowLogsPolicyEvaluationMode']],
   [
     NO_OVERLAY,
     [

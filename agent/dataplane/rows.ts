@@ -3,14 +3,22 @@
 import { ANY_V6, isAny, isV4, protocolNumber } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { RowOf, Table } from '../compile/desired.ts'
-import { NO_SET } from '../compile/policy/tables.ts'
 import { catalogue } from '../maps/catalogue.ts'
 import type { MapCodecs, MapDefinition } from '../maps/catalogue.ts'
 import { entryWriter } from '../maps/text.ts'
 import type { Entry } from '../maps/text.ts'
 
 /** Tables that are made of rows: what is referred to before what refers to it. */
-export const ROW_TABLES = ['addrs', 'failsafes', 'ranges', 'routes', 'backends', 'live', 'maglev', 'frontends'] as const satisfies readonly Table[]
+export const ROW_TABLES = [
+  'addrs',
+  'failsafes',
+  'ranges',
+  'routes',
+  'backends',
+  'live',
+  'maglev',
+  'frontends',
+] as const satisfies readonly Table[]
 
 /** undefined: there is no such interface now */
 export type ResolveInterface = (name: string) => number | undefined
@@ -21,6 +29,7 @@ export type BindMap = <K, V>(definition: MapDefinition<K, V>) => MapCodecs<K, V>
 /** How rows of each table are written; undefined for a row whose interface is not there. */
 export type RowWriters = { readonly [T in Table]: (row: RowOf<T>, resolve: ResolveInterface) => Entry | undefined }
 
+const NO_SET = '0'.repeat(16)
 /** Policy has its own half of these rows. */
 const NO_RULES = { identity: 0, ingress: NO_SET, egress: NO_SET, staged_ingress: NO_SET, staged_egress: NO_SET }
 

@@ -71,10 +71,16 @@ export class Table {
       return value === undefined ? [] : [[key, value]]
     })
     const rows = rowsOfBatch(this.#map.keyBytes + this.#map.valueBytes)
-    inBatches(updates, { flush: (batch) => void this.#writeBatch(batch, write), pass: write, rows })
+    const flushUpdates = (batch: readonly Entry[]): void => {
+      this.#writeBatch(batch, write)
+    }
+    inBatches(updates, { flush: flushUpdates, pass: write, rows })
     if (write.failed) return this.#applied(write, this.#delta.pendingUpdates)
     const excess = keys.filter((key) => this.#delta.isExcess(key))
-    inBatches(excess, { flush: (batch) => void this.#deleteBatch(batch, remove), pass: remove, rows: BATCH_ROWS })
+    const flushExcess = (batch: readonly string[]): void => {
+      this.#deleteBatch(batch, remove)
+    }
+    inBatches(excess, { flush: flushExcess, pass: remove, rows: BATCH_ROWS })
     const { errors } = this.#applied(remove, this.#delta.pendingDeletes)
     return { done: write.done + remove.done, errors }
   }

@@ -26,7 +26,16 @@ export const netKey = shape('net_key', { prefix: u32, addr })
 export const route = shape('route', { node: addr })
 
 /** A set of rules is 16 hex digits, all zero for none. */
-export const addrInfo = shape('addr_info', { kind: u16, flags: u16, ifindex: u32, identity: u32, ingress: id64, egress: id64, staged_ingress: id64, staged_egress: id64 })
+export const addrInfo = shape('addr_info', {
+  kind: u16,
+  flags: u16,
+  ifindex: u32,
+  identity: u32,
+  ingress: id64,
+  egress: id64,
+  staged_ingress: id64,
+  staged_egress: id64,
+})
 
 export const bitsKey = shape('bits_key', { set: id64, class: u32, block: u16, dimension: u8 })
 export const bits = shape('bits', { word: bitList(RULE_WORDS) })

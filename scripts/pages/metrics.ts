@@ -8,6 +8,8 @@ export async function metricsPage(): Promise<string> {
     version: '',
     store: { synced: false },
     book: { list: () => [] },
+    policies: { counts: () => new Map() },
+    policySize: () => undefined,
     wired: () => undefined,
     onPass: () => undefined,
     onSync: () => undefined,

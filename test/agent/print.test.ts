@@ -2,7 +2,8 @@
 /** What --print-desired shows: text that people read, for every kind of row. Layer: test. */
 import { expect, test } from 'vitest'
 import { printDesired } from '#agent/print.ts'
-import { node, pool, service, slice } from '../support/build.ts'
+import { policyText } from '#agent/print-policy.ts'
+import { node, pod, pool, service, slice } from '../support/build.ts'
 import { World } from './compile/world.ts'
 
 test('every kind of row is readable', () => {
@@ -16,7 +17,7 @@ test('every kind of row is readable', () => {
     }),
     slice('web-1', { ports: [{ port: 53, protocol: 'UDP' }], endpoints: [{ addr: '10.0.2.1', node: 'n2' }] }),
   )
-  const printed: unknown = JSON.parse(printDesired(world.compile()))
+  const printed: unknown = JSON.parse(printDesired(world.compile(), new Map()))
   const list = expect.stringMatching(/^[0-9a-f]{16}$/) as string
   expect(printed).toMatchObject({
     node: { knobs: { nodeV4: '192.168.0.1', overlay: true }, routes: [{ cidr: '10.0.2.0/24', via: '192.168.0.2', overlay: true }] },
@@ -36,4 +37,34 @@ test('every kind of row is readable', () => {
       ],
     },
   })
+})
+
+test('policy as well: rules by name, ports as ranges', () => {
+  const metadata = (name: string): object => ({ name, namespace: 'default' })
+  const world = new World(node('n1', { addresses: ['192.168.0.1'] }), pod('web', { node: 'n1', ips: ['10.0.1.1'] }), {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: metadata('web'),
+    spec: {
+      podSelector: {},
+      policyTypes: ['Ingress'],
+      ingress: [{ from: [{ ipBlock: { cidr: '10.9.0.0/16' } }], ports: [{ port: 80 }] }],
+    },
+  })
+  const desired = world.compile()
+  const printed: unknown = JSON.parse(printDesired(desired, world.compiler.policy.ruleNames))
+  const id = expect.stringMatching(/^[0-9a-f]{16}$/) as string
+  expect(printed).toMatchObject({
+    policy: {
+      nets: { '10.9.0.0/16': expect.any(Number) as number },
+      endpoints: { '10.0.1.1': { identity: 0, ingress: id, egress: '0000000000000000' }, '192.168.0.1': { identity: 0 } },
+    },
+  })
+  expect(Object.values(policyText(desired.policy, world.compiler.policy.ruleNames).sets)).toEqual([
+    {
+      rules: ['allow KubernetesNetworkPolicy/default/web ingress 0', 'deny Tier/default ingress end'],
+      classes: expect.objectContaining({ 'peer 0': '1', 'port 0': '1', 'port 1': '0 1' }) as object,
+      ports: { TCP: '0-79: 0, 80: 1, 81-65535: 0', others: '0-65535: 0' },
+    },
+  ])
 })

@@ -4,7 +4,7 @@ import { parsePort } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import { Metrics } from '#lib/obs/metrics.ts'
 import { defaultConfig } from '#agent/config/config.ts'
-import { healthPages, listening, metricsPages, ownListeners } from '#agent/serve.ts'
+import { healthPages, listening, metricsPages, ownListeners, policyPages } from '#agent/serve.ts'
 
 const pages = () => ({})
 
@@ -40,6 +40,13 @@ test('health follows the conditions', async () => {
   expect([await status('/liveness'), await status('/readiness')]).toEqual([200, 503])
   health.pass('programs')
   expect(await status('/readiness')).toBe(200)
+})
+
+test('rules by number, as they are when somebody asks', async () => {
+  const names = new Map([[7, 'Tier/default ingress end']])
+  const page = policyPages(() => names)['/policy/rules']
+  names.set(9, 'b')
+  expect(JSON.parse((await page?.())?.body ?? '')).toEqual({ 7: 'Tier/default ingress end', 9: 'b' })
 })
 
 test('metrics are made once, and read for each request', async () => {

@@ -107,7 +107,12 @@ describe('np_ct', () => {
   })
 
   test('with a field that no longer fits: nothing can be carried over, and that is said', async () => {
-    await pinOld('np_ct', [['__u8 state;\t\t/* enum ct_state */\n\t__u8 epoch;\t\t/* of the policy that let it be: low byte of node_state.epoch */', '__u16 state;']])
+    await pinOld('np_ct', [
+      [
+        '__u8 state;\t\t/* enum ct_state */\n\t__u8 epoch;\t\t/* of the policy that let it be: low byte of node_state.epoch */',
+        '__u16 state;',
+      ],
+    ])
     const shared = await ensure()
     expect(shared.replaced).toMatchObject([
       { map: 'np_ct', copied: 0, lost: 'struct ct_value.state: __u16 in the old map, __u8 in the new one' },

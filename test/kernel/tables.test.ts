@@ -117,10 +117,9 @@ test('every table takes its rows, knows them again, and lets go of them', async 
   first.setFragment(wanted)
   for (const name of ROW_TABLES) await first.tables[name].readBack()
   expect(ROW_TABLES.map((name) => [name, first.tables[name].applyUpdates()])).toEqual(
-    Object.entries({ addrs: 1, failsafes: 1, ranges: 2, routes: 1, backends: BACKENDS, live: 1, maglev: 1, frontends: 1 }).map(([name, done]) => [
-      name,
-      { done, errors: [] },
-    ]),
+    Object.entries({ addrs: 1, failsafes: 1, ranges: 2, routes: 1, backends: BACKENDS, live: 1, maglev: 1, frontends: 1 }).map(
+      ([name, done]) => [name, { done, errors: [] }],
+    ),
   )
   const second = rowTables()
   second.setFragment(wanted)

@@ -88,7 +88,11 @@ test('policies hold for who is meant, at once, for flows that are open as well, 
   const lost = await cut.stop()
   expect(lost.streams.map((stream) => stream.lost > 0)).toEqual([true, true])
 
-  const grown = { ...turned, late: labelled('late', { node: 'a', number: 6, app: 'client' }), foe: labelled('foe', { node: 'a', number: 7, app: 'other' }) }
+  const grown = {
+    ...turned,
+    late: labelled('late', { node: 'a', number: 6, app: 'client' }),
+    foe: labelled('foe', { node: 'a', number: 7, app: 'other' }),
+  }
   manifests.write(manifestsOf(grown))
   await lab.sync()
   expect(await until(async () => (await answered(lab, 'late')) === 2), lab.log('a')).toBe(true)
@@ -105,7 +109,8 @@ test('policies hold for who is meant, at once, for flows that are open as well, 
   expect(await refusedMeanwhile).toBe(0)
   expect(['a', 'b'].flatMap((name, at) => starts(lab, name).slice(before[at]))).toEqual(['{}', '{}'])
   expect([await answered(lab, 'late'), await answered(lab, 'foe')]).toEqual([2, 0])
-  for (const stream of (await kept.stop()).streams) expect(stream, JSON.stringify(stream)).toMatchObject({ lost: 0, reconnects: 0, errors: {} })
+  for (const stream of (await kept.stop()).streams)
+    expect(stream, JSON.stringify(stream)).toMatchObject({ lost: 0, reconnects: 0, errors: {} })
 
   manifests.write(manifestsOf(grown, []))
   expect(await until(async () => (await answered(lab, 'stranger')) === 2)).toBe(true)

@@ -44,7 +44,10 @@ export class HostRules {
   }
 }
 
-function endpointOf(endpoints: readonly HostValue[], of: { readonly name: string; readonly addrs: readonly Addr[] }): HostValue | undefined {
+function endpointOf(
+  endpoints: readonly HostValue[],
+  of: { readonly name: string; readonly addrs: readonly Addr[] },
+): HostValue | undefined {
   return (
     endpoints.find(({ interfaceName }) => interfaceName === of.name) ??
     endpoints.find(({ interfaceName, addrs }) => interfaceName === undefined && addrs.some((addr) => of.addrs.includes(addr)))

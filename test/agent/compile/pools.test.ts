@@ -67,7 +67,12 @@ describe('pools', () => {
 
 test('what the settings say of nodes', () => {
   const world = new World(...cluster)
-  const nodes = { nodePortAddresses: [parseCidr('192.168.0.0/24')], tunnelBack: [parseCidr('203.0.113.0/24')], nodesInside: true, failsafes: { inbound: [], outbound: [] } }
+  const nodes = {
+    nodePortAddresses: [parseCidr('192.168.0.0/24')],
+    tunnelBack: [parseCidr('203.0.113.0/24')],
+    nodesInside: true,
+    failsafes: { inbound: [], outbound: [] },
+  }
   world.input = { ...world.input, settings: { ...world.input.settings, nodes }, selfAddresses: [parseAddr('172.16.0.1')] }
   const ours = world.compile().fragments.filter(({ owner }) => owner.startsWith('Node/'))
   expect(ours.map(showFragment)).toEqual([

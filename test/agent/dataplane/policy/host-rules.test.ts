@@ -22,7 +22,13 @@ const sets = (normal: string): HostValue['sets'] => ({
   normalEgress: NO_SET,
 })
 
-const endpoint = (set: string, of: Partial<HostValue>): HostValue => ({ interfaceName: undefined, addrs: [], sets: sets(set), staged: sets(set), ...of })
+const endpoint = (set: string, of: Partial<HostValue>): HostValue => ({
+  interfaceName: undefined,
+  addrs: [],
+  sets: sets(set),
+  staged: sets(set),
+  ...of,
+})
 
 let rules: HostRules
 

@@ -123,7 +123,10 @@ describe('steps', () => {
   test('newcomers are no reason to judge flows again', () => {
     take(FIRST, true)
     plane.epoch.apply()
-    take([{ kind: 'flip', rows: [end('10.1.0.2', 4)] }, { kind: 'epoch', epoch: 'newcomers' }])
+    take([
+      { kind: 'flip', rows: [end('10.1.0.2', 4)] },
+      { kind: 'epoch', epoch: 'newcomers' },
+    ])
     expect(plane.epoch.dueMs).toBeUndefined()
   })
 })
@@ -150,7 +153,10 @@ describe('a row that cannot be written', () => {
   test('holds new pods back, and nobody else', () => {
     take(FIRST, true)
     maps.rules.broken.add(rulesKey(2))
-    take([{ kind: 'learn', rows: [rule(A, 2)] }, { kind: 'flip', rows: [end('10.1.0.2', 4, A)] }])
+    take([
+      { kind: 'learn', rows: [rule(A, 2)] },
+      { kind: 'flip', rows: [end('10.1.0.2', 4, A)] },
+    ])
     const write = textWriter(addrs.value)
     join.want(parseAddr('10.1.0.2'), write(addrInfo(ADDR_LOCAL_POD, { ifindex: 7 })))
     join.want(parseAddr('10.96.0.1'), write(addrInfo(4)))
@@ -177,7 +183,13 @@ describe('a whole', () => {
     await start()
     const holds = policyHolds(plane, { writes: () => undefined, removals: () => undefined })
     expect(['nets', 'addrs', 'ranges'].map((table) => holds.removals(table)?.('k'))).toEqual([true, true, undefined])
-    take([{ kind: 'learn', rows: [rule(B, 0)] }, { kind: 'flip', rows: [end('10.1.0.1', 4, B)] }], true)
+    take(
+      [
+        { kind: 'learn', rows: [rule(B, 0)] },
+        { kind: 'flip', rows: [end('10.1.0.1', 4, B)] },
+      ],
+      true,
+    )
     expect(log).toEqual(['rules +1', 'addrs +1', 'nets -2', 'rules -2'])
     expect(['nets', 'addrs'].map((table) => holds.removals(table))).toEqual([undefined, undefined])
     expect([...tables.addrs.excessKeys()].map((key) => key === parseAddr('10.9.0.1'))).toEqual([true])
@@ -187,7 +199,10 @@ describe('a whole', () => {
   test('takes the place of what was wanted before, also of steps that never came to be', () => {
     take(FIRST, true)
     maps.rules.broken.add(rulesKey(2))
-    take([{ kind: 'learn', rows: [rule(A, 2)] }, { kind: 'flip', rows: [end('10.1.0.1', 9, A)] }])
+    take([
+      { kind: 'learn', rows: [rule(A, 2)] },
+      { kind: 'flip', rows: [end('10.1.0.1', 9, A)] },
+    ])
     expect(take(FIRST, true).failures).toEqual([])
     expect([plane.queue.isWhole, endAt('10.1.0.1')?.identity, tables.rules.pending]).toEqual([true, 4, { updates: 0, deletes: 0 }])
   })
@@ -196,7 +211,13 @@ describe('a whole', () => {
     take(FIRST, true)
     await start()
     maps.rules.broken.add(textWriter(bindDeclared(catalogue.np_rules, btf).key)({ set: B, index: 0 }))
-    take([{ kind: 'learn', rows: [rule(B, 0)] }, { kind: 'flip', rows: [end('10.9.0.1', 6)] }], true)
+    take(
+      [
+        { kind: 'learn', rows: [rule(B, 0)] },
+        { kind: 'flip', rows: [end('10.9.0.1', 6)] },
+      ],
+      true,
+    )
     join.want(parseAddr('10.9.0.1'), textWriter(addrs.value)(addrInfo(2)))
     tables.addrs.applyUpdates(policyHolds(plane, { writes: () => undefined, removals: () => undefined }).writes('addrs'))
     expect(endAt('10.9.0.1')).toMatchObject({ kind: 0, identity: 5 })

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Wanted rows of policy as JSON that people read: rules by name, bits as numbers of rules, classes by port. Layer: agent. */
+import {
+  DIMENSION_OWN,
+  DIMENSION_PEER,
+  DIMENSION_PORT,
+  DIMENSION_SOURCE_PORT,
+  PORTS_PAGE,
+  RULE_ALLOW,
+  RULE_DENY,
+  RULE_OPEN,
+  RULE_PASS,
+} from '#lib/base/flags.ts'
+import { formatAddr, formatCidr, protocolText } from '#lib/base/ip.ts'
+import type { Bits } from './compile/policy/bits.ts'
+import type { PolicyRow, PolicyRowOf, PolicyStep, SetId } from './compile/policy/tables.ts'
+import { PolicyTables } from './policy/tables.ts'
+
+export interface PolicyText {
+  readonly nets: Record<string, number>
+  readonly endpoints: Record<string, unknown>
+  readonly hosts: Record<string, unknown>
+  readonly sets: Record<SetId, SetText>
+}
+
+interface SetText {
+  /** "allow NetworkPolicy/default/web ingress 0", in order */
+  readonly rules: string[]
+  /** "peer 3000000007": rules that this identity meets; 0 is whoever has no row */
+  readonly classes: Record<string, string>
+  /** by protocol: classes by range of ports */
+  readonly ports: Record<string, string>
+}
+
+const ACTIONS = new Map<number, string>([
+  [RULE_DENY, 'deny'],
+  [RULE_ALLOW, 'allow'],
+  [RULE_PASS, 'pass'],
+  [RULE_OPEN, 'open'],
+])
+const DIMENSIONS = new Map<number, string>([
+  [DIMENSION_PEER, 'peer'],
+  [DIMENSION_OWN, 'own'],
+  [DIMENSION_PORT, 'port'],
+  [DIMENSION_SOURCE_PORT, 'source port'],
+])
+
+/** Of a whole. `ruleNames`: by number. */
+export function policyText(steps: readonly PolicyStep[], ruleNames: ReadonlyMap<number, string>): PolicyText {
+  const tables = new PolicyTables()
+  tables.apply(steps)
+  const text: PolicyText = { nets: {}, endpoints: {}, hosts: {}, sets: {} }
+  for (const key of [...tables.rows.keys()].sort()) {
+    const row = tables.rows.get(key)
+    if (row !== undefined) put(text, row, { tables, ruleNames })
+  }
+  return text
+}
+
+interface Known {
+  readonly tables: PolicyTables
+  readonly ruleNames: ReadonlyMap<number, string>
+}
+
+function put(text: PolicyText, row: PolicyRow, known: Known): void {
+  switch (row.table) {
+    case 'nets':
+      text.nets[formatCidr(row.key.cidr)] = row.value.identity
+      return
+    case 'ends':
+      text.endpoints[formatAddr(row.key.addr)] = row.value
+      return
+    case 'hosts':
+      text.hosts[row.key.endpoint] = { ...row.value, addrs: row.value.addrs.map(formatAddr) }
+      return
+    case 'pages':
+      return
+    default:
+      putInSet((text.sets[row.key.set] ??= { rules: [], classes: {}, ports: {} }), row, known)
+  }
+}
+
+function putInSet(set: SetText, row: PolicyRowOf<'rules' | 'bits' | 'ports'>, { tables, ruleNames }: Known): void {
+  switch (row.table) {
+    case 'rules': {
+      const { id, action, next } = row.value
+      const name = ruleNames.get(id) ?? String(id)
+      set.rules[row.key.index] = `${ACTIONS.get(action) ?? String(action)} ${name}${action === RULE_PASS ? `, on to ${next}` : ''}`
+      return
+    }
+    case 'bits': {
+      const { dimension, class: number, block } = row.key
+      set.classes[`${DIMENSIONS.get(dimension) ?? String(dimension)} ${number}${blockText(block)}`] = bitsText(row.value.word, block)
+      return
+    }
+    case 'ports': {
+      const { proto, source, block } = row.key
+      const name = proto === 0 ? 'others' : protocolText(proto)
+      set.ports[`${name}${source === 1 ? ' from' : ''}${blockText(block)}`] = portsText(row, tables)
+    }
+  }
+}
+
+function blockText(block: number): string {
+  return block === 0 ? '' : `, block ${block}`
+}
+
+const RULES_A_BYTE = 8
+
+/** "0-2 5" */
+function bitsText(bits: Bits, block: number): string {
+  const rules: number[] = []
+  for (let rule = 0; rule < bits.length * RULES_A_BYTE; rule++)
+    if (((bits.charCodeAt(rule >> 3) >> (rule & 7)) & 1) === 1) rules.push(block * 1024 + rule)
+  return rules.join(' ')
+}
+
+/** "0-79: 1, 80: 2, 81-65535: 1" */
+function portsText({ key, value }: PolicyRowOf<'ports'>, tables: PolicyTables): string {
+  const runs: { readonly from: number; to: number; readonly class: number }[] = []
+  for (let port = 0; port <= 0xffff; port++) {
+    const at = value.at[port >> 8] ?? 0
+    const page = (at & PORTS_PAGE) === 0 ? undefined : tables.page(key.set, at & ~PORTS_PAGE)
+    const number = page === undefined ? at : (page.class[port & 0xff] ?? 0)
+    const last = runs.at(-1)
+    if (last?.class === number) last.to = port
+    else runs.push({ from: port, to: port, class: number })
+  }
+  return runs.map(({ from, to, class: number }) => `${from === to ? from : `${from}-${to}`}: ${number}`).join(', ')
+}
