@@ -34,8 +34,8 @@ function failsafePort(value: unknown): FailsafePort | undefined {
 }
 
 /** What a cluster's nodes need of each other, and whoever mends them: SSH, BGP, etcd, Typha, the API server; DHCP and DNS. */
-export const FAILSAFE_IN: readonly FailsafePort[] = ports({ TCP: [22, 179, 2379, 2380, 5473, 6443, 6666, 6667], UDP: [68] })
-export const FAILSAFE_OUT: readonly FailsafePort[] = ports({ TCP: [179, 2379, 2380, 5473, 6443, 6666, 6667], UDP: [53, 67] })
+export const DEFAULT_IN: readonly FailsafePort[] = ports({ TCP: [22, 179, 2379, 2380, 5473, 6443, 6666, 6667], UDP: [68] })
+export const DEFAULT_OUT: readonly FailsafePort[] = ports({ TCP: [179, 2379, 2380, 5473, 6443, 6666, 6667], UDP: [53, 67] })
 
 function ports(of: { readonly TCP: readonly number[]; readonly UDP: readonly number[] }): readonly FailsafePort[] {
   return (['TCP', 'UDP'] as const).flatMap((name) =>

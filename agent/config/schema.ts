@@ -6,7 +6,7 @@ import type { Cidr } from '#lib/base/ip.ts'
 import type { BackendSelection } from '#lib/model/service.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { EndpointToHost } from '#agent/compile/settings.ts'
-import { FAILSAFE_IN, FAILSAFE_OUT, failsafePorts, failsafesText } from './failsafes.ts'
+import { DEFAULT_IN, DEFAULT_OUT, failsafePorts, failsafesText } from './failsafes.ts'
 import { cidrList, duration, durationText, flag, integer, port, portRange, regularExpression, text, word } from './parsers.ts'
 import type { Parser } from './parsers.ts'
 
@@ -106,15 +106,15 @@ export const fields = {
   failsafesIn: field({
     name: 'failsafeInboundHostPorts',
     parser: failsafePorts,
-    fallback: FAILSAFE_IN,
-    fallbackText: failsafesText(FAILSAFE_IN),
+    fallback: DEFAULT_IN,
+    fallbackText: failsafesText(DEFAULT_IN),
     doc: "Ports of the node that policy of its host endpoints never closes, with the network that may reach them so; none: from anywhere. Whatever is listed takes the default's place as a whole.",
   }),
   failsafesOut: field({
     name: 'failsafeOutboundHostPorts',
     parser: failsafePorts,
-    fallback: FAILSAFE_OUT,
-    fallbackText: failsafesText(FAILSAFE_OUT),
+    fallback: DEFAULT_OUT,
+    fallbackText: failsafesText(DEFAULT_OUT),
     doc: "The same of ports that the node's own processes ask. Endpoints of the service default/kubernetes are always among them.",
   }),
   dataInterfacePattern: field<string | undefined>({
