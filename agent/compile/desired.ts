@@ -131,6 +131,12 @@ export interface Knobs {
   readonly strayService: number
   /** there are rows of `routes` */
   readonly overlay: boolean
+  /** this node has host endpoints */
+  readonly hostPolicy: boolean
+  /** and there are policies that are asked of every packet by itself */
+  readonly untracked: boolean
+  /** POD_TO_HOST_…: of what pods send to the node */
+  readonly podToHost: number
   readonly timeouts: {
     readonly tcpSyn: number
     readonly tcpOpen: number

@@ -27,12 +27,12 @@ export interface NodeInput {
 /** Packets between pods and the world pass through this node. */
 const SYSCTLS: Readonly<Record<string, string>> = { 'net/ipv4/ip_forward': '1', 'net/ipv6/conf/all/forwarding': '1' }
 
-/** Costs in proportion to the node's pods and the cluster's nodes. */
+/** Costs in proportion to the node's pods, the cluster's nodes, and where the node has host endpoints, its policies. */
 export function compileNode(input: NodeInput): DesiredNode {
   const { settings, snapshot } = input
   const node = snapshot.nodes.get(input.node)
   return {
-    knobs: { ...knobs(node, settings), overlay: hasOverlay(snapshot.pools) },
+    knobs: { ...knobs(node, settings), overlay: hasOverlay(snapshot.pools), ...hostPolicy(input) },
     mapSizes: settings.mapSizes,
     workloads: workloads(input),
     host: { addresses: [...(node?.addresses ?? [])].sort(compareText), pattern: settings.dataInterfacePattern },
@@ -44,7 +44,7 @@ export function compileNode(input: NodeInput): DesiredNode {
   }
 }
 
-function knobs(node: Node | undefined, settings: CompileSettings): Omit<Knobs, 'overlay'> {
+function knobs(node: Node | undefined, settings: CompileSettings): Omit<Knobs, 'overlay' | 'hostPolicy' | 'untracked'> {
   return {
     nodeV4: (node && nodeAddress(node, true)) ?? ANY_V4,
     nodeV6: (node && nodeAddress(node, false)) ?? ANY_V6,
@@ -56,8 +56,15 @@ function knobs(node: Node | undefined, settings: CompileSettings): Omit<Knobs, '
     dsr: settings.dsr,
     sourceCheck: settings.sourceCheck,
     strayService: settings.strayService,
+    podToHost: settings.podToHost,
     timeouts: settings.timeouts,
   }
+}
+
+/** Programs that have nothing to ask do not ask. */
+function hostPolicy({ snapshot, node }: NodeInput): Pick<Knobs, 'hostPolicy' | 'untracked'> {
+  const has = [...snapshot.hostEndpoints.values()].some((endpoint) => endpoint.node === node)
+  return { hostPolicy: has, untracked: has && [...snapshot.policies.values()].some(({ scope }) => scope === 'doNotTrack') }
 }
 
 function workloads(input: NodeInput): readonly WorkloadAttachment[] {

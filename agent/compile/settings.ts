@@ -23,9 +23,6 @@ export interface NodeSettings {
   readonly failsafes: Failsafes
 }
 
-/** Of what pods send to their node. */
-export type EndpointToHost = 'Drop' | 'Return' | 'Accept'
-
 export interface CompileSettings {
   /** of the host side of pods' veths */
   readonly interfacePrefix: string
@@ -43,7 +40,8 @@ export interface CompileSettings {
   readonly sourceCheck: number
   /** STRAY_… */
   readonly strayService: number
-  readonly endpointToHost: EndpointToHost
+  /** POD_TO_HOST_… */
+  readonly podToHost: number
   readonly timeouts: Knobs['timeouts']
   readonly mapSizes: MapSizes
   /** cgroup2 directory; undefined: find the mount */

@@ -65,8 +65,13 @@ export class Touched {
         this.#named(change)
         this.#nodes()
         return this.#pods()
-      case 'Namespace':
-      case 'FelixConfiguration':
+      case 'HostEndpoint':
+        this.node = true
+        return
+      case 'GlobalNetworkPolicy':
+        for (const policy of [change.before, change.after]) if (policy?.scope === 'doNotTrack') this.node = true
+        return
+      default:
         return
     }
   }

@@ -46,7 +46,7 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
       dsr: read(fields.externalServiceMode) === 'DSR',
       sourceCheck: read(fields.sourceCheck),
       strayService: read(fields.strayService),
-      endpointToHost: read(fields.endpointToHost),
+      podToHost: read(fields.podToHost),
       timeouts: {
         tcpSyn: read(fields.timeoutTcpSyn),
         tcpOpen: read(fields.timeoutTcpOpen),

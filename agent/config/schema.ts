@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every field of FelixConfiguration that we obey: the one place that parsing, refusal and documentation come from. Layer: agent/config (pure). */
-import { SOURCE_ANY, SOURCE_LOOSE, SOURCE_STRICT, STRAY_DROP, STRAY_PASS, STRAY_REFUSE } from '#lib/base/flags.ts'
+import { POD_TO_HOST_ACCEPT, POD_TO_HOST_DROP, SOURCE_ANY, SOURCE_LOOSE, SOURCE_STRICT, STRAY_DROP, STRAY_PASS, STRAY_REFUSE } from '#lib/base/flags.ts'
 import { parsePort } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import type { BackendSelection } from '#lib/model/service.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
-import type { EndpointToHost } from '#agent/compile/settings.ts'
 import { DEFAULT_IN, DEFAULT_OUT, failsafePorts, failsafesText } from './failsafes.ts'
 import { cidrList, duration, durationText, flag, integer, port, portRange, regularExpression, text, word } from './parsers.ts'
 import type { Parser } from './parsers.ts'
@@ -97,11 +96,12 @@ export const fields = {
     fallback: 'IPPoolsOnly',
     doc: "Destinations to which pods' flows are not masqueraded: addresses of pools, or those of nodes as well.",
   }),
-  endpointToHost: field<EndpointToHost>({
+  podToHost: field({
     name: 'defaultEndpointToHostAction',
-    parser: word({ Drop: 'Drop', Return: 'Return', Accept: 'Accept' }),
-    fallback: 'Drop',
-    doc: "What becomes of a pod's packets to this node itself that its policy lets out: they are dropped, asked of the node's own policy (Return), or let in without that.",
+    parser: word({ Drop: POD_TO_HOST_DROP, Return: POD_TO_HOST_ACCEPT, Accept: POD_TO_HOST_ACCEPT }),
+    fallback: POD_TO_HOST_ACCEPT,
+    fallbackText: 'Accept',
+    doc: "What becomes of a pod's flows to its own node that its policy lets out: dropped, or let in where policy of the node's host endpoints does not object. Return and Accept are the same here.",
   }),
   failsafesIn: field({
     name: 'failsafeInboundHostPorts',

@@ -31,22 +31,12 @@ export interface DataplaneOptions extends CurrentOptions {
 const LOOK_AGAIN_MS = 1000
 
 /** What must be done before rows of a table may go. Frontends that could not be written still speak of the old rows. */
-const REMOVED_AFTER: Readonly<Record<TableName, readonly string[]>> = {
+const REMOVED_AFTER: Readonly<Partial<Record<TableName, readonly string[]>>> = {
   ifaces: ['hooks.remove'],
-  rules: [],
-  bits: [],
-  pages: [],
-  ports: [],
-  nets: [],
-  hosts: [],
-  addrs: [],
-  failsafes: [],
   ranges: ['frontends'],
-  routes: [],
   backends: ['frontends'],
   live: ['frontends'],
   maglev: ['frontends'],
-  frontends: [],
 }
 
 export class Dataplane implements Disposable {
@@ -184,7 +174,7 @@ export class Dataplane implements Disposable {
       { part: this.#connect.removals },
       { part: this.#hooks.removals },
       { part: this.#routes.removals },
-      ...TABLES.toReversed().map((name) => ({ part: removalsOf(name, now(name)), needs: REMOVED_AFTER[name] })),
+      ...TABLES.toReversed().map((name) => ({ part: removalsOf(name, now(name)), needs: REMOVED_AFTER[name] ?? [] })),
     ]
   }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The wanted knobs and what the kernel can do, as the programs' read-only configuration. Layer: agent/dataplane (pure). */
-import { POD_TO_HOST_ACCEPT } from '#lib/base/flags.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import type { Knobs } from '../compile/desired.ts'
 import type { NodeCfg } from '../maps/shapes.ts'
@@ -45,8 +44,8 @@ export function nodeConfig(knobs: Knobs, features: Features): NodeCfg {
     source_check: knobs.sourceCheck,
     stray_service: knobs.strayService,
     overlay: Number(knobs.overlay),
-    host_policy: 0,
-    untracked: 0,
-    pod_to_host: POD_TO_HOST_ACCEPT,
+    host_policy: Number(knobs.hostPolicy),
+    untracked: Number(knobs.untracked),
+    pod_to_host: knobs.podToHost,
   }
 }

@@ -92,6 +92,9 @@ test('settings come through', () => {
     dsr: false,
     sourceCheck: 0,
     strayService: 1,
+    podToHost: 0,
+    hostPolicy: false,
+    untracked: false,
     overlay: false,
   })
   expect(desired.knobs.timeouts).toEqual({

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { parseCidr } from '#lib/base/ip.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
-import { SOURCE_STRICT, STRAY_PASS } from '#lib/base/flags.ts'
+import { POD_TO_HOST_DROP, SOURCE_STRICT, STRAY_PASS } from '#lib/base/flags.ts'
 import { defaultConfig } from '#agent/config/config.ts'
 import { configurationsOf, resolveConfig } from '#agent/config/resolve.ts'
 import type { Resolved } from '#agent/config/resolve.ts'
@@ -48,7 +48,7 @@ test('every field is obeyed', () => {
     natOutgoingExclusions: 'IPPoolsAndHostIPs',
     bpfEnforceRPF: 'Strict',
     serviceLoopPrevention: 'Disabled',
-    defaultEndpointToHostAction: 'Accept',
+    defaultEndpointToHostAction: 'Drop',
     failsafeInboundHostPorts: [],
     failsafeOutboundHostPorts: [{ protocol: 'udp', port: 53, net: '10.0.0.0/8' }],
     bpfMapSizeNATAffinity: 5000,
@@ -101,7 +101,7 @@ test('every field is obeyed', () => {
       dsr: true,
       sourceCheck: SOURCE_STRICT,
       strayService: STRAY_PASS,
-      endpointToHost: 'Accept',
+      podToHost: POD_TO_HOST_DROP,
       timeouts: { tcpSyn: 1_000, tcpOpen: 2_000, tcpFin: 3_000, tcpRst: 4_000, udp: 5_000, udpStream: 6_000, icmp: 7_000 },
       mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, affinity: 5_000, addrs: 265_144, live: 4_000 },
       cgroup: '/sys/fs/cgroup',

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Knobs as the programs get them. Layer: test. */
 import { expect, test } from 'vitest'
-import { SOURCE_STRICT, STRAY_REFUSE } from '#lib/base/flags.ts'
+import { POD_TO_HOST_DROP, SOURCE_STRICT, STRAY_REFUSE } from '#lib/base/flags.ts'
 import { ANY_V4, ANY_V6, parseAddr, parsePort } from '#lib/base/ip.ts'
 import type { Knobs } from '#agent/compile/desired.ts'
 import type { Features } from '#agent/dataplane/features.ts'
@@ -19,6 +19,9 @@ const knobs: Knobs = {
   sourceCheck: SOURCE_STRICT,
   strayService: STRAY_REFUSE,
   overlay: true,
+  hostPolicy: true,
+  untracked: false,
+  podToHost: POD_TO_HOST_DROP,
   timeouts: { tcpSyn: 1, tcpOpen: 2, tcpFin: 3, tcpRst: 4, udp: 5, udpStream: 6, icmp: 7 },
 }
 const features: Features = {
@@ -65,5 +68,8 @@ test('no address is all zero in either family; only what the kernel surely has i
     source_check: 2,
     stray_service: 2,
     overlay: 1,
+    host_policy: 1,
+    untracked: 0,
+    pod_to_host: 1,
   })
 })

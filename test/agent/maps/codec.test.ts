@@ -12,6 +12,7 @@ import { structLayout } from '#agent/maps/layout.ts'
 import * as shapes from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
 import { compileC } from '../../support/compiled.ts'
+import { NOT_JUDGED } from '../../support/flow-value.ts'
 
 const { btf, section } = compileC(`
   #include <linux/bpf.h>
@@ -77,6 +78,7 @@ describe('bytes made by the compiler', () => {
         fresh: 0xfffffff0,
         slot: 5,
         lane: 3,
+        ...NOT_JUDGED,
       },
     ],
   ]
@@ -194,11 +196,18 @@ describe('bind refuses', () => {
             seen: ns,
             out: shapes.ctTuple,
             state: u8,
+            epoch: u8,
             lane: u16,
             via: addr,
             leg: arrayOf(shapes.ctLeg, 3),
             fresh: u32,
             slot: u32,
+            egress_rule: u32,
+            ingress_rule: u32,
+            staged_egress_rule: u32,
+            staged_ingress_rule: u32,
+            device: u32,
+            hook: u8,
           }),
           structLayout(btf, 'ct_value'),
         ),

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Our shapes, catalogue and enums against the objects that are shipped: drift fails here, not on a node. Layer: test. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { enumValues, findType, typeById } from '#agent/maps/btf.ts'
 import * as flags from '#lib/base/flags.ts'
@@ -9,7 +11,7 @@ import type { Field } from '#agent/maps/kinds.ts'
 import { layoutOf, structLayout } from '#agent/maps/layout.ts'
 import { nodeCfg } from '#agent/maps/shapes.ts'
 import type { Compiled } from '../../support/compiled.ts'
-import { builtObject, declaredMaps } from '../../support/compiled.ts'
+import { builtObject, declaredMaps, INCLUDE } from '../../support/compiled.ts'
 
 const objects: readonly (readonly [string, Compiled])[] = ['workload', 'host', 'connect'].map((name) => [name, builtObject(name)])
 
@@ -39,9 +41,15 @@ describe.each(objects)('%s', (_, object) => {
 })
 
 test('the numbers that rows carry are those of the enums', () => {
-  const enums = ['frontend_flag', 'live_flag', 'range_set', 'addr_kind', 'addr_flag', 'source_check', 'stray_service', 'iface_kind']
-  const { MAGLEV_SIZE: size, ...mirrored } = flags
-  expect(size, 'the codec compares it with C').toBeGreaterThan(0)
+  const enums = [
+    ...['frontend_flag', 'live_flag', 'range_set', 'addr_kind', 'addr_flag', 'source_check', 'stray_service', 'pod_to_host', 'iface_kind'],
+    ...['dimension', 'ports_flag', 'rule_action', 'host_view', 'failsafe_direction'],
+  ]
+  const { MAGLEV_SIZE, RULE_WORDS, RULES_PER_BLOCK, PORTS_PAGE, ...mirrored } = flags
+  expect(MAGLEV_SIZE * RULE_WORDS, 'the codec compares them with C').toBeGreaterThan(0)
+  const header = readFileSync(join(INCLUDE, 'maps.h'), 'utf8')
+  expect(header).toContain(`#define PORTS_PAGE 0x${PORTS_PAGE.toString(16)}`)
+  expect([RULES_PER_BLOCK, header.includes('#define RULES_PER_BLOCK (RULE_WORDS * 64)')]).toEqual([RULE_WORDS * 64, true])
   for (const [, { btf }] of objects) {
     const numbers = new Map(enums.flatMap((name) => [...enumValues(btf, name)]))
     expect(Object.fromEntries(numbers)).toEqual(mirrored)
