@@ -15,6 +15,7 @@ import { PROXY_RULES } from './dataplane/hand-over.ts'
 import { TABLES } from './dataplane/loaded.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor } from './node/facts.ts'
+import { lastGoodFile } from './state-files.ts'
 import { releaseHeap } from './node/memory.ts'
 import type { AgentOptions } from './options.ts'
 import { PolicyBook } from './policy-book.ts'
@@ -51,7 +52,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const health = startingHealth()
   const book = new SourceBook(health, log)
   const policies = new PolicyBook({ health, log })
-  const source = new DirectorySource({ directory: options.resources, clock: systemClock })
+  const source = new DirectorySource({ directory: options.resources, clock: systemClock, lastGood: lastGoodFile(options.stateDir) })
   /** what runs, once it does */
   const now: { wired?: Wired; config?: Config; wanted?: Wanted } = {}
   const store = new Store({

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** netplane-agent --cleanup. Layer: agent. */
-import { join } from 'node:path'
 import { errorText } from '#lib/base/errors.ts'
 import { cleanup, type CleanupReport } from './dataplane/cleanup.ts'
 import { endTakeover } from './dataplane/kube-proxy.ts'
 import { Pins } from './dataplane/pins.ts'
 import { lockHolder } from './lock.ts'
+import { dropLastGood, sysctlFile } from './state-files.ts'
 
 export interface CleanupCommand {
   readonly pinDir: string
@@ -20,7 +20,8 @@ export async function cleanupCommand(command: CleanupCommand): Promise<number> {
     process.stderr.write(`netplane-agent: an agent is running and would put everything back: ${holder}. Stop it first.\n`)
     return 1
   }
-  const own = cleanup({ pins: new Pins(command.pinDir), sysctlState: join(command.stateDir, 'sysctls.json'), cgroup: command.cgroup })
+  dropLastGood(command.stateDir)
+  const own = cleanup({ pins: new Pins(command.pinDir), sysctlState: sysctlFile(command.stateDir), cgroup: command.cgroup })
   const report = await withTakeover(own)
   for (const line of report.removed) process.stdout.write(`removed ${line}\n`)
   for (const line of report.restored) process.stdout.write(`restored ${line}\n`)

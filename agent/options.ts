@@ -35,7 +35,7 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
   --node NAME          this node's name in the cluster (default: the host's name)
   --resources DIR      folder of manifests, watched for changes
   --pin-dir DIR        where programs, maps and links are pinned (default: /sys/fs/bpf/netplane)
-  --state-dir DIR      where old sysctl values are kept (default: /run/netplane)
+  --state-dir DIR      where old sysctl values, and last good versions of bad policies, are kept (default: /run/netplane)
   --objects DIR        folder of the BPF objects (default: the package's own)
   --health-port PORT   /liveness and /readiness on 127.0.0.1; 0: off (default: 9099, or as FelixConfiguration says)
   --metrics-port PORT  /metrics on 127.0.0.1 (or prometheusMetricsHost); 0: off (default: off, or as FelixConfiguration says)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The parts of a running agent and who hears whom. Layer: agent. */
-import { join } from 'node:path'
 import { monotonicNs, NetlinkSocket, raiseMemlock, type BpfMap } from '#native'
 import { systemClock } from '#lib/base/clock.ts'
 import type { Health } from '#lib/obs/health.ts'
@@ -20,6 +19,7 @@ import { InterfaceMonitor, MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from './interf
 import { NETLINK_ROUTE, NetlinkExchange } from './interfaces/netlink/exchange.ts'
 import type { MapName } from './maps/catalogue.ts'
 import { packageObjects } from './node/facts.ts'
+import { sysctlFile } from './state-files.ts'
 import type { AgentOptions } from './options.ts'
 import type { Wanted } from './wanted.ts'
 
@@ -72,7 +72,7 @@ export function wire({ options, store, wanted, log, health, onNode, onPass, mayG
     features,
     interfaces: monitor.interfaces,
     netlink: new NetlinkExchange(netlink),
-    sysctlState: join(options.stateDir, 'sysctls.json'),
+    sysctlState: sysctlFile(options.stateDir),
     otherProxy: () => findsOtherProxy(log),
     onLoaded: () => {
       loop.mark()

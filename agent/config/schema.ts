@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every field of FelixConfiguration that we obey: the one place that parsing, refusal and documentation come from. Layer: agent/config (pure). */
-import { POD_TO_HOST_ACCEPT, POD_TO_HOST_DROP, SOURCE_ANY, SOURCE_LOOSE, SOURCE_STRICT, STRAY_DROP, STRAY_PASS, STRAY_REFUSE } from '#lib/base/flags.ts'
+import {
+  POD_TO_HOST_ACCEPT,
+  POD_TO_HOST_DROP,
+  SOURCE_ANY,
+  SOURCE_LOOSE,
+  SOURCE_STRICT,
+  STRAY_DROP,
+  STRAY_PASS,
+  STRAY_REFUSE,
+} from '#lib/base/flags.ts'
 import { parsePort } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import type { BackendSelection } from '#lib/model/service.ts'

@@ -7,9 +7,12 @@ import { compareText } from '../base/order.ts'
 import type { Rejected } from '../base/result.ts'
 import { same } from '../base/same.ts'
 import { createPool } from '../kube/pool.ts'
+import type { KubeObject } from '../model/snapshot.ts'
 import type { Problem, SourceEvent } from '../store/source.ts'
 import { MOST_PLACED, parseFile, placeOf } from './file.ts'
+import type { ParsedFile } from './file.ts'
 import { Holdings } from './holdings.ts'
+import type { LastGoodFile } from './last-good.ts'
 import { readChanged } from './tree.ts'
 import type { FileRead, Stamp, Tree } from './tree.ts'
 
@@ -19,10 +22,39 @@ export class Contents {
   readonly #stamps = new Map<string, Stamp>()
   readonly #problems = new Map<string, readonly Problem[]>()
   readonly #pool = createPool()
+  readonly #lastGood: LastGoodFile | undefined
+  /** as objects were written, of the kinds that are kept */
+  readonly #raws = new WeakMap<KubeObject, unknown>()
   #problemRevision = 0
+  #keptRevision = 0
 
-  constructor(root: string) {
+  /** `lastGood`: where last good versions outlive this process */
+  constructor(root: string, lastGood?: LastGoodFile) {
     this.#root = root
+    this.#lastGood = lastGood
+  }
+
+  /** What the process before this one kept, as if its files had been read. */
+  recall(): readonly SourceEvent[] {
+    const byFile = Map.groupBy(this.#lastGood?.read() ?? [], ({ file }) => file)
+    return [...byFile].flatMap(([file, objects]) => {
+      const list = { apiVersion: 'v1', kind: 'List', items: objects.map(({ object }) => object) }
+      const content = parseFile(`${file}.json`, JSON.stringify(list), this.#pool)
+      const events = this.#put(file, content)
+      this.#holdings.keepAll(file)
+      return events
+    })
+  }
+
+  /** Notes for the process after this one what has to stay over its start. */
+  remember(): void {
+    const { keptRevision } = this.#holdings
+    if (this.#lastGood === undefined || keptRevision === this.#keptRevision) return
+    const failed = this.#lastGood.failed
+    const kept = [...this.#holdings.kept()].map(({ file, object }) => ({ file, object: this.#raws.get(object) }))
+    this.#lastGood.write(kept.filter(({ object }) => object !== undefined))
+    if (this.#lastGood.failed === undefined) this.#keptRevision = keptRevision
+    if (this.#lastGood.failed !== failed) this.#problemRevision++
   }
 
   /** Reads one file. `force` reads it even when its stamp is the same: two writes within one tick of the file system's clock leave none. */
@@ -38,7 +70,7 @@ export class Contents {
         const content = parseFile(file, read.text, this.#pool)
         this.#stamps.set(file, read.stamp)
         this.#setProblems(file, content.problems)
-        return this.#holdings.put(file, content)
+        return this.#put(file, content)
       }
     }
   }
@@ -81,7 +113,9 @@ export class Contents {
     // a file that is gone holds its objects for a moment more
     const conflicts = this.#holdings.conflicts().filter(({ file }) => this.#stamps.has(file))
     const placed = conflicts.map(({ file, rejected }, at) => ({ place: at < MOST_PLACED ? this.#placeIn(file, rejected) : file, rejected }))
-    return [...files.flatMap(([, problems]) => problems), ...placed]
+    const failed = this.#lastGood?.failed
+    const unkept = failed === undefined ? [] : [{ place: undefined, rejected: { ref: '', path: '', reason: failed } }]
+    return [...unkept, ...files.flatMap(([, problems]) => problems), ...placed]
   }
 
   /** "services.yaml:12" for a field of an object in force; undefined when no file has it. */
@@ -96,6 +130,11 @@ export class Contents {
     } catch {
       return file
     }
+  }
+
+  #put(file: string, content: ParsedFile): readonly SourceEvent[] {
+    for (const [object, raw] of content.raws) this.#raws.set(object, raw)
+    return this.#holdings.put(file, content)
   }
 
   #setProblems(file: string, problems: readonly Problem[]): void {
@@ -115,6 +154,7 @@ export class Contents {
   }
 
   #cannotRead(path: string, why: string): void {
+    this.#holdings.keepAll(path)
     this.#setProblems(path, [{ place: path, rejected: { ref: '', path: '', reason: `cannot be read: ${why}` } }])
   }
 }

@@ -6,6 +6,7 @@ import type { Pool } from '../kube/pool.ts'
 import { refText } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import type { Problem } from '../store/source.ts'
+import { isKeptKind } from './last-good.ts'
 import { pathSteps } from './path.ts'
 import { Places, readManifest } from './read.ts'
 import type { RawObject } from './read.ts'
@@ -20,18 +21,25 @@ export interface FileContent {
   readonly problems: readonly Problem[]
 }
 
+export interface ParsedFile extends FileContent {
+  /** as they were written: objects of kinds whose last good versions outlive this process, and what stands in for such that cannot be used */
+  readonly raws: ReadonlyMap<KubeObject, unknown>
+}
+
 /** Finding a line means a pass over the file: of many errors at once the first ones only get lines. */
 export const MOST_PLACED = 20
 
 /** `name` as it is to stand in messages; its ending decides between JSON and YAML. Never throws. */
-export function parseFile(name: string, text: string, pool?: Pool): FileContent {
+export function parseFile(name: string, text: string, pool?: Pool): ParsedFile {
   const read = readManifest(name, text)
   if (read.kind === 'broken') {
     const place = read.line === undefined ? name : `${name}:${read.line}`
-    return { objects: [], unusable: new Map(), unsure: true, problems: [{ place, rejected: { ref: '', path: '', reason: read.reason } }] }
+    const problems = [{ place, rejected: { ref: '', path: '', reason: read.reason } }]
+    return { objects: [], unusable: new Map(), unsure: true, problems, raws: new Map() }
   }
   const objects = new Map<string, KubeObject>()
   const unusable = new Map<string, KubeObject | undefined>()
+  const raws = new Map<KubeObject, unknown>()
   const wrong: { readonly raw: RawObject; readonly rejected: Rejected }[] = []
   let unsure = false
   for (const raw of read.objects) {
@@ -51,9 +59,11 @@ export function parseFile(name: string, text: string, pool?: Pool): FileContent 
     const parsed = parseObject(raw.value, identified.ref, pool)
     if (parsed.kind === 'ok') objects.set(ref, parsed.value)
     else unusable.set(ref, parsed.instead)
+    const stands = parsed.kind === 'ok' ? parsed.value : parsed.instead
+    if (stands !== undefined && isKeptKind(stands.kind)) raws.set(stands, raw.value)
     for (const rejected of parsed.rejected) wrong.push({ raw, rejected })
   }
-  return { objects: [...objects.values()], unusable, unsure, problems: placed(name, text, wrong) }
+  return { objects: [...objects.values()], unusable, unsure, problems: placed(name, text, wrong), raws }
 }
 
 function placed(

@@ -13,6 +13,8 @@ interface Holding {
   objects: readonly KubeObject[]
   /** what remains when everything that has left the file is let go; undefined when nothing has */
   settled: readonly KubeObject[] | undefined
+  /** those of the objects that the file itself does not give at present */
+  kept: readonly KubeObject[]
 }
 
 /** An object that `file` has as well as the one whose version is in force. */
@@ -33,16 +35,18 @@ export class Holdings {
   readonly #rivals = new Map<string, ReadonlySet<Holding>>()
   readonly #leaving = new Set<Holding>()
   #conflictRevision = 0
+  #keptRevision = 0
 
   /** Takes in what a file holds now; undefined: the file is gone. Returns what changes for the world. */
   put(file: string, content: FileContent = NOTHING): readonly SourceEvent[] {
-    const holding = this.#files.get(file) ?? { file, objects: [], settled: undefined }
+    const holding = this.#files.get(file) ?? { file, objects: [], settled: undefined, kept: [] }
     this.#files.set(file, holding)
     const usable = [...content.objects, ...this.#standIns(holding, content)]
     const now = new Map(usable.map((object) => [refText(object), object]))
     const missing = holding.objects.filter((object) => !now.has(refText(object)))
     const kept = missing.filter((object) => content.unsure || content.unusable.has(refText(object)))
     const settled = [...usable, ...kept]
+    this.#keep(holding, kept)
     const leaves = kept.length < missing.length
     const events = this.#replace(holding, leaves ? [...usable, ...missing] : settled)
     holding.settled = leaves ? settled : undefined
@@ -60,6 +64,21 @@ export class Holdings {
   /** Files that hold objects. */
   get files(): number {
     return this.#files.size
+  }
+
+  /** The files below this path, or at it, cannot be looked at: everything they gave stays. */
+  keepAll(path: string): void {
+    for (const [file, holding] of this.#files) if (file === path || file.startsWith(`${path}/`)) this.#keep(holding, holding.objects)
+  }
+
+  /** Objects that stay though their file does not give them at present. */
+  *kept(): Generator<{ readonly file: string; readonly object: KubeObject }> {
+    for (const { file, kept } of this.#files.values()) for (const object of kept) yield { file, object }
+  }
+
+  /** Another number whenever these may be others. */
+  get keptRevision(): number {
+    return this.#keptRevision
   }
 
   fileNames(): Iterable<string> {
@@ -114,6 +133,12 @@ export class Holdings {
       const free = holder === undefined || (holder === holding && !good.has(ref))
       return instead !== undefined && free ? [instead] : []
     })
+  }
+
+  #keep(holding: Holding, kept: readonly KubeObject[]): void {
+    if (holding.kept.length === kept.length && kept.every((object, at) => holding.kept[at] === object)) return
+    holding.kept = kept
+    this.#keptRevision++
   }
 
   #replace(holding: Holding, objects: readonly KubeObject[]): readonly SourceEvent[] {

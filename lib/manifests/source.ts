@@ -2,7 +2,8 @@
 /** A directory of manifests as a source of objects, kept up to date. Layer: lib/manifests.
  *
  * Rules: a deleted file deletes its objects, once nothing more has left for a moment; a file that cannot be read or understood keeps its
- * last good objects; when the directory itself goes, everything stays as it was until it is back. */
+ * last good objects, over a restart those that say who may reach whom; when the directory itself goes, everything stays as it was until
+ * it is back. */
 import { basename } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
@@ -13,6 +14,7 @@ import type { Sink, Source, SourceEvent, SourceStatus } from '../store/source.ts
 import { AgendaBook } from './agenda.ts'
 import type { Agenda, Touched } from './agenda.ts'
 import { Contents } from './contents.ts'
+import type { LastGoodFile } from './last-good.ts'
 import { isManifestName } from './read.ts'
 import { Settling } from './settling.ts'
 import { directoryId, listTree } from './tree.ts'
@@ -24,6 +26,8 @@ export interface DirectoryOptions {
   readonly clock: Clock
   /** for how long nothing may have left before deletions are believed, in ms; 100 when not given */
   readonly settleMs?: number
+  /** where last good versions of what says who may reach whom outlive this process; nowhere when not given */
+  readonly lastGood?: LastGoodFile
 }
 
 const SETTLE_MS = 100
@@ -59,7 +63,7 @@ export class DirectorySource implements Source {
     }
     this.#root = options.directory
     this.#clock = options.clock
-    this.#contents = new Contents(options.directory)
+    this.#contents = new Contents(options.directory, options.lastGood)
     this.#agenda = new AgendaBook(options.clock, wake)
     this.#settling = new Settling({ clock: options.clock, quietMs: options.settleMs ?? SETTLE_MS, onDue: wake })
     this.#watcher = new TreeWatcher(options.directory, (touched) => {
@@ -74,6 +78,7 @@ export class DirectorySource implements Source {
     }
     signal.addEventListener('abort', onAbort)
     let synced = false
+    sink.apply(this.#contents.recall())
     this.#agenda.note({ path: undefined, inPlace: false })
     while (await this.#woken(signal)) {
       const looked = await this.#turn(sink, signal)
@@ -118,6 +123,7 @@ export class DirectorySource implements Source {
       this.#settling.clear()
       sink.apply(this.#contents.holdings.settle())
     }
+    this.#contents.remember()
     this.#say(sink)
     return lost === undefined
   }
@@ -137,7 +143,7 @@ export class DirectorySource implements Source {
     }
     const tree = this.#attempt(() => this.#tree())
     if ('unavailable' in tree) return tree.unavailable
-    if (id !== this.#rootId && tree.files.length === 0 && this.#contents.holdings.files > 0)
+    if (this.#wasRead && id !== this.#rootId && tree.files.length === 0 && this.#contents.holdings.files > 0)
       return 'another directory, an empty one, is in its place: the last good state stays in force'
     this.#rootId = id
     this.#wasRead = true

@@ -73,7 +73,7 @@ export function labelled(name: string, ip: string, { node: nodeName, labels }: P
 type MatchLabels = Readonly<Record<string, string>>
 
 /** Pods with these labels are reached by those with others, on TCP 8080, and by nobody else. */
-export function onlyFrom(name: string, labels: MatchLabels, peers: MatchLabels): unknown {
+export function onlyFrom(name: string, labels: MatchLabels, peers: MatchLabels): object {
   return {
     apiVersion: 'networking.k8s.io/v1',
     kind: 'NetworkPolicy',

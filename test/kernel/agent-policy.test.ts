@@ -107,6 +107,22 @@ describe('a policy for a local pod', () => {
     await expect.poll(() => rows(machine, 'np_rules'), { timeout: 5000 }).toBe(2)
   })
 
+  test('that is bad by now stays as it was, also for the next agent', async () => {
+    const first = machine.agent()
+    await first.event('dataplane.ready')
+    const before = info('10.1.1.5')
+    machine.put('policy.json', [{ ...onlyFrom('web', { app: 'web' }, { app: 'client' }), spec: { podSelector: {}, ingress: 'anybody' } }])
+    await first.event('object.rejected')
+    await first.kill()
+    const second = machine.agent()
+    expect(await second.event('dataplane.adopted')).toMatchObject({ written: {} })
+    await second.event('dataplane.ready')
+    expect(info('10.1.1.5')).toEqual(before)
+    expect(second.events('object.rejected')).toHaveLength(1)
+    machine.put('policy.json', [onlyFrom('web', { app: 'nobody' }, {})])
+    await second.until('the pod to be open', () => info('10.1.1.5')?.ingress === NO_SET)
+  })
+
   test('a new pod has its rules from the first moment on', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')

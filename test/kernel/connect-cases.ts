@@ -129,8 +129,7 @@ async function publish(loaded: Loaded, family: Family, service: Service): Promis
     live.set({ list, addr, port: backendPort }, { flags: LIVE_CHOSEN, slot })
   }
   const choice = { list, count: service.ports.length }
-  if (frontend !== host)
-    new TestMap(loaded, catalogue.np_addrs).set(parseAddr(host), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
+  if (frontend !== host) new TestMap(loaded, catalogue.np_addrs).set(parseAddr(host), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
   new TestMap(loaded, catalogue.np_frontends).set(
     { addr: frontend === '0.0.0.0' ? ANY_V4 : parseAddr(frontend), port, proto: service.proto },
     { inside: choice, outside: choice, flags: 0, affinity: service.affinity ?? 0 },

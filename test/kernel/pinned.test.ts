@@ -122,7 +122,7 @@ describe('np_ct', () => {
   test('with fewer fields: flows are carried over field by field', async () => {
     const old = await pinOld('np_ct', [
       ['struct addr via;\t/* tunnel peer of the leg with LEG_ENCAP */', ''],
-      ['__u32 pad;\n};\n_Static_assert(sizeof(struct ct_value)', '__u8 reserved[20];\n};\n_Static_assert(sizeof(struct ct_value)'],
+      ['__u8 pad[3];\n};\n_Static_assert(sizeof(struct ct_value)', '__u8 reserved[19];\n};\n_Static_assert(sizeof(struct ct_value)'],
     ])
     const codecs = ctCodecs()
     const bytes = Buffer.alloc(old.valueBytes)

@@ -14,6 +14,7 @@ import type { OpenObject } from '#agent/dataplane/objects.ts'
 import { openObject, setKnobs } from '#agent/dataplane/objects.ts'
 import { ensureMaps } from '#agent/dataplane/pinned.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
+import { findType, typeById } from '#agent/maps/btf.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { structLayout } from '#agent/maps/layout.ts'
 import { dropGenerations, ensureGeneration } from '#agent/dataplane/programs.ts'
@@ -207,9 +208,12 @@ describe('objects', () => {
     cleanups.push(() => opened.object.close())
     const bytes = setKnobs(opened, nodeConfig({ ...KNOBS, nodeV4: ANY_V4 }, features))
     expect(opened.object.rodata()).toEqual(bytes)
-    expect(bytes.subarray(0, 16), 'no address is all zero').toEqual(Buffer.alloc(16))
-    expect(bytes.readBigUInt64LE(64)).toBe(1_000_000_000n)
-    const offset = (name: string): number => structLayout(opened.btf, 'node_cfg').fields.find((field) => field.name === name)?.offset ?? -1
+    const variables = findType(opened.btf, 'section', '.rodata')?.variables ?? []
+    const cfg = variables.find(({ type }) => typeById(opened.btf, type).name === 'cfg')?.offset ?? -1
+    const fields = structLayout(opened.btf, 'node_cfg').fields
+    const offset = (name: string): number => cfg + (fields.find((field) => field.name === name)?.offset ?? -1)
+    expect(bytes.subarray(cfg, cfg + 16), 'no address is all zero').toEqual(Buffer.alloc(16))
+    expect(bytes.readBigUInt64LE(offset('timeout_tcp_syn'))).toBe(1_000_000_000n)
     expect([bytes.readUInt32LE(offset('tunnel_vni')), bytes.readUInt16BE(offset('tunnel_port'))]).toEqual([77, 4789])
   })
 })

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A directory source at work, and what it has said. Layer: test. */
 import { systemClock } from '#lib/base/clock.ts'
-import type { Clock } from '#lib/base/clock.ts'
 import { rejectedText } from '#lib/base/result.ts'
-import { DirectorySource } from '#lib/manifests/source.ts'
+import { DirectorySource, type DirectoryOptions } from '#lib/manifests/source.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { SourceStatus } from '#lib/store/source.ts'
@@ -17,7 +16,7 @@ export class Run {
   readonly #controller = new AbortController()
   readonly #ended: Promise<void>
 
-  constructor(directory: string, options: { readonly clock?: Clock; readonly settleMs?: number } = {}) {
+  constructor(directory: string, options: Partial<Omit<DirectoryOptions, 'directory'>> = {}) {
     this.source = new DirectorySource({ directory, clock: systemClock, ...options })
     this.#ended = this.source.run(
       {

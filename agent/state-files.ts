@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What an agent keeps for the one after it, besides what is pinned. Layer: agent. */
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { LastGoodFile } from '#lib/manifests/last-good.ts'
+
+/** Old values of sysctls. */
+export function sysctlFile(stateDir: string): string {
+  return join(stateDir, 'sysctls.json')
+}
+
+/** Last good versions of manifests that cannot be read. */
+export function lastGoodFile(stateDir: string): LastGoodFile {
+  return new LastGoodFile(lastGoodPath(stateDir))
+}
+
+export function dropLastGood(stateDir: string): void {
+  rmSync(lastGoodPath(stateDir), { force: true })
+}
+
+function lastGoodPath(stateDir: string): string {
+  return join(stateDir, 'last-good.json')
+}
