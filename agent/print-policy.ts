@@ -6,13 +6,11 @@ import {
   DIMENSION_PORT,
   DIMENSION_SOURCE_PORT,
   PORTS_PAGE,
-  RULE_ALLOW,
-  RULE_DENY,
-  RULE_OPEN,
-  RULE_PASS,
+  PORTS_SMALL,
+  RULES_PER_BLOCK,
 } from '#lib/base/flags.ts'
 import { formatAddr, formatCidr, protocolText } from '#lib/base/ip.ts'
-import type { Bits } from './compile/policy/bits.ts'
+import { wordAt, type Bits } from './compile/policy/bits.ts'
 import type { PolicyRow, PolicyRowOf, PolicyStep, SetId } from './compile/policy/tables.ts'
 import { PolicyTables } from './policy/tables.ts'
 
@@ -26,23 +24,15 @@ export interface PolicyText {
 interface SetText {
   /** "allow NetworkPolicy/default/web ingress 0", in order */
   readonly rules: string[]
-  /** "peer 3000000007": rules that this identity meets; 0 is whoever has no row */
+  /** "peer 3000000007": numbers of rules whose condition on that end this identity meets; "peer nobody": whoever has no row */
   readonly classes: Record<string, string>
-  /** by protocol: classes by range of ports */
+  /** by protocol: ranges of ports, and the rules whose condition they meet */
   readonly ports: Record<string, string>
 }
 
-const ACTIONS = new Map<number, string>([
-  [RULE_DENY, 'deny'],
-  [RULE_ALLOW, 'allow'],
-  [RULE_PASS, 'pass'],
-  [RULE_OPEN, 'open'],
-])
 const DIMENSIONS = new Map<number, string>([
   [DIMENSION_PEER, 'peer'],
   [DIMENSION_OWN, 'own'],
-  [DIMENSION_PORT, 'port'],
-  [DIMENSION_SOURCE_PORT, 'source port'],
 ])
 
 /** Of a whole. `ruleNames`: by number. */
@@ -83,13 +73,13 @@ function put(text: PolicyText, row: PolicyRow, known: Known): void {
 function putInSet(set: SetText, row: PolicyRowOf<'rules' | 'bits' | 'ports'>, { tables, ruleNames }: Known): void {
   switch (row.table) {
     case 'rules': {
-      const { id, action, next } = row.value
-      const name = ruleNames.get(id) ?? String(id)
-      set.rules[row.key.index] = `${ACTIONS.get(action) ?? String(action)} ${name}${action === RULE_PASS ? `, on to ${next}` : ''}`
+      const { number } = row.value
+      set.rules[row.key.index] = `${actionOf(row, tables)} ${ruleNames.get(number) ?? String(number)}`
       return
     }
     case 'bits': {
       const { dimension, class: number, block } = row.key
+      if (!DIMENSIONS.has(dimension)) return
       set.classes[`${DIMENSIONS.get(dimension) ?? String(dimension)} ${number}${blockText(block)}`] = bitsText(row.value.word, block)
       return
     }
@@ -97,8 +87,17 @@ function putInSet(set: SetText, row: PolicyRowOf<'rules' | 'bits' | 'ports'>, { 
       const { proto, source, block } = row.key
       const name = proto === 0 ? 'others' : protocolText(proto)
       set.ports[`${name}${source === 1 ? ' from' : ''}${blockText(block)}`] = portsText(row, tables)
+      if (proto === 0 && source === 0) set.classes[`peer nobody${blockText(block)}`] = bitsText(nobodyOf(row.value), block)
     }
   }
+}
+
+function actionOf({ key: { set, index } }: PolicyRowOf<'rules'>, tables: PolicyTables): string {
+  const cell = tables.ports({ set, block: Math.floor(index / RULES_PER_BLOCK), proto: 0, source: 0 })?.cell ?? ''
+  const word = Math.floor((index % RULES_PER_BLOCK) / 64)
+  const has = (which: 1 | 2): boolean => ((wordAt(cell, 4 * word + which) >> BigInt(index % 64)) & 1n) === 1n
+  const [allows, passes] = [has(1), has(2)]
+  return allows ? (passes ? 'open' : 'allow') : passes ? 'pass' : 'deny'
 }
 
 function blockText(block: number): string {
@@ -111,12 +110,25 @@ const RULES_A_BYTE = 8
 function bitsText(bits: Bits, block: number): string {
   const rules: number[] = []
   for (let rule = 0; rule < bits.length * RULES_A_BYTE; rule++)
-    if (((bits.charCodeAt(rule >> 3) >> (rule & 7)) & 1) === 1) rules.push(block * 1024 + rule)
+    if (((bits.charCodeAt(rule >> 3) >> (rule & 7)) & 1) === 1) rules.push(block * RULES_PER_BLOCK + rule)
   return rules.join(' ')
 }
 
-/** "0-79: 1, 80: 2, 81-65535: 1" */
-function portsText({ key, value }: PolicyRowOf<'ports'>, tables: PolicyTables): string {
+function nobodyOf({ cell, words }: PolicyRowOf<'ports'>['value']): Bits {
+  return Array.from({ length: words }, (_, word) => cell.slice(32 * word, 32 * word + 8)).join('')
+}
+
+/** Rules that ports of this class meet. */
+function classBits({ key, value }: PolicyRowOf<'ports'>, number: number, tables: PolicyTables): Bits {
+  const isSmall = (value.flags & PORTS_SMALL) !== 0 && key.source === 0
+  if (isSmall) return value.cell.slice(8 * (4 + number), 8 * (5 + number))
+  const dimension = key.source === 1 ? DIMENSION_SOURCE_PORT : DIMENSION_PORT
+  return tables.bits({ set: key.set, block: key.block, dimension, class: number })?.word ?? ''
+}
+
+/** "0-79: 1, 80: 0 1, 81-65535: 1" */
+function portsText(row: PolicyRowOf<'ports'>, tables: PolicyTables): string {
+  const { key, value } = row
   const runs: { readonly from: number; to: number; readonly class: number }[] = []
   for (let port = 0; port <= 0xffff; port++) {
     const at = value.at[port >> 8] ?? 0
@@ -126,5 +138,6 @@ function portsText({ key, value }: PolicyRowOf<'ports'>, tables: PolicyTables): 
     if (last?.class === number) last.to = port
     else runs.push({ from: port, to: port, class: number })
   }
-  return runs.map(({ from, to, class: number }) => `${from === to ? from : `${from}-${to}`}: ${number}`).join(', ')
+  const rules = (number: number): string => bitsText(classBits(row, number, tables), key.block)
+  return runs.map(({ from, to, class: number }) => `${from === to ? from : `${from}-${to}`}: ${rules(number)}`).join(', ')
 }

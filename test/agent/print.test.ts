@@ -63,8 +63,8 @@ test('policy as well: rules by name, ports as ranges', () => {
   expect(Object.values(policyText(desired.policy, world.compiler.policy.ruleNames).sets)).toEqual([
     {
       rules: ['allow KubernetesNetworkPolicy/default/web ingress 0', 'deny Tier/default ingress end'],
-      classes: expect.objectContaining({ 'peer 0': '1', 'port 0': '1', 'port 1': '0 1' }) as object,
-      ports: { TCP: '0-79: 0, 80: 1, 81-65535: 0', others: '0-65535: 0' },
+      classes: expect.objectContaining({ 'peer nobody': '1' }) as object,
+      ports: { TCP: '0-79: 1, 80: 0 1, 81-65535: 1', others: '0-65535: 1' },
     },
   ])
 })

@@ -8,6 +8,8 @@ import { catalogue } from '#agent/maps/catalogue.ts'
 import { entryWriter, type Entry } from '#agent/maps/text.ts'
 import { prefixOf, type BindMap } from '../rows.ts'
 
+const RULE_CELLS = 4 * RULE_WORDS
+
 /** Tables of which each row is one of a map's, np_<table>. */
 export const PLAIN_TABLES = ['rules', 'bits', 'pages', 'ports', 'nets'] as const satisfies readonly PolicyTable[]
 
@@ -22,13 +24,13 @@ export function policyWriter(bind: BindMap): (row: PolicyRow) => Entry {
   return (row) => {
     switch (row.table) {
       case 'bits':
-        return bits([row.key, { word: wordsOf(row.value.word) }])
+        return bits([row.key, { word: wordsOf(row.value.word, RULE_WORDS) }])
       case 'ports':
-        return ports([row.key, row.value])
+        return ports([row.key, { ...row.value, cell: wordsOf(row.value.cell, RULE_CELLS) }])
       case 'pages':
         return pages([row.key, row.value])
       case 'rules':
-        return rules([row.key, row.value])
+        return rules([row.key, row.value.number])
       case 'nets':
         return nets([{ prefix: prefixOf(row.key.cidr), addr: row.key.cidr.addr }, row.value.identity])
       case 'ends':
@@ -44,8 +46,8 @@ function endOf({ identity, ingress, egress, stagedIngress, stagedEgress }: EndVa
 }
 
 /** Halves of words, the lower first; zeros behind those in use. */
-function wordsOf(bits: Bits): Uint32Array {
-  const halves = new Uint32Array(2 * RULE_WORDS)
+function wordsOf(bits: Bits, words: number): Uint32Array {
+  const halves = new Uint32Array(2 * words)
   for (let at = 0; at < bits.length; at++) halves[at >> 2] = (halves[at >> 2] ?? 0) | (bits.charCodeAt(at) << (8 * (at & 3)))
   return halves
 }

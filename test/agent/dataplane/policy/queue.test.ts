@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Steps of policy against maps in memory: their order, what stops them, and what a whole leaves. Layer: test. */
 import { beforeEach, describe, expect, test } from 'vitest'
-import { ADDR_LOCAL_POD, RULE_ALLOW } from '#lib/base/flags.ts'
+import { ADDR_LOCAL_POD } from '#lib/base/flags.ts'
 import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
 import { NO_SET, type PolicyRow, type PolicyStep } from '#agent/compile/policy/tables.ts'
@@ -24,7 +24,7 @@ const [A, B] = ['00000000000000aa', '00000000000000bb'] as const
 const rule = (set: string, index: number): PolicyRow & { readonly table: 'rules' } => ({
   table: 'rules',
   key: { set, index },
-  value: { id: 9, action: RULE_ALLOW, next: 0 },
+  value: { number: 9 },
 })
 const end = (addr: string, identity: number, ingress = NO_SET): PolicyRow & { readonly table: 'ends' } => ({
   table: 'ends',
