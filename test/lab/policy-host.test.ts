@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Policies of host endpoints against real connections: the node's own ports, those that are never cut, and pods behind it. Layer: test. */
+import { expect, test } from 'vitest'
+import { Lab } from '../../lab/lab.ts'
+import { request } from '../../lab/traffic.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { Manifests, node, pod } from './cluster.ts'
+
+const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
+const CLUSTER = [
+  { ...node('a', '172.31.43.2', 'fd00:31:43::2'), spec: { podCIDRs: ['10.43.0.0/24', 'fd00:43::/64'] } },
+  { ...node('b', '172.31.43.3', 'fd00:31:43::3'), spec: { podCIDRs: ['10.43.1.0/24', 'fd00:43:1::/64'] } },
+  pod('default/web', 'a', '10.43.0.1', 'fd00:43::1'),
+  pod('default/asker', 'b', '10.43.1.1', 'fd00:43:1::1'),
+  // serves on the node's own address
+  pod('default/host', 'a'),
+]
+const HOST = ['172.31.43.2', 'fd00:31:43::2'] as const
+const WEB = ['10.43.0.1', 'fd00:43::1'] as const
+
+function v3(kind: string, name: string, spec: object): object {
+  return { apiVersion: 'netplane.io/v3', kind, metadata: { name, labels: { host: name } }, spec }
+}
+
+async function answered(lab: Lab, from: string, to: readonly string[]): Promise<number> {
+  const ask = (address: string) => request(lab, { from, to: { proto: 'tcp', address, port: 8080 }, timeoutMs: 700 })
+  const results = await Promise.all(to.map(ask))
+  return results.reduce((sum, { ok }) => sum + ok, 0)
+}
+
+async function until(what: () => Promise<boolean>): Promise<true | undefined> {
+  return await waitFor(async () => ((await what()) ? true : undefined), { timeoutMs: 15_000 })
+}
+
+test('host endpoints close the node, not its pods; policies and failsafe ports open it', async () => {
+  using manifests = new Manifests(CLUSTER)
+  await using lab = await Lab.up({ name: 'tpolhost', resources: manifests.dir, agentCommand })
+  expect([await answered(lab, 'node/b', HOST), await answered(lab, 'asker', WEB)]).toEqual([2, 2])
+
+  const endpoint = v3('HostEndpoint', 'a-all', { node: 'a', interfaceName: '*' })
+  manifests.write([...CLUSTER, endpoint])
+  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 0)).toBe(true)
+  expect(await answered(lab, 'asker', WEB)).toBe(2)
+
+  const failsafe = v3('FelixConfiguration', 'default', { failsafeInboundHostPorts: [{ protocol: 'TCP', port: 8080 }] })
+  manifests.write([...CLUSTER, endpoint, failsafe])
+  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 2), lab.log('a')).toBe(true)
+
+  const policy = v3('GlobalNetworkPolicy', 'web', {
+    selector: 'host == "a-all"',
+    types: ['Ingress'],
+    ingress: [{ action: 'Allow', protocol: 'TCP', source: { nets: ['172.31.43.3/32'] }, destination: { ports: [8080] } }],
+  })
+  const none = v3('FelixConfiguration', 'default', { failsafeInboundHostPorts: [] })
+  manifests.write([...CLUSTER, endpoint, policy, none])
+  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 1)).toBe(true)
+  expect([await answered(lab, 'node/b', HOST.slice(0, 1)), await answered(lab, 'asker', WEB)]).toEqual([1, 2])
+
+  manifests.write(CLUSTER)
+  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 2)).toBe(true)
+})
