@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is wanted of a node, compiled from nothing. Layer: agent. */
-import { systemClock } from '#lib/base/clock.ts'
-import { DirectorySource } from '#lib/manifests/source.ts'
+import { readDirectory } from '#lib/manifests/once.ts'
 import type { SourceStatus } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredChange } from './compile/desired.ts'
@@ -20,28 +19,17 @@ export interface DesiredOnce {
 
 /** Reads the source once. */
 export async function desiredOnce(options: Pick<AgentOptions, 'node' | 'resources'>): Promise<DesiredOnce> {
-  const stop = new AbortController()
-  const source = new DirectorySource({ directory: options.resources, clock: systemClock })
-  let status: SourceStatus | undefined
-  const store = new Store({
-    sources: [source.name],
-    onStatus: (_, now) => {
-      status = now
-      if (now.unavailable !== undefined) stop.abort()
-    },
-  })
-  const sink = store.sink(source.name)
-  const synced = (): void => {
-    sink.synced()
-    stop.abort()
-  }
-  await source.run({ ...sink, synced }, stop.signal)
+  const { events, problems, unavailable } = await readDirectory(options.resources)
+  const store = new Store({ sources: ['directory'] })
+  const sink = store.sink('directory')
+  sink.apply(events)
+  if (unavailable === undefined) sink.synced()
   let missing: string | undefined
   const onNode = (why: string | undefined): void => {
     missing = why
   }
   const wanted = new Wanted({ node: options.node, store, onConfig: () => undefined, onNode })
   const desired = wanted.take(true)
-  const why = status?.unavailable?.reason ?? missing ?? `${options.resources} could not be read`
-  return { desired, problems: status?.problems ?? [], missing: desired === undefined ? why : undefined, ruleNames: wanted.policy.ruleNames }
+  const why = unavailable ?? missing ?? `${options.resources} could not be read`
+  return { desired, problems, missing: desired === undefined ? why : undefined, ruleNames: wanted.policy.ruleNames }
 }

@@ -18,7 +18,7 @@ export function judgeByTables(tables: PolicyLookup, packet: Packet, { direction,
   const end = tables.end(direction === 'ingress' ? packet.dst : packet.src)
   if (end === undefined) return { action: 'allow', rule: undefined, passed: [] }
   const sets = staged ? { ingress: end.stagedIngress, egress: end.stagedEgress } : end
-  return ask(tables, sets[direction], { packet, direction })
+  return judgeBySet(tables, sets[direction], { packet, direction })
 }
 
 /** What passes an interface that a host endpoint means. */
@@ -33,7 +33,7 @@ export interface HostPassing extends Side {
 /** By untracked rules alone. */
 export function judgeUntracked(tables: PolicyLookup, host: HostValue, of: Side & { readonly packet: Packet }): PolicyVerdict {
   const sets = of.staged === true ? host.staged : host.sets
-  const verdict = ask(tables, of.direction === 'ingress' ? sets.untrackedIngress : sets.untrackedEgress, of)
+  const verdict = judgeBySet(tables, of.direction === 'ingress' ? sets.untrackedIngress : sets.untrackedEgress, of)
   return verdict.rule === undefined && verdict.action === 'allow' ? OPEN : verdict
 }
 
@@ -41,17 +41,18 @@ export function judgeUntracked(tables: PolicyLookup, host: HostValue, of: Side &
 export function judgeHost(tables: PolicyLookup, host: HostValue, of: HostPassing): PolicyVerdict {
   const sets = of.staged === true ? host.staged : host.sets
   const isIngress = of.direction === 'ingress'
-  const early = isIngress ? ask(tables, sets.earlyIngress, { ...of, packet: of.before }) : OPEN
+  const early = isIngress ? judgeBySet(tables, sets.earlyIngress, { ...of, packet: of.before }) : OPEN
   if (early.action !== 'open' && early.rule !== undefined) return early
   const own = isIngress ? sets.normalIngress : sets.normalEgress
   const through = isIngress ? sets.forwardIngress : sets.forwardEgress
-  const late = ask(tables, of.ofHost ? own : through, of)
+  const late = judgeBySet(tables, of.ofHost ? own : through, of)
   return late.action === 'open' ? { ...late, action: 'allow' } : late
 }
 
 const OPEN: PolicyVerdict = { action: 'open', rule: undefined, passed: [] }
 
-function ask(
+/** By one set alone, of the endpoint whose direction it is. */
+export function judgeBySet(
   tables: PolicyLookup,
   set: SetId,
   { packet, direction }: { readonly packet: Packet; readonly direction: Side['direction'] },

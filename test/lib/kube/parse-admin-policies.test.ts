@@ -36,9 +36,9 @@ describe('ClusterNetworkPolicy', () => {
     expect(cluster({ ingress, egress }).policy).toEqual([
       HEAD,
       `ingress 0: pass from (${PODS} && pcns.team == "x")`,
-      `egress 0 some: allow protocol 6 to (${PODS}) ports 80`,
-      `egress 0 some: allow protocol 17 to (${PODS}) ports 50-60`,
-      `egress 0 some: allow protocol 132 to (${PODS})`,
+      `egress 0 some: allow tcp to (${PODS}) ports 80`,
+      `egress 0 some: allow udp to (${PODS}) ports 50-60`,
+      `egress 0 some: allow sctp to (${PODS})`,
       `egress 0 some: allow to (${PODS}) ports "web"`,
       'egress 1: deny to nodes all()',
       'egress 1: deny to nets 10.0.0.0/8 fd00::/8',
@@ -109,8 +109,8 @@ describe('the version before', () => {
     }
     expect(admin('AdminNetworkPolicy', 'p', spec).policy).toEqual([
       `adminnetworkpolicy 7, (${PODS})`,
-      `ingress 0: allow protocol 17 from (${PODS}) to ports 53`,
-      `ingress 0: allow protocol 6 from (${PODS}) to ports 8000-8010`,
+      `ingress 0: allow udp from (${PODS}) to ports 53`,
+      `ingress 0: allow tcp from (${PODS}) to ports 8000-8010`,
       `ingress 0: allow from (${PODS}) to ports "web"`,
       `egress 0: pass to (${PODS})`,
     ])

@@ -48,10 +48,7 @@ describe('a policy', () => {
     ]
     expect(line({ ingress: [{}, { from, ports }] }).slice(1)).toEqual([
       'ingress 0: allow',
-      ...peers.flatMap((peer) => [
-        `ingress 1: allow protocol 6 ${peer} to ports 80 8000-8010 "web"`,
-        `ingress 1: allow protocol 17 ${peer}`,
-      ]),
+      ...peers.flatMap((peer) => [`ingress 1: allow tcp ${peer} to ports 80 8000-8010 "web"`, `ingress 1: allow udp ${peer}`]),
     ])
   })
 })

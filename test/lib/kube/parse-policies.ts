@@ -2,7 +2,7 @@
 /** Policies as their parsers give them, as text. Layer: test. */
 import { rejectedText } from '#lib/base/result.ts'
 import { identify, parseObject } from '#lib/kube/parse-core.ts'
-import { policyText } from '../../support/policy-text.ts'
+import { policyText } from '#lib/model/policy-text.ts'
 import type { Manifest } from '../../support/build.ts'
 
 /** The policy, or what stands in for it, and everything that was refused. */

@@ -5,7 +5,7 @@ import { rejectedText } from '#lib/base/result.ts'
 import { identify, parseObject } from '#lib/kube/parse-core.ts'
 import { model, v3 } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
-import { ruleText } from '../../support/policy-text.ts'
+import { ruleText } from '#lib/model/policy-text.ts'
 import { read } from './parse-policies.ts'
 
 const SHOP = 'netplane.io/namespace == "shop"'
@@ -50,11 +50,11 @@ describe('a rule', () => {
   test.each<[Manifest, string]>([
     [
       { protocol: 'TCP', destination: { ports: [80, '443', '8000:9000', 'web'], notPorts: [0] } },
-      'protocol 6 to ports 80 443 8000-9000 "web" not ports 0',
+      'tcp to ports 80 443 8000-9000 "web" not ports 0',
     ],
     [{ protocol: 'udplite', notProtocol: 47 }, 'protocol 136 not protocol 47'],
-    [{ protocol: 'ICMP', icmp: { type: 8, code: 0 }, notICMP: { type: 3 } }, 'protocol 1 icmp 8/0 not icmp 3/*'],
-    [{ notICMP: { type: 3 }, notProtocol: 'ICMPv6' }, 'not protocol 58 not icmp 3/*'],
+    [{ protocol: 'ICMP', icmp: { type: 8, code: 0 }, notICMP: { type: 3 } }, 'icmp type 8/0 not type 3/*'],
+    [{ notICMP: { type: 3 }, notProtocol: 'ICMPv6' }, 'not icmpv6 not type 3/*'],
     [{ ipVersion: 6 }, 'v6'],
     [{ source: { nets: ['10.0.0.1', '10.1.0.0/16'] } }, 'v4 from nets 10.0.0.1/32 10.1.0.0/16'],
     [{ destination: { notNets: ['fd00::/8'] } }, 'v6 to not nets fd00::/8'],
@@ -69,7 +69,7 @@ describe('a rule', () => {
     ],
     [{ source: { serviceAccounts: {} } }, ''],
     [{ source: { services: { name: 'web' } } }, 'from services shop/web'],
-    [{ source: { services: { name: 'web', namespace: 'pay' } }, protocol: 'TCP' }, 'protocol 6 from services pay/web'],
+    [{ source: { services: { name: 'web', namespace: 'pay' } }, protocol: 'TCP' }, 'tcp from services pay/web'],
     [{ source: {}, destination: {}, metadata: { annotations: { why: 'x' } } }, ''],
   ])('%j', (of, text) => {
     expect(local(rule(of))).toEqual({ policy: [`default Infinity, ${SHOP}`, `ingress 0: allow ${text}`.trim()], refused: [] })

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Policies as lines that one can read in a review. Layer: test. */
-import { formatCidr } from '#lib/base/ip.ts'
-import { formatSelector } from '#lib/model/selector-text.ts'
-import type { Policy, PortMatch, Rule, Side } from '#lib/model/policy.ts'
+/** Policies as lines that one can read in a review. Layer: lib/model. */
+import { formatCidr, protocolText } from '../base/ip.ts'
+import type { Policy, PortMatch, Rule, Side } from './policy.ts'
+import { formatSelector } from './selector-text.ts'
 
 /** What it is, then one line for each rule. */
 export function policyText(policy: Policy): readonly string[] {
@@ -20,17 +20,27 @@ function rulesText(direction: string, rules: readonly Rule[] | undefined): reado
 }
 
 export function ruleText(rule: Rule): string {
+  return `${rule.at}${rule.name === undefined ? '' : ` ${rule.name}`}: ${conditionsText(rule)}`
+}
+
+/** "allow tcp from app == "web" to ports 80": what it does and of what, without its place. */
+export function conditionsText(rule: Rule): string {
   const parts = [
-    `${rule.at}${rule.name === undefined ? '' : ` ${rule.name}`}: ${rule.action}`,
+    rule.action,
     rule.ipVersion === undefined ? '' : `v${rule.ipVersion}`,
-    rule.protocols === undefined ? '' : `protocol ${rule.protocols.join()}`,
-    rule.notProtocols.length === 0 ? '' : `not protocol ${rule.notProtocols.join()}`,
-    rule.icmp === undefined ? '' : `icmp ${rule.icmp.type}/${rule.icmp.code ?? '*'}`,
-    rule.notIcmp === undefined ? '' : `not icmp ${rule.notIcmp.type}/${rule.notIcmp.code ?? '*'}`,
+    rule.protocols === undefined ? '' : protocolsText(rule.protocols),
+    rule.notProtocols.length === 0 ? '' : `not ${protocolsText(rule.notProtocols)}`,
+    rule.icmp === undefined ? '' : `type ${rule.icmp.type}/${rule.icmp.code ?? '*'}`,
+    rule.notIcmp === undefined ? '' : `not type ${rule.notIcmp.type}/${rule.notIcmp.code ?? '*'}`,
     sideText('from', rule.source),
     sideText('to', rule.destination),
   ]
   return parts.filter((part) => part !== '').join(' ')
+}
+
+/** Numbers without a name of ours are "protocol 4". */
+function protocolsText(numbers: readonly number[]): string {
+  return numbers.map((number) => protocolText(number).toLowerCase().replace(/^\d/, 'protocol $&')).join()
 }
 
 function sideText(word: string, side: Side): string {
