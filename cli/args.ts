@@ -3,19 +3,42 @@
 import { parseArgs } from 'node:util'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
 import { DEFAULT_PIN_DIR } from '#agent/maps/catalogue.ts'
-import { COMMON, commands, type Command } from './commands.ts'
+import { COMMON, commands, questions, type Command, type Flag, type QuestionCommand } from './commands.ts'
+import { queryOf, readFlow, type Query } from './explain/query.ts'
 import { readFilter, type Filter } from './filter.ts'
 
 export interface ReportOrder {
   readonly kind: 'report'
   readonly command: Command
   readonly pins: string
+  readonly agent: string | undefined
   readonly json: boolean
   readonly filter: Filter
   readonly all: boolean
 }
 
-export type Order = { readonly kind: 'help' } | { readonly kind: 'version' } | ReportOrder
+export interface ExplainOrder {
+  readonly kind: 'explain'
+  /** undefined: this node's own maps and programs are asked */
+  readonly resources: string | undefined
+  readonly candidate: string | undefined
+  readonly query: Query
+  readonly entry: string | undefined
+  readonly device: string | undefined
+  readonly pins: string
+  readonly agent: string | undefined
+  readonly json: boolean
+}
+
+export interface CheckOrder {
+  readonly kind: 'policy check'
+  readonly path: string
+  readonly resources: string | undefined
+  readonly flows: string | undefined
+  readonly json: boolean
+}
+
+export type Order = { readonly kind: 'help' } | { readonly kind: 'version' } | ReportOrder | ExplainOrder | CheckOrder
 
 const HELP = new Set<string | undefined>([undefined, 'help', '--help', '-h'])
 const VERSION = new Set<string | undefined>(['version', '--version'])
@@ -24,31 +47,89 @@ const VERSION = new Set<string | undefined>(['version', '--version'])
 export function readArgs(args: readonly string[]): Order {
   if (HELP.has(args[0])) return { kind: 'help' }
   if (VERSION.has(args[0])) return { kind: 'version' }
+  const question = questions.find(({ name }) => args.slice(0, name.split(' ').length).join(' ') === name)
+  if (question !== undefined) return readQuestion(question, args.slice(question.name.split(' ').length))
   const words = args.slice(0, 2).join(' ')
   const command = commands.find(({ name }) => name === words)
-  if (command === undefined)
-    throw new ConfigError('command', `${JSON.stringify(words)} is none: ${commands.map(({ name }) => name).join(', ')}, version`)
-  const values = parse(command, args.slice(2))
-  if (values.has('help')) return { kind: 'help' }
-  const text = (flag: string): string | undefined => {
-    const value = values.get(flag)
-    return typeof value === 'string' ? value : undefined
+  if (command === undefined) {
+    const names = [...commands, ...questions].map(({ name }) => name)
+    throw new ConfigError('command', `${JSON.stringify(words)} is none: ${names.join(', ')}, version`)
   }
+  const given = parse(command, args.slice(2))
+  if (given.has('help')) return { kind: 'help' }
   return {
     kind: 'report',
     command,
-    pins: text('pins') ?? DEFAULT_PIN_DIR,
-    json: values.has('json'),
-    filter: readFilter(text),
-    all: values.has('all'),
+    pins: given.text('pins') ?? DEFAULT_PIN_DIR,
+    agent: given.text('agent'),
+    json: given.has('json'),
+    filter: readFilter(given.text),
+    all: given.has('all'),
   }
 }
 
-/** By name, those that are given. */
-function parse({ name, flags }: Command, args: readonly string[]): ReadonlyMap<string, unknown> {
+function readQuestion(command: QuestionCommand, args: readonly string[]): Order {
+  const given = parse(command, args)
+  if (given.has('help')) return { kind: 'help' }
+  if (command.name === 'explain') return readExplain(given)
+  const [path, ...more] = given.words
+  if (path === undefined || more.length > 0) throw new ConfigError(command.name, `needs ${command.words}`)
+  const flows = given.text('flows')
+  if (flows !== undefined && given.text('resources') === undefined) throw new ConfigError('--flows', 'needs --resources')
+  return { kind: 'policy check', path, resources: given.text('resources'), flows, json: given.has('json') }
+}
+
+function readExplain(given: Given): ExplainOrder {
+  const resources = given.text('resources')
+  for (const flag of ['with', 'entry'])
+    if (resources === undefined && given.has(flag)) throw new ConfigError(`--${flag}`, 'needs --resources')
+  return {
+    kind: 'explain',
+    resources,
+    candidate: given.text('with'),
+    query: readQuery(given),
+    entry: given.text('entry'),
+    device: given.text('interface'),
+    pins: given.text('pins') ?? DEFAULT_PIN_DIR,
+    agent: given.text('agent'),
+    json: given.has('json'),
+  }
+}
+
+function readQuery(given: Given): Query {
+  const packet = given.text('packet')
+  const [from, to, ...more] = given.words
+  if (packet !== undefined) {
+    if (from !== undefined) throw new ConfigError('--packet', 'names both ends: FROM and TO are too many')
+    return readFlow(packet)
+  }
+  if (from === undefined || to === undefined || more.length > 0) throw new ConfigError('explain', 'needs FROM and TO')
+  return queryOf({ protocol: given.text('protocol') ?? 'tcp', from, to, sourcePort: given.text('source-port') })
+}
+
+interface Given {
+  /** what is no flag */
+  readonly words: readonly string[]
+  has(flag: string): boolean
+  readonly text: (flag: string) => string | undefined
+}
+
+function parse(
+  { name, flags, words }: { readonly name: string; readonly flags: readonly Flag[]; readonly words?: string },
+  args: readonly string[],
+): Given {
   const options = [...flags, ...COMMON].map((flag) => [flag.name, { type: flag.value === undefined ? 'boolean' : 'string' }] as const)
   try {
-    return new Map<string, unknown>(Object.entries(parseArgs({ args: [...args], options: Object.fromEntries(options) }).values))
+    const parsed = parseArgs({ args: [...args], options: Object.fromEntries(options), allowPositionals: words !== undefined })
+    const values = new Map<string, unknown>(Object.entries(parsed.values))
+    return {
+      words: parsed.positionals,
+      has: (flag) => values.has(flag),
+      text: (flag) => {
+        const value = values.get(flag)
+        return typeof value === 'string' ? value : undefined
+      },
+    }
   } catch (thrown) {
     throw new ConfigError(name, errorText(thrown), thrown)
   }

@@ -8,6 +8,7 @@ import { errorCode, errorText } from '#lib/base/errors.ts'
 import { packageVersion } from '#lib/base/package.ts'
 import { readArgs, type Order } from './args.ts'
 import { usage } from './commands.ts'
+import type { Printed } from './printed.ts'
 
 /** Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
 async function main(args: readonly string[]): Promise<number> {
@@ -30,7 +31,21 @@ async function main(args: readonly string[]): Promise<number> {
       for await (const text of reportTexts(order)) await write(text)
       return 0
     }
+    case 'explain': {
+      const { explainCommand } = await import('#cli/explain/command.ts')
+      return await print(await explainCommand(order))
+    }
+    case 'policy check': {
+      const { checkCommand } = await import('#cli/policy/check.ts')
+      return await print(await checkCommand(order))
+    }
   }
+}
+
+async function print({ text, warnings, exitCode }: Printed): Promise<number> {
+  process.stderr.write(warnings)
+  await write(text)
+  return exitCode
 }
 
 /** Waits while the reader of a pipe is slower. */

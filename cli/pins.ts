@@ -9,7 +9,7 @@ import { carriedTypes, type CarriedTypes } from '#agent/maps/carried.ts'
 import { bindMap, catalogue, type MapDefinition } from '#agent/maps/catalogue.ts'
 import { counterSlots, counterTotal, namedCounters } from '#agent/maps/counters.ts'
 import { PinsError } from './errors.ts'
-import { tableOf, type CounterValue, type Table, type Tables } from './tables.ts'
+import { tableOf, writableTableOf, type CounterValue, type Table, type Tables, type WritableTable } from './tables.ts'
 
 /** Holds maps open until it is disposed of. */
 export class PinnedTables implements Tables, Disposable {
@@ -23,6 +23,11 @@ export class PinnedTables implements Tables, Disposable {
 
   open<K, V>(definition: MapDefinition<K, V>): Table<K, V> {
     return this.#read(definition.name, (map, types) => tableOf(map, bindMap(definition, types.btf, types), types.btf))
+  }
+
+  /** Programs and agent write it as well. */
+  openWritable<K, V>(definition: MapDefinition<K, V>): WritableTable<K, V> {
+    return this.#read(definition.name, (map, types) => writableTableOf(map, bindMap(definition, types.btf, types), types.btf))
   }
 
   counters(): readonly CounterValue[] {

@@ -2,6 +2,7 @@
 /** Records on their way to the terminal: as a table, or as a JSON array. Layer: cli (pure). */
 import { growingTable } from '#lib/base/table.ts'
 import type { Filter } from './filter.ts'
+import type { RuleNames } from './rules.ts'
 import type { Tables } from './tables.ts'
 
 /** What a command finds on the node, and what was asked of it. */
@@ -10,6 +11,7 @@ export interface Question {
   readonly interfaceName: (index: number) => string
   /** ms of the programs' clock */
   readonly nowMs: number
+  readonly names: RuleNames
   readonly filter: Filter
   readonly all: boolean
 }

@@ -4,7 +4,7 @@ import type { Btf } from '#agent/maps/btf.ts'
 import type { MapCodecs, MapDefinition } from '#agent/maps/catalogue.ts'
 import { chunksOf, type Chunk, type ChunkedMap } from '#agent/maps/chunks.ts'
 import type { Counter } from '#agent/maps/counters.ts'
-import { decodeBytes } from '#agent/maps/text.ts'
+import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
 import { viewOf } from '#agent/maps/view.ts'
 
 export type Entry<K, V> = readonly [key: K, value: V]
@@ -15,6 +15,12 @@ export interface Table<K, V> {
   get(key: K): V | undefined
   /** as the map itself carries it: its enums name flags and kinds */
   readonly btf: Btf
+}
+
+/** One that can be put back as it was. */
+export interface WritableTable<K, V> extends Table<K, V> {
+  set(key: K, value: V): void
+  delete(key: K): void
 }
 
 export type CounterValue = Pick<Counter, 'kind' | 'name'> & { readonly value: number }
@@ -29,6 +35,11 @@ export interface Tables {
 /** What it needs of a map; `BpfMap` has it. */
 export interface ReadableMap extends ChunkedMap {
   lookup(key: Uint8Array): Uint8Array | undefined
+}
+
+export interface WritableMap extends ReadableMap {
+  update(key: Uint8Array, value: Uint8Array): void
+  delete(key: Uint8Array): boolean
 }
 
 /** entries read at a time */
@@ -47,6 +58,18 @@ export function tableOf<K, V>(map: ReadableMap, codecs: MapCodecs<K, V>, btf: Bt
     },
     async *parts() {
       for await (const chunk of chunksOf(map, ROOM)) yield decoded(chunk, codecs)
+    },
+  }
+}
+
+export function writableTableOf<K, V>(map: WritableMap, codecs: MapCodecs<K, V>, btf: Btf): WritableTable<K, V> {
+  return {
+    ...tableOf(map, codecs, btf),
+    set(key, value) {
+      map.update(encodeBytes(codecs.key, key), encodeBytes(codecs.value, value))
+    },
+    delete(key) {
+      map.delete(encodeBytes(codecs.key, key))
     },
   }
 }

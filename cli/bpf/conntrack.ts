@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** `bpf conntrack`: the flows that the programs know. Layer: cli (pure). */
-import { formatAddr, protocolText } from '#lib/base/ip.ts'
-import { enumValue, type Btf } from '#agent/maps/btf.ts'
+import { protocolText } from '#lib/base/ip.ts'
+import type { Btf } from '#agent/maps/btf.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { CtTuple } from '#agent/maps/flow-key.ts'
 import { flowKinds } from '#agent/maps/flow-states.ts'
 import { passes, type Filter } from '../filter.ts'
 import type { Question, Report } from '../report.ts'
+import { flowRules, ruleText, type FlowRules, type RuleRecord } from '../rules.ts'
 import { durationText, endRecord, endText, orDash, type EndRecord } from '../text.ts'
 import { flagWords } from '../words.ts'
-import { flowsOf, type Flow, type FlowEnds, type FlowLeg } from './flows.ts'
-
-/** Where packets go next; `undecided`: none has come that way yet. */
-interface Way {
-  readonly by: 'pod' | 'device' | 'tunnel' | 'stack' | 'undecided'
-  readonly interface: string | null
-  /** the other end of the tunnel */
-  readonly node: string | null
-  readonly flags: readonly string[]
-}
+import { flowsOf, type Flow, type FlowEnds } from './flows.ts'
+import { wayOf, wayText, type Way } from './ways.ts'
 
 interface Ends {
   readonly from: EndRecord
@@ -36,13 +29,15 @@ export interface FlowRecord extends Ends {
   readonly answersAs: Ends | null
   readonly there: Way
   readonly back: Way
+  /** that let it be, and that would with the staged policies */
+  readonly rules: FlowRules
   readonly flags: readonly string[]
   /** the other one of its two entries is gone */
   readonly half: boolean
 }
 
 export const conntrack: Report<FlowRecord> = {
-  heading: ['PROTO', 'STATE', 'AGE', 'FROM', 'TO', 'TRANSLATION', 'THERE', 'BACK', 'FLAGS'],
+  heading: ['PROTO', 'STATE', 'AGE', 'FROM', 'TO', 'TRANSLATION', 'THERE', 'BACK', 'RULES', 'STAGED', 'FLAGS'],
   async *records(question) {
     const table = question.tables.open(catalogue.np_ct)
     const record = recorder(table.btf, question)
@@ -58,6 +53,8 @@ export const conntrack: Report<FlowRecord> = {
       orDash(translationText(flow)),
       wayText(flow.there),
       wayText(flow.back),
+      orDash(rulesText(flow.rules)),
+      orDash(stagedText(flow.rules)),
       orDash(flagsText(flow)),
     ],
   ],
@@ -75,7 +72,7 @@ function isAsked({ proto, sent, forward, answers }: FlowEnds, filter: Filter): b
   return passes(filter, { proto, ends })
 }
 
-function recorder(btf: Btf, { nowMs, interfaceName }: Question): (flow: Flow) => FlowRecord {
+function recorder(btf: Btf, { nowMs, interfaceName, names }: Question): (flow: Flow) => FlowRecord {
   const kind = flowKinds(btf)
   const way = wayOf(btf, interfaceName)
   const stateWords = flagWords(btf, 'ct_state')
@@ -88,6 +85,7 @@ function recorder(btf: Btf, { nowMs, interfaceName }: Question): (flow: Flow) =>
     answersAs: flow.answers === undefined ? null : ends(flow.answers),
     there: way(flow.there),
     back: way(flow.back),
+    rules: flowRules(flow.rules, names),
     flags: stateWords(flow.state),
     half: flow.half,
   })
@@ -97,31 +95,6 @@ function ends({ src, sport, dst, dport }: CtTuple): Ends {
   return { from: endRecord({ addr: src, port: sport }), to: endRecord({ addr: dst, port: dport }) }
 }
 
-function wayOf(btf: Btf, interfaceName: Question['interfaceName']): (leg: FlowLeg) => Way {
-  const words = flagWords(btf, 'leg_flag')
-  // the tunnel first: a tunnelled flow leaves by a device as well
-  const ways = [
-    ['tunnel', 'LEG_ENCAP'],
-    ['pod', 'LEG_POD'],
-    ['device', 'LEG_NEIGH'],
-    ['stack', 'LEG_STACK'],
-  ] as const
-  const bits = ways.map(([by, name]) => ({ by, bit: enumValue(btf, 'leg_flag', name) }))
-  return ({ flags, ifindex, via }) => {
-    const by = bits.find(({ bit }) => (flags & bit) !== 0)?.by ?? 'undecided'
-    return {
-      by,
-      interface: by === 'undecided' || by === 'stack' || ifindex === 0 ? null : interfaceName(ifindex),
-      node: by === 'tunnel' ? formatAddr(via) : null,
-      flags: words(flags),
-    }
-  }
-}
-
-function wayText({ by, interface: name, node }: Way): string {
-  return [by, ...(by === 'tunnel' ? [node ?? ''] : name === null ? [] : [name])].join(' ')
-}
-
 /** Only what changes. */
 function translationText({ from, to, translated, answersAs }: FlowRecord): string {
   if (answersAs !== null) return `answers from ${endText(answersAs.from)}`
@@ -129,6 +102,20 @@ function translationText({ from, to, translated, answersAs }: FlowRecord): strin
   const changed = (word: string, before: EndRecord, after: EndRecord): string[] =>
     endText(before) === endText(after) ? [] : [`${word} ${endText(after)}`]
   return [...changed('from', from, translated.from), ...changed('to', to, translated.to)].join(' ')
+}
+
+function rulesText({ egress, ingress }: FlowRules): string {
+  return sidesText({ egress, ingress })
+}
+
+/** Where it is another rule that would decide. */
+function stagedText({ egress, ingress, stagedEgress, stagedIngress }: FlowRules): string {
+  const other = (real: RuleRecord | null, staged: RuleRecord | null): RuleRecord | null => (real?.number === staged?.number ? null : staged)
+  return sidesText({ egress: other(egress, stagedEgress), ingress: other(ingress, stagedIngress) })
+}
+
+function sidesText({ egress, ingress }: Pick<FlowRules, 'egress' | 'ingress'>): string {
+  return [...(egress === null ? [] : [`out ${ruleText(egress)}`]), ...(ingress === null ? [] : [`in ${ruleText(ingress)}`])].join(', ')
 }
 
 /** What no other column tells. */

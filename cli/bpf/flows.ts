@@ -4,6 +4,7 @@ import type { Addr } from '#lib/base/ip.ts'
 import { enumValue } from '#agent/maps/btf.ts'
 import { flowKey, flowTuple, reversed, type CtTuple, type Direction } from '#agent/maps/flow-key.ts'
 import type { CtKey, CtValue } from '#agent/maps/shapes.ts'
+import type { RuleNumbers } from '../rules.ts'
 import type { Entry, Table } from '../tables.ts'
 
 /** What becomes of the packets of one side. */
@@ -32,6 +33,7 @@ export interface Flow extends FlowEnds {
   readonly state: number
   /** ms of the programs' clock */
   readonly seen: number
+  readonly rules: RuleNumbers
   /** one of its two entries is not there: the flow has moved to another backend, or the table was full */
   readonly half: boolean
 }
@@ -65,7 +67,7 @@ class FlowJoin {
     const ends = this.#ends(entry, direction)
     if (!this.#isWanted(ends)) return undefined
     const { state, seen } = value
-    const known = { ...ends, state, seen, there: leg(value, direction), back: leg(value, back) }
+    const known = { ...ends, state, seen, rules: value, there: leg(value, direction), back: leg(value, back) }
     if (ends.forward !== undefined) return { ...known, ...this.#behind(key, value) }
     const isBackends = has(value, direction, this.#bits.inner)
     if (isBackends && this.#hasClient(entry, back)) return undefined

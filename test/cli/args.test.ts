@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { DEFAULT_PIN_DIR } from '#agent/maps/catalogue.ts'
 import { readArgs } from '../../cli/args.ts'
-import { commands, usage } from '../../cli/commands.ts'
+import { commands, questions, usage } from '../../cli/commands.ts'
 
 describe('readArgs', () => {
   test.each([
@@ -31,13 +31,41 @@ describe('readArgs', () => {
     ['bpf conntrack --port 70000', '--port: "70000" is no port'],
     ['bpf conntrack --proto tpc', '--proto: "tpc" is no protocol'],
     ['bpf conntrack --addr 10.0.0', '--addr: "10.0.0" is neither'],
+    ['explain a/b', 'needs FROM and TO'],
+    ['explain --with x a/b c/d:1', '--with: needs --resources'],
+    ['explain --packet tcp', '"tcp": is no flow'],
+    ['explain a/b c/d:1 --protocol esp', 'protocol: "esp" is none of tcp'],
+    ['explain a/b c/d:1 --source-port x', 'source port: "x" is no number'],
+    ['policy check', 'policy check: needs FILE|DIR'],
+    ['policy check x --flows y', '--flows: needs --resources'],
   ])('"%s" is refused: %s', (line, reason) => {
     expect(() => readArgs(line.split(' '))).toThrow(reason)
+  })
+})
+
+describe('questions', () => {
+  test('of manifests, and of this node', () => {
+    const line = 'explain --resources r --with w --protocol udp --source-port 53 --entry n1 --interface eth1 --json a/b svc/c/d:e'
+    expect(readArgs(line.split(' '))).toMatchObject({
+      kind: 'explain',
+      resources: 'r',
+      candidate: 'w',
+      query: { protocol: 'udp', sourcePort: 53, from: { kind: 'pod' }, to: { kind: 'service', port: 'e' } },
+      entry: 'n1',
+      device: 'eth1',
+      json: true,
+    })
+    expect(readArgs(['explain', '--packet', 'tcp 10.0.0.1:1234 > 10.96.0.1:80'])).toMatchObject({
+      resources: undefined,
+      pins: DEFAULT_PIN_DIR,
+      query: { sourcePort: 1234 },
+    })
+    expect(readArgs(['policy', 'check', '--help'])).toEqual({ kind: 'help' })
   })
 })
 
 test('the page has the usage, and every command a part of its own', () => {
   const page = readFileSync(new URL('../../docs/netplanectl.md', import.meta.url), 'utf8')
   expect(page).toContain(`\n\`\`\`text\n${usage()}\`\`\`\n`)
-  expect([...page.matchAll(/^## `(bpf \w+)`/gm)].map(([, name]) => name)).toEqual(commands.map(({ name }) => name))
+  expect([...page.matchAll(/^## `([\w ]+)`/gm)].map(([, name]) => name)).toEqual([...commands, ...questions].map(({ name }) => name))
 })

@@ -24,6 +24,8 @@ interface EntryText {
   readonly via?: string
   readonly state?: number
   readonly seen?: number
+  /** egress, ingress, and the same with the staged policies */
+  readonly rules?: readonly [number, number, number, number]
 }
 
 function tuple(text: string): CtTuple {
@@ -32,7 +34,17 @@ function tuple(text: string): CtTuple {
 }
 
 function put(tables: FakeTables, entry: EntryText): void {
-  const { proto = PROTO.tcp, sent, out, there, back, via, state = STATE.seenLo | STATE.seenHi | STATE.open, seen = 1500 } = entry
+  const {
+    proto = PROTO.tcp,
+    sent,
+    out,
+    there,
+    back,
+    via,
+    state = STATE.seenLo | STATE.seenHi | STATE.open,
+    seen = 1500,
+    rules = [0, 0, 0, 0],
+  } = entry
   const [key, direction] = flowKey(tuple(sent), { proto, lane: 0 })
   const legs = [leg(there), leg(back)] as const
   const value: CtValue = {
@@ -45,6 +57,10 @@ function put(tables: FakeTables, entry: EntryText): void {
     fresh: 0,
     slot: 0,
     ...NOT_JUDGED,
+    egress_rule: rules[0],
+    ingress_rule: rules[1],
+    staged_egress_rule: rules[2],
+    staged_ingress_rule: rules[3],
   }
   tables.put(catalogue.np_ct, [key, value])
 }
@@ -111,16 +127,16 @@ function back(sent: string): string {
 describe('bpf conntrack', () => {
   test('each flow once', async () => {
     expect(await answer('bpf conntrack', someFlows())).toMatchInlineSnapshot(`
-      "PROTO  STATE    AGE   FROM                 TO                 TRANSLATION                   THERE             BACK        FLAGS
-      TCP    open     0.0s  10.1.1.5:40000       10.1.1.6:80        -                             pod if7           pod if5     -
-      UDP    two-way  1.5s  10.1.1.5:5002        10.1.1.7:53        answers from 10.96.0.53:53    undecided         pod if5     half
-      TCP    opening  1.5s  10.1.1.5:40001       10.1.2.9:80        -                             device if2        undecided   -
-      TCP    open     1.5s  10.1.1.5:40002       10.1.2.9:80        -                             stack             stack       foreign
-      UDP    two-way  1.5s  10.1.1.5:5002        10.96.0.53:53      to 10.1.1.8:53                pod if8           undecided   half
-      ICMP   other    1h6m  10.1.1.5:77          192.0.2.9:77       -                             stack             undecided   self
-      TCP    open     1.5s  192.168.50.101:5001  10.1.1.5:8080      answers from 192.0.2.2:30080  pod if7           undecided   tunnelled
-      TCP    open     0.9s  192.168.50.100:5000  192.0.2.1:30080    to 10.1.2.5:8080              tunnel 192.0.2.2  device if2  -
-      UDP    two-way  1.5s  [fd00:10::5]:4000    [2001:db8::53]:53  from [fd00::1]:20000          device if2        pod if7     -
+      "PROTO  STATE    AGE   FROM                 TO                 TRANSLATION                   THERE             BACK        RULES  STAGED  FLAGS
+      TCP    open     0.0s  10.1.1.5:40000       10.1.1.6:80        -                             pod if7           pod if5     -      -       -
+      UDP    two-way  1.5s  10.1.1.5:5002        10.1.1.7:53        answers from 10.96.0.53:53    undecided         pod if5     -      -       half
+      TCP    opening  1.5s  10.1.1.5:40001       10.1.2.9:80        -                             device if2        undecided   -      -       -
+      TCP    open     1.5s  10.1.1.5:40002       10.1.2.9:80        -                             stack             stack       -      -       foreign
+      UDP    two-way  1.5s  10.1.1.5:5002        10.96.0.53:53      to 10.1.1.8:53                pod if8           undecided   -      -       half
+      ICMP   other    1h6m  10.1.1.5:77          192.0.2.9:77       -                             stack             undecided   -      -       self
+      TCP    open     1.5s  192.168.50.101:5001  10.1.1.5:8080      answers from 192.0.2.2:30080  pod if7           undecided   -      -       tunnelled
+      TCP    open     0.9s  192.168.50.100:5000  192.0.2.1:30080    to 10.1.2.5:8080              tunnel 192.0.2.2  device if2  -      -       -
+      UDP    two-way  1.5s  [fd00:10::5]:4000    [2001:db8::53]:53  from [fd00::1]:20000          device if2        pod if7     -      -       -
       "
     `)
   })
@@ -138,10 +154,23 @@ describe('bpf conntrack', () => {
     expect(JSON.parse(await answer(`bpf conntrack --json ${filter}`, someFlows()))).toHaveLength(flows)
   })
 
+  test('the rules that let flows be, by name where it is known; with the staged policies where those are others', async () => {
+    const tables = new FakeTables()
+    put(tables, { sent: '10.1.1.5 40000 10.1.1.6 80', there: ['ready pod', 7], back: ['answer'], rules: [11, 12, 11, 12] })
+    put(tables, { sent: '10.1.1.5 40001 10.1.1.6 80', there: ['ready pod', 7], back: ['answer'], rules: [0, 12, 13, 12] })
+    const names = { nameOf: (number: number) => (number === 12 ? 'NetworkPolicy/shop/db ingress 0' : undefined), missing: undefined }
+    expect(await answer('bpf conntrack', tables, names)).toMatchInlineSnapshot(`
+      "PROTO  STATE  AGE   FROM            TO           TRANSLATION  THERE    BACK       RULES                                            STAGED       FLAGS
+      TCP    open   1.5s  10.1.1.5:40000  10.1.1.6:80  -            pod if7  undecided  out rule 11, in NetworkPolicy/shop/db ingress 0  -            -
+      TCP    open   1.5s  10.1.1.5:40001  10.1.1.6:80  -            pod if7  undecided  in NetworkPolicy/shop/db ingress 0               out rule 13  -
+      "
+    `)
+  })
+
   test('as JSON', async () => {
     expect(await answer('bpf conntrack --json --port 30080 --addr 192.0.2.1', someFlows())).toMatchInlineSnapshot(`
       "[
-      {"proto":"TCP","state":"open","ageMs":900,"from":{"address":"192.168.50.100","port":5000},"to":{"address":"192.0.2.1","port":30080},"translated":{"from":{"address":"192.168.50.100","port":5000},"to":{"address":"10.1.2.5","port":8080}},"answersAs":null,"there":{"by":"tunnel","interface":"if2","node":"192.0.2.2","flags":["ready","nat","neigh","encap"]},"back":{"by":"device","interface":"if2","node":null,"flags":["ready","nat","neigh","answer"]},"flags":["seen-lo","seen-hi","tcp-open"],"half":false}
+      {"proto":"TCP","state":"open","ageMs":900,"from":{"address":"192.168.50.100","port":5000},"to":{"address":"192.0.2.1","port":30080},"translated":{"from":{"address":"192.168.50.100","port":5000},"to":{"address":"10.1.2.5","port":8080}},"answersAs":null,"there":{"by":"tunnel","interface":"if2","node":"192.0.2.2","flags":["ready","nat","neigh","encap"]},"back":{"by":"device","interface":"if2","node":null,"flags":["ready","nat","neigh","answer"]},"rules":{"egress":null,"ingress":null,"stagedEgress":null,"stagedIngress":null},"flags":["seen-lo","seen-hi","tcp-open"],"half":false}
       ]
       "
     `)

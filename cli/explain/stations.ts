@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Whose rules a packet meets at one node, and where it goes from there. Layer: cli (pure). */
+import { ADDR_MASQUERADE, ADDR_NODE, POD_TO_HOST_DROP, RANGE_INSIDE } from '#lib/base/flags.ts'
+import { isV4, type Addr } from '#lib/base/ip.ts'
+import { nodeAddress } from '#lib/model/node.ts'
+import type { HostEndpoint } from '#lib/model/policy.ts'
+import { refText } from '#lib/model/ref.ts'
+import { endpointOf, WILDCARD } from '#lib/policy/host.ts'
+import type { View } from '#lib/policy/line.ts'
+import type { Packet } from '#lib/policy/packet.ts'
+import { check, type Check, type CheckQuery, type Stage } from './check.ts'
+import type { NodeView } from './node-view.ts'
+import type { World } from './world.ts'
+
+/** How a packet comes to a node: from one of its pods or processes, by a device of the network, or in the tunnel from another node. */
+export type Arrival = 'here' | 'network' | 'tunnel'
+
+export interface Visit {
+  readonly node: NodeView
+  readonly arrival: Arrival
+  /** as it came, and as it goes on when its destination is translated */
+  readonly before: Packet
+  readonly packet: Packet
+}
+
+export interface Station {
+  readonly world: World
+  readonly view: View
+  /** device of nodes by which packets come and go; undefined: the one with the node's address */
+  readonly device: string | undefined
+}
+
+/** In the order in which the packet meets them. */
+export function checksAt({ world, view, device }: Station, visit: Visit): readonly Check[] {
+  const { node, arrival, before, packet } = visit
+  if (packet.src === packet.dst) return []
+  const [from, to] = [world.owner(packet.src), world.owner(packet.dst)]
+  const isOwn = node.isSelf(packet.dst)
+  const fromPod = arrival === 'here' && from.kind === 'pod'
+  const toPod = to.kind === 'pod' && to.node === node.name
+  const ask = (query: Omit<CheckQuery, 'view'>): Check => check(world, node, { ...query, view })
+  const fromNode = arrival === 'here' && !fromPod
+  const host = (endpoint: HostEndpoint | undefined, { stage, ...of }: HostQuery): readonly Check[] => {
+    if (endpoint === undefined) return []
+    const isNodes = of.direction === 'ingress' ? isOwn : fromNode
+    const isSafe = isNodes && node.isFailsafe(packet, of.direction)
+    return [
+      isSafe ? settled(node, { endpoint, direction: of.direction, text: 'failsafe port' }) : ask({ subject: { stage, endpoint }, ...of }),
+    ]
+  }
+  const outer = deviceEndpoint(world, node, device)
+  const inner = endpointOf(world.snapshot.hostEndpoints.values(), { node: node.name, name: WILDCARD, addresses: [] })
+  const checks: Check[] = []
+  if (fromPod) checks.push(ask({ subject: { stage: 'pod', endpoint: from.pod }, direction: 'egress', packet }))
+  if (fromPod && isOwn && node.config.compile.podToHost === POD_TO_HOST_DROP) checks.push(dropped(node))
+  if (fromPod && isOwn) checks.push(...host(inner, { stage: 'normal', direction: 'ingress', packet }))
+  if (arrival !== 'here') checks.push(...comingIn({ arrival, before, packet, isOwn }, (of) => host(outer, of)))
+  if (fromNode) checks.push(...host(toPod ? inner : outer, { stage: 'normal', direction: 'egress', packet }))
+  else if (!toPod && !isOwn) checks.push(...host(outer, { stage: 'forward', direction: 'egress', packet }))
+  // a node always reaches its pods
+  if (toPod && (fromPod || arrival !== 'here'))
+    checks.push(ask({ subject: { stage: 'pod', endpoint: to.pod }, direction: 'ingress', packet }))
+  // those that say nothing and have no rules are no news
+  return checks.filter(({ verdict, steps }) => verdict !== 'open' || steps.length > 1)
+}
+
+/** Where policy of host endpoints is not asked. */
+function settled(
+  { name }: NodeView,
+  { endpoint, direction, text }: { readonly endpoint: HostEndpoint; readonly direction: CheckQuery['direction']; readonly text: string },
+): Check {
+  const step = { tier: null, outcome: 'allow', by: null, rule: null, id: null, text } as const
+  return { node: name, endpoint: refText(endpoint), stage: 'normal', direction, verdict: 'allow', steps: [step], disagreement: null }
+}
+
+/** What pods send to their own node. */
+function dropped({ name }: NodeView): Check {
+  const step = { tier: null, outcome: 'deny', by: null, rule: null, id: null, text: 'defaultEndpointToHostAction: Drop' } as const
+  return { node: name, endpoint: `Node/${name}`, stage: 'normal', direction: 'ingress', verdict: 'deny', steps: [step], disagreement: null }
+}
+
+interface HostQuery {
+  readonly stage: Exclude<Stage, 'pod'>
+  readonly direction: CheckQuery['direction']
+  readonly packet: Packet
+}
+
+/** By a device: whoever decides ends it, and those behind are not asked. */
+function comingIn(
+  { arrival, before, packet, isOwn }: Omit<Visit, 'node'> & { readonly isOwn: boolean },
+  host: (of: HostQuery) => readonly Check[],
+): readonly Check[] {
+  const direction = 'ingress'
+  const late: HostQuery = { stage: isOwn ? 'normal' : 'forward', direction, packet }
+  const first: readonly HostQuery[] = [
+    { stage: 'untracked', direction, packet: before },
+    { stage: 'early', direction, packet: before },
+  ]
+  const checks: Check[] = []
+  for (const query of arrival === 'network' ? [...first, late] : [late]) {
+    const asked = host(query)
+    checks.push(...asked)
+    if (asked.some(({ verdict }) => verdict !== 'open')) break
+  }
+  return checks
+}
+
+/** That of the device that has the node's address; which endpoint that is can only be told by addresses, unless one alone names a device. */
+function deviceEndpoint({ snapshot }: World, { name }: NodeView, device: string | undefined): HostEndpoint | undefined {
+  const all = [...snapshot.hostEndpoints.values()]
+  const addresses = snapshot.nodes.get(name)?.addresses ?? []
+  const named = all.filter((one) => one.node === name && one.interfaceName !== undefined && one.interfaceName !== WILDCARD)
+  const [only] = named
+  const found = endpointOf(all, { node: name, name: device ?? '', addresses })
+  const isVague = device === undefined && (found === undefined || found.interfaceName === WILDCARD) && named.length === 1
+  return isVague ? only : found
+}
+
+/** The packet's next node; undefined: it stays, or leaves the cluster. */
+export function nextOf(world: World, { node, arrival, before, packet }: Visit): Omit<Visit, 'packet'> | undefined {
+  const to = world.owner(packet.dst)
+  if (to.node === undefined || to.node === node.name || node.isSelf(packet.dst)) return undefined
+  const isTranslated = before.dst !== packet.dst
+  const tunnelled = arrival !== 'here' ? isTranslated : node.isOverlay(packet.dst)
+  const src = arrival === 'here' ? sourceOutside(world, node, packet) : packet.src
+  return { node: world.view(to.node), arrival: tunnelled ? 'tunnel' : 'network', before: { ...packet, src } }
+}
+
+/** A pod whose address means nothing outside leaves as its node. */
+function sourceOutside({ snapshot }: World, node: NodeView, { src, dst }: Packet): Addr {
+  const kind = node.addr(dst)?.kind
+  const masquerades = ((node.addr(src)?.flags ?? 0) & ADDR_MASQUERADE) !== 0
+  if (!masquerades || node.isSelf(src) || (kind !== undefined && kind !== ADDR_NODE) || node.isInRange(RANGE_INSIDE, dst)) return src
+  const self = snapshot.nodes.get(node.name)
+  return (self && nodeAddress(self, isV4(src))) ?? src
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A cluster as objects tell it, and who is behind its addresses. Layer: cli (pure). */
+import type { Addr } from '#lib/base/ip.ts'
+import { hasOwnAddresses, type Pod } from '#lib/model/pod.ts'
+import type { Node } from '#lib/model/node.ts'
+import { nameKey } from '#lib/model/ref.ts'
+import type { Snapshot } from '#lib/model/snapshot.ts'
+import { peersOf, type Peers } from '#lib/policy/peers.ts'
+import { Store } from '#lib/store/store.ts'
+import type { SourceEvent } from '#lib/store/source.ts'
+import { NodeView } from './node-view.ts'
+
+/** Who has an address. What is known of neither pods nor nodes is outside. */
+export type Owner =
+  | { readonly kind: 'pod'; readonly pod: Pod; readonly node: string | undefined }
+  | { readonly kind: 'node'; readonly node: string }
+  | { readonly kind: 'outside'; readonly node: undefined }
+
+const OUTSIDE: Owner = { kind: 'outside', node: undefined }
+
+export class World {
+  readonly snapshot: Snapshot
+  readonly peers: Peers
+  readonly #owners = new Map<Addr, Owner>()
+  readonly #views = new Map<string, NodeView>()
+
+  constructor(snapshot: Snapshot) {
+    this.snapshot = snapshot
+    this.peers = peersOf(snapshot)
+    for (const node of snapshot.nodes.values()) for (const addr of node.addresses) this.#owners.set(addr, { kind: 'node', node: node.name })
+    // the address of a pod that is going may have been given to another one already
+    const pods = [...snapshot.pods.values()].filter(hasOwnAddresses).sort((a, b) => Number(b.terminating) - Number(a.terminating))
+    for (const pod of pods) for (const addr of pod.podIPs) this.#owners.set(addr, { kind: 'pod', pod, node: pod.nodeName })
+  }
+
+  owner(addr: Addr): Owner {
+    return this.#owners.get(addr) ?? OUTSIDE
+  }
+
+  ownerText(addr: Addr): string {
+    const owner = this.owner(addr)
+    return owner.kind === 'pod' ? nameKey(owner.pod) : owner.kind === 'node' ? `node ${owner.node}` : 'outside'
+  }
+
+  /** What this node makes of the cluster; undefined: there is no such node, nor a pod on it. */
+  view(node: string): NodeView {
+    const known = this.#views.get(node) ?? new NodeView(node, this.snapshot)
+    this.#views.set(node, known)
+    return known
+  }
+
+  nodesInOrder(): readonly Node[] {
+    return [...this.snapshot.nodes.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+}
+
+/** What these events come to; what the candidates say wins. */
+export function worldOf(events: readonly SourceEvent[], candidates: readonly SourceEvent[] = []): World {
+  const store = new Store({ sources: ['candidates', 'resources'] })
+  store.sink('resources').apply(events)
+  store.sink('candidates').apply(candidates)
+  return new World(store.snapshot)
+}

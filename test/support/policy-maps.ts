@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Rows of compiled policy in the maps of loaded programs. Layer: test. */
+import { catalogue } from '#agent/maps/catalogue.ts'
+import type { PolicyRow } from '#agent/compile/policy/tables.ts'
+import { wordsOf } from '#agent/compile/policy/bits.ts'
+import { depthOf } from '#agent/compile/policy/prefixes.ts'
+import { RULE_WORDS } from '#lib/base/flags.ts'
+import type { Loaded } from './objects.ts'
+import { TestMap } from './objects.ts'
+
+/** All but what addresses and devices have beside policy: np_addrs and np_hosts. */
+export class PolicyMaps {
+  readonly #bits
+  readonly #ports
+  readonly #pages
+  readonly #rules
+  readonly #nets
+
+  constructor(loaded: Loaded) {
+    this.#bits = new TestMap(loaded, catalogue.np_bits)
+    this.#ports = new TestMap(loaded, catalogue.np_ports)
+    this.#pages = new TestMap(loaded, catalogue.np_pages)
+    this.#rules = new TestMap(loaded, catalogue.np_rules)
+    this.#nets = new TestMap(loaded, catalogue.np_nets)
+  }
+
+  /** One map operation. Throws when a row that is to go is not there. */
+  write(row: Exclude<PolicyRow, { readonly table: 'ends' | 'hosts' }>, isGone: boolean): void {
+    switch (row.table) {
+      case 'bits':
+        return put(this.#bits, row.key, isGone ? undefined : { word: wordsOf(row.value.word, RULE_WORDS) })
+      case 'ports':
+        return put(this.#ports, row.key, isGone ? undefined : { ...row.value, cell: wordsOf(row.value.cell, 4 * RULE_WORDS) })
+      case 'pages':
+        return put(this.#pages, row.key, isGone ? undefined : row.value)
+      case 'rules':
+        return put(this.#rules, row.key, isGone ? undefined : row.value.number)
+      case 'nets': {
+        const key = { prefix: depthOf(row.key.cidr), addr: row.key.cidr.addr }
+        return put(this.#nets, key, isGone ? undefined : row.value.identity)
+      }
+    }
+  }
+
+  /** Rows in all of them. */
+  async count(): Promise<number> {
+    let rows = 0
+    for (const { map } of this.#all) rows += (await map.dump()).count
+    return rows
+  }
+
+  async clear(): Promise<void> {
+    for (const map of this.#all) await map.clear()
+  }
+
+  close(): void {
+    for (const { map } of this.#all) map.close()
+  }
+
+  get #all() {
+    return [this.#bits, this.#ports, this.#pages, this.#rules, this.#nets]
+  }
+}
+
+function put<K, V>(map: TestMap<K, V>, key: K, value: V | undefined): void {
+  if (value !== undefined) map.set(key, value)
+  else if (!map.delete(key)) throw new Error('a row that is to go is not there')
+}
