@@ -6,7 +6,7 @@
 #include "hosts.h"
 #include "way.h"
 
-/* What tells flows of this protocol apart for rules. An answer to an echo stands for the echo. */
+/* What tells flows of this protocol apart for rules. The answer to an echo stands for the echo. */
 static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scratch *s, const struct ct_tuple *t)
 {
 	struct query *q = &s->query;
@@ -15,11 +15,13 @@ static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scrat
 	q->proto = s->p.proto;
 	q->source_port = bpf_ntohs(t->sport);
 	q->port = bpf_ntohs(t->dport);
-	if (q->proto != IPPROTO_ICMP && q->proto != IPPROTO_ICMPV6)
+	if (!pkt_is_icmp(&s->p))
 		return DROP_NONE;
+	if (s->p.fragment)
+		return DROP_FRAGMENT_UNKNOWN; /* the type is in the first, which has not been let be */
 	if (bpf_skb_load_bytes(skb, s->p.l4, icmp, sizeof(icmp)))
 		return DROP_SHORT;
-	if (icmp[0] == (s->p.v4 ? ICMP_ECHO_REPLY : ICMP6_ECHO_REPLY))
+	if (s->judged.by_answer)
 		icmp[0] = s->p.v4 ? ICMP_ECHO : ICMP6_ECHO;
 	q->port = icmp[0] << 8 | icmp[1];
 	q->source_port = 0;
@@ -151,6 +153,7 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 	s->query.set = in ? sets->untracked_ingress : sets->untracked_egress;
 	if (!s->query.set)
 		return RULE_OPEN;
+	s->judged.by_answer = 0;
 	if (query_ports(skb, s, &s->p.t))
 		return RULE_DENY;
 	addr_look(&info, peer);
@@ -194,6 +197,7 @@ NP_GLOBAL __u32 judge(void)
 static __always_inline void judged_here(struct __sk_buff *skb, struct scratch *s)
 {
 	s->judged.hook = s->hook;
+	s->judged.by_answer = 0;
 	s->judged.device = s->hook == FROM_HOST || s->hook == TO_HOST ? skb->ifindex : 0;
 }
 

@@ -15,6 +15,7 @@
 #define FLOW_MADE 0x100		/* s->v is in the table */
 #define FLOW_THERE 0x101	/* it was there already */
 #define FLOW_STALE 0x102	/* its backend is gone: it is to be made anew */
+#define FLOW_NONE 0x103		/* the error is about none of ours */
 
 static __always_inline bool pkt_is_syn(const struct pkt *p)
 {
@@ -207,7 +208,7 @@ static __noinline bool masquerades(struct scratch *s, const struct addr *dst)
 	if (s->hook != FROM_WORKLOAD || !(s->src.flags & ADDR_MASQUERADE))
 		return false;
 	addr_of_node(&node, s->p.v4);
-	if (addr_is_zero(&node) || s->p.fragment || !(s->p.t.sport || s->p.t.dport))
+	if (addr_is_zero(&node) || s->p.fragment || !pkt_has_ports(&s->p))
 		return false; /* nothing to tell its flows apart by */
 	return (s->dst.kind == 0 || s->dst.kind == ADDR_NODE) && !range_has(RANGE_INSIDE, dst);
 }

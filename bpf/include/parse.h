@@ -62,6 +62,12 @@ static __noinline enum drop parse_l4(struct __sk_buff *skb, struct pkt *p)
 		p->t.dport = uh.dest;
 		p->tcp_flags = 0;
 		return DROP_NONE;
+	case IPPROTO_SCTP:
+		/* for rules, and to tell associations apart: they are not translated */
+		if (bpf_skb_load_bytes(skb, p->l4, &p->t.sport, 4))
+			return DROP_SHORT;
+		p->tcp_flags = 0;
+		return DROP_NONE;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
 		return parse_icmp(skb, p);

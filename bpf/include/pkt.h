@@ -86,6 +86,23 @@ struct pkt {
 	__u32 ack;
 };
 
+/* Has it ports, or an echo's id, that could be others? */
+static __always_inline bool pkt_has_ports(const struct pkt *p)
+{
+	return (p->t.sport || p->t.dport) && p->proto != IPPROTO_SCTP;
+}
+
+static __always_inline bool pkt_is_icmp(const struct pkt *p)
+{
+	return p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6;
+}
+
+/* ICMP that is no echo: whatever its type, it is of one flow with all others between the two. */
+static __always_inline bool pkt_is_message(const struct pkt *p)
+{
+	return pkt_is_icmp(p) && !p->t.sport;
+}
+
 static __always_inline __u16 pkt_length(struct __sk_buff *skb)
 {
 	__u32 len = skb->len - ETH_HLEN;

@@ -26,6 +26,7 @@ struct judged {
 	__u32 hook;		/* enum hook, where it began */
 	__u32 device;		/* of the network by which it came, or by which what the node itself sends leaves; 0: none */
 	__u32 way_out;		/* of the network by which it is forwarded; 0: none */
+	__u32 by_answer;	/* the packet at hand is an answer of it */
 	/* the rules that decide, and that would with the staged policies; 0: none was asked */
 	__u32 egress_rule, ingress_rule, staged_egress_rule, staged_ingress_rule;
 };
@@ -40,7 +41,8 @@ struct scratch {
 	__u8 known_miss;		/* the fast path found no flow */
 	__u8 reroute;			/* the kernel routed the packet to a service address: its way is another now */
 	__u8 first_fragment;		/* of the datagram `frag`, whose others have no ports */
-	__u8 pad[3];
+	__u8 lone_error;		/* ICMP that is about no flow of ours */
+	__u8 pad[2];
 	__u8 renew;			/* the flow's leg is due to be decided again: routes, MTUs and pods change */
 	__u64 now;
 	struct addr_info dst;		/* what we know of the packet's destination; kind 0: nothing */

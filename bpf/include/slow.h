@@ -184,11 +184,11 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	struct ct_leg *leg;
 
 	if (quoted_read(skb, &s->p, &quoted))
-		return NP_PASS; /* about no packet that we could have sent on */
+		return FLOW_NONE; /* about no packet that we could have sent on */
 	s->dir = ct_key_of(&s->key, &quoted.t, quoted.proto);
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (!v)
-		return NP_PASS;
+		return FLOW_NONE;
 	leg = &v->leg[s->dir & 1];
 	if (leg->flags & LEG_NAT) {
 		enum drop why = icmp_translate(skb, &s->p, &quoted, &v->out);
@@ -218,7 +218,7 @@ static __noinline bool flow_has_moved(struct scratch *s, struct ct_value *v)
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
 	bool taken_over = s->p.tunnelled && leg->flags & LEG_TUNNELLED && s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p);
 
-	if (!taken_over && (s->p.t.sport || s->p.t.dport))
+	if (!taken_over && pkt_has_ports(&s->p))
 		return false;
 	if (s->p.tunnelled)
 		v->via = s->tunnel_from;
@@ -289,6 +289,12 @@ static __always_inline bool is_attempt_back(const struct scratch *s, const struc
 	return leg->flags & LEG_ANSWER && pkt_is_syn(&s->p);
 }
 
+/* Of ICMP, last fragments have no type, and answers to others than echoes another than was let be: they follow the decision. */
+static __always_inline bool is_let_be(const struct scratch *s, const struct ct_leg *leg)
+{
+	return pkt_is_icmp(&s->p) && (s->p.fragment || (leg->flags & LEG_ANSWER && pkt_is_message(&s->p)));
+}
+
 /* What is to be judged when a flow that is there is judged again: the flow, or an attempt of the other end, by itself. */
 static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
 {
@@ -298,11 +304,12 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 
 	j->hook = v->hook;
 	j->device = v->device;
+	j->by_answer = leg->flags & LEG_ANSWER && !pkt_is_syn(&s->p);
 	if (is_attempt_back(s, leg))
 		judged_here(skb, s);
 	j->t = s->p.t;
 	j->before = s->p.t;
-	if (leg->flags & LEG_ANSWER && !pkt_is_syn(&s->p)) {
+	if (j->by_answer) {
 		ct_reverse(&back, leg->flags & LEG_NAT ? &v->out : &s->p.t);
 		j->before = back;
 		j->t = back;
@@ -371,9 +378,9 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (act != FLOW_THERE && act != NP_PASS)
 			return act;
 	}
-	v = flow_find(s);
+	v = s->lone_error ? 0 : flow_find(s);
 	if (v) {
-		s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch();
+		s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() || pkt_is_message(&s->p);
 		act = s->renew ? flow_look_again(s, v) : FLOW_THERE;
 		if (act == FLOW_STALE)
 			v = 0;
@@ -381,20 +388,22 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 			return act;
 	}
 	if (!v) {
-		act = flow_prepare(skb, s);
+		act = s->lone_error ? FLOW_PREPARED : flow_prepare(skb, s);
 		if (act != FLOW_PREPARED)
 			return act;
 		judged_new(skb, s);
 	} else if (s->renew) {
 		judged_again(skb, s, v);
 	}
-	if (!v || s->renew) {
+	if (!v || (s->renew && !is_let_be(s, &v->leg[s->dir & 1]))) {
 		why = flow_judge(skb, s, v ? v : &s->v);
 		if (why && v && !is_attempt_back(s, &v->leg[s->dir & 1]))
 			flow_forget(s, v);
 		if (why)
 			return DROPPED(why);
 	}
+	if (s->lone_error)
+		return NP_PASS;
 	if (!v) {
 		act = flow_enter(skb, s);
 		if (act == FLOW_MADE)
@@ -489,11 +498,17 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 		return flow_packet(skb, s);
 	if (s->first_fragment)
 		fragment_note(s);
-	if (!icmp_is_error(skb, &s->p))
-		return flow_packet(skb, s);
-	act = icmp_related(skb, s);
-	addr_look(&s->dst, &s->p.t.dst);
-	return act == NP_PASS && hook_is_from(s->hook) && is_stray(&s->dst) ? DROPPED(DROP_STRAY_SERVICE) : act;
+	if (icmp_is_error(skb, &s->p)) {
+		act = icmp_related(skb, s);
+		if (act != FLOW_NONE)
+			return act;
+		addr_look(&s->dst, &s->p.t.dst);
+		if (hook_is_from(s->hook) && is_stray(&s->dst))
+			return DROPPED(DROP_STRAY_SERVICE);
+		__builtin_memset(&s->v, 0, sizeof(s->v));
+		s->lone_error = 1;
+	}
+	return flow_packet(skb, s);
 }
 
 static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook)
@@ -509,6 +524,7 @@ static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook
 	s->mtu = 0;
 	s->reroute = 0;
 	s->renew = 0;
+	s->lone_error = 0;
 	s->first_fragment = 0;
 	act = slow_packet(skb, s);
 	if (!IS_DROPPED(act))
