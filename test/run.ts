@@ -8,6 +8,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { failed, failureList, ofCommand, ofReport, type Outcome } from './support/failures.ts'
+import { inOwnNamespaces } from './support/namespaces.ts'
 
 interface Stage {
   readonly name: string
@@ -19,17 +20,6 @@ interface Stage {
 const node = process.execPath
 const isRoot = process.getuid?.() === 0
 const needsRoot = isRoot ? undefined : 'needs root'
-/** An own network, mount and cgroup view with an own bpffs: nothing touches the machine. */
-const inOwnNamespaces = [
-  'unshare',
-  '--net',
-  '--mount',
-  '--',
-  'sh',
-  '-c',
-  'ip link set lo up && mount -t bpf bpf /sys/fs/bpf && exec "$@"',
-  'sh',
-]
 
 const stages: readonly Stage[] = [
   { name: 'lint', run: () => command(['make', '--no-print-directory', 'lint']) },

@@ -49,6 +49,8 @@ export interface IcmpOptions extends Envelope {
   /** the second 4 bytes: echo id and sequence, MTU, flags */
   readonly word?: number
   readonly body?: Uint8Array
+  /** default: the one of the addresses' family */
+  readonly protocol?: number
 }
 
 /** To the loopback device, where test runs happen. */
@@ -109,7 +111,13 @@ export function icmp(from: string, to: string, options: IcmpOptions): Uint8Array
   viewOf(message).setUint32(4, options.word ?? 0)
   message.set(body, 8)
   if (isV4(src)) viewOf(message).setUint16(2, checksum([message]))
-  return ip({ src, dst, proto: isV4(src) ? 1 : 58, body: message, checksumAt: isV4(src) ? undefined : 2 }, options)
+  return ip({ src, dst, proto: options.protocol ?? (isV4(src) ? 1 : 58), body: message, checksumAt: isV4(src) ? undefined : 2 }, options)
+}
+
+/** Of a protocol without ports that we know. */
+export function plain(from: string, to: string, options: Envelope & { readonly proto: number; readonly body?: Uint8Array }): Uint8Array {
+  const body = options.body ?? new Uint8Array(8)
+  return ip({ src: parseAddr(from), dst: parseAddr(to), proto: options.proto, body, checksumAt: undefined }, options)
 }
 
 /** What follows the Ethernet header: what ICMP errors quote and tunnels carry. */
