@@ -50,6 +50,15 @@ export class KernelNode {
     return answer.action === 'allow'
   }
 
+  async clear(): Promise<void> {
+    this.#tables.rows.clear()
+    await this.#programs.clear()
+  }
+
+  close(): void {
+    this.#programs.close()
+  }
+
   /** Throws when something has stayed behind that nothing refers to. */
   async mustBeEmpty(): Promise<void> {
     const rows = await this.#programs.rows()
