@@ -3,12 +3,15 @@
  * Layer: test. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Addr } from '#lib/base/ip.ts'
 import { hasOwnAddresses } from '#lib/model/pod.ts'
+import type { Pod } from '#lib/model/pod.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { NODE, object, packet } from '../agent/compile/policy/arbitrary.ts'
 import { dense } from '../agent/compile/policy/dense.ts'
 import type { Change } from '../agent/compile/policy/dense.ts'
+import { longLine } from '../agent/compile/policy/long.ts'
 import { Follower, Oracle } from '../agent/compile/policy/follower.ts'
 import { KernelNode } from '../oracle/kernel-node.ts'
 
@@ -48,7 +51,7 @@ function byRules(oracle: Oracle, one: Packet): Verdicts {
   return { egress: allows('egress'), ingress: allows('ingress') }
 }
 
-function isLocal({ store, node }: Follower, addr: Packet['src']): boolean {
+function isLocal({ store, node }: Follower, addr: Addr): boolean {
   return [...store.snapshot.pods.values()].some((pod) => hasOwnAddresses(pod) && pod.nodeName === node && pod.podIPs.includes(addr))
 }
 
@@ -70,9 +73,38 @@ test('programs say what the evaluator says, after every change', { timeout: TIME
         for (const one of some) expect([one, byPrograms(node, follower, one)]).toEqual([one, byRules(oracle, one)])
       }
     }),
-    { numRuns: RUNS * 4 },
+    { numRuns: RUNS * 20 },
   )
 })
+
+test.each([
+  [3, 20],
+  [80, 20],
+  [600, 5],
+  [1500, 3],
+])('lines of two times %i rules', { timeout: TIMEOUT }, async (length, share) => {
+  const pods = dense(true).pods
+  await fc.assert(
+    fc.asyncProperty(longLine(length), pods, async ({ policies, packets: some }, objects) => {
+      const node = await emptyNode()
+      const follower = new Follower(NODE)
+      node.take(follower.change([...policies, ...objects]))
+      const oracle = new Oracle(follower)
+      for (const ports of some)
+        for (const [src, dst] of pairs(objects)) {
+          const one = { ...ports, src, dst }
+          expect([one, byPrograms(node, follower, one)]).toEqual([one, byRules(oracle, one)])
+        }
+    }),
+    // such worlds have no end of smaller ones
+    { numRuns: Math.ceil((RUNS * share) / 20), endOnFailure: true },
+  )
+})
+
+/** The first to each of the others. */
+function pairs([first, ...others]: readonly Pod[]): readonly (readonly [Addr, Addr])[] {
+  return others.flatMap(({ podIPs }) => podIPs.flatMap((dst) => (first?.podIPs ?? []).map((src) => [src, dst] as const)))
+}
 
 /** Packets that differ in their port alone stand behind each other: what is said of both before and after is never said of one of them. */
 async function checkEveryStep(of: readonly Packet[], objects: readonly KubeObject[], changes: readonly Change[]): Promise<void> {

@@ -117,6 +117,7 @@ function packetsOf(v4: boolean, ports: readonly number[]): readonly Packet[] {
 }
 
 export interface Dense {
+  readonly pods: fc.Arbitrary<readonly Pod[]>
   readonly world: fc.Arbitrary<readonly KubeObject[]>
   /** the same, but no rule asks about both ends: both ends of a packet may be in a set that changes, and only then it is judged as before
    * or as after */
@@ -139,6 +140,7 @@ export function dense(v4: boolean, ports: readonly number[] = PORTS): Dense {
   const put = (one: KubeObject): Change => ({ put: [one], gone: [] })
   const gone = (one: KubeObject): Change => ({ put: [], gone: [one] })
   return {
+    pods,
     world: among(fc.array(policy, { maxLength: 3 })),
     oneSided: among(fc.array(policyOf({ peer: side, own: nothing }), { minLength: 1, maxLength: 3 })),
     change: fc.oneof(
