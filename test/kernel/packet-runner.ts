@@ -28,6 +28,7 @@ import { packetText } from '../support/packet-text.ts'
 import { endpoint } from '../support/packet.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
+import { PacketPolicy } from './packet-policy.ts'
 import type { BackendGiven, FlowWanted, Given, PacketCase, ProgramName, Step } from './packets/case.ts'
 import { addrInfo } from '../support/addr-info.ts'
 import { NAT_PORT, NODE_PORT, VNI, WEB, at, devices, families, namespaceCommands, namespaceSysctls } from './packets/world.ts'
@@ -120,7 +121,7 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
       return run === undefined ? 'no such program' : actionText(run.testRun({ data: packet }).retval)
     },
     close() {
-      for (const handle of [...programs.values(), ...share.values()]) handle.close()
+      for (const handle of [...programs.values(), ...share.values(), maps.policy]) handle.close()
       workload.object.close()
       host.object.close()
     },
@@ -141,6 +142,7 @@ function openMaps(loaded: Loaded) {
     ranges: new TestMap(loaded, catalogue.np_ranges),
     routes: new TestMap(loaded, catalogue.np_routes),
     state: new TestMap(loaded, catalogue.np_state),
+    policy: new PacketPolicy(loaded),
     counters: loaded.object.map('np_counters'),
   }
 }
@@ -169,6 +171,7 @@ async function fill(maps: Maps, given: Given): Promise<void> {
     maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(f.otherNode) })
   }
   await fillServices(maps, given)
+  await maps.policy.start(given.policies ?? [])
 }
 
 /** The maps that say what the service is. */
@@ -242,6 +245,7 @@ async function runStep(
   if (step.reason !== undefined && slot === undefined) return `no drop reason ${step.reason}`
   const before = slot === undefined ? 0 : counter(world.maps, slot)
   if (step.given !== undefined) await fillServices(world.maps, step.given)
+  if (step.policies !== undefined) world.maps.policy.change(step.policies, step.sameEpoch !== true)
   if (step.reused !== undefined)
     world.maps.addrs.set(parseAddr(step.reused), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.secondPod.name) }))
   if (step.gone !== undefined) world.maps.addrs.delete(parseAddr(step.gone))
@@ -263,7 +267,7 @@ async function runStep(
       return `\n   got ${packetText(dataOut)}\n  want ${packetText(want)}`
   }
   if (slot !== undefined && counter(world.maps, slot) !== before + 1) return `counter ${step.reason ?? ''} did not go up by one`
-  return firstWrong((step.flows ?? []).map((wanted) => judgeFlow(world.maps.ct, wanted)))
+  return firstWrong((step.flows ?? []).map((wanted) => judgeFlow(world.maps, wanted)))
 }
 
 /** undefined on kernels that take no mark. */
@@ -302,13 +306,26 @@ function placeOf({ from, to, proto, lane = 0 }: FlowWanted): ReturnType<typeof f
   return flowKey({ src: src.addr, sport: src.port, dst: dst.addr, dport: dst.port }, { proto, lane })
 }
 
-function judgeFlow(ct: Maps['ct'], wanted: FlowWanted): string | undefined {
+function judgeFlow({ ct, policy }: Maps, wanted: FlowWanted): string | undefined {
   const title = `flow ${wanted.from} > ${wanted.to}`
   const [key] = placeOf(wanted)
   const value = ct.get(key)
+  if (wanted.gone === true) return value === undefined ? undefined : `${title}: is there`
   if (value === undefined) return `${title}: there is none`
   const age = monotonicNs() / 1e6 - value.seen
-  return wanted.fresh !== undefined && age < FRESH_MS !== wanted.fresh ? `${title}: seen ${age.toFixed(0)} ms ago` : undefined
+  if (wanted.fresh !== undefined && age < FRESH_MS !== wanted.fresh) return `${title}: seen ${age.toFixed(0)} ms ago`
+  const numbers = {
+    egress: value.egress_rule,
+    ingress: value.ingress_rule,
+    stagedEgress: value.staged_egress_rule,
+    stagedIngress: value.staged_ingress_rule,
+  }
+  return firstWrong(
+    (['egress', 'ingress', 'stagedEgress', 'stagedIngress'] as const).map((side) => {
+      const [want, got] = [wanted.rules?.[side], policy.ruleName(numbers[side])]
+      return want === undefined || want === got ? undefined : `${title}: ${side} by "${got}" instead of "${want}"`
+    }),
+  )
 }
 
 function counter(maps: Maps, slot: number): number {

@@ -12,6 +12,8 @@ import { cases as lifetimes } from './lifetimes.ts'
 import { cases as neighbours } from './neighbours.ts'
 import { cases as nodePort } from './node-port.ts'
 import { cases as outward } from './outward.ts'
+import { cases as policy } from './policy.ts'
+import { cases as policyFlows } from './policy-flows.ts'
 import { cases as sceptic } from './sceptic.ts'
 import { cases as sizes } from './sizes.ts'
 import { cases as takeover } from './takeover.ts'
@@ -29,6 +31,8 @@ export const cases: readonly PacketCase[] = [
   ...neighbours,
   ...nodePort,
   ...outward,
+  ...policy,
+  ...policyFlows,
   ...sceptic,
   ...sizes,
   ...takeover,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form of a packet case: what is in the maps, then packets through programs, each with what must come out. Layer: test. */
 
+import type { Policy } from '#lib/model/policy.ts'
+
 export type ProgramName = 'from_workload' | 'to_workload' | 'from_host' | 'to_host'
 
 export interface BackendGiven {
@@ -29,6 +31,8 @@ export interface Given {
   readonly takeover?: boolean
   /** further frontends of WEB, 'addr:port' */
   readonly frontends?: readonly string[]
+  /** of the pods that packet-policy.ts names */
+  readonly policies?: readonly Policy[]
 }
 
 export interface Step {
@@ -55,6 +59,10 @@ export interface Step {
   readonly overlayBy?: string
   /** before the step this flow's entry is lost */
   readonly forget?: FlowWanted
+  /** before the step these are the policies, and flows are asked about again */
+  readonly policies?: readonly Policy[]
+  /** with `policies`: flows that are there need not be asked about */
+  readonly sameEpoch?: boolean
   /** before the step all flows become this much older, in ms */
   readonly age?: number
   /** what the flow table must say after the step */
@@ -63,11 +71,15 @@ export interface Step {
 
 /** A flow by the tuple of a packet: what its entry says about packets of that direction. */
 export interface FlowWanted {
-  readonly proto: 6 | 17
+  readonly proto: number
   readonly from: string
   readonly to: string
   /** default 0 */
   readonly lane?: number
+  /** there is none */
+  readonly gone?: boolean
+  /** names of the rules that let it be; '' for none */
+  readonly rules?: Partial<Readonly<Record<'egress' | 'ingress' | 'stagedEgress' | 'stagedIngress', string>>>
   /** refreshed within the last second */
   readonly fresh?: boolean
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The policies of a packet case in the maps: compiled, changed step by step, and named when a flow tells by which rule it is let be. Layer: test. */
+import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
+import { NO_SET } from '#agent/compile/policy/tables.ts'
+import type { EndValue, PolicyStep } from '#agent/compile/policy/tables.ts'
+import type { PolicyUpdate } from '#agent/compile/policy/world.ts'
+import type { MapDefinition } from '#agent/maps/catalogue.ts'
+import { catalogue } from '#agent/maps/catalogue.ts'
+import type { AddrInfo } from '#agent/maps/shapes.ts'
+import { parseAddr } from '#lib/base/ip.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import type { Policy } from '#lib/model/policy.ts'
+import { refText } from '#lib/model/ref.ts'
+import { addrInfo } from '../support/addr-info.ts'
+import type { Loaded } from '../support/objects.ts'
+import { TestMap } from '../support/objects.ts'
+import { PolicyMaps } from '../support/policy-maps.ts'
+import { families } from './packets/world.ts'
+import type { Family } from './packets/world.ts'
+
+/** Pods that policies may mean, by their label "name"; those of this node are under policy. */
+export const PODS = {
+  pod: { of: (f: Family) => f.pod, local: true },
+  second: { of: (f: Family) => f.secondPod, local: true },
+  masked: { of: (f: Family) => f.maskedPod, local: true },
+  remote: { of: (f: Family) => f.remotePod, local: false },
+} as const
+
+type MapOf<D> = D extends MapDefinition<infer K, infer V> ? TestMap<K, V> : never
+const NOTHING: EndValue = { identity: 0, ingress: NO_SET, egress: NO_SET, stagedIngress: NO_SET, stagedEgress: NO_SET }
+
+export class PacketPolicy {
+  readonly #maps: PolicyMaps
+  readonly #addrs: MapOf<typeof catalogue.np_addrs>
+  readonly #state: MapOf<typeof catalogue.np_state>
+  #compiler = new PolicyCompiler()
+  #policies: readonly Policy[] = []
+  #written: ReadonlySet<Addr> = new Set()
+
+  constructor(loaded: Loaded) {
+    this.#maps = new PolicyMaps(loaded)
+    this.#addrs = new TestMap(loaded, catalogue.np_addrs)
+    this.#state = new TestMap(loaded, catalogue.np_state)
+  }
+
+  /** Whatever was there goes. Without policies there is nothing in the maps. */
+  async start(policies: readonly Policy[]): Promise<void> {
+    if (this.#written.size > 0) await this.#maps.clear()
+    for (const addr of this.#written) this.#showEnd(addr, undefined)
+    this.#written = new Set()
+    this.#compiler = new PolicyCompiler()
+    this.#policies = []
+    if (policies.length > 0) this.#take(this.#compiler.change([...endpoints(), ...this.#updates(policies)]))
+  }
+
+  /** `next`: flows that are there are asked about again. */
+  change(policies: readonly Policy[], next: boolean): void {
+    this.#take(this.#compiler.change(this.#updates(policies)))
+    const state = this.#state.get(0)
+    if (next && state !== undefined) this.#state.set(0, { ...state, epoch: state.epoch + 1 })
+  }
+
+  /** "allow" policies have one name, their rules another each; '' for 0. */
+  ruleName(number: number): string {
+    return number === 0 ? '' : (this.#compiler.ruleName(number) ?? `rule ${number}`)
+  }
+
+  close(): void {
+    for (const map of [this.#maps, this.#addrs.map, this.#state.map]) map.close()
+  }
+
+  #updates(policies: readonly Policy[]): readonly PolicyUpdate[] {
+    const names = new Set(policies.map(refText))
+    const gone = this.#policies.map(refText).filter((name) => !names.has(name))
+    this.#policies = policies
+    return [
+      ...policies.map((value) => ({ kind: 'policy' as const, key: refText(value), value })),
+      ...gone.map((key) => ({ kind: 'policy' as const, key, value: undefined })),
+    ]
+  }
+
+  #take(steps: readonly PolicyStep[]): void {
+    for (const step of steps) {
+      if (step.kind === 'epoch') continue
+      for (const row of step.rows) {
+        if (row.table === 'ends') this.#showEnd(row.key.addr, step.kind === 'forget' ? undefined : row.value)
+        else if (row.table !== 'hosts') this.#maps.write(row, step.kind === 'forget')
+      }
+    }
+  }
+
+  /** Beside what the case says of the address. */
+  #showEnd(addr: Addr, end: EndValue | undefined): void {
+    this.#written = new Set([...this.#written, addr])
+    const known: AddrInfo = this.#addrs.get(addr) ?? addrInfo(0)
+    if (end === undefined && known.kind === 0) {
+      this.#addrs.delete(addr)
+      return
+    }
+    const { identity, ingress, egress, stagedIngress, stagedEgress } = end ?? NOTHING
+    this.#addrs.set(addr, { ...known, identity, ingress, egress, staged_ingress: stagedIngress, staged_egress: stagedEgress })
+  }
+}
+
+function endpoints(): readonly PolicyUpdate[] {
+  return Object.entries(PODS).map(([name, { of, local }]) => ({
+    kind: 'endpoint',
+    key: `Pod/${name}`,
+    value: {
+      kind: 'pod',
+      labels: new Map([['name', name]]),
+      addrs: families.map((f) => parseAddr(of(f))),
+      ports: [],
+      profiles: [OPEN],
+      local,
+    },
+  }))
+}
+
+/** of a namespace without rules of its own: lets everything pass that no policy decides */
+const OPEN = 'kns.default'

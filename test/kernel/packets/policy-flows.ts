@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Policy over a flow's life: where it is asked, what comes after a change, and how flows that are not plain are asked about. Layer: test. */
+import { icmp, l3, tcp, tunnel, udp } from '../../support/packet.ts'
+import type { Policy } from '#lib/model/policy.ts'
+import type { FlowWanted, PacketCase, Step } from './case.ts'
+import { numbers } from './errors.ts'
+import { podSide, policy, ruleOf, toPort } from './policies.ts'
+import { tunnelPort } from './tunnel-port.ts'
+import type { Family } from './world.ts'
+import { NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
+
+const PORT = 43_000
+const DENIED = { action: 'drop', reason: 'DROP_POLICY' } as const
+
+/** Lets what comes to the pod in to these ports. */
+function opens(...ports: readonly number[]): readonly Policy[] {
+  return [policy('in', { of: 'pod', ingress: ports.map((port) => toPort(port)) })]
+}
+
+function services(f: Family): PacketCase[] {
+  const [c, front, back] = [at(f.secondPod, PORT), at(f.vip, 80), at(f.pod, 8080)]
+  const syn: Step = { say: 'SYN', through: 'from_workload', packet: tcp(c, front, { flags: 'S' }), action: 'redirect' }
+  const views = (rest: Partial<FlowWanted>): readonly FlowWanted[] => [
+    { proto: 6, from: c, to: front, ...rest },
+    { proto: 6, from: back, to: c, ...rest },
+  ]
+  const outside = { c: at(f.client, PORT), front: at(f.node, NODE_PORT) }
+  const backends = [{ addr: f.pod, port: 8080 }]
+  return [
+    {
+      name: `${f.name}: rules see a service's flow behind its translation`,
+      given: {
+        backends,
+        policies: [
+          ...opens(8080),
+          policy('out', {
+            of: 'second',
+            egress: [{ ...toPort(8080), destination: { ...podSide('pod'), ports: [{ from: 8080, to: 8080 }] } }],
+          }),
+        ],
+      },
+      steps: [{ ...syn, flows: views({ rules: { ingress: ruleOf('in', 'ingress', 0), egress: ruleOf('out', 'egress', 0) } }) }],
+    },
+    {
+      name: `${f.name}: rules for a service's own port mean nothing`,
+      given: { backends, policies: opens(80) },
+      steps: [{ ...syn, ...DENIED, flows: views({ gone: true }) }],
+    },
+    {
+      name: `${f.name}: from outside by a node port, too`,
+      given: { backends, policies: opens(8080) },
+      steps: [
+        { say: 'let in', through: 'from_host', packet: tcp(outside.c, outside.front, { flags: 'S' }), action: 'redirect' },
+        {
+          say: 'closed meanwhile',
+          through: 'from_host',
+          packet: tcp(outside.c, outside.front, { flags: 'A' }),
+          policies: opens(80),
+          ...DENIED,
+          flows: [
+            { proto: 6, from: outside.c, to: outside.front, gone: true },
+            { proto: 6, from: back, to: outside.c, gone: true },
+          ],
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a backend reaches itself by its service`,
+      given: { backends, policies: [policy('closed', { of: 'pod', ingress: [], egress: [] })] },
+      steps: [{ say: 'SYN', through: 'from_workload', packet: tcp(at(f.pod, PORT), front, { flags: 'S' }), action: 'redirect' }],
+    },
+    {
+      name: `${f.name}: a second flow with a service's ends is asked about, in its own lane`,
+      given: { backends, policies: opens(8080) },
+      steps: [
+        { say: 'by the service', through: 'from_host', packet: tcp(outside.c, outside.front, { flags: 'S' }), action: 'redirect' },
+        {
+          say: 'directly, from the same port',
+          through: 'from_host',
+          packet: tcp(outside.c, back, { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(at(f.client, NAT_PORT), back, { flags: 'S', ttl: 63 }),
+          flows: [{ proto: 6, from: outside.c, to: back, lane: 1, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
+        },
+        {
+          say: 'closed meanwhile',
+          through: 'from_host',
+          packet: tcp(outside.c, back, { flags: 'A' }),
+          policies: opens(80),
+          ...DENIED,
+          flows: [{ proto: 6, from: outside.c, to: back, lane: 1, gone: true }],
+        },
+        {
+          say: 'again',
+          through: 'from_host',
+          packet: tcp(outside.c, back, { flags: 'S' }),
+          ...DENIED,
+          flows: [{ proto: 6, from: outside.c, to: back, lane: 1, gone: true }],
+        },
+      ],
+    },
+  ]
+}
+
+function changes(f: Family): PacketCase[] {
+  const [c, s] = [at(f.secondPod, PORT), at(f.pod, 80)]
+  const flow: FlowWanted = { proto: 17, from: c, to: s }
+  const ask = { through: 'from_workload', packet: udp(c, s), action: 'redirect' } as const
+  const answer = { through: 'from_workload', packet: udp(s, c), action: 'redirect' } as const
+  const opened: readonly Step[] = [
+    { say: 'question', ...ask },
+    { say: 'answer', ...answer },
+  ]
+  const gone = [{ ...flow, gone: true }]
+  const tcpFlow: FlowWanted = { proto: 6, from: c, to: s }
+  const [syn, synAck, ack] = [tcp(c, s, { flags: 'S' }), tcp(s, c, { flags: 'SA' }), tcp(c, s, { flags: 'A' })]
+  const connected: readonly Step[] = [
+    { ...ask, say: 'SYN', packet: syn },
+    { ...answer, say: 'SYN-ACK', packet: synAck },
+    { ...ask, say: 'ACK', packet: ack },
+  ]
+  return [
+    {
+      name: `${f.name}: a flow that is let be no longer ends with its next packet`,
+      given: { policies: opens(80) },
+      steps: [...opened, { say: 'closed', ...ask, ...DENIED, policies: opens(81), flows: gone }, { say: 'still', ...ask, ...DENIED }],
+    },
+    {
+      name: `${f.name}: even if that is an answer`,
+      given: { policies: opens(80) },
+      steps: [...opened, { say: 'closed', ...answer, ...DENIED, policies: opens(81), flows: gone }],
+    },
+    {
+      name: `${f.name}: a flow that is let be still goes on, by its new rule`,
+      given: { policies: opens(80) },
+      steps: [
+        ...opened,
+        { say: 'changed', ...ask, policies: opens(81, 80), flows: [{ ...flow, rules: { ingress: ruleOf('in', 'ingress', 1) } }] },
+        {
+          say: 'changed again, an answer first',
+          ...answer,
+          policies: opens(80, 81),
+          flows: [{ ...flow, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
+        },
+        { say: 'no policy any more', ...ask, policies: [], flows: [{ ...flow, rules: { ingress: '' } }] },
+        { say: 'a new one', ...answer, policies: opens(80), flows: [{ ...flow, rules: { ingress: ruleOf('in', 'ingress', 0) } }] },
+      ],
+    },
+    {
+      name: `${f.name}: a flow of pods without policy is asked about as soon as there is one`,
+      given: { policies: [policy('elsewhere', { of: 'masked', ingress: [] })] },
+      steps: [...opened, { say: 'closed', ...ask, policies: opens(81), ...DENIED, flows: gone }],
+    },
+    {
+      name: `${f.name}: answers follow the decision, whatever rules of their own direction say`,
+      given: { policies: [...opens(80), policy('out', { of: 'pod', egress: [] }), policy('back', { of: 'second', ingress: [] })] },
+      steps: [
+        ...opened,
+        { say: 'answer after a while', ...answer, age: 3000 },
+        { say: 'question the other way', through: 'from_workload', packet: udp(at(f.pod, PORT), at(f.secondPod, 80)), ...DENIED },
+      ],
+    },
+    {
+      name: `${f.name}: a SYN is asked about, though its flow is there`,
+      given: { policies: opens(80) },
+      steps: [
+        ...connected,
+        { ...ask, say: 'data of what was let be', packet: ack, policies: opens(81), sameEpoch: true },
+        { ...ask, say: 'SYN', packet: syn, ...DENIED },
+      ],
+    },
+    {
+      name: `${f.name}: who answers and then connects by the same ports is asked about by himself`,
+      given: { policies: [policy('in', { of: 'pod', ingress: [{}], egress: [] })] },
+      steps: [
+        ...connected,
+        {
+          ...answer,
+          say: 'SYN',
+          packet: tcp(s, c, { flags: 'S' }),
+          ...DENIED,
+          flows: [{ ...tcpFlow, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
+        },
+        { ...ask, say: 'the flow goes on', packet: ack },
+      ],
+    },
+    {
+      name: `${f.name}: without a change, a closer look comes with age`,
+      given: { policies: opens(80) },
+      steps: [
+        ...opened,
+        { say: 'at once', ...ask, policies: opens(81), sameEpoch: true },
+        { say: 'later', ...ask, ...DENIED, age: 3000, flows: gone },
+      ],
+    },
+  ]
+}
+
+function otherWays(f: Family): PacketCase[] {
+  const n = numbers(f)
+  const [c, s] = [at(f.remotePod, PORT), at(f.pod, 80)]
+  const client = at(f.client, PORT)
+  const payload = new Uint8Array(64)
+  const part = (offset: number, port: number) => udp(client, at(f.pod, port), { payload, id: 78, fragment: { offset, more: offset === 0 } })
+  const inTunnel = (flags: string) => {
+    const sport = tunnelPort({ src: f.remotePod, dst: f.pod, sport: PORT, dport: 80 })
+    return tunnel(f.otherNode, f.node, { inner: tcp(c, s, { flags, ttl: 63 }), vni: VNI, sport })
+  }
+  /** what follows the header reads as a ping's */
+  const body = new Uint8Array(64).fill(n.echo).map((byte, at) => (at % 2 === 0 ? byte : 0))
+  const pingPart = (kind: number, offset: number) =>
+    icmp(f.client, f.pod, { type: kind, word: kind === n.echo ? 0x0505_0001 : 0, body, id: kind, fragment: { offset, more: offset === 0 } })
+  const [type, code] = n.unreachable
+  const error = icmp(f.client, f.pod, { type, code, body: l3(udp(s, client)) })
+  return [
+    {
+      name: `${f.name}: what is sent into a pod at once has been asked about`,
+      given: { policies: [policy('in', { of: 'pod', ingress: [{ source: podSide('remote') }] })] },
+      steps: [
+        { say: 'from outside', through: 'from_host', packet: tcp(client, s, { flags: 'S' }), ...DENIED },
+        { say: 'from another pod here', through: 'from_workload', packet: tcp(at(f.secondPod, PORT), s, { flags: 'S' }), ...DENIED },
+        { say: 'from a pod elsewhere', through: 'from_host', packet: tcp(c, s, { flags: 'S' }), action: 'redirect' },
+      ],
+    },
+    {
+      name: `${f.name}: seen first where it goes into the pod`,
+      given: { policies: opens(80) },
+      steps: [
+        {
+          say: 'let in',
+          through: 'to_workload',
+          packet: udp(client, s),
+          action: 'pass',
+          flows: [{ proto: 17, from: client, to: s, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
+        },
+        { say: 'refused', through: 'to_workload', packet: udp(client, at(f.pod, 81)), ...DENIED },
+      ],
+    },
+    {
+      name: `${f.name}: out of the tunnel, by who is in it`,
+      given: { policies: [policy('in', { of: 'pod', ingress: [{ source: podSide('remote') }] })] },
+      steps: [
+        {
+          say: 'let in',
+          through: 'from_host',
+          packet: inTunnel('S'),
+          action: 'redirect',
+          flows: [{ proto: 6, from: c, to: s, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
+        },
+        {
+          say: 'closed',
+          through: 'from_host',
+          packet: inTunnel('A'),
+          policies: opens(81),
+          ...DENIED,
+          flows: [{ proto: 6, from: c, to: s, gone: true }],
+        },
+      ],
+    },
+    {
+      name: `${f.name}: fragments of a datagram that is let in`,
+      given: { policies: opens(80) },
+      steps: [
+        { say: 'first', through: 'from_host', packet: part(0, 80), action: 'redirect' },
+        { say: 'last', through: 'from_host', packet: part(24, 80), action: 'redirect' },
+        { say: 'last, closed meanwhile', through: 'from_host', packet: part(24, 80), policies: opens(81), ...DENIED },
+      ],
+    },
+    {
+      name: `${f.name}: fragments of a datagram that is not`,
+      given: { policies: opens(81) },
+      steps: [
+        { say: 'first', through: 'from_host', packet: part(0, 80), ...DENIED },
+        { say: 'last', through: 'from_host', packet: part(24, 80), ...DENIED, flows: [{ proto: 17, from: client, to: s, gone: true }] },
+      ],
+    },
+    {
+      name: `${f.name}: fragments of a ping, whatever is in the last`,
+      given: { policies: [policy('in', { of: 'pod', ingress: [{ icmp: { type: n.echo, code: undefined } }] })] },
+      steps: [
+        { say: 'first', through: 'from_host', packet: pingPart(n.echo, 0), action: 'redirect' },
+        { say: 'last', through: 'from_host', packet: pingPart(n.echo, 24), action: 'redirect' },
+        { say: 'last, after a while', through: 'from_host', packet: pingPart(n.echo, 24), action: 'redirect', age: 3000 },
+        { say: 'first of another type', through: 'from_host', packet: pingPart(200, 0), ...DENIED },
+        {
+          say: 'last, as if it were a ping',
+          through: 'from_host',
+          packet: pingPart(200, 24),
+          action: 'drop',
+          reason: 'DROP_FRAGMENT_UNKNOWN',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: an error about a flow belongs to it, one about none is asked about`,
+      given: { policies: [policy('closed', { of: 'pod', ingress: [], egress: [toPort(PORT)] })] },
+      steps: [
+        { say: 'about nothing', through: 'from_host', packet: error, ...DENIED },
+        { say: 'a flow', through: 'from_workload', packet: udp(s, client), action: 'redirect' },
+        { say: 'about it', through: 'from_host', packet: error, action: 'redirect' },
+      ],
+    },
+  ]
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...services(f), ...changes(f), ...otherWays(f)])
