@@ -64,6 +64,8 @@ static __always_inline __u32 policy_ask(struct scratch *s, __u64 set, __u64 stag
 	if (NP_STAGED && staged && staged != set) {
 		s->query.set = staged;
 		rule = policy_verdict() == RULE_OPEN ? 0 : rule_number(s);
+	} else if (!staged) {
+		rule = 0;
 	}
 	if (rule && ingress)
 		j->staged_ingress_rule = rule;
