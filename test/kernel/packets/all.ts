@@ -14,6 +14,8 @@ import { cases as nodePort } from './node-port.ts'
 import { cases as outward } from './outward.ts'
 import { cases as policy } from './policy.ts'
 import { cases as policyFlows } from './policy-flows.ts'
+import { cases as policyServices } from './policy-services.ts'
+import { cases as policyStaged } from './policy-staged.ts'
 import { cases as sceptic } from './sceptic.ts'
 import { cases as sizes } from './sizes.ts'
 import { cases as takeover } from './takeover.ts'
@@ -33,6 +35,8 @@ export const cases: readonly PacketCase[] = [
   ...outward,
   ...policy,
   ...policyFlows,
+  ...policyServices,
+  ...policyStaged,
   ...sceptic,
   ...sizes,
   ...takeover,

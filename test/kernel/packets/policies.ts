@@ -53,3 +53,11 @@ export function portSide(from: number, to = from): Side {
 export function toPort(from: number, to = from): Partial<Rule> {
   return { protocols: [6, 17], destination: portSide(from, to) }
 }
+
+/** Lets what comes to "pod" in to these ports. */
+export function opens(...ports: readonly number[]): readonly Policy[] {
+  return [policy('in', { of: 'pod', ingress: ports.map((port) => toPort(port)) })]
+}
+
+/** What becomes of a packet that policy does not let be. */
+export const DENIED = { action: 'drop', reason: 'DROP_POLICY' } as const

@@ -1,106 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Policy over a flow's life: where it is asked, what comes after a change, and how flows that are not plain are asked about. Layer: test. */
 import { icmp, l3, tcp, tunnel, udp } from '../../support/packet.ts'
-import type { Policy } from '#lib/model/policy.ts'
 import type { FlowWanted, PacketCase, Step } from './case.ts'
 import { numbers } from './errors.ts'
-import { podSide, policy, ruleOf, toPort } from './policies.ts'
+import { DENIED, opens, podSide, policy, ruleOf, toPort } from './policies.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
-import { NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
+import { VNI, at, families } from './world.ts'
 
 const PORT = 43_000
-const DENIED = { action: 'drop', reason: 'DROP_POLICY' } as const
-
-/** Lets what comes to the pod in to these ports. */
-function opens(...ports: readonly number[]): readonly Policy[] {
-  return [policy('in', { of: 'pod', ingress: ports.map((port) => toPort(port)) })]
-}
-
-function services(f: Family): PacketCase[] {
-  const [c, front, back] = [at(f.secondPod, PORT), at(f.vip, 80), at(f.pod, 8080)]
-  const syn: Step = { say: 'SYN', through: 'from_workload', packet: tcp(c, front, { flags: 'S' }), action: 'redirect' }
-  const views = (rest: Partial<FlowWanted>): readonly FlowWanted[] => [
-    { proto: 6, from: c, to: front, ...rest },
-    { proto: 6, from: back, to: c, ...rest },
-  ]
-  const outside = { c: at(f.client, PORT), front: at(f.node, NODE_PORT) }
-  const backends = [{ addr: f.pod, port: 8080 }]
-  return [
-    {
-      name: `${f.name}: rules see a service's flow behind its translation`,
-      given: {
-        backends,
-        policies: [
-          ...opens(8080),
-          policy('out', {
-            of: 'second',
-            egress: [{ ...toPort(8080), destination: { ...podSide('pod'), ports: [{ from: 8080, to: 8080 }] } }],
-          }),
-        ],
-      },
-      steps: [{ ...syn, flows: views({ rules: { ingress: ruleOf('in', 'ingress', 0), egress: ruleOf('out', 'egress', 0) } }) }],
-    },
-    {
-      name: `${f.name}: rules for a service's own port mean nothing`,
-      given: { backends, policies: opens(80) },
-      steps: [{ ...syn, ...DENIED, flows: views({ gone: true }) }],
-    },
-    {
-      name: `${f.name}: from outside by a node port, too`,
-      given: { backends, policies: opens(8080) },
-      steps: [
-        { say: 'let in', through: 'from_host', packet: tcp(outside.c, outside.front, { flags: 'S' }), action: 'redirect' },
-        {
-          say: 'closed meanwhile',
-          through: 'from_host',
-          packet: tcp(outside.c, outside.front, { flags: 'A' }),
-          policies: opens(80),
-          ...DENIED,
-          flows: [
-            { proto: 6, from: outside.c, to: outside.front, gone: true },
-            { proto: 6, from: back, to: outside.c, gone: true },
-          ],
-        },
-      ],
-    },
-    {
-      name: `${f.name}: a backend reaches itself by its service`,
-      given: { backends, policies: [policy('closed', { of: 'pod', ingress: [], egress: [] })] },
-      steps: [{ say: 'SYN', through: 'from_workload', packet: tcp(at(f.pod, PORT), front, { flags: 'S' }), action: 'redirect' }],
-    },
-    {
-      name: `${f.name}: a second flow with a service's ends is asked about, in its own lane`,
-      given: { backends, policies: opens(8080) },
-      steps: [
-        { say: 'by the service', through: 'from_host', packet: tcp(outside.c, outside.front, { flags: 'S' }), action: 'redirect' },
-        {
-          say: 'directly, from the same port',
-          through: 'from_host',
-          packet: tcp(outside.c, back, { flags: 'S' }),
-          action: 'redirect',
-          out: tcp(at(f.client, NAT_PORT), back, { flags: 'S', ttl: 63 }),
-          flows: [{ proto: 6, from: outside.c, to: back, lane: 1, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
-        },
-        {
-          say: 'closed meanwhile',
-          through: 'from_host',
-          packet: tcp(outside.c, back, { flags: 'A' }),
-          policies: opens(80),
-          ...DENIED,
-          flows: [{ proto: 6, from: outside.c, to: back, lane: 1, gone: true }],
-        },
-        {
-          say: 'again',
-          through: 'from_host',
-          packet: tcp(outside.c, back, { flags: 'S' }),
-          ...DENIED,
-          flows: [{ proto: 6, from: outside.c, to: back, lane: 1, gone: true }],
-        },
-      ],
-    },
-  ]
-}
 
 function changes(f: Family): PacketCase[] {
   const [c, s] = [at(f.secondPod, PORT), at(f.pod, 80)]
@@ -303,4 +211,4 @@ function otherWays(f: Family): PacketCase[] {
   ]
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...services(f), ...changes(f), ...otherWays(f)])
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...changes(f), ...otherWays(f)])

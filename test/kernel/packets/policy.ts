@@ -3,36 +3,12 @@
 import { ANYWHERE } from '#lib/model/policy.ts'
 import type { Policy } from '#lib/model/policy.ts'
 import { icmp, plain, tcp, udp } from '../../support/packet.ts'
+import { PORT, asker } from './policy-asker.ts'
 import type { PacketCase, Step } from './case.ts'
 import { numbers } from './errors.ts'
 import { netSide, podSide, policy, portSide, ruleOf, toPort } from './policies.ts'
 import type { Family } from './world.ts'
 import { at, families } from './world.ts'
-
-const PORT = 42_000
-
-/** A packet that goes its way, or is dropped by policy without a flow to remember. */
-function asker(f: Family) {
-  const flow = (port: number, sport: number) => ({ from: at(f.secondPod, sport), to: at(f.pod, port) })
-  return {
-    lets: (say: string, port: number, sport = PORT): Step => {
-      const { from, to } = flow(port, sport)
-      return { say, through: 'from_workload', packet: tcp(from, to, { flags: 'S' }), action: 'redirect', flows: [{ proto: 6, from, to }] }
-    },
-    refuses: (say: string, port: number, sport = PORT): Step => {
-      const { from, to } = flow(port, sport)
-      const packet = tcp(from, to, { flags: 'S' })
-      return {
-        say,
-        through: 'from_workload',
-        packet,
-        action: 'drop',
-        reason: 'DROP_POLICY',
-        flows: [{ proto: 6, from, to, gone: true }],
-      }
-    },
-  }
-}
 
 function ends(f: Family): PacketCase[] {
   const { lets, refuses } = asker(f)
@@ -249,57 +225,4 @@ function conditions(f: Family): PacketCase[] {
   ]
 }
 
-function staged(f: Family): PacketCase[] {
-  const { lets, refuses } = asker(f)
-  const flow = { proto: 6, from: at(f.secondPod, PORT), to: at(f.pod, 80) }
-  const real = policy('real', { of: 'pod', ingress: [toPort(80)] })
-  return [
-    {
-      name: `${f.name}: staged rules are noted, real ones decide`,
-      given: {
-        policies: [
-          real,
-          policy('real', {
-            of: 'pod',
-            staged: true,
-            ingress: [{ action: 'deny', source: podSide('masked') }, { action: 'deny', ...toPort(80) }, {}],
-          }),
-        ],
-      },
-      steps: [
-        {
-          ...lets('let in, though it would not be', 80),
-          flows: [
-            {
-              ...flow,
-              rules: {
-                ingress: ruleOf('real', 'ingress', 0),
-                stagedIngress: `Staged${ruleOf('real', 'ingress', 1)}`,
-                egress: '',
-                stagedEgress: '',
-              },
-            },
-          ],
-        },
-        refuses('not let in, though it would be', 81),
-      ],
-    },
-    {
-      name: `${f.name}: without staged rules both views are one`,
-      given: { policies: [real] },
-      steps: [
-        {
-          ...lets('let in', 80),
-          flows: [{ ...flow, rules: { ingress: ruleOf('real', 'ingress', 0), stagedIngress: ruleOf('real', 'ingress', 0) } }],
-        },
-      ],
-    },
-    {
-      name: `${f.name}: staged rules for who has no others`,
-      given: { policies: [policy('new', { of: 'pod', staged: true, ingress: [] })] },
-      steps: [{ ...lets('let in', 80), flows: [{ ...flow, rules: { ingress: '', stagedIngress: 'Tier/default ingress end' } }] }],
-    },
-  ]
-}
-
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...ends(f), ...conditions(f), ...staged(f)])
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...ends(f), ...conditions(f)])
