@@ -8,8 +8,8 @@ import { testCfg } from '../kernel/packet-runner.ts'
 import { PolicyPrograms } from '../support/policy-programs.ts'
 import type { Answer } from '../support/policy-programs.ts'
 
-/** Nothing that depends on the machine: only policy may say no. */
-const PLAIN = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }
+/** Nothing that depends on the machine: only policy may say no. With jiffies come all rules and staged ones. */
+const PLAIN = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: true, netnsCookies: false }
 
 export class KernelNode {
   readonly #tables = new PolicyTables()

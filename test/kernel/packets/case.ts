@@ -86,6 +86,8 @@ export interface FlowWanted {
 
 export interface PacketCase {
   readonly name: string
+  /** about what programs for kernels before 5.6 do not have */
+  readonly newer?: boolean
   readonly given: Given
   readonly steps: readonly Step[]
 }

@@ -13,6 +13,7 @@ function staged(f: Family): PacketCase[] {
   return [
     {
       name: `${f.name}: staged rules are noted, real ones decide`,
+      newer: true,
       given: {
         policies: [
           real,
@@ -53,6 +54,7 @@ function staged(f: Family): PacketCase[] {
     },
     {
       name: `${f.name}: staged rules for who has no others`,
+      newer: true,
       given: { policies: [policy('new', { of: 'pod', staged: true, ingress: [] })] },
       steps: [{ ...lets('let in', 80), flows: [{ ...flow, rules: { ingress: '', stagedIngress: 'Tier/default ingress end' } }] }],
     },

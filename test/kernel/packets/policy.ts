@@ -106,6 +106,7 @@ function conditions(f: Family): PacketCase[] {
     },
     {
       name: `${f.name}: more rules than a block has`,
+      newer: true,
       given: { policies: one(Array.from({ length: 2500 }, (_, port) => ({ action: 'allow', ...toPort(10_000 + port) }))) },
       steps: [
         lets('first block', 10_000),
