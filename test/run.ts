@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests one after another and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [lint|unit|kernel|lab|soak|vm|demo|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`:
+ * `run.ts [lint|unit|kernel|oracle|lab|soak|vm|demo|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`:
  * of a long log often no more than the end is seen. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -25,6 +25,7 @@ const stages: readonly Stage[] = [
   { name: 'lint', run: () => command(['make', '--no-print-directory', 'lint']) },
   { name: 'unit', run: (folder) => vitest({ project: 'unit', folder, prefix: [] }) },
   { name: 'kernel', obstacle: needsRoot, run: (folder) => vitest({ project: 'kernel', folder, prefix: inOwnNamespaces }) },
+  { name: 'oracle', run: () => command(['make', '--no-print-directory', 'test-oracle']) },
   { name: 'lab', obstacle: needsRoot, run: (folder) => vitest({ project: 'lab', folder, prefix: [] }) },
   { name: 'soak', obstacle: needsRoot, run: () => command([node, 'dist/soak/main.js', '--minutes', '1']) },
   { name: 'vm', obstacle: needsRoot, run: () => command(['test/kernel/run']) },
