@@ -28,7 +28,7 @@ export function policyContents({ steps, devices, bind, put, places }: PolicyCont
   tables.apply(steps)
   const write = policyWriter(bind)
   const addrs = new Map<string, string>()
-  const join = new AddrJoin(wantedIn(addrs), bind(catalogue.np_addrs).value)
+  const join = new AddrJoin({ rows: wantedIn(addrs), value: bind(catalogue.np_addrs).value, actual: () => undefined })
   const hosts = new HostRules()
   hosts.setDevices(devices)
   for (const row of tables.rows.values()) {

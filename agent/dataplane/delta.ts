@@ -77,6 +77,11 @@ export class Delta implements Wanted {
     return this.#stale.has(key) && !this.#updates.has(key)
   }
 
+  /** The kernel's rows as far as we know. */
+  actuals(): ReadonlyMap<string, string> {
+    return new Map([...this.#synced, ...this.#stale])
+  }
+
   /** Keys of rows that are wanted. */
   *wantedKeys(): Generator<string> {
     yield* this.#synced.keys()

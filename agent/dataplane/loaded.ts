@@ -94,7 +94,7 @@ interface Parts {
 function assemble({ shared, generation, objects, interfaces, clock }: Parts): Loaded {
   const tables = recordOf(TABLES, (name) => new Table(mapOf(shared, `np_${name}`)))
   const bind: BindMap = (definition) => codecsOf(definition, objects)
-  const join = new AddrJoin(tables.addrs.rows, bind(catalogue.np_addrs).value)
+  const join = new AddrJoin({ rows: tables.addrs.rows, value: bind(catalogue.np_addrs).value, actual: (key) => tables.addrs.actualAt(key) })
   const sinks = { ...tables, addrs: new Claims(join, compareAddressOwners) }
   const rows = new RowTables<FragmentSink>({ tables: sinks, writers: rowWriters(bind), resolve: (name) => interfaces.byName(name)?.index })
   const ifaceEntry = entryWriter(bind(catalogue.np_ifaces))

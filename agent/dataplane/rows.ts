@@ -31,7 +31,7 @@ export type RowWriters = { readonly [T in Table]: (row: RowOf<T>, resolve: Resol
 
 const NO_SET = '0'.repeat(16)
 /** Policy has its own half of these rows. */
-const NO_RULES = { identity: 0, ingress: NO_SET, egress: NO_SET, staged_ingress: NO_SET, staged_egress: NO_SET }
+export const NO_RULES = { identity: 0, ingress: NO_SET, egress: NO_SET, staged_ingress: NO_SET, staged_egress: NO_SET }
 
 /** Bits of an address that come before an IPv4 address's own. */
 const MAPPED_BITS = 96
@@ -67,6 +67,11 @@ export function noneIfAny(addr: Addr): Addr {
 /** Of the 16 bytes that C looks at. */
 export function prefixOf({ addr, bits }: Cidr): number {
   return isV4(addr) ? MAPPED_BITS + bits : bits
+}
+
+/** The other way round. */
+export function cidrOf({ prefix, addr }: { readonly prefix: number; readonly addr: Addr }): Cidr {
+  return { addr, bits: isV4(addr) ? prefix - MAPPED_BITS : prefix }
 }
 
 function writer<K, V, R>(

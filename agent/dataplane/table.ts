@@ -51,6 +51,16 @@ export class Table {
     return this.#delta
   }
 
+  /** What the kernel has as far as is known; undefined before the first read-back. */
+  actual(): ReadonlyMap<string, string> | undefined {
+    return this.#known ? this.#delta.actuals() : undefined
+  }
+
+  /** One row of that. */
+  actualAt(key: string): string | undefined {
+    return this.#delta.actual(key)
+  }
+
   /** Keys of rows that are wanted. */
   wantedKeys(): Iterable<string> {
     return this.#delta.wantedKeys()

@@ -3,14 +3,23 @@
 import { ADDR_LOCAL_POD } from '#lib/base/flags.ts'
 import type { AddrInfo } from '#agent/maps/shapes.ts'
 import type { Codec } from '#agent/maps/codec.ts'
-import { decodeText } from '#agent/maps/text.ts'
+import { decodeText, textWriter } from '#agent/maps/text.ts'
 import type { Wanted } from '../claims.ts'
+import { NO_RULES } from '../rows.ts'
+
+export interface AddrJoinOptions {
+  readonly rows: Wanted
+  readonly value: Codec<AddrInfo>
+  /** what the kernel has at the key, as far as is known */
+  readonly actual: (key: string) => string | undefined
+}
 
 /** Both halves are whole values, with zeros where the other half speaks. A local pod without its rules would be open to everybody: its half
  * waits until those that were announced are here, and what was wanted of the address before stays. */
 export class AddrJoin implements Wanted {
   readonly #rows: Wanted
   readonly #value: Codec<AddrInfo>
+  readonly #actual: AddrJoinOptions['actual']
   /** by key: what is known of the address, but for pods that wait */
   readonly #places = new Map<string, string>()
   readonly #rules = new Map<string, string>()
@@ -18,9 +27,11 @@ export class AddrJoin implements Wanted {
   /** by key: how many more rows of policy are to come */
   readonly #announced = new Map<string, number>()
 
-  constructor(rows: Wanted, value: Codec<AddrInfo>) {
+  /** `actual`: rows that are in the kernel */
+  constructor({ rows, value, actual }: AddrJoinOptions) {
     this.#rows = rows
     this.#value = value
+    this.#actual = actual
   }
 
   /** Keys of pods that wait for their rules. */
@@ -57,6 +68,13 @@ export class AddrJoin implements Wanted {
     this.#announced.set(key, (this.#announced.get(key) ?? 0) + 1)
   }
 
+  /** One that was announced is not to come after all. */
+  withdraw(key: string): void {
+    const left = (this.#announced.get(key) ?? 0) - 1
+    if (left > 0) this.#announced.set(key, left)
+    else this.#announced.delete(key)
+  }
+
   isAnnounced(key: string): boolean {
     return this.#announced.has(key)
   }
@@ -68,9 +86,7 @@ export class AddrJoin implements Wanted {
 
   /** What was announced has come; undefined: policy knows the address no longer. */
   rule(key: string, value: string | undefined): void {
-    const left = (this.#announced.get(key) ?? 0) - 1
-    if (left > 0) this.#announced.set(key, left)
-    else this.#announced.delete(key)
+    this.withdraw(key)
     if (value === undefined) this.#rules.delete(key)
     else this.#rules.set(key, value)
     const waiting = this.#waiting.get(key)
@@ -86,8 +102,16 @@ export class AddrJoin implements Wanted {
     return this.#announced.has(key) || !this.#rules.has(key)
   }
 
+  /** A pod that waits keeps the place that an agent before us gave it. */
+  #placeInKernel(key: string): string | undefined {
+    const actual = this.#waiting.has(key) ? this.#actual(key) : undefined
+    if (actual === undefined) return undefined
+    const { kind, flags, ifindex } = decodeText(this.#value, actual)
+    return kind === ADDR_LOCAL_POD ? textWriter(this.#value)({ kind, flags, ifindex, ...NO_RULES }) : undefined
+  }
+
   #show(key: string): void {
-    const [place, rules] = [this.#places.get(key), this.#rules.get(key)]
+    const [place, rules] = [this.#places.get(key) ?? this.#placeInKernel(key), this.#rules.get(key)]
     const value = place === undefined || rules === undefined ? (place ?? rules) : both(place, rules)
     if (value === undefined) this.#rows.unwant(key)
     else this.#rows.want(key, value)

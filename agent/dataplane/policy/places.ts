@@ -84,6 +84,12 @@ export class AddrPlace implements Place {
     for (const [key] of rows.map(this.#write)) this.#join.announce(key)
   }
 
+  /** What was announced comes in other rows. */
+  announceInstead(rows: readonly PolicyRow[], announced: readonly PolicyRow[]): void {
+    this.announce(rows)
+    for (const [key] of announced.map(this.#write)) this.#join.withdraw(key)
+  }
+
   stage(rows: readonly PolicyRow[], isGone: boolean): void {
     for (const [key, value] of rows.map(this.#write)) {
       this.#join.rule(key, isGone ? undefined : value)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Everything that brings policy to one generation of maps. Layer: agent/dataplane. */
 import { recordOf } from '#lib/base/object.ts'
+import type { PolicyStep } from '#agent/compile/policy/tables.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { Btf } from '#agent/maps/btf.ts'
 import { decodeText, entryWriter } from '#agent/maps/text.ts'
@@ -8,8 +9,10 @@ import type { Holds } from '../hold.ts'
 import type { BindMap } from '../rows.ts'
 import type { Table } from '../table.ts'
 import type { AddrJoin } from './addr-join.ts'
+import { bridged } from './bridge.ts'
 import { Epoch, type StateMap } from './epoch.ts'
 import { HostRules } from './host-rules.ts'
+import { policyInKernel } from './in-kernel.ts'
 import { AddrPlace, HostPlace, PlainPlace } from './places.ts'
 import { PolicyQueue } from './queue.ts'
 import { PLAIN_TABLES, policyWriter } from './rows.ts'
@@ -47,7 +50,8 @@ export function policyPlane({ bind, tables, join, state, btf, now }: PolicyPlane
   })
   const { nets, ...sets } = plain
   const ends = new AddrPlace({ table: tables.addrs, join, write })
-  return { epoch, hosts, join, queue: new PolicyQueue({ epoch, places: { ends, hosts, nets, ...sets } }) }
+  const bridge = (steps: readonly PolicyStep[]): readonly PolicyStep[] => bridged(steps, policyInKernel(tables, bind))
+  return { epoch, hosts, join, queue: new PolicyQueue({ epoch, places: { ends, hosts, nets, ...sets }, bridge }) }
 }
 
 /** Tables whose rows are to be in the order of steps wait for those; and what was found in the kernel stays until it is known what is wanted. */

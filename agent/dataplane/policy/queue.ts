@@ -8,10 +8,12 @@ export interface PolicyQueueOptions {
   /** in the order in which rows go when a whole is complete: who refers to others first */
   readonly places: { readonly [T in PolicyTable]: T extends 'ends' ? AddrPlace : T extends 'hosts' ? HostPlace : Place }
   readonly epoch: { mark(): void }
+  /** From what is in the kernel to a whole, so that no packet is judged by half of either. Throws as long as it is not known what is there. */
+  readonly bridge: (steps: readonly PolicyStep[]) => readonly PolicyStep[]
 }
 
-/** And of a whole: what was not in it goes, then it is done. */
-type Step = PolicyStep | { readonly kind: 'sweep' | 'end' }
+/** And of a whole: it is put off until it is known what is in the kernel; at its end what was not in it goes, then it is done. */
+type Step = PolicyStep | { readonly kind: 'whole'; readonly steps: readonly PolicyStep[] } | { readonly kind: 'sweep' | 'end' }
 
 /** Rows of one pass, so that others have their turn; but a whole is done at once. */
 const ROWS_A_PASS = 20_000
@@ -45,9 +47,8 @@ export class PolicyQueue implements Part {
       this.#writtenOfWhole = 0
       for (const place of Object.values(places)) place.beginWhole()
     }
-    for (const step of steps)
-      if (step.kind === 'move' || step.kind === 'flip') places.ends.announce(step.rows.filter(({ table }) => table === 'ends'))
-    this.#steps = complete ? [...steps, { kind: 'sweep' }, { kind: 'end' }] : [...this.#steps, ...steps]
+    places.ends.announce(endsOf(steps))
+    this.#steps = complete ? [{ kind: 'whole', steps }, { kind: 'sweep' }, { kind: 'end' }] : [...this.#steps, ...steps]
   }
 
   pending(): boolean {
@@ -99,6 +100,12 @@ export class PolicyQueue implements Part {
         // of a whole it is not known yet whether anything in the kernel was otherwise
         if (step.epoch === 'next' && this.#whole !== 'begun') epoch.mark()
         return 0
+      case 'whole': {
+        const bridged = this.#options.bridge(step.steps)
+        places.ends.announceInstead(endsOf(bridged), endsOf(step.steps))
+        this.#steps.splice(1, 0, ...bridged)
+        return 0
+      }
       case 'sweep':
         this.#unsettled = Object.values(places)
         for (const place of this.#unsettled) place.sweep()
@@ -115,6 +122,10 @@ export class PolicyQueue implements Part {
         return step.rows.length
     }
   }
+}
+
+function endsOf(steps: readonly PolicyStep[]): readonly PolicyRow[] {
+  return steps.flatMap((step) => (step.kind === 'move' || step.kind === 'flip' ? step.rows.filter(({ table }) => table === 'ends') : []))
 }
 
 function byTable(rows: readonly PolicyRow[]): ReadonlyMap<PolicyTable, readonly PolicyRow[]> {

@@ -20,7 +20,7 @@ let join: AddrJoin
 
 beforeEach(() => {
   rows = new Delta()
-  join = new AddrJoin(rows, value)
+  join = new AddrJoin({ rows, value, actual: (key) => rows.actual(key) })
 })
 
 function shown(): unknown {
@@ -73,6 +73,18 @@ describe('a pod that follows another one', () => {
     expect(shown()).toMatchObject({ ifindex: 3, identity: 8 })
     join.rule('k', rules({ identity: 9 }))
     expect(shown()).toMatchObject({ ifindex: 4, identity: 9 })
+  })
+
+  test('keeps its place in the kernel while it waits under a new agent', () => {
+    rows.readBack([['k', pod(9)]])
+    const other = new AddrJoin({ rows, value, actual: (key) => rows.actual(key) })
+    other.announce('k')
+    other.announce('k')
+    other.want('k', pod(9))
+    other.rule('k', rules({ identity: 5 }))
+    expect(shown()).toEqual(addrInfo(ADDR_LOCAL_POD, { flags: 2, ifindex: 9, identity: 5 }))
+    other.rule('k', rules())
+    expect(shown()).toEqual(addrInfo(ADDR_LOCAL_POD, { flags: 2, ifindex: 9, ...RULES }))
   })
 
   test('one that goes leaves its rules, until policy lets go of them', () => {

@@ -74,7 +74,7 @@ let join: AddrJoin
 /** As an agent that starts. */
 async function start(): Promise<void> {
   tables = recordOf(NAMES, (name) => new Table(maps[name]))
-  join = new AddrJoin(tables.addrs.rows, addrs.value)
+  join = new AddrJoin({ rows: tables.addrs.rows, value: addrs.value, actual: (key) => tables.addrs.actualAt(key) })
   const bind: Parameters<typeof policyPlane>[0]['bind'] = (definition) => bindDeclared(definition, btf)
   const state = new FakeMap({ name: 'np_state', keySize: 4, valueSize: 16, maxEntries: 1 })
   plane = policyPlane({ bind, tables, join, state, btf, now: () => 0 })
@@ -190,7 +190,7 @@ describe('a whole', () => {
       ],
       true,
     )
-    expect(log).toEqual(['rules +1', 'addrs +1', 'nets -2', 'rules -2'])
+    expect(log).toEqual(['rules +1', 'nets +2', 'addrs +1', 'nets -2', 'rules -2'])
     expect(['nets', 'addrs'].map((table) => holds.removals(table))).toEqual([undefined, undefined])
     expect([...tables.addrs.excessKeys()].map((key) => key === parseAddr('10.9.0.1'))).toEqual([true])
     expect(plane.epoch.dueMs).toBe(0)
