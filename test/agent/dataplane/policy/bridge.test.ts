@@ -8,12 +8,15 @@ import type { PolicyTables } from '#agent/policy/tables.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { dense } from '../../compile/policy/dense.ts'
+import { dense, type Dense } from '../../compile/policy/dense.ts'
 import { Follower } from '../../compile/policy/follower.ts'
 
 const NODE = 'n1'
-const { oneSided, packets: PACKETS } = dense(true, [80])
-const RUNS = Number(process.env['RUNS'] ?? 150)
+const WORLDS: readonly (readonly [string, Dense])[] = [
+  ['IPv4', dense(true, [80])],
+  ['IPv6', dense(false, [80])],
+]
+const RUNS = Number(process.env['RUNS'] ?? 100)
 const TIMEOUT = Math.max(60_000, RUNS * 200)
 
 function compiled(objects: readonly KubeObject[]): { readonly steps: readonly PolicyStep[]; readonly tables: PolicyTables } {
@@ -40,23 +43,25 @@ function judgeAll(tables: PolicyTables, packets: readonly Packet[]): readonly st
 }
 
 /** Not every pod is there. */
-const some = fc
-  .tuple(oneSided, fc.subarray([0, 1, 2, 3, 4], { minLength: 2 }))
-  .map(([objects, kept]) => objects.filter(({ kind }, at) => kind !== 'Pod' || kept.includes(at)))
+function someOf({ oneSided }: Dense): Dense['oneSided'] {
+  return fc
+    .tuple(oneSided, fc.subarray([0, 1, 2, 3, 4], { minLength: 2 }))
+    .map(([objects, kept]) => objects.filter(({ kind }, at) => kind !== 'Pod' || kept.includes(at)))
+}
 
 /** Nobody sends to or from a pod that is gone, nor new ones to each other before they are there. */
-function packetsOf(old: ReadonlySet<Addr>, now: ReadonlySet<Addr>): readonly Packet[] {
+function amongPods(packets: readonly Packet[], old: ReadonlySet<Addr>, now: ReadonlySet<Addr>): readonly Packet[] {
   const isGone = (addr: Addr): boolean => old.has(addr) && !now.has(addr)
   const isNew = (addr: Addr): boolean => now.has(addr) && !old.has(addr)
-  return PACKETS.filter(({ src, dst }) => !isGone(src) && !isGone(dst) && !(isNew(src) && isNew(dst)))
+  return packets.filter(({ src, dst }) => !isGone(src) && !isGone(dst) && !(isNew(src) && isNew(dst)))
 }
 
 function podsOf(objects: readonly KubeObject[]): ReadonlySet<Addr> {
   return new Set(objects.flatMap((object) => (object.kind === 'Pod' ? object.podIPs : [])))
 }
 
-function checkRowByRow(old: readonly KubeObject[], now: readonly KubeObject[]): void {
-  const packets = packetsOf(podsOf(old), podsOf(now))
+function checkRowByRow(all: readonly Packet[], old: readonly KubeObject[], now: readonly KubeObject[]): void {
+  const packets = amongPods(all, podsOf(old), podsOf(now))
   const { tables } = compiled(old)
   const whole = compiled(now)
   const known = new Set(tables.rows.keys())
@@ -75,11 +80,17 @@ function checkRowByRow(old: readonly KubeObject[], now: readonly KubeObject[]): 
   expect([...tables.rows.keys()].filter((key) => !whole.tables.rows.has(key) && !known.has(key))).toEqual([])
 }
 
-test('row by row', { timeout: TIMEOUT }, () => {
-  fc.assert(fc.property(some, some, checkRowByRow), { numRuns: RUNS })
+test.each(WORLDS)('row by row, %s', { timeout: TIMEOUT }, (_, world) => {
+  const some = someOf(world)
+  fc.assert(
+    fc.property(some, some, (old, now) => {
+      checkRowByRow(world.packets, old, now)
+    }),
+    { numRuns: RUNS },
+  )
 })
 
-test('the same world again: the same steps', () => {
+test.each(WORLDS)('the same world again: the same steps, %s', (_, { oneSided }) => {
   fc.assert(
     fc.property(oneSided, (objects) => {
       const { steps, tables } = compiled(objects)
