@@ -159,7 +159,7 @@ async function fill(maps: Maps, given: Given): Promise<void> {
     maps.addrs.set(parseAddr(f.elsewherePod), { kind: ADDR_LOCAL_POD, flags: 0, ifindex: ifindexOf(devices.pod.name) })
     maps.addrs.set(parseAddr(f.node), { kind: ADDR_SELF, flags: ADDR_NODE_PORTS, ifindex: 0 })
     maps.addrs.set(parseAddr(f.quietOwn), { kind: ADDR_SELF, flags: 0, ifindex: 0 })
-    for (const node of [f.otherNode, f.thirdNode, f.v4 ? '192.168.50.130' : 'fd00:50::82'])
+    for (const node of [f.otherNode, f.thirdNode, ...f.alikeNodes])
       maps.addrs.set(parseAddr(node), { kind: ADDR_NODE, flags: 0, ifindex: 0 })
     maps.addrs.set(parseAddr(f.bareVip), { kind: ADDR_SERVICE, flags: 0, ifindex: 0 })
     maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(f.otherNode) })
