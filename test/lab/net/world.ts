@@ -69,6 +69,8 @@ export interface ServiceWish {
   readonly name: string
   readonly address: (family: Family) => string
   readonly endpoints: readonly PodName[]
+  /** as in a slice made by hand: whose endpoints are on no node */
+  readonly nodeless?: boolean
   readonly targetPort?: number
   readonly nodePort?: number
   readonly annotations?: Readonly<Record<string, string>> | undefined
@@ -138,7 +140,7 @@ function serviceObjects(wish: ServiceWish): object[] {
   return [service, ...FAMILIES.map((family) => sliceObject(wish, family))]
 }
 
-function sliceObject({ name, endpoints, targetPort = POD_PORT }: ServiceWish, family: Family): object {
+function sliceObject({ name, endpoints, nodeless, targetPort = POD_PORT }: ServiceWish, family: Family): object {
   return {
     ...kind('discovery.k8s.io/v1', 'EndpointSlice', {
       name: `${name}-v${family}`,
@@ -149,7 +151,7 @@ function sliceObject({ name, endpoints, targetPort = POD_PORT }: ServiceWish, fa
     ports: PROTOS.map((proto) => ({ name: proto, protocol: proto.toUpperCase(), port: targetPort })),
     endpoints: endpoints.map((pod) => ({
       addresses: [podAddress(pod, family)],
-      nodeName: pod[0],
+      nodeName: nodeless === true ? undefined : pod[0],
       conditions: { ready: true },
       targetRef: { kind: 'Pod', namespace: 'default', name: pod },
     })),
