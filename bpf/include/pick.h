@@ -20,10 +20,12 @@ static __noinline bool range_has(__u64 set, const struct addr *a)
 	return bpf_map_lookup_elem(&np_ranges, &k) != 0;
 }
 
-/* This node's pods and processes have their own choice. */
-static __always_inline const struct choice *choice_of(const struct scratch *s, const struct frontend *fe)
+/* This node's pods and processes have their own choice, and so have pods of other nodes where it matters most: there may be no backend here. */
+static __noinline const struct choice *choice_of(const struct scratch *s, const struct frontend *fe)
 {
-	return s->hook == FROM_HOST ? &fe->outside : &fe->inside;
+	if (s->hook != FROM_HOST || (fe->flags & FRONTEND_OUTSIDE_LOCAL && range_has(RANGE_INSIDE, &s->p.t.src)))
+		return &fe->inside;
+	return &fe->outside;
 }
 
 /* The same on every node for the same client; with affinity without its port. */
