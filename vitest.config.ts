@@ -23,6 +23,7 @@ export default defineConfig({
         test: {
           name: 'kernel',
           include: ['test/native/**/*.test.ts', 'test/kernel/**/*.test.ts'],
+          globalSetup: 'test/kernel/own-namespace.ts',
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,

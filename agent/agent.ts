@@ -3,6 +3,7 @@
 import { release } from 'node:os'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
 import { packageVersion } from '#lib/base/package.ts'
+import type { Rejected } from '#lib/base/result.ts'
 import { DirectorySource } from '#lib/manifests/source.ts'
 import { Health } from '#lib/obs/health.ts'
 import { isLogLevel, type RootLog } from '#lib/obs/log.ts'
@@ -82,14 +83,17 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const ruleNames = (): ReadonlyMap<number, string> => now.wanted?.policy.ruleNames ?? new Map<number, string>()
   const ports = stack.use(new Ports({ options, health, log, metrics, eligible, ruleNames }))
   ports.configure(undefined)
+  const refuseAll = (by: string, rejected: readonly Rejected[]): void => {
+    book.noteRefusals(
+      by,
+      rejected.map((one) => ({ place: source.placeOf(one), rejected: one })),
+    )
+  }
   const configure = ({ config, rejected, waiting }: Resolved): void => {
     if (isLogLevel(config.logLevel)) log.setLevel(config.logLevel)
     ports.configure(config)
     now.config = config
-    book.noteRefusals(
-      'configuration',
-      rejected.map((one) => ({ place: source.placeOf(one), rejected: one })),
-    )
+    refuseAll('configuration', rejected)
     if (waiting.length > 0) log.warn({ fields: waiting }, 'configuration.waits-for-restart')
   }
   if (isBelowFloor()) return await refuse({ log, health, signal })
@@ -104,6 +108,9 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     },
     onSnapshot: (snapshot, changes) => {
       policies.note(snapshot, changes)
+    },
+    onConflicts: (conflicts) => {
+      refuseAll('compiler', conflicts)
     },
     onNode: nodeBook(health, log),
   })

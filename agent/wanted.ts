@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the sources to what is wanted of the data plane: store, configuration and compiler in a row. Layer: agent. */
+import type { Rejected } from '#lib/base/result.ts'
+import { same } from '#lib/base/same.ts'
 import type { Node } from '#lib/model/node.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
@@ -17,6 +19,8 @@ export interface WantedOptions {
   readonly onChanges?: (changes: readonly ObjectChange[]) => void
   /** called with what is in the sources before it is handed out, and what changed; the first time undefined */
   readonly onSnapshot?: (snapshot: Snapshot, changes: readonly ObjectChange[] | undefined) => void
+  /** all addresses and ports that an object wants and another one has, each time that is different */
+  readonly onConflicts?: (conflicts: readonly Rejected[]) => void
   /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that changes */
   readonly onNode?: (missing: string | undefined) => void
 }
@@ -30,6 +34,7 @@ export class Wanted {
   #self: Node | undefined
   #missing: string | undefined
   #asked = false
+  #conflicts: readonly Rejected[] = []
 
   constructor(options: WantedOptions) {
     this.#options = options
@@ -53,7 +58,16 @@ export class Wanted {
     if (snapshot === undefined) return undefined
     // the addresses that interfaces have are the dataplane's business: what is wanted does not depend on what is there
     const input = { snapshot, settings: this.#resolved.config.compile, selfAddresses: [] }
-    return everything ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
+    const change = everything ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
+    this.#sayConflicts()
+    return change
+  }
+
+  #sayConflicts(): void {
+    const conflicts = this.#compiler.conflicts()
+    if (same(this.#conflicts, conflicts)) return
+    this.#conflicts = conflicts
+    this.#options.onConflicts?.(conflicts)
   }
 
   /** The sources' objects, with this node's own as it was last when it is gone; undefined when it never was. */
@@ -77,11 +91,6 @@ export class Wanted {
   /** What programs' numbers of rules mean, and how much there is of policy. */
   get policy(): Compiler['policy'] {
     return this.#compiler.policy
-  }
-
-  /** Addresses and ports that an object wants and another one has. */
-  conflicts(): ReturnType<Compiler['conflicts']> {
-    return this.#compiler.conflicts()
   }
 }
 

@@ -64,7 +64,7 @@ export const fields = {
     parser: word({ Enabled: { tcp: true, udp: true }, TCP: { tcp: true, udp: false }, Disabled: { tcp: false, udp: false } }),
     fallback: { tcp: true, udp: false },
     fallbackText: 'TCP',
-    doc: 'Which sockets are sent to a backend when they connect, so that their packets need no translation. UDP sockets can outlive their backend: Enabled is for those who know their clients.',
+    doc: 'Which sockets are sent to a backend when they connect, or with UDP when they send without having connected, so that their packets need no translation. UDP sockets can outlive their backend: Enabled is for those who know their clients.',
   }),
   externalServiceMode: field({
     name: 'bpfExternalServiceMode',

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The few figures that fit on a page which is read first. Layer: bench (pure). */
 import type { Measure, Peer } from '../path/figure.ts'
-import { LOSS_GOAL, packetGoals } from './goals.ts'
+import { controlGoals, LOSS_GOAL, packetGoals } from './goals.ts'
 import type { Results } from './results.ts'
 import type { Table } from './tables.ts'
 import { asMarkdown, factsLine } from './tables.ts'
@@ -53,9 +53,18 @@ const CONTROL = [
   ['resident memory, MB', 'rss_mb', '– / ≤ 200'],
 ] as const
 
+/** Whatever the number of services. */
+const ANY_NUMBER = [
+  ['resident memory without any, MB', 'rss_mb.idle'],
+  ['BPF maps of default size, MB', 'map_mb'],
+] as const
+
 function controlPage({ control }: Results): Table {
   const value = (id: string): string => control[id]?.toString() ?? NONE
-  const rows = CONTROL.map(([what, id, goal]) => [what, value(`${id}.1k`), value(`${id}.10k`), goal])
+  const rows = [
+    ...CONTROL.map(([what, id, goal]) => [what, value(`${id}.1k`), value(`${id}.10k`), goal]),
+    ...ANY_NUMBER.map(([what, id]) => [what, value(id), '', `≤ ${controlGoals[id] ?? NONE}`]),
+  ]
   return {
     title: 'The agent with services of 10 endpoints each',
     head: ['', '1,000 services', '10,000 services', 'goal'],

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Addresses of both families in one 16-byte type: make, compare, sum. Layer: shared by all programs. */
+/* Addresses of both families in one 16-byte type: make, compare, hash, sum. Layer: shared by all programs. */
 #ifndef NP_ADDR_H
 #define NP_ADDR_H
 
@@ -79,6 +79,26 @@ static __always_inline void addr_of_node(struct addr *a, bool v4)
 	a->w[1] = cfg.node_v6.w[1];
 	a->w[2] = cfg.node_v6.w[2];
 	a->w[3] = cfg.node_v6.w[3];
+}
+
+static __always_inline __u32 mix(__u32 h, __u32 word)
+{
+	h ^= word;
+	h *= 0x85ebca6b;
+	return h ^ h >> 15;
+}
+
+static __always_inline __u32 mix_addr(__u32 h, const struct addr *a)
+{
+	return mix(mix(mix(mix(h, a->w[0]), a->w[1]), a->w[2]), a->w[3]);
+}
+
+/* The last step of a hash: each of its bits depends on all that was mixed. */
+static __always_inline __u32 mix_end(__u32 h)
+{
+	h ^= h >> 13;
+	h *= 0xc2b2ae35;
+	return h ^ h >> 16;
 }
 
 /* One's complement difference new - old of one word, to be added up and folded. */

@@ -258,6 +258,15 @@ static __noinline bool taking_over(struct scratch *s)
 	return state && s->now < state->takeover_until;
 }
 
+/* Is the backend, known by s->dst, with nobody who would send its answer back to us? What comes from outside then leaves as this node. */
+static __always_inline bool fronts(struct scratch *s)
+{
+	struct addr node;
+
+	addr_of_node(&node, s->p.v4);
+	return s->hook == FROM_HOST && s->dst.kind != ADDR_LOCAL_POD && s->dst.kind != ADDR_SELF && !addr_is_zero(&node);
+}
+
 /* Where the backend is: in the tunnel when it is on another node and the client is outside, so that the answer comes back through
  * this node, or goes out as its; by route otherwise. */
 static __always_inline enum drop service_way(struct __sk_buff *skb, struct scratch *s, const struct backend *be)
@@ -279,7 +288,7 @@ static __always_inline enum drop service_way(struct __sk_buff *skb, struct scrat
 	/* to oneself: the answer must pass here to be translated back */
 	if (addr_eq(&v->out.dst, &s->p.t.src) || (s->reroute && s->dst.kind == ADDR_SELF))
 		v->out.src = s->p.t.dst;
-	if (masquerades(s, &v->out.dst))
+	if (masquerades(s, &v->out.dst) || fronts(s))
 		masquerade(s);
 	way_by_info(skb, s, v, leg, &v->out.dst);
 	return DROP_NONE;

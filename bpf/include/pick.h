@@ -20,29 +20,18 @@ static __noinline bool range_has(__u64 set, const struct addr *a)
 	return bpf_map_lookup_elem(&np_ranges, &k) != 0;
 }
 
-/* This node's pods and processes have their own choice. */
-static __always_inline const struct choice *choice_of(const struct scratch *s, const struct frontend *fe)
+/* This node's pods and processes have their own choice, and so have pods of other nodes where it matters most: there may be no backend here. */
+static __noinline const struct choice *choice_of(const struct scratch *s, const struct frontend *fe)
 {
-	return s->hook == FROM_HOST ? &fe->outside : &fe->inside;
-}
-
-static __always_inline __u32 mix(__u32 h, __u32 word)
-{
-	h ^= word;
-	h *= 0x85ebca6b;
-	return h ^ h >> 15;
+	if (s->hook != FROM_HOST || (fe->flags & FRONTEND_OUTSIDE_LOCAL && range_has(RANGE_INSIDE, &s->p.t.src)))
+		return &fe->inside;
+	return &fe->outside;
 }
 
 /* The same on every node for the same client; with affinity without its port. */
 static __always_inline __u32 flow_hash(const struct ct_tuple *t, __u64 list, bool with_port)
 {
-	__u32 h = mix((__u32)list, (__u32)(list >> 32));
-
-	h = mix(mix(mix(mix(h, t->src.w[0]), t->src.w[1]), t->src.w[2]), t->src.w[3]);
-	h = mix(h, with_port ? t->sport : 0);
-	h ^= h >> 13;
-	h *= 0xc2b2ae35;
-	return h ^ h >> 16;
+	return mix_end(mix(mix_addr(mix((__u32)list, (__u32)(list >> 32)), &t->src), with_port ? t->sport : 0));
 }
 
 static __noinline struct backend *pick_by_maglev(struct scratch *s, const struct frontend *fe, const struct choice *from, __u32 *slot)

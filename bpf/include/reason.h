@@ -45,7 +45,7 @@ enum counter {
 	COUNT_ICMP_RELATED,	/* ICMP errors translated for a flow */
 	COUNT_NEIGHBOUR_ANSWERED, /* ARP / neighbour solicitations for the pods' gateway answered */
 	COUNT_CONNECT,		/* sockets sent to a backend at connect or sendmsg */
-	COUNT_MASQUERADED,	/* flows to the outside that leave with the node's address */
+	COUNT_MASQUERADED,	/* flows that leave with the node's address: pods' to the outside, clients' to endpoints on no known node */
 	COUNT_DSR,		/* flows whose answers go to the client directly */
 	COUNT_MOVED,		/* flows taken from a backend that is gone to another */
 	COUNT_MAX,

@@ -328,9 +328,8 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 /* The lane of flows that came as this one did, when another has its addresses and ports. */
 static __always_inline __u16 lane_of(const struct scratch *s)
 {
-	__u32 from = s->tunnel_from.w[0] ^ s->tunnel_from.w[1] ^ s->tunnel_from.w[2] ^ s->tunnel_from.w[3];
+	__u16 from = mix_end(mix_addr(0, &s->tunnel_from)); /* nodes' addresses are alike: a sum or XOR of their parts is often the same */
 
-	from = (from ^ from >> 16) & 0xffff;
 	return !s->p.tunnelled ? 1 : from < 2 ? from + 2 : from;
 }
 

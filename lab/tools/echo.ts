@@ -92,6 +92,7 @@ async function listenUdp(port: number, address: { readonly address: string; read
   const v6 = address.family === 'IPv6'
   const socket = createSocket({ type: v6 ? 'udp6' : 'udp4', ipv6Only: v6, recvBufferSize: 4 * 1024 * 1024 })
   socket.on('message', (message: Buffer, from: RemoteInfo) => {
+    if (from.port === 0) return // wants no answer
     const ends = { peer: hostPort(from.address, from.port), local: hostPort(address.address, port) }
     socket.send(answer(message.toString('latin1').replace(/\n$/, ''), ends), from.port, from.address)
   })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest'
 import { parseAddr, parseCidr } from '#lib/base/ip.ts'
+import { rejectedText } from '#lib/base/result.ts'
 import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
 import type { Node } from '#lib/model/node.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
@@ -33,11 +34,13 @@ function setup() {
   const configs: boolean[] = []
   const missing: (string | undefined)[] = []
   const later: (string | undefined)[] = []
+  const conflicts: string[][] = []
   const wanted = new Wanted({
     node: 'n1',
     store,
     onConfig: ({ config }) => configs.push(config.compile.connectTcp),
     onChanges: (changes) => later.push(...changes.map((change) => change.after?.name)),
+    onConflicts: (all) => conflicts.push(all.map(rejectedText)),
     onNode: (why) => missing.push(why),
   })
   const sink = store.sink('test')
@@ -47,7 +50,7 @@ function setup() {
   const drop = ({ kind, namespace, name }: KubeObject): void => {
     sink.apply([{ kind: 'delete', ref: { kind, namespace, name } }])
   }
-  return { told, wanted, sink, configs, missing, later, put, drop }
+  return { told, wanted, sink, configs, missing, later, conflicts, put, drop }
 }
 
 describe('what is wanted', () => {
@@ -84,6 +87,24 @@ describe('what is wanted', () => {
     put(node)
     expect(wanted.take(false)).toMatchObject({ complete: false, fragments: [{ owner: 'Node/n2' }] })
     expect(wanted.take(true)?.complete).toBe(true)
+  })
+
+  test('says who wants what another has, when that changes', () => {
+    const { wanted, sink, conflicts, put, drop } = setup()
+    const rival = { ...node, name: 'n3' }
+    put(self)
+    put(node)
+    sink.synced()
+    wanted.take(false)
+    put(rival)
+    wanted.take(false)
+    put(felix({ bpfConnectTimeLoadBalancing: 'Disabled' }))
+    wanted.take(false)
+    const one = 'Node n3: 192.0.2.2 already belongs to Node/n2'
+    expect(conflicts).toEqual([[one]])
+    drop(rival)
+    wanted.take(false)
+    expect(conflicts).toEqual([[one], []])
   })
 
   test('follows the configuration', () => {

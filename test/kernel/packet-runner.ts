@@ -165,8 +165,7 @@ async function fill(maps: Maps, given: Given): Promise<void> {
     maps.addrs.set(parseAddr(f.elsewherePod), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.pod.name) }))
     maps.addrs.set(parseAddr(f.node), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
     maps.addrs.set(parseAddr(f.quietOwn), addrInfo(ADDR_SELF))
-    for (const node of [f.otherNode, f.thirdNode, f.v4 ? '192.168.50.130' : 'fd00:50::82'])
-      maps.addrs.set(parseAddr(node), addrInfo(ADDR_NODE))
+    for (const node of [f.otherNode, f.thirdNode, ...f.alikeNodes]) maps.addrs.set(parseAddr(node), addrInfo(ADDR_NODE))
     maps.addrs.set(parseAddr(f.bareVip), addrInfo(ADDR_SERVICE))
     maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(f.otherNode) })
   }

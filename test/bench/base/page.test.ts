@@ -48,6 +48,8 @@ test('four short tables', () => {
     | a changed EndpointSlice to the map, ms (median) | – | – | ≤ 5 |
     | CPU of such a change, ms | – | – | ≤ 2 |
     | resident memory, MB | – | 165 | – / ≤ 200 |
+    | resident memory without any, MB | – |  | ≤ 110 |
+    | BPF maps of default size, MB | – |  | ≤ 140 |
 
     **Lost under load**
 

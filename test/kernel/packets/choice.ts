@@ -37,6 +37,13 @@ function forFamily(f: Family): PacketCase[] {
           action: 'redirect',
           out: udp(at(f.secondPod, PORT), near, { payload: 'x', ttl: 63 }),
         },
+        {
+          say: 'from a pod of another node',
+          through: 'from_host',
+          packet: udp(at(f.remotePod, PORT), at(f.vip, 80), { payload: 'x' }),
+          action: 'redirect',
+          out: udp(at(f.remotePod, PORT), near, { payload: 'x', ttl: 63 }),
+        },
       ],
     },
     {

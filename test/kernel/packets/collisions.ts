@@ -193,6 +193,27 @@ function forFamily(f: Family): PacketCase[] {
   ]
 }
 
+/** Each in turn gets the one port there is, for the answers of the one before are forgotten. */
+function alikeNodes(f: Family): PacketCase {
+  const [c, moved, pod] = [at(f.client, PORT), at(f.client, NAT_PORT), at(f.pod, 8080)]
+  const sport = tunnelPort({ src: f.client, dst: f.pod, sport: PORT, dport: 8080 })
+  return {
+    name: `${f.name}: by nodes with similar addresses from the same port`,
+    given: {},
+    steps: [
+      { say: 'directly', through: 'from_host', packet: udp(c, pod, { payload: 'x' }), action: 'redirect' },
+      ...[f.otherNode, ...f.alikeNodes].map((node): Step => ({
+        say: `by ${node}`,
+        through: 'from_host',
+        packet: tunnel(node, f.node, { inner: udp(c, pod, { payload: 'x', ttl: 63 }), vni: VNI, sport }),
+        action: 'redirect',
+        out: udp(moved, pod, { payload: 'x', ttl: 63 }),
+        ...(node === f.otherNode ? {} : { forget: { proto: 17, from: pod, to: moved } }),
+      })),
+    ],
+  }
+}
+
 /** The node's own server: reached by another node, then by the same client port directly. */
 function ownServer(f: Family): PacketCase {
   const [c, moved, server] = [at(f.client, PORT), at(f.client, NAT_PORT), at(f.node, 8080)]
@@ -263,4 +284,4 @@ function toItself(f: Family): PacketCase {
   }
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...forFamily(f), ownServer(f), toItself(f)])
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...forFamily(f), alikeNodes(f), ownServer(f), toItself(f)])

@@ -4,7 +4,7 @@ import { tcp, tunnel } from '../../support/packet.ts'
 import type { PacketCase } from './case.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
-import { NODE_PORT, VNI, at, families } from './world.ts'
+import { NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
 
 const PORT = 40000
 
@@ -160,4 +160,48 @@ function nodePortFar(f: Family): PacketCase[] {
   ]
 }
 
-export const cases: readonly PacketCase[] = families.flatMap(nodePortFar)
+/** An endpoint that nobody says a node of: a server outside, or one whose slice was made by hand. */
+function nodePortOutside(f: Family): PacketCase[] {
+  const front = at(f.node, NODE_PORT)
+  const us = at(f.node, NAT_PORT)
+  return [f.stranger, f.remotePod, f.otherNode].map((addr) => {
+    const c = at(f.client, PORT)
+    const back = at(addr, 8080)
+    return {
+      name: `${f.name}: node port, backend ${addr} on no known node: it is asked by this node, for its answer to come back here`,
+      given: { backends: [{ addr, port: 8080 }] },
+      steps: [
+        {
+          say: 'SYN',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(us, back, { flags: 'S', ttl: 63 }),
+        },
+        {
+          say: 'SYN-ACK',
+          through: 'from_host',
+          packet: tcp(back, us, { flags: 'SA' }),
+          action: 'redirect',
+          out: tcp(front, c, { flags: 'SA', ttl: 63 }),
+        },
+        {
+          say: 'ACK',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'A' }),
+          action: 'redirect',
+          out: tcp(us, back, { flags: 'A', ttl: 63 }),
+        },
+        {
+          say: 'another client: there is no further port for this backend',
+          through: 'from_host',
+          packet: tcp(at(f.client, PORT + 1), front, { flags: 'S' }),
+          action: 'drop',
+          reason: 'DROP_PORT_COLLISION',
+        },
+      ],
+    }
+  })
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...nodePortFar(f), ...nodePortOutside(f)])

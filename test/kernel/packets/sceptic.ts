@@ -446,27 +446,6 @@ function forFamily(f: Family): PacketCase[] {
       given: { backends: [{ addr: f.elsewherePod, port: 8080 }] },
       steps: [{ say: 'datagram', through: 'to_host', packet: udp(at(f.node, PORT), vip, { payload: 'x' }), action: 'redirect' }],
     },
-    {
-      name: name('nodes whose addresses differ by 128 have lanes of their own'),
-      given: {},
-      steps: [
-        { say: 'directly', through: 'from_host', packet: udp(c, pod, { payload: 'x' }), action: 'redirect' },
-        {
-          say: 'by .2',
-          through: 'from_host',
-          packet: by(f.otherNode, udp(c, pod, { payload: 'x', ttl: 63 })),
-          action: 'redirect',
-          out: udp(moved, pod, { payload: 'x', ttl: 63 }),
-        },
-        {
-          say: 'by .130: there is no further port',
-          through: 'from_host',
-          packet: by(f.v4 ? '192.168.50.130' : 'fd00:50::82', udp(c, pod, { payload: 'x', ttl: 63 })),
-          action: 'drop',
-          reason: 'DROP_PORT_COLLISION',
-        },
-      ],
-    },
   ]
 }
 

@@ -16,6 +16,8 @@ export interface Family {
   readonly quietOwn: string
   readonly otherNode: string
   readonly thirdNode: string
+  /** nodes whose addresses are like otherNode's: half of the last byte's range apart; or the same XOR of its 16-bit words */
+  readonly alikeNodes: readonly string[]
   /** on the underlay, but no node of ours */
   readonly stranger: string
   readonly pod: string
@@ -45,6 +47,7 @@ export const families: readonly Family[] = [
     quietOwn: '192.168.50.11',
     otherNode: '192.168.50.2',
     thirdNode: '192.168.50.3',
+    alikeNodes: ['192.168.50.130', '192.169.50.3'],
     stranger: '192.168.50.66',
     pod: '10.10.1.5',
     secondPod: '10.10.1.6',
@@ -66,6 +69,7 @@ export const families: readonly Family[] = [
     quietOwn: 'fd00:50::11',
     otherNode: 'fd00:50::2',
     thirdNode: 'fd00:50::3',
+    alikeNodes: ['fd00:50::82', 'fd00:50::2:0'],
     stranger: 'fd00:50::66',
     pod: 'fd00:10:1::5',
     secondPod: 'fd00:10:1::6',
@@ -111,7 +115,7 @@ export function namespaceCommands(): string[] {
     lines.push(`addr add ${f.node}/${bits} dev eth0${f.v4 ? '' : ' nodad'}`)
     for (const peer of [f.client, f.directClient, f.otherNode, f.thirdNode, f.stranger])
       lines.push(`neigh replace ${peer} lladdr ${neighbourMac} dev eth0 nud permanent`)
-    lines.push(`route add ${f.remotePod}/${f.v4 ? 32 : 128} via ${f.otherNode} dev eth0`)
+    for (const addr of [f.remotePod, ...f.alikeNodes]) lines.push(`route add ${addr}/${f.v4 ? 32 : 128} via ${f.otherNode} dev eth0`)
     // reachable, but nobody has asked for its MAC
     lines.push(`route add ${f.elsewherePod}/${f.v4 ? 32 : 128} dev npl0`)
     for (const [addr, device] of [

@@ -74,6 +74,22 @@ describe('ICMP errors through another node', () => {
   })
 })
 
+describe('an endpoint on no known node', () => {
+  test('is asked by the node that the client came to, by route or overlay', async () => {
+    const port = NODE_PORT + 1
+    const address = (family: Family): string => (family === 4 ? '10.96.28.77' : 'fd00:96:28::77')
+    for (const pod of ['b-1', 'c-1'] as const) {
+      const handmade = { name: 'handmade', address, endpoints: [pod], nodeless: true, nodePort: port, spec: { type: 'NodePort' } }
+      world.put({ ...BASE, others: [handmade] })
+      for (const family of FAMILIES)
+        for (const from of ['client', 'far'])
+          for (const to of entry('a', family))
+            await expect.poll(() => world.ask(from, { ...to, port }), SOON).toEqual([`${pod} < ${nodeAddress('a', family)}`])
+    }
+    world.put(BASE)
+  })
+})
+
 describe('a backend that goes', () => {
   test('its connections get a RST', async () => {
     const say = (family: Family) => world.order('client', { do: 'say', connection: `held${family}`, timeoutMs: 3000 })

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Ways between pods, nodes and the world: pools, the overlay behind a router, masquerade, whose source is believed, devices. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hostPort } from '#lib/base/ip.ts'
 import { startCapture } from '../../../lab/capture.ts'
 import { mustRun } from '../../../lab/command.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
+import { concat, udp } from '../../support/packet.ts'
 import {
   FAMILIES,
   FAR,
@@ -209,24 +211,62 @@ describe('a node with a second network', () => {
     expect(await world.metric('a', 'netplane_host_device{device="eth1",reason="has the network of 192.168.77.1/24"}')).toBe(1)
   })
 
-  test('Strict: what comes by another device than its route is dropped, Loose: what has no route at all', async () => {
-    const to: Endpoint = { proto: 'udp', address: nodeAddress('a', 4), port: NODE_PORT }
-    const knock = (): Promise<string[]> => world.ask('client', to, { count: 4, timeoutMs: 300 })
-    // what the client sends to node a's first address now comes by the second network
-    await world.ip('client', 'route', 'add', nodeAddress('a', 4), 'via', own(4), 'src', world.client(4))
-    const normal = ['a-1', 'b-1', 'c-1'].map((name) => `${name} < ${world.client(4)}`)
-    const some = async (): Promise<boolean> => (await knock()).every((one) => normal.includes(one))
-    await expect.poll(some, SOON).toBe(true)
-    world.put({ ...BASE, felix: { bpfEnforceRPF: 'Strict' } })
-    const before = await world.drops('a', 'reverse_path')
-    await expect.poll(knock, SOON).toEqual(['TIMEOUT'])
-    expect(await world.drops('a', 'reverse_path')).toBeGreaterThan(before)
-    world.put({ ...BASE, felix: { bpfEnforceRPF: 'Loose' } })
-    await expect.poll(some, SOON).toBe(true)
-    await world.ip('node/a', 'route', 'add', 'unreachable', `${world.client(4)}/32`)
-    await expect.poll(knock, SOON).toEqual(['TIMEOUT'])
-    await world.ip('node/a', 'route', 'del', 'unreachable', `${world.client(4)}/32`)
-    await world.ip('client', 'route', 'del', nodeAddress('a', 4))
-    world.put(BASE)
+  test.each(FAMILIES)(
+    'IPv%i, Strict: what comes by another device than its route is dropped, Loose: what has no route at all',
+    async (family) => {
+      const [node, client] = [nodeAddress('a', family), world.client(family)]
+      const to: Endpoint = { proto: 'udp', address: node, port: NODE_PORT }
+      const knock = (): Promise<string[]> => world.ask('client', to, { count: 4, timeoutMs: 300 })
+      // what the client sends to node a's first address now comes by the second network
+      await world.ip('client', 'route', 'add', node, 'via', own(family), 'src', client)
+      const normal = ['a-1', 'b-1', 'c-1'].map((name) => `${name} < ${client}`)
+      const some = async (): Promise<boolean> => (await knock()).every((one) => normal.includes(one))
+      await expect.poll(some, SOON).toBe(true)
+      world.put({ ...BASE, felix: { bpfEnforceRPF: 'Strict' } })
+      const before = await world.drops('a', 'reverse_path')
+      await expect.poll(knock, SOON).toEqual(['TIMEOUT'])
+      expect(await world.drops('a', 'reverse_path')).toBeGreaterThan(before)
+      world.put({ ...BASE, felix: { bpfEnforceRPF: 'Loose' } })
+      await expect.poll(some, SOON).toBe(true)
+      await world.ip('node/a', 'route', 'add', 'unreachable', client)
+      await expect.poll(knock, SOON).toEqual(['TIMEOUT'])
+      await world.ip('node/a', 'route', 'del', 'unreachable', client)
+      await world.ip('client', 'route', 'del', node)
+      world.put(BASE)
+    },
+  )
+})
+
+describe('a frame with a VLAN tag', () => {
+  /** Puts the frame on the place's link as it is; Node has no such sockets. */
+  async function put(place: string, frame: Uint8Array): Promise<void> {
+    const script = `socket(my $s, 17, 3, 0) or die "socket: $!"; my $name = pack("a16 x16", "eth0"); ioctl($s, 0x8933, $name) or die "ioctl: $!";
+      send($s, pack("H*", $ARGV[0]), 0, pack("S n i S C C a8", 17, 3, unpack("x16 i", $name), 0, 0, 0, "")) or die "send: $!"`
+    await world.lab.mustRun(place, ['perl', '-e', script, Buffer.from(frame).toString('hex')])
+  }
+
+  function tagged(frame: Uint8Array): Uint8Array {
+    return concat([frame.subarray(0, 12), Uint8Array.of(0x81, 0, 0, 7), frame.subarray(12)])
+  }
+
+  const served = (): Promise<number> => world.metric('a', 'netplane_packets_total{event="flow_service"}')
+
+  test.each(FAMILIES)('IPv%i: from a pod it is dropped and counted, from the network it is nothing to us', async (family) => {
+    const [, dst = ''] = /ether ([0-9a-f:]+)/.exec(await world.ip('node/a', 'link', 'show', 'eth0')) ?? []
+    const macs = { src: '02:00:00:00:00:07', dst }
+    const toNode = hostPort(nodeAddress('a', family), NODE_PORT)
+    const outside = udp(hostPort(world.client(family), 17_000 + family), toNode, { macs, payload: '{}\n' })
+    const inside = udp(hostPort(podAddress('a-1', family), 17_000 + family), toNode, { macs, payload: '{}\n' })
+    const before = { drops: await world.drops('a', 'vlan'), served: await served() }
+    await put('client', tagged(outside))
+    await put('a-1', tagged(inside))
+    await expect.poll(() => world.drops('a', 'vlan'), SOON).toBe(before.drops + 1)
+    expect(await served()).toBe(before.served)
+    // the same without the tag
+    await put('client', outside)
+    await expect.poll(served, SOON).toBe(before.served + 1)
+    await put('a-1', inside)
+    await expect.poll(served, SOON).toBe(before.served + 2)
+    expect(await world.drops('a', 'vlan')).toBe(before.drops + 1)
   })
 })

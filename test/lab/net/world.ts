@@ -61,20 +61,42 @@ export interface Wishes {
   readonly annotations?: Readonly<Record<string, string>>
   /** pods whose manifests are gone */
   readonly without?: readonly PodName[]
+  /** services beside it */
+  readonly others?: readonly ServiceWish[]
 }
 
-function objects({ felix, pools, endpoints = [], service, targetPort = POD_PORT, annotations, without = [] }: Wishes): object[] {
-  const metadata = { name: 'web', namespace: 'default', annotations }
-  const ports = PROTOS.map((proto) => ({ name: proto, protocol: proto.toUpperCase(), port: 80, targetPort, nodePort: NODE_PORT }))
-  const addresses = FAMILIES.map(serviceAddress)
-  const spec = { type: 'NodePort', clusterIP: addresses[0], clusterIPs: addresses, ipFamilies: ['IPv4', 'IPv6'], ports, ...service }
+export interface ServiceWish {
+  readonly name: string
+  readonly address: (family: Family) => string
+  readonly endpoints: readonly PodName[]
+  /** as in a slice made by hand: whose endpoints are on no node */
+  readonly nodeless?: boolean
+  readonly targetPort?: number
+  readonly nodePort?: number
+  readonly annotations?: Readonly<Record<string, string>> | undefined
+  /** more of `spec` */
+  readonly spec?: object | undefined
+  readonly status?: object
+}
+
+function objects({
+  felix,
+  pools,
+  endpoints = [],
+  service,
+  targetPort = POD_PORT,
+  annotations,
+  without = [],
+  others = [],
+}: Wishes): object[] {
+  const spec = { type: 'NodePort', ...service }
+  const web: ServiceWish = { name: 'web', address: serviceAddress, endpoints, targetPort, nodePort: NODE_PORT, annotations, spec }
   return [
     ...NODES.map(nodeObject),
     ...PODS.filter((pod) => !without.includes(pod)).map(podObject),
     { ...kind('netplane.io/v3', 'FelixConfiguration', { name: 'default' }), spec: { ...METRICS, ...felix } },
     ...(pools === undefined ? [] : FAMILIES.map((family) => poolObject(family, pools))),
-    { ...kind('v1', 'Service', metadata), spec },
-    ...FAMILIES.map((family) => sliceObject({ family, pods: endpoints, port: targetPort })),
+    ...[web, ...others].flatMap(serviceObjects),
   ]
 }
 
@@ -108,26 +130,28 @@ function poolObject(family: Family, spec: object): object {
   return { ...kind('netplane.io/v3', 'IPPool', { name: `pods-v${family}` }), spec: { cidr, ...spec } }
 }
 
-function sliceObject({
-  family,
-  pods,
-  port,
-}: {
-  readonly family: Family
-  readonly pods: readonly PodName[]
-  readonly port: number
-}): object {
+/** Port 80 by both protocols, in both families. */
+function serviceObjects(wish: ServiceWish): object[] {
+  const { name, annotations, targetPort = POD_PORT, nodePort, status } = wish
+  const ports = PROTOS.map((proto) => ({ name: proto, protocol: proto.toUpperCase(), port: 80, targetPort, nodePort }))
+  const clusterIPs = FAMILIES.map(wish.address)
+  const spec = { clusterIP: clusterIPs[0], clusterIPs, ipFamilies: ['IPv4', 'IPv6'], ports, ...wish.spec }
+  const service = { ...kind('v1', 'Service', { name, namespace: 'default', annotations }), spec, status }
+  return [service, ...FAMILIES.map((family) => sliceObject(wish, family))]
+}
+
+function sliceObject({ name, endpoints, nodeless, targetPort = POD_PORT }: ServiceWish, family: Family): object {
   return {
     ...kind('discovery.k8s.io/v1', 'EndpointSlice', {
-      name: `web-v${family}`,
+      name: `${name}-v${family}`,
       namespace: 'default',
-      labels: { 'kubernetes.io/service-name': 'web' },
+      labels: { 'kubernetes.io/service-name': name },
     }),
     addressType: `IPv${family}`,
-    ports: PROTOS.map((proto) => ({ name: proto, protocol: proto.toUpperCase(), port })),
-    endpoints: pods.map((pod) => ({
+    ports: PROTOS.map((proto) => ({ name: proto, protocol: proto.toUpperCase(), port: targetPort })),
+    endpoints: endpoints.map((pod) => ({
       addresses: [podAddress(pod, family)],
-      nodeName: pod[0],
+      nodeName: nodeless === true ? undefined : pod[0],
       conditions: { ready: true },
       targetRef: { kind: 'Pod', namespace: 'default', name: pod },
     })),
