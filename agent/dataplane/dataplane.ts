@@ -12,13 +12,14 @@ import { chosenDevices, decideDevices, deviceSysctls } from './devices.ts'
 import type { InterfaceHook } from './hook.ts'
 import { interfaceHooks } from './interface-hooks.ts'
 import { LinkPins } from './link-pins.ts'
-import { connectPrograms, hookPrograms, TABLES, type Loaded, type TableName } from './loaded.ts'
+import { connectPrograms, hookPrograms, xdpPrograms, TABLES, type Loaded, type TableName } from './loaded.ts'
 import { conditionOf, Phases, type Phase } from './phases.ts'
 import { policyParts } from './policy/parts.ts'
 import { Routes } from './routes.ts'
 import { SELF_OWNER } from './self.ts'
 import { Sysctls } from './sysctls.ts'
-import { removalsOf, writesOf, type TableNow } from './table-parts.ts'
+import { REMOVED_AFTER, removalsOf, writesOf, type TableNow } from './table-parts.ts'
+import { XdpAttachments } from './xdp.ts'
 
 export interface DataplaneOptions extends CurrentOptions {
   readonly netlink: NetlinkExchange
@@ -30,15 +31,6 @@ export interface DataplaneOptions extends CurrentOptions {
 
 const LOOK_AGAIN_MS = 1000
 
-/** What must be done before rows of a table may go. Frontends that could not be written still speak of the old rows. */
-const REMOVED_AFTER: Readonly<Partial<Record<TableName, readonly string[]>>> = {
-  ifaces: ['hooks.remove'],
-  ranges: ['frontends'],
-  backends: ['frontends'],
-  live: ['frontends'],
-  maglev: ['frontends'],
-}
-
 export class Dataplane implements Disposable {
   readonly phases: Phases
   readonly #options: DataplaneOptions
@@ -46,6 +38,7 @@ export class Dataplane implements Disposable {
   readonly #links: LinkPins
   readonly #hooks: Attachments<InterfaceHook>
   readonly #connect: ConnectTime
+  readonly #xdp: XdpAttachments
   readonly #routes: Routes
   readonly #sysctls: Sysctls
   readonly devices: DeviceBook
@@ -68,6 +61,11 @@ export class Dataplane implements Disposable {
     this.#links = new LinkPins(options.pins.links)
     this.#hooks = new Attachments({ name: 'hooks', hooks: interfaceHooks(this.#links, options.interfaces), log })
     this.#connect = new ConnectTime({ pins: this.#links, log })
+    this.#xdp = new XdpAttachments({
+      interfaces: options.interfaces,
+      log,
+      wanted: () => this.#current.loaded && xdpPrograms(this.#current.loaded),
+    })
     this.#routes = new Routes({ netlink: options.netlink, log })
     this.#sysctls = new Sysctls({ stateFile: options.sysctlState })
     this.devices = new DeviceBook(options)
@@ -89,7 +87,7 @@ export class Dataplane implements Disposable {
 
   /** hooks that run the wanted program, also those of cgroups */
   get attached(): number {
-    return this.#hooks.settled + this.#connect.settled
+    return this.#hooks.settled + this.#connect.settled + this.#xdp.settled
   }
 
   /** how often something was found other than we had left it, by part */
@@ -106,7 +104,7 @@ export class Dataplane implements Disposable {
     if (this.#current.loaded === undefined) return false
     const found = { hooks: this.#connect.check(), pins: this.#current.checkPins() }
     for (const [part, things] of Object.entries(found)) if (things.length > 0) this.#repair(part, { [part]: things })
-    for (const hook of this.#hooks.check()) this.#suspects.add(hook)
+    for (const hook of [...this.#hooks.check(), ...this.#xdp.check()]) this.#suspects.add(hook)
     return found.hooks.length + found.pins.length + this.#suspects.size > 0
   }
 
@@ -170,8 +168,10 @@ export class Dataplane implements Disposable {
       { part: this.#routes.writes },
       // a program on a device that it knows nothing of, or with half of the rules, would do harm
       { part: this.#hooks.writes, needs: ['ifaces', policy.whole.name] },
+      { part: this.#xdp.writesWithPolicy, needs: [policy.whole.name] },
       { part: this.#connect.writes },
       { part: this.#connect.removals },
+      { part: this.#xdp.removals },
       { part: this.#hooks.removals },
       { part: this.#routes.removals },
       ...TABLES.toReversed().map((name) => ({ part: removalsOf(name, now(name)), needs: REMOVED_AFTER[name] ?? [] })),
@@ -252,7 +252,7 @@ export class Dataplane implements Disposable {
 
   /** An interface that went takes its programs along, and they may be missed before we hear of it. A hook that is wanted still was lost. */
   #judgeSuspects(): void {
-    const hooks = [...this.#suspects].filter((key) => this.#hooks.wants(key))
+    const hooks = [...this.#suspects].filter((key) => this.#hooks.wants(key) || this.#xdp.wants(key))
     this.#suspects.clear()
     if (hooks.length > 0) this.#repair('hooks', { hooks })
   }
@@ -283,7 +283,8 @@ export class Dataplane implements Disposable {
   }
 
   #allRunWhatIsLoaded(): boolean {
-    return this.#hooks.complete && this.#connect.complete && !this.#hooks.removals.pending() && !this.#connect.removals.pending()
+    const all = [this.#hooks, this.#connect, this.#xdp]
+    return all.every(({ complete, removals }) => complete && !removals.pending())
   }
 }
 

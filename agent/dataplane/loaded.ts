@@ -13,10 +13,11 @@ import { InternalError } from '#lib/base/errors.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
 import type { Device } from './devices.ts'
-import type { HookPrograms } from './attach.ts'
+import type { HookPrograms, Wanted } from './attach.ts'
 import { Claims } from './claims.ts'
 import type { Features } from './features.ts'
-import type { LoadedProgram } from './hook.ts'
+import type { LoadedProgram, Place } from './hook.ts'
+import { xdpPlace } from './xdp.ts'
 import { holdsFor, type Holds } from './hold.ts'
 import { nodeConfig } from './knobs.ts'
 import { objectFileName, openObject, type OpenObject } from './objects.ts'
@@ -65,7 +66,7 @@ export interface Loaded extends Disposable {
 
 /** Throws ProgramError, MapError, LayoutError or UnsupportedError; then hooks and tables are as they were. */
 export async function load(configuration: Configuration, options: LoadOptions): Promise<Loaded> {
-  const names = ['workload', 'host', 'connect']
+  const names = ['workload', 'host', 'connect', 'xdp']
   const objects: OpenObject[] = []
   try {
     for (const name of names) objects.push(openObject({ name, path: join(options.objects, objectFileName(name, options.features)) }))
@@ -154,6 +155,12 @@ export function hookPrograms(loaded: Loaded): HookPrograms {
     from_host: program('host.from_host'),
     to_host: program('host.to_host'),
   }
+}
+
+/** The XDP program where there are rules for every packet. */
+export function xdpPrograms({ generation, policy }: Loaded): readonly Wanted<Place>[] {
+  const program = generation.programs.get('xdp.untracked')
+  return program === undefined ? [] : policy.hosts.untracked.map((iface) => ({ place: xdpPlace(iface), program }))
 }
 
 /** By hook. Where connect-time balancing is off they serve the node's own addresses only. */

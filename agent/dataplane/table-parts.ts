@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A table's two directions as parts of the apply loop. Layer: agent/dataplane. */
 import type { Holds } from './hold.ts'
+import type { TableName } from './loaded.ts'
 import { NOTHING_DONE, type Outcome, type Part } from './part.ts'
 import type { Applied, Table } from './table.ts'
+
+/** What must be done before rows of a table may go. Frontends that could not be written still speak of the old rows. */
+export const REMOVED_AFTER: Readonly<Partial<Record<TableName, readonly string[]>>> = {
+  ifaces: ['hooks.remove'],
+  ranges: ['frontends'],
+  backends: ['frontends'],
+  live: ['frontends'],
+  maglev: ['frontends'],
+}
 
 /** Asked for anew each time: a new configuration may have brought another one. */
 export interface TableNow {

@@ -4,7 +4,10 @@
 import { BpfProgram, xdpAttach, xdpQuery } from '#native'
 import { AttachError, errorCode } from '#lib/base/errors.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
+import type { Log } from '#lib/obs/log.ts'
+import { Attachments, type Wanted } from './attach.ts'
 import type { Hooks, LoadedProgram, Place } from './hook.ts'
+import type { Part } from './part.ts'
 
 /** By this name our program is recognised. */
 const OURS = 'untracked'
@@ -46,6 +49,26 @@ export class XdpHooks implements Hooks<Place> {
       .map(xdpPlace)
       .filter((place) => query(place.instance)?.ours === true)
       .map(({ key }) => key)
+  }
+}
+
+/** Where they are wanted is known when the steps of policy have been taken: it is asked for in its turn. */
+export class XdpAttachments extends Attachments<Place> {
+  readonly writesWithPolicy: Part
+
+  /** `wanted`: undefined while nothing is loaded */
+  constructor(of: {
+    readonly interfaces: Pick<Interfaces, 'all' | 'byName'>
+    readonly log: Log
+    readonly wanted: () => readonly Wanted<Place>[] | undefined
+  }) {
+    super({ name: 'xdp', hooks: new XdpHooks(of.interfaces), log: of.log })
+    const pending = (): boolean => {
+      const wanted = of.wanted()
+      if (wanted !== undefined) this.setDesired(wanted)
+      return this.writes.pending()
+    }
+    this.writesWithPolicy = { name: this.writes.name, pending, apply: () => this.writes.apply() }
   }
 }
 

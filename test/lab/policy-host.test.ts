@@ -59,3 +59,34 @@ test('host endpoints close the node, not its pods; policies and failsafe ports o
   manifests.write(CLUSTER)
   expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 2)).toBe(true)
 })
+
+test('untracked policy is asked of every packet, first of all by XDP', async () => {
+  using manifests = new Manifests(CLUSTER)
+  await using lab = await Lab.up({ name: 'tpolxdp', resources: manifests.dir, agentCommand })
+  const isEarly = async (): Promise<boolean> => (await lab.mustRun('node/a', ['ip', '-details', 'link', 'show'])).includes('prog/xdp')
+  const endpoint = v3('HostEndpoint', 'a-all', { node: 'a', interfaceName: '*' })
+  const policy = (action: string, nets: readonly string[]): object => {
+    const port = { ports: [8080] }
+    return v3('GlobalNetworkPolicy', 'untracked', {
+      selector: 'host == "a-all"',
+      doNotTrack: true,
+      applyOnForward: true,
+      types: ['Ingress', 'Egress'],
+      ingress: [{ action, protocol: 'TCP', source: { nets }, destination: port }],
+      egress: [{ action, protocol: 'TCP', source: port, destination: { nets } }],
+    })
+  }
+  expect(await isEarly()).toBe(false)
+  // no rules of its own let anyone in, but untracked ones both ways
+  manifests.write([...CLUSTER, endpoint, policy('Allow', ['172.31.43.3/32'])])
+  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 1), lab.log('a')).toBe(true)
+  expect([await isEarly(), await answered(lab, 'node/b', HOST.slice(0, 1)), await answered(lab, 'asker', WEB)]).toEqual([true, 1, 2])
+
+  // what they deny is denied for pods as well
+  manifests.write([...CLUSTER, endpoint, policy('Deny', ['10.43.1.1/32', 'fd00:43:1::1/128'])])
+  expect(await until(async () => (await answered(lab, 'asker', WEB)) === 0), lab.log('a')).toBe(true)
+
+  manifests.write(CLUSTER)
+  expect(await until(async () => (await answered(lab, 'asker', WEB)) === 2 && !(await isEarly()))).toBe(true)
+  expect(await answered(lab, 'node/b', HOST)).toBe(2)
+})

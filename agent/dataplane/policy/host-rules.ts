@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which rules each host device is under. Layer: agent/dataplane (pure data structure). */
 import { HOST_REAL, HOST_STAGED } from '#lib/base/flags.ts'
-import type { Addr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { same } from '#lib/base/same.ts'
-import type { HostValue } from '#agent/compile/policy/tables.ts'
+import { NO_SET, type HostValue } from '#agent/compile/policy/tables.ts'
+import type { Interface } from '#agent/interfaces/table.ts'
 import type { HostKey, HostSets } from '#agent/maps/shapes.ts'
 import type { Device } from '../devices.ts'
 
@@ -34,23 +34,32 @@ export class HostRules {
 
   /** Rows by device. Of the endpoints that fit one the first by name has it: who names the device before who expects one of its addresses. */
   rows(): readonly (readonly [HostKey, HostSets])[] {
+    const { endpoints, wildcard } = this.#ordered()
+    return [
+      ...this.#devices.flatMap(({ iface }) => rowsOf(iface.index, endpointOf(endpoints, iface) ?? wildcard)),
+      ...rowsOf(PROCESSES, wildcard),
+    ]
+  }
+
+  /** Devices with rules for every packet that comes in. */
+  get untracked(): readonly Interface[] {
+    const { endpoints, wildcard } = this.#ordered()
+    return this.#devices
+      .map(({ iface }) => iface)
+      .filter((iface) => ((endpointOf(endpoints, iface) ?? wildcard)?.sets.untrackedIngress ?? NO_SET) !== NO_SET)
+  }
+
+  #ordered(): { readonly endpoints: readonly HostValue[]; readonly wildcard: HostValue | undefined } {
     const endpoints = [...this.#endpoints].sort((a, b) => compareText(a[0], b[0])).map(([, value]) => value)
-    const wildcard = endpoints.find(({ interfaceName }) => interfaceName === WILDCARD)
-    const rows = this.#devices.flatMap(({ iface }) => {
-      const addrs = iface.addresses.map(({ addr }) => addr)
-      return rowsOf(iface.index, endpointOf(endpoints, { name: iface.name, addrs }) ?? wildcard)
-    })
-    return [...rows, ...rowsOf(PROCESSES, wildcard)]
+    return { endpoints, wildcard: endpoints.find(({ interfaceName }) => interfaceName === WILDCARD) }
   }
 }
 
-function endpointOf(
-  endpoints: readonly HostValue[],
-  of: { readonly name: string; readonly addrs: readonly Addr[] },
-): HostValue | undefined {
+function endpointOf(endpoints: readonly HostValue[], { name, addresses }: Interface): HostValue | undefined {
+  const own = new Set(addresses.map(({ addr }) => addr))
   return (
-    endpoints.find(({ interfaceName }) => interfaceName === of.name) ??
-    endpoints.find(({ interfaceName, addrs }) => interfaceName === undefined && addrs.some((addr) => of.addrs.includes(addr)))
+    endpoints.find(({ interfaceName }) => interfaceName === name) ??
+    endpoints.find(({ interfaceName, addrs }) => interfaceName === undefined && addrs.some((addr) => own.has(addr)))
   )
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The kinds of tables that rows of policy go to. Layer: agent/dataplane. */
 import type { PolicyRow } from '#agent/compile/policy/tables.ts'
+import type { Interface } from '#agent/interfaces/table.ts'
 import type { HostKey, HostSets } from '#agent/maps/shapes.ts'
 import type { Entry } from '#agent/maps/text.ts'
 import type { Compare } from '#lib/base/order.ts'
@@ -128,6 +129,11 @@ export class HostPlace implements Place {
     this.#table = of.table
     this.#rules = of.rules
     this.#write = of.write
+  }
+
+  /** devices with rules for every packet that comes in */
+  get untracked(): readonly Interface[] {
+    return this.#rules.untracked
   }
 
   setDevices(devices: readonly Device[]): void {
