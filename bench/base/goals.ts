@@ -14,6 +14,13 @@ export const packetGoals: Readonly<Record<string, number>> = {
   'pod-pod.new': 700,
   'clusterip.new': 1100,
   'nodeport-local.new': 1000,
+  'policy.selector.1': 300,
+  'policy.selector.10': 300,
+  'policy.selector.100': 300,
+  'policy.selector.1000': 300,
+  'policy.overlap.1000': 300,
+  'policy.cidr.1000': 330,
+  'policy.port.1000': 330,
 }
 
 /** Ratios to the plain path: at most for times, at least for rates. */

@@ -10,6 +10,7 @@ import { Node } from './node.ts'
 import type { Story } from './stories.ts'
 import { families } from '../../test/kernel/packets/world.ts'
 import { establishedStories, newStories } from './stories.ts'
+import { policyFigures } from './policy.ts'
 import { Wrapper } from './wrapper.ts'
 
 /** as the flow table is by default */
@@ -79,6 +80,11 @@ async function main(rounds: number): Promise<void> {
   const figures = establishedFigures(bench, families.flatMap(establishedStories))
   close(bench)
   for (const story of families.flatMap(newStories)) figures.push(...(await newFigures(rounds, story)))
+  for (const family of families) {
+    const judging = await newBench(rounds)
+    figures.push(...(await policyFigures(judging, family, FLOWS)))
+    close(judging)
+  }
   process.stdout.write(`${JSON.stringify(figures)}\n`)
 }
 

@@ -3,6 +3,7 @@
 import type { BpfProgram } from '#native'
 import { ifindexOf } from '#native'
 import { catalogue } from '#agent/maps/catalogue.ts'
+import type { PolicyStep } from '#agent/compile/policy/tables.ts'
 import { nodeCfg, type Frontend } from '#agent/maps/shapes.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { ADDR_LOCAL_POD, ADDR_NODE, ADDR_NODE_PORTS, ADDR_SELF, SOURCE_ANY, STRAY_DROP } from '#lib/base/flags.ts'
@@ -15,6 +16,7 @@ import { NODE_PORT, devices, families } from '../../test/kernel/packets/world.ts
 import { TestMap, sharedMaps } from '../../test/support/objects.ts'
 import type { Loaded } from './objects.ts'
 import { addrInfo } from '../../test/support/addr-info.ts'
+import { PolicyMaps } from '../../test/support/policy-maps.ts'
 import { loadObject } from './objects.ts'
 
 export type ProgramName = 'from_workload' | 'to_workload' | 'from_host' | 'to_host' | 'from_host_replay'
@@ -30,7 +32,7 @@ const TCP = 6
 export class Node {
   readonly #programs: ReadonlyMap<ProgramName, BpfProgram>
   readonly #ct: TestMap<unknown, unknown>
-  readonly #objects: readonly Loaded[]
+  readonly #objects: readonly [Loaded, ...Loaded[]]
 
   private constructor(objects: { readonly workload: Loaded; readonly host: Loaded; readonly replay: Loaded }) {
     const { workload, host, replay } = objects
@@ -61,6 +63,28 @@ export class Node {
     const program = this.#programs.get(name)
     if (program === undefined) throw new InternalError(`no program ${name}`)
     return program
+  }
+
+  /** Brings rows of policy into the maps; addresses that are new are pods of this node. Returns bytes of the rows. */
+  take(steps: readonly PolicyStep[]): number {
+    const maps = new PolicyMaps(this.#objects[0])
+    const addrs = new TestMap(this.#objects[0], catalogue.np_addrs)
+    const pod = addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf('lo') })
+    let bytes = 0
+    for (const step of steps) {
+      if (step.kind === 'epoch' || step.kind === 'forget') continue
+      for (const row of step.rows) {
+        if (row.table === 'hosts') continue
+        if (row.table === 'ends') {
+          const { identity, ingress, egress, stagedIngress, stagedEgress } = row.value
+          const known = addrs.get(row.key.addr) ?? pod
+          addrs.set(row.key.addr, { ...known, identity, ingress, egress, staged_ingress: stagedIngress, staged_egress: stagedEgress })
+        } else bytes += maps.write(row, false)
+      }
+    }
+    maps.close()
+    addrs.map.close()
+    return bytes
   }
 
   /** Keys of all flows, back to back. */

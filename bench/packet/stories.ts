@@ -51,6 +51,9 @@ const packets = {
   data: (ends: Ends, ttl = 64): Uint8Array => tcp(ends.from, ends.to, { flags: 'PA', seq: 1001, ack: 1001, ttl, payload: PAYLOAD }),
 }
 
+/** The first packet of a connection. */
+export const synOf = packets.syn
+
 function turned(ends: Ends): Ends {
   return { from: ends.to, to: ends.from }
 }

@@ -24,8 +24,8 @@ export class PolicyMaps {
     this.#nets = new TestMap(loaded, catalogue.np_nets)
   }
 
-  /** One map operation. Throws when a row that is to go is not there. */
-  write(row: Exclude<PolicyRow, { readonly table: 'ends' | 'hosts' }>, isGone: boolean): void {
+  /** One map operation. Returns the row's bytes. Throws when a row that is to go is not there. */
+  write(row: Exclude<PolicyRow, { readonly table: 'ends' | 'hosts' }>, isGone: boolean): number {
     switch (row.table) {
       case 'bits':
         return put(this.#bits, row.key, isGone ? undefined : { word: wordsOf(row.value.word, RULE_WORDS) })
@@ -62,7 +62,8 @@ export class PolicyMaps {
   }
 }
 
-function put<K, V>(map: TestMap<K, V>, key: K, value: V | undefined): void {
+function put<K, V>(map: TestMap<K, V>, key: K, value: V | undefined): number {
   if (value !== undefined) map.set(key, value)
   else if (!map.delete(key)) throw new Error('a row that is to go is not there')
+  return map.codecs.key.size + map.codecs.value.size
 }

@@ -88,7 +88,10 @@ export class PolicyPrograms {
   /** One map operation. */
   write(row: PolicyRow, isGone: boolean): void {
     if (row.table === 'hosts') return
-    if (row.table !== 'ends') return this.#maps.write(row, isGone)
+    if (row.table !== 'ends') {
+      this.#maps.write(row, isGone)
+      return
+    }
     if (isGone) this.#ends.delete(row.key.addr)
     else this.#ends.set(row.key.addr, row.value)
     this.#show(row.key.addr, this.#local.has(row.key.addr))
