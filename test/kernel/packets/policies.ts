@@ -12,14 +12,14 @@ export interface PolicyGiven {
   readonly ingress?: readonly Partial<Rule>[]
   readonly egress?: readonly Partial<Rule>[]
   readonly tier?: 'adminnetworkpolicy' | 'default'
-  readonly staged?: boolean
+  readonly staged?: 'Set' | 'Delete'
 }
 
 /** Its rules are "<name> ingress 0" and so on, see {@link ruleOf}. */
-export function policy(name: string, { of, ingress, egress, tier = 'default', staged = false }: PolicyGiven): Policy {
+export function policy(name: string, { of, ingress, egress, tier = 'default', staged }: PolicyGiven): Policy {
   const rules = (all: readonly Partial<Rule>[] | undefined) => all?.map((rule, at) => ruleAt(at, rule))
   return {
-    kind: staged ? 'StagedGlobalNetworkPolicy' : 'GlobalNetworkPolicy',
+    kind: staged === undefined ? 'GlobalNetworkPolicy' : 'StagedGlobalNetworkPolicy',
     namespace: '',
     name,
     tier,
@@ -27,7 +27,7 @@ export function policy(name: string, { of, ingress, egress, tier = 'default', st
     subject: equals('name', of),
     ingress: rules(ingress),
     egress: rules(egress),
-    staged: staged ? 'Set' : undefined,
+    staged,
     scope: 'normal',
   }
 }

@@ -19,7 +19,7 @@ function staged(f: Family): PacketCase[] {
           real,
           policy('real', {
             of: 'pod',
-            staged: true,
+            staged: 'Set',
             ingress: [{ action: 'deny', source: podSide('masked') }, { action: 'deny', ...toPort(80) }, {}],
           }),
         ],
@@ -53,9 +53,15 @@ function staged(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: nothing is left to ask when the only policy is to go`,
+      newer: true,
+      given: { policies: [real, policy('real', { of: 'pod', staged: 'Delete' })] },
+      steps: [{ ...lets('let in', 80), flows: [{ ...flow, rules: { ingress: ruleOf('real', 'ingress', 0), stagedIngress: '' } }] }],
+    },
+    {
       name: `${f.name}: staged rules for who has no others`,
       newer: true,
-      given: { policies: [policy('new', { of: 'pod', staged: true, ingress: [] })] },
+      given: { policies: [policy('new', { of: 'pod', staged: 'Set', ingress: [] })] },
       steps: [{ ...lets('let in', 80), flows: [{ ...flow, rules: { ingress: '', stagedIngress: 'Tier/default ingress end' } }] }],
     },
   ]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Lines of several words and blocks, and packets that their rules mean, one by its destination port, another by its source port. Layer: test. */
 import fc from 'fast-check'
+import { parseCidr } from '#lib/base/ip.ts'
 import { ANYWHERE } from '#lib/model/policy.ts'
 import type { Policy, Rule } from '#lib/model/policy.ts'
 import { ALL, equals } from '#lib/model/selector.ts'
@@ -9,14 +10,21 @@ import { ruleAt } from './scale.ts'
 
 const FIRST = 1000
 const SOURCES = [40_000, 40_001]
+/** of pods in dense worlds */
+const OWN = [[parseCidr('10.0.0.0/24')], [parseCidr('10.0.1.0/24')]]
 
 const action = fc.constantFrom('allow' as const, 'allow' as const, 'deny' as const, 'pass' as const)
-const rule = fc.record({ action, app: fc.constantFrom('1', '2', undefined), source: fc.constantFrom(...SOURCES, undefined) })
+const rule = fc.record({
+  action,
+  app: fc.constantFrom('1', '2', undefined),
+  source: fc.constantFrom(...SOURCES, undefined),
+  own: fc.constantFrom(undefined, ...OWN),
+})
 
 /** Rules that hold for a port each, the next one's as well. */
 function rulesOf(length: number): fc.Arbitrary<readonly Rule[]> {
   return fc.array(rule, { minLength: length, maxLength: length, size: 'max' }).map((all) =>
-    all.map(({ action: what, app, source }, at) =>
+    all.map(({ action: what, app, source, own }, at) =>
       ruleAt(at, {
         action: what,
         protocols: [6],
@@ -25,7 +33,7 @@ function rulesOf(length: number): fc.Arbitrary<readonly Rule[]> {
           selector: app === undefined ? undefined : equals('app', app),
           ports: source === undefined ? undefined : [{ from: source, to: source }],
         },
-        destination: { ...ANYWHERE, ports: [{ from: FIRST + at, to: FIRST + at + 1 }] },
+        destination: { ...ANYWHERE, nets: own, ports: [{ from: FIRST + at, to: FIRST + at + 1 }] },
       }),
     ),
   )
