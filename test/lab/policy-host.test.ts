@@ -72,8 +72,8 @@ test('untracked policy is asked of every packet, first of all by XDP', async () 
       doNotTrack: true,
       applyOnForward: true,
       types: ['Ingress', 'Egress'],
-      ingress: [{ action, protocol: 'TCP', source: { nets }, destination: port }],
-      egress: [{ action, protocol: 'TCP', source: port, destination: { nets } }],
+      ingress: nets.map((net) => ({ action, protocol: 'TCP', source: { nets: [net] }, destination: port })),
+      egress: nets.map((net) => ({ action, protocol: 'TCP', source: port, destination: { nets: [net] } })),
     })
   }
   expect(await isEarly()).toBe(false)
