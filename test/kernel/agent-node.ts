@@ -12,10 +12,12 @@ export const POD_B = workloadInterface({ namespace: 'default', name: 'b' }, 'npl
 /** from the root of its files, see ScratchNode.path */
 export const PINS = 'sys/fs/bpf/netplane'
 
-/** With eth0, the pod a and the manifests for them. */
+/** With eth0, the pod a and the manifests for them. Forwards nothing yet, whatever the machine does that it is on. */
 export async function makeNode(): Promise<ScratchNode> {
   const machine = await ScratchNode.make()
   machine.sh(`
+    echo 0 > /proc/sys/net/ipv4/ip_forward
+    echo 0 > /proc/sys/net/ipv6/conf/all/forwarding
     ip link add eth0 type veth peer name wire0
     ip addr add 192.0.2.1/24 dev eth0
     ip link set eth0 up
