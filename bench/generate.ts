@@ -6,7 +6,8 @@ import { join } from 'node:path'
 export const NODE_NAME = 'node-0'
 export const NODE_ADDRESS = '192.168.77.10'
 export const NODES = 20
-const STAMP = '2026-01-01T00:00:00Z'
+/** when everything was created */
+export const STAMP = '2026-01-01T00:00:00Z'
 /** services in one directory */
 const FOLDER = 1000
 
@@ -18,6 +19,16 @@ export interface ClusterSize {
 
 /** Node, configuration, then a Service and an EndpointSlice file for each service. */
 export function writeCluster(directory: string, size: ClusterSize, spec: Readonly<Record<string, unknown>> = {}): void {
+  writeNodes(directory, spec)
+  for (let at = 0; at < size.services; at++) {
+    if (at % FOLDER === 0) mkdirSync(join(directory, folderOf(at)), { recursive: true })
+    writeJson(join(directory, folderOf(at), `${nameOf(at)}-service.json`), service(at))
+    writeJson(join(directory, sliceFile(at)), slice(at, size.endpoints))
+  }
+}
+
+/** What every cluster has: nodes and the configuration. */
+export function writeNodes(directory: string, spec: Readonly<Record<string, unknown>>): void {
   mkdirSync(directory, { recursive: true })
   writeJson(join(directory, 'nodes.json'), { apiVersion: 'v1', kind: 'List', items: Array.from({ length: NODES }, (_, at) => node(at)) })
   writeJson(join(directory, 'configuration.json'), {
@@ -26,11 +37,6 @@ export function writeCluster(directory: string, size: ClusterSize, spec: Readonl
     metadata: { name: 'default' },
     spec,
   })
-  for (let at = 0; at < size.services; at++) {
-    if (at % FOLDER === 0) mkdirSync(join(directory, folderOf(at)), { recursive: true })
-    writeJson(join(directory, folderOf(at), `${nameOf(at)}-service.json`), service(at))
-    writeJson(join(directory, sliceFile(at)), slice(at, size.endpoints))
-  }
 }
 
 /** Puts another slice of service `at` in place by rename(); `generation` makes the address of its first endpoint another. */
@@ -64,7 +70,7 @@ function sliceFile(at: number): string {
 }
 
 /** As long as a real one, and different in every object. */
-function uid(kind: number, at: number, part = 0): string {
+export function uid(kind: number, at: number, part = 0): string {
   return `${kind.toString(16).padStart(8, '0')}-0000-4000-8000-${(at * 4096 + part).toString(16).padStart(12, '0')}`
 }
 
@@ -146,6 +152,7 @@ function metadata(kind: number, at: number, name: string): Readonly<Record<strin
   }
 }
 
-function writeJson(path: string, value: unknown): void {
+/** One file. */
+export function writeJson(path: string, value: unknown): void {
   writeFileSync(path, JSON.stringify(value))
 }

@@ -13,7 +13,7 @@ import { controlResults, lossResults, mergeLoss, packetResults, parseResults, pa
 import type { Results } from './base/results.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { asText, factsLine, tablesOf } from './base/tables.ts'
-import type { ControlFigure } from './control/figure.ts'
+import type { ControlFigure, PolicyFigure } from './control/figure.ts'
 import type { LossFigure } from './loss/figure.ts'
 import type { PacketFigure } from './packet/figure.ts'
 import type { RatioFigure } from './path/figure.ts'
@@ -39,6 +39,17 @@ async function controlPart(quick: boolean): Promise<ControlFigure[]> {
     isolated: true,
     timeoutMs: 8 * MINUTE,
     fields: ['services', 'coldSeconds', 'changeMs'],
+  })
+}
+
+/** Pods, starts, new pods. */
+async function policyPart(quick: boolean): Promise<PolicyFigure[]> {
+  return await runPart<PolicyFigure>({
+    part: 'control/policy',
+    args: quick ? ['1000', '1', '40'] : ['10000', '3', '200'],
+    isolated: true,
+    timeoutMs: 3 * MINUTE,
+    fields: ['pods', 'coldSeconds', 'podMs'],
   })
 }
 
@@ -75,7 +86,7 @@ async function measure(options: BenchOptions): Promise<Results> {
     return figures
   }
   const packets = await asked('packet', packetPart)
-  const control = controlResults(await asked('control', controlPart))
+  const control = controlResults(await asked('control', controlPart), await asked('control', policyPart))
   const path = pathResults(await asked('path', pathPart))
   const loss = lossResults(await asked('loss', (quick) => lossPart(quick, options.runs)))
   const packet = packetResults(packets)

@@ -17,7 +17,7 @@ import { healthCheckOf } from './health-checks.ts'
 import { serverFailsafes } from './failsafes.ts'
 import { setId } from './ids.ts'
 import { nodeRows } from './node-rows.ts'
-import { compileNode } from './node.ts'
+import { Attachments, compileNode } from './node.ts'
 import { PolicyPart } from './policy/part.ts'
 import { rangeRows } from './ranges.ts'
 import { claimKey, claimRank, contestedText, isContested } from './rows.ts'
@@ -50,6 +50,7 @@ export class Compiler {
   /** by key of the service */
   readonly #healthChecks = new Map<string, HealthCheck>()
   #healthChanges = 0
+  readonly #attachments = new Attachments()
   #lastApiSlices: readonly EndpointSlice[] | undefined
   #last: { readonly input: CompileInput; readonly node: DesiredNode } | undefined
 
@@ -93,7 +94,8 @@ export class Compiler {
   }
 
   #compileNode(input: CompileInput): DesiredNode {
-    return compileNode({ ...input, node: this.#node, healthChecks: sortedEntries(this.#healthChecks).map(([, check]) => check) })
+    const healthChecks = sortedEntries(this.#healthChecks).map(([, check]) => check)
+    return compileNode({ ...input, node: this.#node, healthChecks, attachments: this.#attachments })
   }
 
   /** Every address or port that an object wants and another holds, at present. */

@@ -6,6 +6,7 @@ import { compareText } from '#lib/base/order.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
+import type { Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload } from './addresses.ts'
@@ -22,6 +23,22 @@ export interface NodeInput {
   readonly selfAddresses: readonly Addr[]
   /** sorted */
   readonly healthChecks: readonly HealthCheck[]
+  /** of pods that were here before: names of interfaces are hashes */
+  readonly attachments: Attachments
+}
+
+/** What pods' interfaces are called, once for each. */
+export class Attachments {
+  #prefix = ''
+  #known = new WeakMap<Pod, WorkloadAttachment>()
+
+  of(pod: Pod, prefix: string): WorkloadAttachment {
+    if (prefix !== this.#prefix) this.#known = new WeakMap()
+    this.#prefix = prefix
+    const attachment = this.#known.get(pod) ?? { iface: workloadInterface(pod, prefix), pod: nameKey(pod) }
+    this.#known.set(pod, attachment)
+    return attachment
+  }
 }
 
 /** Packets between pods and the world pass through this node. */
@@ -68,12 +85,11 @@ function hostPolicy({ snapshot, node }: NodeInput): Pick<Knobs, 'hostPolicy' | '
 }
 
 function workloads(input: NodeInput): readonly WorkloadAttachment[] {
-  const attachments: WorkloadAttachment[] = []
+  const found: WorkloadAttachment[] = []
   for (const pod of input.snapshot.podsOn(input.node)) {
-    if (isLocalWorkload(pod, input.node))
-      attachments.push({ iface: workloadInterface(pod, input.settings.interfacePrefix), pod: nameKey(pod) })
+    if (isLocalWorkload(pod, input.node)) found.push(input.attachments.of(pod, input.settings.interfacePrefix))
   }
-  return attachments.sort((a, b) => compareText(a.iface, b.iface) || compareText(a.pod, b.pod))
+  return found.sort((a, b) => compareText(a.iface, b.iface) || compareText(a.pod, b.pod))
 }
 
 /** Other nodes' pod ranges by their addresses. Where two nodes claim one range the first name has it, so that a node that was replaced

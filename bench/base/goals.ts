@@ -64,6 +64,8 @@ export const controlGoals: Readonly<Record<string, number>> = {
   'rss_mb.idle': 110,
   'rss_mb.10k': 200,
   map_mb: 140,
+  'policy_sync_s.10k': 5,
+  'policy_pod_ms.10k': 20,
 }
 
 /** Packets and connections lost, whatever happens. */

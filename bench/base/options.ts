@@ -8,7 +8,7 @@ export type Part = (typeof PARTS)[number]
 
 export interface BenchOptions {
   readonly parts: readonly Part[]
-  /** a minute or two instead of a quarter of an hour: fewer rounds, and no 10k services */
+  /** a minute or two instead of a quarter of an hour: fewer rounds, and nothing of 10k */
   readonly quick: boolean
   /** how often agents are killed; undefined: 20, or 3 when quick */
   readonly runs: number | undefined

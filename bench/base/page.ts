@@ -51,6 +51,9 @@ const CONTROL = [
   ['a changed EndpointSlice to the map, ms (median)', 'change_ms_p50', '≤ 5'],
   ['CPU of such a change, ms', 'change_cpu_ms', '≤ 2'],
   ['resident memory, MB', 'rss_mb', '– / ≤ 200'],
+  ['instead with as many pods, and a tenth as many policies: start with nothing there, s', 'policy_sync_s', '– / ≤ 5'],
+  ['a new pod to the map, ms (median)', 'policy_pod_ms', '– / ≤ 20'],
+  ['resident memory, MB', 'policy_rss_mb', '–'],
 ] as const
 
 /** Whatever the number of services. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form of bench/results/latest.json, and the figures put into it. Layer: bench (pure). */
-import type { ControlFigure } from '../control/figure.ts'
+import type { ControlFigure, PolicyFigure } from '../control/figure.ts'
 import type { LossFigure, Losses } from '../loss/figure.ts'
 import type { PacketFigure } from '../packet/figure.ts'
 import type { Contender, Measure, RatioFigure } from '../path/figure.ts'
@@ -111,17 +111,22 @@ export function pathResults(figures: readonly RatioFigure[]): Pick<Results, 'pat
   }
 }
 
-export function controlResults(figures: readonly ControlFigure[]): Pick<Results, 'control'> & { readonly noise: Noise['control'] } {
+type Control = Pick<Results, 'control'> & { readonly noise: Noise['control'] }
+
+export function controlResults(figures: readonly ControlFigure[], policies: readonly PolicyFigure[]): Control {
   const control: Record<string, number> = {}
-  const noise: Record<string, { low: number; high: number; cpu_ms?: number }> = {}
+  const noise: Record<string, Noise['control'][string]> = {}
   const timed = (id: string, seconds: readonly number[], cpuMs: readonly number[]): void => {
     control[id] = rounded(median(seconds), 3)
     noise[id] = { low: rounded(Math.min(...seconds), 3), high: rounded(Math.max(...seconds), 3), cpu_ms: rounded(median(cpuMs)) }
   }
+  const memory = (id: string, { now, peak }: ControlFigure['memoryMb']): void => {
+    control[id] = rounded(now)
+    noise[id] = { low: rounded(now), high: rounded(peak) }
+  }
   for (const figure of figures) {
     const size = sizeText(figure.services)
-    control[`rss_mb.${size}`] = rounded(figure.memoryMb.now)
-    noise[`rss_mb.${size}`] = { low: rounded(figure.memoryMb.now), high: rounded(figure.memoryMb.peak) }
+    memory(`rss_mb.${size}`, figure.memoryMb)
     control['map_mb'] = rounded(Math.max(control['map_mb'] ?? 0, figure.mapMb.total))
     if (figure.services === 0) continue
     timed(`cold_sync_s.${size}`, figure.coldSeconds, figure.coldCpuMs)
@@ -131,6 +136,19 @@ export function controlResults(figures: readonly ControlFigure[]): Pick<Results,
     control[`change_ms_p99.${size}`] = rounded(figure.changeMs.p99, 2)
     control[`change_cpu_ms.${size}`] = rounded(figure.changeCpuMs, 2)
     noise[`change_ms_p50.${size}`] = { low: rounded(figure.changeMs.p25, 2), high: rounded(figure.changeMs.p75, 2) }
+  }
+  for (const figure of policies) {
+    const size = sizeText(figure.pods)
+    timed(`policy_sync_s.${size}`, figure.coldSeconds, figure.coldCpuMs)
+    control[`policy_pod_ms.${size}`] = rounded(figure.podMs.p50, 2)
+    control[`policy_pod_ms_p99.${size}`] = rounded(figure.podMs.p99, 2)
+    noise[`policy_pod_ms.${size}`] = {
+      low: rounded(figure.podMs.p25, 2),
+      high: rounded(figure.podMs.p75, 2),
+      cpu_ms: rounded(figure.podCpuMs, 2),
+    }
+    memory(`policy_rss_mb.${size}`, figure.memoryMb)
+    control[`policy_map_mb.${size}`] = rounded(figure.mapMb)
   }
   return { control, noise }
 }
@@ -158,8 +176,8 @@ export function mergeLoss(now: Results, before: Results, onlyLoss: boolean): Res
 }
 
 /** "idle", "1k", "10k" */
-function sizeText(services: number): string {
-  return services === 0 ? 'idle' : services % 1000 === 0 ? `${services / 1000}k` : String(services)
+function sizeText(count: number): string {
+  return count === 0 ? 'idle' : count % 1000 === 0 ? `${count / 1000}k` : String(count)
 }
 
 function rounded(value: number, digits = 1): number {

@@ -17,3 +17,17 @@ export interface ControlFigure {
   readonly memoryMb: { readonly now: number; readonly peak: number }
   readonly mapMb: { readonly total: number; readonly flows: number }
 }
+
+/** Policy of one size of cluster. */
+export interface PolicyFigure {
+  readonly pods: number
+  /** from the start of an agent with nothing before it until all is in the kernel; a value for each start */
+  readonly coldSeconds: readonly number[]
+  readonly coldCpuMs: readonly number[]
+  /** from rename() of its manifest until both of its addresses have their rows */
+  readonly podMs: { readonly p25: number; readonly p50: number; readonly p75: number; readonly p99: number }
+  readonly podCpuMs: number
+  /** a while after a start; MB of 10^6 bytes */
+  readonly memoryMb: { readonly now: number; readonly peak: number }
+  readonly mapMb: number
+}

@@ -1,43 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Control plane: start, restart and changes of the real agent on large directories. To be run in network and mount namespaces of its
  * own; writes its figures to standard output as JSON. Layer: bench. */
-import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, rmdirSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { addrBytes, parseAddr } from '#lib/base/ip.ts'
-import { NODE_ADDRESS, NODE_NAME, clusterIp, endpointAddress, replaceSlice, writeCluster } from '../generate.ts'
+import { clusterIp, endpointAddress, replaceSlice, writeCluster } from '../generate.ts'
 import { median, quantile } from '../base/statistics.ts'
-import type { AgentPlace } from './agent-process.ts'
-import { AgentProcess, cleanUp } from './agent-process.ts'
+import type { AgentProcess } from './agent-process.ts'
+import { cleanUp } from './agent-process.ts'
 import type { ControlFigure } from './figure.ts'
+import type { Ground } from './ground.ts'
+import { CHANGE_TIMEOUT_MS, QUIET_MS, READY_MS, onGround, start } from './ground.ts'
 import { ServiceRows, countRows, mapMemory } from './rows.ts'
 
 const ENDPOINTS = 10
-const READY_MS = 120_000
-/** until what a start has used is given back */
-const QUIET_MS = 10_000
-const CHANGE_TIMEOUT_MS = 10_000
 
-interface Ground {
-  readonly place: AgentPlace
-  readonly cgroup: string
-  /** agents to be ended whatever happens */
-  readonly running: Set<AgentProcess>
+interface Rounds extends Ground {
   readonly starts: number
   readonly changes: number
-  readonly signal: AbortSignal
 }
 
-function start(ground: Ground): AgentProcess {
-  const agent = AgentProcess.start(ground.place)
-  ground.running.add(agent)
-  return agent
-}
-
-async function measure(ground: Ground, services: number): Promise<ControlFigure> {
+async function measure(ground: Rounds, services: number): Promise<ControlFigure> {
   const { place } = ground
   const resources = join(place.resources, String(services))
   writeCluster(resources, { services, endpoints: ENDPOINTS }, { cgroupV2Path: ground.cgroup })
@@ -74,7 +59,7 @@ async function measure(ground: Ground, services: number): Promise<ControlFigure>
 
 /** Cold: with nothing there before. Warm: over what the agent before has left. Each ends with a look into the maps. */
 async function startOften(
-  ground: Ground,
+  ground: Rounds,
   services: number,
   cold: boolean,
 ): Promise<{ seconds: number[]; cpuMs: number[]; writes: number }> {
@@ -96,7 +81,7 @@ async function startOften(
 
 /** From rename() until a lookup sees the row, one change after another in services spread over the whole cluster. */
 async function change(
-  ground: Ground,
+  ground: Rounds,
   run: { readonly agent: AgentProcess; readonly services: number },
 ): Promise<{ ms: number[]; cpuMs: number }> {
   const { resources, pinDir } = ground.place
@@ -119,54 +104,14 @@ async function change(
   return { ms, cpuMs: (run.agent.cpuMs() - before) / ground.changes }
 }
 
-function ip(line: string): void {
-  execFileSync('ip', line.split(' '), { stdio: ['ignore', 'ignore', 'inherit'] })
-}
-
-/** A cgroup of our own: connect-time programs must not meet the machine's other processes. */
-function makeCgroup(): string {
-  const mount = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
-  if (mount === undefined) throw new InternalError('no cgroup2 is mounted')
-  return mkdtempSync(join(mount, 'netplane-bench-'))
-}
-
 async function main(argv: readonly string[]): Promise<void> {
   const [sizes = '0,1000,10000', starts = '3', changes = '100'] = argv
-  const base = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
-  const cgroup = makeCgroup()
-  const place = {
-    node: NODE_NAME,
-    resources: join(base, 'resources'),
-    pinDir: join(base, 'bpf', 'netplane'),
-    stateDir: join(base, 'state'),
-    log: join(base, 'agent.log'),
-  }
-  mkdirSync(join(base, 'bpf'))
-  mkdirSync(place.stateDir)
-  execFileSync('mount', ['-t', 'bpf', 'bpf', join(base, 'bpf')])
-  const running = new Set<AgentProcess>()
-  const ground = { place, cgroup, running, starts: Number(starts), changes: Number(changes), signal: new AbortController().signal }
-  try {
-    for (const line of [
-      'link set lo up',
-      'link add eth0 type veth peer name eth0p',
-      `addr add ${NODE_ADDRESS}/24 dev eth0`,
-      'link set eth0 up',
-      'link set eth0p up',
-    ])
-      ip(line)
+  await onGround(async (ground) => {
     const figures: ControlFigure[] = []
-    for (const services of sizes.split(',').map(Number)) figures.push(await measure(ground, services))
+    for (const services of sizes.split(',').map(Number))
+      figures.push(await measure({ ...ground, starts: Number(starts), changes: Number(changes) }, services))
     process.stdout.write(`${JSON.stringify(figures)}\n`)
-  } catch (thrown) {
-    process.stderr.write(`the agent's log ends:\n${readFileSync(place.log, 'utf8').slice(-4000)}\n`)
-    throw thrown
-  } finally {
-    for (const agent of running) await agent.end('SIGKILL')
-    execFileSync('umount', [join(base, 'bpf')])
-    rmSync(base, { recursive: true })
-    rmdirSync(cgroup)
-  }
+  })
 }
 
 await main(process.argv.slice(2))

@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { BpfMap, btfById } from '#native'
 import { parseBtf } from '#agent/maps/btf.ts'
-import type { MapCodecs, MapDefinition } from '#agent/maps/catalogue.ts'
+import type { MapCodecs, MapDefinition, MapName } from '#agent/maps/catalogue.ts'
 import { bindMap, catalogue } from '#agent/maps/catalogue.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
 import { InternalError } from '#lib/base/errors.ts'
@@ -74,14 +74,33 @@ export async function countRows(pinDir: string): Promise<{ readonly frontends: n
 
 /** MB (1e6) that the kernel accounts to the maps which process `pid` holds, each once; in all and of the largest. */
 export function mapMemory(pid: number): { readonly total: number; readonly flows: number } {
-  const maps = new Map<string, { readonly bytes: number; readonly entries: number }>()
+  const sizes = [...memoryById(pid).values()]
+  return { total: sizes.reduce((sum, size) => sum + size, 0), flows: Math.max(0, ...sizes) }
+}
+
+/** Maps that hold policy; np_addrs has whom it is for. */
+const POLICY_MAPS: readonly MapName[] = ['np_addrs', 'np_nets', 'np_bits', 'np_ports', 'np_pages', 'np_rules']
+
+/** MB (1e6) of the maps that hold policy, of those that process `pid` holds. */
+export function policyMemory(pid: number, pinDir: string): number {
+  const memory = memoryById(pid)
+  return POLICY_MAPS.reduce((sum, name) => {
+    const map = BpfMap.openPin(join(pinDir, 'maps', name))
+    const { id } = map.info()
+    map.close()
+    return sum + (memory.get(id) ?? 0)
+  }, 0)
+}
+
+/** MB by map id. */
+function memoryById(pid: number): ReadonlyMap<number, number> {
+  const maps = new Map<number, number>()
   const folder = `/proc/${pid}/fdinfo`
   for (const fd of readdirSync(folder)) {
     const text = readFileSync(join(folder, fd), 'utf8')
-    const field = (name: string): string | undefined => new RegExp(`^${name}:\\s*(\\S+)`, 'm').exec(text)?.[1]
+    const field = (name: string): number => Number(new RegExp(`^${name}:\\s*(\\S+)`, 'm').exec(text)?.[1])
     const id = field('map_id')
-    if (id !== undefined) maps.set(id, { bytes: Number(field('memlock')), entries: Number(field('max_entries')) })
+    if (!Number.isNaN(id)) maps.set(id, field('memlock') / 1e6)
   }
-  const sizes = [...maps.values()].map((map) => map.bytes / 1e6)
-  return { total: sizes.reduce((sum, size) => sum + size, 0), flows: Math.max(0, ...sizes) }
+  return maps
 }

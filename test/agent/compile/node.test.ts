@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
-import { compileNode } from '#agent/compile/node.ts'
+import { Attachments, compileNode } from '#agent/compile/node.ts'
 import type { CompileSettings } from '#agent/compile/settings.ts'
 import { defaultConfig } from '#agent/config/config.ts'
 import { node, pod, snapshotOf } from '../../support/build.ts'
@@ -22,6 +22,7 @@ function compile(
     settings: { ...settings, ...of.settings },
     selfAddresses: (of.self ?? []).map(parseAddr),
     healthChecks: [],
+    attachments: new Attachments(),
   })
   return showNode(desired).split('\n')
 }
@@ -82,6 +83,7 @@ test('settings come through', () => {
     settings: { ...settings, cgroup: '/sys/fs/cgroup/x' },
     selfAddresses: [],
     healthChecks: [],
+    attachments: new Attachments(),
   })
   expect(desired).toMatchObject({
     cgroup: '/sys/fs/cgroup/x',

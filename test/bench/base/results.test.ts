@@ -10,7 +10,7 @@ import {
   pathResults,
   type Results,
 } from '../../../bench/base/results.ts'
-import type { ControlFigure } from '../../../bench/control/figure.ts'
+import type { ControlFigure, PolicyFigure } from '../../../bench/control/figure.ts'
 
 const control: ControlFigure = {
   services: 10_000,
@@ -23,6 +23,16 @@ const control: ControlFigure = {
   changeCpuMs: 1.234,
   memoryMb: { now: 180.04, peak: 200 },
   mapMb: { total: 130.06, flows: 110 },
+}
+
+const policy: PolicyFigure = {
+  pods: 10_000,
+  coldSeconds: [3.1, 2.9, 2.8],
+  coldCpuMs: [3600, 3700, 3500],
+  podMs: { p25: 4, p50: 5.123, p75: 6, p99: 11 },
+  podCpuMs: 3.456,
+  memoryMb: { now: 175.01, peak: 320 },
+  mapMb: 25.47,
 }
 
 describe('packets', () => {
@@ -50,7 +60,7 @@ describe('paths', () => {
 
 describe('control plane', () => {
   test('a name for each size', () => {
-    const { control: values } = controlResults([{ ...control, services: 0, memoryMb: { now: 90, peak: 95 } }, control])
+    const { control: values } = controlResults([{ ...control, services: 0, memoryMb: { now: 90, peak: 95 } }, control], [])
     expect(values).toEqual({
       'rss_mb.idle': 90,
       'rss_mb.10k': 180,
@@ -65,8 +75,21 @@ describe('control plane', () => {
   })
 
   test('how far the rounds were apart', () => {
-    expect(controlResults([control]).noise['cold_sync_s.10k']).toEqual({ low: 2.9, high: 3.4, cpu_ms: 2800 })
+    expect(controlResults([control], []).noise['cold_sync_s.10k']).toEqual({ low: 2.9, high: 3.4, cpu_ms: 2800 })
   })
+})
+
+test('policy beside services', () => {
+  const { control: values, noise } = controlResults([], [policy])
+  expect(values).toEqual({
+    'policy_sync_s.10k': 2.9,
+    'policy_pod_ms.10k': 5.12,
+    'policy_pod_ms_p99.10k': 11,
+    'policy_rss_mb.10k': 175,
+    'policy_map_mb.10k': 25.5,
+  })
+  expect(noise['policy_pod_ms.10k']).toEqual({ low: 4, high: 6, cpu_ms: 3.46 })
+  expect(noise['policy_rss_mb.10k']).toEqual({ low: 175, high: 320 })
 })
 
 describe('losses', () => {

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The generated pods and policies: the same every time, and what the product reads without complaint. Layer: test. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { identify, parseObject } from '#lib/kube/parse-core.ts'
+import { isPolicyKind } from '#lib/model/snapshot.ts'
+import type { KubeObject } from '#lib/model/snapshot.ts'
+import { readManifest } from '#lib/manifests/read.ts'
+import { listTree } from '#lib/manifests/tree.ts'
+import { addPod, newPod, podAddresses, writePolicyCluster } from '../../bench/policy-cluster.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'netplane-policy-cluster-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+const SIZE = { pods: 1500, policies: 120 }
+
+function written(name: string): string {
+  const directory = join(folder, name)
+  writePolicyCluster(directory, SIZE, {})
+  return directory
+}
+
+function objects(directory: string): KubeObject[] {
+  return listTree(directory).files.flatMap((file) => {
+    const read = readManifest(file, readFileSync(join(directory, file), 'utf8'))
+    return read.kind === 'ok' ? read.objects.map(({ value }) => objectOf(value)) : []
+  })
+}
+
+function objectOf(value: unknown): KubeObject {
+  const identified = identify(value)
+  if (identified.kind !== 'ours') throw new Error(JSON.stringify(identified))
+  const parsed = parseObject(value, identified.ref)
+  expect(parsed.rejected).toEqual([])
+  if (parsed.kind !== 'ok') throw new Error(JSON.stringify(parsed))
+  return parsed.value
+}
+
+test('the same size gives the same objects, all of them in order', () => {
+  const found = objects(written('one'))
+  expect(found).toEqual(objects(written('two')))
+  expect(found.filter(({ kind }) => kind === 'Pod')).toHaveLength(SIZE.pods)
+  expect(found.filter(({ kind }) => isPolicyKind(kind))).toHaveLength(SIZE.policies)
+})
+
+test('500 combinations of labels, on each node all of them', () => {
+  const pods = objects(written('three')).flatMap((object) => (object.kind === 'Pod' ? [object] : []))
+  const combination = ({ namespace, labels }: (typeof pods)[number]): string => `${namespace} ${JSON.stringify([...labels])}`
+  expect(new Set(pods.map(combination)).size).toBe(500)
+  expect(new Set(pods.filter(({ nodeName }) => nodeName === 'node-0').map(combination)).size).toBe(500)
+})
+
+test('no two pods share an address, new ones neither', () => {
+  const pods = [...Array.from({ length: 10_000 }, (_, at) => at), ...Array.from({ length: 200 }, (_, at) => newPod(at))]
+  expect(new Set(pods.flatMap(podAddresses)).size).toBe(2 * pods.length)
+})
+
+test('a new pod is put beside the others', () => {
+  const directory = written('four')
+  addPod(directory, newPod(0))
+  addPod(directory, newPod(1))
+  const pods = objects(directory).flatMap((object) => (object.kind === 'Pod' ? [object.nodeName] : []))
+  expect(pods).toHaveLength(SIZE.pods + 2)
+})
