@@ -32,7 +32,7 @@ interface Matrix {
   readonly combined: readonly string[]
 }
 
-interface Step {
+export interface Step {
   readonly state: State & { readonly external: readonly StateExternal[] }
   readonly order: readonly string[]
   /** by "TCP/80" or "ICMP/8.0" */
@@ -76,14 +76,15 @@ export async function compare(adapter: Adapter, table: Table): Promise<Outcome> 
   return { asked, wrong }
 }
 
-interface Question {
+export interface Question {
   readonly from: StatePod | StateExternal
   readonly to: StatePod | StateExternal
   /** egress, then ingress */
   readonly want: string
 }
 
-function* questions({ state, order }: Step, { ingress, egress }: Matrix): Iterable<Question> {
+/** Every pair that the matrix says something of. */
+export function* questions({ state, order }: Step, { ingress, egress }: Matrix): Iterable<Question> {
   const ends = new Map<string, StatePod | StateExternal>()
   for (const pod of state.pods) ends.set(`${pod.ns}/${pod.name}`, pod)
   for (const external of state.external) ends.set(external.name, external)
