@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The cluster that is soaked: who lives where, and the services with a promise. Layer: soak (pure). */
 import { addressOf, FAMILIES, felixObject, nodeObject, NODES, podObject, type Family } from '../test/lab/e2e/objects.ts'
+import { SENDERS, SINKS } from './marks.ts'
 
 export { NODES }
 
@@ -12,6 +13,16 @@ export const MOVERS = ['a-3', 'b-3', 'c-3'] as const
 /** They come and go with their namespaces. */
 export const VISITORS = ['a-9', 'b-9', 'c-9'] as const
 const SHELLS = ['shell-a', 'shell-b'] as const
+/** Whom policies call by name; visitors too, when they are there. */
+export const LASTING: readonly string[] = [...ANCHORS, ...OTHERS, ...MOVERS, ...SHELLS, ...SENDERS, ...SINKS]
+
+/** What changes about them. */
+export interface ClusterNow {
+  readonly felix: object
+  readonly visitors: readonly string[]
+  /** of pods, besides their names */
+  readonly labels: Readonly<Record<string, object>>
+}
 
 /** Numbers of the services, by which they have names, addresses and node ports. */
 export const SERVICE = {
@@ -29,9 +40,12 @@ export const SERVICE = {
 export const WILD = 12
 
 /** Nodes, pods and configuration. */
-export function clusterObjects(now: { readonly felix: object; readonly visitors: readonly string[] }): object[] {
-  const pods = [...ANCHORS, ...OTHERS, ...MOVERS, ...SHELLS, ...now.visitors]
-  return [...NODES.map((name) => nodeObject(name)), ...pods.map((name) => podObject(name)), felixObject(now.felix)]
+export function clusterObjects(now: ClusterNow): object[] {
+  const pods = [...LASTING, ...now.visitors].map((name) => {
+    const labels = { who: name, ...now.labels[name] }
+    return podObject(name, { metadata: { labels } })
+  })
+  return [...NODES.map((name) => nodeObject(name)), ...pods, felixObject(now.felix)]
 }
 
 /** A node that is in manifests only: its address and ranges are rows on the others. */

@@ -2,6 +2,7 @@
 /** The steps so far, with their times. Layer: soak. */
 import { writeFileSync } from 'node:fs'
 import { systemClock } from '#lib/base/clock.ts'
+import type { Written } from './mark-checks.ts'
 import type { Step } from './steps.ts'
 
 interface Taken {
@@ -29,6 +30,11 @@ export class History {
     const counts = new Map<string, number>()
     for (const { step } of this.#taken) counts.set(step.kind, (counts.get(step.kind) ?? 0) + 1)
     return [...counts].map(([kind, count]) => `${kind} ${count}`).join(', ')
+  }
+
+  /** Steps after which marked flows may be judged otherwise. */
+  get truths(): Written[] {
+    return this.#taken.flatMap(({ at, step }) => ('truths' in step ? [{ at, truths: step.truths }] : []))
   }
 
   /** The one that was taken last before the time, in ms since 1970. */

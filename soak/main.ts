@@ -3,7 +3,7 @@
 /** `make soak`: ten minutes of random changes under live traffic, then everything is compared. Layer: soak.
  *
  * --minutes M (or MINUTES=M), --seed S (or SEED=S): the same steps again. Exit code 0 when everything held. */
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { systemClock } from '#lib/base/clock.ts'
@@ -13,6 +13,8 @@ import { downCheck, holdingsCheck, leakCheck, logCheck, restartCheck, trafficChe
 import { SoakError } from './errors.ts'
 import { LOAD } from './flows.ts'
 import { History } from './history.ts'
+import { markChecks } from './mark-checks.ts'
+import { underMarks, type MarkedResult } from './marked-traffic.ts'
 import type { Holdings } from './node.ts'
 import { KEPT, Soak } from './soak.ts'
 import { LAST, Plan } from './steps.ts'
@@ -64,12 +66,20 @@ async function* checks(soak: Soak): AsyncGenerator<Check> {
   for (const node of soak.nodes) before.set(node.name, await node.belongings())
   say(`.. ${minutes} minutes of changes, seed ${seed}; the agent of node ${plan.survivor} is never killed`)
   let samples: readonly Holdings[] = []
+  let marked: MarkedResult | undefined
   const result = await underLoad(soak.lab, LOAD, async () => {
-    samples = await change(soak, plan)
+    marked = await underMarks(soak.lab, async () => {
+      samples = await change(soak, plan)
+    })
   })
   const how = `tables and settings of programs as a fresh compile has them, after every ${COMPARED_EVERY} and in the end`
   yield { name: `${history.count} steps: ${how}`, faults: [] }
-  yield* trafficChecks(result, (time) => history.at(time))
+  const stepAt = (time: number): string => history.at(time)
+  yield* trafficChecks(result, stepAt)
+  if (marked !== undefined) {
+    writeFileSync(join(KEPT, 'marked.json'), JSON.stringify({ marked, written: history.truths }))
+    yield* markChecks(marked, { written: history.truths, stepAt })
+  }
   yield await restartCheck(soak)
   yield holdingsCheck(plan.survivor, samples, soak.node(plan.survivor).holdings())
   yield await leakCheck(soak, before)

@@ -9,7 +9,7 @@ import { Lab } from '../lab/lab.ts'
 import { labPaths } from '../lab/paths.ts'
 import { waitFor } from '../lab/wait.ts'
 import { TestService } from '../test/lab/e2e/service.ts'
-import { ANCHORS, clusterObjects, MOVERS, NODES, OTHERS, SERVICE } from './cluster.ts'
+import { ANCHORS, clusterObjects, type ClusterNow, MOVERS, NODES, OTHERS, SERVICE } from './cluster.ts'
 import { SoakError } from './errors.ts'
 import { SoakedNode } from './node.ts'
 import { FIRST, type Step } from './steps.ts'
@@ -29,7 +29,7 @@ export class Soak implements AsyncDisposable {
   readonly #away = new Map<string, number>()
   /** started again, and not yet known to be ready */
   readonly #starting = new Set<string>()
-  #cluster = { felix: {}, visitors: [] as readonly string[] }
+  #cluster: ClusterNow = { felix: {}, visitors: [], labels: {} }
   #marker: readonly object[] = []
   #configurations = 0
   #moving: string = MOVERS[0]
@@ -52,7 +52,7 @@ export class Soak implements AsyncDisposable {
   static async up(name: string, say: (text: string) => void): Promise<Soak> {
     const resources = mkdtempSync(join(tmpdir(), 'netplane-soak-'))
     try {
-      writeList(resources, { file: 'cluster', objects: clusterObjects({ felix: {}, visitors: [] }) })
+      writeList(resources, { file: 'cluster', objects: clusterObjects({ felix: {}, visitors: [], labels: {} }) })
       const soak = new Soak(await Lab.up({ name, resources, nodes: [...NODES], progress: say }), resources)
       for (const step of FIRST) await soak.perform(step)
       return soak
@@ -80,7 +80,13 @@ export class Soak implements AsyncDisposable {
         this.#configure(step.felix)
         return
       case 'others':
-        this.#put('others', step.objects)
+      case 'policies':
+      case 'sets':
+        this.#put(step.kind, step.objects)
+        return
+      case 'labels':
+        this.#cluster = { ...this.#cluster, labels: step.labels }
+        this.#writeCluster()
         return
       case 'move':
         await this.#move(step.to)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What can happen in a soak, one thing after another: a function of the seed alone. Layer: soak (pure). */
 import type { ServiceSpec } from '../test/lab/e2e/service.ts'
-import { ANCHORS, MOVERS, NODES, phantomNode, phantomPools, SERVICE, VISITORS, WILD } from './cluster.ts'
+import { ANCHORS, LASTING, MOVERS, NODES, phantomNode, phantomPools, SERVICE, VISITORS, WILD } from './cluster.ts'
 import { configuration } from './configurations.ts'
+import { ALL_TRUE, TRUTHS, type Truth, type Truths } from './marks.ts'
+import { podLabels, policyObjects, setObjects, TURNED_BY } from './policies.ts'
 import { Random } from './random.ts'
 import { anchored, calm, wild } from './services.ts'
 
@@ -16,24 +18,34 @@ export type Step =
   /** the moving service leaves its endpoint, which goes deaf, for this one */
   | { readonly kind: 'move'; readonly to: string }
   | { readonly kind: 'visitors'; readonly pods: readonly string[] }
+  /** tiers and policies, all of them at once; `truths`: of marked flows, from here on */
+  | { readonly kind: 'policies'; readonly truths: Truths; readonly objects: readonly object[] }
+  | { readonly kind: 'sets'; readonly truths: Truths; readonly objects: readonly object[] }
+  | { readonly kind: 'labels'; readonly truths: Truths; readonly labels: Readonly<Record<string, object>> }
   /** SIGKILL; started again so many steps later */
   | { readonly kind: 'kill'; readonly node: string; readonly back: number }
 
-type Kind = 'calm' | 'held' | 'wild' | 'configuration' | 'others' | 'move' | 'visitors' | 'kill'
+type Kind = 'policies' | 'sets' | 'labels' | 'calm' | 'held' | 'wild' | 'configuration' | 'others' | 'move' | 'visitors' | 'kill'
 
 const WEIGHTS: readonly (readonly [number, Kind])[] = [
+  [20, 'policies'],
+  [6, 'sets'],
+  [8, 'labels'],
   [24, 'wild'],
   [10, 'calm'],
   [8, 'held'],
   [4, 'configuration'],
   [3, 'others'],
   [3, 'move'],
-  [1, 'visitors'],
+  [2, 'visitors'],
   [4, 'kill'],
 ]
 
 /** Before anything happens, and before flows are opened. */
 export const FIRST: readonly Step[] = [
+  { kind: 'policies', truths: ALL_TRUE, objects: policyObjects(new Random(1), ALL_TRUE) },
+  { kind: 'sets', truths: ALL_TRUE, objects: setObjects(new Random(1), ALL_TRUE) },
+  { kind: 'labels', truths: ALL_TRUE, labels: podLabels(new Random(1), LASTING, ALL_TRUE) },
   { kind: 'service', index: SERVICE.calm, change: { type: 'NodePort', endpoints: [...ANCHORS] } },
   // with affinity packets are translated also where connections could be made to the backend at once
   { kind: 'service', index: SERVICE.held, change: { type: 'NodePort', endpoints: [...ANCHORS], more: { sessionAffinity: 'ClientIP' } } },
@@ -53,6 +65,7 @@ export class Plan {
   readonly survivor: string
   #felix: Readonly<Record<string, unknown>> = {}
   #moving: string = MOVERS[0]
+  #truths = ALL_TRUE
 
   constructor(seed: number) {
     this.#random = new Random(seed)
@@ -61,7 +74,12 @@ export class Plan {
 
   next(): Step {
     const random = this.#random
-    switch (random.weighted(WEIGHTS)) {
+    const kind = random.weighted(WEIGHTS)
+    switch (kind) {
+      case 'policies':
+      case 'sets':
+      case 'labels':
+        return this.#policy(kind)
       case 'wild': {
         const index = SERVICE.firstWild + random.below(WILD)
         return random.chance(0.15) ? { kind: 'no-service', index } : { kind: 'service', index, change: wild(random, index) }
@@ -93,6 +111,26 @@ export class Plan {
   /** Until the next step, in ms. */
   pause(): number {
     return this.#random.chance(0.3) ? 0 : 400 * this.#random.next()
+  }
+
+  #policy(kind: 'policies' | 'sets' | 'labels'): Step {
+    const random = this.#random
+    const truths = this.#turn(...TRUTHS.filter((truth) => TURNED_BY[truth] === kind))
+    switch (kind) {
+      case 'policies':
+        return { kind, truths, objects: policyObjects(random, truths) }
+      case 'sets':
+        return { kind, truths, objects: setObjects(random, truths) }
+      case 'labels':
+        return { kind, truths, labels: podLabels(random, [...LASTING, ...VISITORS], truths) }
+    }
+  }
+
+  /** Each of them is otherwise, or stays. */
+  #turn(...which: readonly Truth[]): Truths {
+    const turned = this.#random.some(which, 0.4).map((truth) => [truth, !this.#truths[truth]] as const)
+    this.#truths = { ...this.#truths, ...Object.fromEntries(turned) }
+    return this.#truths
   }
 
   #others(): object[] {

@@ -2,6 +2,7 @@
 /** What happens in a soak comes from the seed alone, and never breaks a promise by itself. */
 import { expect, test } from 'vitest'
 import { ANCHORS, SERVICE } from '../../soak/cluster.ts'
+import { ALL_TRUE, TRUTHS, type Truth } from '../../soak/marks.ts'
 import { Plan, type Step } from '../../soak/steps.ts'
 import type { EndpointSpec } from '../lab/e2e/objects.ts'
 
@@ -20,7 +21,18 @@ test('one seed has one sequence, another another', () => {
 
 test('everything happens', () => {
   const kinds = new Set(steps(5).map(({ kind }) => kind))
-  expect([...kinds].sort()).toEqual(['configuration', 'kill', 'move', 'no-service', 'others', 'service', 'visitors'])
+  expect([...kinds].sort()).toEqual([
+    'configuration',
+    'kill',
+    'labels',
+    'move',
+    'no-service',
+    'others',
+    'policies',
+    'service',
+    'sets',
+    'visitors',
+  ])
 })
 
 test('the agent that is watched is never killed', () => {
@@ -46,4 +58,26 @@ test('every first endpoint of the calm service serves all the time', () => {
     const serving = slices.flatMap(({ endpoints }) => endpoints.filter(serves)).map((one) => (typeof one === 'string' ? one : one.pod))
     for (const pod of ANCHORS) expect(serving).toContain(pod)
   }
+})
+
+test('each truth of marked flows turns by steps of its own kind only', () => {
+  const kinds: Readonly<Record<Truth, Step['kind']>> = {
+    rules: 'policies',
+    egress: 'policies',
+    peer: 'labels',
+    gate: 'labels',
+    net: 'sets',
+  }
+  let before = ALL_TRUE
+  const turned = new Map<Truth, number>()
+  for (const step of steps(5)) {
+    if (!('truths' in step)) continue
+    for (const truth of TRUTHS) {
+      if (step.truths[truth] === before[truth]) continue
+      expect(step.kind).toBe(kinds[truth])
+      turned.set(truth, (turned.get(truth) ?? 0) + 1)
+    }
+    before = step.truths
+  }
+  for (const truth of TRUTHS) expect(turned.get(truth)).toBeGreaterThan(10)
 })
