@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { ANCHORS, SERVICE } from '../../soak/cluster.ts'
 import { ALL_TRUE, TRUTHS, type Truth } from '../../soak/marks.ts'
+import { TURNED_BY } from '../../soak/policies.ts'
 import { Plan, type Step } from '../../soak/steps.ts'
 import type { EndpointSpec } from '../lab/e2e/objects.ts'
 
@@ -61,20 +62,13 @@ test('every first endpoint of the calm service serves all the time', () => {
 })
 
 test('each truth of marked flows turns by steps of its own kind only', () => {
-  const kinds: Readonly<Record<Truth, Step['kind']>> = {
-    rules: 'policies',
-    egress: 'policies',
-    peer: 'labels',
-    gate: 'labels',
-    net: 'sets',
-  }
   let before = ALL_TRUE
   const turned = new Map<Truth, number>()
   for (const step of steps(5)) {
     if (!('truths' in step)) continue
     for (const truth of TRUTHS) {
       if (step.truths[truth] === before[truth]) continue
-      expect(step.kind).toBe(kinds[truth])
+      expect(step.kind).toBe(TURNED_BY[truth])
       turned.set(truth, (turned.get(truth) ?? 0) + 1)
     }
     before = step.truths
