@@ -69,6 +69,9 @@ interface Stretch {
   readonly to: number
 }
 
+/** ms without a datagram by which one can tell that a stream is kept out */
+const SILENT_MS = 600
+
 export interface Seen {
   readonly runs: readonly Run[]
   /** undefined: not counted */
@@ -118,8 +121,6 @@ function stretches({ runs, sent, end }: Seen): Stretch[] {
   return result
 }
 
-/** ms without a datagram by which one can tell that a stream is kept out */
-const SILENT_MS = 600
 /** How long each open flow that was let through before was let through after new ones were kept out, in ms, and since when these were. */
 export function lags(open: Walk, fresh: Walk, versions: readonly Version[]): { readonly ms: number; readonly at: number }[] {
   return open.seen.flatMap(({ version, until }) => {
