@@ -44,12 +44,16 @@ export async function underMarks(lab: Lab, happen: () => Promise<void>): Promise
   const knocked = await Promise.all(knocks.map((knock) => knock.stop()))
   const sunk = await Promise.all(sinks.map((sink) => sink.stop()))
   return {
-    runs: Object.assign({}, ...sunk.map(({ runs }) => runs)),
-    sent: Object.assign({}, ...beaten.map(({ sent }) => sent)),
-    errors: Object.assign({}, ...beaten.map(({ errors }) => errors)),
+    runs: merged(sunk.map(({ runs }) => runs)),
+    sent: merged(beaten.map(({ sent }) => sent)),
+    errors: merged(beaten.map(({ errors }) => errors)),
     knocks: knocked.flatMap((result) => result.knocks),
     end,
   }
+}
+
+function merged<T>(parts: readonly Readonly<Record<string, T>>[]): Record<string, T> {
+  return Object.fromEntries(parts.flatMap((part) => Object.entries(part)))
 }
 
 function startSink(lab: Lab, pod: string) {

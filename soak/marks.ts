@@ -121,11 +121,14 @@ function stretches({ runs, sent, end }: Seen): Stretch[] {
   return result
 }
 
-/** How long each open flow that was let through before was let through after new ones were kept out, in ms, and since when these were. */
+/** How long each open flow that was let through before was let through after new ones were kept out, in ms, and since when these were. What is open
+ * again before the epoch has moved need not be cut. */
 export function lags(open: Walk, fresh: Walk, versions: readonly Version[]): { readonly ms: number; readonly at: number }[] {
   return open.seen.flatMap(({ version, until }) => {
     if (versions[version]?.value !== true) return []
-    const closed = fresh.seen.find((one) => one.version > version && versions[one.version]?.value === false)
-    return closed === undefined ? [] : [{ ms: Math.max(0, until - closed.since), at: closed.since }]
+    const at = fresh.seen.findIndex((one) => one.version > version && versions[one.version]?.value === false)
+    const [closed, opened] = [fresh.seen[at], fresh.seen[at + 1]]
+    if (closed === undefined) return []
+    return [{ ms: Math.max(0, Math.min(until, opened?.since ?? until) - closed.since), at: closed.since }]
   })
 }

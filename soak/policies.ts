@@ -203,8 +203,8 @@ export function setObjects(random: Random, { net }: Truths): object[] {
     'fd00:2900:2::/63',
   ])
   return [
-    object('GlobalNetworkSet', 'friends', { nets: [...(net ? friends : []), ...strangers] }, { net: 'friend' }),
-    object('GlobalNetworkSet', 'noise', { nets: noise }, { net: 'noise', hue: random.pick(HUES) }),
+    set('friends', [...(net ? friends : []), ...strangers], { net: 'friend' }),
+    set('noise', noise, { net: 'noise', hue: random.pick(HUES) }),
   ]
 }
 
@@ -218,7 +218,11 @@ export function podLabels(random: Random, pods: readonly string[], { peer, gate 
   return Object.fromEntries(pods.map((pod) => [pod, of(pod)]))
 }
 
-function object(kind: string, name: string, spec: object, labels: object = {}): object {
+function set(name: string, nets: readonly string[], labels: object): object {
+  return { apiVersion: V3, kind: 'GlobalNetworkSet', metadata: { name, labels }, spec: { nets } }
+}
+
+function object(kind: string, name: string, spec: object): object {
   const namespace = kind === 'NetworkPolicy' ? { namespace: 'default' } : {}
-  return { apiVersion: V3, kind, metadata: { name, ...namespace, labels }, spec }
+  return { apiVersion: V3, kind, metadata: { name, ...namespace }, spec }
 }
