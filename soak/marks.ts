@@ -124,11 +124,12 @@ function stretches({ runs, sent, end }: Seen): Stretch[] {
 /** How long each open flow that was let through before was let through after new ones were kept out, in ms, and since when these were. What is open
  * again before the epoch has moved need not be cut. */
 export function lags(open: Walk, fresh: Walk, versions: readonly Version[]): { readonly ms: number; readonly at: number }[] {
-  return open.seen.flatMap(({ version, until }) => {
-    if (versions[version]?.value !== true) return []
-    const at = fresh.seen.findIndex((one) => one.version > version && versions[one.version]?.value === false)
+  const isOpen = ({ version }: { readonly version: number }): boolean => versions[version]?.value === true
+  return open.seen.filter(isOpen).flatMap(({ since, until }) => {
+    // by time: which of several versions of one value let a flow through cannot be told
+    const at = fresh.seen.findIndex((one) => !isOpen(one) && one.since > since && one.since <= until)
     const [closed, opened] = [fresh.seen[at], fresh.seen[at + 1]]
     if (closed === undefined) return []
-    return [{ ms: Math.max(0, Math.min(until, opened?.since ?? until) - closed.since), at: closed.since }]
+    return [{ ms: Math.min(until, opened?.since ?? until) - closed.since, at: closed.since }]
   })
 }
