@@ -5,8 +5,8 @@
 
 #include "pkt.h"
 
-/* How stale `seen` may be: a flow's first packet after that takes the slow path, which refreshes both of its entries and looks
- * whether its backend is still there. Jiffies cost nothing where a clock costs 20 ns a packet. */
+/* How stale `seen` may be: a flow's first packet after that takes the slow path, which refreshes its entry and looks
+ * whether its backend is still there: so answers must not do that for the client's. Jiffies cost nothing where a clock costs 20 ns a packet. */
 #define CT_FRESH_NS 750000000ULL
 
 static __always_inline void ct_touch(struct ct_value *v, __u64 now)
