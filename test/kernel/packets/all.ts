@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every packet case. Layer: test. */
 import type { PacketCase } from './case.ts'
+import { cases as checksums } from './checksums.ts'
 import { cases as choice } from './choice.ts'
 import { cases as collisions } from './collisions.ts'
 import { cases as damage } from './damage.ts'
@@ -8,16 +9,17 @@ import { cases as direct } from './direct.ts'
 import { cases as flows } from './flows.ts'
 import { cases as fragments } from './fragments.ts'
 import { cases as icmp } from './icmp.ts'
+import { cases as lanes } from './lanes.ts'
 import { cases as lifetimes } from './lifetimes.ts'
 import { cases as neighbours } from './neighbours.ts'
 import { cases as nodePort } from './node-port.ts'
 import { cases as outward } from './outward.ts'
-import { cases as sceptic } from './sceptic.ts'
 import { cases as sizes } from './sizes.ts'
 import { cases as takeover } from './takeover.ts'
 import { cases as tcp } from './tcp.ts'
 
 export const cases: readonly PacketCase[] = [
+  ...checksums,
   ...choice,
   ...collisions,
   ...damage,
@@ -25,11 +27,11 @@ export const cases: readonly PacketCase[] = [
   ...flows,
   ...fragments,
   ...icmp,
+  ...lanes,
   ...lifetimes,
   ...neighbours,
   ...nodePort,
   ...outward,
-  ...sceptic,
   ...sizes,
   ...takeover,
   ...tcp,
