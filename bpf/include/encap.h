@@ -165,7 +165,7 @@ static __always_inline enum decap decap_linear(struct __sk_buff *skb, const stru
 	addr_of_node(&self, p->v4);
 	if ((void *)(inner + 1) > data_end)
 		return DECAP_SHORT;
-	if ( vxlan->vni != bpf_htonl(cfg.tunnel_vni << 8) || !addr_eq(&p->t.dst, &self))
+	if (vxlan->vni != bpf_htonl(cfg.tunnel_vni << 8) || !addr_eq(&p->t.dst, &self))
 		return DECAP_NONE;
 	*why = DROP_TUNNEL_HEADER;
 	if (vxlan->flags != VXLAN_VNI_VALID)

@@ -341,10 +341,16 @@ static __noinline bool source_reachable(struct __sk_buff *skb, struct scratch *s
 	return cfg.source_check != SOURCE_STRICT || fib->ifindex == skb->ifindex;
 }
 
+/* To a service, and no part of what it is there for: between node and router it would circle. */
+static __always_inline bool is_stray(const struct addr_info *info)
+{
+	return cfg.stray_service && info->kind == ADDR_SERVICE;
+}
+
 /* A packet that means no service. */
 static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *s)
 {
-	if (s->dst.kind == ADDR_SERVICE && cfg.stray_service)
+	if (is_stray(&s->dst))
 		return DROPPED(DROP_STRAY_SERVICE);
 	if (s->hook == FROM_WORKLOAD && s->p.proto == IPPROTO_UDP && s->p.t.dport == cfg.tunnel_port &&
 	    (s->dst.kind == ADDR_NODE || s->dst.kind == ADDR_SELF))

@@ -42,8 +42,8 @@ struct scratch {
 	__u8 reroute;			/* the kernel routed the packet to a service address: its way is another now */
 	__u8 first_fragment;		/* of the datagram `frag`, whose others have no ports */
 	__u8 lone_error;		/* ICMP that is about no flow of ours */
-	__u8 pad[2];
 	__u8 renew;			/* the flow's leg is due to be decided again: routes, MTUs and pods change */
+	__u8 pad[2];
 	__u64 now;
 	struct addr_info dst;		/* what we know of the packet's destination; kind 0: nothing */
 	struct addr answer_from;	/* source of the ICMP error being made */

@@ -426,12 +426,6 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	return flow_send(skb, s, v);
 }
 
-/* To a service, and no part of what it is there for: between node and router it would circle. */
-static __always_inline bool is_stray(const struct addr_info *info)
-{
-	return cfg.stray_service && info->kind == ADDR_SERVICE;
-}
-
 /* A fragment before its first: the host puts together its own; a pod's must not pass unseen. */
 static __noinline bool fragment_is_ours(struct scratch *s)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every packet case. Layer: test. */
 import type { PacketCase } from './case.ts'
+import { cases as checksums } from './checksums.ts'
 import { cases as choice } from './choice.ts'
 import { cases as collisions } from './collisions.ts'
 import { cases as damage } from './damage.ts'
@@ -8,6 +9,7 @@ import { cases as direct } from './direct.ts'
 import { cases as flows } from './flows.ts'
 import { cases as fragments } from './fragments.ts'
 import { cases as icmp } from './icmp.ts'
+import { cases as lanes } from './lanes.ts'
 import { cases as lifetimes } from './lifetimes.ts'
 import { cases as neighbours } from './neighbours.ts'
 import { cases as nodePort } from './node-port.ts'
@@ -16,12 +18,12 @@ import { cases as policy } from './policy.ts'
 import { cases as policyFlows } from './policy-flows.ts'
 import { cases as policyServices } from './policy-services.ts'
 import { cases as policyStaged } from './policy-staged.ts'
-import { cases as sceptic } from './sceptic.ts'
 import { cases as sizes } from './sizes.ts'
 import { cases as takeover } from './takeover.ts'
 import { cases as tcp } from './tcp.ts'
 
 const cases: readonly PacketCase[] = [
+  ...checksums,
   ...choice,
   ...collisions,
   ...damage,
@@ -29,6 +31,7 @@ const cases: readonly PacketCase[] = [
   ...flows,
   ...fragments,
   ...icmp,
+  ...lanes,
   ...lifetimes,
   ...neighbours,
   ...nodePort,
@@ -37,7 +40,6 @@ const cases: readonly PacketCase[] = [
   ...policyFlows,
   ...policyServices,
   ...policyStaged,
-  ...sceptic,
   ...sizes,
   ...takeover,
   ...tcp,

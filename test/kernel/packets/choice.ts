@@ -4,11 +4,9 @@ import { FRONTEND_INSIDE_LOCAL, FRONTEND_MAGLEV, FRONTEND_OUTSIDE_LOCAL, FRONTEN
 import { tcp, udp } from '../../support/packet.ts'
 import type { Given, PacketCase, Step } from './case.ts'
 import type { Family } from './world.ts'
-import { NAT_PORT, NODE_PORT, at, families } from './world.ts'
+import { A_WHILE, NAT_PORT, NODE_PORT, at, families } from './world.ts'
 
 const PORT = 40000
-/** longer than a flow goes without a closer look */
-const A_WHILE = 3_000
 
 /** A datagram from the client to the node port, and where it must come out. */
 function datagram(f: Family, to: string | undefined, more: Partial<Step> & { readonly from?: string } = {}): Step {
@@ -156,6 +154,28 @@ function forFamily(f: Family): PacketCase[] {
           packet: tcp(at(f.client, PORT), at(f.node, NODE_PORT), { flags: 'A' }),
           action: 'redirect',
           out: tcp(at(f.client, PORT), far, { flags: 'A', ttl: 63 }),
+          age: A_WHILE,
+          given: { backends: [here] },
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a UDP flow leaves a gone backend that has the address the client meant`,
+      given: { backends: [{ addr: f.node, port: 8080 }] },
+      steps: [
+        {
+          say: 'request',
+          through: 'from_host',
+          packet: udp(at(f.client, PORT), at(f.node, NODE_PORT), { payload: 'x' }),
+          action: 'pass',
+          out: udp(at(f.client, PORT), at(f.node, 8080), { payload: 'x' }),
+        },
+        {
+          say: 'later',
+          through: 'from_host',
+          packet: udp(at(f.client, PORT), at(f.node, NODE_PORT), { payload: 'x' }),
+          action: 'redirect',
+          out: udp(at(f.client, PORT), near, { payload: 'x', ttl: 63 }),
           age: A_WHILE,
           given: { backends: [here] },
         },

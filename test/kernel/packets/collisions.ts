@@ -4,11 +4,9 @@ import { tcp, tunnel, udp } from '../../support/packet.ts'
 import type { PacketCase, Step } from './case.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
-import { NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
+import { A_WHILE, NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
 
 const PORT = 40000
-/** longer than a flow goes without a closer look */
-const A_WHILE = 3_000
 
 function forFamily(f: Family): PacketCase[] {
   const c = at(f.client, PORT)

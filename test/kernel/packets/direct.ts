@@ -97,6 +97,23 @@ function forFamily(f: Family): PacketCase[] {
         },
       ],
     },
+    {
+      name: `${f.name}: DSR: the port of a connection that both ended, used again when its backend is gone`,
+      given: { backends: [{ addr: f.remotePod, port: 8080, node: f.otherNode }] },
+      steps: [
+        { say: 'S', through: 'from_host', packet: tcp(c, front, { flags: 'S' }), action: 'redirect' },
+        { say: 'A', through: 'from_host', packet: tcp(c, front, { flags: 'A' }), action: 'redirect' },
+        { say: 'F', through: 'from_host', packet: tcp(c, front, { flags: 'FA' }), action: 'redirect' },
+        {
+          say: 'S again',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'S', seq: 77_000 }),
+          action: 'redirect',
+          out: tcp(c, pod, { flags: 'S', seq: 77_000, ttl: 63 }),
+          given: { backends: [{ addr: f.pod, port: 8080 }] },
+        },
+      ],
+    },
   ]
 }
 

@@ -2,6 +2,7 @@
 /** Fragments of datagrams. Layer: test. */
 import { udp } from '../../support/packet.ts'
 import type { PacketCase } from './case.ts'
+import { cut } from './cut.ts'
 import type { Family } from './world.ts'
 import { NODE_PORT, at, families } from './world.ts'
 
@@ -56,25 +57,26 @@ function fragments(f: Family): PacketCase[] {
         },
       ],
     },
+    {
+      name: `${f.name}: a pod cannot speak of fragments that are not its own`,
+      given: {},
+      steps: [
+        { say: 'spoofed first', through: 'from_workload', packet: first(at(f.elsewherePod, 9)), action: 'drop', reason: 'DROP_SPOOFED' },
+        {
+          say: 'a last one whose first was not seen',
+          through: 'from_host',
+          packet: part(at(f.elsewherePod, 9), { offset: 24, more: false }),
+          action: 'drop',
+          reason: 'DROP_FRAGMENT_UNKNOWN',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a fragment to a service address does not circle`,
+      given: {},
+      steps: [{ say: 'last', through: 'from_host', packet: part(at(f.bareVip, 9), { offset: 24, more: false }), action: 'drop' }],
+    },
   ]
-}
-
-/** Shortens a first fragment to `bytes` of body, with its lengths and header checksum right. */
-function cut(f: Family, frame: Uint8Array, bytes: number): Uint8Array {
-  const head = f.v4 ? 34 : 14 + 40 + 8
-  const out = frame.slice(0, head + bytes)
-  const view = new DataView(out.buffer)
-  if (!f.v4) {
-    view.setUint16(18, 8 + bytes)
-    return out
-  }
-  view.setUint16(16, 20 + bytes)
-  view.setUint16(24, 0)
-  let sum = 0
-  for (let i = 14; i < 34; i += 2) sum += view.getUint16(i)
-  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16)
-  view.setUint16(24, ~sum & 0xffff)
-  return out
 }
 
 export const cases: readonly PacketCase[] = families.flatMap(fragments)

@@ -50,6 +50,45 @@ function lifetimes(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: an answer in between does not let a flow stay longer with a backend that is gone`,
+      given: local,
+      steps: [
+        { say: 'first', ...send },
+        {
+          say: 'answer, both entries being due to be looked at',
+          through: 'from_workload',
+          packet: udp(back, c, { payload: 'y' }),
+          action: 'redirect',
+          out: udp(front, c, { payload: 'y', ttl: 63 }),
+          age: 1000,
+        },
+        {
+          say: 'next, the backend being another',
+          ...send,
+          out: udp(c, at(f.pod, 9090), { payload: 'x', ttl: 63 }),
+          given: { backends: [{ addr: f.pod, port: 9090 }] },
+        },
+      ],
+    },
+    {
+      name: `${f.name}: answers alone keep both entries`,
+      given: local,
+      steps: [
+        { say: 'first', ...send },
+        {
+          say: 'answer after a while',
+          through: 'from_workload',
+          packet: udp(back, c, { payload: 'y' }),
+          action: 'redirect',
+          age: 20_000,
+          flows: [
+            { ...there, fresh: true },
+            { ...seenThere, fresh: true },
+          ],
+        },
+      ],
+    },
+    {
       name: `${f.name}: a lost backend's view comes back with the client's next packet`,
       given: local,
       steps: [

@@ -4,7 +4,7 @@ import { icmp, l3, tcp, tunnel, udp } from '../../support/packet.ts'
 import type { PacketCase } from './case.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
-import { NAT_PORT, VNI, at, families } from './world.ts'
+import { A_WHILE, NAT_PORT, VNI, at, families } from './world.ts'
 
 const PORT = 40000
 
@@ -112,6 +112,19 @@ function masquerade(f: Family): PacketCase[] {
         },
       ],
     },
+    {
+      name: `${f.name}: a pod whose address means nothing outside reaches a service whose endpoint is outside`,
+      given: { backends: [{ addr: f.client, port: 443 }] },
+      steps: [
+        {
+          say: 'request',
+          through: 'from_workload',
+          packet: udp(pod, at(f.vip, 80), { payload: 'x' }),
+          action: 'redirect',
+          out: udp(masked, server, { payload: 'x', ttl: 63 }),
+        },
+      ],
+    },
   ]
 }
 
@@ -153,6 +166,26 @@ function overlay(f: Family): PacketCase[] {
           packet: back(f.node, udp(far, host, { payload: 'y', ttl: 63 })),
           action: 'pass',
           out: udp(far, host, { payload: 'y', ttl: 63 }),
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a flow in the overlay follows the route to its node`,
+      given: {},
+      steps: [
+        { say: 'one', through: 'from_workload', packet: udp(at(f.pod, PORT), at(f.overlayPod, 80), { payload: 'x' }), action: 'redirect' },
+        {
+          say: 'two',
+          through: 'from_workload',
+          packet: udp(at(f.pod, PORT), at(f.overlayPod, 80), { payload: 'x' }),
+          action: 'redirect',
+          age: A_WHILE,
+          overlayBy: f.thirdNode,
+          out: tunnel(f.node, f.thirdNode, {
+            inner: udp(at(f.pod, PORT), at(f.overlayPod, 80), { payload: 'x', ttl: 63 }),
+            vni: VNI,
+            sport: tunnelPort({ src: f.pod, dst: f.overlayPod, sport: PORT, dport: 80 }),
+          }),
         },
       ],
     },
@@ -220,6 +253,26 @@ function believed(f: Family): PacketCase[] {
           out: tcp(at(f.bareVip, 81), at(f.pod, PORT), { flags: 'RA', seq: 0, ack: 1001, window: 0 }),
         },
       ],
+    },
+    {
+      name: `${f.name}: an ICMP error to a service address does not circle`,
+      given: {},
+      steps: [
+        {
+          say: 'error',
+          through: 'from_host',
+          packet: icmp(f.client, f.bareVip, {
+            ...(f.v4 ? { type: 3, code: 1 } : { type: 1, code: 0 }),
+            body: l3(tcp(at(f.bareVip, 81), at(f.client, PORT), { flags: 'SA' })),
+          }),
+          action: 'drop',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: host to a service, backend here whose MAC is not known yet: never out of the device to the network`,
+      given: { backends: [{ addr: f.elsewherePod, port: 8080 }] },
+      steps: [{ say: 'datagram', through: 'to_host', packet: udp(at(f.node, PORT), at(f.vip, 80), { payload: 'x' }), action: 'redirect' }],
     },
   ]
 }

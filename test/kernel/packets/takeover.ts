@@ -4,10 +4,9 @@ import { tcp, tunnel, udp } from '../../support/packet.ts'
 import type { PacketCase } from './case.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
-import { NODE_PORT, VNI, at, families } from './world.ts'
+import { A_WHILE, NODE_PORT, VNI, at, families } from './world.ts'
 
 const PORT = 40000
-const A_WHILE = 3_000
 
 function forFamily(f: Family): PacketCase[] {
   const c = at(f.client, PORT)
@@ -135,6 +134,35 @@ function forFamily(f: Family): PacketCase[] {
           out: 'same',
           age: A_WHILE,
           gone: f.pod,
+        },
+      ],
+    },
+    {
+      name: `${f.name}: takeover: a SYN on a foreign flow is a new connection (policy)`,
+      given: { backends, takeover: true },
+      steps: [
+        { say: 'one ACK', through: 'from_host', packet: tcp(c, at(f.pod, 22), { flags: 'A' }), action: 'pass', out: 'same' },
+        {
+          say: 'SYN',
+          through: 'from_host',
+          packet: tcp(c, at(f.pod, 22), { flags: 'S' }),
+          action: 'redirect',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: takeover over: a SYN on a foreign flow to a service is translated`,
+      given: { backends, takeover: true },
+      steps: [
+        { say: 'one ACK', through: 'from_host', packet: tcp(c, front, { flags: 'A' }), action: 'pass', out: 'same' },
+        {
+          say: 'SYN',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(c, pod, { flags: 'S', ttl: 63 }),
+          age: A_WHILE,
+          given: { backends },
         },
       ],
     },

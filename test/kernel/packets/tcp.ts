@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** RST windows and colliding ports. Layer: test. */
+/** RST windows, ports that collide, and ports that are used again. Layer: test. */
 import { tcp } from '../../support/packet.ts'
 import type { PacketCase } from './case.ts'
 import type { Family } from './world.ts'
-import { NODE_PORT, at, families } from './world.ts'
+import { NAT_PORT, NODE_PORT, at, families } from './world.ts'
 
 const PORT = 41000
 
@@ -11,6 +11,10 @@ function flowRules(f: Family): PacketCase[] {
   const c = at(f.client, PORT)
   const front = at(f.node, NODE_PORT)
   const back = at(f.pod, 8080)
+  const backends = [{ addr: f.pod, port: 8080 }]
+  const masked = at(f.node, NAT_PORT)
+  const server = at(f.client, 443)
+  const [p1, p2] = [at(f.maskedPod, PORT), at(f.maskedPod, PORT + 1)]
   const open = [
     { say: 'SYN', through: 'from_host', packet: tcp(c, front, { flags: 'S', seq: 1000, window: 100 }), action: 'redirect' },
     {
@@ -24,7 +28,7 @@ function flowRules(f: Family): PacketCase[] {
   return [
     {
       name: `${f.name}: a RST is believed only inside the window`,
-      given: { backends: [{ addr: f.pod, port: 8080 }] },
+      given: { backends },
       steps: [
         ...open,
         {
@@ -59,7 +63,7 @@ function flowRules(f: Family): PacketCase[] {
     },
     {
       name: `${f.name}: the window a RST must lie in is scaled as the SYN said`,
-      given: { backends: [{ addr: f.pod, port: 8080 }] },
+      given: { backends },
       steps: [
         { say: 'SYN', through: 'from_host', packet: tcp(c, front, { flags: 'S', seq: 1000, mss: 1460, wscale: 7 }), action: 'redirect' },
         {
@@ -81,7 +85,7 @@ function flowRules(f: Family): PacketCase[] {
     },
     {
       name: `${f.name}: a restarted backend's refusal of a new attempt on the same port is believed`,
-      given: { backends: [{ addr: f.pod, port: 8080 }] },
+      given: { backends },
       steps: [
         ...open,
         { say: 'SYN again', through: 'from_host', packet: tcp(c, front, { flags: 'S', seq: 700_000 }), action: 'redirect' },
@@ -96,7 +100,7 @@ function flowRules(f: Family): PacketCase[] {
     },
     {
       name: `${f.name}: two flows that look alike to the backend: the second gets another source port`,
-      given: { backends: [{ addr: f.pod, port: 8080 }] },
+      given: { backends },
       steps: [
         {
           say: 'straight to the backend',
@@ -117,6 +121,107 @@ function flowRules(f: Family): PacketCase[] {
           packet: tcp(back, at(f.secondPod, PORT), { flags: 'SA', ack: 1001 }),
           action: 'redirect',
           out: tcp(back, at(f.secondPod, PORT), { flags: 'SA', ack: 1001, ttl: 63 }),
+        },
+      ],
+    },
+    ...(f.v4
+      ? [
+          {
+            name: `${f.name}: a SYN in a frame padded to 60 bytes is refused with the right number`,
+            given: {},
+            steps: [
+              {
+                say: 'SYN',
+                through: 'from_host' as const,
+                packet: Uint8Array.from([...tcp(c, front, { flags: 'S' }), 0, 0, 0, 0, 0, 0]),
+                action: 'redirect' as const,
+                out: tcp(front, c, { flags: 'RA', seq: 0, ack: 1001, window: 0 }),
+              },
+            ],
+          },
+        ]
+      : []),
+    {
+      name: `${f.name}: a closing flow does not take its port back from its heir`,
+      given: {},
+      steps: [
+        {
+          say: '1 S',
+          through: 'from_workload',
+          packet: tcp(p1, server, { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(masked, server, { flags: 'S', ttl: 63 }),
+        },
+        { say: '1 SA', through: 'from_host', packet: tcp(server, masked, { flags: 'SA', seq: 1, ack: 1001 }), action: 'redirect' },
+        { say: '1 F', through: 'from_workload', packet: tcp(p1, server, { flags: 'FA', seq: 1001, ack: 2 }), action: 'redirect' },
+        { say: '1 F back', through: 'from_host', packet: tcp(server, masked, { flags: 'FA', seq: 2, ack: 1002 }), action: 'redirect' },
+        {
+          say: '2 S',
+          through: 'from_workload',
+          packet: tcp(p2, server, { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(masked, server, { flags: 'S', ttl: 63 }),
+        },
+        {
+          say: '2 SA',
+          through: 'from_host',
+          packet: tcp(server, masked, { flags: 'SA' }),
+          action: 'redirect',
+          out: tcp(server, p2, { flags: 'SA', ttl: 63 }),
+        },
+        { say: '1 F again', through: 'from_workload', packet: tcp(p1, server, { flags: 'FA', seq: 1001, ack: 2 }), action: 'redirect' },
+        {
+          say: '2 data',
+          through: 'from_host',
+          packet: tcp(server, masked, { flags: 'A' }),
+          action: 'redirect',
+          out: tcp(server, p2, { flags: 'A', ttl: 63 }),
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a RST of a connection picked up in the middle, sent with data unacknowledged`,
+      given: {},
+      steps: [
+        {
+          say: 'client A',
+          through: 'from_host',
+          packet: tcp(c, back, { flags: 'A', seq: 1001, ack: 5001, window: 502 }),
+          action: 'redirect',
+        },
+        {
+          say: 'pod A',
+          through: 'from_workload',
+          packet: tcp(back, c, { flags: 'A', seq: 5001, ack: 1001, window: 502 }),
+          action: 'redirect',
+        },
+        { say: 'RST', through: 'from_host', packet: tcp(c, back, { flags: 'R', seq: 1001 + 2896 }), action: 'redirect' },
+      ],
+    },
+    {
+      name: `${f.name}: a RST that is inside the window but not exact does not shorten a living connection`,
+      given: { backends },
+      steps: [
+        ...open,
+        { say: 'R', through: 'from_host', packet: tcp(c, front, { flags: 'R', seq: 1050 }), action: 'redirect' },
+        {
+          say: 'challenge ACK',
+          through: 'from_workload',
+          packet: tcp(back, c, { flags: 'A', seq: 5001, ack: 1001, window: 100 }),
+          action: 'redirect',
+        },
+        {
+          say: 'data',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'A', seq: 1001, ack: 5001, payload: 'x' }),
+          action: 'redirect',
+        },
+        {
+          say: 'data after 20 s',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'A', seq: 1002, ack: 5001, payload: 'x' }),
+          action: 'redirect',
+          age: 20_000,
         },
       ],
     },

@@ -84,6 +84,8 @@ export const families: readonly Family[] = [
 ]
 
 export const VNI = 0x4e50
+/** longer than a flow goes without a closer look, ms */
+export const A_WHILE = 3_000
 /** the one port for flows that need another than their own */
 export const NAT_PORT = 20_000
 export const NODE_PORT = 30080
