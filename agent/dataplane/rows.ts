@@ -29,7 +29,8 @@ export type BindMap = <K, V>(definition: MapDefinition<K, V>) => MapCodecs<K, V>
 /** How rows of each table are written; undefined for a row whose interface is not there. */
 export type RowWriters = { readonly [T in Table]: (row: RowOf<T>, resolve: ResolveInterface) => Entry | undefined }
 
-const NO_SET = '0'.repeat(16)
+/** No rules: everything is let be. */
+export const NO_SET = '0'.repeat(16)
 /** Policy has its own half of these rows. */
 export const NO_RULES = { identity: 0, ingress: NO_SET, egress: NO_SET, staged_ingress: NO_SET, staged_egress: NO_SET }
 

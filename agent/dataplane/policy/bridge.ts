@@ -8,10 +8,9 @@ import { DIMENSION_PORT, DIMENSION_SOURCE_PORT } from '#lib/base/flags.ts'
 import { mix32 } from '#lib/base/hash.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { EndSets, EndValue, PolicyRow, PolicyRowOf, PolicyStep, SetRow } from '#agent/compile/policy/tables.ts'
-import { prefixOf } from '../rows.ts'
+import { NO_SET, prefixOf } from '../rows.ts'
 import { NetLookup } from './net-lookup.ts'
 
-const NO_SET = '0'.repeat(16)
 const NO_SETS: EndSets = { ingress: NO_SET, egress: NO_SET, stagedIngress: NO_SET, stagedEgress: NO_SET }
 
 export interface PolicyInKernel {

@@ -3,10 +3,11 @@
 import { HOST_REAL, HOST_STAGED } from '#lib/base/flags.ts'
 import { compareText } from '#lib/base/order.ts'
 import { same } from '#lib/base/same.ts'
-import { NO_SET, type HostValue } from '#agent/compile/policy/tables.ts'
+import type { HostValue } from '#agent/compile/policy/tables.ts'
 import type { Interface } from '#agent/interfaces/table.ts'
 import type { HostKey, HostSets } from '#agent/maps/shapes.ts'
 import type { Device } from '../devices.ts'
+import { NO_SET } from '../rows.ts'
 
 /** All host devices that no other endpoint names, and the node's own processes. */
 const WILDCARD = '*'
