@@ -7,12 +7,16 @@ import {
   DIMENSION_SOURCE_PORT,
   PORTS_PAGE,
   PORTS_SMALL,
+  RULES_ALLOW,
+  RULES_CLASS,
+  RULES_NOBODY,
+  RULES_PASS,
   RULES_PER_BLOCK,
 } from '#lib/base/flags.ts'
 import { formatAddr, formatCidr, protocolText } from '#lib/base/ip.ts'
 import { wordAt, type Bits } from './compile/policy/bits.ts'
 import type { PolicyRow, PolicyRowOf, PolicyStep, SetId } from './compile/policy/tables.ts'
-import { PolicyTables } from './policy/tables.ts'
+import { bitsInRow, PolicyTables } from './policy/tables.ts'
 
 export interface PolicyText {
   readonly nets: Record<string, number>
@@ -87,16 +91,16 @@ function putInSet(set: SetText, row: PolicyRowOf<'rules' | 'bits' | 'ports'>, { 
       const { proto, source, block } = row.key
       const name = proto === 0 ? 'others' : protocolText(proto)
       set.ports[`${name}${source === 1 ? ' from' : ''}${blockText(block)}`] = portsText(row, tables)
-      if (proto === 0 && source === 0) set.classes[`peer nobody${blockText(block)}`] = bitsText(nobodyOf(row.value), block)
+      if (proto === 0 && source === 0) set.classes[`peer nobody${blockText(block)}`] = bitsText(bitsInRow(row.value, RULES_NOBODY), block)
     }
   }
 }
 
 function actionOf({ key: { set, index } }: PolicyRowOf<'rules'>, tables: PolicyTables): string {
-  const cell = tables.ports({ set, block: Math.floor(index / RULES_PER_BLOCK), proto: 0, source: 0 })?.cell ?? ''
+  const ports = tables.ports({ set, block: Math.floor(index / RULES_PER_BLOCK), proto: 0, source: 0 })
   const word = Math.floor((index % RULES_PER_BLOCK) / 64)
-  const has = (which: 1 | 2): boolean => ((wordAt(cell, 4 * word + which) >> BigInt(index % 64)) & 1n) === 1n
-  const [allows, passes] = [has(1), has(2)]
+  const has = (kind: number): boolean => ports !== undefined && ((wordAt(bitsInRow(ports, kind), word) >> BigInt(index % 64)) & 1n) === 1n
+  const [allows, passes] = [has(RULES_ALLOW), has(RULES_PASS)]
   return allows ? (passes ? 'open' : 'allow') : passes ? 'pass' : 'deny'
 }
 
@@ -114,14 +118,10 @@ function bitsText(bits: Bits, block: number): string {
   return rules.join(' ')
 }
 
-function nobodyOf({ cell, words }: PolicyRowOf<'ports'>['value']): Bits {
-  return Array.from({ length: words }, (_, word) => cell.slice(32 * word, 32 * word + 8)).join('')
-}
-
 /** Rules that ports of this class meet. */
 function classBits({ key, value }: PolicyRowOf<'ports'>, number: number, tables: PolicyTables): Bits {
-  const isSmall = (value.flags & PORTS_SMALL) !== 0 && key.source === 0
-  if (isSmall) return value.cell.slice(8 * (4 + number), 8 * (5 + number))
+  const isInRow = key.source === 0 && (number === 0 || (value.flags & PORTS_SMALL) !== 0)
+  if (isInRow) return bitsInRow(value, RULES_CLASS + number)
   const dimension = key.source === 1 ? DIMENSION_SOURCE_PORT : DIMENSION_PORT
   return tables.bits({ set: key.set, block: key.block, dimension, class: number })?.word ?? ''
 }

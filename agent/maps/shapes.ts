@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The structs of maps.h and config.h as TypeScript sees them. Layer: agent/maps. */
-import { MAGLEV_SIZE, RULE_WORDS } from '#lib/base/flags.ts'
+import { MAGLEV_SIZE, RULE_CELLS, RULE_WORDS } from '#lib/base/flags.ts'
 import type { ShapeType } from './kinds.ts'
 import { addr, arrayOf, be16, be32, bigId, bitList, id64, mac, ns, shape, u16, u16List, u32, u8 } from './kinds.ts'
 
@@ -40,7 +40,7 @@ export const addrInfo = shape('addr_info', {
 export const bitsKey = shape('bits_key', { set: id64, class: u32, block: u16, dimension: u8 })
 export const bits = shape('bits', { word: bitList(RULE_WORDS) })
 export const portsKey = shape('ports_key', { set: id64, block: u16, proto: u8, source: u8 })
-export const ports = shape('ports', { blocks: u16, words: u8, flags: u8, cell: bitList(4 * RULE_WORDS), at: u16List(256) })
+export const ports = shape('ports', { blocks: u16, words: u8, flags: u8, begins: u16, cell: bitList(RULE_CELLS), at: u16List(256) })
 export const pageKey = shape('page_key', { set: id64, page: u32 })
 export const portsPage = shape('ports_page', { class: u16List(256) })
 export const ruleKey = shape('rule_key', { set: id64, index: u32 })

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Tables of policy as the kernel would hold them: rows by key. Layer: agent. */
+import { PORTS_SMALL, RULE_WORDS } from '#lib/base/flags.ts'
 import type { Addr } from '#lib/base/ip.ts'
+import type { Bits } from '#agent/compile/policy/bits.ts'
 import { rowKey } from '#agent/compile/policy/tables.ts'
 import type { Dimension, EndValue, HostValue, PolicyRow, PolicyRowOf, PolicyStep, SetId } from '#agent/compile/policy/tables.ts'
 import { prefixKey } from '#agent/compile/policy/prefixes.ts'
@@ -16,6 +18,12 @@ export interface PolicyLookup {
   host(endpoint: string): HostValue | undefined
   /** of the longest prefix that the address is in */
   net(addr: Addr): number | undefined
+}
+
+/** Bits of one kind, RULES_…, that a row of ports has itself. */
+export function bitsInRow({ flags, cell }: PolicyRowOf<'ports'>['value'], kind: number): Bits {
+  const words = (flags & PORTS_SMALL) === 0 ? RULE_WORDS : 1
+  return cell.slice(8 * words * kind, 8 * words * (kind + 1))
 }
 
 export class PolicyTables implements PolicyLookup {

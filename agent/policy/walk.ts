@@ -9,6 +9,11 @@ import {
   PORTS_PAGE,
   PORTS_SMALL,
   PORTS_SOURCE,
+  RULES_ALLOW,
+  RULES_BEGIN,
+  RULES_CLASS,
+  RULES_NOBODY,
+  RULES_PASS,
   RULES_PER_BLOCK,
   SMALL_CLASSES,
 } from '#lib/base/flags.ts'
@@ -17,7 +22,7 @@ import { wordAt } from '#agent/compile/policy/bits.ts'
 import type { Bits } from '#agent/compile/policy/bits.ts'
 import { NO_SET } from '#agent/compile/policy/tables.ts'
 import type { PolicyRowOf, SetId } from '#agent/compile/policy/tables.ts'
-import type { PolicyLookup } from './tables.ts'
+import { bitsInRow, type PolicyLookup } from './tables.ts'
 
 /** A flow's first packet as one of its ends sees it. */
 export interface PolicyQuery {
@@ -58,7 +63,7 @@ export function walk(tables: PolicyLookup, query: PolicyQuery): PolicyVerdict {
     const met = metBy(tables, query, { block, ports })
     if (met === undefined) break
     for (let word = 0; word < ports.words; word++) {
-      const found = walker.word(ports.cell, { word, met: met(word), first: block * RULES_PER_BLOCK + word * 64 })
+      const found = walker.word(ports, { word, met: met(word), first: block * RULES_PER_BLOCK + word * 64 })
       if (found !== undefined) return { ...found, passed: walker.passed }
     }
     if (block + 1 >= ports.blocks) break
@@ -84,8 +89,8 @@ class Walker {
     this.#numberOf = numberOf
   }
 
-  word(cell: Bits, { word, met, first }: Word): Pick<PolicyVerdict, 'action' | 'rule'> | undefined {
-    const [allow, pass, begin] = [wordAt(cell, 4 * word + 1), wordAt(cell, 4 * word + 2), wordAt(cell, 4 * word + 3)]
+  word(ports: Ports, { word, met, first }: Word): Pick<PolicyVerdict, 'action' | 'rule'> | undefined {
+    const [allow = 0n, pass = 0n, begin = 0n] = [RULES_ALLOW, RULES_PASS, RULES_BEGIN].map((kind) => wordAt(bitsInRow(ports, kind), word))
     let from = ALL
     for (;;) {
       if (this.#seeks) {
@@ -116,9 +121,11 @@ function above(bit: bigint): bigint {
   return ALL & ~((bit << 1n) - 1n)
 }
 
+type Ports = PolicyRowOf<'ports'>['value']
+
 interface BlockOf {
   readonly block: number
-  readonly ports: PolicyRowOf<'ports'>['value']
+  readonly ports: Ports
 }
 
 /** By word: rules of the block whose conditions the flow meets. Undefined where a row is missing. */
@@ -129,14 +136,14 @@ function metBy(tables: PolicyLookup, query: PolicyQuery, of: BlockOf): ((word: n
   const number = classOf(tables, query, { ports, port: query.port })
   const peer = query.peer === 0 ? undefined : tables.bits({ ...key, dimension: DIMENSION_PEER, class: query.peer })?.word
   const others: (Bits | undefined)[] = []
-  if (isSmall) others.push(number < SMALL_CLASSES ? ports.cell.slice(8 * (4 + number), 8 * (5 + number)) : undefined)
+  if (number === 0 || isSmall) others.push(number < SMALL_CLASSES ? bitsInRow(ports, RULES_CLASS + number) : undefined)
   else others.push(tables.bits({ ...key, dimension: DIMENSION_PORT, class: number })?.word)
   if ((ports.flags & PORTS_OWN) !== 0) others.push(ownBits(tables, query, block))
   if ((ports.flags & PORTS_SOURCE) !== 0) others.push(sourceBits(tables, query, block))
   const bits = others.filter((one) => one !== undefined)
   if (bits.length < others.length) return undefined
-  return (word) =>
-    bits.reduce((met, one) => met & wordAt(one, word), peer === undefined ? wordAt(ports.cell, 4 * word) : wordAt(peer, word))
+  const first = peer ?? bitsInRow(ports, RULES_NOBODY)
+  return (word) => bits.reduce((met, one) => met & wordAt(one, word), wordAt(first, word))
 }
 
 function ownBits(tables: PolicyLookup, query: PolicyQuery, block: number): Bits | undefined {
@@ -151,11 +158,7 @@ function sourceBits(tables: PolicyLookup, query: PolicyQuery, block: number): Bi
   return tables.bits({ set: query.set, block, dimension: DIMENSION_SOURCE_PORT, class: number })?.word
 }
 
-function classOf(
-  tables: PolicyLookup,
-  { set }: PolicyQuery,
-  { ports, port }: { readonly ports: PolicyRowOf<'ports'>['value']; readonly port: number },
-): number {
+function classOf(tables: PolicyLookup, { set }: PolicyQuery, { ports, port }: { readonly ports: Ports; readonly port: number }): number {
   const at = ports.at[port >> 8] ?? 0
   return (at & PORTS_PAGE) === 0 ? at : (tables.page(set, at & ~PORTS_PAGE)?.class[port & 0xff] ?? -1)
 }

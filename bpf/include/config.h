@@ -83,6 +83,7 @@ struct names {
 	enum ct_state ct_state;
 	enum dimension dimension;
 	enum ports_flag ports_flag;
+	enum rule_bits rule_bits;
 	enum rule_action rule_action;
 	enum host_view host_view;
 	enum failsafe_direction failsafe_direction;

@@ -220,27 +220,28 @@ enum ports_flag {
 
 #define PORTS_PAGE 0x8000	/* the number of a page, not a class */
 
-/* A word of bits about 64 rules each. */
-struct rule_word {
-	__u64 nobody;		/* whose condition on the other end an unknown address meets */
-	__u64 allow;		/* what they say: allow, pass, both for RULE_OPEN, neither for RULE_DENY */
-	__u64 pass;
-	__u64 begin;		/* the first ones of their stages */
+/* Bits of a block's rules that its row of ports has itself, one kind behind the other: RULE_WORDS of each, in the row of a small set one. */
+enum rule_bits {
+	RULES_NOBODY = 0,	/* whose condition on the other end an unknown address meets */
+	RULES_ALLOW = 1,	/* what they say: allow, pass, both for RULE_OPEN, neither for RULE_DENY */
+	RULES_PASS = 2,
+	RULES_BEGIN = 3,	/* the first ones of their stages */
+	RULES_CLASS = 4,	/* class 0 of ports; in the row of a small set all other classes follow */
 };
 
-/* Four words in each rule_word; in the row of a small set, those of the classes come behind its only one. */
-#define RULE_CELLS (RULE_WORDS * 4)
+#define RULE_CELLS (RULE_WORDS * 5)
 #define SMALL_CLASSES (RULE_CELLS - 4)
 
 struct ports {
 	__u16 blocks;		/* of the set */
 	__u8 words;		/* in use in this block's bits */
 	__u8 flags;		/* enum ports_flag */
-	__u32 pad;
-	__u64 cell[RULE_CELLS];	/* struct rule_word for each word */
+	__u16 begins;		/* words in which a stage begins, a bit each */
+	__u8 pad[2];
+	__u64 cell[RULE_CELLS];	/* enum rule_bits */
 	__u16 at[256];		/* by high byte (ICMP: type) */
 };
-_Static_assert(sizeof(struct ports) == 1032, "ports");
+_Static_assert(sizeof(struct ports) == 1160, "ports");
 
 struct page_key {
 	__u64 set;

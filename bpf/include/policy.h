@@ -106,43 +106,61 @@ static __always_inline __u32 lowest_bit(__u64 w)
 	w -= w >> 1 & 0x5555555555555555ULL;
 	w = (w & 0x3333333333333333ULL) + (w >> 2 & 0x3333333333333333ULL);
 	w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
-	return w * 0x0101010101010101ULL >> 56;
+	w = w * 0x0101010101010101ULL >> 56;
+	opaque(w); /* whoever takes it for an index bounds it, which the compiler would think needless */
+	return w;
 }
 
-static __always_inline const struct rule_word *rules_of(const struct ports *ports, __u32 word)
+/* Word i of a kind of bits that the row has itself. */
+static __always_inline __u64 cell_of(const struct ports *ports, enum rule_bits kind, __u32 i, const bool small)
 {
-	return (const struct rule_word *)ports->cell + word;
+	return ports->cell[small ? kind : kind * RULE_WORDS + i % RULE_WORDS];
 }
 
-static __always_inline __u32 action_of(const struct rule_word *rules, __u64 bit)
+/* Of those that are met only the rules from the stage on that begins first: at `begin` of word i, or in a later one. */
+static __always_inline bool stage_from(struct scratch *s, const struct ports *ports, __u32 i, __u64 begin, const bool small)
 {
-	return (rules->allow & bit ? RULE_ALLOW : RULE_DENY) | (rules->pass & bit ? RULE_PASS : 0);
+	__u64 later = ports->begins & (~1ULL << i), met;
+
+	if (!begin) {
+		if (small || !later)
+			return false;
+		i = lowest_bit(later) % RULE_WORDS;
+		begin = cell_of(ports, RULES_BEGIN, i, small);
+	}
+	met = s->met[i] & -(begin & -begin);
+	s->met[i] = met;
+	s->some &= (met ? ~0ULL : ~1ULL) << i;
+	return true;
 }
 
-/* Goes on from rule to rule of the block, of all of whose words `met` is the one it has come to. RULE_NONE: on with the next word. */
-static __always_inline __u32 word_verdict(struct scratch *s, const struct rule_word *rules, __u64 met, __u32 number)
+/* The first rule that is met, and from one that passes on the next stage's. RULE_NONE: on with the next block. */
+static __always_inline __u32 met_verdict(struct scratch *s, const struct ports *ports, __u32 block, const bool small)
 {
-	__u32 action;
-	__u64 bit;
+	/* in memory, of which the verifier forgets what it was: it looks at each turn once */
+	volatile __u64 *some = &s->some;
+	__u64 words, bit, pass;
+	__u32 i = 0;
 
-	if (s->seek) {
-		bit = rules->begin & s->from;
-		if (!bit)
+	for (int n = 0; n < MAX_STAGES; n++) {
+		words = *some;
+		if (!words)
 			return RULE_NONE;
-		s->from = -(bit & -bit);
-		s->seek = 0;
+		if (!small)
+			i = lowest_bit(words) % RULE_WORDS;
+		bit = s->met[i];
+		bit &= -bit;
+		s->rule = block * RULES_PER_BLOCK + i * 64 + lowest_bit(bit);
+		pass = cell_of(ports, RULES_PASS, i, small) & bit;
+		if (cell_of(ports, RULES_ALLOW, i, small) & bit)
+			return pass ? RULE_OPEN : RULE_ALLOW;
+		if (!pass)
+			return RULE_DENY;
+		s->seek = !stage_from(s, ports, i, cell_of(ports, RULES_BEGIN, i, small) & -bit << 1, small);
+		if (s->seek)
+			return RULE_NONE;
 	}
-	bit = met & s->from;
-	bit &= -bit;
-	if (!bit)
-		return RULE_NONE;
-	action = action_of(rules, bit);
-	if (action == RULE_PASS) {
-		s->seek = 1;
-		s->from = -bit << 1;
-	}
-	s->rule = number + lowest_bit(bit);
-	return action;
+	return RULE_DENY;
 }
 
 /* A set of up to 64 rules, as nearly all are: a few lookups and a few words. */
@@ -151,14 +169,13 @@ static __always_inline __u32 small_verdict(struct scratch *s, const struct ports
 	const struct query *q = &s->query;
 	__u64 class = class_of(q, ports, q->port), met = 0;
 	struct bits *bits = 0;
-	__u32 action;
 
 	opaque(class);
 	if (class < SMALL_CLASSES)
-		met = ports->cell[4 + class];
+		met = ports->cell[RULES_CLASS + class];
 	if (q->peer)
 		bits = bits_of(q, 0, DIMENSION_PEER, q->peer);
-	met &= bits ? bits->word[0] : rules_of(ports, 0)->nobody;
+	met &= bits ? bits->word[0] : ports->cell[RULES_NOBODY];
 	if (ports->flags & PORTS_OWN) {
 		bits = bits_of_own(q, 0);
 		met &= bits ? bits->word[0] : 0;
@@ -167,58 +184,64 @@ static __always_inline __u32 small_verdict(struct scratch *s, const struct ports
 		bits = bits_of_source(q, 0);
 		met &= bits ? bits->word[0] : 0;
 	}
-	s->from = ~0ULL;
-	for (int i = 0; i < MAX_STAGES; i++) {
-		action = word_verdict(s, rules_of(ports, 0), met, 0);
-		if (action != RULE_PASS)
-			return action;
-	}
-	return RULE_DENY;
+	s->met[0] = met;
+	s->some = !!met;
+	return met_verdict(s, ports, 0, true);
 }
 
-/* Any block of a set. Where it has come to is kept in memory, of which the verifier forgets what it was: it looks at each turn once. */
+/* Rules that both say are met. */
+static __noinline void meet(struct scratch *s, const __u64 *these, const __u64 *those)
+{
+	__u64 some = 0, met, negated;
+
+	for (int i = 0; i < RULE_WORDS; i++) {
+		met = these[i] & those[i];
+		s->met[i] = met;
+		negated = -met;
+		opaque(negated); /* or the compiler makes branches of what has none, and the verifier would follow every combination */
+		some |= (met | negated) >> 63 << i;
+	}
+	s->some = some;
+}
+
+/* Any block of a set. */
 static __always_inline __u32 block_verdict(struct scratch *s, const struct ports *ports, __u32 block)
 {
 	const struct query *q = &s->query;
-	volatile __u32 *word = &s->word;
-	volatile __u64 *hit = &s->hit;
-	struct bits *peer = 0, *port, *own, *source;
-	__u32 class = class_of(q, ports, q->port), action, i;
-	__u64 met;
+	__u32 class = class_of(q, ports, q->port);
+	const __u64 *port = &ports->cell[RULES_CLASS * RULE_WORDS], *peer = &ports->cell[RULES_NOBODY * RULE_WORDS];
+	struct bits *bits;
 
-	port = class == NO_CLASS ? 0 : bits_of(q, block, DIMENSION_PORT, class);
-	if (!port)
-		return RULE_DENY;
-	own = source = port;
-	if (ports->flags & PORTS_OWN)
-		own = bits_of_own(q, block);
-	if (ports->flags & PORTS_SOURCE)
-		source = bits_of_source(q, block);
-	if (!own || !source)
-		return RULE_DENY;
-	if (q->peer)
-		peer = bits_of(q, block, DIMENSION_PEER, q->peer);
-	*hit = peer ? ~0ULL : 0;
-	if (!peer)
-		peer = port;
-	*word = 0;
-	s->from = ~0ULL;
-	for (int n = 0; n < RULE_WORDS + MAX_STAGES; n++) {
-		i = *word;
-		if (i >= ports->words || i >= RULE_WORDS)
-			return RULE_NONE;
-		met = *hit;
-		met = (peer->word[i] & met) | (rules_of(ports, i)->nobody & ~met);
-		met &= port->word[i] & own->word[i] & source->word[i];
-		action = word_verdict(s, rules_of(ports, i), met, block * RULES_PER_BLOCK + i * 64);
-		if (action != RULE_NONE && action != RULE_PASS)
-			return action;
-		if (action == RULE_NONE) {
-			*word = i + 1;
-			s->from = ~0ULL;
-		}
+	if (class) {
+		bits = class == NO_CLASS ? 0 : bits_of(q, block, DIMENSION_PORT, class);
+		if (!bits)
+			return RULE_DENY;
+		port = bits->word;
 	}
-	return RULE_DENY;
+	if (q->peer) {
+		bits = bits_of(q, block, DIMENSION_PEER, q->peer);
+		if (bits)
+			peer = bits->word;
+	}
+	meet(s, port, peer);
+	if (ports->flags & PORTS_OWN) {
+		bits = bits_of_own(q, block);
+		if (!bits)
+			return RULE_DENY;
+		meet(s, s->met, bits->word);
+	}
+	if (ports->flags & PORTS_SOURCE) {
+		bits = bits_of_source(q, block);
+		if (!bits)
+			return RULE_DENY;
+		meet(s, s->met, bits->word);
+	}
+	if (s->seek) {
+		if (!stage_from(s, ports, 0, cell_of(ports, RULES_BEGIN, 0, false), false))
+			return RULE_NONE;
+		s->seek = 0;
+	}
+	return met_verdict(s, ports, block, false);
 }
 
 /* What the set in the scratch's query says: one of enum rule_action. Which rule said it is left there as well. */

@@ -54,10 +54,8 @@ struct scratch {
 	struct query query;		/* what is asked of policy */
 	__u32 rule;			/* the number in its line of the rule that decided; NO_RULE */
 	__u32 seek;			/* a rule passed: on with the next stage */
-	__u32 word;			/* of the block, where it looks */
-	__u32 pad_word;
-	__u64 from;			/* rules of a word from the first that counts on */
-	__u64 hit;			/* all ones: the other end's identity has bits of its own */
+	__u64 some;			/* words of `met` that are not zero, a bit each */
+	__u64 met[RULE_WORDS];		/* rules of the block that are met, of those that still count */
 	struct judged judged;
 	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */
 	struct ct_key peer_key;		/* its peer: the way back of a translated flow */

@@ -55,14 +55,22 @@ export const HOST_STAGED = 1
 export const FAILSAFE_IN = 0
 export const FAILSAFE_OUT = 1
 
+/** enum rule_bits */
+export const RULES_NOBODY = 0
+export const RULES_ALLOW = 1
+export const RULES_PASS = 2
+export const RULES_BEGIN = 3
+export const RULES_CLASS = 4
+
 /** Set in an entry of `ports.at`: it is the number of a page, not a class. */
 export const PORTS_PAGE = 0x8000
 
 /** 64-bit words of a block's bits, and rules of a block. */
 export const RULE_WORDS = 16
 export const RULES_PER_BLOCK = 1024
-/** Classes of ports whose words fit into the row of a set of up to 64 rules. */
-export const SMALL_CLASSES = (RULE_WORDS - 1) * 4
+/** Words in a row of ports; classes whose words fit into that of a set of up to 64 rules. */
+export const RULE_CELLS = 5 * RULE_WORDS
+export const SMALL_CLASSES = RULE_CELLS - 4
 
 /** enum source_check */
 export const SOURCE_ANY = 0

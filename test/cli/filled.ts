@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A node's compiled policy in maps in memory. Layer: test. */
-import { ADDR_LOCAL_POD, RULE_WORDS } from '#lib/base/flags.ts'
-import { wordsOf } from '#agent/compile/policy/bits.ts'
+import { ADDR_LOCAL_POD, RULE_CELLS, RULE_WORDS } from '#lib/base/flags.ts'
+import { wordsOf } from '#agent/dataplane/policy/rows.ts'
 import { depthOf } from '#agent/compile/policy/prefixes.ts'
 import type { PolicyRow } from '#agent/compile/policy/tables.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
@@ -21,7 +21,7 @@ function put(tables: FakeTables, view: NodeView, row: PolicyRow): void {
     case 'bits':
       return tables.put(catalogue.np_bits, [row.key, { word: wordsOf(row.value.word, RULE_WORDS) }])
     case 'ports':
-      return tables.put(catalogue.np_ports, [row.key, { ...row.value, cell: wordsOf(row.value.cell, 4 * RULE_WORDS) }])
+      return tables.put(catalogue.np_ports, [row.key, { ...row.value, cell: wordsOf(row.value.cell, RULE_CELLS) }])
     case 'pages':
       return tables.put(catalogue.np_pages, [row.key, row.value])
     case 'rules':

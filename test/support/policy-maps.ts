@@ -2,9 +2,9 @@
 /** Rows of compiled policy in the maps of loaded programs. Layer: test. */
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { PolicyRow } from '#agent/compile/policy/tables.ts'
-import { wordsOf } from '#agent/compile/policy/bits.ts'
+import { wordsOf } from '#agent/dataplane/policy/rows.ts'
 import { depthOf } from '#agent/compile/policy/prefixes.ts'
-import { RULE_WORDS } from '#lib/base/flags.ts'
+import { RULE_CELLS, RULE_WORDS } from '#lib/base/flags.ts'
 import type { Loaded } from './objects.ts'
 import { TestMap } from './objects.ts'
 
@@ -30,7 +30,7 @@ export class PolicyMaps {
       case 'bits':
         return put(this.#bits, row.key, isGone ? undefined : { word: wordsOf(row.value.word, RULE_WORDS) })
       case 'ports':
-        return put(this.#ports, row.key, isGone ? undefined : { ...row.value, cell: wordsOf(row.value.cell, 4 * RULE_WORDS) })
+        return put(this.#ports, row.key, isGone ? undefined : { ...row.value, cell: wordsOf(row.value.cell, RULE_CELLS) })
       case 'pages':
         return put(this.#pages, row.key, isGone ? undefined : row.value)
       case 'rules':

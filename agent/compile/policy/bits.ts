@@ -32,9 +32,9 @@ export class BitDraft {
   }
 }
 
-/** `count` words of the map's value, each as two numbers of 32 bits, the lower half first. */
-export function wordsOf(bits: Bits, count: number): Uint32Array {
-  return Uint32Array.from({ length: 2 * count }, (_, at) => (4 * at < bits.length ? half(bits, 4 * at) : 0))
+/** As bits of a longer block would be. */
+export function padded(bits: Bits, words: number): Bits {
+  return bits.padEnd(8 * words, '\0')
 }
 
 /** Half a word, for machines and languages that have 32 bits. */

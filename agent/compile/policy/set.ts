@@ -8,10 +8,12 @@ import {
   PORTS_PAGE,
   PORTS_SMALL,
   PORTS_SOURCE,
+  RULES_BEGIN,
   RULES_PER_BLOCK,
+  RULE_WORDS,
   SMALL_CLASSES,
 } from '#lib/base/flags.ts'
-import { BitDraft, wordsFor } from './bits.ts'
+import { BitDraft, padded, wordAt, wordsFor } from './bits.ts'
 import type { Bits } from './bits.ts'
 import type { Line, LineRule } from './line.ts'
 import { isFull, isSameRanges, rangesFor } from './plane.ts'
@@ -94,31 +96,38 @@ function portRows(of: Block): readonly SetRow[] {
     if (hasSource) drafts.push({ key: { set: id, block, proto, source: 1 }, flags, at: listOf(sourceClasses, sources) })
   }
   const isSmall = blocks === 1 && words === 1 && classes.all.length <= SMALL_CLASSES
-  const cell = ruleWords(rules, of.nobody) + (isSmall ? classes.all.join('') : '')
+  const kinds = [of.nobody, ...ruleBits(rules), ...classes.all.slice(0, isSmall ? SMALL_CLASSES : 1)]
+  const cell = kinds.map((bits) => padded(bits, isSmall ? 1 : RULE_WORDS)).join('')
+  const begins = wordsInUse(kinds[RULES_BEGIN] ?? '')
   const rows = drafts.map(({ key, flags, at }): SetRow => {
-    const value = { blocks, words, flags: flags | (isSmall ? PORTS_SMALL : 0), cell, at }
+    const value = { blocks, words, flags: flags | (isSmall ? PORTS_SMALL : 0), begins, cell, at }
     return { table: 'ports', key, value }
   })
   const classRows = (dimension: Dimension, { all }: Classes): readonly SetRow[] =>
     all.map((bits, number) => bitsRow({ set: id, block, dimension, class: number }, bits))
-  return [...rows, ...(isSmall ? [] : classRows(DIMENSION_PORT, classes)), ...classRows(DIMENSION_SOURCE_PORT, sourceClasses)]
+  return [...rows, ...(isSmall ? [] : classRows(DIMENSION_PORT, classes).slice(1)), ...classRows(DIMENSION_SOURCE_PORT, sourceClasses)]
 }
 
-/** For each word of bits: `nobody`, who allows, who passes, who begins a stage. */
-function ruleWords(rules: readonly LineRule[], nobody: Bits): Bits {
+/** RULES_ALLOW, RULES_PASS (both: those that leave open) and RULES_BEGIN. */
+function ruleBits(rules: readonly LineRule[]): readonly Bits[] {
   const words = wordsFor(rules.length)
   const bitsWhere = (is: (rule: LineRule) => boolean): Bits => {
     const draft = new BitDraft(words)
     for (const [bit, rule] of rules.entries()) draft.put(bit, is(rule))
     return draft.toBits()
   }
-  const all = [
-    nobody,
+  return [
     bitsWhere(({ rule: { action } }) => action === 'allow' || action === 'open'),
     bitsWhere(({ rule: { action } }) => action === 'pass' || action === 'open'),
     bitsWhere(({ begins }) => begins),
   ]
-  return Array.from({ length: words }, (_, word) => all.map((bits) => bits.slice(8 * word, 8 * word + 8)).join('')).join('')
+}
+
+/** A bit for each word that is not zero. */
+function wordsInUse(bits: Bits): number {
+  let words = 0
+  for (let word = 0; 8 * word < bits.length; word++) if (wordAt(bits, word) !== 0n) words |= 1 << word
+  return words
 }
 
 /** 0 and those that some rule tells from the rest, sorted. */

@@ -25,12 +25,13 @@ interface Contents {
   /** `proto` 0: any that has no row; `source` 1: of source ports, only where the row of destination ports says PORTS_SOURCE */
   readonly ports: {
     readonly key: { readonly set: SetId; readonly block: number; readonly proto: number; readonly source: 0 | 1 }
-    /** `blocks` of the set, `words` in use in this block; `cell`: for each word of bits those of `nobody`, of rules that allow, that pass (both:
-     * that leave open) and that begin a stage, then, with PORTS_SMALL, those of each class; `at`: 256 classes or pages, by high byte (ICMP: type) */
+    /** `blocks` of the set, `words` in use in this block, `begins`: in which of them stages begin; `cell`: a kind of bits (RULES_…) behind the other, RULE_WORDS of each,
+     * with PORTS_SMALL one of each and behind them all classes'; `at`: 256 classes or pages, by high byte (ICMP: type) */
     readonly value: {
       readonly blocks: number
       readonly words: number
       readonly flags: number
+      readonly begins: number
       readonly cell: Bits
       readonly at: Uint16Array
     }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rows of policy to entries of maps. Layer: agent/dataplane (pure). */
 import { InternalError } from '#lib/base/errors.ts'
-import { RULE_WORDS } from '#lib/base/flags.ts'
+import { RULE_CELLS, RULE_WORDS } from '#lib/base/flags.ts'
 import type { Bits } from '#agent/compile/policy/bits.ts'
 import type { EndValue, PolicyRow, PolicyTable } from '#agent/compile/policy/tables.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { entryWriter, type Entry } from '#agent/maps/text.ts'
 import { prefixOf, type BindMap } from '../rows.ts'
-
-const RULE_CELLS = 4 * RULE_WORDS
 
 /** Tables of which each row is one of a map's, np_<table>. */
 export const PLAIN_TABLES = ['rules', 'bits', 'pages', 'ports', 'nets'] as const satisfies readonly PolicyTable[]
@@ -45,8 +43,8 @@ function endOf({ identity, ingress, egress, stagedIngress, stagedEgress }: EndVa
   return { identity, ingress, egress, staged_ingress: stagedIngress, staged_egress: stagedEgress }
 }
 
-/** Halves of words, the lower first; zeros behind those in use. */
-function wordsOf(bits: Bits, words: number): Uint32Array {
+/** `words` words of a map's value, each as two numbers of 32 bits, the lower half first; zeros behind those in use. */
+export function wordsOf(bits: Bits, words: number): Uint32Array {
   const halves = new Uint32Array(2 * words)
   for (let at = 0; at < bits.length; at++) halves[at >> 2] = (halves[at >> 2] ?? 0) | (bits.charCodeAt(at) << (8 * (at & 3)))
   return halves

@@ -43,13 +43,14 @@ describe.each(objects)('%s', (_, object) => {
 test('the numbers that rows carry are those of the enums', () => {
   const enums = [
     ...['frontend_flag', 'live_flag', 'range_set', 'addr_kind', 'addr_flag', 'source_check', 'stray_service', 'pod_to_host', 'iface_kind'],
-    ...['dimension', 'ports_flag', 'rule_action', 'host_view', 'failsafe_direction'],
+    ...['dimension', 'ports_flag', 'rule_bits', 'rule_action', 'host_view', 'failsafe_direction'],
   ]
-  const { MAGLEV_SIZE, RULE_WORDS, RULES_PER_BLOCK, SMALL_CLASSES, PORTS_PAGE, ...mirrored } = flags
+  const { MAGLEV_SIZE, RULE_WORDS, RULES_PER_BLOCK, RULE_CELLS, SMALL_CLASSES, PORTS_PAGE, ...mirrored } = flags
   expect(MAGLEV_SIZE * RULE_WORDS, 'the codec compares them with C').toBeGreaterThan(0)
   const header = readFileSync(join(INCLUDE, 'maps.h'), 'utf8')
   expect(header).toContain(`#define PORTS_PAGE 0x${PORTS_PAGE.toString(16)}`)
-  expect(SMALL_CLASSES).toBe(RULE_WORDS * 4 - 4)
+  expect([RULE_CELLS, header.includes('#define RULE_CELLS (RULE_WORDS * 5)')]).toEqual([RULE_WORDS * 5, true])
+  expect([SMALL_CLASSES, header.includes('#define SMALL_CLASSES (RULE_CELLS - 4)')]).toEqual([RULE_CELLS - 4, true])
   expect([RULES_PER_BLOCK, header.includes('#define RULES_PER_BLOCK (RULE_WORDS * 64)')]).toEqual([RULE_WORDS * 64, true])
   for (const [, { btf }] of objects) {
     const numbers = new Map(enums.flatMap((name) => [...enumValues(btf, name)]))
