@@ -49,7 +49,7 @@ export const TUNNEL_VNI = 0x4e50
 
 /** Rows of the table of addresses, besides those of services: all pods and nodes of a cluster, of both families. Room costs 16 bytes a row
  * before anything is in it. */
-export const ADDRESS_ROWS = 262_144
+export const ADDRESS_ROWS = 131_072
 
 /** Least rows of the table of endpoints that flows may stay with, of UDP ports and of services with affinity. */
 export const LEAST_ROWS = 65_536

@@ -60,7 +60,7 @@ export const iface = shape('iface', { mtu: u32, kind: u16, mac })
 
 export const ctKey = shape('ct_key', { lo: addr, hi: addr, lo_port: be16, hi_port: be16, proto: u8, lane: u16 })
 export const ctTuple = shape('ct_tuple', { src: addr, dst: addr, sport: be16, dport: be16 })
-export const ctLeg = shape('ct_leg', { ifindex: u32, mtu: u16, flags: u16, ack: u32, window: u16, wscale: u8 })
+export const ctLeg = shape('ct_leg', { ifindex: u32, mtu: u16, flags: u16, ack: u32, window: u16, wscale: u8, hook: u8 })
 export const ctValue = shape('ct_value', {
   seen: ns,
   out: ctTuple,
@@ -69,14 +69,12 @@ export const ctValue = shape('ct_value', {
   lane: u16,
   via: addr,
   leg: arrayOf(ctLeg, 2),
-  fresh: u32,
   slot: u32,
   egress_rule: u32,
   ingress_rule: u32,
   staged_egress_rule: u32,
   staged_ingress_rule: u32,
   device: u32,
-  hook: u8,
 })
 
 export const fragKey = shape('frag_key', { src: addr, dst: addr, id: be32, proto: u8 })

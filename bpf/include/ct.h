@@ -9,17 +9,18 @@
  * whether its backend is still there: so answers must not do that for the client's. Jiffies cost nothing where a clock costs 20 ns a packet. */
 #define CT_FRESH_NS 750000000ULL
 
+/* The bits of `seen` that are of jiffies: 17 ms are too little to matter, and these come round every 4 hours or more. */
+#define CT_JIFFIES 0xffffffULL
+
 static __always_inline void ct_touch(struct ct_value *v, __u64 now)
 {
-	v->seen = now;
-	if (cfg.jiffies)
-		v->fresh = bpf_jiffies64();
+	v->seen = cfg.jiffies ? (now & ~CT_JIFFIES) | (bpf_jiffies64() & CT_JIFFIES) : now;
 }
 
 static __always_inline bool ct_fresh(const struct ct_value *v)
 {
 	if (cfg.jiffies)
-		return (__u32)bpf_jiffies64() - v->fresh <= cfg.fresh_jiffies;
+		return ((bpf_jiffies64() - v->seen) & CT_JIFFIES) <= cfg.fresh_jiffies;
 	return np_now() - v->seen <= CT_FRESH_NS;
 }
 

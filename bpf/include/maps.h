@@ -362,7 +362,7 @@ struct ct_leg {
 	__u32 ack;		/* last TCP acknowledgement sent this way, host order */
 	__u16 window;		/* and its window, unscaled */
 	__u8 wscale;
-	__u8 pad;
+	__u8 hook;		/* enum hook, where the flow began; the same in both legs */
 };
 _Static_assert(sizeof(struct ct_leg) == 16, "ct_leg");
 
@@ -380,24 +380,21 @@ enum ct_state {
  * the way to the backend, and the backend's view (backend, client) with the way back; each is found from the other
  * by reversing `out`. */
 struct ct_value {
-	__u64 seen;		/* ns since boot, refreshed every 0.25 to 2.5 s */
+	__u64 seen;		/* ns since boot, refreshed every 0.25 to 2.5 s; where programs can read jiffies the low 24 bits are theirs */
 	struct ct_tuple out;	/* for the leg with LEG_NAT */
 	__u8 state;		/* enum ct_state */
 	__u8 epoch;		/* of the policy that let it be: low byte of node_state.epoch */
 	__u16 lane;		/* of the other entry of a translated flow */
 	struct addr via;	/* tunnel peer of the leg with LEG_ENCAP */
 	struct ct_leg leg[2];
-	__u32 fresh;		/* low half of the kernel's jiffies at that refresh, where programs can read them */
 	__u32 slot;		/* of the backend, in the client's view */
 	__u32 egress_rule;	/* the rules that let it be, where an end of it is on this node; 0: none was asked */
 	__u32 ingress_rule;
 	__u32 staged_egress_rule; /* and those that would decide with the staged policies */
 	__u32 staged_ingress_rule;
 	__u32 device;		/* of the network by which it came, or by which what the node itself sends leaves; 0: none */
-	__u8 hook;		/* enum hook, where it began */
-	__u8 pad[3];
 };
-_Static_assert(sizeof(struct ct_value) == 128, "ct_value");
+_Static_assert(sizeof(struct ct_value) == 120, "ct_value");
 
 /* Ports of a fragmented datagram, learned from its first fragment. */
 struct frag_key {
@@ -496,11 +493,11 @@ NP_TRIE(np_ranges, struct range_key, __u32, 65536);
 NP_TRIE(np_routes, struct net_key, struct route, 65536);
 /* identities of addresses that np_addrs does not have */
 NP_TRIE(np_nets, struct net_key, __u32, 65536);
-NP_HASH(np_bits, struct bits_key, struct bits, 262144);
+NP_HASH(np_bits, struct bits_key, struct bits, 65536);
 NP_HASH(np_ports, struct ports_key, struct ports, 16384);
 NP_HASH(np_pages, struct page_key, struct ports_page, 32768);
 /* by what number the agent knows a rule */
-NP_HASH(np_rules, struct rule_key, __u32, 262144);
+NP_HASH(np_rules, struct rule_key, __u32, 65536);
 NP_HASH(np_hosts, struct host_key, struct host_sets, 1024);
 /* the value counts for nothing */
 NP_TRIE(np_failsafes, struct failsafe_key, __u32, 1024);

@@ -68,7 +68,8 @@ static __noinline __u32 peer_make(struct scratch *s, const struct ct_value *v)
 	peer->staged_egress_rule = v->staged_egress_rule;
 	peer->staged_ingress_rule = v->staged_ingress_rule;
 	peer->device = v->device;
-	peer->hook = v->hook;
+	peer->leg[0].hook = v->leg[0].hook;
+	peer->leg[1].hook = v->leg[0].hook;
 	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
 	peer->leg[!(dir & 1)].flags = LEG_INNER;
 	peer->leg[!(dir & 1)].ifindex = v->leg[s->dir & 1].ifindex;
@@ -393,7 +394,8 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 	struct judged *j = &s->judged;
 
 	judged_here(skb, s);
-	s->v.hook = j->hook;
+	s->v.leg[0].hook = j->hook;
+	s->v.leg[1].hook = j->hook;
 	s->v.device = j->device;
 	j->before = s->p.t;
 	j->t = s->p.t;

@@ -59,7 +59,7 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 		return DROP_NONE;
 	/* peer_dir is the answer's direction in the peer entry: this packet counts for the opposite one */
 	peer->state = ct_state_after(peer->state, &s->p, !peer_dir);
-	if (s->now - peer->seen > 2 * CT_FRESH_NS) /* its own packets have not been there: it is kept from ending */
+	if (s->now > peer->seen + 2 * CT_FRESH_NS) /* its own packets have not been there: it is kept from ending */
 		ct_touch(peer, s->now);
 	if ((peer->state & CT_TCP_OPEN) || (v->state & CT_TCP_OPEN)) {
 		peer->state |= CT_TCP_OPEN;
@@ -303,7 +303,7 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 	struct judged *j = &s->judged;
 	struct ct_tuple back;
 
-	j->hook = v->hook;
+	j->hook = v->leg[0].hook;
 	j->device = v->device;
 	j->by_answer = leg->flags & LEG_ANSWER && !pkt_is_syn(&s->p);
 	if (is_attempt_back(s, leg))

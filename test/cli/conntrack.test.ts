@@ -54,7 +54,6 @@ function put(tables: FakeTables, entry: EntryText): void {
     lane: 0,
     via: via === undefined ? ANY_V6 : parseAddr(via),
     leg: direction === 0 ? legs : [legs[1], legs[0]],
-    fresh: 0,
     slot: 0,
     ...NOT_JUDGED,
     egress_rule: rules[0],
@@ -70,7 +69,7 @@ function leg([words, ifindex = 0]: LegText): CtValue['leg'][number] {
     .split(' ')
     .map((word) => enumValue(flowTypes, 'leg_flag', `LEG_${word.toUpperCase()}`))
     .reduce((all, flag) => all | flag, 0)
-  return { ifindex, mtu: 1500, flags, ack: 0, window: 0, wscale: 0 }
+  return { ifindex, mtu: 1500, flags, ack: 0, window: 0, wscale: 0, hook: 0 }
 }
 
 /** One flow of each shape. */

@@ -290,8 +290,13 @@ function firstWrong(judged: readonly (string | undefined)[]): string | undefined
 const FRESH_MS = 2_500
 
 async function makeOlder(ct: Maps['ct'], ms: number): Promise<void> {
-  for (const [key, value] of await ct.entries())
-    ct.set(key, { ...value, seen: Math.max(0, value.seen - ms), fresh: (value.fresh - ms) >>> 0 })
+  for (const [key, value] of await ct.entries()) ct.set(key, { ...value, seen: Math.max(0, older(value.seen, ms)) })
+}
+
+/** Its low 24 bits are jiffies (bpf/include/ct.h); the fastest tick there is takes a millisecond. */
+function older(seen: number, ms: number): number {
+  const ns = BigInt(Math.round(seen * 1e6))
+  return Number(((ns - BigInt(ms) * 1_000_000n) & ~0xffffffn) | ((ns - BigInt(ms)) & 0xffffffn)) / 1e6
 }
 
 function forget(ct: Maps['ct'], flow: FlowWanted): void {

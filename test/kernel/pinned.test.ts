@@ -64,7 +64,7 @@ function flow(port: number): CtKey {
   return { lo: parseAddr('10.0.0.1'), hi: parseAddr('10.0.0.2'), lo_port: port, hi_port: 80, proto: 6, lane: 0 }
 }
 
-const LEG = { ifindex: 3, mtu: 1500, flags: 1, ack: 9, window: 512, wscale: 7 }
+const LEG = { ifindex: 3, mtu: 1500, flags: 1, ack: 9, window: 512, wscale: 7, hook: 2 }
 const FLOW: CtValue = {
   seen: 1234,
   out: { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 },
@@ -72,7 +72,6 @@ const FLOW: CtValue = {
   lane: 0,
   via: parseAddr('192.0.2.7'),
   leg: [LEG, LEG],
-  fresh: 77,
   slot: 0,
   ...NOT_JUDGED,
 }
@@ -122,7 +121,7 @@ describe('np_ct', () => {
   test('with fewer fields: flows are carried over field by field', async () => {
     const old = await pinOld('np_ct', [
       ['struct addr via;\t/* tunnel peer of the leg with LEG_ENCAP */', ''],
-      ['__u8 pad[3];\n};\n_Static_assert(sizeof(struct ct_value)', '__u8 reserved[19];\n};\n_Static_assert(sizeof(struct ct_value)'],
+      ['};\n_Static_assert(sizeof(struct ct_value)', '__u8 reserved[16];\n};\n_Static_assert(sizeof(struct ct_value)'],
     ])
     const codecs = ctCodecs()
     const bytes = Buffer.alloc(old.valueBytes)
@@ -147,7 +146,7 @@ describe('np_ct', () => {
   })
 
   test('without BTF is judged by its sizes', async () => {
-    const bare = BpfMap.create({ name: 'np_ct', type: 9, keySize: 40, valueSize: 128, maxEntries: SIZES.conntrack })
+    const bare = BpfMap.create({ name: 'np_ct', type: 9, keySize: 40, valueSize: 120, maxEntries: SIZES.conntrack })
     bare.pin(pins.map('np_ct'))
     bare.close()
     expect((await ensure()).adopted).toContain('np_ct')

@@ -54,7 +54,7 @@ function flowKey({ number, proto = PROTO.tcp }: FlowSpec): CtKey {
 }
 
 function flowValue({ state = STATE.seenLo | STATE.seenHi | STATE.open, translated = false, seen }: FlowSpec): CtValue {
-  const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0 }
+  const leg = { ifindex: 0, mtu: 1500, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0 }
   return {
     seen,
     out: { src: ANY_V6, dst: ANY_V6, sport: 0, dport: 0 },
@@ -62,7 +62,6 @@ function flowValue({ state = STATE.seenLo | STATE.seenHi | STATE.open, translate
     lane: 0,
     via: ANY_V6,
     leg: [leg, translated ? { ...leg, flags: LEG_NAT } : leg],
-    fresh: 0,
     slot: 0,
     ...NOT_JUDGED,
   }

@@ -87,7 +87,7 @@ test('settings come through', () => {
   })
   expect(desired).toMatchObject({
     cgroup: '/sys/fs/cgroup/x',
-    mapSizes: { conntrack: 512_000, frontends: 65_536, backends: 262_144, affinity: 16_384, addrs: 327_680, live: 65_536 },
+    mapSizes: { conntrack: 512_000, frontends: 65_536, backends: 262_144, affinity: 16_384, addrs: 196_608, live: 65_536 },
   })
   expect(desired.knobs).toMatchObject({
     natPorts: { from: 20_000, to: 29_999 },

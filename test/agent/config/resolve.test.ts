@@ -103,7 +103,7 @@ test('every field is obeyed', () => {
       strayService: STRAY_PASS,
       podToHost: POD_TO_HOST_DROP,
       timeouts: { tcpSyn: 1_000, tcpOpen: 2_000, tcpFin: 3_000, tcpRst: 4_000, udp: 5_000, udpStream: 6_000, icmp: 7_000 },
-      mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, affinity: 5_000, addrs: 265_144, live: 4_000 },
+      mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, affinity: 5_000, addrs: 134_072, live: 4_000 },
       cgroup: '/sys/fs/cgroup',
     },
     health: { enabled: false, host: '127.0.0.1', port: 1 },
@@ -184,7 +184,7 @@ test('what needs a restart waits for it, and says so', () => {
   const first = resolve({ bpfMapSizeConntrack: 2_000 })
   const second = resolve({ bpfMapSizeConntrack: 4_000, bpfMapSizeNATBackend: 5_000, vxlanPort: 1 }, first)
   expect([second.config.compile.mapSizes, second.waiting, second.config.compile.tunnelPort]).toEqual([
-    { conntrack: 2_000, frontends: 65_536, backends: 262_144, affinity: 16_384, addrs: 327_680, live: 65_536 },
+    { conntrack: 2_000, frontends: 65_536, backends: 262_144, affinity: 16_384, addrs: 196_608, live: 65_536 },
     ['bpfMapSizeConntrack', 'bpfMapSizeNATBackend'],
     1,
   ])

@@ -30,8 +30,8 @@ const { btf, section } = compileC(`
   IMAGE(iface) = { .mtu = 1450, .kind = IFACE_HOST, .mac = { 2, 0, 0, 0xaa, 0xbb, 0xcc } };
   IMAGE(ct_value) = {
     .seen = 1234567890123ULL, .out = { .src = V4(1, 2, 3, 4), .dst = V4(5, 6, 7, 8), .sport = BE16(1), .dport = BE16(65535) },
-    .state = CT_TCP_OPEN, .via = V4(9, 9, 9, 9), .leg = { { .ifindex = 3, .mtu = 1500, .flags = LEG_READY | LEG_POD, .ack = 0xfffffffe, .window = 512, .wscale = 7 }, { .ifindex = 4 } },
-    .fresh = 0xfffffff0, .slot = 5, .lane = 3,
+    .state = CT_TCP_OPEN, .via = V4(9, 9, 9, 9), .leg = { { .ifindex = 3, .mtu = 1500, .flags = LEG_READY | LEG_POD, .ack = 0xfffffffe, .window = 512, .wscale = 7, .hook = 2 }, { .ifindex = 4 } },
+    .slot = 5, .lane = 3,
   };
   IMAGE(socket_key) = { .cookie = 0xffffffffffffffffULL, .addr = V4(1, 1, 1, 1), .port = BE16(53), .proto = 17, .role = 1 };
   struct { enum frontend_flag a; enum iface_kind b; enum leg_flag c; enum ct_state d; } keep __attribute__((section("kept")));
@@ -72,10 +72,9 @@ describe('bytes made by the compiler', () => {
         state: 4,
         via: parseAddr('9.9.9.9'),
         leg: [
-          { ifindex: 3, mtu: 1500, flags: 5, ack: 0xfffffffe, window: 512, wscale: 7 },
-          { ifindex: 4, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0 },
+          { ifindex: 3, mtu: 1500, flags: 5, ack: 0xfffffffe, window: 512, wscale: 7, hook: 2 },
+          { ifindex: 4, mtu: 0, flags: 0, ack: 0, window: 0, wscale: 0, hook: 0 },
         ],
-        fresh: 0xfffffff0,
         slot: 5,
         lane: 3,
         ...NOT_JUDGED,
@@ -200,14 +199,12 @@ describe('bind refuses', () => {
             lane: u16,
             via: addr,
             leg: arrayOf(shapes.ctLeg, 3),
-            fresh: u32,
             slot: u32,
             egress_rule: u32,
             ingress_rule: u32,
             staged_egress_rule: u32,
             staged_ingress_rule: u32,
             device: u32,
-            hook: u8,
           }),
           structLayout(btf, 'ct_value'),
         ),
