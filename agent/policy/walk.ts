@@ -20,6 +20,7 @@ import {
 import type { Addr } from '#lib/base/ip.ts'
 import { wordAt } from '#agent/compile/policy/bits.ts'
 import type { Bits } from '#agent/compile/policy/bits.ts'
+import { MOST_BLOCKS } from '#agent/compile/policy/line.ts'
 import { NO_SET } from '#agent/compile/policy/tables.ts'
 import type { PolicyRowOf, SetId } from '#agent/compile/policy/tables.ts'
 import { bitsInRow, type PolicyLookup } from './tables.ts'
@@ -35,9 +36,6 @@ export interface PolicyQuery {
   readonly port: number
   readonly sourcePort: number
 }
-
-/** Blocks that the programs look through. */
-const MAX_BLOCKS = 4
 
 export interface PolicyVerdict {
   /** `open`: nothing is said, whoever is asked next decides */
@@ -57,7 +55,7 @@ export function identityOf(tables: PolicyLookup, addr: Addr): number {
 export function walk(tables: PolicyLookup, query: PolicyQuery): PolicyVerdict {
   if (query.set === NO_SET) return { action: 'allow', rule: undefined, passed: [] }
   const walker = new Walker((index) => tables.rule(query.set, index)?.number)
-  for (let block = 0; block < MAX_BLOCKS; block++) {
+  for (let block = 0; block < MOST_BLOCKS; block++) {
     const ports = portsOf(tables, query, { block, source: 0 })
     if (ports === undefined) break
     const met = metBy(tables, query, { block, ports })

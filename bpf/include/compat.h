@@ -44,7 +44,7 @@ static __always_inline __u64 np_now(void)
 #else
 #define NP_GLOBAL __noinline
 #define NP_STAGED 1
-#define NP_RULE_BLOCKS 4
+#define NP_RULE_BLOCKS 16
 #endif
 
 #endif

@@ -82,6 +82,7 @@ test.each([
   [80, 20],
   [600, 5],
   [1500, 3],
+  [8000, 1],
 ])('lines of two times %i rules', { timeout: TIMEOUT }, async (length, share) => {
   const pods = dense(true).pods
   await fc.assert(

@@ -25,8 +25,9 @@ export interface Line {
   readonly hash: string
 }
 
-/** What programs look through, in 4 blocks; what would come later is denied. */
-export const LONGEST_LINE = 4 * RULES_PER_BLOCK
+/** Blocks of a line that programs look through (NP_RULE_BLOCKS, one before 5.6); what would come later is denied. */
+export const MOST_BLOCKS = 16
+const LONGEST_LINE = MOST_BLOCKS * RULES_PER_BLOCK
 
 /** Programs pass so many stages in one block. */
 const STAGES_OF_BLOCK = 15
