@@ -45,7 +45,7 @@ interface Contents {
     readonly key: { readonly cidr: Cidr }
     readonly value: { readonly node: Addr }
   }
-  /** Ports that policy of host endpoints never cuts. `direction` is FAILSAFE_…, `cidr` where the other end is; ::/0 is everywhere. */
+  /** Ports that policy of host endpoints never cuts. `direction` is FAILSAFE_…, `cidr` where the other end is. */
   readonly failsafes: {
     readonly key: { readonly direction: number; readonly protocol: number; readonly port: Port; readonly cidr: Cidr }
     /** that there is one is all */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Ports that policy of host endpoints never cuts. Layer: agent/compile (pure). */
 import { FAILSAFE_IN, FAILSAFE_OUT } from '#lib/base/flags.ts'
-import { ANY_V6, protocolNumber, type Cidr, type Port } from '#lib/base/ip.ts'
+import { ANY_V4, ANY_V6, protocolNumber, type Cidr, type Port } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { FailsafeRow } from './desired.ts'
 import { wholeCidr } from './ranges.ts'
@@ -21,18 +21,24 @@ export interface Failsafes {
 }
 
 export function failsafeRows({ inbound, outbound }: Failsafes): readonly FailsafeRow[] {
-  return [...inbound.map((port) => row(FAILSAFE_IN, port)), ...outbound.map((port) => row(FAILSAFE_OUT, port))]
+  return [...inbound.flatMap((port) => rows(FAILSAFE_IN, port)), ...outbound.flatMap((port) => rows(FAILSAFE_OUT, port))]
 }
 
 /** Whatever the settings say, policy must not cut this node off from those who could mend the policy. */
 export function serverFailsafes(slices: readonly EndpointSlice[]): readonly FailsafeRow[] {
   return slices.flatMap(({ endpoints, ports }) =>
     endpoints.flatMap(({ addr }) =>
-      ports.map(({ protocol, port }) => row(FAILSAFE_OUT, { protocol: protocolNumber(protocol), port, net: wholeCidr(addr) })),
+      ports.flatMap(({ protocol, port }) => rows(FAILSAFE_OUT, { protocol: protocolNumber(protocol), port, net: wholeCidr(addr) })),
     ),
   )
 }
 
-function row(direction: number, { protocol, port, net }: FailsafePort): FailsafeRow {
-  return { table: 'failsafes', key: { direction, protocol, port, cidr: net ?? { addr: ANY_V6, bits: 0 } }, value: undefined }
+const ANYWHERE: readonly Cidr[] = [
+  { addr: ANY_V4, bits: 0 },
+  { addr: ANY_V6, bits: 0 },
+]
+
+function rows(direction: number, { protocol, port, net }: FailsafePort): readonly FailsafeRow[] {
+  const nets = net === undefined ? ANYWHERE : [net]
+  return nets.map((cidr) => ({ table: 'failsafes', key: { direction, protocol, port, cidr }, value: undefined }))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rows of `Desired` to entries of maps: names of interfaces become indexes, protocols numbers. Layer: agent/dataplane (pure). */
+import { FAILSAFE_V6 } from '#lib/base/flags.ts'
 import { ANY_V6, isAny, isV4, protocolNumber } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { RowOf, Table } from '../compile/desired.ts'
@@ -41,6 +42,11 @@ const SET_BITS = 64
 /** Bits of `failsafe_key` before the address. */
 const FAILSAFE_BITS = 32
 
+/** In the map's key. `direction`: FAILSAFE_IN or FAILSAFE_OUT; `addr`: of the other end. */
+export function failsafeDirection(direction: number, addr: Addr): number {
+  return direction | (isV4(addr) ? 0 : FAILSAFE_V6)
+}
+
 export function rowWriters(bind: BindMap): RowWriters {
   return {
     frontends: writer(bind(catalogue.np_frontends), ({ key, value }) => [{ ...key, proto: protocolNumber(key.proto) }, value]),
@@ -50,7 +56,13 @@ export function rowWriters(bind: BindMap): RowWriters {
     ranges: writer(bind(catalogue.np_ranges), ({ key: { set, cidr } }) => [{ prefix: SET_BITS + prefixOf(cidr), set, addr: cidr.addr }, 1]),
     routes: writer(bind(catalogue.np_routes), ({ key: { cidr }, value }) => [{ prefix: prefixOf(cidr), addr: cidr.addr }, value]),
     failsafes: writer(bind(catalogue.np_failsafes), ({ key: { direction, protocol, port, cidr } }) => [
-      { prefix: FAILSAFE_BITS + prefixOf(cidr), direction, proto: protocol, port, addr: cidr.addr },
+      {
+        prefix: FAILSAFE_BITS + prefixOf(cidr),
+        direction: failsafeDirection(direction, cidr.addr),
+        proto: protocol,
+        port,
+        addr: cidr.addr,
+      },
       1,
     ]),
     addrs: writer(bind(catalogue.np_addrs), ({ key, value: { kind, flags, iface } }, resolve) => {

@@ -25,10 +25,10 @@ static __noinline bool is_failsafe(__u8 proto, const struct ct_tuple *t, __u32 d
 	struct failsafe_key k = {};
 
 	k.prefix = 32 + 128;
-	k.direction = direction;
+	k.addr = direction == FAILSAFE_IN ? t->src : t->dst;
+	k.direction = direction | (addr_is_v4(&k.addr) ? 0 : FAILSAFE_V6);
 	k.proto = proto;
 	k.port = t->dport;
-	k.addr = direction == FAILSAFE_IN ? t->src : t->dst;
 	return bpf_map_lookup_elem(&np_failsafes, &k);
 }
 

@@ -306,6 +306,7 @@ _Static_assert(sizeof(struct host_key) == 8, "host_key");
 enum failsafe_direction {
 	FAILSAFE_IN = 0,
 	FAILSAFE_OUT = 1,
+	FAILSAFE_V6 = 2,	/* beside them, where the other end's address is such: ::/0 is not 0.0.0.0/0 */
 };
 
 /* Ports that policy never cuts: of the node, or of others for the node. */

@@ -84,8 +84,7 @@ export class NodeView {
   isFailsafe({ src, dst, protocol, dport }: Packet, direction: 'ingress' | 'egress'): boolean {
     const [way, peer] = direction === 'ingress' ? [FAILSAFE_IN, src] : [FAILSAFE_OUT, dst]
     return this.#compiled().failsafes.some(
-      (key) =>
-        key.direction === way && key.protocol === protocol && key.port === dport && (key.cidr.bits === 0 || isWithin([key.cidr], peer)),
+      (key) => key.direction === way && key.protocol === protocol && key.port === dport && isWithin([key.cidr], peer),
     )
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the rules in pinned maps say of a packet: those of the node's devices, and those of its ends that are pods here. Layer: cli (pure). */
-import { ADDR_LOCAL_POD, ADDR_SELF, FAILSAFE_IN, HOST_REAL, HOST_STAGED } from '#lib/base/flags.ts'
-import { formatAddr } from '#lib/base/ip.ts'
+import { ADDR_LOCAL_POD, ADDR_SELF, FAILSAFE_IN, FAILSAFE_V6, HOST_REAL, HOST_STAGED } from '#lib/base/flags.ts'
+import { formatAddr, isV4 } from '#lib/base/ip.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { NO_SET, type SetId } from '#agent/compile/policy/tables.ts'
@@ -132,7 +132,8 @@ class Checks {
   /** Of the node's own ports. */
   #isFailsafe(): boolean {
     const { src, dport, protocol } = this.#passage.packet
-    const key = { prefix: 160, direction: FAILSAFE_IN, proto: protocol, port: dport, addr: src }
+    const direction = FAILSAFE_IN | (isV4(src) ? 0 : FAILSAFE_V6)
+    const key = { prefix: 160, direction, proto: protocol, port: dport, addr: src }
     return this.#of.tables.open(catalogue.np_failsafes).get(key) !== undefined
   }
 }

@@ -54,6 +54,7 @@ export const HOST_STAGED = 1
 /** enum failsafe_direction */
 export const FAILSAFE_IN = 0
 export const FAILSAFE_OUT = 1
+export const FAILSAFE_V6 = 2
 
 /** enum rule_bits */
 export const RULES_NOBODY = 0

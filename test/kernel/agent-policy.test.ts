@@ -165,6 +165,6 @@ describe('host endpoints', () => {
   test('have ports that are never cut', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
-    expect(await rows(machine, 'np_failsafes')).toBe(18)
+    expect(await rows(machine, 'np_failsafes'), 'each port for both families').toBe(36)
   })
 })

@@ -42,9 +42,13 @@ test('host endpoints close the node, not its pods; policies and failsafe ports o
   expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 0)).toBe(true)
   expect(await answered(lab, 'asker', WEB)).toBe(2)
 
-  const failsafe = v3('FelixConfiguration', 'default', { failsafeInboundHostPorts: [{ protocol: 'TCP', port: 8080 }] })
-  manifests.write([...CLUSTER, endpoint, failsafe])
+  const failsafe = (net?: string): object =>
+    v3('FelixConfiguration', 'default', { failsafeInboundHostPorts: [{ protocol: 'TCP', port: 8080, net }] })
+  manifests.write([...CLUSTER, endpoint, failsafe()])
   expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 2), lab.log('a')).toBe(true)
+  manifests.write([...CLUSTER, endpoint, failsafe('::/0')])
+  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 1)).toBe(true)
+  expect(await answered(lab, 'node/b', HOST.slice(1))).toBe(1)
 
   const policy = v3('GlobalNetworkPolicy', 'web', {
     selector: 'host == "a-all"',
