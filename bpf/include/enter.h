@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* How flows get into the table: an entry of the packet's own, and of a translated flow one of the backend's view. Layer: slow paths. */
+#ifndef NP_ENTER_H
+#define NP_ENTER_H
+
+#include "options.h"
+#include "scratch.h"
+
+#define PORT_TRIES 32
+
+/* What looking for or making a flow ends in, beside TC actions and DROPPED(). */
+#define FLOW_PREPARED 0x0ff	/* s->v is ready to be entered */
+#define FLOW_MADE 0x100		/* s->v is in the table */
+#define FLOW_THERE 0x101	/* it was there already */
+#define FLOW_STALE 0x102	/* its backend is gone: it is to be made anew */
+#define FLOW_NONE 0x103		/* the error is about none of ours */
+
+static __always_inline bool pkt_is_syn(const struct pkt *p)
+{
+	return (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+}
+
+/* Enters s->v under the packet's own tuple, unless a live flow is there. */
+static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_leg *leg = &s->v.leg[s->dir & 1], *back = &s->v.leg[!(s->dir & 1)];
+	struct ct_value *v = &s->v, *known;
+	struct syn_options o;
+
+	ct_touch(v, s->now);
+	v->state |= ct_state_after(0, &s->p, s->dir);
+	back->flags |= LEG_ANSWER;
+	if (s->hook == FROM_WORKLOAD)
+		back->ifindex = skb->ifindex;
+	if (s->p.tcp_flags & TCP_SYN) {
+		syn_options(skb, s, &o);
+		leg->wscale = o.wscale;
+	} else {
+		leg->wscale = WSCALE_UNKNOWN; /* picked up on its way */
+	}
+	back->wscale = WSCALE_UNKNOWN;
+	ct_note_ack(leg, &s->p);
+	if (!bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST))
+		return FLOW_MADE;
+	known = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (known && !ct_replaceable(known, &s->p, s->now))
+		return FLOW_THERE;
+	return bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY) ? DROPPED(DROP_FLOW_INSERT) : FLOW_MADE;
+}
+
+/* Makes the backend's view in s->peer from what packets leave as; returns its direction for answers. */
+static __noinline __u32 peer_make(struct scratch *s, const struct ct_value *v)
+{
+	struct ct_value *peer = &s->peer;
+	struct ct_tuple back;
+	__u32 dir;
+
+	ct_reverse(&back, &v->out);
+	dir = ct_key_of(&s->peer_key, &back, s->p.proto);
+	__builtin_memset(peer, 0, sizeof(*peer));
+	ct_reverse(&peer->out, &s->p.t);
+	peer->lane = s->key.lane;
+	peer->epoch = v->epoch;
+	peer->egress_rule = v->egress_rule;
+	peer->ingress_rule = v->ingress_rule;
+	peer->staged_egress_rule = v->staged_egress_rule;
+	peer->staged_ingress_rule = v->staged_ingress_rule;
+	peer->device = v->device;
+	peer->leg[0].hook = v->leg[0].hook;
+	peer->leg[1].hook = v->leg[0].hook;
+	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
+	peer->leg[!(dir & 1)].flags = LEG_INNER;
+	peer->leg[!(dir & 1)].ifindex = v->leg[s->dir & 1].ifindex;
+	if (s->p.tunnelled) {
+		peer->via = s->tunnel_from;
+		peer->leg[dir & 1].flags |= LEG_ENCAP;
+		if (s->p.origin) {
+			peer->leg[dir & 1].flags &= ~LEG_ENCAP;
+			peer->out.src = s->origin.addr;
+			peer->out.sport = s->origin.port;
+		}
+	}
+	peer->leg[0].wscale = WSCALE_UNKNOWN;
+	peer->leg[1].wscale = WSCALE_UNKNOWN;
+	ct_touch(peer, s->now);
+	peer->state = ct_seen_bit(!dir) | (v->state & CT_TCP_OPEN);
+	return dir;
+}
+
+/* A full table may have lost the backend's view alone: the client's next packet brings it back. */
+static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
+{
+	peer_make(s, v);
+	bpf_map_update_elem(&np_ct, &s->peer_key, &s->peer, BPF_NOEXIST);
+}
+
+/* A source port of those that are kept for this, which the node's own sockets do not use. An echo has its id in both ports. */
+static __always_inline void port_change(struct scratch *s)
+{
+	struct ct_tuple *out = &s->v.out;
+
+	out->sport = bpf_htons(cfg.nat_port_min + bpf_get_prandom_u32() % (cfg.nat_port_count ? cfg.nat_port_count : 1));
+	if (s->p.proto == IPPROTO_ICMP || s->p.proto == IPPROTO_ICMPV6)
+		out->dport = out->sport;
+}
+
+/* Looks for a port with which the backend's view is free; the last one tried need not be. The order of the key's addresses does
+ * not depend on it, but where both are the same: then it is as good as any. */
+static __noinline void port_find(struct scratch *s, __u32 dir)
+{
+	struct ct_key *k = &s->peer_key;
+
+	for (int i = 0; i < PORT_TRIES; i++) {
+		port_change(s);
+		if (dir || s->v.out.dport == s->v.out.sport)
+			k->lo_port = s->v.out.sport;
+		if (!dir || s->v.out.dport == s->v.out.sport)
+			k->hi_port = s->v.out.sport;
+		if (!bpf_map_lookup_elem(&np_ct, k))
+			return;
+	}
+}
+
+/* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
+ * client must be its own: if another flow has the same, the client's port is changed. */
+static __noinline enum drop flow_enter_peer(struct scratch *s)
+{
+	struct ct_value *known, *peer = &s->peer;
+	__u32 dir = peer_make(s, &s->v);
+
+	if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
+		return DROP_NONE;
+	known = bpf_map_lookup_elem(&np_ct, &s->peer_key);
+	if (!known)
+		return DROP_FLOW_INSERT;
+	if (ct_replaceable(known, &s->p, s->now) ||
+	    (known->leg[dir & 1].flags & LEG_NAT && known->lane == peer->lane && ct_tuple_eq(&known->out, &peer->out)))
+		return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY) ? DROP_FLOW_INSERT : DROP_NONE;
+	port_find(s, dir);
+	peer_make(s, &s->v);
+	return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST) ? DROP_PORT_COLLISION : DROP_NONE;
+}
+
+/* Enters the flow in s->v, and its peer if it is translated. */
+static __noinline int flow_enter(struct __sk_buff *skb, struct scratch *s)
+{
+	int act = flow_enter_own(skb, s);
+	enum drop why;
+	__be16 sport;
+
+	if (act != FLOW_MADE || !(s->v.leg[s->dir & 1].flags & LEG_NAT))
+		return act;
+	sport = s->v.out.sport;
+	why = flow_enter_peer(s);
+	if (why) {
+		bpf_map_delete_elem(&np_ct, &s->key); /* half a flow would lead the next packet astray */
+		return DROPPED(why);
+	}
+	if (s->v.out.sport != sport && bpf_map_update_elem(&np_ct, &s->key, &s->v, BPF_ANY))
+		return DROPPED(DROP_FLOW_INSERT);
+	return FLOW_MADE;
+}
+
+#endif

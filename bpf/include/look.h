@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Is the flow that is there the packet's, and is what was decided about it still right? Layer: slow paths. */
+#ifndef NP_LOOK_H
+#define NP_LOOK_H
+
+#include "track.h"
+
+/* Does the packet belong to another flow with the same addresses and ports: a client's that came by another node, or by a service? */
+static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
+{
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+
+	return hook_is_from(s->hook) && !came_its_way(v, leg, s->p.tunnelled ? &s->tunnel_from : 0);
+}
+
+/* Has its way changed, rather? Without ports, flows cannot be told apart; and a node may take a connection over from another. */
+static __noinline bool flow_has_moved(struct scratch *s, struct ct_value *v)
+{
+	const struct ct_leg *leg = &v->leg[s->dir & 1];
+	bool taken_over = s->p.tunnelled && leg->flags & LEG_TUNNELLED && s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p);
+
+	if (!taken_over && pkt_has_ports(&s->p))
+		return false;
+	if (s->p.tunnelled)
+		v->via = s->tunnel_from;
+	s->renew = 1;
+	return true;
+}
+
+/* Has the flow's backend gone, or has its destination become a service's? Connections stay with what they have, as far as there is
+ * one; datagrams and attempts to connect move on. */
+static __noinline bool flow_is_stale(struct scratch *s, const struct ct_value *v)
+{
+	const struct ct_leg *leg = &v->leg[s->dir & 1];
+	bool udp = s->p.proto == IPPROTO_UDP;
+	bool to_backend = leg->flags & LEG_NAT && !(addr_eq(&v->out.dst, &s->p.t.dst) && v->out.dport == s->p.t.dport);
+	struct addr_info info = {};
+	struct frontend *fe;
+
+	if (leg->flags & LEG_ANSWER || s->p.fragment || (!to_backend && s->hook != FROM_WORKLOAD))
+		return false;
+	if (!udp && !(pkt_is_syn(&s->p) && !(v->state & CT_TCP_OPEN)))
+		return false;
+	fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &info, s->hook == FROM_HOST);
+	if (!fe)
+		return to_backend;
+	return !(leg->flags & LEG_NAT) || !backend_stays(choice_of(s, fe), v);
+}
+
+/* Takes both entries of a flow out. */
+static __noinline void flow_forget(struct scratch *s, const struct ct_value *v)
+{
+	__u32 dir = 0;
+
+	if (flow_peer(s, v, &dir))
+		bpf_map_delete_elem(&np_ct, &s->peer_key);
+	bpf_map_delete_elem(&np_ct, &s->key);
+}
+
+/* Has the address of the local pod that it goes to been given to another? */
+static __noinline bool pod_is_gone(struct scratch *s, const struct ct_value *v)
+{
+	const struct ct_leg *leg = &v->leg[s->dir & 1];
+	struct addr_info *info;
+
+	if ((leg->flags & (LEG_READY | LEG_POD | LEG_ENCAP)) != (LEG_READY | LEG_POD))
+		return false;
+	info = bpf_map_lookup_elem(&np_addrs, leg->flags & LEG_NAT ? &v->out.dst : &s->p.t.dst);
+	return !info || info->ifindex != leg->ifindex;
+}
+
+/* Is it still what it was? FLOW_THERE, FLOW_STALE or DROPPED(). */
+static __noinline int flow_look_again(struct scratch *s, const struct ct_value *v)
+{
+	if (flow_is_stale(s, v)) {
+		flow_forget(s, v);
+		count_slot(DROP_MAX + COUNT_MOVED);
+		return FLOW_STALE;
+	}
+	if (!(v->state & CT_FOREIGN) && pod_is_gone(s, v)) {
+		flow_forget(s, v);
+		return s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) ? DROPPED(DROP_POD_GONE) : FLOW_STALE;
+	}
+	return FLOW_THERE;
+}
+
+/* Who answers tries to connect itself, by the same addresses and ports. */
+static __always_inline bool is_attempt_back(const struct scratch *s, const struct ct_leg *leg)
+{
+	return leg->flags & LEG_ANSWER && pkt_is_syn(&s->p);
+}
+
+/* Of ICMP, last fragments have no type, and answers to others than echoes another than was let be: they follow the decision. */
+static __always_inline bool is_let_be(const struct scratch *s, const struct ct_leg *leg)
+{
+	return pkt_is_icmp(&s->p) && (s->p.fragment || (leg->flags & LEG_ANSWER && pkt_is_message(&s->p)));
+}
+
+/* What is to be judged when a flow that is there is judged again: the flow, or an attempt of the other end, by itself. */
+static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
+{
+	const struct ct_leg *leg = &v->leg[s->dir & 1];
+	struct judged *j = &s->judged;
+	struct ct_tuple back;
+
+	j->hook = v->leg[0].hook;
+	j->device = v->device;
+	j->by_answer = leg->flags & LEG_ANSWER && !pkt_is_syn(&s->p);
+	if (is_attempt_back(s, leg))
+		judged_here(skb, s);
+	j->t = s->p.t;
+	j->before = s->p.t;
+	if (j->by_answer) {
+		ct_reverse(&back, leg->flags & LEG_NAT ? &v->out : &s->p.t);
+		j->before = back;
+		j->t = back;
+		j->t.dst = s->p.t.src;
+		j->t.dport = s->p.t.sport;
+		leg = &v->leg[!(s->dir & 1)];
+	} else if (leg->flags & LEG_NAT) {
+		j->t.dst = v->out.dst;
+		j->t.dport = v->out.dport;
+	}
+	j->way_out = way_out_of(leg);
+	addr_look(&s->src, &j->t.src);
+	addr_look(&s->dst, &j->t.dst);
+}
+
+/* The lane of flows that came as this one did, when another has its addresses and ports. */
+static __always_inline __u16 lane_of(const struct scratch *s)
+{
+	__u16 from = mix_end(mix_addr(0, &s->tunnel_from)); /* nodes' addresses are alike: a sum or XOR of their parts is often the same */
+
+	return !s->p.tunnelled ? 1 : from < 2 ? from + 2 : from;
+}
+
+/* The packet's flow, if there is one. */
+static __noinline struct ct_value *flow_find(struct scratch *s)
+{
+	struct ct_value *v = s->known_miss ? 0 : bpf_map_lookup_elem(&np_ct, &s->key), *beside;
+
+	if (v && ct_replaceable(v, &s->p, s->now)) {
+		flow_forget(s, v); /* what comes next may not be entered, and its answers are not this flow's */
+		v = 0;
+	}
+	if (v && !flow_is_other(s, v))
+		return v;
+	if (!v && (s->p.proto != IPPROTO_TCP || pkt_is_syn(&s->p)))
+		return 0;
+	/* another has this place, or had it */
+	s->key.lane = lane_of(s);
+	beside = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (beside && !ct_replaceable(beside, &s->p, s->now) && !flow_is_other(s, beside))
+		return beside;
+	if (v && !flow_has_moved(s, v))
+		return 0;
+	s->key.lane = 0;
+	return v;
+}
+
+#endif
