@@ -103,7 +103,14 @@ export class Identities {
   }
 
   #make(key: string, atoms: readonly LiveAtom[]): Identity {
-    const identity: Identity = { id: this.#freeId(atoms), key, atoms, isTrue: new Set(atoms.map(({ atom }) => atom.key)), users: 0 }
+    // a copy: it may be the list of a prefix, which grows and shrinks
+    const identity: Identity = {
+      id: this.#freeId(atoms),
+      key,
+      atoms: [...atoms],
+      isTrue: new Set(atoms.map(({ atom }) => atom.key)),
+      users: 0,
+    }
     this.#byKey.set(key, identity)
     this.#byId.set(identity.id, identity)
     this.made.add(identity)
