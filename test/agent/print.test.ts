@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What --print-desired shows: text that people read, for every kind of row. Layer: test. */
 import { expect, test } from 'vitest'
+import { NOBODY_OF_OURS } from '#agent/compile/policy/identities.ts'
 import { printDesired } from '#agent/print.ts'
 import { policyText } from '#agent/print-policy.ts'
 import { node, pod, pool, service, slice } from '../support/build.ts'
@@ -53,11 +54,12 @@ test('policy as well: rules by name, ports as ranges', () => {
   })
   const desired = world.compile()
   const printed: unknown = JSON.parse(printDesired(desired, world.compiler.policy.ruleNames))
+  const nobody = NOBODY_OF_OURS.id
   const id = expect.stringMatching(/^[0-9a-f]{16}$/) as string
   expect(printed).toMatchObject({
     policy: {
       nets: { '10.9.0.0/16': expect.any(Number) as number },
-      endpoints: { '10.0.1.1': { identity: 0, ingress: id, egress: '0000000000000000' }, '192.168.0.1': { identity: 0 } },
+      endpoints: { '10.0.1.1': { identity: nobody, ingress: id, egress: '0000000000000000' }, '192.168.0.1': { identity: nobody } },
     },
   })
   expect(Object.values(policyText(desired.policy, world.compiler.policy.ruleNames).sets)).toEqual([

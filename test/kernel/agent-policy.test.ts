@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BpfMap } from '#native'
 import { parseAddr } from '#lib/base/ip.ts'
+import { NOBODY_OF_OURS } from '#agent/compile/policy/identities.ts'
 import { catalogue, type MapDefinition } from '#agent/maps/catalogue.ts'
 import type { AddrInfo } from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
@@ -13,6 +14,7 @@ import { labelled, onlyFrom, hostEndpoint, globalPolicy } from './agent-manifest
 import { makeNode, PINS, plug, POD_B, rows } from './agent-node.ts'
 
 const { btf } = builtObject('workload')
+const NOBODY = NOBODY_OF_OURS.id
 const SETS = ['np_rules', 'np_bits', 'np_ports'] as const
 
 let machine: ScratchNode
@@ -55,8 +57,8 @@ describe('a policy for a local pod', () => {
     expect(info('10.1.1.5')?.ingress).not.toBe(NO_SET)
     expect(info('10.1.1.5')?.staged_ingress).toBe(info('10.1.1.5')?.ingress)
     expect(info('10.1.2.7')).toMatchObject({ kind: 0, ingress: NO_SET })
-    expect(info('10.1.2.7')?.identity).not.toBe(0)
-    expect(info('10.1.2.8')).toMatchObject({ kind: 0, identity: 0 })
+    expect(info('10.1.2.7')?.identity).not.toBe(NOBODY)
+    expect(info('10.1.2.8')).toMatchObject({ kind: 0, identity: NOBODY })
     expect((await sizes()).every((size) => size > 0)).toBe(true)
   })
 
@@ -79,7 +81,7 @@ describe('a policy for a local pod', () => {
     await agent.until('the newcomer', () => info('10.1.2.9')?.identity === before.identity)
     expect(await sizes()).toEqual(before.sizes)
     machine.put('more.json', [labelled('new', '10.1.2.9', { node: 'n2', labels: { app: 'other' } })])
-    await agent.until('its other identity', () => info('10.1.2.9')?.identity === 0)
+    await agent.until('its other identity', () => info('10.1.2.9')?.identity === NOBODY)
     await agent.until('the epoch', () => epoch() > before.epoch)
     expect(await sizes()).toEqual(before.sizes)
   })
@@ -90,7 +92,7 @@ describe('a policy for a local pod', () => {
     machine.drop('policy.json')
     await agent.until('the pod to be open', () => info('10.1.1.5')?.ingress === NO_SET)
     await expect.poll(sizes, { timeout: 5000 }).toEqual([0, 0, 0])
-    expect(info('10.1.1.5')).toMatchObject({ kind: 1, identity: 0 })
+    expect(info('10.1.1.5')).toMatchObject({ kind: 1, identity: NOBODY })
   })
 
   test('that changed while no agent ran is put right by the next one', async () => {
@@ -102,7 +104,7 @@ describe('a policy for a local pod', () => {
     const second = machine.agent()
     await second.event('dataplane.ready')
     expect(info('10.1.1.5')?.ingress).not.toBe(before.ingress)
-    expect([info('10.1.2.7')?.identity, info('10.1.2.8')?.identity === 0]).toEqual([0, false])
+    expect([info('10.1.2.7')?.identity, info('10.1.2.8')?.identity === NOBODY]).toEqual([NOBODY, false])
     await second.until('the epoch', () => epoch() > before.epoch)
     await expect.poll(() => rows(machine, 'np_rules'), { timeout: 5000 }).toBe(2)
   })

@@ -4,7 +4,7 @@ import { addrBits, ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { isTrueOf } from './atoms.ts'
 import type { Atom } from './atoms.ts'
-import { Identities, NOBODY } from './identities.ts'
+import { Identities, NOBODY, NOBODY_OF_OURS } from './identities.ts'
 import type { Identity, LiveAtom } from './identities.ts'
 import { depthOf, prefixKey, Prefixes } from './prefixes.ts'
 import type { Prefix } from './prefixes.ts'
@@ -17,13 +17,26 @@ const WHOLE = 128
 interface Known {
   /** endpoints that have the address; one twice counts twice */
   readonly things: Thing[]
-  identity: Identity
+  /** undefined: nobody has asked yet */
+  identity: Identity | undefined
 }
 
-/** What is different since last time; `undefined`: no longer there. */
+/** Whom an address was taken for and is taken for, whether by a row of its own or by that of the prefix around it. */
+export interface Move {
+  readonly was: Identity
+  readonly now: Identity
+  /** it has no row any more */
+  readonly isGone: boolean
+}
+
+/** What is different since last time. */
 export interface AddressChanges {
-  readonly ends: ReadonlyMap<Addr, Identity | undefined>
-  readonly nets: ReadonlyMap<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>
+  readonly ends: ReadonlyMap<Addr, Move>
+  readonly nets: ReadonlyMap<string, NetMove>
+}
+
+export interface NetMove extends Move {
+  readonly cidr: Cidr
 }
 
 export class Addresses {
@@ -59,7 +72,7 @@ export class Addresses {
 
   /** The endpoint gets the address, or loses it. */
   attach(addr: Addr, thing: Thing): void {
-    const known = this.#ends.get(addr) ?? { things: [], identity: NOBODY }
+    const known = this.#ends.get(addr) ?? { things: [], identity: undefined }
     known.things.push(thing)
     this.#ends.set(addr, known)
     this.#usersOf(thing).addrs.add(addr)
@@ -141,14 +154,26 @@ export class Addresses {
   /** Brings everything up to date. */
   settle(): AddressChanges {
     this.#spread()
-    const nets = new Map<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>()
-    for (const key of this.#dirtyPrefixes) this.#settlePrefix(key, nets)
+    const prefixes = [...this.#dirtyPrefixes].flatMap((key) => this.#prefixes.get(key) ?? [])
+    const strangers = prefixes.map((prefix) => this.#prefixes.identityAround(prefix.cidr.addr, depthOf(prefix.cidr)))
+    const ends = [...this.#dirtyEnds].flatMap((addr): EndBefore[] => {
+      const known = this.#ends.get(addr)
+      return known === undefined ? [] : [{ addr, known, was: known.identity ?? this.#prefixes.identityAround(addr, WHOLE) }]
+    })
     this.#dirtyPrefixes.clear()
-    this.#coverV4(nets)
-    const ends = new Map<Addr, Identity | undefined>()
-    for (const addr of this.#dirtyEnds) this.#settleEnd(addr, ends)
     this.#dirtyEnds.clear()
-    return { ends, nets }
+    const changed = prefixes.map((prefix) => this.#settlePrefix(prefix))
+    const nets = new Map<string, NetMove>()
+    for (const [at, { key, cidr, identity }] of prefixes.entries())
+      if (changed[at] === true)
+        nets.set(key, {
+          cidr,
+          was: strangers[at] ?? NOBODY,
+          now: this.#prefixes.identityAround(cidr.addr, depthOf(cidr)),
+          isGone: identity === undefined,
+        })
+    this.#coverV4(nets)
+    return { ends: new Map(ends.map((end) => [end.addr, this.#settleEnd(end)])), nets }
   }
 
   /** Whatever is within a dirty prefix is dirty as well. */
@@ -167,26 +192,23 @@ export class Addresses {
       if (this.#prefixes.around(addr, WHOLE).some((around) => wide.has(around.key))) this.#dirtyEnds.add(addr)
   }
 
-  #settlePrefix(key: string, nets: Map<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>): void {
-    const prefix = this.#prefixes.get(key)
-    if (prefix === undefined) return
-    const { cidr } = prefix
-    const identity = hasOwn(prefix) ? this.identities.take(this.#atomsAround(cidr.addr, depthOf(cidr))) : undefined
-    if (identity !== prefix.identity) nets.set(key, { cidr, identity })
-    if (prefix.identity !== undefined) this.identities.release(prefix.identity)
-    prefix.identity = identity
+  /** True when its row is another one. */
+  #settlePrefix(prefix: Prefix): boolean {
+    const { cidr, identity: before } = prefix
+    prefix.identity = hasOwn(prefix) ? this.identities.take(this.#atomsAround(cidr.addr, depthOf(cidr))) : undefined
+    if (before !== undefined) this.identities.release(before)
     if (prefix.things.length === 0 && prefix.atoms.length === 0) this.#prefixes.delete(prefix)
+    return before !== prefix.identity
   }
 
-  #settleEnd(addr: Addr, ends: Map<Addr, Identity | undefined>): void {
-    const known = this.#ends.get(addr)
-    if (known === undefined) return
-    const gone = known.things.length === 0
-    const identity = gone ? NOBODY : this.identities.take(this.#atomsAround(addr, WHOLE, known.things))
-    if (gone) this.#ends.delete(addr)
-    ends.set(addr, gone ? undefined : identity)
-    this.identities.release(known.identity)
-    known.identity = identity
+  #settleEnd({ addr, known, was }: EndBefore): Move {
+    const { identity: before } = known
+    const isGone = known.things.length === 0
+    const identity = this.identities.take(isGone ? [] : this.#atomsAround(addr, WHOLE, known.things))
+    known.identity = identity === NOBODY ? NOBODY_OF_OURS : identity
+    if (before !== undefined) this.identities.release(before)
+    if (isGone) this.#ends.delete(addr)
+    return { was, now: isGone ? this.#prefixes.identityAround(addr, WHOLE) : known.identity, isGone }
   }
 
   #atomsAround(addr: Addr, depth: number, things: readonly Thing[] = []): readonly LiveAtom[] {
@@ -198,12 +220,13 @@ export class Addresses {
   }
 
   /** In the map ::/0 and its like contain IPv4's range as well: IPv4 gets a prefix of its own, which has nothing. */
-  #coverV4(nets: Map<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>): void {
+  #coverV4(nets: Map<string, NetMove>): void {
     const around = this.#prefixes.around(ANY_V6, 80).some(({ identity }) => identity !== undefined)
     const key = prefixKey(ANY_V4, 96)
     const shown = this.#prefixes.get(key)?.identity !== undefined
-    if (around && !shown && (!this.#hiddenV4 || nets.has(key))) nets.set(key, { cidr: { addr: ANY_V4, bits: 0 }, identity: NOBODY })
-    if (this.#hiddenV4 && !around && !shown) nets.set(key, { cidr: { addr: ANY_V4, bits: 0 }, identity: undefined })
+    const cover = { cidr: { addr: ANY_V4, bits: 0 }, was: nets.get(key)?.was ?? NOBODY, now: NOBODY }
+    if (around && !shown && (!this.#hiddenV4 || nets.has(key))) nets.set(key, { ...cover, isGone: false })
+    if (this.#hiddenV4 && !around && !shown) nets.set(key, { ...cover, isGone: true })
     this.#hiddenV4 = around && !shown
   }
 
@@ -224,6 +247,12 @@ export class Addresses {
     forget(users)
     if (users.addrs.size + users.prefixes.size === 0) this.#users.delete(thing)
   }
+}
+
+interface EndBefore {
+  readonly addr: Addr
+  readonly known: Known
+  readonly was: Identity
 }
 
 /** Does it say more than the prefix around it? */

@@ -11,17 +11,20 @@ import type { Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import { selects } from '#lib/model/selector.ts'
 import { Addresses } from './addresses.ts'
+import type { AddressChanges } from './addresses.ts'
 import type { Atom } from './atoms.ts'
 import { selecting } from './groups.ts'
 import { Lines, stagedName } from './lines.ts'
-import { LiveSets, rowsOfSet } from './live-sets.ts'
+import { LiveSets } from './live-sets.ts'
 import type { LiveSet } from './live-sets.ts'
 import { NO_SETS, Population } from './population.ts'
 import type { GroupSets, Members } from './population.ts'
 import { Rulebook } from './rulebook.ts'
-import { Shown } from './shown.ts'
+import { Shown, targetsOf } from './shown.ts'
 import { NO_SET } from './tables.ts'
-import type { EndValue, HostSlot, HostValue, PolicyRow, PolicyStep, SetId } from './tables.ts'
+import type { EndValue, HostSlot, HostValue, PolicyRow, PolicyRowOf, PolicyStep, SetId } from './tables.ts'
+import { Turn } from './turn.ts'
+import type { Plan } from './turn.ts'
 import type { PolicyUpdate } from './world.ts'
 
 const HOST_SLOTS = [
@@ -38,8 +41,6 @@ const HOST_SLOTS = [
 interface Touched {
   readonly groups: Set<Members>
   readonly addrs: Set<Addr>
-  /** of endpoints that are themselves others now */
-  readonly joined: Set<Addr>
   readonly services: Set<string>
   /** keys of endpoints that may be host endpoints */
   readonly hosts: Set<string>
@@ -67,28 +68,32 @@ export class PolicyCompiler {
 
   /** Steps to be taken one after the other, none of them empty. The first time it is everything. */
   change(updates: Iterable<PolicyUpdate>): readonly PolicyStep[] {
-    const touched: Touched = { groups: new Set(), addrs: new Set(), joined: new Set(), services: new Set(), hosts: new Set() }
+    const touched: Touched = { groups: new Set(), addrs: new Set(), services: new Set(), hosts: new Set() }
     for (const update of updates) this.#update(update, touched)
     this.#meanings(touched)
     const old = this.#regroup(touched)
     const moves = this.#addresses.settle()
     for (const addr of moves.ends.keys()) touched.addrs.add(addr)
-    const learn = this.#sets.takeNewRows()
-    const { joined } = touched
-    const move = this.#shown.move(moves, (addr) => joined.has(addr) && this.#population.groupAt(addr) !== undefined)
-    const wanted = (addr: Addr): EndValue | undefined => this.#endAt(addr)
-    const join = this.#shown.flip(joined, wanted)
-    const flip = [...this.#shown.flip(touched.addrs, wanted), ...this.#shown.flipHosts(touched.hosts, (key) => this.#hostAt(key))]
+    const turn = this.#turn(touched, moves)
+    const plan = turn.plan()
+    const learn = this.#sets.takeNewRows(turn.left)
+    const move = this.#shown.move(plan.first)
+    const join = this.#shown.flip(turn.newcomers, (addr) => this.#endAt(addr, plan))
+    const flip = this.#flip(touched, plan)
     // before their sets go blind
     const left = this.#shown.takeGoneEnds()
     const epoch = this.#shown.takeEpoch()
     // what the old sets asked was asked up to here: they had to tell addresses apart until the last endpoint was flipped
-    const gone = old.flatMap((set) => this.#sets.release(set) ?? [])
-    const later = this.#addresses.settle()
+    const forget: PolicyRow[] = old.flatMap((set) => this.#sets.release(set))
+    const later = targetsOf(this.#addresses.settle())
     const relearn = this.#sets.takeNewRows()
-    const settle = this.#shown.move(later, () => false)
+    const settle = this.#shown.move({
+      ends: new Map([...plan.rest.ends, ...later.ends]),
+      nets: new Map([...plan.rest.nets, ...later.nets]),
+    })
+    const back = plan.twins.size === 0 ? [] : this.#flip(touched, undefined)
+    for (const twin of plan.twins.values()) forget.push(...this.#sets.release(twin))
     this.#shown.takeEpoch()
-    const forget: PolicyRow[] = [...this.#shown.takeGoneNets(), ...gone.flatMap(rowsOfSet)]
     for (const identity of this.#addresses.identities.sweep()) forget.push(...this.#sets.forget(identity))
     const steps: readonly PolicyStep[] = [
       { kind: 'learn', rows: learn },
@@ -99,6 +104,9 @@ export class PolicyCompiler {
       ...(epoch === 'same' ? [] : [{ kind: 'epoch' as const, epoch }]),
       { kind: 'learn', rows: relearn },
       { kind: 'move', rows: settle },
+      { kind: 'forget', rows: this.#shown.takeGoneNets() },
+      { kind: 'flip', rows: back },
+      ...(plan.isBridge ? [{ kind: 'epoch' as const, epoch: 'next' as const }] : []),
       { kind: 'forget', rows: forget },
     ]
     return steps.filter((step) => step.kind === 'epoch' || step.rows.length > 0)
@@ -150,7 +158,7 @@ export class PolicyCompiler {
       case 'endpoint':
         if (update.value?.kind === 'host' || this.#population.hostAt(update.key) !== undefined) touched.hosts.add(update.key)
         for (const addr of this.#population.setEndpoint(update.key, update.value, (group) => this.#newGroup(group, touched)))
-          touched.joined.add(addr)
+          touched.addrs.add(addr)
     }
   }
 
@@ -210,27 +218,49 @@ export class PolicyCompiler {
     return old
   }
 
-  #endAt(addr: Addr): EndValue | undefined {
+  /** Who of those gets other sets. */
+  #turn(touched: Touched, moves: AddressChanges): Turn {
+    const turn = new Turn({ sets: this.#sets, identities: this.#addresses.identities, moves })
+    for (const addr of touched.addrs) {
+      const after = this.#endAt(addr)
+      const before = this.#shown.endAt(addr)
+      if (after !== undefined) turn.end(addr, before === undefined ? undefined : slotsOfEnd(before), slotsOfEnd(after))
+    }
+    for (const key of this.#shown.hosts) touched.hosts.add(key)
+    for (const key of touched.hosts) turn.host(slotsOfHost(this.#shown.hostAt(key)), slotsOfHost(this.#hostAt(key)))
+    return turn
+  }
+
+  /** `plan`: not to the end yet. */
+  #flip({ addrs, hosts }: Touched, plan: Plan | undefined): readonly PolicyRowOf<'ends' | 'hosts'>[] {
+    return [
+      ...this.#shown.flip(addrs, (addr) => this.#endAt(addr, plan)),
+      ...this.#shown.flipHosts(hosts, (key) => this.#hostAt(key, plan)),
+    ]
+  }
+
+  #endAt(addr: Addr, plan?: Plan): EndValue | undefined {
     if (!this.#addresses.has(addr)) return undefined
     const sets = this.#population.groupAt(addr)?.sets ?? NO_SETS
+    const idOf = (name: string): SetId => idIn(sets, name, plan)
     return {
-      identity: this.#addresses.identityOf(addr).id,
-      ingress: idIn(sets, 'ingress'),
-      egress: idIn(sets, 'egress'),
-      stagedIngress: idIn(sets, stagedName('ingress')),
-      stagedEgress: idIn(sets, stagedName('egress')),
+      identity: (plan?.between.get(addr) ?? this.#addresses.identityOf(addr)).id,
+      ingress: idOf('ingress'),
+      egress: idOf('egress'),
+      stagedIngress: idOf(stagedName('ingress')),
+      stagedEgress: idOf(stagedName('egress')),
     }
   }
 
-  #hostAt(key: string): HostValue | undefined {
+  #hostAt(key: string, plan?: Plan): HostValue | undefined {
     const host = this.#population.hostAt(key)
     if (host === undefined) return undefined
     const { value, group } = host
     return {
       interfaceName: value.interfaceName,
       addrs: value.addrs,
-      sets: recordOf(HOST_SLOTS, (name) => idIn(group.sets, name)),
-      staged: recordOf(HOST_SLOTS, (name) => idIn(group.sets, stagedName(name))),
+      sets: recordOf(HOST_SLOTS, (name) => idIn(group.sets, name, plan)),
+      staged: recordOf(HOST_SLOTS, (name) => idIn(group.sets, stagedName(name), plan)),
     }
   }
 
@@ -244,8 +274,17 @@ export class PolicyCompiler {
   }
 }
 
-function idIn(sets: GroupSets, name: string): SetId {
-  return sets.get(name)?.compiled.id ?? NO_SET
+function idIn(sets: GroupSets, name: string, plan: Plan | undefined): SetId {
+  const set = sets.get(name)
+  return set === undefined ? NO_SET : (plan?.twins.get(set) ?? set).compiled.id
+}
+
+function slotsOfEnd({ ingress, egress, stagedIngress, stagedEgress }: EndValue): readonly SetId[] {
+  return [ingress, egress, stagedIngress, stagedEgress]
+}
+
+function slotsOfHost(value: HostValue | undefined): readonly SetId[] {
+  return HOST_SLOTS.flatMap((slot) => (value === undefined ? [NO_SET, NO_SET] : [value.sets[slot], value.staged[slot]]))
 }
 
 function isSameSets(a: GroupSets, b: GroupSets): boolean {

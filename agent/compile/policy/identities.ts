@@ -18,17 +18,24 @@ export interface Identity {
   readonly key: string
   /** ascending */
   readonly atoms: readonly LiveAtom[]
-  /** keys of the same */
+  /** keys of the same; of one between two, of those of the later */
   readonly isTrue: ReadonlySet<string>
+  /** of one between two: the earlier, by which sets still judge that are being left */
+  readonly was?: Identity
   /** addresses and prefixes that have it */
   users: number
 }
 
 export const NOBODY: Identity = { id: 0, key: '', atoms: [], isTrue: new Set(), users: 1 }
+/** An address of ours of which nothing is true: with 0 programs would look for a prefix around it, which may be on the move at that time. */
+export const NOBODY_OF_OURS: Identity = { ...NOBODY, id: 0xffff_ffff }
 
 export class Identities {
   readonly #byKey = new Map<string, Identity>([['', NOBODY]])
-  readonly #byId = new Map<number, Identity>([[0, NOBODY]])
+  readonly #byId = new Map<number, Identity>([
+    [0, NOBODY],
+    [NOBODY_OF_OURS.id, NOBODY_OF_OURS],
+  ])
   readonly #byAtom = new Map<LiveAtom, Set<Identity>>()
   readonly #atoms = new Map<string, LiveAtom>()
   #nextIndex = 0
@@ -42,7 +49,7 @@ export class Identities {
   }
 
   get size(): number {
-    return this.#byId.size
+    return this.#byId.size - 1
   }
 
   /** One more set asks it. True when it is new. */
@@ -69,13 +76,23 @@ export class Identities {
   take(atoms: readonly LiveAtom[]): Identity {
     const key = atoms.map(({ index }) => index).join()
     const identity = this.#byKey.get(key) ?? this.#make(key, atoms)
-    if (identity !== NOBODY) identity.users++
+    if (identity.key !== '') identity.users++
     this.unused.delete(identity)
     return identity
   }
 
+  /** One for as long as endpoints go from old sets to new ones; the next sweep takes it. */
+  between(was: Identity, now: Identity): Identity {
+    const key = `${was.key} then ${now.key}`
+    const known = this.#byKey.get(key)
+    if (known !== undefined) return known
+    const id = this.#freeId(mix32(mix32(was.id) ^ now.id))
+    const atoms = [...new Set([...was.atoms, ...now.atoms])]
+    return this.#add({ id, key, atoms, isTrue: now.isTrue, was, users: 0 })
+  }
+
   release(identity: Identity): void {
-    if (identity !== NOBODY && --identity.users === 0) this.unused.add(identity)
+    if (identity.key !== '' && --identity.users === 0) this.unused.add(identity)
   }
 
   /** Forgets those that are without users, and says which. */
@@ -102,19 +119,19 @@ export class Identities {
     return result
   }
 
+  /** The sum of hashes does not depend on the order in which the atoms came to be. */
   #make(key: string, atoms: readonly LiveAtom[]): Identity {
+    const id = this.#freeId(mix32(atoms.reduce((sum, { hash }) => (sum + mix32(hash)) | 0, 0)))
     // a copy: it may be the list of a prefix, which grows and shrinks
-    const identity: Identity = {
-      id: this.#freeId(atoms),
-      key,
-      atoms: [...atoms],
-      isTrue: new Set(atoms.map(({ atom }) => atom.key)),
-      users: 0,
-    }
-    this.#byKey.set(key, identity)
+    return this.#add({ id, key, atoms: [...atoms], isTrue: new Set(atoms.map(({ atom }) => atom.key)), users: 0 })
+  }
+
+  #add(identity: Identity): Identity {
+    this.#byKey.set(identity.key, identity)
     this.#byId.set(identity.id, identity)
     this.made.add(identity)
-    for (const atom of atoms) {
+    this.unused.add(identity)
+    for (const atom of identity.atoms) {
       const identities = this.#byAtom.get(atom)
       if (identities === undefined) this.#byAtom.set(atom, new Set([identity]))
       else identities.add(identity)
@@ -122,9 +139,9 @@ export class Identities {
     return identity
   }
 
-  /** The sum of hashes does not depend on the order in which the atoms came to be; the content decides, so a shared hash costs the later one another number. */
-  #freeId(atoms: readonly LiveAtom[]): number {
-    let id = mix32(atoms.reduce((sum, { hash }) => (sum + mix32(hash)) | 0, 0))
+  /** The content decides, so a shared hash costs the later one another number. */
+  #freeId(wish: number): number {
+    let id = wish
     while (this.#byId.has(id)) id = (id + 1) >>> 0
     return id
   }

@@ -14,6 +14,8 @@ import type { SideTable } from './sides.ts'
 import { NO_SET } from './tables.ts'
 import type { SetId, SetRow } from './tables.ts'
 
+const NONE: ReadonlySet<LiveSet> = new Set()
+
 export interface LiveSet {
   readonly compiled: CompiledSet
   readonly line: Line
@@ -36,6 +38,10 @@ export class LiveSets {
     this.#addresses = addresses
   }
 
+  at(id: SetId): LiveSet | undefined {
+    return this.#byId.get(id)
+  }
+
   get all(): Iterable<LiveSet> {
     return this.#byId.values()
   }
@@ -47,6 +53,17 @@ export class LiveSets {
       known.users++
       return known
     }
+    return this.#add(id, line)
+  }
+
+  /** The same line under another name. */
+  twinOf({ compiled, line }: LiveSet): LiveSet {
+    let { id } = compiled
+    while (id === NO_SET || this.#byId.has(id)) id = fnv1a64(id)
+    return this.#add(id, line)
+  }
+
+  #add(id: SetId, line: Line): LiveSet {
     const ruleNames = [...new Set(line.rules.map(({ rule }) => rule.name))]
     const numbers = new Map(ruleNames.map((name) => [name, this.numbers.take(name)]))
     const compiled = compileSet({ id, line, ruleId: (name) => numbers.get(name) ?? 0 })
@@ -63,9 +80,9 @@ export class LiveSets {
     return set
   }
 
-  /** One endpoint less. What is returned is no longer in use: its rows are to be removed. */
-  release(set: LiveSet): LiveSet | undefined {
-    if (--set.users > 0) return undefined
+  /** One endpoint less. Returns all rows of a set that is no longer in use: they are to be removed. */
+  release(set: LiveSet): readonly SetRow[] {
+    if (--set.users > 0) return []
     this.#byId.delete(set.compiled.id)
     this.#fresh = this.#fresh.filter((one) => one !== set)
     for (const name of set.ruleNames) this.numbers.release(name)
@@ -76,20 +93,22 @@ export class LiveSets {
         askers?.delete(set)
         if (askers?.size === 0) this.#askers.delete(key)
       }
-    return set
+    return [...set.compiled.rows, ...[...set.rowsOf.values()].flat()]
   }
 
-  /** Rows of sets that are new, and of all sets about identities that are. */
-  takeNewRows(): readonly SetRow[] {
+  /** Rows of sets that are new, and of all sets about identities that are: those that are being left judge one between two by the earlier. */
+  takeNewRows(left: ReadonlySet<LiveSet> = NONE): readonly SetRow[] {
     const rows: SetRow[] = []
     const { identities } = this.#addresses
     const fresh = new Set(this.#fresh)
     for (const set of fresh) {
       for (const row of set.compiled.rows) rows.push(row)
-      for (const identity of identities.having(sidesOf(set).flatMap((side) => [...side.atoms.keys()]))) this.#describe(set, identity, rows)
+      for (const identity of identities.having(sidesOf(set).flatMap((side) => [...side.atoms.keys()])))
+        this.#describe(set, { identity, as: identity }, rows)
     }
     for (const identity of identities.made)
-      for (const set of this.#asking(identity)) if (!fresh.has(set)) this.#describe(set, identity, rows)
+      for (const set of this.#askingOf(identity))
+        if (!fresh.has(set)) this.#describe(set, { identity, as: left.has(set) ? (identity.was ?? identity) : identity }, rows)
     identities.made.clear()
     this.#fresh = []
     return rows
@@ -98,25 +117,30 @@ export class LiveSets {
   /** Rows about an identity that nobody has any longer. */
   forget(identity: Identity): readonly SetRow[] {
     const rows: SetRow[] = []
-    for (const set of this.#asking(identity)) {
+    for (const set of this.#askingOf(identity)) {
       for (const row of set.rowsOf.get(identity) ?? []) rows.push(row)
       set.rowsOf.delete(identity)
     }
     return rows
   }
 
-  #asking(identity: Identity): ReadonlySet<LiveSet> {
+  /** Sets that ask at least one of these atoms. */
+  asking(keys: Iterable<string>): ReadonlySet<LiveSet> {
     const sets = new Set<LiveSet>()
-    for (const key of identity.isTrue) for (const set of this.#askers.get(key) ?? []) sets.add(set)
+    for (const key of keys) for (const set of this.#askers.get(key) ?? []) sets.add(set)
     return sets
   }
 
-  #describe(set: LiveSet, identity: Identity, rows: SetRow[]): void {
+  #askingOf({ atoms }: Identity): ReadonlySet<LiveSet> {
+    return this.asking(atoms.map(({ atom }) => atom.key))
+  }
+
+  #describe(set: LiveSet, { identity, as }: { readonly identity: Identity; readonly as: Identity }, rows: SetRow[]): void {
     const own: SetRow[] = []
     const { compiled } = set
     for (const [dimension, side] of [[DIMENSION_PEER, compiled.peer] as const, [DIMENSION_OWN, compiled.own] as const]) {
       if (side === undefined) continue
-      for (const [block, bits] of bitsOf(side, identity.isTrue).entries())
+      for (const [block, bits] of bitsOf(side, as.isTrue).entries())
         if (bits !== undefined) own.push(bitsRow({ set: compiled.id, class: identity.id, block, dimension }, bits))
     }
     if (own.length > 0) set.rowsOf.set(identity, own)
@@ -133,11 +157,6 @@ export class LiveSets {
       id = fnv1a64(id)
     }
   }
-}
-
-/** All rows of the set, in no particular order. */
-export function rowsOfSet(set: LiveSet): readonly SetRow[] {
-  return [...set.compiled.rows, ...[...set.rowsOf.values()].flat()]
 }
 
 function sidesOf({ compiled }: LiveSet): readonly SideTable[] {

@@ -2,6 +2,7 @@
 /** Prefixes of which something is true, and which of them an address is in. Layer: agent/compile (pure). */
 import { isV4 } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
+import { NOBODY } from './identities.ts'
 import type { Identity, LiveAtom } from './identities.ts'
 import type { Thing } from './things.ts'
 
@@ -59,6 +60,14 @@ export class Prefixes {
       if (prefix !== undefined) result.push(prefix)
     }
     return result
+  }
+
+  /** Whom a stranger with these first bits is taken for. */
+  identityAround(addr: Addr, depth: number): Identity {
+    const shown = this.around(addr, depth).flatMap(({ cidr, identity }) =>
+      identity === undefined ? [] : [{ depth: depthOf(cidr), identity }],
+    )
+    return shown.reduce((best, one) => (one.depth > best.depth ? one : best), { depth: -1, identity: NOBODY }).identity
   }
 
   #lengthsOf(addr: Addr): Map<number, number> {

@@ -2,7 +2,8 @@
 /** What the tables say of addresses, and what is to be written when that changes. Layer: agent/compile (pure). */
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { same } from '#lib/base/same.ts'
-import type { AddressChanges } from './addresses.ts'
+import type { AddressChanges, Move } from './addresses.ts'
+import type { Identity } from './identities.ts'
 import { depthOf } from './prefixes.ts'
 import { NO_SET } from './tables.ts'
 import type { EndSets, EndValue, Epoch, HostValue, PolicyRowOf } from './tables.ts'
@@ -13,6 +14,12 @@ type EndRow = PolicyRowOf<'ends'>
 type NetRow = PolicyRowOf<'nets'>
 type HostRow = PolicyRowOf<'hosts'>
 
+/** Whom addresses are to be taken for; undefined: they are to have no row. */
+export interface Targets {
+  readonly ends: ReadonlyMap<Addr, Identity | undefined>
+  readonly nets: ReadonlyMap<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>
+}
+
 export class Shown {
   readonly #ends = new Map<Addr, EndValue>()
   readonly #nets = new Map<string, NetRow>()
@@ -22,22 +29,32 @@ export class Shown {
   readonly #goneNets = new Map<string, NetRow>()
   #epoch: Epoch = 'same'
 
-  /** Rows by which addresses move to other identities, but for those that `waits` says are to get theirs together with their sets: a new
-   * endpoint would be open without them. */
-  move({ ends, nets }: AddressChanges, waits: (addr: Addr) => boolean): readonly (EndRow | NetRow)[] {
+  endAt(addr: Addr): EndValue | undefined {
+    return this.#ends.get(addr)
+  }
+
+  hostAt(endpoint: string): HostValue | undefined {
+    return this.#hosts.get(endpoint)?.value
+  }
+
+  get hosts(): Iterable<string> {
+    return this.#hosts.keys()
+  }
+
+  /** Rows by which addresses move to other identities: those that had no row before the prefix around them moves. */
+  move({ ends, nets }: Targets): readonly (EndRow | NetRow)[] {
     const netRows: NetRow[] = []
     for (const [key, { cidr, identity }] of nets) {
       if (identity === undefined) this.#hideNet(key)
-      else netRows.push(this.#showNet(key, cidr, identity.id))
+      else if (this.#nets.get(key)?.value.identity !== identity.id) netRows.push(this.#showNet(key, cidr, identity.id))
     }
     const endRows: EndRow[] = []
     for (const [addr, identity] of ends) {
       const before = this.#ends.get(addr)
       if (identity === undefined) this.#hideEnd(addr)
-      else if (before?.identity !== identity.id && !waits(addr))
-        endRows.push(this.#showEnd(addr, { ...(before ?? NO_END_SETS), identity: identity.id }))
+      else if (before?.identity !== identity.id) endRows.push(this.#showEnd(addr, { ...(before ?? NO_END_SETS), identity: identity.id }))
     }
-    return [...netRows.sort((a, b) => depthOf(b.key.cidr) - depthOf(a.key.cidr)), ...endRows]
+    return [...endRows, ...netRows.sort((a, b) => depthOf(b.key.cidr) - depthOf(a.key.cidr))]
   }
 
   /** Rows by which endpoints get their sets. */
@@ -123,6 +140,14 @@ export class Shown {
     this.#epoch = 'next'
     this.#goneNets.set(key, row)
     this.#nets.delete(key)
+  }
+}
+
+export function targetsOf({ ends, nets }: AddressChanges): Targets {
+  const identityOf = ({ isGone, now }: Move): Identity | undefined => (isGone ? undefined : now)
+  return {
+    ends: new Map([...ends].map(([addr, move]) => [addr, identityOf(move)])),
+    nets: new Map([...nets].map(([key, move]) => [key, { cidr: move.cidr, identity: identityOf(move) }])),
   }
 }
 

@@ -118,11 +118,11 @@ export type Epoch = 'same' | 'newcomers' | 'next'
 export type PolicyStep =
   /** new sets, whole, and what sets in use must know of new identities; nothing refers to these rows yet */
   | { readonly kind: 'learn'; readonly rows: readonly SetRow[] }
-  /** addresses get their identities; in this order, which has narrow prefixes before those around them */
+  /** addresses get their identities; in this order, which has endpoints before prefixes, narrow ones before those around them */
   | { readonly kind: 'move'; readonly rows: readonly PolicyRowOf<'nets' | 'ends'>[] }
   /** endpoints get their sets, in one write each; first those that are others now, with their identity */
   | { readonly kind: 'flip'; readonly rows: readonly PolicyRowOf<'ends' | 'hosts'>[] }
   /** from here on flows are judged anew */
   | { readonly kind: 'epoch'; readonly epoch: Exclude<Epoch, 'same'> }
-  /** rows that nothing refers to any longer, in this order: wide prefixes before narrow ones, then sets; addresses in a step of their own */
+  /** rows that nothing refers to any longer, in this order, which has wide prefixes before narrow ones */
   | { readonly kind: 'forget'; readonly rows: readonly PolicyRow[] }

@@ -6,7 +6,7 @@ import { parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { ANYWHERE } from '#lib/model/policy.ts'
-import type { NetworkSet, Policy, Side } from '#lib/model/policy.ts'
+import type { HostEndpoint, NetworkSet, Policy, Scope, Side } from '#lib/model/policy.ts'
 import { ALL, equals } from '#lib/model/selector.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
@@ -57,6 +57,7 @@ function sideOf(v4: boolean): fc.Arbitrary<Side> {
 interface Ends {
   readonly peer: fc.Arbitrary<Side>
   readonly own: fc.Arbitrary<Side>
+  readonly scope?: fc.Arbitrary<Scope>
 }
 
 function rulesOf(direction: 'ingress' | 'egress', { peer, own }: Ends) {
@@ -77,8 +78,9 @@ function policyOf(ends: Ends): fc.Arbitrary<Policy> {
       subject: selector,
       ingress: rulesOf('ingress', ends),
       egress: fc.option(rulesOf('egress', ends), { nil: undefined }),
+      scope: ends.scope ?? fc.constant('normal'),
     })
-    .map((of) => ({ ...of, kind: 'GlobalNetworkPolicy', namespace: '', order: 1, staged: undefined, scope: 'normal' }))
+    .map((of) => ({ ...of, kind: 'GlobalNetworkPolicy', namespace: '', order: 1, staged: undefined }))
 }
 
 /** One of two network sets. */
@@ -86,6 +88,18 @@ function networkSetOf(v4: boolean): fc.Arbitrary<NetworkSet> {
   return fc
     .record({ name: fc.constantFrom('s', 't'), value: app, nets: netsOf(v4) })
     .map(({ value, ...of }) => ({ ...of, kind: 'GlobalNetworkSet', namespace: '', labels: new Map([['app', value]]) }))
+}
+
+export const HOST: HostEndpoint = {
+  kind: 'HostEndpoint',
+  namespace: '',
+  name: 'h',
+  node: NODE,
+  labels: new Map([['app', '1']]),
+  interfaceName: 'eth0',
+  expectedIPs: [],
+  profiles: [],
+  ports: [],
 }
 
 function pod(ip: string, value: string, v4: boolean): Pod {
@@ -126,12 +140,34 @@ export interface Dense {
   readonly change: fc.Arbitrary<Change>
   /** of a network set */
   readonly setChange: fc.Arbitrary<Change>
+  /** of several of all these at once */
+  readonly batch: fc.Arbitrary<Change>
+  /** with HOST, of which policies are as well */
+  readonly hostWorld: fc.Arbitrary<readonly KubeObject[]>
+  readonly hostBatch: fc.Arbitrary<Change>
   readonly packets: readonly Packet[]
+}
+
+/** Nobody sends to or from a pod that is gone, nor new ones to each other before they are there. */
+export function isSent({ src, dst }: Packet, old: ReadonlySet<Addr>, now: ReadonlySet<Addr>): boolean {
+  const isGone = (addr: Addr): boolean => old.has(addr) && !now.has(addr)
+  const isNew = (addr: Addr): boolean => now.has(addr) && !old.has(addr)
+  return !isGone(src) && !isGone(dst) && !(isNew(src) && isNew(dst))
+}
+
+/** The last word on each object. */
+function together(changes: readonly Change[]): Change {
+  const last = new Map<string, Change>()
+  for (const change of changes) for (const { kind, name } of [...change.put, ...change.gone]) last.set(`${kind} ${name}`, change)
+  return { put: [...last.values()].flatMap(({ put }) => put), gone: [...last.values()].flatMap(({ gone }) => gone) }
 }
 
 export function dense(v4: boolean, ports: readonly number[] = PORTS): Dense {
   const side = sideOf(v4)
-  const policy = policyOf({ peer: side, own: fc.oneof({ weight: 4, arbitrary: nothing }, side) })
+  const twoSided = { peer: side, own: fc.oneof({ weight: 4, arbitrary: nothing }, side) }
+  const policy = policyOf(twoSided)
+  const scope = fc.constantFrom('normal' as const, 'forward' as const, 'doNotTrack' as const, 'preDNAT' as const)
+  const hostPolicy = policyOf({ ...twoSided, scope })
   const networkSet = networkSetOf(v4)
   const anyPod = fc.tuple(fc.constantFrom(...PODS), app).map(([ip, value]) => pod(ip, value, v4))
   const pods = fc.tuple(app, app, app, app, app).map((apps) => PODS.map((ip, at) => pod(ip, apps[at] ?? '1', v4)))
@@ -139,17 +175,25 @@ export function dense(v4: boolean, ports: readonly number[] = PORTS): Dense {
     fc.tuple(pods, policies, fc.array(networkSet, { maxLength: 2 })).map((parts) => parts.flat())
   const put = (one: KubeObject): Change => ({ put: [one], gone: [] })
   const gone = (one: KubeObject): Change => ({ put: [], gone: [one] })
+  const change = fc.oneof(
+    { weight: 3, arbitrary: policy.map(put) },
+    { weight: 2, arbitrary: anyPod.map(put) },
+    policy.map(gone),
+    anyPod.map(gone),
+  )
+  const setChange = networkSet.chain((one) => fc.constantFrom(put(one), put(one), gone(one)))
+  const batchOf = (...of: readonly fc.Arbitrary<Change>[]): fc.Arbitrary<Change> =>
+    fc.array(fc.oneof(...of), { minLength: 2, maxLength: 5 }).map(together)
+  const host = app.map((value) => ({ ...HOST, labels: new Map([['app', value]]) }))
   return {
     pods,
     world: among(fc.array(policy, { maxLength: 3 })),
     oneSided: among(fc.array(policyOf({ peer: side, own: nothing }), { minLength: 1, maxLength: 3 })),
-    change: fc.oneof(
-      { weight: 3, arbitrary: policy.map(put) },
-      { weight: 2, arbitrary: anyPod.map(put) },
-      policy.map(gone),
-      anyPod.map(gone),
-    ),
-    setChange: networkSet.chain((one) => fc.constantFrom(put(one), put(one), gone(one))),
+    change,
+    setChange,
+    batch: batchOf(change, change, change, setChange),
+    hostWorld: among(fc.array(hostPolicy, { minLength: 1, maxLength: 3 })).map((objects) => [HOST, ...objects]),
+    hostBatch: batchOf(hostPolicy.map(put), hostPolicy.map(gone), anyPod.map(put), setChange, host.map(put)),
     packets: packetsOf(v4, ports),
   }
 }

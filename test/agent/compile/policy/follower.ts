@@ -6,6 +6,7 @@ import type { PolicyStep } from '#agent/compile/policy/tables.ts'
 import { judgeByTables, judgeHost, judgeUntracked } from '#agent/policy/judge.ts'
 import type { HostPassing, Side } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/tables.ts'
+import type { Addr } from '#lib/base/ip.ts'
 import { refText } from '#lib/model/ref.ts'
 import { hasOwnAddresses } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
@@ -42,6 +43,11 @@ export class Follower {
 
   put(objects: readonly KubeObject[], gone: readonly KubeObject[] = []): void {
     this.tables.apply(this.change(objects, gone))
+  }
+
+  /** of all pods of the cluster */
+  get podAddrs(): ReadonlySet<Addr> {
+    return new Set([...this.store.snapshot.pods.values()].flatMap(({ podIPs }) => podIPs))
   }
 
   /** "allow NetworkPolicy/x/a ingress 0", with what passed in front. */

@@ -2,6 +2,7 @@
 /** Rules of one line, in rows that can be read. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
+import { NOBODY, NOBODY_OF_OURS } from '#agent/compile/policy/identities.ts'
 import { wordAt } from '#agent/compile/policy/bits.ts'
 import type { PolicyRow, PolicyStep } from '#agent/compile/policy/tables.ts'
 import type { PolicyUpdate } from '#agent/compile/policy/world.ts'
@@ -55,9 +56,9 @@ const fromDb = ruleAt(0, { protocols: [6], source: fromSide(equals('app', 'db'))
 /** Sets and identities by number of their first mention: they are hashes. */
 function show(steps: readonly PolicyStep[]): string {
   const sets = new Map<string, string>([['0000000000000000', '-']])
-  const identities = new Map<number, string>([[0, '0']])
+  const identities = new Map([NOBODY, NOBODY_OF_OURS].map(({ id }) => [id, '0']))
   const setName = (id: string): string => sets.get(id) ?? (sets.set(id, `set${sets.size}`), `set${sets.size - 1}`)
-  const whose = (id: number): string => identities.get(id) ?? (identities.set(id, `id${identities.size}`), `id${identities.size - 1}`)
+  const whose = (id: number): string => identities.get(id) ?? (identities.set(id, `id${identities.size - 1}`), `id${identities.size - 2}`)
   const bits = (word: string): string => wordAt(word, 0).toString(2)
   const cells = (cell: string): string => {
     const [nobody, allow, pass, begin, ...classes] = Array.from({ length: cell.length / 8 }, (_, at) => wordAt(cell, at).toString(2))
@@ -116,6 +117,28 @@ describe('what changes afterwards:', () => {
     const compiler = started()
     expect(show(compiler.change([pod('10.0.0.3', 'db')]))).toBe('move\n  10.0.0.3 is id1 in - out -\nepoch newcomers')
     expect(show(compiler.change([localPod('10.0.0.4', 'web')]))).toBe('flip\n  10.0.0.4 is 0 in set1 out -\nepoch newcomers')
+  })
+
+  test('other labels of a pod that change its own rules are one row as well', () => {
+    const compiler = started()
+    compiler.change([policyUpdate(policy('b', [fromDb], { subject: equals('app', 'db') }))])
+    const [other] = compiler.change([localPod(WEB, 'db')]).filter(({ kind }) => kind !== 'epoch' && kind !== 'learn' && kind !== 'forget')
+    expect(other).toMatchObject({ kind: 'flip', rows: [{ key: { addr: parseAddr(WEB) } }] })
+  })
+
+  test('labels and rules at once: who moves stands between until all have their new rules', () => {
+    const compiler = started()
+    const fromCache = ruleAt(0, { ...fromDb, source: fromSide(equals('app', 'cache')) })
+    const steps = compiler.change([policyUpdate(policy('a', [fromCache])), pod('10.0.0.2', 'cache')])
+    const shown = show(steps.filter(({ kind }) => kind === 'move' || kind === 'flip' || kind === 'epoch'))
+    expect(shown).toBe(`move
+  10.0.0.2 is id1 in - out -
+flip
+  10.0.0.1 is 0 in set1 out -
+epoch next
+move
+  10.0.0.2 is id2 in - out -
+epoch next`)
   })
 
   test('the same again is nothing', () => {

@@ -8,7 +8,7 @@ import type { PolicyTables } from '#agent/policy/tables.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { dense, type Dense } from '../../compile/policy/dense.ts'
+import { dense, isSent, type Dense } from '../../compile/policy/dense.ts'
 import { Follower } from '../../compile/policy/follower.ts'
 
 const NODE = 'n1'
@@ -49,19 +49,12 @@ function someOf({ oneSided }: Dense): Dense['oneSided'] {
     .map(([objects, kept]) => objects.filter(({ kind }, at) => kind !== 'Pod' || kept.includes(at)))
 }
 
-/** Nobody sends to or from a pod that is gone, nor new ones to each other before they are there. */
-function amongPods(packets: readonly Packet[], old: ReadonlySet<Addr>, now: ReadonlySet<Addr>): readonly Packet[] {
-  const isGone = (addr: Addr): boolean => old.has(addr) && !now.has(addr)
-  const isNew = (addr: Addr): boolean => now.has(addr) && !old.has(addr)
-  return packets.filter(({ src, dst }) => !isGone(src) && !isGone(dst) && !(isNew(src) && isNew(dst)))
-}
-
 function podsOf(objects: readonly KubeObject[]): ReadonlySet<Addr> {
   return new Set(objects.flatMap((object) => (object.kind === 'Pod' ? object.podIPs : [])))
 }
 
 function checkRowByRow(all: readonly Packet[], old: readonly KubeObject[], now: readonly KubeObject[]): void {
-  const packets = amongPods(all, podsOf(old), podsOf(now))
+  const packets = all.filter((one) => isSent(one, podsOf(old), podsOf(now)))
   const { tables } = compiled(old)
   const whole = compiled(now)
   const known = new Set(tables.rows.keys())
