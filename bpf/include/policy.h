@@ -91,7 +91,7 @@ static __noinline struct ports *ports_of(const struct query *q, __u32 block, __u
 }
 
 /* Of the source port. */
-static __noinline struct bits *bits_of_source(const struct query *q, __u32 block)
+static __always_inline struct bits *bits_of_source(const struct query *q, __u32 block)
 {
 	struct ports *ports = ports_of(q, block, 1);
 	__u32 class = ports ? class_of(q, ports, q->source_port) : NO_CLASS;
