@@ -135,6 +135,43 @@ int nothing(struct __sk_buff *skb)
 	return TC_ACT_OK;
 }
 
+/* the same for XDP programs, which have no mark and grow no packets */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} bench_next_xdp SEC(".maps");
+
+SEC("xdp")
+int wrap_xdp(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
+	__u32 zero = 0;
+	struct wrap *w = bpf_map_lookup_elem(&bench_wrap, &zero);
+
+	if (!w)
+		return XDP_ABORTED;
+	if (w->v6) {
+		if (data + HEADERS_V6 > data_end)
+			return XDP_ABORTED;
+		restore_v6(data, w, 0, 0);
+	} else {
+		if (data + HEADERS_V4 > data_end)
+			return XDP_ABORTED;
+		restore_v4(data, w, 0, 0);
+	}
+	bpf_tail_call(ctx, &bench_next_xdp, 0);
+	return XDP_ABORTED;
+}
+
+SEC("xdp")
+int nothing_xdp(struct xdp_md *ctx)
+{
+	(void)ctx;
+	return XDP_PASS;
+}
+
 struct spent {
 	__u64 clock;	/* ns between two readings of the clock */
 	__u64 grow;	/* with one reading of the clock in it */

@@ -21,6 +21,12 @@ export const packetGoals: Readonly<Record<string, number>> = {
   'policy.overlap.1000': 300,
   'policy.cidr.1000': 330,
   'policy.port.1000': 330,
+  'xdp.1': 90,
+  'xdp.10': 90,
+  'xdp.100': 90,
+  'xdp.1.stranger': 200,
+  'xdp.10.stranger': 200,
+  'xdp.100.stranger': 200,
 }
 
 /** Ratios to the plain path: at most for times, at least for rates. */

@@ -12,6 +12,7 @@ import { families } from '../../test/kernel/packets/world.ts'
 import { establishedStories, newStories } from './stories.ts'
 import { policyFigures } from './policy.ts'
 import { Wrapper } from './wrapper.ts'
+import { xdpFigures } from './xdp.ts'
 
 /** as the flow table is by default */
 const FLOW_TABLE = 512_000
@@ -82,7 +83,7 @@ async function main(rounds: number): Promise<void> {
   for (const story of families.flatMap(newStories)) figures.push(...(await newFigures(rounds, story)))
   for (const family of families) {
     const judging = await newBench(rounds)
-    figures.push(...(await policyFigures(judging, family, FLOWS)))
+    figures.push(...(await policyFigures(judging, family, FLOWS)), ...xdpFigures(judging, family))
     close(judging)
   }
   process.stdout.write(`${JSON.stringify(figures)}\n`)

@@ -3,7 +3,8 @@
 import type { BpfProgram } from '#native'
 import { ifindexOf } from '#native'
 import { catalogue } from '#agent/maps/catalogue.ts'
-import type { PolicyStep } from '#agent/compile/policy/tables.ts'
+import { NO_SET } from '#agent/compile/policy/tables.ts'
+import type { PolicyStep, SetId } from '#agent/compile/policy/tables.ts'
 import { nodeCfg, type Frontend } from '#agent/maps/shapes.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { ADDR_LOCAL_POD, ADDR_NODE, ADDR_NODE_PORTS, ADDR_SELF, SOURCE_ANY, STRAY_DROP } from '#lib/base/flags.ts'
@@ -19,7 +20,7 @@ import { addrInfo } from '../../test/support/addr-info.ts'
 import { PolicyMaps } from '../../test/support/policy-maps.ts'
 import { loadObject } from './objects.ts'
 
-export type ProgramName = 'from_workload' | 'to_workload' | 'from_host' | 'to_host' | 'from_host_replay'
+export type ProgramName = 'from_workload' | 'to_workload' | 'from_host' | 'to_host' | 'from_host_replay' | 'untracked'
 
 /** Two node ports: one with its backend here, one on the other node. */
 export const NEAR_PORT = NODE_PORT
@@ -34,15 +35,16 @@ export class Node {
   readonly #ct: TestMap<unknown, unknown>
   readonly #objects: readonly [Loaded, ...Loaded[]]
 
-  private constructor(objects: { readonly workload: Loaded; readonly host: Loaded; readonly replay: Loaded }) {
-    const { workload, host, replay } = objects
-    this.#objects = [workload, host, replay]
+  private constructor(objects: { readonly workload: Loaded; readonly host: Loaded; readonly replay: Loaded; readonly xdp: Loaded }) {
+    const { workload, host, replay, xdp } = objects
+    this.#objects = [workload, host, replay, xdp]
     this.#programs = new Map<ProgramName, BpfProgram>([
       ['from_workload', workload.object.program('from_workload')],
       ['to_workload', workload.object.program('to_workload')],
       ['from_host', host.object.program('from_host')],
       ['to_host', host.object.program('to_host')],
       ['from_host_replay', replay.object.program('from_host')],
+      ['untracked', xdp.object.program('untracked')],
     ])
     this.#ct = new TestMap(workload, catalogue.np_ct)
   }
@@ -54,9 +56,10 @@ export class Node {
     const share = sharedMaps(workload.object)
     const host = await loadObject('bpf/host.bpf.o', { knobs, share })
     const replay = await loadObject('bench/host-replay.bpf.o', { knobs, share })
+    const xdp = await loadObject('bpf/xdp.bpf.o', { knobs, share })
     for (const map of share.values()) map.close()
     fill(workload)
-    return new Node({ workload, host, replay })
+    return new Node({ workload, host, replay, xdp })
   }
 
   program(name: ProgramName): BpfProgram {
@@ -85,6 +88,15 @@ export class Node {
     maps.close()
     addrs.map.close()
     return bytes
+  }
+
+  /** What the device on which test runs happen asks of every packet. */
+  setUntracked(ingress: SetId): void {
+    const hosts = new TestMap(this.#objects[0], catalogue.np_hosts)
+    const none = { untracked_egress: NO_SET, early_ingress: NO_SET, forward_ingress: NO_SET, forward_egress: NO_SET }
+    const sets = { untracked_ingress: ingress, ...none, normal_ingress: NO_SET, normal_egress: NO_SET }
+    hosts.set({ ifindex: ifindexOf('lo'), view: 0 }, sets)
+    hosts.map.close()
   }
 
   /** Keys of all flows, back to back. */

@@ -30,17 +30,23 @@ export interface Run {
   readonly action: number
 }
 
+/** A wrapper program, and what it goes on to. */
+interface Entrance {
+  readonly program: BpfProgram
+  readonly next: BpfMap
+}
+
 export class Wrapper {
   readonly #loaded: Loaded
-  readonly #program: BpfProgram
-  readonly #next: BpfMap
+  readonly #tc: Entrance
+  readonly #xdp: Entrance
   readonly #template: BpfMap
   readonly #codec: Codec<ShapeType<typeof wrap>>
 
   private constructor(loaded: Loaded) {
     this.#loaded = loaded
-    this.#program = loaded.object.program('wrap')
-    this.#next = loaded.object.map('bench_next')
+    this.#tc = { program: loaded.object.program('wrap'), next: loaded.object.map('bench_next') }
+    this.#xdp = { program: loaded.object.program('wrap_xdp'), next: loaded.object.map('bench_next_xdp') }
     this.#template = loaded.object.map('bench_wrap')
     this.#codec = valueCodec(loaded, 'bench_wrap', wrap)
   }
@@ -51,14 +57,23 @@ export class Wrapper {
   }
 
   /** One of the object's own programs: "nothing" for baselines. */
-  own(name: 'nothing' | 'pair' | 'pair_timed'): BpfProgram {
+  own(name: 'nothing' | 'nothing_xdp' | 'pair' | 'pair_timed'): BpfProgram {
     return this.#loaded.object.program(name)
   }
 
   run(program: BpfProgram, subject: Subject, repeat: number): Run {
-    this.#next.updateFd(ZERO, program)
+    return this.#run(this.#tc, { program, subject, repeat })
+  }
+
+  /** The same with an XDP program; neither mark nor flows. */
+  runXdp(program: BpfProgram, packet: Uint8Array, repeat: number): Run {
+    return this.#run(this.#xdp, { program, subject: { packet }, repeat })
+  }
+
+  #run(by: Entrance, { program, subject, repeat }: { program: BpfProgram; subject: Subject; repeat: number }): Run {
+    by.next.updateFd(ZERO, program)
     this.#template.update(ZERO, encodeBytes(this.#codec, templateOf(subject)))
-    const { durationNs, retval } = this.#program.testRun({ data: subject.packet, repeat })
+    const { durationNs, retval } = by.program.testRun({ data: subject.packet, repeat })
     return { ns: durationNs, action: retval | 0 }
   }
 
@@ -76,7 +91,8 @@ export class Wrapper {
   }
 
   close(): void {
-    for (const handle of [this.#program, this.#next, this.#template]) handle.close()
+    for (const { program, next } of [this.#tc, this.#xdp]) for (const handle of [program, next]) handle.close()
+    this.#template.close()
     this.#loaded.object.close()
   }
 }
