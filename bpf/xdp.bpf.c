@@ -62,9 +62,12 @@ int untracked(struct xdp_md *ctx)
 	q->peer = info && info->identity ? info->identity : identity_by_net(&t.src);
 	if (policy_verdict() != RULE_DENY)
 		return XDP_PASS;
-	info = bpf_map_lookup_elem(&np_addrs, &t.dst);
-	if (info && info->kind == ADDR_SELF && is_failsafe(q->proto, &t, FAILSAFE_IN))
-		return XDP_PASS;
+	/* most of what is dropped is for the node itself, and for none of these ports */
+	if (is_failsafe(q->proto, &t, FAILSAFE_IN)) {
+		info = bpf_map_lookup_elem(&np_addrs, &t.dst);
+		if (info && info->kind == ADDR_SELF)
+			return XDP_PASS;
+	}
 	count_slot(DROP_POLICY);
 	return XDP_DROP;
 }
