@@ -17,7 +17,7 @@ import { TABLES } from './dataplane/loaded.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor } from './node/facts.ts'
 import { lastGoodFile } from './state-files.ts'
-import { releaseHeap } from './node/memory.ts'
+import { limitYoung, releaseHeap } from './node/memory.ts'
 import type { AgentOptions } from './options.ts'
 import { PolicyBook } from './policy-book.ts'
 import { Ports } from './ports.ts'
@@ -210,6 +210,7 @@ function checks({ dataplane, loop }: Wired, health: Health): Task[] {
       everyMs(systemClock, { ms, signal, run })
   return [
     every(HOOKS_MS, () => {
+      if (dataplane.isReady) limitYoung()
       if (dataplane.checkHooks()) loop.mark()
       if (loop.busyMs < STUCK_MS) health.pass('apply.moves')
       else health.fail('apply.moves', `one apply has been running for ${Math.round(loop.busyMs / 1000)} s`)
