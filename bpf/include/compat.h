@@ -39,10 +39,12 @@ static __always_inline __u64 np_now(void)
  * would be too much for it, which are staged policies and lines of more than 1,024 rules. */
 #ifdef NP_FLOOR
 #define NP_GLOBAL static __noinline
+#define NP_PART static __noinline
 #define NP_STAGED 0
 #define NP_RULE_BLOCKS 1
 #else
 #define NP_GLOBAL __noinline
+#define NP_PART static __always_inline /* of such a function: calls cost a third of a verdict */
 #define NP_STAGED 1
 #define NP_RULE_BLOCKS 16
 #endif

@@ -5,7 +5,7 @@
 
 #include "policy.h"
 
-static __noinline struct host_sets *host_sets_of(__u32 ifindex, __u32 view)
+NP_PART struct host_sets *host_sets_of(__u32 ifindex, __u32 view)
 {
 	struct host_key k = {};
 

@@ -12,7 +12,7 @@
 #define RULE_NONE 4
 
 /* Whom policy takes an address for that has no row of its own, or one that says nothing. */
-static __noinline __u32 identity_by_net(const struct addr *a)
+NP_PART __u32 identity_by_net(const struct addr *a)
 {
 	struct net_key k = {};
 	__u32 *identity;
@@ -52,7 +52,7 @@ static __noinline struct bits *bits_of_own(const struct query *q, __u32 block)
 #define NO_CLASS 0xffffffff
 
 /* The class of a port. */
-static __noinline __u32 class_of(const struct query *q, const struct ports *ports, __u32 number)
+NP_PART __u32 class_of(const struct query *q, const struct ports *ports, __u32 number)
 {
 	__u64 port = number, high = port >> 8 & 0xff, low = port & 0xff;
 	struct page_key k = {};
@@ -74,7 +74,7 @@ static __noinline __u32 class_of(const struct query *q, const struct ports *port
 	return page->class[low];
 }
 
-static __noinline struct ports *ports_of(const struct query *q, __u32 block, __u32 source)
+NP_PART struct ports *ports_of(const struct query *q, __u32 block, __u32 source)
 {
 	struct ports_key k = {};
 	struct ports *ports;
