@@ -31,7 +31,8 @@ const LONGEST_LINE = MOST_BLOCKS * RULES_PER_BLOCK
 
 /** Programs pass so many stages in one block. */
 const STAGES_OF_BLOCK = 15
-const NEVER: LineRule = { rule: { ...plainRule('deny', 'never'), ports: new Map([[0, []]]) }, begins: false }
+/** Fills a block up. */
+export const NEVER: LineRule = { rule: { ...plainRule('deny', 'never'), ports: new Map([[0, []]]) }, begins: false }
 
 function makeRoom(rules: LineRule[]): void {
   const inBlock = rules.slice(rules.length - (rules.length % RULES_PER_BLOCK))

@@ -15,6 +15,7 @@ import {
 } from '#lib/base/flags.ts'
 import { BitDraft, padded, wordAt, wordsFor } from './bits.ts'
 import type { Bits } from './bits.ts'
+import { NEVER } from './line.ts'
 import type { Line, LineRule } from './line.ts'
 import { isFull, isSameRanges, rangesFor } from './plane.ts'
 import type { Plane, Ranges } from './plane.ts'
@@ -63,7 +64,10 @@ export function bitsRow(key: PolicyRowOf<'bits'>['key'], word: Bits): PolicyRowO
 }
 
 function ruleRows(set: SetId, rules: readonly LineRule[], ruleId: (name: string) => number): readonly SetRow[] {
-  return rules.map(({ rule }, index) => ({ table: 'rules', key: { set, index }, value: { number: ruleId(rule.name) } }))
+  // what only fills a block up decides nothing, and np_rules is for all sets of the node
+  return rules.flatMap(({ rule }, index): readonly SetRow[] =>
+    rule === NEVER.rule ? [] : [{ table: 'rules', key: { set, index }, value: { number: ruleId(rule.name) } }],
+  )
 }
 
 interface Block {
