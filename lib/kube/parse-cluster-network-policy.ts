@@ -25,7 +25,7 @@ export function parseClusterNetworkPolicy(input: ParseInput): Policy {
       kind: 'ClusterNetworkPolicy',
       namespace: '',
       name,
-      tier: TIERS.Admin,
+      tier: spec['tier'] === 'Baseline' ? TIERS.Baseline : TIERS.Admin,
       subject: subjectOf(spec),
       staged: undefined,
     } as const

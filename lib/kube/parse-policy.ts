@@ -44,7 +44,9 @@ function v3Policy(input: ParseInput, of: { readonly kind: PolicyKind; readonly f
     only(spec, of.fields)
     const staged = of.fields.includes('stagedAction') ? stagedAction(spec) : undefined
     if (staged === 'Delete') return removal(input, { kind: of.kind, tier: tierOf(spec) })
-    const known = { kind: of.kind, namespace, name, tier: 'default', subject: subjectAt(spec, namespace), staged }
+    // where something else of it is bad it is closed in its own tier
+    const tier = typeof spec['tier'] === 'string' ? tierOf(spec) : 'default'
+    const known = { kind: of.kind, namespace, name, tier, subject: subjectAt(spec, namespace), staged }
     const scope = (): Scope => (of.kind.endsWith('GlobalNetworkPolicy') ? scopeOf(spec) : 'normal')
     return policyOf(input, known, {
       frame: () => {

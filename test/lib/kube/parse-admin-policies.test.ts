@@ -88,6 +88,8 @@ describe('ClusterNetworkPolicy', () => {
     expect(cluster({ priority: 1001 })).toEqual({ policy: closed, refused: ['spec.priority: must be 0..1000'] })
     expect(cluster({ priority: null })).toEqual({ policy: closed, refused: ['spec.priority: is missing'] })
     expect(cluster({ tier: 'Middle' })).toEqual({ policy: closed, refused: ['spec.tier: must be Admin or Baseline'] })
+    const last = cluster({ tier: 'Baseline', priority: 1001 }).policy[0]
+    expect(last, 'no policy of another tier loses its say').toBe(`baselineadminnetworkpolicy Infinity, closed, (${PODS})`)
   })
 
   test.each<[Manifest, string]>([

@@ -125,6 +125,8 @@ describe('a bad rule closes the policy', () => {
       policy: ['default Infinity, closed, a == "x"', 'ingress: none', 'egress: none'],
       refused: ['spec.order: must be a number'],
     })
+    expect(global({ tier: 'security', order: 'first' }).policy[0]).toBe('security Infinity, closed, all()')
+    expect(global({ tier: 7 }).policy[0]).toBe('default Infinity, closed, all()')
     expect(global({ preDNAT: true, doNotTrack: true }).refused).toEqual(['spec.preDNAT: must not be said with doNotTrack'])
     expect(global({ preDNAT: true, applyOnForward: false }).refused).toEqual(['spec.applyOnForward: must be true with preDNAT'])
     expect(global({ preDNAT: true, types: ['Egress'] }).refused).toEqual(['spec.egress: must not be said with preDNAT'])
