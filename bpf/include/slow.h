@@ -18,6 +18,8 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 
 	if (quoted_read(skb, &s->p, &quoted))
 		return FLOW_NONE; /* about no packet that we could have sent on */
+	if (!addr_eq(&s->p.t.dst, &quoted.t.dst))
+		return FLOW_NONE; /* not to who sent what it quotes: whoever has a flow could send anything to anybody */
 	s->dir = ct_key_of(&s->key, &quoted.t, quoted.proto);
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (!v)

@@ -120,6 +120,7 @@ function otherWays(f: Family): PacketCase[] {
     icmp(f.client, f.pod, { type: kind, word: kind === n.echo ? 0x0505_0001 : 0, body, id: kind, fragment: { offset, more: offset === 0 } })
   const [type, code] = n.unreachable
   const error = icmp(f.client, f.pod, { type, code, body: l3(udp(s, client)) })
+  const errorOfPod = (to: string) => icmp(f.pod, to, { type, code, body: l3(udp(client, s)) })
   return [
     {
       name: `${f.name}: what is sent into a pod at once has been asked about`,
@@ -206,6 +207,8 @@ function otherWays(f: Family): PacketCase[] {
         { say: 'about nothing', through: 'from_host', packet: error, ...DENIED },
         { say: 'a flow', through: 'from_workload', packet: udp(s, client), action: 'redirect' },
         { say: 'about it', through: 'from_host', packet: error, action: 'redirect' },
+        { say: 'about it, by the pod', through: 'from_workload', packet: errorOfPod(f.client), action: 'redirect' },
+        { say: 'about it, but to another', through: 'from_workload', packet: errorOfPod(f.stranger), ...DENIED },
       ],
     },
   ]
