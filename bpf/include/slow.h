@@ -59,7 +59,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (act != FLOW_THERE && act != NP_PASS)
 			return act;
 	}
-	v = s->lone_error ? 0 : flow_find(s);
+	v = s->alone ? 0 : flow_find(s);
 	if (v) {
 		s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() || pkt_is_message(&s->p);
 		act = s->renew ? flow_look_again(s, v) : FLOW_THERE;
@@ -69,7 +69,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 			return act;
 	}
 	if (!v) {
-		act = s->lone_error ? FLOW_PREPARED : flow_prepare(skb, s);
+		act = s->alone ? FLOW_PREPARED : flow_prepare(skb, s);
 		if (act != FLOW_PREPARED)
 			return act;
 		judged_new(skb, s);
@@ -83,7 +83,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (why)
 			return DROPPED(why);
 	}
-	if (s->lone_error)
+	if (s->alone)
 		return NP_PASS;
 	if (!v) {
 		act = flow_enter(skb, s);
@@ -144,7 +144,7 @@ static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 	return 0;
 }
 
-/* A pod sends with its own address only, beside what stays on its link. 0: go on. */
+/* A pod sends with its own address only: rules know it by no other, its link's neither. 0: go on. */
 static __noinline int source_own(struct __sk_buff *skb, struct scratch *s)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
@@ -153,7 +153,7 @@ static __noinline int source_own(struct __sk_buff *skb, struct scratch *s)
 		s->src = *info;
 		return 0;
 	}
-	return addr_is_link_local(&s->p.t.src) && addr_is_link_local(&s->p.t.dst) ? NP_PASS : DROPPED(DROP_SPOOFED);
+	return DROPPED(DROP_SPOOFED);
 }
 
 static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
@@ -162,12 +162,18 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 
 	if (act)
 		return act;
-	if (addr_is_multicast(&s->p.t.dst, s->p.v4))
-		return NP_PASS;
 	if (s->hook == FROM_WORKLOAD) {
 		act = source_own(skb, s);
 		if (act)
 			return act;
+	}
+	if (addr_is_multicast(&s->p.t.dst, s->p.v4)) {
+		if (s->hook != FROM_WORKLOAD)
+			return NP_PASS;
+		addr_look(&s->dst, &s->p.t.dst);
+		__builtin_memset(&s->v, 0, sizeof(s->v));
+		s->alone = 1; /* nobody's flow */
+		return flow_packet(skb, s);
 	}
 	if (s->parsed)
 		return flow_packet(skb, s);
@@ -181,7 +187,7 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (hook_is_from(s->hook) && is_stray(&s->dst))
 			return DROPPED(DROP_STRAY_SERVICE);
 		__builtin_memset(&s->v, 0, sizeof(s->v));
-		s->lone_error = 1;
+		s->alone = 1;
 	}
 	return flow_packet(skb, s);
 }
@@ -199,7 +205,7 @@ static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook
 	s->mtu = 0;
 	s->reroute = 0;
 	s->renew = 0;
-	s->lone_error = 0;
+	s->alone = 0;
 	s->first_fragment = 0;
 	act = slow_packet(skb, s);
 	if (!IS_DROPPED(act))

@@ -120,6 +120,7 @@ function otherWays(f: Family): PacketCase[] {
     icmp(f.client, f.pod, { type: kind, word: kind === n.echo ? 0x0505_0001 : 0, body, id: kind, fragment: { offset, more: offset === 0 } })
   const [type, code] = n.unreachable
   const error = icmp(f.client, f.pod, { type, code, body: l3(udp(s, client)) })
+  const everybody = f.v4 ? '224.0.0.251' : 'ff02::fb'
   const errorOfPod = (to: string) => icmp(f.pod, to, { type, code, body: l3(udp(client, s)) })
   return [
     {
@@ -201,6 +202,15 @@ function otherWays(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: what a pod sends to all is asked about, and is from itself`,
+      given: { policies: [policy('out', { of: 'pod', egress: [toPort(5353)] })] },
+      steps: [
+        { say: 'let out', through: 'from_workload', packet: udp(s, at(everybody, 5353)), action: 'pass' },
+        { say: 'refused', through: 'from_workload', packet: udp(s, at(everybody, 53)), ...DENIED },
+        { say: 'as another', through: 'from_workload', packet: udp(client, at(everybody, 5353)), action: 'drop', reason: 'DROP_SPOOFED' },
+      ],
+    },
+    {
       name: `${f.name}: an error about a flow belongs to it, one about none is asked about`,
       given: { policies: [policy('closed', { of: 'pod', ingress: [], egress: [toPort(PORT)] })] },
       steps: [
@@ -214,4 +224,19 @@ function otherWays(f: Family): PacketCase[] {
   ]
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...changes(f), ...otherWays(f)])
+/** An address of its link is not one that rules know a pod by. */
+const onLink: PacketCase = {
+  name: 'IPv6: a pod does not reach the host past its rules by addresses of the link',
+  given: {},
+  steps: [
+    {
+      say: 'SYN',
+      through: 'from_workload',
+      packet: tcp(at('fe80::5', PORT), at('fe80::9', 80), { flags: 'S' }),
+      action: 'drop',
+      reason: 'DROP_SPOOFED',
+    },
+  ],
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...changes(f), ...otherWays(f)]).concat(onLink)
