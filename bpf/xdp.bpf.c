@@ -63,7 +63,7 @@ int untracked(struct xdp_md *ctx)
 	if (policy_verdict() != RULE_DENY)
 		return XDP_PASS;
 	/* most of what is dropped is for the node itself, and for none of these ports */
-	if (is_failsafe(q->proto, &t, FAILSAFE_IN)) {
+	if (is_failsafe(q->proto, &t, FAILSAFE_IN) || is_failsafe_answer(q->proto, &t, FAILSAFE_IN)) {
 		info = bpf_map_lookup_elem(&np_addrs, &t.dst);
 		if (info && info->kind == ADDR_SELF)
 			return XDP_PASS;

@@ -15,11 +15,6 @@
 #define FLOW_STALE 0x102	/* its backend is gone: it is to be made anew */
 #define FLOW_NONE 0x103		/* the error is about none of ours */
 
-static __always_inline bool pkt_is_syn(const struct pkt *p)
-{
-	return (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
-}
-
 /* Enters s->v under the packet's own tuple, unless a live flow is there. */
 static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 {

@@ -19,17 +19,30 @@ static __always_inline __u64 host_set(const struct host_sets *sets, __u32 slot)
 	return ((const __u64 *)sets)[slot];
 }
 
-/* A port of the node's, or of others for the node, that policy never cuts? */
-static __noinline bool is_failsafe(__u8 proto, const struct ct_tuple *t, __u32 direction)
+/* A port of the node's, or of others for the node, that policy never cuts? `peer`: the other end. */
+static __noinline bool is_failsafe_port(__u32 direction, __u8 proto, __be16 port, const struct addr *peer)
 {
 	struct failsafe_key k = {};
 
 	k.prefix = 32 + 128;
-	k.addr = direction == FAILSAFE_IN ? t->src : t->dst;
-	k.direction = direction | (addr_is_v4(&k.addr) ? 0 : FAILSAFE_V6);
+	k.direction = direction | (addr_is_v4(peer) ? 0 : FAILSAFE_V6);
 	k.proto = proto;
-	k.port = t->dport;
+	k.port = port;
+	k.addr = *peer;
 	return bpf_map_lookup_elem(&np_failsafes, &k);
+}
+
+/* Is the packet sent to such a port: one of the node's (FAILSAFE_IN), or of another for the node? */
+static __always_inline bool is_failsafe(__u8 proto, const struct ct_tuple *t, __u32 direction)
+{
+	return is_failsafe_port(direction, proto, t->dport, direction == FAILSAFE_IN ? &t->src : &t->dst);
+}
+
+/* Is it what such a port answers, for whoever knows of no flows: to this node (FAILSAFE_IN), or from it? */
+static __always_inline bool is_failsafe_answer(__u8 proto, const struct ct_tuple *t, __u32 direction)
+{
+	return direction == FAILSAFE_IN ? is_failsafe_port(FAILSAFE_OUT, proto, t->sport, &t->src)
+					: is_failsafe_port(FAILSAFE_IN, proto, t->sport, &t->dst);
 }
 
 #endif

@@ -116,7 +116,13 @@ static __always_inline __u32 host_ingress(struct scratch *s)
 	}
 	if (action == RULE_OPEN)
 		action = host_ask(s, j->device, own ? HOST_NORMAL_INGRESS : HOST_FORWARD_INGRESS);
-	return action == RULE_DENY && own && is_failsafe(s->p.proto, &j->t, FAILSAFE_IN) ? RULE_OPEN : action;
+	if (action != RULE_DENY || !own)
+		return action;
+	/* a connection to such a port may be older than the rules, and its server speaks first */
+	return is_failsafe(s->p.proto, &j->t, FAILSAFE_IN) ||
+			       (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) && is_failsafe_answer(IPPROTO_TCP, &j->t, FAILSAFE_IN))
+		       ? RULE_OPEN
+		       : action;
 }
 
 /* What the node itself sends, and what it forwards. */
@@ -148,7 +154,7 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 	const struct addr *own = in ? &s->p.t.dst : &s->p.t.src, *peer = in ? &s->p.t.src : &s->p.t.dst;
 	struct host_sets *sets = host_sets_of(skb->ifindex, HOST_REAL);
 	struct addr_info info;
-	__u32 action;
+	__u32 action, direction;
 
 	if (!sets)
 		return RULE_OPEN;
@@ -164,7 +170,11 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 	if (action != RULE_DENY)
 		return action;
 	addr_look(&info, own);
-	return info.kind == ADDR_SELF && is_failsafe(s->p.proto, &s->p.t, in ? FAILSAFE_IN : FAILSAFE_OUT) ? RULE_OPEN : action;
+	direction = in ? FAILSAFE_IN : FAILSAFE_OUT;
+	return info.kind == ADDR_SELF &&
+			       (is_failsafe(s->p.proto, &s->p.t, direction) || is_failsafe_answer(s->p.proto, &s->p.t, direction))
+		       ? RULE_OPEN
+		       : action;
 }
 
 /* ---- flows ---------------------------------------------------------------------------------------- */

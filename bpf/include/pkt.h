@@ -86,6 +86,11 @@ struct pkt {
 	__u32 ack;
 };
 
+static __always_inline bool pkt_is_syn(const struct pkt *p)
+{
+	return (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+}
+
 /* Has it ports, or an echo's id, that could be others? */
 static __always_inline bool pkt_has_ports(const struct pkt *p)
 {

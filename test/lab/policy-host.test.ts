@@ -12,8 +12,9 @@ const CLUSTER = [
   { ...node('b', '172.31.43.3', 'fd00:31:43::3'), spec: { podCIDRs: ['10.43.1.0/24', 'fd00:43:1::/64'] } },
   pod('default/web', 'a', '10.43.0.1', 'fd00:43::1'),
   pod('default/asker', 'b', '10.43.1.1', 'fd00:43:1::1'),
-  // serves on the node's own address
+  // serve on their node's own address
   pod('default/host', 'a'),
+  pod('default/server', 'b'),
 ]
 const HOST = ['172.31.43.2', 'fd00:31:43::2'] as const
 const WEB = ['10.43.0.1', 'fd00:43::1'] as const
@@ -89,6 +90,22 @@ test('untracked policy is asked of every packet, first of all by XDP', async () 
   // what they deny is denied for pods as well
   manifests.write([...CLUSTER, endpoint, policy('Deny', ['10.43.1.1/32', 'fd00:43:1::1/128'])])
   expect(await until(async () => (await answered(lab, 'asker', WEB)) === 0), lab.log('a')).toBe(true)
+
+  // who knows of no flows still lets in what failsafe ports of others answer
+  const failsafe = v3('FelixConfiguration', 'default', { failsafeOutboundHostPorts: [{ protocol: 'TCP', port: 8080 }] })
+  const other = ['172.31.43.3', 'fd00:31:43::3']
+  const closed = v3('GlobalNetworkPolicy', 'untracked', {
+    selector: 'host == "a-all"',
+    doNotTrack: true,
+    applyOnForward: true,
+    types: ['Ingress'],
+    ingress: [{ action: 'Deny' }],
+  })
+  manifests.write([...CLUSTER, endpoint, closed])
+  expect(await until(async () => (await answered(lab, 'node/a', other)) === 0), lab.log('a')).toBe(true)
+  manifests.write([...CLUSTER, endpoint, closed, failsafe])
+  expect(await until(async () => (await answered(lab, 'node/a', other)) === 2), lab.log('a')).toBe(true)
+  expect(await answered(lab, 'node/b', HOST)).toBe(0)
 
   manifests.write(CLUSTER)
   expect(await until(async () => (await answered(lab, 'asker', WEB)) === 2 && !(await isEarly()))).toBe(true)

@@ -202,6 +202,15 @@ function otherWays(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: nothing comes to a pod that is not known, or not any more: nor are its rules`,
+      given: {},
+      steps: [
+        { say: 'not known', through: 'to_workload', packet: udp(at(f.node, PORT), at(f.lost, 80)), ...DENIED },
+        { say: 'known', through: 'to_workload', packet: udp(at(f.node, PORT), s), action: 'pass', out: 'same' },
+        { say: 'gone', through: 'to_workload', packet: udp(at(f.node, PORT + 1), s), ...DENIED, gone: f.pod },
+      ],
+    },
+    {
       name: `${f.name}: what a pod sends to all is asked about, and is from itself`,
       given: { policies: [policy('out', { of: 'pod', egress: [toPort(5353)] })] },
       steps: [
