@@ -61,6 +61,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     onChange: () => now.wired?.loop.mark(),
     onStatus: (name, status) => {
       book.note(name, status)
+      policies.noteSource(name, status)
     },
   })
   const passes: Observe[] = []

@@ -109,7 +109,7 @@ function ofPolicy(metrics: Metrics, { policies, policySize }: Observed): void {
   metrics.gauge(
     {
       name: 'netplane_policies',
-      help: 'Policies by what became of them: closed ones deny everything to whom they select.',
+      help: 'Policies, and what they rest on (tiers, sets, profiles, host endpoints), by what became of them: closed ones deny everything to whom they select.',
       labels: ['state'],
     },
     () => [...policies.counts()].map(([state, value]) => ({ labels: { state }, value })),

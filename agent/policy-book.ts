@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which policies are not what their authors meant, for log, health and metrics. Layer: agent. */
+import { rejectedText } from '#lib/base/result.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { tiersInOrder } from '#lib/model/policy-order.ts'
-import { refText } from '#lib/model/ref.ts'
-import { isPolicyKind, type ObjectChange, type Snapshot } from '#lib/model/snapshot.ts'
+import { refText, type Ref } from '#lib/model/ref.ts'
+import { isPolicyMatter, type ObjectChange, type Snapshot } from '#lib/model/snapshot.ts'
+import type { Problem, SourceStatus } from '#lib/store/source.ts'
 
-/** Condition: all policies are in force as they stand. */
+/** Condition: all policies, and the tiers, sets, profiles and host endpoints they rest on, are in force as they were written last. */
 export const POLICIES = 'policy.as-written'
 
-/** closed: it cannot be read, and denies everything to whom it selects. no-tier: there is no such tier, so it does nothing. */
-const STATES = ['in-force', 'closed', 'no-tier'] as const
+/** in-part: some of its rules are not. last-good: that version is, for the newer one cannot be read. closed: it cannot be read, and denies
+ * everything to whom it selects. no-tier: there is no such tier, so it does nothing. refused: nothing of it is in force. */
+const STATES = ['in-force', 'in-part', 'last-good', 'closed', 'no-tier', 'refused'] as const
 export type PolicyState = (typeof STATES)[number]
+
+type Written = Pick<Snapshot, 'policies' | 'tiers' | 'networkSets' | 'profiles' | 'hostEndpoints'>
+
+interface Wrong {
+  readonly state: PolicyState
+  readonly reason: string
+}
 
 const NAMED = 5
 
 export class PolicyBook {
   readonly #health: Health
   readonly #log: Log
+  readonly #sources = new Map<string, SourceStatus>()
+  /** undefined before all is known */
+  #snapshot: Written | undefined
   /** by ref */
-  #wrong: ReadonlyMap<string, { readonly state: PolicyState; readonly reason: string }> = new Map()
-  #all = 0
+  #wrong: ReadonlyMap<string, Wrong> = new Map()
 
   constructor({ health, log }: { readonly health: Health; readonly log: Log }) {
     this.#health = health
@@ -28,22 +40,33 @@ export class PolicyBook {
     health.expect(POLICIES, 'none')
   }
 
-  /** Says what is new. `changes`: undefined the first time. */
-  note(snapshot: Pick<Snapshot, 'policies' | 'tiers'>, changes: readonly ObjectChange[] | undefined): void {
-    if (changes?.some(({ kind }) => isPolicyKind(kind) || kind === 'Tier') === false) return
+  /** What there is, and what changed of it: undefined the first time. Stays a view of it, as the store's is. */
+  note(snapshot: Written, changes: readonly ObjectChange[] | undefined): void {
+    this.#snapshot = snapshot
+    if (changes?.some(({ kind }) => isPolicyMatter(kind)) !== false) this.#say(snapshot)
+  }
+
+  /** What a source cannot read. */
+  noteSource(source: string, status: SourceStatus): void {
+    this.#sources.set(source, status)
+    if (this.#snapshot !== undefined) this.#say(this.#snapshot)
+  }
+
+  counts(): ReadonlyMap<PolicyState, number> {
+    const count = (state: PolicyState): number => [...this.#wrong.values()].filter((one) => one.state === state).length
+    const all = this.#snapshot === undefined ? 0 : [...written(this.#snapshot)].length
+    const inForce = all - (this.#wrong.size - count('refused'))
+    return new Map(STATES.map((state) => [state, state === 'in-force' ? inForce : count(state)]))
+  }
+
+  /** Says what is new. */
+  #say(snapshot: Written): void {
     const before = this.#wrong
-    this.#all = snapshot.policies.size
-    this.#wrong = wrongOnes(snapshot)
+    this.#wrong = wrongOnes(snapshot, [...this.#sources.values()])
     for (const [policy, { state, reason }] of this.#wrong)
       if (before.get(policy)?.state !== state) this.#log.warn({ policy, reason }, `policy.${state}`)
     for (const policy of before.keys()) if (!this.#wrong.has(policy)) this.#log.info({ policy }, 'policy.mended')
     this.#sayHealth()
-  }
-
-  counts(): ReadonlyMap<PolicyState, number> {
-    const wrong = [...this.#wrong.values()]
-    const count = (state: PolicyState): number => wrong.filter((one) => one.state === state).length
-    return new Map(STATES.map((state) => [state, state === 'in-force' ? this.#all - wrong.length : count(state)]))
   }
 
   #sayHealth(): void {
@@ -57,10 +80,14 @@ export class PolicyBook {
   }
 }
 
-function wrongOnes({ policies, tiers }: Pick<Snapshot, 'policies' | 'tiers'>): Map<string, { state: PolicyState; reason: string }> {
-  const known = new Set(tiersInOrder(tiers).map(({ name }) => name))
-  const wrong = new Map<string, { state: PolicyState; reason: string }>()
-  for (const policy of policies.values()) {
+function* written({ policies, tiers, networkSets, profiles, hostEndpoints }: Written): Generator<Ref> {
+  for (const objects of [policies, tiers, networkSets, profiles, hostEndpoints]) yield* objects.values()
+}
+
+function wrongOnes(snapshot: Written, sources: readonly SourceStatus[]): Map<string, Wrong> {
+  const wrong = new Map<string, Wrong>()
+  const known = new Set(tiersInOrder(snapshot.tiers).map(({ name }) => name))
+  for (const policy of snapshot.policies.values()) {
     if (!known.has(policy.tier))
       wrong.set(refText(policy), { state: 'no-tier', reason: `there is no Tier ${policy.tier}: the policy does nothing` })
     else if (policy.closed === true)
@@ -69,5 +96,27 @@ function wrongOnes({ policies, tiers }: Pick<Snapshot, 'policies' | 'tiers'>): M
         reason: 'cannot be read as a whole, and no good version is known: closed for all that it selects',
       })
   }
+  const problems = sources.flatMap((source) => source.problems).filter(({ rejected }) => isOfPolicy(rejected.ref))
+  for (const ref of sources.flatMap(({ kept = [] }) => kept)) {
+    if (wrong.has(ref) || !isOfPolicy(ref)) continue
+    const problem = problems.find(({ rejected }) => rejected.ref === ref)
+    const why = problem === undefined ? 'cannot be read' : whatOf(problem)
+    wrong.set(ref, { state: 'last-good', reason: `${why}: the last good version stays in force` })
+  }
+  const there = new Set(problems.length === 0 ? [] : [...written(snapshot)].map(refText))
+  for (const problem of problems) {
+    const { ref } = problem.rejected
+    if (wrong.has(ref)) continue
+    if (!there.has(ref)) wrong.set(ref, { state: 'refused', reason: `${whatOf(problem)}: nothing of it is in force` })
+    else if (problem.inPart === true) wrong.set(ref, { state: 'in-part', reason: whatOf(problem) })
+  }
   return wrong
+}
+
+function isOfPolicy(ref: string): boolean {
+  return isPolicyMatter(ref.slice(0, ref.indexOf('/')))
+}
+
+function whatOf({ rejected }: Problem): string {
+  return rejectedText({ ...rejected, ref: '' })
 }

@@ -7,6 +7,7 @@ import { compareText } from '../base/order.ts'
 import type { Rejected } from '../base/result.ts'
 import { same } from '../base/same.ts'
 import { createPool } from '../kube/pool.ts'
+import { refText } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import type { Problem, SourceEvent } from '../store/source.ts'
 import { MOST_PLACED, parseFile, placeOf } from './file.ts'
@@ -116,6 +117,12 @@ export class Contents {
     const failed = this.#lastGood?.failed
     const unkept = failed === undefined ? [] : [{ place: undefined, rejected: { ref: '', path: '', reason: failed } }]
     return [...unkept, ...files.flatMap(([, problems]) => problems), ...placed]
+  }
+
+  /** Refs of objects in force whose own file does not give them at present. */
+  kept(): readonly string[] {
+    const kept = [...this.#holdings.kept()].map(({ file, object }) => ({ file, ref: refText(object) }))
+    return kept.flatMap(({ file, ref }) => (this.#holdings.holder(ref) === file ? [ref] : [])).sort(compareText)
   }
 
   /** "services.yaml:12" for a field of an object in force; undefined when no file has it. */

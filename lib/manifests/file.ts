@@ -4,9 +4,9 @@ import type { Rejected } from '../base/result.ts'
 import { identify, parseObject } from '../kube/parse-core.ts'
 import type { Pool } from '../kube/pool.ts'
 import { refText } from '../model/ref.ts'
+import { isPolicyMatter } from '../model/snapshot.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import type { Problem } from '../store/source.ts'
-import { isKeptKind } from './last-good.ts'
 import { pathSteps } from './path.ts'
 import { Places, readManifest } from './read.ts'
 import type { RawObject } from './read.ts'
@@ -40,7 +40,7 @@ export function parseFile(name: string, text: string, pool?: Pool): ParsedFile {
   const objects = new Map<string, KubeObject>()
   const unusable = new Map<string, KubeObject | undefined>()
   const raws = new Map<KubeObject, unknown>()
-  const wrong: { readonly raw: RawObject; readonly rejected: Rejected }[] = []
+  const wrong: Wrong[] = []
   let unsure = false
   for (const raw of read.objects) {
     const identified = identify(raw.value)
@@ -60,21 +60,22 @@ export function parseFile(name: string, text: string, pool?: Pool): ParsedFile {
     if (parsed.kind === 'ok') objects.set(ref, parsed.value)
     else unusable.set(ref, parsed.instead)
     const stands = parsed.kind === 'ok' ? parsed.value : parsed.instead
-    if (stands !== undefined && isKeptKind(stands.kind)) raws.set(stands, raw.value)
-    for (const rejected of parsed.rejected) wrong.push({ raw, rejected })
+    if (stands !== undefined && isPolicyMatter(stands.kind)) raws.set(stands, raw.value)
+    const part = parsed.kind === 'ok' ? { inPart: true as const } : {}
+    for (const rejected of parsed.rejected) wrong.push({ raw, rejected, ...part })
   }
   return { objects: [...objects.values()], unusable, unsure, problems: placed(name, text, wrong), raws }
 }
 
-function placed(
-  name: string,
-  text: string,
-  wrong: readonly { readonly raw: RawObject; readonly rejected: Rejected }[],
-): readonly Problem[] {
+interface Wrong extends Omit<Problem, 'place'> {
+  readonly raw: RawObject
+}
+
+function placed(name: string, text: string, wrong: readonly Wrong[]): readonly Problem[] {
   const places = new Places(name, text)
-  return wrong.map(({ raw, rejected }, at) => {
-    const line = at < MOST_PLACED ? places.line(raw, pathSteps(rejected.path)) : undefined
-    return { place: line === undefined ? name : `${name}:${line}`, rejected }
+  return wrong.map(({ raw, ...problem }, at) => {
+    const line = at < MOST_PLACED ? places.line(raw, pathSteps(problem.rejected.path)) : undefined
+    return { place: line === undefined ? name : `${name}:${line}`, ...problem }
   })
 }
 

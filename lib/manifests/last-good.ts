@@ -4,21 +4,12 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { dirname } from 'node:path'
 import { errorCode, errorText } from '../base/errors.ts'
 import { isObject } from '../base/object.ts'
-import { isPolicyKind } from '../model/snapshot.ts'
-import type { Kind } from '../model/ref.ts'
 
 /** An object as its file had it: what parsers make of it may be something else in the next version of this program. */
 export interface LastGoodObject {
   /** relative to the directory */
   readonly file: string
   readonly object: unknown
-}
-
-const KEPT: ReadonlySet<Kind> = new Set(['Tier', 'NetworkSet', 'GlobalNetworkSet', 'Profile', 'HostEndpoint'])
-
-/** Kinds that say what is let through: without their last good versions a restart would open or close something. */
-export function isKeptKind(kind: Kind): boolean {
-  return isPolicyKind(kind) || KEPT.has(kind)
 }
 
 export class LastGoodFile {

@@ -39,6 +39,7 @@ const CHUNK = 256
 /** What the last status was made from. */
 interface Said {
   readonly revision: number
+  readonly kept: number
   readonly unavailable: SourceStatus['unavailable']
   readonly unwatched: string | undefined
 }
@@ -193,12 +194,15 @@ export class DirectorySource implements Source {
   }
 
   #say(sink: Sink): void {
-    const now: Said = { revision: this.#contents.problemRevision, unavailable: this.#unavailable, unwatched: this.#watcher.failed }
+    const { problemRevision: revision, holdings } = this.#contents
+    const now: Said = { revision, kept: holdings.keptRevision, unavailable: this.#unavailable, unwatched: this.#watcher.failed }
     if (same(now, this.#said)) return
     this.#said = now
     const reason = `the directory cannot be watched (${now.unwatched ?? ''}): it is looked at every ${LOOK_AGAIN_MS} ms`
     const watching = now.unwatched === undefined ? [] : [{ place: undefined, rejected: { ref: '', path: '', reason } }]
-    sink.status({ unavailable: this.#unavailable, problems: [...watching, ...this.#contents.problems()] })
+    const problems = [...watching, ...this.#contents.problems()]
+    const kept = this.#contents.kept()
+    sink.status({ unavailable: this.#unavailable, problems, ...(kept.length === 0 ? {} : { kept }) })
   }
 
   /** Directories that come and go change the tree; other names that are no manifests (an editor's, say) are nobody's business. */

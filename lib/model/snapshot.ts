@@ -116,3 +116,11 @@ function isKind<K extends Kind>(object: KubeObject, kind: K): object is ObjectOf
 export function isPolicyKind(kind: Kind): kind is PolicyKind {
   return POLICY_KINDS.some((policy) => policy === kind)
 }
+
+const POLICY_MATTERS: ReadonlySet<string> = new Set([...POLICY_KINDS, 'Tier', 'NetworkSet', 'GlobalNetworkSet', 'Profile', 'HostEndpoint'])
+
+/** Kinds that say what is let through: policies, and what they rest on. Without their last good versions a restart would open or close
+ * something. */
+export function isPolicyMatter(kind: string): boolean {
+  return POLICY_MATTERS.has(kind)
+}

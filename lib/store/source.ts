@@ -11,6 +11,8 @@ export interface Problem {
   /** "services.yaml:12"; undefined where there are no places */
   readonly place: string | undefined
   readonly rejected: Rejected
+  /** the rest of the object is used */
+  readonly inPart?: true
 }
 
 /** How the source is doing; its last good objects stay in force whatever this says. */
@@ -19,6 +21,8 @@ export interface SourceStatus {
   readonly unavailable: { readonly reason: string; readonly since: number } | undefined
   /** everything that is wrong with its content at present, in a stable order */
   readonly problems: readonly Problem[]
+  /** refs of objects in force that the source cannot read at present: their last good versions stand */
+  readonly kept?: readonly string[]
 }
 
 /** Where a source puts what it finds. */

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is said of policies that are not in force as they were written. Layer: test. */
-import { expect, test } from 'vitest'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { systemClock } from '#lib/base/clock.ts'
+import { DirectorySource } from '#lib/manifests/source.ts'
 import { Health } from '#lib/obs/health.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { PolicyBook, POLICIES } from '#agent/policy-book.ts'
 import { silentLog } from '#lib/obs/log.ts'
+import { Store } from '#lib/store/store.ts'
 import { storeOf, type Manifest } from '../support/build.ts'
+import { until } from '../support/until.ts'
 
 const global = (name: string, spec: Manifest): Manifest => ({
   apiVersion: 'netplane.io/v3',
@@ -30,8 +37,11 @@ test('all is well', () => {
   expect([said, health.report().ready, reasonOf(health)]).toEqual([[], true, ''])
   expect([...book.counts()]).toEqual([
     ['in-force', 1],
+    ['in-part', 0],
+    ['last-good', 0],
     ['closed', 0],
     ['no-tier', 0],
+    ['refused', 0],
   ])
 })
 
@@ -49,10 +59,86 @@ test('closed ones, and those of tiers that nobody has, are said once, and when t
   expect(reasonOf(health)).toMatch(
     /^GlobalNetworkPolicy\/lost: there is no Tier nowhere: the policy does nothing; GlobalNetworkPolicy\/bad: cannot be read/,
   )
-  expect([...book.counts().values(), health.report().ready]).toEqual([1, 1, 1, true])
+  expect([...book.counts().values(), health.report().ready]).toEqual([1, 0, 0, 1, 1, 0, true])
   book.note({ ...snapshot, policies: new Map() }, [])
   expect(said).toHaveLength(2)
   book.note({ ...snapshot, policies: new Map() }, CHANGED)
   expect(said.slice(2).sort()).toEqual(['policy.mended GlobalNetworkPolicy/bad', 'policy.mended GlobalNetworkPolicy/lost'])
   expect(reasonOf(health)).toBe('')
+})
+
+/** A directory as the agent reads it, and what is said of it. */
+async function directory(): Promise<ReturnType<typeof setup> & { readonly write: (name: string, objects: readonly Manifest[]) => void }> {
+  const root = mkdtempSync(join(tmpdir(), 'np-book-'))
+  const write = (name: string, objects: readonly Manifest[]): void => {
+    writeFileSync(join(root, name), JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }))
+  }
+  write('first.json', [global('fine', {}), global('other', {})])
+  const book = setup()
+  const changed = (): void => {
+    book.book.note(store.snapshot, store.takeChanges())
+  }
+  const store = new Store({
+    sources: ['directory'],
+    onChange: changed,
+    onStatus: (name, status) => {
+      book.book.noteSource(name, status)
+    },
+  })
+  const stop = new AbortController()
+  const running = new DirectorySource({ directory: root, clock: systemClock }).run(store.sink('directory'), stop.signal)
+  onTestFinished(async () => {
+    stop.abort()
+    await running
+    rmSync(root, { recursive: true })
+  })
+  await until('all read', () => reasonOf(book.health) === '')
+  return { ...book, write }
+}
+
+test('a bad update, a new one that is refused, and rules that are left out: condition, log and metric say the same, by name', async () => {
+  const { said, health, book, write } = await directory()
+  const counted = (): object => Object.fromEntries([...book.counts()].filter(([, count]) => count > 0))
+  const set = (nets: readonly string[]): Manifest => ({
+    apiVersion: 'netplane.io/v3',
+    kind: 'GlobalNetworkSet',
+    metadata: { name: 'office' },
+    spec: { nets },
+  })
+  expect(counted()).toEqual({ 'in-force': 2 })
+  write('second.json', [global('half', { ingress: [{ action: 'Log' }, { action: 'Allow' }] }), global('who', { selector: 'a b' }), set([])])
+  await until('two named', () => said.length === 2)
+  write('second.json', [
+    global('half', { ingress: [{ action: 'Log' }, { action: 'Allow' }] }),
+    global('who', { selector: 'a b' }),
+    set(['x']),
+  ])
+  await until('three named', () => said.length === 3)
+  write('first.json', [global('fine', { ingress: 'none' }), global('other', {})])
+  await until('four named', () => said.length === 4)
+  expect([...said].sort()).toEqual([
+    'policy.in-part GlobalNetworkPolicy/half',
+    'policy.last-good GlobalNetworkPolicy/fine',
+    'policy.last-good GlobalNetworkSet/office',
+    'policy.refused GlobalNetworkPolicy/who',
+  ])
+  expect(reasonOf(health)?.split('; ')).toEqual([
+    'GlobalNetworkPolicy/fine: spec.ingress: must be a list: the last good version stays in force',
+    expect.stringMatching(/^GlobalNetworkSet\/office: spec\.nets\[0\]: .*: the last good version stays in force$/),
+    'GlobalNetworkPolicy/half: spec.ingress[0].action: Log is not supported in eBPF mode: the rule is left out',
+    expect.stringMatching(/^GlobalNetworkPolicy\/who: spec\.selector: .*: nothing of it is in force$/),
+  ])
+  expect(counted()).toEqual({ 'in-force': 1, 'in-part': 1, 'last-good': 2, refused: 1 })
+  write('second.json', [])
+  write('first.json', [global('fine', {}), global('other', {})])
+  await until('all is well again', () => reasonOf(health) === '' && book.counts().get('in-force') === 2)
+})
+
+test('a file that nobody can parse is said of all that it gave', async () => {
+  const { health, book, write } = await directory()
+  write('first.json', [{ half: 'an object' }])
+  await until('both named', () => book.counts().get('last-good') === 2)
+  expect(reasonOf(health)).toMatch(
+    /^GlobalNetworkPolicy\/fine: cannot be read: the last good version .* GlobalNetworkPolicy\/other: cannot/,
+  )
 })
