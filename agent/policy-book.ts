@@ -12,7 +12,7 @@ import type { Problem, SourceStatus } from '#lib/store/source.ts'
 export const POLICIES = 'policy.as-written'
 
 /** in-part: some of its rules are not. last-good: that version is, for the newer one cannot be read. closed: it cannot be read, and denies
- * everything to whom it selects. no-tier: there is no such tier, so it does nothing. refused: nothing of it is in force. */
+ * everything to whom it selects. no-tier: there is no such tier, and it is closed in the default one. refused: nothing of it is in force. */
 const STATES = ['in-force', 'in-part', 'last-good', 'closed', 'no-tier', 'refused'] as const
 export type PolicyState = (typeof STATES)[number]
 
@@ -89,7 +89,7 @@ function wrongOnes(snapshot: Written, sources: readonly SourceStatus[]): Map<str
   const known = new Set(tiersInOrder(snapshot.tiers).map(({ name }) => name))
   for (const policy of snapshot.policies.values()) {
     if (!known.has(policy.tier))
-      wrong.set(refText(policy), { state: 'no-tier', reason: `there is no Tier ${policy.tier}: the policy does nothing` })
+      wrong.set(refText(policy), { state: 'no-tier', reason: `there is no Tier ${policy.tier}: closed for all that it selects` })
     else if (policy.closed === true)
       wrong.set(refText(policy), {
         state: 'closed',

@@ -2,6 +2,7 @@
 /** What one endpoint's rules say of a packet, by the evaluator and by the compiled tables, which must agree. Layer: cli (pure). */
 import { podLabels } from '#lib/model/effective-labels.ts'
 import type { Pod } from '#lib/model/pod.ts'
+import { isClosedIn } from '#lib/model/policy-order.ts'
 import { conditionsText } from '#lib/model/policy-text.ts'
 import type { HostEndpoint, Policy, Rule } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
@@ -180,8 +181,11 @@ const MOST_NAMED = 3
 
 function endText({ tiers }: Line<Policy>, name: string): string {
   const policies = tiers.find(({ tier }) => tier === name)?.policies.map(({ of }) => of) ?? []
-  const closed = policies.find((policy) => policy.closed === true)
-  if (closed !== undefined) return `${refText(closed)} cannot be read: closed`
+  const closed = policies.find((policy) => isClosedIn(policy, name))
+  if (closed !== undefined) {
+    const why = closed.closed === true ? 'cannot be read' : `is of Tier ${closed.tier}, which is not there`
+    return `${refText(closed)} ${why}: closed`
+  }
   const names = policies.slice(0, MOST_NAMED).map(refText)
   const more = policies.length - names.length
   return `end of the tier: no rule of ${names.join(', ')}${more === 0 ? '' : ` and ${more} more`}`

@@ -15,7 +15,7 @@ export interface SelectionRecord {
   /** "NetworkPolicy/shop/db" */
   readonly policy: string
   readonly tier: string
-  /** false: policies of this tier do nothing, for nobody has defined it; null: without --resources nobody knows */
+  /** false: nobody has defined it, and its policies are closed in the default one; null: without --resources nobody knows */
   readonly tierExists: boolean | null
   /** null: last */
   readonly order: number | null

@@ -5,6 +5,7 @@ import type { Addr, Cidr } from '../base/ip.ts'
 import { compareText } from '../base/order.ts'
 import { hostEndpointLabels } from '../model/effective-labels.ts'
 import type { HostEndpoint, Policy, Scope } from '../model/policy.ts'
+import { isClosedIn } from '../model/policy-order.ts'
 import type { Line, RuleList, TierLine } from './judge.ts'
 import { policiesIn, tierLines } from './line.ts'
 import type { Direction, View } from './line.ts'
@@ -67,7 +68,7 @@ function hostTiers(
 
 /** Closed policies still close. */
 function open(tier: TierLine<Policy>): TierLine<Policy> {
-  return { ...tier, end: tier.policies.some(({ of }) => of.closed === true) ? 'deny' : 'pass' }
+  return { ...tier, end: tier.policies.some(({ of }) => isClosedIn(of, tier.tier)) ? 'deny' : 'pass' }
 }
 
 /** A port that policy never cuts: of the host when it is asked, of others when the host asks. */

@@ -3,7 +3,7 @@
 import { namespaceProfile, serviceAccountProfile } from '../model/effective-labels.ts'
 import type { Labels } from '../model/labels.ts'
 import type { Pod } from '../model/pod.ts'
-import { comparePolicies, tiersInOrder } from '../model/policy-order.ts'
+import { comparePolicies, isClosedIn, tierOf, tiersInOrder } from '../model/policy-order.ts'
 import { ANYWHERE, realKind } from '../model/policy.ts'
 import type { Policy, Rule, Scope, Tier } from '../model/policy.ts'
 import { refText } from '../model/ref.ts'
@@ -27,7 +27,7 @@ export function policiesIn(view: View, policies: Iterable<Policy>): readonly Pol
   return [...real.filter((policy) => !replaced.has(refText(policy))), ...staged.filter((policy) => policy.staged === 'Set')]
 }
 
-/** The tiers in which one of these policies selects the labels in this direction. Policies of tiers that are not there do nothing. */
+/** The tiers in which one of these policies selects the labels in this direction. */
 export function tierLines(
   world: { readonly tiers: ReadonlyMap<string, Tier>; readonly policies: readonly Policy[] },
   endpoint: { readonly labels: Labels; readonly direction: Direction; readonly scopes: readonly Scope[] },
@@ -36,11 +36,17 @@ export function tierLines(
   const selecting = world.policies
     .filter((policy) => scopes.includes(policy.scope) && policy[direction] !== undefined && selects(policy.subject, labels))
     .sort(comparePolicies)
-  return tiersInOrder(world.tiers).flatMap(({ name, end }) => {
-    const policies = selecting.filter((policy) => policy.tier === name)
+  const tiers = tiersInOrder(world.tiers)
+  const names = new Set(tiers.map(({ name }) => name))
+  return tiers.flatMap(({ name, end }) => {
+    const policies = selecting.filter((policy) => tierOf(policy, names) === name)
     if (policies.length === 0) return []
-    const closed = policies.some((policy) => policy.closed === true)
-    return { tier: name, policies: policies.map((of) => ({ of, rules: of[direction] ?? [] })), end: closed ? ('deny' as const) : end }
+    const isClosed = (policy: Policy): boolean => isClosedIn(policy, name)
+    return {
+      tier: name,
+      policies: policies.map((of) => ({ of, rules: isClosed(of) ? [] : (of[direction] ?? []) })),
+      end: policies.some(isClosed) ? ('deny' as const) : end,
+    }
   })
 }
 

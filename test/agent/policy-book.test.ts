@@ -57,7 +57,7 @@ test('closed ones, and those of tiers that nobody has, are said once, and when t
   book.note({ ...snapshot, policies }, CHANGED)
   expect(said).toEqual(['policy.no-tier GlobalNetworkPolicy/lost', 'policy.closed GlobalNetworkPolicy/bad'])
   expect(reasonOf(health)).toMatch(
-    /^GlobalNetworkPolicy\/lost: there is no Tier nowhere: the policy does nothing; GlobalNetworkPolicy\/bad: cannot be read/,
+    /^GlobalNetworkPolicy\/lost: there is no Tier nowhere: closed for all that it selects; GlobalNetworkPolicy\/bad: cannot be read/,
   )
   expect([...book.counts().values(), health.report().ready]).toEqual([1, 0, 0, 1, 1, 0, true])
   book.note({ ...snapshot, policies: new Map() }, [])

@@ -121,6 +121,7 @@ describe('policy check', () => {
             "after": "deny",
             "before": "deny",
             "by": [
+              "Tier/default egress end",
               "GlobalNetworkPolicy/security.no-old ingress 0",
             ],
             "changes": false,
@@ -136,6 +137,7 @@ describe('policy check', () => {
             "after": "deny",
             "before": "deny",
             "by": [
+              "Tier/default egress end",
               "GlobalNetworkPolicy/security.no-old ingress 0",
             ],
             "changes": false,

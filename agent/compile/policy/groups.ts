@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Local endpoints that the same policies select, and the lines of rules these make. Layer: agent/compile (pure). */
 import { namespaceProfile } from '#lib/model/effective-labels.ts'
-import { comparePolicies } from '#lib/model/policy-order.ts'
+import { comparePolicies, isClosedIn, tierOf } from '#lib/model/policy-order.ts'
 import type { NamedPort, Policy, Scope, Tier } from '#lib/model/policy.ts'
 import { selects } from '#lib/model/selector.ts'
 import type { Labels } from '#lib/model/labels.ts'
@@ -76,7 +76,9 @@ export function groupLine(query: LineQuery, rules: Rules): Line | undefined {
   const policies = group.policies.filter(
     (policy) => policy[direction] !== undefined && slot.scopes.includes(policy.scope) && query.isIn(policy),
   )
-  const tiers = rules.tiers.flatMap((tier) => tierStage(tier, { policies, group, slot }, rules))
+  const names = new Set(rules.tiers.map(({ name }) => name))
+  const byTier = Map.groupBy(policies, (policy) => tierOf(policy, names))
+  const tiers = rules.tiers.flatMap((tier) => tierStage(tier, { policies: byTier.get(tier.name) ?? [], group, slot }, rules))
   if (tiers.length === 0 && slot.end === 'open') return undefined
   const profiles = slot.end === 'open' ? [] : group.profiles.map((name) => profileStage(name, query, rules))
   const line = lineOf([...tiers, ...profiles], plainRule(slot.end, `no policy ${direction}`))
@@ -97,12 +99,13 @@ function tierStage(
   { policies, group, slot }: { readonly policies: readonly Policy[]; readonly group: Group; readonly slot: Slot },
   rules: Rules,
 ): readonly Stage[] {
-  const own = policies.filter((policy) => policy.tier === tier.name)
-  if (own.length === 0) return []
-  const denies = (tier.end === 'deny' && slot.tiers === 'closed') || own.some((policy) => policy.closed === true)
+  if (policies.length === 0) return []
+  const isClosed = (policy: Policy): boolean => isClosedIn(policy, tier.name)
+  const denies = (tier.end === 'deny' && slot.tiers === 'closed') || policies.some(isClosed)
+  const asked = policies.filter((policy) => !isClosed(policy))
   return [
     {
-      rules: own.flatMap((policy) => rules.policy(policy, slot.direction, ownPorts(group))),
+      rules: asked.flatMap((policy) => rules.policy(policy, slot.direction, ownPorts(group))),
       end: denies ? plainRule('deny', `Tier/${tier.name} ${slot.direction} end`) : undefined,
     },
   ]

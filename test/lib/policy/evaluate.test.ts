@@ -121,9 +121,33 @@ describe('a pod', () => {
     expect(atPod(policies(bad, closed), 'lab/tool', tcp(WEB, OTHER, 80))).toBe('allow, adminnetworkpolicy: ClusterNetworkPolicy/c 0 allow')
   })
 
-  test('is not touched by policies of a tier that is not there', () => {
-    const world = worldOf(v3('GlobalNetworkPolicy', 'lost', { tier: 'nowhere', selector: 'all()' }))
-    expect(atPod(world, 'shop/web', tcp(FAR, WEB, 80))).toBe('allow, kns.shop 0 allow')
+  test('is closed, in the default tier, by a policy of a tier that is not there: what it denied does not open', () => {
+    const lost = (name: string, spec: Manifest): Manifest => v3('GlobalNetworkPolicy', name, { tier: 'nowhere', ...spec })
+    const ingress = [{ action: 'Allow' }]
+    const world = worldOf(lost('a', { selector: "app == 'web'", ingress }), lost('b', { selector: "app == 'db'", types: ['Egress'] }))
+    expect(atPod(world, 'shop/web', tcp(FAR, WEB, 80))).toBe('deny, default: end deny')
+    expect(atPod(world, 'shop/web', { ...tcp(WEB, FAR, 80), direction: 'egress' })).toBe('allow, kns.shop 0 allow')
+    expect(atPod(world, 'shop/db', tcp(FAR, DB, 80))).toBe('allow, kns.shop 0 allow')
+    const other = v3('GlobalNetworkPolicy', 'c', { selector: 'all()', ingress })
+    expect(atPod(worldOf(lost('a', { selector: 'all()', ingress: [{ action: 'Deny' }] }), other), 'shop/web', tcp(FAR, WEB, 80))).toBe(
+      'allow, default: GlobalNetworkPolicy/c 0 allow',
+    )
+  })
+
+  test('of the host is closed by such a policy also where ends of tiers say nothing', () => {
+    const early = v3('GlobalNetworkPolicy', 'early', {
+      tier: 'nowhere',
+      selector: 'all()',
+      preDNAT: true,
+      applyOnForward: true,
+      types: ['Ingress'],
+    })
+    const world = worldOf(v3('HostEndpoint', 'n1-eth0', { node: 'n1', interfaceName: 'eth0' }), early)
+    const [endpoint] = world.hostEndpoints.values()
+    if (endpoint === undefined) throw new Error('no host endpoint')
+    const packet = tcp(FAR, WEB, 80)
+    const passing = { packet, before: packet, ofHost: false, direction: 'ingress' as const }
+    expect(shown(new Evaluator(world).host(endpoint, passing))).toBe('deny, default: end deny')
   })
 })
 

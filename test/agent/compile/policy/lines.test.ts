@@ -141,6 +141,22 @@ move
 epoch next`)
   })
 
+  test('a tier that goes closes its policies, one that comes back gives them their rules again', () => {
+    const compiler = new PolicyCompiler()
+    const tables = new PolicyTables()
+    const tier = { kind: 'Tier', namespace: '', name: 'sec', order: 10, end: 'pass' } as const
+    const ask = (src: string): string => judgeByTables(tables, tcp(src, WEB, 80), INGRESS).action
+    const asked = (...updates: readonly PolicyUpdate[]): readonly string[] => {
+      tables.apply(compiler.change(updates))
+      return [ask('10.0.0.2'), ask('10.0.0.3')]
+    }
+    const denies = policy('a', [{ ...fromDb, action: 'deny' }], { tier: 'sec' })
+    const known = [policyUpdate(denies), localPod(WEB, 'web'), pod('10.0.0.2', 'db'), pod('10.0.0.3', 'cache')]
+    expect(asked({ kind: 'tier', key: 'sec', value: tier }, ...known)).toEqual(['deny', 'allow'])
+    expect(asked({ kind: 'tier', key: 'sec', value: undefined })).toEqual(['deny', 'deny'])
+    expect(asked({ kind: 'tier', key: 'sec', value: tier })).toEqual(['deny', 'allow'])
+  })
+
   test('the same again is nothing', () => {
     const compiler = started()
     expect(compiler.change([policyUpdate(policy('a', [fromDb])), localPod(WEB, 'web'), pod('10.0.0.2', 'db')])).toEqual([])
