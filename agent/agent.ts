@@ -10,14 +10,17 @@ import { isLogLevel, type RootLog } from '#lib/obs/log.ts'
 import type { Metrics } from '#lib/obs/metrics.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredNode } from './compile/desired.ts'
+import { FLOOR_BLOCKS, MOST_BLOCKS } from './compile/policy/line.ts'
 import type { Config } from './config/config.ts'
 import type { Resolved } from './config/resolve.ts'
 import { PROXY_RULES } from './dataplane/hand-over.ts'
 import { TABLES } from './dataplane/loaded.ts'
+import { isFloor } from './dataplane/objects.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor } from './node/facts.ts'
 import { lastGoodFile } from './state-files.ts'
 import { limitYoung, releaseHeap } from './node/memory.ts'
+import { CutBook } from './cut-book.ts'
 import type { AgentOptions } from './options.ts'
 import { PolicyBook } from './policy-book.ts'
 import { Ports } from './ports.ts'
@@ -25,7 +28,7 @@ import { SourceBook } from './source-book.ts'
 import { SyncLatency } from './sync-latency.ts'
 import { aborted, together, type Task } from './together.ts'
 import { Wanted } from './wanted.ts'
-import { wire, type Wired } from './wiring.ts'
+import { kernelFeatures, wire, type Wired } from './wiring.ts'
 
 /** How often hooks and pins are compared with the kernel. */
 const HOOKS_MS = 1000
@@ -100,9 +103,13 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   if (isBelowFloor()) return await refuse({ log, health, signal })
   health.pass('kernel')
   const latency = new SyncLatency({ wall: () => systemClock.wall(), observe: toAll(syncs) })
+  const features = kernelFeatures(log)
+  const blocks = isFloor(features) ? FLOOR_BLOCKS : MOST_BLOCKS
+  const cuts = new CutBook({ health, log, blocks })
   const wanted = new Wanted({
     node: options.node,
     store,
+    blocks,
     onConfig: configure,
     onChanges: (changes) => {
       latency.note(changes)
@@ -112,6 +119,9 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     },
     onConflicts: (conflicts) => {
       refuseAll('compiler', conflicts)
+    },
+    onCuts: (lines) => {
+      cuts.note(lines)
     },
     onNode: nodeBook(health, log),
   })
@@ -124,7 +134,9 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const onSettled = (): void => {
     latency.settled()
   }
-  const running = stack.use(wire({ options, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow, cleansProxy }))
+  const running = stack.use(
+    wire({ options, features, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow, cleansProxy }),
+  )
   now.wired = running
   await together(signal, [
     (stop) => source.run(store.sink(source.name), stop),

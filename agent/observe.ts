@@ -5,7 +5,7 @@ import type { Store } from '#lib/store/store.ts'
 import { TABLES, type Loaded } from './dataplane/loaded.ts'
 import { counterTotal, namedCounters, type Counter } from './maps/counters.ts'
 import type { PolicyBook } from './policy-book.ts'
-import type { PolicySize } from './compile/policy/compiler.ts'
+import type { PolicySize } from './compile/policy/size.ts'
 import type { SourceBook } from './source-book.ts'
 import type { Wired } from './wiring.ts'
 
@@ -129,6 +129,14 @@ function ofPolicy(metrics: Metrics, { policies, policySize }: Observed): void {
   metrics.gauge(
     { name: 'netplane_policy_sets', help: 'Different lines of rules that endpoints of this node have.', labels: [] },
     size('sets'),
+  )
+  metrics.gauge(
+    {
+      name: 'netplane_policy_cut_lines',
+      help: 'Lines of rules, each of one or more endpoints of this node, that are longer than programs look: they end in a deny.',
+      labels: [],
+    },
+    size('cutLines'),
   )
   metrics.gauge({ name: 'netplane_policy_rules', help: 'Rules of policies and profiles in these lines.', labels: [] }, size('rules'))
 }

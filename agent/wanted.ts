@@ -7,12 +7,15 @@ import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Compiler } from './compile/compile.ts'
 import type { DesiredChange } from './compile/desired.ts'
+import type { CutLines } from './compile/policy/size.ts'
 import { configurationsOf, resolveConfig, type Resolved } from './config/resolve.ts'
 
 export interface WantedOptions {
   /** this node's name */
   readonly node: string
   readonly store: Store
+  /** of a line of policy rules that programs look through; the most there are unless given */
+  readonly blocks?: number
   /** called with the first configuration, and with others later */
   readonly onConfig: (resolved: Resolved) => void
   /** what the objects changed to since the first time, before it is handed out */
@@ -21,6 +24,8 @@ export interface WantedOptions {
   readonly onSnapshot?: (snapshot: Snapshot, changes: readonly ObjectChange[] | undefined) => void
   /** all addresses and ports that an object wants and another one has, each time that is different */
   readonly onConflicts?: (conflicts: readonly Rejected[]) => void
+  /** lines of policy rules that are longer than programs look, each time they may be others */
+  readonly onCuts?: (cuts: readonly CutLines[]) => void
   /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that changes */
   readonly onNode?: (missing: string | undefined) => void
 }
@@ -38,7 +43,7 @@ export class Wanted {
 
   constructor(options: WantedOptions) {
     this.#options = options
-    this.#compiler = new Compiler(options.node)
+    this.#compiler = new Compiler(options.node, options.blocks)
   }
 
   /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some source is not
@@ -60,6 +65,7 @@ export class Wanted {
     const input = { snapshot, settings: this.#resolved.config.compile, selfAddresses: [] }
     const change = everything ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
     this.#sayConflicts()
+    this.#options.onCuts?.(this.#compiler.policy.cuts)
     return change
   }
 

@@ -7,7 +7,7 @@ import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
 import type { DesiredNode } from './compile/desired.ts'
 import { Dataplane } from './dataplane/dataplane.ts'
-import { probeFeatures } from './dataplane/features.ts'
+import { probeFeatures, type Features } from './dataplane/features.ts'
 import { FlowSweep } from './dataplane/flow-sweep.ts'
 import { HandOver } from './dataplane/hand-over.ts'
 import { findKubeProxy, proxyRulesText } from './dataplane/kube-proxy.ts'
@@ -25,6 +25,7 @@ import type { Wanted } from './wanted.ts'
 
 export interface WiringOptions {
   readonly options: AgentOptions
+  readonly features: Features
   readonly store: Store
   readonly wanted: Wanted
   readonly log: Log
@@ -50,9 +51,28 @@ export interface Wired extends Disposable {
   readonly monitor: InterfaceMonitor
 }
 
-/** Nothing runs yet but the interface table, which is complete. Throws the addon's errors. */
-export function wire({ options, store, wanted, log, health, onNode, onPass, mayGrow, cleansProxy, onSettled }: WiringOptions): Wired {
+/** What the kernel can do; from now on it may be asked to load programs. */
+export function kernelFeatures(log: Log): Features {
   liftMemlock(log)
+  const features = probeFeatures()
+  log.info({ ...features }, 'kernel.features')
+  return features
+}
+
+/** Nothing runs yet but the interface table, which is complete. Throws the addon's errors. */
+export function wire({
+  options,
+  features,
+  store,
+  wanted,
+  log,
+  health,
+  onNode,
+  onPass,
+  mayGrow,
+  cleansProxy,
+  onSettled,
+}: WiringOptions): Wired {
   const routes = (): void => {
     dataplane.checkRoutes()
     loop.mark()
@@ -62,8 +82,6 @@ export function wire({ options, store, wanted, log, health, onNode, onPass, mayG
     loop.mark()
   }
   const events = { interfacesChanged: interfaces, routesChanged: routes, overrun: routes }
-  const features = probeFeatures()
-  log.info({ ...features }, 'kernel.features')
   const monitor = new InterfaceMonitor({ socket: monitorSocket(), log, events })
   const netlink = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
   const dataplane = new Dataplane({

@@ -43,6 +43,7 @@ const API_SERVER = 'default/kubernetes'
 
 export class Compiler {
   readonly #node: string
+  readonly #blocks: number | undefined
   #policy: PolicyPart
   #claims = new Claims()
   /** by owner: rows it wants and another has */
@@ -54,14 +55,15 @@ export class Compiler {
   #lastApiSlices: readonly EndpointSlice[] | undefined
   #last: { readonly input: CompileInput; readonly node: DesiredNode } | undefined
 
-  /** `node` is this node's name */
-  constructor(node: string) {
+  /** `node` is this node's name; `blocks` of a line of rules are looked through by its programs. */
+  constructor(node: string, blocks?: number) {
     this.#node = node
-    this.#policy = new PolicyPart(node)
+    this.#blocks = blocks
+    this.#policy = new PolicyPart(node, blocks)
   }
 
   /** Rules as programs record them, and how much there is of policy. */
-  get policy(): Pick<PolicyPart, 'ruleNames' | 'size'> {
+  get policy(): Pick<PolicyPart, 'ruleNames' | 'size' | 'cuts'> {
     return this.#policy
   }
 
@@ -72,7 +74,7 @@ export class Compiler {
     this.#healthChecks.clear()
     const fragments = this.#fragments(this.#allOwners(input.snapshot), input)
     const node = this.#compileNode(input)
-    this.#policy = new PolicyPart(this.#node)
+    this.#policy = new PolicyPart(this.#node, this.#blocks)
     const policy = this.#policy.all(input.snapshot)
     this.#last = { input, node }
     return { fragments: fragments.filter((fragment) => fragment.rows.length > 0), node, policy, complete: true }

@@ -39,8 +39,12 @@ const PROG_ARRAY = 3
 const WITH_FLOOR: ReadonlySet<string> = new Set(['workload', 'host', 'xdp'])
 
 /** The kernel that brought bpf_jiffies64 brought functions that are verified by themselves. */
+export function isFloor({ jiffies64 }: Pick<Features, 'jiffies64'>): boolean {
+  return jiffies64 !== 'yes'
+}
+
 export function objectFileName(name: string, features: Pick<Features, 'jiffies64'>): string {
-  return `${name}${features.jiffies64 === 'yes' || !WITH_FLOOR.has(name) ? '' : '.floor'}.bpf.o`
+  return `${name}${isFloor(features) && WITH_FLOOR.has(name) ? '.floor' : ''}.bpf.o`
 }
 
 /** Maps for one program run: each load makes its own. */

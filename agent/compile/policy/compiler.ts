@@ -14,6 +14,7 @@ import { Addresses } from './addresses.ts'
 import type { AddressChanges } from './addresses.ts'
 import type { Atom } from './atoms.ts'
 import { selecting } from './groups.ts'
+import { MOST_BLOCKS } from './line.ts'
 import { Lines, stagedName } from './lines.ts'
 import { LiveSets } from './live-sets.ts'
 import type { LiveSet } from './live-sets.ts'
@@ -21,6 +22,7 @@ import { NO_SETS, Population } from './population.ts'
 import type { GroupSets, Members } from './population.ts'
 import { Rulebook } from './rulebook.ts'
 import { Shown, targetsOf } from './shown.ts'
+import type { CutLines, PolicySize } from './size.ts'
 import { NO_SET } from './tables.ts'
 import type { EndValue, HostSlot, HostValue, PolicyRow, PolicyRowOf, PolicyStep, SetId } from './tables.ts'
 import { Turn } from './turn.ts'
@@ -46,25 +48,20 @@ interface Touched {
   readonly hosts: Set<string>
 }
 
-export interface PolicySize {
-  /** of endpoints of the whole cluster */
-  readonly addresses: number
-  readonly identities: number
-  readonly sets: number
-  readonly groups: number
-  /** of this node that some set is for */
-  readonly endpoints: number
-  /** rules of policies and profiles, and the ends of tiers, that are in some set */
-  readonly rules: number
-}
-
 export class PolicyCompiler {
   readonly #addresses = new Addresses((atom) => this.#servicesAddrs(atom))
   readonly #rules = new Rulebook((name, selector) => this.#addresses.things.portsNamed(name, selector))
   readonly #population = new Population(this.#addresses)
   readonly #sets = new LiveSets(this.#addresses)
   readonly #shown = new Shown()
-  readonly #lines = new Lines(this.#rules, this.#sets)
+  readonly #lines: Lines
+  /** names of lines by group */
+  readonly #cuts = new Map<Members, readonly string[]>()
+
+  /** `blocks` of a line are looked through by programs. */
+  constructor(blocks = MOST_BLOCKS) {
+    this.#lines = new Lines(this.#rules, this.#sets, blocks)
+  }
 
   /** Steps to be taken one after the other, none of them empty. The first time it is everything. */
   change(updates: Iterable<PolicyUpdate>): readonly PolicyStep[] {
@@ -122,6 +119,10 @@ export class PolicyCompiler {
     return this.#sets.numbers.names
   }
 
+  get cuts(): readonly CutLines[] {
+    return [...this.#cuts].map(([{ ends }, lines]) => ({ endpoints: [...ends].sort(), lines }))
+  }
+
   get size(): PolicySize {
     const { size, identities } = this.#addresses
     const groups = [...this.#population.groups.values()]
@@ -132,6 +133,7 @@ export class PolicyCompiler {
       groups: groups.length,
       endpoints: groups.reduce((sum, { sets, ends }) => sum + (sets.size > 0 ? ends.size : 0), 0),
       rules: this.#sets.numbers.names.size,
+      cutLines: [...this.#cuts.values()].reduce((sum, lines) => sum + lines.length, 0),
     }
   }
 
@@ -211,6 +213,9 @@ export class PolicyCompiler {
       group.sets = group.ends.size === 0 ? NO_SETS : this.#lines.take(group)
       if (group.ends.size === 0) this.#population.groups.delete(group.key)
       old.push(...before.values())
+      const cut = [...group.sets].flatMap(([name, { line }]) => (line.isCut ? [name] : []))
+      if (cut.length === 0) this.#cuts.delete(group)
+      else this.#cuts.set(group, cut)
       if (isSameSets(before, group.sets)) continue
       for (const addr of this.#population.addrsOf(group)) touched.addrs.add(addr)
       if (group.kind === 'host') for (const key of group.ends) touched.hosts.add(key)

@@ -59,6 +59,8 @@ export interface LineQuery {
   readonly slot: Slot
   /** the policies of the view */
   readonly isIn: (policy: Policy) => boolean
+  /** as many of a line's as programs look through */
+  readonly blocks: number
 }
 
 /** Where the rules come from. */
@@ -81,7 +83,7 @@ export function groupLine(query: LineQuery, rules: Rules): Line | undefined {
   const tiers = rules.tiers.flatMap((tier) => tierStage(tier, { policies: byTier.get(tier.name) ?? [], group, slot }, rules))
   if (tiers.length === 0 && slot.end === 'open') return undefined
   const profiles = slot.end === 'open' ? [] : group.profiles.map((name) => profileStage(name, query, rules))
-  const line = lineOf([...tiers, ...profiles], plainRule(slot.end, `no policy ${direction}`))
+  const line = lineOf([...tiers, ...profiles], plainRule(slot.end, `no policy ${direction}`), query.blocks)
   return tiers.length === 0 && line.rules.length === 1 && line.rules[0]?.rule.action === 'allow' ? undefined : line
 }
 

@@ -23,11 +23,14 @@ export interface Line {
   readonly rules: readonly LineRule[]
   /** of all that is in it, 16 hex digits */
   readonly hash: string
+  /** it would be longer than programs look: what would come later is denied */
+  readonly isCut: boolean
 }
 
-/** Blocks of a line that programs look through (NP_RULE_BLOCKS, one before 5.6); what would come later is denied. */
+/** Blocks of a line that programs look through (NP_RULE_BLOCKS). */
 export const MOST_BLOCKS = 16
-const LONGEST_LINE = MOST_BLOCKS * RULES_PER_BLOCK
+/** The same on kernels before 5.6, whose verifier has them look at one only. */
+export const FLOOR_BLOCKS = 1
 
 /** Programs pass so many stages in one block. */
 const STAGES_OF_BLOCK = 15
@@ -40,8 +43,8 @@ function makeRoom(rules: LineRule[]): void {
   while (rules.length % RULES_PER_BLOCK !== 0) rules.push(NEVER)
 }
 
-/** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. */
-export function lineOf(stages: readonly Stage[], last: ExpandedRule): Line {
+/** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. `blocks`: so many are looked through. */
+export function lineOf(stages: readonly Stage[], last: ExpandedRule, blocks: number): Line {
   const rules: LineRule[] = []
   let open = true
   let passed = false
@@ -58,8 +61,10 @@ export function lineOf(stages: readonly Stage[], last: ExpandedRule): Line {
       open = !isCertain(rule)
     }
   }
-  rules.length = Math.min(rules.length, LONGEST_LINE)
-  return { rules, hash: fnv1a64(rules.map(({ rule, begins }) => `${rule.hash}${Number(begins)}`).join()) }
+  const longest = blocks * RULES_PER_BLOCK
+  const isCut = rules.length > longest
+  if (isCut) rules.length = longest
+  return { rules, hash: fnv1a64(rules.map(({ rule, begins }) => `${rule.hash}${Number(begins)}`).join()), isCut }
 }
 
 export function isSameLine(a: Line, b: Line): boolean {

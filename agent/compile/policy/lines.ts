@@ -17,12 +17,15 @@ const LINES_SPARE = 100
 export class Lines {
   readonly #rules: Rulebook
   readonly #sets: LiveSets
+  readonly #blocks: number
   /** of groups that the same policies select, as long as no rule changes */
   readonly #known = new Map<string, Line | undefined>()
 
-  constructor(rules: Rulebook, sets: LiveSets) {
+  /** `blocks` of a line are looked through */
+  constructor(rules: Rulebook, sets: LiveSets, blocks: number) {
     this.#rules = rules
     this.#sets = sets
+    this.#blocks = blocks
   }
 
   /** Some rule has changed. */
@@ -54,7 +57,7 @@ export class Lines {
     const key = [...place, portsText(ports), profiles.join(), ...policies.map(refText)].join('\n')
     if (this.#known.has(key)) return this.#known.get(key)
     const isIn = staged ? (policy: Policy) => this.#rules.isStaged(policy) : (policy: Policy) => policy.staged === undefined
-    const line = groupLine({ group, slot, isIn }, this.#rules)
+    const line = groupLine({ group, slot, isIn, blocks: this.#blocks }, this.#rules)
     this.#known.set(key, line)
     return line
   }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The policy of one node: what the store says → steps. Layer: agent/compile (pure). */
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
-import { PolicyCompiler, type PolicySize } from './compiler.ts'
+import { PolicyCompiler } from './compiler.ts'
 import { PolicyFeed } from './feed.ts'
+import type { CutLines, PolicySize } from './size.ts'
 import type { PolicyStep } from './tables.ts'
 
 export class PolicyPart {
   readonly #feed: PolicyFeed
-  readonly #compiler = new PolicyCompiler()
+  readonly #compiler: PolicyCompiler
 
-  /** `node` is this node's name */
-  constructor(node: string) {
+  /** `node` is this node's name; `blocks` of a line are looked through by its programs. */
+  constructor(node: string, blocks?: number) {
+    this.#compiler = new PolicyCompiler(blocks)
     this.#feed = new PolicyFeed(node)
   }
 
@@ -27,6 +29,10 @@ export class PolicyPart {
   /** by number */
   get ruleNames(): ReadonlyMap<number, string> {
     return this.#compiler.ruleNames
+  }
+
+  get cuts(): readonly CutLines[] {
+    return this.#compiler.cuts
   }
 
   get size(): PolicySize {

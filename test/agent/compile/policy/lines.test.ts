@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { NOBODY, NOBODY_OF_OURS } from '#agent/compile/policy/identities.ts'
+import { FLOOR_BLOCKS } from '#agent/compile/policy/line.ts'
 import { wordAt } from '#agent/compile/policy/bits.ts'
 import type { PolicyRow, PolicyStep } from '#agent/compile/policy/tables.ts'
 import type { PolicyUpdate } from '#agent/compile/policy/world.ts'
@@ -220,6 +221,46 @@ test('lines of several blocks; what is beyond the last is denied', { timeout: 60
   for (const at of [0, 1, 63, 64, 1023, 1024, 3000, 16_383])
     expect(verdict(at)).toBe(`NetworkPolicy/x/a ingress ${at} ${at % 2 === 0 ? 'allow' : 'deny'}`)
   expect(verdict(16_384)).toBe('- deny')
+  const cut = [{ endpoints: [`Pod/x/${WEB}`, 'Pod/x/10.0.0.4'], lines: ['ingress', 'staged ingress'] }]
+  expect([compiler.change([localPod('10.0.0.4', 'web')]).length, compiler.cuts, compiler.size.cutLines]).toEqual([2, cut, 2])
+  compiler.change([policyUpdate(policy('a', rules(10)))])
+  expect([compiler.cuts, compiler.size.cutLines]).toEqual([[], 0])
+})
+
+describe('programs of old kernels look at one block', () => {
+  const WEB_CUT = [{ endpoints: [`Pod/x/${WEB}`], lines: ['ingress', 'staged ingress'] }]
+
+  test('of 1,024 rules', () => {
+    const compiler = new PolicyCompiler(FLOOR_BLOCKS)
+    const tables = new PolicyTables()
+    const rules = (count: number): readonly Rule[] =>
+      Array.from({ length: count }, (_, at) => ruleAt(at, { protocols: [6], destination: toPorts(1000 + 2 * at) }))
+    const judged = (count: number): readonly unknown[] => {
+      tables.apply(compiler.change([policyUpdate(policy('a', rules(count)))]))
+      return [judgeByTables(tables, tcp('192.0.2.1', WEB, 1000 + 2 * (count - 1)), INGRESS).action, compiler.cuts]
+    }
+    tables.apply(compiler.change([localPod(WEB, 'web')]))
+    expect(judged(1023)).toEqual(['allow', []])
+    expect(judged(1024)).toEqual(['allow', WEB_CUT])
+    expect(judged(1025)).toEqual(['deny', WEB_CUT])
+  })
+
+  test('of 15 stages: tiers, profiles and the end', () => {
+    const passing = (tiers: number): PolicyCompiler => {
+      const compiler = new PolicyCompiler(FLOOR_BLOCKS)
+      const updates = Array.from({ length: tiers }, (_, at): readonly PolicyUpdate[] => {
+        const name = `t${at}`
+        return [
+          { kind: 'tier', key: name, value: { kind: 'Tier', namespace: '', name, order: at, end: 'pass' } },
+          policyUpdate(policy(`p${at}`, [fromDb], { tier: name })),
+        ]
+      })
+      compiler.change([...updates.flat(), localPod(WEB, 'web')])
+      return compiler
+    }
+    expect(passing(14).cuts).toEqual([])
+    expect(passing(15).cuts).toEqual(WEB_CUT)
+  })
 })
 
 test('more tiers than programs pass in one word of bits', () => {

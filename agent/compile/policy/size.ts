@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/** How much there is of policy on a node, and what of it is too much. Layer: agent/compile (types). */
+
+export interface PolicySize {
+  /** of endpoints of the whole cluster */
+  readonly addresses: number
+  readonly identities: number
+  readonly sets: number
+  readonly groups: number
+  /** of this node that some set is for */
+  readonly endpoints: number
+  /** rules of policies and profiles, and the ends of tiers, that are in some set */
+  readonly rules: number
+  /** longer than programs look */
+  readonly cutLines: number
+}
+
+/** Lines that are longer than programs look. */
+export interface CutLines {
+  /** endpoints of this node that have them, sorted: "Pod/shop/web" */
+  readonly endpoints: readonly string[]
+  /** "ingress", "staged ingress" */
+  readonly lines: readonly string[]
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Endpoints that have more rules than programs look through, for log and health. Layer: agent. */
+import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log } from '#lib/obs/log.ts'
+import type { CutLines } from './compile/policy/size.ts'
+
+/** Condition: programs look at all rules that endpoints of this node have. */
+export const LINES = 'policy.whole-lines'
+
+const NAMED = 5
+
+export class CutBook {
+  readonly #health: Health
+  readonly #log: Log
+  readonly #most: number
+  /** in the log */
+  #said: ReadonlySet<string> = new Set()
+
+  /** `blocks` of a line are looked through. */
+  constructor({ health, log, blocks }: { readonly health: Health; readonly log: Log; readonly blocks: number }) {
+    this.#health = health
+    this.#log = log
+    this.#most = blocks * RULES_PER_BLOCK
+    health.expect(LINES, 'none')
+  }
+
+  /** All there are; says what is new. */
+  note(cuts: readonly CutLines[]): void {
+    const before = this.#said
+    this.#said = new Set(cuts.map(nameOf))
+    for (const lines of this.#said) if (!before.has(lines)) this.#log.warn({ lines, most: this.#most }, 'policy.cut')
+    for (const lines of before) if (!this.#said.has(lines)) this.#log.info({ lines }, 'policy.whole')
+    if (cuts.length === 0) this.#health.pass(LINES)
+    else this.#health.fail(LINES, this.#reason(cuts))
+  }
+
+  #reason(cuts: readonly CutLines[]): string {
+    const texts = cuts
+      .map((cut) => (cut.endpoints.length > 1 ? `${nameOf(cut)} and ${cut.endpoints.length - 1} alike` : nameOf(cut)))
+      .sort()
+    const more = texts.length > NAMED ? ` and ${texts.length - NAMED} more` : ''
+    return `longer than the ${this.#most} rules that programs look at, what comes later is denied: ${texts.slice(0, NAMED).join('; ')}${more}`
+  }
+}
+
+/** "ingress of Pod/shop/web" */
+function nameOf({ endpoints, lines }: CutLines): string {
+  return `${lines.join(', ')} of ${endpoints[0] ?? ''}`
+}
