@@ -22,7 +22,7 @@ export function parseNetworkPolicy(input: ParseInput): Policy {
 /** `spec` as networking.k8s.io has it. */
 export function kubernetesPolicy(input: ParseInput, spec: Raw, as: Pick<Policy, 'kind' | 'staged'>): Policy {
   // a field of another name may be a misspelt selector: without it the policy would close its whole namespace
-  only(spec, FIELDS)
+  only(spec, as.staged === undefined ? FIELDS : [...FIELDS, 'stagedAction'])
   const subject = and(
     PODS,
     inNamespace(input.namespace),
@@ -35,7 +35,7 @@ export function kubernetesPolicy(input: ParseInput, spec: Raw, as: Pick<Policy, 
   })
 }
 
-const FIELDS = ['podSelector', 'policyTypes', 'ingress', 'egress', 'stagedAction']
+const FIELDS = ['podSelector', 'policyTypes', 'ingress', 'egress']
 
 function directionsOf(spec: Raw): readonly Direction[] {
   const types = each(spec, 'policyTypes', (value): Direction => {

@@ -106,6 +106,7 @@ describe('one of which nobody can tell whom it selects closes nothing', () => {
       { podSelector: { matchExpressions: [{ key: 'a', operator: 'Exists', values: ['x'] }] } },
       'spec.podSelector.matchExpressions[0].values: must be empty for Exists',
     ],
+    [{ podSelector: {}, stagedAction: 'Delete' }, 'spec.stagedAction: is not a field that is understood here'],
   ])('%j', (spec, reason) => {
     expect(read(kubernetesPolicy('shop/p', spec))).toEqual({ policy: [], refused: [reason.replace("matchLabels.['", "matchLabels['")] })
   })
