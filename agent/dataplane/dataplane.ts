@@ -15,6 +15,7 @@ import { LinkPins } from './link-pins.ts'
 import { connectPrograms, hookPrograms, xdpPrograms, TABLES, type Loaded, type TableName } from './loaded.ts'
 import { conditionOf, Phases, type Phase } from './phases.ts'
 import { policyParts } from './policy/parts.ts'
+import { StrayBook } from './policy/stray-book.ts'
 import { Routes } from './routes.ts'
 import { SELF_OWNER } from './self.ts'
 import { Sysctls } from './sysctls.ts'
@@ -42,6 +43,7 @@ export class Dataplane implements Disposable {
   readonly #routes: Routes
   readonly #sysctls: Sysctls
   readonly devices: DeviceBook
+  readonly #strays: StrayBook
   readonly #repairs = new Map<string, number>()
   #node: DesiredNode | undefined
   #queued: DesiredChange[] = []
@@ -69,6 +71,7 @@ export class Dataplane implements Disposable {
     this.#routes = new Routes({ netlink: options.netlink, log })
     this.#sysctls = new Sysctls({ stateFile: options.sysctlState })
     this.devices = new DeviceBook(options)
+    this.#strays = new StrayBook(options)
     this.phases = new Phases({ phases: this.#order(), log, health: options.health })
   }
 
@@ -137,6 +140,7 @@ export class Dataplane implements Disposable {
     this.#feedDevices(loaded, this.#node)
     this.#judgeSuspects()
     const report = this.phases.run()
+    if (loaded.policy.queue.isWhole) this.#strays.note(loaded.policy.hosts.strays)
     if (known) this.#sayAdopted(loaded, report.done)
     if (known && report.retryMs === undefined) this.#sayReady()
     if (this.#allRunWhatIsLoaded()) await this.#current.settle()

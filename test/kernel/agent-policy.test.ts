@@ -152,11 +152,14 @@ describe('host endpoints', () => {
     machine.put('hosts.json', [
       hostEndpoint('named', { node: 'n1', interfaceName: 'eth0' }),
       hostEndpoint('all', { node: 'n1', interfaceName: '*' }),
-      hostEndpoint('elsewhere', { node: 'n2', interfaceName: '*' }),
+      hostEndpoint('elsewhere', { node: 'n2', interfaceName: 'eth9' }),
+      hostEndpoint('stray', { node: 'n1', interfaceName: 'eht0' }),
       globalPolicy('open', { selector: 'has(host)', types: ['Ingress'], ingress: [{ action: 'Allow' }] }),
     ])
     const agent = machine.agent()
     await agent.event('dataplane.ready')
+    expect(await agent.event('policy.host-endpoint-stray')).toMatchObject({ endpoint: 'HostEndpoint/stray' })
+    expect(agent.events('policy.host-endpoint-stray')).toHaveLength(1)
     const ifindex = Number(machine.sh('ip -o link show eth0 | cut -d: -f1'))
     const device = read(catalogue.np_hosts, { ifindex, view: 0 })
     expect(device?.normal_ingress).not.toBe(NO_SET)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which rules each host device is under. Layer: agent/dataplane (pure data structure). */
 import { HOST_REAL, HOST_STAGED } from '#lib/base/flags.ts'
+import { formatAddr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { same } from '#lib/base/same.ts'
 import type { HostValue } from '#agent/compile/policy/tables.ts'
@@ -50,6 +51,13 @@ export class HostRules {
       .filter((iface) => ((endpointOf(endpoints, iface) ?? wildcard)?.sets.untrackedIngress ?? NO_SET) !== NO_SET)
   }
 
+  /** By name of the endpoint: why no device is its own, whatever other endpoints there are. */
+  get strays(): ReadonlyMap<string, string> {
+    const fits = (value: HostValue): boolean => this.#devices.some(({ iface }) => endpointOf([value], iface) !== undefined)
+    const strays = [...this.#endpoints].filter(([, value]) => value.interfaceName !== WILDCARD && !fits(value))
+    return new Map(strays.sort((a, b) => compareText(a[0], b[0])).map(([name, value]) => [name, whyStray(value)]))
+  }
+
   #ordered(): { readonly endpoints: readonly HostValue[]; readonly wildcard: HostValue | undefined } {
     const endpoints = [...this.#endpoints].sort((a, b) => compareText(a[0], b[0])).map(([, value]) => value)
     return { endpoints, wildcard: endpoints.find(({ interfaceName }) => interfaceName === WILDCARD) }
@@ -62,6 +70,12 @@ function endpointOf(endpoints: readonly HostValue[], { name, addresses }: Interf
     endpoints.find(({ interfaceName }) => interfaceName === name) ??
     endpoints.find(({ interfaceName, addrs }) => interfaceName === undefined && addrs.some((addr) => own.has(addr)))
   )
+}
+
+function whyStray({ interfaceName, addrs }: HostValue): string {
+  return interfaceName === undefined
+    ? `no host device of this node has ${addrs.map(formatAddr).join(' or ')}`
+    : `this node has no host device ${interfaceName}`
 }
 
 /** The staged view has a row only where it is another one. */

@@ -136,6 +136,11 @@ export class HostPlace implements Place {
     return this.#rules.untracked
   }
 
+  /** endpoints that no device is, and why */
+  get strays(): ReadonlyMap<string, string> {
+    return this.#rules.strays
+  }
+
   setDevices(devices: readonly Device[]): void {
     this.#rules.setDevices(devices)
     this.#refresh()

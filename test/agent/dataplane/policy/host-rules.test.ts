@@ -63,3 +63,21 @@ test('the staged view where it is another one', () => {
   rules.set('HostEndpoint/a', endpoint('a', { interfaceName: 'eth1', staged: sets('s') }))
   expect(shown()).toEqual(['3/0 a', '3/1 s'])
 })
+
+test('one that no device is, and why', () => {
+  rules.set('HostEndpoint/z', endpoint('z', { interfaceName: 'eth0' }))
+  rules.set('HostEndpoint/y', endpoint('y', { interfaceName: 'eth0' }))
+  rules.set('HostEndpoint/x', endpoint('x', { addrs: [parseAddr('198.51.100.1'), parseAddr('203.0.113.1')] }))
+  rules.set('HostEndpoint/w', endpoint('w', { interfaceName: '*' }))
+  expect([...rules.strays]).toEqual([])
+  rules.set('HostEndpoint/v', endpoint('v', { interfaceName: 'npl1' }))
+  rules.set('HostEndpoint/u', endpoint('u', { interfaceName: 'eht0', addrs: [parseAddr('192.0.2.1')] }))
+  rules.set('HostEndpoint/t', endpoint('t', { addrs: [parseAddr('203.0.113.1'), parseAddr('2001:db8::1')] }))
+  expect([...rules.strays]).toEqual([
+    ['HostEndpoint/t', 'no host device of this node has 203.0.113.1 or 2001:db8::1'],
+    ['HostEndpoint/u', 'this node has no host device eht0'],
+    ['HostEndpoint/v', 'this node has no host device npl1'],
+  ])
+  rules.setDevices([device('eht0', 4, '203.0.113.1')])
+  expect([...rules.strays.keys()]).toEqual(['HostEndpoint/v', 'HostEndpoint/y', 'HostEndpoint/z'])
+})
