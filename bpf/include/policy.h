@@ -265,6 +265,7 @@ NP_GLOBAL __u32 policy_verdict(void)
 		if (block + 1 >= ports->blocks)
 			break;
 	}
+	s->rule = NO_RULE; /* nor is it the last that passed */
 	return RULE_DENY;
 }
 
