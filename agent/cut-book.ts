@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Endpoints that have more rules than programs look through, for log and health. Layer: agent. */
+import { firstFew } from '#lib/base/first-few.ts'
 import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -7,8 +8,6 @@ import type { CutLines } from './compile/policy/size.ts'
 
 /** Condition: programs look at all rules that endpoints of this node have. */
 export const LINES = 'policy.whole-lines'
-
-const NAMED = 5
 
 export class CutBook {
   readonly #health: Health
@@ -39,8 +38,7 @@ export class CutBook {
     const texts = cuts
       .map((cut) => (cut.endpoints.length > 1 ? `${nameOf(cut)} and ${cut.endpoints.length - 1} alike` : nameOf(cut)))
       .sort()
-    const more = texts.length > NAMED ? ` and ${texts.length - NAMED} more` : ''
-    return `longer than the ${this.#most} rules that programs look at, what comes later is denied: ${texts.slice(0, NAMED).join('; ')}${more}`
+    return `longer than the ${this.#most} rules that programs look at, what comes later is denied: ${firstFew(texts)}`
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which policies are not what their authors meant, for log, health and metrics. Layer: agent. */
+import { firstFew } from '#lib/base/first-few.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -22,8 +23,6 @@ interface Wrong {
   readonly state: PolicyState
   readonly reason: string
 }
-
-const NAMED = 5
 
 export class PolicyBook {
   readonly #health: Health
@@ -74,9 +73,7 @@ export class PolicyBook {
       this.#health.pass(POLICIES)
       return
     }
-    const named = [...this.#wrong].slice(0, NAMED).map(([policy, { reason }]) => `${policy}: ${reason}`)
-    const more = this.#wrong.size > NAMED ? ` and ${this.#wrong.size - NAMED} more` : ''
-    this.#health.fail(POLICIES, named.join('; ') + more)
+    this.#health.fail(POLICIES, firstFew([...this.#wrong].map(([policy, { reason }]) => `${policy}: ${reason}`)))
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Datagrams that are counted where they arrive, and what is told of them. Layer: lab (tool, pure). */
+import { isResult } from './results.ts'
 
 export interface Pulse {
   /** without spaces */
@@ -85,8 +86,4 @@ export function isBeatResult(value: unknown): value is BeatResult {
 /** Of a whole line of output, parsed: is it this tool's result? */
 export function isKnockResult(value: unknown): value is KnockResult {
   return isResult(value) && 'knocks' in value
-}
-
-function isResult(value: unknown): value is { readonly event: 'result' } {
-  return typeof value === 'object' && value !== null && 'event' in value && value.event === 'result'
 }

@@ -113,6 +113,7 @@ export function isCollideResult(value: unknown): value is CollideResult {
   return isResult(value) && 'lostSyns' in value
 }
 
-function isResult(value: unknown): value is { readonly event: 'result' } {
+/** Of a whole line of output, parsed: is it a tool's result? */
+export function isResult(value: unknown): value is { readonly event: 'result' } {
   return typeof value === 'object' && value !== null && 'event' in value && value.event === 'result'
 }

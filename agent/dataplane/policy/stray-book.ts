@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Says which host endpoints of this node protect nothing, because no device is theirs: log and condition. Layer: agent/dataplane. */
+import { firstFew } from '#lib/base/first-few.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 
 /** Condition: each host endpoint of this node is some device's. */
 export const HOST_ENDPOINTS = 'policy.host-endpoints'
-
-const NAMED = 5
 
 export class StrayBook {
   readonly #log: Log
@@ -28,10 +27,6 @@ export class StrayBook {
       if (before.get(endpoint) !== reason) this.#log.warn({ endpoint, reason }, 'policy.host-endpoint-stray')
     for (const endpoint of before.keys()) if (!strays.has(endpoint)) this.#log.info({ endpoint }, 'policy.host-endpoint-mended')
     if (strays.size === 0) this.#health.pass(HOST_ENDPOINTS)
-    else {
-      const more = strays.size > NAMED ? ` and ${strays.size - NAMED} more` : ''
-      const named = [...strays].slice(0, NAMED).map(([endpoint, reason]) => `${endpoint}: ${reason}`)
-      this.#health.fail(HOST_ENDPOINTS, named.join('; ') + more)
-    }
+    else this.#health.fail(HOST_ENDPOINTS, firstFew([...strays].map(([endpoint, reason]) => `${endpoint}: ${reason}`)))
   }
 }
