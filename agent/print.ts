@@ -24,6 +24,8 @@ function rowText({ table, key, value }: Row): unknown {
       return { table, key, value: { ...value, addr: formatAddr(value.addr), node: formatAddr(value.node) } }
     case 'maglev':
       return { table, key, value: { digest: fnv1a64(value.slots.join()) } }
+    case 'spared':
+      return { table, key }
     case 'failsafes':
     case 'ranges':
       return { table, key: { ...key, cidr: formatCidr(key.cidr) } }

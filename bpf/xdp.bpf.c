@@ -40,30 +40,55 @@ static __always_inline bool xdp_parse(struct xdp_md *ctx, struct ct_tuple *t, __
 	return *proto != IPPROTO_UDP || t->dport != cfg.tunnel_port; /* the tunnel between nodes is not cut */
 }
 
+/* The rules for what comes in by the device; 0: there are none. */
+static __always_inline __u64 untracked_set(__u32 ifindex)
+{
+	struct host_sets *sets;
+	__u64 *set;
+
+	if (ifindex >= UNTRACKED_DEVICES) {
+		sets = host_sets_of(ifindex, HOST_REAL);
+		return sets ? sets->untracked_ingress : 0;
+	}
+	set = bpf_map_lookup_elem(&np_untracked, &ifindex);
+	return set ? *set : 0;
+}
+
+/* What the rules say; with those of one who is known, and whom they judge whatever else the packet is, it is one lookup. */
+static __always_inline __u32 untracked_verdict(const struct query *q)
+{
+	struct bits *bits = q->peer ? bits_of(q, 0, DIMENSION_PEER, q->peer) : 0;
+	__u32 rule, action = sure_verdict(bits, &rule);
+	struct scratch *s;
+
+	if (action != RULE_NONE)
+		return action;
+	s = scratch_take();
+	if (!s)
+		return RULE_OPEN;
+	s->query = *q;
+	return policy_verdict();
+}
+
 SEC("xdp")
 int untracked(struct xdp_md *ctx)
 {
-	struct host_sets *sets = host_sets_of(ctx->ingress_ifindex, HOST_REAL);
-	struct scratch *s = scratch_take();
 	struct addr_info *info;
+	struct query q = {};
 	struct ct_tuple t;
-	struct query *q;
 
-	if (!sets || !sets->untracked_ingress || !s)
+	q.set = untracked_set(ctx->ingress_ifindex);
+	if (!q.set || !xdp_parse(ctx, &t, &q.proto))
 		return XDP_PASS;
-	q = &s->query;
-	if (!xdp_parse(ctx, &t, &q->proto))
-		return XDP_PASS;
-	q->set = sets->untracked_ingress;
-	q->port = bpf_ntohs(t.dport);
-	q->source_port = bpf_ntohs(t.sport);
-	q->own = t.dst;
+	q.port = bpf_ntohs(t.dport);
+	q.source_port = bpf_ntohs(t.sport);
+	q.own = t.dst;
 	info = bpf_map_lookup_elem(&np_addrs, &t.src);
-	q->peer = info && info->identity ? info->identity : identity_by_net(&t.src);
-	if (policy_verdict() != RULE_DENY)
+	q.peer = info && info->identity ? info->identity : identity_by_net(&t.src);
+	if (untracked_verdict(&q) != RULE_DENY)
 		return XDP_PASS;
 	/* most of what is dropped is for the node itself, and for none of these ports */
-	if (is_failsafe(q->proto, &t, FAILSAFE_IN) || is_failsafe_answer(q->proto, &t, FAILSAFE_IN)) {
+	if (is_failsafe(q.proto, &t, FAILSAFE_IN) || is_failsafe_answer(q.proto, &t, FAILSAFE_IN)) {
 		info = bpf_map_lookup_elem(&np_addrs, &t.dst);
 		if (info && info->kind == ADDR_SELF)
 			return XDP_PASS;

@@ -51,6 +51,12 @@ interface Contents {
     /** that there is one is all */
     readonly value: undefined
   }
+  /** Where programs look first: has `failsafes` any such port? */
+  readonly spared: {
+    /** FAILSAFE_… * FAILSAFE_PORTS + port % FAILSAFE_PORTS */
+    readonly key: { readonly slot: number }
+    readonly value: undefined
+  }
   /** Kind is ADDR_…, flags as well. The interface is a name: only the dataplane knows indexes. A row whose interface is not there waits for it. */
   readonly addrs: {
     readonly key: { readonly addr: Addr }
@@ -71,6 +77,7 @@ export type RangeRow = RowOf<'ranges'>
 export type OverlayRow = RowOf<'routes'>
 export type AddrRow = RowOf<'addrs'>
 export type FailsafeRow = RowOf<'failsafes'>
+export type SparedRow = RowOf<'spared'>
 
 /** What one object contributes. Owners are refs ("Service/default/web"). Rows are sorted by key. */
 export interface Fragment {

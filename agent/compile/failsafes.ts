@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Ports that policy of host endpoints never cuts. Layer: agent/compile (pure). */
-import { FAILSAFE_IN, FAILSAFE_OUT } from '#lib/base/flags.ts'
+import { FAILSAFE_IN, FAILSAFE_OUT, FAILSAFE_PORTS } from '#lib/base/flags.ts'
 import { ANY_V4, ANY_V6, protocolNumber, type Cidr, type Port } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
-import type { FailsafeRow } from './desired.ts'
+import type { FailsafeRow, SparedRow } from './desired.ts'
 import { wholeCidr } from './ranges.ts'
 
 export interface FailsafePort {
@@ -20,17 +20,18 @@ export interface Failsafes {
   readonly outbound: readonly FailsafePort[]
 }
 
-export function failsafeRows({ inbound, outbound }: Failsafes): readonly FailsafeRow[] {
-  return [...inbound.flatMap((port) => rows(FAILSAFE_IN, port)), ...outbound.flatMap((port) => rows(FAILSAFE_OUT, port))]
+export function failsafeRows({ inbound, outbound }: Failsafes): readonly (FailsafeRow | SparedRow)[] {
+  return [...rows(FAILSAFE_IN, inbound), ...rows(FAILSAFE_OUT, outbound)]
 }
 
 /** Whatever the settings say, policy must not cut this node off from those who could mend the policy. */
-export function serverFailsafes(slices: readonly EndpointSlice[]): readonly FailsafeRow[] {
-  return slices.flatMap(({ endpoints, ports }) =>
+export function serverFailsafes(slices: readonly EndpointSlice[]): readonly (FailsafeRow | SparedRow)[] {
+  const servers = slices.flatMap(({ endpoints, ports }) =>
     endpoints.flatMap(({ addr }) =>
-      ports.flatMap(({ protocol, port }) => rows(FAILSAFE_OUT, { protocol: protocolNumber(protocol), port, net: wholeCidr(addr) })),
+      ports.map(({ protocol, port }) => ({ protocol: protocolNumber(protocol), port, net: wholeCidr(addr) })),
     ),
   )
+  return rows(FAILSAFE_OUT, servers)
 }
 
 const ANYWHERE: readonly Cidr[] = [
@@ -38,7 +39,14 @@ const ANYWHERE: readonly Cidr[] = [
   { addr: ANY_V6, bits: 0 },
 ]
 
-function rows(direction: number, { protocol, port, net }: FailsafePort): readonly FailsafeRow[] {
-  const nets = net === undefined ? ANYWHERE : [net]
-  return nets.map((cidr) => ({ table: 'failsafes', key: { direction, protocol, port, cidr }, value: undefined }))
+function rows(direction: number, ports: readonly FailsafePort[]): readonly (FailsafeRow | SparedRow)[] {
+  const slots = new Set(ports.map(({ port }) => direction * FAILSAFE_PORTS + (port % FAILSAFE_PORTS)))
+  return [
+    ...[...slots].map((slot): SparedRow => ({ table: 'spared', key: { slot }, value: undefined })),
+    ...ports.flatMap(({ protocol, port, net }) =>
+      (net === undefined ? ANYWHERE : [net]).map((cidr): FailsafeRow => {
+        return { table: 'failsafes', key: { direction, protocol, port, cidr }, value: undefined }
+      }),
+    ),
+  ]
 }

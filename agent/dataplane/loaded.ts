@@ -29,6 +29,7 @@ import { ensureGeneration, type Generation } from './programs.ts'
 import { RowTables, type FragmentSink } from './row-tables.ts'
 import { ROW_TABLES, rowWriters, type BindMap } from './rows.ts'
 import { compareAddressOwners, ifaceRows, SELF_OWNER, selfFragment } from './self.ts'
+import { tableMap } from './array-rows.ts'
 import { Table } from './table.ts'
 
 export interface LoadOptions {
@@ -93,7 +94,7 @@ interface Parts {
 }
 
 function assemble({ shared, generation, objects, interfaces, clock }: Parts): Loaded {
-  const tables = recordOf(TABLES, (name) => new Table(mapOf(shared, `np_${name}`)))
+  const tables = recordOf(TABLES, (name) => new Table(tableMap(mapOf(shared, `np_${name}`))))
   const bind: BindMap = (definition) => codecsOf(definition, objects)
   const join = new AddrJoin({ rows: tables.addrs.rows, value: bind(catalogue.np_addrs).value, actual: (key) => tables.addrs.actualAt(key) })
   const sinks = { ...tables, addrs: new Claims(join, compareAddressOwners) }

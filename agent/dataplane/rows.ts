@@ -12,6 +12,7 @@ import type { Entry } from '../maps/text.ts'
 /** Tables that are made of rows: what is referred to before what refers to it. */
 export const ROW_TABLES = [
   'addrs',
+  'spared',
   'failsafes',
   'ranges',
   'routes',
@@ -55,6 +56,7 @@ export function rowWriters(bind: BindMap): RowWriters {
     maglev: writer(bind(catalogue.np_maglev), ({ key, value }) => [key.list, { slot: value.slots }]),
     ranges: writer(bind(catalogue.np_ranges), ({ key: { set, cidr } }) => [{ prefix: SET_BITS + prefixOf(cidr), set, addr: cidr.addr }, 1]),
     routes: writer(bind(catalogue.np_routes), ({ key: { cidr }, value }) => [{ prefix: prefixOf(cidr), addr: cidr.addr }, value]),
+    spared: writer(bind(catalogue.np_spared), ({ key }) => [key.slot, 1]),
     failsafes: writer(bind(catalogue.np_failsafes), ({ key: { direction, protocol, port, cidr } }) => [
       {
         prefix: FAILSAFE_BITS + prefixOf(cidr),

@@ -41,6 +41,8 @@ export const catalogue = {
   np_pages: define({ name: 'np_pages', key: shapes.pageKey, value: shapes.portsPage }),
   np_rules: define({ name: 'np_rules', key: shapes.ruleKey, value: u32 }),
   np_hosts: define({ name: 'np_hosts', key: shapes.hostKey, value: shapes.hostSets }),
+  np_untracked: define({ name: 'np_untracked', key: u32, value: id64 }),
+  np_spared: define({ name: 'np_spared', key: u32, value: u32 }),
   np_failsafes: define({ name: 'np_failsafes', key: shapes.failsafeKey, value: u32 }),
   np_addrs: define({ name: 'np_addrs', key: addr, value: shapes.addrInfo, sizedBy: 'addrs' }),
   np_ifaces: define({ name: 'np_ifaces', key: u32, value: shapes.iface }),

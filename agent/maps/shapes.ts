@@ -38,7 +38,7 @@ export const addrInfo = shape('addr_info', {
 })
 
 export const bitsKey = shape('bits_key', { set: id64, class: u32, block: u16, dimension: u8 })
-export const bits = shape('bits', { word: bitList(RULE_WORDS) })
+export const bits = shape('bits', { word: bitList(RULE_WORDS), sure: u32 })
 export const portsKey = shape('ports_key', { set: id64, block: u16, proto: u8, source: u8 })
 export const ports = shape('ports', { blocks: u16, words: u8, flags: u8, begins: u16, cell: bitList(RULE_CELLS), at: u16List(256) })
 export const pageKey = shape('page_key', { set: id64, page: u32 })

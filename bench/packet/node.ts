@@ -3,7 +3,6 @@
 import type { BpfProgram } from '#native'
 import { ifindexOf } from '#native'
 import { catalogue } from '#agent/maps/catalogue.ts'
-import { NO_SET } from '#agent/compile/policy/tables.ts'
 import type { PolicyStep, SetId } from '#agent/compile/policy/tables.ts'
 import { nodeCfg, type Frontend } from '#agent/maps/shapes.ts'
 import { InternalError } from '#lib/base/errors.ts'
@@ -92,11 +91,9 @@ export class Node {
 
   /** What the device on which test runs happen asks of every packet. */
   setUntracked(ingress: SetId): void {
-    const hosts = new TestMap(this.#objects[0], catalogue.np_hosts)
-    const none = { untracked_egress: NO_SET, early_ingress: NO_SET, forward_ingress: NO_SET, forward_egress: NO_SET }
-    const sets = { untracked_ingress: ingress, ...none, normal_ingress: NO_SET, normal_egress: NO_SET }
-    hosts.set({ ifindex: ifindexOf('lo'), view: 0 }, sets)
-    hosts.map.close()
+    const untracked = new TestMap(this.#objects[0], catalogue.np_untracked)
+    untracked.set(ifindexOf('lo'), ingress)
+    untracked.map.close()
   }
 
   /** Keys of all flows, back to back. */

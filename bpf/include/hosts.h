@@ -32,17 +32,27 @@ static __noinline bool is_failsafe_port(__u32 direction, __u8 proto, __be16 port
 	return bpf_map_lookup_elem(&np_failsafes, &k);
 }
 
+/* Might it be? Seldom wrong, and much cheaper. */
+static __always_inline bool is_spared(__u32 direction, __be16 port)
+{
+	__u32 slot = direction * FAILSAFE_PORTS + bpf_ntohs(port) % FAILSAFE_PORTS;
+	__u32 *some = bpf_map_lookup_elem(&np_spared, &slot);
+
+	return some && *some;
+}
+
 /* Is the packet sent to such a port: one of the node's (FAILSAFE_IN), or of another for the node? */
 static __always_inline bool is_failsafe(__u8 proto, const struct ct_tuple *t, __u32 direction)
 {
-	return is_failsafe_port(direction, proto, t->dport, direction == FAILSAFE_IN ? &t->src : &t->dst);
+	return is_spared(direction, t->dport) && is_failsafe_port(direction, proto, t->dport, direction == FAILSAFE_IN ? &t->src : &t->dst);
 }
 
 /* Is it what such a port answers, for whoever knows of no flows: to this node (FAILSAFE_IN), or from it? */
 static __always_inline bool is_failsafe_answer(__u8 proto, const struct ct_tuple *t, __u32 direction)
 {
-	return direction == FAILSAFE_IN ? is_failsafe_port(FAILSAFE_OUT, proto, t->sport, &t->src)
-					: is_failsafe_port(FAILSAFE_IN, proto, t->sport, &t->dst);
+	__u32 theirs = direction == FAILSAFE_IN ? FAILSAFE_OUT : FAILSAFE_IN;
+
+	return is_spared(theirs, t->sport) && is_failsafe_port(theirs, proto, t->sport, direction == FAILSAFE_IN ? &t->src : &t->dst);
 }
 
 #endif

@@ -213,13 +213,19 @@ static __always_inline void judged_here(struct __sk_buff *skb, struct scratch *s
 	s->judged.device = s->hook == FROM_HOST || s->hook == TO_HOST ? skb->ifindex : 0;
 }
 
+/* A pod of this node with rules for flows to it. */
+static __always_inline bool is_guarded(const struct addr_info *info)
+{
+	return info->kind == ADDR_LOCAL_POD && (info->ingress || info->staged_ingress);
+}
+
 /* Is there anything to ask? A pod always reaches itself. */
 static __always_inline bool is_judged(const struct scratch *s)
 {
 	if (addr_eq(&s->judged.t.src, &s->judged.t.dst))
 		return false;
 	return cfg.host_policy || (s->src.kind == ADDR_LOCAL_POD && (s->src.egress || s->src.staged_egress)) ||
-	       (s->dst.kind == ADDR_LOCAL_POD && (s->dst.ingress || s->dst.staged_ingress));
+	       is_guarded(&s->dst);
 }
 
 static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)

@@ -199,8 +199,12 @@ _Static_assert(sizeof(struct bits_key) == 16, "bits_key");
 
 struct bits {
 	__u64 word[RULE_WORDS];
+	__u32 sure;		/* the whole set's word on such a peer, whatever else the packet is: rule * 4 + enum rule_action; SURE_NOT */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct bits) == 128, "bits");
+_Static_assert(sizeof(struct bits) == 136, "bits");
+
+#define SURE_NOT 0xffffffff
 
 /* Classes of ports. Where all ports with the same high byte are of one class that is here, else in a page. */
 struct ports_key {
@@ -297,6 +301,8 @@ enum host_view {
 	HOST_STAGED = 1,	/* as it would be with the staged policies; no row where that is the same */
 };
 
+#define UNTRACKED_DEVICES 4096
+
 struct host_key {
 	__u32 ifindex;		/* 0: of the node's own processes, whatever device they use */
 	__u32 view;		/* enum host_view */
@@ -318,6 +324,10 @@ struct failsafe_key {
 	struct addr addr;	/* of the other end */
 };
 _Static_assert(sizeof(struct failsafe_key) == 24, "failsafe_key");
+
+/* So many ports of each direction are told apart before np_failsafes is asked, by port % FAILSAFE_PORTS. */
+#define FAILSAFE_PORTS 1024
+#define FAILSAFE_SLOTS (2 * FAILSAFE_PORTS)
 
 /* ---- flows -------------------------------------------------------------------------------------- */
 
@@ -465,6 +475,14 @@ _Static_assert(sizeof(struct socket_peer) == 20, "socket_peer");
 		__type(value, v);                                                                                    \
 	} name SEC(".maps")
 
+#define NP_ARRAY(name, v, size)                                                                                     \
+	struct {                                                                                                     \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                    \
+		__uint(max_entries, size);                                                                           \
+		__type(key, __u32);                                                                                  \
+		__type(value, v);                                                                                    \
+	} name SEC(".maps")
+
 #define NP_TRIE(name, k, v, size)                                                                                   \
 	struct {                                                                                                     \
 		__uint(type, BPF_MAP_TYPE_LPM_TRIE);                                                                 \
@@ -500,8 +518,12 @@ NP_HASH(np_pages, struct page_key, struct ports_page, 32768);
 /* by what number the agent knows a rule */
 NP_HASH(np_rules, struct rule_key, __u32, 65536);
 NP_HASH(np_hosts, struct host_key, struct host_sets, 1024);
+/* key: ifindex, of devices that fit; value: untracked_ingress as np_hosts has it, for XDP has no time to look there */
+NP_ARRAY(np_untracked, __u64, UNTRACKED_DEVICES);
 /* the value counts for nothing */
 NP_TRIE(np_failsafes, struct failsafe_key, __u32, 1024);
+/* key: enum failsafe_direction * FAILSAFE_PORTS + port % FAILSAFE_PORTS; value: 0 where np_failsafes has none such */
+NP_ARRAY(np_spared, __u32, FAILSAFE_SLOTS);
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -251,7 +251,9 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 		j->t.dport = s->v.out.dport;
 	}
 	j->way_out = way_out_of(leg);
-	if (s->hook != FROM_WORKLOAD)
+	if (s->hook == FROM_HOST && !cfg.host_policy && !is_guarded(&s->dst))
+		__builtin_memset(&s->src, 0, sizeof(s->src)); /* nobody asks */
+	else if (s->hook != FROM_WORKLOAD)
 		addr_look(&s->src, &j->t.src);
 }
 

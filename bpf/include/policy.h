@@ -39,6 +39,15 @@ static __always_inline struct bits *bits_of(const struct query *q, __u32 block, 
 	return bpf_map_lookup_elem(&np_bits, &k);
 }
 
+/* What the set says to such a peer whatever else the packet is: one of enum rule_action, and in *rule which one. RULE_NONE: that matters. */
+static __always_inline __u32 sure_verdict(const struct bits *peer, __u32 *rule)
+{
+	if (!peer || peer->sure == SURE_NOT)
+		return RULE_NONE;
+	*rule = peer->sure >> 2;
+	return peer->sure & 3;
+}
+
 /* Of this end's address. */
 static __noinline struct bits *bits_of_own(const struct query *q, __u32 block)
 {
@@ -164,17 +173,14 @@ static __always_inline __u32 met_verdict(struct scratch *s, const struct ports *
 }
 
 /* A set of up to 64 rules, as nearly all are: a few lookups and a few words. */
-static __always_inline __u32 small_verdict(struct scratch *s, const struct ports *ports)
+static __always_inline __u32 small_verdict(struct scratch *s, const struct ports *ports, const struct bits *bits)
 {
 	const struct query *q = &s->query;
 	__u64 class = class_of(q, ports, q->port), met = 0;
-	struct bits *bits = 0;
 
 	opaque(class);
 	if (class < SMALL_CLASSES)
 		met = ports->cell[RULES_CLASS + class];
-	if (q->peer)
-		bits = bits_of(q, 0, DIMENSION_PEER, q->peer);
 	met &= bits ? bits->word[0] : ports->cell[RULES_NOBODY];
 	if (ports->flags & PORTS_OWN) {
 		bits = bits_of_own(q, 0);
@@ -205,23 +211,17 @@ static __noinline void meet(struct scratch *s, const __u64 *these, const __u64 *
 }
 
 /* Any block of a set. */
-static __always_inline __u32 block_verdict(struct scratch *s, const struct ports *ports, __u32 block)
+static __always_inline __u32 block_verdict(struct scratch *s, const struct ports *ports, const struct bits *bits, __u32 block)
 {
 	const struct query *q = &s->query;
 	__u32 class = class_of(q, ports, q->port);
-	const __u64 *port = &ports->cell[RULES_CLASS * RULE_WORDS], *peer = &ports->cell[RULES_NOBODY * RULE_WORDS];
-	struct bits *bits;
+	const __u64 *port = &ports->cell[RULES_CLASS * RULE_WORDS], *peer = bits ? bits->word : &ports->cell[RULES_NOBODY * RULE_WORDS];
 
 	if (class) {
 		bits = class == NO_CLASS ? 0 : bits_of(q, block, DIMENSION_PORT, class);
 		if (!bits)
 			return RULE_DENY;
 		port = bits->word;
-	}
-	if (q->peer) {
-		bits = bits_of(q, block, DIMENSION_PEER, q->peer);
-		if (bits)
-			peer = bits->word;
 	}
 	meet(s, port, peer);
 	if (ports->flags & PORTS_OWN) {
@@ -249,6 +249,7 @@ NP_GLOBAL __u32 policy_verdict(void)
 {
 	struct scratch *s = scratch_take();
 	struct ports *ports;
+	struct bits *bits;
 	__u32 action;
 
 	if (!s)
@@ -256,10 +257,14 @@ NP_GLOBAL __u32 policy_verdict(void)
 	s->rule = NO_RULE;
 	s->seek = 0;
 	for (__u32 block = 0; block < NP_RULE_BLOCKS; block++) {
+		bits = s->query.peer ? bits_of(&s->query, block, DIMENSION_PEER, s->query.peer) : 0;
+		action = block ? RULE_NONE : sure_verdict(bits, &s->rule);
+		if (action != RULE_NONE)
+			return action;
 		ports = ports_of(&s->query, block, 0);
 		if (!ports)
 			break;
-		action = ports->flags & PORTS_SMALL ? small_verdict(s, ports) : block_verdict(s, ports, block);
+		action = ports->flags & PORTS_SMALL ? small_verdict(s, ports, bits) : block_verdict(s, ports, bits, block);
 		if (action != RULE_NONE)
 			return action;
 		if (block + 1 >= ports->blocks)

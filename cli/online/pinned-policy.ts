@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The policy tables of this node's pinned maps, looked up row by row. Layer: cli (pure). */
-import { bytesToText } from '#lib/base/bytes.ts'
+import { textOfWords } from '#lib/base/bytes.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { PolicyLookup } from '#agent/policy/tables.ts'
 import type { Tables } from '../tables.ts'
@@ -18,11 +18,11 @@ export function pinnedPolicy(tables: Tables): PolicyLookup {
   return {
     bits(key) {
       const value = bits.get(key)
-      return value && { word: wordText(value.word) }
+      return value && { ...value, word: textOfWords(value.word) }
     },
     ports(key) {
       const value = ports.get(key)
-      return value && { ...value, cell: wordText(value.cell) }
+      return value && { ...value, cell: textOfWords(value.cell) }
     },
     page: (set, page) => pages.get({ set, page }),
     rule(set, index) {
@@ -39,12 +39,4 @@ export function pinnedPolicy(tables: Tables): PolicyLookup {
     host: () => undefined,
     net: (addr) => nets.get({ prefix: WHOLE, addr }),
   }
-}
-
-/** As a little-endian machine has the words in memory. */
-function wordText(words: Uint32Array): string {
-  const bytes = new Uint8Array(words.length * 4)
-  const view = new DataView(bytes.buffer)
-  for (const [at, word] of words.entries()) view.setUint32(4 * at, word, true)
-  return bytesToText(bytes)
 }

@@ -15,3 +15,18 @@ export function textToBytes(text: string): Uint8Array {
   for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at)
   return bytes
 }
+
+/** `words` words of 64 bits of a little-endian machine, each as two numbers of 32 bits, the lower half first; zeros behind those of the text. */
+export function wordsOf(text: string, words: number): Uint32Array {
+  const halves = new Uint32Array(2 * words)
+  for (let at = 0; at < text.length; at++) halves[at >> 2] = (halves[at >> 2] ?? 0) | (text.charCodeAt(at) << (8 * (at & 3)))
+  return halves
+}
+
+/** The other way round. */
+export function textOfWords(halves: Uint32Array): string {
+  const bytes = new Uint8Array(halves.length * 4)
+  const view = new DataView(bytes.buffer)
+  for (const [at, half] of halves.entries()) view.setUint32(4 * at, half, true)
+  return bytesToText(bytes)
+}

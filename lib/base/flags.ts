@@ -56,6 +56,10 @@ export const FAILSAFE_IN = 0
 export const FAILSAFE_OUT = 1
 export const FAILSAFE_V6 = 2
 
+/** Ports of a direction that np_spared tells apart, and devices that np_untracked knows. */
+export const FAILSAFE_PORTS = 1024
+export const UNTRACKED_DEVICES = 4096
+
 /** enum rule_bits */
 export const RULES_NOBODY = 0
 export const RULES_ALLOW = 1
@@ -72,6 +76,8 @@ export const RULES_PER_BLOCK = 1024
 /** Words in a row of ports; classes whose words fit into that of a set of up to 64 rules. */
 export const RULE_CELLS = 5 * RULE_WORDS
 export const SMALL_CLASSES = RULE_CELLS - 4
+/** In `bits.sure`: it takes more than the peer to know. */
+export const SURE_NOT = 0xffffffff
 
 /** enum source_check */
 export const SOURCE_ANY = 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A node's compiled policy in maps in memory. Layer: test. */
 import { ADDR_LOCAL_POD, RULE_CELLS, RULE_WORDS } from '#lib/base/flags.ts'
-import { wordsOf } from '#agent/dataplane/policy/rows.ts'
+import { wordsOf } from '#lib/base/bytes.ts'
 import { depthOf } from '#agent/compile/policy/prefixes.ts'
 import type { PolicyRow } from '#agent/compile/policy/tables.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
@@ -19,7 +19,7 @@ export function filledTables(view: NodeView): FakeTables {
 function put(tables: FakeTables, view: NodeView, row: PolicyRow): void {
   switch (row.table) {
     case 'bits':
-      return tables.put(catalogue.np_bits, [row.key, { word: wordsOf(row.value.word, RULE_WORDS) }])
+      return tables.put(catalogue.np_bits, [row.key, { ...row.value, word: wordsOf(row.value.word, RULE_WORDS) }])
     case 'ports':
       return tables.put(catalogue.np_ports, [row.key, { ...row.value, cell: wordsOf(row.value.cell, RULE_CELLS) }])
     case 'pages':

@@ -2,7 +2,7 @@
 /** Rows of compiled policy in the maps of loaded programs. Layer: test. */
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { PolicyRow } from '#agent/compile/policy/tables.ts'
-import { wordsOf } from '#agent/dataplane/policy/rows.ts'
+import { wordsOf } from '#lib/base/bytes.ts'
 import { depthOf } from '#agent/compile/policy/prefixes.ts'
 import { RULE_CELLS, RULE_WORDS } from '#lib/base/flags.ts'
 import type { Loaded } from './objects.ts'
@@ -28,7 +28,7 @@ export class PolicyMaps {
   write(row: Exclude<PolicyRow, { readonly table: 'ends' | 'hosts' }>, isGone: boolean): number {
     switch (row.table) {
       case 'bits':
-        return put(this.#bits, row.key, isGone ? undefined : { word: wordsOf(row.value.word, RULE_WORDS) })
+        return put(this.#bits, row.key, isGone ? undefined : { ...row.value, word: wordsOf(row.value.word, RULE_WORDS) })
       case 'ports':
         return put(this.#ports, row.key, isGone ? undefined : { ...row.value, cell: wordsOf(row.value.cell, RULE_CELLS) })
       case 'pages':

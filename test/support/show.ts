@@ -64,6 +64,8 @@ function showRow(row: Row, nameOf: (list: string) => string): string {
       return `${nameOf(row.key.set)} range ${formatCidr(row.key.cidr)}`
     case 'routes':
       return `${formatCidr(row.key.cidr)} at ${formatAddr(row.value.node)}`
+    case 'spared':
+      return `spared ${row.key.slot}`
     case 'failsafes': {
       const { direction, protocol, port, cidr } = row.key
       return `failsafe ${direction === FAILSAFE_IN ? 'in' : 'out'} ${protocol}:${port} ${formatCidr(cidr)}`

@@ -37,6 +37,15 @@ export function padded(bits: Bits, words: number): Bits {
   return bits.padEnd(8 * words, '\0')
 }
 
+/** Number of the lowest bit that is set, of those from `from` on. */
+export function firstBit(bits: Bits, from: number): number | undefined {
+  for (let at = from >> 3, mask = 0xff << (from & 7); at < bits.length; at++, mask = 0xff) {
+    const byte = bits.charCodeAt(at) & mask
+    if (byte !== 0) return 8 * at + 31 - Math.clz32(byte & -byte)
+  }
+  return undefined
+}
+
 /** Half a word, for machines and languages that have 32 bits. */
 function half(bits: Bits, at: number): number {
   return bits.charCodeAt(at) | (bits.charCodeAt(at + 1) << 8) | (bits.charCodeAt(at + 2) << 16) | (bits.charCodeAt(at + 3) << 24)

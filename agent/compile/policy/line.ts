@@ -4,7 +4,7 @@ import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
 import { fnv1a64 } from '#lib/base/hash.ts'
 import { plainRule } from './expand.ts'
 import type { ExpandedRule } from './expand.ts'
-import { isFull, rangesFor } from './plane.ts'
+import { isEverything } from './plane.ts'
 
 /** Rules that are asked in order, and what comes when none of them holds. */
 export interface Stage {
@@ -76,10 +76,11 @@ export function isSameLine(a: Line, b: Line): boolean {
 }
 
 /** Does it hold for every packet? */
-function isCertain({ peer, own, ports, source }: ExpandedRule): boolean {
-  return (
-    peer.length === 0 &&
-    own.length === 0 &&
-    [ports, source].every((plane) => [0, ...plane.keys()].every((proto) => isFull(rangesFor(plane, proto))))
-  )
+function isCertain(rule: ExpandedRule): boolean {
+  return rule.peer.length === 0 && asksOnlyPeer(rule)
+}
+
+/** Is the other end's address all that it asks about? */
+export function asksOnlyPeer({ own, ports, source }: ExpandedRule): boolean {
+  return own.length === 0 && isEverything(ports) && isEverything(source)
 }

@@ -11,6 +11,7 @@ import { bitsRow, compileSet } from './set.ts'
 import type { CompiledSet } from './set.ts'
 import { bitsOf } from './sides.ts'
 import type { SideTable } from './sides.ts'
+import { sureWord } from './sure.ts'
 import { NO_SET } from './tables.ts'
 import type { SetId, SetRow } from './tables.ts'
 
@@ -140,8 +141,11 @@ export class LiveSets {
     const { compiled } = set
     for (const [dimension, side] of [[DIMENSION_PEER, compiled.peer] as const, [DIMENSION_OWN, compiled.own] as const]) {
       if (side === undefined) continue
-      for (const [block, bits] of bitsOf(side, as.isTrue).entries())
-        if (bits !== undefined) own.push(bitsRow({ set: compiled.id, class: identity.id, block, dimension }, bits))
+      for (const [block, bits] of bitsOf(side, as.isTrue).entries()) {
+        if (bits === undefined) continue
+        const sure = block === 0 && dimension === DIMENSION_PEER ? sureWord(set.line.rules, bits) : undefined
+        own.push(bitsRow({ set: compiled.id, class: identity.id, block, dimension }, bits, sure))
+      }
     }
     if (own.length > 0) set.rowsOf.set(identity, own)
     for (const row of own) rows.push(row)

@@ -16,6 +16,10 @@ export const EVERYTHING: Plane = new Map([[0, FULL]])
 export const PORT_PROTOCOLS = [6, 17, 132]
 export const ICMP_PROTOCOLS = [1, 58]
 
+export function isEverything(plane: Plane): boolean {
+  return plane === EVERYTHING || [0, ...plane.keys()].every((proto) => isFull(rangesFor(plane, proto)))
+}
+
 /** Sorted and joined. */
 export function rangesOf(parts: Iterable<readonly [number, number]>): Ranges {
   const result: [number, number][] = []

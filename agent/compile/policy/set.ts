@@ -12,6 +12,7 @@ import {
   RULES_PER_BLOCK,
   RULE_WORDS,
   SMALL_CLASSES,
+  SURE_NOT,
 } from '#lib/base/flags.ts'
 import { BitDraft, padded, wordAt, wordsFor } from './bits.ts'
 import type { Bits } from './bits.ts'
@@ -59,8 +60,8 @@ function blocksOf(rules: readonly LineRule[]): readonly (readonly LineRule[])[] 
   )
 }
 
-export function bitsRow(key: PolicyRowOf<'bits'>['key'], word: Bits): PolicyRowOf<'bits'> {
-  return { table: 'bits', key, value: { word } }
+export function bitsRow(key: PolicyRowOf<'bits'>['key'], word: Bits, sure = SURE_NOT): PolicyRowOf<'bits'> {
+  return { table: 'bits', key, value: { word, sure } }
 }
 
 function ruleRows(set: SetId, rules: readonly LineRule[], ruleId: (name: string) => number): readonly SetRow[] {

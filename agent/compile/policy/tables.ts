@@ -20,7 +20,8 @@ export type Dimension = typeof DIMENSION_PEER | typeof DIMENSION_OWN | typeof DI
 interface Contents {
   readonly bits: {
     readonly key: { readonly set: SetId; readonly class: number; readonly block: number; readonly dimension: Dimension }
-    readonly value: { readonly word: Bits }
+    /** `sure`: what the whole set says to such a peer whatever else the packet is, rule * 4 + action; SURE_NOT */
+    readonly value: { readonly word: Bits; readonly sure: number }
   }
   /** `proto` 0: any that has no row; `source` 1: of source ports, only where the row of destination ports says PORTS_SOURCE */
   readonly ports: {

@@ -7,6 +7,7 @@ import type { Dimension, EndValue, PolicyRowOf } from '#agent/compile/policy/tab
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { decodeText } from '#agent/maps/text.ts'
 import { cidrOf, type BindMap } from '../rows.ts'
+import { textOfWords } from '#lib/base/bytes.ts'
 import type { Table } from '../table.ts'
 import type { PolicyInKernel } from './bridge.ts'
 
@@ -21,10 +22,11 @@ export function policyInKernel(tables: Readonly<Record<'bits' | 'nets' | 'addrs'
   })
   return {
     bits: () =>
-      [...actual(tables.bits, 'np_bits')].flatMap(([text, word]): PolicyRowOf<'bits'>[] => {
+      [...actual(tables.bits, 'np_bits')].flatMap(([text, value]): PolicyRowOf<'bits'>[] => {
         const { dimension: number, ...key } = decodeText(bits.key, text)
         const dimension = DIMENSIONS.find((one) => one === number)
-        return dimension === undefined ? [] : [{ table: 'bits', key: { ...key, dimension }, value: { word } }]
+        const { word, sure } = decodeText(bits.value, value)
+        return dimension === undefined ? [] : [{ table: 'bits', key: { ...key, dimension }, value: { word: textOfWords(word), sure } }]
       }),
     nets: [...actual(tables.nets, 'np_nets')].map(([key, value]): PolicyRowOf<'nets'> => {
       return { table: 'nets', key: { cidr: cidrOf(decodeText(nets.key, key)) }, value: { identity: decodeText(nets.value, value) } }

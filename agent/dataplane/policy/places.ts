@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The kinds of tables that rows of policy go to. Layer: agent/dataplane. */
-import type { PolicyRow } from '#agent/compile/policy/tables.ts'
+import { HOST_REAL, UNTRACKED_DEVICES } from '#lib/base/flags.ts'
+import type { PolicyRow, SetId } from '#agent/compile/policy/tables.ts'
 import type { Interface } from '#agent/interfaces/table.ts'
 import type { HostKey, HostSets } from '#agent/maps/shapes.ts'
 import type { Entry } from '#agent/maps/text.ts'
 import type { Compare } from '#lib/base/order.ts'
 import type { Device } from '../devices.ts'
+import { NO_SET } from '../rows.ts'
 import { SELF_OWNER } from '../self.ts'
 import type { Applied, Table } from '../table.ts'
 import type { AddrJoin } from './addr-join.ts'
@@ -120,15 +122,20 @@ export class AddrPlace implements Place {
 
 /** Rules of host endpoints, by device. A few rows that are all made anew whenever one changes. */
 export class HostPlace implements Place {
-  readonly #table: Table
   readonly #rules: HostRules
-  readonly #write: (row: readonly [HostKey, HostSets]) => Entry
+  readonly #hosts: Rows<readonly [HostKey, HostSets]>
+  readonly #untracked: Rows<readonly [number, SetId]>
   #old = new Set<string>()
 
-  constructor(of: { readonly table: Table; readonly rules: HostRules; readonly write: (row: readonly [HostKey, HostSets]) => Entry }) {
-    this.#table = of.table
+  constructor(of: {
+    readonly rules: HostRules
+    readonly hosts: Rows<readonly [HostKey, HostSets]>
+    /** the same once more, by ifindex, as XDP looks for it */
+    readonly untracked: Rows<readonly [number, SetId]>
+  }) {
     this.#rules = of.rules
-    this.#write = of.write
+    this.#hosts = of.hosts
+    this.#untracked = of.untracked
   }
 
   /** devices with rules for every packet that comes in */
@@ -156,10 +163,13 @@ export class HostPlace implements Place {
   }
 
   settle(): Applied {
-    const written = this.#table.applyUpdates()
-    if (written.errors.length > 0) return written
-    const deleted = this.#table.applyDeletes()
-    return { done: written.done + deleted.done, errors: deleted.errors }
+    let done = 0
+    for (const { table } of [this.#hosts, this.#untracked])
+      for (const applied of [table.applyUpdates(), table.applyDeletes()]) {
+        done += applied.done
+        if (applied.errors.length > 0) return { done, errors: applied.errors }
+      }
+    return { done, errors: [] }
   }
 
   beginWhole(): void {
@@ -173,6 +183,20 @@ export class HostPlace implements Place {
   }
 
   #refresh(): void {
-    this.#table.setFragment(SELF_OWNER, this.#rules.rows().map(this.#write))
+    const rows = this.#rules.rows()
+    this.#hosts.table.setFragment(SELF_OWNER, rows.map(this.#hosts.write))
+    this.#untracked.table.setFragment(SELF_OWNER, untrackedOf(rows).map(this.#untracked.write))
   }
+}
+
+interface Rows<R> {
+  readonly table: Table
+  readonly write: (row: R) => Entry
+}
+
+/** Devices whose index fits. */
+function untrackedOf(rows: readonly (readonly [HostKey, HostSets])[]): readonly (readonly [number, SetId])[] {
+  return rows.flatMap(([{ ifindex, view }, { untracked_ingress: set }]) =>
+    view === HOST_REAL && ifindex < UNTRACKED_DEVICES && set !== NO_SET ? [[ifindex, set] as const] : [],
+  )
 }

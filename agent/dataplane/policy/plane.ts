@@ -18,7 +18,7 @@ import { PolicyQueue } from './queue.ts'
 import { PLAIN_TABLES, policyWriter } from './rows.ts'
 
 /** Maps that policy alone fills, np_<name> each. */
-export const POLICY_TABLES = [...PLAIN_TABLES, 'hosts'] as const
+export const POLICY_TABLES = [...PLAIN_TABLES, 'hosts', 'untracked'] as const
 export type PolicyTableName = (typeof POLICY_TABLES)[number]
 
 export interface PolicyPlaneOptions {
@@ -40,7 +40,11 @@ export interface PolicyPlane {
 export function policyPlane({ bind, tables, join, state, btf, now }: PolicyPlaneOptions): PolicyPlane {
   const write = policyWriter(bind)
   const epoch = new Epoch({ map: state, btf, now })
-  const hosts = new HostPlace({ table: tables.hosts, rules: new HostRules(), write: entryWriter(bind(catalogue.np_hosts)) })
+  const hosts = new HostPlace({
+    rules: new HostRules(),
+    hosts: { table: tables.hosts, write: entryWriter(bind(catalogue.np_hosts)) },
+    untracked: { table: tables.untracked, write: entryWriter(bind(catalogue.np_untracked)) },
+  })
   const { key } = bind(catalogue.np_nets)
   const plain = recordOf(PLAIN_TABLES, (name) => {
     const table = tables[name]
@@ -57,6 +61,7 @@ export function policyPlane({ bind, tables, join, state, btf, now }: PolicyPlane
 /** Tables whose rows are to be in the order of steps wait for those; and what was found in the kernel stays until it is known what is wanted. */
 export function policyHolds({ queue, join }: Pick<PolicyPlane, 'queue' | 'join'>, others: Holds): Holds {
   const ordered: ReadonlySet<string> = new Set(PLAIN_TABLES)
+  const kept: ReadonlySet<string> = new Set(['addrs', 'hosts', 'untracked'])
   return {
     writes: (table) => {
       if (ordered.has(table) && queue.pending()) return () => true
@@ -65,7 +70,7 @@ export function policyHolds({ queue, join }: Pick<PolicyPlane, 'queue' | 'join'>
       return others.writes(table)
     },
     removals: (table) => {
-      const waits = ordered.has(table) ? queue.pending() || !queue.isWhole : (table === 'addrs' || table === 'hosts') && !queue.isWhole
+      const waits = ordered.has(table) ? queue.pending() || !queue.isWhole : kept.has(table) && !queue.isWhole
       return waits ? () => true : others.removals(table)
     },
   }

@@ -2,7 +2,7 @@
 /** Rows of policy to entries of maps. Layer: agent/dataplane (pure). */
 import { InternalError } from '#lib/base/errors.ts'
 import { RULE_CELLS, RULE_WORDS } from '#lib/base/flags.ts'
-import type { Bits } from '#agent/compile/policy/bits.ts'
+import { wordsOf } from '#lib/base/bytes.ts'
 import type { EndValue, PolicyRow, PolicyTable } from '#agent/compile/policy/tables.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { entryWriter, type Entry } from '#agent/maps/text.ts'
@@ -22,7 +22,7 @@ export function policyWriter(bind: BindMap): (row: PolicyRow) => Entry {
   return (row) => {
     switch (row.table) {
       case 'bits':
-        return bits([row.key, { word: wordsOf(row.value.word, RULE_WORDS) }])
+        return bits([row.key, { ...row.value, word: wordsOf(row.value.word, RULE_WORDS) }])
       case 'ports':
         return ports([row.key, { ...row.value, cell: wordsOf(row.value.cell, RULE_CELLS) }])
       case 'pages':
@@ -41,11 +41,4 @@ export function policyWriter(bind: BindMap): (row: PolicyRow) => Entry {
 
 function endOf({ identity, ingress, egress, stagedIngress, stagedEgress }: EndValue) {
   return { identity, ingress, egress, staged_ingress: stagedIngress, staged_egress: stagedEgress }
-}
-
-/** `words` words of a map's value, each as two numbers of 32 bits, the lower half first; zeros behind those in use. */
-export function wordsOf(bits: Bits, words: number): Uint32Array {
-  const halves = new Uint32Array(2 * words)
-  for (let at = 0; at < bits.length; at++) halves[at >> 2] = (halves[at >> 2] ?? 0) | (bits.charCodeAt(at) << (8 * (at & 3)))
-  return halves
 }

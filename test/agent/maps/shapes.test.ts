@@ -45,12 +45,26 @@ test('the numbers that rows carry are those of the enums', () => {
     ...['frontend_flag', 'live_flag', 'range_set', 'addr_kind', 'addr_flag', 'source_check', 'stray_service', 'pod_to_host', 'iface_kind'],
     ...['dimension', 'ports_flag', 'rule_bits', 'rule_action', 'host_view', 'failsafe_direction'],
   ]
-  const { MAGLEV_SIZE, RULE_WORDS, RULES_PER_BLOCK, RULE_CELLS, SMALL_CLASSES, PORTS_PAGE, ...mirrored } = flags
+  const {
+    MAGLEV_SIZE,
+    RULE_WORDS,
+    RULES_PER_BLOCK,
+    RULE_CELLS,
+    SMALL_CLASSES,
+    PORTS_PAGE,
+    SURE_NOT,
+    FAILSAFE_PORTS,
+    UNTRACKED_DEVICES,
+    ...mirrored
+  } = flags
   expect(MAGLEV_SIZE * RULE_WORDS, 'the codec compares them with C').toBeGreaterThan(0)
   const header = readFileSync(join(INCLUDE, 'maps.h'), 'utf8')
   expect(header).toContain(`#define PORTS_PAGE 0x${PORTS_PAGE.toString(16)}`)
   expect([RULE_CELLS, header.includes('#define RULE_CELLS (RULE_WORDS * 5)')]).toEqual([RULE_WORDS * 5, true])
   expect([SMALL_CLASSES, header.includes('#define SMALL_CLASSES (RULE_CELLS - 4)')]).toEqual([RULE_CELLS - 4, true])
+  expect(header).toContain(`#define SURE_NOT 0x${SURE_NOT.toString(16)}\n`)
+  expect(header).toContain(`#define FAILSAFE_PORTS ${FAILSAFE_PORTS}\n`)
+  expect(header).toContain(`#define UNTRACKED_DEVICES ${UNTRACKED_DEVICES}\n`)
   expect([RULES_PER_BLOCK, header.includes('#define RULES_PER_BLOCK (RULE_WORDS * 64)')]).toEqual([RULE_WORDS * 64, true])
   for (const [, { btf }] of objects) {
     const numbers = new Map(enums.flatMap((name) => [...enumValues(btf, name)]))

@@ -6,6 +6,8 @@ import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { PolicyFeed } from '#agent/compile/policy/feed.ts'
 import type { Side } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/tables.ts'
+import { walk } from '#agent/policy/walk.ts'
+import { SURE_NOT } from '#lib/base/flags.ts'
 import { NODE, object, packet } from './arbitrary.ts'
 import { Follower, Oracle } from './follower.ts'
 
@@ -16,6 +18,9 @@ const TIMEOUT = Math.max(60_000, RUNS * 200)
 const SIDES: readonly Side[] = (['ingress', 'egress'] as const).flatMap((direction) =>
   [false, true].map((staged) => ({ direction, staged })),
 )
+
+/** enum rule_action */
+const ACTIONS = ['deny', 'allow', 'pass', 'open']
 
 const step = fc.record({ put: fc.array(object, { minLength: 1, maxLength: 12 }), gone: fc.array(object, { maxLength: 6 }) })
 const packets = fc.array(packet, { minLength: 10, maxLength: 40 })
@@ -61,6 +66,39 @@ test(
       }),
       { numRuns: RUNS },
     )
+  },
+  TIMEOUT,
+)
+
+test(
+  'what a set is sure to say to a peer it says whatever else the packet is',
+  () => {
+    let sure = 0
+    const crowded = fc.record({ put: fc.array(object, { minLength: 30, maxLength: 60 }), gone: fc.array(object, { maxLength: 6 }) })
+    const others = fc.record({
+      own: fc.constantFrom(0, 1),
+      proto: fc.constantFrom(6, 17, 47),
+      port: fc.nat(0xffff),
+      sourcePort: fc.nat(0xffff),
+    })
+    fc.assert(
+      fc.property(fc.array(crowded, { minLength: 1, maxLength: 3 }), fc.array(others, { minLength: 3 }), (steps, some) => {
+        const follower = new Follower(NODE)
+        for (const { put, gone } of steps) {
+          follower.put(put, gone)
+          for (const row of follower.tables.rows.values()) {
+            if (row.table !== 'bits' || row.value.sure === SURE_NOT) continue
+            sure++
+            const { set, class: peer } = row.key
+            const rule = follower.tables.rule(set, row.value.sure >> 2)?.number
+            for (const other of some)
+              expect(walk(follower.tables, { set, peer, ...other })).toMatchObject({ action: ACTIONS[row.value.sure & 3], rule })
+          }
+        }
+      }),
+      { numRuns: RUNS },
+    )
+    expect(sure).toBeGreaterThan(RUNS)
   },
   TIMEOUT,
 )
