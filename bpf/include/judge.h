@@ -219,13 +219,10 @@ static __always_inline bool is_guarded(const struct addr_info *info)
 	return info->kind == ADDR_LOCAL_POD && (info->ingress || info->staged_ingress);
 }
 
-/* Is there anything to ask? A pod always reaches itself. */
+/* Is there anything to ask? */
 static __always_inline bool is_judged(const struct scratch *s)
 {
-	if (addr_eq(&s->judged.t.src, &s->judged.t.dst))
-		return false;
-	return cfg.host_policy || (s->src.kind == ADDR_LOCAL_POD && (s->src.egress || s->src.staged_egress)) ||
-	       is_guarded(&s->dst);
+	return cfg.host_policy || (s->src.kind == ADDR_LOCAL_POD && (s->src.egress || s->src.staged_egress)) || is_guarded(&s->dst);
 }
 
 static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
@@ -239,7 +236,7 @@ static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratc
 	j->staged_ingress_rule = 0;
 	if (cfg.pod_to_host && s->src.kind == ADDR_LOCAL_POD && s->dst.kind == ADDR_SELF)
 		return DROP_POLICY;
-	if (is_judged(s)) {
+	if (is_judged(s) && !addr_eq(&j->t.src, &j->t.dst)) { /* a pod always reaches itself */
 		why = query_ports(skb, s, &j->t);
 		if (!why)
 			why = judge();

@@ -239,22 +239,25 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_leg *leg = &s->v.leg[s->dir & 1];
 	struct judged *j = &s->judged;
+	const bool nat = leg->flags & LEG_NAT;
 
 	judged_here(skb, s);
 	s->v.leg[0].hook = j->hook;
 	s->v.leg[1].hook = j->hook;
 	s->v.device = j->device;
+	if (s->hook == FROM_HOST && !cfg.host_policy && !is_guarded(&s->dst))
+		s->src.kind = 0; /* nobody asks who it is */
+	else if (s->hook != FROM_WORKLOAD)
+		addr_look(&s->src, &s->p.t.src);
+	if (!is_judged(s))
+		return;
 	j->before = s->p.t;
 	j->t = s->p.t;
-	if (leg->flags & LEG_NAT) {
+	if (nat) {
 		j->t.dst = s->v.out.dst;
 		j->t.dport = s->v.out.dport;
 	}
 	j->way_out = way_out_of(leg);
-	if (s->hook == FROM_HOST && !cfg.host_policy && !is_guarded(&s->dst))
-		__builtin_memset(&s->src, 0, sizeof(s->src)); /* nobody asks */
-	else if (s->hook != FROM_WORKLOAD)
-		addr_look(&s->src, &j->t.src);
 }
 
 /* Makes the flow of the packet and enters it. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */
