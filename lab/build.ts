@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Makes the machine look like a topology: namespaces, cables, addresses, node roots. May be interrupted anywhere and run again. Layer: lab. */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { killCgroup, labCgroup, makeCgroup, removeCgroup } from './cgroup.ts'
 import { mapLimit, runInCgroup, type Run } from './command.ts'
-import { spawnDetached } from './daemon.ts'
+import { daemonPid, spawnDetached } from './daemon.ts'
 import { joinCgroup } from './launch.ts'
 import { nodeRootScript } from './node-root.ts'
 import { addNetns, batch, netnsExists, netnsPath, readNetns, removeNetns, writeSysctls } from './netns.ts'
 import { labPaths } from './paths.ts'
-import { holderInPlace, holderOf, podCgroup } from './places.ts'
+import { agentCgroup, holderInPlace, holderOf, podCgroup } from './places.ts'
 import {
   cableLines,
   firstSysctls,
@@ -21,10 +22,15 @@ import {
   type NetnsState,
 } from './setup.ts'
 import { writeState, type LabState, type SavedOptions } from './state.ts'
-import { namespacesOf, type LabNode, type Topology } from './topology.ts'
+import { namespacesOf, type LabNode, type LabPod, type Topology } from './topology.ts'
+import { waitFor } from './wait.ts'
 
 /** Commands at a time: more only take turns on small machines. */
 const PARALLEL = 4
+/** Where agents pin their links, in the node's root. */
+const LINKS = 'sys/fs/bpf/netplane/links'
+/** Agents that find no such pod in their manifests put no programs there. */
+const HOOKED_MS = 5000
 const EMPTY: NetnsState = new Map()
 
 export interface BuildRequest {
@@ -102,7 +108,27 @@ async function settle(run: Run, topology: Topology, before: LabState | undefined
       staleAddressLines(topology, before.addresses, (name) => states.get(name) ?? EMPTY),
     )
   }
-  await runLines(run, settleLines(topology))
+  const comers = newPods(topology, before?.topology)
+  const lines = [...settleLines(topology)]
+  const isComers = ([netns]: readonly [string, unknown]): boolean => comers.some((pod) => pod.netns === netns)
+  await runLines(run, new Map(lines.filter((one) => !isComers(one))))
+  await Promise.all(comers.map((pod) => hooked(topology, pod)))
+  await runLines(run, new Map(lines.filter(isComers)))
+}
+
+/** Pods whose cables are laid now. */
+function newPods(topology: Topology, before: Topology | undefined): readonly LabPod[] {
+  const old = new Set((before?.pods ?? []).map((pod) => pod.key))
+  const moved = new Set(gonePods(before, topology).map((pod) => pod.key))
+  return topology.pods.filter((pod) => !pod.hostNetwork && (!old.has(pod.key) || moved.has(pod.key)))
+}
+
+/** As a cluster's network plugin does, lets nothing in or out before the node's agent, if one runs, has its programs there. */
+async function hooked({ lab }: Topology, { node, iface }: LabPod): Promise<void> {
+  const holder = holderOf(lab, node)
+  if (holder === undefined || daemonPid(agentCgroup(lab, node)) === undefined) return
+  const pins = ['ingress', 'egress'].map((direction) => join(`/proc/${holder}/root`, LINKS, `${iface}:${direction}`))
+  await waitFor(() => (pins.every((pin) => existsSync(pin)) ? true : undefined), { timeoutMs: HOOKED_MS })
 }
 
 async function flushPlainRoutes(run: Run, node: LabNode): Promise<void> {
