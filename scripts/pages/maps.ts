@@ -19,7 +19,7 @@ export function mapsPage(): string {
   const maps = ['workload', 'connect'].flatMap(mapsOf)
   const listed = Object.keys(catalogue).flatMap((name) => maps.find((map) => map.name === name) ?? [])
   const structs = new Map(listed.flatMap((map) => map.structs).map((struct) => [struct.name, struct]))
-  return `<!-- Made by scripts/generate-docs.ts from the objects' BTF: change bpf/include/maps.h. -->
+  return `<!-- Made by scripts/generate-docs.ts from the objects' BTF: change bpf/include/maps.h and what it includes. -->
 # Maps
 
 Pinned below \`/sys/fs/bpf/netplane/maps\`. Who writes and reads each, and what its fields mean, is said at its definition in

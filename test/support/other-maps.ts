@@ -26,10 +26,10 @@ export async function otherMaps(edit: HeaderEdit, sizes: Readonly<Record<string,
 const ANCHORS = 'enum counter counter_anchor; enum drop drop_anchor; char LICENSE[] __attribute__((section("license"))) = "GPL";'
 
 function otherHeader(edit: HeaderEdit): string {
-  const today = ['reason.h', 'maps.h']
+  const today = ['reason.h', 'rows.h', 'rules.h', 'flows.h', 'maps.h']
     .map((file) => readFileSync(join(INCLUDE, file), 'latin1'))
     .join('\n')
-    .replace('#include "reason.h"', '')
+    .replaceAll(/#include ".*"/g, '')
   const other = edit.reduce((text, [from, to]) => {
     if (!text.includes(from)) throw new Error(`not in the headers: ${from}`)
     return text.replace(from, to)
