@@ -3,6 +3,7 @@
 import { release } from 'node:os'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
 import { packageVersion } from '#lib/base/package.ts'
+import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
 import type { Rejected } from '#lib/base/result.ts'
 import { DirectorySource } from '#lib/manifests/source.ts'
 import { Health } from '#lib/obs/health.ts'
@@ -105,6 +106,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const latency = new SyncLatency({ wall: () => systemClock.wall(), observe: toAll(syncs) })
   const features = kernelFeatures(log)
   const blocks = isFloor(features) ? FLOOR_BLOCKS : MOST_BLOCKS
+  if (blocks < MOST_BLOCKS) log.warn({ rules: blocks * RULES_PER_BLOCK, staged: 'not evaluated' }, 'policy.old-kernel')
   const cuts = new CutBook({ health, log, blocks })
   const wanted = new Wanted({
     node: options.node,

@@ -80,8 +80,8 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 		return NP_PASS;
 	if (skb->vlan_present) /* another network: not ours, and not a pod's either */
 		return hook == FROM_HOST || hook == TO_HOST ? NP_PASS : drop_counted(DROP_VLAN);
-	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST)
-		return NP_PASS; /* to others or to all: not ours to route */
+	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST) /* to others or to all: not ours to route */
+		return cfg.host_policy && skb->pkt_type != PACKET_OTHERHOST ? fast_to_slow(&p, PARSE_SLOW, false, 0, &origin) : NP_PASS;
 	pkt_linear(skb);
 	parsed = pkt_parse_fast(skb, &p);
 	if (hook == FROM_HOST && parsed == PARSE_OK && p.proto == IPPROTO_UDP && p.t.dport == cfg.tunnel_port) {

@@ -41,7 +41,7 @@ struct scratch {
 	__u8 known_miss;		/* the fast path found no flow */
 	__u8 reroute;			/* the kernel routed the packet to a service address: its way is another now */
 	__u8 first_fragment;		/* of the datagram `frag`, whose others have no ports */
-	__u8 alone;			/* of no flow: ICMP that is about none of ours, or what a pod sends to all */
+	__u8 alone;			/* of no flow: ICMP that is about none of ours, or what is sent to all */
 	__u8 renew;			/* the flow's leg is due to be decided again: routes, MTUs and pods change */
 	__u8 pad[2];
 	__u64 now;

@@ -51,7 +51,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 			return act == RULE_ALLOW ? NP_PASS : DROPPED(DROP_POLICY);
 	}
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
-	if (hook_is_from(s->hook) && pkt_is_syn(&s->p)) {
+	if (hook_is_from(s->hook) && pkt_is_syn(&s->p) && !s->alone) {
 		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it is not */
 		act = flow_new(skb, s);
 		if (act == FLOW_MADE)
@@ -168,10 +168,13 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (act)
 			return act;
 	}
-	if (addr_is_multicast(&s->p.t.dst, s->p.v4)) {
-		if (s->hook != FROM_WORKLOAD)
+	/* by its address, or by its frame alone, as what is for all of a network */
+	if (addr_is_multicast(&s->p.t.dst, s->p.v4) || (s->hook == FROM_HOST && skb->pkt_type != PACKET_HOST)) {
+		if (s->hook != FROM_WORKLOAD && !(s->hook == FROM_HOST && host_asks(skb->ifindex)))
 			return NP_PASS;
 		addr_look(&s->dst, &s->p.t.dst);
+		if (s->hook == FROM_HOST)
+			s->dst.kind = ADDR_SELF; /* the node is one of all, and sends it on to nobody */
 		__builtin_memset(&s->v, 0, sizeof(s->v));
 		s->alone = 1; /* nobody's flow */
 		return flow_packet(skb, s);

@@ -29,6 +29,12 @@ async function answered(lab: Lab, from: string, to: readonly string[]): Promise<
   return results.reduce((sum, { ok }) => sum + ok, 0)
 }
 
+/** How many hosts answer when node b asks all on its link, itself among them. */
+async function answersToAll(lab: Lab): Promise<number> {
+  const { stdout } = await lab.run('node/b', ['ping', '-6', '-c', '2', '-w', '3', 'ff02::1%eth0'])
+  return new Set(stdout.match(/(?<=from )[0-9a-f:]+/g)).size
+}
+
 async function until(what: () => Promise<boolean>): Promise<true | undefined> {
   return await waitFor(async () => ((await what()) ? true : undefined), { timeoutMs: 15_000 })
 }
@@ -38,10 +44,13 @@ test('host endpoints close the node, not its pods; policies and failsafe ports o
   await using lab = await Lab.up({ name: 'tpolhost', resources: manifests.dir, agentCommand })
   expect([await answered(lab, 'node/b', HOST), await answered(lab, 'asker', WEB)]).toEqual([2, 2])
 
+  const before = await answersToAll(lab)
+  expect(before).toBeGreaterThan(1)
   const endpoint = v3('HostEndpoint', 'a-all', { node: 'a', interfaceName: '*' })
   manifests.write([...CLUSTER, endpoint])
   expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 0)).toBe(true)
   expect(await answered(lab, 'asker', WEB)).toBe(2)
+  expect(await answersToAll(lab), 'nor does it answer what is for all').toBe(before - 1)
 
   const failsafe = (net?: string): object =>
     v3('FelixConfiguration', 'default', { failsafeInboundHostPorts: [{ protocol: 'TCP', port: 8080, net }] })
