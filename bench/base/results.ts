@@ -127,8 +127,10 @@ export function controlResults(figures: readonly ControlFigure[], policies: read
   for (const figure of figures) {
     const size = sizeText(figure.services)
     memory(`rss_mb.${size}`, figure.memoryMb)
-    control['map_mb'] = rounded(Math.max(control['map_mb'] ?? 0, figure.mapMb.total))
+    // as large as by default, with nothing in them; what is not preallocated grows with what is
+    control['map_mb'] = rounded(Math.min(control['map_mb'] ?? Infinity, figure.mapMb.total))
     if (figure.services === 0) continue
+    control[`map_mb.${size}`] = rounded(figure.mapMb.total)
     timed(`cold_sync_s.${size}`, figure.coldSeconds, figure.coldCpuMs)
     timed(`warm_restart_s.${size}`, figure.warmSeconds, figure.warmCpuMs)
     control[`warm_writes.${size}`] = figure.warmWrites

@@ -2,6 +2,7 @@
 /** Policy in a whole agent: what it has in the kernel, as policies, labels and agents come and go. Layer: test. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BpfMap } from '#native'
+import { FAILSAFE_PORTS } from '#lib/base/flags.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import { NOBODY_OF_OURS } from '#agent/compile/policy/identities.ts'
 import { catalogue, type MapDefinition } from '#agent/maps/catalogue.ts'
@@ -166,13 +167,25 @@ describe('host endpoints', () => {
     expect(device?.untracked_ingress).toBe(NO_SET)
     expect(read(catalogue.np_hosts, { ifindex: 0, view: 0 })?.normal_egress).not.toBe(NO_SET)
     expect(await rows(machine, 'np_hosts')).toBe(2)
+    expect(read(catalogue.np_untracked, ifindex)).toBe(NO_SET)
+    const scope = { doNotTrack: true, applyOnForward: true }
+    machine.put('early.json', [
+      globalPolicy('early', { selector: 'has(host)', ...scope, types: ['Ingress'], ingress: [{ action: 'Deny' }] }),
+    ])
+    await agent.until('the set that XDP asks', () => read(catalogue.np_untracked, ifindex) !== NO_SET)
+    expect(read(catalogue.np_untracked, ifindex)).toBe(read(catalogue.np_hosts, { ifindex, view: 0 })?.untracked_ingress)
+    machine.drop('early.json')
     machine.drop('hosts.json')
     await expect.poll(() => rows(machine, 'np_hosts'), { timeout: 5000 }).toBe(0)
+    expect(read(catalogue.np_untracked, ifindex)).toBe(NO_SET)
   })
 
   test('have ports that are never cut', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     expect(await rows(machine, 'np_failsafes'), 'each port for both families').toBe(36)
+    expect(read(catalogue.np_spared, 22)).toBe(1)
+    expect(read(catalogue.np_spared, FAILSAFE_PORTS + (6443 % FAILSAFE_PORTS))).toBe(1)
+    expect([read(catalogue.np_spared, 80), read(catalogue.np_spared, FAILSAFE_PORTS + 22)]).toEqual([0, 0])
   })
 })

@@ -60,11 +60,18 @@ describe('paths', () => {
 
 describe('control plane', () => {
   test('a name for each size', () => {
-    const { control: values } = controlResults([{ ...control, services: 0, memoryMb: { now: 90, peak: 95 } }, control], [])
+    const { control: values } = controlResults(
+      [
+        { ...control, services: 0, memoryMb: { now: 90, peak: 95 } },
+        { ...control, mapMb: { total: 141.2, flows: 115 } },
+      ],
+      [],
+    )
     expect(values).toEqual({
       'rss_mb.idle': 90,
       'rss_mb.10k': 180,
       map_mb: 130.1,
+      'map_mb.10k': 141.2,
       'cold_sync_s.10k': 3.123,
       'warm_restart_s.10k': 1.5,
       'warm_writes.10k': 0,
