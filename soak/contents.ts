@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 import { BpfMap, btfById } from '#native'
 import type { DesiredChange, Fragment, RowOf, Table } from '#agent/compile/desired.ts'
+import { tableMap } from '#agent/dataplane/array-rows.ts'
 import { chosenDevices, decideDevices } from '#agent/dataplane/devices.ts'
 import { TABLES, type TableName } from '#agent/dataplane/loaded.ts'
 import { rowWriters, type BindMap, type ResolveInterface, type RowWriters } from '#agent/dataplane/rows.ts'
@@ -28,7 +29,7 @@ export async function readContents(pinDir: string): Promise<Contents> {
   for (const name of TABLES) {
     const map = openMap(pinDir, `np_${name}`)
     try {
-      const { keys, values, count } = await map.dump()
+      const { keys, values, count } = await tableMap(map).dump()
       const at = (bytes: Buffer, size: number, row: number): string => bytes.toString('latin1', row * size, (row + 1) * size)
       tables.set(
         name,

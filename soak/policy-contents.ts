@@ -39,6 +39,8 @@ export function policyContents({ steps, devices, bind, put, places }: PolicyCont
   for (const [key, value] of places) join.want(key, value)
   const writeHost = entryWriter(bind(catalogue.np_hosts))
   for (const row of hosts.rows()) put('hosts', writeHost(row))
+  const writeUntracked = entryWriter(bind(catalogue.np_untracked))
+  for (const row of hosts.untrackedRows()) put('untracked', writeUntracked(row))
   return addrs
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which rules each host device is under. Layer: agent/dataplane (pure data structure). */
-import { HOST_REAL, HOST_STAGED } from '#lib/base/flags.ts'
+import { HOST_REAL, HOST_STAGED, UNTRACKED_DEVICES } from '#lib/base/flags.ts'
 import { formatAddr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { same } from '#lib/base/same.ts'
-import type { HostValue } from '#agent/compile/policy/tables.ts'
+import type { HostValue, SetId } from '#agent/compile/policy/tables.ts'
 import type { Interface } from '#agent/interfaces/table.ts'
 import type { HostKey, HostSets } from '#agent/maps/shapes.ts'
 import type { Device } from '../devices.ts'
@@ -41,6 +41,12 @@ export class HostRules {
       ...this.#devices.flatMap(({ iface }) => rowsOf(iface.index, endpointOf(endpoints, iface) ?? wildcard)),
       ...rowsOf(PROCESSES, wildcard),
     ]
+  }
+
+  /** What comes in by devices whose index fits, once more: as XDP looks for it. */
+  untrackedRows(): readonly (readonly [ifindex: number, set: SetId])[] {
+    const fits = ({ ifindex, view }: HostKey): boolean => view === HOST_REAL && ifindex !== PROCESSES && ifindex < UNTRACKED_DEVICES
+    return this.rows().flatMap(([key, { untracked_ingress: set }]) => (fits(key) && set !== NO_SET ? [[key.ifindex, set] as const] : []))
   }
 
   /** Devices with rules for every packet that comes in. */

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The kinds of tables that rows of policy go to. Layer: agent/dataplane. */
-import { HOST_REAL, UNTRACKED_DEVICES } from '#lib/base/flags.ts'
 import type { PolicyRow, SetId } from '#agent/compile/policy/tables.ts'
 import type { Interface } from '#agent/interfaces/table.ts'
 import type { HostKey, HostSets } from '#agent/maps/shapes.ts'
 import type { Entry } from '#agent/maps/text.ts'
 import type { Compare } from '#lib/base/order.ts'
 import type { Device } from '../devices.ts'
-import { NO_SET } from '../rows.ts'
 import { SELF_OWNER } from '../self.ts'
 import type { Applied, Table } from '../table.ts'
 import type { AddrJoin } from './addr-join.ts'
@@ -183,20 +181,12 @@ export class HostPlace implements Place {
   }
 
   #refresh(): void {
-    const rows = this.#rules.rows()
-    this.#hosts.table.setFragment(SELF_OWNER, rows.map(this.#hosts.write))
-    this.#untracked.table.setFragment(SELF_OWNER, untrackedOf(rows).map(this.#untracked.write))
+    this.#hosts.table.setFragment(SELF_OWNER, this.#rules.rows().map(this.#hosts.write))
+    this.#untracked.table.setFragment(SELF_OWNER, this.#rules.untrackedRows().map(this.#untracked.write))
   }
 }
 
 interface Rows<R> {
   readonly table: Table
   readonly write: (row: R) => Entry
-}
-
-/** Devices whose index fits. */
-function untrackedOf(rows: readonly (readonly [HostKey, HostSets])[]): readonly (readonly [number, SetId])[] {
-  return rows.flatMap(([{ ifindex, view }, { untracked_ingress: set }]) =>
-    view === HOST_REAL && ifindex < UNTRACKED_DEVICES && set !== NO_SET ? [[ifindex, set] as const] : [],
-  )
 }

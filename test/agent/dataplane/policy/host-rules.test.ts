@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which host endpoint a device is. Layer: test. */
 import { beforeEach, expect, test } from 'vitest'
+import { UNTRACKED_DEVICES } from '#lib/base/flags.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import { NO_SET, type HostValue } from '#agent/compile/policy/tables.ts'
 import type { Device } from '#agent/dataplane/devices.ts'
@@ -80,4 +81,14 @@ test('one that no device is, and why', () => {
   ])
   rules.setDevices([device('eht0', 4, '203.0.113.1')])
   expect([...rules.strays.keys()]).toEqual(['HostEndpoint/v', 'HostEndpoint/y', 'HostEndpoint/z'])
+})
+
+test('untracked rules once more for XDP, of devices whose index fits', () => {
+  rules.setDevices([device('eth0', 2), device('late0', UNTRACKED_DEVICES), { ...device('npl1', 9), kind: 'workload' }])
+  const untracked = { ...sets('n'), untrackedIngress: 'u' }
+  rules.set('HostEndpoint/all', endpoint('n', { interfaceName: '*', sets: untracked, staged: sets('s') }))
+  expect(rules.untrackedRows()).toEqual([[2, 'u']])
+  expect(rules.untracked.map(({ name }) => name)).toEqual(['eth0', 'late0'])
+  rules.set('HostEndpoint/eth0', endpoint('n', { interfaceName: 'eth0' }))
+  expect(rules.untrackedRows(), 'it has none').toEqual([])
 })
