@@ -90,8 +90,8 @@ int untracked(struct xdp_md *ctx)
 	/* most of what is dropped is for the node itself, and for none of these ports */
 	if (is_failsafe(q.proto, &t, FAILSAFE_IN) || is_failsafe_answer(q.proto, &t, FAILSAFE_IN)) {
 		info = bpf_map_lookup_elem(&np_addrs, &t.dst);
-		if (info && info->kind == ADDR_SELF)
-			return XDP_PASS;
+		if (!info || !info->kind || info->kind == ADDR_SELF)
+			return XDP_PASS; /* which is asked again where routes are known */
 	}
 	count_slot(DROP_POLICY);
 	return XDP_DROP;

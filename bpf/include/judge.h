@@ -169,12 +169,13 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 	action = policy_verdict();
 	if (action != RULE_DENY)
 		return action;
-	addr_look(&info, own);
 	direction = in ? FAILSAFE_IN : FAILSAFE_OUT;
-	return info.kind == ADDR_SELF &&
-			       (is_failsafe(s->p.proto, &s->p.t, direction) || is_failsafe_answer(s->p.proto, &s->p.t, direction))
-		       ? RULE_OPEN
-		       : action;
+	if (!is_failsafe(s->p.proto, &s->p.t, direction) && !is_failsafe_answer(s->p.proto, &s->p.t, direction))
+		return action;
+	addr_look(&info, own);
+	if (!info.kind && (in ? addr_is_own(skb, s, peer, own) : addr_is_link_local(own)))
+		info.kind = ADDR_SELF;
+	return info.kind == ADDR_SELF ? RULE_OPEN : action;
 }
 
 /* ---- flows ---------------------------------------------------------------------------------------- */
@@ -223,6 +224,20 @@ static __always_inline bool is_guarded(const struct addr_info *info)
 static __always_inline bool is_judged(const struct scratch *s)
 {
 	return cfg.host_policy || (s->src.kind == ADDR_LOCAL_POD && (s->src.egress || s->src.staged_egress)) || is_guarded(&s->dst);
+}
+
+/* Rows know what is this node's wherever it is asked; here what is so on a link, in a network, by a route. */
+static __always_inline void know_own(struct __sk_buff *skb, struct scratch *s)
+{
+	const struct judged *j = &s->judged;
+	const bool from = hook_is_from(j->hook);
+
+	if (!cfg.host_policy && !cfg.pod_to_host)
+		return;
+	if (from && !s->dst.kind && addr_is_own(skb, s, &j->t.src, &j->t.dst))
+		s->dst.kind = ADDR_SELF;
+	if (!from && !s->src.kind && addr_is_link_local(&j->t.src))
+		s->src.kind = ADDR_SELF;
 }
 
 static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)

@@ -124,6 +124,7 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 	j->way_out = way_out_of(leg);
 	addr_look(&s->src, &j->t.src);
 	addr_look(&s->dst, &j->t.dst);
+	know_own(skb, s);
 }
 
 /* The lane of flows that came as this one did, when another has its addresses and ports. */

@@ -249,7 +249,7 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 		s->src.kind = 0; /* nobody asks who it is */
 	else if (s->hook != FROM_WORKLOAD)
 		addr_look(&s->src, &s->p.t.src);
-	if (!is_judged(s))
+	if (!is_judged(s) && !cfg.pod_to_host)
 		return;
 	j->before = s->p.t;
 	j->t = s->p.t;
@@ -258,6 +258,7 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 		j->t.dport = s->v.out.dport;
 	}
 	j->way_out = way_out_of(leg);
+	know_own(skb, s);
 }
 
 /* Makes the flow of the packet and enters it. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */

@@ -172,6 +172,8 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 	if (addr_is_multicast(&s->p.t.dst, s->p.v4) || (s->hook == FROM_HOST && skb->pkt_type != PACKET_HOST)) {
 		if (s->hook != FROM_WORKLOAD && !(s->hook == FROM_HOST && host_asks(skb->ifindex)))
 			return NP_PASS;
+		if (s->hook == FROM_HOST && s->p.v4 && s->p.proto == IPPROTO_IGMP)
+			return NP_PASS; /* as IPv6's listener messages do */
 		addr_look(&s->dst, &s->p.t.dst);
 		if (s->hook == FROM_HOST)
 			s->dst.kind = ADDR_SELF; /* the node is one of all, and sends it on to nobody */

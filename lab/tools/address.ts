@@ -10,7 +10,7 @@ export interface Endpoint {
 
 /** Throws a plain Error that names the text. */
 export function parseEndpoint(text: string): Endpoint {
-  const match = /^(tcp|udp):(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+)):(\d+)$/.exec(text)
+  const match = /^(tcp|udp):(?:\[([0-9a-fA-F:.]+(?:%\w+)?)\]|([0-9.]+)):(\d+)$/.exec(text)
   const address = match?.[2] ?? match?.[3]
   if (match === null || address === undefined) throw new Error(`not an endpoint like tcp:10.0.0.1:80 or udp:[fd00::1]:80: ${text}`)
   return { proto: match[1] === 'udp' ? 'udp' : 'tcp', address, port: Number(match[4]) }

@@ -29,6 +29,12 @@ async function answered(lab: Lab, from: string, to: readonly string[]): Promise<
   return results.reduce((sum, { ok }) => sum + ok, 0)
 }
 
+/** Of node a, as node b reaches it. */
+async function linkAddress(lab: Lab): Promise<string> {
+  const text = await lab.mustRun('node/a', ['ip', '-6', 'addr', 'show', 'dev', 'eth0', 'scope', 'link'])
+  return `${/fe80:[0-9a-f:]+/.exec(text)?.[0] ?? ''}%eth0`
+}
+
 /** How many hosts answer when node b asks all on its link, itself among them. */
 async function answersToAll(lab: Lab): Promise<number> {
   const { stdout } = await lab.run('node/b', ['ping', '-6', '-c', '2', '-w', '3', 'ff02::1%eth0'])
@@ -45,12 +51,15 @@ test('host endpoints close the node, not its pods; policies and failsafe ports o
   expect([await answered(lab, 'node/b', HOST), await answered(lab, 'asker', WEB)]).toEqual([2, 2])
 
   const before = await answersToAll(lab)
+  const onLink = await linkAddress(lab)
+  expect(await answered(lab, 'node/b', [onLink])).toBe(1)
   expect(before).toBeGreaterThan(1)
   const endpoint = v3('HostEndpoint', 'a-all', { node: 'a', interfaceName: '*' })
   manifests.write([...CLUSTER, endpoint])
   expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 0)).toBe(true)
   expect(await answered(lab, 'asker', WEB)).toBe(2)
   expect(await answersToAll(lab), 'nor does it answer what is for all').toBe(before - 1)
+  expect(await answered(lab, 'node/b', [onLink]), 'nor by its link').toBe(0)
 
   const failsafe = (net?: string): object =>
     v3('FelixConfiguration', 'default', { failsafeInboundHostPorts: [{ protocol: 'TCP', port: 8080, net }] })
@@ -59,6 +68,7 @@ test('host endpoints close the node, not its pods; policies and failsafe ports o
   manifests.write([...CLUSTER, endpoint, failsafe('::/0')])
   expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 1)).toBe(true)
   expect(await answered(lab, 'node/b', HOST.slice(1))).toBe(1)
+  expect(await answered(lab, 'node/b', [onLink])).toBe(1)
 
   const policy = v3('GlobalNetworkPolicy', 'web', {
     selector: 'host == "a-all"',
