@@ -135,9 +135,12 @@ export class Dataplane implements Disposable {
       this.#everything = true
       return this.#current.retryMs()
     }
-    this.#feedRows(loaded)
+    // those that change while tables are read are for the next pass: rows would never hear of them
+    const changed = this.#changedInterfaces
+    this.#changedInterfaces = new Set()
+    this.#feedRows(loaded, changed)
     const known = await this.#look(loaded)
-    this.#feedDevices(loaded, this.#node)
+    if (this.#follow || changed.size > 0) this.#feedDevices(loaded, this.#node)
     this.#judgeSuspects()
     const report = this.phases.run()
     if (loaded.policy.queue.isWhole) this.#strays.note(loaded.policy.hosts.strays)
@@ -199,20 +202,18 @@ export class Dataplane implements Disposable {
     this.#follow = true
   }
 
-  #feedRows(loaded: Loaded): void {
+  #feedRows(loaded: Loaded, changedInterfaces: ReadonlySet<string>): void {
     for (const change of this.#queued.splice(0)) {
       // first, so that new pods wait for what is announced
       loaded.policy.queue.enqueue(change.policy, change.complete)
       for (const fragment of change.fragments) this.#setFragment(loaded, fragment)
       if (change.complete) loaded.rows.complete(new Set([SELF_OWNER, ...change.fragments.map((fragment) => fragment.owner)]))
     }
-    for (const name of this.#changedInterfaces) loaded.rows.interfaceChanged(name)
+    for (const name of changedInterfaces) loaded.rows.interfaceChanged(name)
   }
 
   /** What depends on interfaces and routes. */
   #feedDevices(loaded: Loaded, node: DesiredNode): void {
-    if (!this.#follow && this.#changedInterfaces.size === 0) return
-    this.#changedInterfaces.clear()
     this.#follow = false
     const decisions = decideDevices(node, this.#options.interfaces, this.#routes.ways)
     this.devices.note(decisions)
