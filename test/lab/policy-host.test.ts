@@ -126,6 +126,14 @@ test('untracked policy is asked of every packet, first of all by XDP', async () 
   expect(await until(async () => (await answered(lab, 'node/a', other)) === 2), lab.log('a')).toBe(true)
   expect(await answered(lab, 'node/b', HOST)).toBe(0)
 
+  // nor are those of the node cut, by whichever of its addresses
+  const own = v3('FelixConfiguration', 'default', { failsafeInboundHostPorts: [{ protocol: 'TCP', port: 8080 }] })
+  const onLink = await linkAddress(lab)
+  expect(await answered(lab, 'node/b', [onLink])).toBe(0)
+  manifests.write([...CLUSTER, endpoint, closed, own])
+  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 2), lab.log('a')).toBe(true)
+  expect(await answered(lab, 'node/b', [onLink])).toBe(1)
+
   manifests.write(CLUSTER)
   expect(await until(async () => (await answered(lab, 'asker', WEB)) === 2 && !(await isEarly()))).toBe(true)
   expect(await answered(lab, 'node/b', HOST)).toBe(2)
