@@ -234,7 +234,7 @@ static __always_inline void know_own(struct __sk_buff *skb, struct scratch *s)
 
 	if (!cfg.host_policy && !cfg.pod_to_host)
 		return;
-	if (from && !s->dst.kind && addr_is_own(skb, s, &j->t.src, &j->t.dst))
+	if (from && !s->dst.kind && !j->way_out && addr_is_own(skb, s, &j->t.src, &j->t.dst)) /* no route leads on */
 		s->dst.kind = ADDR_SELF;
 	if (!from && !s->src.kind && addr_is_link_local(&j->t.src))
 		s->src.kind = ADDR_SELF;
