@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Objects of an API server: read, made, changed and deleted. Layer: lib/api.
+ *
+ * Each call rejects with ApiError when the server refuses (`isRefused(error, 'NotFound')`), with UnreachableError when it cannot be
+ * asked or does not answer in time. Nothing is tried again here: who calls knows what a second time would mean. */
+import { buffer as bufferOf, text as textOf } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
+import { isObject } from '../base/object.ts'
+import { refusalOf, UnreachableError } from './errors.ts'
+import { collectionPath, isApiObject, namedOf, objectPath, type ApiObject, type Collection, type Named } from './resource.ts'
+import { Transport, type HttpResponse, type TransportOptions } from './transport.ts'
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  /** for the whole of it; 30 s when not given */
+  readonly timeoutMs?: number
+}
+
+export interface WriteOptions extends CallOptions {
+  /** "status": that part alone is written */
+  readonly subresource?: string
+  readonly dryRun?: boolean
+}
+
+export interface PatchOptions extends WriteOptions {
+  /** apply: the whole of what we want, as the server merges it with what others want */
+  readonly type: 'merge' | 'json' | 'apply'
+  /** with apply: takes fields over that others have set */
+  readonly force?: boolean
+  /** who we are to the server's books of fields */
+  readonly fieldManager?: string
+}
+
+export interface ListOptions extends CallOptions {
+  readonly labelSelector?: string
+  readonly fieldSelector?: string
+  /** objects a page; 500 when not given */
+  readonly limit?: number
+}
+
+export interface DeleteOptions extends WriteOptions {
+  readonly propagationPolicy?: 'Orphan' | 'Background' | 'Foreground'
+  readonly gracePeriodSeconds?: number
+  /** only if it is still that one */
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
+}
+
+export interface Page {
+  readonly items: readonly Readonly<Record<string, unknown>>[]
+  readonly resourceVersion: string
+  /** for the next page; empty on the last one */
+  readonly continue: string
+}
+
+/** Beyond this a page is a burden for both sides. */
+export const PAGE = 500
+const TIMEOUT_MS = 30_000
+const FIELD_MANAGER = 'netplane'
+const PATCH_TYPES = {
+  merge: 'application/merge-patch+json',
+  json: 'application/json-patch+json',
+  apply: 'application/apply-patch+yaml',
+} as const
+
+type Query = Readonly<Record<string, string | number | boolean | undefined>>
+
+interface Call extends CallOptions {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  readonly path: string
+  readonly query?: Query
+  readonly contentType?: string
+  readonly body?: unknown
+}
+
+export class ApiClient implements AsyncDisposable {
+  readonly transport: Transport
+
+  constructor(options: TransportOptions) {
+    this.transport = new Transport(options)
+  }
+
+  async get(named: Named, options: WriteOptions = {}): Promise<ApiObject> {
+    return await this.#object({ ...options, method: 'GET', path: objectPath(named, options.subresource) })
+  }
+
+  /** All of them, page by page. */
+  async list(collection: Collection, options: ListOptions = {}): Promise<readonly ApiObject[]> {
+    const { apiVersion, kind } = collection
+    const objects: ApiObject[] = []
+    for await (const { items } of this.pages(collection, options))
+      // items of a list leave out what they are
+      for (const item of items) {
+        const object = { apiVersion, kind, ...item }
+        if (isApiObject(object)) objects.push(object)
+      }
+    return objects
+  }
+
+  /** The resourceVersion of the last page is that of the whole: where a watch is to begin. */
+  async *pages(collection: Collection, options: ListOptions = {}): AsyncGenerator<Page> {
+    const { labelSelector, fieldSelector, limit = PAGE } = options
+    let next = ''
+    do {
+      const query = { limit, labelSelector, fieldSelector, continue: next === '' ? undefined : next }
+      const page = pageOf(await this.request({ ...options, method: 'GET', path: collectionPath(collection), query }))
+      yield page
+      next = page.continue
+    } while (next !== '')
+  }
+
+  async create(object: ApiObject, options: WriteOptions = {}): Promise<ApiObject> {
+    const path = options.subresource === undefined ? collectionPath(namedOf(object)) : objectPath(namedOf(object), options.subresource)
+    return await this.#object({ ...options, method: 'POST', path, query: queryOf(options), body: object })
+  }
+
+  /** Replaces it; refused as Conflict when its resourceVersion is another one by now. */
+  async update(object: ApiObject, options: WriteOptions = {}): Promise<ApiObject> {
+    const path = objectPath(namedOf(object), options.subresource)
+    return await this.#object({ ...options, method: 'PUT', path, query: queryOf(options), body: object })
+  }
+
+  async patch(named: Named, patch: unknown, options: PatchOptions): Promise<ApiObject> {
+    const { type, force, fieldManager, subresource } = options
+    return await this.#object({
+      ...options,
+      method: 'PATCH',
+      path: objectPath(named, subresource),
+      query: { ...queryOf(options), ...(fieldManager === undefined ? {} : { fieldManager }), ...(type === 'apply' ? { force } : {}) },
+      contentType: PATCH_TYPES[type],
+      body: patch,
+    })
+  }
+
+  /** Server-side apply: made or changed so that it has these fields. */
+  async apply(object: ApiObject, options: Omit<PatchOptions, 'type'> = {}): Promise<ApiObject> {
+    return await this.patch(namedOf(object), object, { force: true, ...options, type: 'apply' })
+  }
+
+  async delete(named: Named, options: DeleteOptions = {}): Promise<void> {
+    const { propagationPolicy, gracePeriodSeconds, preconditions } = options
+    const body = { kind: 'DeleteOptions', apiVersion: 'v1', propagationPolicy, gracePeriodSeconds, preconditions }
+    const query = options.dryRun === true ? { dryRun: 'All' } : {}
+    await this.request({ ...options, method: 'DELETE', path: objectPath(named, options.subresource), query, body })
+  }
+
+  /** Any request that is answered with JSON. */
+  async request(call: Call): Promise<unknown> {
+    const late = AbortSignal.timeout(call.timeoutMs ?? TIMEOUT_MS)
+    const signal = call.signal === undefined ? late : AbortSignal.any([call.signal, late])
+    const name = `${call.method} ${call.path}`
+    try {
+      const response = await this.transport.request({
+        method: call.method,
+        path: call.path + queryText(call.query),
+        headers: {
+          accept: 'application/json',
+          ...(this.#isFar ? { 'accept-encoding': 'gzip' } : {}),
+          ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
+        },
+        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        signal,
+      })
+      return await answerOf(response, name)
+    } catch (thrown) {
+      if (late.aborted && call.signal?.aborted !== true) throw new UnreachableError(`${name}: no answer in time`, thrown)
+      throw thrown
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.transport[Symbol.asyncDispose]()
+  }
+
+  /** Packing costs both sides CPU, and pays only where bytes cost more. */
+  get #isFar(): boolean {
+    const address = this.transport.connected?.address
+    return address !== undefined && !/^(127\.|::1$)/.test(address)
+  }
+
+  async #object(call: Call): Promise<ApiObject> {
+    const answer = await this.request(call)
+    if (!isApiObject(answer)) throw new UnreachableError(`${call.method} ${call.path}: the answer is no object`)
+    return answer
+  }
+}
+
+const unpack = promisify(gunzip)
+
+/** Throws ApiError unless the answer is good. */
+async function answerOf({ status, headers, body }: HttpResponse, request: string): Promise<unknown> {
+  const text = await bodyText(body, headers['content-encoding'] === 'gzip').catch((thrown: unknown) => {
+    throw new UnreachableError(`${request}: the answer ended early`, thrown)
+  })
+  const answer = jsonOf(text)
+  const retryAfter = headers['retry-after']
+  if (status >= 400) throw refusalOf(answer, { status, request, retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined })
+  if (answer === undefined) throw new UnreachableError(`${request}: the answer is no JSON`)
+  return answer
+}
+
+async function bodyText(body: HttpResponse['body'], packed: boolean): Promise<string> {
+  return packed ? (await unpack(await bufferOf(body))).toString() : await textOf(body)
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function pageOf(list: unknown): Page {
+  const { metadata, items } = isObject(list) ? list : {}
+  const { resourceVersion, continue: next } = isObject(metadata) ? metadata : {}
+  if (typeof resourceVersion !== 'string') throw new UnreachableError('the answer is no list')
+  return {
+    items: Array.isArray(items) ? items.filter(isObject) : [],
+    resourceVersion,
+    continue: typeof next === 'string' ? next : '',
+  }
+}
+
+function queryOf({ dryRun }: WriteOptions): Query {
+  return { fieldManager: FIELD_MANAGER, dryRun: dryRun === true ? 'All' : undefined }
+}
+
+function queryText(query: Query = {}): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`]))
+  return pairs.length === 0 ? '' : `?${pairs.join('&')}`
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What goes wrong with an API server: it refuses, or it cannot be asked. Layer: lib/api. */
+import { errorText, NetplaneError } from '../base/errors.ts'
+import { isObject } from '../base/object.ts'
+
+/** The server's answer is a refusal, as its Status says. */
+export class ApiError extends NetplaneError {
+  readonly code = 'API'
+  /** of HTTP: 404; of an ERROR event: its Status' code */
+  readonly status: number
+  /** "NotFound", "AlreadyExists", "Conflict", "Expired", …; empty when it gives none */
+  readonly reason: string
+  /** when the server wants to be asked again */
+  readonly retryAfterMs: number | undefined
+
+  constructor(detail: { readonly status: number; readonly reason: string; readonly message: string; readonly retryAfterMs?: number }) {
+    super({ message: detail.message })
+    this.status = detail.status
+    this.reason = detail.reason
+    this.retryAfterMs = detail.retryAfterMs
+  }
+}
+
+/** No answer, or one that ends in the middle: whether a change was made is not known. */
+export class UnreachableError extends NetplaneError {
+  readonly code = 'API_UNREACHABLE'
+
+  constructor(message: string, cause?: unknown) {
+    super({ message: cause === undefined ? message : `${message}: ${errorText(cause)}`, cause })
+  }
+}
+
+export interface Refusal {
+  /** of HTTP */
+  readonly status: number
+  readonly retryAfter?: string | undefined
+  /** "GET /api/v1/pods" */
+  readonly request: string
+}
+
+/** From what is a Status, mostly: proxies answer with other things. */
+export function refusalOf(body: unknown, { status, retryAfter, request }: Refusal): ApiError {
+  const { code, reason, message, details } = isObject(body) ? body : {}
+  const seconds = isObject(details) && typeof details['retryAfterSeconds'] === 'number' ? details['retryAfterSeconds'] : Number(retryAfter)
+  return new ApiError({
+    status: typeof code === 'number' ? code : status,
+    reason: typeof reason === 'string' ? reason : '',
+    message: `${request}: ${typeof message === 'string' && message !== '' ? message : `HTTP ${status}`}`,
+    ...(seconds > 0 ? { retryAfterMs: seconds * 1000 } : {}),
+  })
+}
+
+/** A refusal for one of these reasons. */
+export function isRefused(thrown: unknown, ...reasons: readonly string[]): thrown is ApiError {
+  return thrown instanceof ApiError && reasons.includes(thrown.reason)
+}
+
+/** The version asked for is no longer known: 410, as HTTP or as an event. */
+export function isExpired(thrown: unknown): boolean {
+  return thrown instanceof ApiError && (thrown.status === 410 || thrown.reason === 'Expired')
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is needed to talk to an API server: where it is, how it proves itself, who we are. Layer: lib/api. */
+
+export interface ApiServer {
+  readonly protocol: 'https:' | 'http:'
+  /** a name, which is resolved again for each connection, or an address without brackets */
+  readonly host: string
+  readonly port: number
+  /** in front of every path, without a slash at its end: "/k8s/clusters/c-1" */
+  readonly prefix: string
+  /** the name that its certificate must have, where that is not the host */
+  readonly servername?: string | undefined
+  /** asked for each connection: files change while we run */
+  readonly tls: () => Promise<TlsMaterial>
+  /** asked for each request: tokens change while we run */
+  readonly headers: () => Promise<Readonly<Record<string, string>>>
+}
+
+/** PEM texts. There is no way not to verify the server. */
+export interface TlsMaterial {
+  /** the machine's own authorities when there are none */
+  readonly ca?: string | undefined
+  readonly cert?: string | undefined
+  readonly key?: string | undefined
+}
+
+/** "https://10.0.0.1:6443" */
+export function originOf({ protocol, host, port }: Pick<ApiServer, 'protocol' | 'host' | 'port'>): string {
+  return `${protocol}//${host.includes(':') ? `[${host}]` : host}:${port}`
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/** HTTP with an API server that may have several addresses: goes to the next one when a connection dies or hangs. Layer: lib/api. */
+import type { Readable } from 'node:stream'
+import { packageVersion } from '../base/package.ts'
+import { systemClock, type Clock } from '../base/clock.ts'
+import { errorText } from '../base/errors.ts'
+import { Addresses, type Resolve } from './addresses.ts'
+import { UnreachableError } from './errors.ts'
+import { originOf, type ApiServer } from './server.ts'
+import { Session } from './session.ts'
+
+export interface TransportOptions {
+  readonly server: ApiServer
+  readonly clock?: Clock | undefined
+  readonly resolve?: Resolve | undefined
+  /** how often the server is asked whether it is there, and after how long without an answer it is taken for gone */
+  readonly pingMs?: number | undefined
+  readonly silentMs?: number | undefined
+}
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** with its query */
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** ends the answer too */
+  readonly signal: AbortSignal
+}
+
+export interface HttpResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: Readable
+}
+
+export class Transport implements AsyncDisposable {
+  readonly #server: ApiServer
+  readonly #options: TransportOptions
+  readonly #clock: Clock
+  readonly #addresses: Addresses
+  readonly #closed = new AbortController()
+  #opening: Promise<Session> | undefined
+  #session: Session | undefined
+
+  constructor(options: TransportOptions) {
+    this.#options = options
+    this.#server = options.server
+    this.#clock = options.clock ?? systemClock
+    this.#addresses = new Addresses({ host: options.server.host, clock: this.#clock, resolve: options.resolve })
+  }
+
+  /** Resolves when the answer begins. Rejects with UnreachableError, or with the signal's reason. */
+  async request({ method, path, headers, body, signal }: HttpRequest): Promise<HttpResponse> {
+    const session = await this.#open(signal)
+    try {
+      const answer = await session.request({
+        method,
+        path: `${this.#server.prefix}${path}`,
+        headers: { ...headers, 'user-agent': USER_AGENT, ...(await this.#server.headers()) },
+        signal,
+        ...(body === undefined ? {} : { body }),
+      })
+      return { status: answer.statusCode, headers: answer.headers, body: answer.body }
+    } catch (thrown) {
+      signal.throwIfAborted()
+      throw new UnreachableError(`${method} ${path}`, thrown)
+    }
+  }
+
+  /** What is spoken with the address that answers at present. */
+  get connected(): { readonly address: string; readonly protocol: 'h2' | 'h1' } | undefined {
+    return this.#session
+  }
+
+  /** "https://api.example:6443" */
+  get origin(): string {
+    return originOf(this.#server)
+  }
+
+  /** All addresses that the host had when it was last looked up. */
+  get addresses(): readonly string[] {
+    return this.#addresses.known
+  }
+
+  /** Lets go of the connection; the next request makes another one, to another address where there is one. */
+  async drop(reason: UnreachableError): Promise<void> {
+    await this.#session?.end(reason)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed.abort(new UnreachableError('the client is closed'))
+    await this.#opening?.catch(() => undefined)
+    await this.#session?.end(new UnreachableError('the client is closed'))
+  }
+
+  /** One attempt for all who wait. */
+  async #open(signal: AbortSignal): Promise<Session> {
+    signal.throwIfAborted()
+    if (this.#session !== undefined) return this.#session
+    this.#opening ??= this.#openFirst().finally(() => {
+      this.#opening = undefined
+    })
+    return await orAborted(this.#opening, signal)
+  }
+
+  async #openFirst(): Promise<Session> {
+    const { signal } = this.#closed
+    const failures: string[] = []
+    let last: unknown
+    for (const address of await this.#inOrder(signal)) {
+      try {
+        const session = await Session.open({ ...this.#options, clock: this.#clock, address, onEnd: () => this.#ended(address) }, signal)
+        this.#addresses.works(address)
+        this.#session = session
+        return session
+      } catch (thrown) {
+        signal.throwIfAborted()
+        this.#addresses.failed(address)
+        failures.push(errorText(thrown))
+        last = thrown
+      }
+    }
+    if (failures.length === 1) throw last
+    throw new UnreachableError(`${this.origin}: ${failures.length === 0 ? 'has no address' : failures.join('; ')}`)
+  }
+
+  #ended(address: string): void {
+    this.#addresses.failed(address)
+    if (this.#session?.address === address) this.#session = undefined
+  }
+
+  async #inOrder(signal: AbortSignal): Promise<readonly string[]> {
+    try {
+      return await this.#addresses.inOrder(signal)
+    } catch (thrown) {
+      signal.throwIfAborted()
+      throw new UnreachableError(this.origin, thrown)
+    }
+  }
+}
+
+const USER_AGENT = `netplane/${packageVersion()}`
+
+/** Whoever no longer waits leaves; the attempt goes on for the others. */
+async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => {
+    reject(signal.reason)
+  }
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
