@@ -5,7 +5,6 @@ import { everyMs, systemClock } from '#lib/base/clock.ts'
 import { packageVersion } from '#lib/base/package.ts'
 import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
 import type { Rejected } from '#lib/base/result.ts'
-import { DirectorySource } from '#lib/manifests/source.ts'
 import { Health } from '#lib/obs/health.ts'
 import { isLogLevel, type RootLog } from '#lib/obs/log.ts'
 import type { Metrics } from '#lib/obs/metrics.ts'
@@ -26,6 +25,7 @@ import type { AgentOptions } from './options.ts'
 import { PolicyBook } from './policy-book.ts'
 import { Ports } from './ports.ts'
 import { SourceBook } from './source-book.ts'
+import { openSource } from './sources.ts'
 import { SyncLatency } from './sync-latency.ts'
 import { aborted, together, type Task } from './together.ts'
 import { Wanted } from './wanted.ts'
@@ -57,9 +57,12 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const health = startingHealth()
   const book = new SourceBook(health, log)
   const policies = new PolicyBook({ health, log })
-  const source = new DirectorySource({ directory: options.resources, clock: systemClock, lastGood: lastGoodFile(options.stateDir) })
   /** what runs, once it does */
   const now: { wired?: Wired; config?: Config; wanted?: Wanted } = {}
+  const onServers = (): void => {
+    now.wired?.loop.mark()
+  }
+  const source = await openSource(options.origin, { lastGood: lastGoodFile(options.stateDir), onServers })
   const store = new Store({
     sources: [source.name],
     onChange: () => now.wired?.loop.mark(),
@@ -77,6 +80,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       version,
       store,
       book,
+      sourceFacts: () => source.facts?.(),
       policies,
       policySize: () => now.wanted?.policy.size,
       wired: () => now.wired,
@@ -112,6 +116,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     node: options.node,
     store,
     blocks,
+    servers: () => source.servers?.() ?? [],
     onConfig: configure,
     onChanges: (changes) => {
       latency.note(changes)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is wanted of a node, compiled from nothing. Layer: agent. */
-import { readDirectory } from '#lib/manifests/once.ts'
+import { readOnce } from '#lib/store/once.ts'
 import type { SourceStatus } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredChange } from './compile/desired.ts'
 import type { AgentOptions } from './options.ts'
+import { openSource } from './sources.ts'
 import { Wanted } from './wanted.ts'
 
 export interface DesiredOnce {
@@ -18,18 +19,19 @@ export interface DesiredOnce {
 }
 
 /** Reads the source once. */
-export async function desiredOnce(options: Pick<AgentOptions, 'node' | 'resources'>): Promise<DesiredOnce> {
-  const { events, problems, unavailable } = await readDirectory(options.resources)
-  const store = new Store({ sources: ['directory'] })
-  const sink = store.sink('directory')
+export async function desiredOnce(options: Pick<AgentOptions, 'node' | 'origin'>): Promise<DesiredOnce> {
+  const source = await openSource(options.origin)
+  const { events, problems, unavailable } = await readOnce(source)
+  const store = new Store({ sources: [source.name] })
+  const sink = store.sink(source.name)
   sink.apply(events)
   if (unavailable === undefined) sink.synced()
   let missing: string | undefined
   const onNode = (why: string | undefined): void => {
     missing = why
   }
-  const wanted = new Wanted({ node: options.node, store, onConfig: () => undefined, onNode })
+  const wanted = new Wanted({ node: options.node, store, onConfig: () => undefined, onNode, servers: () => source.servers?.() ?? [] })
   const desired = wanted.take(true)
-  const why = unavailable ?? missing ?? `${options.resources} could not be read`
+  const why = unavailable ?? missing ?? `the source (${source.name}) could not be read`
   return { desired, problems, missing: desired === undefined ? why : undefined, ruleNames: wanted.policy.ruleNames }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The agent's metrics: their names, and where their values are read from when somebody asks. Layer: agent. */
+import type { KindFacts } from '#lib/api/kind-watch.ts'
 import { Metrics, type Sample } from '#lib/obs/metrics.ts'
 import type { Store } from '#lib/store/store.ts'
 import { TABLES, type Loaded } from './dataplane/loaded.ts'
@@ -14,6 +15,8 @@ export interface Observed {
   readonly version: string
   readonly store: Pick<Store, 'synced'>
   readonly book: Pick<SourceBook, 'list'>
+  /** by kind, where objects come by kind; undefined where they do not */
+  readonly sourceFacts?: () => ReadonlyMap<string, KindFacts> | undefined
   readonly policies: Pick<PolicyBook, 'counts'>
   /** undefined before anything is known */
   readonly policySize: () => PolicySize | undefined
@@ -32,6 +35,7 @@ const PASS_SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1
 export function agentMetrics(observed: Observed): Metrics {
   const metrics = new Metrics()
   ofProcess(metrics, observed)
+  ofSource(metrics, observed)
   ofPackets(metrics, observed)
   ofTables(metrics, observed)
   ofPolicy(metrics, observed)
@@ -62,8 +66,50 @@ function ofProcess(metrics: Metrics, { node, version, store, book }: Observed): 
     () => book.list().map(({ name, available }) => ({ labels: { source: name }, value: Number(available) })),
   )
   metrics.gauge(
+    { name: 'netplane_source_unavailable_since_seconds', help: 'Since when the source cannot be read, since 1970.', labels: ['source'] },
+    () =>
+      book
+        .list()
+        .flatMap(({ name, unavailableSince }) =>
+          unavailableSince === undefined ? [] : [{ labels: { source: name }, value: unavailableSince / 1000 }],
+        ),
+  )
+  metrics.gauge(
     { name: 'netplane_rejected_objects', help: 'Things in the source that are not used, or only in part.', labels: ['source'] },
     () => book.list().map(({ name, rejected }) => ({ labels: { source: name }, value: rejected })),
+  )
+}
+
+function ofSource(metrics: Metrics, { sourceFacts }: Observed): void {
+  const byKind = (value: (facts: KindFacts) => number | undefined) => (): Sample[] =>
+    [...(sourceFacts?.() ?? [])].flatMap(([kind, facts]) => {
+      const known = value(facts)
+      return known === undefined ? [] : [{ labels: { kind }, value: known }]
+    })
+  const labels = ['kind']
+  metrics.gauge(
+    { name: 'netplane_api_objects', help: 'Objects that the API server has, of those that are asked for.', labels },
+    byKind(({ objects }) => objects),
+  )
+  metrics.counter(
+    {
+      name: 'netplane_api_lists_total',
+      help: 'Lists of a kind begun: the first, and those after the place to go on from was lost.',
+      labels,
+    },
+    byKind(({ lists }) => lists),
+  )
+  metrics.counter(
+    { name: 'netplane_api_watches_total', help: 'Watches of a kind begun.', labels },
+    byKind(({ watches }) => watches),
+  )
+  metrics.counter(
+    { name: 'netplane_api_events_total', help: 'Changes of objects that watches told.', labels },
+    byKind(({ events }) => events),
+  )
+  metrics.gauge(
+    { name: 'netplane_api_last_event_time_seconds', help: 'When the last of these came, since 1970.', labels },
+    byKind(({ lastEventAt }) => lastEventAt && lastEventAt / 1000),
   )
 }
 

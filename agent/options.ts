@@ -5,11 +5,12 @@ import { parseArgs } from 'node:util'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
 import { isPort, type Port } from '#lib/base/ip.ts'
 import { DEFAULT_PIN_DIR } from './maps/catalogue.ts'
+import type { Origin } from './sources.ts'
 
 export interface AgentOptions {
   readonly node: string
-  /** folder of manifests */
-  readonly resources: string
+  /** where its objects come from */
+  readonly origin: Origin
   readonly pinDir: string
   readonly stateDir: string
   /** folder of the BPF objects; undefined: where the package has them */
@@ -21,19 +22,21 @@ export interface AgentOptions {
 
 export type Command =
   | { readonly kind: 'run'; readonly options: AgentOptions }
-  | { readonly kind: 'print-desired'; readonly options: Pick<AgentOptions, 'node' | 'resources'> }
+  | { readonly kind: 'print-desired'; readonly options: Pick<AgentOptions, 'node' | 'origin'> }
   | { readonly kind: 'cleanup'; readonly pinDir: string; readonly stateDir: string; readonly cgroup: string | undefined }
   | { readonly kind: 'version' }
   | { readonly kind: 'help' }
 
 export const HELP = `netplane-agent: keeps one node's data plane as its cluster wants it
 
-  netplane-agent --node NAME --resources DIR [options]
-  netplane-agent --node NAME --resources DIR --print-desired
+  netplane-agent --node NAME [--kubeconfig FILE | --resources DIR] [options]
+  netplane-agent --node NAME [--kubeconfig FILE | --resources DIR] --print-desired
   netplane-agent --cleanup [--pin-dir DIR] [--state-dir DIR] [--cgroup DIR]
 
   --node NAME          this node's name in the cluster (default: the host's name)
-  --resources DIR      folder of manifests, watched for changes
+  --kubeconfig FILE    the API server that objects come from; without it, and without --resources, that of the pod's service
+                       account, at CLUSTER_SERVICE_HOST and CLUSTER_SERVICE_PORT where they are set
+  --resources DIR      folder of manifests instead, watched for changes
   --pin-dir DIR        where programs, maps and links are pinned (default: /sys/fs/bpf/netplane)
   --state-dir DIR      where old sysctl values, and last good versions of bad policies, are kept (default: /run/netplane)
   --objects DIR        folder of the BPF objects (default: the package's own)
@@ -48,7 +51,7 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
 const DEFAULT_STATE_DIR = '/run/netplane'
 
 /** Of an agent that runs or prints, and so nothing for --cleanup. */
-const RUN_FLAGS = ['node', 'resources', 'objects', 'health-port', 'metrics-port', 'print-desired'] as const
+const RUN_FLAGS = ['node', 'kubeconfig', 'resources', 'objects', 'health-port', 'metrics-port', 'print-desired'] as const
 
 /** Throws ConfigError that names the flag. */
 export function parseOptions(argv: readonly string[]): Command {
@@ -61,13 +64,19 @@ export function parseOptions(argv: readonly string[]): Command {
     return { kind: 'cleanup', ...places, cgroup: flags.cgroup }
   }
   if (flags.cgroup !== undefined) throw new ConfigError('--cgroup', 'only goes with --cleanup')
-  const resources = flags.resources
-  if (resources === undefined) throw new ConfigError('--resources', 'is needed: a folder of manifests')
+  const origin = originOf(flags)
   const node = flags.node ?? hostname()
   if (node === '') throw new ConfigError('--node', 'must not be empty')
-  if (flags['print-desired'] === true) return { kind: 'print-desired', options: { node, resources } }
+  if (flags['print-desired'] === true) return { kind: 'print-desired', options: { node, origin } }
   const ports = { healthPort: port('--health-port', flags['health-port']), metricsPort: port('--metrics-port', flags['metrics-port']) }
-  return { kind: 'run', options: { node, resources, ...places, objects: flags.objects, ...ports } }
+  return { kind: 'run', options: { node, origin, ...places, objects: flags.objects, ...ports } }
+}
+
+function originOf(flags: { readonly kubeconfig?: string | undefined; readonly resources?: string | undefined }): Origin {
+  const { kubeconfig, resources } = flags
+  if (kubeconfig !== undefined && resources !== undefined) throw new ConfigError('--kubeconfig', 'does not go with --resources')
+  if (resources !== undefined) return { kind: 'directory', directory: resources }
+  return kubeconfig === undefined ? { kind: 'in-cluster' } : { kind: 'kubeconfig', file: kubeconfig }
 }
 
 function parseFlags(argv: readonly string[]) {
@@ -78,6 +87,7 @@ function parseFlags(argv: readonly string[]) {
       allowPositionals: false,
       options: {
         node: { type: 'string' },
+        kubeconfig: { type: 'string' },
         resources: { type: 'string' },
         'pin-dir': { type: 'string' },
         'state-dir': { type: 'string' },

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** netplane-agent --print-desired. Layer: agent. */
+import { ConfigError } from '#lib/base/errors.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import { desiredOnce } from './desired-once.ts'
 import type { AgentOptions } from './options.ts'
 import { printDesired } from './print.ts'
 
 /** Reads the source once; what it refuses goes to standard error. Returns the exit code. */
-export async function printOnce(options: Pick<AgentOptions, 'node' | 'resources'>): Promise<number> {
-  const { desired, problems, missing, ruleNames } = await desiredOnce(options)
+export async function printOnce(options: Pick<AgentOptions, 'node' | 'origin'>): Promise<number> {
+  const printed = await desiredOnce(options).catch(refusedSource)
+  if (printed === undefined) return 1
+  const { desired, problems, missing, ruleNames } = printed
   for (const { place, rejected } of problems) process.stderr.write(`${place === undefined ? '' : `${place}: `}${rejectedText(rejected)}\n`)
   if (desired === undefined) {
     process.stderr.write(`netplane-agent: ${missing ?? ''}\n`)
@@ -15,4 +18,10 @@ export async function printOnce(options: Pick<AgentOptions, 'node' | 'resources'
   }
   process.stdout.write(printDesired(desired, ruleNames))
   return 0
+}
+
+/** There is no source: says why. */
+function refusedSource(thrown: unknown): undefined {
+  if (!(thrown instanceof ConfigError)) throw thrown
+  process.stderr.write(`netplane-agent: ${thrown.message}\n`)
 }

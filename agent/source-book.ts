@@ -8,6 +8,8 @@ import type { Problem, SourceStatus } from '#lib/store/source.ts'
 export interface SourceFacts {
   readonly name: string
   readonly available: boolean
+  /** since when it is not; ms since 1970 */
+  readonly unavailableSince: number | undefined
   /** things that are not used, or only in part */
   readonly rejected: number
 }
@@ -43,6 +45,7 @@ export class SourceBook {
     return [...this.#refused].map(([name, problems]) => ({
       name,
       available: this.#status.get(name)?.unavailable === undefined,
+      unavailableSince: this.#status.get(name)?.unavailable?.since,
       rejected: problems.length,
     }))
   }

@@ -2,7 +2,7 @@
 /** What an agent keeps for the one after it, besides what is pinned. Layer: agent. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { LastGoodFile } from '#lib/manifests/last-good.ts'
+import { LastGoodFile } from '#lib/store/last-good.ts'
 
 /** Old values of sysctls. */
 export function sysctlFile(stateDir: string): string {

@@ -9,6 +9,8 @@ import { Compiler } from './compile/compile.ts'
 import type { DesiredChange } from './compile/desired.ts'
 import type { CutLines } from './compile/policy/size.ts'
 import { configurationsOf, resolveConfig, type Resolved } from './config/resolve.ts'
+import type { FailsafePort } from './compile/failsafes.ts'
+import type { CompileSettings } from './compile/settings.ts'
 
 export interface WantedOptions {
   /** this node's name */
@@ -16,6 +18,8 @@ export interface WantedOptions {
   readonly store: Store
   /** of a line of policy rules that programs look through; the most there are unless given */
   readonly blocks?: number
+  /** where the source's own server is: policy must not cut this node off from it */
+  readonly servers?: () => readonly FailsafePort[]
   /** called with the first configuration, and with others later */
   readonly onConfig: (resolved: Resolved) => void
   /** what the objects changed to since the first time, before it is handed out */
@@ -40,6 +44,7 @@ export class Wanted {
   #missing: string | undefined
   #asked = false
   #conflicts: readonly Rejected[] = []
+  #servers: readonly FailsafePort[] = []
 
   constructor(options: WantedOptions) {
     this.#options = options
@@ -49,8 +54,11 @@ export class Wanted {
   /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some source is not
    * synced, or there was no Node of this name yet. One that is deleted stays in force as it was. */
   take(everything: boolean): DesiredChange | undefined {
-    const { store, node, onConfig } = this.#options
-    if (!store.synced || (!everything && store.snapshot.revision === this.#revision)) return undefined
+    const { store, node, onConfig, servers } = this.#options
+    if (!store.synced) return undefined
+    const now = servers?.() ?? []
+    if (!everything && store.snapshot.revision === this.#revision && same(now, this.#servers)) return undefined
+    this.#servers = now
     this.#revision = store.snapshot.revision
     const changes = store.takeChanges()
     this.#options.onSnapshot?.(store.snapshot, this.#resolved === undefined ? undefined : changes)
@@ -62,7 +70,7 @@ export class Wanted {
     const snapshot = this.#withSelf()
     if (snapshot === undefined) return undefined
     // the addresses that interfaces have are the dataplane's business: what is wanted does not depend on what is there
-    const input = { snapshot, settings: this.#resolved.config.compile, selfAddresses: [] }
+    const input = { snapshot, settings: withServers(this.#resolved.config.compile, now), selfAddresses: [] }
     const change = everything ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
     this.#sayConflicts()
     this.#options.onCuts?.(this.#compiler.policy.cuts)
@@ -98,6 +106,13 @@ export class Wanted {
   get policy(): Compiler['policy'] {
     return this.#compiler.policy
   }
+}
+
+/** They are asked whatever the settings say. */
+function withServers(settings: CompileSettings, servers: readonly FailsafePort[]): CompileSettings {
+  if (servers.length === 0) return settings
+  const { inbound, outbound } = settings.nodes.failsafes
+  return { ...settings, nodes: { ...settings.nodes, failsafes: { inbound, outbound: [...outbound, ...servers] } } }
 }
 
 function missingText(node: string, before: Node | undefined): string {

@@ -44,7 +44,7 @@ export class SoakedNode {
 
   /** What there should be by the manifests and devices there are now. Throws LabError when a manifest is not taken as it stands. */
   async wanted(): Promise<WantedNode> {
-    const { desired, problems, missing } = await desiredOnce({ node: this.name, resources: this.#resources })
+    const { desired, problems, missing } = await desiredOnce({ node: this.name, origin: { kind: 'directory', directory: this.#resources } })
     const [problem] = problems
     if (problem !== undefined) throw new LabError(`manifests of node ${this.name}`, rejectedText(problem.rejected))
     if (desired?.node === undefined) throw new LabError(`manifests of node ${this.name}`, missing ?? '')

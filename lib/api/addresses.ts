@@ -3,6 +3,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Clock } from '../base/clock.ts'
+import { same } from '../base/same.ts'
 
 export type Resolve = (host: string) => Promise<readonly string[]>
 
@@ -16,6 +17,8 @@ export interface AddressesOptions {
   readonly host: string
   readonly clock: Clock
   readonly resolve?: Resolve | undefined
+  /** `known` is another list now */
+  readonly onChange?: (() => void) | undefined
   /** in [0, 1): so that not all nodes begin with the same one */
   readonly random?: () => number
 }
@@ -34,8 +37,10 @@ export class Addresses {
 
   /** Resolves the host again. Those that failed come last, the latest of them at the end. Rejects when nothing is known. */
   async inOrder(signal: AbortSignal): Promise<readonly string[]> {
-    const { host } = this.#options
+    const { host, onChange } = this.#options
+    const before = this.#known
     this.#known = isIP(host) > 0 ? [host] : await this.#resolved(signal)
+    if (!same(before.toSorted(), this.#known.toSorted())) onChange?.()
     return this.#known.toSorted((a, b) => this.#failedAt(a) - this.#failedAt(b) || this.#rank(a) - this.#rank(b))
   }
 

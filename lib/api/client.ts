@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import { isObject } from '../base/object.ts'
 import { refusalOf, UnreachableError } from './errors.ts'
+import { jsonLines } from './lines.ts'
 import { collectionPath, isApiObject, namedOf, objectPath, type ApiObject, type Collection, type Named } from './resource.ts'
 import { Transport, type HttpResponse, type TransportOptions } from './transport.ts'
 
@@ -39,6 +40,15 @@ export interface ListOptions extends CallOptions {
   readonly limit?: number
 }
 
+export interface WatchOptions {
+  readonly resourceVersion: string
+  /** the server ends it then */
+  readonly timeoutSeconds: number
+  readonly fieldSelector?: string | undefined
+  readonly labelSelector?: string | undefined
+  readonly signal: AbortSignal
+}
+
 export interface DeleteOptions extends WriteOptions {
   readonly propagationPolicy?: 'Orphan' | 'Background' | 'Foreground'
   readonly gracePeriodSeconds?: number
@@ -56,6 +66,7 @@ export interface Page {
 /** Beyond this a page is a burden for both sides. */
 export const PAGE = 500
 const TIMEOUT_MS = 30_000
+const JSON_ONLY = { accept: 'application/json' }
 const FIELD_MANAGER = 'netplane'
 const PATCH_TYPES = {
   merge: 'application/merge-patch+json',
@@ -109,6 +120,21 @@ export class ApiClient implements AsyncDisposable {
     } while (next !== '')
   }
 
+  /** Events as they come, an empty batch when it begins; ends when the server ends it. Bookmarks are among them. */
+  async *watch(collection: Collection, { signal, ...options }: WatchOptions): AsyncGenerator<readonly unknown[]> {
+    const path = collectionPath(collection) + queryText({ ...options, watch: true, allowWatchBookmarks: true })
+    const name = `watch of ${collection.kind}`
+    const response = await this.transport.request({ method: 'GET', path, headers: JSON_ONLY, signal })
+    if (response.status !== 200) await answerOf(response, name)
+    yield []
+    try {
+      yield* jsonLines(response.body)
+    } catch (thrown) {
+      signal.throwIfAborted()
+      throw thrown instanceof UnreachableError ? thrown : new UnreachableError(name, thrown)
+    }
+  }
+
   async create(object: ApiObject, options: WriteOptions = {}): Promise<ApiObject> {
     const path = options.subresource === undefined ? collectionPath(namedOf(object)) : objectPath(namedOf(object), options.subresource)
     return await this.#object({ ...options, method: 'POST', path, query: queryOf(options), body: object })
@@ -154,7 +180,7 @@ export class ApiClient implements AsyncDisposable {
         method: call.method,
         path: call.path + queryText(call.query),
         headers: {
-          accept: 'application/json',
+          ...JSON_ONLY,
           ...(this.#isFar ? { 'accept-encoding': 'gzip' } : {}),
           ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
         },

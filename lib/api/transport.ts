@@ -13,6 +13,8 @@ export interface TransportOptions {
   readonly server: ApiServer
   readonly clock?: Clock | undefined
   readonly resolve?: Resolve | undefined
+  /** `addresses` are others now */
+  readonly onAddresses?: (() => void) | undefined
   /** how often the server is asked whether it is there, and after how long without an answer it is taken for gone */
   readonly pingMs?: number | undefined
   readonly silentMs?: number | undefined
@@ -47,7 +49,8 @@ export class Transport implements AsyncDisposable {
     this.#options = options
     this.#server = options.server
     this.#clock = options.clock ?? systemClock
-    this.#addresses = new Addresses({ host: options.server.host, clock: this.#clock, resolve: options.resolve })
+    const { server, resolve, onAddresses } = options
+    this.#addresses = new Addresses({ host: server.host, clock: this.#clock, resolve, onChange: onAddresses })
   }
 
   /** Resolves when the answer begins. Rejects with UnreachableError, or with the signal's reason. */
@@ -66,6 +69,11 @@ export class Transport implements AsyncDisposable {
       signal.throwIfAborted()
       throw new UnreachableError(`${method} ${path}`, thrown)
     }
+  }
+
+  /** Makes sure that there is a connection. Rejects with UnreachableError, or with the signal's reason. */
+  async connect(signal: AbortSignal): Promise<void> {
+    await this.#open(signal)
   }
 
   /** What is spoken with the address that answers at present. */
@@ -121,7 +129,7 @@ export class Transport implements AsyncDisposable {
         last = thrown
       }
     }
-    if (failures.length === 1) throw last
+    if (failures.length === 1) throw last instanceof UnreachableError ? last : new UnreachableError(this.origin, last)
     throw new UnreachableError(`${this.origin}: ${failures.length === 0 ? 'has no address' : failures.join('; ')}`)
   }
 

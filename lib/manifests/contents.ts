@@ -13,7 +13,7 @@ import type { Problem, SourceEvent } from '../store/source.ts'
 import { MOST_PLACED, parseFile, placeOf } from './file.ts'
 import type { ParsedFile } from './file.ts'
 import { Holdings } from './holdings.ts'
-import type { LastGoodFile } from './last-good.ts'
+import type { LastGoodFile } from '../store/last-good.ts'
 import { readChanged } from './tree.ts'
 import type { FileRead, Stamp, Tree } from './tree.ts'
 

@@ -14,7 +14,7 @@ import type { Sink, Source, SourceEvent, SourceStatus } from '../store/source.ts
 import { AgendaBook } from './agenda.ts'
 import type { Agenda, Touched } from './agenda.ts'
 import { Contents } from './contents.ts'
-import type { LastGoodFile } from './last-good.ts'
+import type { LastGoodFile } from '../store/last-good.ts'
 import { isManifestName } from './read.ts'
 import { Settling } from './settling.ts'
 import { directoryId, listTree } from './tree.ts'

@@ -8,7 +8,7 @@ describe('the command line', () => {
       kind: 'run',
       options: {
         node: 'n1',
-        resources: 'dir',
+        origin: { kind: 'directory', directory: 'dir' },
         pinDir: '/sys/fs/bpf/netplane',
         stateDir: '/run/netplane',
         objects: undefined,
@@ -28,13 +28,19 @@ describe('the command line', () => {
     [['--cleanup'], { kind: 'cleanup', pinDir: '/sys/fs/bpf/netplane', stateDir: '/run/netplane', cgroup: undefined }],
     [['--version'], { kind: 'version' }],
     [['-h'], { kind: 'help' }],
-    [['--node=n1', '--resources=d', '--print-desired'], { kind: 'print-desired', options: { node: 'n1', resources: 'd' } }],
+    [
+      ['--node=n1', '--resources=d', '--print-desired'],
+      { kind: 'print-desired', options: { node: 'n1', origin: { kind: 'directory', directory: 'd' } } },
+    ],
+    [['--node=n1', '--kubeconfig=k'], { kind: 'run', options: { origin: { kind: 'kubeconfig', file: 'k' } } }],
+    [['--node=n1'], { kind: 'run', options: { origin: { kind: 'in-cluster' } } }],
   ])('%j', (argv, expected) => {
-    expect(parseOptions(argv)).toEqual(expected)
+    expect(parseOptions(argv)).toMatchObject(expected)
   })
 
   test.each([
-    [['--node=n1'], /^--resources: is needed/],
+    [['--kubeconfig=k', '--resources=d'], /^--kubeconfig: does not go with --resources/],
+    [['--cleanup', '--kubeconfig=k'], /^--kubeconfig: does not go with --cleanup/],
     [['--resources=d', '--node='], /^--node: must not be empty/],
     [['--resources=d', '--health-port=65536'], /^--health-port: "65536" is no port/],
     [['--resources=d', '--cgroup=/x'], /^--cgroup: only goes with --cleanup/],
@@ -50,6 +56,7 @@ describe('the command line', () => {
   test('every flag is in the help', () => {
     for (const flag of [
       'node',
+      'kubeconfig',
       'resources',
       'pin-dir',
       'state-dir',

@@ -52,8 +52,8 @@ describe('the book of sources', () => {
     one.note('directory', { unavailable: { reason: 'gone', since: 0 }, problems: [problem('Service/a/b', 'bad')] })
     one.noteRefusals('configuration', [])
     expect(one.list()).toEqual([
-      { name: 'directory', available: false, rejected: 1 },
-      { name: 'configuration', available: true, rejected: 0 },
+      { name: 'directory', available: false, unavailableSince: 0, rejected: 1 },
+      { name: 'configuration', available: true, unavailableSince: undefined, rejected: 0 },
     ])
   })
 })

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { LastGoodFile } from '#lib/manifests/last-good.ts'
+import { LastGoodFile } from '#lib/store/last-good.ts'
 import { kubernetesPolicy, service, type Manifest } from '../../support/build.ts'
 import { Run } from './source-run.ts'
 

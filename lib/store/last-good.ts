@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Last good versions of what cannot be read at present, kept for the process that comes after this one. Layer: lib/manifests. */
+/** Last good versions of what cannot be read at present, kept for the process that comes after this one. Layer: lib/store. */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { errorCode, errorText } from '../base/errors.ts'
@@ -7,7 +7,7 @@ import { isObject } from '../base/object.ts'
 
 /** An object as its file had it: what parsers make of it may be something else in the next version of this program. */
 export interface LastGoodObject {
-  /** relative to the directory */
+  /** where it was: a file of the directory, a path of the API */
   readonly file: string
   readonly object: unknown
 }

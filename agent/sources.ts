@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Where the agent's objects come from: a directory of manifests, or the API server. Layer: agent. */
+import type { Rejected } from '#lib/base/result.ts'
+import { systemClock } from '#lib/base/clock.ts'
+import { protocolNumber } from '#lib/base/ip.ts'
+import type { ApiSource } from '#lib/api/source.ts'
+import type { LastGoodFile } from '#lib/store/last-good.ts'
+import type { Source } from '#lib/store/source.ts'
+import type { FailsafePort } from './compile/failsafes.ts'
+import { wholeCidr } from './compile/ranges.ts'
+
+export type Origin =
+  | { readonly kind: 'directory'; readonly directory: string }
+  | { readonly kind: 'kubeconfig'; readonly file: string }
+  /** as the service account of the pod that this is */
+  | { readonly kind: 'in-cluster' }
+
+export interface AgentSource extends Source {
+  /** where an object is that came from here */
+  placeOf(rejected: Rejected): string | undefined
+  /** what becomes of each kind, where they come one by one */
+  facts?(): ReturnType<ApiSource['facts']>
+  /** what this node must reach whatever policy says, or it hears of no other policy */
+  servers?(): readonly FailsafePort[]
+}
+
+export interface SourceOptions {
+  readonly lastGood?: LastGoodFile
+  /** `servers` may be others by now */
+  readonly onServers?: () => void
+}
+
+/** Each is loaded when it is wanted. Throws ConfigError when there can be none. */
+export async function openSource(origin: Origin, options: SourceOptions = {}): Promise<AgentSource> {
+  const { lastGood, onServers } = options
+  const kept = lastGood === undefined ? {} : { lastGood }
+  if (origin.kind === 'directory') {
+    const { DirectorySource } = await import('#lib/manifests/source.ts')
+    return new DirectorySource({ directory: origin.directory, clock: systemClock, ...kept })
+  }
+  const { ApiSource } = await import('#lib/api/source.ts')
+  const source = new ApiSource({ server: await serverOf(origin), onAddresses: onServers, ...kept })
+  return {
+    name: source.name,
+    run: (sink, signal) => source.run(sink, signal),
+    placeOf: (rejected) => source.placeOf(rejected),
+    facts: () => source.facts(),
+    servers: () => {
+      const { addresses, port } = source.servers()
+      return addresses.map((addr) => ({ protocol: protocolNumber('TCP'), port, net: wholeCidr(addr) }))
+    },
+  }
+}
+
+async function serverOf(origin: Exclude<Origin, { readonly kind: 'directory' }>) {
+  if (origin.kind === 'in-cluster') {
+    const { inCluster } = await import('#lib/api/in-cluster.ts')
+    return inCluster()
+  }
+  const { fromKubeconfig } = await import('#lib/api/kubeconfig.ts')
+  return fromKubeconfig(origin.file)
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The objects of one kind: listed once, then watched, from where the watch ended when it ends. Layer: lib/api. */
+import { backoffMs, type Backoff } from '../base/backoff.ts'
+import type { Clock } from '../base/clock.ts'
+import { errorText } from '../base/errors.ts'
+import { isObject } from '../base/object.ts'
+import type { SourceEvent } from '../store/source.ts'
+import { PAGE, type ApiClient } from './client.ts'
+import { ApiError, isExpired, refusalOf, UnreachableError } from './errors.ts'
+import { metadataOf, textIn, type Held } from './held.ts'
+import type { Link, Lost } from './link.ts'
+import type { Presence } from './presence.ts'
+import type { Turns } from './turns.ts'
+import type { Watched } from './watched.ts'
+
+/** What the kinds of one source share. */
+export interface Shared {
+  readonly client: ApiClient
+  readonly clock: Clock
+  readonly held: Held
+  readonly link: Link
+  readonly presence: Presence
+  /** of lists: pages are large */
+  readonly turns: Turns
+  readonly backoff: Backoff
+  /** how long a kind is not asked for that the server does not have */
+  readonly absentMs: number
+  /** how long a watch lasts, in s, before another one is asked for */
+  readonly watchSeconds: number
+  readonly emit: (events: readonly SourceEvent[]) => void
+  /** all objects of the kind are in, or there is no such kind: perhaps again */
+  readonly onListed: (watched: Watched) => void
+  /** the status may be another one */
+  readonly onStatus: () => void
+}
+
+export interface KindFacts {
+  readonly objects: number
+  readonly lists: number
+  readonly watches: number
+  readonly events: number
+  /** ms since 1970; undefined when there was none */
+  readonly lastEventAt: number | undefined
+}
+
+/** A page that takes longer does not come. */
+const PAGE_MS = 60_000
+/** For a watch to begin, and for its end when it is due. */
+const GRACE_MS = 30_000
+/** Where nothing tells that the server has gone, the end of the watch must. */
+const UNPINGED_SECONDS = 60
+const SPREAD_MS = 250
+/** A watch that ends sooner has failed. */
+const SHORT_MS = 5000
+
+export class KindWatch {
+  readonly watched: Watched
+  readonly #shared: Shared
+  readonly #counts = { lists: 0, watches: 0, events: 0 }
+  #lastEventAt: number | undefined
+  /** where the next watch begins; undefined: list first */
+  #version: string | undefined
+  /** in a row */
+  #failures = 0
+  #failing: Lost | undefined
+  #firstFailure = 0
+
+  constructor(watched: Watched, shared: Shared) {
+    this.watched = watched
+    this.#shared = shared
+  }
+
+  /** Why its objects are not up to date though the server can be reached, and since when. A single failure is none. */
+  get failing(): Lost | undefined {
+    return this.#failing
+  }
+
+  get facts(): KindFacts {
+    return { ...this.#counts, objects: this.#shared.held.count(this.watched.entry.kind), lastEventAt: this.#lastEventAt }
+  }
+
+  /** Until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const isOver = (): boolean => signal.aborted
+    while (!isOver()) {
+      try {
+        await this.#round(signal)
+      } catch (thrown) {
+        if (isOver()) return
+        if (!(thrown instanceof ApiError || thrown instanceof UnreachableError)) throw thrown
+        await this.#recover(thrown, signal).catch(ignoreWhen(signal))
+      }
+    }
+  }
+
+  async #round(signal: AbortSignal): Promise<void> {
+    const { clock, presence, turns, absentMs, onListed, emit, held } = this.#shared
+    if (this.#version === undefined) {
+      if (this.watched.optional && !(await presence.has(this.watched))) {
+        emit(held.keepOnly(this.watched, -1))
+        this.#worked()
+        onListed(this.watched)
+        await clock.sleep(absentMs * (0.75 + Math.random() / 2), signal)
+        return
+      }
+      this.#version = await turns.take(() => this.#list(signal))
+      onListed(this.watched)
+    }
+    const began = clock.now()
+    await this.#watch(this.#version, signal)
+    if (clock.now() - began < SHORT_MS) await this.#wait(signal)
+    else this.#failures = 0
+  }
+
+  /** Resolves when it is worth trying again. */
+  async #recover(thrown: ApiError | UnreachableError, signal: AbortSignal): Promise<void> {
+    const { client, link, clock, onStatus } = this.#shared
+    if (thrown instanceof UnreachableError) {
+      // so that not all nodes are at the door at once; and requests fail before their connection is known to be gone
+      await clock.sleep(Math.random() * SPREAD_MS, signal)
+      if (client.transport.connected === undefined) return await link.restored(signal)
+    }
+    const expired = isExpired(thrown)
+    if (expired || (thrown instanceof ApiError && thrown.status === 404)) this.#version = undefined
+    if (this.#failures === 0) this.#firstFailure = clock.wall()
+    else if (!expired) {
+      this.#failing = { reason: errorText(thrown), since: this.#firstFailure }
+      onStatus()
+    }
+    const { retryAfterMs = 0 } = thrown instanceof ApiError ? thrown : {}
+    await this.#wait(signal, retryAfterMs)
+  }
+
+  async #wait(signal: AbortSignal, leastMs = 0): Promise<void> {
+    const { clock, backoff } = this.#shared
+    await clock.sleep(Math.max(leastMs, backoffMs(backoff, this.#failures++, Math.random())), signal)
+  }
+
+  #worked(): void {
+    if (this.#failing === undefined) return
+    this.#failing = undefined
+    this.#shared.onStatus()
+  }
+
+  /** Its version. What is held already and has not changed is not even parsed. */
+  async #list(signal: AbortSignal): Promise<string> {
+    const { client, held, emit } = this.#shared
+    const { fieldSelector } = this.watched
+    const list = ++this.#counts.lists
+    // pages belong to one version, which may be gone before the last of them: then in one go
+    const limit = this.#failures > 1 ? 0 : PAGE
+    let version = ''
+    for await (const page of client.pages(this.watched, { limit, signal, timeoutMs: PAGE_MS, ...(fieldSelector && { fieldSelector }) })) {
+      this.#worked()
+      emit(page.items.flatMap((item) => held.put(this.watched, item, list)))
+      version = page.resourceVersion
+    }
+    emit(held.keepOnly(this.watched, list))
+    return version
+  }
+
+  /** Until the server ends it. */
+  async #watch(from: string, signal: AbortSignal): Promise<void> {
+    const { client, emit } = this.#shared
+    this.#counts.watches++
+    using deadline = new Deadline(this.#shared.clock, signal)
+    deadline.in(GRACE_MS)
+    const most = client.transport.connected?.protocol === 'h1' ? UNPINGED_SECONDS : this.#shared.watchSeconds
+    const seconds = Math.ceil(most * (0.5 + Math.random() / 2))
+    const batches = client.watch(this.watched, {
+      resourceVersion: from,
+      timeoutSeconds: seconds,
+      fieldSelector: this.watched.fieldSelector,
+      signal: deadline.signal,
+    })
+    for await (const values of batches) {
+      deadline.in(seconds * 1000 + GRACE_MS)
+      this.#worked()
+      emit(values.flatMap((value) => this.#take(value)))
+    }
+  }
+
+  #take(value: unknown): readonly SourceEvent[] {
+    const { type, object } = isObject(value) ? value : {}
+    if (type === 'ERROR') throw refusalOf(object, { status: 500, request: `watch of ${this.watched.kind}` })
+    if (!isObject(object) || typeof type !== 'string')
+      throw new UnreachableError(`watch of ${this.watched.kind}: an event without an object`)
+    const { held, clock } = this.#shared
+    const version = textIn(metadataOf(object), 'resourceVersion')
+    if (version !== '') this.#version = version
+    if (type === 'BOOKMARK') return []
+    this.#counts.events++
+    this.#lastEventAt = clock.wall()
+    return type === 'DELETED' ? held.remove(this.watched, object) : held.put(this.watched, object)
+  }
+}
+
+/** A signal that aborts with another one, or when time is up. */
+class Deadline implements Disposable {
+  readonly #controller = new AbortController()
+  readonly #clock: Clock
+  readonly #outer: AbortSignal
+  #cancel: () => void = () => undefined
+
+  constructor(clock: Clock, outer: AbortSignal) {
+    this.#clock = clock
+    this.#outer = outer
+    outer.addEventListener('abort', this.#onAbort)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** From now; what was said before no longer counts. */
+  in(ms: number): void {
+    this.#cancel()
+    this.#cancel = this.#clock.after(ms, () => {
+      this.#controller.abort(new UnreachableError('no answer in time'))
+    })
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancel()
+    this.#outer.removeEventListener('abort', this.#onAbort)
+  }
+
+  readonly #onAbort = (): void => {
+    this.#controller.abort(this.#outer.reason)
+  }
+}
+
+function ignoreWhen(signal: AbortSignal): (thrown: unknown) => void {
+  return (thrown) => {
+    if (!signal.aborted) throw thrown
+  }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which kinds the API server has: definitions come and go while we run. Layer: lib/api. */
+import type { Clock } from '../base/clock.ts'
+import { isObject } from '../base/object.ts'
+import { ApiError, UnreachableError } from './errors.ts'
+import type { ApiClient } from './client.ts'
+import { pluralOf, type Collection } from './resource.ts'
+
+/** Kinds of one group ask at about the same time: one answer is for all of them. */
+const FRESH_MS = 5000
+
+type Names = ReadonlySet<string>
+
+export class Presence {
+  readonly #client: Pick<ApiClient, 'request'>
+  readonly #clock: Clock
+  readonly #asked = new Map<string, { readonly at: number; readonly names: Promise<Names> }>()
+
+  constructor(client: Pick<ApiClient, 'request'>, clock: Clock) {
+    this.#client = client
+    this.#clock = clock
+  }
+
+  /** False only when the server's own list of kinds is there and does not have it: a proxy may say "not found" to anything. */
+  async has({ apiVersion, kind }: Collection): Promise<boolean> {
+    const now = this.#clock.now()
+    const known = this.#asked.get(apiVersion)
+    const asked = known !== undefined && now - known.at < FRESH_MS ? known : { at: now, names: this.#namesIn(apiVersion) }
+    this.#asked.set(apiVersion, asked)
+    try {
+      return (await asked.names).has(pluralOf(kind))
+    } catch (thrown) {
+      this.#asked.delete(apiVersion)
+      throw thrown
+    }
+  }
+
+  async #namesIn(apiVersion: string): Promise<Names> {
+    try {
+      const answer = await this.#get(`/apis/${apiVersion}`)
+      return new Set(listIn(answer, 'resources').flatMap(({ name }) => (typeof name === 'string' ? [name] : [])))
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError) || thrown.status !== 404) throw thrown
+      const versions = listIn(await this.#get('/apis'), 'groups').flatMap((group) => listIn(group, 'versions'))
+      if (versions.some(({ groupVersion }) => groupVersion === apiVersion)) throw thrown
+      return new Set()
+    }
+  }
+
+  async #get(path: string): Promise<unknown> {
+    return await this.#client.request({ method: 'GET', path })
+  }
+}
+
+/** Throws UnreachableError when there is no such list. */
+function listIn(value: unknown, key: string): readonly Readonly<Record<string, unknown>>[] {
+  const list = isObject(value) ? value[key] : undefined
+  if (!Array.isArray(list)) throw new UnreachableError(`the answer has no list of ${key}`)
+  return list.filter(isObject)
+}

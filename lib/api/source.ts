@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/** An API server as a source: every kind we read is listed once and watched from then on. Layer: lib/api.
+ *
+ * When the server is lost everything stays as it was; when it is back the watches go on where they ended, and where that is not possible
+ * lists are compared with what is held. */
+import type { Backoff } from '../base/backoff.ts'
+import { systemClock } from '../base/clock.ts'
+import { parsePort, tryParseAddr, type Addr, type Port } from '../base/ip.ts'
+import type { Rejected } from '../base/result.ts'
+import { same } from '../base/same.ts'
+import type { LastGoodFile } from '../store/last-good.ts'
+import type { Sink, Source, SourceEvent, SourceStatus } from '../store/source.ts'
+import { ApiClient } from './client.ts'
+import { Held } from './held.ts'
+import { KindWatch, type KindFacts } from './kind-watch.ts'
+import { Link } from './link.ts'
+import { Presence } from './presence.ts'
+import type { TransportOptions } from './transport.ts'
+import { Turns } from './turns.ts'
+import { WATCHED, type Watched } from './watched.ts'
+
+export interface ApiSourceOptions extends TransportOptions {
+  /** where last good versions of what says who may reach whom outlive this process; nowhere when not given */
+  readonly lastGood?: LastGoodFile
+  readonly backoff?: Backoff
+  readonly absentMs?: number
+  readonly watchSeconds?: number
+}
+
+const BACKOFF: Backoff = { firstMs: 500, maxMs: 30_000 }
+const ABSENT_MS = 60_000
+const WATCH_SECONDS = 600
+/** Pages of so many kinds are in memory at once. */
+const LISTS_AT_ONCE = 2
+
+export class ApiSource implements Source {
+  readonly name = 'api'
+  readonly #client: ApiClient
+  readonly #port: Port
+  readonly #held: Held
+  readonly #link: Link
+  readonly #kinds: readonly KindWatch[]
+  readonly #unlisted = new Set<Watched>(WATCHED)
+  #sink: Sink | undefined
+  #said: { readonly revision: number; readonly unavailable: SourceStatus['unavailable'] } | undefined
+
+  constructor(options: ApiSourceOptions) {
+    const { clock = systemClock, backoff = BACKOFF, absentMs = ABSENT_MS, watchSeconds = WATCH_SECONDS } = options
+    this.#client = new ApiClient(options)
+    this.#port = parsePort(options.server.port)
+    this.#held = new Held(options.lastGood)
+    const say = (): void => {
+      this.#say()
+    }
+    this.#link = new Link({ transport: this.#client.transport, clock, backoff, onChange: say })
+    const shared = {
+      ...{ client: this.#client, clock, held: this.#held, link: this.#link, backoff, absentMs, watchSeconds },
+      presence: new Presence(this.#client, clock),
+      turns: new Turns(LISTS_AT_ONCE),
+      emit: (events: readonly SourceEvent[]) => this.#emit(events),
+      onListed: (watched: Watched) => this.#listed(watched),
+      onStatus: say,
+    }
+    this.#kinds = WATCHED.map((watched) => new KindWatch(watched, shared))
+  }
+
+  /** Never rejects: what is wrong is in the status, and is tried again. Runs once. */
+  async run(sink: Sink, signal: AbortSignal): Promise<void> {
+    this.#sink = sink
+    sink.apply(this.#held.recall())
+    try {
+      await Promise.all(this.#kinds.map((kind) => kind.run(signal)))
+    } finally {
+      await this.#client[Symbol.asyncDispose]()
+    }
+  }
+
+  /** "/api/v1/namespaces/default/services/web" for an object that the server has. */
+  placeOf(rejected: Rejected): string | undefined {
+    return this.#held.placeOf(rejected)
+  }
+
+  /** By kind. */
+  facts(): ReadonlyMap<string, KindFacts> {
+    return new Map(this.#kinds.map(({ watched, facts }) => [watched.entry.kind, facts]))
+  }
+
+  /** Where the API server has been found: what must stay reachable whatever policy says. */
+  servers(): { readonly addresses: readonly Addr[]; readonly port: Port } {
+    const addresses = this.#client.transport.addresses.flatMap((text) => tryParseAddr(text) ?? [])
+    return { addresses, port: this.#port }
+  }
+
+  #emit(events: readonly SourceEvent[]): void {
+    if (events.length > 0) this.#sink?.apply(events)
+    this.#held.remember()
+    this.#say()
+  }
+
+  #listed(watched: Watched): void {
+    if (!this.#unlisted.delete(watched) || this.#unlisted.size > 0) return
+    this.#sink?.synced()
+    this.#say()
+  }
+
+  #say(): void {
+    const now = { revision: this.#held.problemRevision, unavailable: this.#unavailable() }
+    if (same(now, this.#said)) return
+    this.#said = now
+    this.#sink?.status({ unavailable: now.unavailable, problems: this.#held.problems() })
+  }
+
+  #unavailable(): SourceStatus['unavailable'] {
+    const failing = this.#kinds.flatMap(({ failing }) => failing ?? [])
+    const first = this.#link.lost ?? failing[0]
+    if (first === undefined) return undefined
+    const more = this.#link.lost === undefined && failing.length > 1 ? ` (and ${failing.length - 1} other kinds)` : ''
+    const stays = this.#unlisted.size > 0 ? '' : ': its last good state stays in force'
+    return { reason: `${first.reason}${more}${stays}`, since: Math.min(...[first, ...failing].map(({ since }) => since)) }
+  }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is asked of the API server: every kind that is read, and of pods those that can matter. Layer: lib/api (pure). */
+import { KINDS, type KindEntry } from '../kube/kinds.ts'
+import type { Kind } from '../model/ref.ts'
+import type { Collection } from './resource.ts'
+
+export interface Watched extends Collection {
+  readonly entry: KindEntry
+  readonly fieldSelector: string | undefined
+  /** its kind need not be there: somebody has to bring its definition */
+  readonly optional: boolean
+}
+
+/** A pod without a node has no address yet, and one that is finished none any more. */
+const SELECTORS: Partial<Readonly<Record<Kind, string>>> = {
+  Pod: 'spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed',
+}
+
+const BUILT_IN = /^(v1|discovery\.k8s\.io\/v1|networking\.k8s\.io\/v1)$/
+
+export const WATCHED: readonly Watched[] = KINDS.map((entry) => ({
+  entry,
+  apiVersion: entry.apiVersion,
+  kind: entry.manifestKind ?? entry.kind,
+  fieldSelector: SELECTORS[entry.kind],
+  optional: !BUILT_IN.test(entry.apiVersion),
+}))
