@@ -189,7 +189,7 @@ export class ApiClient implements AsyncDisposable {
       })
       return await answerOf(response, name)
     } catch (thrown) {
-      if (late.aborted && call.signal?.aborted !== true) throw new UnreachableError(`${name}: no answer in time`, thrown)
+      if (late.aborted && call.signal?.aborted !== true) throw new UnreachableError(`${name}: no answer in time`)
       throw thrown
     }
   }

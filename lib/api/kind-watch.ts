@@ -13,6 +13,13 @@ import type { Presence } from './presence.ts'
 import type { Turns } from './turns.ts'
 import type { Watched } from './watched.ts'
 
+export interface Patience {
+  /** a page that takes longer does not come */
+  readonly pageMs: number
+  /** for a watch to begin, and to end when it is due */
+  readonly graceMs: number
+}
+
 /** What the kinds of one source share. */
 export interface Shared {
   readonly client: ApiClient
@@ -27,6 +34,7 @@ export interface Shared {
   readonly absentMs: number
   /** how long a watch lasts, in s, before another one is asked for */
   readonly watchSeconds: number
+  readonly patience: Patience
   readonly emit: (events: readonly SourceEvent[]) => void
   /** all objects of the kind are in, or there is no such kind: perhaps again */
   readonly onListed: (watched: Watched) => void
@@ -43,10 +51,6 @@ export interface KindFacts {
   readonly lastEventAt: number | undefined
 }
 
-/** A page that takes longer does not come. */
-const PAGE_MS = 60_000
-/** For a watch to begin, and for its end when it is due. */
-const GRACE_MS = 30_000
 /** Where nothing tells that the server has gone, the end of the watch must. */
 const UNPINGED_SECONDS = 60
 const SPREAD_MS = 250
@@ -150,7 +154,7 @@ export class KindWatch {
     // pages belong to one version, which may be gone before the last of them: then in one go
     const limit = this.#failures > 1 ? 0 : PAGE
     let version = ''
-    for await (const page of client.pages(this.watched, { limit, signal, timeoutMs: PAGE_MS, ...(fieldSelector && { fieldSelector }) })) {
+    for await (const page of client.pages(this.watched, { limit, signal, timeoutMs: this.#shared.patience.pageMs, ...(fieldSelector && { fieldSelector }) })) {
       this.#worked()
       emit(page.items.flatMap((item) => held.put(this.watched, item, list)))
       version = page.resourceVersion
@@ -161,11 +165,12 @@ export class KindWatch {
 
   /** Until the server ends it. */
   async #watch(from: string, signal: AbortSignal): Promise<void> {
-    const { client, emit } = this.#shared
+    const { client, emit, watchSeconds } = this.#shared
+    const { graceMs } = this.#shared.patience
     this.#counts.watches++
     using deadline = new Deadline(this.#shared.clock, signal)
-    deadline.in(GRACE_MS)
-    const most = client.transport.connected?.protocol === 'h1' ? UNPINGED_SECONDS : this.#shared.watchSeconds
+    deadline.in(graceMs)
+    const most = client.transport.connected?.protocol === 'h1' ? Math.min(UNPINGED_SECONDS, watchSeconds) : watchSeconds
     const seconds = Math.ceil(most * (0.5 + Math.random() / 2))
     const batches = client.watch(this.watched, {
       resourceVersion: from,
@@ -174,7 +179,7 @@ export class KindWatch {
       signal: deadline.signal,
     })
     for await (const values of batches) {
-      deadline.in(seconds * 1000 + GRACE_MS)
+      deadline.in(seconds * 1000 + graceMs)
       this.#worked()
       emit(values.flatMap((value) => this.#take(value)))
     }

@@ -6,26 +6,26 @@ import { ApiError, UnreachableError } from './errors.ts'
 import type { ApiClient } from './client.ts'
 import { pluralOf, type Collection } from './resource.ts'
 
-/** Kinds of one group ask at about the same time: one answer is for all of them. */
-const FRESH_MS = 5000
-
 type Names = ReadonlySet<string>
 
 export class Presence {
   readonly #client: Pick<ApiClient, 'request'>
   readonly #clock: Clock
+  readonly #freshMs: number
   readonly #asked = new Map<string, { readonly at: number; readonly names: Promise<Names> }>()
 
-  constructor(client: Pick<ApiClient, 'request'>, clock: Clock) {
-    this.#client = client
-    this.#clock = clock
+  /** Kinds of one group ask at about the same time: for so long one answer is for all of them. */
+  constructor(options: { readonly client: Pick<ApiClient, 'request'>; readonly clock: Clock; readonly freshMs: number }) {
+    this.#client = options.client
+    this.#clock = options.clock
+    this.#freshMs = options.freshMs
   }
 
   /** False only when the server's own list of kinds is there and does not have it: a proxy may say "not found" to anything. */
   async has({ apiVersion, kind }: Collection): Promise<boolean> {
     const now = this.#clock.now()
     const known = this.#asked.get(apiVersion)
-    const asked = known !== undefined && now - known.at < FRESH_MS ? known : { at: now, names: this.#namesIn(apiVersion) }
+    const asked = known !== undefined && now - known.at < this.#freshMs ? known : { at: now, names: this.#namesIn(apiVersion) }
     this.#asked.set(apiVersion, asked)
     try {
       return (await asked.names).has(pluralOf(kind))

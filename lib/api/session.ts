@@ -72,8 +72,12 @@ export class Session {
     const { clock, address, pingMs = PING_MS, silentMs = SILENT_MS } = this.#options
     const client = new Client(originOf(this.#options.server), {
       connect: (_, callback) => {
-        if (unused === undefined) callback(new UnreachableError(`${address} has closed the connection`), null)
-        else callback(null, unused)
+        const ready = unused
+        // not before the caller has returned: it would not notice
+        queueMicrotask(() => {
+          if (ready === undefined) callback(new UnreachableError(`${address} has closed the connection`), null)
+          else callback(null, ready)
+        })
         unused = undefined
       },
       headersTimeout: 0,
@@ -105,7 +109,10 @@ export class Session {
         const ready = unused
         unused = undefined
         if (ready !== undefined && !ready.destroyed) {
-          callback(null, ready)
+          // not before the caller has returned: it would not notice
+          queueMicrotask(() => {
+            callback(null, ready)
+          })
           return
         }
         connectTo({ server, address, clock, signal: AbortSignal.timeout(60_000) }).then(

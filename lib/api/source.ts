@@ -12,7 +12,7 @@ import type { LastGoodFile } from '../store/last-good.ts'
 import type { Sink, Source, SourceEvent, SourceStatus } from '../store/source.ts'
 import { ApiClient } from './client.ts'
 import { Held } from './held.ts'
-import { KindWatch, type KindFacts } from './kind-watch.ts'
+import { KindWatch, type KindFacts, type Patience } from './kind-watch.ts'
 import { Link } from './link.ts'
 import { Presence } from './presence.ts'
 import type { TransportOptions } from './transport.ts'
@@ -25,11 +25,13 @@ export interface ApiSourceOptions extends TransportOptions {
   readonly backoff?: Backoff
   readonly absentMs?: number
   readonly watchSeconds?: number
+  readonly patience?: Patience
 }
 
 const BACKOFF: Backoff = { firstMs: 500, maxMs: 30_000 }
 const ABSENT_MS = 60_000
 const WATCH_SECONDS = 600
+const PATIENCE: Patience = { pageMs: 60_000, graceMs: 30_000 }
 /** Pages of so many kinds are in memory at once. */
 const LISTS_AT_ONCE = 2
 
@@ -45,7 +47,7 @@ export class ApiSource implements Source {
   #said: { readonly revision: number; readonly unavailable: SourceStatus['unavailable'] } | undefined
 
   constructor(options: ApiSourceOptions) {
-    const { clock = systemClock, backoff = BACKOFF, absentMs = ABSENT_MS, watchSeconds = WATCH_SECONDS } = options
+    const { clock = systemClock, backoff = BACKOFF, absentMs = ABSENT_MS, watchSeconds = WATCH_SECONDS, patience = PATIENCE } = options
     this.#client = new ApiClient(options)
     this.#port = parsePort(options.server.port)
     this.#held = new Held(options.lastGood)
@@ -54,8 +56,8 @@ export class ApiSource implements Source {
     }
     this.#link = new Link({ transport: this.#client.transport, clock, backoff, onChange: say })
     const shared = {
-      ...{ client: this.#client, clock, held: this.#held, link: this.#link, backoff, absentMs, watchSeconds },
-      presence: new Presence(this.#client, clock),
+      ...{ client: this.#client, clock, held: this.#held, link: this.#link, backoff, absentMs, watchSeconds, patience },
+      presence: new Presence({ client: this.#client, clock, freshMs: absentMs / 10 }),
       turns: new Turns(LISTS_AT_ONCE),
       emit: (events: readonly SourceEvent[]) => this.#emit(events),
       onListed: (watched: Watched) => this.#listed(watched),

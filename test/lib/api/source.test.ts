@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { ApiSourceOptions } from '#lib/api/source.ts'
+import { LastGoodFile } from '#lib/store/last-good.ts'
+import { until } from '../../support/until.ts'
+import { dribble, FakeServer, json, refuse } from './fake-server.ts'
+import { SourceRun } from './source-run.ts'
+
+const SERVICES = '/api/v1/services'
+const POLICIES = '/apis/netplane.io/v3/globalnetworkpolicies'
+
+let fake: FakeServer
+beforeEach(async () => {
+  fake = await FakeServer.start()
+})
+afterEach(async () => {
+  await fake[Symbol.asyncDispose]()
+})
+
+function service(name: string, port: unknown = 80) {
+  return { metadata: { namespace: 'default', name }, spec: { clusterIP: '10.0.0.1', ports: [{ port }] } }
+}
+
+function policy(name: string, action = 'Deny') {
+  return { metadata: { name }, spec: { selector: "app == 'web'", types: ['Ingress'], ingress: [{ action }] } }
+}
+
+function run(options: Partial<ApiSourceOptions> = {}): SourceRun {
+  return new SourceRun({ server: fake.server, ...options })
+}
+
+describe('lists', () => {
+  test('come in pages, and the mark when every kind is in', async () => {
+    for (let at = 0; at < 1201; at++) fake.put(SERVICES, service(`s${at}`))
+    let held = true
+    fake.fault = ({ path }) => held && path === '/api/v1/nodes'
+    await using source = run()
+    await until('all services', () => source.objects.size === 1201)
+    expect(source.synced).toBe(0)
+    expect(fake.requests.filter((path) => path === SERVICES)).toHaveLength(3)
+    held = false
+    fake.cut()
+    await source.untilSynced()
+    expect(source.status).toEqual({ unavailable: undefined, problems: [] })
+    expect(source.events).toHaveLength(1201)
+  })
+
+  test('of which a page is too late begin again, and lose nothing', async () => {
+    for (let at = 0; at < 900; at++) fake.put(SERVICES, service(`s${at}`))
+    let left = 1
+    fake.fault = ({ path, query }, response) => {
+      if (path !== SERVICES || !query.has('continue') || left-- <= 0) return false
+      fake.quietly(() => fake.delete(SERVICES, 'default/s1'))
+      refuse(response, 410, 'Expired')
+      return true
+    }
+    await using source = await run().untilSynced()
+    expect(source.objects.size).toBe(899)
+  })
+
+  test('that take for ever are given up and asked for again', async () => {
+    fake.put(SERVICES, service('web'))
+    let slow = true
+    fake.fault = ({ path, query }, response) => {
+      if (!slow || path !== SERVICES || query.has('watch')) return false
+      void dribble(response)
+      return true
+    }
+    await using source = run({ patience: { pageMs: 50, graceMs: 1000 } })
+    await until('the reason', () => source.unavailable !== undefined)
+    expect(source.unavailable).toBe('GET /api/v1/services: no answer in time')
+    slow = false
+    await source.untilSynced()
+    expect([...source.objects.keys()]).toEqual(['Service/default/web'])
+    expect(source.unavailable).toBeUndefined()
+  })
+
+  test('that are refused are said with their reason and time, and tried again', async () => {
+    let refused = true
+    fake.fault = ({ path }, response) => {
+      if (!refused || path !== '/api/v1/pods') return false
+      refuse(response, 403, 'Forbidden')
+      return true
+    }
+    const began = Date.now()
+    await using source = run()
+    await until('the reason', () => source.unavailable !== undefined)
+    expect(source.unavailable).toBe('GET /api/v1/pods: made to fail: Forbidden')
+    expect(source.status?.unavailable?.since).toBeGreaterThanOrEqual(began)
+    expect(source.synced).toBe(0)
+    refused = false
+    await source.untilSynced()
+    expect(source.unavailable).toBeUndefined()
+  })
+})
+
+describe('watches', () => {
+  test('tell what changes', async () => {
+    await using source = await run().untilSynced()
+    fake.put(SERVICES, service('web'))
+    await source.untilThere('Service/default/web')
+    fake.delete(SERVICES, 'default/web')
+    await source.untilGone('Service/default/web')
+    expect(source.source.facts().get('Service')).toMatchObject({ objects: 0, lists: 1, watches: 1, events: 2 })
+  })
+
+  test.each([
+    ['end', () => fake.endWatches(SERVICES)],
+    ['break off in the middle of an event', () => (fake.say(SERVICES, '{"type":"ADD'), fake.endWatches(SERVICES))],
+    ['say what is no JSON', () => fake.say(SERVICES, '{"type":}\n')],
+    ['say what is no event', () => fake.say(SERVICES, '"?"\n')],
+    ['lose their connection', () => fake.cut()],
+  ])('that %s go on from there', async (_, accident) => {
+    fake.put(SERVICES, service('a'))
+    await using source = await run().untilSynced()
+    await until('the watch', () => fake.watching(SERVICES) === 1)
+    fake.put(SERVICES, service('b'))
+    await source.untilThere('Service/default/b')
+    source.takeEvents()
+    const { version } = fake
+    fake.quietly(() => fake.put(SERVICES, service('c')))
+    accident()
+    await source.untilThere('Service/default/c')
+    expect(source.takeEvents()).toEqual(['upsert Service/default/c'])
+    expect(fake.requests.filter((request) => request.startsWith(SERVICES))).toEqual([SERVICES, expect.any(String), `${SERVICES} watch ${version}`])
+  })
+
+  test('remember the version of a bookmark', async () => {
+    await using source = await run().untilSynced()
+    await until('the watch', () => fake.watching(SERVICES) === 1)
+    fake.say(SERVICES, '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"999"}}}\n')
+    fake.endWatches(SERVICES)
+    await until('another one', () => fake.requests.includes(`${SERVICES} watch 999`))
+    expect(source.events).toEqual([])
+  })
+
+  test.each([
+    ['an event', false],
+    ['a refusal', true],
+  ])('whose version is too old, as %s says, list again and tell the difference only', async (_, asStatus) => {
+    for (const name of ['a', 'b', 'c']) fake.put(SERVICES, service(name))
+    await using source = await run().untilSynced()
+    await until('the watch', () => fake.watching(SERVICES) === 1)
+    source.takeEvents()
+    fake.quietly(() => {
+      fake.delete(SERVICES, 'default/a')
+      fake.put(SERVICES, service('b', 81))
+    })
+    fake.oldest = Number(fake.version)
+    if (asStatus)
+      fake.fault = ({ query }, response) => {
+        if (!query.has('watch') || Number(query.get('resourceVersion')) >= fake.oldest) return false
+        refuse(response, 410, 'Gone')
+        return true
+      }
+    fake.endWatches(SERVICES)
+    await source.untilGone('Service/default/a')
+    expect(source.takeEvents()).toEqual(['upsert Service/default/b', 'delete Service/default/a'])
+    expect(source.unavailable).toBeUndefined()
+  })
+
+  test('that fail are not begun again and again without a pause', async () => {
+    fake.fault = ({ path, query }, response) => {
+      if (path !== SERVICES || !query.has('watch')) return false
+      response.end()
+      return true
+    }
+    await using source = await run({ backoff: { firstMs: 100, maxMs: 100 } }).untilSynced()
+    const count = (): number => fake.requests.filter((request) => request.startsWith(`${SERVICES} watch`)).length
+    await until('some', () => count() === 3)
+    const began = performance.now()
+    await until('some more', () => count() === 6)
+    expect(performance.now() - began).toBeGreaterThan(200)
+    expect(source.objects.size).toBe(0)
+  })
+
+  test('that fall silent are given up when they should have ended', async () => {
+    fake.fault = ({ path, query }, response) => {
+      if (path !== SERVICES || !query.has('watch') || query.get('resourceVersion') !== '100') return false
+      response.writeHead(200).flushHeaders()
+      return true
+    }
+    await using source = await run({ watchSeconds: 0.1, patience: { pageMs: 1000, graceMs: 100 } }).untilSynced()
+    fake.put(SERVICES, service('web'))
+    fake.fault = () => false
+    await source.untilThere('Service/default/web')
+  })
+
+  test('that the server refuses for a while say so from the second time on', async () => {
+    fake.put(SERVICES, service('web'))
+    await using source = await run().untilSynced()
+    await until('the watch', () => fake.watching(SERVICES) === 1)
+    fake.fault = ({ path }, response) => {
+      if (path !== SERVICES) return false
+      refuse(response, 500, 'InternalError')
+      return true
+    }
+    fake.endWatches(SERVICES)
+    await until('the reason', () => source.unavailable !== undefined)
+    expect(source.unavailable).toBe('watch of Service: made to fail: InternalError: its last good state stays in force')
+    fake.fault = () => false
+    await until('the end of it', () => source.unavailable === undefined)
+    expect(source.takeEvents()).toEqual(['upsert Service/default/web'])
+  })
+})
+
+describe('kinds that the server does not have', () => {
+  test('are no obstacle, and are looked for again', async () => {
+    await using source = await run().untilSynced()
+    fake.put(POLICIES, policy('p'))
+    fake.groups.set('netplane.io/v3', ['globalnetworkpolicies'])
+    await source.untilThere('GlobalNetworkPolicy/p', 10_000)
+    expect(source.synced).toBe(1)
+    expect(fake.requests.filter((path) => path.startsWith('/apis/netplane.io/v3/tiers'))).toEqual([])
+  })
+
+  test('keep their objects unless the list of kinds says that they are gone', async () => {
+    fake.groups.set('netplane.io/v3', ['globalnetworkpolicies'])
+    fake.put(POLICIES, policy('p'))
+    await using source = await run().untilSynced()
+    await until('the watch', () => fake.watching(POLICIES) === 1)
+    fake.fault = (_, response) => {
+      json(response, 404, { message: 'I am a proxy' })
+      return true
+    }
+    fake.endWatches(POLICIES)
+    await until('the reason', () => source.unavailable !== undefined)
+    expect(source.objects.has('GlobalNetworkPolicy/p')).toBe(true)
+    fake.groups.delete('netplane.io/v3')
+    fake.fault = () => false
+    await source.untilGone('GlobalNetworkPolicy/p', 10_000)
+  })
+})
+
+describe('objects that cannot be used', () => {
+  test('are said with their place, and their last good versions stay', async () => {
+    fake.put(SERVICES, service('web'))
+    fake.put(SERVICES, service('bad', 'http'))
+    await using source = await run().untilSynced()
+    const wrong = (name: string): string =>
+      `/api/v1/namespaces/default/services/${name}: Service default/${name}: spec.ports[0].port: must be 1..65535`
+    expect(source.problems).toEqual([wrong('bad')])
+    fake.put(SERVICES, service('web', 0))
+    await until('the problem', () => source.problems.length === 2)
+    expect(source.problems).toEqual([wrong('bad'), wrong('web')])
+    expect(source.source.placeOf({ ref: 'Service/default/web', path: '', reason: '' })).toBe('/api/v1/namespaces/default/services/web')
+    expect(source.source.placeOf({ ref: 'Service/default/none', path: '', reason: '' })).toBeUndefined()
+    expect(source.takeEvents()).toEqual(['upsert Service/default/web'])
+    fake.put(SERVICES, service('bad'))
+    fake.delete(SERVICES, 'default/web')
+    await until('no problem', () => source.problems.length === 0)
+    expect(source.takeEvents()).toEqual(['upsert Service/default/bad', 'delete Service/default/web'])
+  })
+
+  test('do so over a restart, where they say who may reach whom', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'netplane-api-'))
+    const path = join(folder, 'last-good.json')
+    try {
+      fake.groups.set('netplane.io/v3', ['globalnetworkpolicies'])
+      fake.put(POLICIES, policy('good'))
+      fake.put(POLICIES, policy('never', 'Maybe'))
+      const actions = (source: SourceRun, name: string): unknown => {
+        const event = source.objects.get(`GlobalNetworkPolicy/${name}`)
+        return event?.object.kind === 'GlobalNetworkPolicy' ? [event.object.closed, event.object.ingress?.length] : undefined
+      }
+      {
+        await using source = await run({ lastGood: new LastGoodFile(path) }).untilSynced()
+        expect([actions(source, 'good'), actions(source, 'never')]).toEqual([
+          [undefined, 1],
+          [true, 0],
+        ])
+        fake.put(POLICIES, policy('good', 'Maybe'))
+        await until('the problem', () => source.problems.length === 2)
+        expect(actions(source, 'good')).toEqual([undefined, 1])
+      }
+      expect(readFileSync(path, 'utf8')).toContain('/apis/netplane.io/v3/globalnetworkpolicies/good')
+      {
+        await using source = await run({ lastGood: new LastGoodFile(path) }).untilSynced()
+        expect(actions(source, 'good')).toEqual([undefined, 1])
+        expect(source.problems).toHaveLength(2)
+        fake.delete(POLICIES, '/good')
+        await source.untilGone('GlobalNetworkPolicy/good')
+      }
+      await using source = await run({ lastGood: new LastGoodFile(path) }).untilSynced()
+      expect([...source.objects.keys()]).toEqual(['GlobalNetworkPolicy/never'])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
+
+test('a server that is gone is said with its reason and time; what it had stays, and when it is back nothing is told again', async () => {
+  fake.put(SERVICES, service('web'))
+  await using source = await run().untilSynced()
+  await until('the watch', () => fake.watching(SERVICES) === 1)
+  fake.fault = (_, response) => {
+    response.destroy()
+    return true
+  }
+  fake.cut()
+  await until('the reason', () => source.unavailable !== undefined)
+  expect(source.unavailable).toMatch(/: its last good state stays in force$/)
+  fake.fault = () => false
+  await until('the end of it', () => source.unavailable === undefined)
+  expect(source.takeEvents()).toEqual(['upsert Service/default/web'])
+})
