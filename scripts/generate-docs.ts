@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Writes the pages under docs/generated that are made from the code; with --check only says which are out of date. Layer: scripts. */
+/** Writes the pages under docs/generated, and the manifests under deploy, that are made from the code; with --check only says which are out of date. Layer: scripts. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { configPage } from '#agent/config/docs.ts'
+import { crdsPage } from './pages/crds.ts'
 import { dropsPage } from './pages/drops.ts'
 import { mapsPage } from './pages/maps.ts'
 import { metricsPage } from './pages/metrics.ts'
 
 /** Path from the repository's root → text. */
 export const pages: ReadonlyMap<string, () => string | Promise<string>> = new Map<string, () => string | Promise<string>>([
+  ['deploy/crds.yaml', crdsPage],
   ['docs/generated/config.md', configPage],
   ['docs/generated/drops.md', dropsPage],
   ['docs/generated/maps.md', mapsPage],

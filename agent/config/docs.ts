@@ -14,7 +14,7 @@ export function configPage(): string {
       doc,
     ]),
   )
-  const refusals = [...unimplemented].sort((a, b) => (a[0] < b[0] ? -1 : 1)).map(([name, reason]) => row([`\`${name}\``, reason]))
+  const refusals = [...unimplemented].sort((a, b) => (a[0] < b[0] ? -1 : 1)).map(([name, { reason }]) => row([`\`${name}\``, reason]))
   return `<!-- Made by scripts/generate-docs.ts from agent/config: change it there. -->
 # Configuration: FelixConfiguration (netplane.io/v3)
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The settings of ports that policy never cuts. Layer: agent/config (pure). */
+import { CIDR_SCHEMA } from '#lib/base/address-schema.ts'
 import { isPort, parsePort, protocolNumber, protocolText, tryParseCidr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import type { FailsafePort } from '#agent/compile/failsafes.ts'
@@ -12,6 +13,19 @@ const WRONG = 'must be a list like [{"protocol": "TCP", "port": 22, "net": "10.0
 /** Of the protocols whose names are in capitals or not; an empty list is none at all. */
 export const failsafePorts: Parser<readonly FailsafePort[]> = {
   type: 'list of protocol, port, net',
+  schema: {
+    type: 'array',
+    maxItems: 1024,
+    items: {
+      type: 'object',
+      required: ['protocol', 'port'],
+      properties: {
+        protocol: { type: 'string', pattern: '^([tT][cC][pP]|[uU][dD][pP]|[sS][cC][tT][pP])$' },
+        port: { type: 'integer', minimum: 1, maximum: 65_535 },
+        net: CIDR_SCHEMA,
+      },
+    },
+  },
   parse: (value) => {
     if (!Array.isArray(value)) return { kind: 'refused', reason: WRONG }
     const ports: FailsafePort[] = []

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Parsers of single configuration values, each with the name of its type for the documentation. Layer: agent/config (pure). */
+import { CIDR_SCHEMA } from '#lib/base/address-schema.ts'
 import { isPort, tryParseCidr } from '#lib/base/ip.ts'
 import type { Cidr, Port } from '#lib/base/ip.ts'
+import type { Schema } from '#lib/base/schema.ts'
 import type { Json } from '#lib/model/felix-configuration.ts'
 
 export type Outcome<T> = { readonly kind: 'ok'; readonly value: T } | { readonly kind: 'refused'; readonly reason: string }
 
 export interface Parser<T> {
   readonly type: string
+  /** as much of it as an API server can check */
+  readonly schema: Schema
   readonly parse: (value: Json) => Outcome<T>
 }
 
@@ -21,11 +25,13 @@ function refused(reason: string): { readonly kind: 'refused'; readonly reason: s
 
 export const flag: Parser<boolean> = {
   type: 'true or false',
+  schema: { type: 'boolean' },
   parse: (value) => (typeof value === 'boolean' ? ok(value) : refused('must be true or false')),
 }
 
 export const port: Parser<Port> = {
   type: 'port',
+  schema: { type: 'integer', minimum: 1, maximum: 65_535 },
   parse: (value) => (typeof value === 'number' && isPort(value) ? ok(value) : refused('must be 1..65535')),
 }
 
@@ -37,6 +43,17 @@ export interface PortSpan {
 /** "20000:29999", both ends included. */
 export const portRange: Parser<PortSpan> = {
   type: 'ports, from:to',
+  schema: {
+    type: 'string',
+    maxLength: 11,
+    pattern: '^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$',
+    'x-kubernetes-validations': [
+      {
+        rule: "int(self.split(':')[0]) <= int(self.split(':')[1]) && int(self.split(':')[1]) <= 65535",
+        message: 'must be two ports, like 20000:29999',
+      },
+    ],
+  },
   parse: (value) => {
     const [, from, to] = (typeof value === 'string' ? /^(\d{1,5}):(\d{1,5})$/.exec(value) : null) ?? []
     const [first, last] = [Number(from), Number(to)]
@@ -47,6 +64,7 @@ export const portRange: Parser<PortSpan> = {
 export function integer(min: number, max: number): Parser<number> {
   return {
     type: `${min}..${max}`,
+    schema: { type: 'integer', minimum: min, maximum: max },
     parse: (value) =>
       typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max
         ? ok(value)
@@ -56,11 +74,14 @@ export function integer(min: number, max: number): Parser<number> {
 
 /** A text that matches; `type` says what it is. */
 export function text(type: string, pattern: RegExp): Parser<string> {
-  return { type, parse: (value) => (typeof value === 'string' && pattern.test(value) ? ok(value) : refused(`must be ${type}`)) }
+  const schema: Schema = { type: 'string', pattern: pattern.source }
+  return { type, schema, parse: (value) => (typeof value === 'string' && pattern.test(value) ? ok(value) : refused(`must be ${type}`)) }
 }
 
 export const regularExpression: Parser<string> = {
   type: 'regular expression',
+  // Go's regular expressions are others
+  schema: { type: 'string', minLength: 1, example: '^eth[0-9]+$' },
   parse: (value) => {
     if (typeof value !== 'string' || value === '') return refused('must be a regular expression')
     try {
@@ -75,6 +96,7 @@ export const regularExpression: Parser<string> = {
 /** Each prefix once, in the order given. */
 export const cidrList: Parser<readonly Cidr[]> = {
   type: 'list of IP prefixes',
+  schema: { type: 'array', items: CIDR_SCHEMA, maxItems: 4096 },
   parse: (value) => {
     if (!Array.isArray(value)) return refused('must be a list of IP prefixes')
     const cidrs: Cidr[] = []
@@ -93,6 +115,7 @@ export function word<T>(words: Readonly<Record<string, T>>, refusals: Readonly<R
   const unimplemented = new Map(Object.entries(refusals))
   return {
     type: [...known.keys()].join(', '),
+    schema: { type: 'string', enum: [...known.keys()] },
     parse: (value) => {
       const meant = typeof value === 'string' ? known.get(value) : undefined
       if (meant !== undefined) return ok(meant)
@@ -112,6 +135,18 @@ const UNITS: ReadonlyMap<string, number> = new Map([
 export function duration(defaultMs: number): Parser<number> {
   return {
     type: 'duration (1h30m, 90s, 250ms) or Auto',
+    schema: {
+      type: 'string',
+      pattern: '^(Auto|([0-9]{1,9}(\\.[0-9]{1,9})?(ms|s|m|h))+)$',
+      maxLength: 64,
+      example: '90s',
+      'x-kubernetes-validations': [
+        {
+          rule: "self == 'Auto' || (duration(self) >= duration('1ms') && duration(self) <= duration('8760h'))",
+          message: 'must be a duration like 1h30m, 90s or 250ms, at most 8760h',
+        },
+      ],
+    },
     parse: (value) => {
       if (value === 'Auto') return ok(defaultMs)
       const ms = typeof value === 'string' ? durationMs(value) : undefined

@@ -89,7 +89,7 @@ function unknownFields(object: FelixConfiguration): readonly Rejected[] {
   const ref = refText(object)
   const refuse = (name: string): Rejected[] => {
     if (known.has(name)) return []
-    return [{ ref, path: `spec.${name}`, reason: unimplemented.get(name) ?? 'there is no such field' }]
+    return [{ ref, path: `spec.${name}`, reason: unimplemented.get(name)?.reason ?? 'there is no such field' }]
   }
   return Object.entries(object.spec).flatMap(([name, value]) => {
     if (!groups.has(name)) return refuse(name)

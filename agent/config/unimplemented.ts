@@ -1,107 +1,164 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Fields that FelixConfiguration has elsewhere and that we refuse, with why. Layer: agent/config (pure). */
+import type { Schema } from '#lib/base/schema.ts'
 
-const ONLY_EBPF = 'there is no other data plane than eBPF'
-const NOT_YET = 'is not implemented'
-const NO_SWEEP = 'flows end by their own time-outs: nothing here is to be tuned'
-const NO_POLICY = 'netplanectl shows what policy does: there is nothing to switch on'
-const NO_OVERLAY = "pools' vxlanMode says it: there is no device to configure"
+type Type = NonNullable<Schema['type']>
 
-const GROUPS: readonly (readonly [reason: string, names: readonly string[]])[] = [
-  [
-    ONLY_EBPF,
-    [
-      'bpfEnabled',
-      'iptablesBackend',
-      'nftablesMode',
-      'chainInsertMode',
-      'iptablesFilterAllowAction',
-      'iptablesMangleAllowAction',
-      'iptablesFilterDenyAction',
-      'iptablesMarkMask',
-      'nftablesMarkMask',
-      'iptablesRefreshInterval',
-      'nftablesRefreshInterval',
-      'ipsetsRefreshInterval',
-    ],
-  ],
-  ['a new flow has the same time-outs as any other', ['bpfConntrackTimeouts.creationGracePeriod']],
-  ['only TCP, UDP and ICMP flows are tracked', ['bpfConntrackTimeouts.genericTimeout']],
-  [NO_SWEEP, ['bpfConntrackMode', 'bpfConntrackLogLevel', 'bpfMapSizeConntrackCleanupQueue', 'bpfMapSizePerCpuConntrack']],
-  ['superseded by bpfConnectTimeLoadBalancing', ['bpfConnectTimeLoadBalancingEnabled']],
-  [
-    NOT_YET,
-    [
-      'bpfAttachType',
-      'bpfL3IfacePattern',
-      'bpfDisableGROForIfaces',
-      'bpfHostNetworkedNATWithoutCTLB',
-      'bpfExtToServiceConnmark',
-      'bpfForceTrackPacketsFromIfaces',
-      'bpfHostConntrackBypass',
-      'bpfRedirectToPeer',
-      'bpfKubeProxyMinSyncPeriod',
-      'bpfMapSizeRoute',
-      'bpfMapSizeIPSets',
-      'bpfMapSizeIfState',
-      'bpfLogLevel',
-      'bpfLogFilters',
-      'bpfCTLBLogFilter',
-      'bpfProfiling',
-      'bpfExportBufferSizeMB',
-      'bpfDisableUnprivileged',
-      'bpfJITHardening',
-      'logSeverityFile',
-      'logSeveritySys',
-      'logFilePath',
-      'healthTimeoutOverrides',
-      'prometheusGoMetricsEnabled',
-      'prometheusProcessMetricsEnabled',
-      'prometheusWireGuardMetricsEnabled',
-      'interfaceExclude',
-      'interfaceRefreshInterval',
-      'routeRefreshInterval',
-      'ipv6Support',
-      'ipForwarding',
-      'mtuIfacePattern',
-      'natOutgoingAddress',
-      'workloadSourceSpoofing',
-      'floatingIPs',
-      'removeExternalRoutes',
-      'deviceRouteProtocol',
-      'routeSource',
-      'routeSyncDisabled',
-      'routeTableRanges',
-      'programClusterRoutes',
-      'externalNodesList',
-      'endpointStatusPathPrefix',
-      'flowLogsFlushInterval',
-      'featureDetectOverride',
-      'featureGates',
-      'usageReportingEnabled',
-    ],
-  ],
-  [NO_POLICY, ['bpfPolicyDebugEnabled', 'policySyncPathPrefix', 'flowLogsPolicyEvaluationMode']],
-  [
-    NO_OVERLAY,
-    [
-      'vxlanEnabled',
-      'vxlanVNI',
-      'vxlanMTU',
-      'vxlanMTUV6',
-      'ipipEnabled',
-      'ipipMTU',
-      'wireguardEnabled',
-      'wireguardEnabledV6',
-      'allowVXLANPacketsFromWorkloads',
-      'allowIPIPPacketsFromWorkloads',
-    ],
-  ],
-  ['is called bpfPSNATPorts here', ['natPortRange']],
-  ['is called bpfProxyIptablesCleanupEnabled here', ['bpfKubeProxyIptablesCleanupEnabled']],
+export interface Refusal {
+  /** what it is elsewhere */
+  readonly type: Type
+  readonly reason: string
+}
+
+interface Group {
+  readonly reason: string
+  readonly names: Partial<Readonly<Record<Type, readonly string[]>>>
+}
+
+const GROUPS: readonly Group[] = [
+  {
+    reason: 'there is no other data plane than eBPF',
+    names: {
+      string: [
+        ...['iptablesBackend', 'iptablesFilterAllowAction', 'iptablesMangleAllowAction', 'iptablesFilterDenyAction'],
+        ...['iptablesLockFilePath', 'iptablesLockTimeout', 'iptablesLockProbeInterval', 'iptablesPostWriteCheckInterval'],
+        ...['nftablesMode', 'nftablesFilterAllowAction', 'nftablesMangleAllowAction', 'nftablesFilterDenyAction'],
+        ...['chainInsertMode', 'iptablesRefreshInterval', 'nftablesRefreshInterval', 'ipsetsRefreshInterval', 'kubeNodePortRanges'],
+      ],
+      integer: ['iptablesMarkMask', 'nftablesMarkMask', 'maxIpsetSize'],
+    },
+  },
+  {
+    reason: "there is nothing of another data plane to be told apart: untracked policy uses XDP wherever the device's driver has it",
+    names: { boolean: ['xdpEnabled', 'genericXDPEnabled'], string: ['xdpRefreshInterval'] },
+  },
+  { reason: 'a new flow has the same time-outs as any other', names: { string: ['bpfConntrackTimeouts.creationGracePeriod'] } },
+  { reason: 'only TCP, UDP and ICMP flows are tracked', names: { string: ['bpfConntrackTimeouts.genericTimeout'] } },
+  {
+    reason: 'flows end by their own time-outs: nothing here is to be tuned',
+    names: {
+      string: ['bpfConntrackMode', 'bpfConntrackLogLevel'],
+      integer: ['bpfMapSizeConntrackCleanupQueue', 'bpfMapSizePerCpuConntrack'],
+    },
+  },
+  { reason: 'superseded by bpfConnectTimeLoadBalancing', names: { boolean: ['bpfConnectTimeLoadBalancingEnabled'] } },
+  {
+    reason: "a node's own processes reach services at its devices in any case: there is nothing to switch",
+    names: { string: ['bpfHostNetworkedNATWithoutCTLB'] },
+  },
+  { reason: 'programs are attached with tcx where the kernel has it, and with clsact elsewhere', names: { string: ['bpfAttachType'] } },
+  { reason: 'devices without Ethernet headers are not supported', names: { string: ['bpfL3IfacePattern'] } },
+  { reason: "offloads are the node's own: ethtool -K sets them", names: { string: ['bpfDisableGROForIfaces'] } },
+  {
+    reason: "the kernel's own connection tracking is neither used nor turned off, and no marks are left on packets for others",
+    names: { integer: ['bpfExtToServiceConnmark'], array: ['bpfForceTrackPacketsFromIfaces'], boolean: ['bpfHostConntrackBypass'] },
+  },
+  { reason: 'packets take the shortest way that the kernel has, found out at the start', names: { string: ['bpfRedirectToPeer'] } },
+  { reason: 'changes are written as they come: those that come meanwhile go together', names: { string: ['bpfKubeProxyMinSyncPeriod'] } },
+  { reason: 'EndpointSlices are what is read: there is nothing to switch', names: { boolean: ['bpfKubeProxyEndpointSlicesEnabled'] } },
+  {
+    reason: 'addresses are no sets of their own here: bpfMapSizeRoute has room for them',
+    names: { integer: ['bpfMapSizeIPSets'] },
+  },
+  { reason: 'there is room for 4096 interfaces of a node', names: { integer: ['bpfMapSizeIfState'] } },
+  {
+    reason: 'programs write no log: netplanectl explain says what becomes of a packet, counters what became of those that passed',
+    names: { string: ['bpfLogLevel', 'bpfCTLBLogFilter'], object: ['bpfLogFilters'] },
+  },
+  {
+    reason: 'the kernel counts run time of programs when its sysctl kernel.bpf_stats_enabled says so',
+    names: { string: ['bpfProfiling'] },
+  },
+  {
+    reason: "sysctls of the node's own hardening are left as they are: one that is set could not be put back",
+    names: { boolean: ['bpfDisableUnprivileged'], string: ['bpfJITHardening'] },
+  },
+  {
+    reason: 'netplanectl shows what policy does: there is nothing to switch on',
+    names: { boolean: ['bpfPolicyDebugEnabled'], string: ['policySyncPathPrefix'] },
+  },
+  {
+    reason: 'flow logs are not implemented',
+    names: {
+      string: [...['flowLogsFlushInterval', 'flowLogsGoldmaneServer', 'flowLogsLocalReporter', 'flowLogsPolicyEvaluationMode']],
+      integer: ['bpfExportBufferSizeMB'],
+    },
+  },
+  {
+    reason: 'the action Log is not supported in eBPF mode',
+    names: { string: ['logPrefix', 'logActionRateLimit'], integer: ['logActionRateLimitBurst'] },
+  },
+  {
+    reason: 'logs go to standard output, for whoever runs the agent to keep',
+    names: { string: ['logSeverityFile', 'logSeveritySys', 'logFilePath', 'logDebugFilenameRegex'] },
+  },
+  { reason: 'an apply that does not end in two minutes is what fails liveness', names: { array: ['healthTimeoutOverrides'] } },
+  {
+    reason: 'there is no Go in the agent',
+    names: {
+      boolean: ['prometheusGoMetricsEnabled', 'debugDisableLogDropping'],
+      integer: ['goGCThreshold', 'goMemoryLimitMB', 'goMaxProcs'],
+    },
+  },
+  { reason: 'WireGuard is not implemented', names: wireguard() },
+  { reason: 'both families are served wherever nodes and pods have addresses of them', names: { boolean: ['ipv6Support'] } },
+  {
+    reason:
+      "there is no tunnel device to size: what is too large for the way is answered by the kernel's own rules, and TCP is told its size",
+    names: { string: ['mtuIfacePattern'], integer: ['vxlanMTU', 'vxlanMTUV6', 'ipipMTU'] },
+  },
+  { reason: 'flows are masqueraded with the address that their node has in the cluster', names: { string: ['natOutgoingAddress'] } },
+  { reason: 'a pod sends with its own addresses alone', names: { string: ['workloadSourceSpoofing'] } },
+  { reason: 'floating addresses are not implemented', names: { string: ['floatingIPs'] } },
+  {
+    reason: 'our routes have the protocol number 80, and those of others are left alone',
+    names: {
+      boolean: ['removeExternalRoutes', 'routeSyncDisabled'],
+      integer: ['deviceRouteProtocol'],
+      string: ['deviceRouteSourceAddress', 'deviceRouteSourceAddressIPv6'],
+    },
+  },
+  {
+    reason: 'routes to pods of other nodes are rows of a map, made of nodes and pools',
+    names: { string: ['routeSource', 'programClusterRoutes'], array: ['routeTableRanges'], object: ['routeTableRange'] },
+  },
+  {
+    reason: 'tunnelled packets are taken from nodes of the cluster alone',
+    names: { array: ['externalNodesList'], boolean: ['allowVXLANPacketsFromWorkloads', 'allowIPIPPacketsFromWorkloads'] },
+  },
+  { reason: "the CNI plugin asks the agent's socket when a pod is programmed", names: { string: ['endpointStatusPathPrefix'] } },
+  { reason: 'what the kernel can do is found out by trying', names: { string: ['featureDetectOverride', 'featureGates'] } },
+  {
+    reason: 'nothing is reported to anybody',
+    names: { boolean: ['usageReportingEnabled'], string: ['usageReportingInitialDelay', 'usageReportingInterval'] },
+  },
+  { reason: "pools' vxlanMode says it", names: { boolean: ['vxlanEnabled'] } },
+  { reason: 'IP in IP is not supported: vxlanMode of pools is', names: { boolean: ['ipipEnabled'] } },
+  { reason: 'is called bpfPSNATPorts here', names: { string: ['natPortRange'] } },
+  { reason: 'is called bpfProxyIptablesCleanupEnabled here', names: { boolean: ['bpfKubeProxyIptablesCleanupEnabled'] } },
 ]
 
-/** Field below spec → why it is refused. */
-export const unimplemented: ReadonlyMap<string, string> = new Map(
-  GROUPS.flatMap(([reason, names]) => names.map((name) => [name, reason] as const)),
+function wireguard(): Group['names'] {
+  return {
+    boolean: [
+      'wireguardEnabled',
+      'wireguardEnabledV6',
+      'wireguardHostEncryptionEnabled',
+      'wireguardThreadingEnabled',
+      'prometheusWireGuardMetricsEnabled',
+    ],
+    integer: ['wireguardListeningPort', 'wireguardListeningPortV6', 'wireguardMTU', 'wireguardMTUV6', 'wireguardRoutingRulePriority'],
+    string: ['wireguardInterfaceName', 'wireguardInterfaceNameV6', 'wireguardKeepAlive'],
+  }
+}
+
+/** Field below spec → what it is elsewhere, and why it is refused. */
+export const unimplemented: ReadonlyMap<string, Refusal> = new Map(
+  GROUPS.flatMap(({ reason, names }) =>
+    Object.entries(names).flatMap(([type, list]) => list.map((name) => [name, { type: asType(type), reason }] as const)),
+  ),
 )
+
+function asType(type: string): Type {
+  return type === 'array' || type === 'boolean' || type === 'integer' || type === 'object' ? type : 'string'
+}

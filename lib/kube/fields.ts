@@ -42,7 +42,7 @@ export interface ParseInput {
 export const NONE: readonly never[] = Object.freeze([])
 
 /** Null counts as missing, as in the API. */
-function own(raw: Raw, key: string): unknown {
+export function own(raw: Raw, key: string): unknown {
   const value = raw[key]
   return value === null || !Object.hasOwn(raw, key) ? undefined : value
 }
@@ -159,6 +159,11 @@ export function usable<T>(
     }
   }
   return result.length === 0 ? NONE : result
+}
+
+export function asText(value: unknown): string {
+  if (typeof value === 'string') return value
+  throw new FieldError('', 'must be text')
 }
 
 export function asRecord(value: unknown): Raw {

@@ -5,8 +5,11 @@ import type { Labels } from '../model/labels.ts'
 import { and } from '../model/selector.ts'
 import type { Selector } from '../model/selector.ts'
 import { compareText } from '../base/order.ts'
-import { asRecord, each, FieldError, inside, oneOf, only, text, under } from './fields.ts'
+import { asRecord, FieldError, inside, under } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
+import { fieldOr, listed, object, required } from './shape.ts'
+import type { Shape } from './shape.ts'
+import { text, texts, word } from './shapes.ts'
 
 /** metadata.labels, one map for all objects with the same. */
 export function labelsOf(input: ParseInput): Labels {
@@ -26,32 +29,50 @@ export function labelMap(raw: Raw, { intern, shared }: Pick<ParseInput, 'intern'
   return shared.labels(labels)
 }
 
-const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const
+const expressionShape = object(
+  {
+    key: required('Key of a label.', text),
+    operator: required('What is asked of its value.', word('In', 'NotIn', 'Exists', 'DoesNotExist')),
+    values: listed('The values, for In and NotIn.', text, { most: 1024 }),
+  },
+  {
+    rules: [
+      {
+        path: 'values',
+        reason: 'must be said with In and NotIn, and with nothing else',
+        cel: "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+        holds: ({ operator, values }) => (operator === 'In' || operator === 'NotIn') === values.length > 0,
+      },
+    ],
+  },
+)
+const selectorShape = object({
+  matchLabels: fieldOr<Raw, Raw>({}, 'Labels with the values that they must have.', texts),
+  matchExpressions: listed('More that is asked of labels.', expressionShape, { most: 64 }),
+})
 
 /** matchLabels and matchExpressions of labels that have `prefix` in front; an empty one selects everything. */
+export function labelSelectorShape(prefix: string): Shape<Selector> {
+  return { schema: selectorShape.schema, read: (value) => labelSelector(asRecord(value), prefix) }
+}
+
+/** As {@link labelSelectorShape}. */
 export function labelSelector(raw: Raw, prefix = ''): Selector {
-  only(raw, ['matchLabels', 'matchExpressions'])
-  const labels = inside(raw, 'matchLabels', (wanted) =>
-    Object.keys(wanted)
+  const { matchLabels, matchExpressions } = selectorShape.read(raw)
+  const labels = under('matchLabels', () =>
+    Object.keys(matchLabels)
       .sort()
       .map((key): Selector => {
-        const value = wanted[key]
+        const value = matchLabels[key]
         if (typeof value !== 'string') throw new FieldError(`['${key}']`, 'must be text')
         return { op: 'equals', label: prefix + labelKey(key, `['${key}']`), value }
       }),
   )
-  return and(...labels, ...each(raw, 'matchExpressions', (value) => expression(asRecord(value), prefix)))
+  return and(...labels, ...matchExpressions.map((said, at) => under(`matchExpressions[${at}]`, () => expression(said, prefix))))
 }
 
-function expression(raw: Raw, prefix: string): Selector {
-  only(raw, ['key', 'operator', 'values'])
-  const label = prefix + labelKey(text(raw, 'key') ?? '', 'key')
-  const operator = oneOf(raw, 'operator', { words: OPERATORS, absent: undefined })
-  if (operator === undefined) throw new FieldError('operator', 'is missing')
-  const values = each(raw, 'values', asText)
-  const needsValues = operator === 'In' || operator === 'NotIn'
-  if (needsValues !== values.length > 0)
-    throw new FieldError('values', needsValues ? `are missing for ${operator}` : `must be empty for ${operator}`)
+function expression({ key, operator, values }: ReturnType<typeof expressionShape.read>, prefix: string): Selector {
+  const label = prefix + labelKey(key, 'key')
   const sorted = [...new Set(values)].sort(compareText)
   switch (operator) {
     case 'In':
@@ -63,11 +84,6 @@ function expression(raw: Raw, prefix: string): Selector {
     case 'DoesNotExist':
       return { op: 'not', of: { op: 'has', label } }
   }
-}
-
-export function asText(value: unknown): string {
-  if (typeof value === 'string') return value
-  throw new FieldError('', 'must be text')
 }
 
 function labelKey(key: string, path: string): string {

@@ -2,56 +2,63 @@
 /** Raw policies of netplane.io/v3, staged ones as well → model. Layer: lib/kube. */
 import type { Policy, PolicyKind, Scope } from '../model/policy.ts'
 import { NONE_AT_ALL } from '../model/selector.ts'
-import { each, FieldError, flag, inside, number, oneOf, only, text } from './fields.ts'
+import { FieldError, inside } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { isSaid, policyOf } from './policy-parts.ts'
 import type { Direction } from './policy-parts.ts'
 import { kubernetesPolicy } from './parse-network-policy.ts'
+import { HOST_RULES, POLICY_SPECS } from './policy-specs.ts'
+import type { V3PolicyKind } from './policy-specs.ts'
 import { v3Rules } from './v3-rule.ts'
-import { subjectAt } from './v3-selectors.ts'
-
-const COMMON = ['tier', 'order', 'selector', 'serviceAccountSelector', 'types', 'ingress', 'egress', 'performanceHints']
-const GLOBAL = [...COMMON, 'namespaceSelector', 'doNotTrack', 'preDNAT', 'applyOnForward']
+import { subjectWith } from './v3-selectors.ts'
 
 export function parseV3Policy(input: ParseInput): Policy {
-  return v3Policy(input, { kind: 'NetworkPolicy', fields: COMMON })
+  return v3Policy(input, 'NetworkPolicy')
 }
 
 export function parseGlobalPolicy(input: ParseInput): Policy {
-  return v3Policy(input, { kind: 'GlobalNetworkPolicy', fields: GLOBAL })
+  return v3Policy(input, 'GlobalNetworkPolicy')
 }
 
 export function parseStagedV3Policy(input: ParseInput): Policy {
-  return v3Policy(input, { kind: 'StagedNetworkPolicy', fields: [...COMMON, 'stagedAction'] })
+  return v3Policy(input, 'StagedNetworkPolicy')
 }
 
 export function parseStagedGlobalPolicy(input: ParseInput): Policy {
-  return v3Policy(input, { kind: 'StagedGlobalNetworkPolicy', fields: [...GLOBAL, 'stagedAction'] })
+  return v3Policy(input, 'StagedGlobalNetworkPolicy')
 }
 
 export function parseStagedKubernetesPolicy(input: ParseInput): Policy {
   const kind = 'StagedKubernetesNetworkPolicy'
   return inside(input.raw, 'spec', (spec) => {
-    const staged = stagedAction(spec)
+    const staged = stagedAction(POLICY_SPECS[kind].at(spec, 'stagedAction'))
     return staged === 'Delete' ? removal(input, { kind, tier: 'default' }) : kubernetesPolicy(input, spec, { kind, staged })
   })
 }
 
-function v3Policy(input: ParseInput, of: { readonly kind: PolicyKind; readonly fields: readonly string[] }): Policy {
+function v3Policy(input: ParseInput, kind: V3PolicyKind): Policy {
   const { namespace, name, refuse } = input
   return inside(input.raw, 'spec', (spec) => {
     // a field of another name may be a misspelt selector: without it the policy would close everything
-    only(spec, of.fields)
-    const staged = of.fields.includes('stagedAction') ? stagedAction(spec) : undefined
-    if (staged === 'Delete') return removal(input, { kind: of.kind, tier: tierOf(spec) })
+    POLICY_SPECS[kind].only(spec)
+    // any kind's fields: those that this one has not are not there by now
+    const said = POLICY_SPECS.StagedGlobalNetworkPolicy
+    const tier = (): string => tierOf(said.at(spec, 'tier'))
+    const staged = kind.startsWith('Staged') ? stagedAction(said.at(spec, 'stagedAction')) : undefined
+    if (staged === 'Delete') return removal(input, { kind, tier: tier() })
+    const subject = {
+      selector: said.at(spec, 'selector'),
+      namespaceSelector: said.at(spec, 'namespaceSelector'),
+      serviceAccountSelector: said.at(spec, 'serviceAccountSelector'),
+    }
     // where something else of it is bad it is closed in its own tier
-    const tier = typeof spec['tier'] === 'string' ? tierOf(spec) : 'default'
-    const known = { kind: of.kind, namespace, name, tier, subject: subjectAt(spec, namespace), staged }
-    const scope = (): Scope => (of.kind.endsWith('GlobalNetworkPolicy') ? scopeOf(spec) : 'normal')
+    const closedTier = typeof spec['tier'] === 'string' ? tier() : 'default'
+    const known = { kind, namespace, name, tier: closedTier, subject: subjectWith(subject, namespace), staged }
+    const scope = (): Scope => scopeOf(spec)
     return policyOf(input, known, {
       frame: () => {
-        const order = number(spec, 'order') ?? Number.POSITIVE_INFINITY
-        return { tier: tierOf(spec), order, scope: scope(), directions: directionsOf(spec) }
+        const order = said.at(spec, 'order') ?? Number.POSITIVE_INFINITY
+        return { tier: tier(), order, scope: scope(), directions: directionsOf(spec) }
       },
       rules: (direction) => {
         if (direction === 'egress' && scope() === 'preDNAT') throw new FieldError('egress', 'must not be said with preDNAT')
@@ -61,15 +68,13 @@ function v3Policy(input: ParseInput, of: { readonly kind: PolicyKind; readonly f
   })
 }
 
-function tierOf(spec: Raw): string {
-  const tier = text(spec, 'tier') ?? ''
-  return tier === '' ? 'default' : tier
+function tierOf(tier: string | undefined): string {
+  return tier === undefined || tier === '' ? 'default' : tier
 }
 
 /** Of a staged policy nothing is in force, so one that cannot be read is refused as a whole. */
-function stagedAction(spec: Raw): Policy['staged'] {
-  const action = oneOf(spec, 'stagedAction', { words: ['Set', 'Delete', 'Learn', 'Ignore'], absent: 'Set' })
-  return action === 'Learn' ? 'Ignore' : action
+function stagedAction(action: 'Set' | 'Delete' | 'Learn' | 'Ignore' | undefined): Policy['staged'] {
+  return action === 'Learn' ? 'Ignore' : (action ?? 'Set')
 }
 
 /** What is staged is that the real policy goes. */
@@ -89,11 +94,7 @@ function removal(input: ParseInput, of: { readonly kind: PolicyKind; readonly ti
 
 /** Where nothing is said: those that it has rules for, ingress if it has none at all. */
 function directionsOf(spec: Raw): readonly Direction[] {
-  const types = each(spec, 'types', (value): Direction => {
-    if (value === 'Ingress') return 'ingress'
-    if (value === 'Egress') return 'egress'
-    throw new FieldError('', 'must be Ingress or Egress')
-  })
+  const types = POLICY_SPECS.NetworkPolicy.at(spec, 'types').map((type): Direction => (type === 'Ingress' ? 'ingress' : 'egress'))
   if (types.length > 0) return [...new Set(types)]
   if (!isSaid(spec, 'egress')) return ['ingress']
   return isSaid(spec, 'ingress') ? ['ingress', 'egress'] : ['egress']
@@ -101,11 +102,14 @@ function directionsOf(spec: Raw): readonly Direction[] {
 
 /** Untracked policies, and those from before services are translated, are of what passes through as well. */
 function scopeOf(spec: Raw): Scope {
-  const [untracked, early, forward] = [flag(spec, 'doNotTrack') ?? false, flag(spec, 'preDNAT') ?? false, flag(spec, 'applyOnForward')]
-  if (untracked && early) throw new FieldError('preDNAT', 'must not be said with doNotTrack')
-  if ((untracked || early) && forward === false)
-    throw new FieldError('applyOnForward', `must be true with ${early ? 'preDNAT' : 'doNotTrack'}`)
-  if (untracked) return 'doNotTrack'
-  if (early) return 'preDNAT'
-  return forward === true ? 'forward' : 'normal'
+  const said = POLICY_SPECS.GlobalNetworkPolicy
+  const host = {
+    doNotTrack: said.at(spec, 'doNotTrack'),
+    preDNAT: said.at(spec, 'preDNAT'),
+    applyOnForward: said.at(spec, 'applyOnForward'),
+  }
+  for (const { path, reason, holds } of HOST_RULES) if (!holds(host)) throw new FieldError(path, reason)
+  if (host.doNotTrack) return 'doNotTrack'
+  if (host.preDNAT) return 'preDNAT'
+  return host.applyOnForward === true ? 'forward' : 'normal'
 }

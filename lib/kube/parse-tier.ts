@@ -2,8 +2,18 @@
 /** Raw Tier → model. Layer: lib/kube. */
 import { BUILT_IN_TIERS } from '../model/policy.ts'
 import type { Tier } from '../model/policy.ts'
-import { FieldError, inside, number, oneOf, only } from './fields.ts'
+import { FieldError, inside } from './fields.ts'
 import type { ParseInput } from './fields.ts'
+import { field, object } from './shape.ts'
+import { number, word } from './shapes.ts'
+
+export const tierSpec = object({
+  order: field('Its place among the tiers, lowest first; last of all when it is missing.', number),
+  defaultAction: field(
+    'What becomes of a packet that policies of the tier apply to and none decides; Deny when it is missing.',
+    word('Deny', 'Pass'),
+  ),
+})
 
 const ENDS = { Deny: 'deny', Pass: 'pass' } as const
 
@@ -12,9 +22,7 @@ export function parseTier(input: ParseInput): Tier {
   if (input.name.includes('.')) throw new FieldError('metadata.name', 'must have no "."')
   const builtIn = BUILT_IN_TIERS.find((tier) => tier.name === input.name)
   return inside(input.raw, 'spec', (raw) => {
-    const spec = only(raw, ['order', 'defaultAction'])
-    const order = number(spec, 'order') ?? builtIn?.order ?? Number.POSITIVE_INFINITY
-    const action = oneOf(spec, 'defaultAction', { words: ['Deny', 'Pass'], absent: undefined })
+    const { defaultAction: action, order = builtIn?.order ?? Number.POSITIVE_INFINITY } = tierSpec.read(raw)
     const end = action === undefined ? (builtIn?.end ?? 'deny') : ENDS[action]
     if (builtIn !== undefined && order !== builtIn.order) throw new FieldError('order', `must be ${builtIn.order} in this tier`)
     if (builtIn !== undefined && end !== builtIn.end)

@@ -1,34 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Selectors of netplane.io/v3 in the fields where they stand, and what they are limited to there. Layer: lib/kube. */
-import { ParseError } from '../base/errors.ts'
 import { compareText } from '../base/order.ts'
 import { NAMESPACE_LABEL, NAMESPACE_PREFIX, SERVICE_ACCOUNT_LABEL, SERVICE_ACCOUNT_PREFIX } from '../model/labels.ts'
-import { parseSelector } from '../model/selector-text.ts'
 import { ALL, and, has, mapLeaves, not, withPrefix } from '../model/selector.ts'
 import type { Selector } from '../model/selector.ts'
-import { asRecord, each, FieldError, inside, only, text } from './fields.ts'
-import type { Raw } from './fields.ts'
-import { asText } from './labels.ts'
-import { inNamespace, isSaid } from './policy-parts.ts'
+import { FieldError } from './fields.ts'
+import { inNamespace } from './policy-parts.ts'
+import type { SideValues } from './v3-shapes.ts'
 
-/** Undefined when the field is missing or empty. */
-export function selectorAt(raw: Raw, key: string): Selector | undefined {
-  const expression = text(raw, key) ?? ''
-  if (expression.trim() === '') return undefined
-  try {
-    return parseSelector(expression)
-  } catch (thrown) {
-    if (thrown instanceof ParseError) throw new FieldError(key, thrown.message)
-    throw thrown
-  }
+export interface SubjectValues {
+  readonly selector: Selector | undefined
+  readonly namespaceSelector: Selector | undefined
+  readonly serviceAccountSelector: Selector | undefined
 }
 
 /** Whom a policy applies to. A namespaced one applies to its namespace alone; in one of the whole cluster "all" means whoever has a
  * namespace, or a service account, as soon as it asks for those. */
-export function subjectAt(spec: Raw, namespace: string): Selector {
-  const own = selectorAt(spec, 'selector') ?? ALL
-  const namespaces = namespace === '' ? selectorAt(spec, 'namespaceSelector') : undefined
-  const accounts = selectorAt(spec, 'serviceAccountSelector')
+export function subjectWith(said: SubjectValues, namespace: string): Selector {
+  const { selector: own = ALL, namespaceSelector: namespaces, serviceAccountSelector: accounts } = said
   const ofAccounts = accounts && withPrefix(accounts, SERVICE_ACCOUNT_PREFIX)
   if (namespace !== '') return and(own, inNamespace(namespace), ofAccounts ?? ALL)
   const ofNamespaces = namespaces && allMeans(withPrefix(namespaces, NAMESPACE_PREFIX), NAMESPACE_LABEL)
@@ -43,13 +32,12 @@ function allMeans(selector: Selector, label: string): Selector {
 
 /** Which endpoints and sets an end of a rule is. As soon as a namespaced policy asks for any, they are those of its namespace, unless it
  * says which namespaces it means. Undefined: nothing is asked. */
-export function peerSelector(raw: Raw, namespace: string): Selector | undefined {
-  const own = selectorAt(raw, 'selector')
-  const namespaces = selectorAt(raw, 'namespaceSelector')
-  const accounts = isSaid(raw, 'serviceAccounts') ? inside(raw, 'serviceAccounts', serviceAccounts) : undefined
+export function peerSelector(side: SideValues, namespace: string): Selector | undefined {
+  const { selector: own, namespaceSelector: namespaces } = side
+  const accounts = side.serviceAccounts && accountsWith(side.serviceAccounts)
   const asked = [accounts, own].filter((part) => part !== undefined)
   if (namespaces !== undefined) return and(ofNamespaces(namespaces), ...asked)
-  if (namespace !== '' && (asked.length > 0 || isSaid(raw, 'notSelector'))) return and(inNamespace(namespace), ...asked)
+  if (namespace !== '' && (asked.length > 0 || side.notSelector !== undefined)) return and(inNamespace(namespace), ...asked)
   return asked.length === 0 ? undefined : and(...asked)
 }
 
@@ -63,10 +51,7 @@ function ofNamespaces(selector: Selector): Selector {
 }
 
 /** Both must hold where both are said. */
-function serviceAccounts(raw: Raw): Selector | undefined {
-  only(raw, ['names', 'selector'])
-  const names = each(raw, 'names', asText)
-  const selector = selectorAt(raw, 'selector')
+function accountsWith({ names, selector }: NonNullable<SideValues['serviceAccounts']>): Selector | undefined {
   const parts: Selector[] = []
   if (selector !== undefined) parts.push(withPrefix(selector, SERVICE_ACCOUNT_PREFIX))
   if (names.length > 0) parts.push({ op: 'in', label: SERVICE_ACCOUNT_LABEL, values: [...new Set(names)].sort(compareText) })
@@ -74,11 +59,11 @@ function serviceAccounts(raw: Raw): Selector | undefined {
 }
 
 /** Of services: "namespace" may be left out where the policy has one. */
-export function serviceAt(raw: Raw, namespace: string): { readonly namespace: string; readonly name: string } {
-  const fields = only(asRecord(raw), ['name', 'namespace'])
-  const name = text(fields, 'name') ?? ''
-  const where = text(fields, 'namespace') ?? namespace
-  if (name === '') throw new FieldError('name', 'is missing')
+export function serviceAt(
+  said: NonNullable<SideValues['services']>,
+  namespace: string,
+): { readonly namespace: string; readonly name: string } {
+  const where = said.namespace ?? namespace
   if (where === '') throw new FieldError('namespace', 'is missing')
-  return { namespace: where, name }
+  return { namespace: where, name: said.name }
 }

@@ -61,7 +61,7 @@ describe('a bad one is closed, and says why', () => {
     [rule({ from: [{ ipBlock: { cidr: '10.0.0.1' } }] }), 'spec.ingress[0].from[0].ipBlock.cidr: must be an IP prefix, like 10.0.0.0/24'],
     [
       rule({ from: [{ ipBlock: { cidr: '10.0.0.0/8', except: ['11.0.0.0/16'] } }] }),
-      'spec.ingress[0].from[0].ipBlock.except[0]: must be inside 10.0.0.0/8',
+      'spec.ingress[0].from[0].ipBlock.except: must be inside cidr',
     ],
     [rule({ form: [{ podSelector: {} }] }), 'spec.ingress[0].form: is not a field that is understood here'],
     [
@@ -100,11 +100,11 @@ describe('one of which nobody can tell whom it selects closes nothing', () => {
     ],
     [
       { podSelector: { matchExpressions: [{ key: 'a', operator: 'In' }] } },
-      'spec.podSelector.matchExpressions[0].values: are missing for In',
+      'spec.podSelector.matchExpressions[0].values: must be said with In and NotIn, and with nothing else',
     ],
     [
       { podSelector: { matchExpressions: [{ key: 'a', operator: 'Exists', values: ['x'] }] } },
-      'spec.podSelector.matchExpressions[0].values: must be empty for Exists',
+      'spec.podSelector.matchExpressions[0].values: must be said with In and NotIn, and with nothing else',
     ],
     [{ podSelector: {}, stagedAction: 'Delete' }, 'spec.stagedAction: is not a field that is understood here'],
   ])('%j', (spec, reason) => {

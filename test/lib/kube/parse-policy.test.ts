@@ -91,7 +91,7 @@ describe('a rule', () => {
 describe('a bad rule closes the policy', () => {
   test.each<[Manifest, string]>([
     [{ action: 'Accept' }, 'action: must be Allow or Deny or Pass or Log'],
-    [{ http: { methods: ['GET'] } }, 'http: is not a field that is understood here'],
+    [{ http: { methods: ['GET'] } }, 'http: application layer policy is not supported'],
     [{ protocol: 'XYZ' }, 'protocol: must be TCP, UDP, ICMP, ICMPv6, SCTP, UDPLite or 1..255'],
     [{ protocol: 256 }, 'protocol: must be TCP, UDP, ICMP, ICMPv6, SCTP, UDPLite or 1..255'],
     [{ destination: { ports: [80] } }, 'destination.ports: needs protocol TCP, UDP or SCTP'],

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Addresses and prefixes as schemas: what ip.ts reads, and no more. Layer: lib/base. */
+import type { Constraint, Schema } from './schema.ts'
+
+const OCTET = '(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])'
+const V4 = `(${OCTET}\\.){3}${OCTET}`
+const V6 = '[0-9a-fA-F:]*:[0-9a-fA-F:]*'
+/** IPv4 inside IPv6, which would be a second name of an IPv4 address. */
+const NOT_MAPPED: Pick<Schema, 'not'> = { not: { pattern: '^[0:]*:[fF]{4}:([0-9a-fA-F]{0,4}:){0,2}[0-9a-fA-F]{0,4}(/.*)?$' } }
+
+// zones and leading zeros are understood by others, so patterns stand beside formats
+const ADDRESSES: readonly Constraint[] = [{ pattern: `^${V4}$` }, { format: 'ipv6', pattern: `^${V6}$` }]
+const PREFIXES: readonly Constraint[] = [
+  { pattern: `^${V4}/(3[0-2]|[12]?[0-9])$` },
+  { format: 'cidr', pattern: `^${V6}/(12[0-8]|1[01][0-9]|[1-9]?[0-9])$` },
+]
+
+export const ADDRESS_SCHEMA: Schema = { type: 'string', maxLength: 39, anyOf: ADDRESSES, ...NOT_MAPPED }
+export const CIDR_SCHEMA: Schema = { type: 'string', maxLength: 43, anyOf: PREFIXES, ...NOT_MAPPED }
+/** A prefix, or an address alone. */
+export const NET_SCHEMA: Schema = { type: 'string', maxLength: 43, anyOf: [...ADDRESSES, ...PREFIXES], ...NOT_MAPPED }

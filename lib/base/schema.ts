@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What an API server checks of a value: the part of OpenAPI that definitions of custom resources have. Layer: lib/base. */
+
+/** A condition in CEL; `self` is the value at which it stands. */
+export interface Condition {
+  readonly rule: string
+  readonly message: string
+  /** where to say it: ".cidr" */
+  readonly fieldPath?: string
+  readonly reason?: 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueInvalid'
+}
+
+/** Constraints alone, as they stand below `anyOf`. */
+export interface Constraint {
+  readonly enum?: readonly (string | number)[]
+  readonly pattern?: string
+  readonly format?: string
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly minItems?: number
+  readonly maxItems?: number
+  readonly required?: readonly string[]
+  readonly properties?: Readonly<Record<string, Constraint>>
+  readonly items?: Constraint
+  readonly anyOf?: readonly Constraint[]
+  readonly not?: Constraint
+}
+
+export interface Schema extends Constraint {
+  readonly type?: 'object' | 'array' | 'string' | 'boolean' | 'integer' | 'number'
+  readonly description?: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly additionalProperties?: Schema
+  readonly items?: Schema
+  readonly 'x-kubernetes-int-or-string'?: true
+  readonly 'x-kubernetes-validations'?: readonly Condition[]
+  /** of a text that no pattern describes */
+  readonly example?: string
+}
+
+/** Never there: whoever says it is told why it is not obeyed. */
+export function refusedSchema(type: Schema['type'], reason: string): Schema {
+  const condition: Condition = { rule: 'false', message: reason, reason: 'FieldValueForbidden' }
+  const open: Schema =
+    type === 'array' ? { items: { type: 'string' } } : type === 'object' ? { additionalProperties: { type: 'string' } } : {}
+  return { type: type ?? 'string', ...open, description: `Refused: ${reason}.`, 'x-kubernetes-validations': [condition] }
+}
