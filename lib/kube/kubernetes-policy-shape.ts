@@ -51,7 +51,7 @@ const portEntry = object(
 const block = object(
   {
     cidr: required('The prefix that it is in.', cidr),
-    except: listed('Parts of it that it is not in.', cidr, { most: 64 }),
+    except: listed('Parts of it that it is not in.', cidr, { most: 16 }),
   },
   {
     rules: [
@@ -93,7 +93,7 @@ const peer = object(
   },
 )
 
-const peers = listed('Who it is about; everybody when there is none.', peer, { most: 64 })
+const peers = listed('Who it is about; everybody when there is none.', peer, { most: 32 })
 const ports = listed('Which ports; all when there is none.', portEntry, { most: 64 })
 const ingressRule = object({ from: peers, ports })
 const egressRule = object({ to: peers, ports })
@@ -105,6 +105,6 @@ export type Peer = Values<{ readonly peers: typeof peers }>['peers'][number]
 export const kubernetesPolicySpec = {
   podSelector: field('The pods that it applies to; all of the namespace when it is empty.', labelSelectorShape('')),
   policyTypes: listed('Its directions.', word('Ingress', 'Egress'), { most: 2 }),
-  ingress: listed('What may come in.', ingressRule, { most: 256 }),
-  egress: listed('What may go out.', egressRule, { most: 256 }),
+  ingress: listed('What may come in.', ingressRule, { most: 128 }),
+  egress: listed('What may go out.', egressRule, { most: 128 }),
 } as const

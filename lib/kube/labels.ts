@@ -48,7 +48,7 @@ const expressionShape = object(
 )
 const selectorShape = object({
   matchLabels: fieldOr<Raw, Raw>({}, 'Labels with the values that they must have.', texts),
-  matchExpressions: listed('More that is asked of labels.', expressionShape, { most: 64 }),
+  matchExpressions: listed('More that is asked of labels.', expressionShape, { most: 16 }),
 })
 
 /** matchLabels and matchExpressions of labels that have `prefix` in front; an empty one selects everything. */
