@@ -11,7 +11,8 @@ import type { Metrics } from '#lib/obs/metrics.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredNode } from './compile/desired.ts'
 import { FLOOR_BLOCKS, MOST_BLOCKS } from './compile/policy/line.ts'
-import type { Config } from './config/config.ts'
+import { ConfigBook } from './config-book.ts'
+import { defaultConfig, type Config, type Periods } from './config/config.ts'
 import type { Resolved } from './config/resolve.ts'
 import { PROXY_RULES } from './dataplane/hand-over.ts'
 import { TABLES } from './dataplane/loaded.ts'
@@ -22,6 +23,7 @@ import { lastGoodFile } from './state-files.ts'
 import { limitYoung, releaseHeap } from './node/memory.ts'
 import { CutBook } from './cut-book.ts'
 import type { AgentOptions } from './options.ts'
+import { ownSettings } from './own-settings.ts'
 import { PolicyBook } from './policy-book.ts'
 import { Ports } from './ports.ts'
 import { SourceBook } from './source-book.ts'
@@ -31,11 +33,10 @@ import { aborted, together, type Task } from './together.ts'
 import { Wanted } from './wanted.ts'
 import { kernelFeatures, wire, type Wired } from './wiring.ts'
 
-/** How often hooks and pins are compared with the kernel. */
-const HOOKS_MS = 1000
+/** How often it is asked whether a comparison with the kernel is due. */
+const TICK_MS = 1000
 /** In which time every table is read back once, one after the other. */
 const TABLES_MS = 60_000
-const ROUTES_MS = 60_000
 const SETTLED_MS = 5000
 /** No apply takes so long: loading programs, the longest part of one, takes seconds. */
 const STUCK_MS = 120_000
@@ -57,6 +58,8 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const health = startingHealth()
   const book = new SourceBook(health, log)
   const policies = new PolicyBook({ health, log })
+  const settings = new ConfigBook({ health, log })
+  const own = ownSettings(options.config, process.env)
   /** what runs, once it does */
   const now: { wired?: Wired; config?: Config; wanted?: Wanted } = {}
   const onServers = (): void => {
@@ -81,6 +84,8 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       store,
       book,
       sourceFacts: () => source.facts?.(),
+      settings,
+      showsProcess: () => now.config?.showsProcess !== false,
       policies,
       policySize: () => now.wanted?.policy.size,
       wired: () => now.wired,
@@ -90,7 +95,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   }
   const eligible = (): boolean => store.snapshot.nodes.get(options.node)?.leaving !== true
   const ruleNames = (): ReadonlyMap<number, string> => now.wanted?.policy.ruleNames ?? new Map<number, string>()
-  const ports = stack.use(new Ports({ options, health, log, metrics, eligible, ruleNames }))
+  const ports = stack.use(new Ports({ options, health, log, metrics, eligible, ruleNames, more: settings.pages }))
   ports.configure(undefined)
   const refuseAll = (by: string, rejected: readonly Rejected[]): void => {
     book.noteRefusals(
@@ -98,12 +103,13 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       rejected.map((one) => ({ place: source.placeOf(one), rejected: one })),
     )
   }
-  const configure = ({ config, rejected, waiting }: Resolved): void => {
+  const configure = (resolved: Resolved): void => {
+    const { config, rejected } = resolved
+    settings.note(resolved)
     if (isLogLevel(config.logLevel)) log.setLevel(config.logLevel)
     ports.configure(config)
     now.config = config
     refuseAll('configuration', rejected)
-    if (waiting.length > 0) log.warn({ fields: waiting }, 'configuration.waits-for-restart')
   }
   if (isBelowFloor()) return await refuse({ log, health, signal })
   health.pass('kernel')
@@ -116,6 +122,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     node: options.node,
     store,
     blocks,
+    own,
     servers: () => source.servers?.() ?? [],
     onConfig: configure,
     onChanges: (changes) => {
@@ -152,7 +159,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     (stop) => running.sweep.run(stop),
     (stop) => running.fill.run(stop),
     (stop) => running.handOver.run(stop),
-    ...checks(running, health),
+    ...checks(running, { health, periods: () => (now.config ?? defaultConfig).periods }),
     (stop) => settleDown(running, log, stop),
   ])
   log.info({}, 'agent.stopped')
@@ -221,17 +228,29 @@ async function settleDown({ dataplane }: Wired, log: RootLog, stop: AbortSignal)
   })
 }
 
+/** True when so much time has passed since it was last true; a changed period holds from the next question on. */
+function due(periodMs: () => number): () => boolean {
+  let last = systemClock.now()
+  return () => {
+    // a tick may come a little early
+    if (systemClock.now() - last < periodMs() - TICK_MS / 2) return false
+    last = systemClock.now()
+    return true
+  }
+}
+
 /** Comparisons with the kernel that nobody asks for, and with the clock. */
-function checks({ dataplane, loop }: Wired, health: Health): Task[] {
+function checks({ dataplane, loop }: Wired, { health, periods }: { readonly health: Health; readonly periods: () => Periods }): Task[] {
   let next = 0
+  const [hooksDue, routesDue] = [due(() => periods().hooks), due(() => periods().routes)]
   const every =
     (ms: number, run: () => void): Task =>
     (signal) =>
       everyMs(systemClock, { ms, signal, run })
   return [
-    every(HOOKS_MS, () => {
+    every(TICK_MS, () => {
       if (dataplane.isReady) limitYoung()
-      if (dataplane.checkHooks()) loop.mark()
+      if (hooksDue() && dataplane.checkHooks()) loop.mark()
       if (loop.busyMs < STUCK_MS) health.pass('apply.moves')
       else health.fail('apply.moves', `one apply has been running for ${Math.round(loop.busyMs / 1000)} s`)
     }),
@@ -240,7 +259,8 @@ function checks({ dataplane, loop }: Wired, health: Health): Task[] {
       if (name !== undefined) dataplane.checkTable(name)
       loop.mark()
     }),
-    every(ROUTES_MS, () => {
+    every(TICK_MS, () => {
+      if (!routesDue()) return
       dataplane.checkRoutes()
       loop.mark()
     }),

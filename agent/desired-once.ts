@@ -5,6 +5,7 @@ import type { SourceStatus } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredChange } from './compile/desired.ts'
 import type { AgentOptions } from './options.ts'
+import { ownSettings } from './own-settings.ts'
 import { openSource } from './sources.ts'
 import { Wanted } from './wanted.ts'
 
@@ -19,7 +20,9 @@ export interface DesiredOnce {
 }
 
 /** Reads the source once. */
-export async function desiredOnce(options: Pick<AgentOptions, 'node' | 'origin'>): Promise<DesiredOnce> {
+export async function desiredOnce(
+  options: Pick<AgentOptions, 'node' | 'origin'> & Partial<Pick<AgentOptions, 'config'>>,
+): Promise<DesiredOnce> {
   const source = await openSource(options.origin)
   const { events, problems, unavailable } = await readOnce(source)
   const store = new Store({ sources: [source.name] })
@@ -30,7 +33,8 @@ export async function desiredOnce(options: Pick<AgentOptions, 'node' | 'origin'>
   const onNode = (why: string | undefined): void => {
     missing = why
   }
-  const wanted = new Wanted({ node: options.node, store, onConfig: () => undefined, onNode, servers: () => source.servers?.() ?? [] })
+  const own = ownSettings(options.config, process.env)
+  const wanted = new Wanted({ node: options.node, store, own, onConfig: () => undefined, onNode, servers: () => source.servers?.() ?? [] })
   const desired = wanted.take(true)
   const why = unavailable ?? missing ?? `the source (${source.name}) could not be read`
   return { desired, problems, missing: desired === undefined ? why : undefined, ruleNames: wanted.policy.ruleNames }

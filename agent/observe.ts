@@ -5,6 +5,7 @@ import { Metrics, type Sample } from '#lib/obs/metrics.ts'
 import type { Store } from '#lib/store/store.ts'
 import { TABLES, type Loaded } from './dataplane/loaded.ts'
 import { counterTotal, namedCounters, type Counter } from './maps/counters.ts'
+import type { ConfigBook } from './config-book.ts'
 import type { PolicyBook } from './policy-book.ts'
 import type { PolicySize } from './compile/policy/size.ts'
 import type { SourceBook } from './source-book.ts'
@@ -17,6 +18,8 @@ export interface Observed {
   readonly book: Pick<SourceBook, 'list'>
   /** by kind, where objects come by kind; undefined where they do not */
   readonly sourceFacts?: () => ReadonlyMap<string, KindFacts> | undefined
+  readonly settings: Pick<ConfigBook, 'counts' | 'waiting'>
+  readonly showsProcess: () => boolean
   readonly policies: Pick<PolicyBook, 'counts'>
   /** undefined before anything is known */
   readonly policySize: () => PolicySize | undefined
@@ -36,6 +39,7 @@ export function agentMetrics(observed: Observed): Metrics {
   const metrics = new Metrics()
   ofProcess(metrics, observed)
   ofSource(metrics, observed)
+  ofSettings(metrics, observed)
   ofPackets(metrics, observed)
   ofTables(metrics, observed)
   ofPolicy(metrics, observed)
@@ -44,19 +48,25 @@ export function agentMetrics(observed: Observed): Metrics {
   return metrics
 }
 
-function ofProcess(metrics: Metrics, { node, version, store, book }: Observed): void {
+function ofProcess(metrics: Metrics, { node, version, store, book, showsProcess }: Observed): void {
+  const own = (value: () => number) => (): Sample[] => (showsProcess() ? one(value()) : [])
   metrics.gauge({ name: 'netplane_agent_info', help: 'Always 1: which agent this is.', labels: ['node', 'version'] }, () => [
     { labels: { node, version }, value: 1 },
   ])
-  metrics.counter({ name: 'process_cpu_seconds_total', help: 'CPU time of the agent.', labels: [] }, () => {
-    const { user, system } = process.cpuUsage()
-    return one((user + system) / 1e6)
-  })
-  metrics.gauge({ name: 'process_resident_memory_bytes', help: 'Resident memory of the agent.', labels: [] }, () =>
-    one(process.memoryUsage.rss()),
+  metrics.counter(
+    { name: 'process_cpu_seconds_total', help: 'CPU time of the agent.', labels: [] },
+    own(() => {
+      const { user, system } = process.cpuUsage()
+      return (user + system) / 1e6
+    }),
   )
-  metrics.gauge({ name: 'process_start_time_seconds', help: 'When the agent started, since 1970.', labels: [] }, () =>
-    one(performance.timeOrigin / 1000),
+  metrics.gauge(
+    { name: 'process_resident_memory_bytes', help: 'Resident memory of the agent.', labels: [] },
+    own(() => process.memoryUsage.rss()),
+  )
+  metrics.gauge(
+    { name: 'process_start_time_seconds', help: 'When the agent started, since 1970.', labels: [] },
+    own(() => performance.timeOrigin / 1000),
   )
   metrics.gauge({ name: 'netplane_synced', help: '1 once every source has said everything it knows.', labels: [] }, () =>
     one(Number(store.synced)),
@@ -110,6 +120,17 @@ function ofSource(metrics: Metrics, { sourceFacts }: Observed): void {
   metrics.gauge(
     { name: 'netplane_api_last_event_time_seconds', help: 'When the last of these came, since 1970.', labels },
     byKind(({ lastEventAt }) => lastEventAt && lastEventAt / 1000),
+  )
+}
+
+function ofSettings(metrics: Metrics, { settings }: Observed): void {
+  const help = 'Settings by where their value is from; "last good": who has a say now says what cannot be used.'
+  metrics.gauge({ name: 'netplane_config_fields', help, labels: ['from'] }, () =>
+    [...settings.counts()].map(([from, value]) => ({ labels: { from }, value })),
+  )
+  metrics.gauge(
+    { name: 'netplane_config_waiting_fields', help: "Changed settings that wait for the agent's next start.", labels: [] },
+    () => one(settings.waiting),
   )
 }
 

@@ -13,6 +13,8 @@ export interface AgentOptions {
   readonly origin: Origin
   readonly pinDir: string
   readonly stateDir: string
+  /** settings that go before those of objects */
+  readonly config: string | undefined
   /** folder of the BPF objects; undefined: where the package has them */
   readonly objects: string | undefined
   /** 0: off; undefined: as the configuration says */
@@ -22,7 +24,7 @@ export interface AgentOptions {
 
 export type Command =
   | { readonly kind: 'run'; readonly options: AgentOptions }
-  | { readonly kind: 'print-desired'; readonly options: Pick<AgentOptions, 'node' | 'origin'> }
+  | { readonly kind: 'print-desired'; readonly options: Pick<AgentOptions, 'node' | 'origin' | 'config'> }
   | { readonly kind: 'cleanup'; readonly pinDir: string; readonly stateDir: string; readonly cgroup: string | undefined }
   | { readonly kind: 'version' }
   | { readonly kind: 'help' }
@@ -39,6 +41,8 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
   --resources DIR      folder of manifests instead, watched for changes
   --pin-dir DIR        where programs, maps and links are pinned (default: /sys/fs/bpf/netplane)
   --state-dir DIR      where old sysctl values, and last good versions of bad policies, are kept (default: /run/netplane)
+  --config FILE        settings that go before those of FelixConfiguration objects: a YAML mapping of the same fields
+                       (those of the environment, FELIX_HEALTHPORT=9099, go before both)
   --objects DIR        folder of the BPF objects (default: the package's own)
   --health-port PORT   /liveness and /readiness on 127.0.0.1; 0: off (default: 9099, or as FelixConfiguration says)
   --metrics-port PORT  /metrics on 127.0.0.1 (or prometheusMetricsHost); 0: off (default: off, or as FelixConfiguration says)
@@ -51,7 +55,7 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
 const DEFAULT_STATE_DIR = '/run/netplane'
 
 /** Of an agent that runs or prints, and so nothing for --cleanup. */
-const RUN_FLAGS = ['node', 'kubeconfig', 'resources', 'objects', 'health-port', 'metrics-port', 'print-desired'] as const
+const RUN_FLAGS = ['node', 'kubeconfig', 'resources', 'objects', 'config', 'health-port', 'metrics-port', 'print-desired'] as const
 
 /** Throws ConfigError that names the flag. */
 export function parseOptions(argv: readonly string[]): Command {
@@ -67,9 +71,9 @@ export function parseOptions(argv: readonly string[]): Command {
   const origin = originOf(flags)
   const node = flags.node ?? hostname()
   if (node === '') throw new ConfigError('--node', 'must not be empty')
-  if (flags['print-desired'] === true) return { kind: 'print-desired', options: { node, origin } }
+  if (flags['print-desired'] === true) return { kind: 'print-desired', options: { node, origin, config: flags.config } }
   const ports = { healthPort: port('--health-port', flags['health-port']), metricsPort: port('--metrics-port', flags['metrics-port']) }
-  return { kind: 'run', options: { node, origin, ...places, objects: flags.objects, ...ports } }
+  return { kind: 'run', options: { node, origin, ...places, objects: flags.objects, config: flags.config, ...ports } }
 }
 
 function originOf(flags: { readonly kubeconfig?: string | undefined; readonly resources?: string | undefined }): Origin {
@@ -92,6 +96,7 @@ function parseFlags(argv: readonly string[]) {
         'pin-dir': { type: 'string' },
         'state-dir': { type: 'string' },
         objects: { type: 'string' },
+        config: { type: 'string' },
         cgroup: { type: 'string' },
         'health-port': { type: 'string' },
         'metrics-port': { type: 'string' },

@@ -2,6 +2,7 @@
 /** Everything the agent serves over HTTP: its own pages, and the ports of services' health checks. Layer: agent. */
 import { systemClock } from '#lib/base/clock.ts'
 import type { Health } from '#lib/obs/health.ts'
+import type { Pages } from '#lib/obs/http.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Metrics } from '#lib/obs/metrics.ts'
 import type { HealthCheck } from './compile/desired.ts'
@@ -19,6 +20,8 @@ export interface PortsOptions {
   readonly metrics: () => Promise<Metrics>
   /** of policy, by number */
   readonly ruleNames: () => ReadonlyMap<number, string>
+  /** pages beside those of health */
+  readonly more: Pages
   /** false while the node is being taken away */
   readonly eligible: () => boolean
 }
@@ -40,9 +43,9 @@ export class Ports implements AsyncDisposable {
 
   /** undefined: there is none yet. Takes effect soon; what goes wrong is in health and log. */
   configure(config: Config | undefined): void {
-    const { options, health, metrics, ruleNames } = this.#options
+    const { options, health, metrics, ruleNames, more } = this.#options
     const pages = {
-      health: () => ({ ...healthPages(health), ...policyPages(ruleNames) }),
+      health: () => ({ ...healthPages(health), ...policyPages(ruleNames), ...more }),
       metrics: () => metricsPages(metrics),
       'proxy-health': () => this.#proxy.nodePages,
     }

@@ -8,7 +8,8 @@ import type { Store } from '#lib/store/store.ts'
 import { Compiler } from './compile/compile.ts'
 import type { DesiredChange } from './compile/desired.ts'
 import type { CutLines } from './compile/policy/size.ts'
-import { configurationsOf, resolveConfig, type Resolved } from './config/resolve.ts'
+import { resolveConfig, type Resolved } from './config/resolve.ts'
+import { configurationsOf, type Said } from './config/said.ts'
 import type { FailsafePort } from './compile/failsafes.ts'
 import type { CompileSettings } from './compile/settings.ts'
 
@@ -20,6 +21,8 @@ export interface WantedOptions {
   readonly blocks?: number
   /** where the source's own server is: policy must not cut this node off from it */
   readonly servers?: () => readonly FailsafePort[]
+  /** what goes before the objects' settings */
+  readonly own?: readonly Said[]
   /** called with the first configuration, and with others later */
   readonly onConfig: (resolved: Resolved) => void
   /** what the objects changed to since the first time, before it is handed out */
@@ -54,7 +57,7 @@ export class Wanted {
   /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some source is not
    * synced, or there was no Node of this name yet. One that is deleted stays in force as it was. */
   take(everything: boolean): DesiredChange | undefined {
-    const { store, node, onConfig, servers } = this.#options
+    const { store, node, own = [], onConfig, servers } = this.#options
     if (!store.synced) return undefined
     const now = servers?.() ?? []
     if (!everything && store.snapshot.revision === this.#revision && same(now, this.#servers)) return undefined
@@ -64,7 +67,7 @@ export class Wanted {
     this.#options.onSnapshot?.(store.snapshot, this.#resolved === undefined ? undefined : changes)
     if (this.#resolved !== undefined) this.#options.onChanges?.(changes)
     if (this.#resolved === undefined || changes.some((change) => change.kind === 'FelixConfiguration')) {
-      this.#resolved = resolveConfig(configurationsOf(store.snapshot.felixConfigurations, node), this.#resolved)
+      this.#resolved = resolveConfig([...own, ...configurationsOf(store.snapshot.felixConfigurations, node)], this.#resolved)
       onConfig(this.#resolved)
     }
     const snapshot = this.#withSelf()

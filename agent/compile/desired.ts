@@ -91,10 +91,11 @@ export interface WorkloadAttachment {
   readonly pod: string
 }
 
-/** Which devices get the host programs: those that carry one of these addresses, or whose name matches the pattern. */
+/** Which devices get the host programs: those that carry one of these addresses, or whose name matches the pattern, and none that is excluded. */
 export interface HostAttachment {
   readonly addresses: readonly Addr[]
   readonly pattern: string | undefined
+  readonly excluded: string
 }
 
 /** A port on which load balancers ask whether this node has endpoints of a service of external traffic policy Local. */

@@ -52,11 +52,15 @@ export function compileNode(input: NodeInput): DesiredNode {
     knobs: { ...knobs(node, settings), overlay: hasOverlay(snapshot.pools), ...hostPolicy(input) },
     mapSizes: settings.mapSizes,
     workloads: workloads(input),
-    host: { addresses: [...(node?.addresses ?? [])].sort(compareText), pattern: settings.dataInterfacePattern },
+    host: {
+      addresses: [...(node?.addresses ?? [])].sort(compareText),
+      pattern: settings.dataInterfacePattern,
+      excluded: settings.excludedInterfaces,
+    },
     nodePortAddresses: settings.nodes.nodePortAddresses,
     routes: routes(input),
     healthChecks: input.healthChecks,
-    sysctls: SYSCTLS,
+    sysctls: settings.forwards ? SYSCTLS : {},
     cgroup: settings.cgroup,
   }
 }

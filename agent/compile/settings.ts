@@ -28,6 +28,10 @@ export interface CompileSettings {
   readonly interfacePrefix: string
   /** regular expression over names of devices that get the host programs besides those with the node's addresses */
   readonly dataInterfacePattern: string | undefined
+  /** the same over those that never get them */
+  readonly excludedInterfaces: string
+  /** whether the node is made to forward packets */
+  readonly forwards: boolean
   readonly services: ServiceSettings
   readonly nodes: NodeSettings
   readonly tunnelVni: number

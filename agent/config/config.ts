@@ -3,7 +3,7 @@
 import type { Port } from '#lib/base/ip.ts'
 import type { MapSizes } from '#agent/compile/desired.ts'
 import type { CompileSettings } from '#agent/compile/settings.ts'
-import { ADDRESS_ROWS, LEAST_ROWS, fields, TUNNEL_VNI } from './schema.ts'
+import { LEAST_ROWS, fields } from './schema.ts'
 import type { Field } from './schema.ts'
 
 export interface Served {
@@ -12,10 +12,18 @@ export interface Served {
   readonly port: Port
 }
 
+/** How often comparisons with the kernel are made that nobody asks for, in ms. */
+export interface Periods {
+  readonly hooks: number
+  readonly routes: number
+}
+
 export interface Config {
   readonly compile: CompileSettings
   readonly health: Served
   readonly prometheus: Served
+  readonly showsProcess: boolean
+  readonly periods: Periods
   /** 0: off */
   readonly proxyHealthPort: number
   readonly flowTableGrows: boolean
@@ -31,6 +39,8 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
     compile: {
       interfacePrefix: read(fields.interfacePrefix),
       dataInterfacePattern: read(fields.dataInterfacePattern),
+      excludedInterfaces: read(fields.excludedInterfaces),
+      forwards: read(fields.forwards),
       services: { backendSelection: read(fields.backendSelection), excluded: read(fields.excluded) },
       nodes: {
         nodePortAddresses: read(fields.nodePortAddresses),
@@ -38,7 +48,7 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
         nodesInside: read(fields.natExclusions) === 'IPPoolsAndHostIPs',
         failsafes: { inbound: read(fields.failsafesIn), outbound: read(fields.failsafesOut) },
       },
-      tunnelVni: TUNNEL_VNI,
+      tunnelVni: read(fields.tunnelVni),
       tunnelPort: read(fields.tunnelPort),
       connectTcp: connectTime.tcp,
       connectUdp: connectTime.udp,
@@ -61,6 +71,8 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
     },
     health: { enabled: read(fields.healthEnabled), host: read(fields.healthHost), port: read(fields.healthPort) },
     prometheus: { enabled: read(fields.prometheusEnabled), host: read(fields.prometheusHost), port: read(fields.prometheusPort) },
+    showsProcess: read(fields.prometheusProcess),
+    periods: { hooks: read(fields.hooksPeriod), routes: read(fields.routesPeriod) },
     proxyHealthPort: read(fields.proxyHealthPort),
     flowTableGrows: read(fields.flowTableGrows),
     cleansProxy: read(fields.cleansProxy),
@@ -78,7 +90,7 @@ function mapSizes(read: <T>(field: Field<T>) => T): MapSizes {
     frontends,
     backends,
     affinity: read(fields.mapAffinity),
-    addrs: ADDRESS_ROWS + frontends,
+    addrs: read(fields.mapAddresses) + frontends,
     live: Math.min(backends, Math.max(LEAST_ROWS, Math.ceil(backends / 4))),
   }
 }

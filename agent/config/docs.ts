@@ -14,12 +14,19 @@ export function configPage(): string {
       doc,
     ]),
   )
-  const refusals = [...unimplemented].sort((a, b) => (a[0] < b[0] ? -1 : 1)).map(([name, { reason }]) => row([`\`${name}\``, reason]))
+  const refusals = [...unimplemented]
+    .sort((a, b) => (a[0] < b[0] ? -1 : 1))
+    .map(([name, { reason, unless }]) => row([`\`${name}\``, unless === undefined ? '' : `\`${unless}\``, reason]))
   return `<!-- Made by scripts/generate-docs.ts from agent/config: change it there. -->
 # Configuration: FelixConfiguration (netplane.io/v3)
 
-The object named \`default\` is for all nodes, \`node.<name>\` for one; field by field the latter goes first. Fields not listed are refused by
-name. A value that cannot be used is reported, and the field's last good value stays in force.
+Settings come from, first to last: variables of the agent's environment (\`FELIX_\` and the field's name in capitals, a dot as \`_\`:
+\`FELIX_HEALTHPORT=9099\`; lists by commas, or as JSON), the file of \`--config\` (a YAML mapping of the same fields, read at the start),
+the object named \`node.<name>\`, the object named \`default\`, and the defaults below: field by field, who comes first goes first. Which one it was is
+in the log (\`configuration.in-force\`), at \`/config\` of the health port, and counted by \`netplane_config_fields\`.
+
+Fields not listed are refused by name. A value that cannot be used is reported with its field and the reason, and the field's last good value stays in force.
+Changes that wait for the agent's next start are in the condition \`config.in-force\` of \`/readiness\`, which makes nobody unready.
 
 ${[row(['field of spec', 'type', 'default', 'takes effect', 'meaning']), row(['---', '---', '---', '---', '---']), ...rows].join('\n')}
 
@@ -27,7 +34,7 @@ ${[row(['field of spec', 'type', 'default', 'takes effect', 'meaning']), row(['-
 
 Known from elsewhere, and not obeyed here:
 
-${[row(['field of spec', 'why']), row(['---', '---']), ...refusals].join('\n')}
+${[row(['field of spec', 'unless it is', 'why']), row(['---', '---', '---']), ...refusals].join('\n')}
 `
 }
 

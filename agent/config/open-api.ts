@@ -24,6 +24,6 @@ export function felixSchema(): Schema {
     const usual = fallbackText === '' ? '' : ` Default: ${fallbackText}.`
     put(name, { description: `${doc}${usual}${change === 'live' ? '' : " Takes effect at the agent's next start."}`, ...parser.schema })
   }
-  for (const [name, { type, reason }] of unimplemented) put(name, refusedSchema(type, reason))
+  for (const [name, { type, reason, unless }] of unimplemented) put(name, refusedSchema(type, reason, unless))
   return { type: 'object', properties: Object.fromEntries(Object.entries(root).sort(([a], [b]) => (a < b ? -1 : 1))) }
 }

@@ -93,6 +93,27 @@ export const regularExpression: Parser<string> = {
   },
 }
 
+/** "eth0,/^docker/": what is between slashes is a regular expression. Read as one regular expression. */
+export const interfaceNames: Parser<string> = {
+  type: 'names and /regular expressions/, by commas',
+  schema: { type: 'string', maxLength: 1024, example: 'kube-ipvs0,/^docker[0-9]+$/' },
+  parse: (value) => {
+    const reason = 'must be names of interfaces and /regular expressions/, by commas'
+    if (typeof value !== 'string') return refused(reason)
+    const parts = value.split(',').map((part) => part.trim())
+    const sources = parts.filter((part) => part !== '').map(interfaceSource)
+    const source = sources.every((part) => part !== undefined) ? sources.join('|') : undefined
+    // of no name at all
+    return source === undefined ? refused(reason) : ok(source === '' ? '^$' : source)
+  },
+}
+
+function interfaceSource(part: string): string | undefined {
+  if (!/^\/.+\/$/.test(part)) return /^[^/\s]{1,15}$/.test(part) ? `^(?:${part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')})$` : undefined
+  const source = part.slice(1, -1)
+  return regularExpression.parse(source).kind === 'ok' ? source : undefined
+}
+
 /** Each prefix once, in the order given. */
 export const cidrList: Parser<readonly Cidr[]> = {
   type: 'list of IP prefixes',

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/** FelixConfiguration objects → the configuration in force on this node, and what of them is not obeyed. Layer: agent/config (pure).
+/** What environment, file and FelixConfiguration objects say → the configuration in force on this node, and what of it is not obeyed.
+ * Layer: agent/config (pure).
  *
- * "node.<name>" goes before "default", field by field. A field that cannot be used keeps its last good value; failing that, what the other
- * object says, or the default. */
+ * Who comes first goes first, field by field. A field that cannot be used keeps its last good value; failing that, what the next
+ * one says, or the default. */
 import { isObject } from '#lib/base/object.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
 import { same } from '#lib/base/same.ts'
-import type { FelixConfiguration, Json } from '#lib/model/felix-configuration.ts'
-import { refText } from '#lib/model/ref.ts'
+import type { Json } from '#lib/model/felix-configuration.ts'
 import { assemble } from './config.ts'
 import type { Config } from './config.ts'
+import type { Origin, Said } from './said.ts'
 import { allFields } from './schema.ts'
 import type { Field } from './schema.ts'
 import { unimplemented } from './unimplemented.ts'
@@ -21,59 +22,63 @@ export interface Resolved {
   readonly rejected: readonly Rejected[]
   /** fields whose new value waits for the agent's next start, sorted */
   readonly waiting: readonly string[]
-  /** by field, as written: what is in force, for the next time */
-  readonly inForce: ReadonlyMap<string, Json>
+  /** by field; the default where it has none */
+  readonly inForce: ReadonlyMap<string, InForce>
 }
 
-/** What applies to this node. */
-export function configurationsOf(all: ReadonlyMap<string, FelixConfiguration>, node: string): readonly FelixConfiguration[] {
-  return [`node.${node}`, 'default'].flatMap((name) => all.get(name) ?? [])
+/** A value in force. */
+export interface InForce {
+  /** as written */
+  readonly raw: Json
+  /** who said so; last good: who says so now cannot be used */
+  readonly origin: Origin | 'last good'
 }
 
-/** `objects` in order of precedence; `previous` is what came out the last time, undefined at the start. */
-export function resolveConfig(objects: readonly FelixConfiguration[], previous: Resolved | undefined): Resolved {
-  const rejected = objects.flatMap(unknownFields)
+/** `said` in order of precedence; `previous` is what came out the last time, undefined at the start. */
+export function resolveConfig(said: readonly Said[], previous: Resolved | undefined): Resolved {
+  const rejected = said.flatMap(unknownFields)
   const waiting: string[] = []
-  const inForce = new Map<string, Json>()
+  const inForce = new Map<string, InForce>()
   const read = <T>(field: Field<T>): T => {
-    const wanted = choose(field, objects, previous?.inForce.get(field.name))
+    const before = previous?.inForce.get(field.name)
+    const wanted = choose(field, said, before)
     rejected.push(...wanted.rejected)
     const stays = previous !== undefined && field.change === 'restart'
-    if (stays && !same(wanted.raw, previous.inForce.get(field.name))) waiting.push(field.name)
-    const raw = stays ? previous.inForce.get(field.name) : wanted.raw
-    if (raw === undefined) return field.fallback
-    inForce.set(field.name, raw)
-    const outcome = field.parser.parse(raw)
+    if (stays && !same(wanted.inForce?.raw, before?.raw)) waiting.push(field.name)
+    const now = stays ? before : wanted.inForce
+    if (now === undefined) return field.fallback
+    inForce.set(field.name, now)
+    const outcome = field.parser.parse(now.raw)
     return outcome.kind === 'ok' ? outcome.value : field.fallback
   }
   const config = assemble(read)
-  const precedence = new Map(objects.map((object, at) => [refText(object), at]))
+  const precedence = new Map(said.map(({ ref }, at) => [ref, at]))
   rejected.sort((a, b) => (precedence.get(a.ref) ?? 0) - (precedence.get(b.ref) ?? 0) || compareText(a.path, b.path))
   return { config, rejected, waiting: waiting.sort(), inForce }
 }
 
-/** The first object that has the field decides, unless what it says cannot be used. Undefined: the default. */
+/** The first that has the field decides, unless what it says cannot be used. Undefined: the default. */
 function choose<T>(
   field: Field<T>,
-  objects: readonly FelixConfiguration[],
-  lastGood: Json | undefined,
-): { readonly raw: Json | undefined; readonly rejected: readonly Rejected[] } {
+  all: readonly Said[],
+  lastGood: InForce | undefined,
+): { readonly inForce: InForce | undefined; readonly rejected: readonly Rejected[] } {
   const rejected: Rejected[] = []
-  const usable: { readonly raw: Json; readonly first: boolean }[] = []
-  for (const object of objects) {
-    const raw = written(object, field.name)
+  const usable: { readonly inForce: InForce; readonly first: boolean }[] = []
+  for (const { spec, ref, pathOf, origin } of all) {
+    const raw = written(spec, field.name)
     if (raw === undefined) continue
     const outcome = field.parser.parse(raw)
-    if (outcome.kind === 'ok') usable.push({ raw, first: rejected.length === 0 })
-    else rejected.push({ ref: refText(object), path: `spec.${field.name}`, reason: outcome.reason })
+    if (outcome.kind === 'ok') usable.push({ inForce: { raw, origin }, first: rejected.length === 0 })
+    else rejected.push({ ref, path: pathOf(field.name), reason: outcome.reason })
   }
   const [best] = usable
-  if (best?.first === true || rejected.length === 0) return { raw: best?.raw, rejected }
-  return { raw: lastGood ?? best?.raw, rejected }
+  if (best?.first === true || rejected.length === 0) return { inForce: best?.inForce, rejected }
+  return { inForce: lastGood === undefined ? best?.inForce : { ...lastGood, origin: 'last good' }, rejected }
 }
 
-function written(object: FelixConfiguration, name: string): Json | undefined {
-  let value: Json | undefined = object.spec
+function written(spec: Said['spec'], name: string): Json | undefined {
+  let value: Json | undefined = spec
   for (const step of name.split('.')) {
     if (!isObject(value) || !Object.hasOwn(value, step)) return undefined
     value = value[step]
@@ -85,15 +90,17 @@ function written(object: FelixConfiguration, name: string): Json | undefined {
 const groups = new Set(allFields.filter(({ name }) => name.includes('.')).map(({ name }) => name.slice(0, name.indexOf('.'))))
 const known = new Set(allFields.map(({ name }) => name))
 
-function unknownFields(object: FelixConfiguration): readonly Rejected[] {
-  const ref = refText(object)
-  const refuse = (name: string): Rejected[] => {
+function unknownFields({ spec, ref, pathOf }: Said): readonly Rejected[] {
+  const refuse = (name: string, value: Json): Rejected[] => {
     if (known.has(name)) return []
-    return [{ ref, path: `spec.${name}`, reason: unimplemented.get(name)?.reason ?? 'there is no such field' }]
+    const refusal = unimplemented.get(name)
+    // what is said is what is done in any case
+    if (refusal?.unless !== undefined && refusal.unless === value) return []
+    return [{ ref, path: pathOf(name), reason: refusal?.reason ?? 'there is no such field' }]
   }
-  return Object.entries(object.spec).flatMap(([name, value]) => {
-    if (!groups.has(name)) return refuse(name)
-    if (!isObject(value)) return [{ ref, path: `spec.${name}`, reason: 'must be an object' }]
-    return Object.keys(value).flatMap((part) => refuse(`${name}.${part}`))
+  return Object.entries(spec).flatMap(([name, value]) => {
+    if (!groups.has(name)) return refuse(name, value)
+    if (!isObject(value)) return [{ ref, path: pathOf(name), reason: 'must be an object' }]
+    return Object.entries(value).flatMap(([part, inner]) => refuse(`${name}.${part}`, inner ?? null))
   })
 }

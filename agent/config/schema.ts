@@ -15,7 +15,19 @@ import type { Cidr } from '#lib/base/ip.ts'
 import type { BackendSelection } from '#lib/model/service.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import { DEFAULT_IN, DEFAULT_OUT, failsafePorts, failsafesText } from './failsafes.ts'
-import { cidrList, duration, durationText, flag, integer, port, portRange, regularExpression, text, word } from './parsers.ts'
+import {
+  cidrList,
+  duration,
+  durationText,
+  flag,
+  integer,
+  interfaceNames,
+  port,
+  portRange,
+  regularExpression,
+  text,
+  word,
+} from './parsers.ts'
 import type { Parser } from './parsers.ts'
 
 export interface Field<T> {
@@ -44,12 +56,8 @@ function mapSize(name: string, fallback: number, doc: string): Field<number> {
   return field({ name, parser: integer(1_024, 16_777_216), fallback, doc, change: 'restart' })
 }
 
-/** VNI of the tunnel for traffic to service ports, apart from any overlay's; the letters "NP". No field sets it. */
-export const TUNNEL_VNI = 0x4e50
-
-/** Rows of the table of addresses, besides those of services: all pods and nodes of a cluster, of both families. Room costs 16 bytes a row
- * before anything is in it. */
-export const ADDRESS_ROWS = 131_072
+/** The letters "NP". */
+const TUNNEL_VNI = 0x4e50
 
 /** Least rows of the table of endpoints that flows may stay with, of UDP ports and of services with affinity. */
 export const LEAST_ROWS = 65_536
@@ -133,6 +141,34 @@ export const fields = {
     fallbackText: '',
     doc: 'Names of further network devices that get the host programs. Those with an address of the node, a default route, the way to another node, or a network of their own have them without being named.',
   }),
+  excludedInterfaces: field<string>({
+    name: 'interfaceExclude',
+    parser: interfaceNames,
+    fallback: '^(?:kube-ipvs0)$',
+    fallbackText: 'kube-ipvs0',
+    doc: 'Names of devices that never get the host programs, by commas; /between slashes/ a regular expression. Whoever names the device that the node is reached by has no services there.',
+  }),
+  hooksPeriod: field({
+    name: 'interfaceRefreshInterval',
+    parser: duration(1_000),
+    fallback: 1_000,
+    fallbackText: '1s',
+    doc: 'How often programs on devices, and pins, are compared with what is wanted. Changes that netlink tells of are seen at once.',
+  }),
+  routesPeriod: field({
+    name: 'routeRefreshInterval',
+    parser: duration(60_000),
+    fallback: 60_000,
+    fallbackText: '60s',
+    doc: 'The same for routes, and the sysctls that go with them.',
+  }),
+  forwards: field({
+    name: 'ipForwarding',
+    parser: word({ Enabled: true, Disabled: false }),
+    fallback: true,
+    fallbackText: 'Enabled',
+    doc: 'Whether the agent sees to it that the node forwards packets (sysctls ip_forward, and forwarding of all for IPv6). Disabled: they stay as the node has them.',
+  }),
   timeoutTcpSyn: timeout('tcpSynSent', 60_000, 'A TCP connection that was not answered is forgotten after this time.'),
   timeoutTcpOpen: timeout(
     'tcpEstablished',
@@ -166,6 +202,11 @@ export const fields = {
     'bpfMapSizeNATAffinity',
     16_384,
     'Clients of services with session affinity. The least used make room for new ones.',
+  ),
+  mapAddresses: mapSize(
+    'bpfMapSizeRoute',
+    131_072,
+    'Addresses of all pods and nodes of the cluster, of both families; those of services have room besides. Room costs 16 bytes each before anything is in it.',
   ),
   natPorts: field({
     name: 'bpfPSNATPorts',
@@ -226,6 +267,18 @@ export const fields = {
   prometheusEnabled: field({ name: 'prometheusMetricsEnabled', parser: flag, fallback: false, doc: 'Whether /metrics is served.' }),
   prometheusHost: field({ name: 'prometheusMetricsHost', parser: host, fallback: '127.0.0.1', doc: 'Where it is served.' }),
   prometheusPort: field({ name: 'prometheusMetricsPort', parser: port, fallback: parsePort(9091), doc: 'On which TCP port.' }),
+  prometheusProcess: field({
+    name: 'prometheusProcessMetricsEnabled',
+    parser: flag,
+    fallback: true,
+    doc: "Whether CPU time, memory and start of the agent's process are among them.",
+  }),
+  tunnelVni: field({
+    name: 'vxlanVNI',
+    parser: integer(1, 16_777_215),
+    fallback: TUNNEL_VNI,
+    doc: 'Network identifier in the packets of the tunnel between nodes; the same on all of them, and of no other tunnel on that port.',
+  }),
   tunnelPort: field({
     name: 'vxlanPort',
     parser: port,

@@ -8,6 +8,8 @@ export interface Refusal {
   /** what it is elsewhere */
   readonly type: Type
   readonly reason: string
+  /** the one value that says what is done in any case */
+  readonly unless?: string | boolean
 }
 
 interface Group {
@@ -19,6 +21,7 @@ const GROUPS: readonly Group[] = [
   {
     reason: 'there is no other data plane than eBPF',
     names: {
+      boolean: ['bpfEnabled'],
       string: [
         ...['iptablesBackend', 'iptablesFilterAllowAction', 'iptablesMangleAllowAction', 'iptablesFilterDenyAction'],
         ...['iptablesLockFilePath', 'iptablesLockTimeout', 'iptablesLockProbeInterval', 'iptablesPostWriteCheckInterval'],
@@ -57,7 +60,7 @@ const GROUPS: readonly Group[] = [
   { reason: 'changes are written as they come: those that come meanwhile go together', names: { string: ['bpfKubeProxyMinSyncPeriod'] } },
   { reason: 'EndpointSlices are what is read: there is nothing to switch', names: { boolean: ['bpfKubeProxyEndpointSlicesEnabled'] } },
   {
-    reason: 'addresses are no sets of their own here: bpfMapSizeRoute has room for them',
+    reason: 'tables of policy have room of their own: docs/generated/maps.md',
     names: { integer: ['bpfMapSizeIPSets'] },
   },
   { reason: 'there is room for 4096 interfaces of a node', names: { integer: ['bpfMapSizeIfState'] } },
@@ -103,8 +106,7 @@ const GROUPS: readonly Group[] = [
   { reason: 'WireGuard is not implemented', names: wireguard() },
   { reason: 'both families are served wherever nodes and pods have addresses of them', names: { boolean: ['ipv6Support'] } },
   {
-    reason:
-      "there is no tunnel device to size: what is too large for the way is answered by the kernel's own rules, and TCP is told its size",
+    reason: 'what fits the tunnel follows from the MTU of the device beneath: there is nothing to set',
     names: { string: ['mtuIfacePattern'], integer: ['vxlanMTU', 'vxlanMTUV6', 'ipipMTU'] },
   },
   { reason: 'flows are masqueraded with the address that their node has in the cluster', names: { string: ['natOutgoingAddress'] } },
@@ -152,12 +154,31 @@ function wireguard(): Group['names'] {
   }
 }
 
+/** Said by those who say everything: no harm in it. */
+const ALREADY_SO: Readonly<Record<string, string | boolean>> = {
+  bpfEnabled: true,
+  bpfHostNetworkedNATWithoutCTLB: 'Enabled',
+  bpfKubeProxyEndpointSlicesEnabled: true,
+  floatingIPs: 'Disabled',
+  ipipEnabled: false,
+  ipv6Support: true,
+  usageReportingEnabled: false,
+  wireguardEnabled: false,
+  wireguardEnabledV6: false,
+  workloadSourceSpoofing: 'Disabled',
+}
+
 /** Field below spec → what it is elsewhere, and why it is refused. */
 export const unimplemented: ReadonlyMap<string, Refusal> = new Map(
   GROUPS.flatMap(({ reason, names }) =>
-    Object.entries(names).flatMap(([type, list]) => list.map((name) => [name, { type: asType(type), reason }] as const)),
+    Object.entries(names).flatMap(([type, list]) => list.map((name) => [name, refusal(asType(type), name, reason)] as const)),
   ),
 )
+
+function refusal(type: Type, name: string, reason: string): Refusal {
+  const unless = ALREADY_SO[name]
+  return unless === undefined ? { type, reason } : { type, reason, unless }
+}
 
 function asType(type: string): Type {
   return type === 'array' || type === 'boolean' || type === 'integer' || type === 'object' ? type : 'string'

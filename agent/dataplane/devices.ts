@@ -37,7 +37,7 @@ export function chosenDevices(decisions: readonly Decision[]): Device[] {
 /** One for each interface, sorted by index. A pod's veth never counts as a host device, even if its name or address fits. */
 export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces, ways: Ways): Decision[] {
   const pods = new Map(node.workloads.map(({ iface, pod }) => [iface, pod]))
-  const asked = { interfaces, why: reasonsToChoose(node.host, ways) }
+  const asked = { interfaces, excluded: new RegExp(node.host.excluded), why: reasonsToChoose(node.host, ways) }
   return interfaces.all().map((iface) => {
     const pod = pods.get(iface.name)
     return pod === undefined ? decideHost(iface, asked) : { iface, use: 'workload', reason: `pod ${pod}`, vital: false }
@@ -45,14 +45,16 @@ export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, int
 }
 
 interface Asked {
+  readonly excluded: RegExp
   readonly interfaces: Interfaces
   readonly why: (iface: Interface) => { readonly reason: string | undefined; readonly vital: boolean }
 }
 
-function decideHost(iface: Interface, { interfaces, why }: Asked): Decision {
+function decideHost(iface: Interface, { interfaces, excluded, why }: Asked): Decision {
   const none = (reason: string): Decision => ({ iface, use: 'none', reason, vital: false })
   if (iface.loopback) return none('loopback')
   if (OUR_VETH.test(iface.name)) return none('of no pod that we know')
+  if (excluded.test(iface.name)) return none('named by interfaceExclude')
   const { reason, vital } = why(iface)
   if (reason === undefined) return none('leads to no network by itself')
   const master = interfaces.all().find(({ index }) => index === iface.master)

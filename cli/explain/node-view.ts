@@ -10,7 +10,8 @@ import { setId } from '#agent/compile/ids.ts'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { PolicyFeed } from '#agent/compile/policy/feed.ts'
 import type { Config } from '#agent/config/config.ts'
-import { configurationsOf, resolveConfig } from '#agent/config/resolve.ts'
+import { resolveConfig } from '#agent/config/resolve.ts'
+import { configurationsOf } from '#agent/config/said.ts'
 import { PolicyTables } from '#agent/policy/tables.ts'
 
 export interface Frontend extends FrontendRow {

@@ -40,10 +40,11 @@ export interface Schema extends Constraint {
   readonly example?: string
 }
 
-/** Never there: whoever says it is told why it is not obeyed. */
-export function refusedSchema(type: Schema['type'], reason: string): Schema {
-  const condition: Condition = { rule: 'false', message: reason, reason: 'FieldValueForbidden' }
+/** Never there, or only with the value that says what is done in any case: whoever says something else is told why it is not obeyed. */
+export function refusedSchema(type: NonNullable<Schema['type']>, reason: string, unless?: string | boolean): Schema {
+  const rule = unless === undefined ? 'false' : `self == ${typeof unless === 'string' ? `'${unless}'` : String(unless)}`
+  const text = unless === undefined ? `Refused: ${reason}.` : `Refused unless it is ${unless}: ${reason}.`
   const open: Schema =
     type === 'array' ? { items: { type: 'string' } } : type === 'object' ? { additionalProperties: { type: 'string' } } : {}
-  return { type: type ?? 'string', ...open, description: `Refused: ${reason}.`, 'x-kubernetes-validations': [condition] }
+  return { type, ...open, description: text, 'x-kubernetes-validations': [{ rule, message: reason, reason: 'FieldValueForbidden' }] }
 }

@@ -2,15 +2,19 @@
 /** Raw FelixConfiguration → model: plain JSON, copied, so that nothing else of the file is kept. Layer: lib/kube. */
 import { isObject } from '../base/object.ts'
 import type { FelixConfiguration, Json } from '../model/felix-configuration.ts'
-import { FieldError, record } from './fields.ts'
+import { asRecord, FieldError, record } from './fields.ts'
 import type { ParseInput } from './fields.ts'
 
 export function parseFelixConfiguration(input: ParseInput): FelixConfiguration {
   if (input.name !== 'default' && !input.name.startsWith('node.')) throw new FieldError('metadata.name', 'must be default or node.<name>')
-  const fields = Object.entries(record(input.raw, 'spec')).filter(([, value]) => value !== null)
+  return { kind: 'FelixConfiguration', namespace: '', name: input.name, spec: plainJson(record(input.raw, 'spec'), 'spec') }
+}
+
+/** Fields that are null count as missing. Throws FieldError. */
+export function plainJson(value: unknown, path: string): FelixConfiguration['spec'] {
+  const fields = Object.entries(asRecord(value)).filter(([, part]) => part !== null)
   // fromEntries defines fields: an assignment to "__proto__" would not
-  const spec = Object.fromEntries(fields.map(([key, value]) => [key, json(value, `spec.${key}`, 0)]))
-  return { kind: 'FelixConfiguration', namespace: '', name: input.name, spec }
+  return Object.fromEntries(fields.map(([key, part]) => [key, json(part, path === '' ? key : `${path}.${key}`, 0)]))
 }
 
 const DEEPEST = 8

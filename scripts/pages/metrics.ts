@@ -8,6 +8,8 @@ export async function metricsPage(): Promise<string> {
     version: '',
     store: { synced: false },
     book: { list: () => [] },
+    settings: { counts: () => new Map(), waiting: 0 },
+    showsProcess: () => true,
     policies: { counts: () => new Map() },
     policySize: () => undefined,
     wired: () => undefined,

@@ -7,7 +7,8 @@ import { rejectedText } from '#lib/base/result.ts'
 import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
 import { POD_TO_HOST_DROP, SOURCE_STRICT, STRAY_PASS } from '#lib/base/flags.ts'
 import { defaultConfig } from '#agent/config/config.ts'
-import { configurationsOf, resolveConfig } from '#agent/config/resolve.ts'
+import { resolveConfig } from '#agent/config/resolve.ts'
+import { configurationsOf, saidBy, saidByEnvironment, type Said } from '#agent/config/said.ts'
 import type { Resolved } from '#agent/config/resolve.ts'
 import { allFields } from '#agent/config/schema.ts'
 import { unimplemented } from '#agent/config/unimplemented.ts'
@@ -21,7 +22,7 @@ function felix(name: string, spec: Manifest): FelixConfiguration {
 }
 
 function resolve(spec: Manifest, previous?: Resolved): Resolved {
-  return resolveConfig([felix('default', spec)], previous)
+  return resolveConfig([saidBy(felix('default', spec))], previous)
 }
 
 const reasons = (resolved: Resolved): string[] => resolved.rejected.map(rejectedText)
@@ -68,7 +69,14 @@ test('every field is obeyed', () => {
     bpfMapSizeConntrack: 2000,
     bpfMapSizeNATFrontend: 3000,
     bpfMapSizeNATBackend: 4000,
+    bpfMapSizeRoute: 6000,
     cgroupV2Path: '/sys/fs/cgroup',
+    interfaceExclude: 'eth9,/^docker/',
+    interfaceRefreshInterval: '2s',
+    routeRefreshInterval: '3s',
+    ipForwarding: 'Disabled',
+    prometheusProcessMetricsEnabled: false,
+    vxlanVNI: 77,
     healthEnabled: false,
     healthHost: '127.0.0.1',
     healthPort: 1,
@@ -86,6 +94,8 @@ test('every field is obeyed', () => {
     compile: {
       interfacePrefix: 'veth',
       dataInterfacePattern: 'ens.*',
+      excludedInterfaces: '^(?:eth9)$|^docker',
+      forwards: false,
       services: { backendSelection: 'Maglev', excluded: [parseCidr('10.9.0.0/16')] },
       nodes: {
         nodePortAddresses: [parseCidr('10.0.0.0/8')],
@@ -93,7 +103,7 @@ test('every field is obeyed', () => {
         nodesInside: true,
         failsafes: { inbound: [], outbound: [{ protocol: 17, port: 53, net: parseCidr('10.0.0.0/8') }] },
       },
-      tunnelVni: 0x4e50,
+      tunnelVni: 77,
       tunnelPort: 4790,
       connectTcp: false,
       connectUdp: false,
@@ -103,11 +113,13 @@ test('every field is obeyed', () => {
       strayService: STRAY_PASS,
       podToHost: POD_TO_HOST_DROP,
       timeouts: { tcpSyn: 1_000, tcpOpen: 2_000, tcpFin: 3_000, tcpRst: 4_000, udp: 5_000, udpStream: 6_000, icmp: 7_000 },
-      mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, affinity: 5_000, addrs: 134_072, live: 4_000 },
+      mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, affinity: 5_000, addrs: 9_000, live: 4_000 },
       cgroup: '/sys/fs/cgroup',
     },
     health: { enabled: false, host: '127.0.0.1', port: 1 },
     prometheus: { enabled: true, host: '::1', port: 2 },
+    showsProcess: false,
+    periods: { hooks: 2_000, routes: 3_000 },
     proxyHealthPort: 0,
     flowTableGrows: false,
     cleansProxy: false,
@@ -127,7 +139,7 @@ test('a field we do not have, or not yet, is refused by name', () => {
       }),
     ),
   ).toEqual([
-    'FelixConfiguration default: spec.bpfAttachType: is not implemented',
+    'FelixConfiguration default: spec.bpfAttachType: programs are attached with tcx where the kernel has it, and with clsact elsewhere',
     'FelixConfiguration default: spec.bpfConntrackTimeouts.creationGracePeriod: a new flow has the same time-outs as any other',
     'FelixConfiguration default: spec.bpfConntrackTimeouts.sctp: there is no such field',
     'FelixConfiguration default: spec.bpfExternalServiceMode: must be one of Tunnel, DSR',
@@ -141,7 +153,7 @@ test('a field we do not have, or not yet, is refused by name', () => {
 
 describe('the node’s own object', () => {
   const both = (node: Manifest, cluster: Manifest, previous?: Resolved): Resolved =>
-    resolveConfig([felix('node.n1', node), felix('default', cluster)], previous)
+    resolveConfig([saidBy(felix('node.n1', node)), saidBy(felix('default', cluster))], previous)
 
   test('goes first, field by field', () => {
     const { config } = both(
@@ -167,8 +179,8 @@ describe('the node’s own object', () => {
 
   test('is found by its name', () => {
     const all = new Map(['default', 'node.n1', 'node.n2'].map((name) => [name, felix(name, {})]))
-    expect(configurationsOf(all, 'n1').map(({ name }) => name)).toEqual(['node.n1', 'default'])
-    expect(configurationsOf(all, 'n3').map(({ name }) => name)).toEqual(['default'])
+    expect(configurationsOf(all, 'n1').map(({ ref }) => ref)).toEqual(['FelixConfiguration/node.n1', 'FelixConfiguration/default'])
+    expect(configurationsOf(all, 'n3').map(({ ref }) => ref)).toEqual(['FelixConfiguration/default'])
   })
 })
 
@@ -202,4 +214,73 @@ test('no JSON breaks it, and what is in force is always complete', () => {
       }
     }),
   )
+})
+
+describe('environment, file, the node, the cluster', () => {
+  const file: Said = { origin: 'file', ref: 'file x.yaml', spec: { vxlanPort: 2, healthPort: 2 }, pathOf: (field) => field }
+  const objects = [
+    saidBy(felix('node.n1', { vxlanPort: 3, healthPort: 3, vxlanVNI: 3 })),
+    saidBy(felix('default', { vxlanVNI: 4, bpfPSNATPorts: '1:2' })),
+  ]
+
+  test('go first in this order, and who it was is told', () => {
+    const { config, inForce, rejected } = resolveConfig(
+      [saidByEnvironment({ FELIX_VXLANPORT: '1', PATH: '/' }), file, ...objects],
+      undefined,
+    )
+    expect(rejected).toEqual([])
+    expect(config).toMatchObject({ compile: { tunnelPort: 1, tunnelVni: 3, natPorts: { from: 1, to: 2 } }, health: { port: 2 } })
+    expect([...inForce].map(([name, { origin }]) => `${name} ${origin}`).sort()).toEqual([
+      'bpfPSNATPorts default',
+      'healthPort file',
+      'vxlanPort environment',
+      'vxlanVNI node',
+    ])
+  })
+
+  test('are named by their own words when they are wrong, and the next one is used', () => {
+    const environment = saidByEnvironment({
+      FELIX_VXLANPORT: 'x',
+      felix_healthport: '70000',
+      FELIX_BPFCONNTRACKTIMEOUTS_UDPTIMEOUT: '0s',
+      FELIX_IPTABLESBACKEND: 'NFT',
+      FELIX_NOTHING: '1',
+    })
+    const resolved = resolveConfig([environment, file, ...objects], undefined)
+    expect(reasons(resolved)).toEqual([
+      'environment: FELIX_BPFCONNTRACKTIMEOUTS_UDPTIMEOUT: must be a duration like 1h30m, 90s or 250ms, at most 8760h',
+      'environment: FELIX_IPTABLESBACKEND: there is no other data plane than eBPF',
+      'environment: FELIX_NOTHING: there is no such field',
+      'environment: FELIX_VXLANPORT: must be 1..65535',
+      'environment: felix_healthport: must be 1..65535',
+    ])
+    expect(resolved.config).toMatchObject({ compile: { tunnelPort: 2 }, health: { port: 2 } })
+  })
+
+  test('a value that went bad is told from one that is said', () => {
+    const before = resolve({ vxlanPort: 5 })
+    expect(resolve({ vxlanPort: 'x' }, before).inForce.get('vxlanPort')).toEqual({ raw: 5, origin: 'last good' })
+  })
+
+  test.each([
+    [{ FELIX_HEALTHENABLED: 'false' }, { healthEnabled: false }],
+    [{ FELIX_NODEPORTADDRESSES: '10.0.0.0/8, fd00::/8' }, { nodePortAddresses: ['10.0.0.0/8', 'fd00::/8'] }],
+    [
+      { FELIX_FAILSAFEINBOUNDHOSTPORTS: '[{"protocol": "tcp", "port": 22}]' },
+      { failsafeInboundHostPorts: [{ protocol: 'tcp', port: 22 }] },
+    ],
+    [{ FELIX_FAILSAFEINBOUNDHOSTPORTS: '[' }, { failsafeInboundHostPorts: '[' }],
+    [{ FELIX_BPFCONNTRACKTIMEOUTS_UDPTIMEOUT: '5s' }, { bpfConntrackTimeouts: { udpTimeout: '5s' } }],
+    [{ FELIX_LOGSEVERITYSCREEN: 'Debug' }, { logSeverityScreen: 'Debug' }],
+    [{ XFELIX_HEALTHPORT: '1', FELIX_HEALTHPORT: undefined }, {}],
+  ])('%j', (environment, spec) => {
+    expect(saidByEnvironment(environment).spec).toEqual(spec)
+  })
+})
+
+test('what is done in any case may be said', () => {
+  expect(reasons(resolve({ bpfEnabled: true, wireguardEnabled: false, floatingIPs: 'Disabled' }))).toEqual([])
+  expect(reasons(resolve({ bpfEnabled: false }))).toEqual([
+    'FelixConfiguration default: spec.bpfEnabled: there is no other data plane than eBPF',
+  ])
 })

@@ -10,10 +10,11 @@ function wanted(options: {
   readonly pods?: readonly string[]
   readonly addresses?: readonly string[]
   readonly pattern?: string
+  readonly excluded?: string
 }): Pick<DesiredNode, 'workloads' | 'host'> {
   return {
     workloads: (options.pods ?? []).map((iface) => ({ iface, pod: 'default/a' })),
-    host: { addresses: (options.addresses ?? []).map(parseAddr), pattern: options.pattern },
+    host: { addresses: (options.addresses ?? []).map(parseAddr), pattern: options.pattern, excluded: options.excluded ?? '^$' },
   }
 }
 
@@ -49,6 +50,7 @@ describe('devices', () => {
   test.each([
     ['by an address of the node', { addresses: ['192.0.2.1'] }, ['host eth0']],
     ['by name', { pattern: '^eth' }, ['host eth0', 'host eth1']],
+    ['never one that is excluded', { addresses: ['192.0.2.1'], pattern: '^eth', excluded: '^eth0$' }, ['host eth1']],
     [
       'never the loopback device, even with an address of the node',
       { addresses: ['192.0.2.9'], pattern: '.*' },

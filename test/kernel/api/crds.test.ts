@@ -18,6 +18,7 @@ import { identify, parseObject } from '#lib/kube/parse-core.ts'
 import { resources, type Resource } from '#lib/kube/resources.ts'
 import { felixSchema } from '#agent/config/open-api.ts'
 import { resolveConfig } from '#agent/config/resolve.ts'
+import { saidBy } from '#agent/config/said.ts'
 import { LoopbackCluster } from '../../api/loopback-cluster.ts'
 import { waitFor } from '../../../lab/wait.ts'
 import { kubernetesPrograms } from '../../kubernetes/programs.ts'
@@ -85,7 +86,8 @@ function complaints(object: Readonly<Record<string, unknown>>): readonly string[
   const identified = identify(object)
   if (identified.kind !== 'ours') return []
   const parsed = parseObject(object, identified.ref)
-  const felix = parsed.kind === 'ok' && parsed.value.kind === 'FelixConfiguration' ? resolveConfig([parsed.value], undefined).rejected : []
+  const felix =
+    parsed.kind === 'ok' && parsed.value.kind === 'FelixConfiguration' ? resolveConfig([saidBy(parsed.value)], undefined).rejected : []
   return [...parsed.rejected, ...felix].map(rejectedText)
 }
 
