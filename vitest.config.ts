@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Three kinds of tests: unit (anyone), kernel (root, own network and mount namespace), lab (root). Layer: test. */
+/** Four kinds of tests: unit (anyone), kernel and api (root, own network and mount namespace), lab (root). Layer: test. */
 import { defineConfig } from 'vitest/config'
 
 const resolve = { conditions: ['source'] }
@@ -14,7 +14,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/native/**', 'test/kernel/**', 'test/lab/**'],
+          exclude: ['test/native/**', 'test/kernel/**', 'test/api/**', 'test/lab/**'],
         },
       },
       {
@@ -27,6 +27,18 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          name: 'api',
+          include: ['test/api/**/*.test.ts'],
+          globalSetup: 'test/kernel/own-namespace.ts',
+          fileParallelism: false,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
         },
       },
       {

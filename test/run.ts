@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests one after another and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [lint|unit|kernel|oracle|lab|soak|vm|demo|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`:
+ * `run.ts [lint|unit|kernel|api|oracle|lab|soak|vm|demo|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`:
  * of a long log often no more than the end is seen. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -25,6 +25,7 @@ const stages: readonly Stage[] = [
   { name: 'lint', run: () => command(['make', '--no-print-directory', 'lint']) },
   { name: 'unit', run: (folder) => vitest({ project: 'unit', folder, prefix: [] }) },
   { name: 'kernel', obstacle: needsRoot, run: (folder) => vitest({ project: 'kernel', folder, prefix: inOwnNamespaces }) },
+  { name: 'api', obstacle: needsRoot, run: (folder) => apiServer(folder) },
   { name: 'oracle', run: () => command(['make', '--no-print-directory', 'test-oracle']) },
   { name: 'lab', obstacle: needsRoot, run: (folder) => vitest({ project: 'lab', folder, prefix: [] }) },
   { name: 'soak', obstacle: needsRoot, run: () => command([node, 'dist/soak/main.js', '--minutes', '1']) },
@@ -57,6 +58,12 @@ async function main(): Promise<number> {
   const sum = `${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`
   console.log(['', ...failureList(failures), sum].join('\n'))
   return total.failed === 0 && !skippedInCi ? 0 : 1
+}
+
+/** What it runs is built first, from outside the namespaces: that needs the network. */
+async function apiServer(folder: string): Promise<Outcome> {
+  const built = await command([node, '--conditions=source', 'test/kubernetes/main.ts'])
+  return built.failed > 0 ? built : await vitest({ project: 'api', folder, prefix: inOwnNamespaces })
 }
 
 async function runStage(stage: Stage, folder: string): Promise<Outcome> {

@@ -10,6 +10,7 @@ import { ApiError, isExpired, refusalOf, UnreachableError } from './errors.ts'
 import { metadataOf, textIn, type Held } from './held.ts'
 import type { Link, Lost } from './link.ts'
 import type { Presence } from './presence.ts'
+import type { Transport } from './transport.ts'
 import type { Turns } from './turns.ts'
 import type { Watched } from './watched.ts'
 
@@ -54,6 +55,8 @@ export interface KindFacts {
 /** Where nothing tells that the server has gone, the end of the watch must. */
 const UNPINGED_SECONDS = 60
 const SPREAD_MS = 250
+/** In a row, without this being the kind's own trouble. */
+const LOST_CONNECTIONS = 3
 /** A watch that ends sooner has failed. */
 const SHORT_MS = 5000
 
@@ -68,6 +71,8 @@ export class KindWatch {
   #failures = 0
   #failing: Lost | undefined
   #firstFailure = 0
+  /** that of the last request */
+  #connection: Transport['connected']
 
   constructor(watched: Watched, shared: Shared) {
     this.watched = watched
@@ -88,6 +93,7 @@ export class KindWatch {
     const isOver = (): boolean => signal.aborted
     while (!isOver()) {
       try {
+        this.#connection = this.#shared.client.transport.connected
         await this.#round(signal)
       } catch (thrown) {
         if (isOver()) return
@@ -100,7 +106,7 @@ export class KindWatch {
   async #round(signal: AbortSignal): Promise<void> {
     const { clock, presence, turns, absentMs, onListed, emit, held } = this.#shared
     if (this.#version === undefined) {
-      if (this.watched.optional && !(await presence.has(this.watched))) {
+      if (this.watched.optional && !(await presence.has(this.watched, signal))) {
         emit(held.keepOnly(this.watched, -1))
         this.#worked()
         onListed(this.watched)
@@ -125,9 +131,11 @@ export class KindWatch {
       if (client.transport.connected === undefined) return await link.restored(signal)
     }
     const expired = isExpired(thrown)
+    // a connection that ends takes everybody's requests with it
+    const tolerated = client.transport.connected === this.#connection ? 0 : LOST_CONNECTIONS
     if (expired || (thrown instanceof ApiError && thrown.status === 404)) this.#version = undefined
     if (this.#failures === 0) this.#firstFailure = clock.wall()
-    else if (!expired) {
+    else if (!expired && this.#failures > tolerated) {
       this.#failing = { reason: errorText(thrown), since: this.#firstFailure }
       onStatus()
     }
@@ -154,7 +162,12 @@ export class KindWatch {
     // pages belong to one version, which may be gone before the last of them: then in one go
     const limit = this.#failures > 1 ? 0 : PAGE
     let version = ''
-    for await (const page of client.pages(this.watched, { limit, signal, timeoutMs: this.#shared.patience.pageMs, ...(fieldSelector && { fieldSelector }) })) {
+    for await (const page of client.pages(this.watched, {
+      limit,
+      signal,
+      timeoutMs: this.#shared.patience.pageMs,
+      ...(fieldSelector && { fieldSelector }),
+    })) {
       this.#worked()
       emit(page.items.flatMap((item) => held.put(this.watched, item, list)))
       version = page.resourceVersion

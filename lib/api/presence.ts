@@ -22,10 +22,10 @@ export class Presence {
   }
 
   /** False only when the server's own list of kinds is there and does not have it: a proxy may say "not found" to anything. */
-  async has({ apiVersion, kind }: Collection): Promise<boolean> {
+  async has({ apiVersion, kind }: Collection, signal: AbortSignal): Promise<boolean> {
     const now = this.#clock.now()
     const known = this.#asked.get(apiVersion)
-    const asked = known !== undefined && now - known.at < this.#freshMs ? known : { at: now, names: this.#namesIn(apiVersion) }
+    const asked = known !== undefined && now - known.at < this.#freshMs ? known : { at: now, names: this.#namesIn(apiVersion, signal) }
     this.#asked.set(apiVersion, asked)
     try {
       return (await asked.names).has(pluralOf(kind))
@@ -35,20 +35,20 @@ export class Presence {
     }
   }
 
-  async #namesIn(apiVersion: string): Promise<Names> {
+  async #namesIn(apiVersion: string, signal: AbortSignal): Promise<Names> {
     try {
-      const answer = await this.#get(`/apis/${apiVersion}`)
+      const answer = await this.#get(`/apis/${apiVersion}`, signal)
       return new Set(listIn(answer, 'resources').flatMap(({ name }) => (typeof name === 'string' ? [name] : [])))
     } catch (thrown) {
       if (!(thrown instanceof ApiError) || thrown.status !== 404) throw thrown
-      const versions = listIn(await this.#get('/apis'), 'groups').flatMap((group) => listIn(group, 'versions'))
+      const versions = listIn(await this.#get('/apis', signal), 'groups').flatMap((group) => listIn(group, 'versions'))
       if (versions.some(({ groupVersion }) => groupVersion === apiVersion)) throw thrown
       return new Set()
     }
   }
 
-  async #get(path: string): Promise<unknown> {
-    return await this.#client.request({ method: 'GET', path })
+  async #get(path: string, signal: AbortSignal): Promise<unknown> {
+    return await this.#client.request({ method: 'GET', path, signal })
   }
 }
 

@@ -75,8 +75,14 @@ export class Session {
         const ready = unused
         // not before the caller has returned: it would not notice
         queueMicrotask(() => {
-          if (ready === undefined) callback(new UnreachableError(`${address} has closed the connection`), null)
-          else callback(null, ready)
+          if (ready !== undefined) {
+            callback(null, ready)
+            return
+          }
+          const reason = new UnreachableError(`${address} has closed the connection`)
+          callback(reason, null)
+          // requests may be waiting for another connection, which is not ours to make
+          this.#endSoon(reason)
         })
         unused = undefined
       },

@@ -69,7 +69,10 @@ export class FakeServer implements AsyncDisposable {
     const object = this.#of(collection).get(key)
     this.#of(collection).delete(key)
     this.#version++
-    this.#tell(collection, { type: 'DELETED', object: { ...object, metadata: { ...(object?.['metadata'] as Raw), resourceVersion: this.version } } })
+    this.#tell(collection, {
+      type: 'DELETED',
+      object: { ...object, metadata: { ...(object?.['metadata'] as Raw), resourceVersion: this.version } },
+    })
   }
 
   /** Changes it behind the watchers' backs. */
@@ -118,7 +121,8 @@ export class FakeServer implements AsyncDisposable {
     const { pathname: path, searchParams: query } = new URL(url, 'http://fake')
     this.requests.push(`${path}${query.get('watch') === 'true' ? ` watch ${query.get('resourceVersion') ?? ''}` : ''}`)
     if (this.fault({ path, query }, response)) return
-    if (path === '/apis') return json(response, 200, { groups: [...this.groups.keys()].map((name) => ({ versions: [{ groupVersion: name }] })) })
+    if (path === '/apis')
+      return json(response, 200, { groups: [...this.groups.keys()].map((name) => ({ versions: [{ groupVersion: name }] })) })
     const group = GROUPS.find((name) => path.startsWith(`/apis/${name}`))
     const plurals = group === undefined ? undefined : (this.groups.get(group) ?? [])
     if (path === `/apis/${group ?? ''}`)

@@ -125,7 +125,11 @@ describe('watches', () => {
     accident()
     await source.untilThere('Service/default/c')
     expect(source.takeEvents()).toEqual(['upsert Service/default/c'])
-    expect(fake.requests.filter((request) => request.startsWith(SERVICES))).toEqual([SERVICES, expect.any(String), `${SERVICES} watch ${version}`])
+    expect(fake.requests.filter((request) => request.startsWith(SERVICES))).toEqual([
+      SERVICES,
+      expect.any(String),
+      `${SERVICES} watch ${version}`,
+    ])
   })
 
   test('remember the version of a bookmark', async () => {
