@@ -124,6 +124,24 @@ export class UnsupportedError extends NetplaneError {
   }
 }
 
+/** No address can be given, for what an object says. */
+export class AddressError extends NetplaneError {
+  readonly code = 'ADDRESS'
+  /** "Pod/default/web" */
+  readonly ref: string
+  /** "metadata.annotations['cni.netplane.io/ipAddrs']"; empty when it is the whole */
+  readonly path: string
+  readonly reason: string
+
+  constructor(detail: { readonly ref: string; readonly path?: string; readonly reason: string }) {
+    const { ref, path = '', reason } = detail
+    super({ message: [ref.replace('/', ' '), path, reason].filter((part) => part !== '').join(': ') })
+    this.ref = ref
+    this.path = path
+    this.reason = reason
+  }
+}
+
 /** A child process ended badly. `status` is its exit code, undefined when a signal ended it. */
 export class CommandError extends NetplaneError {
   readonly code = 'COMMAND'
