@@ -3,6 +3,7 @@
 import { RANGE_INSIDE, RANGE_TUNNEL_BACK } from '#lib/base/flags.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
+import { podRanges } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import { otherNodeAddrs, selfAddrs } from './addresses.ts'
@@ -41,7 +42,7 @@ export function nodeRows(name: string, { snapshot, settings, selfAddresses, self
 }
 
 function overlayRows(pools: Pools, nodes: { readonly node: Node } & OtherNode): readonly OverlayRow[] {
-  return nodes.node.podCIDRs
+  return podRanges(nodes.node)
     .flatMap((cidr): OverlayRow[] => {
       const node = overlayAddress(pools, cidr, nodes)
       return node === undefined ? [] : [{ table: 'routes', key: { cidr }, value: { node } }]

@@ -3,7 +3,7 @@
 import { ANY_V4, ANY_V6, formatCidr, isV4 } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
-import { nodeAddress } from '#lib/model/node.ts'
+import { nodeAddress, podRanges } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
@@ -104,7 +104,7 @@ function routes(input: NodeInput): readonly RouteRow[] {
   const byRange = new Map<string, { readonly node: string; readonly row: RouteRow }>()
   for (const node of input.snapshot.nodes.values()) {
     if (node.name === input.node) continue
-    for (const cidr of node.podCIDRs) {
+    for (const cidr of podRanges(node)) {
       const via = nodeAddress(node, isV4(cidr.addr))
       if (via === undefined || own.has(via)) continue
       const key = formatCidr(cidr)

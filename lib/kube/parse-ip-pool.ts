@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw IPPool → model. Layer: lib/kube. */
-import { isV4 } from '../base/ip.ts'
+import { addrBits, isV4 } from '../base/ip.ts'
 import type { IPPool } from '../model/ip-pool.ts'
+import { ALL } from '../model/selector.ts'
 import { FieldError, inside } from './fields.ts'
 import type { ParseInput } from './fields.ts'
 import { field, fieldOr, listed, object, required } from './shape.ts'
@@ -45,5 +46,21 @@ export const ipPoolSpec = object(
 export function parseIPPool(input: ParseInput): IPPool {
   const spec = inside(input.raw, 'spec', ipPoolSpec.read)
   if (spec.ipipMode !== 'Never') input.refuse(new FieldError('spec.ipipMode', 'is not supported: vxlanMode is'))
-  return { kind: 'IPPool', namespace: '', name: input.name, cidr: spec.cidr, natOutgoing: spec.natOutgoing, overlay: spec.vxlanMode }
+  const { addr, bits } = spec.cidr
+  const isForPods = spec.allowedUses.length === 0 || spec.allowedUses.some((use: string) => use === 'Workload')
+  return {
+    kind: 'IPPool',
+    namespace: '',
+    name: input.name,
+    cidr: spec.cidr,
+    natOutgoing: spec.natOutgoing,
+    overlay: spec.vxlanMode,
+    blockBits: spec.blockSize ?? Math.max(bits, addrBits(addr) - USUAL_BLOCK_BITS),
+    assigns: spec.disabled || !isForPods ? 'none' : spec.assignmentMode === 'Manual' ? 'asked' : 'all',
+    nodes: spec.nodeSelector ?? ALL,
+    namespaces: spec.namespaceSelector ?? ALL,
+  }
 }
+
+/** 64 addresses, unless the pool has fewer. */
+const USUAL_BLOCK_BITS = 6

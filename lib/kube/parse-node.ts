@@ -3,11 +3,13 @@
 import { tryParseCidr } from '../base/ip.ts'
 import type { Addr, Cidr } from '../base/ip.ts'
 import type { Namespace } from '../model/namespace.ts'
+import { BLOCKS_ANNOTATION } from '../model/node.ts'
 import type { Node } from '../model/node.ts'
-import { asCidr, asRecord, each, FieldError, inside, text, under, usable } from './fields.ts'
+import { asCidr, asRecord, each, FieldError, inside, NONE, text, under, usable } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { labelsOf } from './labels.ts'
 import { asReachable } from './special-addresses.ts'
+import { wishesOf } from './wishes.ts'
 
 export function parseNode(input: ParseInput): Node {
   const addresses = inside(input.raw, 'status', (status) => internalAddresses(status, input))
@@ -16,9 +18,10 @@ export function parseNode(input: ParseInput): Node {
     const single = text(spec, 'podCIDR') ?? ''
     return plural.length > 0 || single === '' ? plural : [under('podCIDR', () => asCidr(single))]
   })
-  const { zone, subnets } = inside(input.raw, 'metadata', (metadata) => ({
+  const { zone, subnets, blocks } = inside(input.raw, 'metadata', (metadata) => ({
     zone: inside(metadata, 'labels', (labels) => text(labels, ZONE)),
-    subnets: inside(metadata, 'annotations', (annotations) => subnetsOf(annotations, input)),
+    subnets: inside(metadata, 'annotations', (annotations) => prefixesAt(annotations, SUBNETS, input)),
+    blocks: inside(metadata, 'annotations', (annotations) => prefixesAt(annotations, BLOCKS_ANNOTATION, input)),
   }))
   const leaving = isLeaving(input.raw) ? { leaving: true as const } : {}
   return {
@@ -31,6 +34,7 @@ export function parseNode(input: ParseInput): Node {
     labels: labelsOf(input),
     subnets,
     ...leaving,
+    ...(blocks.length === 0 ? {} : { blocks }),
   }
 }
 
@@ -47,13 +51,14 @@ const ZONE = 'topology.kubernetes.io/zone'
 const SUBNETS = 'netplane.io/subnets'
 
 /** "192.168.0.0/24,fd00::/64" */
-function subnetsOf(annotations: Raw, input: ParseInput): readonly Cidr[] {
-  const parts = (text(annotations, SUBNETS) ?? '').split(',').map((part) => part.trim())
-  return parts.flatMap((part) => {
+function prefixesAt(annotations: Raw, key: string, input: ParseInput): readonly Cidr[] {
+  const parts = (text(annotations, key) ?? '').split(',').map((part) => part.trim())
+  const cidrs = parts.flatMap((part) => {
     const cidr = part === '' ? undefined : tryParseCidr(part)
-    if (cidr === undefined && part !== '') input.refuse(new FieldError(`metadata.annotations['${SUBNETS}']`, `${part} is no IP prefix`))
+    if (cidr === undefined && part !== '') input.refuse(new FieldError(`metadata.annotations['${key}']`, `${part} is no IP prefix`))
     return cidr ?? []
   })
+  return cidrs.length === 0 ? NONE : cidrs
 }
 
 function internalAddresses(status: Raw, input: ParseInput): readonly Addr[] {
@@ -70,5 +75,5 @@ function internalAddresses(status: Raw, input: ParseInput): readonly Addr[] {
 }
 
 export function parseNamespace(input: ParseInput): Namespace {
-  return { kind: 'Namespace', namespace: '', name: input.name, labels: labelsOf(input) }
+  return { kind: 'Namespace', namespace: '', name: input.name, labels: labelsOf(input), ...wishesOf(input) }
 }

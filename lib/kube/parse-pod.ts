@@ -7,6 +7,7 @@ import type { NamedPort } from '../model/policy.ts'
 import { asAddr, asRecord, each, FieldError, flag, inside, NONE, oneOf, port, protocol, text, under, usable } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { labelsOf } from './labels.ts'
+import { wishesOf } from './wishes.ts'
 
 const PHASES: readonly PodPhase[] = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown']
 
@@ -33,6 +34,7 @@ export function parsePod(input: ParseInput): Pod {
     labels: labelsOf(input),
     serviceAccount: input.intern(serviceAccount === '' ? DEFAULT_SERVICE_ACCOUNT : serviceAccount),
     ports,
+    ...wishesOf(input),
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Ranges that pods' addresses come from, and how the network outside treats them. Layer: lib/model. */
 import type { Cidr } from '../base/ip.ts'
+import type { Selector } from './selector.ts'
 
 export interface IPPool {
   readonly kind: 'IPPool'
@@ -11,4 +12,12 @@ export interface IPPool {
   readonly natOutgoing: boolean
   /** whether packets between nodes travel in the tunnel: to nodes beyond a router only, or to all */
   readonly overlay: 'Never' | 'CrossSubnet' | 'Always'
+  /** prefix length of the blocks that nodes take */
+  readonly blockBits: number
+  /** who may have addresses of it: nobody, who asks for it by name, everybody */
+  readonly assigns: 'none' | 'asked' | 'all'
+  /** labels of the nodes that may take blocks */
+  readonly nodes: Selector
+  /** labels of the namespaces whose pods may have addresses */
+  readonly namespaces: Selector
 }

@@ -7,4 +7,6 @@ export interface Namespace {
   readonly namespace: ''
   readonly name: string
   readonly labels: Labels
+  /** its annotations that ask for addresses for its pods, where it has any */
+  readonly wishes?: Labels
 }

@@ -23,6 +23,8 @@ export interface Pod {
   readonly serviceAccount: string
   /** of all its containers; pods alike share one list */
   readonly ports: readonly NamedPort[]
+  /** its annotations that ask for addresses, where it has any */
+  readonly wishes?: Labels
 }
 
 /** True while it has addresses of its own that packets come from: what policies can select. */

@@ -142,6 +142,7 @@ export interface NodeSpec {
   readonly podCIDRs?: readonly string[]
   readonly zone?: string
   readonly subnets?: readonly string[]
+  readonly blocks?: readonly string[]
 }
 
 export function node(name: string, of: NodeSpec = {}): Manifest {
@@ -152,7 +153,10 @@ export function node(name: string, of: NodeSpec = {}): Manifest {
     metadata: {
       name,
       ...(of.zone === undefined ? {} : { labels: { 'topology.kubernetes.io/zone': of.zone } }),
-      ...(of.subnets === undefined ? {} : { annotations: { 'netplane.io/subnets': of.subnets.join(',') } }),
+      annotations: {
+        ...(of.subnets === undefined ? {} : { 'netplane.io/subnets': of.subnets.join(',') }),
+        ...(of.blocks === undefined ? {} : { 'netplane.io/blocks': of.blocks.join(',') }),
+      },
     },
     spec: of.podCIDRs === undefined ? {} : { podCIDR: of.podCIDRs[0], podCIDRs: of.podCIDRs },
     status: { addresses: [{ type: 'Hostname', address: name }, ...addresses] },

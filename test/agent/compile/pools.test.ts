@@ -47,6 +47,15 @@ describe('pools', () => {
     expect(tunnelled({}).filter((line) => line.includes('tunnel'))).toEqual([])
   })
 
+  test('blocks that a node has taken are reached as its own range is', () => {
+    const blocks = node('n4', { addresses: ['192.168.0.4'], podCIDRs: ['10.0.4.0/24'], blocks: ['10.0.9.64/26', '10.0.4.7/32'] })
+    expect(lines(blocks, ...two({ vxlanMode: 'Always' })).filter((line) => line.includes('192.168.0.4 in'))).toEqual([
+      'route 10.0.4.0/24 via 192.168.0.4 in the tunnel',
+      'route 10.0.4.7/32 via 192.168.0.4 in the tunnel',
+      'route 10.0.9.64/26 via 192.168.0.4 in the tunnel',
+    ])
+  })
+
   test('of nested pools the smallest counts', () => {
     const inner = pool('inner', { cidr: '10.0.2.0/24' })
     expect(lines(...two({ vxlanMode: 'Always' }), inner).filter((line) => line.includes(' at '))).toEqual(['10.0.3.0/24 at 192.168.9.3'])

@@ -57,6 +57,14 @@ test('ports without a name are nobody’s to look for', () => {
   })
 })
 
+test('of its annotations those that ask for addresses are kept as they are', () => {
+  const annotations = { 'cni.netplane.io/ipv4pools': '["fast"]', 'example.org/note': 'long' }
+  expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', annotations } })).toMatchObject({
+    wishes: new Map([['cni.netplane.io/ipv4pools', '["fast"]']]),
+  })
+  expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', annotations: {} } })).not.toHaveProperty('wishes')
+})
+
 test('a hand-written one may say little', () => {
   expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, status: { podIP: '10.0.0.1' } })).toMatchObject({
     namespace: 'default',
