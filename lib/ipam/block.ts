@@ -1,24 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A range of addresses that one node gives to its pods: who has which, and which were had lately. Layer: lib/ipam (pure). */
+/** Giving addresses of a block away, and taking them back. Layer: lib/ipam (pure). */
 import type { Addr, Cidr } from '../base/ip.ts'
+import type { Holder, IPBlock } from '../model/ip-block.ts'
 import { addrAt, indexOf, rangeSize } from './range.ts'
-
-/** Whose an address is. */
-export interface Holder {
-  readonly namespace: string
-  readonly pod: string
-  /** the sandbox: a pod that is made anew is another holder */
-  readonly containerId: string
-}
-
-/** Replaced, never changed. Indexes count from the block's first address. */
-export interface Block {
-  readonly cidr: Cidr
-  readonly node: string
-  readonly held: ReadonlyMap<number, Holder>
-  /** when addresses were given back, in ms since 1970 */
-  readonly freed: ReadonlyMap<number, number>
-}
 
 export interface AssignOptions {
   readonly holder: Holder
@@ -33,16 +17,16 @@ export interface AssignOptions {
 }
 
 export interface Assigned {
-  readonly block: Block
+  readonly block: IPBlock
   readonly addr: Addr
 }
 
-export function emptyBlock(cidr: Cidr, node: string): Block {
+export function emptyBlock(cidr: Cidr, node: string): IPBlock {
   return { cidr, node, held: new Map(), freed: new Map() }
 }
 
 /** Who asks again gets what it has. Otherwise the lowest address that nobody has, or in a hurry the one that has rested longest. */
-export function assign(block: Block, options: AssignOptions): Assigned | undefined {
+export function assign(block: IPBlock, options: AssignOptions): Assigned | undefined {
   const known = addressOf(block, options.holder)
   if (known !== undefined) return { block, addr: known }
   const index = fresh(block, options) ?? (options.hurry === true ? longestRested(block, options) : undefined)
@@ -50,7 +34,7 @@ export function assign(block: Block, options: AssignOptions): Assigned | undefin
 }
 
 /** This address and no other; undefined when somebody else has it. */
-export function assignFixed(block: Block, addr: Addr, holder: Holder): Assigned | undefined {
+export function assignFixed(block: IPBlock, addr: Addr, holder: Holder): Assigned | undefined {
   const index = indexOf(block.cidr, addr)
   const has = index === undefined ? undefined : block.held.get(index)
   if (index === undefined || (has !== undefined && !sameHolder(has, holder))) return undefined
@@ -58,7 +42,7 @@ export function assignFixed(block: Block, addr: Addr, holder: Holder): Assigned 
 }
 
 /** Takes back what these holders have; the same block when they have nothing. */
-export function release(block: Block, isGone: (holder: Holder) => boolean, now: number): Block {
+export function release(block: IPBlock, isGone: (holder: Holder) => boolean, now: number): IPBlock {
   const gone = [...block.held].filter(([, holder]) => isGone(holder)).map(([index]) => index)
   if (gone.length === 0) return block
   const held = new Map(block.held)
@@ -70,7 +54,7 @@ export function release(block: Block, isGone: (holder: Holder) => boolean, now: 
   return { ...block, held, freed }
 }
 
-export function addressOf(block: Block, holder: Holder): Addr | undefined {
+export function addressOf(block: IPBlock, holder: Holder): Addr | undefined {
   for (const [index, has] of block.held) if (sameHolder(has, holder)) return addrAt(block.cidr, index)
   return undefined
 }
@@ -79,13 +63,13 @@ export function sameHolder(a: Holder, b: Holder): boolean {
   return a.containerId === b.containerId && a.pod === b.pod && a.namespace === b.namespace
 }
 
-function hold(block: Block, index: number, holder: Holder): Assigned {
+function hold(block: IPBlock, index: number, holder: Holder): Assigned {
   const freed = new Map(block.freed)
   freed.delete(index)
   return { block: { ...block, held: new Map(block.held).set(index, holder), freed }, addr: addrAt(block.cidr, index) }
 }
 
-function fresh(block: Block, { now, restMs, inUse }: AssignOptions): number | undefined {
+function fresh(block: IPBlock, { now, restMs, inUse }: AssignOptions): number | undefined {
   for (let index = 0; index < rangeSize(block.cidr); index++) {
     const freed = block.freed.get(index)
     // a clock that was set back must not keep an address for ever
@@ -95,11 +79,11 @@ function fresh(block: Block, { now, restMs, inUse }: AssignOptions): number | un
   return undefined
 }
 
-function longestRested(block: Block, { inUse }: AssignOptions): number | undefined {
+function longestRested(block: IPBlock, { inUse }: AssignOptions): number | undefined {
   const resting = [...block.freed].filter(([index]) => isFree(block, index, inUse))
   return resting.sort(([, a], [, b]) => a - b)[0]?.[0]
 }
 
-function isFree(block: Block, index: number, inUse: AssignOptions['inUse']): boolean {
+function isFree(block: IPBlock, index: number, inUse: AssignOptions['inUse']): boolean {
   return !block.held.has(index) && inUse?.has(addrAt(block.cidr, index)) !== true
 }

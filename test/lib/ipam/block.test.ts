@@ -4,7 +4,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import { addressOf, assign, assignFixed, emptyBlock, release, type Block, type Holder } from '#lib/ipam/block.ts'
+import { addressOf, assign, assignFixed, emptyBlock, release } from '#lib/ipam/block.ts'
+import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
 import { addrAt, blockAt, indexOf, rangeSize } from '#lib/ipam/range.ts'
 
 const REST = { restMs: 1000 }
@@ -14,7 +15,7 @@ function holder(pod: string, containerId = pod): Holder {
 }
 
 function give(
-  block: Block,
+  block: IPBlock,
   pod: string,
   more: { readonly now?: number; readonly hurry?: boolean; readonly inUse?: ReadonlySet<Addr> } = {},
 ) {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Blocks as IPAMBlock objects of the API server; a node's Node tells the others which are its. Layer: agent/ipam. */
+import { errorCode, InternalError } from '#lib/base/errors.ts'
+import { formatCidr, type Cidr } from '#lib/base/ip.ts'
+import { BLOCK_NODE_LABEL, blockName, blockNodeLabel, IP_BLOCK, ipBlockObject, parseIPBlock } from '#lib/kube/ip-block.ts'
+import type { IPBlock } from '#lib/model/ip-block.ts'
+import { BLOCKS_ANNOTATION } from '#lib/model/node.ts'
+import type { BlockStore, StoredBlock } from './block-store.ts'
+
+type Metadata = { readonly name: string; readonly resourceVersion?: string; readonly uid?: string }
+type Object = { readonly apiVersion: string; readonly kind: string; readonly metadata: Metadata }
+type Named = { readonly apiVersion: string; readonly kind: string; readonly name: string }
+
+/** What we need of the API client. */
+export interface BlockApi {
+  list(of: { readonly apiVersion: string; readonly kind: string }, options: { readonly labelSelector?: string }): Promise<readonly Object[]>
+  create(object: Object): Promise<Object>
+  update(object: Object): Promise<Object>
+  delete(named: Named, options: { readonly preconditions: { readonly resourceVersion: string } }): Promise<void>
+  patch(named: Named, patch: unknown, options: { readonly type: 'merge' }): Promise<Object>
+  /** whether an error says that the server refused for this reason */
+  isRefused(thrown: unknown, reason: 'AlreadyExists' | 'Conflict' | 'NotFound'): boolean
+}
+
+export class ApiBlocks implements BlockStore {
+  readonly #api: BlockApi
+  readonly #node: string
+
+  constructor({ api, node }: { readonly api: BlockApi; readonly node: string }) {
+    this.#api = api
+    this.#node = node
+  }
+
+  async own(): Promise<readonly StoredBlock[]> {
+    const objects = await this.#api.list(IP_BLOCK, { labelSelector: `${BLOCK_NODE_LABEL}=${blockNodeLabel(this.#node)}` })
+    // names may share a label, and a label may be another's mistake
+    return objects.map(stored).filter(({ block }) => block.node === this.#node)
+  }
+
+  async all(): Promise<readonly StoredBlock[]> {
+    return (await this.#api.list(IP_BLOCK, {})).map(stored)
+  }
+
+  async create(block: IPBlock): Promise<StoredBlock | undefined> {
+    return await this.#unless('AlreadyExists', async () => stored(await this.#api.create(objectOf(block))))
+  }
+
+  async replace(before: StoredBlock, after: IPBlock): Promise<StoredBlock | undefined> {
+    return await this.#unless('Conflict', async () => stored(await this.#api.update(objectOf(after, before.version))))
+  }
+
+  async remove({ block, version }: StoredBlock): Promise<boolean> {
+    const named = { ...IP_BLOCK, name: blockName(block.cidr) }
+    const removed = await this.#unless('Conflict', async () => {
+      await this.#api.delete(named, { preconditions: { resourceVersion: version } })
+      return true
+    })
+    return removed ?? false
+  }
+
+  async announce(ranges: readonly Cidr[]): Promise<void> {
+    const text = ranges.map(formatCidr).sort().join(',')
+    const patch = { metadata: { annotations: { [BLOCKS_ANNOTATION]: text === '' ? null : text } } }
+    await this.#api.patch({ apiVersion: 'v1', kind: 'Node', name: this.#node }, patch, { type: 'merge' })
+  }
+
+  /** An object that is gone is another one as well. */
+  async #unless<T>(reason: 'AlreadyExists' | 'Conflict', call: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await call()
+    } catch (thrown) {
+      if (this.#api.isRefused(thrown, reason) || this.#api.isRefused(thrown, 'NotFound')) return undefined
+      throw thrown
+    }
+  }
+}
+
+function objectOf(block: IPBlock, resourceVersion?: string): Object {
+  const { metadata, ...rest } = ipBlockObject(block)
+  return { ...rest, metadata: { ...metadata, ...(resourceVersion === undefined ? {} : { resourceVersion }) } }
+}
+
+function stored(object: Object): StoredBlock {
+  const version = object.metadata.resourceVersion
+  if (version === undefined) throw new InternalError(`IPAMBlock ${object.metadata.name} has no resourceVersion`)
+  try {
+    return { block: parseIPBlock({ ...object }), version }
+  } catch (cause) {
+    throw new InternalError(`IPAMBlock ${object.metadata.name} cannot be read (${errorCode(cause) ?? ''})`, cause)
+  }
+}

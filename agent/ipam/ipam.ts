@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Gives pods their addresses and takes them back: one change at a time, each in the store before anybody hears of it. Layer: agent/ipam. */
+import { AddressError } from '#lib/base/errors.ts'
+import { addrBits, cidrContains, formatAddr, formatCidr, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
+import { same } from '#lib/base/same.ts'
+import { addressOf, assign, assignFixed, emptyBlock, release, sameHolder, type AssignOptions, type Assigned } from '#lib/ipam/block.ts'
+import { candidates } from '#lib/ipam/candidates.ts'
+import type { AddressPlan } from '#lib/ipam/plan.ts'
+import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
+import type { IPPool } from '#lib/model/ip-pool.ts'
+import type { BlockStore, StoredBlock } from './block-store.ts'
+import { OneAtATime } from './one-at-a-time.ts'
+
+export interface IpamOptions {
+  readonly node: string
+  /** of pools: what other nodes may want as well */
+  readonly shared: BlockStore
+  /** of ranges that the cluster has given to this node */
+  readonly local: BlockStore
+  /** ms since 1970 */
+  readonly now: () => number
+  /** for how long an address that was given back rests */
+  readonly restMs: number
+}
+
+export interface AddressRequest {
+  readonly holder: Holder
+  readonly plans: readonly AddressPlan[]
+  /** addresses that are in use whatever blocks say */
+  readonly inUse: ReadonlySet<Addr>
+  /** ranges of other nodes, where the store does not know of them */
+  readonly elsewhere: readonly Cidr[]
+}
+
+/** After so many that others have it is time to look at all. */
+const BLIND_ATTEMPTS = 4
+/** Nobody but cleaners changes blocks of this node. */
+const ATTEMPTS = 8
+
+export class Ipam {
+  readonly #options: IpamOptions
+  readonly #turns = new OneAtATime()
+  readonly #own = new Map<BlockStore, readonly StoredBlock[]>()
+  #announced: readonly string[] | undefined
+
+  constructor(options: IpamOptions) {
+    this.#options = options
+  }
+
+  /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when there is none, and
+   * whatever the store throws. */
+  async assign(request: AddressRequest): Promise<readonly Addr[]> {
+    return await this.#turns.run(async () => {
+      const { holder } = request
+      const isNew = !(await this.#hasAny(holder))
+      try {
+        const addrs: Addr[] = []
+        for (const plan of request.plans) addrs.push(await this.#assignOne(plan, request))
+        await this.#announce()
+        return addrs
+      } catch (thrown) {
+        // what cannot be taken back now is found by the next look for holders that nobody knows
+        if (isNew) await this.#release((one) => sameHolder(one, holder)).catch(() => undefined)
+        throw thrown
+      }
+    })
+  }
+
+  /** Takes back whatever these holders have; blocks that nobody needs any more go with it. Returns how many addresses came back. */
+  async release(isGone: (holder: Holder) => boolean): Promise<number> {
+    return await this.#turns.run(() => this.#release(isGone))
+  }
+
+  /** Gives back blocks without holders, but for one of each pool, and tells the others what is this node's. */
+  async tidy(): Promise<void> {
+    await this.#turns.run(async () => {
+      const own = await this.#blocks(this.#options.shared)
+      const spare = own.filter((stored, at) => isEmpty(stored, this.#options) && own.some((other, to) => to < at && isAlike(other, stored)))
+      for (const stored of spare) await this.#options.shared.remove(stored)
+      if (spare.length > 0) this.#own.delete(this.#options.shared)
+      await this.#announce()
+    })
+  }
+
+  async #hasAny(holder: Holder): Promise<boolean> {
+    for (const store of this.#stores())
+      if ((await this.#blocks(store)).some(({ block }) => addressOf(block, holder) !== undefined)) return true
+    return false
+  }
+
+  async #assignOne(plan: AddressPlan, request: AddressRequest): Promise<Addr> {
+    const { restMs, now } = this.#options
+    const options = { holder: request.holder, inUse: request.inUse, restMs, now: now() }
+    switch (plan.kind) {
+      case 'fixed':
+        return await this.#assignFixed(plan, options)
+      case 'range': {
+        await this.#ensure(this.#options.local, plan.range)
+        const give = (hurry: boolean) => this.#give(this.#options.local, [plan.range], (block) => assign(block, { ...options, hurry }))
+        return (await give(false)) ?? (await give(true)) ?? refuse(plan.ref, `all addresses of ${formatCidr(plan.range)} are in use`)
+      }
+      case 'pools': {
+        const { shared } = this.#options
+        const ranges = plan.pools.map(({ cidr }) => cidr)
+        const give = (hurry: boolean) => this.#give(shared, ranges, (block) => assign(block, { ...options, hurry }))
+        return (
+          (await this.#known(plan.pools, request.holder)) ??
+          (await give(false)) ??
+          (await this.#claimFirst(plan.pools, { options, elsewhere: request.elsewhere })) ??
+          (await give(true)) ??
+          refuse(plan.ref, `IPPool ${plan.pools.map(({ name }) => name).join(', ')}: no address is free, and no block`)
+        )
+      }
+    }
+  }
+
+  /** What the holder has of these pools already. */
+  async #known(pools: readonly IPPool[], holder: Holder): Promise<Addr | undefined> {
+    for (const { block } of await this.#blocks(this.#options.shared)) {
+      const addr = pools.some(({ cidr }) => cidrContains(cidr, block.cidr.addr)) ? addressOf(block, holder) : undefined
+      if (addr !== undefined) return addr
+    }
+    return undefined
+  }
+
+  async #assignFixed(plan: Extract<AddressPlan, { kind: 'fixed' }>, { holder }: AssignOptions): Promise<Addr> {
+    const { addr, pool, ref } = plan
+    const cidr = { addr: maskAddr(addr, pool.blockBits), bits: pool.blockBits }
+    const { shared, node } = this.#options
+    const own = await this.#blocks(shared)
+    if (!own.some(({ block }) => cidrContains(block.cidr, addr))) {
+      const created = await shared.create(emptyBlock(cidr, node))
+      if (created === undefined) {
+        const other = (await shared.all()).find(({ block }) => cidrContains(block.cidr, addr))
+        return refuse(ref, `${formatAddr(addr)} is in ${formatCidr(cidr)}, which node ${other?.block.node ?? '?'} has`)
+      }
+      this.#own.set(shared, [...own, created])
+    }
+    const given = await this.#give(shared, [{ addr, bits: addrBits(addr) }], (block) => assignFixed(block, addr, holder))
+    return given ?? refuse(ref, `${formatAddr(addr)} belongs to another pod`)
+  }
+
+  /** From one of our blocks in these ranges, tried in their order. */
+  async #give(store: BlockStore, ranges: readonly Cidr[], from: (block: IPBlock) => Assigned | undefined): Promise<Addr | undefined> {
+    for (const range of ranges) {
+      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const found = firstOf(await this.#blocks(store), (stored) => {
+          const fits = cidrContains(range, stored.block.cidr.addr) || cidrContains(stored.block.cidr, range.addr)
+          const assigned = fits ? from(stored.block) : undefined
+          return assigned && { stored, assigned }
+        })
+        if (found === undefined) break
+        if (await this.#replace(store, found.stored, found.assigned.block)) return found.assigned.addr
+      }
+    }
+    return undefined
+  }
+
+  /** A new block with this holder in it: no moment between in which it would be nobody's. */
+  async #claimFirst(
+    pools: readonly IPPool[],
+    of: { readonly options: AssignOptions; readonly elsewhere: readonly Cidr[] },
+  ): Promise<Addr | undefined> {
+    for (const pool of pools) {
+      const addr = await this.#claim(pool, of)
+      if (addr !== undefined) return addr
+    }
+    return undefined
+  }
+
+  async #claim(
+    pool: IPPool,
+    { options, elsewhere }: { readonly options: AssignOptions; readonly elsewhere: readonly Cidr[] },
+  ): Promise<Addr | undefined> {
+    const { shared, node } = this.#options
+    const own = (await this.#blocks(shared)).map(({ block }) => block.cidr)
+    let taken: readonly Cidr[] = [...own, ...elsewhere]
+    for (let looked = false; ; looked = true) {
+      let attempts = 0
+      for (const cidr of candidates(pool, node, taken)) {
+        const assigned = assign(emptyBlock(cidr, node), options)
+        if (assigned === undefined) continue
+        const created = await shared.create(assigned.block)
+        if (created !== undefined) {
+          this.#own.set(shared, [...(await this.#blocks(shared)), created])
+          return assigned.addr
+        }
+        taken = [...taken, cidr]
+        if (!looked && ++attempts >= BLIND_ATTEMPTS) break
+      }
+      if (looked) return undefined
+      taken = [...taken, ...(await shared.all()).map(({ block }) => block.cidr)]
+    }
+  }
+
+  async #ensure(store: BlockStore, cidr: Cidr): Promise<void> {
+    const own = await this.#blocks(store)
+    if (own.some(({ block }) => same(block.cidr, cidr))) return
+    const created = await store.create(emptyBlock(cidr, this.#options.node))
+    this.#own.delete(store)
+    if (created !== undefined) this.#own.set(store, [...own, created])
+  }
+
+  async #release(isGone: (holder: Holder) => boolean): Promise<number> {
+    let count = 0
+    for (const store of this.#stores()) {
+      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const changes = (await this.#blocks(store)).flatMap((stored) => {
+          const after = release(stored.block, isGone, this.#options.now())
+          return after === stored.block ? [] : [{ stored, after }]
+        })
+        for (const { stored, after } of changes)
+          if (await this.#replace(store, stored, after)) count += stored.block.held.size - after.held.size
+        if (changes.length === 0) break
+      }
+    }
+    return count
+  }
+
+  /** False when somebody else was faster: the next look is a fresh one. */
+  async #replace(store: BlockStore, before: StoredBlock, after: IPBlock): Promise<boolean> {
+    if (after === before.block) return true
+    const replaced = await store.replace(before, after).catch((thrown: unknown) => {
+      // it may have been done all the same
+      this.#own.delete(store)
+      throw thrown
+    })
+    if (replaced === undefined) this.#own.delete(store)
+    else
+      this.#own.set(
+        store,
+        (await this.#blocks(store)).map((one) => (one === before ? replaced : one)),
+      )
+    return replaced !== undefined
+  }
+
+  async #blocks(store: BlockStore): Promise<readonly StoredBlock[]> {
+    const known = this.#own.get(store) ?? (await store.own())
+    this.#own.set(store, known)
+    return known
+  }
+
+  /** Before an address is used the others must be able to know where it is. */
+  async #announce(): Promise<void> {
+    const { shared } = this.#options
+    const ranges = (await this.#blocks(shared)).map(({ block }) => block.cidr)
+    const text = ranges.map(formatCidr)
+    if (same(text, this.#announced)) return
+    await shared.announce(ranges)
+    this.#announced = text
+  }
+
+  #stores(): readonly BlockStore[] {
+    return [this.#options.shared, this.#options.local]
+  }
+}
+
+function refuse(ref: string, reason: string): never {
+  throw new AddressError({ ref, reason })
+}
+
+function firstOf<T, R>(values: readonly T[], find: (value: T) => R | undefined): R | undefined {
+  for (const value of values) {
+    const found = find(value)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function isEmpty({ block: { held, freed } }: StoredBlock, { now, restMs }: Pick<IpamOptions, 'now' | 'restMs'>): boolean {
+  return held.size === 0 && [...freed.values()].every((at) => now() - at >= restMs)
+}
+
+function isAlike(a: StoredBlock, b: StoredBlock): boolean {
+  return a.block.cidr.bits === b.block.cidr.bits && addrBits(a.block.cidr.addr) === addrBits(b.block.cidr.addr)
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Where the addresses of a new pod are to come from, by what the cluster says. Layer: lib/ipam (pure). */
+import { AddressError } from '../base/errors.ts'
+import { isV4 } from '../base/ip.ts'
+import type { Addr, Cidr } from '../base/ip.ts'
+import type { IPPool } from '../model/ip-pool.ts'
+import { podRanges } from '../model/node.ts'
+import { hasOwnAddresses } from '../model/pod.ts'
+import type { Pod } from '../model/pod.ts'
+import { refText } from '../model/ref.ts'
+import type { Family } from '../model/service.ts'
+import type { Snapshot } from '../model/snapshot.ts'
+import { choosePools, poolOfFixed } from './choose-pools.ts'
+import { readWishes } from './wishes.ts'
+
+/** Of one address. */
+export type AddressPlan =
+  | { readonly kind: 'fixed'; readonly addr: Addr; readonly pool: IPPool; readonly ref: string }
+  /** one of these pools, in this order */
+  | { readonly kind: 'pools'; readonly pools: readonly IPPool[]; readonly ref: string }
+  /** the range that the cluster has given to the node */
+  | { readonly kind: 'range'; readonly range: Cidr; readonly ref: string }
+
+type World = Pick<Snapshot, 'pools' | 'nodes' | 'namespaces' | 'podsOn'>
+
+const FAMILIES: readonly Family[] = ['IPv4', 'IPv6']
+
+/** One for each family that the pod is to have, at least one. Throws AddressError. */
+export function planAddresses(pod: Pod, world: World, nodeName: string): readonly AddressPlan[] {
+  const ref = refText(pod)
+  const node = world.nodes.get(nodeName)
+  if (node === undefined) throw new AddressError({ ref: `Node/${nodeName}`, reason: 'is not known' })
+  const namespace = world.namespaces.get(pod.namespace)
+  const wishes = readWishes(pod, namespace)
+  const query = { pools: [...world.pools.values()], node, namespace }
+  const plans = FAMILIES.flatMap((family): AddressPlan[] => {
+    const fixed = wishes.fixed.find((addr) => isV4(addr) === (family === 'IPv4'))
+    if (fixed !== undefined) return [{ kind: 'fixed', addr: fixed, pool: poolOfFixed(fixed, { query, ref }), ref }]
+    const pools = choosePools({ ...query, family }, wishes.pools[family])
+    if (pools !== undefined) return [{ kind: 'pools', pools, ref }]
+    const range = node.podCIDRs.find(({ addr }) => isV4(addr) === (family === 'IPv4'))
+    return range === undefined ? [] : [{ kind: 'range', range, ref }]
+  })
+  if (plans.length === 0)
+    throw new AddressError({ ref: `Node/${nodeName}`, path: 'spec.podCIDRs', reason: 'is empty, and there is no IPPool for this pod' })
+  return plans
+}
+
+/** Addresses of this node's pods whatever blocks say of them: those of a time before these blocks, say. */
+export function addressesInUse(world: World, nodeName: string): ReadonlySet<Addr> {
+  return new Set([...world.podsOn(nodeName)].filter(hasOwnAddresses).flatMap(({ podIPs }) => podIPs))
+}
+
+/** Ranges that other nodes have. */
+export function rangesElsewhere(world: World, nodeName: string): readonly Cidr[] {
+  return [...world.nodes.values()].filter(({ name }) => name !== nodeName).flatMap(podRanges)
+}

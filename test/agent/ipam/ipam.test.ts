@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Addresses for pods of many nodes, some of which die in the middle of it. Layer: test. */
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { formatAddr, formatCidr, parseAddr, parseCidr, type Addr } from '#lib/base/ip.ts'
+import type { AddressPlan } from '#lib/ipam/plan.ts'
+import { ALL } from '#lib/model/selector.ts'
+import type { IPPool } from '#lib/model/ip-pool.ts'
+import { Ipam } from '#agent/ipam/ipam.ts'
+import { Dead, MemoryBlocks, type Fate } from '../../support/memory-blocks.ts'
+
+const REST_MS = 1000
+
+function poolOf(cidr: string, blockBits: number, name = 'p'): IPPool {
+  const range = parseCidr(cidr)
+  const rest = { natOutgoing: false, overlay: 'Never', assigns: 'all', nodes: ALL, namespaces: ALL } as const
+  return { kind: 'IPPool', namespace: '', name, cidr: range, blockBits, ...rest }
+}
+
+const FOUR = poolOf('10.0.0.0/28', 30)
+const SIX = poolOf('fd00::/124', 126)
+
+class World {
+  readonly shared = new MemoryBlocks()
+  readonly local = new MemoryBlocks()
+  now = 0
+
+  ipam(node: string, fate?: () => Fate): Ipam {
+    const [shared, local] = [this.shared.store(node, fate), this.local.store(node, fate)]
+    return new Ipam({ node, shared, local, now: () => this.now, restMs: REST_MS })
+  }
+
+  /** "pod address" of all that are held, in any block */
+  held(): string[] {
+    return [...this.shared.blocks.values(), ...this.local.blocks.values()].flatMap(({ block }) =>
+      [...block.held].map(([index, { pod }]) => `${pod} ${formatCidr(block.cidr)}+${index}`),
+    )
+  }
+}
+
+function pools(...of: readonly IPPool[]): AddressPlan[] {
+  return of.map((pool) => ({ kind: 'pools', pools: [pool], ref: 'Pod/default/web' }))
+}
+
+/** 10.7.0.0 is in use whatever blocks say. */
+async function give(ipam: Ipam, pod: string, plans: readonly AddressPlan[]): Promise<string> {
+  const holder = { namespace: 'default', pod, containerId: `${pod}-1` }
+  const addrs = await ipam.assign({ holder, plans, inUse: new Set([parseAddr('10.7.0.0')]), elsewhere: [] })
+  return addrs.map(formatAddr).join(' ')
+}
+
+async function take(ipam: Ipam, ...pods: readonly string[]): Promise<number> {
+  return await ipam.release(({ pod }) => pods.includes(pod))
+}
+
+describe('addresses', () => {
+  test('of both families come from blocks that the node has taken and announced', async () => {
+    const world = new World()
+    const ipam = world.ipam('n1')
+    const [first, again, second] = [
+      await give(ipam, 'a', pools(FOUR, SIX)),
+      await give(ipam, 'a', pools(FOUR, SIX)),
+      await give(ipam, 'b', pools(FOUR, SIX)),
+    ]
+    expect(again).toBe(first)
+    expect(second).not.toBe(first)
+    expect(world.held()).toHaveLength(4)
+    expect(world.shared.announced.get('n1')?.map(({ bits }) => bits)).toEqual([30, 126])
+  })
+
+  test('given back rest; a full block has another one taken, a full pool ends the rest', async () => {
+    const world = new World()
+    const ipam = world.ipam('n1')
+    const tiny = pools(poolOf('10.0.0.0/30', 31))
+    const given = [await give(ipam, 'a', tiny), await give(ipam, 'b', tiny)]
+    await take(ipam, 'a')
+    given.push(await give(ipam, 'c', tiny), await give(ipam, 'd', tiny))
+    expect(new Set(given).size).toBe(4)
+    expect(await give(ipam, 'e', tiny)).toBe(given[0])
+    await expect(give(ipam, 'f', tiny)).rejects.toThrow('Pod default/web: IPPool p: no address is free, and no block')
+  })
+
+  test('all or none: what was given of one family comes back when there is none of the other', async () => {
+    const world = new World()
+    const ipam = world.ipam('n1')
+    const one = poolOf('fd00::/128', 128)
+    await give(ipam, 'a', pools(FOUR, one))
+    await expect(give(ipam, 'b', pools(FOUR, one))).rejects.toThrow('no address is free')
+    expect(world.held()).toHaveLength(2)
+  })
+
+  test("of the node's own range are nobody else's business", async () => {
+    const world = new World()
+    const plan: AddressPlan[] = [{ kind: 'range', range: parseCidr('10.7.0.0/30'), ref: 'Pod/default/web' }]
+    const ipam = world.ipam('n1')
+    expect(await give(ipam, 'a', plan)).toBe('10.7.0.1')
+    expect(await give(world.ipam('n1'), 'a', plan)).toBe('10.7.0.1')
+    expect(world.shared.blocks.size + world.shared.announced.size).toBe(1)
+    for (const pod of ['b', 'c']) await give(ipam, pod, plan)
+    await expect(give(ipam, 'e', plan)).rejects.toThrow('all addresses of 10.7.0.0/30 are in use')
+  })
+
+  test('that are asked for are given to one pod, on the node that has their block', async () => {
+    const world = new World()
+    const [one, two] = [world.ipam('n1'), world.ipam('n2')]
+    const fixed: AddressPlan[] = [{ kind: 'fixed', addr: parseAddr('10.0.0.9'), pool: FOUR, ref: 'Pod/default/web' }]
+    expect(await give(one, 'a', fixed)).toBe('10.0.0.9')
+    expect(await give(one, 'a', fixed)).toBe('10.0.0.9')
+    await expect(give(one, 'b', fixed)).rejects.toThrow('10.0.0.9 belongs to another pod')
+    await expect(give(two, 'b', fixed)).rejects.toThrow('10.0.0.9 is in 10.0.0.8/30, which node n1 has')
+    await take(one, 'a')
+    expect(await give(one, 'b', fixed)).toBe('10.0.0.9')
+  })
+
+  test('who asks again has its address in whatever block it is', async () => {
+    const world = new World()
+    const ipam = world.ipam('n1')
+    const tiny = pools(poolOf('10.0.0.0/30', 31))
+    const given = []
+    for (const pod of ['a', 'b', 'c']) given.push(await give(ipam, pod, tiny))
+    await take(ipam, 'a')
+    world.now += REST_MS
+    expect(await give(ipam, 'c', tiny)).toBe(given[2])
+  })
+
+  test('an agent that another one has come after sees what that one has done', async () => {
+    const world = new World()
+    const [old, now] = [world.ipam('n1'), world.ipam('n1')]
+    const given = [await give(old, 'a', pools(FOUR)), await give(now, 'b', pools(FOUR)), await give(old, 'c', pools(FOUR))]
+    expect(new Set(given).size).toBe(3)
+    await take(now, 'a')
+    await take(old, 'b')
+    expect(world.held()).toHaveLength(1)
+  })
+
+  test('blocks that nobody needs go back, but for one', async () => {
+    const world = new World()
+    const ipam = world.ipam('n1')
+    for (let at = 0; at < 9; at++) await give(ipam, `p${at}`, pools(FOUR))
+    expect(world.shared.blocks.size).toBe(3)
+    await ipam.release(() => true)
+    await ipam.tidy()
+    expect(world.shared.blocks.size).toBe(3)
+    world.now += REST_MS
+    await ipam.tidy()
+    expect(world.shared.blocks.size).toBe(1)
+    expect(world.shared.announced.get('n1')).toHaveLength(1)
+    expect(await give(ipam, 'q', pools(FOUR))).toMatch(/^10\./)
+  })
+})
+
+const NODES = ['n1', 'n2', 'n3']
+const step = fc.record({
+  node: fc.constantFrom(...NODES),
+  pod: fc.integer({ min: 0, max: 4 }),
+  take: fc.boolean(),
+  later: fc.integer({ min: 0, max: 600 }),
+})
+
+test('nodes that work at the same time never give one address twice', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.integer({ min: 1, max: 5 }), async (steps, together) => {
+      const world = new World()
+      const ipams = new Map(NODES.map((node) => [node, world.ipam(node)]))
+      const has = new Map<string, string>()
+      for (let at = 0; at < steps.length; at += together) {
+        const round = steps.slice(at, at + together)
+        await Promise.all(
+          round.map(async ({ node, pod, take: isTake, later }) => {
+            world.now += later
+            const [name, ipam] = [`${node}-${pod}`, ipams.get(node)]
+            if (ipam === undefined) return
+            if (isTake) {
+              await take(ipam, name)
+              has.delete(name)
+            } else {
+              const given = await give(ipam, name, pools(FOUR)).catch(() => undefined)
+              if (given !== undefined) has.set(name, given)
+            }
+          }),
+        )
+      }
+      const held = world.held().map((line) => line.split(' ')[1])
+      expect(new Set(held).size).toBe(held.length)
+      expect(new Set(has.values()).size).toBe(has.size)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('an agent that dies at any point leaves nothing behind that the next one does not find', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ step, fates: fc.array(fc.constantFrom<Fate>('done', 'refused', 'lost'), { maxLength: 4 }) }), { maxLength: 20 }),
+      async (lives) => {
+        const world = new World()
+        const known = new Map<string, string>()
+        for (const {
+          step: { node, pod, take: isTake, later },
+          fates,
+        } of lives) {
+          world.now += later
+          const left = [...fates]
+          const name = `${node}-${pod}`
+          const mortal = world.ipam(node, () => left.shift() ?? 'done')
+          try {
+            if (isTake) {
+              known.delete(name)
+              await take(mortal, name)
+            } else {
+              const given = await give(mortal, name, pools(FOUR, SIX))
+              expect(known.get(name) ?? given).toBe(given)
+              known.set(name, given)
+            }
+          } catch (thrown) {
+            if (!(thrown instanceof Dead) && !(thrown instanceof Error && thrown.message.includes('no address'))) throw thrown
+          }
+          // the one after it: only what is known stays
+          await world.ipam(node).release((holder) => holder.pod.startsWith(`${node}-`) && !known.has(holder.pod))
+        }
+        const heldBy = world
+          .held()
+          .map((line) => line.split(' ')[0])
+          .sort()
+        expect(heldBy).toEqual([...known.keys()].flatMap((name) => [name, name]).sort())
+        const given: readonly (Addr | string)[] = [...known.values()].flatMap((both) => both.split(' '))
+        expect(new Set(given).size).toBe(given.length)
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
