@@ -247,8 +247,9 @@ export class EventReader {
 
 /** A netlink socket that moves bytes; messages are made and parsed in TypeScript. */
 export class NetlinkSocket {
-  /** socket(AF_NETLINK, SOCK_RAW, protocol) + bind; `groups` are joined by NETLINK_ADD_MEMBERSHIP. NETLINK_EXT_ACK is set. */
-  static open(options: { protocol: number; groups?: readonly number[]; receiveBufferBytes?: number }): NetlinkSocket
+  /** socket(AF_NETLINK, SOCK_RAW, protocol) + bind; `groups` are joined by NETLINK_ADD_MEMBERSHIP. NETLINK_EXT_ACK is set.
+   * `netns`: file of the network namespace in which it is made, and stays (setns on a thread of its own). */
+  static open(options: { protocol: number; groups?: readonly number[]; receiveBufferBytes?: number; netns?: string }): NetlinkSocket
   /** this socket's port id */
   readonly port: number
   /** sendto the kernel */
@@ -272,6 +273,8 @@ export function monotonicNs(): number
 export function ticksPerSecond(): number
 /** getsockopt(SO_NETNS_COOKIE): this process's network namespace as 16 hex digits; zeros before 5.14 */
 export function netnsCookie(): string
+/** open and write in that network namespace: for files below /proc/sys/net, which are those of whoever looks */
+export function writeInNetns(netns: string, path: string, text: string): void
 /** btf__load_from_kernel_by_id + raw data: the BTF a loaded map brought along */
 export function btfById(id: number): Buffer
 /** libbpf's version, "1.1" */

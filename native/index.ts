@@ -68,6 +68,7 @@ export const possibleCpus = addon.possibleCpus
 export const ifindexOf = addon.ifindexOf
 export const monotonicNs = addon.monotonicNs
 export const netnsCookie = addon.netnsCookie
+export const writeInNetns = addon.writeInNetns
 export const ticksPerSecond = addon.ticksPerSecond
 export const btfById = addon.btfById
 export const libbpfVersion = addon.libbpfVersion

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "args.h"
+#include "netns.h"
 
 namespace netplane {
 namespace {
@@ -50,6 +51,16 @@ void Join(Napi::Env env, int fd, const Napi::Value& groups) {
   }
 }
 
+// A socket stays in the namespace in which it was made.
+Fd Socket(Napi::Env env, int protocol, const Napi::Value& netns) {
+  const char* op = "socket";
+  auto make = [protocol] { return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol); };
+  std::string path = netns.IsUndefined() ? "" : ToText(netns, op, "netns");
+  Fd fd(netns.IsUndefined() ? make() : InNetns(path, make));
+  if (!fd.open()) Throw(env, errno, op, path);
+  return fd;
+}
+
 double NowMs() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -80,8 +91,7 @@ Napi::Value NetlinkSocket::Open(const Napi::CallbackInfo& info) {
   Napi::Object options = ToObject(info[0], op, "options");
   int protocol = ToInt(options.Get("protocol"), op, "protocol");
   Napi::Value buffer = options.Get("receiveBufferBytes");
-  Fd fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol));
-  if (!fd.open()) Throw(env, errno, op);
+  Fd fd = Socket(env, protocol, options.Get("netns"));
   if (!buffer.IsUndefined()) SetReceiveBuffer(env, fd.get(), ToInt(buffer, op, "receiveBufferBytes"));
   // 4.12; only makes errors speak
   SetOption(fd.get(), SOL_NETLINK, NETLINK_EXT_ACK, 1);

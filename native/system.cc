@@ -14,6 +14,7 @@
 #include "errors.h"
 #include "exports.h"
 #include "map-batch.h"
+#include "netns.h"
 
 namespace netplane {
 namespace {
@@ -42,6 +43,19 @@ Napi::Value TicksPerSecond(const Napi::CallbackInfo& info) {
   timespec tick = {};
   if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0) Throw(info.Env(), errno, "clock_getres");
   return Napi::Number::New(info.Env(), std::round(1e9 / (static_cast<double>(tick.tv_sec) * 1e9 + static_cast<double>(tick.tv_nsec))));
+}
+
+// /proc/sys/net is that of whoever looks.
+void WriteInNetns(const Napi::CallbackInfo& info) {
+  const char* op = "write";
+  std::string netns = ToText(info[0], op, "netns");
+  std::string path = ToText(info[1], op, "path");
+  std::string text = ToText(info[2], op, "text");
+  int written = InNetns(netns, [&] {
+    Fd file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    return file.open() ? static_cast<int>(write(file.get(), text.data(), text.size())) : -1;
+  });
+  if (written < 0) Throw(info.Env(), errno, op, path);
 }
 
 // A kernel that has no such option (before 5.14) tells none: 0, which is no namespace's.
@@ -91,6 +105,7 @@ void DefineSystem(Napi::Env env, Napi::Object exports) {
   exports.Set("monotonicNs", Napi::Function::New<MonotonicNs>(env, "monotonicNs"));
   exports.Set("ticksPerSecond", Napi::Function::New<TicksPerSecond>(env, "ticksPerSecond"));
   exports.Set("netnsCookie", Napi::Function::New<NetnsCookie>(env, "netnsCookie"));
+  exports.Set("writeInNetns", Napi::Function::New<WriteInNetns>(env, "writeInNetns"));
   exports.Set("btfById", Napi::Function::New<BtfById>(env, "btfById"));
   exports.Set("libbpfVersion", Napi::Function::New<LibbpfVersion>(env, "libbpfVersion"));
   exports.Set("raiseMemlock", Napi::Function::New<RaiseMemlock>(env, "raiseMemlock"));

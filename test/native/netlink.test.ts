@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** NetlinkSocket: bytes in and out, events, overruns. Layer: test. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { NetlinkSocket, ifindexOf } from '#native'
+import { NetlinkSocket, ifindexOf, writeInNetns } from '#native'
 import { until } from '../support/until.ts'
 import { codeOf, errorCode, isRoot } from './support.ts'
 
@@ -131,5 +132,31 @@ describe.skipIf(!isRoot)('NetlinkSocket', () => {
     expect(codeOf(() => NetlinkSocket.open({ protocol: 1000 }))).toMatch(/EPROTONOSUPPORT|EINVAL/)
     expect(codeOf(() => NetlinkSocket.open({ protocol: ROUTE, groups: [100_000] }))).toBe('EINVAL')
     expect(ifindexOf('lo')).toBe(1)
+  })
+
+  test('is in the network namespace that it is asked to be in, and so is what is written there', () => {
+    const holder = spawn('unshare', ['--net', 'sleep', '60'])
+    const netns = `/proc/${String(holder.pid)}/ns/net`
+    try {
+      const forwarding = (): string =>
+        execFileSync('nsenter', [`--net=${netns}`, 'cat', '/proc/sys/net/ipv4/ip_forward'], { encoding: 'utf8' }).trim()
+      const own = readFileSync('/proc/sys/net/ipv4/ip_forward', 'utf8')
+      // until it has its own
+      while (readlinkSync(netns) === readlinkSync('/proc/self/ns/net')) execFileSync('sleep', ['0.01'])
+      const socket = NetlinkSocket.open({ protocol: ROUTE, netns })
+      socket.send(getLink(REQUEST, 1))
+      // lo is down in a new one
+      expect(socket.receiveWait(1000)?.readUInt32LE(24)).toBe(8)
+      socket.close()
+      for (const value of ['1', '0']) {
+        writeInNetns(netns, '/proc/sys/net/ipv4/ip_forward', value)
+        expect(forwarding()).toBe(value)
+      }
+      expect(readFileSync('/proc/sys/net/ipv4/ip_forward', 'utf8')).toBe(own)
+    } finally {
+      holder.kill('SIGKILL')
+    }
+    expect(codeOf(() => NetlinkSocket.open({ protocol: ROUTE, netns: '/nowhere' }))).toBe('ENOENT')
+    expect(codeOf(() => NetlinkSocket.open({ protocol: ROUTE, netns: '/dev/null' }))).toBe('EINVAL')
   })
 })
