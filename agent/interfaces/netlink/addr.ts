@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Address messages: which addresses an interface carries. Layer: agent/interfaces (pure). */
-import { addrFromBytes, type Addr } from '#lib/base/ip.ts'
-import { attributeU32, decodeAttributes } from './message.ts'
+import { addrBits, addrBytes, addrFromBytes, isV4, type Addr } from '#lib/base/ip.ts'
+import { attributeU32, decodeAttributes, encodeAttribute, encodeAttributeU32 } from './message.ts'
 
 export const RTM_NEWADDR = 20
 export const RTM_DELADDR = 21
@@ -25,6 +25,7 @@ const HEADER = 8
 const IFA_ADDRESS = 1
 const IFA_LOCAL = 2
 const IFA_FLAGS = 8
+const IFA_F_NODAD = 0x2
 const IFA_F_DADFAILED = 0x8
 
 /** Payload of RTM_GETADDR for a dump of both families. */
@@ -49,4 +50,21 @@ export function decodeAddr(payload: Buffer): AddrMessage | undefined {
     scope: payload.readUInt8(3),
     duplicate: (flags & IFA_F_DADFAILED) !== 0,
   }
+}
+
+/** An address in its own family's length, as the kernel wants it. */
+export function bareAddr(addr: Addr): Uint8Array {
+  const bytes = addrBytes(addr)
+  return isV4(addr) ? bytes.subarray(12) : bytes
+}
+
+/** Payload of RTM_NEWADDR for an address that stands alone. Usable at once: nobody else on the link could have it. */
+export function encodeSingleAddr({ index, addr }: { readonly index: number; readonly addr: Addr }): Buffer {
+  const header = Buffer.alloc(HEADER)
+  header.writeUInt8(isV4(addr) ? AF_INET : AF_INET6, 0)
+  header.writeUInt8(addrBits(addr), 1)
+  header.writeUInt8(SCOPE_GLOBAL, 3)
+  header.writeUInt32LE(index, 4)
+  const own = [encodeAttribute(IFA_LOCAL, bareAddr(addr)), encodeAttribute(IFA_ADDRESS, bareAddr(addr))]
+  return Buffer.concat([header, ...own, ...(isV4(addr) ? [] : [encodeAttributeU32(IFA_FLAGS, IFA_F_NODAD)])])
 }

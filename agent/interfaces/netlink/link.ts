@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Link messages: what an interface is. Layer: agent/interfaces (pure). */
-import { attributeString, attributeU32, decodeAttributes, encodeAttributeU32 } from './message.ts'
+import { attributeString, attributeU32, decodeAttributes, encodeAttribute, encodeAttributeText, encodeAttributeU32 } from './message.ts'
 
 export const RTM_NEWLINK = 16
 export const RTM_DELLINK = 17
@@ -33,8 +33,11 @@ const IFLA_IFNAME = 3
 const IFLA_MTU = 4
 const IFLA_MASTER = 10
 const IFLA_LINKINFO = 18
+const IFLA_NET_NS_FD = 28
 const IFLA_EXT_MASK = 29
 const IFLA_INFO_KIND = 1
+const IFLA_INFO_DATA = 2
+const VETH_INFO_PEER = 1
 const RTEXT_FILTER_SKIP_STATS = 8
 
 /** Payload of RTM_GETLINK for a dump without statistics. */
@@ -65,4 +68,51 @@ export function decodeLink(payload: Buffer): LinkMessage | undefined {
 
 function macText(bytes: Buffer | undefined): string | undefined {
   return bytes === undefined ? undefined : Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(':')
+}
+
+/** One end of a cable. */
+export interface VethEnd {
+  readonly name: string
+  readonly mac: string
+  readonly mtu: number
+}
+
+/** Payload of RTM_NEWLINK that makes both ends, neither of them up; the other one in the namespace of this file descriptor. With the
+ * address given no service of the system puts one of its own there. */
+export function encodeVeth(end: VethEnd, peer: VethEnd & { readonly netnsFd: number }): Buffer {
+  const other = Buffer.concat([linkHeader({}), encodeEnd(peer), encodeAttributeU32(IFLA_NET_NS_FD, peer.netnsFd)])
+  const info = [encodeAttributeText(IFLA_INFO_KIND, 'veth'), encodeAttribute(IFLA_INFO_DATA, encodeAttribute(VETH_INFO_PEER, other))]
+  return Buffer.concat([linkHeader({}), encodeEnd(end), encodeAttribute(IFLA_LINKINFO, Buffer.concat(info))])
+}
+
+/** Payload of RTM_NEWLINK that sets an interface up. */
+export function encodeLinkUp(index: number): Buffer {
+  return linkHeader({ index, flags: IFF_UP })
+}
+
+/** Payload of RTM_DELLINK. */
+export function encodeLinkRemoval(name: string): Buffer {
+  return Buffer.concat([linkHeader({}), encodeAttributeText(IFLA_IFNAME, name)])
+}
+
+function encodeEnd({ name, mac, mtu }: VethEnd): Buffer {
+  return Buffer.concat([
+    encodeAttributeText(IFLA_IFNAME, name),
+    encodeAttribute(IFLA_ADDRESS, macBytes(mac)),
+    encodeAttributeU32(IFLA_MTU, mtu),
+  ])
+}
+
+/** These flags are set, others stay. */
+function linkHeader({ index = 0, flags = 0 }: { readonly index?: number; readonly flags?: number }): Buffer {
+  const header = Buffer.alloc(HEADER)
+  header.writeInt32LE(index, 4)
+  header.writeUInt32LE(flags, 8)
+  header.writeUInt32LE(flags, 12)
+  return header
+}
+
+/** The other way round. */
+export function macBytes(text: string): Uint8Array {
+  return Uint8Array.from(text.split(':'), (byte) => Number.parseInt(byte, 16))
 }

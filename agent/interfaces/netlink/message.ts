@@ -80,6 +80,11 @@ export function encodeAttributeU32(type: number, value: number): Buffer {
   return encodeAttribute(type, bytes)
 }
 
+/** A text with the zero at its end. */
+export function encodeAttributeText(type: number, text: string): Buffer {
+  return encodeAttribute(type, Buffer.from(`${text}\0`))
+}
+
 /** The attributes in `bytes`; of a type that comes twice the last counts, as in the kernel. */
 export function decodeAttributes(bytes: Buffer): Attributes {
   const attributes = new Map<number, Buffer>()

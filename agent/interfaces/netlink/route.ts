@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Route messages of the main table: what we add, and what a dump says. Layer: agent/interfaces (pure). */
-import { addrBytes, addrFromBytes, ANY_V4, ANY_V6, isV4, type Addr, type Cidr } from '#lib/base/ip.ts'
-import { AF_INET, AF_INET6 } from './addr.ts'
-import { attributeU32, decodeAttributes, encodeAttribute } from './message.ts'
+import { addrFromBytes, ANY_V4, ANY_V6, isV4, type Addr, type Cidr } from '#lib/base/ip.ts'
+import { AF_INET, AF_INET6, bareAddr } from './addr.ts'
+import { attributeU32, decodeAttributes, encodeAttribute, encodeAttributeU32 } from './message.ts'
 
 export const RTM_NEWROUTE = 24
 export const RTM_DELROUTE = 25
@@ -10,6 +10,8 @@ export const RTM_GETROUTE = 26
 
 /** The number in a route's protocol field that says it is ours. */
 export const ROUTE_PROTOCOL = 80
+/** Of routes that belong to a device of ours, and so need nobody to remove them. */
+export const DEVICE_ROUTE_PROTOCOL = 81
 
 export interface RouteMessage {
   readonly cidr: Cidr
@@ -31,24 +33,38 @@ const RTA_PRIORITY = 6
 const RTA_TABLE = 15
 const RTN_UNICAST = 1
 const RT_SCOPE_UNIVERSE = 0
-
-/** An address in its own family's length, as the kernel wants it. */
-function bare(addr: Addr): Uint8Array {
-  const bytes = addrBytes(addr)
-  return isV4(addr) ? bytes.subarray(12) : bytes
-}
+const RT_SCOPE_LINK = 253
+const RTNH_F_ONLINK = 4
 
 /** Payload of RTM_NEWROUTE and RTM_DELROUTE for a route of ours in the main table; to delete one, the gateway may be left out. */
 export function encodeRoute(route: { readonly cidr: Cidr; readonly via: Addr | undefined }): Buffer {
+  const gateway = route.via === undefined ? [] : [encodeAttribute(RTA_GATEWAY, bareAddr(route.via))]
+  return Buffer.concat([unicast(route.cidr, ROUTE_PROTOCOL), encodeAttribute(RTA_DST, bareAddr(route.cidr.addr)), ...gateway])
+}
+
+/** Payload of RTM_NEWROUTE for a route by this device, which goes when the device does. The gateway is taken to be on the link. */
+export function encodeDeviceRoute(route: { readonly cidr: Cidr; readonly device: number; readonly via?: Addr }): Buffer {
+  const { cidr, device, via } = route
+  const header = unicast(cidr, DEVICE_ROUTE_PROTOCOL)
+  if (via === undefined && isV4(cidr.addr)) header.writeUInt8(RT_SCOPE_LINK, 6)
+  if (via !== undefined) header.writeUInt32LE(RTNH_F_ONLINK, 8)
+  return Buffer.concat([
+    header,
+    ...(cidr.bits === 0 ? [] : [encodeAttribute(RTA_DST, bareAddr(cidr.addr))]),
+    ...(via === undefined ? [] : [encodeAttribute(RTA_GATEWAY, bareAddr(via))]),
+    encodeAttributeU32(RTA_OIF, device),
+  ])
+}
+
+function unicast(cidr: Cidr, protocol: number): Buffer {
   const header = Buffer.alloc(HEADER)
-  header.writeUInt8(isV4(route.cidr.addr) ? AF_INET : AF_INET6, 0)
-  header.writeUInt8(route.cidr.bits, 1)
+  header.writeUInt8(isV4(cidr.addr) ? AF_INET : AF_INET6, 0)
+  header.writeUInt8(cidr.bits, 1)
   header.writeUInt8(MAIN_TABLE, 4)
-  header.writeUInt8(ROUTE_PROTOCOL, 5)
+  header.writeUInt8(protocol, 5)
   header.writeUInt8(RT_SCOPE_UNIVERSE, 6)
   header.writeUInt8(RTN_UNICAST, 7)
-  const gateway = route.via === undefined ? [] : [encodeAttribute(RTA_GATEWAY, bare(route.via))]
-  return Buffer.concat([header, encodeAttribute(RTA_DST, bare(route.cidr.addr)), ...gateway])
+  return header
 }
 
 /** Payload of RTM_GETROUTE for a dump of one family. */
