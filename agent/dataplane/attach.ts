@@ -56,6 +56,11 @@ export class Attachments<P extends Place> {
     return this.#unsettled.size === 0
   }
 
+  /** It runs there, as far as we have looked. */
+  isSettled(key: string): boolean {
+    return this.#settled.has(key) && !this.#unsettled.has(key)
+  }
+
   wants(key: string): boolean {
     return this.#wanted.has(key)
   }

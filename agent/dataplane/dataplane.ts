@@ -14,6 +14,7 @@ import { interfaceHooks } from './interface-hooks.ts'
 import { LinkPins } from './link-pins.ts'
 import { connectPrograms, hookPrograms, xdpPrograms, TABLES, type Loaded, type TableName } from './loaded.ts'
 import { conditionOf, Phases, type Phase } from './phases.ts'
+import { missingStep, type PodPlace } from './pod-progress.ts'
 import { policyParts } from './policy/parts.ts'
 import { StrayBook } from './policy/stray-book.ts'
 import { Routes } from './routes.ts'
@@ -91,6 +92,12 @@ export class Dataplane implements Disposable {
   /** hooks that run the wanted program, also those of cgroups */
   get attached(): number {
     return this.#hooks.settled + this.#connect.settled + this.#xdp.settled
+  }
+
+  /** What the kernel still lacks of this pod; undefined: nothing. */
+  missingOf(pod: PodPlace): string | undefined {
+    const { interfaces } = this.#options
+    return missingStep(pod, { interfaces, address: this.#current.loaded?.address, isSettled: (hook) => this.#hooks.isSettled(hook) })
   }
 
   /** how often something was found other than we had left it, by part */

@@ -23,6 +23,7 @@ import { nodeConfig } from './knobs.ts'
 import { objectFileName, openObject, type OpenObject } from './objects.ts'
 import { ensureMaps, type SharedMaps } from './pinned.ts'
 import type { Pins } from './pins.ts'
+import { addressProgress, type AddressProgress } from './pod-progress.ts'
 import { AddrJoin } from './policy/addr-join.ts'
 import { policyHolds, policyPlane, POLICY_TABLES, type PolicyPlane } from './policy/plane.ts'
 import { ensureGeneration, type Generation } from './programs.ts'
@@ -55,6 +56,8 @@ export interface Loaded extends Disposable {
   readonly rows: RowTables
   readonly tables: Readonly<Record<TableName, Table>>
   readonly policy: PolicyPlane
+  /** how far the rows of a pod's address are */
+  readonly address: AddressProgress
   /** rows that have to wait for others */
   readonly holds: Holds
   /** the objects' own types */
@@ -96,7 +99,8 @@ interface Parts {
 function assemble({ shared, generation, objects, interfaces, clock }: Parts): Loaded {
   const tables = recordOf(TABLES, (name) => new Table(tableMap(mapOf(shared, `np_${name}`))))
   const bind: BindMap = (definition) => codecsOf(definition, objects)
-  const join = new AddrJoin({ rows: tables.addrs.rows, value: bind(catalogue.np_addrs).value, actual: (key) => tables.addrs.actualAt(key) })
+  const codecs = bind(catalogue.np_addrs)
+  const join = new AddrJoin({ rows: tables.addrs.rows, value: codecs.value, actual: (key) => tables.addrs.actualAt(key) })
   const sinks = { ...tables, addrs: new Claims(join, compareAddressOwners) }
   const rows = new RowTables<FragmentSink>({ tables: sinks, writers: rowWriters(bind), resolve: (name) => interfaces.byName(name)?.index })
   const ifaceEntry = entryWriter(bind(catalogue.np_ifaces))
@@ -108,6 +112,7 @@ function assemble({ shared, generation, objects, interfaces, clock }: Parts): Lo
     rows,
     tables,
     policy,
+    address: addressProgress({ table: tables.addrs, join, codecs }),
     holds: policyHolds(
       policy,
       holdsFor(bind, () => tables.backends.pendingKeys()),

@@ -39,6 +39,10 @@ export class AddrJoin implements Wanted {
     return this.#waiting.size
   }
 
+  isWaiting(key: string): boolean {
+    return this.#waiting.has(key)
+  }
+
   /** Keys of which policy has said something. */
   get ruled(): Iterable<string> {
     return this.#rules.keys()
