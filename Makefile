@@ -11,11 +11,12 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-funct
 	-I bpf/include -I /usr/include/$(shell uname -m)-linux-gnu
 BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c)) bpf/host.floor.bpf.o bpf/workload.floor.bpf.o bpf/xdp.floor.bpf.o
 ADDON := build/Release/netplane_native.node
+SHIM := build/netplane-cni
 TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts' 2>/dev/null)
 
-.PHONY: all deps bpf native ts demo test test-unit test-oracle test-kernel bench soak kubernetes lint format clean docs
+.PHONY: all deps bpf native shim ts demo test test-unit test-oracle test-kernel bench soak kubernetes lint format clean docs
 
-all: bpf native ts
+all: bpf native shim ts
 
 deps:
 	@scripts/install-deps.sh build
@@ -49,6 +50,13 @@ TRAFFIC := bench/tools/traffic
 $(TRAFFIC): $(wildcard bench/tools/*.c bench/tools/*.h) | deps
 	@echo "  cc      $@"
 	@$(CC) -O2 -Wall -Wextra -Werror -o $@ $(filter %.c,$^)
+
+# Static: it runs on whatever the node has, outside of our image. CC=aarch64-linux-gnu-gcc for another machine.
+shim: $(SHIM)
+$(SHIM): cni/netplane-cni.c | deps
+	@echo "  cc      $@"
+	@mkdir -p build
+	@$(CC) -static -s -O2 -Wall -Wextra -Werror -o $@ $<
 
 ts: dist/.built
 dist/.built: $(TS_SOURCES) tsconfig.json tsconfig.build.json node_modules/.package-lock.json
