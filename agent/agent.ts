@@ -25,6 +25,7 @@ import { CutBook } from './cut-book.ts'
 import type { AgentOptions } from './options.ts'
 import { ownSettings } from './own-settings.ts'
 import { PolicyBook } from './policy-book.ts'
+import { Pods, type PodsOptions } from './pods.ts'
 import { Ports } from './ports.ts'
 import { SourceBook } from './source-book.ts'
 import { openSource } from './sources.ts'
@@ -152,8 +153,12 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     wire({ options, features, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow, cleansProxy }),
   )
   now.wired = running
+  const pods = podsOf({ options, store, log, health, wired: () => now.wired, config: () => now.config, api: source.client })
+  if (pods !== undefined) passes.push(() => pods.news())
+  const sink = store.sink(source.name)
   await together(signal, [
-    (stop) => source.run(store.sink(source.name), stop),
+    (stop) => source.run(pods?.over(sink) ?? sink, stop),
+    (stop) => pods?.run(stop) ?? aborted(stop),
     // whoever comes after us is to find nothing half done
     (stop) => running.loop.run(stop).then(() => running.dataplane.current.finish()),
     (stop) => running.sweep.run(stop),
@@ -163,6 +168,12 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     (stop) => settleDown(running, log, stop),
   ])
   log.info({}, 'agent.stopped')
+}
+
+/** undefined: they are another plugin's */
+function podsOf(options: Omit<PodsOptions, 'cni'>): Pods | undefined {
+  const { cni } = options.options
+  return cni && new Pods({ ...options, cni })
 }
 
 type Observe = (seconds: number) => void

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The agent's command line. Layer: agent. */
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
 import { isPort, type Port } from '#lib/base/ip.ts'
@@ -20,6 +21,18 @@ export interface AgentOptions {
   /** 0: off; undefined: as the configuration says */
   readonly healthPort: Port | 0 | undefined
   readonly metricsPort: Port | 0 | undefined
+  /** undefined: pods are somebody else's, we only see to their packets */
+  readonly cni?: CniOptions
+}
+
+/** Where container runtimes find us. */
+export interface CniOptions {
+  /** gets the network configuration */
+  readonly confDir: string
+  /** gets the plugin; other plugins are there as well */
+  readonly binDir: string
+  /** where the plugin asks */
+  readonly socket: string
 }
 
 export type Command =
@@ -46,6 +59,9 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
   --objects DIR        folder of the BPF objects (default: the package's own)
   --health-port PORT   /liveness and /readiness on 127.0.0.1; 0: off (default: 9099, or as FelixConfiguration says)
   --metrics-port PORT  /metrics on 127.0.0.1 (or prometheusMetricsHost); 0: off (default: off, or as FelixConfiguration says)
+  --cni-conf-dir DIR   serve pods by CNI, and write the network configuration here once they can be; without it pods are another
+                       plugin's
+  --cni-bin-dir DIR    where the CNI plugin is put (default: /opt/cni/bin)
   --print-desired      print the wanted data plane as JSON and end; touches nothing
   --cleanup            take everything of Netplane off this node and end
   --cgroup DIR         with --cleanup: the cgroup2 directory (default: its mount)
@@ -53,9 +69,21 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
 `
 
 const DEFAULT_STATE_DIR = '/run/netplane'
+const DEFAULT_BIN_DIR = '/opt/cni/bin'
 
 /** Of an agent that runs or prints, and so nothing for --cleanup. */
-const RUN_FLAGS = ['node', 'kubeconfig', 'resources', 'objects', 'config', 'health-port', 'metrics-port', 'print-desired'] as const
+const RUN_FLAGS = [
+  'node',
+  'kubeconfig',
+  'resources',
+  'objects',
+  'config',
+  'health-port',
+  'metrics-port',
+  'cni-conf-dir',
+  'cni-bin-dir',
+  'print-desired',
+] as const
 
 /** Throws ConfigError that names the flag. */
 export function parseOptions(argv: readonly string[]): Command {
@@ -73,7 +101,17 @@ export function parseOptions(argv: readonly string[]): Command {
   if (node === '') throw new ConfigError('--node', 'must not be empty')
   if (flags['print-desired'] === true) return { kind: 'print-desired', options: { node, origin, config: flags.config } }
   const ports = { healthPort: port('--health-port', flags['health-port']), metricsPort: port('--metrics-port', flags['metrics-port']) }
-  return { kind: 'run', options: { node, origin, ...places, objects: flags.objects, config: flags.config, ...ports } }
+  const cni = cniOf(flags, places.stateDir)
+  return { kind: 'run', options: { node, origin, ...places, objects: flags.objects, config: flags.config, ...ports, ...cni } }
+}
+
+function cniOf(
+  flags: { readonly 'cni-conf-dir'?: string | undefined; readonly 'cni-bin-dir'?: string | undefined },
+  stateDir: string,
+): { readonly cni?: CniOptions } {
+  const { 'cni-conf-dir': confDir, 'cni-bin-dir': binDir } = flags
+  if (confDir === undefined && binDir !== undefined) throw new ConfigError('--cni-bin-dir', 'only goes with --cni-conf-dir')
+  return confDir === undefined ? {} : { cni: { confDir, binDir: binDir ?? DEFAULT_BIN_DIR, socket: join(stateDir, 'cni.sock') } }
 }
 
 function originOf(flags: { readonly kubeconfig?: string | undefined; readonly resources?: string | undefined }): Origin {
@@ -100,6 +138,8 @@ function parseFlags(argv: readonly string[]) {
         cgroup: { type: 'string' },
         'health-port': { type: 'string' },
         'metrics-port': { type: 'string' },
+        'cni-conf-dir': { type: 'string' },
+        'cni-bin-dir': { type: 'string' },
         'print-desired': { type: 'boolean' },
         cleanup: { type: 'boolean' },
         version: { type: 'boolean' },

@@ -3,6 +3,7 @@
 import type { Rejected } from '#lib/base/result.ts'
 import { systemClock } from '#lib/base/clock.ts'
 import { protocolNumber } from '#lib/base/ip.ts'
+import type { ApiClient } from '#lib/api/client.ts'
 import type { ApiSource } from '#lib/api/source.ts'
 import type { LastGoodFile } from '#lib/store/last-good.ts'
 import type { Source } from '#lib/store/source.ts'
@@ -20,6 +21,8 @@ export interface AgentSource extends Source {
   placeOf(rejected: Rejected): string | undefined
   /** what becomes of each kind, where they come one by one */
   facts?(): ReturnType<ApiSource['facts']>
+  /** for what else is asked of the server */
+  readonly client?: ApiClient
   /** what this node must reach whatever policy says, or it hears of no other policy */
   servers?(): readonly FailsafePort[]
 }
@@ -44,6 +47,7 @@ export async function openSource(origin: Origin, options: SourceOptions = {}): P
     name: source.name,
     run: (sink, signal) => source.run(sink, signal),
     placeOf: (rejected) => source.placeOf(rejected),
+    client: source.client,
     facts: () => source.facts(),
     servers: () => {
       const { addresses, port } = source.servers()

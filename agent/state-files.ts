@@ -14,6 +14,11 @@ export function lastGoodFile(stateDir: string): LastGoodFile {
   return new LastGoodFile(lastGoodPath(stateDir))
 }
 
+/** Sandboxes, and blocks of addresses. */
+export function cniFolder(stateDir: string): string {
+  return join(stateDir, 'cni')
+}
+
 export function dropLastGood(stateDir: string): void {
   rmSync(lastGoodPath(stateDir), { force: true })
 }

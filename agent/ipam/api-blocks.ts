@@ -5,22 +5,13 @@ import { formatCidr, type Cidr } from '#lib/base/ip.ts'
 import { BLOCK_NODE_LABEL, blockName, blockNodeLabel, IP_BLOCK, ipBlockObject, parseIPBlock } from '#lib/kube/ip-block.ts'
 import type { IPBlock } from '#lib/model/ip-block.ts'
 import { BLOCKS_ANNOTATION } from '#lib/model/node.ts'
+import { asApiObject, type ApiObject } from '#lib/api/resource.ts'
+import { isRefused } from '#lib/api/errors.ts'
+import type { ApiClient } from '#lib/api/client.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 
-type Metadata = { readonly name: string; readonly resourceVersion?: string; readonly uid?: string }
-type Object = { readonly apiVersion: string; readonly kind: string; readonly metadata: Metadata }
-type Named = { readonly apiVersion: string; readonly kind: string; readonly name: string }
-
 /** What we need of the API client. */
-export interface BlockApi {
-  list(of: { readonly apiVersion: string; readonly kind: string }, options: { readonly labelSelector?: string }): Promise<readonly Object[]>
-  create(object: Object): Promise<Object>
-  update(object: Object): Promise<Object>
-  delete(named: Named, options: { readonly preconditions: { readonly resourceVersion: string } }): Promise<void>
-  patch(named: Named, patch: unknown, options: { readonly type: 'merge' }): Promise<Object>
-  /** whether an error says that the server refused for this reason */
-  isRefused(thrown: unknown, reason: 'AlreadyExists' | 'Conflict' | 'NotFound'): boolean
-}
+export type BlockApi = Pick<ApiClient, 'list' | 'create' | 'update' | 'delete' | 'patch'>
 
 export class ApiBlocks implements BlockStore {
   readonly #api: BlockApi
@@ -38,7 +29,7 @@ export class ApiBlocks implements BlockStore {
   }
 
   async all(): Promise<readonly StoredBlock[]> {
-    return (await this.#api.list(IP_BLOCK, {})).map(stored)
+    return (await this.#api.list(IP_BLOCK)).map(stored)
   }
 
   async create(block: IPBlock): Promise<StoredBlock | undefined> {
@@ -69,18 +60,18 @@ export class ApiBlocks implements BlockStore {
     try {
       return await call()
     } catch (thrown) {
-      if (this.#api.isRefused(thrown, reason) || this.#api.isRefused(thrown, 'NotFound')) return undefined
+      if (isRefused(thrown, reason, 'NotFound')) return undefined
       throw thrown
     }
   }
 }
 
-function objectOf(block: IPBlock, resourceVersion?: string): Object {
+function objectOf(block: IPBlock, resourceVersion?: string): ApiObject {
   const { metadata, ...rest } = ipBlockObject(block)
-  return { ...rest, metadata: { ...metadata, ...(resourceVersion === undefined ? {} : { resourceVersion }) } }
+  return asApiObject({ ...rest, metadata: { ...metadata, ...(resourceVersion === undefined ? {} : { resourceVersion }) } })
 }
 
-function stored(object: Object): StoredBlock {
+function stored(object: ApiObject): StoredBlock {
   const version = object.metadata.resourceVersion
   if (version === undefined) throw new InternalError(`IPAMBlock ${object.metadata.name} has no resourceVersion`)
   try {

@@ -87,6 +87,11 @@ export class ApiSource implements Source {
     return new Map(this.#kinds.map(({ watched, facts }) => [watched.entry.kind, facts]))
   }
 
+  /** For what else is asked of the server: one connection serves both. */
+  get client(): ApiClient {
+    return this.#client
+  }
+
   /** Where the API server has been found: what must stay reachable whatever policy says. */
   servers(): { readonly addresses: readonly Addr[]; readonly port: Port } {
     const addresses = this.#client.transport.addresses.flatMap((text) => tryParseAddr(text) ?? [])

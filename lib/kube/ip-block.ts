@@ -7,7 +7,7 @@ import type { Holder, IPBlock } from '../model/ip-block.ts'
 import { asCidr, asRecord, FieldError, inside, record, text, under } from './fields.ts'
 import type { Raw } from './fields.ts'
 
-export const IP_BLOCK = { apiVersion: 'netplane.io/v3', kind: 'IPAMBlock', plural: 'ipamblocks' } as const
+export const IP_BLOCK = { apiVersion: 'netplane.io/v3', kind: 'IPAMBlock' } as const
 /** By which a node finds its own. */
 export const BLOCK_NODE_LABEL = 'netplane.io/node'
 

@@ -24,6 +24,14 @@ describe('the command line', () => {
     })
   })
 
+  test('pods come by CNI where there is a folder for its configuration', () => {
+    const parse = (...flags: string[]): unknown => parseOptions(['--resources=dir', '--node=n1', '--state-dir=/s', ...flags])
+    expect(parse()).not.toHaveProperty('options.cni')
+    expect(parse('--cni-conf-dir=/c')).toMatchObject({ options: { cni: { confDir: '/c', binDir: '/opt/cni/bin', socket: '/s/cni.sock' } } })
+    expect(parse('--cni-conf-dir=/c', '--cni-bin-dir=/b')).toMatchObject({ options: { cni: { binDir: '/b' } } })
+    expect(() => parse('--cni-bin-dir=/b')).toThrow('--cni-bin-dir: only goes with --cni-conf-dir')
+  })
+
   test.each([
     [['--cleanup'], { kind: 'cleanup', pinDir: '/sys/fs/bpf/netplane', stateDir: '/run/netplane', cgroup: undefined }],
     [['--version'], { kind: 'version' }],
@@ -64,6 +72,8 @@ describe('the command line', () => {
       'health-port',
       'metrics-port',
       'print-desired',
+      'cni-conf-dir',
+      'cni-bin-dir',
       'cleanup',
       'cgroup',
       'version',

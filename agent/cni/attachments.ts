@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which sandboxes have which cable and addresses, on disk so that the next agent knows. Layer: agent/cni. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { removeDurably, writeDurably } from '#lib/base/durable-file.ts'
+import { errorCode, errorText } from '#lib/base/errors.ts'
+import { formatAddr, parseAddr } from '#lib/base/ip.ts'
+import { isObject } from '#lib/base/object.ts'
+import { nameKey } from '#lib/model/ref.ts'
+import type { PodLink } from './pod-link.ts'
+import type { PodSandbox } from './request.ts'
+
+export interface Attachment extends PodSandbox, PodLink {
+  /** the plugin that gave the addresses, with the configuration that it was given; undefined: we did */
+  readonly delegate: { readonly type: string; readonly config: string } | undefined
+}
+
+/** One for each sandbox, and one for each pod: a sandbox that takes another's place has taken its cable as well. */
+export class AttachmentFiles {
+  readonly #folder: string
+  readonly #bySandbox = new Map<string, Attachment>()
+  readonly #byPod = new Map<string, Attachment>()
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  /** Reads what an agent before has left; returns what cannot be read, with why. */
+  load(): readonly string[] {
+    const broken: string[] = []
+    for (const name of filesIn(this.#folder)) {
+      try {
+        this.#remember(readAttachment(JSON.parse(readFileSync(join(this.#folder, name), 'utf8'))))
+      } catch (thrown) {
+        broken.push(`${join(this.#folder, name)}: ${errorText(thrown)}`)
+      }
+    }
+    return broken
+  }
+
+  all(): readonly Attachment[] {
+    return [...this.#bySandbox.values()]
+  }
+
+  ofSandbox(containerId: string): Attachment | undefined {
+    return this.#bySandbox.get(containerId)
+  }
+
+  ofPod(pod: { readonly namespace: string; readonly name: string }): Attachment | undefined {
+    return this.#byPod.get(nameKey(pod))
+  }
+
+  save(attachment: Attachment): void {
+    const addresses = attachment.addresses.map(formatAddr)
+    writeDurably(this.#path(attachment), `${JSON.stringify({ ...attachment, addresses }, null, 2)}\n`)
+    this.#remember(attachment)
+  }
+
+  forget(attachment: Attachment): void {
+    removeDurably(this.#path(attachment))
+    this.#bySandbox.delete(attachment.containerId)
+    const key = podKey(attachment)
+    if (this.#byPod.get(key) === attachment) this.#byPod.delete(key)
+  }
+
+  #remember(attachment: Attachment): void {
+    this.#bySandbox.set(attachment.containerId, attachment)
+    this.#byPod.set(podKey(attachment), attachment)
+  }
+
+  #path({ containerId }: Attachment): string {
+    return join(this.#folder, `${containerId}.json`)
+  }
+}
+
+function podKey({ namespace, pod }: Attachment): string {
+  return nameKey({ namespace, name: pod })
+}
+
+function filesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).filter((name) => name.endsWith('.json'))
+  } catch (thrown) {
+    if (errorCode(thrown) === 'ENOENT') return []
+    throw thrown
+  }
+}
+
+function readAttachment(raw: unknown): Attachment {
+  const fields = isObject(raw) ? raw : {}
+  const text = (key: string, from: Readonly<Record<string, unknown>> = fields): string => {
+    const value = from[key]
+    if (typeof value !== 'string' || value === '') throw new TypeError(`${key} is missing`)
+    return value
+  }
+  const { mtu, addresses, delegate } = fields
+  if (typeof mtu !== 'number' || !Array.isArray(addresses)) throw new TypeError('mtu or addresses are missing')
+  return {
+    containerId: text('containerId'),
+    ifname: text('ifname'),
+    netns: text('netns'),
+    namespace: text('namespace'),
+    pod: text('pod'),
+    host: text('host'),
+    mtu,
+    addresses: addresses.map((addr) => parseAddr(String(addr))),
+    delegate: isObject(delegate) ? { type: text('type', delegate), config: text('config', delegate) } : undefined,
+  }
+}

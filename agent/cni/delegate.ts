@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Addresses from another plugin (host-local and the like), run as a runtime would. Layer: agent/cni. */
+import { spawn } from 'node:child_process'
+import { accessSync, constants } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { errorText } from '#lib/base/errors.ts'
+import { isV4, tryParseAddr, type Addr } from '#lib/base/ip.ts'
+import { isObject } from '#lib/base/object.ts'
+import { CniError } from './cni-error.ts'
+
+export interface DelegateCall {
+  readonly command: 'ADD' | 'DEL' | 'CHECK'
+  readonly type: string
+  /** the whole network configuration */
+  readonly config: string
+  /** folders with plugins, in the order in which they are searched */
+  readonly folders: readonly string[]
+  readonly environment: Readonly<Record<string, string>>
+  readonly timeoutMs: number
+}
+
+/** Throws CniError with the plugin's own words. */
+export async function delegateAddresses(call: DelegateCall): Promise<readonly Addr[]> {
+  const addresses = addressesIn(await runDelegate(call))
+  if (addresses.length === 0) throw new CniError('io', `plugin ${call.type} has given no address`)
+  for (const v4 of [true, false])
+    if (addresses.filter((addr) => isV4(addr) === v4).length > 1)
+      throw new CniError('io', `plugin ${call.type} has given more than one address of a family`)
+  return addresses
+}
+
+/** Returns what it printed. */
+export async function runDelegate(call: DelegateCall): Promise<string> {
+  const file = call.folders.map((folder) => join(folder, call.type)).find(isExecutable)
+  if (file === undefined) throw new CniError('config', `ipam.type: there is no plugin ${call.type} in ${call.folders.join(', ')}`)
+  const child = spawn(file, {
+    env: { ...call.environment, CNI_COMMAND: call.command, PATH: process.env['PATH'] },
+    stdio: ['pipe', 'pipe', 'inherit'],
+    timeout: call.timeoutMs,
+    killSignal: 'SIGKILL',
+  })
+  const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
+  // one that ends without reading is judged by how it ends
+  child.stdin.on('error', () => undefined).end(call.config)
+  const [code, output] = await Promise.all([ended, text(child.stdout)]).catch((thrown: unknown) => {
+    throw new CniError('io', `plugin ${call.type}: ${errorText(thrown)}`)
+  })
+  if (code !== 0) throw new CniError('io', `plugin ${call.type}: ${messageIn(output) ?? `ended with ${code ?? 'a signal'}`}`)
+  return output
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function addressesIn(output: string): readonly Addr[] {
+  const ips = parsed(output)?.['ips']
+  return (Array.isArray(ips) ? ips : []).flatMap((ip: unknown) => {
+    const address = isObject(ip) ? ip['address'] : undefined
+    return (typeof address === 'string' ? tryParseAddr(address.replace(/\/\d+$/, '')) : undefined) ?? []
+  })
+}
+
+function messageIn(output: string): string | undefined {
+  const message = parsed(output)?.['msg']
+  return typeof message === 'string' ? message : undefined
+}
+
+function parsed(output: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(output)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

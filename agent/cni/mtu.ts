@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/** How long a pod's packets may be. Layer: agent/cni (pure). */
+import { isV4, type Addr } from '#lib/base/ip.ts'
+
+export interface Underlay {
+  /** of the devices that lead to the other nodes */
+  readonly mtus: readonly number[]
+  /** other nodes' pods are reached in the tunnel */
+  readonly overlay: boolean
+}
+
+/** What the tunnel puts in front, by the family of the nodes' addresses, which is that of the pods'. */
+const TUNNEL = { v4: 50, v6: 70 } as const
+const USUAL = 1500
+/** What IPv6 needs; programs answer what does not fit a way after that. */
+const LEAST = 1280
+
+export function podMtu({ mtus, overlay }: Underlay, addresses: readonly Addr[]): number {
+  const underlay = mtus.length === 0 ? USUAL : Math.min(...mtus)
+  const tunnel = !overlay ? 0 : addresses.every(isV4) ? TUNNEL.v4 : TUNNEL.v6
+  return Math.max(LEAST, underlay - tunnel)
+}

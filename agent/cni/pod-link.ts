@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A pod's cable: both of its ends, and what is set on them. Layer: agent/cni. */
+import { closeSync, openSync } from 'node:fs'
+import { NetlinkSocket, writeInNetns } from '#native'
+import { errorCode, NetlinkError } from '#lib/base/errors.ts'
+import { addrBits, ANY_V4, ANY_V6, formatAddr, isV4, parseAddr, type Addr } from '#lib/base/ip.ts'
+import { sha1 } from '#lib/base/hash.ts'
+import { decodeAddr, encodeAddrDump, encodeSingleAddr, RTM_GETADDR, RTM_NEWADDR } from '#agent/interfaces/netlink/addr.ts'
+import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import {
+  decodeLink,
+  encodeLinkDump,
+  encodeLinkRemoval,
+  encodeLinkUp,
+  encodeVeth,
+  RTM_DELLINK,
+  RTM_GETLINK,
+  RTM_NEWLINK,
+  type LinkMessage,
+} from '#agent/interfaces/netlink/link.ts'
+import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from '#agent/interfaces/netlink/message.ts'
+import { encodeNeighbour, RTM_NEWNEIGH } from '#agent/interfaces/netlink/neighbour.ts'
+import { encodeDeviceRoute, RTM_NEWROUTE } from '#agent/interfaces/netlink/route.ts'
+
+export interface PodLink {
+  /** name of the node's end */
+  readonly host: string
+  /** file of the pod's network namespace */
+  readonly netns: string
+  /** name of the pod's end */
+  readonly ifname: string
+  readonly mtu: number
+  readonly addresses: readonly Addr[]
+}
+
+/** What pods send everything to; no device has these addresses, the programs answer for them. */
+export const GATEWAYS = { v4: parseAddr('169.254.1.1'), v6: parseAddr('fe80::1') } as const
+
+const ENODEV = 19
+const DEFAULTS = { v4: { addr: ANY_V4, bits: 0 }, v6: { addr: ANY_V6, bits: 0 } } as const
+
+/** Both ends, not up: nothing can be sent before the programs are there. */
+export function createLink(node: NetlinkExchange, link: PodLink): void {
+  const { host, ifname, mtu } = link
+  const netnsFd = openSync(link.netns, 'r')
+  try {
+    const peer = { name: ifname, mac: macOf(link, 'pod'), mtu, netnsFd }
+    const payload = encodeVeth({ name: host, mac: macOf(link, 'node'), mtu }, peer)
+    node.request({ what: `add ${host}, and ${ifname} in ${link.netns}`, type: RTM_NEWLINK, flags: NLM_F_CREATE | NLM_F_EXCL, payload })
+  } finally {
+    closeSync(netnsFd)
+  }
+}
+
+/** The pod's end goes along. Nothing happens when it is not there. */
+export function removeLink(node: NetlinkExchange, host: string): void {
+  try {
+    node.request({ what: `remove ${host}`, type: RTM_DELLINK, payload: encodeLinkRemoval(host) })
+  } catch (thrown) {
+    if (!(thrown instanceof NetlinkError && thrown.errno === ENODEV)) throw thrown
+  }
+}
+
+/** Both ends go up, with addresses and routes. May be done again. */
+export function raiseLink(node: NetlinkExchange, link: PodLink): void {
+  const host = linkOf(node, link.host)
+  if (host === undefined) throw new NetlinkError(`raise ${link.host}`, 'no such device', ENODEV)
+  const set = setter(node, host.index)
+  set.up()
+  for (const addr of link.addresses) set.route({ addr, bits: addrBits(addr) })
+  inPod(link.netns, (pod) => {
+    raiseInside(pod, link)
+  })
+}
+
+function raiseInside(pod: NetlinkExchange, link: PodLink): void {
+  const [loopback, own] = [linkOf(pod, 'lo'), linkOf(pod, link.ifname)]
+  if (own === undefined) throw new NetlinkError(`raise ${link.ifname} in ${link.netns}`, 'no such device', ENODEV)
+  if (loopback !== undefined) setter(pod, loopback.index).up()
+  if (link.addresses.some((addr) => !isV4(addr))) enableIpv6(link)
+  const set = setter(pod, own.index)
+  set.up()
+  for (const addr of link.addresses) set.address(addr)
+  for (const family of familiesOf(link)) {
+    set.neighbour(GATEWAYS[family], macOf(link, 'node'))
+    set.route(DEFAULTS[family], GATEWAYS[family])
+  }
+}
+
+/** What differs from how it was made; undefined: nothing. */
+export function whatDiffers(node: NetlinkExchange, link: PodLink): string | undefined {
+  const host = linkOf(node, link.host)
+  if (host === undefined) return `${link.host} is gone`
+  if (!host.up) return `${link.host} is down`
+  if (host.mac !== macOf(link, 'node')) return `${link.host} has the hardware address ${host.mac ?? ''}`
+  return inPod(link.netns, (pod) => {
+    const own = linkOf(pod, link.ifname)
+    if (own === undefined) return `${link.ifname} is gone from ${link.netns}`
+    if (!own.up) return `${link.ifname} is down`
+    if (own.mac !== macOf(link, 'pod')) return `${link.ifname} has the hardware address ${own.mac ?? ''}`
+    const has = pod.dump({ what: 'list addresses', type: RTM_GETADDR, payload: encodeAddrDump() }).map(({ payload }) => decodeAddr(payload))
+    const missing = link.addresses.find((addr) => !has.some((one) => one?.index === own.index && one.addr === addr))
+    return missing === undefined ? undefined : `${link.ifname} has lost ${formatAddr(missing)}`
+  })
+}
+
+/** The same in every run, and another one at each end. */
+export function macOf({ host }: Pick<PodLink, 'host'>, end: 'node' | 'pod'): string {
+  const digits = sha1(`${host} ${end}`)
+  // unicast, given by hand
+  return ['02', ...[0, 2, 4, 6, 8].map((at) => digits.slice(at, at + 2))].join(':')
+}
+
+export function familiesOf({ addresses }: Pick<PodLink, 'addresses'>): readonly ('v4' | 'v6')[] {
+  return [...(addresses.some(isV4) ? ['v4' as const] : []), ...(addresses.some((addr) => !isV4(addr)) ? ['v6' as const] : [])]
+}
+
+function inPod<T>(netns: string, work: (pod: NetlinkExchange) => T): T {
+  const socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE, netns })
+  try {
+    return work(new NetlinkExchange(socket))
+  } finally {
+    socket.close()
+  }
+}
+
+/** Runtimes may have it off for the whole of the pod. A kernel without IPv6 says so when the address is set. */
+function enableIpv6({ netns, ifname }: PodLink): void {
+  try {
+    writeInNetns(netns, `/proc/sys/net/ipv6/conf/${ifname}/disable_ipv6`, '0')
+  } catch (thrown) {
+    if (!['ENOENT', 'EROFS'].includes(errorCode(thrown) ?? '')) throw thrown
+  }
+}
+
+function linkOf(exchange: NetlinkExchange, name: string): LinkMessage | undefined {
+  const links = exchange.dump({ what: 'list links', type: RTM_GETLINK, payload: encodeLinkDump() })
+  return links.map(({ payload }) => decodeLink(payload)).find((link) => link?.name === name)
+}
+
+/** What is set on one interface. */
+function setter(exchange: NetlinkExchange, index: number) {
+  const flags = NLM_F_CREATE | NLM_F_REPLACE
+  return {
+    up: () => {
+      exchange.request({ what: `set link ${index} up`, type: RTM_NEWLINK, payload: encodeLinkUp(index) })
+    },
+    address: (addr: Addr) => {
+      exchange.request({ what: `add ${formatAddr(addr)}`, type: RTM_NEWADDR, flags, payload: encodeSingleAddr({ index, addr }) })
+    },
+    neighbour: (addr: Addr, mac: string) => {
+      exchange.request({
+        what: `add neighbour ${formatAddr(addr)}`,
+        type: RTM_NEWNEIGH,
+        flags,
+        payload: encodeNeighbour({ index, addr, mac }),
+      })
+    },
+    route: (cidr: { readonly addr: Addr; readonly bits: number }, via?: Addr) => {
+      const route = { cidr, device: index, ...(via === undefined ? {} : { via }) }
+      exchange.request({
+        what: `add route ${formatAddr(cidr.addr)}/${cidr.bits}`,
+        type: RTM_NEWROUTE,
+        flags,
+        payload: encodeDeviceRoute(route),
+      })
+    },
+  }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the shim sends: environment and network configuration of one call → a request. Layer: agent/cni (pure). */
+import { tryParseAddr, type Addr } from '#lib/base/ip.ts'
+import { isObject } from '#lib/base/object.ts'
+import { CniError } from './cni-error.ts'
+
+export const CNI_VERSIONS = ['0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const
+export type CniVersion = (typeof CNI_VERSIONS)[number]
+
+export interface NetworkConfig {
+  readonly cniVersion: CniVersion
+  readonly name: string
+  readonly mtu: number | undefined
+  /** in which time a pod has to be there */
+  readonly timeoutMs: number
+  /** another plugin that gives the addresses; undefined: we do */
+  readonly ipam: string | undefined
+  /** as it was given: what other plugins are to have */
+  readonly text: string
+}
+
+/** One interface of one sandbox. */
+export interface Sandbox {
+  readonly containerId: string
+  readonly ifname: string
+}
+
+export interface PodSandbox extends Sandbox {
+  readonly netns: string
+  readonly namespace: string
+  readonly pod: string
+}
+
+/** What other plugins need of the environment. */
+export interface Environment {
+  readonly args: string
+  readonly path: string
+}
+
+export type Request = { readonly config: NetworkConfig; readonly environment: Environment } & (
+  | { readonly command: 'ADD'; readonly sandbox: PodSandbox }
+  | { readonly command: 'CHECK'; readonly sandbox: PodSandbox; readonly addresses: readonly Addr[] }
+  | { readonly command: 'DEL'; readonly sandbox: Sandbox }
+  | { readonly command: 'GC'; readonly valid: readonly Sandbox[] }
+  | { readonly command: 'STATUS' }
+)
+
+const CONTAINER_ID = /^[a-zA-Z0-9][\w.-]{0,254}$/
+const IFNAME = /^[^\s/:]{1,15}$/
+const KUBERNETES_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** The version to answer with, also to what cannot be read. */
+export function versionOf(line: string): CniVersion {
+  const config = objectOf(textOf(objectOf(line) ?? {}, 'config'))
+  return CNI_VERSIONS.find((version) => version === config?.['cniVersion']) ?? '1.1.0'
+}
+
+/** Throws CniError. */
+export function parseRequest(line: string): Request {
+  const call = objectOf(line)
+  if (call === undefined) throw new CniError('decode', 'the call is no JSON object')
+  const text = textOf(call, 'config')
+  const raw = objectOf(text)
+  if (raw === undefined) throw new CniError('decode', 'the network configuration is no JSON object')
+  const config = parseConfig(raw, text)
+  const environment = { args: textOf(call, 'args'), path: textOf(call, 'path') }
+  const command = textOf(call, 'command')
+  switch (command) {
+    case 'ADD':
+      return { command, config, environment, sandbox: podSandbox(call) }
+    case 'CHECK':
+      return { command, config, environment, sandbox: podSandbox(call), addresses: previousAddresses(raw) }
+    case 'DEL':
+      return { command, config, environment, sandbox: sandboxOf(call) }
+    case 'GC':
+      return { command, config, environment, valid: validOnes(raw) }
+    case 'STATUS':
+      return { command, config, environment }
+    default:
+      throw new CniError('environment', `CNI_COMMAND: ${JSON.stringify(command)} is not known here`)
+  }
+}
+
+function parseConfig(raw: Fields, text: string): NetworkConfig {
+  const cniVersion = CNI_VERSIONS.find((version) => version === raw['cniVersion'])
+  if (cniVersion === undefined)
+    throw new CniError('version', `cniVersion: ${JSON.stringify(raw['cniVersion'])} is not one of ${CNI_VERSIONS.join(', ')}`)
+  const name = textOf(raw, 'name')
+  if (name === '') throw new CniError('config', 'name: is missing')
+  // IPv6 needs 1280
+  const mtu = numberOf(raw, 'mtu', [1280, 65_535])
+  return {
+    cniVersion,
+    name,
+    mtu,
+    timeoutMs: (numberOf(raw, 'timeoutSeconds', [1, MOST_SECONDS]) ?? USUAL_SECONDS) * 1000,
+    ipam: ipamType(raw),
+    text,
+  }
+}
+
+const USUAL_SECONDS = 30
+/** The shim waits no longer than 90. */
+const MOST_SECONDS = 80
+
+function numberOf(raw: Fields, key: string, [least, most]: readonly [number, number]): number | undefined {
+  const value = raw[key]
+  if (value === undefined || (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most)) return value
+  throw new CniError('config', `${key}: must be ${least}..${most}`)
+}
+
+function ipamType(raw: Fields): string | undefined {
+  const ipam = raw['ipam']
+  if (ipam === undefined) return undefined
+  const type = isObject(ipam) ? textOf(ipam, 'type') : ''
+  if (!/^[\w.-]+$/.test(type) || /^\.+$/.test(type)) throw new CniError('config', 'ipam.type: must be the name of a plugin')
+  return type === 'netplane' ? undefined : type
+}
+
+function sandboxOf(call: Fields): Sandbox {
+  const [containerId, ifname] = [textOf(call, 'containerId'), textOf(call, 'ifname')]
+  if (!CONTAINER_ID.test(containerId)) throw new CniError('environment', 'CNI_CONTAINERID: is missing, or is none')
+  if (!IFNAME.test(ifname) || ifname === '.' || ifname === '..')
+    throw new CniError('environment', 'CNI_IFNAME: is missing, or cannot be the name of an interface')
+  return { containerId, ifname }
+}
+
+function podSandbox(call: Fields): PodSandbox {
+  const netns = textOf(call, 'netns')
+  if (!netns.startsWith('/')) throw new CniError('environment', 'CNI_NETNS: must be the path of a network namespace')
+  const args = new Map(
+    textOf(call, 'args')
+      .split(';')
+      .map((pair) => [pair.slice(0, Math.max(0, pair.indexOf('='))), pair.slice(pair.indexOf('=') + 1)]),
+  )
+  const named = (key: string): string => {
+    const value = args.get(key) ?? ''
+    if (!KUBERNETES_NAME.test(value)) throw new CniError('environment', `CNI_ARGS: ${key} is missing, or is no name`)
+    return value
+  }
+  return { ...sandboxOf(call), netns, namespace: named('K8S_POD_NAMESPACE'), pod: named('K8S_POD_NAME') }
+}
+
+function previousAddresses(raw: Fields): readonly Addr[] {
+  const previous = raw['prevResult']
+  if (!isObject(previous)) throw new CniError('config', 'prevResult: is missing')
+  const ips: unknown = previous['ips']
+  return (Array.isArray(ips) ? ips : []).map((ip: unknown, at) => {
+    const text = isObject(ip) ? textOf(ip, 'address') : ''
+    const addr = tryParseAddr(text.replace(/\/\d+$/, ''))
+    if (addr === undefined) throw new CniError('config', `prevResult.ips[${at}].address: is no IP address`)
+    return addr
+  })
+}
+
+function validOnes(raw: Fields): readonly Sandbox[] {
+  const key = 'cni.dev/valid-attachments'
+  const list = raw[key]
+  if (!Array.isArray(list)) throw new CniError('config', `${key}: is missing`)
+  return list.map((one: unknown) => ({
+    containerId: isObject(one) ? textOf(one, 'containerID') : '',
+    ifname: isObject(one) ? textOf(one, 'ifname') : '',
+  }))
+}
+
+function objectOf(text: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Empty when it is missing or no text. */
+function textOf(fields: Fields, key: string): string {
+  const value = Object.hasOwn(fields, key) ? fields[key] : undefined
+  return typeof value === 'string' ? value : ''
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The answer to ADD, in the words of each version of the specification. Layer: agent/cni (pure). */
+import { addrBits, formatAddr, isV4 } from '#lib/base/ip.ts'
+import { familiesOf, GATEWAYS, macOf, type PodLink } from './pod-link.ts'
+import type { CniVersion } from './request.ts'
+
+export function addResult(link: PodLink, cniVersion: CniVersion): string {
+  const isOld = cniVersion.startsWith('0.')
+  const ips = link.addresses.map((addr) => ({
+    ...(isOld ? { version: isV4(addr) ? '4' : '6' } : {}),
+    address: `${formatAddr(addr)}/${addrBits(addr)}`,
+    gateway: formatAddr(isV4(addr) ? GATEWAYS.v4 : GATEWAYS.v6),
+    interface: 1,
+  }))
+  const routes = familiesOf(link).map((family) => ({ dst: family === 'v4' ? '0.0.0.0/0' : '::/0', gw: formatAddr(GATEWAYS[family]) }))
+  const interfaces = [
+    { name: link.host, mac: macOf(link, 'node') },
+    { name: link.ifname, mac: macOf(link, 'pod'), sandbox: link.netns },
+  ]
+  return JSON.stringify({ cniVersion, interfaces, ips, routes, dns: {} })
+}

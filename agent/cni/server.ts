@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The socket on which the shim asks: one line in, one answer out. Layer: agent/cni. */
+import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { dirname } from 'node:path'
+import type { Answer } from './plugin.ts'
+
+export interface CniServerOptions {
+  readonly path: string
+  readonly call: (line: string) => Promise<Answer>
+}
+
+/** A network configuration has a few kilobytes. */
+const LONGEST_LINE = 1 << 20
+const LINE_MS = 10_000
+
+export class CniServer implements AsyncDisposable {
+  readonly #options: CniServerOptions
+  readonly #server: Server
+  readonly #open = new Set<Socket>()
+
+  constructor(options: CniServerOptions) {
+    this.#options = options
+    // the shim says that it has said everything, and then waits
+    this.#server = createServer({ allowHalfOpen: true }, (socket) => {
+      this.#accept(socket)
+    })
+  }
+
+  /** Only root may ask. Rejects when there is no such place. */
+  async start(): Promise<void> {
+    const { path } = this.#options
+    mkdirSync(dirname(path), { recursive: true })
+    // this node has one agent, so whoever listened here is gone
+    rmSync(path, { force: true })
+    await new Promise<void>((resolve, reject) => {
+      const mask = process.umask(0o177)
+      try {
+        this.#server.once('error', reject).listen(path, resolve)
+      } finally {
+        process.umask(mask)
+      }
+    })
+    chmodSync(path, 0o600)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    for (const socket of this.#open) socket.destroy()
+    await closed
+  }
+
+  #accept(socket: Socket): void {
+    this.#open.add(socket)
+    const parts: Buffer[] = []
+    let size = 0
+    const take = (part: Buffer): void => {
+      parts.push(part)
+      size += part.length
+      if (size > LONGEST_LINE) socket.destroy()
+      else if (part.includes(NEWLINE)) done()
+    }
+    const done = (): void => {
+      socket.off('data', take).off('end', done).setTimeout(0).resume()
+      const text = Buffer.concat(parts).toString()
+      void this.#answer(socket, text.slice(0, text.includes('\n') ? text.indexOf('\n') : undefined))
+    }
+    socket
+      .setTimeout(LINE_MS, () => socket.destroy())
+      // who asked has gone: what was asked for is done all the same, and asked for again or taken back
+      .on('error', () => socket.destroy())
+      .on('close', () => this.#open.delete(socket))
+      .on('data', take)
+      .on('end', done)
+  }
+
+  async #answer(socket: Socket, line: string): Promise<void> {
+    const { status, output } = await this.#options.call(line)
+    if (!socket.destroyed) socket.end(`${status}${output}`)
+  }
+}
+
+const NEWLINE = 10

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Gives pods their cables and addresses, for runtimes that ask by CNI. Layer: agent. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { NetlinkSocket } from '#native'
+import { everyMs, systemClock } from '#lib/base/clock.ts'
+import { errorText } from '#lib/base/errors.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import { packageRoot } from '#lib/base/package.ts'
+import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log } from '#lib/obs/log.ts'
+import type { Sink } from '#lib/store/source.ts'
+import type { Store } from '#lib/store/store.ts'
+import { Abandoned } from './cni/abandoned.ts'
+import { AttachedPods } from './cni/attached-pods.ts'
+import { AttachmentFiles } from './cni/attachments.ts'
+import { conflistText, hasPortmap, installConflist, installShim, SHIM } from './cni/conflist.ts'
+import { podMtu } from './cni/mtu.ts'
+import { Plugin, type PodNode } from './cni/plugin.ts'
+import { CniServer } from './cni/server.ts'
+import { Waiting } from './cni/waiting.ts'
+import { hasOverlay } from './compile/pools.ts'
+import type { Config } from './config/config.ts'
+import { NETLINK_ROUTE, NetlinkExchange } from './interfaces/netlink/exchange.ts'
+import { ApiBlocks, type BlockApi } from './ipam/api-blocks.ts'
+import type { BlockStore } from './ipam/block-store.ts'
+import { FileBlocks } from './ipam/file-blocks.ts'
+import { Ipam } from './ipam/ipam.ts'
+import type { AgentOptions, CniOptions } from './options.ts'
+import { cniFolder } from './state-files.ts'
+import type { Wired } from './wiring.ts'
+
+export interface PodsOptions {
+  readonly options: AgentOptions
+  readonly cni: CniOptions
+  readonly store: Store
+  readonly log: Log
+  readonly health: Health
+  readonly wired: () => Wired | undefined
+  readonly config: () => Config | undefined
+  /** undefined: there is no API server, and this node shares its blocks with nobody */
+  readonly api: BlockApi | undefined
+}
+
+/** Condition: runtimes can ask for pods. */
+const LISTENING = 'cni.listening'
+/** Condition: nothing is held for sandboxes that are gone. */
+const COLLECTED = 'cni.collected'
+const COLLECT_MS = 60_000
+const READY_MS = 200
+/** Others may have connections to an address for so long after its pod is gone. */
+const REST_MS = 60_000
+
+export class Pods {
+  readonly #options: PodsOptions
+  readonly #waiting = new Waiting(systemClock)
+  readonly #attached: AttachedPods
+  readonly #attachments: AttachmentFiles
+  readonly #abandoned = new Abandoned()
+  #isServed = false
+
+  constructor(options: PodsOptions) {
+    this.#options = options
+    this.#attached = new AttachedPods(options.options.node)
+    this.#attachments = new AttachmentFiles(join(cniFolder(options.options.stateDir), 'sandboxes'))
+    for (const condition of [LISTENING, COLLECTED]) options.health.expect(condition, 'none')
+  }
+
+  /** Pods that come this way have the addresses that they were given here. */
+  over(sink: Sink): Sink {
+    return this.#attached.over(sink)
+  }
+
+  /** A pass is over. */
+  news(): void {
+    this.#waiting.news()
+  }
+
+  /** Serves until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { cni, health, log } = this.#options
+    using netlink = closing(NetlinkSocket.open({ protocol: NETLINK_ROUTE }))
+    const plugin = this.#plugin(new NetlinkExchange(netlink.socket))
+    plugin.start()
+    await using server = new CniServer({ path: cni.socket, call: (line) => plugin.call(line) })
+    try {
+      await server.start()
+      health.pass(LISTENING)
+      log.info({ socket: cni.socket }, 'cni.listening')
+    } catch (thrown) {
+      health.fail(LISTENING, errorText(thrown))
+      log.error({ socket: cni.socket, error: thrown }, 'cni.not-listening')
+    }
+    await Promise.all([
+      everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#install() }),
+      everyMs(systemClock, { ms: COLLECT_MS, signal, run: () => this.#collect(plugin) }),
+    ])
+  }
+
+  #plugin(netlink: NetlinkExchange): Plugin {
+    const { options, cni, log } = this.#options
+    return new Plugin({
+      node: options.node,
+      attachments: this.#attachments,
+      pods: this.#attached,
+      ipam: this.#ipam(),
+      netlink,
+      waiting: this.#waiting,
+      clock: systemClock,
+      log,
+      of: this.#node(),
+      folders: [cni.binDir],
+    })
+  }
+
+  #ipam(): Ipam {
+    const { options, api, log } = this.#options
+    const files = (folder: string): BlockStore =>
+      new FileBlocks({
+        folder: join(cniFolder(options.stateDir), folder),
+        node: options.node,
+        announce: (ranges) => {
+          if (ranges.length > 0) log.warn({ blocks: ranges.length }, 'ipam.blocks-unannounced')
+        },
+      })
+    const shared = api === undefined ? files('blocks') : new ApiBlocks({ api, node: options.node })
+    return new Ipam({ node: options.node, shared, local: files('ranges'), now: () => systemClock.wall(), restMs: REST_MS })
+  }
+
+  #node(): PodNode {
+    const { store, config, wired, health } = this.#options
+    return {
+      snapshot: store.snapshot,
+      get synced() {
+        return store.synced
+      },
+      get interfacePrefix() {
+        return config()?.compile.interfacePrefix ?? INTERFACE_PREFIX
+      },
+      mtu: (addresses) => this.#mtu(addresses),
+      missingOf: (pod) => wired()?.dataplane.missingOf(pod),
+      notReady: () => {
+        const { ready, conditions } = health.report()
+        return ready ? undefined : conditions.flatMap(({ ok, name, reason }) => (ok ? [] : [`${name}: ${reason}`])).join('; ')
+      },
+    }
+  }
+
+  /** Of the devices with the node's own addresses; where these have none, of all that lead out. */
+  #mtu(addresses: readonly Addr[]): number {
+    const { wired, store } = this.#options
+    const devices = (wired()?.dataplane.devices.list() ?? []).filter(({ use }) => use === 'host')
+    const vital = devices.filter((one) => one.vital)
+    const mtus = (vital.length > 0 ? vital : devices).map(({ iface }) => iface.mtu)
+    return podMtu({ mtus, overlay: hasOverlay(store.snapshot.pools) }, addresses)
+  }
+
+  /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node ready. */
+  #install(): void {
+    const { cni, wired, log, health } = this.#options
+    if (wired()?.dataplane.isReady !== true) return
+    try {
+      if (!this.#isServed) installShim(join(packageRoot(), 'build', SHIM), cni.binDir)
+      const portmap = hasPortmap(cni.binDir)
+      const isNew = installConflist(cni.confDir, conflistText({ socket: cni.socket, portmap }))
+      if (isNew) log.info({ folder: cni.confDir, portmap }, 'cni.installed')
+      this.#isServed = true
+    } catch (thrown) {
+      health.fail(LISTENING, errorText(thrown))
+    }
+  }
+
+  /** What nobody will ever take away; retried as long as it fails. */
+  async #collect(plugin: Plugin): Promise<void> {
+    const { store, health, log } = this.#options
+    if (!store.synced) return
+    try {
+      const all = this.#attachments.all()
+      const seen = all.map((one) => ({
+        containerId: one.containerId,
+        hasNetns: existsSync(one.netns),
+        hasPod: this.#attached.known({ namespace: one.namespace, name: one.pod }) !== undefined,
+      }))
+      const gone = new Set(this.#abandoned.judge(seen, systemClock.now()))
+      for (const one of all.filter(({ containerId }) => gone.has(containerId))) {
+        log.warn({ containerId: one.containerId, namespace: one.namespace, pod: one.pod }, 'cni.sandbox-abandoned')
+        await plugin.remove(one)
+      }
+      await plugin.collect()
+      health.pass(COLLECTED)
+    } catch (thrown) {
+      health.fail(COLLECTED, errorText(thrown))
+      log.warn({ error: thrown }, 'cni.collect-failed')
+    }
+  }
+}
+
+function closing(socket: NetlinkSocket): Disposable & { readonly socket: NetlinkSocket } {
+  return {
+    socket,
+    [Symbol.dispose]: () => {
+      socket.close()
+    },
+  }
+}

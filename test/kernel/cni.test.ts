@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Pods by CNI: the real shim, a real agent, real namespaces. Layer: test. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { isObject } from '#lib/base/object.ts'
+import { parseIPBlock } from '#lib/kube/ip-block.ts'
+import { workloadInterface } from '#lib/model/pod.ts'
+import { ScratchNode } from '../support/scratch-node.ts'
+import { felix, node, onlyFrom } from './agent-manifests.ts'
+import { CniNode, type Outcome } from './cni-node.ts'
+
+let of: CniNode
+
+const RANGE = ['10.1.1.0/28', 'fd00:1::/112']
+
+function waitingPod(
+  name: string,
+  more: { readonly labels?: Readonly<Record<string, string>>; readonly annotations?: Readonly<Record<string, string>> } = {},
+): unknown {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default', labels: more.labels ?? {}, annotations: more.annotations ?? {} },
+    spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
+    status: { phase: 'Pending' },
+  }
+}
+
+function host(name: string): string {
+  return workloadInterface({ namespace: 'default', name })
+}
+
+function ips({ output }: Outcome): string[] {
+  const { ips } = output
+  return Array.isArray(ips) ? ips.map((ip: { readonly address: string }) => ip.address) : []
+}
+
+/** What is on disk of sandboxes. */
+function saved(): string[] {
+  const folder = join(of.machine.state, 'cni', 'sandboxes')
+  return existsSync(folder) ? readdirSync(folder).sort() : []
+}
+
+function held(range = '10-1-1-0-28'): string[] {
+  const raw: unknown = JSON.parse(readFileSync(join(of.machine.state, 'cni', 'ranges', `${range}.json`), 'utf8'))
+  return [...parseIPBlock(isObject(raw) ? raw : {}).held.values()].map(({ containerId }) => containerId)
+}
+
+beforeEach(async () => {
+  const machine = await ScratchNode.make()
+  of = new CniNode(machine)
+  machine.sh(`
+    ip link add eth0 type veth peer name wire0
+    ip addr add 192.0.2.1/24 dev eth0
+    ip addr add fd00::1/64 dev eth0 nodad
+    ip link set eth0 up
+    ip link set wire0 up`)
+  const self = node('n1', '192.0.2.1', '')
+  machine.put('nodes.json', [{ ...(typeof self === 'object' ? self : {}), spec: { podCIDRs: RANGE } }])
+  machine.put('felix.json', [felix(machine.cgroup)])
+  machine.put(
+    'pods.json',
+    ['a', 'b'].map((name) => waitingPod(name)),
+  )
+})
+
+afterEach(async () => {
+  await of.machine[Symbol.asyncDispose]()
+})
+
+describe('ADD', () => {
+  test('pods reach each other and the node, in both families', async () => {
+    await of.ready()
+    const [a, b] = [of.add({ pod: 'a' }), of.add({ pod: 'b' })]
+    expect([ips(a), ips(b)]).toEqual([
+      ['10.1.1.0/32', 'fd00:1::/128'],
+      ['10.1.1.1/32', 'fd00:1::1/128'],
+    ])
+    expect(a.output['interfaces']).toMatchObject([{ name: host('a') }, { name: 'eth0', sandbox: of.netns({ pod: 'a' }) }])
+    for (const target of ['10.1.1.1', 'fd00:1::1', '192.0.2.1'])
+      expect(of.succeeds({ pod: 'a' }, `ping -c 2 -i 0.2 -W 2 ${target}`)).toBe(true)
+    for (const target of ['10.1.1.1', 'fd00:1::1']) expect(of.machine.sh(`ping -c 1 -W 2 ${target} || true`)).toContain('1 received')
+    expect(of.inPod({ pod: 'a' }, 'ip link show eth0')).toContain('mtu 1500')
+  })
+
+  test('the same sandbox again has the same answer, and keeps its cable', async () => {
+    await of.ready()
+    const first = of.add({ pod: 'a' })
+    const index = of.machine.sh(`ip -o link show ${host('a')}`)
+    expect(of.call('ADD', { pod: 'a' })).toEqual(first)
+    expect(of.machine.sh(`ip -o link show ${host('a')}`)).toBe(index)
+  })
+
+  test('another sandbox of the pod takes the place of the one before, whose DEL then changes nothing', async () => {
+    await of.ready()
+    const [old, now] = [
+      { pod: 'a', id: 'a-old' },
+      { pod: 'a', id: 'a-new' },
+    ]
+    expect(ips(of.add(old))).toContain('10.1.1.0/32')
+    expect(ips(of.add(now))).toContain('10.1.1.1/32')
+    expect(of.call('DEL', old)).toEqual({ status: 0, output: {} })
+    expect(saved()).toEqual(['a-new.json'])
+    expect(of.succeeds(now, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
+  })
+
+  test('a pod that no source has is refused with that reason', async () => {
+    await of.ready()
+    expect(of.add({ pod: 'ghost' }, { timeoutSeconds: 1 })).toMatchObject({
+      status: 1,
+      output: { code: 11, msg: 'not ready in time: no source has Pod default/ghost on node n1' },
+    })
+    expect(saved()).toEqual([])
+  })
+
+  test('a policy is in force from the first packet on', async () => {
+    const pool = { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name: 'p' }, spec: { cidr: '10.2.0.0/24' } }
+    const fixed = (name: string, address: string): unknown =>
+      waitingPod(name, { labels: { app: name }, annotations: { 'cni.netplane.io/ipAddrs': `["${address}"]` } })
+    of.machine.put('pods.json', [pool, waitingPod('a'), fixed('open', '10.2.0.5'), fixed('closed', '10.2.0.6')])
+    of.machine.put('policy.json', [onlyFrom('deny', { app: 'closed' }, { app: 'nobody' })])
+    await of.ready()
+    of.add({ pod: 'a' })
+    const datagrams = (name: string): number => Number(of.inPod({ pod: name }, 'grep ^Udp: /proc/self/net/snmp | tail -1').split(' ')[2])
+    for (const [name, address] of [
+      ['open', '10.2.0.5'],
+      ['closed', '10.2.0.6'],
+    ] as const) {
+      const sender = `nsenter --net=${of.netns({ pod: 'a' })} bash -c 'for i in $(seq 400); do echo x > /dev/udp/${address}/9; sleep 0.005; done' 2>/dev/null`
+      of.machine.sh(`${sender} >/dev/null 2>&1 & echo $!`)
+      expect(of.add({ pod: name }).status).toBe(0)
+    }
+    await expect.poll(() => datagrams('open'), { timeout: 5000 }).toBeGreaterThan(10)
+    expect(datagrams('closed')).toBe(0)
+  })
+})
+
+describe('DEL', () => {
+  test('takes all away; again, or without anything there, it succeeds', async () => {
+    await of.ready()
+    of.add({ pod: 'a' })
+    expect(held()).toEqual(['a-1'])
+    for (let times = 0; times < 2; times++) expect(of.call('DEL', { pod: 'a' })).toEqual({ status: 0, output: {} })
+    expect([saved(), held()]).toEqual([[], []])
+    expect(of.machine.sh(`ip -o link; ip route`)).not.toMatch(new RegExp(`${host('a')}|10\\.1\\.1\\.`))
+    expect(of.call('DEL', { pod: 'nobody' }).status).toBe(0)
+    // rests first
+    expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.1/32')
+  })
+
+  test('of a sandbox whose namespace is gone', async () => {
+    await of.ready()
+    of.add({ pod: 'a' })
+    of.dropNetns({ pod: 'a' })
+    expect(of.call('DEL', { pod: 'a' })).toEqual({ status: 0, output: {} })
+    expect(held()).toEqual([])
+  })
+})
+
+describe('CHECK', () => {
+  const check = (previous: Outcome): Outcome => of.call('CHECK', { pod: 'a' }, { prevResult: previous.output })
+
+  test('is content with what ADD has made, and says what is missing', async () => {
+    await of.ready()
+    const added = of.add({ pod: 'a' })
+    expect(check(added)).toEqual({ status: 0, output: {} })
+    expect(check({ status: 0, output: { ips: [{ address: '10.9.9.9/32' }] } }).output).toMatchObject({
+      code: 101,
+      msg: "10.9.9.9 is not the pod's",
+    })
+    of.inPod({ pod: 'a' }, 'ip addr del 10.1.1.0/32 dev eth0')
+    expect(check(added).output).toMatchObject({ code: 101, msg: 'eth0 has lost 10.1.1.0' })
+    expect(of.call('ADD', { pod: 'a' })).toEqual(added)
+    expect(check(added).status).toBe(0)
+    of.machine.sh(`ip link del ${host('a')}`)
+    expect(check(added).output).toMatchObject({ code: 101, msg: `${host('a')} is gone` })
+    expect(of.call('CHECK', { pod: 'b' }, { prevResult: added.output }).output).toMatchObject({ code: 3 })
+  })
+})
+
+describe('GC and STATUS', () => {
+  test('what is not valid goes, and with it what no sandbox has', async () => {
+    await of.ready()
+    for (const pod of ['a', 'b']) of.add({ pod })
+    const valid = { 'cni.dev/valid-attachments': [{ containerID: 'b-1', ifname: 'eth0' }] }
+    expect(of.call('GC', { pod: 'x' }, valid).status).toBe(0)
+    expect([saved(), held()]).toEqual([['b-1.json'], ['b-1']])
+    expect(of.succeeds({ pod: 'b' }, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
+    expect(of.call('GC', { pod: 'x' }).output).toMatchObject({ code: 7, msg: 'cni.dev/valid-attachments: is missing' })
+  })
+
+  test('a node that is not ready says why', async () => {
+    await of.ready()
+    await expect.poll(() => of.call('STATUS', { pod: 'x' }).status, { timeout: 10_000 }).toBe(0)
+    expect(of.call('VERSION', { pod: 'x' }).output).toMatchObject({ supportedVersions: ['0.3.1', '0.4.0', '1.0.0', '1.1.0'] })
+  })
+})
+
+describe('an agent that comes after one that was killed', () => {
+  test('knows its pods: they go on, are deleted, and their addresses are not given twice', async () => {
+    const first = await of.ready()
+    const added = of.add({ pod: 'a' })
+    await first.kill()
+    expect(of.call('ADD', { pod: 'b' }).output).toMatchObject({ code: 11 })
+    expect(of.succeeds({ pod: 'a' }, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
+    await of.ready()
+    expect(of.call('CHECK', { pod: 'a' }, { prevResult: added.output }).status).toBe(0)
+    expect(of.call('ADD', { pod: 'a' })).toEqual(added)
+    expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.1/32')
+    expect(of.call('DEL', { pod: 'a' }).status).toBe(0)
+  })
+})
