@@ -2,7 +2,7 @@
 /** Giving addresses of a block away, and taking them back. Layer: lib/ipam (pure). */
 import type { Addr, Cidr } from '../base/ip.ts'
 import type { Holder, IPBlock } from '../model/ip-block.ts'
-import { addrAt, indexOf, rangeSize } from './range.ts'
+import { addrAt, indexOf, rangeSize } from '../base/range.ts'
 
 export interface AssignOptions {
   readonly holder: Holder

@@ -4,7 +4,7 @@ import { formatCidr } from '../base/ip.ts'
 import type { Cidr } from '../base/ip.ts'
 import { fnv1a64, mix32 } from '../base/hash.ts'
 import type { IPPool } from '../model/ip-pool.ts'
-import { blockAt, blockCount, overlaps } from './range.ts'
+import { blockAt, blockCount, overlaps } from '../base/range.ts'
 
 /** Each node begins somewhere else, so that many that start at once do not want the same ones. Ends with the pool, or after so many that
  * nobody goes on. */

@@ -1,17 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 /** IPAMBlock objects, both ways: in the API server, and in files where there is none. Layer: lib/kube. */
+import { addrAt, indexOf } from '../base/range.ts'
 import { formatAddr, formatCidr } from '../base/ip.ts'
-import type { Cidr } from '../base/ip.ts'
+import type { Addr, Cidr } from '../base/ip.ts'
 import { fnv1a64 } from '../base/hash.ts'
-import type { Holder, IPBlock } from '../model/ip-block.ts'
-import { asCidr, asRecord, FieldError, inside, record, text, under } from './fields.ts'
+import type { IPBlock } from '../model/ip-block.ts'
+import { FieldError, inside } from './fields.ts'
 import type { Raw } from './fields.ts'
+import { listed, object, required } from './shape.ts'
+import type { Shape } from './shape.ts'
+import { address, cidr, text } from './shapes.ts'
 
 export const IP_BLOCK = { apiVersion: 'netplane.io/v3', kind: 'IPAMBlock' } as const
 /** By which a node finds its own. */
 export const BLOCK_NODE_LABEL = 'netplane.io/node'
 
 const LONGEST_LABEL = 63
+/** No block is larger: of a longer range only so many addresses are given away. */
+const MOST = 65_536
+
+const time: Shape<number> = {
+  read: (value) => {
+    const ms = typeof value === 'string' ? Date.parse(value) : Number.NaN
+    if (Number.isNaN(ms)) throw new FieldError('', 'must be a time')
+    return ms
+  },
+  schema: { type: 'string', format: 'date-time' },
+}
+
+const allocation = object({
+  address: required('The address, without a prefix length.', address),
+  namespace: required('Of the pod.', text),
+  pod: required('Its name.', text),
+  containerId: required('Its sandbox.', text),
+})
+
+const released = object({
+  address: required('The address, without a prefix length.', address),
+  at: required('When it was given back.', time),
+})
+
+export const ipBlockSpec = object({
+  cidr: required('The addresses of the block; cannot be changed.', cidr),
+  node: required('The node that gives them to its pods.', text),
+  allocations: listed('Those that are given away.', allocation, { most: MOST }),
+  released: listed('Those that were given back lately: they rest before they are given away again.', released, { most: MOST }),
+})
 
 /** "10-0-1-64-26", "fd00--40-122": two nodes that want the same block want the same name. */
 export function blockName({ addr, bits }: Cidr): string {
@@ -39,49 +73,32 @@ export function ipBlockObject({ cidr, node, held, freed }: IPBlock): IPBlockObje
     spec: {
       cidr: formatCidr(cidr),
       node,
-      held: Object.fromEntries([...held].sort(byIndex)),
-      freed: Object.fromEntries([...freed].sort(byIndex).map(([index, ms]) => [index, new Date(ms).toISOString()])),
+      allocations: [...held].sort(byIndex).map(([index, holder]) => ({ address: formatAddr(addrAt(cidr, index)), ...holder })),
+      released: [...freed]
+        .sort(byIndex)
+        .map(([index, ms]) => ({ address: formatAddr(addrAt(cidr, index)), at: new Date(ms).toISOString() })),
     },
   }
 }
 
 /** Throws FieldError. */
 export function parseIPBlock(raw: Raw): IPBlock {
-  return inside(raw, 'spec', (spec) => ({
-    cidr: under('cidr', () => asCidr(text(spec, 'cidr'))),
-    node: needed(spec, 'node'),
-    held: indexed(spec, 'held', holder),
-    freed: indexed(spec, 'freed', time),
-  }))
+  return inside(raw, 'spec', (value) => {
+    const { cidr, node, allocations, released } = ipBlockSpec.read(value)
+    const index = ({ address }: { readonly address: Addr }): number => {
+      const found = indexOf(cidr, address)
+      if (found === undefined) throw new FieldError('', `${formatAddr(address)} is not in ${formatCidr(cidr)}`)
+      return found
+    }
+    return {
+      cidr,
+      node,
+      held: new Map(allocations.map(({ address, ...holder }) => [index({ address }), holder])),
+      freed: new Map(released.map(({ address, at }) => [index({ address }), at])),
+    }
+  })
 }
 
 function byIndex(a: readonly [number, unknown], b: readonly [number, unknown]): number {
   return a[0] - b[0]
-}
-
-function indexed<T>(spec: Raw, key: string, read: (value: unknown) => T): ReadonlyMap<number, T> {
-  const entries = Object.entries(record(spec, key)).map(([index, value]) =>
-    under(`${key}['${index}']`, (): [number, T] => {
-      if (!/^(0|[1-9]\d{0,5})$/.test(index)) throw new FieldError('', 'must be the number of an address')
-      return [Number(index), read(value)]
-    }),
-  )
-  return new Map(entries)
-}
-
-function holder(value: unknown): Holder {
-  const raw = asRecord(value)
-  return { namespace: needed(raw, 'namespace'), pod: needed(raw, 'pod'), containerId: needed(raw, 'containerId') }
-}
-
-function time(value: unknown): number {
-  const ms = typeof value === 'string' ? Date.parse(value) : Number.NaN
-  if (Number.isNaN(ms)) throw new FieldError('', 'must be a time')
-  return ms
-}
-
-function needed(raw: Raw, key: string): string {
-  const value = text(raw, key) ?? ''
-  if (value === '') throw new FieldError(key, 'is missing')
-  return value
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Shapes of the specs of netplane.io/v3 kinds that the agent's store does not hold. Layer: lib/kube. */
 import { field, listed, object, required } from './shape.ts'
-import { cidr, flag, integer, matching, name, net, text, texts, word } from './shapes.ts'
+import { flag, integer, matching, name, net, text, texts, word } from './shapes.ts'
 import { selector } from './v3-shapes.ts'
 
 const switched = word('Enabled', 'Disabled')
@@ -54,20 +54,4 @@ export const clusterInformationSpec = object({
   clusterType: field('What is known of where it runs.', text),
   netplaneVersion: field('The version that all nodes have, or move to.', text),
   datastoreReady: field('Whether what is in the API server may be used: false while it is being replaced.', flag),
-})
-
-const allocation = object({
-  address: required('The address, without a prefix length.', matching(/^[0-9a-fA-F.:]{2,39}$/, 'must be an IP address')),
-  namespace: field('Of the pod.', text),
-  pod: field('Its name.', text),
-  containerId: field('Its sandbox.', text),
-  interface: field('Name of its interface.', text),
-  since: field('When it was given away.', text),
-})
-
-export const ipamBlockSpec = object({
-  cidr: required('The addresses of the block; cannot be changed.', cidr),
-  pool: field('Name of the pool that it was taken from.', text),
-  node: field('The node that gives them to its pods.', text),
-  allocations: listed('Those that are given away.', allocation, { most: 65_536 }),
 })

@@ -2,7 +2,8 @@
 /** Every kind of netplane.io/v3 as an API server knows it. Layer: lib/kube. */
 import type { Condition, Schema } from '../base/schema.ts'
 import { BUILT_IN_TIERS } from '../model/policy.ts'
-import { clusterInformationSpec, controllersConfigurationSpec, ipamBlockSpec } from './other-specs.ts'
+import { ipBlockSpec } from './ip-block.ts'
+import { clusterInformationSpec, controllersConfigurationSpec } from './other-specs.ts'
 import { hostEndpointSpec } from './parse-host-endpoint.ts'
 import { ipPoolSpec } from './parse-ip-pool.ts'
 import { networkSetSpec } from './parse-network-set.ts'
@@ -164,7 +165,7 @@ const ADDRESSES: readonly Resource[] = [
     kind: 'IPAMBlock',
     plural: 'ipamblocks',
     doc: "A part of a pool that one node gives its pods addresses from. The agents' own: not to be written by hand.",
-    spec: ipamBlockSpec.schema,
+    spec: ipBlockSpec.schema,
     columns: [column('CIDR', 'string', '.spec.cidr'), column('Node')],
     fixed: ['cidr'],
   }),

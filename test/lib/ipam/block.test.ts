@@ -6,7 +6,7 @@ import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { addressOf, assign, assignFixed, emptyBlock, release } from '#lib/ipam/block.ts'
 import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
-import { addrAt, blockAt, indexOf, rangeSize } from '#lib/ipam/range.ts'
+import { addrAt, blockAt, indexOf, rangeSize } from '#lib/base/range.ts'
 
 const REST = { restMs: 1000 }
 

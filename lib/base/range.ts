@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Addresses by their number in a prefix, and the other way round. Layer: lib/ipam (pure). */
-import { addrBits, addrBytes, addrFromBytes, cidrContains, isV4 } from '../base/ip.ts'
-import type { Addr, Cidr } from '../base/ip.ts'
+/** Addresses by their number in a prefix, and the other way round. Layer: lib/base. */
+import { addrBits, addrBytes, addrFromBytes, cidrContains, isV4 } from './ip.ts'
+import type { Addr, Cidr } from './ip.ts'
 
 /** Of a larger range only the first addresses are given away: no node has so many pods. */
 const MOST_ADDRESSES = 1 << 16
