@@ -110,6 +110,7 @@ export class Pods {
       clock: systemClock,
       log,
       of: this.#node(),
+      isAlone: this.#options.api === undefined,
       folders: [cni.binDir],
     })
   }

@@ -3,7 +3,7 @@
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { formatAddr, type Addr } from '#lib/base/ip.ts'
-import { addressesInUse, planAddresses, rangesElsewhere } from '#lib/ipam/plan.ts'
+import { addressesInUse, isAbandoned, planAddresses, rangesElsewhere } from '#lib/ipam/plan.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
@@ -45,6 +45,8 @@ export interface PluginOptions {
   readonly clock: Clock
   readonly log: Log
   readonly of: PodNode
+  /** no store says which blocks other nodes have: what is known of their ranges is left to them */
+  readonly isAlone: boolean
   /** folders of other plugins, besides those that the caller names */
   readonly folders: readonly string[]
 }
@@ -184,7 +186,8 @@ export class Plugin {
       holder: holderOf(sandbox),
       plans: planAddresses(pod, snapshot, node),
       inUse: addressesInUse(snapshot, node),
-      elsewhere: rangesElsewhere(snapshot, node),
+      elsewhere: this.#options.isAlone ? rangesElsewhere(snapshot, node) : [],
+      isAbandoned: (block) => isAbandoned(block, snapshot),
     })
   }
 

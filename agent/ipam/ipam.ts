@@ -30,6 +30,12 @@ export interface AddressRequest {
   readonly inUse: ReadonlySet<Addr>
   /** ranges of other nodes, where the store does not know of them */
   readonly elsewhere: readonly Cidr[]
+  /** its node is gone for good: anybody may have the block */
+  readonly isAbandoned: (block: IPBlock) => boolean
+}
+
+interface Claim extends Pick<AddressRequest, 'elsewhere' | 'isAbandoned'> {
+  readonly options: AssignOptions
 }
 
 /** After so many that others have it is time to look at all. */
@@ -106,7 +112,7 @@ export class Ipam {
         return (
           (await this.#known(plan.pools, request.holder)) ??
           (await give(false)) ??
-          (await this.#claimFirst(plan.pools, { options, elsewhere: request.elsewhere })) ??
+          (await this.#claimFirst(plan.pools, { options, ...request })) ??
           (await give(true)) ??
           refuse(plan.ref, `IPPool ${plan.pools.map(({ name }) => name).join(', ')}: no address is free, and no block`)
         )
@@ -156,11 +162,7 @@ export class Ipam {
     return undefined
   }
 
-  /** A new block with this holder in it: no moment between in which it would be nobody's. */
-  async #claimFirst(
-    pools: readonly IPPool[],
-    of: { readonly options: AssignOptions; readonly elsewhere: readonly Cidr[] },
-  ): Promise<Addr | undefined> {
+  async #claimFirst(pools: readonly IPPool[], of: Claim): Promise<Addr | undefined> {
     for (const pool of pools) {
       const addr = await this.#claim(pool, of)
       if (addr !== undefined) return addr
@@ -168,29 +170,36 @@ export class Ipam {
     return undefined
   }
 
-  async #claim(
-    pool: IPPool,
-    { options, elsewhere }: { readonly options: AssignOptions; readonly elsewhere: readonly Cidr[] },
-  ): Promise<Addr | undefined> {
+  /** First without looking, then by what all others have, at last one of a node that is gone. */
+  async #claim(pool: IPPool, of: Claim): Promise<Addr | undefined> {
     const { shared, node } = this.#options
     const own = (await this.#blocks(shared)).map(({ block }) => block.cidr)
-    let taken: readonly Cidr[] = [...own, ...elsewhere]
-    for (let looked = false; ; looked = true) {
-      let attempts = 0
-      for (const cidr of candidates(pool, node, taken)) {
-        const assigned = assign(emptyBlock(cidr, node), options)
-        if (assigned === undefined) continue
-        const created = await shared.create(assigned.block)
-        if (created !== undefined) {
-          this.#own.set(shared, [...(await this.#blocks(shared)), created])
-          return assigned.addr
-        }
-        taken = [...taken, cidr]
-        if (!looked && ++attempts >= BLIND_ATTEMPTS) break
-      }
-      if (looked) return undefined
-      taken = [...taken, ...(await shared.all()).map(({ block }) => block.cidr)]
+    const known = [...own, ...of.elsewhere]
+    const blind = await this.#claimOneOf(take(candidates(pool, node, known), BLIND_ATTEMPTS), of)
+    if (blind !== undefined) return blind
+    const all = await shared.all()
+    const taken = [...known, ...all.map(({ block }) => block.cidr)]
+    const seen = await this.#claimOneOf(candidates(pool, node, taken), of)
+    if (seen !== undefined) return seen
+    const left = all.filter(({ block }) => cidrContains(pool.cidr, block.cidr.addr) && of.isAbandoned(block))
+    for (const stored of left) {
+      const addr = (await shared.remove(stored)) ? await this.#claimOneOf([stored.block.cidr], of) : undefined
+      if (addr !== undefined) return addr
     }
+    return undefined
+  }
+
+  /** A new block with this holder in it: no moment between in which it would be nobody's. */
+  async #claimOneOf(cidrs: Iterable<Cidr>, { options }: Claim): Promise<Addr | undefined> {
+    const { shared, node } = this.#options
+    for (const cidr of cidrs) {
+      const assigned = assign(emptyBlock(cidr, node), options)
+      const created = assigned && (await shared.create(assigned.block))
+      if (assigned === undefined || created === undefined) continue
+      this.#own.set(shared, [...(await this.#blocks(shared)), created])
+      return assigned.addr
+    }
+    return undefined
   }
 
   async #ensure(store: BlockStore, cidr: Cidr): Promise<void> {
@@ -265,6 +274,14 @@ function firstOf<T, R>(values: readonly T[], find: (value: T) => R | undefined):
     if (found !== undefined) return found
   }
   return undefined
+}
+
+function* take<T>(values: Iterable<T>, count: number): Generator<T> {
+  let left = count
+  for (const value of values) {
+    if (left-- <= 0) return
+    yield value
+  }
 }
 
 function isEmpty({ block: { held, freed } }: StoredBlock, { now, restMs }: Pick<IpamOptions, 'now' | 'restMs'>): boolean {

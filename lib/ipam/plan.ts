@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where the addresses of a new pod are to come from, by what the cluster says. Layer: lib/ipam (pure). */
 import { AddressError } from '../base/errors.ts'
-import { isV4 } from '../base/ip.ts'
+import { cidrContains, isV4 } from '../base/ip.ts'
 import type { Addr, Cidr } from '../base/ip.ts'
+import type { IPBlock } from '../model/ip-block.ts'
 import type { IPPool } from '../model/ip-pool.ts'
 import { podRanges } from '../model/node.ts'
 import { hasOwnAddresses } from '../model/pod.ts'
@@ -54,4 +55,11 @@ export function addressesInUse(world: World, nodeName: string): ReadonlySet<Addr
 /** Ranges that other nodes have. */
 export function rangesElsewhere(world: World, nodeName: string): readonly Cidr[] {
   return [...world.nodes.values()].filter(({ name }) => name !== nodeName).flatMap(podRanges)
+}
+
+/** Its node is gone from the cluster, and no pod that is left has an address of it. */
+export function isAbandoned(block: IPBlock, world: Pick<Snapshot, 'nodes' | 'pods'>): boolean {
+  if (world.nodes.has(block.node)) return false
+  for (const pod of world.pods.values()) if (hasOwnAddresses(pod) && pod.podIPs.some((addr) => cidrContains(block.cidr, addr))) return false
+  return true
 }

@@ -4,11 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { formatCidr, parseCidr, type Cidr } from '#lib/base/ip.ts'
-import { emptyBlock } from '#lib/ipam/block.ts'
-import type { IPBlock } from '#lib/model/ip-block.ts'
+import { formatCidr, type Cidr } from '#lib/base/ip.ts'
 import type { BlockStore } from '#agent/ipam/block-store.ts'
 import { FileBlocks } from '#agent/ipam/file-blocks.ts'
+import { BLOCK, keepsBlocks } from '../../support/block-store-contract.ts'
 import { MemoryBlocks } from '../../support/memory-blocks.ts'
 
 let folder: string
@@ -27,13 +26,6 @@ function files(node = 'n1'): FileBlocks {
   return new FileBlocks({ folder: join(folder, 'blocks'), node, announce: (ranges) => (announced = ranges) })
 }
 
-const BLOCK: IPBlock = {
-  ...emptyBlock(parseCidr('10.0.1.64/26'), 'n1'),
-  held: new Map([[3, { namespace: 'default', pod: 'web', containerId: 'c1' }]]),
-  freed: new Map([[1, 1000]]),
-}
-const SIX = emptyBlock(parseCidr('::1:0/122'), 'n1')
-
 describe.each<[string, () => (node: string) => BlockStore]>([
   ['files', () => files],
   [
@@ -44,27 +36,7 @@ describe.each<[string, () => (node: string) => BlockStore]>([
     },
   ],
 ])('%s', (_, make) => {
-  test('what was made is there, whole, and no second time', async () => {
-    const of = make()
-    expect((await of('n1').create(BLOCK))?.block).toEqual(BLOCK)
-    await of('n1').create(SIX)
-    expect(await of('n1').create(emptyBlock(BLOCK.cidr, 'n2'))).toBeUndefined()
-    expect((await of('n1').own()).map(({ block }) => block).sort((a, b) => a.cidr.bits - b.cidr.bits)).toEqual([BLOCK, SIX])
-    expect(await of('n2').own()).toEqual([])
-    expect(await of('n2').all()).toHaveLength(2)
-  })
-
-  test('an old version is neither replaced nor removed', async () => {
-    const store = make()('n1')
-    const first = await store.create(BLOCK)
-    const second = first && (await store.replace(first, { ...BLOCK, held: new Map() }))
-    expect(second?.block.held.size).toBe(0)
-    expect(first && (await store.replace(first, BLOCK))).toBeUndefined()
-    expect(first && (await store.remove(first))).toBe(false)
-    expect(second && (await store.remove(second))).toBe(true)
-    expect(second && (await store.remove(second))).toBe(false)
-    expect(await store.all()).toEqual([])
-  })
+  keepsBlocks(make)
 })
 
 describe('files', () => {

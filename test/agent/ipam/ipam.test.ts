@@ -45,7 +45,13 @@ function pools(...of: readonly IPPool[]): AddressPlan[] {
 /** 10.7.0.0 is in use whatever blocks say. */
 async function give(ipam: Ipam, pod: string, plans: readonly AddressPlan[]): Promise<string> {
   const holder = { namespace: 'default', pod, containerId: `${pod}-1` }
-  const addrs = await ipam.assign({ holder, plans, inUse: new Set([parseAddr('10.7.0.0')]), elsewhere: [] })
+  const addrs = await ipam.assign({
+    holder,
+    plans,
+    inUse: new Set([parseAddr('10.7.0.0')]),
+    elsewhere: [],
+    isAbandoned: ({ node }) => node === 'gone',
+  })
   return addrs.map(formatAddr).join(' ')
 }
 
@@ -131,6 +137,17 @@ describe('addresses', () => {
     await take(now, 'a')
     await take(old, 'b')
     expect(world.held()).toHaveLength(1)
+  })
+
+  test('when all blocks are taken, those of a node that is gone are free', async () => {
+    const world = new World()
+    const [gone, ipam] = [world.ipam('gone'), world.ipam('n1')]
+    const tiny = pools(poolOf('10.0.0.0/30', 31))
+    for (const pod of ['x', 'y', 'z']) await give(gone, pod, tiny)
+    expect(await give(ipam, 'a', tiny)).toMatch(/^10\.0\.0\./)
+    expect([...world.shared.blocks.values()].map(({ block }) => block.node).sort()).toEqual(['gone', 'n1'])
+    await expect(give(world.ipam('n2'), 'b', tiny)).resolves.toBeDefined()
+    await expect(give(world.ipam('n3'), 'c', tiny)).rejects.toThrow('no block')
   })
 
   test('blocks that nobody needs go back, but for one', async () => {

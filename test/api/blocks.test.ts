@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Blocks as objects of a real API server. Layer: test. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadAll } from 'js-yaml'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { ApiClient } from '#lib/api/client.ts'
+import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
+import { asApiObject } from '#lib/api/resource.ts'
+import { isObject } from '#lib/base/object.ts'
+import { parseCidr } from '#lib/base/ip.ts'
+import { IP_BLOCK } from '#lib/kube/ip-block.ts'
+import { ALL } from '#lib/model/selector.ts'
+import type { IPPool } from '#lib/model/ip-pool.ts'
+import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
+import { Ipam } from '#agent/ipam/ipam.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { kubernetesPrograms } from '../kubernetes/programs.ts'
+import { keepsBlocks } from '../support/block-store-contract.ts'
+import { MemoryBlocks } from '../support/memory-blocks.ts'
+import { LoopbackCluster } from './loopback-cluster.ts'
+
+const BUILD_MS = 30 * 60_000
+
+let folder = ''
+let cluster: LoopbackCluster
+let client: ApiClient
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'netplane-blocks-'))
+  cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder })
+  client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
+  const definitions = loadAll(readFileSync(new URL('../../deploy/crds.yaml', import.meta.url), 'utf8')).map(asApiObject)
+  const blocks = definitions.find(({ metadata }) => metadata.name.startsWith('ipamblocks.'))
+  if (blocks === undefined) throw new Error('no CRD of blocks')
+  await client.create(blocks)
+  for (const name of ['n1', 'n2']) await client.create(asApiObject({ apiVersion: 'v1', kind: 'Node', metadata: { name } }))
+  const served = await waitFor(
+    () =>
+      client.list(IP_BLOCK).then(
+        () => true,
+        () => undefined,
+      ),
+    { timeoutMs: 30_000, everyMs: 100 },
+  )
+  if (served === undefined) throw new Error('blocks are not served in time')
+}, BUILD_MS)
+
+afterAll(async () => {
+  await client[Symbol.asyncDispose]()
+  await cluster[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
+
+beforeEach(async () => {
+  for (const { apiVersion, kind, metadata } of await client.list(IP_BLOCK)) await client.delete({ apiVersion, kind, name: metadata.name })
+})
+
+function blocks(node: string): ApiBlocks {
+  return new ApiBlocks({ api: client, node })
+}
+
+describe('objects', () => {
+  keepsBlocks(() => blocks)
+
+  test("a node's Node says which blocks lead to it, until none does", async () => {
+    const annotations = async (): Promise<unknown> =>
+      (await client.get({ apiVersion: 'v1', kind: 'Node', name: 'n1' })).metadata.annotations
+    await blocks('n1').announce(['10.0.1.64/26', 'fd00::/122'].map(parseCidr))
+    expect(await annotations()).toMatchObject({ 'netplane.io/blocks': '10.0.1.64/26,fd00::/122' })
+    await blocks('n1').announce([])
+    expect(isObject(await annotations()) ? await annotations() : {}).not.toHaveProperty('netplane.io/blocks')
+  })
+})
+
+test('nodes that start at the same time share a pool without giving one address twice', async () => {
+  const rest = { natOutgoing: false, overlay: 'Never', assigns: 'all', nodes: ALL, namespaces: ALL } as const
+  const pool: IPPool = { kind: 'IPPool', namespace: '', name: 'p', cidr: parseCidr('10.9.0.0/26'), blockBits: 30, ...rest }
+  const ipams = ['n1', 'n2', 'n1', 'n2'].map(
+    (node) => new Ipam({ node, shared: blocks(node), local: new MemoryBlocks().store(node), now: () => Date.now(), restMs: 60_000 }),
+  )
+  const given = await Promise.all(
+    ipams.flatMap((ipam, at) =>
+      Array.from({ length: 10 }, (_, number) =>
+        ipam.assign({
+          holder: { namespace: 'default', pod: `p${at}-${number}`, containerId: `c${at}-${number}` },
+          plans: [{ kind: 'pools', pools: [pool], ref: 'Pod/default/p' }],
+          inUse: new Set(),
+          elsewhere: [],
+          isAbandoned: () => false,
+        }),
+      ),
+    ),
+  )
+  expect(new Set(given.flat()).size).toBe(40)
+  const held = (await blocks('n1').all()).flatMap(({ block }) => [...block.held.values()])
+  expect(held).toHaveLength(40)
+})
