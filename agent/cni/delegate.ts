@@ -10,7 +10,7 @@ import { isObject } from '#lib/base/object.ts'
 import { CniError } from './cni-error.ts'
 
 export interface DelegateCall {
-  readonly command: 'ADD' | 'DEL' | 'CHECK'
+  readonly command: 'ADD' | 'DEL'
   readonly type: string
   /** the whole network configuration */
   readonly config: string
@@ -20,14 +20,13 @@ export interface DelegateCall {
   readonly timeoutMs: number
 }
 
-/** Throws CniError with the plugin's own words. */
-export async function delegateAddresses(call: DelegateCall): Promise<readonly Addr[]> {
-  const addresses = addressesIn(await runDelegate(call))
-  if (addresses.length === 0) throw new CniError('io', `plugin ${call.type} has given no address`)
-  for (const v4 of [true, false])
-    if (addresses.filter((addr) => isV4(addr) === v4).length > 1)
-      throw new CniError('io', `plugin ${call.type} has given more than one address of a family`)
-  return addresses
+/** Throws CniError with the plugin's own words. What cannot be used is given back. */
+export async function delegateAddresses(call: Omit<DelegateCall, 'command'>): Promise<readonly Addr[]> {
+  const addresses = addressesIn(await runDelegate({ ...call, command: 'ADD' }))
+  const isMany = [true, false].some((v4) => addresses.filter((addr) => isV4(addr) === v4).length > 1)
+  if (addresses.length > 0 && !isMany) return addresses
+  await runDelegate({ ...call, command: 'DEL' })
+  throw new CniError('io', `plugin ${call.type} has given ${isMany ? 'more than one address of a family' : 'no address'}`)
 }
 
 /** Returns what it printed. */

@@ -173,7 +173,7 @@ export class Plugin {
     const addresses =
       delegate === undefined
         ? await this.#ownAddresses(sandbox)
-        : await delegateAddresses({ ...this.#delegateCall(sandbox, request.environment.path), ...delegate, command: 'ADD' })
+        : await delegateAddresses({ ...this.#delegateCall(sandbox, request.environment.path), ...delegate })
     return { ...sandbox, host, mtu: config.mtu ?? of.mtu(addresses), addresses, delegate }
   }
 
@@ -239,7 +239,7 @@ export class Plugin {
   }
 
   #delegateCall(sandbox: PodSandbox, path: string): Omit<DelegateCall, 'command' | 'type' | 'config'> {
-    const folders = [...path.split(':').filter((folder) => folder.startsWith('/')), ...this.#options.folders]
+    const folders = [...new Set([...path.split(':').filter((folder) => folder.startsWith('/')), ...this.#options.folders])]
     const environment = {
       CNI_CONTAINERID: sandbox.containerId,
       CNI_NETNS: sandbox.netns,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods by CNI: the real shim, a real agent, real namespaces. Layer: test. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
@@ -136,6 +136,34 @@ describe('ADD', () => {
   })
 })
 
+describe('addresses of another plugin', () => {
+  const config = (folder: string): Readonly<Record<string, unknown>> => ({
+    ipam: { type: 'host-local', dataDir: folder, ranges: [[{ subnet: '10.3.0.0/24' }], [{ subnet: 'fd00:3::/64' }]] },
+  })
+
+  test('are used as our own are, and given back', async () => {
+    await of.ready()
+    copyFileSync('/usr/lib/cni/host-local', join(of.binDir, 'host-local'))
+    const ipam = config(join(of.machine.folder, 'host-local'))
+    const [a] = [of.add({ pod: 'a' }, ipam), of.add({ pod: 'b' }, ipam)]
+    expect(ips(a)).toEqual(['10.3.0.2/32', 'fd00:3::2/128'])
+    expect(of.call('ADD', { pod: 'a' }, ipam)).toEqual(a)
+    for (const target of ['10.3.0.3', 'fd00:3::3']) expect(of.succeeds({ pod: 'a' }, `ping -c 1 -W 2 ${target}`)).toBe(true)
+    // what it was given then is on disk
+    for (const pod of ['a', 'b']) expect(of.call('DEL', { pod })).toEqual({ status: 0, output: {} })
+    expect(readdirSync(join(of.machine.folder, 'host-local', 'netplane')).filter((name) => /^(10|fd)/.test(name))).toEqual([])
+  })
+
+  test('of one that is not there: its name is in the answer', async () => {
+    await of.ready()
+    expect(of.add({ pod: 'a' }, { ipam: { type: 'nope' } }).output).toMatchObject({
+      code: 7,
+      msg: `ipam.type: there is no plugin nope in ${of.binDir}`,
+    })
+    expect(saved()).toEqual([])
+  })
+})
+
 describe('DEL', () => {
   test('takes all away; again, or without anything there, it succeeds', async () => {
     await of.ready()
@@ -194,6 +222,33 @@ describe('GC and STATUS', () => {
     await of.ready()
     await expect.poll(() => of.call('STATUS', { pod: 'x' }).status, { timeout: 10_000 }).toBe(0)
     expect(of.call('VERSION', { pod: 'x' }).output).toMatchObject({ supportedVersions: ['0.3.1', '0.4.0', '1.0.0', '1.1.0'] })
+  })
+})
+
+describe('what runtimes find', () => {
+  test('is there once pods can be served, with the plugin for hostPorts if there is one, and again when it was taken away', async () => {
+    const path = join(of.confDir, '10-netplane.conflist')
+    const types = (): unknown => {
+      const list: unknown = JSON.parse(readFileSync(path, 'utf8'))
+      const { plugins } = isObject(list) ? list : {}
+      return Array.isArray(plugins) && plugins.map((one: unknown) => (isObject(one) ? one['type'] : undefined))
+    }
+    const agent = of.agent()
+    await agent.event('cni.listening')
+    expect(existsSync(path)).toBe(false)
+    await agent.event('dataplane.ready')
+    await agent.event('cni.installed')
+    expect(types()).toEqual(['netplane-cni'])
+    copyFileSync('/usr/lib/cni/portmap', join(of.binDir, 'portmap'))
+    await agent.event('cni.installed', 2)
+    expect(types()).toEqual(['netplane-cni', 'portmap'])
+    rmSync(path)
+    await agent.event('cni.installed', 3)
+  })
+
+  test("is nothing where pods are another plugin's", async () => {
+    await of.machine.agent().event('dataplane.ready')
+    expect([existsSync(of.confDir), existsSync(join(of.machine.state, 'cni.sock'))]).toEqual([false, false])
   })
 })
 
