@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Pods by CNI on a node whose objects, and whose blocks, are in a real API server. Layer: test. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadAll } from 'js-yaml'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ApiClient } from '#lib/api/client.ts'
+import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
+import { asApiObject } from '#lib/api/resource.ts'
+import { isObject } from '#lib/base/object.ts'
+import { packageRoot } from '#lib/base/package.ts'
+import { IP_BLOCK, parseIPBlock } from '#lib/kube/ip-block.ts'
+import { cgroup2Mount } from '#agent/dataplane/cgroup.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { felix } from '../kernel/agent-manifests.ts'
+import { kubernetesPrograms } from '../kubernetes/programs.ts'
+import { AgentProcess } from '../support/scratch-node.ts'
+import { LoopbackCluster } from './loopback-cluster.ts'
+
+const BUILD_MS = 30 * 60_000
+
+let folder = ''
+let cgroup = ''
+let cluster: LoopbackCluster
+let client: ApiClient
+const agents: AgentProcess[] = []
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'netplane-cni-'))
+  cgroup = mkdtempSync(join(cgroup2Mount(readFileSync('/proc/self/mounts', 'utf8')) ?? '', 'netplane-test-'))
+  sh('ip link add eth0 type veth peer name wire0; ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up; ip link set wire0 up')
+  cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder: join(folder, 'cluster') })
+  client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
+  for (const definition of loadAll(readFileSync(new URL('../../deploy/crds.yaml', import.meta.url), 'utf8')))
+    await client.create(asApiObject(definition))
+  const served = () =>
+    client.list(IP_BLOCK).then(
+      () => true,
+      () => undefined,
+    )
+  await waitFor(served, { timeoutMs: 30_000, everyMs: 200 })
+  const pool = { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name: 'pods' }, spec: { cidr: '10.9.0.0/24' } }
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'default', name: 'default' } }
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { namespace: 'default', name: 'a' } }
+  const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } }
+  const spec = { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] }
+  for (const object of [node, account, { ...pod, spec }, pool, felix(cgroup)]) await put(object)
+  const status = { addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] }
+  await client.patch({ apiVersion: 'v1', kind: 'Node', name: 'n1' }, { status }, { type: 'merge', subresource: 'status' })
+}, BUILD_MS)
+
+afterAll(async () => {
+  for (const agent of agents) await agent.kill()
+  await client[Symbol.asyncDispose]()
+  await cluster[Symbol.asyncDispose]()
+  execFileSync(process.execPath, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
+  rmdirSync(cgroup)
+  sh(`umount ${netns('a')}`)
+  rmSync(folder, { recursive: true })
+})
+
+const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
+
+/** As soon as its kind is served. */
+async function put(object: unknown): Promise<void> {
+  const put = (): Promise<true | undefined> =>
+    client.create(asApiObject(object)).then(
+      () => true,
+      () => undefined,
+    )
+  if ((await waitFor(put, { timeoutMs: 30_000, everyMs: 200 })) === undefined) await client.create(asApiObject(object))
+}
+
+function sh(script: string): void {
+  execFileSync('sh', ['-ec', script])
+}
+
+function netns(id: string): string {
+  return join(folder, `netns-${id}`)
+}
+
+async function ready(): Promise<AgentProcess> {
+  const state = ['--state-dir', join(folder, 'state'), '--health-port', '0']
+  const cni = ['--cni-conf-dir', join(folder, 'net.d'), '--cni-bin-dir', join(folder, 'bin')]
+  const args = [...PROGRAM, '--node', 'n1', '--kubeconfig', cluster.kubeconfig(), ...state, ...cni]
+  const agent = new AgentProcess(spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] }))
+  agents.push(agent)
+  await agent.event('cni.listening')
+  return agent
+}
+
+function call(command: string): Readonly<Record<string, unknown>> {
+  const env = {
+    CNI_COMMAND: command,
+    CNI_CONTAINERID: 'a-1',
+    CNI_NETNS: netns('a'),
+    CNI_IFNAME: 'eth0',
+    CNI_ARGS: 'K8S_POD_NAMESPACE=default;K8S_POD_NAME=a',
+    CNI_PATH: join(folder, 'bin'),
+  }
+  const config = { cniVersion: '1.0.0', name: 'netplane', type: 'netplane-cni', socket: join(folder, 'state', 'cni.sock') }
+  const { stdout } = spawnSync(join(packageRoot(), 'build', 'netplane-cni'), { env, input: JSON.stringify(config) })
+  const answer: unknown = stdout.length === 0 ? {} : JSON.parse(stdout.toString())
+  return isObject(answer) ? answer : {}
+}
+
+async function holders(): Promise<string[]> {
+  return (await client.list(IP_BLOCK)).flatMap((object) =>
+    [...parseIPBlock({ ...object }).held.values()].map(({ containerId }) => containerId),
+  )
+}
+
+test('a pod gets an address of a block that the cluster knows of, and the next agent gives back what the one before had forgotten', async () => {
+  writeFileSync(netns('a'), '')
+  sh(`unshare --net=${netns('a')} true`)
+  const agent = await ready()
+  const added = call('ADD')
+  expect(added).toMatchObject({ ips: [{ address: expect.stringMatching(/^10\.9\.0\.\d+\/32$/) as unknown }] })
+  expect(await holders()).toEqual(['a-1'])
+  const { annotations } = (await client.get({ apiVersion: 'v1', kind: 'Node', name: 'n1' })).metadata
+  expect(annotations?.['netplane.io/blocks']).toMatch(/^10\.9\.0\.\d+\/26$/)
+  sh(`nsenter --net=${netns('a')} ping -c 1 -W 2 192.0.2.1`)
+  await agent.kill()
+  // as if it had died between the lease and the disk
+  rmSync(join(folder, 'state', 'cni', 'sandboxes'), { recursive: true })
+  const next = await ready()
+  expect(call('ADD')).toEqual(added)
+  expect(call('DEL')).toEqual({})
+  expect(await holders()).toEqual([])
+  await next.kill()
+})
