@@ -7,10 +7,12 @@ import { crdsPage } from './pages/crds.ts'
 import { dropsPage } from './pages/drops.ts'
 import { mapsPage } from './pages/maps.ts'
 import { metricsPage } from './pages/metrics.ts'
+import { rbacPage } from './pages/rbac.ts'
 
 /** Path from the repository's root → text. */
 export const pages: ReadonlyMap<string, () => string | Promise<string>> = new Map<string, () => string | Promise<string>>([
   ['deploy/crds.yaml', crdsPage],
+  ['deploy/rbac.yaml', rbacPage],
   ['docs/generated/config.md', configPage],
   ['docs/generated/drops.md', dropsPage],
   ['docs/generated/maps.md', mapsPage],

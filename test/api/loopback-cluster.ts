@@ -75,7 +75,7 @@ export class LoopbackCluster implements AsyncDisposable {
     this.#spawn('kube-apiserver', [
       ...[`--etcd-servers=${ETCD}`, '--bind-address=127.0.0.1', `--secure-port=${PORT}`, `--cert-dir=${this.#at('certificates')}`],
       ...['--advertise-address=10.96.0.250', '--endpoint-reconciler-type=none', '--service-cluster-ip-range=10.96.0.0/16'],
-      ...['--authorization-mode=RBAC', `--token-auth-file=${this.#at('tokens.csv')}`, '--profiling=false'],
+      ...['--authorization-mode=RBAC', '--allow-privileged', `--token-auth-file=${this.#at('tokens.csv')}`, '--profiling=false'],
       ...['--service-account-issuer=https://kubernetes.default.svc', `--service-account-key-file=${this.#at('accounts.pub')}`],
       ...[`--service-account-signing-key-file=${this.#at('accounts.key')}`, '--service-account-extend-token-expiration=false'],
       // there is no controller that would make accounts
