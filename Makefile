@@ -14,7 +14,7 @@ ADDON := build/Release/netplane_native.node
 SHIM := build/netplane-cni
 TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts' 2>/dev/null)
 
-.PHONY: all deps bpf native shim ts demo test test-unit test-oracle test-kernel bench soak kubernetes lint format clean docs
+.PHONY: all image deps bpf native shim ts demo test test-unit test-oracle test-kernel bench soak kubernetes lint format clean docs
 
 all: bpf native shim ts
 
@@ -64,12 +64,19 @@ dist/.built: $(TS_SOURCES) tsconfig.json tsconfig.build.json node_modules/.packa
 	@$(NODE) node_modules/typescript/bin/tsc -p tsconfig.build.json
 	@touch $@
 
+# The root file system of Dockerfile, without Docker: build/image
+image: all
+	@scripts/install-deps.sh image
+	@rm -rf build/image
+	@scripts/image/rootfs packages build/image
+	@scripts/image/rootfs files build/image
+
 demo: all
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/demo/main.js
 
 test: all $(TRAFFIC)
-	@scripts/install-deps.sh demo vm
+	@scripts/install-deps.sh demo vm go image
 	@$(RUN) test/run.ts
 
 test-unit: all

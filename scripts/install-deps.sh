@@ -10,6 +10,7 @@ packages() {
     vm) echo qemu-system-x86 qemu-system-arm g++-aarch64-linux-gnu python3-pip kmod xz-utils file ;;
     bench) echo ethtool iperf3 ;;
     go) echo golang-go ;;
+    image) echo mmdebstrap binutils ;;
     *) echo "install-deps: no group $1" >&2; exit 2 ;;
   esac
 }

@@ -52,6 +52,11 @@ export class ScratchNode implements AsyncDisposable {
     return execFileSync('nsenter', [...this.#enter(), 'sh', '-ec', script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
   }
 
+  /** Runs a command on the node; whoever calls ends it. */
+  spawn(command: readonly string[]): ChildProcess {
+    return spawn('nsenter', [...this.#enter(), ...command], { stdio: ['ignore', 'pipe', 'pipe'] })
+  }
+
   /** Writes a manifest as a deployment tool should: whole, by renaming. */
   put(file: string, objects: readonly unknown[]): void {
     const path = join(this.resources, file)
