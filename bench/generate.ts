@@ -89,7 +89,7 @@ function node(at: number): unknown {
   }
 }
 
-function service(at: number): unknown {
+export function service(at: number): object {
   return {
     apiVersion: 'v1',
     kind: 'Service',
@@ -109,7 +109,7 @@ function service(at: number): unknown {
   }
 }
 
-function slice(at: number, endpoints: number, generation = 0): unknown {
+export function slice(at: number, endpoints: number, generation = 0): object {
   return {
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',
