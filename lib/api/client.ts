@@ -36,7 +36,7 @@ export interface PatchOptions extends WriteOptions {
 export interface ListOptions extends CallOptions {
   readonly labelSelector?: string
   readonly fieldSelector?: string
-  /** objects a page; 500 when not given */
+  /** objects a page; 250 when not given */
   readonly limit?: number
 }
 
@@ -64,7 +64,7 @@ export interface Page {
 }
 
 /** Beyond this a page is a burden for both sides. */
-export const PAGE = 500
+export const PAGE = 250
 const TIMEOUT_MS = 30_000
 const JSON_ONLY = { accept: 'application/json' }
 const FIELD_MANAGER = 'netplane'

@@ -224,6 +224,7 @@ class Deadline implements Disposable {
     this.#clock = clock
     this.#outer = outer
     outer.addEventListener('abort', this.#onAbort)
+    if (outer.aborted) this.#onAbort()
   }
 
   get signal(): AbortSignal {

@@ -32,8 +32,8 @@ const BACKOFF: Backoff = { firstMs: 500, maxMs: 30_000 }
 const ABSENT_MS = 60_000
 const WATCH_SECONDS = 600
 const PATIENCE: Patience = { pageMs: 60_000, graceMs: 30_000 }
-/** Pages of so many kinds are in memory at once. */
-const LISTS_AT_ONCE = 2
+/** Pages of so many kinds are in memory at once: the CPU is the limit, not the wait. */
+const LISTS_AT_ONCE = 1
 
 export class ApiSource implements Source {
   readonly name = 'api'

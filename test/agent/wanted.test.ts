@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest'
-import { parseAddr, parseCidr } from '#lib/base/ip.ts'
+import { formatCidr, parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
 import type { Node } from '#lib/model/node.ts'
@@ -54,6 +54,25 @@ function setup() {
 }
 
 describe('what is wanted', () => {
+  test('lets no policy cut the node off from its source, wherever that is at present', () => {
+    const store = new Store({ sources: ['test'] })
+    let net = parseCidr('203.0.113.1/32')
+    const servers = () => [{ protocol: 6, port: parsePort(6443), net }]
+    const wanted = new Wanted({ node: 'n1', store, onConfig: () => undefined, servers })
+    const sink = store.sink('test')
+    sink.apply([{ kind: 'upsert', object: self }])
+    sink.synced()
+    const nets = () =>
+      wanted
+        .take(false)
+        ?.fragments.flatMap(({ rows }) => rows)
+        .flatMap((row) => (row.table === 'failsafes' && row.key.cidr.bits === 32 ? [formatCidr(row.key.cidr)] : []))
+    const first = nets()
+    expect(nets()).toBeUndefined()
+    net = parseCidr('203.0.113.2/32')
+    expect([first, nets()]).toEqual([['203.0.113.1/32'], ['203.0.113.2/32']])
+  })
+
   test('says what changed since the first time', () => {
     const { wanted, sink, later, put } = setup()
     put(self)

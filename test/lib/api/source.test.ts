@@ -3,8 +3,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { ApiSourceOptions } from '#lib/api/source.ts'
+import { ApiSource, type ApiSourceOptions } from '#lib/api/source.ts'
 import { LastGoodFile } from '#lib/store/last-good.ts'
+import { readOnce } from '#lib/store/once.ts'
 import { until } from '../../support/until.ts'
 import { dribble, FakeServer, json, refuse } from './fake-server.ts'
 import { SourceRun } from './source-run.ts'
@@ -40,7 +41,7 @@ describe('lists', () => {
     await using source = run()
     await until('all services', () => source.objects.size === 1201)
     expect(source.synced).toBe(0)
-    expect(fake.requests.filter((path) => path === SERVICES)).toHaveLength(3)
+    expect(fake.requests.filter((path) => path === SERVICES)).toHaveLength(5)
     held = false
     fake.cut()
     await source.untilSynced()
@@ -276,6 +277,7 @@ describe('objects that cannot be used', () => {
           [undefined, 1],
           [true, 0],
         ])
+        await until('the watch', () => fake.watching(POLICIES) === 1)
         fake.put(POLICIES, policy('good', 'Maybe'))
         await until('the problem', () => source.problems.length === 2)
         expect(actions(source, 'good')).toEqual([undefined, 1])
@@ -285,6 +287,7 @@ describe('objects that cannot be used', () => {
         await using source = await run({ lastGood: new LastGoodFile(path) }).untilSynced()
         expect(actions(source, 'good')).toEqual([undefined, 1])
         expect(source.problems).toHaveLength(2)
+        await until('the watch', () => fake.watching(POLICIES) === 1)
         fake.delete(POLICIES, '/good')
         await source.untilGone('GlobalNetworkPolicy/good')
       }
@@ -294,6 +297,12 @@ describe('objects that cannot be used', () => {
       rmSync(folder, { recursive: true })
     }
   })
+})
+
+test('read once, it ends with the mark', async () => {
+  fake.put(SERVICES, service('web'))
+  const { events, unavailable } = await readOnce(new ApiSource({ server: fake.server }))
+  expect([events.length, unavailable]).toEqual([1, undefined])
 })
 
 test('a server that is gone is said with its reason and time; what it had stays, and when it is back nothing is told again', async () => {
