@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** etcd, kube-apiserver and kube-proxy, built from their Go modules once and kept in the cache directory. Layer: test. */
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+/** Kubernetes' programs and tests, built from their Go modules once and kept in the cache directory. Layer: test. */
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageRoot } from '#lib/base/package.ts'
 import { hostArch } from '../kernel/vm/arch.ts'
@@ -8,62 +8,86 @@ import { cacheRoot, cached, keyOf } from '../kernel/vm/cache.ts'
 import { command } from '../kernel/vm/command.ts'
 import { goToolchain } from './go.ts'
 
-const NAMES = ['etcd', 'kube-apiserver', 'kube-proxy'] as const
-/** Two idle cores need a quarter of an hour at most. */
-const BUILD_MS = 60 * 60_000
+/** What the one binary answers to. */
+const NAMES = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-proxy', 'kube-scheduler', 'kubectl', 'kubelet'] as const
+/** What runs in the pods of tests. */
+const AGNHOST = 'k8s.io/kubernetes/test/images/agnhost'
+/** Two idle cores need half an hour at most. */
+const BUILD_MS = 90 * 60_000
 
-/** The folder with the programs of {@link NAMES}; built when this version of them is not there yet, which takes minutes. */
+/** The folder with the programs of {@link NAMES} and agnhost; built when this version of them is not there yet, which takes minutes. */
 export async function kubernetesPrograms(): Promise<string> {
-  return await cached(cacheName(), async (half) => {
-    // outside the half-made result: a build that was cut short goes on where it was
-    const work = join(cacheRoot(), 'kubernetes-build')
-    mkdirSync(work, { recursive: true })
-    await build(join(half, 'kubernetes'), work)
+  return await cached(programsFolder(), async (half) => {
+    await go(['build', '-o', join(half, 'kubernetes'), '.'])
     for (const name of NAMES) symlinkSync('kubernetes', join(half, name))
-    rmSync(work, { recursive: true })
+    await go(['build', '-o', join(half, 'agnhost'), AGNHOST])
   })
 }
 
 /** The same folder, when it is there. */
 export function builtPrograms(): string | undefined {
-  const dir = join(cacheRoot(), cacheName())
-  return existsSync(dir) ? dir : undefined
+  return inCache(programsFolder())
 }
 
-async function build(output: string, work: string): Promise<void> {
-  const version = versionOf(readSource('go.mod'))
-  const facts = { gitVersion: `v${version}`, gitMajor: version.split('.')[0] ?? '', gitMinor: version.split('.')[1] ?? '' }
-  const stamps = ['k8s.io/component-base/version', 'k8s.io/client-go/pkg/version'].flatMap((module) =>
-    Object.entries(facts).map(([name, value]) => `-X ${module}.${name}=${value}`),
-  )
-  await command(
-    await goToolchain(),
-    ['build', '-trimpath', '-mod=readonly', '-buildvcs=false', '-ldflags', ['-s', '-w', ...stamps].join(' '), '-o', output, '.'],
-    {
-      cwd: sourceFolder(),
-      env: {
-        CGO_ENABLED: '0',
-        GOTOOLCHAIN: 'local',
-        GOROOT: '',
-        GOFLAGS: '-modcacherw',
-        GOMODCACHE: join(work, 'modules'),
-        GOCACHE: join(work, 'objects'),
-      },
-      timeout: BUILD_MS,
-    },
-  )
+/** The program that runs Kubernetes' own end-to-end tests of the network; built as {@link kubernetesPrograms} are. */
+export async function upstreamTests(): Promise<string> {
+  return join(await cached(testsFolder(), (half) => go(['test', '-c', '-o', join(half, 'e2e.test'), './upstream'])), 'e2e.test')
+}
+
+/** The same program, when it is there. */
+export function builtTests(): string | undefined {
+  const folder = inCache(testsFolder())
+  return folder === undefined ? undefined : join(folder, 'e2e.test')
 }
 
 /** Changes with the version, the sources and the machine. */
-function cacheName(): string {
-  const mod = readSource('go.mod')
-  return `kubernetes-${versionOf(mod)}-${keyOf([hostArch(), mod, readSource('go.sum'), readSource('main.go')])}`
+export function programsKey(): string {
+  return keyOf([hostArch(), ...['go.mod', 'go.sum', 'main.go'].map(readSource)])
 }
 
-function versionOf(mod: string): string {
-  const version = /^\tk8s\.io\/kubernetes v(\S+)$/m.exec(mod)?.[1]
-  if (version === undefined) throw new Error('programs/go.mod requires no k8s.io/kubernetes')
-  return version
+function programsFolder(): string {
+  return `kubernetes-${version()}-${programsKey()}`
+}
+
+function testsFolder(): string {
+  return `kubernetes-tests-${version()}-${keyOf([programsKey(), readSource('upstream/upstream_test.go')])}`
+}
+
+function inCache(name: string): string | undefined {
+  const dir = join(cacheRoot(), name)
+  return existsSync(dir) ? dir : undefined
+}
+
+/** Modules and objects stay too: a build that was cut short goes on where it was, and what two builds share is compiled once. */
+async function go(args: readonly string[]): Promise<void> {
+  const work = join(cacheRoot(), 'kubernetes-build')
+  mkdirSync(work, { recursive: true })
+  const [verb = '', ...rest] = args
+  await command(await goToolchain(), [verb, '-trimpath', '-mod=readonly', '-buildvcs=false', '-ldflags', `-s -w ${stamps()}`, ...rest], {
+    cwd: sourceFolder(),
+    env: {
+      CGO_ENABLED: '0',
+      GOTOOLCHAIN: 'local',
+      GOROOT: '',
+      GOFLAGS: '-modcacherw',
+      GOMODCACHE: join(work, 'modules'),
+      GOCACHE: join(work, 'objects'),
+    },
+    timeout: BUILD_MS,
+  })
+}
+
+function stamps(): string {
+  const [gitMajor = '', gitMinor = ''] = version().split('.')
+  const facts = Object.entries({ gitVersion: `v${version()}`, gitMajor, gitMinor })
+  const modules = ['k8s.io/component-base/version', 'k8s.io/client-go/pkg/version']
+  return modules.flatMap((module) => facts.map(([name, value]) => `-X ${module}.${name}=${value}`)).join(' ')
+}
+
+function version(): string {
+  const found = /^\tk8s\.io\/kubernetes v(\S+)$/m.exec(readSource('go.mod'))?.[1]
+  if (found === undefined) throw new Error('programs/go.mod requires no k8s.io/kubernetes')
+  return found
 }
 
 function readSource(name: string): string {

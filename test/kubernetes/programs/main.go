@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -12,29 +13,42 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	etcd "go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 var programs = map[string]func(){
-	"etcd":           func() { etcd.Main(os.Args) },
-	"kube-apiserver": func() { os.Exit(cli.Run(apiserver.NewAPIServerCommand())) },
-	"kube-proxy":     func() { os.Exit(cli.Run(proxy.NewProxyCommand())) },
+	"etcd":                    func() { etcd.Main(os.Args) },
+	"kube-apiserver":          func() { run(apiserver.NewAPIServerCommand()) },
+	"kube-controller-manager": func() { run(controllers.NewControllerManagerCommand()) },
+	"kube-proxy":              func() { run(proxy.NewProxyCommand()) },
+	"kube-scheduler":          func() { run(scheduler.NewSchedulerCommand()) },
+	"kubectl":                 func() { run(kubectl.NewDefaultKubectlCommand()) },
+	"kubelet":                 func() { run(kubelet.NewKubeletCommand(context.Background())) },
+}
+
+func run(command *cobra.Command) {
+	os.Exit(cli.Run(command))
 }
 
 func main() {
-	run, known := programs[filepath.Base(os.Args[0])]
+	program, known := programs[filepath.Base(os.Args[0])]
 	if !known && len(os.Args) > 1 {
 		os.Args = os.Args[1:]
-		run, known = programs[os.Args[0]]
+		program, known = programs[os.Args[0]]
 	}
 	if !known {
 		fmt.Fprintf(os.Stderr, "no such program; there are %s\n", strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
 		os.Exit(2)
 	}
-	run()
+	program()
 }
