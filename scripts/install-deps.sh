@@ -11,6 +11,7 @@ packages() {
     bench) echo ethtool iperf3 ;;
     go) echo golang-go ;;
     image) echo mmdebstrap binutils ;;
+    e2e) echo containerd runc containernetworking-plugins openssl busybox-static netcat-openbsd bind9-dnsutils iperf conntrack wget ;;
     *) echo "install-deps: no group $1" >&2; exit 2 ;;
   esac
 }

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A real cluster on this machine: a control plane, and nodes of a lab with kubelet and containerd. Layer: test. */
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { nodeCommand, packageRoot } from '#lib/base/package.ts'
+import { killCgroup, labCgroup } from '../../lab/cgroup.ts'
+import { mapLimit, mustRun, type CommandOptions, type Outcome } from '../../lab/command.ts'
+import { Lab } from '../../lab/lab.ts'
+import { listAt, textAt } from '../../lab/raw.ts'
+import { removeNetns } from '../../lab/netns.ts'
+import { nodeNamed } from '../../lab/topology.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { CommandError } from '#lib/base/errors.ts'
+import { ControlPlane, type ControlPlaneOptions } from './control-plane.ts'
+import { Daemons } from './daemons.ts'
+import { PORT } from './flags.ts'
+import { kubelet } from './identities.ts'
+import { testImages } from './images.ts'
+import { removeNodeCgroups, startNode, type NodeOptions } from './node.ts'
+import { hostsScript } from './node-setup.ts'
+import { kubernetesPrograms } from './programs.ts'
+
+/** Ranges of every test cluster: it has a network to itself. */
+export const POD_CIDRS = ['10.244.0.0/16', 'fd00:244::/56'] as const
+export const SERVICE_CIDRS = ['10.96.0.0/16', 'fd00:96::/112'] as const
+const DNS_IP = '10.96.0.10'
+
+/** The API server's name for nodes, and where it is: first at the one, when it has moved at the other. */
+const SERVER = { name: 'server.cluster.test', addresses: ['172.31.0.2', '172.31.0.3'] } as const
+const NODES = { a: ['172.31.0.11', 'fd00:31::11'], b: ['172.31.0.12', 'fd00:31::12'] } as const
+
+export interface ClusterOptions {
+  /** of its lab; default "cluster" */
+  readonly name?: string
+  /** told what is being done, for people to read */
+  readonly progress?: (text: string) => void
+}
+
+export class Cluster implements AsyncDisposable {
+  readonly lab: Lab
+  readonly plane: ControlPlane
+  readonly daemons: Daemons
+  readonly programs: string
+  readonly #folder: string
+  readonly #images: string
+
+  private constructor(parts: { readonly lab: Lab; readonly plane: ControlPlane; readonly programs: string; readonly images: string }) {
+    this.lab = parts.lab
+    this.plane = parts.plane
+    this.programs = parts.programs
+    this.#images = parts.images
+    this.#folder = folderOf(parts.lab.name)
+    this.daemons = new Daemons(parts.lab, join(this.#folder, 'logs'))
+  }
+
+  /** A new one, in place of what an earlier one of this name has left. Its nodes have no network yet: that is for who calls. */
+  static async up(options: ClusterOptions = {}): Promise<Cluster> {
+    const name = options.name ?? 'cluster'
+    const say = options.progress ?? (() => undefined)
+    const programs = await kubernetesPrograms()
+    const images = await testImages(programs)
+    await Cluster.remove(name)
+    try {
+      const cluster = await Cluster.#build(name, programs, images)
+      say('control plane')
+      await mapLimit(cluster.nodes, 2, (node) => startNode(cluster.nodeOptions(node)))
+      say('nodes')
+      await cluster.#startDns()
+      return cluster
+    } catch (thrown) {
+      await Cluster.remove(name)
+      throw thrown
+    }
+  }
+
+  /** One that is there. Throws LabError when there is none of this name. */
+  static async open(name = 'cluster'): Promise<Cluster> {
+    const programs = await kubernetesPrograms()
+    const lab = Lab.open(name)
+    return new Cluster({ lab, plane: ControlPlane.attach(planeOptions(lab, programs)), programs, images: await testImages(programs) })
+  }
+
+  /** Safe at any time and after any crash: ends what the lab has started, in its namespaces and cgroups, and nothing else. */
+  static async remove(name = 'cluster'): Promise<void> {
+    const left = await Lab.remove(name)
+    if (left.some(({ kind }) => kind !== 'netns'))
+      throw new Error(`cluster ${name}: ${left.map(({ what, why }) => `${what}: ${why}`).join('; ')}`)
+    for (const node of Object.keys(NODES)) removeNodeCgroups(name, node)
+    rmSync(folderOf(name), { recursive: true, force: true })
+  }
+
+  get nodes(): string[] {
+    return this.lab.topology.nodes.map((node) => node.name)
+  }
+
+  /** For files of who uses it. */
+  get folder(): string {
+    return this.#folder
+  }
+
+  nodeOptions(node: string): NodeOptions {
+    return {
+      lab: this.lab,
+      daemons: this.daemons,
+      programs: this.programs,
+      images: [this.#images],
+      name: node,
+      folder: join(this.#folder, `node-${node}`),
+      kubeconfig: this.plane.kubeconfigOf(kubelet(node)),
+      authority: this.plane.authority,
+      clusterDns: [DNS_IP],
+      hosts: this.#hosts(),
+    }
+  }
+
+  /** As an administrator. */
+  async tryKubectl(args: readonly string[], options: CommandOptions = {}): Promise<Outcome> {
+    const command = [
+      join(this.programs, 'kubectl'),
+      `--kubeconfig=${this.plane.kubeconfig}`,
+      '--cache-dir',
+      join(this.#folder, 'kubectl'),
+      ...args,
+    ]
+    return await this.lab.run('fabric', command, options)
+  }
+
+  /** Its standard output; throws CommandError when it fails. */
+  async kubectl(args: readonly string[], options: CommandOptions = {}): Promise<string> {
+    const { status, stdout, stderr } = await this.tryKubectl(args, options)
+    if (status !== 0) throw new CommandError({ command: `kubectl ${args.join(' ')}`, status, stderr })
+    return stdout
+  }
+
+  async apply(...objects: readonly object[]): Promise<void> {
+    const list = { apiVersion: 'v1', kind: 'List', items: objects }
+    await this.kubectl(['apply', '-f', '-'], { input: JSON.stringify(list) })
+  }
+
+  /** An object or a list, parsed. */
+  async get(...args: readonly string[]): Promise<unknown> {
+    return JSON.parse(await this.kubectl(['get', ...args, '-o', 'json']))
+  }
+
+  /** Throws with each node's own reason when not all are Ready in time. */
+  async nodesReady(timeoutMs = 60_000): Promise<void> {
+    const reasons = await waitFor(
+      async () => {
+        const unready = listAt(await this.get('nodes'), 'items').flatMap(unreadyReason)
+        return unready.length === 0 ? [] : undefined
+      },
+      { timeoutMs, everyMs: 500 },
+    )
+    if (reasons === undefined)
+      throw new Error(
+        listAt(await this.get('nodes'), 'items')
+          .flatMap(unreadyReason)
+          .join('; '),
+      )
+  }
+
+  /** The API server gets its other address, and nodes are told so; nobody answers at the old one. */
+  async moveServer(): Promise<void> {
+    await this.plane.moveServer(SERVER.addresses.find((address) => address !== this.plane.address) ?? '')
+    for (const node of this.nodes) await this.lab.mustRun(`node/${node}`, ['sh', '-euc', hostsScript(this.#hosts())])
+  }
+
+  /** All of the node ends at once: its programs, its pods, its kernel's state. What is on its disk stays. */
+  async cutPower(node: string): Promise<void> {
+    await killCgroup(join(labCgroup(this.lab.name), node), 10_000)
+    await removeNetns(mustRun, [nodeNamed(this.lab.topology, node).netns])
+    removeNodeCgroups(this.lab.name, node)
+  }
+
+  /** After {@link cutPower}: containerd and kubelet run again. */
+  async boot(node: string): Promise<void> {
+    await this.lab.sync()
+    await startNode({ ...this.nodeOptions(node), images: [] })
+  }
+
+  /** Says where the API server is without any service: what an administrator applies before agents. */
+  endpointMap(namespace: string): object {
+    const data = { CLUSTER_SERVICE_HOST: SERVER.name, CLUSTER_SERVICE_PORT: String(PORT) }
+    return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name: 'cluster-services-endpoint' }, data }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Cluster.remove(this.lab.name)
+  }
+
+  static async #build(name: string, programs: string, images: string): Promise<Cluster> {
+    const folder = folderOf(name)
+    const resources = join(folder, 'nodes')
+    mkdirSync(resources, { recursive: true })
+    for (const [node, addresses] of Object.entries(NODES))
+      writeFileSync(join(resources, `${node}.json`), JSON.stringify(nodeManifest(node, addresses)))
+    const lab = await Lab.up({ name, resources, agents: false, servers: false })
+    return new Cluster({ lab, plane: await ControlPlane.start(planeOptions(lab, programs)), programs, images })
+  }
+
+  #hosts(): Record<string, string> {
+    return { [SERVER.name]: this.plane.address }
+  }
+
+  async #startDns(): Promise<void> {
+    const { gateway, kubeconfig } = this.plane
+    const command = nodeCommand(join(packageRoot(), 'test/kubernetes/tools/dns.ts'))
+    await this.daemons.start('fabric', [...command, '--kubeconfig', kubeconfig, '--listen', gateway], { name: 'dns' })
+    await this.apply(...dnsObjects(gateway))
+  }
+}
+
+function folderOf(name: string): string {
+  return join(tmpdir(), `netplane-cluster-${name}`)
+}
+
+function planeOptions(lab: Lab, programs: string): ControlPlaneOptions {
+  return { lab, programs, folder: join(folderOf(lab.name), 'plane'), serviceCidrs: SERVICE_CIDRS, podCidrs: POD_CIDRS, host: SERVER }
+}
+
+function nodeManifest(name: string, addresses: readonly string[]): object {
+  const status = { addresses: addresses.map((address) => ({ type: 'InternalIP', address })) }
+  return { apiVersion: 'v1', kind: 'Node', metadata: { name }, status }
+}
+
+function unreadyReason(node: unknown): string[] {
+  const ready = listAt(node, 'status.conditions').find((condition) => textAt(condition, 'type') === 'Ready')
+  if (textAt(ready, 'status') === 'True') return []
+  return [`node ${textAt(node, 'metadata.name') ?? ''}: ${textAt(ready, 'message') ?? 'has not said anything yet'}`]
+}
+
+/** Where every cluster has its DNS; ours is outside of it. */
+function dnsObjects(address: string): object[] {
+  const metadata = { namespace: 'kube-system', name: 'kube-dns' }
+  const ports = [
+    { name: 'dns', port: 53, protocol: 'UDP' },
+    { name: 'dns-tcp', port: 53, protocol: 'TCP' },
+  ]
+  return [
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata,
+      spec: { clusterIP: DNS_IP, ipFamilies: ['IPv4'], ipFamilyPolicy: 'SingleStack', ports },
+    },
+    {
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { ...metadata, labels: { 'kubernetes.io/service-name': 'kube-dns' } },
+      addressType: 'IPv4',
+      ports,
+      endpoints: [{ addresses: [address] }],
+    },
+  ]
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A lab's node with containerd and kubelet: a node of a real cluster. Layer: test. */
+import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Lab } from '../../lab/lab.ts'
+import { nodeNamed } from '../../lab/topology.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { UnsupportedError } from '#lib/base/errors.ts'
+import type { Daemons } from './daemons.ts'
+import { CONTROLLERS, containerdConfig, kubeletConfig, nodeSetupScript, type NodeSetup } from './node-setup.ts'
+
+export interface NodeOptions {
+  readonly lab: Lab
+  readonly daemons: Daemons
+  readonly programs: string
+  /** tar files to import */
+  readonly images: readonly string[]
+  readonly name: string
+  /** for its state; not below another overlay */
+  readonly folder: string
+  readonly kubeconfig: string
+  readonly authority: string
+  readonly clusterDns: readonly string[]
+  /** names that it knows by itself */
+  readonly hosts: Readonly<Record<string, string>>
+}
+
+/** Brings up containerd and kubelet; the node registers itself and is Ready once it has a network. */
+export async function startNode(options: NodeOptions): Promise<void> {
+  const setup = setupOf(options)
+  requireCgroups()
+  mkdirSync(setup.folder, { recursive: true })
+  await options.lab.mustRun(`node/${options.name}`, ['sh', '-euc', nodeSetupScript(setup)])
+  await startContainerd(options)
+  for (const image of options.images)
+    await options.lab.mustRun(`node/${options.name}`, [...CTR, 'image', 'import', image], { timeoutMs: 300_000 })
+  await startKubelet(options)
+}
+
+export async function startKubelet(options: NodeOptions): Promise<void> {
+  const setup = setupOf(options)
+  const config = join(setup.folder, 'kubelet.json')
+  writeFileSync(config, kubeletConfig({ ...setup, clusterDns: options.clusterDns, authority: options.authority }))
+  await options.daemons.start(
+    { node: options.name },
+    [
+      ...[join(options.programs, 'kubelet'), `--kubeconfig=${options.kubeconfig}`, `--config=${config}`],
+      ...[`--hostname-override=${options.name}`, `--node-ip=${setup.addresses.join(',')}`, `--root-dir=${join(setup.folder, 'kubelet')}`],
+      '--v=2',
+    ],
+    { name: 'kubelet' },
+  )
+}
+
+/** Removes the v1 cgroups of a node that has ended: the lab knows of its cgroup2 only. */
+export function removeNodeCgroups(lab: string, node: string): void {
+  for (const controller of CONTROLLERS) removeTree(join('/sys/fs/cgroup', controller, cgroupOf(lab, node)))
+}
+
+/** containerd's own client, and where kubelet's containers are. */
+export const CTR = ['ctr', '-a', '/run/containerd/containerd.sock', '-n', 'k8s.io'] as const
+
+async function startContainerd(options: NodeOptions): Promise<void> {
+  const { daemons, lab, name } = options
+  const config = join(options.folder, 'containerd.toml')
+  writeFileSync(config, containerdConfig(options.folder))
+  await daemons.start({ node: name }, ['containerd', '-c', config], { name: 'containerd' })
+  const answers = await waitFor(async () => ((await lab.run(`node/${name}`, [...CTR, 'version'])).status === 0 ? true : undefined), {
+    timeoutMs: 60_000,
+    everyMs: 100,
+  })
+  if (answers !== true) throw new Error(`no answer: ${daemons.logEnd({ node: name }, 'containerd')}`)
+}
+
+function setupOf(options: NodeOptions): NodeSetup {
+  const node = nodeNamed(options.lab.topology, options.name)
+  return {
+    node: options.name,
+    folder: options.folder,
+    cgroup: cgroupOf(options.lab.name, options.name),
+    addresses: node.addresses.map((address) => address.split('/')[0] ?? ''),
+    hosts: options.hosts,
+  }
+}
+
+function cgroupOf(lab: string, node: string): string {
+  return `/netplane-${lab}-${node}`
+}
+
+/** Throws UnsupportedError on a machine whose controllers are in cgroup2: nobody has tried it. */
+function requireCgroups(): void {
+  if (!existsSync('/sys/fs/cgroup/memory')) throw new UnsupportedError('a real cluster', 'the machine has no cgroup v1 hierarchies')
+}
+
+function removeTree(folder: string): void {
+  if (!existsSync(folder)) return
+  for (const entry of readdirSync(folder, { withFileTypes: true })) if (entry.isDirectory()) removeTree(join(folder, entry.name))
+  rmdirSync(folder)
+}
