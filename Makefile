@@ -14,7 +14,7 @@ ADDON := build/Release/netplane_native.node
 SHIM := build/netplane-cni
 TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts' 2>/dev/null)
 
-.PHONY: all image deps bpf native shim ts demo test test-unit test-oracle test-kernel bench soak kubernetes lint format clean docs
+.PHONY: all image deps bpf native shim ts demo test test-unit test-oracle test-kernel bench soak kubernetes e2e lint format clean docs
 
 all: bpf native shim ts
 
@@ -76,7 +76,7 @@ demo: all
 	@$(NODE) dist/demo/main.js
 
 test: all $(TRAFFIC)
-	@scripts/install-deps.sh demo vm go image
+	@scripts/install-deps.sh demo vm go image e2e
 	@$(RUN) test/run.ts
 
 test-unit: all
@@ -101,10 +101,15 @@ soak: all
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/soak/main.js
 
-# The real kube-proxy (and API server) that `make bench` then measures beside Netplane: built once, five to fifteen minutes.
+# The real Kubernetes that end-to-end tests run, and `make bench` measures beside Netplane: built once, ten CPU minutes.
 kubernetes: all
 	@scripts/install-deps.sh go
 	@$(RUN) test/kubernetes/main.ts
+
+# Ours, and Kubernetes' own end-to-end tests, on a real cluster of this machine: hours; `make test` has a short form.
+e2e: all
+	@scripts/install-deps.sh demo go e2e
+	@E2E=long $(RUN) test/run.ts e2e
 
 lint: node_modules/.package-lock.json
 	@$(NODE) node_modules/typescript/bin/tsc --noEmit -p tsconfig.json

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Four kinds of tests: unit (anyone), kernel and api (root, own network and mount namespace), lab (root). Layer: test. */
+/** Kinds of tests: unit (anyone), kernel and api (root, own network and mount namespace), lab (root), e2e (root, a real cluster). Layer: test. */
 import { defineConfig } from 'vitest/config'
 
 const resolve = { conditions: ['source'] }
@@ -14,7 +14,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/native/**', 'test/kernel/**', 'test/api/**', 'test/lab/**'],
+          exclude: ['test/native/**', 'test/kernel/**', 'test/api/**', 'test/lab/**', 'test/e2e/**'],
         },
       },
       {
@@ -47,6 +47,18 @@ export default defineConfig({
         test: {
           name: 'lab',
           include: ['test/lab/**/*.test.ts'],
+          fileParallelism: false,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+        },
+      },
+      {
+        resolve,
+        ssr,
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          globalSetup: 'test/e2e/setup.ts',
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 180_000,

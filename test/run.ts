@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests one after another and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [lint|unit|kernel|api|oracle|lab|soak|vm|demo|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`:
+ * `run.ts [lint|unit|kernel|api|oracle|lab|e2e|soak|vm|demo|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`:
  * of a long log often no more than the end is seen. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -28,6 +28,7 @@ const stages: readonly Stage[] = [
   { name: 'api', obstacle: needsRoot, run: (folder) => apiServer(folder) },
   { name: 'oracle', run: () => command(['make', '--no-print-directory', 'test-oracle']) },
   { name: 'lab', obstacle: needsRoot, run: (folder) => vitest({ project: 'lab', folder, prefix: [] }) },
+  { name: 'e2e', obstacle: needsRoot, run: (folder) => vitest({ project: 'e2e', folder, prefix: [] }) },
   { name: 'soak', obstacle: needsRoot, run: () => command([node, 'dist/soak/main.js', '--minutes', '1']) },
   { name: 'vm', obstacle: needsRoot, run: () => command(['test/kernel/run']) },
   { name: 'demo', obstacle: needsRoot, run: () => command([node, 'dist/demo/main.js']) },

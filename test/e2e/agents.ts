@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Our agent on the nodes of a real cluster, as a process of each. Layer: test. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { nodeCommand, packageRoot } from '#lib/base/package.ts'
+import { mapLimit } from '../../lab/command.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { POD_CIDRS, type Cluster } from '../kubernetes/cluster.ts'
+
+const NAME = 'netplane-agent'
+const NAMESPACE = 'netplane-system'
+const HEALTH_PORT = 9099
+/** Programs are verified anew on each node, and nodes share the machine. */
+const READY_MS = 120_000
+
+/** What an administrator applies, and an agent on each node that is ready. */
+export async function installAgents(cluster: Cluster): Promise<void> {
+  await applyDefinitions(cluster)
+  await applyAccount(cluster)
+  await cluster.apply(...POD_CIDRS.map(poolOf))
+  await mapLimit(cluster.nodes, 2, (node) => startAgent(cluster, node))
+}
+
+/** Resolves when it is ready. Throws with the end of its log when it ends, or is not ready in time. */
+export async function startAgent(cluster: Cluster, node: string): Promise<void> {
+  const command = nodeCommand(join(packageRoot(), 'agent/main.ts'))
+  const flags = ['--node', node, '--kubeconfig', await kubeconfig(cluster), '--cni-conf-dir', '/etc/cni/net.d']
+  await cluster.daemons.start({ node }, [...command, ...flags], { name: NAME })
+  const ready = await waitFor(
+    async () => {
+      if (cluster.daemons.pid({ node }, NAME) === undefined) return 'ended'
+      const { status } = await cluster.lab.run(`node/${node}`, ['curl', '-s', '--fail', `http://127.0.0.1:${HEALTH_PORT}/readiness`])
+      return status === 0 ? 'ready' : undefined
+    },
+    { timeoutMs: READY_MS, everyMs: 200 },
+  )
+  if (ready !== 'ready') throw new Error(`${ready ?? 'not ready in time'}: ${cluster.daemons.logEnd({ node }, NAME)}`)
+}
+
+/** False when none ran. */
+export async function stopAgent(cluster: Cluster, node: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<boolean> {
+  return await cluster.daemons.stop({ node }, NAME, signal)
+}
+
+async function applyDefinitions(cluster: Cluster): Promise<void> {
+  await cluster.kubectl(['apply', '--server-side', '-f', join(packageRoot(), 'deploy/crds.yaml')])
+  await cluster.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+}
+
+/** As deploy/netplane.yaml does, but for the daemon set: here agents are processes. */
+async function applyAccount(cluster: Cluster): Promise<void> {
+  await cluster.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } })
+  await cluster.kubectl(['apply', '-f', join(packageRoot(), 'deploy/rbac.yaml')])
+}
+
+/** With a token of the account that the daemon set has. */
+async function kubeconfig(cluster: Cluster): Promise<string> {
+  const path = join(cluster.folder, 'agent.kubeconfig')
+  if (existsSync(path)) return path
+  const token = await cluster.kubectl(['create', 'token', NAME, '-n', NAMESPACE, '--duration=24h'])
+  cluster.plane.writeKubeconfig(path, { token: token.trim() }, true)
+  return path
+}
+
+function poolOf(cidr: string): object {
+  const metadata = { name: cidr.includes(':') ? 'pods-v6' : 'pods-v4' }
+  return { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata, spec: { cidr, natOutgoing: true, vxlanMode: 'Always' } }
+}

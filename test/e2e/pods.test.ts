@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Pods of a real cluster get addresses of both families and reach each other, the API server and their nodes. Layer: test. */
+import { expect, test } from 'vitest'
+import { Cluster } from '../kubernetes/cluster.ts'
+import { Namespace } from './namespaces.ts'
+import { ask, askFrom, HTTP_PORT, inPod, runPods, urlOf } from './pods.ts'
+import { CLUSTER } from './setup.ts'
+
+const cluster = await Cluster.open(CLUSTER)
+
+test('reach each other on one node and across nodes, by both families', async () => {
+  await using namespace = await Namespace.make(cluster, 'pods')
+  const pods = await runPods(cluster, namespace.name, [
+    { name: 'one', node: 'a' },
+    { name: 'two', node: 'a' },
+    { name: 'three', node: 'b' },
+  ])
+  for (const pod of pods) expect(pod.addresses.map((address) => address.includes(':'))).toEqual([false, true])
+  for (const from of pods)
+    for (const to of pods)
+      for (const address of to.addresses)
+        expect([from.name, address, await ask(cluster, from, urlOf(address, HTTP_PORT))]).toEqual([from.name, address, to.name])
+})
+
+test('are reached by their node, and see who asks', async () => {
+  await using namespace = await Namespace.make(cluster, 'hosts')
+  const [near, far] = await runPods(cluster, namespace.name, [
+    { name: 'near', node: 'a' },
+    { name: 'far', node: 'b' },
+  ])
+  for (const address of near?.addresses ?? []) expect(await askFrom(cluster, 'node/a', urlOf(address, HTTP_PORT))).toBe('near')
+  for (const address of far?.addresses ?? []) expect(await askFrom(cluster, 'node/a', urlOf(address, HTTP_PORT))).toBe('far')
+})
+
+test('reach the API server by its name, with the account they are given', async () => {
+  await using namespace = await Namespace.make(cluster, 'accounts')
+  const [pod] = await runPods(cluster, namespace.name, [{ name: 'asks', node: 'b' }])
+  if (pod === undefined) throw new Error('no pod')
+  const secrets = '/var/run/secrets/kubernetes.io/serviceaccount'
+  const script = `curl -s --max-time 5 --cacert ${secrets}/ca.crt -H "Authorization: Bearer $(cat ${secrets}/token)" https://kubernetes.default.svc.cluster.local/version`
+  const { stdout } = await inPod(cluster, pod, ['sh', '-c', script])
+  expect(stdout).toContain('"gitVersion": "v1.')
+})

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/** NetworkPolicy in a real cluster: who may reach whom, from the moment a pod is there. Layer: test. */
+import { expect, test } from 'vitest'
+import { waitFor } from '../../lab/wait.ts'
+import { Cluster } from '../kubernetes/cluster.ts'
+import { Namespace } from './namespaces.ts'
+import { ask, HTTP_PORT, inPod, runPods, urlOf, type RunningPod } from './pods.ts'
+import { CLUSTER } from './setup.ts'
+
+const cluster = await Cluster.open(CLUSTER)
+
+async function reaches(from: RunningPod, to: RunningPod, wanted: boolean): Promise<void> {
+  const answers = await waitFor(
+    async () => {
+      const all = await Promise.all(to.addresses.map((address) => ask(cluster, from, urlOf(address, HTTP_PORT))))
+      return all.every((answer) => (answer === to.name) === wanted) ? all : undefined
+    },
+    { timeoutMs: 20_000, everyMs: 100 },
+  )
+  if (answers === undefined) throw new Error(`${from.name} ${wanted ? 'does not reach' : 'still reaches'} ${to.name}`)
+}
+
+function policy(namespace: string, name: string, spec: object): object {
+  return { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { namespace, name }, spec }
+}
+
+test('denies all, then lets one label in, on the same node and across nodes', async () => {
+  await using namespace = await Namespace.make(cluster, 'policy')
+  const [server, friend, stranger] = await runPods(cluster, namespace.name, [
+    { name: 'server', node: 'a', labels: { app: 'server' } },
+    { name: 'friend', node: 'b', labels: { role: 'friend' } },
+    { name: 'stranger', node: 'a' },
+  ])
+  if (server === undefined || friend === undefined || stranger === undefined) throw new Error('no pods')
+  for (const from of [friend, stranger]) await reaches(from, server, true)
+  const spec = { podSelector: { matchLabels: { app: 'server' } }, policyTypes: ['Ingress'] }
+  await cluster.apply(policy(namespace.name, 'closed', spec))
+  for (const from of [friend, stranger]) await reaches(from, server, false)
+  await cluster.apply(
+    policy(namespace.name, 'friends', { ...spec, ingress: [{ from: [{ podSelector: { matchLabels: { role: 'friend' } } }] }] }),
+  )
+  await reaches(friend, server, true)
+  await reaches(stranger, server, false)
+  await cluster.kubectl(['delete', 'networkpolicy', '--all', '-n', namespace.name])
+  await reaches(stranger, server, true)
+})
+
+test("a pod's first packet finds its policy", async () => {
+  await using namespace = await Namespace.make(cluster, 'first')
+  const [server] = await runPods(cluster, namespace.name, [{ name: 'server', node: 'b' }])
+  if (server === undefined) throw new Error('no server')
+  await cluster.apply(policy(namespace.name, 'closed', { podSelector: { matchLabels: { app: 'tries' } }, policyTypes: ['Egress'] }))
+  // begins to ask before anything else of it runs, and says whether anybody ever answered
+  const script = `end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do curl -s --max-time 0.2 ${urlOf(server.addresses[0] ?? '', HTTP_PORT)} && touch /tmp/answered; done; exec /agnhost netexec --http-port=${HTTP_PORT}`
+  const [tries] = await runPods(cluster, namespace.name, [{ name: 'tries', node: 'a', labels: { app: 'tries' }, script }])
+  if (tries === undefined) throw new Error('no pod')
+  expect((await inPod(cluster, tries, ['test', '-e', '/tmp/answered'])).status).toBe(1)
+})
