@@ -115,6 +115,12 @@ describe('blocks to take', () => {
     expect([...candidates(small, 'n1', taken)].map(formatCidr)).toEqual(['10.0.0.64/26'])
   })
 
+  test('a range of another node that has more blocks than anybody counts is passed over at once', () => {
+    const six = { ...poolOf('six', { cidr: 'fd00::/56' }), blockBits: 122 }
+    const [first] = candidates(six, 'n1', [parseCidr('fd00::/64')])
+    expect(first && formatCidr(first)).toMatch(/^fd00::1:/)
+  })
+
   test('a pool without end has a first one too', () => {
     const { done } = candidates(poolOf('six', { cidr: 'fd00::/48' }), 'n1', []).next()
     expect(done).toBe(false)
