@@ -53,7 +53,8 @@ $(TRAFFIC): $(wildcard bench/tools/*.c bench/tools/*.h) | deps
 
 # Static: it runs on whatever the node has, outside of our image. CC=aarch64-linux-gnu-gcc for another machine.
 shim: $(SHIM)
-$(SHIM): cni/netplane-cni.c | deps
+# after the addon: building that empties build/
+$(SHIM): cni/netplane-cni.c $(ADDON) | deps
 	@echo "  cc      $@"
 	@mkdir -p build
 	@$(CC) -static -s -O2 -Wall -Wextra -Werror -o $@ $<
