@@ -66,7 +66,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const onServers = (): void => {
     now.wired?.loop.mark()
   }
-  const source = await openSource(options.origin, { lastGood: lastGoodFile(options.stateDir), onServers })
+  const source = await openSource(options.origin, { lastGood: lastGoodFile(options.keepDir), onServers })
   const store = new Store({
     sources: [source.name],
     onChange: () => now.wired?.loop.mark(),

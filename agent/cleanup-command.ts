@@ -10,6 +10,7 @@ import { dropLastGood, sysctlFile } from './state-files.ts'
 export interface CleanupCommand {
   readonly pinDir: string
   readonly stateDir: string
+  readonly keepDir: string
   readonly cgroup: string | undefined
 }
 
@@ -20,7 +21,7 @@ export async function cleanupCommand(command: CleanupCommand): Promise<number> {
     process.stderr.write(`netplane-agent: an agent is running and would put everything back: ${holder}. Stop it first.\n`)
     return 1
   }
-  dropLastGood(command.stateDir)
+  dropLastGood(command.keepDir)
   const own = cleanup({ pins: new Pins(command.pinDir), sysctlState: sysctlFile(command.stateDir), cgroup: command.cgroup })
   const report = await withTakeover(own)
   for (const line of report.removed) process.stdout.write(`removed ${line}\n`)

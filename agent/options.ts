@@ -14,6 +14,8 @@ export interface AgentOptions {
   readonly origin: Origin
   readonly pinDir: string
   readonly stateDir: string
+  /** for what outlives a reboot */
+  readonly keepDir: string
   /** settings that go before those of objects */
   readonly config: string | undefined
   /** folder of the BPF objects; undefined: where the package has them */
@@ -38,7 +40,7 @@ export interface CniOptions {
 export type Command =
   | { readonly kind: 'run'; readonly options: AgentOptions }
   | { readonly kind: 'print-desired'; readonly options: Pick<AgentOptions, 'node' | 'origin' | 'config'> }
-  | { readonly kind: 'cleanup'; readonly pinDir: string; readonly stateDir: string; readonly cgroup: string | undefined }
+  | (Pick<AgentOptions, 'pinDir' | 'stateDir' | 'keepDir'> & { readonly kind: 'cleanup'; readonly cgroup: string | undefined })
   | { readonly kind: 'version' }
   | { readonly kind: 'help' }
 
@@ -53,7 +55,8 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
                        account, at CLUSTER_SERVICE_HOST and CLUSTER_SERVICE_PORT where they are set
   --resources DIR      folder of manifests instead, watched for changes
   --pin-dir DIR        where programs, maps and links are pinned (default: /sys/fs/bpf/netplane)
-  --state-dir DIR      where old sysctl values, and last good versions of bad policies, are kept (default: /run/netplane)
+  --state-dir DIR      where old sysctl values and pods' attachments are kept (default: /run/netplane), and what outlives a
+                       reboot: last good versions of bad policies (default: /var/lib/netplane)
   --config FILE        settings that go before those of FelixConfiguration objects: a YAML mapping of the same fields
                        (those of the environment, FELIX_HEALTHPORT=9099, go before both)
   --objects DIR        folder of the BPF objects (default: the package's own)
@@ -69,6 +72,7 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
 `
 
 const DEFAULT_STATE_DIR = '/run/netplane'
+const DEFAULT_KEEP_DIR = '/var/lib/netplane'
 const DEFAULT_BIN_DIR = '/opt/cni/bin'
 
 /** Of an agent that runs or prints, and so nothing for --cleanup. */
@@ -90,7 +94,11 @@ export function parseOptions(argv: readonly string[]): Command {
   const flags = parseFlags(argv)
   if (flags.help === true) return { kind: 'help' }
   if (flags.version === true) return { kind: 'version' }
-  const places = { pinDir: flags['pin-dir'] ?? DEFAULT_PIN_DIR, stateDir: flags['state-dir'] ?? DEFAULT_STATE_DIR }
+  const places = {
+    pinDir: flags['pin-dir'] ?? DEFAULT_PIN_DIR,
+    stateDir: flags['state-dir'] ?? DEFAULT_STATE_DIR,
+    keepDir: flags['state-dir'] ?? DEFAULT_KEEP_DIR,
+  }
   if (flags.cleanup === true) {
     for (const flag of RUN_FLAGS) if (flags[flag] !== undefined) throw new ConfigError(`--${flag}`, 'does not go with --cleanup')
     return { kind: 'cleanup', ...places, cgroup: flags.cgroup }

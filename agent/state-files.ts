@@ -10,8 +10,8 @@ export function sysctlFile(stateDir: string): string {
 }
 
 /** Last good versions of manifests that cannot be read. */
-export function lastGoodFile(stateDir: string): LastGoodFile {
-  return new LastGoodFile(lastGoodPath(stateDir))
+export function lastGoodFile(keepDir: string): LastGoodFile {
+  return new LastGoodFile(lastGoodPath(keepDir))
 }
 
 /** Sandboxes, and blocks of addresses. */
@@ -19,10 +19,10 @@ export function cniFolder(stateDir: string): string {
   return join(stateDir, 'cni')
 }
 
-export function dropLastGood(stateDir: string): void {
-  rmSync(lastGoodPath(stateDir), { force: true })
+export function dropLastGood(keepDir: string): void {
+  rmSync(lastGoodPath(keepDir), { force: true })
 }
 
-function lastGoodPath(stateDir: string): string {
-  return join(stateDir, 'last-good.json')
+function lastGoodPath(keepDir: string): string {
+  return join(keepDir, 'last-good.json')
 }

@@ -37,7 +37,7 @@ export class Agents {
     return await ensureDaemon({
       subject: `agent of node ${node}`,
       entry: { cgroup: agentCgroup(lab, node), netns, holder: requireHolder(lab, node) },
-      command: [...this.#options.agentCommand, '--node', node, '--resources', this.#options.resources],
+      command: [...this.#options.agentCommand, '--node', node, '--resources', this.#options.resources, '--state-dir', '/run/netplane'],
       log: agentLog(lab, node),
     })
   }

@@ -11,6 +11,7 @@ describe('the command line', () => {
         origin: { kind: 'directory', directory: 'dir' },
         pinDir: '/sys/fs/bpf/netplane',
         stateDir: '/run/netplane',
+        keepDir: '/var/lib/netplane',
         objects: undefined,
         healthPort: undefined,
         metricsPort: undefined,
@@ -33,6 +34,7 @@ describe('the command line', () => {
   })
 
   test.each([
+    [['--cleanup', '--state-dir=/s'], { kind: 'cleanup', stateDir: '/s', keepDir: '/s' }],
     [['--cleanup'], { kind: 'cleanup', pinDir: '/sys/fs/bpf/netplane', stateDir: '/run/netplane', cgroup: undefined }],
     [['--version'], { kind: 'version' }],
     [['-h'], { kind: 'help' }],

@@ -24,7 +24,16 @@ export async function installAgents(cluster: Cluster): Promise<void> {
 /** Resolves when it is ready. Throws with the end of its log when it ends, or is not ready in time. */
 export async function startAgent(cluster: Cluster, node: string): Promise<void> {
   const command = nodeCommand(join(packageRoot(), 'agent/main.ts'))
-  const flags = ['--node', node, '--kubeconfig', await kubeconfig(cluster), '--cni-conf-dir', '/etc/cni/net.d']
+  const flags = [
+    '--node',
+    node,
+    '--state-dir',
+    '/run/netplane',
+    '--kubeconfig',
+    await kubeconfig(cluster),
+    '--cni-conf-dir',
+    '/etc/cni/net.d',
+  ]
   await cluster.daemons.start({ node }, [...command, ...flags], { name: NAME })
   const ready = await waitFor(
     async () => {
