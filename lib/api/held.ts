@@ -31,7 +31,7 @@ interface Known {
 export class Held {
   readonly #lastGood: LastGoodFile | undefined
   readonly #kinds = new Map<Kind, Map<string, Known>>(WATCHED.map(({ entry }) => [entry.kind, new Map()]))
-  readonly #problems = new Map<string, { readonly place: string; readonly rejected: readonly Rejected[] }>()
+  readonly #problems = new Map<string, readonly Problem[]>()
   /** refs whose last good version is in force in the place of another */
   readonly #kept = new Map<string, { readonly file: string; readonly object: Raw }>()
   readonly #pool = createPool()
@@ -72,7 +72,11 @@ export class Held {
     const parsed = parseObject(raw, ref, this.#pool)
     const place = pathOf(watched, ref)
     const text = refText(ref)
-    this.#setProblem(text, place, parsed.rejected)
+    const part = parsed.kind === 'ok' ? { inPart: true as const } : {}
+    this.#setProblems(
+      text,
+      parsed.rejected.map((rejected) => ({ place, rejected, ...part })),
+    )
     const now = known ?? { version, listed: list ?? 0, inForce: 'nothing', raw: undefined }
     now.version = version
     this.#of(watched).set(key, now)
@@ -111,16 +115,21 @@ export class Held {
     if (this.#lastGood.failed !== failed) this.#revision++
   }
 
-  /** Another number whenever the problems may be others. */
+  /** Another number whenever the problems may be others, or what is kept. */
   get problemRevision(): number {
-    return this.#revision
+    return this.#revision + this.#keptRevision
   }
 
   problems(): readonly Problem[] {
     const failed = this.#lastGood?.failed
     const unkept = failed === undefined ? [] : [{ place: undefined, rejected: { ref: '', path: '', reason: failed } }]
     const sorted = [...this.#problems].sort(([a], [b]) => compareText(a, b))
-    return [...unkept, ...sorted.flatMap(([, { place, rejected }]) => rejected.map((one) => ({ place, rejected: one })))]
+    return [...unkept, ...sorted.flatMap(([, problems]) => problems)]
+  }
+
+  /** Refs of objects of which a last good version is in force. */
+  kept(): readonly string[] {
+    return [...this.#kept.keys()].sort(compareText)
   }
 
   /** The path of an object that the server has: "/api/v1/namespaces/default/services/web". */
@@ -136,7 +145,7 @@ export class Held {
     if (known === undefined) return []
     this.#of(watched).delete(key)
     const ref = { kind: watched.entry.kind, ...namesIn(watched, key) }
-    this.#setProblem(refText(ref), '', [])
+    this.#setProblems(refText(ref), [])
     this.#keep(refText(ref), undefined)
     return known.inForce === 'nothing' ? [] : [{ kind: 'delete', ref }]
   }
@@ -147,12 +156,11 @@ export class Held {
     return known
   }
 
-  #setProblem(ref: string, place: string, rejected: readonly Rejected[]): void {
-    const before = this.#problems.get(ref)?.rejected ?? []
-    if (same(before, rejected)) return
+  #setProblems(ref: string, problems: readonly Problem[]): void {
+    if (same(this.#problems.get(ref) ?? [], problems)) return
     this.#revision++
-    if (rejected.length === 0) this.#problems.delete(ref)
-    else this.#problems.set(ref, { place, rejected })
+    if (problems.length === 0) this.#problems.delete(ref)
+    else this.#problems.set(ref, problems)
   }
 
   #keep(ref: string, kept: { readonly file: string; readonly object: Raw } | undefined): void {

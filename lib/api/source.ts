@@ -114,7 +114,8 @@ export class ApiSource implements Source {
     const now = { revision: this.#held.problemRevision, unavailable: this.#unavailable() }
     if (same(now, this.#said)) return
     this.#said = now
-    this.#sink?.status({ unavailable: now.unavailable, problems: this.#held.problems() })
+    const kept = this.#held.kept()
+    this.#sink?.status({ unavailable: now.unavailable, problems: this.#held.problems(), ...(kept.length === 0 ? {} : { kept }) })
   }
 
   #unavailable(): SourceStatus['unavailable'] {

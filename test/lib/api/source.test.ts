@@ -281,12 +281,14 @@ describe('objects that cannot be used', () => {
         fake.put(POLICIES, policy('good', 'Maybe'))
         await until('the problem', () => source.problems.length === 2)
         expect(actions(source, 'good')).toEqual([undefined, 1])
+        expect(source.status?.kept).toEqual(['GlobalNetworkPolicy/good'])
       }
       expect(readFileSync(path, 'utf8')).toContain('/apis/netplane.io/v3/globalnetworkpolicies/good')
       {
         await using source = await run({ lastGood: new LastGoodFile(path) }).untilSynced()
         expect(actions(source, 'good')).toEqual([undefined, 1])
         expect(source.problems).toHaveLength(2)
+        expect(source.status?.kept).toEqual(['GlobalNetworkPolicy/good'])
         await until('the watch', () => fake.watching(POLICIES) === 1)
         fake.delete(POLICIES, '/good')
         await source.untilGone('GlobalNetworkPolicy/good')
