@@ -67,7 +67,11 @@ export function raiseLink(node: NetlinkExchange, link: PodLink): void {
   if (host === undefined) throw new NetlinkError(`raise ${link.host}`, 'no such device', ENODEV)
   const set = setter(node, host.index)
   set.up()
-  for (const addr of link.addresses) set.route({ addr, bits: addrBits(addr) })
+  for (const addr of link.addresses) {
+    // asked for, they would answer: but by IPv6 a device cannot ask before it is sure of its own address, for up to two seconds
+    set.neighbour(addr, macOf(link, 'pod'))
+    set.route({ addr, bits: addrBits(addr) })
+  }
   inPod(link.netns, (pod) => {
     raiseInside(pod, link)
   })
