@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the sources say of themselves, for log, health and metrics. Layer: agent. */
+import { backoffMs } from '#lib/base/backoff.ts'
+import { systemClock } from '#lib/base/clock.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -14,15 +16,22 @@ export interface SourceFacts {
   readonly rejected: number
 }
 
+/** One outage is said once; that it has another reason by now, seldom. The condition has the present one. */
+const SAY_AGAIN = { firstMs: 60_000, maxMs: 3_600_000 }
+
 export class SourceBook {
   readonly #health: Health
   readonly #log: Log
+  readonly #now: () => number
+  /** of sources that are not available */
+  readonly #outages = new Map<string, { readonly said: number; readonly againAt: number }>()
   readonly #status = new Map<string, SourceStatus>()
   readonly #refused = new Map<string, readonly Problem[]>()
 
-  constructor(health: Health, log: Log) {
+  constructor(health: Health, log: Log, now: () => number = () => systemClock.now()) {
     this.#health = health
     this.#log = log
+    this.#now = now
   }
 
   /** Says what is new: a source lost or back, and each problem when it comes and when it goes. */
@@ -56,9 +65,16 @@ export class SourceBook {
     if (before === undefined) this.#health.expect(condition, 'none')
     if (unavailable === undefined) this.#health.pass(condition)
     else this.#health.fail(condition, `${unavailable.reason} (since ${new Date(unavailable.since).toISOString()})`)
-    if (before?.unavailable?.reason === unavailable?.reason) return
-    if (unavailable === undefined) this.#log.info({ source }, 'source.back')
-    else this.#log.error({ source, reason: unavailable.reason }, 'source.unavailable')
+    if (unavailable !== undefined) this.#sayOutage(source, unavailable.reason)
+    else if (this.#outages.delete(source)) this.#log.info({ source }, 'source.back')
+  }
+
+  #sayOutage(source: string, reason: string): void {
+    const { said, againAt } = this.#outages.get(source) ?? { said: 0, againAt: -Infinity }
+    const now = this.#now()
+    if (now < againAt) return
+    this.#outages.set(source, { said: said + 1, againAt: now + backoffMs(SAY_AGAIN, said) })
+    this.#log.error({ source, reason }, 'source.unavailable')
   }
 }
 

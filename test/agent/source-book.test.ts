@@ -17,7 +17,8 @@ function book() {
   }
   const log: Log = { ...silentLog, info: say, warn: say, error: say }
   const health = new Health(() => 0)
-  return { book: new SourceBook(health, log), health, said }
+  const clock = { now: 0 }
+  return { book: new SourceBook(health, log, () => clock.now), health, said, clock }
 }
 
 describe('the book of sources', () => {
@@ -45,6 +46,25 @@ describe('the book of sources', () => {
     one.note('directory', { unavailable: undefined, problems: [] })
     expect(health.report().conditions[0]?.ok).toBe(true)
     expect(said).toEqual(['source.unavailable gone', 'source.back'])
+  })
+
+  test('an outage is said once however often its reason changes, and seldom again', () => {
+    const { book: one, health, said, clock } = book()
+    const lose = (reason: string): void => {
+      one.note('api', { unavailable: { reason, since: 0 }, problems: [] })
+    }
+    for (const reason of ['refused', 'refused (and 1 other kinds)', 'refused (and 2 other kinds)']) lose(reason)
+    expect(said).toEqual(['source.unavailable refused'])
+    expect(health.report().conditions[0]?.reason).toMatch(/^refused \(and 2 other kinds\)/)
+    for (const minute of [1, 2, 3, 4, 5, 6, 7]) {
+      clock.now = minute * 60_000
+      lose(`at ${minute}`)
+    }
+    expect(said.slice(1)).toEqual(['source.unavailable at 1', 'source.unavailable at 3', 'source.unavailable at 7'])
+    one.note('api', { unavailable: undefined, problems: [] })
+    one.note('api', { unavailable: undefined, problems: [] })
+    lose('refused')
+    expect(said.slice(4)).toEqual(['source.back', 'source.unavailable refused'])
   })
 
   test('lists each with how much of it is refused', () => {
