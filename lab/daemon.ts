@@ -5,7 +5,7 @@ import { closeSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { LabError } from './errors.ts'
 import { killCgroup, makeCgroup, pidsIn } from './cgroup.ts'
 import { launchCommand, type Entry } from './launch.ts'
-import { killPid, namespaceInode } from './process.ts'
+import { hasEnded, killPid, namespaceInode } from './process.ts'
 import { netnsInode } from './netns.ts'
 import { waitFor } from './wait.ts'
 
@@ -70,12 +70,13 @@ export async function spawnDetached<T>(
   }
 }
 
-/** Signals the process and waits for its end; what is left of its cgroup after `timeoutMs` is killed. False when nothing ran. */
+/** Signals the process and waits for its end: its peers have been told. What is left of its cgroup after `timeoutMs` is killed. False when nothing ran. */
 export async function stopDaemon(cgroup: string, signal: NodeJS.Signals, timeoutMs: number): Promise<boolean> {
-  const pid = daemonPid(cgroup)
+  const pids = pidsIn(cgroup)
+  const [pid] = pids
   if (pid === undefined) return false
   killPid(pid, signal)
-  await waitFor(() => (pidsIn(cgroup).length === 0 ? true : undefined), { timeoutMs })
+  await waitFor(() => (pidsIn(cgroup).length === 0 && pids.every(hasEnded) ? true : undefined), { timeoutMs })
   await killCgroup(cgroup, 5000)
   return true
 }

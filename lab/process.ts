@@ -27,6 +27,14 @@ export function killPid(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
+/** Whether all that it had open is closed. It no longer counts as a process of its cgroup a moment before. */
+export function hasEnded(pid: number): boolean {
+  const stat = readProc(`${pid}/stat`)
+  if (stat === undefined) return true
+  // of one that nobody has waited for, the other threads must be gone as well
+  return stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z') && threadsOf(pid) <= 1
+}
+
 /** All processes whose network or mount namespace is one of these (inode numbers → names). */
 export function processesIn(namespaces: ReadonlyMap<number, string>): { readonly pid: number; readonly namespace: string }[] {
   const pids = readdirSync('/proc')
@@ -44,6 +52,15 @@ export function namespaceInode(pid: number, kind: string): number | undefined {
     return statSync(`/proc/${pid}/ns/${kind}`).ino
   } catch (thrown) {
     if (isGone(thrown)) return undefined
+    throw thrown
+  }
+}
+
+function threadsOf(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/task`).length
+  } catch (thrown) {
+    if (isGone(thrown)) return 0
     throw thrown
   }
 }

@@ -162,8 +162,9 @@ export class Cluster implements AsyncDisposable {
 
   /** The API server gets its other address, and nodes are told so; nobody answers at the old one. */
   async moveServer(): Promise<void> {
-    await this.plane.moveServer(SERVER.addresses.find((address) => address !== this.plane.address) ?? '')
+    await this.plane.leaveAddress(SERVER.addresses.find((address) => address !== this.plane.address) ?? '')
     for (const node of this.nodes) await this.lab.mustRun(`node/${node}`, ['sh', '-euc', hostsScript(this.#hosts())])
+    await this.plane.startServer()
   }
 
   /** All of the node ends at once: its programs, its pods, its kernel's state. What is on its disk stays. */

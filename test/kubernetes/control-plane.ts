@@ -117,12 +117,11 @@ export class ControlPlane implements AsyncDisposable {
     await this.#daemons.stop('fabric', 'kube-apiserver', signal)
   }
 
-  /** To the next of its addresses; nobody is at the old one any more. */
-  async moveServer(address: string): Promise<void> {
+  /** Stops it; it will start at the next of its addresses, and nobody is at the old one any more. */
+  async leaveAddress(next: string): Promise<void> {
     await this.stopServer('SIGKILL')
     await this.#options.lab.mustRun('fabric', ['ip', 'addr', 'del', `${this.#address}/24`, 'dev', 'br0'])
-    this.#address = address
-    await this.startServer()
+    this.#address = next
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
