@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Kinds of tests: unit (anyone), kernel and api (root, own network and mount namespace), lab (root), e2e (root, a real cluster). Layer: test. */
 import { defineConfig } from 'vitest/config'
+import { isLong } from './test/e2e/length.ts'
 
 const resolve = { conditions: ['source'] }
 const ssr = { resolve: { conditions: ['source'] } }
@@ -57,7 +58,7 @@ export default defineConfig({
         ssr,
         test: {
           name: 'e2e',
-          include: ['test/e2e/**/*.test.ts'],
+          include: ['test/e2e/*.test.ts', ...(isLong ? ['test/e2e/long/*.test.ts'] : [])],
           globalSetup: 'test/e2e/setup.ts',
           fileParallelism: false,
           testTimeout: 180_000,

@@ -4,11 +4,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { packageRoot } from '#lib/base/package.ts'
-import { Cluster } from '../kubernetes/cluster.ts'
-import { upstreamTests } from '../kubernetes/programs.ts'
-import { runUpstream } from '../kubernetes/upstream.ts'
-import { isLong } from './length.ts'
-import { CLUSTER } from './setup.ts'
+import { Cluster } from '../../kubernetes/cluster.ts'
+import { upstreamTests } from '../../kubernetes/programs.ts'
+import { runUpstream } from '../../kubernetes/upstream.ts'
+import { CLUSTER } from '../setup.ts'
 
 /** Parts of the suite, each with its bound in minutes. */
 const PARTS = [
@@ -27,7 +26,7 @@ function known(): string[] {
   return [...section.matchAll(/^\| (\[sig-network\][^|]*) \|/gm)].map(([, name = '']) => name.trim())
 }
 
-test.runIf(isLong).each(PARTS)(
+test.each(PARTS)(
   "Kubernetes' own: $focus",
   async ({ focus, minutes }) => {
     const cluster = await Cluster.open(CLUSTER)

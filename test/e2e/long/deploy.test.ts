@@ -4,16 +4,15 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { packageRoot } from '#lib/base/package.ts'
-import { mapLimit } from '../../lab/command.ts'
-import { command } from '../kernel/vm/command.ts'
-import { writeArchive } from '../kubernetes/archive.ts'
-import { Cluster } from '../kubernetes/cluster.ts'
-import { CTR } from '../kubernetes/node.ts'
-import { startAgent, stopAgent } from './agents.ts'
-import { isLong } from './length.ts'
-import { Namespace } from './namespaces.ts'
-import { ask, HTTP_PORT, runPods, urlOf } from './pods.ts'
-import { CLUSTER } from './setup.ts'
+import { mapLimit } from '../../../lab/command.ts'
+import { command } from '../../kernel/vm/command.ts'
+import { writeArchive } from '../../kubernetes/archive.ts'
+import { Cluster } from '../../kubernetes/cluster.ts'
+import { CTR } from '../../kubernetes/node.ts'
+import { startAgent, stopAgent } from '../agents.ts'
+import { Namespace } from '../namespaces.ts'
+import { ask, HTTP_PORT, runPods, urlOf } from '../pods.ts'
+import { CLUSTER } from '../setup.ts'
 
 const OURS = 'netplane-system'
 const CAP_SYS_RESOURCE = 24n
@@ -48,7 +47,7 @@ async function mountCgroup(cluster: Cluster, node: string): Promise<void> {
   await cluster.lab.mustRun(`node/${node}`, ['sh', '-euc', script])
 }
 
-test.runIf(isLong)(
+test(
   'kubectl apply -f deploy/',
   async () => {
     const cluster = await Cluster.open(CLUSTER)
