@@ -3,13 +3,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { NetlinkSocket } from '#native'
+import { backoffMs } from '#lib/base/backoff.ts'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { Health } from '#lib/obs/health.ts'
-import type { Log } from '#lib/obs/log.ts'
+import type { Log, LogFields } from '#lib/obs/log.ts'
 import type { Sink } from '#lib/store/source.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Abandoned } from './cni/abandoned.ts'
@@ -45,10 +46,13 @@ export interface PodsOptions {
 
 /** Condition: runtimes can ask for pods. */
 const LISTENING = 'cni.listening'
+/** Condition: runtimes find whom to ask. */
+const INSTALLED = 'cni.installed'
 /** Condition: nothing is held for sandboxes that are gone. */
 const COLLECTED = 'cni.collected'
 const COLLECT_MS = 60_000
 const READY_MS = 200
+const LISTEN_AGAIN = { firstMs: 500, maxMs: 15_000 }
 /** Others may have connections to an address for so long after its pod is gone. */
 const REST_MS = 60_000
 
@@ -58,13 +62,17 @@ export class Pods {
   readonly #attached: AttachedPods
   readonly #attachments: AttachmentFiles
   readonly #abandoned = new Abandoned()
+  /** by condition, why it does not hold */
+  readonly #failing = new Map<string, string>()
   #isServed = false
 
   constructor(options: PodsOptions) {
     this.#options = options
     this.#attached = new AttachedPods(options.options.node)
     this.#attachments = new AttachmentFiles(join(cniFolder(options.options.stateDir), 'sandboxes'))
-    for (const condition of [LISTENING, COLLECTED]) options.health.expect(condition, 'none')
+    // a node that nobody can ask for pods is not ready; one that holds too much for a while is
+    for (const condition of [LISTENING, INSTALLED]) options.health.expect(condition, 'readiness')
+    options.health.expect(COLLECTED, 'none')
   }
 
   /** Pods that come this way have the addresses that they were given here. */
@@ -79,23 +87,47 @@ export class Pods {
 
   /** Serves until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { cni, health, log } = this.#options
+    const { cni } = this.#options
     using netlink = closing(NetlinkSocket.open({ protocol: NETLINK_ROUTE }))
     const plugin = this.#plugin(new NetlinkExchange(netlink.socket))
     plugin.start()
     await using server = new CniServer({ path: cni.socket, call: (line) => plugin.call(line) })
-    try {
-      await server.start()
-      health.pass(LISTENING)
-      log.info({ socket: cni.socket }, 'cni.listening')
-    } catch (thrown) {
-      health.fail(LISTENING, errorText(thrown))
-      log.error({ socket: cni.socket, error: thrown }, 'cni.not-listening')
-    }
     await Promise.all([
+      this.#listen(server, signal),
       everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#install() }),
       everyMs(systemClock, { ms: COLLECT_MS, signal, run: () => this.#collect(plugin) }),
     ])
+  }
+
+  /** Tried again for as long as it cannot be. */
+  async #listen(server: CniServer, signal: AbortSignal): Promise<void> {
+    const { cni, log } = this.#options
+    const isOver = (): boolean => signal.aborted
+    for (let attempt = 0; !isOver(); attempt++) {
+      try {
+        await server.start()
+        this.#works(LISTENING)
+        log.info({ socket: cni.socket }, 'cni.listening')
+        return
+      } catch (thrown) {
+        this.#fails(LISTENING, thrown, { socket: cni.socket })
+      }
+      await systemClock.sleep(backoffMs(LISTEN_AGAIN, attempt), signal).catch(() => undefined)
+    }
+  }
+
+  /** Says it once for each reason. */
+  #fails(condition: string, thrown: unknown, fields: LogFields): void {
+    const reason = errorText(thrown)
+    if (this.#failing.get(condition) === reason) return
+    this.#failing.set(condition, reason)
+    this.#options.health.fail(condition, reason)
+    this.#options.log.error({ ...fields, error: thrown }, `${condition}.failed`)
+  }
+
+  #works(condition: string): void {
+    this.#failing.delete(condition)
+    this.#options.health.pass(condition)
   }
 
   #plugin(netlink: NetlinkExchange): Plugin {
@@ -159,7 +191,7 @@ export class Pods {
 
   /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node ready. */
   #install(): void {
-    const { cni, wired, log, health } = this.#options
+    const { cni, wired, log } = this.#options
     if (wired()?.dataplane.isReady !== true) return
     try {
       if (!this.#isServed) installShim(join(packageRoot(), 'build', SHIM), cni.binDir)
@@ -167,8 +199,9 @@ export class Pods {
       const isNew = installConflist(cni.confDir, conflistText({ socket: cni.socket, portmap }))
       if (isNew) log.info({ folder: cni.confDir, portmap }, 'cni.installed')
       this.#isServed = true
+      this.#works(INSTALLED)
     } catch (thrown) {
-      health.fail(LISTENING, errorText(thrown))
+      this.#fails(INSTALLED, thrown, { folders: [cni.binDir, cni.confDir] })
     }
   }
 

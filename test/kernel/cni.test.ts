@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods by CNI: the real shim, a real agent, real namespaces. Layer: test. */
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
@@ -245,6 +245,25 @@ describe('what runtimes find', () => {
     expect(types()).toEqual(['netplane-cni', 'portmap'])
     rmSync(path)
     await agent.event('cni.installed', 3)
+  })
+
+  test('is not there while the socket cannot be had, or the folder cannot be written: the node is not ready, and says why', async () => {
+    const { machine, confDir } = of
+    const socket = join(machine.state, 'cni.sock')
+    const readiness = (): string => machine.sh('curl -s -w "%{http_code}" http://127.0.0.1:9099/readiness || true')
+    mkdirSync(join(socket, 'taken'), { recursive: true })
+    writeFileSync(confDir, 'no folder')
+    const agent = machine.agent('--cni-conf-dir', confDir, '--cni-bin-dir', of.binDir, '--health-port', '9099')
+    await agent.event('dataplane.ready')
+    await agent.event('cni.listening.failed')
+    await agent.event('cni.installed.failed')
+    expect(readiness()).toMatch(/"ready":false.*"cni\.installed","ok":false.*"cni\.listening","ok":false.*503$/s)
+    rmSync(socket, { recursive: true })
+    rmSync(confDir)
+    await agent.event('cni.listening')
+    await agent.event('cni.installed')
+    await expect.poll(readiness, { timeout: 10_000 }).toMatch(/"ready":true.*200$/s)
+    expect(agent.events('cni.listening.failed')).toHaveLength(1)
   })
 
   test("is nothing where pods are another plugin's", async () => {
