@@ -16,6 +16,8 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/native/**', 'test/kernel/**', 'test/api/**', 'test/lab/**', 'test/e2e/**'],
+          // thousands of random cases take a second of an idle CPU
+          testTimeout: 30_000,
         },
       },
       {
