@@ -16,7 +16,7 @@ import type { AttachedPods } from './attached-pods.ts'
 import type { Attachment, AttachmentFiles } from './attachments.ts'
 import { CniError, errorAnswer } from './cni-error.ts'
 import { delegateAddresses, runDelegate, type DelegateCall } from './delegate.ts'
-import { createLink, raiseLink, removeLink, whatDiffers } from './pod-link.ts'
+import { createLink, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
 import { parseRequest, versionOf, type PodSandbox, type Request } from './request.ts'
 import { addResult } from './result.ts'
 import type { Waiting } from './waiting.ts'
@@ -229,7 +229,7 @@ export class Plugin {
     const { delegate } = attachment
     // one that took its place may have the name by now
     if (attachments.ofPod(refOf(attachment))?.containerId === attachment.containerId) {
-      removeLink(netlink, attachment.host)
+      removeOwnLink(netlink, attachment)
       pods.setAddresses(refOf(attachment), undefined)
     }
     if (delegate !== undefined) await runDelegate({ ...this.#delegateCall(attachment, path), ...delegate, command: 'DEL' })

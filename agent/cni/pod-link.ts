@@ -23,6 +23,8 @@ import { encodeNeighbour, RTM_NEWNEIGH } from '#agent/interfaces/netlink/neighbo
 import { encodeDeviceRoute, RTM_NEWROUTE } from '#agent/interfaces/netlink/route.ts'
 
 export interface PodLink {
+  /** the sandbox that it is made for: written on the node's end */
+  readonly containerId: string
   /** name of the node's end */
   readonly host: string
   /** file of the pod's network namespace */
@@ -52,7 +54,12 @@ export function createLink(node: NetlinkExchange, link: PodLink): void {
   }
 }
 
-/** The pod's end goes along. Nothing happens when it is not there. */
+/** As {@link removeLink}, unless it says that it is another sandbox's: one that took this one's place has the name by now. */
+export function removeOwnLink(node: NetlinkExchange, { host, containerId }: Pick<PodLink, 'host' | 'containerId'>): void {
+  if ((linkOf(node, host)?.alias ?? containerId) === containerId) removeLink(node, host)
+}
+
+/** Whosever it is. The pod's end goes along. Nothing happens when it is not there. */
 export function removeLink(node: NetlinkExchange, host: string): void {
   try {
     node.request({ what: `remove ${host}`, type: RTM_DELLINK, payload: encodeLinkRemoval(host) })
@@ -66,7 +73,7 @@ export function raiseLink(node: NetlinkExchange, link: PodLink): void {
   const host = linkOf(node, link.host)
   if (host === undefined) throw new NetlinkError(`raise ${link.host}`, 'no such device', ENODEV)
   const set = setter(node, host.index)
-  set.up()
+  set.up(link.containerId)
   for (const addr of link.addresses) {
     // asked for, they would answer: but by IPv6 a device cannot ask before it is sure of its own address, for up to two seconds
     set.neighbour(addr, macOf(link, 'pod'))
@@ -96,6 +103,7 @@ export function whatDiffers(node: NetlinkExchange, link: PodLink): string | unde
   const host = linkOf(node, link.host)
   if (host === undefined) return `${link.host} is gone`
   if (!host.up) return `${link.host} is down`
+  if (host.alias !== undefined && host.alias !== link.containerId) return `${link.host} is that of the sandbox ${host.alias}`
   if (host.mac !== macOf(link, 'node')) return `${link.host} has the hardware address ${host.mac ?? ''}`
   return inPod(link.netns, (pod) => {
     const own = linkOf(pod, link.ifname)
@@ -146,8 +154,8 @@ function linkOf(exchange: NetlinkExchange, name: string): LinkMessage | undefine
 function setter(exchange: NetlinkExchange, index: number) {
   const flags = NLM_F_CREATE | NLM_F_REPLACE
   return {
-    up: () => {
-      exchange.request({ what: `set link ${index} up`, type: RTM_NEWLINK, payload: encodeLinkUp(index) })
+    up: (alias?: string) => {
+      exchange.request({ what: `set link ${index} up`, type: RTM_NEWLINK, payload: encodeLinkUp(index, alias) })
     },
     address: (addr: Addr) => {
       exchange.request({ what: `add ${formatAddr(addr)}`, type: RTM_NEWADDR, flags, payload: encodeSingleAddr({ index, addr }) })

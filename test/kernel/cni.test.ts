@@ -178,6 +178,20 @@ describe('DEL', () => {
     expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.1/32')
   })
 
+  test('leaves a cable that is by now that of another sandbox, of which this agent knows nothing', async () => {
+    await of.ready()
+    const added = of.add({ pod: 'a' })
+    expect(of.machine.sh(`ip link show ${host('a')}`)).toContain('alias a-1')
+    of.machine.sh(`ip link set ${host('a')} alias a-2`)
+    expect(of.call('CHECK', { pod: 'a' }, { prevResult: added.output }).output).toMatchObject({
+      code: 101,
+      msg: `${host('a')} is that of the sandbox a-2`,
+    })
+    expect(of.call('DEL', { pod: 'a' })).toEqual({ status: 0, output: {} })
+    expect([saved(), held()]).toEqual([[], []])
+    expect(of.machine.sh(`ip link show ${host('a')}`)).toContain('alias a-2')
+  })
+
   test('of a sandbox whose namespace is gone', async () => {
     await of.ready()
     of.add({ pod: 'a' })

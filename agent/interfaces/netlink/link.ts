@@ -21,6 +21,8 @@ export interface LinkMessage {
   readonly kind: string | undefined
   /** index of the bridge, bond or VRF it is in; 0: none */
   readonly master: number
+  /** what somebody wrote on it */
+  readonly alias: string | undefined
 }
 
 const FAMILY_UNSPECIFIED = 0
@@ -33,6 +35,7 @@ const IFLA_IFNAME = 3
 const IFLA_MTU = 4
 const IFLA_MASTER = 10
 const IFLA_LINKINFO = 18
+const IFLA_IFALIAS = 20
 const IFLA_NET_NS_FD = 28
 const IFLA_EXT_MASK = 29
 const IFLA_INFO_KIND = 1
@@ -63,6 +66,7 @@ export function decodeLink(payload: Buffer): LinkMessage | undefined {
     mac: macText(attributes.get(IFLA_ADDRESS)),
     kind: info === undefined ? undefined : attributeString(decodeAttributes(info), IFLA_INFO_KIND),
     master: attributeU32(attributes, IFLA_MASTER) ?? 0,
+    alias: attributeString(attributes, IFLA_IFALIAS),
   }
 }
 
@@ -85,9 +89,10 @@ export function encodeVeth(end: VethEnd, peer: VethEnd & { readonly netnsFd: num
   return Buffer.concat([linkHeader({}), encodeEnd(end), encodeAttribute(IFLA_LINKINFO, Buffer.concat(info))])
 }
 
-/** Payload of RTM_NEWLINK that sets an interface up. */
-export function encodeLinkUp(index: number): Buffer {
-  return linkHeader({ index, flags: IFF_UP })
+/** Payload of RTM_NEWLINK that sets an interface up, with this written on it. */
+export function encodeLinkUp(index: number, alias?: string): Buffer {
+  const header = linkHeader({ index, flags: IFF_UP })
+  return alias === undefined ? header : Buffer.concat([header, encodeAttributeText(IFLA_IFALIAS, alias)])
 }
 
 /** Payload of RTM_DELLINK. */
