@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** netplane-agent --cleanup. Layer: agent. */
+import { rmSync } from 'node:fs'
 import { errorText } from '#lib/base/errors.ts'
+import { removeInstalled } from './cni/installed.ts'
 import { cleanup, type CleanupReport } from './dataplane/cleanup.ts'
 import { endTakeover } from './dataplane/kube-proxy.ts'
 import { Pins } from './dataplane/pins.ts'
 import { lockHolder } from './lock.ts'
-import { dropLastGood, sysctlFile } from './state-files.ts'
+import { cniFoldersFile, cniSocket, dropLastGood, sysctlFile } from './state-files.ts'
 
 export interface CleanupCommand {
   readonly pinDir: string
@@ -22,13 +24,25 @@ export async function cleanupCommand(command: CleanupCommand): Promise<number> {
     return 1
   }
   dropLastGood(command.keepDir)
+  const cni = withoutCni(command)
   const own = cleanup({ pins: new Pins(command.pinDir), sysctlState: sysctlFile(command.stateDir), cgroup: command.cgroup })
-  const report = await withTakeover(own)
+  const report = await withTakeover({ ...own, removed: [...cni.removed, ...own.removed], failed: [...cni.failed, ...own.failed] })
   for (const line of report.removed) process.stdout.write(`removed ${line}\n`)
   for (const line of report.restored) process.stdout.write(`restored ${line}\n`)
   for (const line of report.failed) process.stderr.write(`failed ${line}\n`)
   if (report.removed.length + report.restored.length + report.failed.length === 0) process.stdout.write('there was nothing to remove\n')
   return report.failed.length === 0 ? 0 : 1
+}
+
+/** What runtimes find us by. Pods' cables and what is known of them stay: they are the runtimes' to take away. */
+function withoutCni({ stateDir, keepDir }: CleanupCommand): Pick<CleanupReport, 'removed' | 'failed'> {
+  try {
+    const removed = removeInstalled(cniFoldersFile(keepDir))
+    rmSync(cniSocket(stateDir), { force: true })
+    return { removed: removed.map((path) => `file ${path}`), failed: [] }
+  } catch (thrown) {
+    return { removed: [], failed: [`cni: ${errorText(thrown)}`] }
+  }
 }
 
 /** Connections that kube-proxy made are kept up by tables of ours as well. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The agent's command line. Layer: agent. */
 import { hostname } from 'node:os'
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
 import { isPort, type Port } from '#lib/base/ip.ts'
 import { DEFAULT_PIN_DIR } from './maps/catalogue.ts'
 import type { Origin } from './sources.ts'
+import { cniSocket } from './state-files.ts'
 
 export interface AgentOptions {
   readonly node: string
@@ -119,7 +119,7 @@ function cniOf(
 ): { readonly cni?: CniOptions } {
   const { 'cni-conf-dir': confDir, 'cni-bin-dir': binDir } = flags
   if (confDir === undefined && binDir !== undefined) throw new ConfigError('--cni-bin-dir', 'only goes with --cni-conf-dir')
-  return confDir === undefined ? {} : { cni: { confDir, binDir: binDir ?? DEFAULT_BIN_DIR, socket: join(stateDir, 'cni.sock') } }
+  return confDir === undefined ? {} : { cni: { confDir, binDir: binDir ?? DEFAULT_BIN_DIR, socket: cniSocket(stateDir) } }
 }
 
 function originOf(flags: { readonly kubeconfig?: string | undefined; readonly resources?: string | undefined }): Origin {

@@ -17,6 +17,7 @@ import { Abandoned } from './cni/abandoned.ts'
 import { AttachedPods } from './cni/attached-pods.ts'
 import { AttachmentFiles } from './cni/attachments.ts'
 import { conflistText, hasPortmap, installConflist, installShim, SHIM } from './cni/conflist.ts'
+import { noteFolders } from './cni/installed.ts'
 import { podMtu } from './cni/mtu.ts'
 import { Plugin, type PodNode } from './cni/plugin.ts'
 import { CniServer } from './cni/server.ts'
@@ -29,7 +30,7 @@ import type { BlockStore } from './ipam/block-store.ts'
 import { FileBlocks } from './ipam/file-blocks.ts'
 import { Ipam } from './ipam/ipam.ts'
 import type { AgentOptions, CniOptions } from './options.ts'
-import { cniFolder } from './state-files.ts'
+import { cniFolder, cniFoldersFile } from './state-files.ts'
 import type { Wired } from './wiring.ts'
 
 export interface PodsOptions {
@@ -194,7 +195,10 @@ export class Pods {
     const { cni, wired, log } = this.#options
     if (wired()?.dataplane.isReady !== true) return
     try {
-      if (!this.#isServed) installShim(join(packageRoot(), 'build', SHIM), cni.binDir)
+      if (!this.#isServed) {
+        noteFolders(cniFoldersFile(this.#options.options.keepDir), cni)
+        installShim(join(packageRoot(), 'build', SHIM), cni.binDir)
+      }
       const portmap = hasPortmap(cni.binDir)
       const isNew = installConflist(cni.confDir, conflistText({ socket: cni.socket, portmap }))
       if (isNew) log.info({ folder: cni.confDir, portmap }, 'cni.installed')

@@ -19,6 +19,16 @@ export function cniFolder(stateDir: string): string {
   return join(stateDir, 'cni')
 }
 
+/** Where the plugin asks. */
+export function cniSocket(stateDir: string): string {
+  return join(stateDir, 'cni.sock')
+}
+
+/** Where runtimes' files were put. */
+export function cniFoldersFile(keepDir: string): string {
+  return join(keepDir, 'cni-folders.json')
+}
+
 export function dropLastGood(keepDir: string): void {
   rmSync(lastGoodPath(keepDir), { force: true })
 }

@@ -280,6 +280,18 @@ describe('what runtimes find', () => {
     expect(agent.events('cni.listening.failed')).toHaveLength(1)
   })
 
+  test('goes with --cleanup, and nothing else from these folders', async () => {
+    const agent = await of.ready()
+    writeFileSync(join(of.binDir, 'bridge'), '')
+    writeFileSync(join(of.confDir, '87-podman.conflist'), '')
+    await agent.kill()
+    const { status, output } = of.machine.cleanup()
+    expect([status, output]).toEqual([0, expect.stringContaining(`removed file ${join(of.confDir, '10-netplane.conflist')}`)])
+    expect([readdirSync(of.binDir), readdirSync(of.confDir)]).toEqual([['bridge'], ['87-podman.conflist']])
+    expect(existsSync(join(of.machine.state, 'cni.sock'))).toBe(false)
+    expect(of.machine.cleanup()).toEqual({ status: 0, output: 'there was nothing to remove\n' })
+  })
+
   test("is nothing where pods are another plugin's", async () => {
     await of.machine.agent().event('dataplane.ready')
     expect([existsSync(of.confDir), existsSync(join(of.machine.state, 'cni.sock'))]).toEqual([false, false])
