@@ -2,12 +2,12 @@
 /** The image's root file system, made here as its Dockerfile makes it: every entry point runs in it, with no more rights than deploy/ gives. Layer: test. */
 import { execFileSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loadAll } from 'js-yaml'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
 import { waitFor } from '../../lab/wait.ts'
 import type { ScratchNode } from '../support/scratch-node.ts'
@@ -117,24 +117,60 @@ function start(command: string): { readonly child: ChildProcess; readonly log: (
   return { child, closed, log: () => log.slice(-4000) }
 }
 
-test('the init step mounts what is missing, once', () => {
+describe('the init step', () => {
+  const bpf = 'mounted bpf at /sys/fs/bpf'
+  const cgroup = 'mounted cgroup2 at /run/netplane/cgroup'
+  const nodeMount = 'mount -t cgroup2 cgroup2 $root/host/cgroup'
+
+  test.each([
+    { how: 'the node has it, alone', node: nodeMount },
+    { how: 'the node has it, and its first process cannot be asked', node: `${nodeMount}; umount $root/host/proc/1/ns/cgroup` },
+    { how: 'the node has it, beside those of v1', node: `${nodeMount}/unified` },
+    { how: 'the node has none', node: ':' },
+    {
+      how: 'an earlier one has mounted its own',
+      node: nodeMount,
+      before: 'mount -t cgroup2 cgroup2 $0/run/netplane/cgroup;',
+      also: ["unmounted /run/netplane/cgroup: it was not the node's root"],
+    },
+  ])('mounts what is missing once, and the root of all of the node: $how', async ({ node, before = '', also = [] }) => {
+    const says = [bpf, ...also, cgroup].join('\n')
+    expect(await initStep(node, before)).toEqual([says, '', String(statSync(machine.cgroup).ino)])
+  })
+})
+
+/** What it says, and what when it runs again; then the number of the root it has mounted. It is in a cgroup and cgroup namespace below the node's. */
+async function initStep(node: string, before: string): Promise<string[]> {
+  const container = join(machine.cgroup, 'container')
   const steps = `
     root=${root}
     mount --bind $root $root
-    mount -t tmpfs tmpfs $root/run
-    mount -t tmpfs tmpfs $root/sys
+    mount -t proc proc $root/proc
+    for place in run sys host/proc host/cgroup; do mount -t tmpfs tmpfs $root/$place; done
+    mkdir -p $root/host/proc/1/ns $root/host/cgroup/unified $root/sys/fs/bpf $root/run/netplane/cgroup
     # who may not look into the first process of this machine is its own first one
-    mount -t tmpfs tmpfs $root/host/proc
-    mkdir -p $root/host/proc/1/ns
     touch $root/host/proc/1/ns/cgroup
     mount --bind /proc/self/ns/cgroup $root/host/proc/1/ns/cgroup
-    mkdir -p $root/sys/fs/bpf $root/run/netplane
-    chroot $root netplane-mounts; echo --; chroot $root netplane-mounts
-    echo --; ls $root/run/netplane/cgroup | grep -c cgroup.procs`
-  const output = machine.sh(`unshare --mount sh -ec ${quoted(steps)}`)
-  expect(output.split('--').map((part) => part.trim())).toEqual([
-    'mounted bpf at /sys/fs/bpf\nmounted cgroup2 at /run/netplane/cgroup',
-    '',
-    '1',
-  ])
-})
+    ${node}
+    mkdir ${container}
+    echo $$ > ${container}/cgroup.procs
+    unshare --cgroup sh -ec '${before} chroot $0 netplane-mounts; echo --; chroot $0 netplane-mounts' $root
+    echo --
+    stat -c %i $root/run/netplane/cgroup`
+  try {
+    const output = machine.sh(`echo $$ > ${machine.cgroup}/cgroup.procs; exec unshare --cgroup --mount sh -ec ${quoted(steps)}`)
+    return output.split('--').map((part) => part.trim())
+  } finally {
+    // an ended process leaves its cgroup a moment later
+    await waitFor(() => (removed(container) ? true : undefined), { timeoutMs: 5000 })
+  }
+}
+
+function removed(folder: string): boolean {
+  try {
+    rmdirSync(folder)
+    return true
+  } catch {
+    return false
+  }
+}
