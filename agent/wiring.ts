@@ -18,7 +18,7 @@ import { Pins } from './dataplane/pins.ts'
 import { InterfaceMonitor, MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from './interfaces/monitor.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from './interfaces/netlink/exchange.ts'
 import type { MapName } from './maps/catalogue.ts'
-import { packageObjects } from './node/facts.ts'
+import { countsMemlock, packageObjects } from './node/facts.ts'
 import { sysctlFile } from './state-files.ts'
 import type { AgentOptions } from './options.ts'
 import type { Wanted } from './wanted.ts'
@@ -161,7 +161,7 @@ function liftMemlock(log: Log): void {
   try {
     raiseMemlock()
   } catch (thrown) {
-    log.debug({ error: thrown }, 'memlock.stays')
+    if (countsMemlock()) log.warn({ error: thrown, needs: 'CAP_SYS_RESOURCE, or no limit of locked memory' }, 'memlock.stays')
   }
 }
 

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { packageRoot, packageVersion } from '#lib/base/package.ts'
-import { isBelowFloor, packageObjects } from '#agent/node/facts.ts'
+import { countsMemlock, isBelowFloor, packageObjects } from '#agent/node/facts.ts'
 
 test.each([
   ['4.15.0-213-generic', true],
@@ -18,6 +18,15 @@ test.each([
   ['something else', false],
 ])('kernel %s is too old: %s', (kernel, expected) => {
   expect(isBelowFloor(kernel)).toBe(expected)
+})
+
+test.each([
+  ['5.10.0-32-amd64', true],
+  ['5.11.0', false],
+  ['6.1.0-50-amd64', false],
+  ['something else', false],
+])('kernel %s counts maps as locked memory: %s', (kernel, expected) => {
+  expect(countsMemlock(kernel)).toBe(expected)
 })
 
 test('the package is found from inside it', () => {

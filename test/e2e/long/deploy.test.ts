@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What an administrator applies: a daemon set of our own image takes the nodes over, and pods go on. Layer: test. */
-import { readFileSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { packageRoot } from '#lib/base/package.ts'
@@ -15,7 +15,6 @@ import { ask, HTTP_PORT, runPods, urlOf } from '../pods.ts'
 import { CLUSTER } from '../setup.ts'
 
 const OURS = 'netplane-system'
-const CAP_SYS_RESOURCE = 24n
 const DAEMON_SET = 'daemonset/netplane-agent'
 /** As deploy/netplane.yaml names it, in full. */
 const IMAGE = 'docker.io/library/netplane:0.1.0'
@@ -34,19 +33,6 @@ async function importImage(cluster: Cluster): Promise<void> {
   rmSync(archive)
 }
 
-/** A machine that is itself a container may not give what it does not have; this one's kernel needs no leave to lock memory. */
-function manifest(): string {
-  const text = readFileSync(join(packageRoot(), 'deploy/netplane.yaml'), 'utf8')
-  const bounding = BigInt(`0x${/^CapBnd:\s*(\w+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'}`)
-  return (bounding >> CAP_SYS_RESOURCE) & 1n ? text : text.replace(', SYS_RESOURCE', '')
-}
-
-/** Each node's own cgroup2 is where the init step looks: it would mount the machine's. */
-async function mountCgroup(cluster: Cluster, node: string): Promise<void> {
-  const script = 'mkdir -p /run/netplane/cgroup; mountpoint -q /run/netplane/cgroup || mount -n -t cgroup2 cgroup2 /run/netplane/cgroup'
-  await cluster.lab.mustRun(`node/${node}`, ['sh', '-euc', script])
-}
-
 test(
   'kubectl apply -f deploy/',
   async () => {
@@ -54,13 +40,10 @@ test(
     await importImage(cluster)
     await using namespace = await Namespace.make(cluster, 'deploy')
     const [before] = await runPods(cluster, namespace.name, [{ name: 'before', node: 'b' }])
-    for (const node of cluster.nodes) {
-      await stopAgent(cluster, node, 'SIGTERM')
-      await mountCgroup(cluster, node)
-    }
+    for (const node of cluster.nodes) await stopAgent(cluster, node, 'SIGTERM')
     try {
       await cluster.apply(cluster.endpointMap(OURS))
-      await cluster.kubectl(['apply', '--server-side', '--force-conflicts', '-f', '-'], { input: manifest() })
+      await cluster.kubectl(['apply', '--server-side', '--force-conflicts', '-f', join(packageRoot(), 'deploy')])
       await cluster.kubectl(['rollout', 'status', DAEMON_SET, '-n', OURS, '--timeout=180s'], { timeoutMs: 200_000 })
       const [after] = await runPods(cluster, namespace.name, [{ name: 'after', node: 'a' }])
       for (const to of before?.addresses ?? []) expect(after && (await ask(cluster, after, urlOf(to, HTTP_PORT)))).toBe('before')
