@@ -19,10 +19,10 @@ import { emptyBlock } from '#lib/ipam/block.ts'
 import { IP_BLOCK } from '#lib/kube/ip-block.ts'
 import type { Sink } from '#lib/store/source.ts'
 import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
-import { waitFor } from '../../../lab/wait.ts'
-import { agentRules, type RbacRule } from '../../../scripts/pages/rbac.ts'
-import { LoopbackCluster } from '../../api/loopback-cluster.ts'
-import { kubernetesPrograms } from '../../kubernetes/programs.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { agentRules, type RbacRule } from '../../scripts/pages/rbac.ts'
+import { LoopbackCluster } from './loopback-cluster.ts'
+import { kubernetesPrograms } from '../kubernetes/programs.ts'
 
 const BUILD_MS = 30 * 60_000
 const ACCOUNT = { apiVersion: 'v1', kind: 'ServiceAccount', namespace: 'netplane-system', name: 'netplane-agent' } as const
@@ -34,7 +34,7 @@ let admin: ApiClient
 
 /** In the order in which kubectl takes them: the folder's own files by name, then the examples. */
 function manifests(): readonly (readonly [file: string, object: ApiObject])[] {
-  const deploy = fileURLToPath(new URL('../../../deploy', import.meta.url))
+  const deploy = fileURLToPath(new URL('../../deploy', import.meta.url))
   const files = [deploy, join(deploy, 'examples')].flatMap((dir) =>
     readdirSync(dir)
       .filter((name) => name.endsWith('.yaml'))

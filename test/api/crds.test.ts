@@ -19,10 +19,10 @@ import { resources, type Resource } from '#lib/kube/resources.ts'
 import { felixSchema } from '#agent/config/open-api.ts'
 import { resolveConfig } from '#agent/config/resolve.ts'
 import { saidBy } from '#agent/config/said.ts'
-import { LoopbackCluster } from '../../api/loopback-cluster.ts'
-import { waitFor } from '../../../lab/wait.ts'
-import { kubernetesPrograms } from '../../kubernetes/programs.ts'
-import { spoilt, valueOf } from '../../support/from-schema.ts'
+import { LoopbackCluster } from './loopback-cluster.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { kubernetesPrograms } from '../kubernetes/programs.ts'
+import { spoilt, valueOf } from '../support/from-schema.ts'
 
 const BUILD_MS = 30 * 60_000
 const ALL = resources(felixSchema())
@@ -37,7 +37,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-crds-'))
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  const definitions = loadAll(readFileSync(fileURLToPath(new URL('../../../deploy/crds.yaml', import.meta.url)), 'utf8'))
+  const definitions = loadAll(readFileSync(fileURLToPath(new URL('../../deploy/crds.yaml', import.meta.url)), 'utf8'))
   for (const definition of definitions) await client.request(create(definition, {}))
   for (const { kind } of ALL) await served(kind)
 }, BUILD_MS)
