@@ -112,7 +112,18 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     now.config = config
     refuseAll('configuration', rejected)
   }
-  if (isBelowFloor()) return await refuse({ log, health, signal })
+  const { client: api } = source
+  const tellStatus: Task = async (stop) => {
+    if (api === undefined) return await aborted(stop)
+    const { statusOf } = await import('#agent/status.ts')
+    const status = statusOf({
+      ...{ api, node: options.node, version, clock: systemClock, store, book, policies, health, log },
+      wired: () => now.wired,
+      config: () => now.config,
+    })
+    await status.run(stop)
+  }
+  if (isBelowFloor()) return await refuse({ log, health, signal, tellStatus })
   health.pass('kernel')
   const latency = new SyncLatency({ wall: () => systemClock.wall(), observe: toAll(syncs) })
   const features = kernelFeatures(log)
@@ -153,12 +164,13 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     wire({ options, features, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow, cleansProxy }),
   )
   now.wired = running
-  const pods = podsOf({ options, store, log, health, wired: () => now.wired, config: () => now.config, api: source.client })
+  const pods = podsOf({ options, store, log, health, wired: () => now.wired, config: () => now.config, api })
   if (pods !== undefined) passes.push(() => pods.news())
   const sink = store.sink(source.name)
   await together(signal, [
     (stop) => source.run(pods?.over(sink) ?? sink, stop),
     (stop) => pods?.run(stop) ?? aborted(stop),
+    tellStatus,
     // whoever comes after us is to find nothing half done
     (stop) => running.loop.run(stop).then(() => running.dataplane.current.finish()),
     (stop) => running.sweep.run(stop),
@@ -208,19 +220,17 @@ function nodeBook(health: Health, log: RootLog): (missing: string | undefined) =
   }
 }
 
-/** Stays up to be asked, and touches nothing. */
-async function refuse({
-  log,
-  health,
-  signal,
-}: {
-  readonly log: RootLog
+interface Refusing extends Pick<RunOptions, 'log' | 'signal'> {
   readonly health: Health
-  readonly signal: AbortSignal
-}): Promise<void> {
+  /** that this is so */
+  readonly tellStatus: Task
+}
+
+/** Stays up to be asked, and touches nothing. */
+async function refuse({ log, health, signal, tellStatus }: Refusing): Promise<void> {
   health.fail('kernel', `${release()} is older than what Netplane needs (${FLOOR}): the node's networking is left as it was found`)
   log.error({ kernel: release(), needs: FLOOR }, 'kernel.unsupported')
-  await aborted(signal)
+  await tellStatus(signal)
 }
 
 /** Once, some time after the start is over. */

@@ -19,7 +19,7 @@ export type PolicyState = (typeof STATES)[number]
 
 type Written = Pick<Snapshot, 'policies' | 'tiers' | 'networkSets' | 'profiles' | 'hostEndpoints'>
 
-interface Wrong {
+export interface Wrong {
   readonly state: PolicyState
   readonly reason: string
 }
@@ -49,6 +49,11 @@ export class PolicyBook {
   noteSource(source: string, status: SourceStatus): void {
     this.#sources.set(source, status)
     if (this.#snapshot !== undefined) this.#say(this.#snapshot)
+  }
+
+  /** By ref. */
+  get wrong(): ReadonlyMap<string, Wrong> {
+    return this.#wrong
   }
 
   counts(): ReadonlyMap<PolicyState, number> {

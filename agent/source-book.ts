@@ -50,6 +50,11 @@ export class SourceBook {
     for (const problem of gone) this.#log.info({ source, problem }, 'object.accepted')
   }
 
+  /** All that is refused at present, by who refuses it. */
+  get refused(): ReadonlyMap<string, readonly Problem[]> {
+    return this.#refused
+  }
+
   list(): SourceFacts[] {
     return [...this.#refused].map(([name, problems]) => ({
       name,

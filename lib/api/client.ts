@@ -25,8 +25,9 @@ export interface WriteOptions extends CallOptions {
 }
 
 export interface PatchOptions extends WriteOptions {
-  /** apply: the whole of what we want, as the server merges it with what others want */
-  readonly type: 'merge' | 'json' | 'apply'
+  /** strategic: a merge that knows the keys of lists, of Kubernetes' own kinds; apply: the whole of what we want, as the server merges it
+   * with what others want */
+  readonly type: 'merge' | 'strategic' | 'json' | 'apply'
   /** with apply: takes fields over that others have set */
   readonly force?: boolean
   /** who we are to the server's books of fields */
@@ -70,6 +71,7 @@ const JSON_ONLY = { accept: 'application/json' }
 const FIELD_MANAGER = 'netplane'
 const PATCH_TYPES = {
   merge: 'application/merge-patch+json',
+  strategic: 'application/strategic-merge-patch+json',
   json: 'application/json-patch+json',
   apply: 'application/apply-patch+yaml',
 } as const

@@ -57,6 +57,12 @@ export class Health {
     })
   }
 
+  /** What readiness waits for, and does not hold; sorted by name. */
+  unready(): readonly Condition[] {
+    const failing = [...this.#conditions.values()].filter(({ ok, gate }) => !ok && gate !== 'none')
+    return failing.sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
   report(): HealthReport {
     const all = [...this.#conditions.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
     const failing = all.filter((condition) => !condition.ok)

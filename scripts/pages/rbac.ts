@@ -13,10 +13,12 @@ export interface RbacRule {
   readonly verbs: readonly string[]
 }
 
-/** Blocks of addresses that the node takes and gives back; and how the others hear of them. */
+/** Blocks of addresses that the node takes and gives back, and how the others hear of them; and its status. */
 const WRITES: readonly RbacRule[] = [
   { apiGroups: ['netplane.io'], resources: ['ipamblocks'], verbs: ['list', 'create', 'update', 'delete'] },
-  { apiGroups: [''], resources: ['nodes'], verbs: ['patch'] },
+  { apiGroups: ['netplane.io'], resources: ['clusterinformations'], verbs: ['get', 'create', 'patch'] },
+  { apiGroups: [''], resources: ['nodes', 'nodes/status', 'pods/status'], verbs: ['patch'] },
+  { apiGroups: [''], resources: ['events'], verbs: ['get', 'create', 'patch'] },
 ]
 
 /** One rule for each group. */

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the API server hears of this node: conditions of its Node and pods, events about what is refused, ClusterInformation. Layer: agent. */
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '#lib/base/clock.ts'
+import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log } from '#lib/obs/log.ts'
+import type { Store } from '#lib/store/store.ts'
+import type { Config } from './config/config.ts'
+import type { PolicyBook } from './policy-book.ts'
+import type { SourceBook } from './source-book.ts'
+import { ClusterFacts } from './status/cluster-information.ts'
+import { Events } from './status/events.ts'
+import { NodeCondition } from './status/node-condition.ts'
+import { Outbox } from './status/outbox.ts'
+import { PodConditions } from './status/pod-conditions.ts'
+import { refusalsOf } from './status/refusals.ts'
+import type { StatusApi } from './status/status-api.ts'
+import type { Wired } from './wiring.ts'
+
+export interface StatusOptions {
+  readonly api: StatusApi
+  readonly node: string
+  readonly version: string
+  readonly clock: Clock
+  readonly store: Pick<Store, 'snapshot' | 'synced'>
+  readonly book: Pick<SourceBook, 'refused'>
+  readonly policies: Pick<PolicyBook, 'wrong'>
+  readonly health: Health
+  readonly log: Log
+  /** undefined before anything runs */
+  readonly wired: () => Pick<Wired, 'dataplane'> | undefined
+  readonly config: () => Config | undefined
+}
+
+/** Of one that runs while there is an API server: manifests in a directory have nobody to tell. */
+export function statusOf(options: StatusOptions): Outbox {
+  const { api, node, version, clock, store, health, log, wired, config } = options
+  const { snapshot } = store
+  const wall = (): number => clock.wall()
+  const isReady = (): boolean => wired()?.dataplane.isReady === true
+  const nodes = (): Iterable<string> => snapshot.nodes.keys()
+  return new Outbox({
+    clock,
+    health,
+    log,
+    subjects: [
+      new NodeCondition({
+        api,
+        node,
+        wall,
+        unready: () => health.unready().map(({ name, reason }) => `${name}: ${reason}`),
+        isKnown: () => !store.synced || snapshot.nodes.has(node),
+      }),
+      new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID }),
+      new Events({ api, node, nodes, wall, refusals: () => refusals(options) }),
+      new PodConditions({
+        api,
+        node,
+        wall,
+        isReady,
+        pods: () => snapshot.podsOn(node),
+        interfacePrefix: () => config()?.compile.interfacePrefix ?? INTERFACE_PREFIX,
+        missingOf: (place) => wired()?.dataplane.missingOf(place),
+      }),
+    ],
+  })
+}
+
+/** Before all is known, objects may be missing that others rest on. */
+function refusals({ node, store, book, policies }: StatusOptions) {
+  return store.synced ? refusalsOf({ node, refused: book.refused, policies: policies.wrong }) : []
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The ClusterInformation `default`: made once, and its version that of the agents that started last. Layer: agent/status. */
+import { isObject } from '#lib/base/object.ts'
+import { ApiError, isRefused } from '#lib/api/errors.ts'
+import { asApiObject } from '#lib/api/resource.ts'
+import {
+  CLUSTER_INFORMATION,
+  clusterInformationObject,
+  clusterTypeOf,
+  readClusterInformation,
+  type ClusterInformation,
+} from '#lib/kube/cluster-information.ts'
+import type { Labels } from '#lib/model/labels.ts'
+import type { Due, Subject } from './outbox.ts'
+import { TIMEOUT_MS, type StatusApi } from './status-api.ts'
+import { placeAmong, turnMs } from './turns.ts'
+
+/** Somebody may have deleted it. */
+const LOOK_MS = 3_600_000
+/** Its kind may not be defined yet. */
+const ABSENT_MS = 300_000
+
+export interface ClusterFactsOptions {
+  readonly api: StatusApi
+  readonly node: string
+  /** "0.1.0" */
+  readonly version: string
+  /** all nodes with their labels */
+  readonly nodes: () => ReadonlyMap<string, { readonly labels: Labels }>
+  /** this node's data plane is in place */
+  readonly isReady: () => boolean
+  /** unique to the cluster */
+  readonly newGuid: () => string
+}
+
+export class ClusterFacts implements Subject {
+  readonly name = 'cluster'
+  readonly #options: ClusterFactsOptions
+  #at: number | undefined
+  /** an agent that goes on while others are replaced does not take their version back */
+  #isSaid = false
+
+  constructor(options: ClusterFactsOptions) {
+    this.#options = options
+  }
+
+  due(now: number): readonly Due[] {
+    const { node, nodes, isReady } = this.#options
+    if (!isReady() || (this.#at !== undefined && now < this.#at)) return []
+    const turn = turnMs(placeAmong(node, nodes().keys()), CLUSTER_INFORMATION.kind)
+    if (turn === undefined) return []
+    if (this.#at === undefined && turn > 0) {
+      this.#at = now + turn
+      return []
+    }
+    return [{ key: CLUSTER_INFORMATION.name, write: (signal) => this.#write(now, signal) }]
+  }
+
+  async #write(now: number, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#put(await this.#found(signal), signal)
+      this.#isSaid = true
+      this.#at = now + LOOK_MS * (1 + Math.random())
+    } catch (thrown) {
+      if (!isAbsent(thrown) && !isRefused(thrown, 'AlreadyExists')) throw thrown
+      this.#at = now + ABSENT_MS
+    }
+  }
+
+  async #put(found: Partial<ClusterInformation> | undefined, signal: AbortSignal): Promise<void> {
+    const { api, version, newGuid } = this.#options
+    const options = { signal, timeoutMs: TIMEOUT_MS }
+    const netplaneVersion = `v${version}`
+    const isOther = !this.#isSaid && found?.netplaneVersion !== netplaneVersion
+    const { clusterGUID = newGuid(), clusterType, datastoreReady = true } = found ?? {}
+    const spec = {
+      clusterGUID,
+      clusterType: clusterType ?? (await this.#type(signal)),
+      netplaneVersion: isOther ? netplaneVersion : (found?.netplaneVersion ?? netplaneVersion),
+      datastoreReady,
+    }
+    if (found === undefined) await api.create(asApiObject(clusterInformationObject(spec)), options)
+    else if (isOther || Object.keys(found).length < Object.keys(spec).length)
+      await api.patch(CLUSTER_INFORMATION, { spec }, { type: 'merge', ...options })
+  }
+
+  async #found(signal: AbortSignal): Promise<Partial<ClusterInformation> | undefined> {
+    try {
+      return readClusterInformation(await this.#options.api.get(CLUSTER_INFORMATION, { signal, timeoutMs: TIMEOUT_MS }))
+    } catch (thrown) {
+      if (isAbsent(thrown)) return undefined
+      throw thrown
+    }
+  }
+
+  async #type(signal: AbortSignal): Promise<string> {
+    const { api, node, nodes } = this.#options
+    const answer = await api.request({ method: 'GET', path: '/version', signal, timeoutMs: TIMEOUT_MS })
+    const version = isObject(answer) && typeof answer['gitVersion'] === 'string' ? answer['gitVersion'] : ''
+    return clusterTypeOf(version, nodes().get(node)?.labels ?? new Map())
+  }
+}
+
+/** It, or its kind. */
+function isAbsent(thrown: unknown): boolean {
+  return thrown instanceof ApiError && thrown.status === 404
+}

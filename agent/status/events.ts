@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Events about what is refused: one for each object and reason, said by one node. Layer: agent/status.
+ *
+ * Its name follows from what it says, so who comes second finds it. The API server forgets events after an hour: while something is
+ * refused its event is said again, and counted; what is no longer refused is not, and is forgotten. */
+import { isRefused } from '#lib/api/errors.ts'
+import { asApiObject } from '#lib/api/resource.ts'
+import { eventNamed, eventObject, eventPatch, readEvent, type FoundEvent, type Warning } from '#lib/kube/events.ts'
+import type { Due, Subject } from './outbox.ts'
+import type { Refusal } from './refusals.ts'
+import { lookUp, TIMEOUT_MS, type StatusApi } from './status-api.ts'
+import { placeAmong, turnMs } from './turns.ts'
+
+/** Before the API server forgets it. */
+export const AGAIN_MS = 45 * 60_000
+/** For so long a refusal that comes back is the same one. */
+const FORGET_MS = 3_600_000
+const LOOK_MS = 60_000
+const SECOND_MS = 1000
+const COMPONENT = 'netplane-agent'
+
+export interface EventsOptions {
+  readonly api: StatusApi
+  readonly node: string
+  readonly refusals: () => readonly Refusal[]
+  /** names of all nodes */
+  readonly nodes: () => Iterable<string>
+  readonly wall: () => number
+}
+
+interface Entry {
+  /** the latest with this key */
+  refusal: Refusal
+  /** how long others come first */
+  readonly turn: number
+  /** of the clock: when it is to be looked after */
+  at: number
+  /** of the clock: since when it is no longer refused; undefined: it is */
+  goneAt: number | undefined
+  /** ms since 1970: it was gone and came back then, and that has not been said */
+  backAt: number | undefined
+  /** as it is in the API server, once this node has seen or made it */
+  warning: Warning | undefined
+}
+
+export class Events implements Subject {
+  readonly name = 'events'
+  readonly #options: EventsOptions
+  readonly #entries = new Map<string, Entry>()
+
+  constructor(options: EventsOptions) {
+    this.#options = options
+  }
+
+  due(now: number): readonly Due[] {
+    const refusals = this.#options.refusals()
+    this.#note(refusals, now)
+    return refusals.flatMap(({ key }) => {
+      const entry = this.#entries.get(key)
+      if (entry === undefined || entry.goneAt !== undefined || now < entry.at) return []
+      return [{ key, write: (signal) => this.#say(entry, now, signal) }]
+    })
+  }
+
+  /** Which there are, and which are gone. */
+  #note(refusals: readonly Refusal[], now: number): void {
+    const present = new Set(refusals.map(({ key }) => key))
+    for (const [key, entry] of this.#entries) {
+      if (!present.has(key)) entry.goneAt ??= now
+      if (entry.goneAt !== undefined && now - entry.goneAt > FORGET_MS) this.#entries.delete(key)
+    }
+    if (refusals.length === 0) return
+    const place = placeAmong(this.#options.node, this.#options.nodes())
+    for (const refusal of refusals) {
+      const entry = this.#entries.get(refusal.key)
+      if (entry?.goneAt !== undefined) {
+        entry.goneAt = undefined
+        entry.backAt = this.#options.wall()
+        entry.at = now + entry.turn
+      }
+      if (entry !== undefined) entry.refusal = refusal
+      const turn = refusal.own ? 0 : turnMs(place, refusal.key)
+      if (entry === undefined && turn !== undefined)
+        this.#entries.set(refusal.key, { refusal, turn, at: now + turn, goneAt: undefined, backAt: undefined, warning: undefined })
+    }
+  }
+
+  async #say(entry: Entry, now: number, signal: AbortSignal): Promise<void> {
+    const { wall } = this.#options
+    entry.warning ??= await this.#warningOf(entry.refusal, signal)
+    const { warning } = entry
+    if (warning === undefined) {
+      entry.at = now + LOOK_MS
+      return
+    }
+    const found = await this.#found(warning, signal)
+    const until = found === undefined ? 0 : found.at + AGAIN_MS - wall()
+    const isSaid = until > 0 && (entry.backAt === undefined || (found?.at ?? 0) + SECOND_MS > entry.backAt)
+    if (!isSaid) await this.#write(warning, found, signal)
+    entry.at = now + (isSaid ? until : AGAIN_MS) + entry.turn
+    entry.backAt = undefined
+  }
+
+  async #found(warning: Warning, signal: AbortSignal): Promise<FoundEvent | undefined> {
+    try {
+      return readEvent(await this.#options.api.get(eventNamed(warning), { signal, timeoutMs: TIMEOUT_MS }))
+    } catch (thrown) {
+      if (isRefused(thrown, 'NotFound')) return undefined
+      throw thrown
+    }
+  }
+
+  async #write(warning: Warning, found: FoundEvent | undefined, signal: AbortSignal): Promise<void> {
+    const { api, wall } = this.#options
+    const options = { signal, timeoutMs: TIMEOUT_MS }
+    try {
+      if (found === undefined) await api.create(asApiObject(eventObject(warning, wall())), options)
+      else await api.patch(eventNamed(warning), eventPatch(found.count + 1, wall()), { type: 'merge', ...options })
+    } catch (thrown) {
+      // another node was quicker, or the API server has just forgotten it: it is looked at again when it is due
+      if (!isRefused(thrown, 'AlreadyExists', 'NotFound')) throw thrown
+    }
+  }
+
+  /** undefined: there is no such object any more. */
+  async #warningOf({ object, reason, message }: Refusal, signal: AbortSignal): Promise<Warning | undefined> {
+    const { api, node } = this.#options
+    const found = await lookUp(api, object, signal)
+    if (found === undefined) return undefined
+    const { apiVersion, kind, namespace, name } = object
+    return { involved: { apiVersion, kind, namespace, name, uid: found.metadata.uid }, reason, message, component: COMPONENT, host: node }
+  }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is refused at present, as warnings about objects of the API server. Layer: agent/status (pure). */
+import { compareText } from '#lib/base/order.ts'
+import type { Named } from '#lib/api/resource.ts'
+import { WATCHED } from '#lib/api/watched.ts'
+import type { Problem } from '#lib/store/source.ts'
+
+export interface Refusal {
+  /** another one than those of others */
+  readonly key: string
+  readonly object: Named
+  readonly reason: string
+  readonly message: string
+  /** no other node knows of it */
+  readonly own: boolean
+}
+
+/** What became of a policy that is not as it was written. */
+export interface WrongPolicy {
+  readonly state: string
+  readonly reason: string
+}
+
+export interface RefusedNow {
+  readonly node: string
+  /** by who refuses */
+  readonly refused: ReadonlyMap<string, readonly Problem[]>
+  /** by ref */
+  readonly policies: ReadonlyMap<string, WrongPolicy>
+}
+
+/** Each is asked about and written by itself: beyond this nobody reads them. */
+export const MOST = 200
+
+const OUTCOMES: Readonly<Record<string, string>> = {
+  'last-good': 'the last good version stays in force',
+  closed: 'closed for all that it selects, as no good version of it is known',
+  refused: 'nothing of it is in force',
+  'in-part': 'the rest of it is in force',
+}
+
+/** Sorted, each once. */
+export function refusalsOf({ node, refused, policies }: RefusedNow): readonly Refusal[] {
+  const all = new Map<string, Refusal>()
+  const add = (refusal: Omit<Refusal, 'key'>): void => {
+    const { apiVersion, kind, namespace = '', name } = refusal.object
+    const key = [apiVersion, kind, namespace, name, refusal.reason, refusal.message].join(' ')
+    all.set(key, { key, ...refusal })
+  }
+  for (const [by, problems] of refused) for (const problem of problems) add(refusalOf(problem, { by, node, policies }))
+  for (const [ref, { state, reason }] of policies) {
+    const object = state === 'no-tier' ? objectOf(ref) : undefined
+    if (object !== undefined) add({ object, reason: 'NoTier', message: reason, own: false })
+  }
+  return [...all.values()].sort((a, b) => compareText(a.key, b.key)).slice(0, MOST)
+}
+
+interface Context extends Pick<RefusedNow, 'node' | 'policies'> {
+  readonly by: string
+}
+
+function refusalOf({ rejected, inPart }: Problem, { by, node, policies }: Context): Omit<Refusal, 'key'> {
+  const { ref, path, reason } = rejected
+  const object = objectOf(ref)
+  const what = [path, reason].filter((part) => part !== '').join(': ')
+  if (object === undefined) {
+    const message = ref === '' ? what : `${ref}: ${what}`
+    return { object: { apiVersion: 'v1', kind: 'Node', name: node }, reason: 'Refused', message, own: true }
+  }
+  const outcome = OUTCOMES[policies.get(ref)?.state ?? (inPart === true ? 'in-part' : '')]
+  return {
+    object,
+    reason: inPart === true ? 'RefusedInPart' : 'Refused',
+    message: outcome === undefined ? what : `${what}; ${outcome}`,
+    own: isOwn({ ref, by, node }),
+  }
+}
+
+/** Pods are compiled by their own node alone, and its settings are read by it alone. */
+function isOwn({ ref, by, node }: { readonly ref: string; readonly by: string; readonly node: string }): boolean {
+  return (by === 'compiler' && ref.startsWith('Pod/')) || ref === `FelixConfiguration/node.${node}`
+}
+
+/** "KubernetesNetworkPolicy/default/web" is a NetworkPolicy of networking.k8s.io; undefined for what is no object. */
+function objectOf(ref: string): Named | undefined {
+  const [kind = '', ...names] = ref.split('/')
+  const watched = WATCHED.find(({ entry }) => entry.kind === kind)
+  const name = names.at(-1) ?? ''
+  if (watched === undefined || name === '') return undefined
+  return { apiVersion: watched.apiVersion, kind: watched.kind, name, namespace: names.length > 1 ? names[0] : undefined }
+}

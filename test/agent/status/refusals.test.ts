@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+import { describe, expect, test } from 'vitest'
+import type { Problem } from '#lib/store/source.ts'
+import { MOST, refusalsOf, type WrongPolicy } from '#agent/status/refusals.ts'
+
+function problem(ref: string, path: string, inPart?: true): Problem {
+  return { place: undefined, rejected: { ref, path, reason: 'must be a port' }, ...(inPart && { inPart }) }
+}
+
+function of(refused: Readonly<Record<string, readonly Problem[]>>, policies: Readonly<Record<string, WrongPolicy>> = {}) {
+  const all = refusalsOf({ node: 'n1', refused: new Map(Object.entries(refused)), policies: new Map(Object.entries(policies)) })
+  return all.map(({ object: { apiVersion, kind, namespace, name }, reason, message, own }) =>
+    [[apiVersion, kind, namespace, name].filter((part) => part !== undefined).join(' '), reason, message, ...(own ? ['own'] : [])].join(
+      ' | ',
+    ),
+  )
+}
+
+describe('what is refused', () => {
+  test('is said of the object that the API server has, with field and reason', () => {
+    expect(of({ api: [problem('Service/shop/web', 'spec.ports[0].port'), problem('Node/n2', '')] })).toEqual([
+      'v1 Node n2 | Refused | must be a port',
+      'v1 Service shop web | Refused | spec.ports[0].port: must be a port',
+    ])
+  })
+
+  test('of policies with what became of them', () => {
+    const wrong = { reason: 'spec.x: must be a port' }
+    const refs = ['last-good', 'closed', 'refused'].map((state) => [`KubernetesNetworkPolicy/shop/${state}`, state] as const)
+    const problems = refs.map(([ref]) => problem(ref, 'spec.x'))
+    const policies = Object.fromEntries(refs.map(([ref, state]) => [ref, { state, ...wrong }]))
+    expect(of({ api: [...problems, problem('Tier/t', 'spec.y', true)] }, policies)).toEqual([
+      'netplane.io/v3 Tier t | RefusedInPart | spec.y: must be a port; the rest of it is in force',
+      'networking.k8s.io/v1 NetworkPolicy shop closed | Refused | spec.x: must be a port; closed for all that it selects, as no good version of it is known',
+      'networking.k8s.io/v1 NetworkPolicy shop last-good | Refused | spec.x: must be a port; the last good version stays in force',
+      'networking.k8s.io/v1 NetworkPolicy shop refused | Refused | spec.x: must be a port; nothing of it is in force',
+    ])
+  })
+
+  test('a policy of a tier that is not there is, too', () => {
+    const policies = {
+      'GlobalNetworkPolicy/a': { state: 'no-tier', reason: 'there is no Tier x' },
+      'Tier/t': { state: 'in-part', reason: '' },
+    }
+    expect(of({}, policies)).toEqual(['netplane.io/v3 GlobalNetworkPolicy a | NoTier | there is no Tier x'])
+  })
+
+  test('what only this node knows is its own to say', () => {
+    const api = [problem('FelixConfiguration/node.n1', 'spec.x'), problem('FelixConfiguration/node.n2', 'spec.x'), problem('Pod/a/b', '')]
+    expect(of({ api, compiler: [problem('Pod/a/c', ''), problem('Service/a/c', '')] }).filter((text) => text.endsWith('own'))).toEqual([
+      'netplane.io/v3 FelixConfiguration node.n1 | Refused | spec.x: must be a port | own',
+      'v1 Pod a c | Refused | must be a port | own',
+    ])
+  })
+
+  test('what is no object is said of the node', () => {
+    expect(of({ configuration: [problem('environment', 'FELIX_X'), problem('file /a/b.yaml', 'x')] })).toEqual([
+      'v1 Node n1 | Refused | environment: FELIX_X: must be a port | own',
+      'v1 Node n1 | Refused | file /a/b.yaml: x: must be a port | own',
+    ])
+  })
+
+  test('once, and not without end', () => {
+    const many = Array.from({ length: 1000 }, (_, at) => problem(`Service/a/s${at}`, ''))
+    expect([of({ api: [problem('Pod/a/b', ''), problem('Pod/a/b', '')] }).length, of({ api: many }).length]).toEqual([1, MOST])
+  })
+})
