@@ -170,7 +170,8 @@ export class PodConditions implements Subject {
       await this.#options.api.patch({ ...POD, namespace, name }, patch, options)
       return true
     } catch (thrown) {
-      if (isRefused(thrown, 'NotFound', 'Conflict')) return false
+      // the API server calls the uid of another pod invalid
+      if (isRefused(thrown, 'NotFound', 'Conflict', 'Invalid')) return false
       throw thrown
     }
   }

@@ -23,6 +23,7 @@ import { waitFor } from '../../lab/wait.ts'
 import { agentRules, type RbacRule } from '../../scripts/pages/rbac.ts'
 import { LoopbackCluster } from './loopback-cluster.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
+import { tellAll } from './status-writes.ts'
 
 const BUILD_MS = 30 * 60_000
 const ACCOUNT = { apiVersion: 'v1', kind: 'ServiceAccount', namespace: 'netplane-system', name: 'netplane-agent' } as const
@@ -124,7 +125,7 @@ async function reads(kubeconfig: string): Promise<string | undefined> {
   return seen.refused ?? (seen.synced === true ? undefined : 'not synced in time')
 }
 
-/** What the agent writes: blocks of addresses, and on its Node which are its. */
+/** What the agent writes: blocks of addresses, on its Node which are its, and its status. */
 async function writes(kubeconfig: string): Promise<string | undefined> {
   await using client = new ApiClient({ server: fromKubeconfig(kubeconfig) })
   const blocks = new ApiBlocks({ api: client, node: 'n' })
@@ -135,6 +136,7 @@ async function writes(kubeconfig: string): Promise<string | undefined> {
     const changed = made && (await blocks.replace(made, { ...block, freed: new Map([[1, 0]]) }))
     if (changed === undefined || !(await blocks.remove(changed))) return 'somebody else is at work'
     await blocks.announce([block.cidr])
+    await tellAll(client, { admin, node: 'n' })
     return undefined
   } catch (thrown) {
     return errorText(thrown)
