@@ -17,7 +17,7 @@ import { placeAmong, turnMs } from './turns.ts'
 
 /** Somebody may have deleted it. */
 const LOOK_MS = 3_600_000
-/** Its kind may not be defined yet. */
+/** Its kind may not be defined yet; or it may be this node's turn by then. */
 const ABSENT_MS = 300_000
 
 export interface ClusterFactsOptions {
@@ -48,9 +48,8 @@ export class ClusterFacts implements Subject {
     const { node, nodes, isReady } = this.#options
     if (!isReady() || (this.#at !== undefined && now < this.#at)) return []
     const turn = turnMs(placeAmong(node, nodes().keys()), CLUSTER_INFORMATION.kind)
-    if (turn === undefined) return []
-    if (this.#at === undefined && turn > 0) {
-      this.#at = now + turn
+    if (turn === undefined || (turn > 0 && this.#at === undefined)) {
+      this.#at = now + (turn ?? ABSENT_MS)
       return []
     }
     return [{ key: CLUSTER_INFORMATION.name, write: (signal) => this.#write(now, signal) }]

@@ -100,17 +100,19 @@ export class Outbox {
     } catch (thrown) {
       if (signal.aborted) return false
       if (!(thrown instanceof ApiError || thrown instanceof UnreachableError)) throw thrown
-      const scope = isEverybodys(thrown) ? ALL : isForbidden(thrown) ? subject.name : scopeOf(subject, due)
-      this.#fail(scope, thrown)
-      return scope !== ALL
+      const isAll = isEverybodys(thrown)
+      if (isAll || isForbidden(thrown)) this.#fail(isAll ? ALL : subject.name, thrown)
+      // longer than what is like it: should it be the only one, the others come first the next time
+      if (isAboutIt(thrown)) this.#fail(scopeOf(subject, due), thrown, 2)
+      return !isAll
     }
   }
 
-  #fail(scope: string, thrown: ApiError | UnreachableError): void {
+  #fail(scope: string, thrown: ApiError | UnreachableError, times = 1): void {
     const { clock, random = Math.random } = this.#options
     const { attempts } = this.#failures.get(scope) ?? { attempts: 0 }
     const { retryAfterMs = 0 } = thrown instanceof ApiError ? thrown : {}
-    const wait = Math.max(retryAfterMs, backoffMs(RETRY, attempts, random()))
+    const wait = Math.max(retryAfterMs, times * backoffMs(RETRY, attempts, random()))
     this.#failures.set(scope, { attempts: attempts + 1, until: clock.now() + wait, reason: errorText(thrown) })
   }
 
@@ -146,6 +148,11 @@ function scopeOf({ name }: Subject, { key }: Due): string {
 /** The next one would fare no better. */
 function isEverybodys(thrown: ApiError | UnreachableError): boolean {
   return thrown instanceof UnreachableError || thrown.status === 429 || thrown.status >= 500
+}
+
+/** The server has looked at it: a webhook fails for it (500), its namespace is going (403). */
+function isAboutIt(thrown: ApiError | UnreachableError): boolean {
+  return thrown instanceof ApiError && thrown.status !== 429
 }
 
 function isForbidden(thrown: ApiError | UnreachableError): boolean {

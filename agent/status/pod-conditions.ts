@@ -52,6 +52,7 @@ interface Write {
 
 interface Entry {
   readonly addresses: readonly Addr[]
+  readonly prefix: string
   readonly iface: string
   /** from the list; undefined: to be asked for */
   known: Known | undefined
@@ -94,11 +95,12 @@ export class PodConditions implements Subject {
 
   /** A pod with other addresses is another pod. */
   #entry(pod: Pod, before: Entry | undefined): Entry {
-    const iface = workloadInterface(pod, this.#options.interfacePrefix())
-    if (before?.iface === iface && same(before.addresses, pod.podIPs)) return before
+    const prefix = this.#options.interfacePrefix()
+    if (before?.prefix === prefix && same(before.addresses, pod.podIPs)) return before
     const known = this.#listed.get(nameKey(pod))
     this.#listed.delete(nameKey(pod))
-    return { addresses: pod.podIPs, iface, known, missingSince: undefined, lookAt: 0, said: known?.found, saidAt: -Infinity }
+    const iface = workloadInterface(pod, prefix)
+    return { addresses: pod.podIPs, prefix, iface, known, missingSince: undefined, lookAt: 0, said: known?.found, saidAt: -Infinity }
   }
 
   /** undefined: nothing new. */

@@ -80,8 +80,8 @@ async function version(named: Named): Promise<string | undefined> {
 describe('the condition of a node', () => {
   const unready: string[] = []
   let known = true
-  const agent = () =>
-    new NodeCondition({ api: client, node: 'n1', unready: () => unready, isKnown: () => known, wall: () => Date.now(), random: () => 0 })
+  const agent = (wall = () => Date.now()) =>
+    new NodeCondition({ api: client, node: 'n1', unready: () => unready, isKnown: () => known, wall, random: () => 0 })
 
   beforeEach(() => {
     unready.length = 0
@@ -96,7 +96,10 @@ describe('the condition of a node', () => {
     expect(await condition(NODE, 'NetworkUnavailable')).toMatchObject({ status: 'False', reason: 'NetplaneIsUp' })
     expect(await condition(NODE, 'Ready')).toMatchObject(ready)
     const before = await version(NODE)
-    await tell(agent(), 0)
+    await tell(
+      agent(() => Date.now() + HOUR_MS),
+      0,
+    )
     expect(await version(NODE)).toBe(before)
   })
 
@@ -304,12 +307,13 @@ describe('events on what is refused', () => {
 
   test('it is said again, and counted, before the server forgets it; by one', async () => {
     const order = await inOrder()
-    const agents = order.map(agent)
-    await at(0, ...agents)
-    await at(TURN_MS, ...agents)
-    expect(await at(AGAIN_MS - 1000, ...agents)).toEqual([[refusal.message, 1, order[0]]])
-    expect(await at(AGAIN_MS + 1000, ...agents)).toEqual([[refusal.message, 2, order[0]]])
-    expect(await at(AGAIN_MS + 1000 + TURN_MS, ...agents)).toEqual([[refusal.message, 2, order[0]]])
+    const [first, second] = [agent(order[0]), agent(order[1])]
+    await at(0, first, second)
+    await at(TURN_MS, first, second)
+    expect(await at(AGAIN_MS - 1000, first, second)).toEqual([[refusal.message, 1, order[0]]])
+    expect(second.due(AGAIN_MS + 1000)).toEqual([])
+    expect(await at(AGAIN_MS + 1000, first)).toEqual([[refusal.message, 2, order[0]]])
+    expect(await at(AGAIN_MS + 1000 + TURN_MS, second)).toEqual([[refusal.message, 2, order[0]]])
   })
 
   test('what the server has forgotten is said anew', async () => {

@@ -16,6 +16,8 @@ export interface PodSpec {
   readonly labels?: Readonly<Record<string, string>>
   /** what it runs instead, for a shell */
   readonly script?: string
+  /** conditions that it is not Ready without */
+  readonly gates?: readonly string[]
 }
 
 export interface RunningPod extends PodSpec {
@@ -35,7 +37,12 @@ export function podManifest(namespace: string, spec: PodSpec): object {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { namespace, name: spec.name, labels: spec.labels ?? {} },
-    spec: { nodeName: spec.node, terminationGracePeriodSeconds: 0, containers: [{ ...container, imagePullPolicy: 'Never' }] },
+    spec: {
+      nodeName: spec.node,
+      terminationGracePeriodSeconds: 0,
+      containers: [{ ...container, imagePullPolicy: 'Never' }],
+      readinessGates: (spec.gates ?? []).map((conditionType) => ({ conditionType })),
+    },
   }
 }
 

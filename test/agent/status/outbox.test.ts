@@ -97,9 +97,17 @@ test('what is forbidden holds up what is like it, and not the others', async () 
 test('one that is refused holds up no other, and is forgotten when it is not wanted any more', async () => {
   const { subjects, round, reason } = world(['a', 'b'])
   subjects[0]?.fails.set('a', refused(422, 'Invalid'))
-  expect([await round(), await round(500), await round(500), reason()]).toEqual([['a', 'b'], [], ['a'], 'HTTP 422'])
+  expect([await round(), await round(1999), await round(1), reason()]).toEqual([['a', 'b'], [], ['a'], 'HTTP 422'])
   subjects[0]?.wanted.delete('a')
   expect([await round(), reason()]).toEqual([[], ''])
+})
+
+test('one that fails whatever is done lets the others go first, though it might have been any of them', async () => {
+  for (const error of [refused(500, 'InternalError'), refused(403, 'Forbidden')]) {
+    const { subjects, round } = world(['a', 'b', 'c'])
+    subjects[0]?.fails.set('a', error)
+    expect([await round(), await round(1000), await round(1000)]).toEqual([['a'], ['b', 'c'], ['a']])
+  }
 })
 
 test('when nothing is to be written nothing fails', async () => {

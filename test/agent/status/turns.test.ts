@@ -10,8 +10,7 @@ test('one node is the first, seven stand in one after the other, and the rest sa
 })
 
 test('it does not matter in which order nodes are known', () => {
-  for (const node of NODES.slice(0, 20))
-    expect(turnMs(placeAmong(node, NODES.toReversed()), 'x')).toBe(turnMs(placeAmong(node, NODES), 'x'))
+  for (const node of NODES) expect(placeAmong(node, NODES.toReversed())).toEqual(placeAmong(node, NODES))
 })
 
 test('other things are the turn of other nodes', () => {
