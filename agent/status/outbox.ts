@@ -17,7 +17,7 @@ export interface Due {
   /** another one than those of the same subject */
   readonly key: string
   /** Looks, and writes what is missing. Rejects with ApiError or UnreachableError. */
-  write(signal: AbortSignal): Promise<void>
+  readonly write: (signal: AbortSignal) => Promise<void>
 }
 
 export interface Subject {

@@ -21,6 +21,7 @@ import { LoopbackCluster } from './loopback-cluster.ts'
 
 const BUILD_MS = 30 * 60_000
 const POD = { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'web' } as const
+const IFACE = workloadInterface(POD)
 const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
 const GNP = 'globalnetworkpolicies.netplane.io'
 
@@ -34,7 +35,7 @@ let agent: AgentProcess
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-agent-status-'))
   cgroup = mkdtempSync(join(cgroup2Mount(readFileSync('/proc/self/mounts', 'utf8')) ?? '', 'netplane-test-'))
-  sh('ip link add eth0 type veth peer name wire0; ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up; ip link set wire0 up')
+  sh('ip link add eth1 type veth peer name wire1; ip addr add 198.51.100.1/24 dev eth1; ip link set eth1 up; ip link set wire1 up')
   programs = await kubernetesPrograms()
   cluster = await LoopbackCluster.start({ programs, folder: join(folder, 'cluster') })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
@@ -42,7 +43,7 @@ beforeAll(async () => {
   for (const file of ['crds', 'rbac']) for (const object of manifests(file)) await put(object)
   await put({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'default', name: 'default' } })
   await put({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } })
-  const address = { addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] }
+  const address = { addresses: [{ type: 'InternalIP', address: '198.51.100.1' }] }
   await client.patch({ apiVersion: 'v1', kind: 'Node', name: 'n1' }, { status: address }, { type: 'merge', subresource: 'status' })
   const spec = { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] }
   await put({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: POD.namespace, name: POD.name }, spec })
@@ -65,6 +66,8 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]()
   execFileSync(process.execPath, [...PROGRAM, '--cleanup', '--state-dir', join(folder, 'state'), '--cgroup', cgroup])
   rmdirSync(cgroup)
+  // other files have theirs
+  sh(`ip link del eth1; ip link del ${IFACE}`)
   rmSync(folder, { recursive: true })
 })
 
@@ -121,10 +124,9 @@ test('the node has a network', async () => {
 })
 
 test('a pod that is not programmed says why, and then that it is', async () => {
-  const iface = workloadInterface(POD)
   const args = ['get', 'pod', POD.name, '-o', conditionPath('netplane.io/Programmed')]
-  expect(await shown(args, /False/)).toBe(`False NotProgrammed ${iface} has not been seen yet`)
-  sh(`ip link add ${iface} type veth peer name pod0; ip link set ${iface} up; ip link set pod0 up`)
+  expect(await shown(args, /False/)).toBe(`False NotProgrammed ${IFACE} has not been seen yet`)
+  sh(`ip link add ${IFACE} type veth peer name pod0; ip link set ${IFACE} up; ip link set pod0 up`)
   expect(await shown(args, /True/)).toBe('True Programmed')
   kubectl('wait', '--for=condition=netplane.io/Programmed', `pod/${POD.name}`, '--timeout=10s')
 })
@@ -150,9 +152,9 @@ test('the cluster has its ClusterInformation', async () => {
 test('nothing was refused to the agent, and nothing is written again', async () => {
   expect(agent.events('status.not-written')).toEqual([])
   const versions = async (): Promise<readonly string[]> => {
-    const kinds = ['Node', 'Pod', 'Event']
-    const all = await Promise.all(kinds.map((kind) => client.list({ apiVersion: 'v1', kind })))
-    return all.flat().map(({ kind, metadata }) => `${kind} ${metadata.name} ${metadata.resourceVersion ?? ''}`)
+    const of = (kind: string, fieldSelector = '') => client.list({ apiVersion: 'v1', kind }, { fieldSelector })
+    const all = [...(await of('Node')), ...(await of('Pod')), ...(await of('Event', 'source=netplane-agent'))]
+    return all.map(({ kind, metadata }) => `${kind} ${metadata.name} ${metadata.resourceVersion ?? ''}`)
   }
   const before = await versions()
   await agent.stop()

@@ -265,12 +265,14 @@ describe('events on what is refused', () => {
   let refusals: readonly Refusal[] = []
   let wall = Date.UTC(2026, 0, 1)
   const agent = (node: string) => new Events({ api: client, node, nodes: () => names, refusals: () => refusals, wall: () => wall })
+  /** The server has something to say itself. */
+  const told = async (): Promise<readonly ApiObject[]> =>
+    await client.list({ ...EVENTS, namespace: 'default' }, { fieldSelector: 'source=netplane-agent' })
   /** Both clocks at once. */
   const at = async (now: number, ...agents: readonly Events[]): Promise<readonly unknown[]> => {
     wall = Date.UTC(2026, 0, 1) + now
     for (const one of agents) await tell(one, now)
-    const events = await client.list({ ...EVENTS, namespace: 'default' })
-    return events.map(({ count, message, source }) => [message, count, isObject(source) && source['host']])
+    return (await told()).map(({ count, message, source }) => [message, count, isObject(source) && source['host']])
   }
 
   beforeEach(async () => {
@@ -280,24 +282,23 @@ describe('events on what is refused', () => {
   })
 
   /** The node whose turn it is first. */
-  async function inOrder(): Promise<readonly [string, string]> {
-    const due = agent('n1').due(0).length
-    return due === 1 ? ['n1', 'n2'] : ['n2', 'n1']
+  function inOrder(): readonly [string, string] {
+    return agent('n1').due(0).length === 1 ? ['n1', 'n2'] : ['n2', 'n1']
   }
 
   test('one node says it of the object as kubectl looks for it, and the other finds it said', async () => {
-    const order = await inOrder()
+    const order = inOrder()
     const [first, second] = [agent(order[0]), agent(order[1])]
     const said = [[refusal.message, 1, order[0]]]
     expect(await at(0, first, second)).toEqual(said)
     expect(await at(TURN_MS, first, second)).toEqual(said)
-    const [event] = await client.list({ ...EVENTS, namespace: 'default' })
+    const [event] = await told()
     const uid = (await client.get(refusal.object)).metadata.uid
     expect(event).toMatchObject({ type: 'Warning', reason: 'Refused', involvedObject: { ...refusal.object, uid } })
   })
 
   test('the other stands in where the first is down, and the next agent of that node says nothing', async () => {
-    const order = await inOrder()
+    const order = inOrder()
     const second = agent(order[1])
     expect(await at(0, second)).toEqual([])
     const said = [[refusal.message, 1, order[1]]]
@@ -306,7 +307,7 @@ describe('events on what is refused', () => {
   })
 
   test('it is said again, and counted, before the server forgets it; by one', async () => {
-    const order = await inOrder()
+    const order = inOrder()
     const [first, second] = [agent(order[0]), agent(order[1])]
     await at(0, first, second)
     await at(TURN_MS, first, second)
@@ -317,15 +318,15 @@ describe('events on what is refused', () => {
   })
 
   test('what the server has forgotten is said anew', async () => {
-    const [node] = await inOrder()
+    const [node] = inOrder()
     const one = agent(node)
     await at(0, one)
-    for (const event of await client.list(EVENTS)) await client.delete(namedOf(event))
+    for (const event of await told()) await client.delete(namedOf(event))
     expect(await at(AGAIN_MS, one)).toEqual([[refusal.message, 1, node]])
   })
 
   test('what is mended is not said again; when it comes back it is counted', async () => {
-    const [node] = await inOrder()
+    const [node] = inOrder()
     const one = agent(node)
     await at(0, one)
     refusals = []
@@ -341,7 +342,7 @@ describe('events on what is refused', () => {
 
   test('an object that is gone is not spoken of', async () => {
     await client.delete(refusal.object)
-    const [node] = await inOrder()
+    const [node] = inOrder()
     expect(await at(0, agent(node))).toEqual([])
   })
 
