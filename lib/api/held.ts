@@ -4,7 +4,7 @@
  * An object that is there but cannot be used leaves its last good version in force; where there is none, what its parser says stands in. */
 import { isObject } from '../base/object.ts'
 import { compareText } from '../base/order.ts'
-import type { Rejected } from '../base/result.ts'
+import type { Parsed, Rejected } from '../base/result.ts'
 import { same } from '../base/same.ts'
 import { identify, parseObject } from '../kube/parse-core.ts'
 import { createPool } from '../kube/pool.ts'
@@ -70,19 +70,14 @@ export class Held {
       if (known.version === version && version !== '') return []
     }
     const parsed = parseObject(raw, ref, this.#pool)
-    const place = pathOf(watched, ref)
     const text = refText(ref)
-    const part = parsed.kind === 'ok' ? { inPart: true as const } : {}
-    this.#setProblems(
-      text,
-      parsed.rejected.map((rejected) => ({ place, rejected, ...part })),
-    )
+    this.#setProblems(text, problemsOf(watched, ref, parsed))
     const now = known ?? { version, listed: list ?? 0, inForce: 'nothing', raw: undefined }
     now.version = version
     this.#of(watched).set(key, now)
     const good = parsed.kind === 'ok'
     if (!good && now.inForce === 'good') {
-      if (now.raw !== undefined) this.#keep(text, { file: place, object: now.raw })
+      if (now.raw !== undefined) this.#keep(text, { file: pathOf(watched, ref), object: now.raw })
       return []
     }
     this.#keep(text, undefined)
@@ -169,6 +164,14 @@ export class Held {
     if (kept === undefined) this.#kept.delete(ref)
     else this.#kept.set(ref, kept)
   }
+}
+
+/** Most objects have none, and need no path made for them. */
+function problemsOf(watched: Watched, ref: Ref, { kind, rejected: all }: Parsed<unknown>): readonly Problem[] {
+  if (all.length === 0) return []
+  const place = pathOf(watched, ref)
+  const part = kind === 'ok' ? { inPart: true as const } : {}
+  return all.map((rejected) => ({ place, rejected, ...part }))
 }
 
 export function metadataOf(raw: Raw): Raw {

@@ -104,7 +104,7 @@ export class Store {
     for (const event of events) {
       const ref = event.kind === 'upsert' ? event.object : event.ref
       const object = event.kind === 'upsert' ? event.object : undefined
-      this.#put(ref, this.#layers.set(source, { key: refText(ref), object }))
+      this.#put(ref, this.#layers.set(source, { ref, object }))
     }
     if (this.#pending.size > 0) this.#tell()
   }
