@@ -13,7 +13,7 @@ import { controlResults, lossResults, mergeLoss, packetResults, parseResults, pa
 import type { Results } from './base/results.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { asText, factsLine, tablesOf } from './base/tables.ts'
-import type { ControlFigure, PolicyFigure } from './control/figure.ts'
+import type { ControlFigure, ListFigure, PolicyFigure } from './control/figure.ts'
 import type { LossFigure } from './loss/figure.ts'
 import type { PacketFigure } from './packet/figure.ts'
 import type { RatioFigure } from './path/figure.ts'
@@ -39,6 +39,17 @@ async function controlPart(quick: boolean): Promise<ControlFigure[]> {
     isolated: true,
     timeoutMs: 8 * MINUTE,
     fields: ['services', 'coldSeconds', 'changeMs'],
+  })
+}
+
+/** Size, times. */
+async function listPart(quick: boolean): Promise<ListFigure[]> {
+  return await runPart<ListFigure>({
+    part: 'control/list',
+    args: quick ? ['1000', '3'] : ['10000', '5'],
+    isolated: true,
+    timeoutMs: 2 * MINUTE,
+    fields: ['services', 'cpuSeconds', 'peakMb'],
   })
 }
 
@@ -86,7 +97,7 @@ async function measure(options: BenchOptions): Promise<Results> {
     return figures
   }
   const packets = await asked('packet', packetPart)
-  const control = controlResults(await asked('control', controlPart), await asked('control', policyPart))
+  const control = controlResults(await asked('control', controlPart), await asked('control', policyPart), await asked('control', listPart))
   const path = pathResults(await asked('path', pathPart))
   const loss = lossResults(await asked('loss', (quick) => lossPart(quick, options.runs)))
   const packet = packetResults(packets)

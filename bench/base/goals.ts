@@ -70,6 +70,8 @@ export const controlGoals: Readonly<Record<string, number>> = {
   'rss_mb.idle': 110,
   'rss_mb.10k': 200,
   map_mb: 140,
+  'list_cpu_s.10k': 1,
+  'list_peak_mb.10k': 165,
   'policy_sync_s.10k': 5,
   'policy_pod_ms.10k': 20,
 }

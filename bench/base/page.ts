@@ -52,6 +52,8 @@ const CONTROL = [
   ['CPU of such a change, ms', 'change_cpu_ms', '≤ 2'],
   ['resident memory, MB', 'rss_mb', '– / ≤ 200'],
   ['BPF maps with all of them, MB', 'map_mb', '–'],
+  ['the API source alone until all is in: CPU beyond its start, s', 'list_cpu_s', '– / ≤ 1'],
+  ['resident memory of it at the most, MB', 'list_peak_mb', '– / ≤ 165'],
   ['instead with as many pods, and a tenth as many policies: start with nothing there, s', 'policy_sync_s', '– / ≤ 5'],
   ['a new pod to the map, ms (median)', 'policy_pod_ms', '– / ≤ 20'],
   ['resident memory, MB', 'policy_rss_mb', '–'],

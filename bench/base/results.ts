@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form of bench/results/latest.json, and the figures put into it. Layer: bench (pure). */
-import type { ControlFigure, PolicyFigure } from '../control/figure.ts'
+import type { ControlFigure, ListFigure, PolicyFigure } from '../control/figure.ts'
 import type { LossFigure, Losses } from '../loss/figure.ts'
 import type { PacketFigure } from '../packet/figure.ts'
 import type { Contender, Measure, RatioFigure } from '../path/figure.ts'
@@ -113,12 +113,16 @@ export function pathResults(figures: readonly RatioFigure[]): Pick<Results, 'pat
 
 type Control = Pick<Results, 'control'> & { readonly noise: Noise['control'] }
 
-export function controlResults(figures: readonly ControlFigure[], policies: readonly PolicyFigure[]): Control {
+export function controlResults(
+  figures: readonly ControlFigure[],
+  policies: readonly PolicyFigure[] = [],
+  lists: readonly ListFigure[] = [],
+): Control {
   const control: Record<string, number> = {}
   const noise: Record<string, Noise['control'][string]> = {}
   const timed = (id: string, seconds: readonly number[], cpuMs: readonly number[]): void => {
     control[id] = rounded(median(seconds), 3)
-    noise[id] = { low: rounded(Math.min(...seconds), 3), high: rounded(Math.max(...seconds), 3), cpu_ms: rounded(median(cpuMs)) }
+    noise[id] = { ...rangeOf(seconds, 3), cpu_ms: rounded(median(cpuMs)) }
   }
   const memory = (id: string, { now, peak }: ControlFigure['memoryMb']): void => {
     control[id] = rounded(now)
@@ -138,6 +142,13 @@ export function controlResults(figures: readonly ControlFigure[], policies: read
     control[`change_ms_p99.${size}`] = rounded(figure.changeMs.p99, 2)
     control[`change_cpu_ms.${size}`] = rounded(figure.changeCpuMs, 2)
     noise[`change_ms_p50.${size}`] = { low: rounded(figure.changeMs.p25, 2), high: rounded(figure.changeMs.p75, 2) }
+  }
+  for (const figure of lists) {
+    const size = sizeText(figure.services)
+    control[`list_cpu_s.${size}`] = rounded(median(figure.cpuSeconds), 3)
+    noise[`list_cpu_s.${size}`] = rangeOf(figure.cpuSeconds, 3)
+    control[`list_peak_mb.${size}`] = rounded(median(figure.peakMb))
+    noise[`list_peak_mb.${size}`] = rangeOf(figure.peakMb, 1)
   }
   for (const figure of policies) {
     const size = sizeText(figure.pods)
@@ -175,6 +186,10 @@ export function mergeLoss(now: Results, before: Results, onlyLoss: boolean): Res
     loss: { ...before.loss, ...now.loss },
     noise: { ...noise, loss: { ...before.noise.loss, ...now.noise.loss } },
   }
+}
+
+function rangeOf(values: readonly number[], digits: number): { readonly low: number; readonly high: number } {
+  return { low: rounded(Math.min(...values), digits), high: rounded(Math.max(...values), digits) }
 }
 
 /** "idle", "1k", "10k" */

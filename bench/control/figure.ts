@@ -18,6 +18,15 @@ export interface ControlFigure {
   readonly mapMb: { readonly total: number; readonly flows: number }
 }
 
+/** The source and the store alone, as a process, until all objects are in. A value for each run. */
+export interface ListFigure {
+  readonly services: number
+  /** more than one uses that finds nothing: its start */
+  readonly cpuSeconds: readonly number[]
+  /** resident, of the whole process; MB of 10^6 bytes */
+  readonly peakMb: readonly number[]
+}
+
 /** Policy of one size of cluster. */
 export interface PolicyFigure {
   readonly pods: number

@@ -99,6 +99,13 @@ test('policy beside services', () => {
   expect(noise['policy_rss_mb.10k']).toEqual({ low: 175, high: 320 })
 })
 
+test('lists', () => {
+  const list = { services: 10_000, cpuSeconds: [0.95123, 0.91, 1.1], peakMb: [158.04, 161, 157] }
+  const { control: values, noise } = controlResults([], [], [list])
+  expect(values).toEqual({ 'list_cpu_s.10k': 0.951, 'list_peak_mb.10k': 158 })
+  expect(noise['list_cpu_s.10k']).toEqual({ low: 0.91, high: 1.1 })
+})
+
 describe('losses', () => {
   const none = { lost: 0, refused: 0, socketDrops: 0, softnetDrops: 0 }
 
