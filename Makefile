@@ -14,7 +14,7 @@ ADDON := build/Release/netplane_native.node
 SHIM := build/netplane-cni
 TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts' 2>/dev/null)
 
-.PHONY: all image deps bpf native shim ts demo test test-unit test-oracle test-kernel bench soak kubernetes e2e lint format clean docs
+.PHONY: all image deps bpf native shim ts demo test test-unit test-oracle test-kernel bench scale soak kubernetes e2e lint format clean docs
 
 all: bpf native shim ts
 
@@ -96,6 +96,12 @@ bench: all $(TRAFFIC)
 	@scripts/install-deps.sh demo bench
 	@$(NODE) dist/bench/main.js
 	@$(RUN) scripts/bench-table.ts
+
+# A large cluster in a real API server: the agent beside kube-proxy, and what nodes cost the server. Half an hour; SCALE=1k: three minutes.
+SCALE ?= 10k
+scale: all kubernetes
+	@scripts/install-deps.sh demo
+	@$(NODE) dist/bench/scale/main.js --size $(SCALE)
 
 # MINUTES=10, SEED=… for the same steps again.
 soak: all

@@ -74,7 +74,7 @@ export function uid(kind: number, at: number, part = 0): string {
   return `${kind.toString(16).padStart(8, '0')}-0000-4000-8000-${(at * 4096 + part).toString(16).padStart(12, '0')}`
 }
 
-function node(at: number): unknown {
+export function node(at: number): object {
   return {
     apiVersion: 'v1',
     kind: 'Node',

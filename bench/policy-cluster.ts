@@ -23,6 +23,17 @@ const TIERS = ['platform', 'security']
 /** Node, configuration, namespaces and tiers, then a file for each pod and policy. */
 export function writePolicyCluster(directory: string, size: PolicyClusterSize, spec: Manifest): void {
   writeNodes(directory, spec)
+  writeJson(join(directory, 'frame.json'), { apiVersion: 'v1', kind: 'List', items: frame() })
+  for (let at = 0; at < size.pods; at++) {
+    if (at % FOLDER === 0) mkdirSync(join(directory, folderOf(at)), { recursive: true })
+    writeJson(join(directory, podFile(at)), pod(at))
+  }
+  mkdirSync(join(directory, 'policies'))
+  for (let at = 0; at < size.policies; at++) writeJson(join(directory, 'policies', `${at}.json`), policy(at))
+}
+
+/** Namespaces and tiers: what pods and policies are in. */
+export function frame(): readonly Manifest[] {
   const namespaces = Array.from({ length: NAMESPACES }, (_, at) => ({
     apiVersion: 'v1',
     kind: 'Namespace',
@@ -34,13 +45,7 @@ export function writePolicyCluster(directory: string, size: PolicyClusterSize, s
     metadata: { name },
     spec: { order: 100 * (at + 1), defaultAction: 'Pass' },
   }))
-  writeJson(join(directory, 'frame.json'), { apiVersion: 'v1', kind: 'List', items: [...namespaces, ...tiers] })
-  for (let at = 0; at < size.pods; at++) {
-    if (at % FOLDER === 0) mkdirSync(join(directory, folderOf(at)), { recursive: true })
-    writeJson(join(directory, podFile(at)), pod(at))
-  }
-  mkdirSync(join(directory, 'policies'))
-  for (let at = 0; at < size.policies; at++) writeJson(join(directory, 'policies', `${at}.json`), policy(at))
+  return [...namespaces, ...tiers]
 }
 
 /** Puts pod `at`, which was not among those written, in place by rename(). */
@@ -74,7 +79,7 @@ function podFile(at: number): string {
   return join(folderOf(at), `pod-${at}.json`)
 }
 
-function pod(at: number): Manifest {
+export function pod(at: number): Manifest {
   const combination = at % COMBINATIONS
   const name = `app-${at}`
   return {
@@ -102,7 +107,7 @@ function pod(at: number): Manifest {
 }
 
 /** Most are a team's own; one in ten is for everybody, one in five in a tier of others. */
-function policy(at: number): Manifest {
+export function policy(at: number): Manifest {
   if (at % 20 === 7) return clusterPolicy(at)
   if (at % 20 === 13) return globalPolicy(at)
   return at % 5 === 4 ? tierPolicy(at) : networkPolicy(at)

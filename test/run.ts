@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests one after another and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [lint|unit|kernel|api|oracle|lab|e2e|soak|vm|demo|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`:
+ * `run.ts [lint|unit|kernel|api|oracle|lab|e2e|soak|vm|demo|scale|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`:
  * of a long log often no more than the end is seen. */
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -32,6 +32,7 @@ const stages: readonly Stage[] = [
   { name: 'soak', obstacle: needsRoot, run: () => command([node, 'dist/soak/main.js', '--minutes', '1']) },
   { name: 'vm', obstacle: needsRoot, run: () => command(['test/kernel/run']) },
   { name: 'demo', obstacle: needsRoot, run: () => command([node, 'dist/demo/main.js']) },
+  { name: 'scale', obstacle: needsRoot, run: () => scale() },
   { name: 'bench', obstacle: needsRoot, run: () => command([node, 'dist/bench/main.js', '--quick']) },
 ]
 
@@ -63,8 +64,17 @@ async function main(): Promise<number> {
 
 /** What it runs is built first, from outside the namespaces: that needs the network. */
 async function apiServer(folder: string): Promise<Outcome> {
-  const built = await command([node, '--conditions=source', 'test/kubernetes/main.ts'])
+  const built = await kubernetes()
   return built.failed > 0 ? built : await vitest({ project: 'api', folder, prefix: inOwnNamespaces })
+}
+
+async function scale(): Promise<Outcome> {
+  const built = await kubernetes()
+  return built.failed > 0 ? built : await command([node, 'dist/bench/scale/main.js', '--size', '1k'])
+}
+
+async function kubernetes(): Promise<Outcome> {
+  return await command([node, '--conditions=source', 'test/kubernetes/main.ts'])
 }
 
 async function runStage(stage: Stage, folder: string): Promise<Outcome> {

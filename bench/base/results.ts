@@ -193,10 +193,10 @@ function rangeOf(values: readonly number[], digits: number): { readonly low: num
 }
 
 /** "idle", "1k", "10k" */
-function sizeText(count: number): string {
+export function sizeText(count: number): string {
   return count === 0 ? 'idle' : count % 1000 === 0 ? `${count / 1000}k` : String(count)
 }
 
-function rounded(value: number, digits = 1): number {
+export function rounded(value: number, digits = 1): number {
   return Number(value.toFixed(digits))
 }

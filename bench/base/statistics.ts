@@ -20,6 +20,15 @@ export function quantile(values: readonly number[], q: number): number {
   return low + (high - low) * (place - Math.floor(place))
 }
 
+/** Of the straight line through the points (x, y) that lies nearest: what one more of x adds, and what is there without any. */
+export function line(points: readonly (readonly [x: number, y: number])[]): { readonly slope: number; readonly base: number } {
+  const mean = (of: (point: readonly [number, number]) => number): number =>
+    points.reduce((sum, point) => sum + of(point), 0) / points.length
+  const [x, y] = [mean((point) => point[0]), mean((point) => point[1])]
+  const slope = mean((point) => (point[0] - x) * (point[1] - y)) / mean((point) => (point[0] - x) ** 2)
+  return { slope, base: y - slope * x }
+}
+
 export interface Interval {
   readonly low: number
   readonly high: number

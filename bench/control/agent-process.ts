@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { InternalError } from '#lib/base/errors.ts'
 import { systemClock } from '#lib/base/clock.ts'
 import { agentCommand } from '../base/root.ts'
+import { memoryOf, type Memory } from '../base/process.ts'
 
 const HEALTH_PORT = 19099
 const METRICS_PORT = 19091
@@ -16,6 +17,8 @@ const POLL_MS = 2
 export interface AgentPlace {
   readonly node: string
   readonly resources: string
+  /** an API server instead */
+  readonly kubeconfig?: string
   readonly pinDir: string
   readonly stateDir: string
   readonly log: string
@@ -35,7 +38,8 @@ export class AgentProcess {
 
   static start(place: AgentPlace): AgentProcess {
     const log = openSync(place.log, 'a')
-    const flags = ['--node', place.node, '--resources', place.resources, '--pin-dir', place.pinDir, '--state-dir', place.stateDir]
+    const from = place.kubeconfig === undefined ? ['--resources', place.resources] : ['--kubeconfig', place.kubeconfig]
+    const flags = ['--node', place.node, ...from, '--pin-dir', place.pinDir, '--state-dir', place.stateDir]
     const ports = ['--health-port', String(HEALTH_PORT), '--metrics-port', String(METRICS_PORT)]
     const startedAt = systemClock.now()
     const [program = '', ...args] = agentCommand()
@@ -74,10 +78,8 @@ export class AgentProcess {
   }
 
   /** Resident memory in MB (1e6): now, and the most there was. */
-  memoryMb(): { readonly now: number; readonly peak: number } {
-    const status = readFileSync(`/proc/${this.pid}/status`, 'utf8')
-    const field = (name: string): number => (Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0) * 1024) / 1e6
-    return { now: field('VmRSS'), peak: field('VmHWM') }
+  memoryMb(): Memory {
+    return memoryOf(this.pid)
   }
 
   /** Resolves when it has ended. */

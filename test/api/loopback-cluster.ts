@@ -70,6 +70,12 @@ export class LoopbackCluster implements AsyncDisposable {
     return this.#at('certificates/apiserver.crt')
   }
 
+  /** Undefined when it has ended. */
+  pid(program: Program): number | undefined {
+    const child = this.#children.get(program)
+    return child?.exitCode === null && child.signalCode === null ? child.pid : undefined
+  }
+
   /** With the data that etcd has. */
   async startServer(): Promise<void> {
     this.#spawn('kube-apiserver', [

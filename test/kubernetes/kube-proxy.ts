@@ -45,7 +45,7 @@ export async function startKubeProxy(options: KubeProxyOptions): Promise<ChildPr
   const { lab, node, mode, until } = options
   const path = join(options.folder, `kube-proxy-${node}.log`)
   const log = openSync(path, 'a')
-  const child = lab.spawn(`node/${node}`, [join(options.programs, 'kube-proxy'), ...flags(options)], ['ignore', log, log])
+  const child = lab.spawn(`node/${node}`, [join(options.programs, 'kube-proxy'), ...proxyFlags(options)], ['ignore', log, log])
   closeSync(log)
   const ready = await waitFor(
     async () => {
@@ -67,7 +67,7 @@ export async function stopKubeProxy(child: ChildProcess): Promise<void> {
   await closed
 }
 
-function flags(options: KubeProxyOptions): string[] {
+export function proxyFlags(options: Pick<KubeProxyOptions, 'kubeconfig' | 'node' | 'mode' | 'podCidrs'>): string[] {
   return [
     `--kubeconfig=${options.kubeconfig}`,
     `--hostname-override=${options.node}`,

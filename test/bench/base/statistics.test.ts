@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { median, medianInterval, minimum, quantile, spread } from '../../../bench/base/statistics.ts'
+import { line, median, medianInterval, minimum, quantile, spread } from '../../../bench/base/statistics.ts'
 
 describe('quantiles', () => {
   test('the middle of an odd count, the mean of the middle two of an even one', () => {
@@ -50,4 +50,21 @@ describe('the interval of the median', () => {
 test('spread is half the distance of the quartiles as a part of the median', () => {
   expect(spread([8, 9, 10, 11, 12])).toBeCloseTo(0.1)
   expect(spread([0, 0, 0])).toBe(0)
+})
+
+test('the line that lies nearest', () => {
+  expect(
+    line([
+      [0, 5],
+      [10, 10],
+      [20, 15],
+    ]),
+  ).toEqual({ slope: 0.5, base: 5 })
+  expect(
+    line([
+      [0, 0],
+      [1, 2],
+      [2, 1],
+    ]).slope,
+  ).toBeCloseTo(0.5)
 })

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Puts a large cluster into a real API server. Layer: bench. */
+import { join } from 'node:path'
+import type { ApiClient } from '#lib/api/client.ts'
+import { namedOf, type ApiObject } from '#lib/api/resource.ts'
+import { packageRoot } from '#lib/base/package.ts'
+import { mustRun } from '../../lab/command.ts'
+import { clusterOf, statusOf } from './objects.ts'
+
+/** What a server of two processors has in hand at a time without making anybody wait. */
+const AT_ONCE = 64
+
+export interface LoadOptions {
+  readonly client: ApiClient
+  readonly kubectl: readonly string[]
+  /** of FelixConfiguration */
+  readonly settings: Readonly<Record<string, unknown>>
+  readonly services: number
+}
+
+/** How many objects there are. */
+export async function load({ client, kubectl, settings, services }: LoadOptions): Promise<number> {
+  await mustRun([...kubectl, 'apply', '--server-side', '-f', join(packageRoot(), 'deploy/crds.yaml')])
+  await mustRun([...kubectl, 'wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+  await client.create({ apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name: 'default' }, spec: settings })
+  const objects = clusterOf(services)
+  let made = 0
+  const worker = async (): Promise<void> => {
+    for (const object of objects) {
+      await create(client, object)
+      made++
+    }
+  }
+  // what others are in comes first, and is a handful
+  await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  return made
+}
+
+async function create(client: ApiClient, object: ApiObject): Promise<void> {
+  await client.create(object)
+  const status = statusOf(object)
+  if (status !== undefined) await client.patch(namedOf(object), { status }, { type: 'merge', subresource: 'status' })
+}

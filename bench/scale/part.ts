@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A large cluster in a real API server, and what nodes of it cost. To be run in network, mount and process namespaces of its own; writes
+ * its figures to the file it is given. Layer: bench. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ApiClient } from '#lib/api/client.ts'
+import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
+import { systemClock } from '#lib/base/clock.ts'
+import { errorText, InternalError } from '#lib/base/errors.ts'
+import { LoopbackCluster } from '../../test/api/loopback-cluster.ts'
+import { kubernetesPrograms } from '../../test/kubernetes/programs.ts'
+import { cpuOf, memoryOf } from '../base/process.ts'
+import { onGround, QUIET_MS, type Ground } from '../control/ground.ts'
+import { makeChanges } from './changes.ts'
+import { startContender } from './contender.ts'
+import { fanOut, listCosts } from './fan-out.ts'
+import { CONTENDERS, type Contender, type FanOutFigure, type ScaleFigure, type ScaleFigures } from './figure.ts'
+import { load } from './load.ts'
+
+const WATCHERS = [0, 50, 100, 200]
+const FAN_OUT_CHANGES = 100
+/** kube-proxy waits a second after each of its rounds: that is not to be part of the next. */
+const PAUSE_MS: Readonly<Record<Contender, number>> = { netplane: 50, 'kube-proxy': 1200 }
+
+interface Scene {
+  readonly ground: Ground
+  readonly cluster: LoopbackCluster
+  readonly client: ApiClient
+  readonly programs: string
+  readonly services: number
+  /** of each contender */
+  readonly changes: Readonly<Record<Contender, number>>
+}
+
+async function measure(scene: Scene, contender: Contender, round: number): Promise<ScaleFigure> {
+  const { ground, cluster, client, programs, services } = scene
+  const running = await startContender(contender, { ground, programs, services, kubeconfig: cluster.kubeconfig() })
+  try {
+    const { pid, syncSeconds } = running
+    const syncCpuMs = cpuOf(pid)
+    await systemClock.sleep(QUIET_MS, ground.signal)
+    const memoryMb = memoryOf(pid)
+    const before = cpuOf(pid)
+    const rounds = Array.from({ length: scene.changes[contender] }, (_, at) => round + at)
+    const { seenMs, toldMs } = await makeChanges({
+      ...{ client, running, services, rounds },
+      pauseMs: PAUSE_MS[contender],
+      signal: ground.signal,
+    })
+    const changeCpuMs = (cpuOf(pid) - before) / rounds.length
+    return { contender, syncSeconds, syncCpuMs, memoryMb, changeMs: seenMs, toldMs, changeCpuMs }
+  } finally {
+    await running.end()
+  }
+}
+
+async function measureAll(scene: Scene, settings: Readonly<Record<string, unknown>>): Promise<ScaleFigures> {
+  const { cluster, client, services, ground } = scene
+  const kubectl = [join(scene.programs, 'kubectl'), `--kubeconfig=${cluster.kubeconfig()}`]
+  const begun = systemClock.now()
+  const objects = await load({ client, kubectl, settings, services })
+  const loadSeconds = (systemClock.now() - begun) / 1000
+  say(`${objects} objects loaded in ${loadSeconds.toFixed(0)} s`)
+  const contenders: ScaleFigure[] = []
+  let round = 1
+  for (const contender of CONTENDERS) {
+    const figure = await measure(scene, contender, round)
+    round += scene.changes[contender]
+    contenders.push(figure)
+    say(`${contender}: in sync after ${figure.syncSeconds.toFixed(1)} s`)
+  }
+  const pid = cluster.pid('kube-apiserver')
+  if (pid === undefined) throw new InternalError('the API server has ended')
+  const server = fromKubeconfig(cluster.kubeconfig())
+  const options = { server, client, pid, services, changes: FAN_OUT_CHANGES, signal: ground.signal }
+  const lists = await listCosts(options)
+  const fan: FanOutFigure[] = []
+  for (const watchers of WATCHERS) {
+    fan.push(await fanOut(options, watchers, round))
+    round += FAN_OUT_CHANGES
+    say(`${watchers} watching nodes`)
+  }
+  return { services, objects, loadSeconds, contenders, lists, fanOut: fan }
+}
+
+function say(text: string): void {
+  process.stderr.write(`scale: ${text}\n`)
+}
+
+async function main(argv: readonly string[]): Promise<void> {
+  const [services = '1000', ours = '100', theirs = '20', out = ''] = argv
+  const programs = await kubernetesPrograms()
+  const folder = mkdtempSync(join(tmpdir(), 'netplane-scale-'))
+  try {
+    await onGround(async (ground) => {
+      await using cluster = await LoopbackCluster.start({ programs, folder: join(folder, 'cluster') })
+      await using client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
+      const changes = { netplane: Number(ours), 'kube-proxy': Number(theirs) }
+      const scene = { ground, cluster, client, programs, services: Number(services), changes }
+      writeFileSync(out, JSON.stringify(await measureAll(scene, { cgroupV2Path: ground.cgroup })))
+    })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+try {
+  await main(process.argv.slice(2))
+} catch (thrown) {
+  say(errorText(thrown))
+  process.exitCode = 1
+}

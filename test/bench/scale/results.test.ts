@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Names by which runs are compared, and what one more node costs. Layer: test. */
+import { expect, test } from 'vitest'
+import type { FanOutFigure, ScaleFigure, ScaleFigures } from '../../../bench/scale/figure.ts'
+import { nodeCost, scaleControl } from '../../../bench/scale/results.ts'
+import { scaleTables } from '../../../bench/scale/tables.ts'
+
+const ours: ScaleFigure = {
+  contender: 'netplane',
+  syncSeconds: 1.2345,
+  syncCpuMs: 1500,
+  memoryMb: { now: 120.04, peak: 150 },
+  changeMs: [7, 8, 9],
+  toldMs: [4, 5, 6],
+  changeCpuMs: 2.345,
+}
+const theirs: ScaleFigure = { ...ours, contender: 'kube-proxy', syncSeconds: 12.345, changeMs: [80, 160, 240] }
+
+/** A server that needs 5 ms for a change, and 20 µs and 3 KB for each node that is told of it. */
+function watching(watchers: number): FanOutFigure {
+  return {
+    watchers,
+    beginCpuMs: 7 * watchers,
+    memoryMb: 400 + watchers,
+    idleCpuMsPerSecond: 10,
+    idleBytesPerSecond: 0,
+    changeCpuMs: 5 + 0.02 * watchers,
+    changeBytes: 3000 * watchers,
+  }
+}
+
+const figures: ScaleFigures = {
+  services: 1000,
+  objects: 4200,
+  loadSeconds: 60,
+  contenders: [ours, theirs],
+  lists: [
+    { packed: false, cpuMs: 200, bytes: 9_800_000 },
+    { packed: true, cpuMs: 150, bytes: 2_300_000 },
+  ],
+  fanOut: [0, 50, 100, 200].map(watching),
+}
+
+test('ours by the name of the size, the peer by its own behind it', () => {
+  const { control, noise } = scaleControl(figures)
+  expect(control).toMatchObject({
+    'scale_sync_s.1k': 1.234,
+    'scale_sync_s.1k.kube-proxy': 12.345,
+    'scale_rss_mb.1k': 120,
+    'scale_change_ms_p50.1k': 8,
+    'scale_change_ms_p50.1k.kube-proxy': 160,
+    'scale_change_ms_p99.1k': 8.98,
+    'scale_told_ms_p50.1k': 5,
+    'fan_out_change_cpu_us.1k': 20,
+    'fan_out_change_bytes.1k': 3000,
+    'fan_out_packed_list_mb.1k': 2.3,
+  })
+  expect(noise['scale_change_ms_p50.1k']).toEqual({ low: 7.5, high: 8.5 })
+})
+
+test('one more node costs what the line through all of them rises by', () => {
+  const cost = nodeCost(figures.fanOut)
+  expect(cost.beginCpuMs).toBeCloseTo(7)
+  expect(cost.memoryMb).toBeCloseTo(1)
+  expect(cost.changeCpuMs).toBeCloseTo(0.02)
+  expect(cost.changeBytes).toBeCloseTo(3000)
+})
+
+test('both side by side, then 5,000 nodes', () => {
+  const [contenders, , nodes] = scaleTables(figures)
+  expect(contenders?.rows[0]).toEqual(['in sync after its start, s', '1.23', '12.35', '10.0'])
+  expect(nodes?.rows.slice(0, 2)).toEqual([
+    ['watches begin', '7.000', '0.0', '35.00', '0'],
+    ['a changed slice', '0.020', '3.0', '0.10', '15'],
+  ])
+})
