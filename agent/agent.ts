@@ -123,7 +123,11 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     })
     await status.run(stop)
   }
-  if (isBelowFloor()) return await refuse({ log, health, signal, tellStatus })
+  if (isBelowFloor()) {
+    // the source, which would let go of it, never runs
+    if (api !== undefined) stack.use(api)
+    return await refuse({ log, health, signal, tellStatus })
+  }
   health.pass('kernel')
   const latency = new SyncLatency({ wall: () => systemClock.wall(), observe: toAll(syncs) })
   const features = kernelFeatures(log)
