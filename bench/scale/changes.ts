@@ -8,7 +8,7 @@ import { endpointAddress, slice } from '../generate.ts'
 import type { Running } from './contender.ts'
 import { ENDPOINTS } from './objects.ts'
 
-const TIMEOUT_MS = 60_000
+const TIMEOUT_MS = 120_000
 const LOOK_MS = 1
 
 const SLICES = { apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice' } as const

@@ -69,7 +69,7 @@ async function startProxy({ ground, programs, kubeconfig, services }: Options): 
     syncSeconds,
     endpoint: async (at, address) => {
       const chain = await proxy.chainOf(clusterIp(at))
-      return { sees: async () => (await proxy.chain(chain)).includes(`__${address}/`), close: () => undefined }
+      return { sees: await proxy.lookIn(chain, `__${address}/`), close: () => undefined }
     },
     end: () => proxy.end(),
   }

@@ -5,11 +5,12 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
-import { mustRun, runCommand } from '../../lab/command.ts'
+import { runCommand } from '../../lab/command.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { proxyFlags, stopKubeProxy } from '../../test/kubernetes/kube-proxy.ts'
 
 const TABLE = ['ip', 'kube-proxy'] as const
+const LOOK_MS = 120_000
 const POD_CIDR = '10.0.0.0/8'
 
 export interface KubeProxyPlace {
@@ -56,13 +57,33 @@ export class KubeProxyProcess {
 
   /** The chain that chooses an endpoint of the service with this address. */
   async chainOf(address: string): Promise<string> {
-    const chain = /: goto (\S+)/.exec((await this.#element(address)) ?? '')?.[1]
+    // nft gives up when kube-proxy writes meanwhile, which takes it long
+    const element = await waitFor(() => this.#element(address), { timeoutMs: LOOK_MS, everyMs: 100 })
+    const chain = /: goto (\S+)/.exec(element ?? '')?.[1]
     if (chain === undefined) throw new InternalError(`kube-proxy does not serve ${address}`)
     return chain
   }
 
-  async chain(name: string): Promise<string> {
-    return await mustRun(['nft', 'list', 'chain', ...TABLE, name])
+  /** Looks into a chain for this text, but only after another round of kube-proxy: with 10,000 services a look takes nft a second of CPU. */
+  async lookIn(chain: string, text: string): Promise<() => Promise<boolean>> {
+    let before = await this.#rounds()
+    return async () => {
+      const rounds = await this.#rounds()
+      if (rounds === before) return false
+      const { status, stdout } = await runCommand(['nft', 'list', 'chain', ...TABLE, chain])
+      // else it is asked again
+      if (status === 0) before = rounds
+      return stdout.includes(text)
+    }
+  }
+
+  /** Another text after each round. */
+  async #rounds(): Promise<string> {
+    const page = await (await fetch('http://127.0.0.1:10249/metrics')).text()
+    return page
+      .split('\n')
+      .filter((line) => line.startsWith('kubeproxy_sync_proxy_rules_last_timestamp_seconds'))
+      .join()
   }
 
   /** With all that it has written. */
