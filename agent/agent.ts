@@ -117,7 +117,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     if (api === undefined) return await aborted(stop)
     const { statusOf } = await import('#agent/status.ts')
     const status = statusOf({
-      ...{ api, node: options.node, version, clock: systemClock, store, book, policies, health, log },
+      ...{ api, node: options.node, daemonSet: options.daemonSet, version, clock: systemClock, store, book, policies, health, log },
       wired: () => now.wired,
       config: () => now.config,
     })

@@ -23,6 +23,8 @@ export interface AgentOptions {
   /** 0: off; undefined: as the configuration says */
   readonly healthPort: Port | 0 | undefined
   readonly metricsPort: Port | 0 | undefined
+  /** of the agents, whose readiness is told of the cluster */
+  readonly daemonSet?: { readonly namespace: string; readonly name: string }
   /** undefined: pods are somebody else's, we only see to their packets */
   readonly cni?: CniOptions
 }
@@ -65,6 +67,7 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
   --cni-conf-dir DIR   serve pods by CNI, and write the network configuration here once they can be; without it pods are another
                        plugin's
   --cni-bin-dir DIR    where the CNI plugin is put (default: /opt/cni/bin)
+  --daemon-set NS/NAME DaemonSet of the agents: how many nodes are ready is shown in ClusterInformation
   --print-desired      print the wanted data plane as JSON and end; touches nothing
   --cleanup            take everything of Netplane off this node and end
   --cgroup DIR         with --cleanup: the cgroup2 directory (default: its mount)
@@ -86,6 +89,7 @@ const RUN_FLAGS = [
   'metrics-port',
   'cni-conf-dir',
   'cni-bin-dir',
+  'daemon-set',
   'print-desired',
 ] as const
 
@@ -109,8 +113,15 @@ export function parseOptions(argv: readonly string[]): Command {
   if (node === '') throw new ConfigError('--node', 'must not be empty')
   if (flags['print-desired'] === true) return { kind: 'print-desired', options: { node, origin, config: flags.config } }
   const ports = { healthPort: port('--health-port', flags['health-port']), metricsPort: port('--metrics-port', flags['metrics-port']) }
-  const cni = cniOf(flags, places.stateDir)
-  return { kind: 'run', options: { node, origin, ...places, objects: flags.objects, config: flags.config, ...ports, ...cni } }
+  const others = { ...cniOf(flags, places.stateDir), ...daemonSetOf(flags['daemon-set']) }
+  return { kind: 'run', options: { node, origin, ...places, objects: flags.objects, config: flags.config, ...ports, ...others } }
+}
+
+function daemonSetOf(text: string | undefined): Pick<AgentOptions, 'daemonSet'> {
+  if (text === undefined) return {}
+  const [, namespace, name] = /^([a-z0-9-]+)\/([a-z0-9.-]+)$/.exec(text) ?? []
+  if (namespace === undefined || name === undefined) throw new ConfigError('--daemon-set', `${JSON.stringify(text)} is no NAMESPACE/NAME`)
+  return { daemonSet: { namespace, name } }
 }
 
 function cniOf(
@@ -148,6 +159,7 @@ function parseFlags(argv: readonly string[]) {
         'metrics-port': { type: 'string' },
         'cni-conf-dir': { type: 'string' },
         'cni-bin-dir': { type: 'string' },
+        'daemon-set': { type: 'string' },
         'print-desired': { type: 'boolean' },
         cleanup: { type: 'boolean' },
         version: { type: 'boolean' },

@@ -31,6 +31,8 @@ export interface StatusOptions {
   /** undefined before anything runs */
   readonly wired: () => Pick<Wired, 'dataplane'> | undefined
   readonly config: () => Config | undefined
+  /** of the agents */
+  readonly daemonSet?: { readonly namespace: string; readonly name: string } | undefined
 }
 
 /** Of one that runs while there is an API server: manifests in a directory have nobody to tell. */
@@ -39,6 +41,7 @@ export function statusOf(options: StatusOptions): Outbox {
   const { snapshot } = store
   const wall = (): number => clock.wall()
   const isReady = (): boolean => wired()?.dataplane.isReady === true
+  const daemonSet = options.daemonSet && { apiVersion: 'apps/v1', kind: 'DaemonSet', ...options.daemonSet }
   const nodes = (): Iterable<string> => snapshot.nodes.keys()
   return new Outbox({
     clock,
@@ -52,7 +55,7 @@ export function statusOf(options: StatusOptions): Outbox {
         unready: () => health.unready().map(({ name, reason }) => `${name}: ${reason}`),
         isKnown: () => !store.synced || snapshot.nodes.has(node),
       }),
-      new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID }),
+      new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID, daemonSet }),
       new Events({ api, node, nodes, wall, refusals: () => refusals(options) }),
       new PodConditions({
         api,

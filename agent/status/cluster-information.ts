@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The ClusterInformation `default`: made once, and its version that of the agents that started last. Layer: agent/status. */
+/** The ClusterInformation `default`: made once, its version that of the agents that started last, and how many nodes are ready. Layer: agent/status. */
 import { isObject } from '#lib/base/object.ts'
 import { ApiError, isRefused } from '#lib/api/errors.ts'
-import { asApiObject } from '#lib/api/resource.ts'
+import { asApiObject, type Named } from '#lib/api/resource.ts'
+import { same } from '#lib/base/same.ts'
 import {
   CLUSTER_INFORMATION,
   clusterInformationObject,
   clusterTypeOf,
   readClusterInformation,
+  readinessOf,
   type ClusterInformation,
+  type DataplaneReadiness,
 } from '#lib/kube/cluster-information.ts'
 import type { Labels } from '#lib/model/labels.ts'
 import type { Due, Subject } from './outbox.ts'
 import { TIMEOUT_MS, type StatusApi } from './status-api.ts'
 import { placeAmong, turnMs } from './turns.ts'
 
-/** Somebody may have deleted it. */
-const LOOK_MS = 3_600_000
+/** How old its numbers of nodes may be; and somebody may have deleted it. */
+const LOOK_MS = 60_000
 /** Its kind may not be defined yet; or it may be this node's turn by then. */
 const ABSENT_MS = 300_000
 
@@ -31,6 +34,8 @@ export interface ClusterFactsOptions {
   readonly isReady: () => boolean
   /** unique to the cluster */
   readonly newGuid: () => string
+  /** that the agents are of; undefined: they are of none that is known */
+  readonly daemonSet?: Named | undefined
 }
 
 export class ClusterFacts implements Subject {
@@ -57,16 +62,21 @@ export class ClusterFacts implements Subject {
 
   async #write(now: number, signal: AbortSignal): Promise<void> {
     try {
-      await this.#put(await this.#found(signal), signal)
+      const [found, dataplane] = await Promise.all([this.#found(signal), this.#dataplane(signal)])
+      await this.#put(found, dataplane, signal)
       this.#isSaid = true
-      this.#at = now + LOOK_MS * (1 + Math.random())
+      this.#at = now + LOOK_MS
     } catch (thrown) {
       if (!isAbsent(thrown) && !isRefused(thrown, 'AlreadyExists')) throw thrown
       this.#at = now + ABSENT_MS
     }
   }
 
-  async #put(found: Partial<ClusterInformation> | undefined, signal: AbortSignal): Promise<void> {
+  async #put(
+    found: Partial<ClusterInformation> | undefined,
+    dataplane: DataplaneReadiness | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { api, version, newGuid } = this.#options
     const options = { signal, timeoutMs: TIMEOUT_MS }
     const netplaneVersion = `v${version}`
@@ -77,10 +87,20 @@ export class ClusterFacts implements Subject {
       clusterType: clusterType ?? (await this.#type(signal)),
       netplaneVersion: isOther ? netplaneVersion : (found?.netplaneVersion ?? netplaneVersion),
       datastoreReady,
+      ...(dataplane && { dataplane }),
     }
     if (found === undefined) await api.create(asApiObject(clusterInformationObject(spec)), options)
-    else if (isOther || Object.keys(found).length < Object.keys(spec).length)
-      await api.patch(CLUSTER_INFORMATION, { spec }, { type: 'merge', ...options })
+    else if (!same({ ...found, ...spec }, found)) await api.patch(CLUSTER_INFORMATION, { spec }, { type: 'merge', ...options })
+  }
+
+  async #dataplane(signal: AbortSignal): Promise<DataplaneReadiness | undefined> {
+    const { api, daemonSet } = this.#options
+    try {
+      return daemonSet && readinessOf(await api.get(daemonSet, { signal, timeoutMs: TIMEOUT_MS }))
+    } catch (thrown) {
+      if (isAbsent(thrown)) return undefined
+      throw thrown
+    }
   }
 
   async #found(signal: AbortSignal): Promise<Partial<ClusterInformation> | undefined> {

@@ -12,6 +12,21 @@ export interface ClusterInformation {
   readonly clusterType: string
   readonly netplaneVersion: string
   readonly datastoreReady: boolean
+  readonly dataplane?: DataplaneReadiness
+}
+
+/** Numbers of nodes. */
+export interface DataplaneReadiness {
+  readonly nodes: number
+  readonly ready: number
+  readonly updated: number
+}
+
+/** As a DaemonSet's controller counts its pods; undefined: it has not counted them yet, or counted those of another version of the set. */
+export function readinessOf({ metadata, status }: Readonly<Record<string, unknown>>): DataplaneReadiness | undefined {
+  if (!isObject(status) || !isObject(metadata) || status['observedGeneration'] !== metadata['generation']) return undefined
+  const count = (name: string): number => (typeof status[name] === 'number' ? status[name] : 0)
+  return { nodes: count('desiredNumberScheduled'), ready: count('numberReady'), updated: count('updatedNumberScheduled') }
 }
 
 export function clusterInformationObject(spec: ClusterInformation) {
@@ -28,7 +43,12 @@ export function readClusterInformation(object: Readonly<Record<string, unknown>>
     ...text('clusterType'),
     ...text('netplaneVersion'),
     ...(typeof spec['datastoreReady'] === 'boolean' ? { datastoreReady: spec['datastoreReady'] } : {}),
+    ...(isReadiness(spec['dataplane']) ? { dataplane: spec['dataplane'] } : {}),
   }
+}
+
+function isReadiness(value: unknown): value is DataplaneReadiness {
+  return isObject(value) && ['nodes', 'ready', 'updated'].every((name) => typeof value[name] === 'number')
 }
 
 const ORCHESTRATOR = 'k8s'

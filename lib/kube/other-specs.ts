@@ -49,9 +49,16 @@ export const controllersConfigurationSpec = object({
   controllers: field('What each controller does.', controllers),
 })
 
+const dataplane = object({
+  nodes: required('Nodes that should have an agent.', integer(0, 2_147_483_647)),
+  ready: required('Those of them whose data plane is in place.', integer(0, 2_147_483_647)),
+  updated: required('Those of them whose agent is of the newest version.', integer(0, 2_147_483_647)),
+})
+
 export const clusterInformationSpec = object({
   clusterGUID: field('Made once, unique to the cluster.', text),
   clusterType: field('What is known of where it runs.', text),
   netplaneVersion: field('The version that all nodes have, or move to.', text),
   datastoreReady: field('Whether what is in the API server may be used: false while it is being replaced.', flag),
+  dataplane: field('On how many nodes the data plane is in place.', dataplane),
 })

@@ -204,7 +204,12 @@ export function resources(felix: Schema): readonly Resource[] {
       short: ['clusterinfo'],
       doc: 'What is known of the cluster as a whole.',
       spec: clusterInformationSpec.schema,
-      columns: [column('Version', 'string', '.spec.netplaneVersion'), column('Ready', 'boolean', '.spec.datastoreReady')],
+      columns: [
+        column('Version', 'string', '.spec.netplaneVersion'),
+        column('Nodes', 'integer', '.spec.dataplane.nodes'),
+        column('Ready', 'integer', '.spec.dataplane.ready'),
+        column('Updated', 'integer', '.spec.dataplane.updated'),
+      ],
       conditions: [IS_DEFAULT],
     }),
   ]

@@ -11,12 +11,14 @@ export interface RbacRule {
   readonly apiGroups: readonly string[]
   readonly resources: readonly string[]
   readonly verbs: readonly string[]
+  readonly resourceNames?: readonly string[]
 }
 
 /** Blocks of addresses that the node takes and gives back, and how the others hear of them; and its status. */
 const WRITES: readonly RbacRule[] = [
   { apiGroups: ['netplane.io'], resources: ['ipamblocks'], verbs: ['list', 'create', 'update', 'delete'] },
   { apiGroups: ['netplane.io'], resources: ['clusterinformations'], verbs: ['get', 'create', 'patch'] },
+  { apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: [NAME], verbs: ['get'] },
   { apiGroups: [''], resources: ['nodes', 'nodes/status', 'pods/status'], verbs: ['patch'] },
   { apiGroups: [''], resources: ['events'], verbs: ['get', 'create', 'patch'] },
 ]

@@ -14,6 +14,7 @@ import { PodConditions } from '#agent/status/pod-conditions.ts'
 
 const NAME = { namespace: 'default', name: 'told' } as const
 const POD = { apiVersion: 'v1', kind: 'Pod', ...NAME } as const
+const AGENTS = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace: 'netplane-system', name: 'netplane-agent' } as const
 const EVENT = { apiVersion: 'v1', kind: 'Event' } as const
 
 /** As the agent of this node, which the server has. Rejects with what is refused. */
@@ -48,7 +49,11 @@ function subjectsOf(api: ApiClient, { node, wall }: { readonly node: string; rea
     new PodConditions({ ...alone, pods: () => [pod], interfacePrefix: () => 'npl', missingOf: () => undefined }),
     new Events({ ...alone, nodes: () => [node], refusals: () => [refusal] }),
     // another version each time
-    new ClusterFacts({ ...alone, version: String(wall()), nodes: () => new Map([[node, { labels: new Map() }]]), newGuid: () => 'guid' }),
+    new ClusterFacts({
+      ...{ ...alone, daemonSet: AGENTS, newGuid: () => 'guid' },
+      version: String(wall()),
+      nodes: () => new Map([[node, { labels: new Map() }]]),
+    }),
   ]
 }
 

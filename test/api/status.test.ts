@@ -30,6 +30,7 @@ const BUILD_MS = 30 * 60_000
 const HOUR_MS = 3_600_000
 const NODE = { apiVersion: 'v1', kind: 'Node', name: 'n1' } as const
 const POD = { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'web-0' } as const
+const AGENTS = { apiVersion: 'apps/v1', kind: 'DaemonSet', namespace: 'default', name: 'agents' } as const
 const EVENTS = { apiVersion: 'v1', kind: 'Event' } as const
 const RUNNING = new AbortController().signal
 
@@ -361,6 +362,7 @@ describe('ClusterInformation', () => {
       nodes: () => new Map(names.map((name) => [name, { labels: new Map([['kops.k8s.io/instancegroup', 'a']]) }])),
       isReady: () => true,
       newGuid: () => 'guid',
+      daemonSet: AGENTS,
     })
   const spec = async (): Promise<unknown> => (await client.get(CLUSTER_INFORMATION))['spec']
   const whole = { clusterGUID: 'guid', clusterType: 'k8s,kops', netplaneVersion: 'v0.1.0', datastoreReady: true }
@@ -382,7 +384,7 @@ describe('ClusterInformation', () => {
       )
     await waitFor(served, { timeoutMs: 30_000, everyMs: 100 })
     const one = facts()
-    expect([await tell(one, 0), await tell(one, 60_000), await spec()]).toEqual([1, 0, whole])
+    expect([await tell(one, 0), await tell(one, 60_000), await spec()]).toEqual([1, 1, whole])
     const before = await version(CLUSTER_INFORMATION)
     await tell(facts(), 0)
     expect(await version(CLUSTER_INFORMATION)).toBe(before)
@@ -395,6 +397,30 @@ describe('ClusterInformation', () => {
     await client.patch(CLUSTER_INFORMATION, { spec: { clusterType: null } }, { type: 'merge' })
     await tell(one, 6 * HOUR_MS)
     expect(await spec()).toMatchObject({ netplaneVersion: 'v0.2.0', clusterType: 'k8s,kops' })
+  })
+
+  test('shows how many nodes have agents that are ready, a minute old at most', async () => {
+    const template = { metadata: { labels: { a: 'b' } }, spec: { containers: [{ name: 'c', image: 'i' }] } }
+    const selector = { matchLabels: { a: 'b' } }
+    const { namespace, name } = AGENTS
+    await client.create(asApiObject({ ...AGENTS, metadata: { namespace, name }, spec: { selector, template } }))
+    const counted = (ready: number, observedGeneration: number) => ({
+      status: { desiredNumberScheduled: 3, numberReady: ready, updatedNumberScheduled: 2, observedGeneration },
+    })
+    const one = facts()
+    const toldAt = async (now: number, status: object): Promise<unknown> => {
+      await client.patch(AGENTS, status, { type: 'merge', subresource: 'status' })
+      await tell(one, now)
+      return spec()
+    }
+    expect(await toldAt(0, counted(1, 1))).toMatchObject({ dataplane: { nodes: 3, ready: 1, updated: 2 } })
+    const before = await version(CLUSTER_INFORMATION)
+    await tell(one, 60_000)
+    expect(await version(CLUSTER_INFORMATION)).toBe(before)
+    expect(await toldAt(120_000, counted(3, 1))).toMatchObject({ dataplane: { nodes: 3, ready: 3, updated: 2 } })
+    // of a set that is not the present one any more
+    expect(await toldAt(180_000, counted(0, 0))).toMatchObject({ dataplane: { nodes: 3, ready: 3, updated: 2 } })
+    await client.delete(AGENTS)
   })
 
   test('one node after the other looks after it', async () => {
