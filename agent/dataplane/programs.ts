@@ -108,7 +108,7 @@ async function load(id: string, plans: readonly Plan[], options: GenerationOptio
   try {
     removePins(folder)
     makePinFolder(folder)
-    for (const plan of plans) await loadObject(plan, { folder, programs, options })
+    await allOf(plans.map((plan) => loadObject(plan, { folder, programs, options })))
     movePin(folder, options.pins.generation(id))
     return generation
   } catch (thrown) {
@@ -116,6 +116,12 @@ async function load(id: string, plans: readonly Plan[], options: GenerationOptio
     removePins(folder)
     throw thrown
   }
+}
+
+/** Side by side: what the verifier takes is most of an agent's start. Whatever fails, nothing goes on behind our back. */
+async function allOf(works: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(works)).find((outcome) => outcome.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
 }
 
 async function loadObject(
