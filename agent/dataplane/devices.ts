@@ -34,13 +34,15 @@ export function chosenDevices(decisions: readonly Decision[]): Device[] {
   return decisions.flatMap(({ iface, use }) => (use === 'workload' || use === 'host' ? [{ kind: use, iface }] : []))
 }
 
-/** One for each interface, sorted by index. A pod's veth never counts as a host device, even if its name or address fits. */
+/** One for each interface, sorted by index. A pod's veth never counts as a host device, even if its name or address fits. Programs are on it as long
+ * as it is there: before its pod is known and after it is forgotten its address has no row, and they let nothing pass. */
 export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces, ways: Ways): Decision[] {
   const pods = new Map(node.workloads.map(({ iface, pod }) => [iface, pod]))
   const asked = { interfaces, excluded: new RegExp(node.host.excluded), why: reasonsToChoose(node.host, ways) }
   return interfaces.all().map((iface) => {
     const pod = pods.get(iface.name)
-    return pod === undefined ? decideHost(iface, asked) : { iface, use: 'workload', reason: `pod ${pod}`, vital: false }
+    if (pod === undefined && !OUR_VETH.test(iface.name)) return decideHost(iface, asked)
+    return { iface, use: 'workload', reason: pod === undefined ? 'of no pod that we know' : `pod ${pod}`, vital: false }
   })
 }
 
@@ -53,7 +55,6 @@ interface Asked {
 function decideHost(iface: Interface, { interfaces, excluded, why }: Asked): Decision {
   const none = (reason: string): Decision => ({ iface, use: 'none', reason, vital: false })
   if (iface.loopback) return none('loopback')
-  if (OUR_VETH.test(iface.name)) return none('of no pod that we know')
   if (excluded.test(iface.name)) return none('named by interfaceExclude')
   const { reason, vital } = why(iface)
   if (reason === undefined) return none('leads to no network by itself')

@@ -112,6 +112,11 @@ test('policies hold for who is meant, at once, for flows that are open as well, 
   for (const stream of (await kept.stop()).streams)
     expect(stream, JSON.stringify(stream)).toMatchObject({ lost: 0, reconnects: 0, errors: {} })
 
+  // cables and servers stay for a while, as those of pods that are deleted by force do
+  manifests.write(manifestsOf({ near: PODS.near, friend: PODS.friend, stranger: PODS.stranger }))
+  expect(await until(async () => (await answered(lab, 'near')) === 0)).toBe(true)
+  expect([await answered(lab, 'late'), await answered(lab, 'foe')]).toEqual([0, 0])
+
   manifests.write(manifestsOf(grown, []))
   expect(await until(async () => (await answered(lab, 'stranger')) === 2)).toBe(true)
 })

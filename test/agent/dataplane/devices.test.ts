@@ -37,27 +37,28 @@ describe('settings of devices', () => {
 })
 
 describe('devices', () => {
+  const CABLE = 'workload npl0123456789a'
   const all = interfaces(
     anInterface({ index: 1, name: 'lo', loopback: true, addresses: ['127.0.0.1', '192.0.2.9'] }),
     anInterface({ index: 2, name: 'eth0', addresses: ['192.0.2.1'] }),
     anInterface({ index: 3, name: 'eth1', addresses: ['198.51.100.1'] }),
     anInterface({ index: 4, name: 'npl0123456789a' }),
-    anInterface({ index: 5, name: 'nplaaaaaaaaaaa' }),
   )
   const chosen = (options: Parameters<typeof wanted>[0]) =>
     chosenDevices(decideDevices(wanted(options), all, NO_WAYS)).map(({ kind, iface }) => `${kind} ${iface.name}`)
 
   test.each([
-    ['by an address of the node', { addresses: ['192.0.2.1'] }, ['host eth0']],
-    ['by name', { pattern: '^eth' }, ['host eth0', 'host eth1']],
-    ['never one that is excluded', { addresses: ['192.0.2.1'], pattern: '^eth', excluded: '^eth0$' }, ['host eth1']],
+    ['by an address of the node', { addresses: ['192.0.2.1'] }, ['host eth0', CABLE]],
+    ['by name', { pattern: '^eth' }, ['host eth0', 'host eth1', CABLE]],
+    ['never one that is excluded', { addresses: ['192.0.2.1'], pattern: '^eth', excluded: '^eth0$' }, ['host eth1', CABLE]],
     [
       'never the loopback device, even with an address of the node',
       { addresses: ['192.0.2.9'], pattern: '.*' },
-      ['host eth0', 'host eth1'],
+      ['host eth0', 'host eth1', CABLE],
     ],
-    ['a pod only when it is there', { pods: ['npl0123456789a', 'nplbbbbbbbbbbb'] }, ['workload npl0123456789a']],
-    ['a pod is no host device', { pods: ['npl0123456789a'], pattern: '.*' }, ['host eth0', 'host eth1', 'workload npl0123456789a']],
+    ['a pod only when it is there', { pods: ['npl0123456789a', 'nplbbbbbbbbbbb'] }, [CABLE]],
+    ['a pod is no host device', { pods: ['npl0123456789a'], pattern: '.*' }, ['host eth0', 'host eth1', CABLE]],
+    ['a cable before its pod is known, and after it is forgotten', { pods: [] }, [CABLE]],
   ])('%s', (_, options, expected) => {
     expect(chosen(options)).toEqual(expected)
   })
@@ -99,6 +100,7 @@ describe('host devices are found without being named', () => {
       eth3: 'host: the way to node 203.0.113.9',
       br0: 'host: the way to node 203.0.113.10',
       eth5: 'host: has the network of 10.9.0.1/24',
+      nplaaaaaaaaaaa: 'workload: of no pod that we know',
     })
   })
 
@@ -108,12 +110,13 @@ describe('host devices are found without being named', () => {
       wg0: 'refused: not Ethernet: not supported (a default route leaves by it)',
       eth1: 'host: has the network of 198.51.100.1/24',
       eth5: 'host: has the network of 10.9.0.1/24',
+      nplaaaaaaaaaaa: 'workload: of no pod that we know',
     })
     expect(
       decideDevices(wanted({ pattern: '.*' }), all, NO_WAYS)
         .filter(({ use }) => use === 'none')
         .map(({ iface, reason }) => `${iface.name}: ${reason}`),
-    ).toEqual(['lo: loopback', 'eth0: part of bond0', 'eth4: part of br0', 'nplaaaaaaaaaaa: of no pod that we know'])
+    ).toEqual(['lo: loopback', 'eth0: part of bond0', 'eth4: part of br0'])
   })
 })
 
