@@ -20,6 +20,8 @@ import { isFloor } from './dataplane/objects.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor } from './node/facts.ts'
 import { lastGoodFile } from './state-files.ts'
+import type { Interfaces } from './interfaces/table.ts'
+import { leaveLostAddress, watchSleep } from './node-life.ts'
 import { limitYoung, releaseHeap } from './node/memory.ts'
 import { CutBook } from './cut-book.ts'
 import type { AgentOptions } from './options.ts'
@@ -164,8 +166,11 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const onSettled = (): void => {
     latency.settled()
   }
+  const onInterfaces = (interfaces: Interfaces): void => {
+    leaveLostAddress({ source, log }, interfaces)
+  }
   const running = stack.use(
-    wire({ options, features, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow, cleansProxy }),
+    wire({ options, features, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow, cleansProxy, onInterfaces }),
   )
   now.wired = running
   const pods = podsOf({ options, store, log, health, wired: () => now.wired, config: () => now.config, api })
@@ -175,6 +180,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     (stop) => source.run(pods?.over(sink) ?? sink, stop),
     (stop) => pods?.run(stop) ?? aborted(stop),
     tellStatus,
+    watchSleep({ source, wired: running, log }),
     // whoever comes after us is to find nothing half done
     (stop) => running.loop.run(stop).then(() => running.dataplane.current.finish()),
     (stop) => running.sweep.run(stop),

@@ -21,6 +21,10 @@ export interface AgentSource extends Source {
   placeOf(rejected: Rejected): string | undefined
   /** what becomes of each kind, where they come one by one */
   facts?(): ReturnType<ApiSource['facts']>
+  /** What was heard may not be all: it is asked for anew, and nobody waits for his next attempt. Never rejects. */
+  refresh(reason: string): Promise<void> | void
+  /** of this machine, by which the server is reached at present */
+  readonly localAddress?: string | undefined
   /** for what else is asked of the server */
   readonly client?: ApiClient
   /** what this node must reach whatever policy says, or it hears of no other policy */
@@ -47,6 +51,10 @@ export async function openSource(origin: Origin, options: SourceOptions = {}): P
     name: source.name,
     run: (sink, signal) => source.run(sink, signal),
     placeOf: (rejected) => source.placeOf(rejected),
+    refresh: (reason) => source.refresh(reason),
+    get localAddress() {
+      return source.client.transport.connected?.localAddress
+    },
     client: source.client,
     facts: () => source.facts(),
     servers: () => {

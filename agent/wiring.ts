@@ -17,6 +17,7 @@ import { MapFill } from './dataplane/map-fill.ts'
 import { Pins } from './dataplane/pins.ts'
 import { InterfaceMonitor, MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from './interfaces/monitor.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from './interfaces/netlink/exchange.ts'
+import type { Interfaces } from './interfaces/table.ts'
 import type { MapName } from './maps/catalogue.ts'
 import { countsMemlock, packageObjects } from './node/facts.ts'
 import { sysctlFile } from './state-files.ts'
@@ -40,6 +41,8 @@ export interface WiringOptions {
   readonly cleansProxy: () => boolean | undefined
   /** everything that was taken so far is in the kernel */
   readonly onSettled: () => void
+  /** after interfaces or their addresses changed */
+  readonly onInterfaces: (interfaces: Interfaces) => void
 }
 
 export interface Wired extends Disposable {
@@ -72,6 +75,7 @@ export function wire({
   mayGrow,
   cleansProxy,
   onSettled,
+  onInterfaces,
 }: WiringOptions): Wired {
   const routes = (): void => {
     dataplane.checkRoutes()
@@ -80,6 +84,7 @@ export function wire({
   const interfaces = (names: Iterable<string>): void => {
     dataplane.interfacesChanged(names)
     loop.mark()
+    onInterfaces(monitor.interfaces)
   }
   const events = { interfacesChanged: interfaces, routesChanged: routes, overrun: routes }
   const monitor = new InterfaceMonitor({ socket: monitorSocket(), log, events })

@@ -63,6 +63,13 @@ export class InterfaceMonitor implements Disposable {
     })
   }
 
+  /** Everything anew, as after an overrun: whoever was away does not know what he missed. Throws NetlinkError. */
+  resync(): void {
+    this.#sync()
+    this.#flush()
+    this.#events.overrun()
+  }
+
   [Symbol.dispose](): void {
     this.#socket.onReadable(undefined)
     this.#socket.close()

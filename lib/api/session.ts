@@ -33,6 +33,8 @@ export class Session {
   readonly address: string
   /** "h2": everything goes over one connection, and its pings tell whether the server lives */
   readonly protocol: 'h2' | 'h1'
+  /** this machine's end of the first connection */
+  readonly localAddress: string | undefined
   readonly #options: SessionOptions
   readonly #dispatcher: Client | Pool
   #ended = false
@@ -41,6 +43,7 @@ export class Session {
   private constructor(options: SessionOptions, first: Socket) {
     this.#options = options
     this.address = options.address
+    this.localAddress = first.localAddress
     this.protocol = 'alpnProtocol' in first && first.alpnProtocol === 'h2' ? 'h2' : 'h1'
     this.#dispatcher = this.protocol === 'h2' ? this.#multiplexed(first) : this.#pooled(first)
   }

@@ -4,13 +4,14 @@
  * When the server is lost everything stays as it was; when it is back the watches go on where they ended, and where that is not possible
  * lists are compared with what is held. */
 import type { Backoff } from '../base/backoff.ts'
-import { systemClock } from '../base/clock.ts'
+import { restless, systemClock, type RestlessClock } from '../base/clock.ts'
 import { parsePort, tryParseAddr, type Addr, type Port } from '../base/ip.ts'
 import type { Rejected } from '../base/result.ts'
 import { same } from '../base/same.ts'
 import type { LastGoodFile } from '../store/last-good.ts'
 import type { Sink, Source, SourceEvent, SourceStatus } from '../store/source.ts'
 import { ApiClient } from './client.ts'
+import { UnreachableError } from './errors.ts'
 import { Held } from './held.ts'
 import { KindWatch, type KindFacts, type Patience } from './kind-watch.ts'
 import { Link } from './link.ts'
@@ -38,6 +39,8 @@ const LISTS_AT_ONCE = 1
 export class ApiSource implements Source {
   readonly name = 'api'
   readonly #client: ApiClient
+  /** of all that wait for their next attempt */
+  readonly #clock: RestlessClock
   readonly #port: Port
   readonly #held: Held
   readonly #link: Link
@@ -47,7 +50,9 @@ export class ApiSource implements Source {
   #said: { readonly revision: number; readonly unavailable: SourceStatus['unavailable'] } | undefined
 
   constructor(options: ApiSourceOptions) {
-    const { clock = systemClock, backoff = BACKOFF, absentMs = ABSENT_MS, watchSeconds = WATCH_SECONDS, patience = PATIENCE } = options
+    const { backoff = BACKOFF, absentMs = ABSENT_MS, watchSeconds = WATCH_SECONDS, patience = PATIENCE } = options
+    const clock = restless(options.clock ?? systemClock)
+    this.#clock = clock
     this.#client = new ApiClient(options)
     this.#port = parsePort(options.server.port)
     this.#held = new Held(options.lastGood)
@@ -75,6 +80,12 @@ export class ApiSource implements Source {
     } finally {
       await this.#client[Symbol.asyncDispose]()
     }
+  }
+
+  /** What was heard so far may not be all, nor may the connection be one any more: watches go on by another, at once, from where they were. */
+  async refresh(reason: string): Promise<void> {
+    await this.#client.transport.drop(new UnreachableError(reason))
+    this.#clock.wake()
   }
 
   /** "/api/v1/namespaces/default/services/web" for an object that the server has. */

@@ -77,7 +77,7 @@ export class Transport implements AsyncDisposable {
   }
 
   /** What is spoken with the address that answers at present. */
-  get connected(): { readonly address: string; readonly protocol: 'h2' | 'h1' } | undefined {
+  get connected(): Pick<Session, 'address' | 'protocol' | 'localAddress'> | undefined {
     return this.#session
   }
 

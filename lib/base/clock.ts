@@ -44,6 +44,37 @@ export function sleepOn(clock: Pick<Clock, 'after'>, ms: number, signal: AbortSi
   })
 }
 
+/** A clock like the given one whose sleepers all wake at `wake()`: for waits that something may make pointless. */
+export interface RestlessClock extends Clock {
+  wake(): void
+}
+
+export function restless(clock: Clock): RestlessClock {
+  const naps = new Set<() => void>()
+  const after = (ms: number, run: () => void): (() => void) => {
+    const wake = (): void => {
+      cancel()
+      run()
+    }
+    const stop = clock.after(ms, wake)
+    const cancel = (): void => {
+      stop()
+      naps.delete(wake)
+    }
+    naps.add(wake)
+    return cancel
+  }
+  return {
+    now: () => clock.now(),
+    wall: () => clock.wall(),
+    after: (ms, run) => clock.after(ms, run),
+    sleep: (ms, signal) => sleepOn({ after }, ms, signal),
+    wake: () => {
+      for (const wake of [...naps]) wake()
+    },
+  }
+}
+
 /** Calls `run` every `ms` until the signal aborts; a round starts only after the one before has settled. */
 export async function everyMs(
   clock: Clock,

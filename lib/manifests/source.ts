@@ -94,6 +94,11 @@ export class DirectorySource implements Source {
     this.#watcher[Symbol.dispose]()
   }
 
+  /** Looks at everything: changes may have gone unheard. */
+  refresh(): void {
+    this.#agenda.note({ path: undefined, inPlace: false })
+  }
+
   /** "services.yaml:12" for a field of an object that came from here; undefined when it did not. Reads the file again. */
   placeOf(rejected: Rejected): string | undefined {
     return this.#contents.placeOf(rejected)

@@ -112,6 +112,14 @@ describe('when events are lost', () => {
   })
 })
 
+test('who was away has everything read anew, and others look as well', () => {
+  const { kernel, monitor, heard, names } = monitored(ETH0, VETH)
+  kernel.remove(3, { quiet: true })
+  monitor.resync()
+  expect(names()).toEqual(['eth0'])
+  expect(heard.slice(1)).toEqual([VETH.name, 'overrun'])
+})
+
 test('the removal of our own routes is told, and whatever happens to default routes', () => {
   const { kernel, heard } = monitored(ETH0)
   const removed = (datagram: Buffer): Buffer => {

@@ -322,3 +322,40 @@ test('a server that is gone is said with its reason and time; what it had stays,
   await until('the end of it', () => source.unavailable === undefined)
   expect(source.takeEvents()).toEqual(['upsert Service/default/web'])
 })
+
+describe('after an absence', () => {
+  test('watches go on at once by another connection, from where they were', async () => {
+    fake.put(SERVICES, service('web'))
+    await using source = await run().untilSynced()
+    await until('the watch', () => fake.watching(SERVICES) === 1)
+    fake.quietly(() => fake.put(SERVICES, service('late')))
+    await source.source.refresh('away')
+    await source.untilThere('Service/default/late')
+    expect(source.takeEvents()).toEqual(['upsert Service/default/web', 'upsert Service/default/late'])
+    expect(source.source.facts().get('Service')).toMatchObject({ lists: 1 })
+    expect(source.unavailable).toBeUndefined()
+  })
+
+  test('nobody waits for the time of the next attempt', async () => {
+    await using source = await run({ backoff: { firstMs: 600_000, maxMs: 600_000 } }).untilSynced()
+    await until('the watch', () => fake.watching(SERVICES) === 1)
+    fake.fault = (_, response) => {
+      response.destroy()
+      return true
+    }
+    const before = fake.requests.length
+    fake.cut()
+    await until('the attempts that fail', () => fake.requests.length >= before + 3)
+    fake.put(SERVICES, service('late'))
+    fake.fault = () => false
+    // some may be about to wait: they are woken by the next
+    const comes = async (): Promise<boolean> => {
+      await source.source.refresh('away')
+      return await source.untilThere('Service/default/late', 500).then(
+        () => true,
+        () => false,
+      )
+    }
+    await expect.poll(comes, { timeout: 5000, interval: 1 }).toBe(true)
+  })
+})

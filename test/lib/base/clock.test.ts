@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Waiting: by the machine's clock and by the tests' own. Layer: test. */
 import { expect, test } from 'vitest'
-import { everyMs, systemClock } from '#lib/base/clock.ts'
+import { everyMs, restless, systemClock } from '#lib/base/clock.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
 test('a sleep ends by time', async () => {
@@ -29,6 +29,23 @@ test('a timer can be taken back', () => {
   cancel()
   clock.advance(30)
   expect(ran).toBe(1)
+})
+
+test('sleepers of a restless clock wake when they are told to, its timers do not', async () => {
+  const clock = new FakeClock()
+  const waking = restless(clock)
+  const { signal } = new AbortController()
+  let ran = 0
+  waking.after(1000, () => ran++)
+  const all = Promise.all([waking.sleep(600_000, signal), waking.sleep(1_200_000, signal)])
+  waking.wake()
+  await all
+  expect([ran, clock.pending, waking.now(), waking.wall()]).toEqual([0, 1, clock.now(), clock.wall()])
+  const next = waking.sleep(500, signal)
+  clock.advance(500)
+  await next
+  clock.advance(500)
+  expect([ran, clock.pending]).toEqual([1, 0])
 })
 
 test('rounds go on until the end, one at a time', async () => {

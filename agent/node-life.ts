@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What befalls the node itself: it was away for a while, or has other addresses. Layer: agent. */
+import { uptime } from 'node:os'
+import { systemClock } from '#lib/base/clock.ts'
+import { errorText } from '#lib/base/errors.ts'
+import { tryParseAddr } from '#lib/base/ip.ts'
+import type { Log } from '#lib/obs/log.ts'
+import { TABLES } from './dataplane/loaded.ts'
+import type { Interfaces } from './interfaces/table.ts'
+import { SleepWatch, type Absence } from './sleep-watch.ts'
+import type { AgentSource } from './sources.ts'
+import type { Task } from './together.ts'
+import type { Wired } from './wiring.ts'
+
+export interface NodeLifeOptions {
+  readonly source: Pick<AgentSource, 'refresh' | 'localAddress'>
+  readonly wired: Pick<Wired, 'monitor' | 'dataplane' | 'loop'>
+  readonly log: Log
+}
+
+/** After an absence everything is asked for anew: the source, the kernel's interfaces and routes, every table and hook. */
+export function watchSleep({ source, wired, log }: NodeLifeOptions): Task {
+  const watch = new SleepWatch({
+    clock: systemClock,
+    uptimeMs: () => uptime() * 1000,
+    cpuMs: () => {
+      const { user, system } = process.cpuUsage()
+      return (user + system) / 1000
+    },
+    onAwake: (absence) => {
+      log.warn({ ...absence }, 'agent.awoke')
+      void source.refresh(`the agent was away: ${absenceText(absence)}`)
+      lookAtKernel(wired, log)
+    },
+  })
+  return (signal) => watch.run(signal)
+}
+
+function lookAtKernel({ monitor, dataplane, loop }: NodeLifeOptions['wired'], log: Log): void {
+  try {
+    monitor.resync()
+  } catch (thrown) {
+    // events still come, and what is wrong with netlink is said by whoever needs it next
+    log.error({ error: thrown, reason: errorText(thrown) }, 'interfaces.unread')
+  }
+  dataplane.checkHooks()
+  dataplane.checkRoutes()
+  for (const name of TABLES) dataplane.checkTable(name)
+  loop.mark()
+}
+
+function absenceText({ stoppedMs, suspendedMs }: Absence): string {
+  const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`
+  return suspendedMs > 0 ? `suspended for ${seconds(suspendedMs)}` : `stopped for ${seconds(stoppedMs)}`
+}
+
+/** A connection whose own address has gone gets no answer any more: that would be noticed only half a minute later. */
+export function leaveLostAddress({ source, log }: Pick<NodeLifeOptions, 'source' | 'log'>, interfaces: Interfaces): void {
+  const { localAddress } = source
+  const addr = localAddress === undefined ? undefined : tryParseAddr(localAddress)
+  // all of 127.0.0.0/8 is here, by one address
+  if (localAddress === undefined || addr === undefined || localAddress.startsWith('127.')) return
+  if (interfaces.all().some(({ addresses }) => addresses.some((one) => one.addr === addr))) return
+  log.warn({ address: localAddress }, 'source.address-gone')
+  void source.refresh(`this node no longer has the address ${localAddress}`)
+}
