@@ -21,7 +21,7 @@ import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor } from './node/facts.ts'
 import { lastGoodFile } from './state-files.ts'
 import type { Interfaces } from './interfaces/table.ts'
-import { leaveLostAddress, watchSleep } from './node-life.ts'
+import { leaveLostAddress, nodeLife, type NodeLife } from './node-life.ts'
 import { limitYoung, releaseHeap } from './node/memory.ts'
 import { CutBook } from './cut-book.ts'
 import type { AgentOptions } from './options.ts'
@@ -64,7 +64,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const settings = new ConfigBook({ health, log })
   const own = ownSettings(options.config, process.env)
   /** what runs, once it does */
-  const now: { wired?: Wired; config?: Config; wanted?: Wanted } = {}
+  const now: { wired?: Wired; config?: Config; wanted?: Wanted; life?: NodeLife } = {}
   const onServers = (): void => {
     now.wired?.loop.mark()
   }
@@ -122,6 +122,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       ...{ api, node: options.node, daemonSet: options.daemonSet, version, clock: systemClock, store, book, policies, health, log },
       wired: () => now.wired,
       config: () => now.config,
+      firewalls: () => now.life?.firewalls() ?? [],
     })
     await status.run(stop)
   }
@@ -175,12 +176,13 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   now.wired = running
   const pods = podsOf({ options, store, log, health, wired: () => now.wired, config: () => now.config, api })
   if (pods !== undefined) passes.push(() => pods.news())
+  now.life = nodeLife({ source, wired: running, log, health, features, config: () => now.config ?? defaultConfig })
   const sink = store.sink(source.name)
   await together(signal, [
     (stop) => source.run(pods?.over(sink) ?? sink, stop),
     (stop) => pods?.run(stop) ?? aborted(stop),
     tellStatus,
-    watchSleep({ source, wired: running, log }),
+    ...now.life.tasks,
     // whoever comes after us is to find nothing half done
     (stop) => running.loop.run(stop).then(() => running.dataplane.current.finish()),
     (stop) => running.sweep.run(stop),

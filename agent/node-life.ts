@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What befalls the node itself: it was away for a while, or has other addresses. Layer: agent. */
+/** What befalls the node itself: it was away for a while, has other addresses, or somebody else's firewall. Layer: agent. */
 import { uptime } from 'node:os'
 import { systemClock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { tryParseAddr } from '#lib/base/ip.ts'
+import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
+import type { Config } from './config/config.ts'
+import type { Features } from './dataplane/features.ts'
 import { TABLES } from './dataplane/loaded.ts'
+import { FirewallWatch } from './firewall-watch.ts'
 import type { Interfaces } from './interfaces/table.ts'
 import { SleepWatch, type Absence } from './sleep-watch.ts'
 import type { AgentSource } from './sources.ts'
@@ -16,10 +20,30 @@ export interface NodeLifeOptions {
   readonly source: Pick<AgentSource, 'refresh' | 'localAddress'>
   readonly wired: Pick<Wired, 'monitor' | 'dataplane' | 'loop'>
   readonly log: Log
+  readonly health: Health
+  readonly features: Pick<Features, 'redirect_neigh'>
+  readonly config: () => Config
+}
+
+export interface NodeLife {
+  readonly tasks: readonly Task[]
+  /** what other programs' firewalls drop, a line each */
+  readonly firewalls: () => readonly string[]
+}
+
+export function nodeLife(options: NodeLifeOptions): NodeLife {
+  const { wired, log, health, features, config } = options
+  const firewall = new FirewallWatch({
+    ...{ clock: systemClock, log, health },
+    prefix: () => config().compile.interfacePrefix,
+    serves: () => wired.dataplane.isReady,
+    forwards: features.redirect_neigh !== 'yes',
+  })
+  return { tasks: [watchSleep(options), (signal) => firewall.run(signal)], firewalls: () => firewall.findings }
 }
 
 /** After an absence everything is asked for anew: the source, the kernel's interfaces and routes, every table and hook. */
-export function watchSleep({ source, wired, log }: NodeLifeOptions): Task {
+function watchSleep({ source, wired, log }: NodeLifeOptions): Task {
   const watch = new SleepWatch({
     clock: systemClock,
     uptimeMs: () => uptime() * 1000,

@@ -14,7 +14,7 @@ import { Events } from './status/events.ts'
 import { NodeCondition } from './status/node-condition.ts'
 import { Outbox } from './status/outbox.ts'
 import { PodConditions } from './status/pod-conditions.ts'
-import { refusalsOf } from './status/refusals.ts'
+import { firewallRefusal, refusalsOf, type Refusal } from './status/refusals.ts'
 import type { StatusApi } from './status/status-api.ts'
 import type { Wired } from './wiring.ts'
 
@@ -33,6 +33,8 @@ export interface StatusOptions {
   readonly config: () => Config | undefined
   /** of the agents */
   readonly daemonSet?: { readonly namespace: string; readonly name: string } | undefined
+  /** what other programs' firewalls drop, a line each */
+  readonly firewalls: () => readonly string[]
 }
 
 /** Of one that runs while there is an API server: manifests in a directory have nobody to tell. */
@@ -71,6 +73,7 @@ export function statusOf(options: StatusOptions): Outbox {
 }
 
 /** Before all is known, objects may be missing that others rest on. */
-function refusals({ node, store, book, policies }: StatusOptions) {
-  return store.synced ? refusalsOf({ node, refused: book.refused, policies: policies.wrong }) : []
+function refusals({ node, store, book, policies, firewalls }: StatusOptions): readonly Refusal[] {
+  const found = firewalls().map((finding) => firewallRefusal(node, finding))
+  return store.synced ? [...refusalsOf({ node, refused: book.refused, policies: policies.wrong }), ...found] : found
 }

@@ -2,9 +2,10 @@
 /** The end of kube-proxy on this node: its rules go once our programs serve, if that is wanted. Layer: agent/dataplane. */
 import { everyMs, type Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
+import type { RunTool } from '#lib/base/run-tool.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { findKubeProxy, proxyRulesText, removeKubeProxy, type ProxyRules, type RunTool } from './kube-proxy.ts'
+import { findKubeProxy, proxyRulesText, removeKubeProxy, type ProxyRules } from './kube-proxy.ts'
 
 export interface HandOverOptions {
   readonly clock: Clock

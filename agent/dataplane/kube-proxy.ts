@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Finds what kube-proxy has left in the kernel's firewall, and takes it away when told; what is not its own stays as it is. Layer: agent/dataplane. */
-import { execFile } from 'node:child_process'
-import { CommandError, errorCode } from '#lib/base/errors.ts'
+import { toolRunner, type RunTool } from '#lib/base/run-tool.ts'
 import { proxyFamilies, proxyTables, removalInput, takeoverEndInput, takeoverInput, type ProxyTable } from './kube-proxy-rules.ts'
 
 /** Rules of one tool: "iptables-nft" and its tables, or "nft" and its families. */
@@ -9,15 +8,11 @@ export type ProxyRules =
   | { readonly tool: string; readonly kind: 'iptables'; readonly tables: readonly ProxyTable[] }
   | { readonly tool: 'nft'; readonly kind: 'nft'; readonly families: readonly string[] }
 
-/** Standard output of a command; undefined when there is no such program. Throws CommandError when it fails. */
-export type RunTool = (command: readonly string[], input?: string) => Promise<string | undefined>
-
 /** A machine may have rules of both kinds, whichever of them "iptables" is. Listing loads no table that is not there. */
 const IPTABLES = ['iptables-nft', 'ip6tables-nft', 'iptables-legacy', 'ip6tables-legacy']
 /** Where no tool of a certain kind is installed. */
 const PLAIN = ['iptables', 'ip6tables']
-const TOOL_MS = 60_000
-const MAX_OUTPUT = 256 << 20
+const runTool = toolRunner({ timeoutMs: 60_000 })
 /** of other programs that write rules, so that neither reads what the other is about to change */
 const LOCK_SECONDS = '10'
 
@@ -72,18 +67,4 @@ async function iptablesRules(
 async function remove(rules: ProxyRules, run: RunTool): Promise<void> {
   if (rules.kind === 'nft') await run(['nft', '-f', '-'], rules.families.map((family) => `delete table ${family} kube-proxy\n`).join(''))
   else await run([`${rules.tool}-restore`, '--noflush', '--wait', LOCK_SECONDS], removalInput(rules.tables))
-}
-
-function runTool(command: readonly string[], input = ''): Promise<string | undefined> {
-  const { promise, resolve, reject } = Promise.withResolvers<string | undefined>()
-  const [program = '', ...args] = command
-  const child = execFile(program, args, { timeout: TOOL_MS, maxBuffer: MAX_OUTPUT }, (error, stdout, stderr) => {
-    if (error === null) resolve(stdout)
-    else if (errorCode(error) === 'ENOENT') resolve(undefined)
-    else reject(new CommandError({ command: command.join(' '), status: typeof error.code === 'number' ? error.code : undefined, stderr }))
-  })
-  // one that ends without reading is not our error
-  child.stdin?.on('error', () => undefined)
-  child.stdin?.end(input)
-  return promise
 }

@@ -55,6 +55,12 @@ export function refusalsOf({ node, refused, policies }: RefusedNow): readonly Re
   return [...all.values()].sort((a, b) => compareText(a.key, b.key)).slice(0, MOST)
 }
 
+/** What another program's rules on this node do, as a warning about the node. */
+export function firewallRefusal(node: string, finding: string): Refusal {
+  const object = { apiVersion: 'v1', kind: 'Node', name: node }
+  return { key: `firewall ${finding}`, object, reason: 'ForeignFirewall', message: finding, own: true }
+}
+
 interface Context extends Pick<RefusedNow, 'node' | 'policies'> {
   readonly by: string
 }
