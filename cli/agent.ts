@@ -14,7 +14,9 @@ const PATIENCE_MS = 2000
 /** Never throws: maps and programs can be read without an agent. */
 export async function ruleNames(agent: string = DEFAULT_AGENT): Promise<RuleNames> {
   try {
-    const parsed: unknown = JSON.parse(await body(`http://${agent}${PATH}`))
+    const { status, body } = await agentPage(agent, PATH)
+    if (status !== 200) throw new Error(`status ${status}`)
+    const parsed: unknown = JSON.parse(body)
     if (!isObject(parsed)) throw new Error('the answer is no object')
     const names = new Map(
       Object.entries(parsed).flatMap(([number, name]) => (typeof name === 'string' ? [[Number(number), name] as const] : [])),
@@ -25,14 +27,13 @@ export async function ruleNames(agent: string = DEFAULT_AGENT): Promise<RuleName
   }
 }
 
-function body(url: string): Promise<string> {
+/** One of the pages that it serves. Rejects when nobody does. */
+export function agentPage(agent: string, path: string): Promise<{ readonly status: number; readonly body: string }> {
   return new Promise((settle, fail) => {
-    const request = get(url, { timeout: PATIENCE_MS }, (response) => {
-      if (response.statusCode === 200) settle(text(response))
-      else {
-        response.resume()
-        fail(new Error(`status ${response.statusCode ?? 0}`))
-      }
+    const request = get(`http://${agent}${path}`, { timeout: PATIENCE_MS }, (response) => {
+      text(response).then((body) => {
+        settle({ status: response.statusCode ?? 0, body })
+      }, fail)
     })
     request.on('timeout', () => request.destroy(new Error(`no answer within ${PATIENCE_MS} ms`)))
     request.on('error', fail)

@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
 import { DEFAULT_PIN_DIR } from '#agent/maps/catalogue.ts'
+import { DEFAULT_AGENT } from './agent.ts'
 import { COMMON, commands, questions, type Command, type Flag, type QuestionCommand } from './commands.ts'
 import { queryOf, readFlow, type Query } from './explain/query.ts'
 import { readFilter, type Filter } from './filter.ts'
@@ -38,7 +39,30 @@ export interface CheckOrder {
   readonly json: boolean
 }
 
-export type Order = { readonly kind: 'help' } | { readonly kind: 'version' } | ReportOrder | ExplainOrder | CheckOrder
+export interface NodeStatusOrder {
+  readonly kind: 'node status'
+  readonly agent?: string | undefined
+  readonly json: boolean
+}
+
+export interface BundleOrder {
+  readonly kind: 'node bundle'
+  /** undefined: named after host and time */
+  readonly output: string | undefined
+  readonly log: string | undefined
+  readonly stateDir: string
+  readonly keepDir: string
+  readonly agent: string
+  readonly pins: string
+  readonly json: boolean
+}
+
+export type Order =
+  { readonly kind: 'help' } | { readonly kind: 'version' } | ReportOrder | ExplainOrder | CheckOrder | NodeStatusOrder | BundleOrder
+
+/** Where the agent keeps files, unless it is told otherwise. */
+const STATE_DIR = '/run/netplane'
+const KEEP_DIR = '/var/lib/netplane'
 
 const HELP = new Set<string | undefined>([undefined, 'help', '--help', '-h'])
 const VERSION = new Set<string | undefined>(['version', '--version'])
@@ -72,11 +96,22 @@ function readQuestion(command: QuestionCommand, args: readonly string[]): Order 
   const given = parse(command, args)
   if (given.has('help')) return { kind: 'help' }
   if (command.name === 'explain') return readExplain(given)
+  if (command.name === 'node status' || command.name === 'node bundle') return readNode(command.name, given)
   const [path, ...more] = given.words
   if (path === undefined || more.length > 0) throw new ConfigError(command.name, `needs ${command.words}`)
   const flows = given.text('flows')
   if (flows !== undefined && given.text('resources') === undefined) throw new ConfigError('--flows', 'needs --resources')
   return { kind: 'policy check', path, resources: given.text('resources'), flows, json: given.has('json') }
+}
+
+function readNode(kind: 'node status' | 'node bundle', given: Given): Order {
+  const [word] = given.words
+  if (word !== undefined) throw new ConfigError(kind, `${JSON.stringify(word)} is too much`)
+  const [agent, json] = [given.text('agent'), given.has('json')]
+  if (kind === 'node status') return { kind, agent, json }
+  const state = given.text('state-dir')
+  const places = { stateDir: state ?? STATE_DIR, keepDir: state ?? KEEP_DIR, pins: given.text('pins') ?? DEFAULT_PIN_DIR }
+  return { kind, output: given.text('output'), log: given.text('log'), ...places, agent: agent ?? DEFAULT_AGENT, json }
 }
 
 function readExplain(given: Given): ExplainOrder {

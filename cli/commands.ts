@@ -39,9 +39,12 @@ export const COMMON: readonly Flag[] = [
 /** Of those that name rules. */
 export const AGENT: Flag = { name: 'agent', value: 'HOST:PORT', about: `where the agent tells names of rules (default: ${DEFAULT_AGENT})` }
 
-/** One that is asked about flows, not about maps. */
+/** Of those that ask the agent. */
+const HEALTH: Flag = { name: 'agent', value: 'HOST:PORT', about: `where the agent serves health (default: ${DEFAULT_AGENT})` }
+
+/** One that is asked about flows or the node, not about maps. */
 export interface QuestionCommand {
-  readonly name: 'explain' | 'policy check'
+  readonly name: 'explain' | 'policy check' | 'node status' | 'node bundle'
   readonly about: string
   /** what it takes besides flags */
   readonly words: string
@@ -75,6 +78,18 @@ export const questions: readonly QuestionCommand[] = [
       { name: 'flows', value: 'FILE', about: "lines like 'tcp ns/pod > ns/pod:port'" },
     ],
   },
+  { name: 'node status', about: 'what the agent says of this node; exit code 1 unless it is ready', words: '', flags: [HEALTH] },
+  {
+    name: 'node bundle',
+    about: 'all of this node in one file for whoever has to find out what is wrong, with or without an agent; no secrets',
+    words: '',
+    flags: [
+      { name: 'output', value: 'FILE', about: 'default: netplane-bundle-HOST-TIME.tar.gz here' },
+      { name: 'log', value: 'FILE', about: "the agent's log (default: that of its pod, else the journal's)" },
+      { name: 'state-dir', value: 'DIR', about: "the agent's own --state-dir, if it has one" },
+      HEALTH,
+    ],
+  },
 ]
 
 export const commands: readonly Command[] = [
@@ -97,7 +112,7 @@ export function usage(): string {
     "netplanectl: what is in this node's data plane, and what becomes of flows (root, but for --resources and policy check)",
     '',
     ...commands.map((command) => part(command.name, command)),
-    ...questions.map((question) => part(`${question.name} ${question.words}`, question)),
+    ...questions.map((question) => part(`${question.name} ${question.words}`.trim(), question)),
     '',
     '  every one of these',
     ...COMMON.map(flagLine),

@@ -35,6 +35,14 @@ async function main(args: readonly string[]): Promise<number> {
       const { explainCommand } = await import('#cli/explain/command.ts')
       return await print(await explainCommand(order))
     }
+    case 'node status': {
+      const { statusCommand } = await import('#cli/node/status.ts')
+      return await print(await statusCommand(order))
+    }
+    case 'node bundle': {
+      const { bundleCommand } = await import('#cli/node/bundle.ts')
+      return await print(await bundleCommand(order))
+    }
     case 'policy check': {
       const { checkCommand } = await import('#cli/policy/check.ts')
       return await print(await checkCommand(order))

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/** `node bundle`: everything that is worth knowing of a node when somebody else has to find out what is wrong, in one file. Layer: cli. */
+import { writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { gzipSync } from 'node:zlib'
+import { systemClock } from '#lib/base/clock.ts'
+import { packageVersion } from '#lib/base/package.ts'
+import type { BundleOrder } from '../args.ts'
+import type { Printed } from '../printed.ts'
+import { agentParts } from './agent-parts.ts'
+import { collect, type Bounds, type Collected, type Part } from './collect.ts'
+import { factParts } from './facts.ts'
+import { mapParts } from './maps.ts'
+import { netParts } from './net-parts.ts'
+import { tarOf } from './tar.ts'
+
+/** Half a hundred parts: 100 MB unpacked at the very most, mostly less than one. */
+const BOUNDS: Bounds = { partMs: 10_000, wholeMs: 60_000, partBytes: 2 << 20 }
+
+export function bundleParts(order: Pick<BundleOrder, 'agent' | 'stateDir' | 'keepDir' | 'log' | 'pins'>): Part[] {
+  return [...factParts(), ...agentParts(order), ...mapParts(order.pins), ...netParts()]
+}
+
+/** Throws where the file cannot be written; what cannot be read is said in it. */
+export async function bundleCommand(order: BundleOrder): Promise<Printed> {
+  const at = new Date(systemClock.wall())
+  const collected = await collect(bundleParts(order), BOUNDS, systemClock)
+  const name = `netplane-bundle-${hostname()}-${at.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
+  const file = order.output ?? `${name}.tar.gz`
+  const archive = gzipSync(bundleOf(collected, { name, at }))
+  writeFileSync(file, archive, { mode: 0o600 })
+  const missing = collected.filter(({ text }) => text === '')
+  const text = order.json
+    ? `${JSON.stringify({ file, bytes: archive.length, parts: collected.map(({ text, ...one }) => ({ ...one, bytes: Buffer.byteLength(text) })) }, undefined, 2)}\n`
+    : `${file}: ${collected.length - missing.length} parts, ${archive.length} bytes; ${missing.length} could not be read (README.txt says why)\n`
+  return { text, warnings: '', exitCode: 0 }
+}
+
+/** One folder; first of all what is in it. */
+export function bundleOf(collected: readonly Collected[], { name, at }: { readonly name: string; readonly at: Date }): Buffer {
+  const texts = [{ name: 'README.txt', text: indexOf(collected, at) }, ...collected.filter(({ text }) => text !== '')]
+  return tarOf(
+    texts.map((one) => ({ name: `${name}/${one.name}`, bytes: Buffer.from(one.text) })),
+    at.getTime() / 1000,
+  )
+}
+
+function indexOf(collected: readonly Collected[], at: Date): string {
+  const width = Math.max(...collected.map(({ name }) => name.length))
+  const lines = collected.map(({ name, about, text, remark }) => {
+    const size = text === '' ? '' : ` [${Buffer.byteLength(text)} bytes]`
+    return `${name.padEnd(width)}  ${about}${size}${remark === '' ? '' : ` -- ${remark}`}`
+  })
+  return [
+    `Netplane ${packageVersion()}: node ${hostname()}, ${at.toISOString()}.`,
+    'Taken by "netplanectl node bundle". Tokens, keys, passwords and certificates are left out; addresses, names of',
+    'objects and policies are not. Maps and programs are as the kernel has them, whether an agent runs or not.',
+    '',
+    ...lines,
+    '',
+  ].join('\n')
+}
