@@ -11,18 +11,18 @@ import type { Metrics } from '#lib/obs/metrics.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredNode } from './compile/desired.ts'
 import { FLOOR_BLOCKS, MOST_BLOCKS } from './compile/policy/line.ts'
+import { checks } from './checks.ts'
 import { ConfigBook } from './config-book.ts'
-import { defaultConfig, type Config, type Periods } from './config/config.ts'
+import { defaultConfig, type Config } from './config/config.ts'
 import type { Resolved } from './config/resolve.ts'
 import { PROXY_RULES } from './dataplane/hand-over.ts'
-import { TABLES } from './dataplane/loaded.ts'
 import { isFloor } from './dataplane/objects.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor } from './node/facts.ts'
 import { lastGoodFile } from './state-files.ts'
 import type { Interfaces } from './interfaces/table.ts'
-import { leaveLostAddress, nodeLife, type NodeLife } from './node-life.ts'
-import { limitYoung, releaseHeap } from './node/memory.ts'
+import { leaveLostAddress, nodeLife, nodeMoves, type NodeLife } from './node-life.ts'
+import { releaseHeap } from './node/memory.ts'
 import { CutBook } from './cut-book.ts'
 import type { AgentOptions } from './options.ts'
 import { ownSettings } from './own-settings.ts'
@@ -36,13 +36,7 @@ import { aborted, together, type Task } from './together.ts'
 import { Wanted } from './wanted.ts'
 import { kernelFeatures, wire, type Wired } from './wiring.ts'
 
-/** How often it is asked whether a comparison with the kernel is due. */
-const TICK_MS = 1000
-/** In which time every table is read back once, one after the other. */
-const TABLES_MS = 60_000
 const SETTLED_MS = 5000
-/** No apply takes so long: loading programs, the longest part of one, takes seconds. */
-const STUCK_MS = 120_000
 /** Condition: the sources have an object of this node. */
 const NODE_KNOWN = 'node.known'
 
@@ -146,6 +140,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     onConfig: configure,
     onChanges: (changes) => {
       latency.note(changes)
+      now.wired?.moves.note(nodeMoves(changes, options.node))
     },
     onSnapshot: (snapshot, changes) => {
       policies.note(snapshot, changes)
@@ -185,9 +180,11 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     ...now.life.tasks,
     // whoever comes after us is to find nothing half done
     (stop) => running.loop.run(stop).then(() => running.dataplane.current.finish()),
-    (stop) => running.sweep.run(stop),
-    (stop) => running.fill.run(stop),
-    (stop) => running.handOver.run(stop),
+    ...[running.sweep, running.fill, running.moves, running.handOver].map(
+      (one): Task =>
+        (stop) =>
+          one.run(stop),
+    ),
     ...checks(running, { health, periods: () => (now.config ?? defaultConfig).periods }),
     (stop) => settleDown(running, log, stop),
   ])
@@ -259,43 +256,4 @@ async function settleDown({ dataplane }: Wired, log: RootLog, stop: AbortSignal)
       if (released !== undefined) log.info(released, 'memory.released')
     },
   })
-}
-
-/** True when so much time has passed since it was last true; a changed period holds from the next question on. */
-function due(periodMs: () => number): () => boolean {
-  let last = systemClock.now()
-  return () => {
-    // a tick may come a little early
-    if (systemClock.now() - last < periodMs() - TICK_MS / 2) return false
-    last = systemClock.now()
-    return true
-  }
-}
-
-/** Comparisons with the kernel that nobody asks for, and with the clock. */
-function checks({ dataplane, loop }: Wired, { health, periods }: { readonly health: Health; readonly periods: () => Periods }): Task[] {
-  let next = 0
-  const [hooksDue, routesDue] = [due(() => periods().hooks), due(() => periods().routes)]
-  const every =
-    (ms: number, run: () => void): Task =>
-    (signal) =>
-      everyMs(systemClock, { ms, signal, run })
-  return [
-    every(TICK_MS, () => {
-      if (dataplane.isReady) limitYoung()
-      if (hooksDue() && dataplane.checkHooks()) loop.mark()
-      if (loop.busyMs < STUCK_MS) health.pass('apply.moves')
-      else health.fail('apply.moves', `one apply has been running for ${Math.round(loop.busyMs / 1000)} s`)
-    }),
-    every(TABLES_MS / TABLES.length, () => {
-      const name = TABLES[next++ % TABLES.length]
-      if (name !== undefined) dataplane.checkTable(name)
-      loop.mark()
-    }),
-    every(TICK_MS, () => {
-      if (!routesDue()) return
-      dataplane.checkRoutes()
-      loop.mark()
-    }),
-  ]
 }

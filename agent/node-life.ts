@@ -4,9 +4,12 @@ import { uptime } from 'node:os'
 import { systemClock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { tryParseAddr } from '#lib/base/ip.ts'
+import { nodeAddress } from '#lib/model/node.ts'
+import type { ObjectChange } from '#lib/model/snapshot.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Config } from './config/config.ts'
+import type { NodeMove } from './dataplane/flow-moves.ts'
 import type { Features } from './dataplane/features.ts'
 import { TABLES } from './dataplane/loaded.ts'
 import { FirewallWatch } from './firewall-watch.ts'
@@ -87,4 +90,16 @@ export function leaveLostAddress({ source, log }: Pick<NodeLifeOptions, 'source'
   if (interfaces.all().some(({ addresses }) => addresses.some((one) => one.addr === addr))) return
   log.warn({ address: localAddress }, 'source.address-gone')
   void source.refresh(`this node no longer has the address ${localAddress}`)
+}
+
+/** Other nodes whose addresses are others now. */
+export function nodeMoves(changes: readonly ObjectChange[], self: string): NodeMove[] {
+  return changes.flatMap((change) => {
+    if (change.kind !== 'Node' || change.before === undefined || change.after === undefined || change.after.name === self) return []
+    const { before, after } = change
+    return [true, false].flatMap((v4): NodeMove[] => {
+      const [from, to] = [nodeAddress(before, v4), nodeAddress(after, v4)]
+      return from === undefined || to === undefined || from === to ? [] : [[from, to]]
+    })
+  })
 }

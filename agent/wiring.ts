@@ -8,6 +8,7 @@ import type { Store } from '#lib/store/store.ts'
 import type { DesiredNode } from './compile/desired.ts'
 import { Dataplane } from './dataplane/dataplane.ts'
 import { probeFeatures, type Features } from './dataplane/features.ts'
+import { FlowMoves } from './dataplane/flow-moves.ts'
 import { FlowSweep } from './dataplane/flow-sweep.ts'
 import { HandOver } from './dataplane/hand-over.ts'
 import { findKubeProxy, proxyRulesText } from './dataplane/kube-proxy.ts'
@@ -50,6 +51,7 @@ export interface Wired extends Disposable {
   readonly loop: ApplyLoop
   readonly sweep: FlowSweep
   readonly fill: MapFill
+  readonly moves: FlowMoves
   readonly handOver: HandOver
   readonly monitor: InterfaceMonitor
 }
@@ -81,7 +83,7 @@ export function wire({
     dataplane.checkRoutes()
     loop.mark()
   }
-  const interfaces = (names: Iterable<string>): void => {
+  const interfaces = (names: ReadonlySet<string>): void => {
     dataplane.interfacesChanged(names)
     loop.mark()
     onInterfaces(monitor.interfaces)
@@ -127,6 +129,7 @@ export function wire({
       if (mayGrow() && dataplane.current.grow()) loop.mark()
     },
   })
+  const moves = new FlowMoves({ clock: systemClock, log, table: () => dataplane.current.flows })
   const fill = new MapFill({ clock: systemClock, maps: () => filledByPrograms(dataplane.loaded?.shared.maps) })
   const handOver = new HandOver({ clock: systemClock, log, health, serves: () => dataplane.isReady, wanted: cleansProxy })
   monitor.start()
@@ -135,7 +138,7 @@ export function wire({
     dataplane[Symbol.dispose]()
     netlink.close()
   }
-  return { dataplane, loop, sweep, fill, handOver, monitor, [Symbol.dispose]: dispose }
+  return { dataplane, loop, sweep, fill, moves, handOver, monitor, [Symbol.dispose]: dispose }
 }
 
 /** Whatever else may have failed. */

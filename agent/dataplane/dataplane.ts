@@ -105,8 +105,10 @@ export class Dataplane implements Disposable {
     return this.#repairs
   }
 
-  interfacesChanged(names: Iterable<string>): void {
+  interfacesChanged(names: ReadonlySet<string>): void {
     for (const name of names) this.#changedInterfaces.add(name)
+    // the kernel drops routes of IPv4 with their device and says nothing
+    if (this.devices.list().some(({ iface, use }) => use === 'host' && names.has(iface.name))) this.#routes.markStale()
   }
 
   /** Compares hooks and pins with the kernel; true when something has to be put right by a pass. */

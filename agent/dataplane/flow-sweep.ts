@@ -17,6 +17,8 @@ export interface FlowMap extends ChunkedMap {
   readonly keyBytes: number
   readonly valueBytes: number
   deleteSame(keys: Uint8Array, values: Uint8Array, count: number): number
+  lookup(key: Uint8Array): Buffer | undefined
+  update(key: Uint8Array, value: Uint8Array, flags?: number): void
 }
 
 export interface FlowTable {

@@ -30,6 +30,8 @@ export interface FlowEntry {
   readonly expiredMs: number
 }
 
+const ADDR_BYTES = 16
+
 interface Places {
   readonly key: number
   readonly value: number
@@ -37,6 +39,7 @@ interface Places {
   readonly seen: number
   readonly state: number
   readonly flags: readonly number[]
+  readonly via: number
 }
 
 /** Reads entries as ct.h does. Throws LayoutError or ParseError when the types of the objects are not those it knows. */
@@ -51,6 +54,11 @@ export class FlowReader {
     this.#places = placesOf(btf)
     this.#kinds = flowKinds(btf)
     this.#nat = enumValue(btf, 'leg_flag', 'LEG_NAT')
+  }
+
+  /** The address of the tunnel's other end, in these bytes of a value. */
+  via(value: Buffer): Buffer {
+    return value.subarray(this.#places.via, this.#places.via + ADDR_BYTES)
   }
 
   /** Entry `at` of the chunk; `nowMs` of the programs' clock, which is the monotonic one. */
@@ -80,14 +88,15 @@ function placesOf(btf: Btf): Places {
     proto: field(key, 'proto', 1).offset,
     seen: field(value, 'seen', 8).offset,
     state: field(value, 'state', 1).offset,
+    via: field(value, 'via', 'struct').offset,
     flags: Array.from({ length }, (_, leg) => legs.offset + leg * of.size + flags),
   }
 }
 
 /** `is`: its size, for a number. */
-function field(layout: Layout, name: string, is: number | 'array'): { readonly offset: number; readonly layout: Layout } {
+function field(layout: Layout, name: string, is: number | 'array' | 'struct'): { readonly offset: number; readonly layout: Layout } {
   const found = layout.kind === 'struct' ? layout.fields.find((one) => one.name === name) : undefined
-  if (found === undefined || (is === 'array' ? found.layout.kind !== 'array' : found.layout.kind !== 'int' || found.layout.size !== is))
+  if (found === undefined || (typeof is === 'string' ? found.layout.kind !== is : found.layout.kind !== 'int' || found.layout.size !== is))
     throw new LayoutError(layout.kind === 'struct' ? layout.name : layout.kind, `no field ${name} as the agent knows it`)
   return found
 }

@@ -61,6 +61,8 @@ export interface Wishes {
   readonly annotations?: Readonly<Record<string, string>>
   /** pods whose manifests are gone */
   readonly without?: readonly PodName[]
+  /** nodes whose InternalIPs are others than the lab gave them */
+  readonly moved?: Readonly<Partial<Record<NodeName, (family: Family) => string>>>
   /** services beside it */
   readonly others?: readonly ServiceWish[]
 }
@@ -87,12 +89,13 @@ function objects({
   targetPort = POD_PORT,
   annotations,
   without = [],
+  moved = {},
   others = [],
 }: Wishes): object[] {
   const spec = { type: 'NodePort', ...service }
   const web: ServiceWish = { name: 'web', address: serviceAddress, endpoints, targetPort, nodePort: NODE_PORT, annotations, spec }
   return [
-    ...NODES.map(nodeObject),
+    ...NODES.map((node) => nodeObject(node, moved[node])),
     ...PODS.filter((pod) => !without.includes(pod)).map(podObject),
     { ...kind('netplane.io/v3', 'FelixConfiguration', { name: 'default' }), spec: { ...METRICS, ...felix } },
     ...(pools === undefined ? [] : FAMILIES.map((family) => poolObject(family, pools))),
@@ -106,13 +109,13 @@ function kind(apiVersion: string, name: string, metadata: object): object {
   return { apiVersion, kind: name, metadata }
 }
 
-function nodeObject(name: NodeName): object {
+function nodeObject(name: NodeName, moved = (family: Family) => nodeAddress(name, family)): object {
   const range = NODES.indexOf(name) + 1
   const subnets = FAMILIES.map((family) => nodeAddress(name, family).replace(/\d+$/, family === 4 ? '0/24' : '/64'))
   return {
     ...kind('v1', 'Node', { name, annotations: { 'netplane.io/subnets': subnets.join() } }),
     spec: { podCIDRs: [`10.28.${range}.0/24`, `fd00:2800:${range}::/64`] },
-    status: { addresses: FAMILIES.map((family) => ({ type: 'InternalIP', address: nodeAddress(name, family) })) },
+    status: { addresses: FAMILIES.map((family) => ({ type: 'InternalIP', address: moved(family) })) },
   }
 }
 

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Flows in the tunnel go on when the node at its other end has another address. Layer: agent/dataplane.
+ *
+ * An entry knows that node by its address alone: packets would go to where it was, and its own would be taken for another's. */
+import { setTimeout } from 'node:timers/promises'
+import { errorCode } from '#lib/base/errors.ts'
+import { everyMs, type Clock } from '#lib/base/clock.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import type { Log } from '#lib/obs/log.ts'
+import { chunksOf } from '../maps/chunks.ts'
+import type { FlowTable } from './flow-sweep.ts'
+
+export interface FlowMovesOptions {
+  readonly clock: Clock
+  readonly log: Log
+  /** undefined while there is none, or another takes its place */
+  readonly table: () => FlowTable | undefined
+}
+
+/** Addresses that a node had, and has instead. */
+export type NodeMove = readonly [from: Addr, to: Addr]
+
+const TICK_MS = 1000
+const ROOM = 1000
+const EXISTING = 2
+
+export class FlowMoves {
+  readonly #options: FlowMovesOptions
+  /** in the order in which they came: nodes may swap addresses */
+  #moves: NodeMove[] = []
+
+  constructor(options: FlowMovesOptions) {
+    this.#options = options
+  }
+
+  note(moves: readonly NodeMove[]): void {
+    this.#moves.push(...moves)
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await everyMs(this.#options.clock, { ms: TICK_MS, signal, run: () => this.tick() })
+  }
+
+  /** One that is interrupted is done again: flows that were moved are not found twice. */
+  async tick(): Promise<void> {
+    const table = this.#options.table()
+    if (table === undefined || this.#moves.length === 0) return
+    const moves = this.#moves
+    try {
+      const moved = await this.#walk(table, moves)
+      this.#moves = this.#moves.slice(moves.length)
+      if (moved > 0) this.#options.log.info({ flows: moved, nodes: moves.length }, 'flows.moved')
+    } catch (thrown) {
+      // a table that is replaced is closed
+      if (errorCode(thrown) !== 'EBADF') throw thrown
+    }
+  }
+
+  async #walk(table: FlowTable, moves: readonly NodeMove[]): Promise<number> {
+    const { map, reader } = table
+    let moved = 0
+    for await (const chunk of chunksOf(map, ROOM)) {
+      for (let at = 0; at < chunk.count; at++) {
+        const via = reader.via(chunk.values.subarray(at * map.valueBytes))
+        const to = target(via.toString('latin1'), moves)
+        if (to === undefined) continue
+        const key = chunk.keys.subarray(at * map.keyBytes, (at + 1) * map.keyBytes)
+        // as it is now: programs write it as well, and what they write in this microsecond comes again with the next packet
+        const value = map.lookup(key)
+        if (value === undefined) continue
+        reader.via(value).write(to, 'latin1')
+        if (
+          updated(() => {
+            map.update(key, value, EXISTING)
+          })
+        )
+          moved++
+      }
+      await setTimeout(0)
+    }
+    return moved
+  }
+}
+
+/** Where the node is now that had this address. */
+function target(via: string, moves: readonly NodeMove[]): Addr | undefined {
+  let now: Addr | undefined
+  for (const [from, to] of moves) if ((now ?? via) === from) now = to
+  return now
+}
+
+/** False when the entry has gone meanwhile. */
+function updated(update: () => void): boolean {
+  try {
+    update()
+    return true
+  } catch (thrown) {
+    if (errorCode(thrown) !== 'ENOENT') throw thrown
+    return false
+  }
+}
