@@ -42,7 +42,7 @@ test('the whole has an end', async () => {
       return name
     })
   const collected = await collect(['a', 'b', 'c'].map(slow), { ...BOUNDS, partMs: 10_000, wholeMs: 1000 }, clock)
-  expect(collected.map(({ remark }) => remark)).toEqual(['', '', 'not read: there was no time left'])
+  expect(collected.map(({ remark }) => remark)).toEqual(['', 'not read: not within 300 ms', 'not read: there was no time left'])
 })
 
 test('the index says what is there, and why the rest is not', () => {
