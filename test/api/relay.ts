@@ -31,6 +31,11 @@ export class Relay implements AsyncDisposable {
     return this.#sockets.size
   }
 
+  /** Those who are through hear nothing any more, and nobody tells them; others get in. */
+  mute(): void {
+    for (const socket of this.#sockets) socket.unpipe().pause()
+  }
+
   /** Nobody gets through, or in, any more. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#server.listening) return
