@@ -103,8 +103,8 @@ scale: all kubernetes
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/bench/scale/main.js --size $(SCALE)
 
-# MINUTES=10, SEED=… for the same steps again.
-soak: all
+# MINUTES=10 of each form, or of FORM=manifests or FORM=pods; SEED=… for the same steps again.
+soak: all kubernetes
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/soak/main.js
 

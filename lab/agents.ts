@@ -18,9 +18,9 @@ const READY_MS = 60_000
 
 export class Agents {
   readonly #topology: Topology
-  readonly #options: Pick<SavedOptions, 'agentCommand' | 'resources'>
+  readonly #options: Pick<SavedOptions, 'agentCommand' | 'agentFlags' | 'resources'>
 
-  constructor(topology: Topology, options: Pick<SavedOptions, 'agentCommand' | 'resources'>) {
+  constructor(topology: Topology, options: Pick<SavedOptions, 'agentCommand' | 'agentFlags' | 'resources'>) {
     this.#topology = topology
     this.#options = options
   }
@@ -34,10 +34,11 @@ export class Agents {
   async start(node: string): Promise<number> {
     const { lab } = this.#topology
     const { netns } = nodeNamed(this.#topology, node)
+    const { agentCommand, agentFlags, resources } = this.#options
     return await ensureDaemon({
       subject: `agent of node ${node}`,
       entry: { cgroup: agentCgroup(lab, node), netns, holder: requireHolder(lab, node) },
-      command: [...this.#options.agentCommand, '--node', node, '--resources', this.#options.resources, '--state-dir', '/run/netplane'],
+      command: [...agentCommand, '--node', node, ...(agentFlags ?? ['--resources', resources]), '--state-dir', '/run/netplane'],
       log: agentLog(lab, node),
     })
   }

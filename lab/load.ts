@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Steady traffic while something happens to a lab, and what that cost. Layer: lab. */
 import { readFileSync } from 'node:fs'
-import type { Lab } from './lab.ts'
 import type { FlowResult, RequestsResult, StreamResult } from './tools/results.ts'
-import { startFlow, startRequests, type FlowOptions, type RequestOptions, type Running } from './traffic.ts'
+import { startFlow, startRequests, type FlowOptions, type RequestOptions, type Running, type Spawner } from './traffic.ts'
 
 export interface Load {
   /** established before it happens */
@@ -22,7 +21,7 @@ export interface LoadResult {
 }
 
 /** Throws LabError when the load cannot be established. */
-export async function underLoad(lab: Lab, load: Load, happen: () => Promise<void>): Promise<LoadResult> {
+export async function underLoad(lab: Spawner, load: Load, happen: () => Promise<void>): Promise<LoadResult> {
   const before = softnetDrops()
   const flows = await Promise.all(load.flows.map((flow) => startFlow(lab, flow)))
   const requests = load.requests.map((options) => startRequests(lab, { ...options, count: 0 }))

@@ -35,5 +35,6 @@ export function resolveOptions(asked: UpOptions, before: SavedOptions | undefine
     agents: asked.agents ?? before?.agents ?? !plain,
     servers: asked.servers ?? before?.servers ?? true,
     agentCommand: asked.agentCommand ?? before?.agentCommand ?? defaultAgentCommand(),
+    agentFlags: asked.agentFlags ?? before?.agentFlags,
   }
 }

@@ -39,6 +39,8 @@ export interface SavedOptions {
   readonly servers: boolean
   /** program and first arguments; --node and --resources are appended */
   readonly agentCommand: readonly string[]
+  /** instead of --resources: where agents have their objects from, and what else they are told */
+  readonly agentFlags: readonly string[] | undefined
 }
 
 /** undefined when there is no such lab; throws LabError when the file is not one of ours. */

@@ -4,10 +4,12 @@ import type { ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { systemClock } from '#lib/base/clock.ts'
 import { LabError } from './errors.ts'
-import type { Lab } from './lab.ts'
 import { toolCommand } from './paths.ts'
 import { endpointText, type Endpoint } from './tools/address.ts'
 import { isFlowResult, isRequestsResult, type FlowResult, type RequestsResult } from './tools/results.ts'
+
+/** Starts a command in a place of the lab, or in one that only who gives it knows. */
+export type Spawner = { spawn(place: string, command: readonly string[]): ChildProcess }
 
 export interface RequestOptions {
   /** a place of the lab */
@@ -40,11 +42,11 @@ export interface FlowOptions {
 }
 
 /** One socket a request. Refused and unanswered ones are counted, not thrown. */
-export async function request(lab: Lab, options: RequestOptions): Promise<RequestsResult> {
+export async function request(lab: Spawner, options: RequestOptions): Promise<RequestsResult> {
   return await startRequests(lab, options).result
 }
 
-export function startRequests(lab: Lab, options: RequestOptions): Running<RequestsResult> {
+export function startRequests(lab: Spawner, options: RequestOptions): Running<RequestsResult> {
   const flags = {
     to: endpointText(options.to),
     count: options.count ?? 1,
@@ -61,7 +63,7 @@ export function startRequests(lab: Lab, options: RequestOptions): Running<Reques
 }
 
 /** Steady numbered streams, each on one socket, until `stop`. Resolves when each has had an answer. */
-export async function startFlow(lab: Lab, options: FlowOptions): Promise<Running<FlowResult>> {
+export async function startFlow(lab: Spawner, options: FlowOptions): Promise<Running<FlowResult>> {
   const flags = { rate: options.rate ?? 200, payload: options.payload ?? 64, 'drain-ms': options.drainMs ?? 1000 }
   const command = [
     ...toolCommand('flow'),

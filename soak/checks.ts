@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is looked at when the changes are over: losses, logs, leaks, and what a fresh agent finds to do. Layer: soak. */
 import { waitFor } from '../lab/wait.ts'
-import type { LoadResult } from '../lab/load.ts'
+import type { Load, LoadResult } from '../lab/load.ts'
+import type { Leftover } from '../lab/down.ts'
 import { at } from '../lab/raw.ts'
-import { lossesIn, refusalsIn, slowestText, type Loss } from './flows.ts'
+import { lossesIn, refusalsIn, slowestText, type Loss, type Way } from './flows.ts'
 import type { Holdings, SoakedNode } from './node.ts'
-import type { Soak } from './soak.ts'
 
 export interface Check {
   readonly name: string
@@ -13,18 +13,35 @@ export interface Check {
   readonly faults: readonly string[]
 }
 
-/** `stepAt`: which step was the last before a time, in ms since 1970. */
-export function trafficChecks(result: LoadResult, stepAt: (time: number) => string): Check[] {
+/** A lab that is soaked, whatever its agents read. */
+export interface Soaked {
+  readonly nodes: readonly SoakedNode[]
+  /** Waits until everything is as it should be by now. Throws SoakError with what is not. */
+  settle(): Promise<void>
+  /** Kills all agents and waits for new ones. */
+  restartAll(): Promise<void>
+  down(): Promise<readonly Leftover[]>
+}
+
+export interface Traffic {
+  /** of streams, in their order */
+  readonly ways: readonly Way[]
+  readonly load: Load
+  /** which step was the last before a time, in ms since 1970 */
+  readonly stepAt: (time: number) => string
+}
+
+export function trafficChecks(result: LoadResult, { ways, load, stepAt }: Traffic): Check[] {
   const dated = ({ text, at: time }: Loss): string => (time === undefined ? text : `${text}; first in ${stepAt(time)}`)
   const messages = result.streams.reduce((sum, stream) => sum + stream.sent, 0)
   const connections = result.requests.reduce((sum, { ok }) => sum + ok, 0)
-  const drops = `${slowestText(result.streams)}; sockets dropped ${result.socketDrops}, processors ${result.softnetDrops}`
+  const drops = `${slowestText(result.streams, ways)}; sockets dropped ${result.socketDrops}, processors ${result.softnetDrops}`
   return [
     {
       name: `${result.streams.length} flows, ${messages} messages: none lost, none silent for longer than a second (${drops})`,
-      faults: lossesIn(result.streams).map(dated),
+      faults: lossesIn(result.streams, ways).map(dated),
     },
-    { name: `${connections} new connections: all answered`, faults: refusalsIn(result.requests).map(dated) },
+    { name: `${connections} new connections: all answered`, faults: refusalsIn(result.requests, load).map(dated) },
   ]
 }
 
@@ -51,7 +68,7 @@ export function holdingsCheck(survivor: string, samples: readonly Holdings[], fr
 }
 
 /** Kills all agents, and sees that those after them change nothing. */
-export async function restartCheck(soak: Soak): Promise<Check> {
+export async function restartCheck(soak: Soaked): Promise<Check> {
   const ends = new Map(soak.nodes.map((node) => [node, node.logEnd]))
   await soak.restartAll()
   await soak.settle()
@@ -65,7 +82,7 @@ export async function restartCheck(soak: Soak): Promise<Check> {
 }
 
 /** What is on each node besides the tables is what was there before the first change. */
-export async function leakCheck(soak: Soak, before: ReadonlyMap<string, readonly string[]>): Promise<Check> {
+export async function leakCheck(soak: Soaked, before: ReadonlyMap<string, readonly string[]>): Promise<Check> {
   let faults: string[] = []
   const same = async (): Promise<true | undefined> => {
     const found = await Promise.all(
@@ -90,7 +107,7 @@ export function changes(node: string, before: readonly string[], after: readonly
 }
 
 /** What `down` could not take away. */
-export async function downCheck(soak: Soak): Promise<Check> {
+export async function downCheck(soak: Soaked): Promise<Check> {
   const left = await soak.down()
   return { name: 'the lab leaves nothing', faults: left.map((one) => `${one.kind} ${one.what}: ${one.why}`) }
 }

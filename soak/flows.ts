@@ -36,15 +36,21 @@ export const WAYS: readonly Way[] = byPlace([
   ...ways('control', ['shell-b'], straight('a-2')),
 ])
 
-export const LOAD: Load = {
-  flows: [...new Set(WAYS.map(({ from }) => from))].map((from) => ({
-    from,
-    to: WAYS.filter((way) => way.from === from).map(({ to }) => to),
-    rate: RATE,
-  })),
-  requests: [...ways('keeps', ['client'], tcp(calm.onEvery('c'))), ...ways('keeps', ['shell-b', 'node/a'], tcp(calm.everywhere))].map(
-    ({ from, to }) => ({ from, to, rate: CONNECTIONS }),
-  ),
+export const LOAD: Load = loadOf(WAYS, [
+  ...ways('keeps', ['client'], tcp(calm.onEvery('c'))),
+  ...ways('keeps', ['shell-b', 'node/a'], tcp(calm.everywhere)),
+])
+
+/** A stream on each way, and on each of `requested` new connections all the time. */
+export function loadOf(all: readonly Way[], requested: readonly Way[]): Load {
+  return {
+    flows: [...new Set(all.map(({ from }) => from))].map((from) => ({
+      from,
+      to: all.filter((way) => way.from === from).map(({ to }) => to),
+      rate: RATE,
+    })),
+    requests: requested.map(({ from, to }) => ({ from, to, rate: CONNECTIONS })),
+  }
 }
 
 /** A promise that was not kept. */
@@ -55,11 +61,11 @@ export interface Loss {
   readonly at: number | undefined
 }
 
-/** Of streams in the order of {@link WAYS}. */
-export function lossesIn(streams: readonly StreamResult[]): Loss[] {
-  const controls = streams.filter((_, at) => WAYS[at]?.kind === 'control')
+/** Of streams in the order of the ways. */
+export function lossesIn(streams: readonly StreamResult[], all: readonly Way[]): Loss[] {
+  const controls = streams.filter((_, at) => all[at]?.kind === 'control')
   const stall = Math.max(0, ...controls.map(({ longestGapMs }) => longestGapMs))
-  return WAYS.flatMap((way, at) => {
+  return all.flatMap((way, at) => {
     const stream = streams[at]
     if (stream === undefined) return [{ text: `${wayText(way)}: there was no such stream`, at: undefined }]
     return way.kind === 'moves' ? silenceIn(way, stream, stall) : lossIn(way, stream)
@@ -67,15 +73,15 @@ export function lossesIn(streams: readonly StreamResult[]): Loss[] {
 }
 
 /** "slowest answer 812 ms, of the control 640": what was lost and sent again by TCP, or waited for a busy machine. */
-export function slowestText(streams: readonly StreamResult[]): string {
+export function slowestText(streams: readonly StreamResult[], all: readonly Way[]): string {
   const slowest = (kind: Kind): number =>
-    Math.max(0, ...streams.flatMap(({ slowestMs }, at) => (WAYS[at]?.kind === kind ? [slowestMs] : [])))
+    Math.max(0, ...streams.flatMap(({ slowestMs }, at) => (all[at]?.kind === kind ? [slowestMs] : [])))
   return `slowest answer ${slowest('keeps')} ms, of the control ${slowest('control')}`
 }
 
 /** Of connections that were made one after the other, in the order of the load. */
-export function refusalsIn(requests: readonly RequestsResult[]): Loss[] {
-  return LOAD.requests.flatMap(({ from, to }, at) => {
+export function refusalsIn(requests: readonly RequestsResult[], load: Load): Loss[] {
+  return load.requests.flatMap(({ from, to }, at) => {
     const { ok = 0, refused = 0, reset = 0, timeouts = 0, errors = {}, firstFailedAt } = requests[at] ?? {}
     if (ok > 0 && refused + reset + timeouts + Object.keys(errors).length === 0) return []
     return [
@@ -103,16 +109,16 @@ function wayText({ from, to, kind }: Way): string {
   return `${from} to ${endpointText(to)} (${kind})`
 }
 
-function ways(kind: Kind, places: readonly string[], endpoints: readonly Endpoint[]): Way[] {
+export function ways(kind: Kind, places: readonly string[], endpoints: readonly Endpoint[]): Way[] {
   return places.flatMap((from) => endpoints.map((to) => ({ from, to, kind })))
 }
 
-function byPlace(all: readonly Way[]): Way[] {
+export function byPlace(all: readonly Way[]): Way[] {
   const places = [...new Set(all.map(({ from }) => from))]
   return places.flatMap((place) => all.filter(({ from }) => from === place))
 }
 
-function tcp(endpoints: readonly Endpoint[]): Endpoint[] {
+export function tcp(endpoints: readonly Endpoint[]): Endpoint[] {
   return endpoints.filter(({ proto }) => proto === 'tcp')
 }
 
@@ -121,11 +127,11 @@ function udp(endpoints: readonly Endpoint[]): Endpoint[] {
 }
 
 /** Both families and protocols of a pod. */
-function straight(pod: string): Endpoint[] {
+export function straight(pod: string): Endpoint[] {
   return FAMILIES.flatMap((family) => PROTOS.map((proto: Proto) => ({ proto, address: addressOf(pod, family), port: 8080 })))
 }
 
 /** Its addresses and ports; nothing of it is written. */
-function service(index: number): TestService {
+export function service(index: number): TestService {
   return new TestService({ put: () => undefined, remove: () => undefined }, index)
 }

@@ -2,10 +2,8 @@
 /** The steps so far, with their times. Layer: soak. */
 import { writeFileSync } from 'node:fs'
 import { systemClock } from '#lib/base/clock.ts'
-import type { Written } from './mark-checks.ts'
-import type { Step } from './steps.ts'
 
-interface Taken {
+export interface Taken<Step> {
   /** ms since 1970 */
   readonly at: number
   readonly step: Step
@@ -14,8 +12,8 @@ interface Taken {
 /** Of one step's text. */
 const LONGEST = 300
 
-export class History {
-  readonly #taken: Taken[] = []
+export class History<Step extends { readonly kind: string }> {
+  readonly #taken: Taken<Step>[] = []
 
   add(step: Step): void {
     this.#taken.push({ at: systemClock.wall(), step })
@@ -32,9 +30,8 @@ export class History {
     return [...counts].map(([kind, count]) => `${kind} ${count}`).join(', ')
   }
 
-  /** Steps after which marked flows may be judged otherwise. */
-  get truths(): Written[] {
-    return this.#taken.flatMap(({ at, step }) => ('truths' in step ? [{ at, truths: step.truths }] : []))
+  get taken(): readonly Taken<Step>[] {
+    return this.#taken
   }
 
   /** The one that was taken last before the time, in ms since 1970. */

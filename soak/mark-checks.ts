@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What became of marked flows, against what the versions of the policies said of them. Layer: soak (pure). */
+import type { Knock } from '../lab/tools/pulses.ts'
 import type { Check } from './checks.ts'
 import { lags, MARKS, walk, type Mark, type Truth, type Truths, type Version, type Walk } from './marks.ts'
 import type { MarkedResult } from './marked-traffic.ts'
@@ -18,36 +19,44 @@ export interface Told {
 
 export function markChecks(result: MarkedResult, told: Told): Check[] {
   const walks = MARKS.map((mark) => walked(mark, result, told.written))
-  const dated = (text: string, at: number): string => `${text} at ${new Date(at).toISOString().slice(11, 23)}; ${told.stepAt(at)}`
+  const say = (text: string, at: number): string => dated(text, at, told.stepAt)
   const faults = walks.flatMap(({ mark, fresh, open }) =>
     [[mark.id, fresh] as const, ...open.map((one, at) => [`${mark.id}, open flow to port ${mark.ports[at] ?? 0}`, one] as const)].flatMap(
-      ([name, { fault }]) => (fault === undefined ? [] : [dated(`${name}: ${fault.text}`, fault.at)]),
+      ([name, { fault }]) => (fault === undefined ? [] : [say(`${name}: ${fault.text}`, fault.at)]),
     ),
   )
   const sent = Object.values(result.sent).reduce((sum, count) => sum + count, 0)
   const turns = walks.reduce((sum, { fresh }) => sum + Math.max(0, fresh.seen.length - 1), 0)
-  const tries = result.knocks.reduce((sum, knock) => sum + knock.tries, 0)
   return [
     {
       name: `${sent} marked datagrams, each a flow of its own, which turned ${turns} times: none judged by half of a change`,
       faults: [...faults, ...Object.entries(result.errors).map(([code, count]) => `${count} could not be sent: ${code}`)],
     },
-    followCheck(walks, dated),
-    {
-      name: `${tries} attempts at what is closed: none got through`,
-      faults: [
-        ...(tries === 0 ? ['there were none'] : []),
-        ...result.knocks.flatMap(({ to, through, firstAt }) => (through === 0 ? [] : [dated(`${to}: ${through}, first`, firstAt ?? 0)])),
-      ],
-    },
+    followCheck(walks, say),
+    closedCheck(result.knocks, told.stepAt),
   ]
+}
+
+export function closedCheck(knocks: readonly Knock[], stepAt: Told['stepAt']): Check {
+  const tries = knocks.reduce((sum, knock) => sum + knock.tries, 0)
+  return {
+    name: `${tries} attempts at what is closed: none got through`,
+    faults: [
+      ...(tries === 0 ? ['there were none'] : []),
+      ...knocks.flatMap(({ to, through, firstAt }) => (through === 0 ? [] : [dated(`${to}: ${through}, first`, firstAt ?? 0, stepAt)])),
+    ],
+  }
+}
+
+function dated(text: string, at: number, stepAt: Told['stepAt']): string {
+  return `${text} at ${new Date(at).toISOString().slice(11, 23)}; ${stepAt(at)}`
 }
 
 /** ms after which every open flow, and half of them, are judged as new ones are. Programs look closer at each flow every 750 ms in any case: it is by
  * the half that one sees whether the epoch moves, which is at most every 250 ms. */
 const [LAST_MS, HALF_MS] = [1500, 250]
 
-function followCheck(walks: readonly Walked[], dated: (text: string, at: number) => string): Check {
+function followCheck(walks: readonly Walked[], say: (text: string, at: number) => string): Check {
   const all = walks.flatMap(({ mark, fresh, open, versions }) =>
     open.flatMap((one) => lags(one, fresh, versions).map((lag) => ({ mark, ...lag }))),
   )
@@ -58,7 +67,7 @@ function followCheck(walks: readonly Walked[], dated: (text: string, at: number)
     name: `${sorted.length} open flows were cut: half within ${half} ms of new ones (at most ${HALF_MS}), all within ${sorted.at(-1)?.ms ?? 0} (${LAST_MS})`,
     faults: [
       ...(half > HALF_MS ? ['half of them took longer'] : []),
-      ...late.map(({ mark, ms, at }) => dated(`${mark.id}: ${ms} ms, new ones kept out`, at)),
+      ...late.map(({ mark, ms, at }) => say(`${mark.id}: ${ms} ms, new ones kept out`, at)),
     ],
   }
 }

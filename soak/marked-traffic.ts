@@ -3,11 +3,10 @@
 import { readFileSync } from 'node:fs'
 import { systemClock } from '#lib/base/clock.ts'
 import { endpointText, type Endpoint } from '../lab/tools/address.ts'
-import { isBeatResult, isKnockResult, isSinkResult, type Knock, type Run } from '../lab/tools/pulses.ts'
+import { isBeatResult, isKnockResult, isSinkResult, type Knock, type KnockResult, type Run } from '../lab/tools/pulses.ts'
 import { FAMILIES, PROTOS } from '../test/lab/e2e/objects.ts'
-import type { Lab } from '../lab/lab.ts'
 import { toolCommand } from '../lab/paths.ts'
-import { Running } from '../lab/traffic.ts'
+import { Running, type Spawner } from '../lab/traffic.ts'
 import { ANCHORS, podAddress, VISITORS } from './cluster.ts'
 import { ALWAYS, MARKS, NEVER, NEVER_ECHO, PAIR, SENDERS, SINKS } from './marks.ts'
 
@@ -31,7 +30,7 @@ export interface MarkedResult {
 }
 
 /** Throws LabError when a tool does not do its work. */
-export async function underMarks(lab: Lab, happen: () => Promise<void>): Promise<MarkedResult> {
+export async function underMarks(lab: Spawner, happen: () => Promise<void>): Promise<MarkedResult> {
   const sinks = SINKS.map((pod) => startSink(lab, pod))
   await Promise.all(sinks.map((sink) => sink.event('started', 10_000)))
   const beats = SENDERS.map((pod) => startBeat(lab, pod))
@@ -56,14 +55,14 @@ function merged<T>(parts: readonly Readonly<Record<string, T>>[]): Record<string
   return Object.fromEntries(parts.flatMap((part) => Object.entries(part)))
 }
 
-function startSink(lab: Lab, pod: string) {
+function startSink(lab: Spawner, pod: string) {
   const listen = [...PAIR, ...ALWAYS, ...NEVER].flatMap((port) => ['--listen', String(port)])
   const child = lab.spawn(pod, [...toolCommand('sink'), ...listen])
   return new Running(child, { subject: `sink in ${pod}`, isResult: isSinkResult })
 }
 
 /** On one processor: what is sent first is judged first. */
-function startBeat(lab: Lab, pod: string) {
+function startBeat(lab: Spawner, pod: string) {
   const streams = MARKS.filter(({ from }) => from === pod).map(({ id, address, ports }) =>
     [id, ...ports.map((port) => endpointText({ proto: 'udp', address, port }))].join(' '),
   )
@@ -77,7 +76,8 @@ function ownProcessor(): string {
   return /^Cpus_allowed_list:\s*(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
 }
 
-function startKnocks(lab: Lab, place: string, pods: readonly string[]) {
+/** At closed ports of these pods, from a place that is not on their node. */
+export function startKnocks(lab: Spawner, place: string, pods: readonly string[]): Running<KnockResult> {
   const ends = pods.flatMap((pod) =>
     FAMILIES.flatMap((family) => PROTOS.map((proto): Endpoint => ({ proto, address: podAddress(pod, family), port: NEVER_ECHO }))),
   )

@@ -6,6 +6,7 @@ import type { Knobs } from '#agent/compile/desired.ts'
 import { desiredOnce } from '#agent/desired-once.ts'
 import { probeFeatures } from '#agent/dataplane/features.ts'
 import { DEFAULT_PIN_DIR } from '#agent/maps/catalogue.ts'
+import type { Origin } from '#agent/sources.ts'
 import type { Interface, Interfaces } from '#agent/interfaces/table.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import { by, compareNumbers } from '#lib/base/order.ts'
@@ -33,21 +34,21 @@ export interface WantedNode {
 export class SoakedNode {
   readonly name: string
   readonly #lab: Lab
-  readonly #resources: string
+  readonly #origin: Origin
   readonly #features = probeFeatures()
 
-  constructor(lab: Lab, name: string, resources: string) {
+  constructor(lab: Lab, name: string, origin: Origin) {
     this.name = name
     this.#lab = lab
-    this.#resources = resources
+    this.#origin = origin
   }
 
-  /** What there should be by the manifests and devices there are now. Throws LabError when a manifest is not taken as it stands. */
+  /** What there should be by the objects and devices there are now. Throws LabError when an object is not taken as it stands. */
   async wanted(): Promise<WantedNode> {
-    const { desired, problems, missing } = await desiredOnce({ node: this.name, origin: { kind: 'directory', directory: this.#resources } })
+    const { desired, problems, missing } = await desiredOnce({ node: this.name, origin: this.#origin })
     const [problem] = problems
-    if (problem !== undefined) throw new LabError(`manifests of node ${this.name}`, rejectedText(problem.rejected))
-    if (desired?.node === undefined) throw new LabError(`manifests of node ${this.name}`, missing ?? '')
+    if (problem !== undefined) throw new LabError(`objects of node ${this.name}`, rejectedText(problem.rejected))
+    if (desired?.node === undefined) throw new LabError(`objects of node ${this.name}`, missing ?? '')
     return { contents: wantedContents(desired, await this.#interfaces(), this.#pins), knobs: desired.node.knobs }
   }
 

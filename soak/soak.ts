@@ -3,13 +3,13 @@
 import { cpSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { packageRoot } from '#lib/base/package.ts'
 import type { Leftover } from '../lab/down.ts'
 import { Lab } from '../lab/lab.ts'
 import { labPaths } from '../lab/paths.ts'
 import { waitFor } from '../lab/wait.ts'
 import { TestService } from '../test/lab/e2e/service.ts'
 import { ANCHORS, clusterObjects, type ClusterNow, MOVERS, NODES, OTHERS, SERVICE } from './cluster.ts'
+import type { Soaked } from './checks.ts'
 import { SoakError } from './errors.ts'
 import { SoakedNode } from './node.ts'
 import { FIRST, type Step } from './steps.ts'
@@ -17,13 +17,17 @@ import { FIRST, type Step } from './steps.ts'
 /** ms in which every node has followed, whatever changed: programs may have to be loaded on all of them at once. */
 const FOLLOW_MS = 30_000
 
-/** What of the last soak can be read afterwards: logs and manifests' changes. */
-export const KEPT = join(packageRoot(), 'build/soak')
+export interface SoakOptions {
+  readonly name: string
+  readonly kept: string
+  readonly say: (text: string) => void
+}
 
-export class Soak implements AsyncDisposable {
+export class Soak implements AsyncDisposable, Soaked {
   readonly lab: Lab
   readonly nodes: readonly SoakedNode[]
   readonly #resources: string
+  readonly #kept: string
   readonly #services = new Map<number, TestService>()
   /** nodes whose agents were killed → steps until they start again */
   readonly #away = new Map<string, number>()
@@ -34,10 +38,11 @@ export class Soak implements AsyncDisposable {
   #configurations = 0
   #moving: string = MOVERS[0]
 
-  private constructor(lab: Lab, resources: string) {
+  private constructor(lab: Lab, resources: string, kept: string) {
     this.lab = lab
     this.#resources = resources
-    this.nodes = NODES.map((name) => new SoakedNode(lab, name, resources))
+    this.#kept = kept
+    this.nodes = NODES.map((name) => new SoakedNode(lab, name, { kind: 'directory', directory: resources }))
     this.#service(SERVICE.marker)
   }
 
@@ -48,12 +53,12 @@ export class Soak implements AsyncDisposable {
     return found
   }
 
-  /** A lab with its agents ready, and the services with a promise. Throws what the lab throws. */
-  static async up(name: string, say: (text: string) => void): Promise<Soak> {
+  /** A lab with its agents ready, and the services with a promise. `kept`: a folder for its logs. Throws what the lab throws. */
+  static async up({ name, kept, say }: SoakOptions): Promise<Soak> {
     const resources = mkdtempSync(join(tmpdir(), 'netplane-soak-'))
     try {
       writeList(resources, { file: 'cluster', objects: clusterObjects({ felix: {}, visitors: [], labels: {} }) })
-      const soak = new Soak(await Lab.up({ name, resources, nodes: [...NODES], progress: say }), resources)
+      const soak = new Soak(await Lab.up({ name, resources, nodes: [...NODES], progress: say }), resources, kept)
       for (const step of FIRST) await soak.perform(step)
       return soak
     } catch (thrown) {
@@ -120,7 +125,7 @@ export class Soak implements AsyncDisposable {
   /** Takes the lab away, but for its logs, which go into the folder; the answer is what could not be. Safe to call twice. */
   async down(): Promise<readonly Leftover[]> {
     const { logs } = labPaths(this.lab.name)
-    if (existsSync(logs)) cpSync(logs, KEPT, { recursive: true })
+    if (existsSync(logs)) cpSync(logs, this.#kept, { recursive: true })
     rmSync(this.#resources, { recursive: true, force: true })
     return await this.lab.down()
   }
@@ -191,7 +196,7 @@ export class Soak implements AsyncDisposable {
 }
 
 /** Throws SoakError with what differs when it does not follow in time. */
-async function settleNode(node: SoakedNode): Promise<void> {
+export async function settleNode(node: SoakedNode): Promise<void> {
   const wanted = await node.wanted()
   let last: readonly string[] = []
   const same = async (): Promise<true | undefined> => {

@@ -29,7 +29,7 @@ const stages: readonly Stage[] = [
   { name: 'oracle', run: () => command(['make', '--no-print-directory', 'test-oracle']) },
   { name: 'lab', obstacle: needsRoot, run: (folder) => vitest({ project: 'lab', folder, prefix: [] }) },
   { name: 'e2e', obstacle: needsRoot, run: (folder) => vitest({ project: 'e2e', folder, prefix: [] }) },
-  { name: 'soak', obstacle: needsRoot, run: () => command([node, 'dist/soak/main.js', '--minutes', '1']) },
+  { name: 'soak', obstacle: needsRoot, run: () => soak() },
   { name: 'vm', obstacle: needsRoot, run: () => command(['test/kernel/run']) },
   { name: 'demo', obstacle: needsRoot, run: () => command([node, 'dist/demo/main.js']) },
   { name: 'scale', obstacle: needsRoot, run: () => scale() },
@@ -71,6 +71,11 @@ async function apiServer(folder: string): Promise<Outcome> {
 async function scale(): Promise<Outcome> {
   const built = await kubernetes()
   return built.failed > 0 ? built : await command([node, 'dist/bench/scale/main.js', '--size', '1k'])
+}
+
+async function soak(): Promise<Outcome> {
+  const built = await kubernetes()
+  return built.failed > 0 ? built : await command([node, 'dist/soak/main.js', '--minutes', '1'])
 }
 
 async function kubernetes(): Promise<Outcome> {

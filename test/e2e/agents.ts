@@ -13,10 +13,12 @@ const HEALTH_PORT = 9099
 /** Programs are verified anew on each node, and nodes share the machine. */
 const READY_MS = 120_000
 
+/** A cluster to an administrator. */
+export type Administered = Pick<Cluster, 'plane' | 'folder' | 'kubectl'>
+
 /** What an administrator applies, and an agent on each node that is ready. */
 export async function installAgents(cluster: Cluster): Promise<void> {
-  await applyDefinitions(cluster)
-  await applyAccount(cluster)
+  await agentKubeconfig(cluster)
   await cluster.apply(...POD_CIDRS.map(poolOf))
   await mapLimit(cluster.nodes, 2, (node) => startAgent(cluster, node))
 }
@@ -30,7 +32,7 @@ export async function startAgent(cluster: Cluster, node: string): Promise<void> 
     '--state-dir',
     '/run/netplane',
     '--kubeconfig',
-    await kubeconfig(cluster),
+    await agentKubeconfig(cluster),
     '--cni-conf-dir',
     '/etc/cni/net.d',
   ]
@@ -51,24 +53,27 @@ export async function stopAgent(cluster: Cluster, node: string, signal: 'SIGTERM
   return await cluster.daemons.stop({ node }, NAME, signal)
 }
 
-async function applyDefinitions(cluster: Cluster): Promise<void> {
+/** Definitions and account as deploy/ has them, and a kubeconfig with a token of the account that the daemon set has. */
+export async function agentKubeconfig(cluster: Administered): Promise<string> {
+  const path = join(cluster.folder, 'agent.kubeconfig')
+  if (existsSync(path)) return path
+  await applyDefinitions(cluster)
+  await applyAccount(cluster)
+  const token = await cluster.kubectl(['create', 'token', NAME, '-n', NAMESPACE, '--duration=24h'])
+  cluster.plane.writeKubeconfig(path, { token: token.trim() }, true)
+  return path
+}
+
+async function applyDefinitions(cluster: Administered): Promise<void> {
   await cluster.kubectl(['apply', '--server-side', '-f', join(packageRoot(), 'deploy/crds.yaml')])
   await cluster.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
 }
 
 /** As deploy/netplane.yaml does, but for the daemon set: here agents are processes. */
-async function applyAccount(cluster: Cluster): Promise<void> {
-  await cluster.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } })
+async function applyAccount(cluster: Administered): Promise<void> {
+  const namespace = JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } })
+  await cluster.kubectl(['apply', '-f', '-'], { input: namespace })
   await cluster.kubectl(['apply', '-f', join(packageRoot(), 'deploy/rbac.yaml')])
-}
-
-/** With a token of the account that the daemon set has. */
-async function kubeconfig(cluster: Cluster): Promise<string> {
-  const path = join(cluster.folder, 'agent.kubeconfig')
-  if (existsSync(path)) return path
-  const token = await cluster.kubectl(['create', 'token', NAME, '-n', NAMESPACE, '--duration=24h'])
-  cluster.plane.writeKubeconfig(path, { token: token.trim() }, true)
-  return path
 }
 
 function poolOf(cidr: string): object {

@@ -51,7 +51,7 @@ export class ControlPlane implements AsyncDisposable {
     const plane = new ControlPlane(options)
     try {
       await plane.#writeFiles()
-      await plane.#run('etcd', etcdFlags(join(options.folder, 'etcd')))
+      await plane.startStore()
       await plane.startServer()
     } catch (thrown) {
       await plane[Symbol.asyncDispose]()
@@ -99,6 +99,16 @@ export class ControlPlane implements AsyncDisposable {
   /** Creates the objects (parsed manifests, a List taken apart) in their order. Throws with the server's answer when it refuses one. */
   async create(objects: readonly unknown[]): Promise<void> {
     for (const request of objects.flatMap(requestsFor)) await this.#send(request)
+  }
+
+  /** Starts etcd, with what it had. */
+  async startStore(): Promise<void> {
+    await this.#run('etcd', etcdFlags(join(this.#options.folder, 'etcd')))
+  }
+
+  /** SIGKILL: the API server stays, and can neither read nor write. */
+  async stopStore(): Promise<void> {
+    await this.#daemons.stop('fabric', 'etcd', 'SIGKILL')
   }
 
   /** Starts kube-apiserver, and those that go with it, and waits until it serves. */

@@ -32,28 +32,33 @@ test('streams are started in the order in which they are judged', () => {
 
 describe('of a stream', () => {
   test('that is whole, nothing', () => {
-    expect(lossesIn(WAYS.map(() => WHOLE))).toEqual([])
+    expect(
+      lossesIn(
+        WAYS.map(() => WHOLE),
+        WAYS,
+      ),
+    ).toEqual([])
   })
 
   test.each([{ lost: 1, firstLostAt: 77 }, { reconnects: 1 }, { errors: { ECONNRESET: 1 } }, { sent: 0 }])('%j', (change) => {
-    for (const kind of ['keeps', 'control']) expect(lossesIn(streams(kind, change))).toHaveLength(count(kind))
-    expect(lossesIn(streams('keeps', change))[0]?.at).toBe('firstLostAt' in change ? 77 : undefined)
+    for (const kind of ['keeps', 'control']) expect(lossesIn(streams(kind, change), WAYS)).toHaveLength(count(kind))
+    expect(lossesIn(streams('keeps', change), WAYS)[0]?.at).toBe('firstLostAt' in change ? 77 : undefined)
   })
 
   test('that moves, silence and nothing else', () => {
-    expect(lossesIn(streams('moves', { lost: 20, errors: { ECONNREFUSED: 3 }, longestGapMs: 1040 }))).toEqual([])
-    expect(lossesIn(streams('moves', { longestGapMs: 1051 }))).toHaveLength(count('moves'))
-    expect(lossesIn(streams('moves', { received: 0 }))).toHaveLength(count('moves'))
+    expect(lossesIn(streams('moves', { lost: 20, errors: { ECONNREFUSED: 3 }, longestGapMs: 1040 }), WAYS)).toEqual([])
+    expect(lossesIn(streams('moves', { longestGapMs: 1051 }), WAYS)).toHaveLength(count('moves'))
+    expect(lossesIn(streams('moves', { received: 0 }), WAYS)).toHaveLength(count('moves'))
   })
 
   test('that is not there', () => {
-    expect(lossesIn([])).toHaveLength(WAYS.length)
+    expect(lossesIn([], WAYS)).toHaveLength(WAYS.length)
   })
 })
 
 test('the slowest answers are told apart', () => {
   const slow = streams('keeps', { slowestMs: 300 })
-  expect(slowestText(slow)).toBe('slowest answer 300 ms, of the control 1')
+  expect(slowestText(slow, WAYS)).toBe('slowest answer 300 ms, of the control 1')
 })
 
 test('of new connections, each that was not answered', () => {
@@ -71,7 +76,10 @@ test('of new connections, each that was not answered', () => {
     answers: [],
   }
   const all = (change: Partial<RequestsResult>): unknown[] =>
-    refusalsIn(LOAD.requests.map((_, at) => (at === 0 ? { ...whole, ...change } : whole)))
+    refusalsIn(
+      LOAD.requests.map((_, at) => (at === 0 ? { ...whole, ...change } : whole)),
+      LOAD,
+    )
   expect(all({})).toEqual([])
   for (const change of [{ ok: 0 }, { refused: 1 }, { reset: 1 }, { timeouts: 1 }, { errors: { EHOSTUNREACH: 1 } }])
     expect(all(change)).toHaveLength(1)

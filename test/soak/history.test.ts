@@ -2,9 +2,10 @@
 /** Which step it was. */
 import { expect, test } from 'vitest'
 import { History } from '../../soak/history.ts'
+import type { Step } from '../../soak/steps.ts'
 
 test('the last before a time', () => {
-  const history = new History()
+  const history = new History<Step>()
   history.add({ kind: 'kill', node: 'a', back: 1 })
   history.add({ kind: 'move', to: 'b-3' })
   expect(history.count).toBe(2)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Pods of the plugin as places of a lab: where traffic comes from and goes to. Layer: soak. */
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import type { Lab } from '../../lab/lab.ts'
+import { toolCommand } from '../../lab/paths.ts'
+import type { Spawner } from '../../lab/traffic.ts'
+import { PORTS } from '../../test/lab/e2e/objects.ts'
+import { SoakError } from '../errors.ts'
+import type { Made } from './kubelet.ts'
+import { NETNS_DIR } from './shim.ts'
+
+interface Place {
+  readonly node: string
+  readonly made: Made
+}
+
+export class PodPlaces implements Spawner {
+  readonly #lab: Lab
+  readonly #places = new Map<string, Place>()
+
+  constructor(lab: Lab) {
+    this.#lab = lab
+  }
+
+  /** From now on its name is a place. */
+  add(node: string, made: Made): void {
+    this.#places.set(made.pod, { node, made })
+  }
+
+  spawn(place: string, command: readonly string[]): ChildProcess {
+    const pod = this.#places.get(place)
+    if (pod === undefined) return this.#lab.spawn(place, command)
+    return this.#lab.spawn(`node/${pod.node}`, inside(pod.made, command))
+  }
+
+  /** Answers on all ports from now on; ends with the lab. Throws SoakError when it does not. */
+  async serve(pod: string): Promise<void> {
+    const addresses = this.#places.get(pod)?.made.addresses ?? []
+    const listen = PORTS.flatMap((port) => ['tcp', 'udp'].flatMap((proto) => ['--listen', `${proto}:${port}`]))
+    const child = this.spawn(pod, [...toolCommand('echo'), '--name', pod, ...listen, ...addresses.flatMap((one) => ['--address', one])])
+    if (child.stdout === null) throw new SoakError(`pod ${pod}`, ['has no output'])
+    const said = await Promise.race([once(child.stdout, 'data').then(() => 'listening'), once(child, 'exit').then(() => 'ended')])
+    if (said === 'ended') throw new SoakError(`pod ${pod}`, ['its server has ended'])
+    child.unref()
+  }
+
+  /** True when a pod of this node can speak with others: by TCP, each address. */
+  async reaches({ node, made }: Place, addresses: readonly string[], port: number): Promise<boolean> {
+    const tries = addresses.map((address) => `timeout 5 bash -c 'exec 3<>/dev/tcp/${address}/${port}'`)
+    const { status } = await this.#lab.run(`node/${node}`, inside(made, ['sh', '-ec', tries.join('\n')]))
+    return status === 0
+  }
+}
+
+function inside(made: Made, command: readonly string[]): string[] {
+  return ['nsenter', `--net=${NETNS_DIR}/${made.containerId}`, '--', ...command]
+}
