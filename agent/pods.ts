@@ -66,6 +66,8 @@ export class Pods {
   /** by condition, why it does not hold */
   readonly #failing = new Map<string, string>()
   #isServed = false
+  /** ms of the clock: at once, for whoever was here before may have died between two steps, and more often than this is due */
+  #collectAt = 0
 
   constructor(options: PodsOptions) {
     this.#options = options
@@ -96,7 +98,7 @@ export class Pods {
     await Promise.all([
       this.#listen(server, signal),
       everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#install() }),
-      everyMs(systemClock, { ms: COLLECT_MS, signal, run: () => this.#collect(plugin) }),
+      everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#collectWhenDue(plugin) }),
     ])
   }
 
@@ -209,10 +211,15 @@ export class Pods {
     }
   }
 
+  async #collectWhenDue(plugin: Plugin): Promise<void> {
+    if (!this.#options.store.synced || systemClock.now() < this.#collectAt) return
+    this.#collectAt = systemClock.now() + COLLECT_MS
+    await this.#collect(plugin)
+  }
+
   /** What nobody will ever take away; retried as long as it fails. */
   async #collect(plugin: Plugin): Promise<void> {
-    const { store, health, log } = this.#options
-    if (!store.synced) return
+    const { health, log } = this.#options
     try {
       const all = this.#attachments.all()
       const seen = all.map((one) => ({
