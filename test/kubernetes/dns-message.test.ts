@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Questions and answers of DNS, byte by byte. Layer: test. */
 import { expect, test } from 'vitest'
-import { A, AAAA, formatAnswer, NO_SUCH_NAME, parseQuestion } from './dns-message.ts'
+import { A, AAAA, formatAnswer, NO_SUCH_NAME, parseQuestion, PTR, SRV } from './dns-message.ts'
 
 function question(type: number): Buffer {
   return Buffer.from(
@@ -40,6 +40,14 @@ test('an alias comes first, and what it is called has the addresses', () => {
   const asked = parseQuestion(question(A))
   const answer = asked && formatAnswer(asked, { alias: 'a.b', addresses: ['10.0.0.1'], code: 0 }).toString('hex')
   expect(answer?.endsWith('c00c000500010000000100050161016200' + '0161016200000100010000000100040a000001')).toBe(true)
+})
+
+test.each([
+  [PTR, { addresses: [], pointer: 'a.b', code: 0 }, '000c000100000001' + '0005' + '0161016200'],
+  [SRV, { addresses: [], places: [{ host: 'a.b', port: 80 }], code: 0 }, '0021000100000001' + '000b000000010050' + '0161016200'],
+])('whose address it is, and where a service is (%i)', (type, answer, bytes) => {
+  const asked = parseQuestion(question(type))
+  expect((asked && formatAnswer(asked, answer).toString('hex'))?.endsWith(`c00c${bytes}`)).toBe(true)
 })
 
 test('a name that is not there', () => {

@@ -4,6 +4,8 @@ import { addrBytes, isV4, parseAddr } from '#lib/base/ip.ts'
 
 export const A = 1
 export const AAAA = 28
+export const PTR = 12
+export const SRV = 33
 const CNAME = 5
 const CLASS_IN = 1
 const HEADER = 12
@@ -28,7 +30,16 @@ export interface Answer {
   /** another name for what was asked, when there is one */
   readonly alias?: string
   readonly addresses: readonly string[]
+  /** whose address was asked for, for PTR */
+  readonly pointer?: string
+  /** where the service that was asked for is, for SRV */
+  readonly places?: readonly Place[]
   readonly code: number
+}
+
+export interface Place {
+  readonly host: string
+  readonly port: number
 }
 
 /** undefined for what is no question. */
@@ -55,18 +66,14 @@ export function parseQuestion(message: Buffer): Question | undefined {
   }
 }
 
-/** Addresses of the family that was asked for; the others are left out. */
+/** What there is of the type that was asked for; the rest is left out. */
 export function formatAnswer(question: Question, answer: Answer): Buffer {
-  const family = answer.addresses
-    .map(parseAddr)
-    .filter((addr) => question.type === (isV4(addr) ? A : AAAA))
-    .map((addr) => (isV4(addr) ? addrBytes(addr).subarray(12) : addrBytes(addr)))
   // 0xc00c: the name of the question
   const asked = Buffer.from([0xc0, HEADER])
   const alias = answer.alias === undefined ? undefined : formatName(answer.alias)
   const records = [
     ...(alias === undefined ? [] : [record(asked, CNAME, alias)]),
-    ...family.map((bytes) => record(alias ?? asked, question.type, Buffer.from(bytes))),
+    ...valuesOf(question.type, answer).map((value) => record(alias ?? asked, question.type, value)),
   ]
   const header = Buffer.alloc(HEADER)
   header.writeUInt16BE(question.id, 0)
@@ -74,6 +81,23 @@ export function formatAnswer(question: Question, answer: Answer): Buffer {
   header.writeUInt16BE(1, 4)
   header.writeUInt16BE(records.length, 6)
   return Buffer.concat([header, question.raw, ...records])
+}
+
+function valuesOf(type: number, answer: Answer): Buffer[] {
+  if (type === PTR) return answer.pointer === undefined ? [] : [formatName(answer.pointer)]
+  if (type === SRV) return (answer.places ?? []).map(({ host, port }) => Buffer.concat([priorityOf(port), formatName(host)]))
+  return answer.addresses
+    .map(parseAddr)
+    .filter((addr) => type === (isV4(addr) ? A : AAAA))
+    .map((addr) => Buffer.from(isV4(addr) ? addrBytes(addr).subarray(12) : addrBytes(addr)))
+}
+
+/** All places are as good: priority 0, weight 1, then the port. */
+function priorityOf(port: number): Buffer {
+  const fixed = Buffer.alloc(6)
+  fixed.writeUInt16BE(1, 2)
+  fixed.writeUInt16BE(port, 4)
+  return fixed
 }
 
 function record(name: Buffer, type: number, value: Buffer): Buffer {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A cluster's DNS, as small as tests allow: `dns.ts --kubeconfig FILE --listen ADDRESS`. Layer: test. */
 import { createSocket } from 'node:dgram'
-import { readFileSync } from 'node:fs'
-import { request } from 'node:https'
 import { createServer } from 'node:net'
 import { parseArgs } from 'node:util'
-import { listAt, textAt } from '../../../lab/raw.ts'
+import { Api } from '../api.ts'
 import { formatAnswer, parseQuestion } from '../dns-message.ts'
 import { lookUp, type Get } from '../dns-names.ts'
 
@@ -23,34 +21,10 @@ async function answer(message: Buffer, get: Get): Promise<Buffer | undefined> {
   }
 }
 
-function reader(kubeconfig: string): Get {
-  const config: unknown = JSON.parse(readFileSync(kubeconfig, 'utf8'))
-  const [cluster] = listAt(config, 'clusters')
-  const [user] = listAt(config, 'users')
-  const ca = readFileSync(textAt(cluster, 'cluster.certificate-authority') ?? '')
-  const headers = { authorization: `Bearer ${textAt(user, 'user.token') ?? ''}`, accept: 'application/json' }
-  return (path) => {
-    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
-    const sent = request(new URL(path, textAt(cluster, 'cluster.server')), { ca, headers, timeout: 5000 }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('error', reject)
-      response.on('end', () => {
-        if (response.statusCode === 404) resolve(undefined)
-        else if (response.statusCode === 200) resolve(JSON.parse(Buffer.concat(chunks).toString()))
-        else reject(new Error(`${path}: status ${response.statusCode ?? 0}`))
-      })
-    })
-    sent.on('timeout', () => sent.destroy(new Error(`${path}: no answer`)))
-    sent.on('error', reject)
-    sent.end()
-    return promise
-  }
-}
-
 function main(): void {
   const { values } = parseArgs({ options: { kubeconfig: { type: 'string' }, listen: { type: 'string' } } })
-  const get = reader(values.kubeconfig ?? '')
+  const api = new Api(values.kubeconfig ?? '')
+  const get: Get = (path) => api.get(path)
   const socket = createSocket('udp4')
   socket.on('message', (message, peer) => {
     void answer(message, get).then((reply) => {
