@@ -7,15 +7,20 @@ import { cached, keyOf } from '../kernel/vm/cache.ts'
 import { command } from '../kernel/vm/command.ts'
 import { writeArchive, type Image } from './archive.ts'
 import { PAUSE_IMAGE } from './node-setup.ts'
-import { programsKey } from './programs.ts'
+import { buildGo, programsKey } from './programs.ts'
 
 /** Changes whenever images are made in another way. */
-const RECIPE = 1
+const RECIPE = 2
 
 /** Of upstream's tests. */
 export const AGNHOST_IMAGE = 'registry.k8s.io/e2e-test-images/agnhost:2.56'
 export const BUSYBOX_IMAGE = 'registry.k8s.io/e2e-test-images/busybox:1.37.0-1'
 const DNS_IMAGE = 'registry.k8s.io/e2e-test-images/jessie-dnsutils:1.7'
+/** Where it is used, running is all that it has to do. */
+const NGINX_IMAGE = 'registry.k8s.io/e2e-test-images/nginx:1.14-4'
+/** Answers connections with segments that are out of their windows. */
+const WINDOW_IMAGE = 'registry.k8s.io/e2e-test-images/regression-issue-74839:1.2'
+const WINDOW_SOURCE = 'k8s.io/kubernetes/test/images/regression-issue-74839'
 
 /** Tools that tests call in pods, by where they are there. */
 const TOOLS = {
@@ -24,6 +29,7 @@ const TOOLS = {
   '/bin/sh': '/bin/dash',
   '/usr/bin/curl': '/usr/bin/curl',
   '/usr/bin/dig': '/usr/bin/dig',
+  '/usr/bin/getent': '/usr/bin/getent',
   '/usr/bin/iperf': '/usr/bin/iperf',
   '/usr/local/bin/iperf': '/usr/bin/iperf',
   '/usr/bin/nc': '/bin/nc.openbsd',
@@ -69,16 +75,20 @@ export async function testImages(programs: string): Promise<string> {
     await command('gcc', ['-Os', '-Wall', '-static', '-o', join(pause, 'pause'), join(packageRoot(), 'test/kubernetes/pause.c')])
     const tools = join(half, 'tools')
     await makeTools(tools, join(programs, 'agnhost'))
-    await writeArchive(join(half, 'images.tar'), join(half, 'work'), imagesOf(pause, tools))
-    for (const folder of ['pause', 'tools', 'work']) await command('rm', ['-rf', join(half, folder)])
+    const window = join(half, 'window')
+    mkdirSync(window)
+    await buildGo(WINDOW_SOURCE, join(window, 'window'))
+    await writeArchive(join(half, 'images.tar'), join(half, 'work'), imagesOf({ pause, tools, window }))
+    for (const folder of ['pause', 'tools', 'window', 'work']) await command('rm', ['-rf', join(half, folder)])
   })
   return join(dir, 'images.tar')
 }
 
-function imagesOf(pause: string, tools: string): Image[] {
+function imagesOf({ pause, tools, window }: Readonly<Record<'pause' | 'tools' | 'window', string>>): Image[] {
   return [
     { root: pause, tags: [PAUSE_IMAGE, 'registry.k8s.io/pause:3.6'], entrypoint: ['/pause'], command: [] },
-    { root: tools, tags: [AGNHOST_IMAGE], entrypoint: ['/agnhost'], command: ['pause'] },
+    { root: window, tags: [WINDOW_IMAGE], entrypoint: ['/window'], command: [] },
+    { root: tools, tags: [AGNHOST_IMAGE, NGINX_IMAGE], entrypoint: ['/agnhost'], command: ['pause'] },
     { root: tools, tags: [BUSYBOX_IMAGE, DNS_IMAGE], entrypoint: [], command: ['sh'] },
   ]
 }
@@ -98,7 +108,9 @@ async function makeTools(root: string, agnhost: string): Promise<void> {
 
 async function addProgram(root: string, path: string, source: string): Promise<void> {
   copyFileSync(realpathSync(source), join(root, path))
-  for (const [library] of (await command('ldd', [source])).matchAll(/\/\S+/g)) addFile(root, library)
+  // one that is linked statically, as Debian's other busybox, has none, which ldd calls a failure
+  const libraries = await command('sh', ['-c', 'ldd "$0" || :', source])
+  for (const [library] of libraries.matchAll(/\/\S+/g)) addFile(root, library)
 }
 
 /** What the C library opens by itself to look up names. */

@@ -20,8 +20,13 @@ export async function kubernetesPrograms(): Promise<string> {
   return await cached(programsFolder(), async (half) => {
     await go(['build', '-o', join(half, 'kubernetes'), '.'])
     for (const name of NAMES) symlinkSync('kubernetes', join(half, name))
-    await go(['build', '-o', join(half, 'agnhost'), AGNHOST])
+    await buildGo(AGNHOST, join(half, 'agnhost'))
   })
+}
+
+/** A program of Kubernetes' own, by its package. */
+export async function buildGo(source: string, path: string): Promise<void> {
+  await go(['build', '-o', path, source])
 }
 
 /** The same folder, when it is there. */
