@@ -75,6 +75,23 @@ function service(options: {
   ]
 }
 
+type Brought = Pick<Step, 'through' | 'packet'>
+
+function broughtByKernel(f: Family): Step[] {
+  const [client, server] = [at(f.client, PORT), at(f.pod, 80)]
+  const there = (flags: string, more = {}): Brought => ({
+    through: 'to_workload',
+    packet: tcp(client, server, { flags, ttl: 63, ...more }),
+  })
+  const back = (flags: string, more = {}): Brought => ({ through: 'from_workload', packet: tcp(server, client, { flags, ...more }) })
+  return [
+    { say: `${f.name} SYN`, ...there('S'), action: 'pass', out: 'same' },
+    { say: 'SYN-ACK', ...back('SA', { ack: 1001 }), action: 'pass', out: 'same' },
+    { say: 'ACK', ...there('A', { seq: 1001 }), action: 'pass', out: 'same' },
+    { say: 'answer', ...back('PA', { payload: 'world' }), action: 'pass', out: 'same' },
+  ]
+}
+
 function forFamily(f: Family): PacketCase[] {
   const local = { backends: [{ addr: f.pod, port: 8080 }] }
   return [
@@ -87,6 +104,11 @@ function forFamily(f: Family): PacketCase[] {
       name: `${f.name}: outside to pod, no translation`,
       given: {},
       steps: handshake(f, { client: f.client, server: f.pod }, { there: 'from_host', back: 'from_workload' }),
+    },
+    {
+      name: `${f.name}: outside to pod, brought by the kernel, which may have translated it: the answers pass there too`,
+      given: {},
+      steps: broughtByKernel(f),
     },
     {
       name: `${f.name}: pod to pod on the other node`,
