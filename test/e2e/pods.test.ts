@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { Cluster } from '../kubernetes/cluster.ts'
 import { Namespace } from './namespaces.ts'
+import { listAt, textAt } from '../../lab/raw.ts'
 import { ask, askFrom, HTTP_PORT, inPod, runPods, urlOf } from './pods.ts'
 import { CLUSTER } from './setup.ts'
 
@@ -40,4 +41,21 @@ test('reach the API server by its name, with the account they are given', async 
   const script = `curl -s --max-time 5 --cacert ${secrets}/ca.crt -H "Authorization: Bearer $(cat ${secrets}/token)" https://kubernetes.default.svc.cluster.local/version`
   const { stdout } = await inPod(cluster, pod, ['sh', '-c', script])
   expect(stdout).toContain('"gitVersion": "v1.')
+})
+
+test('are reached at a port of their node, by both families', async () => {
+  await using namespace = await Namespace.make(cluster, 'ports')
+  const [, near, far] = await runPods(cluster, namespace.name, [
+    { name: 'server', node: 'a', hostPort: 18080 },
+    { name: 'near', node: 'a' },
+    { name: 'far', node: 'b' },
+  ])
+  if (near === undefined || far === undefined) throw new Error('no pods')
+  const addresses = listAt(await cluster.get('node', 'a'), 'status.addresses').filter((entry) => textAt(entry, 'type') === 'InternalIP')
+  expect(addresses).toHaveLength(2)
+  for (const url of addresses.map((entry) => urlOf(textAt(entry, 'address') ?? '', 18080))) {
+    for (const place of ['node/a', 'node/b', 'client', 'far'])
+      expect([place, url, await askFrom(cluster, place, url)]).toEqual([place, url, 'server'])
+    for (const pod of [near, far]) expect([pod.name, url, await ask(cluster, pod, url)]).toEqual([pod.name, url, 'server'])
+  }
 })

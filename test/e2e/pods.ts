@@ -16,6 +16,8 @@ export interface PodSpec {
   readonly labels?: Readonly<Record<string, string>>
   /** what it runs instead, for a shell */
   readonly script?: string
+  /** of its node, for its HTTP port */
+  readonly hostPort?: number
   /** conditions that it is not Ready without */
   readonly gates?: readonly string[]
 }
@@ -29,7 +31,7 @@ export interface RunningPod extends PodSpec {
 
 /** It answers with its name at /hostname, and with who asks at /clientip. */
 export function podManifest(namespace: string, spec: PodSpec): object {
-  const ports = [{ containerPort: HTTP_PORT }]
+  const ports = [{ containerPort: HTTP_PORT, ...(spec.hostPort === undefined ? {} : { hostPort: spec.hostPort }) }]
   const readinessProbe = { httpGet: { path: '/healthz', port: HTTP_PORT }, periodSeconds: 1 }
   const run = spec.script === undefined ? { args: ['netexec', `--http-port=${HTTP_PORT}`] } : { command: ['sh', '-c', spec.script] }
   const container = { name: 'main', image: AGNHOST_IMAGE, ...run, ports, readinessProbe }
