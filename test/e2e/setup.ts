@@ -2,6 +2,7 @@
 /** One cluster for all end-to-end tests, with our agent on each node. Layer: test. */
 import { Cluster } from '../kubernetes/cluster.ts'
 import { installAgents } from './agents.ts'
+import { isLong } from './length.ts'
 
 /** E2E_CLUSTER: one that is up already, and stays. */
 const kept = process.env['E2E_CLUSTER']
@@ -9,7 +10,8 @@ export const CLUSTER = kept ?? 'e2e'
 
 export async function setup(): Promise<() => Promise<void>> {
   if (kept !== undefined) return () => Promise.resolve()
-  const cluster = await Cluster.up({ name: CLUSTER, progress: (text) => console.log(`e2e: ${text}`) })
+  // upstream's tests of zones want three
+  const cluster = await Cluster.up({ name: CLUSTER, nodes: isLong ? 3 : 2, progress: (text) => console.log(`e2e: ${text}`) })
   try {
     await installAgents(cluster)
     await cluster.nodesReady()

@@ -28,11 +28,18 @@ const DNS_IP = '10.96.0.10'
 
 /** The API server's name for nodes, and where it is: first at the one, when it has moved at the other. */
 const SERVER = { name: 'server.cluster.test', addresses: ['172.31.0.2', '172.31.0.3'] } as const
-const NODES = { a: ['172.31.0.11', 'fd00:31::11'], b: ['172.31.0.12', 'fd00:31::12'] } as const
+const NODES: Readonly<Record<string, readonly string[]>> = {
+  a: ['172.31.0.11', 'fd00:31::11'],
+  b: ['172.31.0.12', 'fd00:31::12'],
+  c: ['172.31.0.13', 'fd00:31::13'],
+}
+const USUAL_NODES = 2
 
 export interface ClusterOptions {
   /** of its lab; default "cluster" */
   readonly name?: string
+  /** how many; default and least 2, at most 3 */
+  readonly nodes?: number
   /** told what is being done, for people to read */
   readonly progress?: (text: string) => void
 }
@@ -62,11 +69,12 @@ export class Cluster implements AsyncDisposable {
     const images = await testImages(programs)
     await Cluster.remove(name)
     try {
-      const cluster = await Cluster.#build(name, programs, images)
+      const cluster = await Cluster.#build({ name, nodes: options.nodes ?? USUAL_NODES, programs, images })
       say('control plane')
       await mapLimit(cluster.nodes, 2, (node) => startNode(cluster.nodeOptions(node)))
       say('nodes')
       await cluster.#startDns()
+      await cluster.#routeFabric()
       return cluster
     } catch (thrown) {
       await Cluster.remove(name)
@@ -186,15 +194,28 @@ export class Cluster implements AsyncDisposable {
     return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name: 'cluster-services-endpoint' }, data }
   }
 
+  /** Services that want a load balancer have one, as in a cloud, until it is disposed of. */
+  async balance(): Promise<AsyncDisposable> {
+    const command = nodeCommand(join(packageRoot(), 'test/kubernetes/tools/balancer.ts'))
+    const nodes = this.nodes.flatMap((node) => ['--node', NODES[node]?.[0] ?? ''])
+    await this.daemons.start('fabric', [...command, '--kubeconfig', this.plane.kubeconfig, ...nodes], { name: 'balancer' })
+    return {
+      [Symbol.asyncDispose]: async () => {
+        await this.daemons.stop('fabric', 'balancer', 'SIGTERM')
+      },
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Cluster.remove(this.lab.name)
   }
 
-  static async #build(name: string, programs: string, images: string): Promise<Cluster> {
+  static async #build(parts: { readonly name: string; readonly nodes: number; readonly programs: string; readonly images: string }) {
+    const { name, programs, images } = parts
     const folder = folderOf(name)
     const resources = join(folder, 'nodes')
     mkdirSync(resources, { recursive: true })
-    for (const [node, addresses] of Object.entries(NODES))
+    for (const [node, addresses] of Object.entries(NODES).slice(0, parts.nodes))
       writeFileSync(join(resources, `${node}.json`), JSON.stringify(nodeManifest(node, addresses)))
     const lab = await Lab.up({ name, resources, agents: false, servers: false })
     return new Cluster({ lab, plane: await ControlPlane.start(planeOptions(lab, programs)), programs, images })
@@ -202,6 +223,13 @@ export class Cluster implements AsyncDisposable {
 
   #hosts(): Record<string, string> {
     return { [SERVER.name]: this.plane.address }
+  }
+
+  /** The API server is a proxy to pods; and what balancers route is spread by connection. */
+  async #routeFabric(): Promise<void> {
+    const routes = POD_CIDRS.map((cidr, family) => `route replace ${cidr} via ${NODES['a']?.[family] ?? ''}`)
+    await this.lab.mustRun('fabric', ['ip', '-batch', '-'], { input: routes.join('\n') })
+    await this.lab.mustRun('fabric', ['sysctl', '-qw', 'net.ipv4.fib_multipath_hash_policy=1'])
   }
 
   async #startDns(): Promise<void> {

@@ -2,7 +2,10 @@
 /** Builds Kubernetes' programs, unless they are in the cache directory already; brings a cluster of them up, asks it, takes it down. Layer: test. */
 import { installAgents } from '../e2e/agents.ts'
 import { Cluster } from './cluster.ts'
-import { builtPrograms, kubernetesPrograms } from './programs.ts'
+import { builtPrograms, kubernetesPrograms, upstreamTests } from './programs.ts'
+import { listUpstream, runUpstream } from './upstream.ts'
+
+const SPEC_MS = 10 * 60_000
 
 async function build(): Promise<number> {
   if (builtPrograms() === undefined) console.log('building Kubernetes: ten CPU minutes, once')
@@ -12,8 +15,9 @@ async function build(): Promise<number> {
   return 0
 }
 
-async function up(): Promise<number> {
-  const cluster = await Cluster.up({ progress: (text) => console.log(text) })
+async function up([nodes]: readonly string[]): Promise<number> {
+  const count = nodes === undefined ? {} : { nodes: Number(nodes) }
+  const cluster = await Cluster.up({ ...count, progress: (text) => console.log(text) })
   await installAgents(cluster)
   await cluster.nodesReady()
   console.log(`KUBECONFIG=${cluster.plane.kubeconfig}, in namespace ${cluster.lab.topology.fabric.netns}`)
@@ -27,11 +31,25 @@ async function kubectl(args: readonly string[]): Promise<number> {
   return status ?? 1
 }
 
+/** Specs whose names match, so many at a time. */
+async function upstream([pattern = '', lanes = '2']: readonly string[]): Promise<number> {
+  const cluster = await Cluster.open()
+  const program = await upstreamTests()
+  const names = (await listUpstream(cluster, program)).filter((name) => new RegExp(pattern).test(name))
+  await using stack = new AsyncDisposableStack()
+  stack.use(await cluster.balance())
+  const outcomes = await runUpstream(cluster, program, { names, lanes: Number(lanes), timeoutMs: names.length * SPEC_MS })
+  for (const { state, seconds, name, message } of outcomes)
+    console.log(`${state} ${seconds.toFixed(0)} s ${name}${message === '' ? '' : `: ${message.slice(0, 2000)}`}`)
+  return outcomes.some(({ state }) => state === 'failed') ? 1 : 0
+}
+
 async function main([verb = 'build', ...args]: readonly string[]): Promise<number> {
   if (verb === 'build') return await build()
-  if (verb === 'up') return await up()
+  if (verb === 'up') return await up(args)
   if (verb === 'kubectl') return await kubectl(args)
-  if (verb !== 'down') throw new Error(`no such command: ${verb}; there are build, up, kubectl, down`)
+  if (verb === 'upstream') return await upstream(args)
+  if (verb !== 'down') throw new Error(`no such command: ${verb}; there are build, up, kubectl, upstream, down`)
   await Cluster.remove()
   return 0
 }

@@ -46,7 +46,8 @@ export async function startKubelet(options: NodeOptions): Promise<void> {
     [
       ...[join(options.programs, 'kubelet'), `--kubeconfig=${options.kubeconfig}`, `--config=${config}`],
       ...[`--hostname-override=${options.name}`, `--node-ip=${setup.addresses.join(',')}`, `--root-dir=${join(setup.folder, 'kubelet')}`],
-      '--v=2',
+      // each is a zone of its own
+      ...[`--node-labels=topology.kubernetes.io/zone=zone-${options.name}`, '--v=2'],
     ],
     { name: 'kubelet' },
   )

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a report of upstream's tests says, without the specs that nobody chose. Layer: test. */
 import { expect, test } from 'vitest'
-import { outcomesOf } from './upstream.ts'
+import { focusOf, outcomesOf } from './upstream.ts'
 
 function spec(state: string, more: object): object {
   return { State: state, LeafNodeType: 'It', ContainerHierarchyTexts: ['[sig-network] Services'], RunTime: 2e9, ...more }
@@ -27,4 +27,11 @@ test('of each spec that was chosen', () => {
     { name: name('hangs'), state: 'failed', message: '', seconds: 2 },
     { name: name('cannot'), state: 'skipped', message: 'no cloud', seconds: 2 },
   ])
+})
+
+test('a spec is chosen by its whole name', () => {
+  const focus = new RegExp(focusOf(['[sig-network] A should (not) b: c', '[sig-network] A d']))
+  const suite = 'Kubernetes e2e suite '
+  expect(['[sig-network] A should (not) b: c', '[sig-network] A d'].filter((name) => focus.test(suite + name))).toHaveLength(2)
+  expect(['[sig-network] A d [Slow]', '[sig-other] [sig-network] A d'].filter((name) => focus.test(suite + name))).toEqual([])
 })
