@@ -37,6 +37,8 @@ export interface FirewallOptions {
 
 /** Other tables of netfilter are our own, or those of a proxy that drops only what nobody serves. */
 const NOT_FIREWALLS = new Set(['netplane-takeover', 'kube-proxy'])
+/** Chains and tables of the CNI plugin portmap: some pod has a host port. */
+const HOST_PORTS = /"(CNI-HOSTPORT-DNAT|cni_hostport)"/
 /** Of the kubelet, which pods that watch nodes ask. */
 const KUBELET_PORT = 10250
 const BOTH = ['ipv4', 'ipv6'] as const
@@ -52,9 +54,10 @@ export async function findFirewalls(options: FirewallOptions): Promise<FirewallR
       return undefined
     }
   }
+  const chains = (await attempt('nft', () => options.run(['nft', '-j', 'list', 'chains']))) ?? ''
   const saved = await readIptables(options, attempt)
-  const sets = [...saved, ...(await readNft(options, { attempt, saved }))]
-  const findings = paths(options).flatMap((path) => sets.flatMap((rules) => findingsIn(rules, path)))
+  const sets = [...saved, ...(await readNft(options, { attempt, saved, chains }))]
+  const findings = paths(options, HOST_PORTS.test(chains)).flatMap((path) => sets.flatMap((rules) => findingsIn(rules, path)))
   return { findings, tables: sets.map(({ name }) => name), unread }
 }
 
@@ -75,9 +78,15 @@ async function readIptables({ run, legacyTables }: FirewallOptions, attempt: Att
   return found
 }
 
-async function readNft({ run }: FirewallOptions, { attempt, saved }: { readonly attempt: Attempt; readonly saved: readonly RuleSet[] }) {
+interface NftListing {
+  readonly attempt: Attempt
+  readonly saved: readonly RuleSet[]
+  /** of all tables, as JSON */
+  readonly chains: string
+}
+
+async function readNft({ run }: FirewallOptions, { attempt, saved, chains }: NftListing): Promise<RuleSet[]> {
   const found: RuleSet[] = []
-  const chains = (await attempt('nft', () => run(['nft', '-j', 'list', 'chains']))) ?? ''
   for (const base of chains === '' ? [] : filterTables(chains)) {
     const { family, table } = base
     // iptables' own words for it are understood better
@@ -98,7 +107,7 @@ interface Path {
 type Program = 'firewalld' | 'ufw' | 'docker' | 'other'
 
 /** What meets other programs' rules: the rest is redirected past them. */
-function paths({ prefix, forwards }: FirewallOptions): Path[] {
+function paths({ prefix, forwards }: FirewallOptions, hostPorts: boolean): Path[] {
   const pod = `${prefix}00000000000`
   const range = "the pods' range"
   const input: Path = {
@@ -132,10 +141,10 @@ function paths({ prefix, forwards }: FirewallOptions): Path[] {
     },
   })
   const out: Path['probe'] = { hook: 'forward', iif: pod, oif: 'eth0', port: 443, translated: false }
-  const into: Path['probe'] = { hook: 'forward', iif: 'eth0', oif: pod, port: 8080, translated: !forwards }
-  return forwards
-    ? [input, output, forwarded('packets of pods to other machines', out), forwarded('packets of other machines to pods', into)]
-    : [input, output, forwarded('packets to pods whose destination another program has translated (host ports by portmap)', into)]
+  const into: Path['probe'] = { hook: 'forward', iif: 'eth0', oif: pod, port: 8080, translated: false }
+  const routed = [forwarded('packets of pods to other machines', out), forwarded('packets of other machines to pods', into)]
+  const translated = forwarded('packets to host ports of pods', { ...into, translated: true })
+  return [input, output, ...(forwards ? routed : []), ...(hostPorts ? [translated] : [])]
 }
 
 function findingsIn(rules: RuleSet, { what, probe, remedies }: Path): FirewallFinding[] {
