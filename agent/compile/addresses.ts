@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods and nodes → what the data plane must know about their addresses. Layer: agent/compile (pure). */
-import { ADDR_LOCAL_POD, ADDR_MASQUERADE, ADDR_NODE, ADDR_NODE_PORTS, ADDR_SELF } from '#lib/base/flags.ts'
+import { ADDR_LOCAL_POD, ADDR_MASQUERADE, ADDR_NODE, ADDR_NODE_PORTS, ADDR_ROUTED, ADDR_SELF } from '#lib/base/flags.ts'
 import { isWithin, parseAddr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Node } from '#lib/model/node.ts'
-import { workloadInterface } from '#lib/model/pod.ts'
+import { interfaceOf, isOurs } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { AddrRow } from './desired.ts'
 import { isMasqueraded } from './pools.ts'
@@ -18,10 +18,11 @@ export function isLocalWorkload(pod: Pod, node: string): boolean {
 
 /** A local pod's addresses, reached through its veth. */
 export function podAddrs(pod: Pod, interfacePrefix: string, pools: Pools): readonly AddrRow[] {
-  const iface = workloadInterface(pod, interfacePrefix)
+  const iface = interfaceOf(pod, interfacePrefix)
+  const routed = isOurs(pod, interfacePrefix) ? 0 : ADDR_ROUTED
   return addrRows(pod.podIPs, (addr) => ({
     kind: ADDR_LOCAL_POD,
-    flags: isMasqueraded(pools, addr) ? ADDR_MASQUERADE : 0,
+    flags: (isMasqueraded(pools, addr) ? ADDR_MASQUERADE : 0) | routed,
     iface,
   }))
 }

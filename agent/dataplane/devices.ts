@@ -102,11 +102,17 @@ export function deviceSysctls(devices: readonly Device[], interfaces: Interfaces
   const set = (iface: Interface, name: string, value: string): void => {
     settings[`net/ipv4/conf/${iface.name}/${name}`] = value
   }
-  for (const iface of interfaces.all()) if (iface.loopback) set(iface, 'accept_local', '1')
+  const bridges = new Map<number, Interface>()
+  for (const iface of interfaces.all()) {
+    if (iface.loopback) set(iface, 'accept_local', '1')
+    if (iface.kind === 'bridge') bridges.set(iface.index, iface)
+  }
   for (const { kind, iface } of devices) {
-    set(iface, 'accept_local', '1')
+    // what comes in by its port comes in by the bridge
+    const entrance = bridges.get(iface.master) ?? iface
+    set(entrance, 'accept_local', '1')
     if (kind !== 'workload') continue
-    set(iface, 'rp_filter', '0')
+    set(entrance, 'rp_filter', '0')
     settings[REVERSE_PATH_OF_ALL] = '0'
   }
   return settings

@@ -8,7 +8,7 @@ import { isRefused } from '#lib/api/errors.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
 import { conditionEntry, findCondition, saysTheSame, type Condition, type FoundCondition } from '#lib/kube/conditions.ts'
 import { parseObject } from '#lib/kube/parse-core.ts'
-import { hasOwnAddresses, workloadInterface, type Pod } from '#lib/model/pod.ts'
+import { hasOwnAddresses, interfaceOf, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Due, Subject } from './outbox.ts'
 import { lookUp, TIMEOUT_MS, type StatusApi } from './status-api.ts'
@@ -52,7 +52,6 @@ interface Write {
 
 interface Entry {
   readonly addresses: readonly Addr[]
-  readonly prefix: string
   readonly iface: string
   /** from the list; undefined: to be asked for */
   known: Known | undefined
@@ -96,11 +95,11 @@ export class PodConditions implements Subject {
   /** A pod with other addresses is another pod. */
   #entry(pod: Pod, before: Entry | undefined): Entry {
     const prefix = this.#options.interfacePrefix()
-    if (before?.prefix === prefix && same(before.addresses, pod.podIPs)) return before
+    const iface = interfaceOf(pod, prefix)
+    if (before?.iface === iface && same(before.addresses, pod.podIPs)) return before
     const known = this.#listed.get(nameKey(pod))
     this.#listed.delete(nameKey(pod))
-    const iface = workloadInterface(pod, prefix)
-    return { addresses: pod.podIPs, prefix, iface, known, missingSince: undefined, lookAt: 0, said: known?.found, saidAt: -Infinity }
+    return { addresses: pod.podIPs, iface, known, missingSince: undefined, lookAt: 0, said: known?.found, saidAt: -Infinity }
   }
 
   /** undefined: nothing new. */

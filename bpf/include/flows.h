@@ -39,6 +39,7 @@ enum leg_flag {
 	LEG_HALF = 1024,	/* open only when the client says so, for its answers do not pass here */
 	LEG_SELF = 2048,	/* on its way out, but for this node itself */
 	LEG_OVERLAY = 4096,	/* with LEG_ENCAP: because np_routes says so */
+	LEG_LATER = 8192,	/* with LEG_NAT and LEG_STACK: translated at the pod, not where it comes from the network */
 };
 
 /* What happens to packets of one direction: [0] sent by lo, [1] sent by hi. */

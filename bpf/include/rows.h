@@ -143,6 +143,7 @@ enum addr_kind {
 enum addr_flag {
 	ADDR_NODE_PORTS = 1,	/* own address on which node ports are served */
 	ADDR_MASQUERADE = 2,	/* local pod whose flows to the outside leave with the node's address */
+	ADDR_ROUTED = 4,	/* local pod of another CNI plugin, which sees what passes between it and the network */
 };
 
 struct addr_info {

@@ -86,6 +86,8 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 	enum drop why = DROP_NONE;
 	int act;
 
+	if (hook == FROM_HOST && flags & LEG_LATER)
+		return NP_PASS;
 	if (hop)
 		p->ttl--;
 	if (flags & LEG_NAT)
@@ -100,8 +102,12 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 		return send_to_self(skb);
 	if (flags & LEG_STACK || hook == TO_WORKLOAD)
 		return NP_PASS;
-	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) /* the kernel allows it at ingress only */
+	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) { /* the kernel allows it at ingress only */
+		/* what is for another port of the sender's bridge: the kernel calls it the receiver's own from 6.16 on */
+		if (hook == FROM_WORKLOAD && skb->pkt_type != PACKET_HOST)
+			bpf_skb_change_type(skb, PACKET_HOST);
 		return bpf_redirect_peer(ifindex, 0);
+	}
 	mark_set_decided(skb);
 	act = send_out(skb, ifindex, out, p->v4);
 	/* its neighbour is not known yet: on this way out the kernel would not ask for it */

@@ -96,6 +96,31 @@ static __noinline struct route *route_to(const struct addr *dst)
 	return bpf_map_lookup_elem(&np_routes, &k);
 }
 
+/* Does another plugin have this pod, which is to see what passes between it and the network? */
+static __always_inline bool addr_is_routed(const struct addr *a)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, a);
+
+	return info && info->kind == ADDR_LOCAL_POD && info->flags & ADDR_ROUTED;
+}
+
+/* Is the packet the kernel's, though we could send it on? Netfilter has to see both directions of a flow or none. It has seen what came to
+ * a pod by no other hook of ours, as what portmap translates; and where another plugin has the pod, its rules are for all that passes
+ * between the pod and the network, but for what leaves as a service's: the kernel takes nothing from its own addresses. */
+static __noinline bool way_is_kernels(struct scratch *s, const struct ct_value *v, const struct ct_leg *leg)
+{
+	const bool answer = leg->flags & LEG_ANSWER, nat = leg->flags & LEG_NAT;
+
+	if (s->hook == FROM_HOST || s->hook == TO_WORKLOAD)
+		return s->dst.kind == ADDR_LOCAL_POD && s->dst.flags & ADDR_ROUTED && !s->p.tunnelled &&
+		       (!nat || (answer && addr_eq(&v->out.dst, &s->p.t.dst)));
+	if (s->hook != FROM_WORKLOAD)
+		return false;
+	if (answer && !nat && v->leg[0].hook == TO_WORKLOAD)
+		return true;
+	return s->dst.kind != ADDR_LOCAL_POD && !(nat && (answer || !addr_eq(&v->out.src, &s->p.t.src))) && addr_is_routed(&s->p.t.src);
+}
+
 /* The way to `dst` by what we know of the address (s->dst), else by the kernel's route. */
 static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, struct ct_value *v, struct ct_leg *leg,
 				   const struct addr *dst)
@@ -104,10 +129,18 @@ static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, str
 	bool ours = hook_is_from(s->hook) || s->reroute; /* else the kernel has routed it already, to where it still goes */
 	struct route *route;
 
+	if (way_is_kernels(s, v, leg)) {
+		leg->ifindex = info->ifindex;
+		leg->mtu = MTU_UNLIMITED;
+		leg->flags |= LEG_READY | LEG_STACK | (leg->flags & LEG_NAT && s->hook != FROM_WORKLOAD ? LEG_LATER : 0);
+		return;
+	}
 	if (info->kind == ADDR_LOCAL_POD && info->ifindex) {
 		leg->ifindex = info->ifindex;
 		leg->mtu = MTU_UNLIMITED; /* the kernel checks a veth's own */
 		leg->flags |= LEG_READY | LEG_POD;
+		if (s->hook == TO_HOST && info->flags & ADDR_ROUTED) /* behind a bridge, whose ports have no neighbours */
+			leg->flags |= LEG_SELF;
 		return;
 	}
 	if (info->kind == ADDR_SELF || !ours) {

@@ -25,6 +25,7 @@ export const ADDR_SERVICE = 4
 /** enum addr_flag */
 export const ADDR_NODE_PORTS = 1
 export const ADDR_MASQUERADE = 2
+export const ADDR_ROUTED = 4
 
 /** enum dimension */
 export const DIMENSION_PEER = 0

@@ -25,6 +25,15 @@ export interface Pod {
   readonly ports: readonly NamedPort[]
   /** its annotations that ask for addresses, where it has any */
   readonly wishes?: Labels
+  /** of this node's pods, where more is known of it than its name */
+  readonly cable?: Cable
+}
+
+export interface Cable {
+  /** name of the node's end */
+  readonly iface: string
+  /** another plugin's rules have a say in what passes between its pods and the network */
+  readonly ours: boolean
 }
 
 /** True while it has addresses of its own that packets come from: what policies can select. */
@@ -35,7 +44,17 @@ export function hasOwnAddresses(pod: Pod): boolean {
 /** Default of FelixConfiguration interfacePrefix. */
 export const INTERFACE_PREFIX = 'npl'
 
-/** Host side of a pod's veth: the prefix and 11 hex digits of sha1("namespace.pod"). */
+/** Host side of a pod's veth. */
+export function interfaceOf(pod: Pod, prefix: string): string {
+  return pod.cable?.iface ?? workloadInterface(pod, prefix)
+}
+
+/** Our own CNI has plugged it in, as far as is known: names like ours are nobody else's. */
+export function isOurs(pod: Pod, prefix: string): boolean {
+  return pod.cable?.ours ?? prefix === INTERFACE_PREFIX
+}
+
+/** What it is called unless another plugin has named it: the prefix and 11 hex digits of sha1("namespace.pod"). */
 export function workloadInterface(pod: { readonly namespace: string; readonly name: string }, prefix: string = INTERFACE_PREFIX): string {
   return prefix + sha1(`${pod.namespace}.${pod.name}`).slice(0, 11)
 }

@@ -13,6 +13,7 @@ import {
   ADDR_MASQUERADE,
   ADDR_NODE,
   ADDR_NODE_PORTS,
+  ADDR_ROUTED,
   ADDR_SELF,
   ADDR_SERVICE,
   LIVE_CHOSEN,
@@ -162,6 +163,7 @@ async function fill(maps: Maps, given: Given): Promise<void> {
     // a pod sends from the device that test runs happen on
     for (const pod of [f.pod, f.secondPod]) maps.addrs.set(parseAddr(pod), addrInfo(ADDR_LOCAL_POD, { ifindex: lo }))
     maps.addrs.set(parseAddr(f.maskedPod), addrInfo(ADDR_LOCAL_POD, { flags: ADDR_MASQUERADE, ifindex: lo }))
+    maps.addrs.set(parseAddr(f.routedPod), addrInfo(ADDR_LOCAL_POD, { flags: ADDR_ROUTED, ifindex: lo }))
     maps.addrs.set(parseAddr(f.elsewherePod), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.pod.name) }))
     maps.addrs.set(parseAddr(f.node), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
     maps.addrs.set(parseAddr(f.quietOwn), addrInfo(ADDR_SELF))

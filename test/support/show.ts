@@ -6,6 +6,7 @@ import {
   ADDR_MASQUERADE,
   ADDR_NODE,
   ADDR_NODE_PORTS,
+  ADDR_ROUTED,
   ADDR_SELF,
   ADDR_SERVICE,
   FAILSAFE_IN,
@@ -109,6 +110,7 @@ const FRONTEND_WORDS = new Map([
 const ADDR_WORDS = new Map([
   [ADDR_NODE_PORTS, 'node-ports'],
   [ADDR_MASQUERADE, 'masquerade'],
+  [ADDR_ROUTED, 'routed'],
 ])
 const KIND_WORDS = new Map([
   [ADDR_LOCAL_POD, 'pod'],

@@ -18,6 +18,7 @@ import { cases as policy } from './policy.ts'
 import { cases as policyFlows } from './policy-flows.ts'
 import { cases as policyServices } from './policy-services.ts'
 import { cases as policyStaged } from './policy-staged.ts'
+import { cases as routed } from './routed.ts'
 import { cases as sizes } from './sizes.ts'
 import { cases as takeover } from './takeover.ts'
 import { cases as tcp } from './tcp.ts'
@@ -40,6 +41,7 @@ const cases: readonly PacketCase[] = [
   ...policyFlows,
   ...policyServices,
   ...policyStaged,
+  ...routed,
   ...sizes,
   ...takeover,
   ...tcp,

@@ -24,6 +24,8 @@ export interface Family {
   readonly secondPod: string
   /** a pod whose address means nothing outside */
   readonly maskedPod: string
+  /** a pod of another plugin */
+  readonly routedPod: string
   /** a pod behind another device than packets of these cases come from */
   readonly elsewherePod: string
   /** on the other node, and the network between the nodes does not know it */
@@ -52,6 +54,7 @@ export const families: readonly Family[] = [
     pod: '10.10.1.5',
     secondPod: '10.10.1.6',
     maskedPod: '10.10.1.7',
+    routedPod: '10.10.1.8',
     elsewherePod: '10.10.1.9',
     overlayPod: '10.10.3.5',
     remotePod: '10.10.2.5',
@@ -74,6 +77,7 @@ export const families: readonly Family[] = [
     pod: 'fd00:10:1::5',
     secondPod: 'fd00:10:1::6',
     maskedPod: 'fd00:10:1::7',
+    routedPod: 'fd00:10:1::8',
     elsewherePod: 'fd00:10:1::9',
     overlayPod: 'fd00:10:3::5',
     remotePod: 'fd00:10:2::5',
@@ -124,6 +128,7 @@ export function namespaceCommands(): string[] {
       [f.pod, 'npl0'],
       [f.secondPod, 'npl1'],
       [f.maskedPod, 'npl0'],
+      [f.routedPod, 'npl0'],
     ] as const) {
       lines.push(
         `route add ${addr}/${f.v4 ? 32 : 128} dev ${device}`,
