@@ -23,7 +23,9 @@ import { lastGoodFile } from './state-files.ts'
 import type { Interfaces } from './interfaces/table.ts'
 import { leaveLostAddress, nodeLife, nodeMoves, type NodeLife } from './node-life.ts'
 import { releaseHeap } from './node/memory.ts'
+import { AttachedPods } from './cni/attached-pods.ts'
 import { CutBook } from './cut-book.ts'
+import { FoundPods } from './found-pods.ts'
 import type { AgentOptions } from './options.ts'
 import { ownSettings } from './own-settings.ts'
 import { PolicyBook } from './policy-book.ts'
@@ -169,13 +171,16 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     wire({ options, features, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow, cleansProxy, onInterfaces }),
   )
   now.wired = running
-  const pods = podsOf({ options, store, log, health, wired: () => now.wired, config: () => now.config, api })
+  const attached = new AttachedPods(options.node)
+  const pods = podsOf({ options, attached, store, log, health, wired: () => now.wired, config: () => now.config, api })
   if (pods !== undefined) passes.push(() => pods.news())
   now.life = nodeLife({ source, wired: running, log, health, features, config: () => now.config ?? defaultConfig })
-  const sink = store.sink(source.name)
+  const { interfaces } = running.monitor
+  const found = new FoundPods({ attached, store, interfaces, config: () => now.config, clock: systemClock, log })
   await together(signal, [
-    (stop) => source.run(pods?.over(sink) ?? sink, stop),
+    (stop) => source.run(attached.over(store.sink(source.name)), stop),
     (stop) => pods?.run(stop) ?? aborted(stop),
+    (stop) => found.run(stop),
     tellStatus,
     ...now.life.tasks,
     // whoever comes after us is to find nothing half done

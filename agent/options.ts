@@ -37,6 +37,8 @@ export interface CniOptions {
   readonly binDir: string
   /** where the plugin asks */
   readonly socket: string
+  /** another plugin makes cables and gives addresses: ours is the last in its list */
+  readonly chained: boolean
 }
 
 export type Command =
@@ -68,6 +70,7 @@ export const HELP = `netplane-agent: keeps one node's data plane as its cluster 
                        plugin's
   --cni-bin-dir DIR    where the CNI plugin is put (default: /opt/cni/bin)
   --daemon-set NS/NAME DaemonSet of the agents: how many nodes are ready is shown in ClusterInformation
+  --cni-chained        pods stay those of the plugin whose network configuration is in the folder: ours goes to the end of its list
   --print-desired      print the wanted data plane as JSON and end; touches nothing
   --cleanup            take everything of Netplane off this node and end
   --cgroup DIR         with --cleanup: the cgroup2 directory (default: its mount)
@@ -90,6 +93,7 @@ const RUN_FLAGS = [
   'cni-conf-dir',
   'cni-bin-dir',
   'daemon-set',
+  'cni-chained',
   'print-desired',
 ] as const
 
@@ -124,13 +128,18 @@ function daemonSetOf(text: string | undefined): Pick<AgentOptions, 'daemonSet'> 
   return { daemonSet: { namespace, name } }
 }
 
-function cniOf(
-  flags: { readonly 'cni-conf-dir'?: string | undefined; readonly 'cni-bin-dir'?: string | undefined },
-  stateDir: string,
-): { readonly cni?: CniOptions } {
-  const { 'cni-conf-dir': confDir, 'cni-bin-dir': binDir } = flags
-  if (confDir === undefined && binDir !== undefined) throw new ConfigError('--cni-bin-dir', 'only goes with --cni-conf-dir')
-  return confDir === undefined ? {} : { cni: { confDir, binDir: binDir ?? DEFAULT_BIN_DIR, socket: cniSocket(stateDir) } }
+interface CniFlags {
+  readonly 'cni-conf-dir'?: string | undefined
+  readonly 'cni-bin-dir'?: string | undefined
+  readonly 'cni-chained'?: boolean | undefined
+}
+
+function cniOf(flags: CniFlags, stateDir: string): { readonly cni?: CniOptions } {
+  const { 'cni-conf-dir': confDir, 'cni-bin-dir': binDir = DEFAULT_BIN_DIR, 'cni-chained': chained = false } = flags
+  if (confDir !== undefined) return { cni: { confDir, binDir, socket: cniSocket(stateDir), chained } }
+  for (const flag of ['cni-bin-dir', 'cni-chained'] as const)
+    if (flags[flag] !== undefined) throw new ConfigError(`--${flag}`, 'only goes with --cni-conf-dir')
+  return {}
 }
 
 function originOf(flags: { readonly kubeconfig?: string | undefined; readonly resources?: string | undefined }): Origin {
@@ -160,6 +169,7 @@ function parseFlags(argv: readonly string[]) {
         'cni-conf-dir': { type: 'string' },
         'cni-bin-dir': { type: 'string' },
         'daemon-set': { type: 'string' },
+        'cni-chained': { type: 'boolean' },
         'print-desired': { type: 'boolean' },
         cleanup: { type: 'boolean' },
         version: { type: 'boolean' },

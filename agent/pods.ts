@@ -5,22 +5,22 @@ import { join } from 'node:path'
 import { NetlinkSocket } from '#native'
 import { backoffMs } from '#lib/base/backoff.ts'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
-import { errorText } from '#lib/base/errors.ts'
+import { ConfigError, errorText } from '#lib/base/errors.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log, LogFields } from '#lib/obs/log.ts'
-import type { Sink } from '#lib/store/source.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Abandoned } from './cni/abandoned.ts'
-import { AttachedPods } from './cni/attached-pods.ts'
+import type { AttachedPods } from './cni/attached-pods.ts'
 import { AttachmentFiles } from './cni/attachments.ts'
-import { conflistText, hasPortmap, installConflist, installShim, SHIM } from './cni/conflist.ts'
+import { chainedConflist, conflistText, installConflist, type Conflist } from './cni/conflist.ts'
 import { noteFolders } from './cni/installed.ts'
 import { podMtu } from './cni/mtu.ts'
 import { Plugin, type PodNode } from './cni/plugin.ts'
 import { CniServer } from './cni/server.ts'
+import { hasPortmap, installShim, SHIM } from './cni/shim.ts'
 import { Waiting } from './cni/waiting.ts'
 import { hasOverlay } from './compile/pools.ts'
 import type { Config } from './config/config.ts'
@@ -36,6 +36,8 @@ import type { Wired } from './wiring.ts'
 export interface PodsOptions {
   readonly options: AgentOptions
   readonly cni: CniOptions
+  /** gets those that come this way */
+  readonly attached: AttachedPods
   readonly store: Store
   readonly log: Log
   readonly health: Health
@@ -60,27 +62,20 @@ const REST_MS = 60_000
 export class Pods {
   readonly #options: PodsOptions
   readonly #waiting = new Waiting(systemClock)
-  readonly #attached: AttachedPods
   readonly #attachments: AttachmentFiles
   readonly #abandoned = new Abandoned()
   /** by condition, why it does not hold */
   readonly #failing = new Map<string, string>()
-  #isServed = false
   /** ms of the clock: at once, for whoever was here before may have died between two steps, and more often than this is due */
   #collectAt = 0
+  #hasShim = false
 
   constructor(options: PodsOptions) {
     this.#options = options
-    this.#attached = new AttachedPods(options.options.node)
     this.#attachments = new AttachmentFiles(join(cniFolder(options.options.stateDir), 'sandboxes'))
     // a node that nobody can ask for pods is not ready; one that holds too much for a while is
     for (const condition of [LISTENING, INSTALLED]) options.health.expect(condition, 'readiness')
     options.health.expect(COLLECTED, 'none')
-  }
-
-  /** Pods that come this way have the addresses that they were given here. */
-  over(sink: Sink): Sink {
-    return this.#attached.over(sink)
   }
 
   /** A pass is over. */
@@ -134,12 +129,12 @@ export class Pods {
   }
 
   #plugin(netlink: NetlinkExchange): Plugin {
-    const { options, cni, log } = this.#options
+    const { options, cni, log, attached } = this.#options
     return new Plugin({
       node: options.node,
       attachments: this.#attachments,
-      pods: this.#attached,
-      ipam: this.#ipam(),
+      pods: attached,
+      ipam: cni.chained ? undefined : this.#ipam(),
       netlink,
       waiting: this.#waiting,
       clock: systemClock,
@@ -197,18 +192,26 @@ export class Pods {
     const { cni, wired, log } = this.#options
     if (wired()?.dataplane.isReady !== true) return
     try {
-      if (!this.#isServed) {
+      if (!this.#hasShim) {
         noteFolders(cniFoldersFile(this.#options.options.keepDir), cni)
         installShim(join(packageRoot(), 'build', SHIM), cni.binDir)
       }
-      const portmap = hasPortmap(cni.binDir)
-      const isNew = installConflist(cni.confDir, conflistText({ socket: cni.socket, portmap }))
-      if (isNew) log.info({ folder: cni.confDir, portmap }, 'cni.installed')
-      this.#isServed = true
+      this.#hasShim = true
+      const wanted = this.#conflist()
+      if (installConflist(cni.confDir, wanted)) log.info({ folder: cni.confDir, list: wanted.kind }, 'cni.installed')
       this.#works(INSTALLED)
     } catch (thrown) {
       this.#fails(INSTALLED, thrown, { folders: [cni.binDir, cni.confDir] })
     }
+  }
+
+  #conflist(): Conflist {
+    const { confDir, binDir, socket, chained } = this.#options.cni
+    if (!chained) return { kind: 'own', text: conflistText({ socket, portmap: hasPortmap(binDir) }) }
+    const list = chainedConflist(confDir, socket)
+    if (list !== undefined) return list
+    installConflist(confDir, { kind: 'chained', text: undefined })
+    throw new ConfigError('--cni-chained', `${confDir} has no network configuration of another plugin`)
   }
 
   async #collectWhenDue(plugin: Plugin): Promise<void> {
@@ -219,13 +222,13 @@ export class Pods {
 
   /** What nobody will ever take away; retried as long as it fails. */
   async #collect(plugin: Plugin): Promise<void> {
-    const { health, log } = this.#options
+    const { health, log, attached } = this.#options
     try {
       const all = this.#attachments.all()
       const seen = all.map((one) => ({
         containerId: one.containerId,
         hasNetns: existsSync(one.netns),
-        hasPod: this.#attached.known({ namespace: one.namespace, name: one.pod }) !== undefined,
+        hasPod: attached.known({ namespace: one.namespace, name: one.pod }) !== undefined,
       }))
       const gone = new Set(this.#abandoned.judge(seen, systemClock.now()))
       for (const one of all.filter(({ containerId }) => gone.has(containerId))) {

@@ -6,13 +6,18 @@ import { removeDurably, writeDurably } from '#lib/base/durable-file.ts'
 import { errorCode, errorText } from '#lib/base/errors.ts'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
+import type { Holder } from '#lib/model/ip-block.ts'
 import { nameKey } from '#lib/model/ref.ts'
+import type { Attached } from './attached-pods.ts'
+import { CniError } from './cni-error.ts'
 import type { PodLink } from './pod-link.ts'
 import type { PodSandbox } from './request.ts'
 
 export interface Attachment extends PodSandbox, PodLink {
   /** the plugin that gave the addresses, with the configuration that it was given; undefined: we did */
   readonly delegate: { readonly type: string; readonly config: string } | undefined
+  /** we have made the cable; otherwise another plugin has, and given the addresses */
+  readonly ours: boolean
 }
 
 /** One for each sandbox, and one for each pod: a sandbox that takes another's place has taken its cable as well. */
@@ -59,13 +64,13 @@ export class AttachmentFiles {
   forget(attachment: Attachment): void {
     removeDurably(this.#path(attachment))
     this.#bySandbox.delete(attachment.containerId)
-    const key = podKey(attachment)
+    const key = nameKey(refOf(attachment))
     if (this.#byPod.get(key) === attachment) this.#byPod.delete(key)
   }
 
   #remember(attachment: Attachment): void {
     this.#bySandbox.set(attachment.containerId, attachment)
-    this.#byPod.set(podKey(attachment), attachment)
+    this.#byPod.set(nameKey(refOf(attachment)), attachment)
   }
 
   #path({ containerId }: Attachment): string {
@@ -73,8 +78,27 @@ export class AttachmentFiles {
   }
 }
 
-function podKey({ namespace, pod }: Attachment): string {
-  return nameKey({ namespace, name: pod })
+export function refOf({ namespace, pod }: Pick<PodSandbox, 'namespace' | 'pod'>): { readonly namespace: string; readonly name: string } {
+  return { namespace, name: pod }
+}
+
+/** Of its addresses. */
+export function holderOf({ namespace, pod, containerId }: Holder): Holder {
+  return { namespace, pod, containerId }
+}
+
+/** What is known by it of its pod. */
+export function attachedBy({ host, ours, addresses }: Attachment): Attached {
+  return { iface: host, ours, addresses }
+}
+
+/** Throws CniError when this sandbox is not the one of then. */
+export function refuseOther(before: Attachment | undefined, sandbox: PodSandbox): void {
+  if (before === undefined) return
+  if (before.ifname !== sandbox.ifname)
+    throw new CniError('config', `the pod has ${before.ifname} already: one interface is all that it gets`)
+  if (before.namespace !== sandbox.namespace || before.pod !== sandbox.pod)
+    throw new CniError('environment', `CNI_CONTAINERID: is that of Pod ${nameKey(refOf(before))}`)
 }
 
 function filesIn(folder: string): readonly string[] {
@@ -104,6 +128,7 @@ function readAttachment(raw: unknown): Attachment {
     host: text('host'),
     mtu,
     addresses: addresses.map((addr) => parseAddr(String(addr))),
+    ours: fields['ours'] !== false,
     delegate: isObject(delegate) ? { type: text('type', delegate), config: text('config', delegate) } : undefined,
   }
 }

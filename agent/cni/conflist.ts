@@ -1,48 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a runtime reads to find us, and the shim that it then runs. Layer: agent/cni. */
-import { accessSync, chmodSync, constants, copyFileSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
+/** What a runtime reads to find us: a list of our own, or another plugin's with us at its end. Layer: agent/cni. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { writeDurably } from '#lib/base/durable-file.ts'
-import { errorCode } from '#lib/base/errors.ts'
+import { removeDurably, writeDurably } from '#lib/base/durable-file.ts'
+import { ConfigError, errorCode, errorText } from '#lib/base/errors.ts'
+import { isObject } from '#lib/base/object.ts'
 import { CNI_VERSIONS } from './request.ts'
+import { SHIM } from './shim.ts'
 
-export const SHIM = 'netplane-cni'
-export const CONFLIST = '10-netplane.conflist'
+/** Runtimes take the first by name. */
+export const CONFLISTS = { own: '10-netplane.conflist', chained: '00-00-netplane.conflist' } as const
 
 /** Older runtimes read cniVersion alone, and know 1.0.0. */
 export function conflistText({ socket, portmap }: { readonly socket: string; readonly portmap: boolean }): string {
   const plugins = [{ type: SHIM, socket }, ...(portmap ? [{ type: 'portmap', capabilities: { portMappings: true }, snat: true }] : [])]
-  return `${JSON.stringify({ cniVersion: '1.0.0', cniVersions: CNI_VERSIONS, name: 'netplane', plugins }, null, 2)}\n`
+  return textOf({ cniVersion: '1.0.0', cniVersions: CNI_VERSIONS, name: 'netplane', plugins })
 }
 
-/** Whether the folder has the plugin that serves hostPorts. */
-export function hasPortmap(binDir: string): boolean {
+export interface Conflist {
+  readonly kind: keyof typeof CONFLISTS
+  /** undefined: there is to be none */
+  readonly text: string | undefined
+}
+
+/** The first list of another in this folder, which a runtime would take, with us at its end. Its name stays: addresses and results are kept
+ * by it. No text: it has us already. Undefined: there is no other list. Throws ConfigError when it is none that we can be in. */
+export function chainedConflist(confDir: string, socket: string): Conflist | undefined {
+  const ours: readonly string[] = Object.values(CONFLISTS)
+  const name = filesIn(confDir)
+    .filter((file) => /\.(conf|conflist|json)$/.test(file) && !ours.includes(file))
+    .sort()
+    .at(0)
+  if (name === undefined) return undefined
+  if (name < CONFLISTS.chained) throw new ConfigError(name, `comes before ${CONFLISTS.chained}: runtimes would pass over Netplane`)
+  const raw = readJson(join(confDir, name))
+  // a file with a single plugin is what was there before lists
+  const list = Array.isArray(raw['plugins']) ? raw : { cniVersion: raw['cniVersion'], name: raw['name'], plugins: [raw] }
+  const plugins: readonly unknown[] = Array.isArray(list['plugins']) ? list['plugins'] : []
+  const types = plugins.map((plugin) => (isObject(plugin) && typeof plugin['type'] === 'string' ? plugin['type'] : undefined))
+  if (types.length === 0 || types.includes(undefined)) throw new ConfigError(name, 'plugins: must be objects with a type')
+  const text = types.includes(SHIM) ? undefined : textOf({ ...list, plugins: [...plugins, { type: SHIM, socket }] })
+  return { kind: 'chained', text }
+}
+
+/** The only list that there is of us then. True when it was not so before. */
+export function installConflist(confDir: string, { kind, text }: Conflist): boolean {
+  const isThere = (name: string): boolean => textIn(join(confDir, name)) !== undefined
+  const path = join(confDir, CONFLISTS[kind])
+  const isNew = text !== undefined && textIn(path) !== text
+  if (isNew) writeDurably(path, text, 0o644)
+  const left = Object.values(CONFLISTS).filter((name) => isThere(name) && (name !== CONFLISTS[kind] || text === undefined))
+  for (const name of left) removeDurably(join(confDir, name))
+  return isNew
+}
+
+function textOf(list: object): string {
+  return `${JSON.stringify(list, null, 2)}\n`
+}
+
+function readJson(path: string): Readonly<Record<string, unknown>> {
   try {
-    accessSync(join(binDir, 'portmap'), constants.X_OK)
-    return true
-  } catch {
-    return false
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (!isObject(value)) throw new TypeError('is no JSON object')
+    return value
+  } catch (thrown) {
+    throw new ConfigError(path, `cannot be read: ${errorText(thrown)}`, thrown)
   }
 }
 
-/** Puts the shim where the runtime looks for it, without a moment in which half of it is there. */
-export function installShim(from: string, binDir: string): void {
-  mkdirSync(binDir, { recursive: true })
-  const part = join(binDir, `.${SHIM}.part`)
-  copyFileSync(from, part)
-  chmodSync(part, 0o755)
-  renameSync(part, join(binDir, SHIM))
+function filesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder)
+  } catch (thrown) {
+    if (errorCode(thrown) === 'ENOENT') return []
+    throw thrown
+  }
 }
 
-/** True when it was not so before. */
-export function installConflist(confDir: string, text: string): boolean {
-  const path = join(confDir, CONFLIST)
-  if (textOf(path) === text) return false
-  writeDurably(path, text, 0o644)
-  return true
-}
-
-function textOf(path: string): string | undefined {
+function textIn(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')
   } catch (thrown) {

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { writeDurably } from '#lib/base/durable-file.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
-import { CONFLIST, SHIM } from './conflist.ts'
+import { CONFLISTS } from './conflist.ts'
+import { SHIM } from './shim.ts'
 
 export interface Folders {
   readonly confDir: string
@@ -21,7 +22,8 @@ export function noteFolders(file: string, { confDir, binDir }: Folders): void {
 export function removeInstalled(file: string): readonly string[] {
   const folders = readFolders(file)
   if (folders === undefined) return []
-  const paths = [join(folders.confDir, CONFLIST), join(folders.binDir, SHIM)].filter((path) => existsSync(path))
+  const lists = Object.values(CONFLISTS).map((name) => join(folders.confDir, name))
+  const paths = [...lists, join(folders.binDir, SHIM)].filter((path) => existsSync(path))
   for (const path of [...paths, file]) rmSync(path)
   return paths
 }

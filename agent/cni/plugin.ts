@@ -13,10 +13,11 @@ import type { Ipam } from '#agent/ipam/ipam.ts'
 import { OneAtATime } from '#agent/ipam/one-at-a-time.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import type { AttachedPods } from './attached-pods.ts'
-import type { Attachment, AttachmentFiles } from './attachments.ts'
+import { attachedBy, holderOf, refOf, refuseOther, type Attachment, type AttachmentFiles } from './attachments.ts'
 import { CniError, errorAnswer } from './cni-error.ts'
 import { delegateAddresses, runDelegate, type DelegateCall } from './delegate.ts'
-import { createLink, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
+import { nodeEndOf, whatMoved } from './plugged.ts'
+import { createLink, hasChanged, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
 import { parseRequest, versionOf, type PodSandbox, type Request } from './request.ts'
 import { addResult } from './result.ts'
 import type { Waiting } from './waiting.ts'
@@ -39,7 +40,8 @@ export interface PluginOptions {
   readonly node: string
   readonly attachments: AttachmentFiles
   readonly pods: AttachedPods
-  readonly ipam: Ipam
+  /** undefined: pods are plugged in by another plugin, before us in the list */
+  readonly ipam: Ipam | undefined
   readonly netlink: NetlinkExchange
   readonly waiting: Waiting
   readonly clock: Clock
@@ -74,7 +76,7 @@ export class Plugin {
   start(): void {
     const { attachments, pods, log } = this.#options
     for (const problem of attachments.load()) log.error({ problem }, 'cni.attachment-unreadable')
-    for (const one of attachments.all()) pods.setAddresses(refOf(one), one.addresses)
+    for (const one of attachments.all()) pods.attach(refOf(one), attachedBy(one))
   }
 
   /** Never rejects, whatever the line is. */
@@ -97,6 +99,7 @@ export class Plugin {
   /** Gives back what no sandbox has. */
   async collect(): Promise<void> {
     const { ipam, attachments, log } = this.#options
+    if (ipam === undefined) return
     const isKnown = ({ containerId }: Holder): boolean => this.#adding.has(containerId) || attachments.ofSandbox(containerId) !== undefined
     const count = await ipam.release((holder) => !isKnown(holder))
     if (count > 0) log.warn({ count }, 'ipam.leak-collected')
@@ -143,15 +146,16 @@ export class Plugin {
     await waiting.until(() => this.#unknown(sandbox), deadline)
     const before = attachments.ofSandbox(sandbox.containerId)
     refuseOther(before, sandbox)
-    const attachment = before === undefined ? await this.#lease(request) : { ...before, netns: sandbox.netns }
+    const attachment = before === undefined ? await this.#first(request) : { ...before, netns: sandbox.netns }
     try {
       attachments.save(attachment)
-      if (before === undefined || differs(netlink, attachment)) {
+      if (attachment.ours && (before === undefined || hasChanged(netlink, attachment))) {
         removeLink(netlink, attachment.host)
         createLink(netlink, attachment)
       }
-      pods.setAddresses(refOf(attachment), attachment.addresses)
+      pods.attach(refOf(attachment), attachedBy(attachment))
       await waiting.until(() => of.missingOf({ iface: attachment.host, addresses: attachment.addresses }), deadline)
+      if (request.previous !== undefined) return request.previous.text
       raiseLink(netlink, attachment)
       return addResult(attachment, config.cniVersion)
     } catch (thrown) {
@@ -161,24 +165,33 @@ export class Plugin {
   }
 
   /** A new one, with addresses; what another sandbox of this pod had goes first. */
-  async #lease(request: Of<'ADD'>): Promise<Attachment> {
-    const { attachments, of, pods } = this.#options
-    const { sandbox, config } = request
+  async #first(request: Of<'ADD'>): Promise<Attachment> {
+    const { attachments, pods, netlink, ipam } = this.#options
+    const { sandbox, previous } = request
     const ref = refOf(sandbox)
     const former = attachments.ofPod(ref)
     if (former !== undefined) await this.#remove(former)
     if (pods.known(ref)?.hostNetwork === true) throw new CniError('config', `Pod ${nameKey(ref)}: is in the host's network`)
-    const host = workloadInterface(ref, of.interfacePrefix)
+    if (previous === undefined) return await this.#lease(request, ipam)
+    const { addresses } = previous
+    if (addresses.length === 0) throw new CniError('config', `prevResult.ips: has no address of ${sandbox.ifname}`)
+    return { ...sandbox, host: nodeEndOf(netlink, sandbox), mtu: 0, addresses, delegate: undefined, ours: false }
+  }
+
+  async #lease({ sandbox, config, environment }: Of<'ADD'>, ipam: Ipam | undefined): Promise<Attachment> {
+    if (ipam === undefined) throw new CniError('config', "prevResult: is missing: this node's pods are plugged in by another plugin")
+    const { of } = this.#options
+    const host = workloadInterface(refOf(sandbox), of.interfacePrefix)
     const delegate = config.ipam === undefined ? undefined : { type: config.ipam, config: config.text }
     const addresses =
       delegate === undefined
-        ? await this.#ownAddresses(sandbox)
-        : await delegateAddresses({ ...this.#delegateCall(sandbox, request.environment.path), ...delegate })
-    return { ...sandbox, host, mtu: config.mtu ?? of.mtu(addresses), addresses, delegate }
+        ? await this.#ownAddresses(sandbox, ipam)
+        : await delegateAddresses({ ...this.#delegateCall(sandbox, environment.path), ...delegate })
+    return { ...sandbox, host, mtu: config.mtu ?? of.mtu(addresses), addresses, delegate, ours: true }
   }
 
-  async #ownAddresses(sandbox: PodSandbox): Promise<readonly Addr[]> {
-    const { ipam, of, pods, node } = this.#options
+  async #ownAddresses(sandbox: PodSandbox, ipam: Ipam): Promise<readonly Addr[]> {
+    const { of, pods, node } = this.#options
     const pod = pods.known(refOf(sandbox))
     if (pod === undefined) throw new CniError('tryAgain', `Pod ${nameKey(refOf(sandbox))} is gone`)
     const { snapshot } = of
@@ -210,7 +223,9 @@ export class Plugin {
     const lost = addresses.find((addr) => !attachment.addresses.includes(addr))
     const reason =
       (lost && `${formatAddr(lost)} is not the pod's`) ??
-      whatDiffers(netlink, { ...attachment, netns: sandbox.netns }) ??
+      (attachment.ours
+        ? whatDiffers(netlink, { ...attachment, netns: sandbox.netns })
+        : whatMoved(netlink, { ...attachment, netns: sandbox.netns })) ??
       of.missingOf({ iface: attachment.host, addresses: attachment.addresses })
     if (reason !== undefined) throw new CniError('differs', reason)
   }
@@ -229,13 +244,13 @@ export class Plugin {
     const { delegate } = attachment
     // one that took its place may have the name by now
     if (attachments.ofPod(refOf(attachment))?.containerId === attachment.containerId) {
-      removeOwnLink(netlink, attachment)
-      pods.setAddresses(refOf(attachment), undefined)
+      if (attachment.ours) removeOwnLink(netlink, attachment)
+      pods.attach(refOf(attachment), undefined)
     }
     if (delegate !== undefined) await runDelegate({ ...this.#delegateCall(attachment, path), ...delegate, command: 'DEL' })
     attachments.forget(attachment)
     const holder = holderOf(attachment)
-    if (delegate === undefined) await ipam.release(({ containerId }) => containerId === holder.containerId)
+    if (attachment.ours && delegate === undefined) await ipam?.release(({ containerId }) => containerId === holder.containerId)
   }
 
   #delegateCall(sandbox: PodSandbox, path: string): Omit<DelegateCall, 'command' | 'type' | 'config'> {
@@ -275,28 +290,3 @@ export class Plugin {
 const SHOWN = 500
 /** A plugin that only looks into its files. */
 const DELEGATE_MS = 20_000
-
-function differs(netlink: NetlinkExchange, attachment: Attachment): boolean {
-  try {
-    return whatDiffers(netlink, attachment) !== undefined
-  } catch {
-    // its namespace is not the one of then
-    return true
-  }
-}
-
-function refuseOther(before: Attachment | undefined, sandbox: PodSandbox): void {
-  if (before === undefined) return
-  if (before.ifname !== sandbox.ifname)
-    throw new CniError('config', `the pod has ${before.ifname} already: one interface is all that it gets`)
-  if (before.namespace !== sandbox.namespace || before.pod !== sandbox.pod)
-    throw new CniError('environment', `CNI_CONTAINERID: is that of Pod ${nameKey(refOf(before))}`)
-}
-
-function refOf({ namespace, pod }: Pick<PodSandbox, 'namespace' | 'pod'>): { readonly namespace: string; readonly name: string } {
-  return { namespace, name: pod }
-}
-
-function holderOf({ namespace, pod, containerId }: Holder): Holder {
-  return { namespace, pod, containerId }
-}

@@ -116,6 +116,16 @@ export function whatDiffers(node: NetlinkExchange, link: PodLink): string | unde
   })
 }
 
+/** It is to be made anew. */
+export function hasChanged(node: NetlinkExchange, link: PodLink): boolean {
+  try {
+    return whatDiffers(node, link) !== undefined
+  } catch {
+    // its namespace is not the one of then
+    return true
+  }
+}
+
 /** The same in every run, and another one at each end. */
 export function macOf({ host }: Pick<PodLink, 'host'>, end: 'node' | 'pod'): string {
   const digits = sha1(`${host} ${end}`)

@@ -31,6 +31,14 @@ export interface PodSandbox extends Sandbox {
   readonly pod: string
 }
 
+/** What the plugins before us in the list have made. */
+export interface PreviousResult {
+  /** as it was given */
+  readonly text: string
+  /** of the interface that is asked for */
+  readonly addresses: readonly Addr[]
+}
+
 /** What other plugins need of the environment. */
 export interface Environment {
   readonly args: string
@@ -38,7 +46,7 @@ export interface Environment {
 }
 
 export type Request = { readonly config: NetworkConfig; readonly environment: Environment } & (
-  | { readonly command: 'ADD'; readonly sandbox: PodSandbox }
+  | { readonly command: 'ADD'; readonly sandbox: PodSandbox; readonly previous: PreviousResult | undefined }
   | { readonly command: 'CHECK'; readonly sandbox: PodSandbox; readonly addresses: readonly Addr[] }
   | { readonly command: 'DEL'; readonly sandbox: Sandbox }
   | { readonly command: 'GC'; readonly valid: readonly Sandbox[] }
@@ -69,9 +77,9 @@ export function parseRequest(line: string): Request {
   const command = textOf(call, 'command')
   switch (command) {
     case 'ADD':
-      return { command, config, environment, sandbox: podSandbox(call) }
+      return { command, config, environment, sandbox: podSandbox(call), previous: previousResult(raw, textOf(call, 'ifname')) }
     case 'CHECK':
-      return { command, config, environment, sandbox: podSandbox(call), addresses: previousAddresses(raw) }
+      return { command, config, environment, sandbox: podSandbox(call), addresses: checkedAddresses(raw, textOf(call, 'ifname')) }
     case 'DEL':
       return { command, config, environment, sandbox: sandboxOf(call) }
     case 'GC':
@@ -143,15 +151,33 @@ function podSandbox(call: Fields): PodSandbox {
   return { ...sandboxOf(call), netns, namespace: named('K8S_POD_NAMESPACE'), pod: named('K8S_POD_NAME') }
 }
 
-function previousAddresses(raw: Fields): readonly Addr[] {
+function previousResult(raw: Fields, ifname: string): PreviousResult | undefined {
   const previous = raw['prevResult']
-  if (!isObject(previous)) throw new CniError('config', 'prevResult: is missing')
-  const ips: unknown = previous['ips']
-  return (Array.isArray(ips) ? ips : []).map((ip: unknown, at) => {
+  if (previous === undefined || previous === null) return undefined
+  return { text: JSON.stringify(previous), addresses: addressesOf(previous, ifname) }
+}
+
+function checkedAddresses(raw: Fields, ifname: string): readonly Addr[] {
+  const previous = previousResult(raw, ifname)
+  if (previous === undefined) throw new CniError('config', 'prevResult: is missing')
+  return previous.addresses
+}
+
+/** Those that are said to be another interface's are left out. */
+function addressesOf(result: unknown, ifname: string): readonly Addr[] {
+  if (!isObject(result)) throw new CniError('config', 'prevResult: is no JSON object')
+  const { ips, interfaces } = result
+  const links: readonly unknown[] = Array.isArray(interfaces) ? interfaces : []
+  const isOther = (ip: unknown): boolean => {
+    const at = isObject(ip) ? ip['interface'] : undefined
+    const link = typeof at === 'number' ? links[at] : undefined
+    return isObject(link) && link['name'] !== ifname
+  }
+  return (Array.isArray(ips) ? ips : []).flatMap((ip: unknown, at) => {
     const text = isObject(ip) ? textOf(ip, 'address') : ''
     const addr = tryParseAddr(text.replace(/\/\d+$/, ''))
     if (addr === undefined) throw new CniError('config', `prevResult.ips[${at}].address: is no IP address`)
-    return addr
+    return isOther(ip) ? [] : [addr]
   })
 }
 

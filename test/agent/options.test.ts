@@ -30,6 +30,9 @@ describe('the command line', () => {
     expect(parse()).not.toHaveProperty('options.cni')
     expect(parse('--cni-conf-dir=/c')).toMatchObject({ options: { cni: { confDir: '/c', binDir: '/opt/cni/bin', socket: '/s/cni.sock' } } })
     expect(parse('--cni-conf-dir=/c', '--cni-bin-dir=/b')).toMatchObject({ options: { cni: { binDir: '/b' } } })
+    expect(parse('--cni-conf-dir=/c')).toMatchObject({ options: { cni: { chained: false } } })
+    expect(parse('--cni-conf-dir=/c', '--cni-chained')).toMatchObject({ options: { cni: { chained: true } } })
+    expect(() => parse('--cni-chained')).toThrow('--cni-chained: only goes with --cni-conf-dir')
     expect(() => parse('--cni-bin-dir=/b')).toThrow('--cni-bin-dir: only goes with --cni-conf-dir')
   })
 
@@ -76,6 +79,7 @@ describe('the command line', () => {
       'print-desired',
       'cni-conf-dir',
       'cni-bin-dir',
+      'cni-chained',
       'cleanup',
       'cgroup',
       'version',

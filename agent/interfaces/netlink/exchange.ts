@@ -61,8 +61,9 @@ export class NetlinkExchange {
       received = this.#take(() => this.#socket.receive())
   }
 
-  /** Sends a change; throws NetlinkError with the kernel's errno and words when it is refused. */
-  request(request: NetlinkRequest): void {
+  /** Sends a change or a question, whose answer is given to `take`; throws NetlinkError with the kernel's errno and words when it is
+   * refused. */
+  request(request: NetlinkRequest, take: (message: NetlinkMessage) => void = () => undefined): void {
     const seq = this.#send(request, NLM_F_REQUEST | NLM_F_ACK | (request.flags ?? 0))
     for (;;) {
       const messages = this.#receive(request)
@@ -72,7 +73,7 @@ export class NetlinkExchange {
         else if (message.type === NLMSG_ERROR) {
           throwOnError(request, message)
           return
-        }
+        } else take(message)
       }
     }
   }

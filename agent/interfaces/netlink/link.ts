@@ -23,6 +23,10 @@ export interface LinkMessage {
   readonly master: number
   /** what somebody wrote on it */
   readonly alias: string | undefined
+  /** of a veth: index of its other end, in that end's network namespace */
+  readonly peer: number
+  /** number that this namespace has for that one; undefined: it is the same */
+  readonly peerNetns: number | undefined
 }
 
 const FAMILY_UNSPECIFIED = 0
@@ -33,11 +37,13 @@ const IFF_RUNNING = 0x40
 const IFLA_ADDRESS = 1
 const IFLA_IFNAME = 3
 const IFLA_MTU = 4
+const IFLA_LINK = 5
 const IFLA_MASTER = 10
 const IFLA_LINKINFO = 18
 const IFLA_IFALIAS = 20
 const IFLA_NET_NS_FD = 28
 const IFLA_EXT_MASK = 29
+const IFLA_LINK_NETNSID = 37
 const IFLA_INFO_KIND = 1
 const IFLA_INFO_DATA = 2
 const VETH_INFO_PEER = 1
@@ -67,6 +73,8 @@ export function decodeLink(payload: Buffer): LinkMessage | undefined {
     kind: info === undefined ? undefined : attributeString(decodeAttributes(info), IFLA_INFO_KIND),
     master: attributeU32(attributes, IFLA_MASTER) ?? 0,
     alias: attributeString(attributes, IFLA_IFALIAS),
+    peer: attributeU32(attributes, IFLA_LINK) ?? 0,
+    peerNetns: attributeU32(attributes, IFLA_LINK_NETNSID),
   }
 }
 

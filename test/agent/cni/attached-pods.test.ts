@@ -11,6 +11,7 @@ import { podMtu } from '#agent/cni/mtu.ts'
 import { pod } from '../../support/build.ts'
 
 const WEB = { namespace: 'default', name: 'web' }
+const CABLE = { iface: 'veth1', ours: true, addresses: [parseAddr('10.0.0.1')] }
 
 function podOf(of: Parameters<typeof pod>[1]): Pod {
   const parsed = parseObject(pod('web', of), { kind: 'Pod', ...WEB })
@@ -36,7 +37,7 @@ describe('attached pods', () => {
           sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1', labels: { app: 'web' } }) }])
         },
         () => {
-          pods.setAddresses(WEB, [parseAddr('10.0.0.1')])
+          pods.attach(WEB, CABLE)
         },
       ]
       for (const step of first === 'pod' ? steps : steps.toReversed()) step()
@@ -44,14 +45,14 @@ describe('attached pods', () => {
       expect(store.snapshot.pods.get('default/web')?.labels.get('app')).toBe('web')
       sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1', ips: ['10.0.0.9'] }) }])
       expect(seen()).toEqual(['10.0.0.1'])
-      pods.setAddresses(WEB, undefined)
+      pods.attach(WEB, undefined)
       expect(seen()).toEqual(['10.0.0.9'])
     }
   })
 
   test('are nobody while no source knows their labels', () => {
     const { pods, sink, seen } = world()
-    pods.setAddresses(WEB, [parseAddr('10.0.0.1')])
+    pods.attach(WEB, CABLE)
     expect([seen(), pods.known(WEB)]).toEqual([undefined, undefined])
     sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1' }) }])
     sink.apply([{ kind: 'delete', ref: { kind: 'Pod', ...WEB } }])
@@ -60,13 +61,36 @@ describe('attached pods', () => {
 
   test('are of this node: one of the same name elsewhere, or in the host network, is as its source has it', () => {
     const { pods, sink, seen } = world()
-    pods.setAddresses(WEB, [parseAddr('10.0.0.1')])
+    pods.attach(WEB, CABLE)
     sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1' }) }])
     sink.apply([{ kind: 'upsert', object: podOf({ node: 'n2', ips: ['10.0.0.9'] }) }])
     expect([seen(), pods.known(WEB)]).toEqual([['10.0.0.9'], undefined])
     sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1', hostNetwork: true, ips: ['192.0.2.1'] }) }])
     expect(seen()).toEqual(['192.0.2.1'])
   })
+})
+
+test('a cable that was looked for is where packets of the addresses pass that the cluster knows, unless a runtime has said otherwise', () => {
+  const { pods, sink, store } = world()
+  const cable = (): unknown => store.snapshot.pods.get('default/web')?.cable
+  const names = (): string[] => pods.unattached().map(({ name }) => name)
+  sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1' }) }])
+  expect(names()).toEqual([])
+  sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1', ips: ['10.0.0.9'] }) }])
+  expect(names()).toEqual(['web'])
+  pods.find(WEB, 'veth7')
+  expect([cable(), pods.unattached()[0]?.cable]).toEqual([
+    { iface: 'veth7', ours: false },
+    { iface: 'veth7', ours: false },
+  ])
+  pods.attach(WEB, CABLE)
+  expect([cable(), names()]).toEqual([{ iface: 'veth1', ours: true }, []])
+  pods.attach(WEB, undefined)
+  expect([cable(), names()]).toEqual([{ iface: 'veth7', ours: false }, []])
+  // another pod of that name is somewhere else
+  sink.apply([{ kind: 'delete', ref: { kind: 'Pod', ...WEB } }])
+  sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1', ips: ['10.0.0.9'] }) }])
+  expect(cable()).toBeUndefined()
 })
 
 test('sandboxes are abandoned when their namespace has been gone for a minute, or their pod for a quarter of an hour', () => {

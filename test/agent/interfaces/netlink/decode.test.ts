@@ -26,6 +26,7 @@ describe('what the kernel sent is understood', () => {
       mac: '02:00:00:00:00:01',
       kind: 'veth',
       master: 0,
+      peer: 2,
     })
   })
 

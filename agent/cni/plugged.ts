@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Where pods are that another plugin has plugged in: the kernel knows both ends of each cable. Layer: agent/cni. */
+import { closeSync, openSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { NetlinkSocket } from '#native'
+import { errorCode, NetlinkError } from '#lib/base/errors.ts'
+import { addrBits, type Addr } from '#lib/base/ip.ts'
+import { AF_INET, AF_INET6, decodeAddr, encodeAddrDump, RTM_GETADDR } from '#agent/interfaces/netlink/addr.ts'
+import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import { decodeLink, encodeLinkDump, RTM_GETLINK, type LinkMessage } from '#agent/interfaces/netlink/link.ts'
+import { decodeNsid, encodeNsidQuestion, RTM_GETNSID, RTM_NEWNSID } from '#agent/interfaces/netlink/nsid.ts'
+import { decodeRoute, encodeRouteDump, RTM_GETROUTE } from '#agent/interfaces/netlink/route.ts'
+import { CniError } from './cni-error.ts'
+
+const VETH = 'veth'
+
+/** Name of the node's end of this cable. Throws CniError when it is none that could have programs. */
+export function nodeEndOf(node: NetlinkExchange, { netns, ifname }: { readonly netns: string; readonly ifname: string }): string {
+  const id = nsidOf(node, netns)
+  const own = inNetns(netns, linksOf).find(({ name }) => name === ifname)
+  if (own === undefined) throw new CniError('config', `there is no ${ifname} in ${netns}`)
+  if (own.kind !== VETH) throw new CniError('config', `${ifname} is ${own.kind ?? 'hardware'}: programs can be at veths alone`)
+  const end = linksOf(node).find((link) => link.index === peerOf(own) && leadsTo(link, { id, index: own.index }))
+  if (end?.name === undefined) throw new CniError('config', `the other end of ${ifname} is not on this node`)
+  return end.name
+}
+
+/** undefined: this is still the node's end of the cable */
+export function whatMoved(
+  node: NetlinkExchange,
+  cable: { readonly netns: string; readonly ifname: string; readonly host: string },
+): string | undefined {
+  const end = nodeEndOf(node, cable)
+  return end === cable.host ? undefined : `${cable.ifname} has its other end at ${end}, not at ${cable.host}`
+}
+
+/** By address: name of the node's end of the cable that leads to it. Of all that have their other end in a network namespace of this
+ * folder, whether they have ever spoken or not; for runtimes that keep namespaces elsewhere, of all that have a route of their own. */
+export function pluggedAddresses(node: NetlinkExchange, folder: string): ReadonlyMap<Addr, string> {
+  const veths = linksOf(node).filter(({ kind }) => kind === VETH)
+  const found = routedAddresses(node, veths)
+  for (const file of filesIn(folder)) for (const [addr, name] of addressesBehind(node, join(folder, file), veths)) found.set(addr, name)
+  return found
+}
+
+function addressesBehind(node: NetlinkExchange, netns: string, veths: readonly LinkMessage[]): readonly (readonly [Addr, string])[] {
+  try {
+    const id = nsidOf(node, netns)
+    if (id === undefined || !veths.some((link) => link.peerNetns === id)) return []
+    const addresses = inNetns(netns, (pod) =>
+      pod
+        .dump({ what: `list addresses of ${netns}`, type: RTM_GETADDR, payload: encodeAddrDump() })
+        .map(({ payload }) => decodeAddr(payload)),
+    )
+    return addresses.flatMap((one) => {
+      if (one === undefined) return []
+      const name = veths.find((link) => leadsTo(link, { id, index: one.index }))?.name
+      return name === undefined ? [] : [[one.addr, name] as const]
+    })
+  } catch (thrown) {
+    // gone since, or a file that is no namespace, or not yet
+    if (thrown instanceof NetlinkError || ['ENOENT', 'EINVAL'].includes(errorCode(thrown) ?? '')) return []
+    throw thrown
+  }
+}
+
+/** By any table: providers have some for each of their interfaces. */
+function routedAddresses(node: NetlinkExchange, veths: readonly LinkMessage[]): Map<Addr, string> {
+  const names = new Map(veths.map(({ index, name }) => [index, name]))
+  const routes = [AF_INET, AF_INET6].flatMap((family) =>
+    node.dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(family) }).map(({ payload }) => decodeRoute(payload)),
+  )
+  const found = new Map<Addr, string>()
+  for (const route of routes) {
+    const name = route && names.get(route.device)
+    if (route === undefined || name === undefined || route.via !== undefined) continue
+    if (route.cidr.bits === addrBits(route.cidr.addr)) found.set(route.cidr.addr, name)
+  }
+  return found
+}
+
+function leadsTo(link: LinkMessage, other: { readonly id: number | undefined; readonly index: number }): boolean {
+  return link.kind === VETH && other.id !== undefined && link.peerNetns === other.id && peerOf(link) === other.index
+}
+
+/** Kernels leave it out where it is the same number as its own. */
+function peerOf({ peer, index }: LinkMessage): number {
+  return peer === 0 ? index : peer
+}
+
+function linksOf(exchange: NetlinkExchange): LinkMessage[] {
+  return exchange
+    .dump({ what: 'list links', type: RTM_GETLINK, payload: encodeLinkDump() })
+    .flatMap(({ payload }) => decodeLink(payload) ?? [])
+}
+
+/** Undefined: it is the node's own, or no device of the node leads there. */
+function nsidOf(node: NetlinkExchange, netns: string): number | undefined {
+  const fd = openSync(netns, 'r')
+  try {
+    let id: number | undefined
+    node.request({ what: `ask for ${netns}`, type: RTM_GETNSID, payload: encodeNsidQuestion(fd) }, ({ type, payload }) => {
+      if (type === RTM_NEWNSID) id = decodeNsid(payload)
+    })
+    return id
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function inNetns<T>(netns: string, work: (exchange: NetlinkExchange) => T): T {
+  const socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE, netns })
+  try {
+    return work(new NetlinkExchange(socket))
+  } finally {
+    socket.close()
+  }
+}
+
+function filesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder)
+  } catch (thrown) {
+    if (errorCode(thrown) === 'ENOENT') return []
+    throw thrown
+  }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Looks for pods that other CNI plugins have plugged in, where no runtime has told us: before the agent came, or while it was away. Layer: agent. */
+import { NetlinkSocket } from '#native'
+import { backoffMs } from '#lib/base/backoff.ts'
+import { everyMs, type Clock } from '#lib/base/clock.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import { same } from '#lib/base/same.ts'
+import { interfaceOf, type Pod } from '#lib/model/pod.ts'
+import { nameKey } from '#lib/model/ref.ts'
+import type { Log } from '#lib/obs/log.ts'
+import type { Store } from '#lib/store/store.ts'
+import type { AttachedPods } from './cni/attached-pods.ts'
+import { pluggedAddresses } from './cni/plugged.ts'
+import { defaultConfig, type Config } from './config/config.ts'
+import { NETLINK_ROUTE, NetlinkExchange } from './interfaces/netlink/exchange.ts'
+import type { Interfaces } from './interfaces/table.ts'
+
+export interface FoundPodsOptions {
+  readonly attached: AttachedPods
+  readonly interfaces: Interfaces
+  readonly store: Pick<Store, 'synced'>
+  readonly config: () => Config | undefined
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Where container runtimes keep pods' network namespaces. */
+const NETNS_FOLDER = '/run/netns'
+const LOOK_MS = 500
+/** Those that are not to be found may have no cable, or one that is no veth. */
+const AGAIN = { firstMs: 500, maxMs: 60_000 }
+
+export class FoundPods {
+  readonly #options: FoundPodsOptions
+  /** who was looked for last, and among which interfaces */
+  #last: readonly string[] = []
+  #attempt = 0
+  #nextAt = 0
+
+  constructor(options: FoundPodsOptions) {
+    this.#options = options
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
+    const node = new NetlinkExchange(socket)
+    try {
+      await everyMs(this.#options.clock, { ms: LOOK_MS, signal, run: () => this.#look(node) })
+    } finally {
+      socket.close()
+    }
+  }
+
+  #look(node: NetlinkExchange): void {
+    const { attached, interfaces, store, config, log } = this.#options
+    if (!store.synced) return
+    const prefix = (config() ?? defaultConfig).compile.interfacePrefix
+    const missing = attached.unattached().filter((pod) => interfaces.byName(interfaceOf(pod, prefix)) === undefined)
+    if (missing.length === 0 || !this.#isTime(missing)) return
+    try {
+      const names = pluggedAddresses(node, NETNS_FOLDER)
+      for (const pod of missing) this.#note(pod, names)
+    } catch (thrown) {
+      log.warn({ error: thrown }, 'pods.search-failed')
+    }
+  }
+
+  #note(pod: Pod, names: ReadonlyMap<Addr, string>): void {
+    const { attached, log } = this.#options
+    const iface = pod.podIPs.flatMap((addr) => names.get(addr) ?? []).at(0)
+    // one that was found and is gone is looked for by its own name again
+    attached.find(pod, iface)
+    if (iface !== undefined) log.info({ pod: nameKey(pod), iface }, 'pod.found')
+  }
+
+  /** At once when pods or interfaces are others, otherwise less and less often. */
+  #isTime(missing: readonly Pod[]): boolean {
+    const { clock, interfaces } = this.#options
+    const now = [...missing.map(nameKey), ...interfaces.all().map(({ index, name }) => `${index} ${name}`)]
+    if (!same(now, this.#last)) this.#attempt = this.#nextAt = 0
+    this.#last = now
+    if (clock.now() < this.#nextAt) return false
+    this.#nextAt = clock.now() + backoffMs(AGAIN, this.#attempt++)
+    return true
+  }
+}
