@@ -82,10 +82,6 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 			leg->flags = flags & (LEG_LASTING | LEG_ENCAP); /* tried again with the next packet */
 			return DROP_NO_ROUTE;
 		}
-	} else if (flags & LEG_ANSWER && leg->hook == TO_WORKLOAD) {
-		/* the kernel brought the flow, maybe from another address (hostPorts): its answers pass there as well */
-		next.mtu = MTU_UNLIMITED;
-		next.flags |= LEG_READY | LEG_STACK;
 	} else {
 		dst = flags & LEG_NAT ? v->out.dst : s->p.t.dst;
 		addr_look(&s->dst, &dst);

@@ -118,7 +118,9 @@ static __noinline bool way_is_kernels(struct scratch *s, const struct ct_value *
 		return false;
 	if (answer && !nat && v->leg[0].hook == TO_WORKLOAD)
 		return true;
-	return s->dst.kind != ADDR_LOCAL_POD && !(nat && (answer || !addr_eq(&v->out.src, &s->p.t.src))) && addr_is_routed(&s->p.t.src);
+	if (s->dst.kind == ADDR_LOCAL_POD || (nat && (answer || !addr_eq(&v->out.src, &s->p.t.src))))
+		return false;
+	return answer ? addr_is_routed(&s->p.t.src) : s->src.flags & ADDR_ROUTED; /* who begins a flow has been looked up */
 }
 
 /* The way to `dst` by what we know of the address (s->dst), else by the kernel's route. */
