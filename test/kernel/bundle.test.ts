@@ -37,7 +37,7 @@ afterAll(async () => {
 interface Bundle {
   readonly names: readonly string[]
   readonly readme: string
-  read(name: string): string
+  readonly read: (name: string) => string
   /** all of it */
   readonly text: string
 }
