@@ -20,9 +20,9 @@ import {
 } from './world.ts'
 
 /** Other settings are other programs, and loading them on three nodes takes its time. */
-const SOON = { timeout: 20_000, interval: 100 }
+const SOON = { timeout: 45_000, interval: 100 }
 /** Without anything to load. */
-const AT_ONCE = { timeout: 5000, interval: 50 }
+const AT_ONCE = { timeout: 10_000, interval: 50 }
 /** of a service of pod a-1 alone */
 const NEAR_PORT = 30081
 const world = new World('nodelife')
