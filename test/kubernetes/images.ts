@@ -7,10 +7,10 @@ import { cached, keyOf } from '../kernel/vm/cache.ts'
 import { command } from '../kernel/vm/command.ts'
 import { writeArchive, type Image } from './archive.ts'
 import { PAUSE_IMAGE } from './node-setup.ts'
-import { buildGo, programsKey } from './programs.ts'
+import { buildGo, goSource, programsKey } from './programs.ts'
 
 /** Changes whenever images are made in another way. */
-const RECIPE = 2
+const RECIPE = 3
 
 /** Of upstream's tests. */
 export const AGNHOST_IMAGE = 'registry.k8s.io/e2e-test-images/agnhost:2.56'
@@ -99,6 +99,9 @@ async function makeTools(root: string, agnhost: string): Promise<void> {
   chmodSync(join(root, 'tmp'), 0o1777)
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(root, name), text)
   copyFileSync(agnhost, join(root, 'agnhost'))
+  // of its servers that speak TLS
+  const certificates = await goSource('k8s.io/kubernetes/test/images/agnhost/porter')
+  for (const name of ['localhost.crt', 'localhost.key']) copyFileSync(join(certificates, name), join(root, name))
   const taken = new Set(Object.keys(TOOLS).map((path) => path.split('/').at(-1)))
   for (const applet of (await command('/bin/busybox', ['--list'])).split('\n'))
     if (applet !== '' && !taken.has(applet)) symlinkSync('/bin/busybox', join(root, 'bin', applet))

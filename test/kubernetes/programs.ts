@@ -24,6 +24,11 @@ export async function kubernetesPrograms(): Promise<string> {
   })
 }
 
+/** The folder with the sources of a package of Kubernetes', and what else is there. */
+export async function goSource(source: string): Promise<string> {
+  return (await go(['list', '-f', '{{.Dir}}', source])).trim()
+}
+
 /** A program of Kubernetes' own, by its package. */
 export async function buildGo(source: string, path: string): Promise<void> {
   await go(['build', '-o', path, source])
@@ -36,7 +41,12 @@ export function builtPrograms(): string | undefined {
 
 /** The program that runs Kubernetes' own end-to-end tests of the network; built as {@link kubernetesPrograms} are. */
 export async function upstreamTests(): Promise<string> {
-  return join(await cached(testsFolder(), (half) => go(['test', '-c', '-o', join(half, 'e2e.test'), './upstream'])), 'e2e.test')
+  return join(
+    await cached(testsFolder(), async (half) => {
+      await go(['test', '-c', '-o', join(half, 'e2e.test'), './upstream'])
+    }),
+    'e2e.test',
+  )
 }
 
 /** The same program, when it is there. */
@@ -64,22 +74,26 @@ function inCache(name: string): string | undefined {
 }
 
 /** Modules and objects stay too: a build that was cut short goes on where it was, and what two builds share is compiled once. */
-async function go(args: readonly string[]): Promise<void> {
+async function go(args: readonly string[]): Promise<string> {
   const work = join(cacheRoot(), 'kubernetes-build')
   mkdirSync(work, { recursive: true })
   const [verb = '', ...rest] = args
-  await command(await goToolchain(), [verb, '-trimpath', '-mod=readonly', '-buildvcs=false', '-ldflags', `-s -w ${stamps()}`, ...rest], {
-    cwd: sourceFolder(),
-    env: {
-      CGO_ENABLED: '0',
-      GOTOOLCHAIN: 'local',
-      GOROOT: '',
-      GOFLAGS: '-modcacherw',
-      GOMODCACHE: join(work, 'modules'),
-      GOCACHE: join(work, 'objects'),
+  return await command(
+    await goToolchain(),
+    [verb, '-trimpath', '-mod=readonly', '-buildvcs=false', '-ldflags', `-s -w ${stamps()}`, ...rest],
+    {
+      cwd: sourceFolder(),
+      env: {
+        CGO_ENABLED: '0',
+        GOTOOLCHAIN: 'local',
+        GOROOT: '',
+        GOFLAGS: '-modcacherw',
+        GOMODCACHE: join(work, 'modules'),
+        GOCACHE: join(work, 'objects'),
+      },
+      timeout: BUILD_MS,
     },
-    timeout: BUILD_MS,
-  })
+  )
 }
 
 function stamps(): string {
