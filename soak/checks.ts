@@ -20,6 +20,8 @@ export interface Soaked {
   settle(): Promise<void>
   /** Kills all agents and waits for new ones. */
   restartAll(): Promise<void>
+  /** What is on a node, but for what comes and goes by itself. */
+  belongings(node: SoakedNode): Promise<readonly string[]>
   down(): Promise<readonly Leftover[]>
 }
 
@@ -45,11 +47,12 @@ export function trafficChecks(result: LoadResult, { ways, load, stepAt }: Traffi
   ]
 }
 
-/** Lines that nobody should have had reason to write: errors, and damage by strangers where there are none. */
-export function logCheck(nodes: readonly SoakedNode[]): Check {
-  const faults = nodes.flatMap((node) =>
-    node.said({ levels: ['error', 'fatal'], events: ['drift.found'] }).map((line) => `${node.name}: ${JSON.stringify(line)}`),
-  )
+/** Lines that nobody should have had reason to write: errors, and damage by strangers where there are none. `isOurs`: what was done to the agent. */
+export function logCheck(nodes: readonly SoakedNode[], isOurs: (line: unknown) => boolean = () => false): Check {
+  const faults = nodes.flatMap((node) => {
+    const lines = node.said({ levels: ['error', 'fatal'], events: ['drift.found'] }).filter((line) => !isOurs(line))
+    return lines.map((line) => `${node.name}: ${JSON.stringify(line)}`)
+  })
   return { name: 'no agent reports an error or a difference that it did not make', faults }
 }
 
@@ -86,7 +89,7 @@ export async function leakCheck(soak: Soaked, before: ReadonlyMap<string, readon
   let faults: string[] = []
   const same = async (): Promise<true | undefined> => {
     const found = await Promise.all(
-      soak.nodes.map(async (node) => changes(node.name, before.get(node.name) ?? [], await node.belongings())),
+      soak.nodes.map(async (node) => changes(node.name, before.get(node.name) ?? [], await soak.belongings(node))),
     )
     faults = found.flat()
     return faults.length === 0 ? true : undefined

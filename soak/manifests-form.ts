@@ -44,7 +44,7 @@ export async function* manifestsForm(run: SoakRun<Step>): AsyncGenerator<Check> 
   const plan = new Plan(seed)
   await soak.settle()
   const before = new Map<string, readonly string[]>()
-  for (const node of soak.nodes) before.set(node.name, await node.belongings())
+  for (const node of soak.nodes) before.set(node.name, await soak.belongings(node))
   say(`.. ${minutes} minutes of changes, seed ${seed}; the agent of node ${plan.survivor} is never killed`)
   let samples: readonly Holdings[] = []
   let marked: MarkedResult | undefined

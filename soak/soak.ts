@@ -112,7 +112,7 @@ export class Soak implements AsyncDisposable, Soaked {
   /** Waits until all agents are ready, every table is as a fresh compile says, and every program has the settings of now. Throws SoakError with what differs. */
   async settle(): Promise<void> {
     await this.#startAll()
-    await Promise.all(this.nodes.map(settleNode))
+    await Promise.all(this.nodes.map((node) => settleNode(node)))
   }
 
   /** Kills all agents and waits for new ones. */
@@ -120,6 +120,10 @@ export class Soak implements AsyncDisposable, Soaked {
     for (const { name } of this.nodes) await this.lab.agents.stop(name, 'SIGKILL')
     for (const { name } of this.nodes) this.#away.set(name, 0)
     await this.#startAll()
+  }
+
+  async belongings(node: SoakedNode): Promise<readonly string[]> {
+    return await node.belongings()
   }
 
   /** Takes the lab away, but for its logs, which go into the folder; the answer is what could not be. Safe to call twice. */
@@ -195,12 +199,12 @@ export class Soak implements AsyncDisposable, Soaked {
   }
 }
 
-/** Throws SoakError with what differs when it does not follow in time. */
-export async function settleNode(node: SoakedNode): Promise<void> {
-  const wanted = await node.wanted()
+/** `isMoving`: what is wanted changes by itself, and is compiled anew for each look. Throws SoakError with what differs when it does not follow in time. */
+export async function settleNode(node: SoakedNode, isMoving = false): Promise<void> {
+  const first = await node.wanted()
   let last: readonly string[] = []
   const same = async (): Promise<true | undefined> => {
-    last = await node.differences(wanted)
+    last = await node.differences(isMoving ? await node.wanted() : first)
     return last.length === 0 ? true : undefined
   }
   if ((await waitFor(same, { timeoutMs: FOLLOW_MS, everyMs: 50 })) === undefined)

@@ -142,13 +142,20 @@ export class PodSoak implements AsyncDisposable, Soaked {
     await this.#addresses()
     const checked = await Promise.all([...this.#kubelets.values()].map((kubelet) => kubelet.check()))
     if (checked.flat().length > 0) throw new SoakError('what the plugin finds', checked.flat())
-    await Promise.all(this.nodes.map(settleNode))
+    // once a minute nodes give back blocks that have been empty for a while
+    await Promise.all(this.nodes.map((node) => settleNode(node, true)))
   }
 
   async restartAll(): Promise<void> {
     await this.#calm()
     for (const { name } of this.nodes) await this.#kill(name, 0)
     await this.#calm()
+  }
+
+  /** Nodes keep blocks for a while after the last address of them came back, and others know the way there. */
+  async belongings(node: SoakedNode): Promise<readonly string[]> {
+    const blocks = (await this.#control.client.list(IP_BLOCK)).map((block) => textAt(block, 'spec.cidr') ?? '')
+    return (await node.belongings()).filter((line) => !blocks.some((cidr) => line.startsWith(`${cidr} via `)))
   }
 
   /** "ADD 31, ADD cut 4": of all nodes. */

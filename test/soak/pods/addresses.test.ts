@@ -57,5 +57,5 @@ test('at once: an address that another pod has; not that of a pod whose second s
   seen.note(made('y', '10.0.0.1'), [{ ...first, state: 'unknown' }])
   expect(seen.faults).toEqual([])
   seen.note(made('y', '10.0.0.1'), [first])
-  expect(seen.faults).toEqual(['10.0.0.1 is that of x, and of y'])
+  expect(seen.faults).toEqual(['10.0.0.1 is that of y, and of x'])
 })
