@@ -17,7 +17,7 @@ import { attachedBy, holderOf, refOf, refuseOther, type Attachment, type Attachm
 import { CniError, errorAnswer } from './cni-error.ts'
 import { delegateAddresses, runDelegate, type DelegateCall } from './delegate.ts'
 import { nodeEndOf, whatMoved } from './plugged.ts'
-import { createLink, hasChanged, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
+import { createLink, hasChanged, missingOfLink, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
 import { parseRequest, versionOf, type PodSandbox, type Request } from './request.ts'
 import { addResult } from './result.ts'
 import type { Waiting } from './waiting.ts'
@@ -157,6 +157,7 @@ export class Plugin {
       await waiting.until(() => of.missingOf({ iface: attachment.host, addresses: attachment.addresses }), deadline)
       if (request.previous !== undefined) return request.previous.text
       raiseLink(netlink, attachment)
+      await waiting.poll(() => missingOfLink(netlink, attachment), deadline)
       return addResult(attachment, config.cniVersion)
     } catch (thrown) {
       if (before === undefined) await this.#remove(attachment).catch((more: unknown) => this.#sayLeft(attachment, more))

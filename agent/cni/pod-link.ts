@@ -5,11 +5,12 @@ import { NetlinkSocket, writeInNetns } from '#native'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
 import { addrBits, ANY_V4, ANY_V6, formatAddr, isV4, parseAddr, type Addr } from '#lib/base/ip.ts'
 import { sha1 } from '#lib/base/hash.ts'
-import { decodeAddr, encodeAddrDump, encodeSingleAddr, RTM_GETADDR, RTM_NEWADDR } from '#agent/interfaces/netlink/addr.ts'
+import { AF_INET6, decodeAddr, encodeAddrDump, encodeSingleAddr, RTM_GETADDR, RTM_NEWADDR } from '#agent/interfaces/netlink/addr.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import {
   decodeLink,
   encodeLinkDump,
+  encodeLinkQuestion,
   encodeLinkRemoval,
   encodeLinkUp,
   encodeVeth,
@@ -20,7 +21,14 @@ import {
 } from '#agent/interfaces/netlink/link.ts'
 import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from '#agent/interfaces/netlink/message.ts'
 import { encodeNeighbour, RTM_NEWNEIGH } from '#agent/interfaces/netlink/neighbour.ts'
-import { encodeDeviceRoute, RTM_NEWROUTE } from '#agent/interfaces/netlink/route.ts'
+import {
+  decodeRoute,
+  encodeDeviceRoute,
+  encodeRouteDump,
+  LOCAL_TABLE,
+  RTM_GETROUTE,
+  RTM_NEWROUTE,
+} from '#agent/interfaces/netlink/route.ts'
 
 export interface PodLink {
   /** the sandbox that it is made for: written on the node's end */
@@ -96,6 +104,23 @@ function raiseInside(pod: NetlinkExchange, link: PodLink): void {
     set.neighbour(GATEWAYS[family], macOf(link, 'node'))
     set.route(DEFAULTS[family], GATEWAYS[family])
   }
+}
+
+/** What the kernel does after it has said yes, and without which packets to the pod are lost; undefined: nothing. The end that goes up first
+ * takes packets a while after the other one is up; and an address of IPv6 is the pod's when its local route is there, with or without a
+ * search for duplicates. */
+export function missingOfLink(node: NetlinkExchange, link: PodLink): string | undefined {
+  const running: boolean[] = []
+  node.request({ what: `ask for ${link.host}`, type: RTM_GETLINK, payload: encodeLinkQuestion(link.host) }, ({ type, payload }) => {
+    if (type === RTM_NEWLINK) running.push(decodeLink(payload)?.running === true)
+  })
+  if (!running.includes(true)) return `${link.host} has no carrier`
+  const wanted = link.addresses.filter((addr) => !isV4(addr))
+  if (wanted.length === 0) return undefined
+  const routes = inPod(link.netns, (pod) => pod.dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(AF_INET6) }))
+  const local = routes.map(({ payload }) => decodeRoute(payload)).filter((route) => route?.table === LOCAL_TABLE)
+  const missing = wanted.find((addr) => !local.some((route) => route?.cidr.addr === addr))
+  return missing === undefined ? undefined : `${formatAddr(missing)} is not local yet in ${link.netns}`
 }
 
 /** What differs from how it was made; undefined: nothing. */

@@ -37,4 +37,14 @@ export class Waiting {
       ask()
     })
   }
+
+  /** As {@link until}, of what nobody brings news of. */
+  async poll(missing: () => string | undefined, deadline: number): Promise<void> {
+    for (let reason = missing(); reason !== undefined; reason = missing()) {
+      if (this.#clock.now() >= deadline) throw new CniError('tryAgain', `not ready in time: ${reason}`)
+      await new Promise<void>((resolve) => this.#clock.after(POLL_MS, resolve))
+    }
+  }
 }
+
+const POLL_MS = 3

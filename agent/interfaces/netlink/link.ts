@@ -54,6 +54,11 @@ export function encodeLinkDump(): Buffer {
   return Buffer.concat([Buffer.alloc(HEADER), encodeAttributeU32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS)])
 }
 
+/** Payload of RTM_GETLINK for one: unlike a list it waits for what is under way with the carrier, from Linux 6.8 on. */
+export function encodeLinkQuestion(name: string): Buffer {
+  return Buffer.concat([encodeLinkDump(), encodeAttributeText(IFLA_IFNAME, name)])
+}
+
 /** Undefined for broken bytes and for messages of other families: a bridge says "port removed" by RTM_DELLINK too. */
 export function decodeLink(payload: Buffer): LinkMessage | undefined {
   if (payload.length < HEADER || payload.readUInt8(0) !== FAMILY_UNSPECIFIED) return undefined

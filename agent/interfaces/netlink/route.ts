@@ -25,6 +25,7 @@ export interface RouteMessage {
 }
 
 export const MAIN_TABLE = 254
+export const LOCAL_TABLE = 255
 const HEADER = 12
 const RTA_DST = 1
 const RTA_OIF = 4
