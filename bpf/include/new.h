@@ -204,7 +204,7 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 	if (s->hook == TO_WORKLOAD && s->dst.kind != ADDR_LOCAL_POD)
 		return DROPPED(DROP_POLICY); /* whose rules are not known yet, or not any more */
 	if (s->hook == TO_HOST) {
-		s->reroute = cfg.overlay && s->dst.kind == 0 && route_to(&s->p.t.dst);
+		s->reroute = in_overlay(s, &s->p.t.dst);
 		if (!s->reroute && !host_asks(skb->ifindex))
 			return NP_PASS; /* the host's own traffic */
 	}

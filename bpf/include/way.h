@@ -96,6 +96,12 @@ static __noinline struct route *route_to(const struct addr *dst)
 	return bpf_map_lookup_elem(&np_routes, &k);
 }
 
+/* Is `dst`, of which s->dst is known, to be had by the tunnel alone? */
+static __always_inline bool in_overlay(const struct scratch *s, const struct addr *dst)
+{
+	return cfg.overlay && s->dst.kind == 0 && route_to(dst);
+}
+
 /* Does another plugin have this pod, which is to see what passes between it and the network? */
 static __always_inline bool addr_is_routed(const struct addr *a)
 {

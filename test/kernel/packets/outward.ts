@@ -167,6 +167,14 @@ function overlay(f: Family): PacketCase[] {
           action: 'pass',
           out: udp(far, host, { payload: 'y', ttl: 63 }),
         },
+        {
+          say: 'from the host a while later',
+          through: 'to_host',
+          packet: udp(host, far, { payload: 'z' }),
+          action: 'redirect',
+          age: A_WHILE,
+          out: out(f.node, udp(host, far, { payload: 'z' })),
+        },
       ],
     },
     {
