@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass. Layer: agent/dataplane. */
+import { ifindexOf } from '#native'
 import { errorText } from '#lib/base/errors.ts'
 import { same } from '#lib/base/same.ts'
 import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
@@ -266,7 +267,10 @@ export class Dataplane implements Disposable {
 
   /** An interface that went takes its programs along, and they may be missed before we hear of it. A hook that is wanted still was lost. */
   #judgeSuspects(): void {
-    const hooks = [...this.#suspects].filter((key) => this.#hooks.wants(key) || this.#xdp.wants(key))
+    const { interfaces } = this.#options
+    const isThere = (name: string): boolean => ifindexOf(name) === interfaces.byName(name)?.index
+    const isLost = (key: string): boolean => (this.#hooks.wants(key) || this.#xdp.wants(key)) && isThere(key.slice(0, key.indexOf('/')))
+    const hooks = [...this.#suspects].filter(isLost)
     this.#suspects.clear()
     if (hooks.length > 0) this.#repair('hooks', { hooks })
   }

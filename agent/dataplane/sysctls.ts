@@ -14,6 +14,7 @@ export interface SysctlOptions {
 }
 
 const PROC_SYS = '/proc/sys'
+const OF_INTERFACE = /^net\/ipv[46]\/conf\//
 /** The kernel goes by the larger one of this and the interface's own: what is to be off for one interface has to be off here. */
 export const REVERSE_PATH_OF_ALL = 'net/ipv4/conf/all/rp_filter'
 
@@ -51,11 +52,16 @@ export class Sysctls implements Part {
       try {
         if (this.#set(path, value)) done++
       } catch (thrown) {
-        failures.push(failure(path, thrown))
+        if (!this.#isOfGone(path, thrown)) failures.push(failure(path, thrown))
       }
     }
     this.#dirty = failures.length > 0
     return { done, failures }
+  }
+
+  /** An interface that has gone is wanted until its message has been read; one that comes brings its settings along. */
+  #isOfGone(path: string, thrown: unknown): boolean {
+    return errorCode(thrown) === 'ENOENT' && OF_INTERFACE.test(path) && !this.#exists(dirname(path))
   }
 
   /** Those of interfaces that are gone need no remembering: pods come and go. */

@@ -46,6 +46,12 @@ describe('sysctls', () => {
     expect(existsSync(options().stateFile)).toBe(false)
   })
 
+  test('one of an interface that is gone is no failure, another that is missing is', () => {
+    mkdirSync(join(folder, 'sys/net/ipv4/conf'))
+    const { outcome } = apply({ 'net/ipv4/conf/gone/rp_filter': '0', 'net/ipv4/none': '1' })
+    expect(outcome.failures.map(({ item }) => item)).toEqual(['net/ipv4/none'])
+  })
+
   test('the oldest value is the one that is remembered', () => {
     apply({ [FORWARD]: '1' })
     apply({ [FORWARD]: '2' })
