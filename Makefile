@@ -116,7 +116,7 @@ kubernetes: all
 # Ours, and Kubernetes' own end-to-end tests, on a real cluster of this machine: hours; `make test` has a short form.
 e2e: all
 	@scripts/install-deps.sh demo go e2e
-	@E2E=long $(RUN) test/run.ts e2e
+	@E2E=long $(RUN) test/run.ts api e2e
 
 lint: node_modules/.package-lock.json
 	@$(NODE) node_modules/typescript/bin/tsc --noEmit -p tsconfig.json
