@@ -187,13 +187,16 @@ describe('changes', () => {
     await agent.until('the pod again', () => links(machine)[`${POD_A}:ingress`]?.endsWith(` ${ifindex}`) === true)
   })
 
-  test('of a pod that goes are taken back', async () => {
+  test('of a pod that goes are taken back, its programs with its cable', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     machine.drop('pods.json')
+    const counts = async (): Promise<number[]> => [await rows(machine, 'np_addrs'), await rows(machine, 'np_ifaces')]
+    await expect.poll(counts, { timeout: 5000 }).toEqual([5, 2])
+    expect(hookPins(POD_A).filter((pin) => pin in links(machine))).toEqual(hookPins(POD_A))
+    machine.sh(`ip link del ${POD_A}`)
     await agent.event('hook.detached', 2)
     await agent.until('its hooks to go', () => !hookPins(POD_A).some((pin) => pin in links(machine)))
-    const counts = async (): Promise<number[]> => [await rows(machine, 'np_addrs'), await rows(machine, 'np_ifaces')]
     await expect.poll(counts, { timeout: 5000 }).toEqual([5, 1])
   })
 
