@@ -14,7 +14,7 @@ import { Events } from './status/events.ts'
 import { NodeCondition } from './status/node-condition.ts'
 import { Outbox } from './status/outbox.ts'
 import { PodConditions } from './status/pod-conditions.ts'
-import { firewallRefusal, refusalsOf, type Refusal } from './status/refusals.ts'
+import { firewallRefusals, refusalsOf, type Refusal } from './status/refusals.ts'
 import type { StatusApi } from './status/status-api.ts'
 import type { Wired } from './wiring.ts'
 
@@ -74,6 +74,6 @@ export function statusOf(options: StatusOptions): Outbox {
 
 /** Before all is known, objects may be missing that others rest on. */
 function refusals({ node, store, book, policies, firewalls }: StatusOptions): readonly Refusal[] {
-  const found = firewalls().map((finding) => firewallRefusal(node, finding))
+  const found = firewallRefusals(node, firewalls())
   return store.synced ? [...refusalsOf({ node, refused: book.refused, policies: policies.wrong }), ...found] : found
 }

@@ -27,42 +27,45 @@ const EXISTING = 2
 export class FlowMoves {
   readonly #options: FlowMovesOptions
   /** in the order in which they came: nodes may swap addresses */
-  #moves: NodeMove[] = []
+  /** by the address that entries have: where that node is now */
+  #moves = new Map<string, Addr>()
 
   constructor(options: FlowMovesOptions) {
     this.#options = options
   }
 
+  /** All at once: nodes may change places. */
   note(moves: readonly NodeMove[]): void {
-    this.#moves.push(...moves)
+    this.#moves = oneAfterTheOther(this.#moves, new Map(moves))
   }
 
   async run(signal: AbortSignal): Promise<void> {
     await everyMs(this.#options.clock, { ms: TICK_MS, signal, run: () => this.tick() })
   }
 
-  /** One that is interrupted is done again: flows that were moved are not found twice. */
+  /** Tried again until it is done. */
   async tick(): Promise<void> {
     const table = this.#options.table()
-    if (table === undefined || this.#moves.length === 0) return
+    if (table === undefined || this.#moves.size === 0) return
     const moves = this.#moves
+    this.#moves = new Map()
     try {
       const moved = await this.#walk(table, moves)
-      this.#moves = this.#moves.slice(moves.length)
-      if (moved > 0) this.#options.log.info({ flows: moved, nodes: moves.length }, 'flows.moved')
+      if (moved > 0) this.#options.log.info({ flows: moved, nodes: moves.size }, 'flows.moved')
     } catch (thrown) {
+      this.#moves = oneAfterTheOther(moves, this.#moves)
       // a table that is replaced is closed
-      if (errorCode(thrown) !== 'EBADF') throw thrown
+      if (errorCode(thrown) !== 'EBADF') this.#options.log.warn({ error: thrown }, 'flows.move-failed')
     }
   }
 
-  async #walk(table: FlowTable, moves: readonly NodeMove[]): Promise<number> {
+  async #walk(table: FlowTable, moves: ReadonlyMap<string, Addr>): Promise<number> {
     const { map, reader } = table
     let moved = 0
     for await (const chunk of chunksOf(map, ROOM)) {
       for (let at = 0; at < chunk.count; at++) {
         const via = reader.via(chunk.values.subarray(at * map.valueBytes))
-        const to = target(via.toString('latin1'), moves)
+        const to = moves.get(via.toString('latin1'))
         if (to === undefined) continue
         const key = chunk.keys.subarray(at * map.keyBytes, (at + 1) * map.keyBytes)
         // as it is now: programs write it as well, and what they write in this microsecond comes again with the next packet
@@ -82,11 +85,9 @@ export class FlowMoves {
   }
 }
 
-/** Where the node is now that had this address. */
-function target(via: string, moves: readonly NodeMove[]): Addr | undefined {
-  let now: Addr | undefined
-  for (const [from, to] of moves) if ((now ?? via) === from) now = to
-  return now
+/** An address stands for the node that had it first. */
+function oneAfterTheOther(first: ReadonlyMap<string, Addr>, then: ReadonlyMap<string, Addr>): Map<string, Addr> {
+  return new Map([...then, ...[...first].map(([from, to]) => [from, then.get(to) ?? to] as const)])
 }
 
 /** False when the entry has gone meanwhile. */

@@ -62,8 +62,11 @@ export class ClusterFacts implements Subject {
 
   async #write(now: number, signal: AbortSignal): Promise<void> {
     try {
-      const [found, dataplane] = await Promise.all([this.#found(signal), this.#dataplane(signal)])
-      await this.#put(found, dataplane, signal)
+      const [found, counted] = await Promise.all([this.#found(signal), Promise.allSettled([this.#dataplane(signal)])])
+      const [nodes] = counted
+      await this.#put(found, nodes.status === 'fulfilled' ? nodes.value : undefined, signal)
+      // the rest does not wait for it: our rights may be older than we are
+      if (nodes.status === 'rejected') throw nodes.reason
       this.#isSaid = true
       this.#at = now + LOOK_MS
     } catch (thrown) {

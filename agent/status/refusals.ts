@@ -56,9 +56,11 @@ export function refusalsOf({ node, refused, policies }: RefusedNow): readonly Re
 }
 
 /** What another program's rules on this node do, as a warning about the node. */
-export function firewallRefusal(node: string, finding: string): Refusal {
+export function firewallRefusals(node: string, findings: readonly string[]): readonly Refusal[] {
+  if (findings.length === 0) return []
   const object = { apiVersion: 'v1', kind: 'Node', name: node }
-  return { key: `firewall ${finding}`, object, reason: 'ForeignFirewall', message: finding, own: true }
+  const message = findings.join('; ')
+  return [{ key: `firewall ${message}`, object, reason: 'ForeignFirewall', message, own: true }]
 }
 
 interface Context extends Pick<RefusedNow, 'node' | 'policies'> {

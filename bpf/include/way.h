@@ -126,7 +126,7 @@ static __noinline bool way_is_kernels(struct scratch *s, const struct ct_value *
 		return true;
 	if (s->dst.kind == ADDR_LOCAL_POD || (nat && (answer || !addr_eq(&v->out.src, &s->p.t.src))))
 		return false;
-	return answer ? addr_is_routed(&s->p.t.src) : s->src.flags & ADDR_ROUTED; /* who begins a flow has been looked up */
+	return addr_is_routed(&s->p.t.src);
 }
 
 /* The way to `dst` by what we know of the address (s->dst), else by the kernel's route. */

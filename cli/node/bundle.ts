@@ -27,7 +27,7 @@ export async function bundleCommand(order: BundleOrder): Promise<Printed> {
   const collected = await collect(bundleParts(order), BOUNDS, systemClock)
   const name = `netplane-bundle-${hostname()}-${at.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
   const file = order.output ?? `${name}.tar.gz`
-  const archive = gzipSync(bundleOf(collected, { name, at }))
+  const archive = gzipSync(bundleOf(collected, at))
   writeFileSync(file, archive, { mode: 0o600 })
   const missing = collected.filter(({ text }) => text === '')
   const text = order.json
@@ -36,11 +36,11 @@ export async function bundleCommand(order: BundleOrder): Promise<Printed> {
   return { text, warnings: '', exitCode: 0 }
 }
 
-/** One folder; first of all what is in it. */
-export function bundleOf(collected: readonly Collected[], { name, at }: { readonly name: string; readonly at: Date }): Buffer {
+/** One folder, whose name is short: a node's may be long. First of all what is in it. */
+export function bundleOf(collected: readonly Collected[], at: Date): Buffer {
   const texts = [{ name: 'README.txt', text: indexOf(collected, at) }, ...collected.filter(({ text }) => text !== '')]
   return tarOf(
-    texts.map((one) => ({ name: `${name}/${one.name}`, bytes: Buffer.from(one.text) })),
+    texts.map((one) => ({ name: `netplane-bundle/${one.name}`, bytes: Buffer.from(one.text) })),
     at.getTime() / 1000,
   )
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Files as a tar archive (POSIX ustar). Layer: cli (pure). */
+import { InternalError } from '#lib/base/errors.ts'
 
 export interface TarFile {
   /** relative, at most 100 bytes */
@@ -8,6 +9,7 @@ export interface TarFile {
 }
 
 const BLOCK = 512
+const LONGEST_NAME = 100
 
 /** In the order given, all of root and of one time: the same files make the same archive. */
 export function tarOf(files: readonly TarFile[], seconds: number): Buffer {
@@ -16,6 +18,7 @@ export function tarOf(files: readonly TarFile[], seconds: number): Buffer {
 }
 
 function header(name: string, size: number, seconds: number): Buffer {
+  if (Buffer.byteLength(name) > LONGEST_NAME) throw new InternalError(`${name} is too long a name for an archive`)
   const block = Buffer.alloc(BLOCK)
   const put = (at: number, text: string): void => {
     block.write(text, at, 'latin1')

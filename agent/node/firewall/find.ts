@@ -87,13 +87,18 @@ interface NftListing {
 
 async function readNft({ run }: FirewallOptions, { attempt, saved, chains }: NftListing): Promise<RuleSet[]> {
   const found: RuleSet[] = []
-  for (const base of chains === '' ? [] : filterTables(chains)) {
+  const bases = chains === '' ? [] : await attempt('nft', () => Promise.resolve().then(() => filterTables(chains)))
+  for (const base of bases ?? []) {
     const { family, table } = base
     // iptables' own words for it are understood better
     const isIptables = table === 'filter' && saved.some(({ name }) => name === `${family === 'ip' ? 'iptables' : 'ip6tables'}-nft filter`)
     if (isIptables || NOT_FIREWALLS.has(table)) continue
-    const listing = await attempt(`nft ${family} ${table}`, () => run(['nft', '-j', 'list', 'table', family, table]))
-    if (listing !== undefined) found.push(nftRules(base, listing))
+    const rules = await attempt(`nft ${family} ${table}`, async () => {
+      // terse: members of sets may be many
+      const listing = await run(['nft', '-j', '-t', 'list', 'table', family, table])
+      return listing === undefined ? undefined : nftRules(base, listing)
+    })
+    if (rules !== undefined) found.push(rules)
   }
   return found
 }

@@ -49,6 +49,24 @@ test('nodes may move one after the other, to where another was', async () => {
   expect(now()).toEqual([TWO, THREE])
 })
 
+test('nodes may change places', async () => {
+  const { moves, now } = setup([ONE, TWO])
+  moves.note([
+    [ONE, TWO],
+    [TWO, ONE],
+  ])
+  await moves.tick()
+  expect(now()).toEqual([TWO, ONE])
+})
+
+test('one that moves twice is where it went last', async () => {
+  const { moves, now } = setup([ONE])
+  moves.note([[ONE, TWO]])
+  moves.note([[TWO, THREE]])
+  await moves.tick()
+  expect(now()).toEqual([THREE])
+})
+
 test('while the table is being replaced they wait', async () => {
   const { moves, found, now } = setup([ONE])
   const { table } = found

@@ -50,9 +50,11 @@ test('the index says what is there, and why the rest is not', () => {
     { name: 'net/links.txt', about: 'interfaces', text: 'eth0\n', remark: '' },
     { name: 'maps/maps.json', about: 'pinned maps', text: '', remark: 'not read: gone' },
   ]
-  const archive = bundleOf(collected, { name: 'bundle', at: new Date(0) })
-  expect(bundleOf(collected, { name: 'bundle', at: new Date(0) })).toEqual(archive)
-  expect(execFileSync('tar', ['-tf', '-'], { input: archive, encoding: 'utf8' })).toBe('bundle/README.txt\nbundle/net/links.txt\n')
-  const readme = execFileSync('tar', ['-xOf', '-', 'bundle/README.txt'], { input: archive, encoding: 'utf8' })
+  const archive = bundleOf(collected, new Date(0))
+  expect(bundleOf(collected, new Date(0))).toEqual(archive)
+  expect(execFileSync('tar', ['-tf', '-'], { input: archive, encoding: 'utf8' })).toBe(
+    'netplane-bundle/README.txt\nnetplane-bundle/net/links.txt\n',
+  )
+  const readme = execFileSync('tar', ['-xOf', '-', 'netplane-bundle/README.txt'], { input: archive, encoding: 'utf8' })
   expect(readme).toContain('net/links.txt   interfaces [5 bytes]\nmaps/maps.json  pinned maps -- not read: gone\n')
 })
