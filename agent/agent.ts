@@ -139,6 +139,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     blocks,
     own,
     servers: () => source.servers?.() ?? [],
+    makesRoutes: options.cni?.chained !== true,
     onConfig: configure,
     onChanges: (changes) => {
       latency.note(changes)
@@ -176,9 +177,12 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   if (pods !== undefined) passes.push(() => pods.news())
   now.life = nodeLife({ source, wired: running, log, health, features, config: () => now.config ?? defaultConfig })
   const { interfaces } = running.monitor
-  const found = new FoundPods({ attached, store, interfaces, config: () => now.config, clock: systemClock, log })
+  const found = stack.use(new FoundPods({ attached, store, interfaces, config: () => now.config, clock: systemClock, log }))
+  const sink = attached.over(store.sink(source.name), () => {
+    found.look()
+  })
   await together(signal, [
-    (stop) => source.run(attached.over(store.sink(source.name)), stop),
+    (stop) => source.run(sink, stop),
     (stop) => pods?.run(stop) ?? aborted(stop),
     (stop) => found.run(stop),
     tellStatus,

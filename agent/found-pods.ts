@@ -30,8 +30,10 @@ const LOOK_MS = 500
 /** Those that are not to be found may have no cable, or one that is no veth. */
 const AGAIN = { firstMs: 500, maxMs: 60_000 }
 
-export class FoundPods {
+export class FoundPods implements Disposable {
   readonly #options: FoundPodsOptions
+  readonly #socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
+  readonly #node = new NetlinkExchange(this.#socket)
   /** who was looked for last, and among which interfaces */
   #last: readonly string[] = []
   #attempt = 0
@@ -42,23 +44,25 @@ export class FoundPods {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
-    const node = new NetlinkExchange(socket)
-    try {
-      await everyMs(this.#options.clock, { ms: LOOK_MS, signal, run: () => this.#look(node) })
-    } finally {
-      socket.close()
+    const { clock, store } = this.#options
+    const tick = (): void => {
+      if (store.synced) this.look()
     }
+    await everyMs(clock, { ms: LOOK_MS, signal, run: tick })
   }
 
-  #look(node: NetlinkExchange): void {
-    const { attached, interfaces, store, config, log } = this.#options
-    if (!store.synced) return
+  [Symbol.dispose](): void {
+    this.#socket.close()
+  }
+
+  /** First of all before what the source has is acted on: pods that an agent before had found would lose what they have. */
+  look(): void {
+    const { attached, interfaces, config, log } = this.#options
     const prefix = (config() ?? defaultConfig).compile.interfacePrefix
     const missing = attached.unattached().filter((pod) => interfaces.byName(interfaceOf(pod, prefix)) === undefined)
     if (missing.length === 0 || !this.#isTime(missing)) return
     try {
-      const names = pluggedAddresses(node, NETNS_FOLDER)
+      const names = pluggedAddresses(this.#node, NETNS_FOLDER)
       for (const pod of missing) this.#note(pod, names)
     } catch (thrown) {
       log.warn({ error: thrown }, 'pods.search-failed')

@@ -35,14 +35,15 @@ export class AttachedPods {
     this.#node = node
   }
 
-  /** The source's own sink, with pods as they are. One source has pods. */
-  over(sink: Sink): Sink {
+  /** The source's own sink, with pods as they are. One source has pods. `whole`: it has said what there is, and nobody has acted on it. */
+  over(sink: Sink, whole?: () => void): Sink {
     this.#sink = sink
     return {
       apply: (events) => {
         sink.apply(events.map((event) => this.#passOn(event)))
       },
       synced: () => {
+        whole?.()
         sink.synced()
       },
       status: (status) => {

@@ -29,6 +29,8 @@ import type { Surroundings } from './touched.ts'
 
 export interface CompileInput extends Surroundings {
   readonly snapshot: Snapshot
+  /** as in NodeInput; the same each time */
+  readonly makesRoutes?: boolean
 }
 
 /** What one object wants, before it is known who holds contested keys. A later `rank` gives way among equals. */

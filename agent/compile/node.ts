@@ -21,6 +21,8 @@ export interface NodeInput {
   readonly settings: CompileSettings
   /** addresses that interfaces of this node have, besides those its Node object names */
   readonly selfAddresses: readonly Addr[]
+  /** no: another CNI plugin makes ways to other nodes' pods */
+  readonly makesRoutes?: boolean | undefined
   /** sorted */
   readonly healthChecks: readonly HealthCheck[]
   /** of pods that were here before: names of interfaces are hashes */
@@ -58,7 +60,7 @@ export function compileNode(input: NodeInput): DesiredNode {
       excluded: settings.excludedInterfaces,
     },
     nodePortAddresses: settings.nodes.nodePortAddresses,
-    routes: routes(input),
+    routes: input.makesRoutes === false ? [] : routes(input),
     healthChecks: input.healthChecks,
     sysctls: settings.forwards ? SYSCTLS : {},
     cgroup: settings.cgroup,

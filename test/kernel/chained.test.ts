@@ -202,6 +202,11 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     await expect.poll(() => of.pings('stranger', of.address('closed', 'v4')), { timeout: 10_000 }).toBe(false)
     expectPolicies()
     expect(of.types()).not.toContain('netplane-cni')
+    await agent.kill()
+    const next = of.machine.agent()
+    await next.event('dataplane.ready')
+    expect(next.events('hook.detached')).toEqual([])
+    expect(next.events('hook.attached')).toEqual([])
   })
 })
 

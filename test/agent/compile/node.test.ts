@@ -14,13 +14,14 @@ const settings = defaultConfig.compile
 
 function compile(
   manifests: readonly Manifest[],
-  of: { readonly settings?: Partial<CompileSettings>; readonly self?: readonly string[] } = {},
+  of: { readonly settings?: Partial<CompileSettings>; readonly self?: readonly string[]; readonly makesRoutes?: boolean } = {},
 ): string[] {
   const desired = compileNode({
     node: 'n1',
     snapshot: snapshotOf(manifests),
     settings: { ...settings, ...of.settings },
     selfAddresses: (of.self ?? []).map(parseAddr),
+    makesRoutes: of.makesRoutes,
     healthChecks: [],
     attachments: new Attachments(),
   })
@@ -64,6 +65,11 @@ describe('routes', () => {
   test('one range, two nodes: the first name has it', () => {
     const twins = ['n3', 'n2'].map((name, at) => node(name, { addresses: [`192.168.0.${at + 2}`], podCIDRs: ['10.0.2.0/24'] }))
     expect(compile(twins).filter((line) => line.includes('route'))).toEqual(['  route 10.0.2.0/24 via 192.168.0.3'])
+  })
+
+  test('none where another CNI plugin makes them', () => {
+    const other = node('n2', { addresses: ['192.168.0.2'], podCIDRs: ['10.0.2.0/24'] })
+    expect(compile([other], { makesRoutes: false }).filter((line) => line.includes('route'))).toEqual([])
   })
 
   test('never by our own address', () => {
