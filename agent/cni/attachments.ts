@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which sandboxes have which cable and addresses, on disk so that the next agent knows. Layer: agent/cni. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeDurably, writeDurably } from '#lib/base/durable-file.ts'
-import { errorCode, errorText } from '#lib/base/errors.ts'
+import { errorText } from '#lib/base/errors.ts'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
@@ -12,6 +12,7 @@ import type { Attached } from './attached-pods.ts'
 import { CniError } from './cni-error.ts'
 import type { PodLink } from './pod-link.ts'
 import type { PodSandbox } from './request.ts'
+import { filesIn } from './files.ts'
 
 export interface Attachment extends PodSandbox, PodLink {
   /** the plugin that gave the addresses, with the configuration that it was given; undefined: we did */
@@ -33,7 +34,7 @@ export class AttachmentFiles {
   /** Reads what an agent before has left; returns what cannot be read, with why. */
   load(): readonly string[] {
     const broken: string[] = []
-    for (const name of filesIn(this.#folder)) {
+    for (const name of filesIn(this.#folder).filter((file) => file.endsWith('.json'))) {
       try {
         this.#remember(readAttachment(JSON.parse(readFileSync(join(this.#folder, name), 'utf8'))))
       } catch (thrown) {
@@ -99,15 +100,6 @@ export function refuseOther(before: Attachment | undefined, sandbox: PodSandbox)
     throw new CniError('config', `the pod has ${before.ifname} already: one interface is all that it gets`)
   if (before.namespace !== sandbox.namespace || before.pod !== sandbox.pod)
     throw new CniError('environment', `CNI_CONTAINERID: is that of Pod ${nameKey(refOf(before))}`)
-}
-
-function filesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder).filter((name) => name.endsWith('.json'))
-  } catch (thrown) {
-    if (errorCode(thrown) === 'ENOENT') return []
-    throw thrown
-  }
 }
 
 function readAttachment(raw: unknown): Attachment {

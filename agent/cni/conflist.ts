@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a runtime reads to find us: a list of our own, or another plugin's with us at its end. Layer: agent/cni. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeDurably, writeDurably } from '#lib/base/durable-file.ts'
 import { ConfigError, errorCode, errorText } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
 import { CNI_VERSIONS } from './request.ts'
 import { SHIM } from './shim.ts'
+import { filesIn } from './files.ts'
 
 /** Runtimes take the first by name. */
 export const CONFLISTS = { own: '10-netplane.conflist', chained: '00-00-netplane.conflist' } as const
@@ -65,15 +66,6 @@ function readJson(path: string): Readonly<Record<string, unknown>> {
     return value
   } catch (thrown) {
     throw new ConfigError(path, `cannot be read: ${errorText(thrown)}`, thrown)
-  }
-}
-
-function filesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder)
-  } catch (thrown) {
-    if (errorCode(thrown) === 'ENOENT') return []
-    throw thrown
   }
 }
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where pods are that another plugin has plugged in: the kernel knows both ends of each cable. Layer: agent/cni. */
-import { closeSync, openSync, readdirSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { NetlinkSocket } from '#native'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
 import { addrBits, type Addr } from '#lib/base/ip.ts'
 import { AF_INET, AF_INET6, decodeAddr, encodeAddrDump, RTM_GETADDR } from '#agent/interfaces/netlink/addr.ts'
-import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import { decodeLink, encodeLinkDump, RTM_GETLINK, type LinkMessage } from '#agent/interfaces/netlink/link.ts'
 import { decodeNsid, encodeNsidQuestion, RTM_GETNSID, RTM_NEWNSID } from '#agent/interfaces/netlink/nsid.ts'
 import { decodeRoute, encodeRouteDump, RTM_GETROUTE } from '#agent/interfaces/netlink/route.ts'
 import { CniError } from './cni-error.ts'
+import { filesIn } from './files.ts'
+import { inNetns } from './netns.ts'
 
 const VETH = 'veth'
 
@@ -105,23 +106,5 @@ function nsidOf(node: NetlinkExchange, netns: string): number | undefined {
     return id
   } finally {
     closeSync(fd)
-  }
-}
-
-function inNetns<T>(netns: string, work: (exchange: NetlinkExchange) => T): T {
-  const socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE, netns })
-  try {
-    return work(new NetlinkExchange(socket))
-  } finally {
-    socket.close()
-  }
-}
-
-function filesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder)
-  } catch (thrown) {
-    if (errorCode(thrown) === 'ENOENT') return []
-    throw thrown
   }
 }

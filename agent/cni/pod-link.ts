@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A pod's cable: both of its ends, and what is set on them. Layer: agent/cni. */
 import { closeSync, openSync } from 'node:fs'
-import { NetlinkSocket, writeInNetns } from '#native'
+import { writeInNetns } from '#native'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
 import { addrBits, ANY_V4, ANY_V6, formatAddr, isV4, parseAddr, type Addr } from '#lib/base/ip.ts'
 import { sha1 } from '#lib/base/hash.ts'
 import { AF_INET6, decodeAddr, encodeAddrDump, encodeSingleAddr, RTM_GETADDR, RTM_NEWADDR } from '#agent/interfaces/netlink/addr.ts'
-import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import {
   decodeLink,
   encodeLinkDump,
@@ -29,6 +29,7 @@ import {
   RTM_GETROUTE,
   RTM_NEWROUTE,
 } from '#agent/interfaces/netlink/route.ts'
+import { inNetns } from './netns.ts'
 
 export interface PodLink {
   /** the sandbox that it is made for: written on the node's end */
@@ -87,7 +88,7 @@ export function raiseLink(node: NetlinkExchange, link: PodLink): void {
     set.neighbour(addr, macOf(link, 'pod'))
     set.route({ addr, bits: addrBits(addr) })
   }
-  inPod(link.netns, (pod) => {
+  inNetns(link.netns, (pod) => {
     raiseInside(pod, link)
   })
 }
@@ -117,7 +118,7 @@ export function missingOfLink(node: NetlinkExchange, link: PodLink): string | un
   if (!running.includes(true)) return `${link.host} has no carrier`
   const wanted = link.addresses.filter((addr) => !isV4(addr))
   if (wanted.length === 0) return undefined
-  const routes = inPod(link.netns, (pod) => pod.dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(AF_INET6) }))
+  const routes = inNetns(link.netns, (pod) => pod.dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(AF_INET6) }))
   const local = routes.map(({ payload }) => decodeRoute(payload)).filter((route) => route?.table === LOCAL_TABLE)
   const missing = wanted.find((addr) => !local.some((route) => route?.cidr.addr === addr))
   return missing === undefined ? undefined : `${formatAddr(missing)} is not local yet in ${link.netns}`
@@ -130,7 +131,7 @@ export function whatDiffers(node: NetlinkExchange, link: PodLink): string | unde
   if (!host.up) return `${link.host} is down`
   if (host.alias !== undefined && host.alias !== link.containerId) return `${link.host} is that of the sandbox ${host.alias}`
   if (host.mac !== macOf(link, 'node')) return `${link.host} has the hardware address ${host.mac ?? ''}`
-  return inPod(link.netns, (pod) => {
+  return inNetns(link.netns, (pod) => {
     const own = linkOf(pod, link.ifname)
     if (own === undefined) return `${link.ifname} is gone from ${link.netns}`
     if (!own.up) return `${link.ifname} is down`
@@ -160,15 +161,6 @@ export function macOf({ host }: Pick<PodLink, 'host'>, end: 'node' | 'pod'): str
 
 export function familiesOf({ addresses }: Pick<PodLink, 'addresses'>): readonly ('v4' | 'v6')[] {
   return [...(addresses.some(isV4) ? ['v4' as const] : []), ...(addresses.some((addr) => !isV4(addr)) ? ['v6' as const] : [])]
-}
-
-function inPod<T>(netns: string, work: (pod: NetlinkExchange) => T): T {
-  const socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE, netns })
-  try {
-    return work(new NetlinkExchange(socket))
-  } finally {
-    socket.close()
-  }
 }
 
 /** Runtimes may have it off for the whole of the pod. A kernel without IPv6 says so when the address is set. */
