@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which program runs at which place: wanted against actual. Layer: agent/dataplane. */
+import { errorCode } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { interfaceHook, type Hooks, type InterfaceHook, type LoadedProgram, type Place } from './hook.ts'
 import type { Device } from './devices.ts'
@@ -96,7 +97,9 @@ export class Attachments<P extends Place> {
       try {
         if (this.#settle(wanted)) done++
       } catch (thrown) {
-        failures.push(failure(key, thrown))
+        // its interface has gone, which a message on its way will say
+        if (errorCode(thrown) === 'ENODEV') this.#unsettled.delete(key)
+        else failures.push(failure(key, thrown))
       }
     }
     return { done, failures }

@@ -20,7 +20,7 @@ export interface Hooks<P extends Place> {
   readonly kind: string
   /** id of our program that runs there; undefined when none of ours does, or only until the agent ends */
   read(place: P): number | undefined
-  /** Puts the program there, in place of ours without a gap. */
+  /** Puts the program there, in place of ours without a gap. Throws with the code ENODEV when the interface has gone. */
   write(place: P, program: LoadedProgram): void
   /** Takes ours away; the interface may be gone. */
   clear(key: string): void

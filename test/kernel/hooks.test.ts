@@ -25,7 +25,7 @@ import { Attachments } from '#agent/dataplane/attach.ts'
 import { cgroup2Mount, CgroupAttachments, CgroupLinks, cgroupPlace } from '#agent/dataplane/cgroup.ts'
 import { cleanup } from '#agent/dataplane/cleanup.ts'
 import { ClsactHooks } from '#agent/dataplane/clsact.ts'
-import { interfaceHook, type InterfaceHook, type LoadedProgram } from '#agent/dataplane/hook.ts'
+import { interfaceHook, type Hooks, type InterfaceHook, type LoadedProgram } from '#agent/dataplane/hook.ts'
 import { hasTcx } from '#agent/dataplane/interface-hooks.ts'
 import { LinkPins } from '#agent/dataplane/link-pins.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
@@ -126,7 +126,21 @@ function interfaces(): Interfaces {
   return monitor.interfaces
 }
 
+/** Hooks of an interface that went after it was seen. */
+function writesToGone(open: () => Hooks<InterfaceHook>): void {
+  test('an interface that has gone is said by a code of its own', () => {
+    const [hook] = hooks()
+    const [one] = programs(0, 'from_host')
+    const ours = open()
+    unplug()
+    expect(() => {
+      ours.write(hook, one)
+    }).toThrow(expect.objectContaining({ code: 'ENODEV' }))
+  })
+}
+
 describe.skipIf(!hasTcx())('tcx links', () => {
+  writesToGone(() => new TcxHooks(pins()))
   hooksContract(() => ({ open: () => new TcxHooks(pins()), places: hooks(), programs: programs(0, 'from_host') }))
 
   test('a program is swapped on the same link, in place', () => {
@@ -172,6 +186,7 @@ describe.skipIf(!hasTcx())('tcx links', () => {
 })
 
 describe('clsact filters', () => {
+  writesToGone(() => new ClsactHooks(interfaces()))
   hooksContract(() => ({ open: () => new ClsactHooks(interfaces()), places: hooks(), programs: programs(0, 'from_host') }))
 
   test('a stranger’s filter in our place is left alone, and named; one beside it does not matter', async () => {

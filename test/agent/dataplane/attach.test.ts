@@ -11,6 +11,7 @@ class FakeHooks implements Hooks<Place> {
   readonly kind = 'fake'
   readonly there = new Map<string, { readonly instance: number; readonly program: number }>()
   readonly broken = new Set<string>()
+  readonly gone = new Set<string>()
   readonly calls: string[] = []
 
   read(place: Place): number | undefined {
@@ -19,7 +20,8 @@ class FakeHooks implements Hooks<Place> {
   }
 
   write(place: Place, program: LoadedProgram): void {
-    if (this.broken.has(place.key)) throw new Error('no such device')
+    if (this.gone.has(place.key)) throw Object.assign(new Error('No such device'), { code: 'ENODEV' })
+    if (this.broken.has(place.key)) throw new Error('not permitted')
     this.calls.push(`write ${place.key} ${program.id}`)
     this.there.set(place.key, { instance: place.instance, program: program.id })
   }
@@ -121,6 +123,16 @@ describe('attachments', () => {
     expect(attachments.complete).toBe(false)
     hooks.broken.clear()
     expect(run()).toEqual({ calls: ['write eth0/ingress 7'], failed: [] })
+  })
+
+  test('to an interface that has gone, of which no message has come yet, are no failure and wait for nothing', () => {
+    const { hooks, attachments, apply, run } = setup()
+    hooks.gone.add('npl1/ingress')
+    expect(apply(at('npl1/ingress', 2, 7), at('npl2/ingress', 3, 7))).toEqual({ calls: ['write npl2/ingress 7'], failed: [] })
+    expect([attachments.writes.pending(), attachments.isSettled('npl1/ingress')]).toEqual([false, false])
+    expect(run().calls).toEqual([])
+    hooks.gone.clear()
+    expect(apply(at('npl1/ingress', 5, 7)).calls).toEqual(['write npl1/ingress 7', 'clear npl2/ingress'])
   })
 
   test('that a stranger removed or replaced are found and put back', () => {
