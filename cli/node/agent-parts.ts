@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Parts of a bundle that the agent tells, or has left on the disk. Layer: cli. */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
@@ -21,6 +21,7 @@ export interface AgentPlaces {
 }
 
 const LOG_LINES = '5000'
+const LOG_BYTES = 4 << 20
 const POD_LOGS = '/var/log/pods'
 /** Where FelixConfiguration has metrics unless it says otherwise. */
 const METRICS_PORT = 9091
@@ -91,15 +92,28 @@ function listing(folders: readonly string[]): string {
 /** Of the file that was named, else of the pod's newest, else of the journal. */
 async function logText(file: string | undefined): Promise<string> {
   const path = file ?? podLog()
-  if (path !== undefined) return readFileSync(path, 'utf8')
-  return await toolText(
-    'journalctl',
-    '--no-pager',
-    '--output=cat',
-    `--lines=${LOG_LINES}`,
-    '--identifier=netplane-agent',
-    '--unit=netplane-agent',
-  )
+  if (path !== undefined) return endOf(path)
+  const tags = ['--identifier=netplane-agent', '--unit=netplane-agent']
+  try {
+    return await toolText('journalctl', '--no-pager', '--output=cat', `--lines=${LOG_LINES}`, ...tags)
+  } catch (thrown) {
+    throw new Error(`${errorText(thrown)}; "kubectl logs" has it when the agent is a pod, --log FILE reads it from elsewhere`, {
+      cause: thrown,
+    })
+  }
+}
+
+/** It may have grown for weeks. */
+function endOf(path: string): string {
+  const file = openSync(path, 'r')
+  try {
+    const { size } = fstatSync(file)
+    const bytes = Buffer.alloc(Math.min(size, LOG_BYTES))
+    const read = readSync(file, bytes, 0, bytes.length, size - bytes.length)
+    return bytes.toString('utf8', 0, read)
+  } finally {
+    closeSync(file)
+  }
 }
 
 function podLog(): string | undefined {

@@ -13,9 +13,12 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{8,}/gi, `$1 ${GONE}`],
   [/\/\/[^/\s:@"]+:[^/\s@"]+@/g, `//${GONE}@`],
   [
-    /(["']?[\w.-]*(?:token|password|passwd|secret|private[-_]?key|client-key-data|api[-_]?key|authorization)["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;}\]]+)/gi,
+    // from the beginning of a word on, or each place of a long one would be tried
+    /((?<![\w.-])["']?[\w.-]*(?:token|password|passwd|secret|private[-_]?key|client-key-data|api[-_]?key|authorization)["']?\s*[:=]\s*)("(?:[^"\\]|\\.)*"|'[^']*'|[^\s,;}\]]+)/gi,
     `$1"${GONE}"`,
   ],
+  // of a command line
+  [/((?<![\w-])--[\w-]*(?:token|password|secret|api-key)\s+)\S+/g, `$1${GONE}`],
 ]
 
 export function withoutSecrets(text: string): string {
