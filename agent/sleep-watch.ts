@@ -25,9 +25,14 @@ const TICK_MS = 1000
 const STOPPED_MS = 5000
 /** The two clocks are told one after the other, the uptime in hundredths of a second. */
 const SUSPENDED_MS = 1000
+/** What is done on waking costs a starved process more of the time that it lacks. */
+const STOPPED_AGAIN_MS = 60_000
 
 export class SleepWatch {
   readonly #options: SleepWatchOptions
+  #earliest = -Infinity
+  /** not yet told */
+  #stoppedMs = 0
   #last: { readonly now: number; readonly uptime: number; readonly cpu: number }
 
   constructor(options: SleepWatchOptions) {
@@ -54,8 +59,13 @@ export class SleepWatch {
     const suspendedMs = after.uptime - before.uptime - ran
     // one that worked all the time is busy, and hears what it has missed by itself
     const stoppedMs = ran - TICK_MS - (after.cpu - before.cpu)
-    if (stoppedMs < STOPPED_MS && suspendedMs < SUSPENDED_MS) return
-    this.#options.onAwake({ stoppedMs: Math.max(0, Math.round(stoppedMs)), suspendedMs: Math.max(0, Math.round(suspendedMs)) })
+    if (stoppedMs >= STOPPED_MS) this.#stoppedMs += Math.round(stoppedMs)
+    const isDue = this.#stoppedMs > 0 && after.now >= this.#earliest
+    if (!isDue && suspendedMs < SUSPENDED_MS) return
+    this.#earliest = after.now + STOPPED_AGAIN_MS
+    const absence = { stoppedMs: this.#stoppedMs, suspendedMs: Math.max(0, Math.round(suspendedMs)) }
+    this.#stoppedMs = 0
+    this.#options.onAwake(absence)
   }
 
   #look() {

@@ -36,6 +36,17 @@ test('a process that was stopped hears for how long, once', () => {
   expect(heard).toEqual([{ stoppedMs: 29_998, suspendedMs: 0 }])
 })
 
+test('one that is starved hears of it once a minute, and of all of it', () => {
+  const { tick, heard } = watched()
+  for (let second = 0; second < 70; second += 10) tick({ late: 9000 })
+  expect(heard).toEqual([
+    { stoppedMs: 9000, suspendedMs: 0 },
+    { stoppedMs: 54_000, suspendedMs: 0 },
+  ])
+  tick({ late: 9000, suspended: 5000 })
+  expect(heard.at(-1)).toEqual({ stoppedMs: 9000, suspendedMs: 5000 })
+})
+
 test('one that was busy was not away', () => {
   const { tick, heard } = watched()
   tick({ late: 9000, cpu: 9000 })
