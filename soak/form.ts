@@ -19,9 +19,6 @@ export interface SoakRun<Step extends { readonly kind: string }> {
   readonly signal: AbortSignal
 }
 
-/** Steps after which everything is compared. */
-export const COMPARED_EVERY = 25
-
 /** How many checks held and how many did not. What throws ends it, and has failed. */
 export async function tell<Step extends { readonly kind: string }>(
   checks: AsyncIterable<Check>,

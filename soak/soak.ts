@@ -9,7 +9,7 @@ import { labPaths } from '../lab/paths.ts'
 import { waitFor } from '../lab/wait.ts'
 import { TestService } from '../test/lab/e2e/service.ts'
 import { ANCHORS, clusterObjects, type ClusterNow, MOVERS, NODES, OTHERS, SERVICE } from './cluster.ts'
-import type { Soaked } from './checks.ts'
+import type { Changed } from './course.ts'
 import { SoakError } from './errors.ts'
 import { SoakedNode } from './node.ts'
 import { FIRST, type Step } from './steps.ts'
@@ -23,7 +23,7 @@ export interface SoakOptions {
   readonly say: (text: string) => void
 }
 
-export class Soak implements AsyncDisposable, Soaked {
+export class Soak implements AsyncDisposable, Changed<Step> {
   readonly lab: Lab
   readonly nodes: readonly SoakedNode[]
   readonly #resources: string
@@ -124,6 +124,10 @@ export class Soak implements AsyncDisposable, Soaked {
 
   async belongings(node: SoakedNode): Promise<readonly string[]> {
     return await node.belongings()
+  }
+
+  tally(): string {
+    return ''
   }
 
   /** Takes the lab away, but for its logs, which go into the folder; the answer is what could not be. Safe to call twice. */

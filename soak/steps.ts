@@ -3,6 +3,7 @@
 import type { ServiceSpec } from '../test/lab/e2e/service.ts'
 import { ANCHORS, LASTING, MOVERS, NODES, phantomNode, phantomPools, SERVICE, VISITORS, WILD } from './cluster.ts'
 import { configuration } from './configurations.ts'
+import type { ChangePlan } from './course.ts'
 import { ALL_TRUE, TRUTHS, type Truth, type Truths } from './marks.ts'
 import { podLabels, policyObjects, setObjects, TURNED_BY } from './policies.ts'
 import { Random } from './random.ts'
@@ -54,12 +55,12 @@ export const FIRST: readonly Step[] = [
 ]
 
 /** So that nodes have what they had at the beginning, but for rows. */
-export const LAST: readonly Step[] = [
+const LAST: readonly Step[] = [
   { kind: 'visitors', pods: [] },
   { kind: 'others', objects: [] },
 ]
 
-export class Plan {
+export class Plan implements ChangePlan<Step> {
   readonly #random: Random
   /** the agent of this node is left alone: what it leaks in all that time can be seen */
   readonly survivor: string
@@ -108,9 +109,12 @@ export class Plan {
     }
   }
 
-  /** Until the next step, in ms. */
   pause(): number {
     return this.#random.chance(0.3) ? 0 : 400 * this.#random.next()
+  }
+
+  last(): readonly Step[] {
+    return LAST
   }
 
   #policy(kind: 'policies' | 'sets' | 'labels'): Step {

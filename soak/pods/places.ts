@@ -2,6 +2,9 @@
 /** Pods of the plugin as places of a lab: where traffic comes from and goes to. Layer: soak. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
+import { systemClock } from '#lib/base/clock.ts'
+import { packageRoot } from '#lib/base/package.ts'
 import type { Lab } from '../../lab/lab.ts'
 import { toolCommand } from '../../lab/paths.ts'
 import type { Spawner } from '../../lab/traffic.ts'
@@ -45,11 +48,21 @@ export class PodPlaces implements Spawner {
     child.unref()
   }
 
-  /** True when a pod of this node can speak with others: by TCP, each address. */
-  async reaches({ node, made }: Place, addresses: readonly string[], port: number): Promise<boolean> {
-    const tries = addresses.map((address) => `timeout 5 bash -c 'exec 3<>/dev/tcp/${address}/${port}'`)
-    const { status } = await this.#lab.run(`node/${node}`, inside(made, ['sh', '-ec', tries.join('\n')]))
-    return status === 0
+  /** Why a pod of this node cannot speak with others, by TCP, each address in turn; empty: it can. */
+  async obstacle({ node, made }: Place, addresses: readonly string[], port: number): Promise<string> {
+    for (const address of addresses) {
+      const began = systemClock.now()
+      const attempt = ['timeout', '5', 'bash', '-c', `exec 3<>/dev/tcp/${address}/${port}`]
+      const { status, stderr } = await this.#lab.run(`node/${node}`, inside(made, attempt))
+      if (status !== 0) return `${address} in ${Math.round(systemClock.now() - began)} ms: exit ${status ?? 'by signal'} ${stderr.trim()}`
+    }
+    return ''
+  }
+
+  /** What the programs of a node have dropped so far, and why, as JSON. */
+  async drops(node: string): Promise<string> {
+    const { stdout } = await this.#lab.run(`node/${node}`, [process.execPath, join(packageRoot(), 'dist/cli/main.js'), 'bpf', 'counters'])
+    return stdout.trim().replaceAll(/\s*\n\s*/g, '; ')
   }
 }
 

@@ -11,8 +11,8 @@ import { listAt, textAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { nodeObject } from '../../test/lab/e2e/objects.ts'
 import { TestService } from '../../test/lab/e2e/service.ts'
-import type { Soaked } from '../checks.ts'
 import { ANCHORS } from '../cluster.ts'
+import type { Changed } from '../course.ts'
 import { SoakError } from '../errors.ts'
 import { SoakedNode } from '../node.ts'
 import { settleNode, type SoakOptions } from '../soak.ts'
@@ -31,7 +31,7 @@ const FOLLOW_MS = 60_000
 /** ms in which addresses come back that nobody asked back, as agents look for them once a minute. */
 export const COLLECT_MS = 75_000
 
-export class PodSoak implements AsyncDisposable, Soaked {
+export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   readonly lab: Lab
   readonly nodes: readonly SoakedNode[]
   readonly places: PodPlaces
@@ -159,7 +159,7 @@ export class PodSoak implements AsyncDisposable, Soaked {
   }
 
   /** "ADD 31, ADD cut 4": of all nodes. */
-  calls(): string {
+  tally(): string {
     const sums = new Map<string, number>()
     for (const kubelet of this.#kubelets.values()) for (const [key, count] of kubelet.counts) sums.set(key, (sums.get(key) ?? 0) + count)
     return [...sums].map(([key, count]) => `${key} ${count}`).join(', ')

@@ -51,10 +51,15 @@ export class Probes {
   /** Its first packets, to a pod of its own node: what others know of it is not asked. */
   async #out(node: string, made: Made, isStill: () => boolean): Promise<void> {
     const server = FAMILIES.map((family) => addressOf(`${node}-1`, family))
-    const reaches = await this.#places.reaches({ node, made }, server, PORTS[0])
+    const obstacle = await this.#places.obstacle({ node, made }, server, PORTS[0])
     if (!isStill()) return
     this.#tried++
-    if (!reaches) this.#say(`${made.pod} on ${node} does not reach ${server.join(' and ')}`)
+    if (obstacle === '') return
+    const still = await this.#places.obstacle({ node, made }, server, PORTS[0])
+    const now = still === '' ? 'it does now' : `nor does it now: ${still}`
+    this.#say(
+      `${made.pod} on ${node} (${made.addresses.join(' and ')}) does not reach ${obstacle}; ${now}; ${await this.#places.drops(node)}`,
+    )
   }
 
   async #in(node: string, made: Made): Promise<void> {

@@ -3,6 +3,7 @@
 import type { EndpointSpec } from '../../test/lab/e2e/objects.ts'
 import type { ServiceSpec } from '../../test/lab/e2e/service.ts'
 import { ANCHORS } from '../cluster.ts'
+import type { ChangePlan } from '../course.ts'
 import { Random } from '../random.ts'
 import { extraPolicies, HUES, NODES } from './cluster.ts'
 
@@ -60,7 +61,7 @@ const WEIGHTS: readonly (readonly [number, Kind])[] = [
 const MOST = 24
 const BURST = 6
 
-export class PodPlan {
+export class PodPlan implements ChangePlan<PodStep> {
   readonly #random: Random
   /** the agent of this node is left alone: what it leaks in all that time can be seen */
   readonly survivor: string
@@ -96,7 +97,6 @@ export class PodPlan {
     }
   }
 
-  /** So that nodes have what they had at the beginning. */
   last(): readonly PodStep[] {
     const pods = this.#there.map(({ name }) => name)
     this.#there = []
@@ -107,7 +107,6 @@ export class PodPlan {
     ]
   }
 
-  /** Until the next step, in ms. */
   pause(): number {
     return this.#random.chance(0.3) ? 0 : 500 * this.#random.next()
   }
