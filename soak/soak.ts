@@ -116,10 +116,11 @@ export class Soak implements AsyncDisposable, Changed<Step> {
   }
 
   /** Kills all agents and waits for new ones. */
-  async restartAll(): Promise<void> {
+  async restartAll(): Promise<number> {
     for (const { name } of this.nodes) await this.lab.agents.stop(name, 'SIGKILL')
     for (const { name } of this.nodes) this.#away.set(name, 0)
     await this.#startAll()
+    return 0
   }
 
   async belongings(node: SoakedNode): Promise<readonly string[]> {

@@ -8,12 +8,12 @@ import type { Leftover } from '../../lab/down.ts'
 import { Lab } from '../../lab/lab.ts'
 import { labPaths } from '../../lab/paths.ts'
 import { listAt, textAt } from '../../lab/raw.ts'
-import { waitFor } from '../../lab/wait.ts'
 import { nodeObject } from '../../test/lab/e2e/objects.ts'
 import { TestService } from '../../test/lab/e2e/service.ts'
 import { ANCHORS } from '../cluster.ts'
 import type { Changed } from '../course.ts'
 import { SoakError } from '../errors.ts'
+import { holds } from '../holds.ts'
 import { SoakedNode } from '../node.ts'
 import { settleNode, type SoakOptions } from '../soak.ts'
 import { addressFaults, Uniqueness } from './addresses.ts'
@@ -146,15 +146,18 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
     await Promise.all(this.nodes.map((node) => settleNode(node, true)))
   }
 
-  async restartAll(): Promise<void> {
+  async restartAll(): Promise<number> {
     await this.#calm()
+    const before = await this.#blocks()
     for (const { name } of this.nodes) await this.#kill(name, 0)
     await this.#calm()
+    const after = new Set(await this.#blocks())
+    return before.filter((cidr) => !after.has(cidr)).length
   }
 
   /** Nodes keep blocks for a while after the last address of them came back, and others know the way there. */
   async belongings(node: SoakedNode): Promise<readonly string[]> {
-    const blocks = (await this.#control.client.list(IP_BLOCK)).map((block) => textAt(block, 'spec.cidr') ?? '')
+    const blocks = await this.#blocks()
     return (await node.belongings()).filter((line) => !blocks.some((cidr) => line.startsWith(`${cidr} via `)))
   }
 
@@ -257,6 +260,11 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
     this.#starting.clear()
   }
 
+  /** Ranges of all blocks that nodes have. */
+  async #blocks(): Promise<string[]> {
+    return (await this.#control.client.list(IP_BLOCK)).map((block) => textAt(block, 'spec.cidr') ?? '')
+  }
+
   /** What a call has left that nobody asked for again comes back when agents look for it. */
   async #addresses(): Promise<void> {
     await holds('addresses', COLLECT_MS, () => this.addressFaults())
@@ -271,16 +279,6 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
       told: new Map(pods.map((pod) => [pod.metadata.name, listAt(pod, 'status.podIPs').map((entry) => textAt(entry, 'ip') ?? '')])),
     })
   }
-}
-
-/** Throws SoakError with the last faults when there are still some after this time. */
-async function holds(what: string, timeoutMs: number, faults: () => string[] | Promise<string[]>): Promise<void> {
-  let last: string[] = []
-  const none = async (): Promise<true | undefined> => {
-    last = await faults()
-    return last.length === 0 ? true : undefined
-  }
-  if ((await waitFor(none, { timeoutMs, everyMs: 100 })) === undefined) throw new SoakError(`${what}, after ${timeoutMs} ms`, last)
 }
 
 function keepLogs(lab: string, kept: string, folder: string): void {
