@@ -62,8 +62,9 @@ export class Attachments<P extends Place> {
     return this.#settled.has(key) && !this.#unsettled.has(key)
   }
 
-  wants(key: string): boolean {
-    return this.#wanted.has(key)
+  /** There still, and not by now at another interface under that name. */
+  wants({ key, instance }: Place): boolean {
+    return this.#wanted.get(key)?.place.instance === instance
   }
 
   setDesired(wanted: readonly Wanted<P>[]): void {
@@ -76,13 +77,13 @@ export class Attachments<P extends Place> {
     }
   }
 
-  /** Compares every place with the kernel. What was removed or replaced behind our back becomes pending; returns its keys. */
-  check(): string[] {
-    const wrong: string[] = []
+  /** Compares every place with the kernel. What was removed or replaced behind our back becomes pending; returns where. */
+  check(): P[] {
+    const wrong: P[] = []
     for (const [key, { place, program }] of this.#wanted) {
       if (this.#unsettled.has(key) || this.#actual(place) === program.id) continue
       this.#unsettled.add(key)
-      wrong.push(key)
+      wrong.push(place)
     }
     return wrong
   }

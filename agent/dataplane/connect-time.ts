@@ -72,7 +72,7 @@ export class ConnectTime {
   }
 
   check(): string[] {
-    return this.#attachments?.check() ?? []
+    return (this.#attachments?.check() ?? []).map(({ key }) => key)
   }
 
   #write(): Outcome {

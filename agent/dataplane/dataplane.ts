@@ -10,7 +10,7 @@ import { ConnectTime } from './connect-time.ts'
 import { Current, type CurrentOptions } from './current.ts'
 import { DeviceBook } from './device-book.ts'
 import { chosenDevices, decideDevices, deviceSysctls } from './devices.ts'
-import type { InterfaceHook } from './hook.ts'
+import type { InterfaceHook, Place } from './hook.ts'
 import { interfaceHooks } from './interface-hooks.ts'
 import { LinkPins } from './link-pins.ts'
 import { connectPrograms, hookPrograms, xdpPrograms, TABLES, type Loaded, type TableName } from './loaded.ts'
@@ -53,7 +53,7 @@ export class Dataplane implements Disposable {
   #changedInterfaces = new Set<string>()
   #follow = false
   /** hooks of interfaces that are not as we left them */
-  readonly #suspects = new Set<string>()
+  #suspects: readonly Place[] = []
   readonly #readBack = new Set<TableName>()
   #adopted = false
   #ready = false
@@ -117,8 +117,8 @@ export class Dataplane implements Disposable {
     if (this.#current.loaded === undefined) return false
     const found = { hooks: this.#connect.check(), pins: this.#current.checkPins() }
     for (const [part, things] of Object.entries(found)) if (things.length > 0) this.#repair(part, { [part]: things })
-    for (const hook of [...this.#hooks.check(), ...this.#xdp.check()]) this.#suspects.add(hook)
-    return found.hooks.length + found.pins.length + this.#suspects.size > 0
+    this.#suspects = [...this.#suspects, ...this.#hooks.check(), ...this.#xdp.check()]
+    return found.hooks.length + found.pins.length + this.#suspects.length > 0
   }
 
   /** Has the table read back in the next pass. */
@@ -265,13 +265,13 @@ export class Dataplane implements Disposable {
     }
   }
 
-  /** An interface that went takes its programs along, and they may be missed before we hear of it. A hook that is wanted still was lost. */
+  /** An interface that went takes its programs along, and they may be missed before we hear of it, or of another one under its name. A hook
+   * that is wanted still was lost. */
   #judgeSuspects(): void {
-    const { interfaces } = this.#options
-    const isThere = (name: string): boolean => ifindexOf(name) === interfaces.byName(name)?.index
-    const isLost = (key: string): boolean => (this.#hooks.wants(key) || this.#xdp.wants(key)) && isThere(key.slice(0, key.indexOf('/')))
-    const hooks = [...this.#suspects].filter(isLost)
-    this.#suspects.clear()
+    const isLost = (place: Place): boolean =>
+      (this.#hooks.wants(place) || this.#xdp.wants(place)) && ifindexOf(place.key.slice(0, place.key.indexOf('/'))) === place.instance
+    const hooks = this.#suspects.filter(isLost).map(({ key }) => key)
+    this.#suspects = []
     if (hooks.length > 0) this.#repair('hooks', { hooks })
   }
 

@@ -141,10 +141,16 @@ describe('attachments', () => {
     hooks.there.delete('eth0/ingress')
     hooks.there.set('eth0/egress', { instance: 2, program: 99 })
     expect(run().calls).toEqual([])
-    expect(attachments.check()).toEqual(['eth0/ingress', 'eth0/egress'])
+    expect(attachments.check().map(({ key }) => key)).toEqual(['eth0/ingress', 'eth0/egress'])
     expect(run().calls).toEqual(['write eth0/ingress 7', 'write eth0/egress 8'])
     expect(attachments.check()).toEqual([])
   })
+})
+
+test('a place is wanted at the interface that it was wanted at', () => {
+  const { attachments, apply } = setup()
+  apply(at('npl1/ingress', 2, 7))
+  expect([2, 5].map((instance) => attachments.wants({ key: 'npl1/ingress', instance }))).toEqual([true, false])
 })
 
 test('workloads and host devices get their programs by direction', () => {
