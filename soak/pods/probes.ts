@@ -55,10 +55,8 @@ export class Probes {
     if (!isStill()) return
     this.#tried++
     if (obstacle === '') return
-    const still = await this.#places.obstacle({ node, made }, server, PORTS[0])
-    const now = still === '' ? 'it does now' : `nor does it now: ${still}`
     this.#say(
-      `${made.pod} on ${node} (${made.addresses.join(' and ')}) does not reach ${obstacle}; ${now}; ${await this.#places.drops(node)}`,
+      `${made.pod} on ${node} (${made.addresses.join()}) does not reach ${server.join()}: ${obstacle}; ${await this.#places.drops(node)}`,
     )
   }
 
