@@ -141,10 +141,10 @@ static __always_inline __u32 host_egress(struct scratch *s)
 	return action == RULE_DENY && own && is_failsafe(s->p.proto, &j->t, FAILSAFE_OUT) ? RULE_OPEN : action;
 }
 
-/* The device of the network by which packets of this leg leave. */
+/* The device of the network by which packets of this leg leave; some have a pod's, for which there are no such rules. */
 static __always_inline __u32 way_out_of(const struct ct_leg *leg)
 {
-	return leg->flags & (LEG_NEIGH | LEG_ENCAP) ? leg->ifindex : 0;
+	return leg->flags & (LEG_NEIGH | LEG_ENCAP | LEG_STACK) ? leg->ifindex : 0;
 }
 
 /* What is asked of every packet by itself, and tracked by nobody. Returns one of enum rule_action. */

@@ -139,7 +139,10 @@ static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, str
 
 	if (way_is_kernels(s, v, leg)) {
 		leg->ifindex = info->ifindex;
+		if (cfg.host_policy && s->hook == FROM_WORKLOAD) /* by the device that this finds it will leave, and has rules to pass */
+			way_by_route(skb, s, leg, &s->p.t.src, dst);
 		leg->mtu = MTU_UNLIMITED;
+		leg->flags &= ~LEG_NEIGH;
 		leg->flags |= LEG_READY | LEG_STACK | (leg->flags & LEG_NAT && s->hook != FROM_WORKLOAD ? LEG_LATER : 0);
 		return;
 	}

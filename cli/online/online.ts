@@ -108,7 +108,7 @@ function wayOut(tables: PinnedTables, { dst }: Packet, { flow }: RunResult): num
   if (flow === undefined) return 0
   const { btf } = tables.open(catalogue.np_ct)
   const { flags = 0, ifindex = 0 } = flow.value.leg[flow.direction] ?? {}
-  const bits = ['LEG_NEIGH', 'LEG_ENCAP'].map((name) => enumValue(btf, 'leg_flag', name))
+  const bits = ['LEG_NEIGH', 'LEG_ENCAP', 'LEG_STACK'].map((name) => enumValue(btf, 'leg_flag', name))
   const isHere = (flags & enumValue(btf, 'leg_flag', 'LEG_NAT')) === 0 || flow.value.out.dst === dst
   return isHere && bits.some((bit) => (flags & bit) !== 0) ? ifindex : 0
 }
