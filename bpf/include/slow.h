@@ -15,6 +15,7 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	struct quoted quoted = {};
 	struct ct_value *v;
 	struct ct_leg *leg;
+	enum drop why;
 
 	if (quoted_read(skb, &s->p, &quoted))
 		return FLOW_NONE; /* about no packet that we could have sent on */
@@ -24,18 +25,22 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (!v)
 		return FLOW_NONE;
-	leg = &v->leg[s->dir & 1];
+	s->v = *v;
+	leg = &s->v.leg[s->dir & 1];
 	if (leg->flags & LEG_NAT) {
-		enum drop why = icmp_translate(skb, &s->p, &quoted, &v->out);
-
+		if (!(leg->flags & LEG_READY)) {
+			why = flow_decide(skb, s, &s->v);
+			if (why)
+				return DROPPED(why);
+		}
+		if (s->hook == FROM_HOST && leg->flags & LEG_LATER)
+			return NP_PASS;
+		why = icmp_translate(skb, &s->p, &quoted, &s->v.out);
 		if (why)
 			return DROPPED(why);
 		count_slot(DROP_MAX + COUNT_ICMP_RELATED);
 	}
-	/* the leg without its translation, which is done */
-	s->v = *v;
-	leg = &s->v.leg[s->dir & 1];
-	leg->flags &= ~LEG_NAT;
+	leg->flags &= ~LEG_NAT; /* it is done */
 	return flow_send(skb, s, &s->v);
 }
 
