@@ -98,8 +98,11 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 		return DROPPED(why);
 	if (flags & LEG_ENCAP)
 		return send_in_tunnel(skb, p, &v->via, ifindex, with_origin);
-	if (hook == TO_HOST && flags & LEG_SELF)
+	if (hook == TO_HOST && flags & LEG_SELF) {
+		if (flags & LEG_POD) /* where the kernel has no way to it but this one it would circle */
+			mark_set_decided(skb);
 		return send_to_self(skb);
+	}
 	if (flags & LEG_STACK || hook == TO_WORKLOAD)
 		return NP_PASS;
 	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) { /* the kernel allows it at ingress only */
