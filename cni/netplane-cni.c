@@ -216,7 +216,7 @@ int main(void)
 	int fd;
 
 	if (command && !strcmp(command, "VERSION")) {
-		puts("{\"cniVersion\":\"" NEWEST "\",\"supportedVersions\":[\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}");
+		puts("{\"cniVersion\":\"" NEWEST "\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}");
 		return 0;
 	}
 	config = read_all(STDIN_FILENO, deadline);

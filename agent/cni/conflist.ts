@@ -40,8 +40,13 @@ export function chainedConflist(confDir: string, socket: string): Conflist | und
   const plugins: readonly unknown[] = Array.isArray(list['plugins']) ? list['plugins'] : []
   const types = plugins.map((plugin) => (isObject(plugin) && typeof plugin['type'] === 'string' ? plugin['type'] : undefined))
   if (types.length === 0 || types.includes(undefined)) throw new ConfigError(name, 'plugins: must be objects with a type')
-  const text = types.includes(SHIM) ? undefined : textOf({ ...list, plugins: [...plugins, { type: SHIM, socket }] })
-  return { kind: 'chained', text }
+  if (types.includes(SHIM)) return { kind: 'chained', text: undefined }
+  const { cniVersion } = list
+  if (!CNI_VERSIONS.some((version) => version === cniVersion)) {
+    const what = cniVersion === undefined ? 'is missing, and must be' : `${JSON.stringify(cniVersion)} is not`
+    throw new ConfigError(name, `cniVersion: ${what} one of ${CNI_VERSIONS.join(', ')}: no pod would start`)
+  }
+  return { kind: 'chained', text: textOf({ ...list, plugins: [...plugins, { type: SHIM, socket }] }) }
 }
 
 /** The only list that there is of us then. True when it was not so before. */

@@ -4,7 +4,8 @@ import { tryParseAddr, type Addr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import { CniError } from './cni-error.ts'
 
-export const CNI_VERSIONS = ['0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const
+/** Those before say of addresses in other words. */
+export const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const
 export type CniVersion = (typeof CNI_VERSIONS)[number]
 
 export interface NetworkConfig {

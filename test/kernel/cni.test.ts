@@ -236,7 +236,7 @@ describe('GC and STATUS', () => {
   test('a node that is not ready says why', async () => {
     await of.ready()
     await expect.poll(() => of.call('STATUS', { pod: 'x' }).status, { timeout: 10_000 }).toBe(0)
-    expect(of.call('VERSION', { pod: 'x' }).output).toMatchObject({ supportedVersions: ['0.3.1', '0.4.0', '1.0.0', '1.1.0'] })
+    expect(of.call('VERSION', { pod: 'x' }).output).toMatchObject({ supportedVersions: ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] })
   })
 })
 

@@ -50,7 +50,7 @@ describe('requests', () => {
     [{ args: 'K8S_POD_NAME=web' }, {}, '4 CNI_ARGS: K8S_POD_NAMESPACE is missing, or is no name'],
     [{ args: ARGS.replace('web-0', '../x') }, {}, '4 CNI_ARGS: K8S_POD_NAME is missing, or is no name'],
     [{ config: 'x' }, {}, '6 the network configuration is no JSON object'],
-    [{}, { cniVersion: '0.2.0' }, '1 cniVersion: "0.2.0" is not one of 0.3.1, 0.4.0, 1.0.0, 1.1.0'],
+    [{}, { cniVersion: '0.2.0' }, '1 cniVersion: "0.2.0" is not one of 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0'],
     [{}, { name: '' }, '7 name: is missing'],
     [{}, { mtu: 100 }, '7 mtu: must be 1280..65535'],
     [{}, { timeoutSeconds: '5' }, '7 timeoutSeconds: must be 1..80'],

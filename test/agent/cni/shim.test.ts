@@ -73,7 +73,7 @@ describe('the shim', () => {
     const { status, stdout } = spawnSync(SHIM, { env: { CNI_COMMAND: 'VERSION' }, input: '' })
     expect([status, JSON.parse(stdout.toString())]).toEqual([
       0,
-      { cniVersion: '1.1.0', supportedVersions: ['0.3.1', '0.4.0', '1.0.0', '1.1.0'] },
+      { cniVersion: '1.1.0', supportedVersions: ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] },
     ])
   })
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { ConfigError } from '#lib/base/errors.ts'
+import { chainedConflist } from '#agent/cni/conflist.ts'
+
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'netplane-conflist-'))
+})
+
+afterEach(() => {
+  rmSync(folder, { recursive: true })
+})
+
+function chained(list: object): unknown {
+  writeFileSync(join(folder, '10-theirs.conflist'), JSON.stringify(list))
+  try {
+    const text = chainedConflist(folder, '/s')?.text
+    return text === undefined ? undefined : (JSON.parse(text) as unknown)
+  } catch (thrown) {
+    if (!(thrown instanceof ConfigError)) throw thrown
+    return thrown.message
+  }
+}
+
+const BRIDGE = { type: 'bridge' }
+const OURS = { type: 'netplane-cni', socket: '/s' }
+const VERSIONS = '0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0: no pod would start'
+
+test.each([
+  ['a list', { cniVersion: '0.3.0', name: 'a', plugins: [BRIDGE] }, { cniVersion: '0.3.0', name: 'a', plugins: [BRIDGE, OURS] }],
+  [
+    'a plugin by itself',
+    { cniVersion: '1.0.0', name: 'a', ...BRIDGE },
+    { cniVersion: '1.0.0', name: 'a', plugins: [{ cniVersion: '1.0.0', name: 'a', ...BRIDGE }, OURS] },
+  ],
+  ['one with us in it, of any version', { cniVersion: '0.2.0', name: 'a', plugins: [BRIDGE, OURS] }, undefined],
+  [
+    'an old version',
+    { cniVersion: '0.2.0', name: 'a', plugins: [BRIDGE] },
+    `10-theirs.conflist: cniVersion: "0.2.0" is not one of ${VERSIONS}`,
+  ],
+  ['no version', { name: 'a', plugins: [BRIDGE] }, `10-theirs.conflist: cniVersion: is missing, and must be one of ${VERSIONS}`],
+  ['a plugin of no version', { name: 'a', ...BRIDGE }, `10-theirs.conflist: cniVersion: is missing, and must be one of ${VERSIONS}`],
+  ['no plugins', { cniVersion: '1.0.0', name: 'a', plugins: [] }, '10-theirs.conflist: plugins: must be objects with a type'],
+])('%s', (_, list, expected) => {
+  expect(chained(list)).toEqual(expected)
+})
