@@ -18,7 +18,7 @@ import { CniError, errorAnswer } from './cni-error.ts'
 import { delegateAddresses, runDelegate, type DelegateCall } from './delegate.ts'
 import { nodeEndOf, whatMoved } from './plugged.ts'
 import { createLink, hasChanged, missingOfLink, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
-import { parseRequest, versionOf, type PodSandbox, type Request } from './request.ts'
+import { parseRequest, versionOf, type PodSandbox, type PreviousResult, type Request } from './request.ts'
 import { addResult } from './result.ts'
 import type { Waiting } from './waiting.ts'
 
@@ -146,7 +146,7 @@ export class Plugin {
     await waiting.until(() => this.#unknown(sandbox), deadline)
     const before = attachments.ofSandbox(sandbox.containerId)
     refuseOther(before, sandbox)
-    const attachment = before === undefined ? await this.#first(request) : { ...before, netns: sandbox.netns }
+    const attachment = before === undefined ? await this.#first(request) : this.#again(before, request)
     try {
       attachments.save(attachment)
       if (attachment.ours && (before === undefined || hasChanged(netlink, attachment))) {
@@ -167,16 +167,23 @@ export class Plugin {
 
   /** A new one, with addresses; what another sandbox of this pod had goes first. */
   async #first(request: Of<'ADD'>): Promise<Attachment> {
-    const { attachments, pods, netlink, ipam } = this.#options
+    const { attachments, pods, ipam } = this.#options
     const { sandbox, previous } = request
     const ref = refOf(sandbox)
     const former = attachments.ofPod(ref)
     if (former !== undefined) await this.#remove(former)
     if (pods.known(ref)?.hostNetwork === true) throw new CniError('config', `Pod ${nameKey(ref)}: is in the host's network`)
-    if (previous === undefined) return await this.#lease(request, ipam)
-    const { addresses } = previous
+    return previous === undefined ? await this.#lease(request, ipam) : this.#plugged(sandbox, previous)
+  }
+
+  /** What it has already. Another plugin may have plugged it in anew. */
+  #again(before: Attachment, { sandbox, previous }: Of<'ADD'>): Attachment {
+    return before.ours || previous === undefined ? { ...before, netns: sandbox.netns } : this.#plugged(sandbox, previous)
+  }
+
+  #plugged(sandbox: PodSandbox, { addresses }: PreviousResult): Attachment {
     if (addresses.length === 0) throw new CniError('config', `prevResult.ips: has no address of ${sandbox.ifname}`)
-    return { ...sandbox, host: nodeEndOf(netlink, sandbox), mtu: 0, addresses, delegate: undefined, ours: false }
+    return { ...sandbox, host: nodeEndOf(this.#options.netlink, sandbox), mtu: 0, addresses, delegate: undefined, ours: false }
   }
 
   async #lease({ sandbox, config, environment }: Of<'ADD'>, ipam: Ipam | undefined): Promise<Attachment> {
