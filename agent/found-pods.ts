@@ -69,12 +69,14 @@ export class FoundPods implements Disposable {
     }
   }
 
-  #note(pod: Pod, names: ReadonlyMap<Addr, string>): void {
+  #note(pod: Pod, cables: ReadonlyMap<Addr, readonly string[]>): void {
     const { attached, log } = this.#options
-    const iface = pod.podIPs.flatMap((addr) => names.get(addr) ?? []).at(0)
+    const [iface, ...others] = new Set(pod.podIPs.flatMap((addr) => cables.get(addr) ?? []))
     // one that was found and is gone is looked for by its own name again
     attached.find(pod, iface)
-    if (iface !== undefined) log.info({ pod: nameKey(pod), iface }, 'pod.found')
+    if (iface === undefined) return
+    log.info({ pod: nameKey(pod), iface }, 'pod.found')
+    if (others.length > 0) log.warn({ pod: nameKey(pod), iface, others }, 'pod.twice')
   }
 
   /** At once when pods or interfaces are others, otherwise less and less often. */

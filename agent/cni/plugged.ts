@@ -4,6 +4,7 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
 import { addrBits, type Addr } from '#lib/base/ip.ts'
+import { by, compareNumbers } from '#lib/base/order.ts'
 import { AF_INET, AF_INET6, decodeAddr, encodeAddrDump, RTM_GETADDR } from '#agent/interfaces/netlink/addr.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import { decodeLink, encodeLinkDump, RTM_GETLINK, type LinkMessage } from '#agent/interfaces/netlink/link.ts'
@@ -35,13 +36,22 @@ export function whatMoved(
   return end === cable.host ? undefined : `${cable.ifname} has its other end at ${end}, not at ${cable.host}`
 }
 
-/** By address: name of the node's end of the cable that leads to it. Of all that have their other end in a network namespace of this
- * folder, whether they have ever spoken or not; for runtimes that keep namespaces elsewhere, of all that have a route of their own. */
-export function pluggedAddresses(node: NetlinkExchange, folder: string): ReadonlyMap<Addr, string> {
-  const veths = linksOf(node).filter(({ kind }) => kind === VETH)
-  const found = routedAddresses(node, veths)
-  for (const file of filesIn(folder)) for (const [addr, name] of addressesBehind(node, join(folder, file), veths)) found.set(addr, name)
-  return found
+/** By address: names of the node's ends of the cables that lead to it. There may be several: of a sandbox that is left over, of another network.
+ * The one to believe comes first: where the node's own route leads, then the youngest. Of all that have their other end in a network namespace
+ * of this folder, whether they have ever spoken or not; for runtimes that keep namespaces elsewhere, of all that have a route of their own. */
+export function pluggedAddresses(node: NetlinkExchange, folder: string): ReadonlyMap<Addr, readonly string[]> {
+  const youngestFirst = linksOf(node)
+    .filter(({ kind }) => kind === VETH)
+    .sort(by(({ index }) => -index, compareNumbers))
+  const behind = filesIn(folder).flatMap((file) => addressesBehind(node, join(folder, file), youngestFirst))
+  const ages = new Map(youngestFirst.map(({ name }, at) => [name, at]))
+  const found = [...routedAddresses(node, youngestFirst), ...behind.sort(by(([, name]) => ages.get(name) ?? 0, compareNumbers))]
+  const cables = new Map<Addr, string[]>()
+  for (const [addr, name] of found) {
+    const known = cables.get(addr) ?? []
+    if (!known.includes(name)) cables.set(addr, [...known, name])
+  }
+  return cables
 }
 
 function addressesBehind(node: NetlinkExchange, netns: string, veths: readonly LinkMessage[]): readonly (readonly [Addr, string])[] {
@@ -66,18 +76,16 @@ function addressesBehind(node: NetlinkExchange, netns: string, veths: readonly L
 }
 
 /** By any table: providers have some for each of their interfaces. */
-function routedAddresses(node: NetlinkExchange, veths: readonly LinkMessage[]): Map<Addr, string> {
+function routedAddresses(node: NetlinkExchange, veths: readonly LinkMessage[]): readonly (readonly [Addr, string])[] {
   const names = new Map(veths.map(({ index, name }) => [index, name]))
   const routes = [AF_INET, AF_INET6].flatMap((family) =>
     node.dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(family) }).map(({ payload }) => decodeRoute(payload)),
   )
-  const found = new Map<Addr, string>()
-  for (const route of routes) {
+  return routes.flatMap((route) => {
     const name = route && names.get(route.device)
-    if (route === undefined || name === undefined || route.via !== undefined) continue
-    if (route.cidr.bits === addrBits(route.cidr.addr)) found.set(route.cidr.addr, name)
-  }
-  return found
+    if (route === undefined || name === undefined || route.via !== undefined) return []
+    return route.cidr.bits === addrBits(route.cidr.addr) ? [[route.cidr.addr, name] as const] : []
+  })
 }
 
 function leadsTo(link: LinkMessage, other: { readonly id: number | undefined; readonly index: number }): boolean {
