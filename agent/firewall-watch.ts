@@ -5,6 +5,7 @@ import { toolRunner, type RunTool } from '#lib/base/run-tool.ts'
 import { same } from '#lib/base/same.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
+import type { PodDevices } from './node/firewall/pod-devices.ts'
 import { findFirewalls, findingText, type FirewallOptions, type FirewallReport } from './node/firewall/find.ts'
 import { legacyTables } from './node/firewall/legacy.ts'
 
@@ -17,8 +18,7 @@ export interface FirewallWatchOptions extends Pick<FirewallOptions, 'forwards'> 
   readonly health: Health
   /** everything wanted is in place: before that there are more urgent things */
   readonly serves: () => boolean
-  /** of pods' devices */
-  readonly prefix: () => string
+  readonly pods: () => readonly PodDevices[]
   readonly run?: RunTool
 }
 
@@ -31,6 +31,8 @@ export class FirewallWatch {
   readonly #options: FirewallWatchOptions
   readonly #run: RunTool
   #lookAt = 0
+  /** of which it was asked last */
+  #devices: readonly string[] = []
   #said: readonly string[] = []
   #unread: readonly string[] = []
 
@@ -49,11 +51,15 @@ export class FirewallWatch {
     await everyMs(this.#options.clock, { ms: TICK_MS, signal, run: () => this.tick() })
   }
 
-  /** Looks when that is due. */
+  /** Looks when that is due, and when pods have other devices. */
   async tick(): Promise<void> {
-    const { clock, serves, prefix, forwards } = this.#options
-    if (!serves() || clock.now() < this.#lookAt) return
-    this.#note(await findFirewalls({ run: this.#run, legacyTables, prefix: prefix(), forwards }))
+    const { clock, serves, forwards } = this.#options
+    if (!serves()) return
+    const pods = this.#options.pods()
+    const devices = pods.map(({ name, prefix = name }) => prefix)
+    if (clock.now() < this.#lookAt && same(devices, this.#devices)) return
+    this.#note(await findFirewalls({ run: this.#run, legacyTables, pods, forwards }))
+    this.#devices = devices
     this.#lookAt = clock.now() + LOOK_MS
   }
 

@@ -14,6 +14,7 @@ import type { Features } from './dataplane/features.ts'
 import { TABLES } from './dataplane/loaded.ts'
 import { FirewallWatch } from './firewall-watch.ts'
 import type { Interfaces } from './interfaces/table.ts'
+import { podDevices } from './node/firewall/pod-devices.ts'
 import { SleepWatch, type Absence } from './sleep-watch.ts'
 import type { AgentSource } from './sources.ts'
 import type { Task } from './together.ts'
@@ -38,7 +39,8 @@ export function nodeLife(options: NodeLifeOptions): NodeLife {
   const { wired, log, health, features, config } = options
   const firewall = new FirewallWatch({
     ...{ clock: systemClock, log, health },
-    prefix: () => config().compile.interfacePrefix,
+    pods: () =>
+      podDevices(wired.dataplane.workloads, { devices: wired.monitor.interfaces.all(), prefix: config().compile.interfacePrefix }),
     serves: () => wired.dataplane.isReady,
     forwards: features.redirect_neigh !== 'yes',
   })

@@ -89,6 +89,8 @@ export interface Fragment {
 export interface WorkloadAttachment {
   readonly iface: string
   readonly pod: string
+  /** no: another CNI plugin has plugged it in */
+  readonly ours: boolean
 }
 
 /** Which devices get the host programs: those that carry one of these addresses, or whose name matches the pattern, and none that is excluded. */

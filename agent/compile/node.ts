@@ -5,7 +5,7 @@ import type { Addr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { nodeAddress, podRanges } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
-import { interfaceOf } from '#lib/model/pod.ts'
+import { interfaceOf, isOurs } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
@@ -37,7 +37,7 @@ export class Attachments {
   of(pod: Pod, prefix: string): WorkloadAttachment {
     if (prefix !== this.#prefix) this.#known = new WeakMap()
     this.#prefix = prefix
-    const attachment = this.#known.get(pod) ?? { iface: interfaceOf(pod, prefix), pod: nameKey(pod) }
+    const attachment = this.#known.get(pod) ?? { iface: interfaceOf(pod, prefix), pod: nameKey(pod), ours: isOurs(pod, prefix) }
     this.#known.set(pod, attachment)
     return attachment
   }

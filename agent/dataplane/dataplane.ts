@@ -95,6 +95,11 @@ export class Dataplane implements Disposable {
     return this.#hooks.settled + this.#connect.settled + this.#xdp.settled
   }
 
+  /** of pods that are wanted, there or not */
+  get workloads(): DesiredNode['workloads'] {
+    return this.#node?.workloads ?? []
+  }
+
   /** What the kernel still lacks of this pod; undefined: nothing. */
   missingOf(pod: PodPlace): string | undefined {
     const { interfaces } = this.#options

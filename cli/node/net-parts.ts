@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import { toolRunner } from '#lib/base/run-tool.ts'
 import { findFirewalls } from '#agent/node/firewall/find.ts'
+import { ownDevices } from '#agent/node/firewall/pod-devices.ts'
 import { legacyTables } from '#agent/node/firewall/legacy.ts'
 import type { Part } from './collect.ts'
 import { jsonText } from './maps.ts'
@@ -41,7 +42,8 @@ function counters(): string {
 /** As the agent sees it on a kernel that redirects packets past netfilter, and on one that does not. */
 async function findings(): Promise<string> {
   const run = toolRunner({ timeoutMs: 5000 })
-  const report = await findFirewalls({ run, legacyTables, prefix: INTERFACE_PREFIX, forwards: false })
-  const before510 = await findFirewalls({ run, legacyTables, prefix: INTERFACE_PREFIX, forwards: true })
+  const pods = [ownDevices(INTERFACE_PREFIX)]
+  const report = await findFirewalls({ run, legacyTables, pods, forwards: false })
+  const before510 = await findFirewalls({ run, legacyTables, pods, forwards: true })
   return jsonText({ ...report, whereTheKernelForwards: before510.findings })
 }

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog, type LogFields } from '#lib/obs/log.ts'
+import { ownDevices } from '#agent/node/firewall/pod-devices.ts'
 import { FIREWALL, FirewallWatch } from '#agent/firewall-watch.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
@@ -12,12 +13,12 @@ function watched() {
   const health = new Health(() => 0)
   const lines: (LogFields & { readonly event: string })[] = []
   const say = (fields: LogFields, event: string): void => void lines.push({ ...fields, event })
-  const node = { serves: true, saved: CLOSED, fails: false, runs: 0 }
+  const node = { serves: true, saved: CLOSED, fails: false, runs: 0, pods: [ownDevices('npl')] }
   const watch = new FirewallWatch({
     ...{ clock, health, forwards: false },
     log: { ...silentLog, info: say, warn: say },
     serves: () => node.serves,
-    prefix: () => 'npl',
+    pods: () => node.pods,
     run: ([tool]) => {
       node.runs++
       if (node.fails) return Promise.reject(new Error('broken'))
@@ -58,6 +59,21 @@ test('nobody looks before the node serves, nor more often than once a minute', a
   const { runs } = node
   await watch.tick()
   expect([runs > 0, node.runs]).toEqual([true, runs])
+})
+
+test('pods of another plugin that come meanwhile are asked about at once: also what they exchange with the network', async () => {
+  const { watch, node, lines } = watched()
+  node.saved = CLOSED.replace('INPUT DROP', 'INPUT ACCEPT')
+  await watch.tick()
+  expect(lines).toEqual([])
+  node.pods = [{ name: 'cni0', prefix: undefined, routed: true }]
+  await watch.tick()
+  expect(lines.map(({ what, remedy }) => [what, remedy])).toEqual(
+    ['packets of pods to other machines', 'packets of other machines to pods'].map((what) => [
+      what,
+      'accept what comes in or leaves by cni0 before',
+    ]),
+  )
 })
 
 test('what cannot be read is said once, and is no finding', async () => {

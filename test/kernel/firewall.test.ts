@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { afterEach, describe, expect, test } from 'vitest'
 import { toolRunner } from '#lib/base/run-tool.ts'
 import { findFirewalls, type FirewallReport } from '#agent/node/firewall/find.ts'
+import { ownDevices } from '#agent/node/firewall/pod-devices.ts'
 import { legacyTables } from '#agent/node/firewall/legacy.ts'
 import { DOCKER, FIREWALLD, ufw } from '../agent/node/firewall/rules.ts'
 
@@ -18,7 +19,7 @@ afterEach(() => {
 })
 
 async function find(forwards = false): Promise<FirewallReport> {
-  return await findFirewalls({ run: toolRunner({ timeoutMs: 10_000 }), legacyTables, prefix: 'npl', forwards })
+  return await findFirewalls({ run: toolRunner({ timeoutMs: 10_000 }), legacyTables, pods: [ownDevices('npl')], forwards })
 }
 
 /** "input by FILTER: policy of INPUT, ipv4" */
@@ -103,12 +104,12 @@ describe('firewalls with their own rules', () => {
 })
 
 test('without tools there is no finding, with one that fails its words', async () => {
-  const absent = await findFirewalls({ run: () => Promise.resolve(undefined), legacyTables, prefix: 'npl', forwards: true })
+  const absent = await findFirewalls({ run: () => Promise.resolve(undefined), legacyTables, pods: [ownDevices('npl')], forwards: true })
   expect(absent).toEqual({ findings: [], tables: [], unread: [] })
   const failing = await findFirewalls({
     run: ([tool]) => Promise.reject(new Error(`${tool ?? ''} is broken`)),
     legacyTables,
-    prefix: 'npl',
+    pods: [ownDevices('npl')],
     forwards: true,
   })
   expect(failing.unread).toEqual([

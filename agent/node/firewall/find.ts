@@ -4,6 +4,7 @@ import { errorText } from '#lib/base/errors.ts'
 import type { RunTool } from '#lib/base/run-tool.ts'
 import { iptablesRules } from './iptables.ts'
 import { filterTables, nftRules } from './nft.ts'
+import type { PodDevices } from './pod-devices.ts'
 import { droppedBy, type Dropped, type Probe, type RuleSet } from './walk.ts'
 
 export interface FirewallFinding {
@@ -29,8 +30,7 @@ export interface FirewallOptions {
   readonly run: RunTool
   /** the names in /proc/net/ip_tables_names or ip6_tables_names: to list a table of the old kind makes it */
   readonly legacyTables: (file: 'ip_tables_names' | 'ip6_tables_names') => readonly string[]
-  /** of pods' devices */
-  readonly prefix: string
+  readonly pods: readonly PodDevices[]
   /** routed packets of pods pass the kernel's stack (before Linux 5.10) */
   readonly forwards: boolean
 }
@@ -57,7 +57,8 @@ export async function findFirewalls(options: FirewallOptions): Promise<FirewallR
   const chains = (await attempt('nft', () => options.run(['nft', '-j', 'list', 'chains']))) ?? ''
   const saved = await readIptables(options, attempt)
   const sets = [...saved, ...(await readNft(options, { attempt, saved, chains }))]
-  const findings = paths(options, HOST_PORTS.test(chains)).flatMap((path) => sets.flatMap((rules) => findingsIn(rules, path)))
+  const asked = options.pods.flatMap((pods) => paths(pods, { forwards: options.forwards, hostPorts: HOST_PORTS.test(chains) }))
+  const findings = asked.flatMap((path) => sets.flatMap((rules) => findingsIn(rules, path)))
   return { findings, tables: sets.map(({ name }) => name), unread }
 }
 
@@ -112,8 +113,11 @@ interface Path {
 type Program = 'firewalld' | 'ufw' | 'docker' | 'other'
 
 /** What meets other programs' rules: the rest is redirected past them. */
-function paths({ prefix, forwards }: FirewallOptions, hostPorts: boolean): Path[] {
-  const pod = `${prefix}00000000000`
+function paths(
+  { name: pod, prefix, routed }: PodDevices,
+  { forwards, hostPorts }: { readonly forwards: boolean; readonly hostPorts: boolean },
+): Path[] {
+  const all = (sign: string): string => (prefix === undefined ? pod : `${prefix}${sign}`)
   const range = "the pods' range"
   const input: Path = {
     what: 'packets of pods to processes of this node (kubelet, pods on the host network)',
@@ -121,18 +125,18 @@ function paths({ prefix, forwards }: FirewallOptions, hostPorts: boolean): Path[
     remedies: {
       firewalld: `firewall-cmd --permanent --zone=trusted --add-source=RANGE && firewall-cmd --reload, where RANGE is ${range}`,
       ufw: `ufw allow from RANGE, where RANGE is ${range}`,
-      docker: `iptables -I INPUT -i ${prefix}+ -j ACCEPT`,
-      other: `accept what comes in by ${prefix}* before`,
+      docker: `iptables -I INPUT -i ${all('+')} -j ACCEPT`,
+      other: `accept what comes in by ${all('*')} before`,
     },
   }
   const output: Path = {
     what: "packets of this node's processes to its pods (probes of the kubelet)",
     probe: { hook: 'output', iif: undefined, oif: pod, port: 8080, translated: false },
     remedies: {
-      firewalld: `accept what leaves by ${prefix}* in a policy of firewalld`,
-      ufw: `ufw allow out on ${prefix}+ to any`,
-      docker: `iptables -I OUTPUT -o ${prefix}+ -j ACCEPT`,
-      other: `accept what leaves by ${prefix}* before`,
+      firewalld: `accept what leaves by ${all('*')} in a policy of firewalld`,
+      ufw: `ufw allow out on ${all('+')} to any`,
+      docker: `iptables -I OUTPUT -o ${all('+')} -j ACCEPT`,
+      other: `accept what leaves by ${all('*')} before`,
     },
   }
   const forwarded = (what: string, probe: Path['probe']): Path => ({
@@ -141,15 +145,15 @@ function paths({ prefix, forwards }: FirewallOptions, hostPorts: boolean): Path[
     remedies: {
       firewalld: `firewall-cmd --permanent --zone=trusted --add-source=RANGE && firewall-cmd --reload, where RANGE is ${range}`,
       ufw: `ufw route allow from RANGE and ufw route allow to RANGE, where RANGE is ${range}`,
-      docker: `iptables -I DOCKER-USER -i ${prefix}+ -j ACCEPT; iptables -I DOCKER-USER -o ${prefix}+ -j ACCEPT`,
-      other: `accept what comes in or leaves by ${prefix}* before`,
+      docker: `iptables -I DOCKER-USER -i ${all('+')} -j ACCEPT; iptables -I DOCKER-USER -o ${all('+')} -j ACCEPT`,
+      other: `accept what comes in or leaves by ${all('*')} before`,
     },
   })
   const out: Path['probe'] = { hook: 'forward', iif: pod, oif: 'eth0', port: 443, translated: false }
   const into: Path['probe'] = { hook: 'forward', iif: 'eth0', oif: pod, port: 8080, translated: false }
-  const routed = [forwarded('packets of pods to other machines', out), forwarded('packets of other machines to pods', into)]
+  const between = [forwarded('packets of pods to other machines', out), forwarded('packets of other machines to pods', into)]
   const translated = forwarded('packets to host ports of pods', { ...into, translated: true })
-  return [input, output, ...(forwards ? routed : []), ...(hostPorts ? [translated] : [])]
+  return [input, output, ...(forwards || routed ? between : []), ...(hostPorts ? [translated] : [])]
 }
 
 function findingsIn(rules: RuleSet, { what, probe, remedies }: Path): FirewallFinding[] {

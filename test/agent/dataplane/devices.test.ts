@@ -13,8 +13,13 @@ function wanted(options: {
   readonly excluded?: string
 }): Pick<DesiredNode, 'workloads' | 'host'> {
   return {
-    workloads: (options.pods ?? []).map((iface) => ({ iface, pod: 'default/a' })),
-    host: { addresses: (options.addresses ?? []).map(parseAddr), pattern: options.pattern, excluded: options.excluded ?? '^$' },
+    workloads: (options.pods ?? []).map((iface) => ({ iface, pod: 'default/a', ours: true })),
+    host: {
+      addresses: (options.addresses ?? []).map(parseAddr),
+      elsewhere: (options.elsewhere ?? []).map(parseAddr),
+      pattern: options.pattern,
+      excluded: options.excluded ?? '^$',
+    },
   }
 }
 
