@@ -42,7 +42,7 @@ function nodeText(node: DesiredNode): unknown {
   return {
     ...node,
     knobs: { ...knobs, nodeV4: text(knobs.nodeV4), nodeV6: text(knobs.nodeV6) },
-    host: { ...node.host, addresses: node.host.addresses.map(text) },
+    host: { ...node.host, addresses: node.host.addresses.map(text), elsewhere: node.host.elsewhere.map(text) },
     nodePortAddresses: node.nodePortAddresses.map(formatCidr),
     routes: node.routes.map(({ cidr, via, overlay }) => ({ cidr: formatCidr(cidr), via: text(via), overlay })),
   }

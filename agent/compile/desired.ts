@@ -96,6 +96,8 @@ export interface WorkloadAttachment {
 /** Which devices get the host programs: those that carry one of these addresses, or whose name matches the pattern, and none that is excluded. */
 export interface HostAttachment {
   readonly addresses: readonly Addr[]
+  /** where another CNI plugin makes the ways to other nodes' pods: an address of each of their ranges */
+  readonly elsewhere: readonly Addr[]
   readonly pattern: string | undefined
   readonly excluded: string
 }

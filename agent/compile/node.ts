@@ -50,17 +50,19 @@ const SYSCTLS: Readonly<Record<string, string>> = { 'net/ipv4/ip_forward': '1', 
 export function compileNode(input: NodeInput): DesiredNode {
   const { settings, snapshot } = input
   const node = snapshot.nodes.get(input.node)
+  const ways = routes(input)
   return {
     knobs: { ...knobs(node, settings), overlay: hasOverlay(snapshot.pools), ...hostPolicy(input) },
     mapSizes: settings.mapSizes,
     workloads: workloads(input),
     host: {
       addresses: [...(node?.addresses ?? [])].sort(compareText),
+      elsewhere: input.makesRoutes === false ? ways.map(({ cidr }) => cidr.addr) : [],
       pattern: settings.dataInterfacePattern,
       excluded: settings.excludedInterfaces,
     },
     nodePortAddresses: settings.nodes.nodePortAddresses,
-    routes: input.makesRoutes === false ? [] : routes(input),
+    routes: input.makesRoutes === false ? [] : ways,
     healthChecks: input.healthChecks,
     sysctls: settings.forwards ? SYSCTLS : {},
     cgroup: settings.cgroup,

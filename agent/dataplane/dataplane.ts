@@ -206,7 +206,7 @@ export class Dataplane implements Disposable {
     this.#queued = change.complete ? [change] : [...this.#queued, change]
     if (change.node === undefined) return
     this.#node = change.node
-    this.#routes.setDesired(change.node.routes)
+    this.#routes.setDesired(change.node.routes, change.node.host.elsewhere)
     this.#follow = true
   }
 
@@ -229,8 +229,11 @@ export class Dataplane implements Disposable {
 
   /** What depends on interfaces and routes. */
   #feedDevices(loaded: Loaded, node: DesiredNode): void {
-    this.#follow = false
-    const decisions = decideDevices(node, this.#options.interfaces, this.#routes.ways)
+    const cables = loaded.cables()
+    // programs are not to go from a pod that is running and forgotten
+    this.#follow = cables === undefined
+    if (cables === undefined) return
+    const decisions = decideDevices(node, this.#options.interfaces, { ways: this.#routes.ways, cables })
     this.devices.note(decisions)
     const devices = chosenDevices(decisions)
     loaded.setDevices(devices, node.nodePortAddresses)

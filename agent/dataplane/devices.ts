@@ -29,6 +29,13 @@ const ETHERNET = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
 /** Kinds of links that lead to a network by themselves; undefined is hardware. Bridges and tunnels are most often somebody's own. */
 const NETWORK_KINDS: ReadonlySet<string | undefined> = new Set([undefined, 'bond', 'team', 'veth', 'macvlan', 'ipvlan'])
 
+/** What the kernel has. */
+export interface Found {
+  readonly ways: Ways
+  /** indexes of interfaces that have been pods' */
+  readonly cables: ReadonlySet<number>
+}
+
 /** Devices to attach to, sorted by index. */
 export function chosenDevices(decisions: readonly Decision[]): Device[] {
   return decisions.flatMap(({ iface, use }) => (use === 'workload' || use === 'host' ? [{ kind: use, iface }] : []))
@@ -36,13 +43,16 @@ export function chosenDevices(decisions: readonly Decision[]): Device[] {
 
 /** One for each interface, sorted by index. A pod's veth never counts as a host device, even if its name or address fits. Programs are on it as long
  * as it is there: before its pod is known and after it is forgotten its address has no row, and they let nothing pass. */
-export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces, ways: Ways): Decision[] {
+export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces, { ways, cables }: Found): Decision[] {
   const pods = new Map(node.workloads.map(({ iface, pod }) => [iface, pod]))
-  const asked = { interfaces, excluded: new RegExp(node.host.excluded), why: reasonsToChoose(node.host, ways) }
+  const asked = { interfaces, excluded: new RegExp(node.host.excluded), why: reasonsToChoose(node, { interfaces, ways }) }
   return interfaces.all().map((iface) => {
     const pod = pods.get(iface.name)
-    if (pod === undefined && !OUR_VETH.test(iface.name)) return decideHost(iface, asked)
-    return { iface, use: 'workload', reason: pod === undefined ? 'of no pod that we know' : `pod ${pod}`, vital: false }
+    const forgotten: Decision = { iface, use: 'workload', reason: 'of no pod that we know', vital: false }
+    if (pod !== undefined) return { ...forgotten, reason: `pod ${pod}` }
+    if (OUR_VETH.test(iface.name)) return forgotten
+    const decision = decideHost(iface, asked)
+    return cables.has(iface.index) && !decision.vital ? forgotten : decision
   })
 }
 
@@ -66,14 +76,21 @@ function decideHost(iface: Interface, { interfaces, excluded, why }: Asked): Dec
 }
 
 /** Why programs are to see what the interface carries; undefined: they are not. */
-function reasonsToChoose(host: DesiredNode['host'], ways: Ways): Asked['why'] {
+function reasonsToChoose(
+  { host, workloads }: Pick<DesiredNode, 'workloads' | 'host'>,
+  { interfaces, ways }: { readonly interfaces: Interfaces; readonly ways: Ways },
+): Asked['why'] {
   const addresses = new Set<Addr>(host.addresses)
   const pattern = host.pattern === undefined ? undefined : new RegExp(host.pattern)
-  const nodes = new Map([...ways.hops].map(([node, { device }]) => [device, node]))
+  const elsewhere = new Set(host.elsewhere)
+  const pods = new Set(host.elsewhere.flatMap((addr) => ways.hops.get(addr)?.device ?? []))
+  for (const { iface } of workloads) pods.delete(interfaces.byName(iface)?.master ?? 0)
+  const nodes = new Map([...ways.hops].flatMap(([addr, { device }]) => (elsewhere.has(addr) ? [] : [[device, addr] as const])))
   const other = (iface: Interface): string | undefined => {
     if (ways.defaults.includes(iface.index)) return 'a default route leaves by it'
     const node = nodes.get(iface.index)
     if (node !== undefined) return `the way to node ${formatAddr(node)}`
+    if (pods.has(iface.index)) return "the way to other nodes' pods"
     if (pattern?.test(iface.name) === true) return 'matches bpfDataIfacePattern'
     const network = iface.addresses.find(isNetwork)
     return network !== undefined && NETWORK_KINDS.has(iface.kind)

@@ -29,7 +29,7 @@ import { policyHolds, policyPlane, POLICY_TABLES, type PolicyPlane } from './pol
 import { ensureGeneration, type Generation } from './programs.ts'
 import { RowTables, type FragmentSink } from './row-tables.ts'
 import { ROW_TABLES, rowWriters, type BindMap } from './rows.ts'
-import { compareAddressOwners, ifaceRows, SELF_OWNER, selfFragment } from './self.ts'
+import { cablesIn, compareAddressOwners, ifaceRows, SELF_OWNER, selfFragment } from './self.ts'
 import { tableMap } from './array-rows.ts'
 import { Table } from './table.ts'
 
@@ -64,6 +64,8 @@ export interface Loaded extends Disposable {
   readonly btf: Btf
   /** "DROP_TTL", "COUNT_CONNECT" → slot of np_counters */
   readonly counters: ReadonlyMap<string, number>
+  /** indexes of interfaces that the kernel's programs know as pods'; undefined before these were read */
+  cables(): ReadonlySet<number> | undefined
   /** rows of these devices and of the node's own addresses, with those where node ports are served; none: everywhere */
   setDevices(devices: readonly Device[], nodePorts: readonly Cidr[]): void
 }
@@ -103,7 +105,8 @@ function assemble({ shared, generation, objects, interfaces, clock }: Parts): Lo
   const join = new AddrJoin({ rows: tables.addrs.rows, value: codecs.value, actual: (key) => tables.addrs.actualAt(key) })
   const sinks = { ...tables, addrs: new Claims(join, compareAddressOwners) }
   const rows = new RowTables<FragmentSink>({ tables: sinks, writers: rowWriters(bind), resolve: (name) => interfaces.byName(name)?.index })
-  const ifaceEntry = entryWriter(bind(catalogue.np_ifaces))
+  const ifaces = bind(catalogue.np_ifaces)
+  const ifaceEntry = entryWriter(ifaces)
   const { btf } = objects.find((one) => one.shared.has('np_ct')) ?? missing('np_ct')
   const policy = policyPlane({ bind, tables, join, btf, state: mapOf(shared, 'np_state'), now: () => clock.now() })
   return {
@@ -119,6 +122,10 @@ function assemble({ shared, generation, objects, interfaces, clock }: Parts): Lo
     ),
     btf,
     counters: counterSlots(btf),
+    cables: () => {
+      const rows = tables.ifaces.actual()
+      return rows && cablesIn(rows, ifaces)
+    },
     setDevices: (devices, nodePorts) => {
       tables.ifaces.setFragment(SELF_OWNER, ifaceRows(devices).map(ifaceEntry))
       rows.setFragment(selfFragment(interfaces, nodePorts))

@@ -36,7 +36,8 @@ export class Routes {
   #wanted: ReadonlyMap<string, RouteRow> = new Map()
   #actual = new Map<string, OwnRoute>()
   #ways: Ways = NO_WAYS
-  /** nodes to which we have looked for ways */
+  #targets: ReadonlySet<Addr> = new Set()
+  /** to which we have looked for ways */
   #asked: ReadonlySet<Addr> = new Set()
   #left = new Set<string>()
   #stale = true
@@ -51,13 +52,15 @@ export class Routes {
     this.removals = { name: 'host-routes.remove', pending: () => !this.#stale && this.#surplus().length > 0, apply: () => this.#remove() }
   }
 
-  setDesired(routes: readonly RouteRow[]): void {
+  /** `elsewhere`: the ways to these are looked for as well, and made by others. */
+  setDesired(routes: readonly RouteRow[], elsewhere: readonly Addr[] = []): void {
     this.#wanted = new Map(routes.map((route) => [formatCidr(route.cidr), route]))
-    if (routes.some(({ via }) => !this.#asked.has(via))) this.#stale = true
+    this.#targets = new Set([...routes.map(({ via }) => via), ...elsewhere])
+    if ([...this.#targets].some((addr) => !this.#asked.has(addr))) this.#stale = true
     if (!this.#stale) this.#sayLeft()
   }
 
-  /** To the nodes that have routes, and to everybody else; replaced when read anew. */
+  /** To the nodes that have routes, to pods where others make them, and to everybody else; replaced when read anew. */
   get ways(): Ways {
     return this.#ways
   }
@@ -78,7 +81,7 @@ export class Routes {
     const all = listRoutes(this.#netlink)
     this.#actual = new Map(all.filter(isOurs).map((route) => [formatCidr(route.cidr), route]))
     const others = all.filter((route) => !isOurs(route))
-    this.#asked = new Set([...this.#wanted.values()].map(({ via }) => via))
+    this.#asked = this.#targets
     this.#ways = waysOf(others, this.#asked)
     this.#sayLeft()
     this.#stale = false

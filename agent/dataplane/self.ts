@@ -5,7 +5,9 @@ import { compareText } from '#lib/base/order.ts'
 import { isWithin, type Cidr } from '#lib/base/ip.ts'
 import type { AddrRow, Fragment } from '#agent/compile/desired.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
+import type { MapCodecs } from '#agent/maps/catalogue.ts'
 import type { Iface } from '#agent/maps/shapes.ts'
+import { decodeText } from '#agent/maps/text.ts'
 import { selfAddresses, type Device } from './devices.ts'
 
 /** Owner of these rows. */
@@ -32,6 +34,12 @@ export function selfFragment(interfaces: Interfaces, nodePorts: readonly Cidr[])
     value: { kind: ADDR_SELF, flags: nodePorts.length === 0 || isWithin(nodePorts, addr) ? ADDR_NODE_PORTS : 0, iface: undefined },
   }))
   return { owner: SELF_OWNER, rows }
+}
+
+/** Indexes of pods' interfaces among these rows. */
+export function cablesIn(rows: ReadonlyMap<string, string>, { key, value }: MapCodecs<number, Iface>): ReadonlySet<number> {
+  const isCable = (row: string): boolean => decodeText(value, row).kind === IFACE_WORKLOAD
+  return new Set([...rows].flatMap(([index, row]) => (isCable(row) ? [decodeText(key, index)] : [])))
 }
 
 /** By index, what the programs have to know of the devices they run on. Devices without an Ethernet address have an all-zero one. */

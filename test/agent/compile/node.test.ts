@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a node wants besides tables. Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { parseAddr } from '#lib/base/ip.ts'
+import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
+import type { DesiredNode } from '#agent/compile/desired.ts'
 import { Attachments, compileNode } from '#agent/compile/node.ts'
 import type { CompileSettings } from '#agent/compile/settings.ts'
 import { defaultConfig } from '#agent/config/config.ts'
@@ -12,11 +13,14 @@ import { showNode } from '../../support/show.ts'
 
 const settings = defaultConfig.compile
 
-function compile(
-  manifests: readonly Manifest[],
-  of: { readonly settings?: Partial<CompileSettings>; readonly self?: readonly string[]; readonly makesRoutes?: boolean } = {},
-): string[] {
-  const desired = compileNode({
+interface Of {
+  readonly settings?: Partial<CompileSettings>
+  readonly self?: readonly string[]
+  readonly makesRoutes?: boolean
+}
+
+function compiled(manifests: readonly Manifest[], of: Of): DesiredNode {
+  return compileNode({
     node: 'n1',
     snapshot: snapshotOf(manifests),
     settings: { ...settings, ...of.settings },
@@ -25,7 +29,10 @@ function compile(
     healthChecks: [],
     attachments: new Attachments(),
   })
-  return showNode(desired).split('\n')
+}
+
+function compile(manifests: readonly Manifest[], of: Of = {}): string[] {
+  return showNode(compiled(manifests, of)).split('\n')
 }
 
 const sysctls = ['  sysctl net/ipv4/ip_forward=1', '  sysctl net/ipv6/conf/all/forwarding=1']
@@ -70,6 +77,8 @@ describe('routes', () => {
   test('none where another CNI plugin makes them', () => {
     const other = node('n2', { addresses: ['192.168.0.2'], podCIDRs: ['10.0.2.0/24'] })
     expect(compile([other], { makesRoutes: false }).filter((line) => line.includes('route'))).toEqual([])
+    expect(compiled([other], { makesRoutes: false }).host.elsewhere.map(formatAddr)).toEqual(['10.0.2.0'])
+    expect(compiled([other], {}).host.elsewhere).toEqual([])
   })
 
   test('never by our own address', () => {

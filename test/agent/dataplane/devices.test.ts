@@ -2,15 +2,18 @@
 import { describe, expect, test } from 'vitest'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import type { DesiredNode } from '#agent/compile/desired.ts'
-import { chosenDevices, decideDevices, deviceSysctls, selfAddresses } from '#agent/dataplane/devices.ts'
+import { chosenDevices, decideDevices, deviceSysctls, selfAddresses, type Found } from '#agent/dataplane/devices.ts'
 import { NO_WAYS, type Ways } from '#agent/dataplane/ways.ts'
 import { anInterface, interfaces } from '../../support/interfaces.ts'
+
+const NOTHING: Found = { ways: NO_WAYS, cables: new Set() }
 
 function wanted(options: {
   readonly pods?: readonly string[]
   readonly addresses?: readonly string[]
   readonly pattern?: string
   readonly excluded?: string
+  readonly elsewhere?: readonly string[]
 }): Pick<DesiredNode, 'workloads' | 'host'> {
   return {
     workloads: (options.pods ?? []).map((iface) => ({ iface, pod: 'default/a', ours: true })),
@@ -31,7 +34,7 @@ describe('settings of devices', () => {
       anInterface({ index: 3, name: 'docker0' }),
       anInterface({ index: 4, name: 'npl0123456789a' }),
     )
-    expect(deviceSysctls(chosenDevices(decideDevices(wanted({ pods: ['npl0123456789a'], pattern: '^eth' }), all, NO_WAYS)), all)).toEqual({
+    expect(deviceSysctls(chosenDevices(decideDevices(wanted({ pods: ['npl0123456789a'], pattern: '^eth' }), all, NOTHING)), all)).toEqual({
       'net/ipv4/conf/lo/accept_local': '1',
       'net/ipv4/conf/eth0/accept_local': '1',
       'net/ipv4/conf/npl0123456789a/accept_local': '1',
@@ -50,7 +53,7 @@ describe('devices', () => {
     anInterface({ index: 4, name: 'npl0123456789a' }),
   )
   const chosen = (options: Parameters<typeof wanted>[0]) =>
-    chosenDevices(decideDevices(wanted(options), all, NO_WAYS)).map(({ kind, iface }) => `${kind} ${iface.name}`)
+    chosenDevices(decideDevices(wanted(options), all, NOTHING)).map(({ kind, iface }) => `${kind} ${iface.name}`)
 
   test.each([
     ['by an address of the node', { addresses: ['192.0.2.1'] }, ['host eth0', CABLE]],
@@ -87,7 +90,7 @@ describe('host devices are found without being named', () => {
     anInterface({ index: 14, name: 'nplaaaaaaaaaaa' }),
   )
   const decided = (addresses: readonly string[], ways: Ways): Record<string, string> => {
-    const decisions = decideDevices(wanted({ addresses, pods: [] }), all, ways)
+    const decisions = decideDevices(wanted({ addresses, pods: [] }), all, { ways, cables: new Set() })
     return Object.fromEntries(
       decisions
         .filter(({ use }) => use !== 'none')
@@ -118,11 +121,34 @@ describe('host devices are found without being named', () => {
       nplaaaaaaaaaaa: 'workload: of no pod that we know',
     })
     expect(
-      decideDevices(wanted({ pattern: '.*' }), all, NO_WAYS)
+      decideDevices(wanted({ pattern: '.*' }), all, NOTHING)
         .filter(({ use }) => use === 'none')
         .map(({ iface, reason }) => `${iface.name}: ${reason}`),
     ).toEqual(['lo: loopback', 'eth0: part of bond0', 'eth4: part of br0'])
   })
+})
+
+test("beside another plugin: ways to other nodes' pods, never a bridge of this node's, and pods' cables as long as they are there", () => {
+  const all = interfaces(
+    anInterface({ index: 2, name: 'eth0', kind: 'veth', addresses: ['192.0.2.1/24'] }),
+    anInterface({ index: 3, name: 'cni0', kind: 'bridge', addresses: ['10.3.0.1/24'] }),
+    anInterface({ index: 4, name: 'flannel.1', kind: 'vxlan', addresses: ['10.3.0.0/32'] }),
+    anInterface({ index: 5, name: 'flannel-wg', kind: 'wireguard', mac: '' }),
+    anInterface({ index: 6, name: 'vethaa', kind: 'veth', master: 3 }),
+    anInterface({ index: 7, name: 'vethbb', kind: 'veth', master: 3 }),
+  )
+  const over = [4, 5, 3, 2].map((device, at) => ({ addr: parseAddr(`10.3.${at + 1}.0`), device }))
+  const hops = new Map(over.map(({ addr, device }) => [addr, { gateway: addr, device }]))
+  const node = wanted({ addresses: ['192.0.2.1'], pods: ['vethaa'], elsewhere: over.map(({ addr }) => formatAddr(addr)) })
+  const decisions = decideDevices(node, all, { ways: { hops, defaults: [] }, cables: new Set([2, 6, 7, 8]) })
+  expect(decisions.map(({ iface, use, reason }) => `${iface.name} ${use}: ${reason}`)).toEqual([
+    "eth0 host: has the node's address 192.0.2.1",
+    'cni0 none: leads to no network by itself',
+    "flannel.1 host: the way to other nodes' pods",
+    "flannel-wg refused: not Ethernet: not supported (the way to other nodes' pods)",
+    'vethaa workload: pod default/a',
+    'vethbb workload: of no pod that we know',
+  ])
 })
 
 test('the node answers on its global addresses of devices that are up', () => {
