@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass. Layer: agent/dataplane. */
-import { ifindexOf } from '#native'
 import { errorText } from '#lib/base/errors.ts'
 import { same } from '#lib/base/same.ts'
 import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
@@ -10,14 +9,16 @@ import { ConnectTime } from './connect-time.ts'
 import { Current, type CurrentOptions } from './current.ts'
 import { DeviceBook } from './device-book.ts'
 import { chosenDevices, decideDevices, deviceSysctls } from './devices.ts'
-import type { InterfaceHook, Place } from './hook.ts'
+import type { InterfaceHook } from './hook.ts'
 import { interfaceHooks } from './interface-hooks.ts'
 import { LinkPins } from './link-pins.ts'
 import { connectPrograms, hookPrograms, xdpPrograms, TABLES, type Loaded, type TableName } from './loaded.ts'
+import { earliest } from './loop.ts'
 import { conditionOf, Phases, type Phase } from './phases.ts'
 import { missingStep, type PodPlace } from './pod-progress.ts'
 import { policyParts } from './policy/parts.ts'
 import { StrayBook } from './policy/stray-book.ts'
+import { Repairs } from './repairs.ts'
 import { Routes } from './routes.ts'
 import { SELF_OWNER } from './self.ts'
 import { Sysctls } from './sysctls.ts'
@@ -46,14 +47,12 @@ export class Dataplane implements Disposable {
   readonly #sysctls: Sysctls
   readonly devices: DeviceBook
   readonly #strays: StrayBook
-  readonly #repairs = new Map<string, number>()
+  readonly #repairs: Repairs
   #node: DesiredNode | undefined
   #queued: DesiredChange[] = []
   #everything = false
   #changedInterfaces = new Set<string>()
   #follow = false
-  /** hooks of interfaces that are not as we left them */
-  #suspects: readonly Place[] = []
   readonly #readBack = new Set<TableName>()
   #adopted = false
   #ready = false
@@ -74,6 +73,7 @@ export class Dataplane implements Disposable {
     this.#sysctls = new Sysctls({ stateFile: options.sysctlState })
     this.devices = new DeviceBook(options)
     this.#strays = new StrayBook(options)
+    this.#repairs = new Repairs({ log, hooks: [this.#hooks, this.#xdp] })
     this.phases = new Phases({ phases: this.#order(), log, health: options.health })
   }
 
@@ -108,7 +108,7 @@ export class Dataplane implements Disposable {
 
   /** how often something was found other than we had left it, by part */
   get repairs(): ReadonlyMap<string, number> {
-    return this.#repairs
+    return this.#repairs.counts
   }
 
   interfacesChanged(names: ReadonlySet<string>): void {
@@ -121,9 +121,9 @@ export class Dataplane implements Disposable {
   checkHooks(): boolean {
     if (this.#current.loaded === undefined) return false
     const found = { hooks: this.#connect.check(), pins: this.#current.checkPins() }
-    for (const [part, things] of Object.entries(found)) if (things.length > 0) this.#repair(part, { [part]: things })
-    this.#suspects = [...this.#suspects, ...this.#hooks.check(), ...this.#xdp.check()]
-    return found.hooks.length + found.pins.length + this.#suspects.length > 0
+    for (const [part, things] of Object.entries(found)) if (things.length > 0) this.#repairs.note(part, { [part]: things })
+    const toJudge = this.#repairs.lookAtHooks()
+    return toJudge || found.hooks.length + found.pins.length > 0
   }
 
   /** Has the table read back in the next pass. */
@@ -156,7 +156,7 @@ export class Dataplane implements Disposable {
     this.#feedRows(loaded, changed)
     const known = await this.#look(loaded)
     if (this.#follow || changed.size > 0) this.#feedDevices(loaded, this.#node)
-    this.#judgeSuspects()
+    this.#repairs.judgeHooks()
     const report = this.phases.run()
     if (loaded.policy.queue.isWhole) this.#strays.note(loaded.policy.hosts.strays)
     if (known) this.#sayAdopted(loaded, report.done)
@@ -258,11 +258,11 @@ export class Dataplane implements Disposable {
         const drift = await loaded.tables[name].readBack()
         this.#readBack.delete(name)
         // what was there before the first read-back is no drift
-        if (this.#current.settled && drift.missing + drift.changed + drift.foreign > 0) this.#repair(name, { ...drift })
+        if (this.#current.settled && drift.missing + drift.changed + drift.foreign > 0) this.#repairs.note(name, { ...drift })
       }
       const { ways } = this.#routes
       const gone = this.#routes.readBack()
-      if (gone > 0) this.#repair('host-routes', { gone })
+      if (gone > 0) this.#repairs.note('host-routes', { gone })
       if (!same(ways, this.#routes.ways)) this.#follow = true
       this.#options.health.pass(conditionOf('read-back'))
       return true
@@ -271,21 +271,6 @@ export class Dataplane implements Disposable {
       this.#options.log.error({ error: thrown }, 'read-back.failed')
       return false
     }
-  }
-
-  /** An interface that went takes its programs along, and they may be missed before we hear of it, or of another one under its name. A hook
-   * that is wanted still was lost. */
-  #judgeSuspects(): void {
-    const isLost = (place: Place): boolean =>
-      (this.#hooks.wants(place) || this.#xdp.wants(place)) && ifindexOf(place.key.slice(0, place.key.indexOf('/'))) === place.instance
-    const hooks = this.#suspects.filter(isLost).map(({ key }) => key)
-    this.#suspects = []
-    if (hooks.length > 0) this.#repair('hooks', { hooks })
-  }
-
-  #repair(part: string, facts: Readonly<Record<string, unknown>>): void {
-    this.#repairs.set(part, (this.#repairs.get(part) ?? 0) + 1)
-    this.#options.log.warn({ part, ...facts }, 'drift.found')
   }
 
   /** Once, after the first whole pass: what was found as it should be, and what had to be written. */
@@ -312,8 +297,4 @@ export class Dataplane implements Disposable {
     const all = [this.#hooks, this.#connect, this.#xdp]
     return all.every(({ complete, removals }) => complete && !removals.pending())
   }
-}
-
-function earliest(...times: readonly (number | undefined)[]): number | undefined {
-  return times.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)))
 }

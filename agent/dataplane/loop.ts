@@ -80,3 +80,8 @@ export class ApplyLoop {
     })
   }
 }
+
+/** Of ms after which something wants to run again; undefined: nothing does. */
+export function earliest(...times: readonly (number | undefined)[]): number | undefined {
+  return times.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : Math.min(a, b)))
+}
