@@ -60,9 +60,10 @@ $(SHIM): cni/netplane-cni.c $(ADDON) | deps
 	@$(CC) -static -s -O2 -Wall -Wextra -Werror -o $@ $<
 
 ts: dist/.built
-dist/.built: $(TS_SOURCES) tsconfig.json tsconfig.build.json node_modules/.package-lock.json
+dist/.built: $(TS_SOURCES) scripts/bundle-agent.ts tsconfig.json tsconfig.build.json node_modules/.package-lock.json
 	@echo "  ts      dist"
 	@$(NODE) node_modules/typescript/bin/tsc -p tsconfig.build.json
+	@$(RUN) scripts/bundle-agent.ts
 	@touch $@
 
 # The root file system of Dockerfile, without Docker: build/image
