@@ -89,6 +89,7 @@ function arrayPart(kind: Extract<Kind, { kind: 'array' }>, layout: Layout, where
 
 /** Byte offsets that no field writes. */
 function uncovered(part: Part, size: number): number[] {
-  const covered = new Set(part.covers)
-  return Array.from({ length: size }, (_, at) => at).filter((at) => !covered.has(at))
+  const zero = new Uint8Array(size).fill(1)
+  for (const at of part.covers) zero[at] = 0
+  return [...zero.keys()].filter((at) => zero[at] === 1)
 }
