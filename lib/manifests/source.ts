@@ -213,7 +213,7 @@ export class DirectorySource implements Source {
   /** Directories that come and go change the tree; other names that are no manifests (an editor's, say) are nobody's business. */
   #note(touched: Touched): void {
     const { path } = touched
-    // what is written beside and moved into its place: three of the four or five events of a change
+    // what is written beside and moved into its place: three of the four events of a change
     if (path !== undefined && basename(path).startsWith('.')) return
     const everything: Touched = { path: undefined, inPlace: false }
     if (path === undefined || this.#watcher.isWatched(path) || this.#watcher.mayBeDirectory(path)) this.#agenda.note(everything)
