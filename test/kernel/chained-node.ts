@@ -125,21 +125,21 @@ export class ChainedNode implements AsyncDisposable {
     return found
   }
 
-  /** In a pod, or outside; undefined: on the node. */
-  succeeds(place: string | undefined, command: string): boolean {
-    const enter = place === undefined ? '' : `ip netns exec ${place} `
-    return this.machine.sh(`if ${enter}${command} >/dev/null 2>&1; then echo yes; else echo no; fi`).trim() === 'yes'
+  pings(from: string | undefined, address: string): boolean {
+    return this.pingsOf([{ from, address }])[0] === true
   }
 
-  pings(from: string | undefined, address: string): boolean {
-    return this.succeeds(from, `ping -c 1 -W 1 ${address}`)
+  /** Which of them are answered. All ask at once: each that is not answered takes a second. */
+  pingsOf(asked: readonly { readonly from: string | undefined; readonly address: string }[]): readonly boolean[] {
+    const lines = asked.map(({ from, address }, at) => `{ ${enter(from)}ping -c 1 -W 1 ${address} >/dev/null 2>&1 && echo ${at}; } &`)
+    const answered = new Set(this.machine.sh([...lines, 'wait'].join('\n')).split('\n'))
+    return asked.map((_, at) => answered.has(String(at)))
   }
 
   /** What is answered; undefined: nothing is, in time. */
   get(from: string | undefined, address: string, port: number): string | undefined {
-    const enter = from === undefined ? '' : `ip netns exec ${from} `
     const url = `http://${address.includes(':') ? `[${address}]` : address}:${port}/`
-    const text = this.machine.sh(`${enter}curl -gs --fail --max-time 2 '${url}' || true`)
+    const text = this.machine.sh(`${enter(from)}curl -gs --fail --max-time 2 '${url}' || true`)
     return text === '' ? undefined : text
   }
 
@@ -192,4 +192,9 @@ export class ChainedNode implements AsyncDisposable {
     const output: unknown = body === '' ? {} : JSON.parse(body)
     return { status, output: isObject(output) ? output : {} }
   }
+}
+
+/** In front of a command that runs in a pod, or outside; undefined: on the node. */
+function enter(place: string | undefined): string {
+  return place === undefined ? '' : `ip netns exec ${place} `
 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Layer: test. */
+import { setImmediate } from 'node:timers/promises'
+import { afterEach, expect, test, vi } from 'vitest'
+import type { Outcome } from './failures.ts'
+import { queuesOf, runStages, type Part, type Stage } from './stages.ts'
+
+const FINE: Outcome = { passed: 1, failed: 0, skipped: 0, failures: [] }
+const alone = (name: string, ...parts: Part[]): Stage => ({ name, parts })
+const shared = (name: string, ...parts: Part[]): Stage => ({ name, inLanes: true, parts })
+const nothing: Part = () => Promise.resolve(FINE)
+
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.unstubAllEnvs()
+})
+
+/** What is printed by the run, and its exit code. */
+async function run(stages: readonly Stage[]): Promise<{ readonly code: number; readonly output: string }> {
+  let output = ''
+  const write = (chunk: unknown): boolean => {
+    output += String(chunk)
+    return true
+  }
+  vi.spyOn(process.stdout, 'write').mockImplementation(write)
+  vi.spyOn(process.stderr, 'write').mockImplementation(write)
+  vi.spyOn(console, 'log').mockImplementation((text: string) => write(`${text}\n`))
+  const code = await runStages(stages)
+  return { code, output: output.replaceAll(/ in \d+ s/g, '') }
+}
+
+test('neighbours that bear company have one queue, others one each, and every part is in one', () => {
+  const stages = [shared('a', nothing, nothing), shared('b', nothing), alone('c', nothing), alone('d', nothing), shared('e', nothing)]
+  expect(queuesOf(stages).map((queue) => queue.map(({ title }) => title))).toEqual([['a 1/2', 'a 2/2', 'b'], ['c'], ['d'], ['e']])
+})
+
+test('two parts at once, of which each is printed as a whole; none beside one that is alone', async () => {
+  let running = 0
+  const seen = new Map<string, number>()
+  const part = (name: string): Part => {
+    return async (print) => {
+      running++
+      print(`${name} begins\n`)
+      for (let turn = 0; turn < 5; turn++) {
+        await setImmediate()
+        seen.set(name, Math.max(running, seen.get(name) ?? 0))
+      }
+      print(`${name} ends\n`, process.stderr)
+      running--
+      return FINE
+    }
+  }
+  const { code, output } = await run([shared('a', part('a1'), part('a2'), part('a3')), shared('b', part('b')), alone('c', part('c'))])
+  expect([...seen.values()]).toEqual([2, 2, 2, 2, 1])
+  for (const name of ['a1', 'a2', 'a3', 'b', 'c']) expect(output).toContain(`${name} begins\n${name} ends\n== `)
+  expect(output.trimEnd().split('\n').at(-1)).toBe('5 passed, 0 failed, 0 skipped')
+  expect(code).toBe(0)
+})
+
+test('what failed is named before the last line; what is missing counts as one skip, and fails CI', async () => {
+  const broken: Part = () => Promise.resolve({ passed: 2, failed: 1, skipped: 0, failures: ['x.test.ts > y'] })
+  const missing: Stage = { name: 'm', inLanes: true, obstacle: 'needs root', parts: [broken, broken] }
+  const { code, output } = await run([shared('a', nothing, broken), missing])
+  expect(output).toContain('== m: skipped, needs root')
+  expect(output.trimEnd().split('\n').slice(-3)).toEqual(['failed:', '  a: x.test.ts > y', '3 passed, 1 failed, 1 skipped'])
+  expect(code).toBe(1)
+  vi.stubEnv('CI', 'true')
+  expect((await run([{ ...missing }])).code).toBe(1)
+  vi.stubEnv('CI', '')
+  expect((await run([{ ...missing }])).code).toBe(0)
+})

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a run of tests is made of, and in which order: most parts one after another, those that bear company in two lanes. Layer: test. */
+import { failureList, type Outcome } from './failures.ts'
+
+/** Where output goes: at once, or as a whole when the part has ended. */
+export type Print = (chunk: Buffer | string, to?: NodeJS.WritableStream) => void
+
+export type Part = (print: Print) => Promise<Outcome>
+
+export interface Stage {
+  readonly name: string
+  /** why it cannot run here; then its absence counts as one skip */
+  readonly obstacle?: string | undefined
+  /** Its parts may run beside each other and beside those of its neighbours that say so too: nothing in them is measured, and they share nothing. */
+  readonly inLanes?: boolean
+  readonly parts: readonly Part[]
+}
+
+interface Job {
+  readonly stage: Stage
+  /** "kernel", or of several parts "kernel 1/4" */
+  readonly title: string
+  readonly part: Part
+}
+
+/** As many as a machine of two cores can do before tests wait longer for it than for what they are about. */
+const LANES = 2
+const live: Print = (chunk, to = process.stdout) => {
+  to.write(chunk)
+}
+
+/** The exit code. Its last line is `N passed, M failed, K skipped`, and before it what failed: of a long log often no more than the end is seen. */
+export async function runStages(stages: readonly Stage[]): Promise<number> {
+  const total = { passed: 0, failed: 0, skipped: 0 }
+  const failures: { readonly stage: string; readonly text: string }[] = []
+  const runLane = async (queue: Job[], isAlone: boolean): Promise<void> => {
+    for (let job = queue.shift(); job !== undefined; job = queue.shift()) {
+      const { stage } = job
+      const outcome = await runJob(job, isAlone)
+      total.passed += outcome.passed
+      total.failed += outcome.failed
+      total.skipped += outcome.skipped
+      failures.push(...outcome.failures.map((text) => ({ stage: stage.name, text })))
+    }
+  }
+  for (const queue of queuesOf(stages)) {
+    const lanes = queue[0]?.stage.inLanes === true ? Math.min(LANES, queue.length) : 1
+    await Promise.all(Array.from({ length: lanes }, () => runLane(queue, lanes === 1)))
+  }
+  const skippedInCi = process.env['CI'] === 'true' && total.skipped > 0
+  if (skippedInCi) console.log('\na skipped test is a failure in CI')
+  console.log(['', ...failureList(failures), `${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`].join('\n'))
+  return total.failed === 0 && !skippedInCi ? 0 : 1
+}
+
+/** Neighbours that bear company have one queue. */
+export function queuesOf(stages: readonly Stage[]): Job[][] {
+  const queues: Job[][] = []
+  for (const [at, stage] of stages.entries()) {
+    if (at === 0 || stage.inLanes !== true || stages[at - 1]?.inLanes !== true) queues.push([])
+    const count = stage.obstacle === undefined ? stage.parts.length : 1
+    for (const [index, part] of stage.parts.slice(0, count).entries())
+      queues.at(-1)?.push({ stage, title: count === 1 ? stage.name : `${stage.name} ${index + 1}/${count}`, part })
+  }
+  return queues
+}
+
+async function runJob({ stage, title, part }: Job, isAlone: boolean): Promise<Outcome> {
+  if (stage.obstacle !== undefined) {
+    console.log(`\n== ${title}: skipped, ${stage.obstacle}`)
+    return { passed: 0, failed: 0, skipped: 1, failures: [] }
+  }
+  const held: Parameters<Print>[] = []
+  const print: Print = isAlone ? live : (...said) => held.push(said)
+  print(`\n== ${title}\n`)
+  const began = performance.now()
+  const count = await part(print)
+  for (const said of held) live(...said)
+  const seconds = ((performance.now() - began) / 1000).toFixed(0)
+  console.log(`== ${title}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped in ${seconds} s`)
+  return count
+}
