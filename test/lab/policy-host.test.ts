@@ -41,8 +41,9 @@ async function answersToAll(lab: Lab): Promise<number> {
   return new Set(stdout.match(/(?<=from )[0-9a-f:]+/g)).size
 }
 
+/** Host policy is other programs, and loading them on two nodes takes its time. */
 async function until(what: () => Promise<boolean>): Promise<true | undefined> {
-  return await waitFor(async () => ((await what()) ? true : undefined), { timeoutMs: 15_000 })
+  return await waitFor(async () => ((await what()) ? true : undefined), { timeoutMs: 45_000 })
 }
 
 test('host endpoints close the node, not its pods; policies and failsafe ports open it', async () => {
