@@ -6,8 +6,7 @@
 #include "slow.h"
 #include "tail.h"
 
-NP_TAIL(np_tail_in, from_host_slow);
-NP_TAIL(np_tail_out, to_host_slow);
+NP_TAIL(np_tail, host_slow);
 
 /* tc ingress: what arrives from the network */
 SEC("tc")
@@ -15,13 +14,7 @@ int from_host(struct __sk_buff *skb)
 {
 	int act = fast_path(skb, FROM_HOST);
 
-	return act == FAST_SLOW ? go_slow(skb, &np_tail_in) : act;
-}
-
-SEC("tc")
-int from_host_slow(struct __sk_buff *skb)
-{
-	return slow_path(skb, FROM_HOST);
+	return act == FAST_SLOW ? go_slow(skb, &np_tail) : act;
 }
 
 /* tc egress: what leaves for the network */
@@ -30,13 +23,14 @@ int to_host(struct __sk_buff *skb)
 {
 	int act = fast_path(skb, TO_HOST);
 
-	return act == FAST_SLOW ? go_slow(skb, &np_tail_out) : act;
+	return act == FAST_SLOW ? go_slow(skb, &np_tail) : act;
 }
 
+/* what neither of them sends on at once */
 SEC("tc")
-int to_host_slow(struct __sk_buff *skb)
+int host_slow(struct __sk_buff *skb)
 {
-	return slow_path(skb, TO_HOST);
+	return slow_path(skb);
 }
 
 char LICENSE[] SEC("license") = "GPL";

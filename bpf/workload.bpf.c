@@ -6,8 +6,7 @@
 #include "slow.h"
 #include "tail.h"
 
-NP_TAIL(np_tail_in, from_workload_slow);
-NP_TAIL(np_tail_out, to_workload_slow);
+NP_TAIL(np_tail, workload_slow);
 
 /* tc ingress: what the pod sends */
 SEC("tc")
@@ -15,13 +14,7 @@ int from_workload(struct __sk_buff *skb)
 {
 	int act = fast_path(skb, FROM_WORKLOAD);
 
-	return act == FAST_SLOW ? go_slow(skb, &np_tail_in) : act;
-}
-
-SEC("tc")
-int from_workload_slow(struct __sk_buff *skb)
-{
-	return slow_path(skb, FROM_WORKLOAD);
+	return act == FAST_SLOW ? go_slow(skb, &np_tail) : act;
 }
 
 /* tc egress: what the pod is about to get */
@@ -30,13 +23,14 @@ int to_workload(struct __sk_buff *skb)
 {
 	int act = fast_path(skb, TO_WORKLOAD);
 
-	return act == FAST_SLOW ? go_slow(skb, &np_tail_out) : act;
+	return act == FAST_SLOW ? go_slow(skb, &np_tail) : act;
 }
 
+/* what neither of them sends on at once */
 SEC("tc")
-int to_workload_slow(struct __sk_buff *skb)
+int workload_slow(struct __sk_buff *skb)
 {
-	return slow_path(skb, TO_WORKLOAD);
+	return slow_path(skb);
 }
 
 char LICENSE[] SEC("license") = "GPL";

@@ -43,12 +43,13 @@ static __always_inline bool fast_enough(const struct ct_value *v, __u32 dir, con
 
 /* Hands what was read to the slow path, which runs next on this CPU. */
 static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool known_miss, const struct addr *tunnel_from,
-					 const struct origin *origin)
+					 const struct origin *origin, const enum hook hook)
 {
 	struct scratch *s = scratch_take();
 
 	if (!s)
 		return drop_counted(DROP_PROGRAM_MISSING);
+	s->hook = hook;
 	s->parsed = parsed == PARSE_OK;
 	s->known_miss = known_miss;
 	if (parsed == PARSE_OK)
@@ -81,7 +82,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	if (skb->vlan_present) /* another network: not ours, and not a pod's either */
 		return hook == FROM_HOST || hook == TO_HOST ? NP_PASS : drop_counted(DROP_VLAN);
 	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST) /* to others or to all: not ours to route */
-		return cfg.host_policy && skb->pkt_type != PACKET_OTHERHOST ? fast_to_slow(&p, PARSE_SLOW, false, 0, &origin) : NP_PASS;
+		return cfg.host_policy && skb->pkt_type != PACKET_OTHERHOST ? fast_to_slow(&p, PARSE_SLOW, false, 0, &origin, hook) : NP_PASS;
 	pkt_linear(skb);
 	parsed = pkt_parse_fast(skb, &p);
 	if (hook == FROM_HOST && parsed == PARSE_OK && p.proto == IPPROTO_UDP && p.t.dport == cfg.tunnel_port) {
@@ -103,16 +104,16 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 		return NP_PASS;
 	/* a SYN is the slow path's in any case, and most likely of a flow that is not there yet */
 	if (parsed == PARSE_SLOW || (hook_is_from(hook) && (p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN))
-		return fast_to_slow(&p, parsed, false, tunnel_from, &origin);
+		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	dir = ct_key_of(&key, &p.t, p.proto);
 	v = bpf_map_lookup_elem(&np_ct, &key);
 	if (!v)
-		return fast_to_slow(&p, parsed, true, tunnel_from, &origin);
+		return fast_to_slow(&p, parsed, true, tunnel_from, &origin, hook);
 	leg = &v->leg[dir & 1];
 	if (hook == FROM_WORKLOAD && v->leg[!(dir & 1)].ifindex != skb->ifindex)
-		return fast_to_slow(&p, parsed, false, tunnel_from, &origin); /* from another pod than the flow's */
+		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* from another pod than the flow's */
 	if (!fast_enough(v, dir, &p, hook) || (hook_is_from(hook) && !came_its_way(v, leg, tunnel_from)))
-		return fast_to_slow(&p, parsed, false, tunnel_from, &origin);
+		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	ct_note_ack(leg, &p);
 	act = send(skb, &p, v, leg, hook, false);
 	return IS_DROPPED(act) ? drop_counted(DROP_REASON(act)) : act;

@@ -203,7 +203,7 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 	return flow_packet(skb, s);
 }
 
-static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook)
+static __always_inline int slow_path(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
 	enum drop why;
@@ -211,7 +211,6 @@ static __always_inline int slow_path(struct __sk_buff *skb, const enum hook hook
 
 	if (!s)
 		return drop_counted(DROP_PROGRAM_MISSING);
-	s->hook = hook;
 	s->now = np_now();
 	s->mtu = 0;
 	s->reroute = 0;

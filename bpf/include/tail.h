@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* From fast to slow: one single-slot program array a direction. Layer: tc programs. */
+/* From fast to slow: a program array of one slot. Layer: tc programs. */
 #ifndef NP_TAIL_H
 #define NP_TAIL_H
 
 #include "fast.h"
 
 /* Filled by libbpf at load, pinned by the agent per generation: the array empties when its last user reference goes.
- * Ingress and egress apart: from 6.12 an array takes programs of one attach type only. */
+ * One slow program for both directions, which the verifier takes a second for each. */
 #define NP_TAIL(name, program)                                                                                      \
 	int program(struct __sk_buff *skb);                                                                          \
 	struct {                                                                                                     \

@@ -33,7 +33,7 @@ describe('what strangers remove is found and put back', () => {
     ['a link', detach],
     ['every link, with its folder', () => machine.sh('rm -r /sys/fs/bpf/netplane/links')],
     ['a map’s pin', () => machine.sh('rm /sys/fs/bpf/netplane/maps/np_ct')],
-    ['a tail-call array', () => machine.sh('rm /sys/fs/bpf/netplane/programs/*/host-np_tail_in')],
+    ['a tail-call array', () => machine.sh('rm /sys/fs/bpf/netplane/programs/*/host-np_tail')],
     ['all pins', () => machine.sh('rm -r /sys/fs/bpf/netplane')],
   ]
 
