@@ -78,11 +78,6 @@ async function echo(place: string, address: string): Promise<void> {
 
 const children: ReturnType<ChainedNode['machine']['spawn']>[] = []
 
-/** Soon, for much of it is in vain. */
-function pings(pod: string, address: string): boolean {
-  return of.succeeds(pod, `ping -c 1 -W 0.3 ${address}`)
-}
-
 /** What a datagram to the service brings back. */
 function asks(place: string | undefined, service: keyof typeof SERVICES): string {
   const script = `const s = require('dgram').createSocket('udp4'); const end = (what) => { console.log(what); process.exit() };
@@ -180,7 +175,10 @@ test('a sandbox that is plugged in anew has the new cable', () => {
 })
 
 test('who is forgotten while it runs is not let loose, with the next agent neither; and is found again, by its own cable', async () => {
-  const loose = (): readonly string[] => PODS.filter((pod) => pings(pod, OUTSIDE.v4))
+  const loose = (): readonly string[] => {
+    const answered = of.pingsOf(PODS.map((pod) => ({ from: pod, address: OUTSIDE.v4 })))
+    return PODS.filter((_, at) => answered[at] === true)
+  }
   const cable = cableOf('found')
   const cables = PODS.map(cableOf)
   const bared = (): readonly unknown[] =>
@@ -221,7 +219,8 @@ describe("rules of the node's devices for what they forward", () => {
     })
   const allowed = policy('all', 1000, [{ action: 'Allow' }])
   const denied = policy('no-way-out', 10, [{ action: 'Deny', source: { selector: `app in {'told', 'bridged'}` } }])
-  const reached = (): readonly boolean[] => FAMILIES.flatMap((family) => PODS.map((pod) => pings(pod, OUTSIDE[family])))
+  const reached = (): readonly boolean[] =>
+    of.pingsOf(FAMILIES.flatMap((family) => PODS.map((pod) => ({ from: pod, address: OUTSIDE[family] }))))
 
   const ALL = [...PODS, ...PODS].map(() => true)
 

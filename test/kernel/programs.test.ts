@@ -95,13 +95,7 @@ describe('generations', () => {
     expect(readdirSync(pins.programs)).toEqual([first.id])
     const folder = readdirSync(pins.generation(first.id))
     expect(folder).toEqual(
-      expect.arrayContaining([
-        'workload-from_workload',
-        'workload-workload_slow',
-        'workload-np_tail',
-        'host-np_tail',
-        'connect-connect4',
-      ]),
+      expect.arrayContaining(['workload-from_workload', 'workload-workload_slow', 'workload-np_tail', 'host-np_tail', 'connect-connect4']),
     )
 
     const second = await start()
