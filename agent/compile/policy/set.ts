@@ -89,7 +89,7 @@ function portRows(of: Block): readonly SetRow[] {
   const classes = new Classes(words)
   const sourceClasses = new Classes(words)
   const drafts: { readonly key: PolicyRowOf<'ports'>['key']; readonly flags: number; readonly at: Uint16Array }[] = []
-  for (const proto of protocolsOf(ports)) {
+  for (const proto of protocolsOf([...ports, ...sources])) {
     const hasSource = sources.some((plane, at) => !isFull(rangesFor(plane, proto)) && rangesFor(ports[at] ?? plane, proto).length > 0)
     const flags = (of.hasOwn ? PORTS_OWN : 0) | (hasSource ? PORTS_SOURCE : 0)
     const listOf = (all: Classes, planes: readonly Plane[]): Uint16Array =>

@@ -105,6 +105,18 @@ const side: fc.Arbitrary<Side> = fc.oneof(
   },
 )
 
+/** By one thing alone: where much is asked at once, little of it ever decides. */
+const plainSide: fc.Arbitrary<Side> = fc
+  .oneof(
+    fc.record({ selector }),
+    fc.record({ notSelector: selector }),
+    fc.record({ nets: fc.array(cidr, { minLength: 1, maxLength: 2 }) }),
+    fc.record({ notNets: fc.array(cidr, { minLength: 1, maxLength: 2 }) }),
+    fc.record({ ports: fc.array(portMatch, { minLength: 1, maxLength: 2 }) }),
+    fc.record({ notPorts: fc.array(portMatch, { minLength: 1, maxLength: 2 }) }),
+  )
+  .map((one) => ({ ...ANYWHERE, ...one }))
+
 const icmp = fc.record({ type: fc.constantFrom(0, 3, 8, 255), code: fc.option(fc.constantFrom(0, 1, 255), { nil: undefined }) })
 const protocols = fc.subarray(PROTOCOLS, { minLength: 1, maxLength: 2 })
 
@@ -119,6 +131,16 @@ const rule: fc.Arbitrary<Omit<Rule, 'at'>> = fc.record({
   source: side,
   destination: side,
 })
+/** A policy for everything, whose one rule asks one thing of one end, and may ask for a protocol. */
+export const plainPolicy: fc.Arbitrary<KubeObject> = fc
+  .record({ side: plainSide, isSource: fc.boolean(), protocols: fc.option(protocols, { nil: undefined }) })
+  .map(({ side: asked, isSource, protocols: some }) => {
+    const plain = { action: 'allow' as const, name: undefined, ipVersion: undefined, notProtocols: [], icmp: undefined, notIcmp: undefined }
+    const ends = { source: isSource ? asked : ANYWHERE, destination: isSource ? ANYWHERE : asked }
+    const only: readonly Rule[] = [{ ...plain, ...ends, protocols: some, at: 0 }]
+    const of = { kind: 'GlobalNetworkPolicy' as const, namespace: '', name: 'plain', tier: 'default', order: 1, subject: ALL }
+    return { ...of, ingress: only, egress: only, scope: 'normal' as const, staged: undefined }
+  })
 const rules = fc.array(rule, { maxLength: 5 }).map((all) => all.map((one, at) => ({ ...one, at })))
 
 const policy: fc.Arbitrary<Policy> = fc

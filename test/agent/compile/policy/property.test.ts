@@ -8,7 +8,7 @@ import type { Side } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/tables.ts'
 import { walk } from '#agent/policy/walk.ts'
 import { SURE_NOT } from '#lib/base/flags.ts'
-import { NODE, object, packet } from './arbitrary.ts'
+import { NODE, object, packet, plainPolicy } from './arbitrary.ts'
 import { Follower, Oracle } from './follower.ts'
 
 /** RUNS=3000 for a long look. */
@@ -35,6 +35,27 @@ test(
           follower.put(put, gone)
           const oracle = new Oracle(follower)
           for (const one of some)
+            for (const side of SIDES) expect([side, follower.verdict(one, side)]).toEqual([side, oracle.verdict(one, side)])
+        }
+      }),
+      { numRuns: RUNS },
+    )
+  },
+  TIMEOUT,
+)
+
+test(
+  'of rules that ask one thing as well',
+  () => {
+    const some = fc.array(object, { minLength: 5, maxLength: 10 })
+    fc.assert(
+      fc.property(some, fc.array(plainPolicy, { minLength: 10, maxLength: 10 }), packets, (objects, policies, asked) => {
+        const follower = new Follower(NODE)
+        follower.put(objects.filter(({ kind }) => !kind.endsWith('Policy')))
+        for (const policy of policies) {
+          follower.put([policy])
+          const oracle = new Oracle(follower)
+          for (const one of asked)
             for (const side of SIDES) expect([side, follower.verdict(one, side)]).toEqual([side, oracle.verdict(one, side)])
         }
       }),
