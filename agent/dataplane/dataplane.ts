@@ -150,11 +150,12 @@ export class Dataplane implements Disposable {
       this.#everything = true
       return this.#current.retryMs()
     }
-    // those that change while tables are read are for the next pass: rows would never hear of them
+    this.#feedRows(loaded)
+    const known = await this.#look(loaded)
+    // at once for rows and hooks: no program is to be where its rows are not
     const changed = this.#changedInterfaces
     this.#changedInterfaces = new Set()
-    this.#feedRows(loaded, changed)
-    const known = await this.#look(loaded)
+    for (const name of changed) loaded.rows.interfaceChanged(name)
     if (this.#follow || changed.size > 0) this.#feedDevices(loaded, this.#node)
     this.#repairs.judgeHooks()
     const report = this.phases.run()
@@ -217,14 +218,13 @@ export class Dataplane implements Disposable {
     this.#follow = true
   }
 
-  #feedRows(loaded: Loaded, changedInterfaces: ReadonlySet<string>): void {
+  #feedRows(loaded: Loaded): void {
     for (const change of this.#queued.splice(0)) {
       // first, so that new pods wait for what is announced
       loaded.policy.queue.enqueue(change.policy, change.complete)
       for (const fragment of change.fragments) this.#setFragment(loaded, fragment)
       if (change.complete) loaded.rows.complete(new Set([SELF_OWNER, ...change.fragments.map((fragment) => fragment.owner)]))
     }
-    for (const name of changedInterfaces) loaded.rows.interfaceChanged(name)
   }
 
   /** What depends on interfaces and routes. */
