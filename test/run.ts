@@ -12,8 +12,8 @@ import { runStages, type Part, type Print, type Stage } from './support/stages.t
 
 const node = process.execPath
 const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
-/** They count what is lost or late while something happens, or time it: alone. */
-const TIMED = ['kill', 'hand-over', 'traffic', 'services', 'net/node-life'].map((name) => `test/lab/${name}.test.ts`)
+/** Tests of the lab that count what is lost or late while something happens, time it, or compare the machine before and after. */
+const ALONE = ['agents', 'e2e/networking', 'hand-over', 'kill', 'lab', 'traffic'].map((name) => `test/lab/${name}.test.ts`)
 
 /** The longest first: then the lanes end together. */
 function stagesIn(folder: string): readonly Stage[] {
@@ -24,7 +24,7 @@ function stagesIn(folder: string): readonly Stage[] {
     return (print) => withKubernetes(print, () => vitest(print, { project: 'api', folder, prefix: inOwnNamespaces, shard }))
   }
   const lab = (shard: string): Part => {
-    return (print) => vitest(print, { project: 'lab', folder, except: TIMED, shard })
+    return (print) => vitest(print, { project: 'lab', folder, except: ALONE, shard })
   }
   return [
     { name: 'kernel', obstacle: needsRoot, inLanes: true, parts: shards(4).map(kernel) },
@@ -33,7 +33,7 @@ function stagesIn(folder: string): readonly Stage[] {
     { name: 'unit', inLanes: true, parts: [(print) => vitest(print, { project: 'unit', folder })] },
     { name: 'lint', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'lint'])] },
     { name: 'oracle', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'test-oracle'])] },
-    { name: 'timed', obstacle: needsRoot, parts: [(print) => vitest(print, { project: 'lab', folder, only: TIMED })] },
+    { name: 'loss', obstacle: needsRoot, parts: [(print) => vitest(print, { project: 'lab', folder, only: ALONE })] },
     { name: 'e2e', obstacle: needsRoot, parts: [(print) => vitest(print, { project: 'e2e', folder })] },
     { name: 'soak', obstacle: needsRoot, parts: [ofKubernetes('dist/soak/main.js', '--minutes', '1')] },
     { name: 'vm', obstacle: needsRoot, parts: [(print) => command(print, ['test/kernel/run'])] },
