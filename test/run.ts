@@ -12,8 +12,11 @@ import { runStages, type Part, type Print, type Stage } from './support/stages.t
 
 const node = process.execPath
 const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
-/** Tests of the lab that count what is lost or late while something happens, time it, or compare the machine before and after. */
-const ALONE = ['agents', 'e2e/networking', 'hand-over', 'kill', 'lab', 'traffic'].map((name) => `test/lab/${name}.test.ts`)
+/** Tests of the lab that count what is lost or late while something happens, take silence for an answer, or compare the machine before and after. */
+const ALONE = [
+  ...['agents', 'e2e/networking', 'hand-over', 'kill', 'lab'],
+  ...['net/forwarding', 'net/node-life', 'policy', 'services', 'traffic'],
+].map((name) => `test/lab/${name}.test.ts`)
 
 /** The longest first: then the lanes end together. */
 function stagesIn(folder: string): readonly Stage[] {
