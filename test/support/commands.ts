@@ -8,7 +8,7 @@ import type { Print } from './stages.ts'
 
 export interface VitestOptions {
   readonly project: string
-  /** for reports, and for what Node has compiled: hundreds of agents and tools start from the same sources */
+  /** for reports */
   readonly folder: string
   /** in front of the command, {@link inOwnNamespaces} for one */
   readonly prefix?: readonly string[]
@@ -22,15 +22,11 @@ export interface VitestOptions {
 export async function vitest(print: Print, options: VitestOptions): Promise<Outcome> {
   const { project, folder, prefix = [], shard, only = [], except = [] } = options
   const report = join(folder, [project, shard?.replace('/', '-') ?? 'all', `${only.length}.json`].join('-'))
-  const { code, output } = await spawned(
-    print,
-    [
-      ...[...prefix, process.execPath, '--conditions=source', 'node_modules/vitest/vitest.mjs', 'run', '--project', project],
-      ...['--reporter=dot', '--reporter=json', `--outputFile.json=${report}`],
-      ...[...(shard === undefined ? [] : [`--shard=${shard}`]), ...except.map((file) => `--exclude=${file}`), ...only],
-    ],
-    { NODE_COMPILE_CACHE: join(folder, 'compiled') },
-  )
+  const { code, output } = await spawned(print, [
+    ...[...prefix, process.execPath, '--conditions=source', 'node_modules/vitest/vitest.mjs', 'run', '--project', project],
+    ...['--reporter=dot', '--reporter=json', `--outputFile.json=${report}`],
+    ...[...(shard === undefined ? [] : [`--shard=${shard}`]), ...except.map((file) => `--exclude=${file}`), ...only],
+  ])
   if (!existsSync(report)) return failed(ofCommand(output, 1).failures.join('\n    '))
   const outcome = ofReport(readFileSync(report, 'utf8'), process.cwd())
   if (code === 0 || outcome.failed > 0) return outcome
@@ -44,14 +40,10 @@ export async function command(print: Print, line: readonly string[]): Promise<Ou
 }
 
 /** Its output is shown as it comes, and kept: the two streams in the order of their arrival. */
-function spawned(
-  print: Print,
-  line: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<{ readonly code: number; readonly output: string }> {
+function spawned(print: Print, line: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
   const [file = '', ...args] = line
   return new Promise((resolve) => {
-    const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
+    const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
     for (const [from, to] of [
       [child.stdout, process.stdout],
