@@ -97,20 +97,26 @@ export class Pods {
     ])
   }
 
-  /** Tried again for as long as it cannot be. */
+  /** Tried again for as long as it cannot be, and when the socket has been taken away. */
   async #listen(server: CniServer, signal: AbortSignal): Promise<void> {
-    const { cni, log } = this.#options
     const isOver = (): boolean => signal.aborted
-    for (let attempt = 0; !isOver(); attempt++) {
-      try {
-        await server.start()
-        this.#works(LISTENING)
-        log.info({ socket: cni.socket }, 'cni.listening')
-        return
-      } catch (thrown) {
-        this.#fails(LISTENING, thrown, { socket: cni.socket })
-      }
-      await systemClock.sleep(backoffMs(LISTEN_AGAIN, attempt), signal).catch(() => undefined)
+    for (let attempt = 0; !isOver();) {
+      if (server.isThere || (await this.#start(server))) attempt = 0
+      else attempt++
+      await systemClock.sleep(attempt === 0 ? READY_MS : backoffMs(LISTEN_AGAIN, attempt - 1), signal).catch(() => undefined)
+    }
+  }
+
+  async #start(server: CniServer): Promise<boolean> {
+    const { cni, log } = this.#options
+    try {
+      await server.start()
+      this.#works(LISTENING)
+      log.info({ socket: cni.socket }, 'cni.listening')
+      return true
+    } catch (thrown) {
+      this.#fails(LISTENING, thrown, { socket: cni.socket })
+      return false
     }
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The socket on which the shim asks: one line in, one answer out. Layer: agent/cni. */
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { dirname } from 'node:path'
 import type { Answer } from './plugin.ts'
@@ -16,27 +16,34 @@ const LINE_MS = 10_000
 
 export class CniServer implements AsyncDisposable {
   readonly #options: CniServerOptions
-  readonly #server: Server
+  #server: Server | undefined
   readonly #open = new Set<Socket>()
 
   constructor(options: CniServerOptions) {
     this.#options = options
-    // the shim says that it has said everything, and then waits
-    this.#server = createServer({ allowHalfOpen: true }, (socket) => {
-      this.#accept(socket)
-    })
   }
 
-  /** Only root may ask. Rejects when there is no such place. */
+  /** Shims find it: somebody may take the file away. */
+  get isThere(): boolean {
+    return this.#server?.listening === true && existsSync(this.#options.path)
+  }
+
+  /** Only root may ask. Rejects when there is no such place. Calls that an earlier socket has brought are answered all the same. */
   async start(): Promise<void> {
     const { path } = this.#options
+    this.#server?.close()
+    // the shim says that it has said everything, and then waits
+    const server = createServer({ allowHalfOpen: true }, (socket) => {
+      this.#accept(socket)
+    })
+    this.#server = server
     mkdirSync(dirname(path), { recursive: true })
     // this node has one agent, so whoever listened here is gone
     rmSync(path, { force: true })
     await new Promise<void>((resolve, reject) => {
       const mask = process.umask(0o177)
       try {
-        this.#server.once('error', reject).listen(path, resolve)
+        server.once('error', reject).listen(path, resolve)
       } finally {
         process.umask(mask)
       }
@@ -45,7 +52,7 @@ export class CniServer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const closed = new Promise((resolve) => this.#server.close(resolve))
+    const closed = new Promise((resolve) => (this.#server === undefined ? resolve(undefined) : this.#server.close(resolve)))
     for (const socket of this.#open) socket.destroy()
     await closed
   }

@@ -261,6 +261,13 @@ describe('what runtimes find', () => {
     await agent.event('cni.installed', 3)
   })
 
+  test('the socket is there again when somebody took it away', async () => {
+    const agent = await of.ready()
+    rmSync(join(of.machine.state, 'cni.sock'))
+    await agent.event('cni.listening', 2)
+    expect(ips(of.add({ pod: 'a' }))).toContain('10.1.1.0/32')
+  })
+
   test('is not there while the socket cannot be had, or the folder cannot be written: the node is not ready, and says why', async () => {
     const { machine, confDir } = of
     const socket = join(machine.state, 'cni.sock')
