@@ -30,6 +30,11 @@ function consecutive(numbers: readonly number[]): boolean {
   return numbers.every((number, index) => index === 0 || number === (numbers[index - 1] ?? 0) + 1)
 }
 
+/** Perf buffers are each CPU's own, and a process that runs programs may be moved to another CPU meanwhile. */
+function inOrder(kind: 'ring' | 'perf', numbers: readonly number[]): readonly number[] {
+  return kind === 'ring' ? numbers : numbers.toSorted((a, b) => a - b)
+}
+
 describe.skipIf(!isRoot).each(['ring', 'perf'] as const)('EventReader on a %s buffer', (kind) => {
   let map: BpfMap
   let program: BpfProgram
@@ -41,14 +46,14 @@ describe.skipIf(!isRoot).each(['ring', 'perf'] as const)('EventReader on a %s bu
     program = object.program(`to_${kind}`)
   })
 
-  test('all records, in order, many at a time', async () => {
+  test('all records, in order as far as there is one, many at a time', async () => {
     const sink = new Sink()
     const reader = EventReader.open(map, sink.onBatch)
     program.testRun({ data: packet, repeat: 1000 })
     program.testRun({ data: packet, repeat: 500 })
     await until('all records', () => sink.numbers.length >= 1500)
     expect(sink.numbers.length).toBe(1500)
-    expect(consecutive(sink.numbers)).toBe(true)
+    expect(consecutive(inOrder(kind, sink.numbers))).toBe(true)
     expect(sink.batches.length).toBeLessThan(20)
     expect(reader.lost()).toBe(0)
     reader.close()
@@ -61,7 +66,7 @@ describe.skipIf(!isRoot).each(['ring', 'perf'] as const)('EventReader on a %s bu
     await until('all records', () => sink.numbers.length >= 300)
     expect(sink.batches.length).toBeGreaterThan(30)
     expect(Math.max(...sink.batches)).toBeLessThan(20)
-    expect(consecutive(sink.numbers)).toBe(true)
+    expect(consecutive(inOrder(kind, sink.numbers))).toBe(true)
     reader.close()
   })
 
