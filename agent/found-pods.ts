@@ -4,7 +4,6 @@ import { NetlinkSocket } from '#native'
 import { backoffMs } from '#lib/base/backoff.ts'
 import { everyMs, type Clock } from '#lib/base/clock.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import { same } from '#lib/base/same.ts'
 import { interfaceOf, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -35,7 +34,7 @@ export class FoundPods implements Disposable {
   readonly #socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
   readonly #node = new NetlinkExchange(this.#socket)
   /** who was looked for last, and among which interfaces */
-  #last: readonly string[] = []
+  #last: ReadonlySet<string> = new Set()
   #attempt = 0
   #nextAt = 0
 
@@ -79,11 +78,11 @@ export class FoundPods implements Disposable {
     if (others.length > 0) log.warn({ pod: nameKey(pod), iface, others }, 'pod.twice')
   }
 
-  /** At once when pods or interfaces are others, otherwise less and less often. */
+  /** At once when there are other pods or interfaces than before, otherwise less and less often. */
   #isTime(missing: readonly Pod[]): boolean {
     const { clock, interfaces } = this.#options
-    const now = [...missing.map(nameKey), ...interfaces.all().map(({ index, name }) => `${index} ${name}`)]
-    if (!same(now, this.#last)) this.#attempt = this.#nextAt = 0
+    const now = new Set([...missing.map(nameKey), ...interfaces.all().map(({ index, name }) => `${index} ${name}`)])
+    if ([...now].some((one) => !this.#last.has(one))) this.#attempt = this.#nextAt = 0
     this.#last = now
     if (clock.now() < this.#nextAt) return false
     this.#nextAt = clock.now() + backoffMs(AGAIN, this.#attempt++)
