@@ -129,9 +129,12 @@ export class ChainedNode implements AsyncDisposable {
     return this.pingsOf([{ from, address }])[0] === true
   }
 
-  /** Which of them are answered. All ask at once: each that is not answered takes a second. */
+  /** Which of them are answered, if only once of three times: neighbours have to be found first, on a machine with much to do. All ask at once,
+   * for what is not answered takes its time. */
   pingsOf(asked: readonly { readonly from: string | undefined; readonly address: string }[]): readonly boolean[] {
-    const lines = asked.map(({ from, address }, at) => `{ ${enter(from)}ping -c 1 -W 1 ${address} >/dev/null 2>&1 && echo ${at}; } &`)
+    const lines = asked.map(
+      ({ from, address }, at) => `{ ${enter(from)}ping -c 3 -i 0.4 -W 1 ${address} >/dev/null 2>&1 && echo ${at}; } &`,
+    )
     const answered = new Set(this.machine.sh([...lines, 'wait'].join('\n')).split('\n'))
     return asked.map((_, at) => answered.has(String(at)))
   }
