@@ -128,7 +128,12 @@ export class KindWatch {
     if (thrown instanceof UnreachableError) {
       // so that not all nodes are at the door at once; and requests fail before their connection is known to be gone
       await clock.sleep(Math.random() * SPREAD_MS, signal)
-      if (client.transport.connected === undefined) return await link.restored(signal)
+      if (client.transport.connected === undefined) {
+        await link.restored(signal)
+        // what failed before was another server, or this one's start
+        this.#failures = 0
+        return
+      }
     }
     const expired = isExpired(thrown)
     // a connection that ends takes everybody's requests with it
