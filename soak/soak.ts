@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import type { Leftover } from '../lab/down.ts'
 import { Lab } from '../lab/lab.ts'
 import { labPaths } from '../lab/paths.ts'
-import { waitFor } from '../lab/wait.ts'
 import { TestService } from '../test/lab/e2e/service.ts'
 import { ANCHORS, clusterObjects, type ClusterNow, MOVERS, NODES, OTHERS, SERVICE } from './cluster.ts'
 import type { Changed } from './course.ts'
 import { SoakError } from './errors.ts'
+import { holds } from './holds.ts'
 import { SoakedNode } from './node.ts'
 import { FIRST, type Step } from './steps.ts'
 
@@ -207,13 +207,7 @@ export class Soak implements AsyncDisposable, Changed<Step> {
 /** `isMoving`: what is wanted changes by itself, and is compiled anew for each look. Throws SoakError with what differs when it does not follow in time. */
 export async function settleNode(node: SoakedNode, isMoving = false): Promise<void> {
   const first = await node.wanted()
-  let last: readonly string[] = []
-  const same = async (): Promise<true | undefined> => {
-    last = await node.differences(isMoving ? await node.wanted() : first)
-    return last.length === 0 ? true : undefined
-  }
-  if ((await waitFor(same, { timeoutMs: FOLLOW_MS, everyMs: 50 })) === undefined)
-    throw new SoakError(`node ${node.name}, ${FOLLOW_MS} ms after the last change`, last)
+  await holds(`node ${node.name}`, FOLLOW_MS, async () => await node.differences(isMoving ? await node.wanted() : first))
 }
 
 /** Replaces the file, whole and at once. */
