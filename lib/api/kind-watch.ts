@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The objects of one kind: listed once, then watched, from where the watch ended when it ends. Layer: lib/api. */
 import { backoffMs, type Backoff } from '../base/backoff.ts'
-import type { Clock } from '../base/clock.ts'
+import { sleepOn, type Clock } from '../base/clock.ts'
 import { errorText } from '../base/errors.ts'
 import { isObject } from '../base/object.ts'
 import type { SourceEvent } from '../store/source.ts'
@@ -37,6 +37,8 @@ export interface Shared {
   readonly watchSeconds: number
   readonly patience: Patience
   readonly emit: (events: readonly SourceEvent[]) => void
+  /** it, or the server, had failed and is heard again */
+  readonly onHeard: () => void
   /** all objects of the kind are in, or there is no such kind: perhaps again */
   readonly onListed: (watched: Watched) => void
   /** the status may be another one */
@@ -132,6 +134,7 @@ export class KindWatch {
         await link.restored(signal)
         // what failed before was another server, or this one's start
         this.#failures = 0
+        this.#shared.onHeard()
         return
       }
     }
@@ -150,12 +153,16 @@ export class KindWatch {
 
   async #wait(signal: AbortSignal, leastMs = 0): Promise<void> {
     const { clock, backoff } = this.#shared
-    await clock.sleep(Math.max(leastMs, backoffMs(backoff, this.#failures++, Math.random())), signal)
+    const ms = backoffMs(backoff, this.#failures++, Math.random())
+    // what the server asks for is waited out, whoever is heard meanwhile
+    if (leastMs > 0) await sleepOn(clock, leastMs, signal)
+    if (ms > leastMs) await clock.sleep(ms - leastMs, signal)
   }
 
   #worked(): void {
     if (this.#failing === undefined) return
     this.#failing = undefined
+    this.#shared.onHeard()
     this.#shared.onStatus()
   }
 

@@ -33,6 +33,8 @@ const BACKOFF: Backoff = { firstMs: 500, maxMs: 30_000 }
 const ABSENT_MS = 60_000
 const WATCH_SECONDS = 600
 const PATIENCE: Patience = { pageMs: 60_000, graceMs: 30_000 }
+/** Kinds that come and go wake the others no oftener. */
+const WAKE_MS = 5000
 /** Pages of so many kinds are in memory at once: the CPU is the limit, not the wait. */
 const LISTS_AT_ONCE = 1
 
@@ -47,6 +49,8 @@ export class ApiSource implements Source {
   readonly #kinds: readonly KindWatch[]
   readonly #unlisted = new Set<Watched>(WATCHED)
   #sink: Sink | undefined
+  #wokenAt = -Infinity
+  #waking: (() => void) | undefined
   #said: { readonly revision: number; readonly unavailable: SourceStatus['unavailable'] } | undefined
 
   constructor(options: ApiSourceOptions) {
@@ -65,6 +69,7 @@ export class ApiSource implements Source {
       presence: new Presence({ client: this.#client, clock, freshMs: absentMs / 10 }),
       turns: new Turns(LISTS_AT_ONCE),
       emit: (events: readonly SourceEvent[]) => this.#emit(events),
+      onHeard: () => this.#wake(),
       onListed: (watched: Watched) => this.#listed(watched),
       onStatus: say,
     }
@@ -78,6 +83,7 @@ export class ApiSource implements Source {
     try {
       await Promise.all(this.#kinds.map((kind) => kind.run(signal)))
     } finally {
+      this.#waking?.()
       await this.#client[Symbol.asyncDispose]()
     }
   }
@@ -113,6 +119,15 @@ export class ApiSource implements Source {
     if (events.length > 0) this.#sink?.apply(events)
     this.#held.remember()
     this.#say()
+  }
+
+  /** What ailed one kind may have ailed all, and is over: nobody waits for the time of its next attempt. */
+  #wake(): void {
+    this.#waking ??= this.#clock.after(Math.max(0, this.#wokenAt + WAKE_MS - this.#clock.now()), () => {
+      this.#waking = undefined
+      this.#wokenAt = this.#clock.now()
+      this.#clock.wake()
+    })
   }
 
   #listed(watched: Watched): void {

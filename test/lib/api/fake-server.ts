@@ -40,10 +40,9 @@ export class FakeServer implements AsyncDisposable {
   }
 
   static async start(): Promise<FakeServer> {
-    const http = createServer()
-    http.listen(0, '127.0.0.1')
-    await once(http, 'listening')
-    return new FakeServer(http)
+    const fake = new FakeServer(createServer())
+    await fake.listen(0)
+    return fake
   }
 
   get server(): ApiServer {
@@ -101,10 +100,20 @@ export class FakeServer implements AsyncDisposable {
     this.#http.closeAllConnections()
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Gone, until it listens again on the same port. */
+  async stop(): Promise<void> {
     this.#http.close()
     this.cut()
     await once(this.#http, 'close')
+  }
+
+  async listen(port: number): Promise<void> {
+    this.#http.listen(port, '127.0.0.1')
+    await once(this.#http, 'listening')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
   }
 
   #of(collection: string): Map<string, Raw> {

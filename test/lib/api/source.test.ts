@@ -212,6 +212,45 @@ describe('watches', () => {
   })
 })
 
+describe('kinds that wait for their next attempt, which is far away,', () => {
+  const NODES = '/api/v1/nodes'
+  const far = { firstMs: 5, factor: 100, maxMs: 60_000 }
+
+  /** Watches of the last one end, and the server refuses all of them from now on; resolves after so many refusals of that one. */
+  async function refusing(collections: readonly string[], times: number): Promise<void> {
+    let refused = 0
+    fake.fault = ({ path }, response) => {
+      if (!collections.includes(path)) return false
+      if (path === collections.at(-1)) refused++
+      refuse(response, 500, 'InternalError')
+      return true
+    }
+    fake.endWatches(collections.at(-1) ?? '')
+    await until('the refusals', () => refused === times)
+  }
+
+  async function restarted(source: SourceRun): Promise<void> {
+    const { port } = fake.server
+    await fake.stop()
+    await until('somebody to notice', () => source.unavailable?.includes('ECONNREFUSED') === true)
+    await fake.listen(Number(port))
+  }
+
+  test.each([
+    ['another kind is heard again', async () => await refusing([SERVICES, NODES], 1)],
+    ['the server can be reached again', restarted],
+  ])('are woken when %s', async (_, meanwhile) => {
+    await using source = await run({ backoff: far }).untilSynced()
+    await until('the watches', () => fake.watching(SERVICES) === 1 && fake.watching(NODES) === 1)
+    await refusing([SERVICES], 2)
+    await meanwhile(source)
+    fake.fault = () => false
+    fake.put(SERVICES, service('late'))
+    await source.untilThere('Service/default/late')
+    await until('the end of it', () => source.unavailable === undefined)
+  })
+})
+
 describe('kinds that the server does not have', () => {
   test('are no obstacle, and are looked for again', async () => {
     await using source = await run().untilSynced()
