@@ -233,7 +233,7 @@ describe('kinds that wait for their next attempt, which is far away,', () => {
     const { port } = fake.server
     await fake.stop()
     await until('somebody to notice', () => source.unavailable?.includes('ECONNREFUSED') === true)
-    await fake.listen(Number(port))
+    await fake.listen(port)
   }
 
   test.each([
