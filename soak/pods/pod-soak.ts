@@ -211,7 +211,8 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
       onReady: (name, made) => {
         this.uniqueness.note(made, this.#made())
         if (STAYING.includes(made.pod)) return
-        const isStill = (): boolean => this.#made().some((one) => one.containerId === made.containerId && one.state === 'ready')
+        // a later sandbox of its name takes its cable away
+        const isStill = (): boolean => this.#made().findLast(({ pod }) => pod === made.pod) === made
         this.probes.start(name, made, isStill)
       },
     })
