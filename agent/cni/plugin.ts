@@ -5,7 +5,7 @@ import { errorText } from '#lib/base/errors.ts'
 import { formatAddr, type Addr } from '#lib/base/ip.ts'
 import { addressesInUse, isAbandoned, planAddresses, rangesElsewhere } from '#lib/ipam/plan.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
-import { workloadInterface } from '#lib/model/pod.ts'
+import { workloadInterface, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -154,7 +154,11 @@ export class Plugin {
         createLink(netlink, attachment)
       }
       pods.attach(refOf(attachment), attachedBy(attachment))
-      await waiting.until(() => of.missingOf({ iface: attachment.host, addresses: attachment.addresses }), deadline)
+      await waiting.until(() => {
+        // whoever deletes it waits for us
+        this.#known(sandbox)
+        return of.missingOf({ iface: attachment.host, addresses: attachment.addresses })
+      }, deadline)
       if (request.previous !== undefined) return request.previous.text
       raiseLink(netlink, attachment)
       await waiting.poll(() => missingOfLink(netlink, attachment), deadline)
@@ -199,9 +203,8 @@ export class Plugin {
   }
 
   async #ownAddresses(sandbox: PodSandbox, ipam: Ipam): Promise<readonly Addr[]> {
-    const { of, pods, node } = this.#options
-    const pod = pods.known(refOf(sandbox))
-    if (pod === undefined) throw new CniError('tryAgain', `Pod ${nameKey(refOf(sandbox))} is gone`)
+    const { of, node } = this.#options
+    const pod = this.#known(sandbox)
     const { snapshot } = of
     return await ipam.assign({
       holder: holderOf(sandbox),
@@ -271,6 +274,13 @@ export class Plugin {
       CNI_PATH: folders.join(':'),
     }
     return { folders, environment, timeoutMs: DELEGATE_MS }
+  }
+
+  /** Throws CniError when no source has it any more. */
+  #known(sandbox: PodSandbox): Pod {
+    const pod = this.#options.pods.known(refOf(sandbox))
+    if (pod === undefined) throw new CniError('tryAgain', `Pod ${nameKey(refOf(sandbox))} is gone`)
+    return pod
   }
 
   #unknown(sandbox: PodSandbox): string | undefined {

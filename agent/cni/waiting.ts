@@ -17,25 +17,32 @@ export class Waiting {
     for (const ask of [...this.#asking]) ask()
   }
 
-  /** `missing`: undefined once nothing is. Rejects with CniError at the deadline, a time of the clock. */
+  /** `missing`: undefined once nothing is; throws when it never will be. Rejects with that, or with CniError at the deadline, a time of the clock. */
   until(missing: () => string | undefined, deadline: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const end = (done: () => void): void => {
-        this.#asking.delete(ask)
-        cancel()
-        done()
-      }
-      const ask = (): void => {
-        if (missing() === undefined) end(resolve)
-      }
-      const cancel = this.#clock.after(Math.max(0, deadline - this.#clock.now()), () => {
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>()
+    const end = (done: () => void): void => {
+      this.#asking.delete(ask)
+      cancel()
+      done()
+    }
+    const look = (isLate: boolean): void => {
+      try {
         const reason = missing()
-        if (reason === undefined) end(resolve)
-        else end(() => reject(new CniError('tryAgain', `not ready in time: ${reason}`)))
-      })
-      this.#asking.add(ask)
-      ask()
+        if (reason === undefined) end(() => resolve(undefined))
+        else if (isLate) throw new CniError('tryAgain', `not ready in time: ${reason}`)
+      } catch (thrown) {
+        end(() => reject(thrown))
+      }
+    }
+    const ask = (): void => {
+      look(false)
+    }
+    const cancel = this.#clock.after(Math.max(0, deadline - this.#clock.now()), () => {
+      look(true)
     })
+    this.#asking.add(ask)
+    ask()
+    return promise
   }
 
   /** As {@link until}, of what nobody brings news of. */

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Layer: test. */
+import { beforeEach, describe, expect, test } from 'vitest'
+import { Waiting } from '#agent/cni/waiting.ts'
+import { CniError } from '#agent/cni/cni-error.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+
+let clock: FakeClock
+let waiting: Waiting
+beforeEach(() => {
+  clock = new FakeClock()
+  waiting = new Waiting(clock)
+})
+
+describe('what is missing', () => {
+  test('is asked for with each news, and is there', async () => {
+    let missing: string | undefined = 'a row'
+    const done = waiting.until(() => missing, clock.now() + 1000)
+    waiting.news()
+    missing = undefined
+    waiting.news()
+    await expect(done).resolves.toBeUndefined()
+  })
+
+  test('is named when it has not come in time', async () => {
+    const done = waiting.until(() => 'a row', clock.now() + 1000)
+    clock.advance(1000)
+    await expect(done).rejects.toThrow('not ready in time: a row')
+  })
+
+  test('and never will come is waited for no longer', async () => {
+    let isGone = false
+    let asked = 0
+    const done = waiting.until(() => {
+      asked++
+      if (isGone) throw new CniError('tryAgain', 'the pod is gone')
+      return 'a row'
+    }, clock.now() + 1000)
+    isGone = true
+    waiting.news()
+    await expect(done).rejects.toThrow('the pod is gone')
+    waiting.news()
+    clock.advance(1000)
+    expect(asked).toBe(2)
+  })
+})
