@@ -3,6 +3,7 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { OneAtATime } from '#agent/ipam/one-at-a-time.ts'
 import { IP_BLOCK, parseIPBlock } from '#lib/kube/ip-block.ts'
 import type { Leftover } from '../../lab/down.ts'
 import { Lab } from '../../lab/lab.ts'
@@ -44,6 +45,8 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   readonly #visitors = new Map<string, Visitor>()
   readonly #service: TestService
   readonly #stop = new AbortController()
+  /** of starting and killing, by node */
+  readonly #turns = new Map<string, OneAtATime>()
   /** nodes whose agents were killed → steps until they start again */
   readonly #away = new Map<string, number>()
   readonly #starting = new Set<string>()
@@ -232,9 +235,11 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   }
 
   async #kill(node: string, back: number): Promise<void> {
-    this.#away.set(node, back)
-    this.#starting.delete(node)
-    await this.lab.agents.stop(node, 'SIGKILL')
+    await this.#turnOf(node).run(async () => {
+      this.#away.set(node, back)
+      this.#starting.delete(node)
+      await this.lab.agents.stop(node, 'SIGKILL')
+    })
   }
 
   async #comeBack(): Promise<void> {
@@ -246,9 +251,18 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   }
 
   async #start(node: string): Promise<void> {
-    this.#away.delete(node)
-    this.#starting.add(node)
-    await this.lab.agents.start(node)
+    await this.#turnOf(node).run(async () => {
+      this.#away.delete(node)
+      this.#starting.add(node)
+      await this.lab.agents.start(node)
+    })
+  }
+
+  /** One that is killed by a call that is cut may just be starting. */
+  #turnOf(node: string): OneAtATime {
+    const turn = this.#turns.get(node) ?? new OneAtATime()
+    this.#turns.set(node, turn)
+    return turn
   }
 
   /** Nothing is killed any more, and everybody is there. */
