@@ -11,7 +11,7 @@ const NONE = '–'
 /** Markdown, ends with a newline. */
 export function pageOf(results: Results): string {
   const tables = [pathPage(results), packetPage(results), controlPage(results), lossPage(results)].filter((table) => table.rows.length > 0)
-  return `${factsLine(results)}. The whole of it is in \`bench/results/latest.json\`.\n\n${tables.map(asMarkdown).join('\n')}`
+  return `${factsLine(results)} The whole of it is in \`bench/results/latest.json\`.\n\n${tables.map(asMarkdown).join('\n')}`
 }
 
 /** Whose figures stand beside ours where it is not those of kube-proxy. */
@@ -54,6 +54,8 @@ const CONTROL = [
   ['BPF maps with all of them, MB', 'map_mb', '–'],
   ['the API source alone until all is in: CPU beyond its start, s', 'list_cpu_s', '– / ≤ 1'],
   ['resident memory of it at the most, MB', 'list_peak_mb', '– / ≤ 165'],
+  ["the same by client-node's informers: CPU beyond their start, s", 'client_node_list_cpu_s', '–'],
+  ['resident memory of them at the most, MB', 'client_node_list_peak_mb', '–'],
   ['instead with as many pods, and a tenth as many policies: start with nothing there, s', 'policy_sync_s', '– / ≤ 5'],
   ['a new pod to the map, ms (median)', 'policy_pod_ms', '– / ≤ 20'],
   ['resident memory, MB', 'policy_rss_mb', '–'],

@@ -145,10 +145,12 @@ export function controlResults(
   }
   for (const figure of lists) {
     const size = sizeText(figure.services)
-    control[`list_cpu_s.${size}`] = rounded(median(figure.cpuSeconds), 3)
-    noise[`list_cpu_s.${size}`] = rangeOf(figure.cpuSeconds, 3)
-    control[`list_peak_mb.${size}`] = rounded(median(figure.peakMb))
-    noise[`list_peak_mb.${size}`] = rangeOf(figure.peakMb, 1)
+    for (const [who, { cpuSeconds, peakMb }] of [['', figure] as const, ['client_node_', figure.clientNode] as const]) {
+      control[`${who}list_cpu_s.${size}`] = rounded(median(cpuSeconds), 3)
+      noise[`${who}list_cpu_s.${size}`] = rangeOf(cpuSeconds, 3)
+      control[`${who}list_peak_mb.${size}`] = rounded(median(peakMb))
+      noise[`${who}list_peak_mb.${size}`] = rangeOf(peakMb, 1)
+    }
   }
   for (const figure of policies) {
     const size = sizeText(figure.pods)

@@ -2,6 +2,7 @@
 /** Results as tables: ratios against goals, for a terminal or a page. Layer: bench (pure). */
 import type { Measure } from '../path/figure.ts'
 import { PEERS } from '../path/figure.ts'
+import { isTime, paceOf, paceText } from './pace.ts'
 import { controlGoals, isRate, LOSS_GOAL, packetGoal, pathGoal } from './goals.ts'
 import type { Ratios, Results } from './results.ts'
 import type { Interval } from './statistics.ts'
@@ -34,13 +35,15 @@ export function asMarkdown(table: Table): string {
   return [`**${table.title}**`, '', line(table.head), line(rule), ...table.rows.map(line), ''].join('\n')
 }
 
-/** One line about where and how. */
-export function factsLine({ facts, noise }: Results): string {
+/** Where and how; "at the goals' pace" in the tables: divided by how much longer everything takes here. */
+export function factsLine(results: Results): string {
+  const { facts, noise } = results
   const [before, after] = noise.load
-  return `${facts.date.slice(0, 10)}, commit ${facts.commit}, Linux ${facts.kernel}, ${facts.cores} × ${facts.cpu}, load average ${before.toFixed(1)} before and ${after.toFixed(1)} after`
+  return `${facts.date.slice(0, 10)}, commit ${facts.commit}, Linux ${facts.kernel}, ${facts.cores} × ${facts.cpu}, load average ${before.toFixed(1)} before and ${after.toFixed(1)} after.${paceText(paceOf(results))}`
 }
 
-function packetTable({ packet, noise }: Results): Table {
+function packetTable({ packet, control, noise }: Results): Table {
+  const pace = paceOf({ packet, control }).packet ?? 1
   const rows = Object.entries(packet).map(([id, { net_ns, median_ns, baseline_ns }]) => {
     const goal = packetGoal(id)
     const p90 = noise.packet[id]?.p90_ns
@@ -52,11 +55,12 @@ function packetTable({ packet, noise }: Results): Table {
       ns(baseline_ns),
       goal === undefined ? NONE : `≤ ${goal}`,
       against(net_ns, goal),
+      against(net_ns / pace, goal),
     ]
   })
   return {
     title: 'Packet cost, ns: program minus an empty one, least of the rounds',
-    head: ['packet', 'net', 'median', 'p90', 'empty', 'goal', 'of goal'],
+    head: ['packet', 'net', 'median', 'p90', 'empty', 'goal', 'of goal', "at the goals' pace"],
     rows,
   }
 }
@@ -98,11 +102,13 @@ function pathTable({ path, noise }: Results): Table {
   }
 }
 
-function controlTable({ control, noise }: Results): Table {
+function controlTable({ packet, control, noise }: Results): Table {
+  const pace = paceOf({ packet, control }).control
   const rows = Object.entries(control).map(([id, value]) => {
     const range = noise.control[id]
     const goal = controlGoals[id]
     const cpu = range?.cpu_ms === undefined ? NONE : String(range.cpu_ms)
+    const paced = goal === undefined || pace === undefined || !isTime(id) ? undefined : value / pace
     return [
       id,
       String(value),
@@ -110,9 +116,10 @@ function controlTable({ control, noise }: Results): Table {
       cpu,
       goal === undefined ? NONE : `≤ ${goal}`,
       goal === undefined ? NONE : value <= goal ? 'yes' : 'no',
+      paced === undefined ? NONE : paced.toFixed(2),
     ]
   })
-  return { title: 'Control plane: 10 endpoints a service', head: ['what', 'value', 'range', 'CPU ms', 'goal', 'met'], rows }
+  return { title: 'Control plane: 10 endpoints a service', head: ['what', 'value', 'range', 'CPU ms', 'goal', 'met', "at the goals' pace"], rows }
 }
 
 function lossTable({ loss, noise }: Results): Table {

@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The agent's source and store alone, before a server of objects: what they cost until all is in, and for each change after that. Layer: bench. */
-import { readFileSync } from 'node:fs'
 import { ApiSource } from '#lib/api/source.ts'
 import { Store } from '#lib/store/store.ts'
-
-/** Of the whole process, its start included. */
-function facts(): object {
-  const status = readFileSync('/proc/self/status', 'utf8')
-  const peak = (Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024) / 1e6
-  const { user, system } = process.cpuUsage()
-  return { cpu: (user + system) / 1e6, peak }
-}
-
-function say(what: object): void {
-  process.stdout.write(`${JSON.stringify(what)}\n`)
-}
+import { ownFacts, say } from './own-facts.ts'
 
 const [port = '0', events = '0'] = process.argv.slice(2)
 const stop = new AbortController()
@@ -22,10 +10,11 @@ const store = new Store({
   sources: ['api'],
   onChange: () => {
     store.takeChanges()
-    say(facts())
+    say({ ...ownFacts(), objects: objectsIn() })
     if (Number(events) === 0) stop.abort()
   },
 })
+const objectsIn = (): number => [...source.facts().values()].reduce((sum, { objects }) => sum + objects, 0)
 const nothing = (): Promise<Record<string, string>> => Promise.resolve({})
 const server = { protocol: 'http:', host: '127.0.0.1', port: Number(port), prefix: '', tls: nothing, headers: nothing } as const
 const source = new ApiSource({ server })

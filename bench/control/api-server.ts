@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** An API server that only knows services and slices, for those who list and watch them: pages, one at a time, made beforehand; then a
- * line for each changed slice that is asked for on standard input. Layer: bench. */
+/** An API server that only knows services and slices, for those who list and watch them: pages, one at a time, or all at once for who does
+ * not ask for pages, made beforehand; then a line for each changed slice that is asked for on standard input. Layer: bench. */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { createInterface } from 'node:readline'
@@ -24,10 +24,13 @@ const MANAGED = [
   },
 ]
 
+const EMPTY = '{"metadata":{"resourceVersion":"1"},"items":[]}'
+
 const KINDS = { services: service, endpointslices: (at: number) => slice(at, ENDPOINTS) } as const
 
 async function main([count = '10000']: readonly string[]): Promise<void> {
   const pages = Object.fromEntries(Object.entries(KINDS).map(([name, make]) => [name, pagesOf(Number(count), make)]))
+  const whole = Object.fromEntries(Object.entries(KINDS).map(([name, make]) => [name, pageOf(Number(count), make)]))
   const watchers = new Set<ServerResponse>()
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://here')
@@ -38,7 +41,8 @@ async function main([count = '10000']: readonly string[]): Promise<void> {
       if (name === 'endpointslices') watchers.add(response)
     } else if (pathname === '/apis') response.end('{"groups":[]}')
     else if (pathname.startsWith('/apis/netplane.io') || pathname.startsWith('/apis/policy')) response.writeHead(404).end('{}')
-    else response.end(pages[name]?.[Number(searchParams.get('continue') ?? 0)] ?? '{"metadata":{"resourceVersion":"1"},"items":[]}')
+    else if (searchParams.has('limit')) response.end(pages[name]?.[Number(searchParams.get('continue') ?? 0)] ?? EMPTY)
+    else response.end(whole[name] ?? EMPTY)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -57,10 +61,14 @@ async function main([count = '10000']: readonly string[]): Promise<void> {
 function pagesOf(count: number, make: (at: number) => object): readonly Buffer[] {
   const all = Math.ceil(count / PAGE)
   return Array.from({ length: all }, (_, page) => {
-    const items = Array.from({ length: Math.min(PAGE, count - page * PAGE) }, (_unused, at) => managed(make(page * PAGE + at)))
-    const metadata = { resourceVersion: '20000', ...(page + 1 < all ? { continue: String(page + 1) } : {}) }
-    return Buffer.from(JSON.stringify({ kind: 'List', apiVersion: 'v1', metadata, items }))
+    const next = page + 1 < all ? String(page + 1) : undefined
+    return pageOf(Math.min(PAGE, count - page * PAGE), (at) => make(page * PAGE + at), next)
   })
+}
+
+function pageOf(count: number, make: (at: number) => object, next?: string): Buffer {
+  const items = Array.from({ length: count }, (_, at) => managed(make(at)))
+  return Buffer.from(JSON.stringify({ kind: 'List', apiVersion: 'v1', metadata: { resourceVersion: '20000', continue: next }, items }))
 }
 
 function changed(at: number, generation: number): object {

@@ -18,13 +18,18 @@ export interface ControlFigure {
   readonly mapMb: { readonly total: number; readonly flows: number }
 }
 
-/** The source and the store alone, as a process, until all objects are in. A value for each run. */
-export interface ListFigure {
-  readonly services: number
+/** Who reads the lists of a cluster, as a process, until all objects are in. A value for each run. */
+export interface ReaderFigure {
   /** more than one uses that finds nothing: its start */
   readonly cpuSeconds: readonly number[]
   /** resident, of the whole process; MB of 10^6 bytes */
   readonly peakMb: readonly number[]
+}
+
+/** The source and the store alone, and beside them the informers of client-node, run by run in turns. */
+export interface ListFigure extends ReaderFigure {
+  readonly services: number
+  readonly clientNode: ReaderFigure
 }
 
 /** Policy of one size of cluster. */

@@ -22,7 +22,7 @@ const results: Results = {
 
 test('four short tables', () => {
   expect(pageOf(results)).toMatchInlineSnapshot(`
-    "2026-11-21, commit abc1234, Linux 6.18.0, 2 × a CPU, load average 0.5 before and 1.3 after. The whole of it is in \`bench/results/latest.json\`.
+    "2026-11-21, commit abc1234, Linux 6.18.0, 2 × a CPU, load average 0.5 before and 1.3 after. Times as on the machine of the goals: an empty program × 1.3. The whole of it is in \`bench/results/latest.json\`.
 
     **Netplane / iptables / nftables, each as a ratio to the plain path by the same hops, without services (latency: less is better; packets a second: more is)**
 
@@ -51,6 +51,8 @@ test('four short tables', () => {
     | BPF maps with all of them, MB | – | – | – |
     | the API source alone until all is in: CPU beyond its start, s | – | – | – / ≤ 1 |
     | resident memory of it at the most, MB | – | – | – / ≤ 165 |
+    | the same by client-node's informers: CPU beyond their start, s | – | – | – |
+    | resident memory of them at the most, MB | – | – | – |
     | instead with as many pods, and a tenth as many policies: start with nothing there, s | – | – | – / ≤ 5 |
     | a new pod to the map, ms (median) | – | – | – / ≤ 20 |
     | resident memory, MB | – | – | – |

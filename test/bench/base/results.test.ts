@@ -100,9 +100,15 @@ test('policy beside services', () => {
 })
 
 test('lists', () => {
-  const list = { services: 10_000, cpuSeconds: [0.95123, 0.91, 1.1], peakMb: [158.04, 161, 157] }
+  const clientNode = { cpuSeconds: [2.4, 2.6, 2.5], peakMb: [390, 391, 389] }
+  const list = { services: 10_000, cpuSeconds: [0.95123, 0.91, 1.1], peakMb: [158.04, 161, 157], clientNode }
   const { control: values, noise } = controlResults([], [], [list])
-  expect(values).toEqual({ 'list_cpu_s.10k': 0.951, 'list_peak_mb.10k': 158 })
+  expect(values).toEqual({
+    'list_cpu_s.10k': 0.951,
+    'list_peak_mb.10k': 158,
+    'client_node_list_cpu_s.10k': 2.5,
+    'client_node_list_peak_mb.10k': 390,
+  })
   expect(noise['list_cpu_s.10k']).toEqual({ low: 0.91, high: 1.1 })
 })
 
