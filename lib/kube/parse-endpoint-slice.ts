@@ -3,7 +3,7 @@
 import { isV4 } from '../base/ip.ts'
 import type { Endpoint, EndpointHints, EndpointPort, EndpointSlice } from '../model/endpoint-slice.ts'
 import { endpointState } from '../model/endpoint-slice.ts'
-import { asRecord, each, FieldError, flag, inside, NONE, oneOf, port, protocol, record, text } from './fields.ts'
+import { asRecord, each, FieldError, flag, inside, NONE, oneOf, own, port, protocol, record, text } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { asReachable } from './special-addresses.ts'
 
@@ -59,7 +59,8 @@ function endpoint(raw: Raw, addressType: AddressType, { intern }: ParseInput): E
     state: inside(raw, 'conditions', conditions),
     nodeName: nodeName === undefined ? undefined : intern(nodeName),
     zone: zone === undefined ? undefined : intern(zone),
-    hints: inside(raw, 'hints', (value) => hints(value, intern)),
+    // most have none, and there are hundreds of thousands of endpoints
+    hints: own(raw, 'hints') === undefined ? undefined : inside(raw, 'hints', (value) => hints(value, intern)),
   }
 }
 

@@ -113,11 +113,13 @@ function isKind<K extends Kind>(object: KubeObject, kind: K): object is ObjectOf
   return object.kind === kind
 }
 
+const POLICIES: ReadonlySet<string> = new Set(POLICY_KINDS)
+
 export function isPolicyKind(kind: Kind): kind is PolicyKind {
-  return POLICY_KINDS.some((policy) => policy === kind)
+  return POLICIES.has(kind)
 }
 
-const POLICY_MATTERS: ReadonlySet<string> = new Set([...POLICY_KINDS, 'Tier', 'NetworkSet', 'GlobalNetworkSet', 'Profile', 'HostEndpoint'])
+const POLICY_MATTERS: ReadonlySet<string> = new Set([...POLICIES, 'Tier', 'NetworkSet', 'GlobalNetworkSet', 'Profile', 'HostEndpoint'])
 
 /** Kinds that say what is let through: policies, and what they rest on. Without their last good versions a restart would open or close
  * something. */
