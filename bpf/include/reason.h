@@ -21,7 +21,7 @@ enum drop {
 	DROP_TUNNEL_SOURCE,	/* our tunnel, but the sender is no node of the cluster, or a pod that plays one */
 	DROP_TUNNEL_HEADER,	/* tunnel header that is not ours */
 	DROP_ENCAP,		/* no room for the tunnel header */
-	DROP_NO_ROUTE,		/* no way to the node that has the backend */
+	DROP_NO_ROUTE,		/* no way to the node that has the backend; of a tunnelled packet: no such pod here, or no more */
 	DROP_REWRITE,		/* header rewrite refused by the kernel */
 	DROP_PROGRAM_MISSING,	/* slow path not in its slot */
 	DROP_NO_LOCAL_BACKEND,	/* traffic policy Local, and no endpoint on this node */
