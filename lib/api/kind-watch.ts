@@ -190,7 +190,7 @@ export class KindWatch {
 
   /** Until the server ends it. */
   async #watch(from: string, signal: AbortSignal): Promise<void> {
-    const { client, emit, watchSeconds } = this.#shared
+    const { client, watchSeconds } = this.#shared
     const { graceMs } = this.#shared.patience
     this.#counts.watches++
     using deadline = new Deadline(this.#shared.clock, signal)
@@ -206,7 +206,17 @@ export class KindWatch {
     for await (const values of batches) {
       deadline.in(seconds * 1000 + graceMs)
       this.#worked()
-      emit(values.flatMap((value) => this.#take(value)))
+      this.#takeAll(values)
+    }
+  }
+
+  /** What came before one that cannot be taken is told all the same: it is held by now, and nobody says it again. */
+  #takeAll(values: readonly unknown[]): void {
+    const events: SourceEvent[] = []
+    try {
+      for (const value of values) events.push(...this.#take(value))
+    } finally {
+      this.#shared.emit(events)
     }
   }
 

@@ -167,6 +167,29 @@ describe('watches', () => {
     expect(source.unavailable).toBeUndefined()
   })
 
+  test.each([
+    ['an error', '{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired"}}'],
+    ['what is no event', '"?"'],
+  ])('that tell of changes and of %s in one go lose none of them', async (_, last) => {
+    fake.put(SERVICES, service('a'))
+    await using source = await run().untilSynced()
+    await until('the watch', () => fake.watching(SERVICES) === 1)
+    const event = (type: string, name: string, version: number): string => {
+      const object = service(name)
+      return `${JSON.stringify({ type, object: { ...object, metadata: { ...object.metadata, resourceVersion: String(version) } } })}\n`
+    }
+    // the same as the server has after that
+    fake.quietly(() => {
+      fake.put(SERVICES, service('b'))
+      fake.delete(SERVICES, 'default/a')
+    })
+    const now = Number(fake.version)
+    fake.say(SERVICES, `${event('ADDED', 'b', now - 1)}${event('DELETED', 'a', now)}${last}\n`)
+    await until('the next watch', () => fake.requests.includes(`${SERVICES} watch ${now}`))
+    expect([...source.objects.keys()]).toEqual(['Service/default/b'])
+    expect(source.takeEvents()).toEqual(['upsert Service/default/a', 'upsert Service/default/b', 'delete Service/default/a'])
+  })
+
   test('that fail are not begun again and again without a pause', async () => {
     fake.fault = ({ path, query }, response) => {
       if (path !== SERVICES || !query.has('watch')) return false
