@@ -61,6 +61,8 @@ const SPREAD_MS = 250
 const LOST_CONNECTIONS = 3
 /** A watch that ends sooner has failed. */
 const SHORT_MS = 5000
+/** One that has begun and is still there after this is heard: refusals come as first events as well. */
+const HEARD_MS = 1000
 
 export class KindWatch {
   readonly watched: Watched
@@ -190,10 +192,10 @@ export class KindWatch {
 
   /** Until the server ends it. */
   async #watch(from: string, signal: AbortSignal): Promise<void> {
-    const { client, watchSeconds } = this.#shared
+    const { client, clock, watchSeconds } = this.#shared
     const { graceMs } = this.#shared.patience
     this.#counts.watches++
-    using deadline = new Deadline(this.#shared.clock, signal)
+    using deadline = new Deadline(clock, signal)
     deadline.in(graceMs)
     const most = client.transport.connected?.protocol === 'h1' ? Math.min(UNPINGED_SECONDS, watchSeconds) : watchSeconds
     const seconds = Math.ceil(most * (0.5 + Math.random() / 2))
@@ -203,10 +205,18 @@ export class KindWatch {
       fieldSelector: this.watched.fieldSelector,
       signal: deadline.signal,
     })
-    for await (const values of batches) {
-      deadline.in(seconds * 1000 + graceMs)
-      this.#worked()
-      this.#takeAll(values)
+    let cancel = (): void => undefined
+    try {
+      for await (const values of batches) {
+        deadline.in(seconds * 1000 + graceMs)
+        if (values.length === 0) cancel = clock.after(HEARD_MS, () => this.#worked())
+        else {
+          this.#takeAll(values)
+          this.#worked()
+        }
+      }
+    } finally {
+      cancel()
     }
   }
 

@@ -142,12 +142,9 @@ export class FakeServer implements AsyncDisposable {
   }
 
   #watch(collection: string, from: number, response: ServerResponse): void {
+    if (from < this.oldest) return refuseAsEvent(response, 410, 'Expired')
     response.writeHead(200, { 'content-type': 'application/json' })
     response.flushHeaders()
-    if (from < this.oldest) {
-      response.end(`${JSON.stringify({ type: 'ERROR', object: statusOf(410, 'Expired') })}\n`)
-      return
-    }
     const watcher = { collection, response }
     this.#watchers.add(watcher)
     response.on('close', () => this.#watchers.delete(watcher))
@@ -180,6 +177,12 @@ export async function dribble(response: ServerResponse): Promise<void> {
     response.write(' ')
     await sleep(5)
   }
+}
+
+/** As a watch is refused that has begun. */
+export function refuseAsEvent(response: ServerResponse, status: number, reason: string): void {
+  response.writeHead(200, { 'content-type': 'application/json' })
+  response.end(`${JSON.stringify({ type: 'ERROR', object: statusOf(status, reason) })}\n`)
 }
 
 function statusOf(code: number, reason: string): object {

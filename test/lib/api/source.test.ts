@@ -2,12 +2,13 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ApiSource, type ApiSourceOptions } from '#lib/api/source.ts'
 import { LastGoodFile } from '#lib/store/last-good.ts'
 import { readOnce } from '#lib/store/once.ts'
 import { until } from '../../support/until.ts'
-import { dribble, FakeServer, json, refuse } from './fake-server.ts'
+import { dribble, FakeServer, json, refuse, refuseAsEvent } from './fake-server.ts'
 import { SourceRun } from './source-run.ts'
 
 const SERVICES = '/api/v1/services'
@@ -271,6 +272,24 @@ describe('kinds that wait for their next attempt, which is far away,', () => {
     fake.put(SERVICES, service('late'))
     await source.untilThere('Service/default/late')
     await until('the end of it', () => source.unavailable === undefined)
+  })
+
+  test('are not woken by one whose watches begin and are refused by their first event', async () => {
+    await using source = await run({ backoff: far }).untilSynced()
+    await until('the watches', () => fake.watching(SERVICES) === 1 && fake.watching(NODES) === 1)
+    await refusing([SERVICES], 2)
+    const before = fake.requests.length
+    let refused = 0
+    fake.fault = ({ path }, response) => {
+      if (path === NODES) refused++
+      if (path === NODES || path === SERVICES) refuseAsEvent(response, 500, 'InternalError')
+      return path === NODES || path === SERVICES
+    }
+    fake.endWatches(NODES)
+    await until('the refusals', () => refused === 2)
+    await sleep(200)
+    expect(fake.requests.slice(before).filter((request) => request.startsWith(SERVICES))).toEqual([])
+    expect(source.unavailable).toContain('made to fail')
   })
 })
 
