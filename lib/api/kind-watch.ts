@@ -73,6 +73,8 @@ export class KindWatch {
   #version: string | undefined
   /** in a row */
   #failures = 0
+  /** lists in a row that expired between two pages */
+  #expiredLists = 0
   #failing: Lost | undefined
   #firstFailure = 0
   /** that of the last request */
@@ -173,19 +175,22 @@ export class KindWatch {
     const { client, held, emit } = this.#shared
     const { fieldSelector } = this.watched
     const list = ++this.#counts.lists
-    // pages belong to one version, which may be gone before the last of them: then in one go
-    const limit = this.#failures > 1 ? 0 : PAGE
+    // pages belong to one version, which may be gone before the last of them: then in one go. Whatever else fails, a server that has too
+    // much to do is not asked for more
+    const limit = this.#expiredLists > 1 ? 0 : PAGE
+    const options = { limit, signal, timeoutMs: this.#shared.patience.pageMs, ...(fieldSelector && { fieldSelector }) }
     let version = ''
-    for await (const page of client.pages(this.watched, {
-      limit,
-      signal,
-      timeoutMs: this.#shared.patience.pageMs,
-      ...(fieldSelector && { fieldSelector }),
-    })) {
-      this.#worked()
-      emit(page.items.flatMap((item) => held.put(this.watched, item, list)))
-      version = page.resourceVersion
+    try {
+      for await (const page of client.pages(this.watched, options)) {
+        this.#worked()
+        emit(page.items.flatMap((item) => held.put(this.watched, item, list)))
+        version = page.resourceVersion
+      }
+    } catch (thrown) {
+      this.#expiredLists = isExpired(thrown) ? this.#expiredLists + 1 : 0
+      throw thrown
     }
+    this.#expiredLists = 0
     emit(held.keepOnly(this.watched, list))
     return version
   }

@@ -63,6 +63,23 @@ describe('lists', () => {
     expect(source.objects.size).toBe(899)
   })
 
+  test.each([
+    { what: 'that are refused come in pages all the same', status: 429, limits: ['250', '250', '250', '250'] },
+    { what: 'whose pages are too late again and again come in one go', status: 410, limits: ['250', '250', '0', '0'] },
+  ])('$what', async ({ status, limits }) => {
+    const asked: (string | null)[] = []
+    fake.fault = ({ path, query }, response) => {
+      if (path !== SERVICES || query.has('watch')) return false
+      asked.push(query.get('limit'))
+      if (asked.length >= limits.length) return false
+      refuse(response, status, 'Refused')
+      return true
+    }
+    await using source = await run().untilSynced()
+    expect(source.unavailable).toBeUndefined()
+    expect(asked).toEqual(limits)
+  })
+
   test('that take for ever are given up and asked for again', async () => {
     fake.put(SERVICES, service('web'))
     let slow = true
