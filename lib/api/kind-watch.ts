@@ -135,7 +135,7 @@ export class KindWatch {
       // so that not all nodes are at the door at once; and requests fail before their connection is known to be gone
       await clock.sleep(Math.random() * SPREAD_MS, signal)
       if (client.transport.connected === undefined) {
-        await link.restored(signal)
+        await link.restored(errorText(thrown), signal)
         // what failed before was another server, or this one's start
         this.#failures = 0
         this.#shared.onHeard()

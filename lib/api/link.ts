@@ -18,8 +18,15 @@ export interface LinkOptions {
   readonly onChange: () => void
 }
 
+/** A connection that ends sooner is another attempt that failed: who takes connections need not serve. */
+const LASTING_MS = 5000
+
 export class Link {
   readonly #options: LinkOptions
+  #restoredAt = -Infinity
+  /** connections in a row that did not last, and since when that is so */
+  #brief = 0
+  #since = 0
   #lost: Lost | undefined
   #restoring: Promise<void> | undefined
 
@@ -32,26 +39,30 @@ export class Link {
     return this.#lost
   }
 
-  /** Resolves once there is a connection. Rejects with the signal's reason; all callers have the same signal. */
-  restored(signal: AbortSignal): Promise<void> {
-    this.#restoring ??= this.#restore(signal).finally(() => {
+  /** Resolves once there is a connection; `reason`: why the last one is none any more. Rejects with the signal's reason; all callers have the same signal. */
+  restored(reason: string, signal: AbortSignal): Promise<void> {
+    this.#restoring ??= this.#restore(reason, signal).finally(() => {
       this.#restoring = undefined
     })
     return this.#restoring
   }
 
-  async #restore(signal: AbortSignal): Promise<void> {
+  async #restore(reason: string, signal: AbortSignal): Promise<void> {
     const { transport, clock, backoff } = this.#options
-    const since = clock.wall()
-    for (let attempt = 0; ; attempt++) {
+    this.#brief = clock.now() - this.#restoredAt < LASTING_MS ? this.#brief + 1 : 0
+    if (this.#brief === 0) this.#since = clock.wall()
+    // one that is cut may be followed by another that is
+    if (this.#brief > 1) this.#set({ reason, since: this.#since })
+    for (let attempt = this.#brief; ; attempt++) {
       if (attempt > 0) await clock.sleep(backoffMs(backoff, attempt - 1, Math.random()), signal)
       try {
         await transport.connect(signal)
+        this.#restoredAt = clock.now()
         this.#set(undefined)
         return
       } catch (thrown) {
         signal.throwIfAborted()
-        this.#set({ reason: errorText(thrown), since })
+        this.#set({ reason: errorText(thrown), since: this.#since })
       }
     }
   }

@@ -126,7 +126,8 @@ export class ApiSource implements Source {
     this.#waking ??= this.#clock.after(Math.max(0, this.#wokenAt + WAKE_MS - this.#clock.now()), () => {
       this.#waking = undefined
       this.#wokenAt = this.#clock.now()
-      this.#clock.wake()
+      // a connection that does not last is heard as well, and is not to be made sooner for that
+      if (this.#link.lost === undefined) this.#clock.wake()
     })
   }
 
