@@ -203,14 +203,14 @@ export class Plugin {
   }
 
   async #ownAddresses(sandbox: PodSandbox, ipam: Ipam): Promise<readonly Addr[]> {
-    const { of, node } = this.#options
+    const { of, node, isAlone } = this.#options
     const pod = this.#known(sandbox)
     const { snapshot } = of
     return await ipam.assign({
       holder: holderOf(sandbox),
       plans: planAddresses(pod, snapshot, node),
       inUse: addressesInUse(snapshot, node),
-      elsewhere: this.#options.isAlone ? rangesElsewhere(snapshot, node) : [],
+      elsewhere: rangesElsewhere(snapshot, node, isAlone),
       isAbandoned: (block) => isAbandoned(block, snapshot),
     })
   }

@@ -2,6 +2,7 @@
 /** Gives pods their addresses and takes them back: one change at a time, each in the store before anybody hears of it. Layer: agent/ipam. */
 import { AddressError } from '#lib/base/errors.ts'
 import { addrBits, cidrContains, formatAddr, formatCidr, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
+import { overlaps } from '#lib/base/range.ts'
 import { same } from '#lib/base/same.ts'
 import { addressOf, assign, assignFixed, emptyBlock, release, sameHolder, type AssignOptions, type Assigned } from '#lib/ipam/block.ts'
 import { candidates } from '#lib/ipam/candidates.ts'
@@ -28,7 +29,7 @@ export interface AddressRequest {
   readonly plans: readonly AddressPlan[]
   /** addresses that are in use whatever blocks say */
   readonly inUse: ReadonlySet<Addr>
-  /** ranges of other nodes, where the store does not know of them */
+  /** ranges of other nodes that the store does not tell apart from a new block */
   readonly elsewhere: readonly Cidr[]
   /** its node is gone for good: anybody may have the block */
   readonly isAbandoned: (block: IPBlock) => boolean
@@ -99,7 +100,7 @@ export class Ipam {
     const options = { holder: request.holder, inUse: request.inUse, restMs, now: now() }
     switch (plan.kind) {
       case 'fixed':
-        return await this.#assignFixed(plan, options)
+        return await this.#assignFixed(plan, request)
       case 'range': {
         await this.#ensure(this.#options.local, plan.range)
         const give = (hurry: boolean) => this.#give(this.#options.local, [plan.range], (block) => assign(block, { ...options, hurry }))
@@ -129,12 +130,14 @@ export class Ipam {
     return undefined
   }
 
-  async #assignFixed(plan: Extract<AddressPlan, { kind: 'fixed' }>, { holder }: AssignOptions): Promise<Addr> {
+  async #assignFixed(plan: Extract<AddressPlan, { kind: 'fixed' }>, { holder, elsewhere }: AddressRequest): Promise<Addr> {
     const { addr, pool, ref } = plan
     const cidr = { addr: maskAddr(addr, pool.blockBits), bits: pool.blockBits }
     const { shared, node } = this.#options
     const own = await this.#blocks(shared)
     if (!own.some(({ block }) => cidrContains(block.cidr, addr))) {
+      const taken = [...own.map(({ block }) => block.cidr), ...elsewhere].find((one) => one.bits !== cidr.bits && overlaps(one, cidr))
+      if (taken !== undefined) refuse(ref, `${formatAddr(addr)} is in ${formatCidr(cidr)}, of which some node has ${formatCidr(taken)}`)
       const created = await shared.create(emptyBlock(cidr, node))
       if (created === undefined) {
         const other = (await shared.all()).find(({ block }) => cidrContains(block.cidr, addr))

@@ -52,9 +52,11 @@ export function addressesInUse(world: World, nodeName: string): ReadonlySet<Addr
   return new Set([...world.podsOn(nodeName)].filter(hasOwnAddresses).flatMap(({ podIPs }) => podIPs))
 }
 
-/** Ranges that other nodes have. */
-export function rangesElsewhere(world: World, nodeName: string): readonly Cidr[] {
-  return [...world.nodes.values()].filter(({ name }) => name !== nodeName).flatMap(podRanges)
+/** Ranges that other nodes have: what they have announced, for the names of blocks tell only those of one size apart. `isAlone`: no store says
+ * which blocks are taken, and what the cluster has given to others is left to them as well. */
+export function rangesElsewhere({ nodes }: Pick<World, 'nodes'>, nodeName: string, isAlone: boolean): readonly Cidr[] {
+  const others = [...nodes.values()].filter(({ name }) => name !== nodeName)
+  return others.flatMap((node) => (isAlone ? podRanges(node) : (node.blocks ?? [])))
 }
 
 /** Its node is gone from the cluster, and no pod that is left has an address of it. */

@@ -3,10 +3,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatAddr, formatCidr, parseAddr, parseCidr, type Addr } from '#lib/base/ip.ts'
-import type { AddressPlan } from '#lib/ipam/plan.ts'
+import { rangesElsewhere, type AddressPlan } from '#lib/ipam/plan.ts'
 import { ALL } from '#lib/model/selector.ts'
+import type { Node } from '#lib/model/node.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
-import { Ipam } from '#agent/ipam/ipam.ts'
+import { Ipam, type AddressRequest } from '#agent/ipam/ipam.ts'
 import { Dead, MemoryBlocks, type Fate } from '../../support/memory-blocks.ts'
 
 const REST_MS = 1000
@@ -43,16 +44,18 @@ function pools(...of: readonly IPPool[]): AddressPlan[] {
 }
 
 /** 10.7.0.0 is in use whatever blocks say. */
-async function give(ipam: Ipam, pod: string, plans: readonly AddressPlan[]): Promise<string> {
-  const holder = { namespace: 'default', pod, containerId: `${pod}-1` }
-  const addrs = await ipam.assign({
-    holder,
+function request(pod: string, plans: readonly AddressPlan[]): AddressRequest {
+  return {
+    holder: { namespace: 'default', pod, containerId: `${pod}-1` },
     plans,
     inUse: new Set([parseAddr('10.7.0.0')]),
     elsewhere: [],
     isAbandoned: ({ node }) => node === 'gone',
-  })
-  return addrs.map(formatAddr).join(' ')
+  }
+}
+
+async function give(ipam: Ipam, pod: string, plans: readonly AddressPlan[]): Promise<string> {
+  return (await ipam.assign(request(pod, plans))).map(formatAddr).join(' ')
 }
 
 async function take(ipam: Ipam, ...pods: readonly string[]): Promise<number> {
@@ -116,6 +119,26 @@ describe('addresses', () => {
     await expect(give(two, 'b', fixed)).rejects.toThrow('10.0.0.9 is in 10.0.0.8/30, which node n1 has')
     await take(one, 'a')
     expect(await give(one, 'b', fixed)).toBe('10.0.0.9')
+  })
+
+  test("are not in another node's block of another size: a pool that was made anew may have other ones", async () => {
+    const world = new World()
+    const [one, two] = [world.ipam('n1'), world.ipam('n2')]
+    const given = []
+    for (const pod of ['a', 'b', 'c', 'd']) given.push(await give(one, pod, pools(FOUR)))
+    const n1: Node = {
+      ...{ kind: 'Node', namespace: '', name: 'n1', addresses: [], podCIDRs: [FOUR.cidr], zone: undefined, labels: new Map(), subnets: [] },
+      blocks: world.shared.announced.get('n1') ?? [],
+    }
+    const elsewhere = rangesElsewhere({ nodes: new Map([['n1', n1]]) }, 'n2', false)
+    const second = async (pod: string, plans: readonly AddressPlan[]): Promise<string> =>
+      (await two.assign({ ...request(pod, plans), elsewhere })).map(formatAddr).join(' ')
+    const smaller = poolOf('10.0.0.0/28', 31)
+    for (let pod = 0; pod < 12; pod++) given.push(await second(`e${pod}`, pools(smaller)))
+    expect(new Set(given).size).toBe(16)
+    await expect(second('f', pools(smaller))).rejects.toThrow('no address is free')
+    const fixed: AddressPlan[] = [{ kind: 'fixed', addr: parseAddr(given[0] ?? ''), pool: smaller, ref: 'Pod/default/web' }]
+    await expect(second('f', fixed)).rejects.toThrow('of which some node has')
   })
 
   test('who asks again has its address in whatever block it is', async () => {
