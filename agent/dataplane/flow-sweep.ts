@@ -42,6 +42,8 @@ export interface FlowSweepOptions {
 const ROOM = 1024
 /** time spent on other things for each ms of this, so that it takes at most a hundredth of a CPU */
 const REST = 99
+/** A look that took longer was waiting for a CPU, and rests no longer for that. */
+const LONGEST_REST_MS = 1000
 /** from the end of a pass to the next one */
 const PAUSE_MS = 10_000
 /** Other clocks on other CPUs, and programs with longer time-outs that are still at work. */
@@ -99,7 +101,7 @@ export class FlowSweep {
         full.said = true
         this.#options.onFull()
       }
-      await this.#rest((clock.now() - since) * REST, signal)
+      await this.#rest(Math.min(LONGEST_REST_MS, (clock.now() - since) * REST), signal)
       if (signal.aborted) return
       since = clock.now()
     }

@@ -98,6 +98,17 @@ describe('the sweep', () => {
     expect(clock.slept).toBe(5 * 2 * 99)
   })
 
+  test('rests a second at the most, also after it was kept from the CPU', async () => {
+    const { clock, map, pass } = setup([idle(1, 0)])
+    const read = map.readChunk.bind(map)
+    map.readChunk = (cursor, room) => {
+      clock.advance(500)
+      return read(cursor, room)
+    }
+    await pass()
+    expect(clock.slept).toBe(1000)
+  })
+
   test('says once a pass that live flows fill the table, which expired ones do not', async () => {
     const live = Array.from({ length: 95 }, (_, number) => idle(number, 0))
     const { found, pass } = setup(live, 100)
