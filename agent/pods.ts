@@ -15,7 +15,7 @@ import type { Store } from '#lib/store/store.ts'
 import { Abandoned } from './cni/abandoned.ts'
 import type { AttachedPods } from './cni/attached-pods.ts'
 import { AttachmentFiles } from './cni/attachments.ts'
-import { chainedConflist, conflistText, installConflist, type Conflist } from './cni/conflist.ts'
+import { chainedConflist, conflistText, installConflist, refuseOthersBefore, type Conflist } from './cni/conflist.ts'
 import { noteFolders } from './cni/installed.ts'
 import { podMtu } from './cni/mtu.ts'
 import { Plugin, type PodNode } from './cni/plugin.ts'
@@ -68,6 +68,7 @@ export class Pods {
   readonly #failing = new Map<string, string>()
   /** ms of the clock: at once, for whoever was here before may have died between two steps, and more often than this is due */
   #collectAt = 0
+  /** this version's, since this start */
   #hasShim = false
 
   constructor(options: PodsOptions) {
@@ -198,13 +199,14 @@ export class Pods {
     const { cni, wired, log } = this.#options
     if (wired()?.dataplane.isReady !== true) return
     try {
-      if (!this.#hasShim) {
+      if (!this.#hasShim || !existsSync(join(cni.binDir, SHIM))) {
         noteFolders(cniFoldersFile(this.#options.options.keepDir), cni)
         installShim(join(packageRoot(), 'build', SHIM), cni.binDir)
       }
       this.#hasShim = true
       const wanted = this.#conflist()
       if (installConflist(cni.confDir, wanted)) log.info({ folder: cni.confDir, list: wanted.kind }, 'cni.installed')
+      if (!cni.chained) refuseOthersBefore(cni.confDir)
       this.#works(INSTALLED)
     } catch (thrown) {
       this.#fails(INSTALLED, thrown, { folders: [cni.binDir, cni.confDir] })

@@ -27,11 +27,7 @@ export interface Conflist {
 /** The first list of another in this folder, which a runtime would take, with us at its end. Its name stays: addresses and results are kept
  * by it. No text: it has us already. Undefined: there is no other list. Throws ConfigError when it is none that we can be in. */
 export function chainedConflist(confDir: string, socket: string): Conflist | undefined {
-  const ours: readonly string[] = Object.values(CONFLISTS)
-  const name = filesIn(confDir)
-    .filter((file) => /\.(conf|conflist|json)$/.test(file) && !ours.includes(file))
-    .sort()
-    .at(0)
+  const name = firstOfOthers(confDir)
   if (name === undefined) return undefined
   if (name < CONFLISTS.chained) throw new ConfigError(name, `comes before ${CONFLISTS.chained}: runtimes would pass over Netplane`)
   const raw = readJson(join(confDir, name))
@@ -47,6 +43,21 @@ export function chainedConflist(confDir: string, socket: string): Conflist | und
     throw new ConfigError(name, `cniVersion: ${what} one of ${CNI_VERSIONS.join(', ')}: no pod would start`)
   }
   return { kind: 'chained', text: textOf({ ...list, plugins: [...plugins, { type: SHIM, socket }] }) }
+}
+
+/** Throws ConfigError when runtimes take another list than our own. */
+export function refuseOthersBefore(confDir: string): void {
+  const name = firstOfOthers(confDir)
+  if (name !== undefined && name < CONFLISTS.own)
+    throw new ConfigError(join(confDir, name), `comes before ${CONFLISTS.own}: runtimes pass over Netplane (--cni-chained puts it at the end of that list)`)
+}
+
+function firstOfOthers(confDir: string): string | undefined {
+  const ours: readonly string[] = Object.values(CONFLISTS)
+  return filesIn(confDir)
+    .filter((file) => /\.(conf|conflist|json)$/.test(file) && !ours.includes(file))
+    .sort()
+    .at(0)
 }
 
 /** The only list that there is of us then. True when it was not so before. */

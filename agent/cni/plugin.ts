@@ -66,7 +66,7 @@ export class Plugin {
   /** by pod: two calls for one pod wait for each other */
   readonly #turns = new Map<string, OneAtATime>()
   /** sandboxes that are being added: they may have an address already and be on no disk yet */
-  readonly #adding = new Map<string, PodSandbox>()
+  readonly #adding = new Set<PodSandbox>()
 
   constructor(options: PluginOptions) {
     this.#options = options
@@ -100,7 +100,7 @@ export class Plugin {
   async collect(): Promise<void> {
     const { ipam, attachments, log } = this.#options
     if (ipam === undefined) return
-    const isKnown = ({ containerId }: Holder): boolean => this.#adding.has(containerId) || attachments.ofSandbox(containerId) !== undefined
+    const isKnown = ({ containerId }: Holder): boolean => this.#beingAdded(containerId) !== undefined || attachments.ofSandbox(containerId) !== undefined
     const count = await ipam.release((holder) => !isKnown(holder))
     if (count > 0) log.warn({ count }, 'ipam.leak-collected')
     await ipam.tidy()
@@ -115,11 +115,11 @@ export class Plugin {
     switch (request.command) {
       case 'ADD': {
         const { sandbox } = request
-        this.#adding.set(sandbox.containerId, sandbox)
+        this.#adding.add(sandbox)
         try {
           return await this.#turn(sandbox, () => this.#add(request))
         } finally {
-          this.#adding.delete(sandbox.containerId)
+          this.#adding.delete(sandbox)
         }
       }
       case 'DEL':
@@ -218,7 +218,7 @@ export class Plugin {
   async #del({ sandbox, environment }: Of<'DEL'>): Promise<void> {
     const { attachments } = this.#options
     // one that is still being added is waited for: who asked for it has given up
-    const known = attachments.ofSandbox(sandbox.containerId) ?? this.#adding.get(sandbox.containerId)
+    const known = attachments.ofSandbox(sandbox.containerId) ?? this.#beingAdded(sandbox.containerId)
     if (known === undefined) return
     await this.#turn(known, async () => {
       const attachment = attachments.ofSandbox(sandbox.containerId)
@@ -274,6 +274,11 @@ export class Plugin {
       CNI_PATH: folders.join(':'),
     }
     return { folders, environment, timeoutMs: DELEGATE_MS }
+  }
+
+  /** Runtimes that were killed ask for one again while we are still at it. */
+  #beingAdded(containerId: string): PodSandbox | undefined {
+    return [...this.#adding].find((sandbox) => sandbox.containerId === containerId)
   }
 
   /** Throws CniError when no source has it any more. */

@@ -259,6 +259,9 @@ describe('what runtimes find', () => {
     expect(types()).toEqual(['netplane-cni', 'portmap'])
     rmSync(path)
     await agent.event('cni.installed', 3)
+    const shim = join(of.binDir, 'netplane-cni')
+    rmSync(shim)
+    await agent.until('the shim', () => existsSync(shim))
   })
 
   test('the socket is there again when somebody took it away', async () => {

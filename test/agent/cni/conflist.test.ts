@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ConfigError } from '#lib/base/errors.ts'
-import { chainedConflist } from '#agent/cni/conflist.ts'
+import { chainedConflist, installConflist, refuseOthersBefore } from '#agent/cni/conflist.ts'
 
 let folder: string
 
@@ -49,4 +49,12 @@ test.each([
   ['no plugins', { cniVersion: '1.0.0', name: 'a', plugins: [] }, '10-theirs.conflist: plugins: must be objects with a type'],
 ])('%s', (_, list, expected) => {
   expect(chained(list)).toEqual(expected)
+})
+
+test('a list that runtimes take before our own is named', () => {
+  installConflist(folder, { kind: 'own', text: '{}' })
+  writeFileSync(join(folder, '10-zzz.conflist'), '{}')
+  expect(() => refuseOthersBefore(folder)).not.toThrow()
+  writeFileSync(join(folder, '10-flannel.conflist'), '{}')
+  expect(() => refuseOthersBefore(folder)).toThrow(/10-flannel\.conflist.*comes before 10-netplane\.conflist/)
 })
