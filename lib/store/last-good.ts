@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Last good versions of what cannot be read at present, kept for the process that comes after this one. Layer: lib/store. */
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { removeDurably, writeDurably } from '../base/durable-file.ts'
 import { errorCode, errorText } from '../base/errors.ts'
 import { isObject } from '../base/object.ts'
 
@@ -14,7 +14,7 @@ export interface LastGoodObject {
 
 export class LastGoodFile {
   readonly #path: string
-  /** why the last write failed */
+  /** why the last attempt failed */
   #failed: string | undefined
 
   constructor(path: string) {
@@ -26,12 +26,14 @@ export class LastGoodFile {
     return this.#failed
   }
 
-  /** None where there is no such file, or it cannot be understood: nothing else is known then. */
+  /** None where there is no such file; when it cannot be understood either, and {@link failed} says so. */
   read(): readonly LastGoodObject[] {
     try {
       const parsed: unknown = JSON.parse(readFileSync(this.#path, 'utf8'))
       return Array.isArray(parsed) ? parsed.filter(isLastGood) : []
-    } catch {
+    } catch (thrown) {
+      if (errorCode(thrown) !== 'ENOENT')
+        this.#failed = `last good versions of the process before cannot be read in ${this.#path} (${errorCode(thrown) ?? errorText(thrown)})`
       return []
     }
   }
@@ -39,12 +41,8 @@ export class LastGoodFile {
   /** Whole or not at all; no file where there are none. */
   write(objects: readonly LastGoodObject[]): void {
     try {
-      if (objects.length === 0) rmSync(this.#path, { force: true })
-      else {
-        mkdirSync(dirname(this.#path), { recursive: true })
-        writeFileSync(`${this.#path}.new`, `${JSON.stringify(objects, null, 2)}\n`)
-        renameSync(`${this.#path}.new`, this.#path)
-      }
+      if (objects.length > 0) writeDurably(this.#path, `${JSON.stringify(objects, null, 2)}\n`)
+      else if (existsSync(this.#path)) removeDurably(this.#path)
       this.#failed = undefined
     } catch (thrown) {
       this.#failed = `last good versions cannot be kept for the next start in ${this.#path} (${errorCode(thrown) ?? errorText(thrown)})`
