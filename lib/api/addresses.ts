@@ -41,6 +41,9 @@ export class Addresses {
     const before = this.#known
     this.#known = isIP(host) > 0 ? [host] : await this.#resolved(signal)
     if (!same(before.toSorted(), this.#known.toSorted())) onChange?.()
+    // a balancer's name may have others each day
+    for (const addresses of [this.#failed, this.#ranks])
+      for (const address of addresses.keys()) if (!this.#known.includes(address)) addresses.delete(address)
     return this.#known.toSorted((a, b) => this.#failedAt(a) - this.#failedAt(b) || this.#rank(a) - this.#rank(b))
   }
 
