@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Parts of a bundle that the agent tells, or has left on the disk. Layer: cli. */
-import { closeSync, existsSync, fstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, lstatSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
@@ -77,16 +77,23 @@ async function metrics(agent: string): Promise<string> {
 /** Names and sizes alone: files of containers are named after pods, what is in them is theirs. */
 function listing(folders: readonly string[]): string {
   const lines = [...new Set(folders)].flatMap((folder) => {
-    if (!existsSync(folder)) return [`${folder}: is not there`]
-    return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-      .sort()
-      .map((name) => {
-        const path = join(folder, name)
-        const { size, mtime } = statSync(path)
-        return `${path} ${size} ${mtime.toISOString()}`
-      })
+    const stat = statSync(folder, { throwIfNoEntry: false })
+    return stat === undefined ? [`${folder}: is not there`] : below(folder, stat.dev)
   })
   return lines.map((line) => `${line}\n`).join('')
+}
+
+/** What is mounted there is another's: the node's whole cgroup tree, say. What goes meanwhile is left out. */
+function below(folder: string, device: number): string[] {
+  return readdirSync(folder)
+    .sort()
+    .flatMap((name) => {
+      const path = join(folder, name)
+      const stat = lstatSync(path, { throwIfNoEntry: false })
+      if (stat === undefined) return []
+      const line = `${path} ${stat.size} ${stat.mtime.toISOString()}`
+      return stat.isDirectory() && stat.dev === device ? [line, ...below(path, device)] : [line]
+    })
 }
 
 /** Of the file that was named, else of the pod's newest, else of the journal. */

@@ -22,6 +22,7 @@ beforeAll(async () => {
   node.sh('ip link add eth0 type veth peer name wire0; ip link set eth0 up; ip link set wire0 up; ip addr add 192.0.2.1/24 dev eth0')
   node.put('cluster.json', [nodeObject('n1', '192.0.2.1', '10.1.0.0/24'), pod('web-1', '10.1.0.5'), slice('10.1.0.5')])
   node.put('felix.json', [felix(node.cgroup)])
+  node.sh(`mkdir -p ${node.state}/mounted; mount -t tmpfs none ${node.state}/mounted; touch ${node.state}/mounted/inside`)
   agent = node.agent('--health-port', '9099')
   await agent.event('dataplane.ready')
   // what somebody might have left lying about
@@ -81,6 +82,8 @@ test('with an agent it has everything, and no secret', () => {
   expect(readme).toMatch(/agent\/last-good.json +.* -- not read: ENOENT/)
   expect(text).not.toMatch(/hunter22|eyJ|c2lnbmF0dXJl/)
   expect(read('agent/sysctls.json')).toContain('[left out]')
+  expect(read('agent/files.txt')).toMatch(/\/mounted \d/)
+  expect(read('agent/files.txt')).not.toContain('/mounted/')
   const twice = bundle()
   expect(twice.names).toEqual(names)
 })
