@@ -125,6 +125,11 @@ export class ChainedNode implements AsyncDisposable {
     return found
   }
 
+  /** Waits until the kernel may ask for neighbours by IPv6: not while an address of the device, a bridge's own, is looked for elsewhere. */
+  settle(): void {
+    this.machine.sh('for try in $(seq 100); do [ -z "$(ip -6 -o addr show tentative)" ] && exit; sleep 0.1; done; exit 1')
+  }
+
   pings(from: string | undefined, address: string): boolean {
     return this.pingsOf([{ from, address }])[0] === true
   }

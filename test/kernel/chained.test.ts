@@ -142,6 +142,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     await of.serve('outside', 8080)
     const client = of.address('stranger', 'v4')
     await expect.poll(() => of.get('stranger', '10.96.0.10', 80), { timeout: 10_000 }).toBe(`friend ${client}`)
+    of.settle()
     expect({
       'itself by its service': of.get('friend', '10.96.0.10', 80),
       'the node by a service': of.get(undefined, '10.96.0.10', 80),
