@@ -441,9 +441,8 @@ describe('after an absence', () => {
       response.destroy()
       return true
     }
-    const before = fake.requests.length
     fake.cut()
-    await until('the attempts that fail', () => fake.requests.length >= before + 3)
+    await until('the end of the watch', () => fake.watching(SERVICES) === 0)
     fake.put(SERVICES, service('late'))
     fake.fault = () => false
     // some may be about to wait: they are woken by the next
