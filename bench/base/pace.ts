@@ -5,12 +5,13 @@ import { median } from './statistics.ts'
 
 /** ns of an empty program on the machine that the goals are from. */
 const EMPTY_NS = 31
-/** CPU of client-node's informers there, in s: the middle of 2.1 and 3.0. */
+/** CPU of client-node's informers there, in s: the middle of 2.1 and 3.0, so a fifth more or less. */
 const INFORMERS_S = 2.55
 /** Size of cluster of that. */
 const INFORMERS = 'client_node_list_cpu_s.10k'
 
-/** How many times as long as there everything takes; undefined where that was not measured. */
+/** How many times as long as there everything takes, roughly: programs as an empty one, the control plane, kernel's part and all, as JavaScript that
+ * reads JSON. Undefined where that was not measured. */
 export interface Pace {
   readonly packet: number | undefined
   readonly control: number | undefined

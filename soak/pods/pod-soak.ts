@@ -215,7 +215,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
         this.uniqueness.note(made, this.#made())
         if (STAYING.includes(made.pod)) return
         // a later sandbox of its name takes its cable away
-        const isStill = (): boolean => this.#made().findLast(({ pod }) => pod === made.pod) === made
+        const isStill = (): boolean => this.#kubelets.get(name)?.made.findLast(({ pod }) => pod === made.pod) === made
         this.probes.start(name, made, isStill)
       },
     })
