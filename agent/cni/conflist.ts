@@ -49,7 +49,10 @@ export function chainedConflist(confDir: string, socket: string): Conflist | und
 export function refuseOthersBefore(confDir: string): void {
   const name = firstOfOthers(confDir)
   if (name !== undefined && name < CONFLISTS.own)
-    throw new ConfigError(join(confDir, name), `comes before ${CONFLISTS.own}: runtimes pass over Netplane (--cni-chained puts it at the end of that list)`)
+    throw new ConfigError(
+      join(confDir, name),
+      `comes before ${CONFLISTS.own}: runtimes pass over Netplane (--cni-chained puts it at the end of that list)`,
+    )
 }
 
 function firstOfOthers(confDir: string): string | undefined {

@@ -100,7 +100,8 @@ export class Plugin {
   async collect(): Promise<void> {
     const { ipam, attachments, log } = this.#options
     if (ipam === undefined) return
-    const isKnown = ({ containerId }: Holder): boolean => this.#beingAdded(containerId) !== undefined || attachments.ofSandbox(containerId) !== undefined
+    const isKnown = ({ containerId }: Holder): boolean =>
+      this.#beingAdded(containerId) !== undefined || attachments.ofSandbox(containerId) !== undefined
     const count = await ipam.release((holder) => !isKnown(holder))
     if (count > 0) log.warn({ count }, 'ipam.leak-collected')
     await ipam.tidy()

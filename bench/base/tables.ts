@@ -119,7 +119,11 @@ function controlTable({ packet, control, noise }: Results): Table {
       paced === undefined ? NONE : paced.toFixed(2),
     ]
   })
-  return { title: 'Control plane: 10 endpoints a service', head: ['what', 'value', 'range', 'CPU ms', 'goal', 'met', "at the goals' pace"], rows }
+  return {
+    title: 'Control plane: 10 endpoints a service',
+    head: ['what', 'value', 'range', 'CPU ms', 'goal', 'met', "at the goals' pace"],
+    rows,
+  }
 }
 
 function lossTable({ loss, noise }: Results): Table {
