@@ -16,6 +16,8 @@ export interface Outcome {
   readonly failures: readonly Failure[]
   /** what is left waits for another part that has failed */
   readonly held?: boolean
+  /** nothing has failed here, but what needs this part has to wait */
+  readonly undone?: boolean
 }
 
 /** One direction of one kind of kernel state: writing what is missing, or taking away what is too much. */

@@ -67,7 +67,7 @@ export class Phases {
       else {
         const outcome = part.apply()
         if (outcome.done > 0) done.set(part.name, outcome.done)
-        if (outcome.failures.length > 0) undone.add(part.name)
+        if (outcome.failures.length > 0 || outcome.undone === true) undone.add(part.name)
         else if (outcome.held !== true && part.pending()) more = true
         this.#count(part.name, outcome.done, outcome.failures.length)
         this.#say(part.name, outcome.failures)

@@ -21,7 +21,7 @@ export function policyParts(now: () => PolicyPlane | undefined): PolicyParts {
     whole: {
       name: 'policy.whole',
       pending: () => now()?.queue.isWhole === false,
-      apply: () => ({ ...NOTHING_DONE, held: true }),
+      apply: () => ({ ...NOTHING_DONE, undone: true }),
     },
     epoch: {
       name: 'epoch',

@@ -9,6 +9,7 @@ import { Phases } from '#agent/dataplane/phases.ts'
 class FakePart implements Part {
   work = 0
   failing: string[] = []
+  undone = false
   readonly name: string
   readonly #order: string[]
 
@@ -18,14 +19,14 @@ class FakePart implements Part {
   }
 
   pending(): boolean {
-    return this.work + this.failing.length > 0
+    return this.undone || this.work + this.failing.length > 0
   }
 
   apply(): Outcome {
     this.#order.push(this.name)
     const done = this.work
     this.work = 0
-    return { done, failures: this.failing.map((item) => failure(item, new Error('refused'))) }
+    return { done, undone: this.undone, failures: this.failing.map((item) => failure(item, new Error('refused'))) }
   }
 }
 
@@ -76,6 +77,16 @@ describe('one pass', () => {
     rows.work = 1
     expect(phases.run().retryMs).toBeUndefined()
     expect(hooks.work).toBe(0)
+  })
+
+  test('what is undone for a reason of another part holds up what needs it', () => {
+    const { order, rows, hooks, routes, phases } = setup(['rows'])
+    for (const part of [rows, hooks, routes]) part.work = 1
+    rows.undone = true
+    expect(phases.run().retryMs).toBe(100)
+    expect(order).toEqual(['rows', 'routes'])
+    rows.undone = false
+    expect(phases.run()).toEqual({ done: new Map([['hooks', 1]]), retryMs: undefined })
   })
 
   test('waits longer after each failure, up to half a minute, and anew after success', () => {
