@@ -4,7 +4,7 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { checkServerIdentity, connect as connectTls, type TLSSocket } from 'node:tls'
 import type { Clock } from '../base/clock.ts'
 import { UnreachableError } from './errors.ts'
-import type { ApiServer } from './server.ts'
+import type { ApiServer, TlsMaterial } from './server.ts'
 
 /** TCP and TLS together: a server that has stopped still takes connections, but does not speak. */
 const CONNECT_MS = 5000
@@ -13,15 +13,17 @@ const KEEP_ALIVE_MS = 10_000
 
 export interface ConnectOptions {
   readonly server: ApiServer
+  /** what the server is asked with and judged by */
+  readonly tls: TlsMaterial
   readonly address: string
   readonly clock: Clock
   readonly signal: AbortSignal
 }
 
 /** Rejects with UnreachableError, or with the signal's reason. */
-export async function connectTo({ server, address, clock, signal }: ConnectOptions): Promise<Socket> {
+export async function connectTo({ server, tls, address, clock, signal }: ConnectOptions): Promise<Socket> {
   signal.throwIfAborted()
-  const socket = server.protocol === 'http:' ? connectTcp(server.port, address) : await openTls(server, address)
+  const socket = server.protocol === 'http:' ? connectTcp(server.port, address) : openTls(server, { address, ...tls })
   socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS)
   const { promise, resolve, reject } = Promise.withResolvers<Socket>()
   const onAbort = (): void => {
@@ -51,8 +53,7 @@ export async function connectTo({ server, address, clock, signal }: ConnectOptio
 }
 
 /** What its certificate says is compared with the name it was asked for by, not with the address. */
-async function openTls(server: ApiServer, address: string): Promise<TLSSocket> {
-  const { ca, cert, key } = await server.tls()
+function openTls(server: ApiServer, { address, ca, cert, key }: TlsMaterial & { readonly address: string }): TLSSocket {
   const name = server.servername ?? server.host
   return connectTls({
     host: address,

@@ -6,6 +6,7 @@ import { errorText } from '../base/errors.ts'
 import { isObject } from '../base/object.ts'
 import type { SourceEvent } from '../store/source.ts'
 import { PAGE, type ApiClient } from './client.ts'
+import { Deadline } from './deadline.ts'
 import { ApiError, isExpired, refusalOf, UnreachableError } from './errors.ts'
 import { metadataOf, textIn, type Held } from './held.ts'
 import type { Link, Lost } from './link.ts'
@@ -247,42 +248,6 @@ export class KindWatch {
     this.#counts.events++
     this.#lastEventAt = clock.wall()
     return type === 'DELETED' ? held.remove(this.watched, object) : held.put(this.watched, object)
-  }
-}
-
-/** A signal that aborts with another one, or when time is up. */
-class Deadline implements Disposable {
-  readonly #controller = new AbortController()
-  readonly #clock: Clock
-  readonly #outer: AbortSignal
-  #cancel: () => void = () => undefined
-
-  constructor(clock: Clock, outer: AbortSignal) {
-    this.#clock = clock
-    this.#outer = outer
-    outer.addEventListener('abort', this.#onAbort)
-    if (outer.aborted) this.#onAbort()
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  /** From now; what was said before no longer counts. */
-  in(ms: number): void {
-    this.#cancel()
-    this.#cancel = this.#clock.after(ms, () => {
-      this.#controller.abort(new UnreachableError('no answer in time'))
-    })
-  }
-
-  [Symbol.dispose](): void {
-    this.#cancel()
-    this.#outer.removeEventListener('abort', this.#onAbort)
-  }
-
-  readonly #onAbort = (): void => {
-    this.#controller.abort(this.#outer.reason)
   }
 }
 

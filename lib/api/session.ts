@@ -4,9 +4,10 @@ import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { Client, Pool, type Dispatcher } from 'undici'
 import type { Clock } from '../base/clock.ts'
+import { same } from '../base/same.ts'
 import { connectTo } from './connect.ts'
 import { UnreachableError } from './errors.ts'
-import { originOf, type ApiServer } from './server.ts'
+import { originOf, type ApiServer, type TlsMaterial } from './server.ts'
 
 /** Whether the peer still answers is asked this often. */
 const PING_MS = 10_000
@@ -37,11 +38,14 @@ export class Session {
   readonly localAddress: string | undefined
   readonly #options: SessionOptions
   readonly #dispatcher: Client | Pool
+  /** of its latest connection */
+  #tls: TlsMaterial
   #ended = false
   #stopPings: () => void = () => undefined
 
-  private constructor(options: SessionOptions, first: Socket) {
+  private constructor(options: SessionOptions, first: Socket, tls: TlsMaterial) {
     this.#options = options
+    this.#tls = tls
     this.address = options.address
     this.localAddress = first.localAddress
     this.protocol = 'alpnProtocol' in first && first.alpnProtocol === 'h2' ? 'h2' : 'h1'
@@ -50,11 +54,18 @@ export class Session {
 
   /** Rejects with UnreachableError, or the signal's reason. */
   static async open(options: SessionOptions, signal: AbortSignal): Promise<Session> {
-    return new Session(options, await connectTo({ ...options, signal }))
+    const tls = await options.server.tls()
+    return new Session(options, await connectTo({ ...options, tls, signal }), tls)
   }
 
   request(options: Omit<Dispatcher.RequestOptions, 'origin'>): Promise<Dispatcher.ResponseData> {
     return this.#dispatcher.request(options)
+  }
+
+  /** Certificates are others by now than those it was made with. Files that cannot be read just now are no others. */
+  async isOutdated(): Promise<boolean> {
+    const tls = await this.#options.server.tls().catch(() => this.#tls)
+    return !same(tls, this.#tls)
   }
 
   /** Ends all requests on it. */
@@ -112,7 +123,7 @@ export class Session {
 
   #pooled(socket: Socket): Pool {
     let unused: Socket | undefined = socket
-    const { server, address, clock } = this.#options
+    const { server, address } = this.#options
     return new Pool(originOf(server), {
       connect: (_, callback) => {
         const ready = unused
@@ -124,7 +135,7 @@ export class Session {
           })
           return
         }
-        connectTo({ server, address, clock, signal: AbortSignal.timeout(60_000) }).then(
+        this.#another().then(
           (next) => {
             callback(null, next)
           },
@@ -139,5 +150,11 @@ export class Session {
       bodyTimeout: 0,
       keepAliveTimeout: IDLE_MS,
     })
+  }
+
+  async #another(): Promise<Socket> {
+    const { server } = this.#options
+    this.#tls = await server.tls()
+    return await connectTo({ ...this.#options, tls: this.#tls, signal: AbortSignal.timeout(60_000) })
   }
 }

@@ -64,6 +64,7 @@ export class Transport implements AsyncDisposable {
         signal,
         ...(body === undefined ? {} : { body }),
       })
+      if (answer.statusCode === 401 && (await session.isOutdated())) await session.end(new UnreachableError(OUTDATED))
       return { status: answer.statusCode, headers: answer.headers, body: answer.body }
     } catch (thrown) {
       signal.throwIfAborted()
@@ -148,6 +149,8 @@ export class Transport implements AsyncDisposable {
   }
 }
 
+/** Its holder was known by it for as long as the connection was there: the server judges it with each request. */
+const OUTDATED = 'certificates are others by now'
 const USER_AGENT = `netplane/${packageVersion()}`
 
 /** Whoever no longer waits leaves; the attempt goes on for the others. */

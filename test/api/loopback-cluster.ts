@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import { waitFor } from '../../lab/wait.ts'
+import { Authority } from '../kubernetes/certificates.ts'
 
 const READY_MS = 120_000
 const ETCD = 'http://127.0.0.1:2379'
@@ -24,17 +25,20 @@ type Program = 'etcd' | 'kube-apiserver'
 
 /** Needs a network namespace of its own: its ports are fixed. */
 export class LoopbackCluster implements AsyncDisposable {
+  /** whose certificates its users may show */
+  readonly users: Authority
   readonly #options: LoopbackOptions
   readonly #children = new Map<Program, ChildProcess>()
 
-  private constructor(options: LoopbackOptions) {
+  private constructor(options: LoopbackOptions, users: Authority) {
     this.#options = options
+    this.users = users
   }
 
   /** Resolves when it serves the default namespace. Throws with the end of a log when it ends, or is not ready in time. */
   static async start(options: LoopbackOptions): Promise<LoopbackCluster> {
-    const cluster = new LoopbackCluster(options)
     mkdirSync(options.folder, { recursive: true })
+    const cluster = new LoopbackCluster(options, await Authority.make(options.folder))
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     writeFileSync(cluster.#at('accounts.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
     writeFileSync(cluster.#at('accounts.key'), privateKey.export({ type: 'sec1', format: 'pem' }))
@@ -81,7 +85,13 @@ export class LoopbackCluster implements AsyncDisposable {
     this.#spawn('kube-apiserver', [
       ...[`--etcd-servers=${ETCD}`, '--bind-address=127.0.0.1', `--secure-port=${PORT}`, `--cert-dir=${this.#at('certificates')}`],
       ...['--advertise-address=10.96.0.250', '--endpoint-reconciler-type=none', '--service-cluster-ip-range=10.96.0.0/16'],
-      ...['--authorization-mode=RBAC', '--allow-privileged', `--token-auth-file=${this.#at('tokens.csv')}`, '--profiling=false'],
+      ...[
+        '--authorization-mode=RBAC',
+        '--allow-privileged',
+        `--client-ca-file=${this.users.certificate}`,
+        `--token-auth-file=${this.#at('tokens.csv')}`,
+        '--profiling=false',
+      ],
       ...['--service-account-issuer=https://kubernetes.default.svc', `--service-account-key-file=${this.#at('accounts.pub')}`],
       ...[`--service-account-signing-key-file=${this.#at('accounts.key')}`, '--service-account-extend-token-expiration=false'],
       // there is no controller that would make accounts

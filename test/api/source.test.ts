@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The source against a real etcd and kube-apiserver, with TLS and RBAC. Layer: test. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -8,6 +8,7 @@ import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import type { ApiServer } from '#lib/api/server.ts'
 import type { ApiSourceOptions } from '#lib/api/source.ts'
+import { Authority } from '../kubernetes/certificates.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
 import { SourceRun } from '../lib/api/source-run.ts'
 import { until } from '../support/until.ts'
@@ -119,6 +120,25 @@ test('a token is read again before it is too old; one that is too old is said', 
   await put('with-new-token')
   await source.untilThere('Service/default/with-new-token')
   expect(source.takeEvents()).toEqual(['upsert Service/default/with-new-token'])
+})
+
+test('a certificate is read again when the server does not take the one before, on a connection that lives', async () => {
+  const strangers = join(folder, 'strangers')
+  mkdirSync(strangers)
+  const [certificate, key] = [join(folder, 'user.crt'), join(folder, 'user.key')]
+  const show = async (authority: Authority): Promise<void> => {
+    const issued = await authority.issue('watcher', '/O=system:masters/CN=watcher', [])
+    copyFileSync(issued.certificate, certificate)
+    copyFileSync(issued.key, key)
+  }
+  await show(await Authority.make(strangers))
+  const user = { 'client-certificate': certificate, 'client-key': key }
+  await using source = run({ server: fromKubeconfig(cluster.kubeconfig(user)) })
+  await until('the refusal', () => source.unavailable !== undefined, WAIT_MS)
+  expect(source.unavailable).toContain('Unauthorized')
+  await show(cluster.users)
+  await source.untilSynced()
+  await until('the end of it', () => source.unavailable === undefined, WAIT_MS)
 })
 
 test('killed and back: what there was stays, and only what changed is told', async () => {

@@ -2,13 +2,12 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ApiSource, type ApiSourceOptions } from '#lib/api/source.ts'
 import { LastGoodFile } from '#lib/store/last-good.ts'
 import { readOnce } from '#lib/store/once.ts'
 import { until } from '../../support/until.ts'
-import { dribble, FakeServer, json, refuse, refuseAsEvent } from './fake-server.ts'
+import { dribble, FakeServer, json, refuse } from './fake-server.ts'
 import { SourceRun } from './source-run.ts'
 
 const SERVICES = '/api/v1/services'
@@ -253,63 +252,6 @@ describe('watches', () => {
   })
 })
 
-describe('kinds that wait for their next attempt, which is far away,', () => {
-  const NODES = '/api/v1/nodes'
-  const far = { firstMs: 5, factor: 100, maxMs: 60_000 }
-
-  /** Watches of the last one end, and the server refuses all of them from now on; resolves after so many refusals of that one. */
-  async function refusing(collections: readonly string[], times: number): Promise<void> {
-    let refused = 0
-    fake.fault = ({ path }, response) => {
-      if (!collections.includes(path)) return false
-      if (path === collections.at(-1)) refused++
-      refuse(response, 500, 'InternalError')
-      return true
-    }
-    fake.endWatches(collections.at(-1) ?? '')
-    await until('the refusals', () => refused === times)
-  }
-
-  async function restarted(source: SourceRun): Promise<void> {
-    const { port } = fake.server
-    await fake.stop()
-    await until('somebody to notice', () => source.unavailable?.includes('ECONNREFUSED') === true)
-    await fake.listen(port)
-  }
-
-  test.each([
-    ['another kind is heard again', async () => await refusing([SERVICES, NODES], 1)],
-    ['the server can be reached again', restarted],
-  ])('are woken when %s', async (_, meanwhile) => {
-    await using source = await run({ backoff: far }).untilSynced()
-    await until('the watches', () => fake.watching(SERVICES) === 1 && fake.watching(NODES) === 1)
-    await refusing([SERVICES], 2)
-    await meanwhile(source)
-    fake.fault = () => false
-    fake.put(SERVICES, service('late'))
-    await source.untilThere('Service/default/late')
-    await until('the end of it', () => source.unavailable === undefined)
-  })
-
-  test('are not woken by one whose watches begin and are refused by their first event', async () => {
-    await using source = await run({ backoff: far }).untilSynced()
-    await until('the watches', () => fake.watching(SERVICES) === 1 && fake.watching(NODES) === 1)
-    await refusing([SERVICES], 2)
-    const before = fake.requests.length
-    let refused = 0
-    fake.fault = ({ path }, response) => {
-      if (path === NODES) refused++
-      if (path === NODES || path === SERVICES) refuseAsEvent(response, 500, 'InternalError')
-      return path === NODES || path === SERVICES
-    }
-    fake.endWatches(NODES)
-    await until('the refusals', () => refused === 2)
-    await sleep(200)
-    expect(fake.requests.slice(before).filter((request) => request.startsWith(SERVICES))).toEqual([])
-    expect(source.unavailable).toContain('made to fail')
-  })
-})
-
 describe('kinds that the server does not have', () => {
   test('are no obstacle, and are looked for again', async () => {
     await using source = await run().untilSynced()
@@ -403,56 +345,4 @@ test('read once, it ends with the mark', async () => {
   fake.put(SERVICES, service('web'))
   const { events, unavailable } = await readOnce(new ApiSource({ server: fake.server }))
   expect([events.length, unavailable]).toEqual([1, undefined])
-})
-
-test('a server that is gone is said with its reason and time; what it had stays, and when it is back nothing is told again', async () => {
-  fake.put(SERVICES, service('web'))
-  await using source = await run().untilSynced()
-  await until('the watch', () => fake.watching(SERVICES) === 1)
-  fake.fault = (_, response) => {
-    response.destroy()
-    return true
-  }
-  fake.cut()
-  await until('the reason', () => source.unavailable !== undefined)
-  expect(source.unavailable).toMatch(/: its last good state stays in force$/)
-  fake.fault = () => false
-  await until('the end of it', () => source.unavailable === undefined)
-  expect(source.takeEvents()).toEqual(['upsert Service/default/web'])
-})
-
-describe('after an absence', () => {
-  test('watches go on at once by another connection, from where they were', async () => {
-    fake.put(SERVICES, service('web'))
-    await using source = await run().untilSynced()
-    await until('the watch', () => fake.watching(SERVICES) === 1)
-    fake.quietly(() => fake.put(SERVICES, service('late')))
-    await source.source.refresh('away')
-    await source.untilThere('Service/default/late')
-    expect(source.takeEvents()).toEqual(['upsert Service/default/web', 'upsert Service/default/late'])
-    expect(source.source.facts().get('Service')).toMatchObject({ lists: 1 })
-    expect(source.unavailable).toBeUndefined()
-  })
-
-  test('nobody waits for the time of the next attempt', async () => {
-    await using source = await run({ backoff: { firstMs: 600_000, maxMs: 600_000 } }).untilSynced()
-    await until('the watch', () => fake.watching(SERVICES) === 1)
-    fake.fault = (_, response) => {
-      response.destroy()
-      return true
-    }
-    fake.cut()
-    await until('the end of the watch', () => fake.watching(SERVICES) === 0)
-    fake.put(SERVICES, service('late'))
-    fake.fault = () => false
-    // some may be about to wait: they are woken by the next
-    const comes = async (): Promise<boolean> => {
-      await source.source.refresh('away')
-      return await source.untilThere('Service/default/late', 500).then(
-        () => true,
-        () => false,
-      )
-    }
-    await expect.poll(comes, { timeout: 5000, interval: 1 }).toBe(true)
-  })
 })
