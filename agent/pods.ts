@@ -19,6 +19,7 @@ import { chainedConflist, conflistText, installConflist, refuseOthersBefore, typ
 import { noteFolders } from './cni/installed.ts'
 import { podMtu } from './cni/mtu.ts'
 import { Plugin, type PodNode } from './cni/plugin.ts'
+import { PodAddresses } from './cni/pod-addresses.ts'
 import { CniServer } from './cni/server.ts'
 import { hasPortmap, installShim, SHIM } from './cni/shim.ts'
 import { Waiting } from './cni/waiting.ts'
@@ -141,15 +142,19 @@ export class Pods {
       node: options.node,
       attachments: this.#attachments,
       pods: attached,
-      ipam: cni.chained ? undefined : this.#ipam(),
+      addresses: cni.chained ? undefined : this.#addresses(),
       netlink,
       waiting: this.#waiting,
       clock: systemClock,
       log,
       of: this.#node(),
-      isAlone: this.#options.api === undefined,
-      folders: [cni.binDir],
     })
+  }
+
+  #addresses(): PodAddresses {
+    const { options, cni, api, store } = this.#options
+    const { node } = options
+    return new PodAddresses({ ipam: this.#ipam(), node, isAlone: api === undefined, folders: [cni.binDir], snapshot: () => store.snapshot })
   }
 
   #ipam(): Ipam {

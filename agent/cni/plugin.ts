@@ -3,20 +3,18 @@
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { formatAddr, type Addr } from '#lib/base/ip.ts'
-import { addressesInUse, isAbandoned, planAddresses, rangesElsewhere } from '#lib/ipam/plan.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
 import { workloadInterface, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import type { Log } from '#lib/obs/log.ts'
-import type { Ipam } from '#agent/ipam/ipam.ts'
 import { OneAtATime } from '#agent/ipam/one-at-a-time.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import type { AttachedPods } from './attached-pods.ts'
-import { attachedBy, holderOf, refOf, refuseOther, type Attachment, type AttachmentFiles } from './attachments.ts'
+import { attachedBy, refOf, refuseOther, type Attachment, type AttachmentFiles } from './attachments.ts'
 import { CniError, errorAnswer } from './cni-error.ts'
-import { delegateAddresses, runDelegate, type DelegateCall } from './delegate.ts'
 import { nodeEndOf, whatMoved } from './plugged.ts'
+import type { PodAddresses } from './pod-addresses.ts'
 import { createLink, hasChanged, missingOfLink, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
 import { parseRequest, versionOf, type PodSandbox, type PreviousResult, type Request } from './request.ts'
 import { addResult } from './result.ts'
@@ -41,16 +39,12 @@ export interface PluginOptions {
   readonly attachments: AttachmentFiles
   readonly pods: AttachedPods
   /** undefined: pods are plugged in by another plugin, before us in the list */
-  readonly ipam: Ipam | undefined
+  readonly addresses: PodAddresses | undefined
   readonly netlink: NetlinkExchange
   readonly waiting: Waiting
   readonly clock: Clock
   readonly log: Log
   readonly of: PodNode
-  /** no store says which blocks other nodes have: what is known of their ranges is left to them */
-  readonly isAlone: boolean
-  /** folders of other plugins, besides those that the caller names */
-  readonly folders: readonly string[]
 }
 
 export interface Answer {
@@ -67,6 +61,8 @@ export class Plugin {
   readonly #turns = new Map<string, OneAtATime>()
   /** sandboxes that are being added: they may have an address already and be on no disk yet */
   readonly #adding = new Set<PodSandbox>()
+  /** of those, that are to be deleted already */
+  readonly #unwanted = new Set<PodSandbox>()
 
   constructor(options: PluginOptions) {
     this.#options = options
@@ -98,13 +94,11 @@ export class Plugin {
 
   /** Gives back what no sandbox has. */
   async collect(): Promise<void> {
-    const { ipam, attachments, log } = this.#options
-    if (ipam === undefined) return
-    const isKnown = ({ containerId }: Holder): boolean =>
-      this.#beingAdded(containerId) !== undefined || attachments.ofSandbox(containerId) !== undefined
-    const count = await ipam.release((holder) => !isKnown(holder))
+    const { addresses, attachments, log } = this.#options
+    const isGone = ({ containerId }: Holder): boolean =>
+      this.#beingAdded(containerId).length === 0 && attachments.ofSandbox(containerId) === undefined
+    const count = (await addresses?.collect(isGone)) ?? 0
     if (count > 0) log.warn({ count }, 'ipam.leak-collected')
-    await ipam.tidy()
   }
 
   /** Takes away the cable and the address of a sandbox that is gone. */
@@ -121,6 +115,7 @@ export class Plugin {
           return await this.#turn(sandbox, () => this.#add(request))
         } finally {
           this.#adding.delete(sandbox)
+          this.#unwanted.delete(sandbox)
         }
       }
       case 'DEL':
@@ -172,13 +167,13 @@ export class Plugin {
 
   /** A new one, with addresses; what another sandbox of this pod had goes first. */
   async #first(request: Of<'ADD'>): Promise<Attachment> {
-    const { attachments, pods, ipam } = this.#options
+    const { attachments, pods } = this.#options
     const { sandbox, previous } = request
     const ref = refOf(sandbox)
     const former = attachments.ofPod(ref)
     if (former !== undefined) await this.#remove(former)
     if (pods.known(ref)?.hostNetwork === true) throw new CniError('config', `Pod ${nameKey(ref)}: is in the host's network`)
-    return previous === undefined ? await this.#lease(request, ipam) : this.#plugged(sandbox, previous)
+    return previous === undefined ? await this.#own(request) : this.#plugged(sandbox, previous)
   }
 
   /** What it has already. Another plugin may have plugged it in anew. */
@@ -191,35 +186,21 @@ export class Plugin {
     return { ...sandbox, host: nodeEndOf(this.#options.netlink, sandbox), mtu: 0, addresses, delegate: undefined, ours: false }
   }
 
-  async #lease({ sandbox, config, environment }: Of<'ADD'>, ipam: Ipam | undefined): Promise<Attachment> {
-    if (ipam === undefined) throw new CniError('config', "prevResult: is missing: this node's pods are plugged in by another plugin")
-    const { of } = this.#options
+  async #own({ sandbox, config, environment }: Of<'ADD'>): Promise<Attachment> {
+    const { of, addresses: from } = this.#options
+    if (from === undefined) throw new CniError('config', "prevResult: is missing: this node's pods are plugged in by another plugin")
+    const { addresses, delegate } = await from.assign({ sandbox, pod: this.#known(sandbox), config, path: environment.path })
     const host = workloadInterface(refOf(sandbox), of.interfacePrefix)
-    const delegate = config.ipam === undefined ? undefined : { type: config.ipam, config: config.text }
-    const addresses =
-      delegate === undefined
-        ? await this.#ownAddresses(sandbox, ipam)
-        : await delegateAddresses({ ...this.#delegateCall(sandbox, environment.path), ...delegate })
     return { ...sandbox, host, mtu: config.mtu ?? of.mtu(addresses), addresses, delegate, ours: true }
   }
 
-  async #ownAddresses(sandbox: PodSandbox, ipam: Ipam): Promise<readonly Addr[]> {
-    const { of, node, isAlone } = this.#options
-    const pod = this.#known(sandbox)
-    const { snapshot } = of
-    return await ipam.assign({
-      holder: holderOf(sandbox),
-      plans: planAddresses(pod, snapshot, node),
-      inUse: addressesInUse(snapshot, node),
-      elsewhere: rangesElsewhere(snapshot, node, isAlone),
-      isAbandoned: (block) => isAbandoned(block, snapshot),
-    })
-  }
-
   async #del({ sandbox, environment }: Of<'DEL'>): Promise<void> {
-    const { attachments } = this.#options
-    // one that is still being added is waited for: who asked for it has given up
-    const known = attachments.ofSandbox(sandbox.containerId) ?? this.#beingAdded(sandbox.containerId)
+    const { attachments, waiting } = this.#options
+    // who asked for one that is still being added has given up: it waits for nothing more, and we for it
+    const adding = this.#beingAdded(sandbox.containerId)
+    for (const one of adding) this.#unwanted.add(one)
+    if (adding.length > 0) waiting.news()
+    const known = attachments.ofSandbox(sandbox.containerId) ?? adding[0]
     if (known === undefined) return
     await this.#turn(known, async () => {
       const attachment = attachments.ofSandbox(sandbox.containerId)
@@ -252,38 +233,25 @@ export class Plugin {
   /** The cable, then what is known of it, then the address: whoever dies in between leaves an address without a sandbox, which is found.
    * Only the other plugin can find its own, so there it goes first. */
   async #remove(attachment: Attachment, path = ''): Promise<void> {
-    const { attachments, netlink, pods, ipam } = this.#options
-    const { delegate } = attachment
+    const { attachments, netlink, pods, addresses } = this.#options
     // one that took its place may have the name by now
     if (attachments.ofPod(refOf(attachment))?.containerId === attachment.containerId) {
       if (attachment.ours) removeOwnLink(netlink, attachment)
       pods.attach(refOf(attachment), undefined)
     }
-    if (delegate !== undefined) await runDelegate({ ...this.#delegateCall(attachment, path), ...delegate, command: 'DEL' })
+    await addresses?.releaseDelegated(attachment, path)
     attachments.forget(attachment)
-    const holder = holderOf(attachment)
-    if (attachment.ours && delegate === undefined) await ipam?.release(({ containerId }) => containerId === holder.containerId)
-  }
-
-  #delegateCall(sandbox: PodSandbox, path: string): Omit<DelegateCall, 'command' | 'type' | 'config'> {
-    const folders = [...new Set([...path.split(':').filter((folder) => folder.startsWith('/')), ...this.#options.folders])]
-    const environment = {
-      CNI_CONTAINERID: sandbox.containerId,
-      CNI_NETNS: sandbox.netns,
-      CNI_IFNAME: sandbox.ifname,
-      CNI_ARGS: `IgnoreUnknown=1;K8S_POD_NAMESPACE=${sandbox.namespace};K8S_POD_NAME=${sandbox.pod}`,
-      CNI_PATH: folders.join(':'),
-    }
-    return { folders, environment, timeoutMs: DELEGATE_MS }
+    if (attachment.ours) await addresses?.releaseOwn(attachment)
   }
 
   /** Runtimes that were killed ask for one again while we are still at it. */
-  #beingAdded(containerId: string): PodSandbox | undefined {
-    return [...this.#adding].find((sandbox) => sandbox.containerId === containerId)
+  #beingAdded(containerId: string): readonly PodSandbox[] {
+    return [...this.#adding].filter((sandbox) => sandbox.containerId === containerId)
   }
 
-  /** Throws CniError when no source has it any more. */
+  /** Throws CniError when no source has it any more, or its runtime wants it no more. */
   #known(sandbox: PodSandbox): Pod {
+    this.#refuseUnwanted(sandbox)
     const pod = this.#options.pods.known(refOf(sandbox))
     if (pod === undefined) throw new CniError('tryAgain', `Pod ${nameKey(refOf(sandbox))} is gone`)
     return pod
@@ -291,8 +259,13 @@ export class Plugin {
 
   #unknown(sandbox: PodSandbox): string | undefined {
     const { of, pods, node } = this.#options
+    this.#refuseUnwanted(sandbox)
     if (!of.synced) return 'the sources are not read yet'
     return pods.known(refOf(sandbox)) === undefined ? `no source has Pod ${nameKey(refOf(sandbox))} on node ${node}` : undefined
+  }
+
+  #refuseUnwanted(sandbox: PodSandbox): void {
+    if (this.#unwanted.has(sandbox)) throw new CniError('tryAgain', `${sandbox.containerId} is deleted already`)
   }
 
   #sayLeft(attachment: Attachment, error: unknown): void {
@@ -312,5 +285,3 @@ export class Plugin {
 }
 
 const SHOWN = 500
-/** A plugin that only looks into its files. */
-const DELEGATE_MS = 20_000

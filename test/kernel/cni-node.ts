@@ -67,9 +67,31 @@ export class CniNode {
     return this.call('ADD', sandbox, config)
   }
 
+  /** Goes on by itself; what it answers, once it has. */
+  beginAdd(sandbox: Sandbox): () => Outcome | undefined {
+    this.makeNetns(sandbox)
+    const file = join(this.machine.folder, 'answer')
+    const script = scriptOf(this.#environment('ADD', sandbox), { shim: this.#shim, input: JSON.stringify(this.#config()) })
+    this.machine.sh(`{ { ${script} } > ${file}.part; mv ${file}.part ${file}; } > /dev/null 2>&1 &`)
+    return () => (existsSync(file) ? outcomeOf(readFileSync(file, 'utf8')) : undefined)
+  }
+
   call(command: string, sandbox: Sandbox, config: Readonly<Record<string, unknown>> = {}): Outcome {
+    return this.raw(this.#environment(command, sandbox), JSON.stringify({ ...this.#config(), ...config }))
+  }
+
+  /** The shim with any environment and input. */
+  raw(environment: Readonly<Record<string, string>>, input: string): Outcome {
+    return outcomeOf(this.machine.sh(scriptOf(environment, { shim: this.#shim, input })))
+  }
+
+  get #shim(): string {
+    return join(this.binDir, 'netplane-cni')
+  }
+
+  #environment(command: string, sandbox: Sandbox): Readonly<Record<string, string>> {
     const { pod, id = `${pod}-1`, ifname = 'eth0' } = sandbox
-    const environment = {
+    return {
       CNI_COMMAND: command,
       CNI_CONTAINERID: id,
       CNI_NETNS: this.netns(sandbox),
@@ -77,15 +99,6 @@ export class CniNode {
       CNI_ARGS: `IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=${pod}`,
       CNI_PATH: this.binDir,
     }
-    return this.raw(environment, JSON.stringify({ ...this.#config(), ...config }))
-  }
-
-  /** The shim with any environment and input. */
-  raw(environment: Readonly<Record<string, string>>, input: string): Outcome {
-    const words = Object.entries(environment).map(([name, value]) => quote(`${name}=${value}`))
-    const command = `env ${words.join(' ')} ${join(this.binDir, 'netplane-cni')}`
-    const text = this.machine.sh(`status=0; printf %s ${quote(input)} | { ${command} || status=$?; echo; echo "$status"; }`)
-    return outcomeOf(text)
   }
 
   /** What the runtime reads, of its first plugin. */
@@ -95,6 +108,15 @@ export class CniNode {
     const first: unknown = list.plugins[0]
     return { ...(typeof first === 'object' ? first : {}), cniVersion: '1.0.0', name: 'netplane' }
   }
+}
+
+/** Prints the answer and, on a line of its own, the exit status. */
+function scriptOf(
+  environment: Readonly<Record<string, string>>,
+  { shim, input }: { readonly shim: string; readonly input: string },
+): string {
+  const words = Object.entries(environment).map(([name, value]) => quote(`${name}=${value}`))
+  return `status=0; printf %s ${quote(input)} | { env ${words.join(' ')} ${shim} || status=$?; echo; echo "$status"; };`
 }
 
 function quote(text: string): string {

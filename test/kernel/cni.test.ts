@@ -192,6 +192,23 @@ describe('DEL', () => {
     expect(of.machine.sh(`ip link show ${host('a')}`)).toContain('alias a-2')
   })
 
+  test('of one that is still being added ends both at once', async () => {
+    await of.ready()
+    const answer = of.beginAdd({ pod: 'ghost' })
+    const began = performance.now()
+    await expect
+      .poll(
+        () => {
+          expect(of.call('DEL', { pod: 'ghost' })).toEqual({ status: 0, output: {} })
+          return answer()
+        },
+        { timeout: 5000 },
+      )
+      .toMatchObject({ status: 1, output: { code: 11, msg: 'ghost-1 is deleted already' } })
+    expect(performance.now() - began).toBeLessThan(5000)
+    expect([saved(), of.machine.sh('ip -br link')]).toEqual([[], expect.not.stringContaining(host('ghost'))])
+  })
+
   test('of a sandbox whose namespace is gone', async () => {
     await of.ready()
     of.add({ pod: 'a' })
