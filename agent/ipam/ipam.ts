@@ -78,14 +78,16 @@ export class Ipam {
     return await this.#turns.run(() => this.#release(isGone))
   }
 
-  /** Gives back blocks without holders, but for one of each pool, and tells the others what is this node's. */
+  /** Gives back blocks without holders, but for one of each size and family, and tells the others what is this node's. */
   async tidy(): Promise<void> {
     await this.#turns.run(async () => {
-      const own = await this.#blocks(this.#options.shared)
+      const { shared } = this.#options
+      const own = await this.#blocks(shared)
       const spare = own.filter((stored, at) => isEmpty(stored, this.#options) && own.some((other, to) => to < at && isAlike(other, stored)))
-      for (const stored of spare) await this.#options.shared.remove(stored)
-      if (spare.length > 0) this.#own.delete(this.#options.shared)
-      await this.#announce()
+      // first: another node that takes one announces it as well
+      await this.#announce(spare)
+      if (spare.length > 0) this.#own.delete(shared)
+      for (const stored of spare) await shared.remove(stored)
     })
   }
 
@@ -253,9 +255,9 @@ export class Ipam {
   }
 
   /** Before an address is used the others must be able to know where it is. */
-  async #announce(): Promise<void> {
+  async #announce(without: readonly StoredBlock[] = []): Promise<void> {
     const { shared } = this.#options
-    const ranges = (await this.#blocks(shared)).map(({ block }) => block.cidr)
+    const ranges = (await this.#blocks(shared)).filter((one) => !without.includes(one)).map(({ block }) => block.cidr)
     const text = ranges.map(formatCidr)
     if (same(text, this.#announced)) return
     await shared.announce(ranges)

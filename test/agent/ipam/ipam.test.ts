@@ -187,6 +187,25 @@ describe('addresses', () => {
     expect(world.shared.announced.get('n1')).toHaveLength(1)
     expect(await give(ipam, 'q', pools(FOUR))).toMatch(/^10\./)
   })
+
+  test.each<readonly Fate[]>([['lost'], ['done', 'lost'], ['done', 'done', 'lost']])(
+    'one that dies while it gives blocks back has announced none that is anybody else’s by then: %j',
+    async (...fates) => {
+      const world = new World()
+      const ipam = world.ipam('n1')
+      for (let at = 0; at < 9; at++) await give(ipam, `p${at}`, pools(FOUR))
+      await ipam.release(() => true)
+      world.now += REST_MS
+      const left = [...fates]
+      await expect(world.ipam('n1', () => left.shift() ?? 'done').tidy()).rejects.toThrow(Dead)
+      const announced = (world.shared.announced.get('n1') ?? []).map(formatCidr)
+      expect(announced.filter((range) => !world.shared.blocks.has(range))).toEqual([])
+      // the next one says what it has
+      const next = world.ipam('n1')
+      await give(next, 'q', pools(FOUR))
+      expect(world.shared.announced.get('n1')?.map(formatCidr)).toEqual([...world.shared.blocks.keys()])
+    },
+  )
 })
 
 const NODES = ['n1', 'n2', 'n3']
