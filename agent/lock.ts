@@ -20,7 +20,8 @@ export async function takeLock(options: LockOptions): Promise<Lock> {
   const name = options.name ?? LOCK_NAME
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy())
-    socket.end(`${options.line}\n`)
+    // whoever never hangs up does not hold us up
+    socket.end(`${options.line}\n`, () => socket.destroy())
   })
   try {
     await listen(server, name)
