@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** deploy/rbac.yaml: what the agent may do with the API server, from what it watches and what it writes. Layer: scripts. */
+/** deploy/rbac.yaml: what the agent may do with the API server, from what it watches and what it writes, and of whose. Layer: scripts. */
 import { dump } from 'js-yaml'
 import { pluralOf } from '#lib/api/resource.ts'
 import { WATCHED } from '#lib/api/watched.ts'
@@ -23,6 +23,16 @@ const WRITES: readonly RbacRule[] = [
   { apiGroups: [''], resources: ['events'], verbs: ['get', 'create', 'patch'] },
 ]
 
+/** Of what the account may change of every node, whose it has to be: Kubernetes' roles cannot tell. */
+const OWNED = [
+  { group: '', version: 'v1', resources: ['nodes', 'nodes/status'], operations: ['UPDATE'], node: 'metadata.name' },
+  { group: '', version: 'v1', resources: ['pods/status'], operations: ['UPDATE'], node: 'spec.nodeName' },
+  { group: 'netplane.io', version: 'v3', resources: ['ipamblocks'], operations: ['CREATE', 'UPDATE'], node: 'spec.node' },
+] as const
+
+/** In the token of a pod, of which node it is. Who has made a token by hand has said no node. */
+const NODE_CLAIM = 'authentication.kubernetes.io/node-name'
+
 /** One rule for each group. */
 export function agentRules(): readonly RbacRule[] {
   const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '')
@@ -33,6 +43,38 @@ export function agentRules(): readonly RbacRule[] {
     verbs: ['list', 'watch'],
   }))
   return [...reads, ...WRITES]
+}
+
+/** A policy, and that it is in force. */
+function ownedOnly({ group, version, resources, operations, node }: (typeof OWNED)[number]) {
+  const apiVersion = 'admissionregistration.k8s.io/v1'
+  const metadata = { name: `${NAME}-${resources[0].replace('/', '-')}` }
+  const extra = `request.userInfo.extra['${NODE_CLAIM}']`
+  const spec = {
+    failurePolicy: 'Fail',
+    matchConstraints: { resourceRules: [{ apiGroups: [group], apiVersions: [version], resources, operations }] },
+    matchConditions: [
+      { name: 'agent', expression: `request.userInfo.username == 'system:serviceaccount:${NAMESPACE}:${NAME}'` },
+      { name: 'of-a-node', expression: `has(request.userInfo.extra) && '${NODE_CLAIM}' in request.userInfo.extra` },
+    ],
+    variables: [{ name: 'node', expression: `${extra}[0]` }],
+    validations: [
+      {
+        expression: `object.${node} == variables.node && (oldObject == null || oldObject.${node} == variables.node)`,
+        messageExpression: `'this is not of node ' + variables.node + ', whose agent asks'`,
+        reason: 'Forbidden',
+      },
+    ],
+  }
+  return [
+    { apiVersion, kind: 'ValidatingAdmissionPolicy', metadata, spec },
+    {
+      apiVersion,
+      kind: 'ValidatingAdmissionPolicyBinding',
+      metadata,
+      spec: { policyName: metadata.name, validationActions: ['Deny'] },
+    },
+  ]
 }
 
 export function rbacPage(): string {
@@ -48,6 +90,7 @@ export function rbacPage(): string {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: NAME },
       subjects: [{ kind: 'ServiceAccount', name: NAME, namespace: NAMESPACE }],
     },
+    ...OWNED.flatMap((owned) => ownedOnly(owned).map((document) => ({ ...document, metadata: { ...document.metadata, labels } }))),
   ]
   const text = documents.map((document) => dump(document, { lineWidth: 140, noRefs: true })).join('---\n')
   return `# Made by scripts/generate-docs.ts from scripts/pages/rbac.ts: change it there.\n---\n${text}`

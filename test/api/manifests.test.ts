@@ -16,7 +16,7 @@ import { errorText } from '#lib/base/errors.ts'
 import { parseCidr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import { emptyBlock } from '#lib/ipam/block.ts'
-import { IP_BLOCK } from '#lib/kube/ip-block.ts'
+import { blockName, IP_BLOCK } from '#lib/kube/ip-block.ts'
 import type { Sink } from '#lib/store/source.ts'
 import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
 import { waitFor } from '../../lab/wait.ts'
@@ -27,6 +27,7 @@ import { tellAll } from './status-writes.ts'
 
 const BUILD_MS = 30 * 60_000
 const ACCOUNT = { apiVersion: 'v1', kind: 'ServiceAccount', namespace: 'netplane-system', name: 'netplane-agent' } as const
+const NODE = { apiVersion: 'v1', kind: 'Node' } as const
 const ROLE = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'netplane-agent' } as const
 
 let folder = ''
@@ -86,9 +87,10 @@ test('every manifest is taken as it is', async () => {
   }
 })
 
-/** A client with a token of the daemon set's account. */
-async function asAgent(): Promise<string> {
-  const spec = { audiences: [], expirationSeconds: 3600 }
+/** A kubeconfig with a token of the daemon set's account, as made by hand; with a node: as its pod there has it. */
+async function asAgent(node?: ApiObject): Promise<string> {
+  const of = node && { apiVersion: 'v1', kind: 'Node', name: node.metadata.name, uid: node.metadata.uid }
+  const spec = { audiences: [], expirationSeconds: 3600, ...(of && { boundObjectRef: of }) }
   const answer = await admin.request({
     method: 'POST',
     path: objectPath(ACCOUNT, 'token'),
@@ -125,7 +127,7 @@ async function reads(kubeconfig: string): Promise<string | undefined> {
   return seen.refused ?? (seen.synced === true ? undefined : 'not synced in time')
 }
 
-/** What the agent writes: blocks of addresses, on its Node which are its, and its status. */
+/** What the agent of a node writes: blocks of addresses, on its Node which are its, and its status. */
 async function writes(kubeconfig: string): Promise<string | undefined> {
   await using client = new ApiClient({ server: fromKubeconfig(kubeconfig) })
   const blocks = new ApiBlocks({ api: client, node: 'n' })
@@ -165,12 +167,43 @@ function lessened(): readonly (readonly [text: string, read: boolean, rules: rea
 
 describe('the account of the daemon set', () => {
   test('may do what the agent does', async () => {
-    await admin.create(asApiObject({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n' } }))
+    await nodeCalled('n')
     await definePolicyKinds()
     await served([IP_BLOCK, ...WATCHED])
     const kubeconfig = await asAgent()
     expect(await reads(kubeconfig)).toBeUndefined()
     expect(await writes(kubeconfig)).toBeUndefined()
+  })
+
+  test('may change nothing of another node', async () => {
+    const [n, other] = [await nodeCalled('n'), await nodeCalled('other')]
+    expect(await writes(await asAgent(n))).toBeUndefined()
+    await using agent = new ApiClient({ server: fromKubeconfig(await asAgent(other)) })
+    const pod = { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'other-pod' } as const
+    await admin.create(asApiObject({ ...pod, metadata: pod, spec: { nodeName: 'n', containers: [{ name: 'c', image: 'i' }] } }))
+    const block = emptyBlock(parseCidr('10.0.0.0/26'), 'n')
+    const made = await new ApiBlocks({ api: admin, node: 'n' }).create(block)
+    if (made === undefined) throw new Error('no block')
+    const [merge, status] = [{ type: 'merge' } as const, { type: 'merge', subresource: 'status' } as const]
+    const { name } = n.metadata
+    for (const [text, write] of [
+      ['taint', () => agent.patch({ ...NODE, name }, { spec: { taints: [] } }, merge)],
+      ['conditions', () => agent.patch({ ...NODE, name }, { status: { conditions: [] } }, status)],
+      ['announcement', () => new ApiBlocks({ api: agent, node: name }).announce([block.cidr])],
+      ['pod', () => agent.patch(pod, { status: { conditions: [] } }, status)],
+      ['block in its name', () => new ApiBlocks({ api: agent, node: name }).create(emptyBlock(parseCidr('10.0.0.64/26'), name))],
+      ['its block', () => new ApiBlocks({ api: agent, node: 'other' }).replace(made, { ...block, node: 'other' })],
+    ] as const) {
+      const refused = (): Promise<string | undefined> =>
+        write().then(
+          () => undefined,
+          (thrown: unknown) => errorText(thrown),
+        )
+      // a policy takes a moment to be in force
+      expect(`${text}: ${(await waitFor(refused, { timeoutMs: 10_000, everyMs: 100 })) ?? 'taken'}`).toContain('this is not of node other')
+    }
+    await new ApiBlocks({ api: agent, node: 'other' }).announce([])
+    await admin.delete({ ...IP_BLOCK, name: blockName(block.cidr) })
   })
 
   test('may do nothing else', async () => {
@@ -184,6 +217,10 @@ describe('the account of the daemon set', () => {
     expect(await reads(kubeconfig)).toBeUndefined()
   }, 600_000)
 })
+
+async function nodeCalled(name: string): Promise<ApiObject> {
+  return await admin.apply(asApiObject({ ...NODE, metadata: { name } }))
+}
 
 /** Definitions take a moment to be followed. */
 async function served(collections: readonly Collection[]): Promise<void> {

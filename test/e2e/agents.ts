@@ -32,7 +32,7 @@ export async function startAgent(cluster: Cluster, node: string): Promise<void> 
     '--state-dir',
     '/run/netplane',
     '--kubeconfig',
-    await agentKubeconfig(cluster),
+    await nodeKubeconfig(cluster, node),
     '--cni-conf-dir',
     '/etc/cni/net.d',
   ]
@@ -59,9 +59,21 @@ export async function agentKubeconfig(cluster: Administered): Promise<string> {
   if (existsSync(path)) return path
   await applyDefinitions(cluster)
   await applyAccount(cluster)
-  const token = await cluster.kubectl(['create', 'token', NAME, '-n', NAMESPACE, '--duration=24h'])
-  cluster.plane.writeKubeconfig(path, { token: token.trim() }, true)
+  await writeKubeconfig(cluster, path)
   return path
+}
+
+/** As a pod of the daemon set has it: with a token that says of which node it is. */
+async function nodeKubeconfig(cluster: Administered, node: string): Promise<string> {
+  const path = join(cluster.folder, `agent-${node}.kubeconfig`)
+  await cluster.kubectl(['wait', '--for=create', `node/${node}`, '--timeout=60s'])
+  await writeKubeconfig(cluster, path, ['--bound-object-kind', 'Node', '--bound-object-name', node])
+  return path
+}
+
+async function writeKubeconfig(cluster: Administered, path: string, bound: readonly string[] = []): Promise<void> {
+  const token = await cluster.kubectl(['create', 'token', NAME, '-n', NAMESPACE, '--duration=24h', ...bound])
+  cluster.plane.writeKubeconfig(path, { token: token.trim() }, true)
 }
 
 async function applyDefinitions(cluster: Administered): Promise<void> {
