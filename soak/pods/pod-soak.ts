@@ -50,7 +50,8 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   /** nodes whose agents were killed → steps until they start again */
   readonly #away = new Map<string, number>()
   readonly #starting = new Set<string>()
-  readonly #killing = new Set<Promise<void>>()
+  /** since all was calm */
+  readonly #killing: Promise<void>[] = []
   #serverBack = 0
   #isCalm = true
   #puts: Promise<void> = Promise.resolve()
@@ -208,8 +209,10 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
       mayCut: () => !this.#isCalm,
       killAgent: (name) => {
         if (this.#isCalm) return
-        const killing = this.#kill(name, 1).finally(() => this.#killing.delete(killing))
-        this.#killing.add(killing)
+        const killing = this.#kill(name, 1)
+        // whoever waits for it hears of a failure, and that is later
+        killing.catch(() => undefined)
+        this.#killing.push(killing)
       },
       onReady: (name, made) => {
         this.uniqueness.note(made, this.#made())
@@ -268,7 +271,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   /** Nothing is killed any more, and everybody is there. */
   async #calm(): Promise<void> {
     this.#isCalm = true
-    await Promise.all(this.#killing)
+    await Promise.all(this.#killing.splice(0))
     await this.#control.bringBack()
     for (const node of [...this.#away.keys()]) await this.#start(node)
     await Promise.all([...this.#starting].map((node) => this.lab.agents.waitReady(node)))

@@ -180,6 +180,7 @@ describe('changes', () => {
     machine.put('more.json', [pod('b', '10.1.1.6')])
     plug(machine, POD_B)
     await agent.until('the new pod', () => hookPins(POD_B).every((pin) => pin in links(machine)))
+    // programs are on a device of ours before its pod is known
     await expect.poll(() => rows(machine, 'np_addrs'), { timeout: 5000 }).toBe(7)
     machine.sh(`ip link del ${POD_A}`)
     plug(machine, POD_A)
