@@ -38,8 +38,8 @@ export class Session {
   readonly localAddress: string | undefined
   readonly #options: SessionOptions
   readonly #dispatcher: Client | Pool
-  /** of its latest connection */
-  #tls: TlsMaterial
+  /** of its first connection: later ones may have others */
+  readonly #tls: TlsMaterial
   #ended = false
   #stopPings: () => void = () => undefined
 
@@ -62,7 +62,7 @@ export class Session {
     return this.#dispatcher.request(options)
   }
 
-  /** Certificates are others by now than those it was made with. Files that cannot be read just now are no others. */
+  /** Certificates are others by now than those it began with. Files that cannot be read just now are no others. */
   async isOutdated(): Promise<boolean> {
     const tls = await this.#options.server.tls().catch(() => this.#tls)
     return !same(tls, this.#tls)
@@ -153,8 +153,7 @@ export class Session {
   }
 
   async #another(): Promise<Socket> {
-    const { server } = this.#options
-    this.#tls = await server.tls()
-    return await connectTo({ ...this.#options, tls: this.#tls, signal: AbortSignal.timeout(60_000) })
+    const tls = await this.#options.server.tls()
+    return await connectTo({ ...this.#options, tls, signal: AbortSignal.timeout(60_000) })
   }
 }

@@ -64,7 +64,11 @@ export class Transport implements AsyncDisposable {
         signal,
         ...(body === undefined ? {} : { body }),
       })
-      if (answer.statusCode === 401 && (await session.isOutdated())) await session.end(new UnreachableError(OUTDATED))
+      if (answer.statusCode === 401 && (await session.isOutdated())) {
+        // it ends with the session, before anybody reads it
+        answer.body.on('error', () => undefined)
+        await session.end(new UnreachableError(OUTDATED))
+      }
       return { status: answer.statusCode, headers: answer.headers, body: answer.body }
     } catch (thrown) {
       signal.throwIfAborted()
