@@ -49,6 +49,10 @@ export class ApiBlocks implements BlockStore {
     return removed ?? false
   }
 
+  async hasNode(name: string): Promise<boolean> {
+    return (await this.#api.list({ apiVersion: 'v1', kind: 'Node' }, { fieldSelector: `metadata.name=${name}` })).length > 0
+  }
+
   async announce(ranges: readonly Cidr[]): Promise<void> {
     const text = ranges.map(formatCidr).sort().join(',')
     const patch = { metadata: { annotations: { [BLOCKS_ANNOTATION]: text === '' ? null : text } } }

@@ -20,6 +20,8 @@ export interface BlockStore {
   replace(before: StoredBlock, after: IPBlock): Promise<StoredBlock | undefined>
   /** False when it is another one by now. */
   remove(stored: StoredBlock): Promise<boolean>
+  /** Whether the cluster has this node just now. */
+  hasNode(name: string): Promise<boolean>
   /** Tells the other nodes which ranges of pools lead to this one. Resolves when they can know. */
   announce(ranges: readonly Cidr[]): Promise<void>
 }

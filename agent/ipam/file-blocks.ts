@@ -54,6 +54,11 @@ export class FileBlocks implements BlockStore {
     return Promise.resolve(is)
   }
 
+  /** There is nobody to ask but who has said so already. */
+  hasNode(): Promise<boolean> {
+    return Promise.resolve(false)
+  }
+
   announce(ranges: readonly Cidr[]): Promise<void> {
     this.#options.announce(ranges)
     return Promise.resolve()

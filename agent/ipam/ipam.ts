@@ -4,13 +4,24 @@ import { AddressError } from '#lib/base/errors.ts'
 import { addrBits, cidrContains, formatAddr, formatCidr, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { overlaps } from '#lib/base/range.ts'
 import { same } from '#lib/base/same.ts'
-import { addressOf, assign, assignFixed, emptyBlock, release, sameHolder, type AssignOptions, type Assigned } from '#lib/ipam/block.ts'
+import {
+  addressOf,
+  assign,
+  assignFixed,
+  emptyBlock,
+  release,
+  sameHolder,
+  type AssignOptions,
+  type Assigned,
+  type IsGone,
+} from '#lib/ipam/block.ts'
 import { candidates } from '#lib/ipam/candidates.ts'
 import type { AddressPlan } from '#lib/ipam/plan.ts'
 import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 import { OneAtATime } from './one-at-a-time.ts'
+import { OwnBlocks } from './own-blocks.ts'
 
 export interface IpamOptions {
   readonly node: string
@@ -31,11 +42,13 @@ export interface AddressRequest {
   readonly inUse: ReadonlySet<Addr>
   /** ranges of other nodes that the store does not tell apart from a new block */
   readonly elsewhere: readonly Cidr[]
+  /** pods of other nodes have addresses of the range */
+  readonly isInhabited: (range: Cidr) => boolean
   /** its node is gone for good: anybody may have the block */
   readonly isAbandoned: (block: IPBlock) => boolean
 }
 
-interface Claim extends Pick<AddressRequest, 'elsewhere' | 'isAbandoned'> {
+interface Claim extends Pick<AddressRequest, 'elsewhere' | 'isInhabited' | 'isAbandoned'> {
   readonly options: AssignOptions
 }
 
@@ -47,11 +60,15 @@ const ATTEMPTS = 8
 export class Ipam {
   readonly #options: IpamOptions
   readonly #turns = new OneAtATime()
-  readonly #own = new Map<BlockStore, readonly StoredBlock[]>()
+  /** those of pools, and of ranges */
+  readonly #shared: OwnBlocks
+  readonly #local: OwnBlocks
   #announced: readonly string[] | undefined
 
   constructor(options: IpamOptions) {
     this.#options = options
+    this.#shared = new OwnBlocks(options.shared)
+    this.#local = new OwnBlocks(options.local)
   }
 
   /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when there is none, and
@@ -74,26 +91,26 @@ export class Ipam {
   }
 
   /** Takes back whatever these holders have; blocks that nobody needs any more go with it. Returns how many addresses came back. */
-  async release(isGone: (holder: Holder) => boolean): Promise<number> {
+  async release(isGone: IsGone): Promise<number> {
     return await this.#turns.run(() => this.#release(isGone))
   }
 
-  /** Gives back blocks without holders, but for one of each size and family, and tells the others what is this node's. */
-  async tidy(): Promise<void> {
+  /** Gives back blocks without holders, but for one of each size and family, and tells the others what is this node's. `heard`: what they have
+   * heard by now, where that is known; somebody may have made them forget. */
+  async tidy(heard?: readonly Cidr[]): Promise<void> {
     await this.#turns.run(async () => {
-      const { shared } = this.#options
-      const own = await this.#blocks(shared)
+      if (heard !== undefined && !same(heard.map(formatCidr).sort(), this.#announced?.toSorted())) this.#announced = undefined
+      const own = await this.#shared.all()
       const spare = own.filter((stored, at) => isEmpty(stored, this.#options) && own.some((other, to) => to < at && isAlike(other, stored)))
       // first: another node that takes one announces it as well
       await this.#announce(spare)
-      if (spare.length > 0) this.#own.delete(shared)
-      for (const stored of spare) await shared.remove(stored)
+      await this.#shared.remove(spare)
     })
   }
 
   async #hasAny(holder: Holder): Promise<boolean> {
-    for (const store of this.#stores())
-      if ((await this.#blocks(store)).some(({ block }) => addressOf(block, holder) !== undefined)) return true
+    for (const own of [this.#shared, this.#local])
+      if ((await own.all()).some(({ block }) => addressOf(block, holder) !== undefined)) return true
     return false
   }
 
@@ -104,14 +121,13 @@ export class Ipam {
       case 'fixed':
         return await this.#assignFixed(plan, request)
       case 'range': {
-        await this.#ensure(this.#options.local, plan.range)
-        const give = (hurry: boolean) => this.#give(this.#options.local, [plan.range], (block) => assign(block, { ...options, hurry }))
+        await this.#ensure(plan.range)
+        const give = (hurry: boolean) => this.#give(this.#local, [plan.range], (block) => assign(block, { ...options, hurry }))
         return (await give(false)) ?? (await give(true)) ?? refuse(plan.ref, `all addresses of ${formatCidr(plan.range)} are in use`)
       }
       case 'pools': {
-        const { shared } = this.#options
         const ranges = plan.pools.map(({ cidr }) => cidr)
-        const give = (hurry: boolean) => this.#give(shared, ranges, (block) => assign(block, { ...options, hurry }))
+        const give = (hurry: boolean) => this.#give(this.#shared, ranges, (block) => assign(block, { ...options, hurry }))
         return (
           (await this.#known(plan.pools, request.holder)) ??
           (await give(false)) ??
@@ -125,43 +141,42 @@ export class Ipam {
 
   /** What the holder has of these pools already. */
   async #known(pools: readonly IPPool[], holder: Holder): Promise<Addr | undefined> {
-    for (const { block } of await this.#blocks(this.#options.shared)) {
+    for (const { block } of await this.#shared.all()) {
       const addr = pools.some(({ cidr }) => cidrContains(cidr, block.cidr.addr)) ? addressOf(block, holder) : undefined
       if (addr !== undefined) return addr
     }
     return undefined
   }
 
-  async #assignFixed(plan: Extract<AddressPlan, { kind: 'fixed' }>, { holder, elsewhere }: AddressRequest): Promise<Addr> {
+  async #assignFixed(plan: Extract<AddressPlan, { kind: 'fixed' }>, { holder, elsewhere, isInhabited }: AddressRequest): Promise<Addr> {
     const { addr, pool, ref } = plan
     const cidr = { addr: maskAddr(addr, pool.blockBits), bits: pool.blockBits }
     const { shared, node } = this.#options
-    const own = await this.#blocks(shared)
+    const own = await this.#shared.all()
     if (!own.some(({ block }) => cidrContains(block.cidr, addr))) {
       const taken = [...own.map(({ block }) => block.cidr), ...elsewhere].find((one) => one.bits !== cidr.bits && overlaps(one, cidr))
       if (taken !== undefined) refuse(ref, `${formatAddr(addr)} is in ${formatCidr(cidr)}, of which some node has ${formatCidr(taken)}`)
-      const created = await shared.create(emptyBlock(cidr, node))
-      if (created === undefined) {
+      if (isInhabited(cidr)) refuse(ref, `${formatAddr(addr)} is in ${formatCidr(cidr)}, of which pods of other nodes have addresses`)
+      if ((await this.#shared.create(emptyBlock(cidr, node))) === undefined) {
         const other = (await shared.all()).find(({ block }) => cidrContains(block.cidr, addr))
         return refuse(ref, `${formatAddr(addr)} is in ${formatCidr(cidr)}, which node ${other?.block.node ?? '?'} has`)
       }
-      this.#own.set(shared, [...own, created])
     }
-    const given = await this.#give(shared, [{ addr, bits: addrBits(addr) }], (block) => assignFixed(block, addr, holder))
+    const given = await this.#give(this.#shared, [{ addr, bits: addrBits(addr) }], (block) => assignFixed(block, addr, holder))
     return given ?? refuse(ref, `${formatAddr(addr)} belongs to another pod`)
   }
 
   /** From one of our blocks in these ranges, tried in their order. */
-  async #give(store: BlockStore, ranges: readonly Cidr[], from: (block: IPBlock) => Assigned | undefined): Promise<Addr | undefined> {
+  async #give(own: OwnBlocks, ranges: readonly Cidr[], from: (block: IPBlock) => Assigned | undefined): Promise<Addr | undefined> {
     for (const range of ranges) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const found = firstOf(await this.#blocks(store), (stored) => {
+        const found = firstOf(await own.all(), (stored) => {
           const fits = cidrContains(range, stored.block.cidr.addr) || cidrContains(stored.block.cidr, range.addr)
           const assigned = fits ? from(stored.block) : undefined
           return assigned && { stored, assigned }
         })
         if (found === undefined) break
-        if (await this.#replace(store, found.stored, found.assigned.block)) return found.assigned.addr
+        if (await own.replace(found.stored, found.assigned.block)) return found.assigned.addr
       }
     }
     return undefined
@@ -178,7 +193,7 @@ export class Ipam {
   /** First without looking, then by what all others have, at last one of a node that is gone. */
   async #claim(pool: IPPool, of: Claim): Promise<Addr | undefined> {
     const { shared, node } = this.#options
-    const own = (await this.#blocks(shared)).map(({ block }) => block.cidr)
+    const own = (await this.#shared.all()).map(({ block }) => block.cidr)
     const known = [...own, ...of.elsewhere]
     const blind = await this.#claimOneOf(take(candidates(pool, node, known), BLIND_ATTEMPTS), of)
     if (blind !== undefined) return blind
@@ -188,84 +203,52 @@ export class Ipam {
     if (seen !== undefined) return seen
     const left = all.filter(({ block }) => cidrContains(pool.cidr, block.cidr.addr) && of.isAbandoned(block))
     for (const stored of left) {
-      const addr = (await shared.remove(stored)) ? await this.#claimOneOf([stored.block.cidr], of) : undefined
+      // what is known of nodes may be old
+      const isFree = !(await shared.hasNode(stored.block.node)) && (await shared.remove(stored))
+      const addr = isFree ? await this.#claimOneOf([stored.block.cidr], of) : undefined
       if (addr !== undefined) return addr
     }
     return undefined
   }
 
   /** A new block with this holder in it: no moment between in which it would be nobody's. */
-  async #claimOneOf(cidrs: Iterable<Cidr>, { options }: Claim): Promise<Addr | undefined> {
-    const { shared, node } = this.#options
+  async #claimOneOf(cidrs: Iterable<Cidr>, { options, isInhabited }: Claim): Promise<Addr | undefined> {
     for (const cidr of cidrs) {
-      const assigned = assign(emptyBlock(cidr, node), options)
-      const created = assigned && (await shared.create(assigned.block))
-      if (assigned === undefined || created === undefined) continue
-      this.#own.set(shared, [...(await this.#blocks(shared)), created])
-      return assigned.addr
+      if (isInhabited(cidr)) continue
+      const assigned = assign(emptyBlock(cidr, this.#options.node), options)
+      if (assigned !== undefined && (await this.#shared.create(assigned.block)) !== undefined) return assigned.addr
     }
     return undefined
   }
 
-  async #ensure(store: BlockStore, cidr: Cidr): Promise<void> {
-    const own = await this.#blocks(store)
-    if (own.some(({ block }) => same(block.cidr, cidr))) return
-    const created = await store.create(emptyBlock(cidr, this.#options.node))
-    this.#own.delete(store)
-    if (created !== undefined) this.#own.set(store, [...own, created])
+  async #ensure(cidr: Cidr): Promise<void> {
+    const own = await this.#local.all()
+    if (!own.some(({ block }) => same(block.cidr, cidr))) await this.#local.create(emptyBlock(cidr, this.#options.node))
   }
 
-  async #release(isGone: (holder: Holder) => boolean): Promise<number> {
+  async #release(isGone: IsGone): Promise<number> {
     let count = 0
-    for (const store of this.#stores()) {
+    for (const own of [this.#shared, this.#local]) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const changes = (await this.#blocks(store)).flatMap((stored) => {
+        const changes = (await own.all()).flatMap((stored) => {
           const after = release(stored.block, isGone, this.#options.now())
           return after === stored.block ? [] : [{ stored, after }]
         })
-        for (const { stored, after } of changes)
-          if (await this.#replace(store, stored, after)) count += stored.block.held.size - after.held.size
+        for (const { stored, after } of changes) if (await own.replace(stored, after)) count += stored.block.held.size - after.held.size
         if (changes.length === 0) break
       }
     }
     return count
   }
 
-  /** False when somebody else was faster: the next look is a fresh one. */
-  async #replace(store: BlockStore, before: StoredBlock, after: IPBlock): Promise<boolean> {
-    if (after === before.block) return true
-    const replaced = await store.replace(before, after).catch((thrown: unknown) => {
-      // it may have been done all the same
-      this.#own.delete(store)
-      throw thrown
-    })
-    if (replaced === undefined) this.#own.delete(store)
-    else
-      this.#own.set(
-        store,
-        (await this.#blocks(store)).map((one) => (one === before ? replaced : one)),
-      )
-    return replaced !== undefined
-  }
-
-  async #blocks(store: BlockStore): Promise<readonly StoredBlock[]> {
-    const known = this.#own.get(store) ?? (await store.own())
-    this.#own.set(store, known)
-    return known
-  }
-
   /** Before an address is used the others must be able to know where it is. */
   async #announce(without: readonly StoredBlock[] = []): Promise<void> {
     const { shared } = this.#options
-    const ranges = (await this.#blocks(shared)).filter((one) => !without.includes(one)).map(({ block }) => block.cidr)
+    const ranges = (await this.#shared.all()).filter((one) => !without.includes(one)).map(({ block }) => block.cidr)
     const text = ranges.map(formatCidr)
     if (same(text, this.#announced)) return
     await shared.announce(ranges)
     this.#announced = text
-  }
-
-  #stores(): readonly BlockStore[] {
-    return [this.#options.shared, this.#options.local]
   }
 }
 

@@ -16,6 +16,9 @@ export interface AssignOptions {
   readonly inUse?: ReadonlySet<Addr>
 }
 
+/** Nobody needs what the holder has. */
+export type IsGone = (holder: Holder, addr: Addr) => boolean
+
 export interface Assigned {
   readonly block: IPBlock
   readonly addr: Addr
@@ -42,8 +45,8 @@ export function assignFixed(block: IPBlock, addr: Addr, holder: Holder): Assigne
 }
 
 /** Takes back what these holders have; the same block when they have nothing. */
-export function release(block: IPBlock, isGone: (holder: Holder) => boolean, now: number): IPBlock {
-  const gone = [...block.held].filter(([, holder]) => isGone(holder)).map(([index]) => index)
+export function release(block: IPBlock, isGone: IsGone, now: number): IPBlock {
+  const gone = [...block.held].filter(([index, holder]) => isGone(holder, addrAt(block.cidr, index))).map(([index]) => index)
   if (gone.length === 0) return block
   const held = new Map(block.held)
   const freed = new Map(block.freed)

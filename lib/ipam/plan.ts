@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where the addresses of a new pod are to come from, by what the cluster says. Layer: lib/ipam (pure). */
 import { AddressError } from '../base/errors.ts'
-import { cidrContains, isV4 } from '../base/ip.ts'
+import { cidrContains, isV4, maskAddr } from '../base/ip.ts'
 import type { Addr, Cidr } from '../base/ip.ts'
 import type { IPBlock } from '../model/ip-block.ts'
 import type { IPPool } from '../model/ip-pool.ts'
@@ -57,6 +57,21 @@ export function addressesInUse(world: World, nodeName: string): ReadonlySet<Addr
 export function rangesElsewhere({ nodes }: Pick<World, 'nodes'>, nodeName: string, isAlone: boolean): readonly Cidr[] {
   const others = [...nodes.values()].filter(({ name }) => name !== nodeName)
   return others.flatMap((node) => (isAlone ? podRanges(node) : (node.blocks ?? [])))
+}
+
+/** Whether pods of other nodes have addresses of a range, which may be older than the pool that it is a block of. */
+export function inhabitedElsewhere({ pods }: Pick<Snapshot, 'pods'>, nodeName: string): (range: Cidr) => boolean {
+  /** first addresses of the ranges of one length that have any */
+  const byBits = new Map<number, ReadonlySet<Addr>>()
+  const inhabited = (bits: number): ReadonlySet<Addr> => {
+    const others = [...pods.values()].filter((pod) => pod.nodeName !== nodeName && hasOwnAddresses(pod))
+    return new Set(others.flatMap(({ podIPs }) => podIPs.map((addr) => maskAddr(addr, bits))))
+  }
+  return ({ addr, bits }) => {
+    const known = byBits.get(bits) ?? inhabited(bits)
+    byBits.set(bits, known)
+    return known.has(addr)
+  }
 }
 
 /** Its node is gone from the cluster, and no pod that is left has an address of it. */

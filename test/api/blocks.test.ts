@@ -88,6 +88,7 @@ test('nodes that start at the same time share a pool without giving one address 
           plans: [{ kind: 'pools', pools: [pool], ref: 'Pod/default/p' }],
           inUse: new Set(),
           elsewhere: [],
+          isInhabited: () => false,
           isAbandoned: () => false,
         }),
       ),

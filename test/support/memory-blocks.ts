@@ -12,6 +12,8 @@ export class Dead extends Error {}
 export class MemoryBlocks {
   readonly blocks = new Map<string, StoredBlock>()
   readonly announced = new Map<string, readonly Cidr[]>()
+  /** that the cluster has, whatever agents have heard */
+  readonly nodes = new Set<string>()
   #version = 0
 
   /** `fate` is asked before each change. */
@@ -32,6 +34,7 @@ export class MemoryBlocks {
       create: (block) => change(() => (this.blocks.has(formatCidr(block.cidr)) ? undefined : this.#put(block))),
       replace: (before, after) => change(() => (isStill(before) ? this.#put(after) : undefined)),
       remove: (stored) => change(() => isStill(stored) && this.blocks.delete(formatCidr(stored.block.cidr))),
+      hasNode: (name) => Promise.resolve(this.nodes.has(name)),
       announce: (ranges) =>
         change(() => {
           this.announced.set(node, ranges)

@@ -3,10 +3,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatAddr, formatCidr, parseAddr, parseCidr, type Addr } from '#lib/base/ip.ts'
-import { rangesElsewhere, type AddressPlan } from '#lib/ipam/plan.ts'
+import { inhabitedElsewhere, rangesElsewhere, type AddressPlan } from '#lib/ipam/plan.ts'
 import { ALL } from '#lib/model/selector.ts'
 import type { Node } from '#lib/model/node.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
+import type { Pod } from '#lib/model/pod.ts'
 import { Ipam, type AddressRequest } from '#agent/ipam/ipam.ts'
 import { Dead, MemoryBlocks, type Fate } from '../../support/memory-blocks.ts'
 
@@ -43,6 +44,18 @@ function pools(...of: readonly IPPool[]): AddressPlan[] {
   return of.map((pool) => ({ kind: 'pools', pools: [pool], ref: 'Pod/default/web' }))
 }
 
+function podOf(name: string, address: string, nodeName: string): Pod {
+  const rest = {
+    phase: 'Running',
+    hostNetwork: false,
+    terminating: false,
+    serviceAccount: 'default',
+    labels: new Map(),
+    ports: [],
+  } as const
+  return { kind: 'Pod', namespace: 'default', name, nodeName, podIPs: [parseAddr(address)], ...rest }
+}
+
 /** 10.7.0.0 is in use whatever blocks say. */
 function request(pod: string, plans: readonly AddressPlan[]): AddressRequest {
   return {
@@ -50,6 +63,7 @@ function request(pod: string, plans: readonly AddressPlan[]): AddressRequest {
     plans,
     inUse: new Set([parseAddr('10.7.0.0')]),
     elsewhere: [],
+    isInhabited: () => false,
     isAbandoned: ({ node }) => node === 'gone',
   }
 }
@@ -186,6 +200,62 @@ describe('addresses', () => {
     expect(world.shared.blocks.size).toBe(1)
     expect(world.shared.announced.get('n1')).toHaveLength(1)
     expect(await give(ipam, 'q', pools(FOUR))).toMatch(/^10\./)
+  })
+
+  test('what the others have been made to forget is said again', async () => {
+    const world = new World()
+    const ipam = world.ipam('n1')
+    await give(ipam, 'a', pools(FOUR))
+    const announced = world.shared.announced.get('n1') ?? []
+    expect(announced).toHaveLength(1)
+    // a Node that was made anew
+    world.shared.announced.delete('n1')
+    await ipam.tidy()
+    expect(world.shared.announced.has('n1')).toBe(false)
+    await ipam.tidy([])
+    expect(world.shared.announced.get('n1')).toEqual(announced)
+    world.shared.announced.delete('n1')
+    await ipam.tidy(announced)
+    expect(world.shared.announced.has('n1')).toBe(false)
+  })
+
+  test('a block in which pods of other nodes live is not taken, and nothing fixed is given from it', async () => {
+    const world = new World()
+    const tiny = poolOf('10.0.0.0/29', 30)
+    // of another node; of this one; with the address of its node
+    const there = [
+      podOf('old', '10.0.0.2', 'n0'),
+      podOf('own', '10.0.0.5', 'n1'),
+      { ...podOf('host', '10.0.0.6', 'n0'), hostNetwork: true },
+    ]
+    const isInhabited = inhabitedElsewhere({ pods: new Map(there.map((pod) => [pod.name, pod])) }, 'n1')
+    const of = (pod: string, plans: readonly AddressPlan[]): AddressRequest => ({ ...request(pod, plans), isInhabited })
+    const ipam = world.ipam('n1')
+    const given = await ipam.assign(of('a', pools(tiny)))
+    expect(given.map(formatAddr)).toEqual(['10.0.0.4'])
+    const fixed: AddressPlan = { kind: 'fixed', addr: parseAddr('10.0.0.1'), pool: tiny, ref: 'Pod/default/b' }
+    await expect(ipam.assign(of('b', [fixed]))).rejects.toThrow('of which pods of other nodes have addresses')
+    await expect(world.ipam('n2').assign(of('c', pools(tiny)))).rejects.toThrow('no block')
+  })
+
+  test('a block of a node that the cluster has after all is not taken', async () => {
+    const world = new World()
+    const tiny = poolOf('10.0.0.0/30', 30)
+    await give(world.ipam('gone'), 'a', pools(tiny))
+    await world.ipam('gone').release(() => true)
+    world.shared.nodes.add('gone')
+    await expect(give(world.ipam('n1'), 'b', pools(tiny))).rejects.toThrow('no block')
+    world.shared.nodes.delete('gone')
+    expect(await give(world.ipam('n1'), 'b', pools(tiny))).toMatch(/^10\.0\.0\./)
+  })
+
+  test('by address: what is still in use stays with its holder', async () => {
+    const world = new World()
+    const ipam = world.ipam('n1')
+    const [a, b] = [await give(ipam, 'a', pools(FOUR)), await give(ipam, 'b', pools(FOUR))]
+    expect(await ipam.release((_, addr) => formatAddr(addr) !== a)).toBe(1)
+    expect([a, b]).toEqual([await give(ipam, 'a', pools(FOUR)), b])
+    expect(world.held()).toHaveLength(1)
   })
 
   test.each<readonly Fate[]>([['lost'], ['done', 'lost'], ['done', 'done', 'lost']])(
