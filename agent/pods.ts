@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Gives pods their cables and addresses, for runtimes that ask by CNI. Layer: agent. */
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { NetlinkSocket } from '#native'
 import { backoffMs } from '#lib/base/backoff.ts'
@@ -31,7 +31,7 @@ import type { BlockStore } from './ipam/block-store.ts'
 import { FileBlocks } from './ipam/file-blocks.ts'
 import { Ipam } from './ipam/ipam.ts'
 import type { AgentOptions, CniOptions } from './options.ts'
-import { cniFolder, cniFoldersFile } from './state-files.ts'
+import { cniFolder, cniFoldersFile, cniReadyFile } from './state-files.ts'
 import type { Wired } from './wiring.ts'
 
 export interface PodsOptions {
@@ -209,6 +209,7 @@ export class Pods {
         installShim(join(packageRoot(), 'build', SHIM), cni.binDir)
       }
       this.#hasShim = true
+      if (!existsSync(cniReadyFile(cni.socket))) writeFileSync(cniReadyFile(cni.socket), '')
       const wanted = this.#conflist()
       if (installConflist(cni.confDir, wanted)) log.info({ folder: cni.confDir, list: wanted.kind }, 'cni.installed')
       if (!cni.chained) refuseOthersBefore(cni.confDir)
@@ -236,6 +237,7 @@ export class Pods {
   /** What nobody will ever take away; retried as long as it fails. */
   async #collect(plugin: Plugin): Promise<void> {
     const { health, log, attached } = this.#options
+    const failed: unknown[] = []
     try {
       const all = this.#attachments.all()
       const seen = all.map((one) => ({
@@ -246,9 +248,11 @@ export class Pods {
       const gone = new Set(this.#abandoned.judge(seen, systemClock.now()))
       for (const one of all.filter(({ containerId }) => gone.has(containerId))) {
         log.warn({ containerId: one.containerId, namespace: one.namespace, pod: one.pod }, 'cni.sandbox-abandoned')
-        await plugin.remove(one)
+        await plugin.remove(one).catch((thrown: unknown) => failed.push(thrown))
       }
       await plugin.collect()
+      // one that cannot be taken away holds up no other
+      if (failed.length > 0) throw failed[0]
       health.pass(COLLECTED)
     } catch (thrown) {
       health.fail(COLLECTED, errorText(thrown))

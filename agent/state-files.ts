@@ -24,6 +24,11 @@ export function cniSocket(stateDir: string): string {
   return join(stateDir, 'cni.sock')
 }
 
+/** That this node has been ready since it was started: what the plugin says as long as nobody is there to ask. */
+export function cniReadyFile(socket: string): string {
+  return `${socket}.ready`
+}
+
 /** Where runtimes' files were put. */
 export function cniFoldersFile(keepDir: string): string {
   return join(keepDir, 'cni-folders.json')

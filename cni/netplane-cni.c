@@ -3,7 +3,9 @@
  * The CNI plugin that runtimes run: hands the call to the agent of this node and prints its answer. Everything else is the agent's.
  *
  * To the agent: one line of JSON, the environment and the network configuration as texts. From it: a digit, the exit status, and
- * what to print. VERSION is answered here: it must not depend on an agent.
+ * what to print. VERSION is answered here: it must not depend on an agent. So is STATUS on a node that has been ready since it was
+ * started, as the file beside the socket says: a runtime that hears otherwise calls the whole node unready, and its pods with it, while
+ * they go on without an agent.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,9 +20,10 @@
 #include <unistd.h>
 
 #define DEFAULT_SOCKET "/run/netplane/cni.sock"
+#define READY_SUFFIX ".ready"
 #define NEWEST "1.1.0"
 
-enum { TRY_AGAIN = 11, DECODE = 6, IO = 5 };
+enum { TRY_AGAIN = 11, DECODE = 6, IO = 5, NOT_READY = 50 };
 enum { MOST_BYTES = 1 << 20, DEADLINE_MS = 90 * 1000 };
 
 struct text {
@@ -29,6 +32,8 @@ struct text {
 };
 
 static const char *version = NEWEST;
+/* what it means that there is no agent */
+static int without_agent = TRY_AGAIN;
 
 static void put(struct text *text, const char *data, size_t size)
 {
@@ -170,8 +175,17 @@ static int connect_to(const char *path)
 		fail(DECODE, "socket: the path is longer than %zu bytes", sizeof(address.sun_path) - 1);
 	strcpy(address.sun_path, path);
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		fail(TRY_AGAIN, "the agent of this node does not listen at %s: %s", path, strerror(errno));
+		fail(without_agent, "the agent of this node does not listen at %s: %s", path, strerror(errno));
 	return fd;
+}
+
+static bool has_been_ready(const char *socket_path)
+{
+	struct text path = {};
+
+	put(&path, socket_path, strlen(socket_path));
+	put(&path, READY_SUFFIX, strlen(READY_SUFFIX));
+	return access(path.data, F_OK) == 0;
 }
 
 static void put_field(struct text *line, const char *name, const char *value)
@@ -224,7 +238,13 @@ int main(void)
 	if (said && strspn(said, "0123456789.") == strlen(said))
 		version = said;
 	path = find(config.data, "socket");
-	fd = connect_to(path ? path : DEFAULT_SOCKET);
+	path = path ? path : DEFAULT_SOCKET;
+	if (command && !strcmp(command, "STATUS")) {
+		if (has_been_ready(path))
+			return 0;
+		without_agent = NOT_READY;
+	}
+	fd = connect_to(path);
 	send_line(fd, &config, deadline);
 	answer = read_all(fd, deadline);
 	if (answer.size == 0 || (answer.data[0] != '0' && answer.data[0] != '1'))

@@ -14,9 +14,17 @@ import type { PodLink } from './pod-link.ts'
 import type { PodSandbox } from './request.ts'
 import { filesIn } from './files.ts'
 
+/** The plugin that gave the addresses, with the configuration that it was given, and where it was found then. */
+export interface Delegate {
+  readonly type: string
+  readonly config: string
+  /** CNI_PATH */
+  readonly path: string
+}
+
 export interface Attachment extends PodSandbox, PodLink {
-  /** the plugin that gave the addresses, with the configuration that it was given; undefined: we did */
-  readonly delegate: { readonly type: string; readonly config: string } | undefined
+  /** undefined: we gave the addresses */
+  readonly delegate: Delegate | undefined
   /** we have made the cable; otherwise another plugin has, and given the addresses */
   readonly ours: boolean
 }
@@ -121,6 +129,14 @@ function readAttachment(raw: unknown): Attachment {
     mtu,
     addresses: addresses.map((addr) => parseAddr(String(addr))),
     ours: fields['ours'] !== false,
-    delegate: isObject(delegate) ? { type: text('type', delegate), config: text('config', delegate) } : undefined,
+    delegate: isObject(delegate) ? readDelegate(delegate, text) : undefined,
   }
+}
+
+/** Agents before this one wrote no path. */
+function readDelegate(
+  raw: Readonly<Record<string, unknown>>,
+  text: (key: string, from: Readonly<Record<string, unknown>>) => string,
+): Delegate {
+  return { type: text('type', raw), config: text('config', raw), path: Object.hasOwn(raw, 'path') ? text('path', raw) : '' }
 }

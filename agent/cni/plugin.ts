@@ -157,7 +157,10 @@ export class Plugin {
       }, deadline)
       if (request.previous !== undefined) return request.previous.text
       raiseLink(netlink, attachment)
-      await waiting.poll(() => missingOfLink(netlink, attachment), deadline)
+      await waiting.poll(() => {
+        this.#refuseUnwanted(sandbox)
+        return missingOfLink(netlink, attachment)
+      }, deadline)
       return addResult(attachment, config.cniVersion)
     } catch (thrown) {
       if (before === undefined) await this.#remove(attachment).catch((more: unknown) => this.#sayLeft(attachment, more))
@@ -194,14 +197,18 @@ export class Plugin {
     return { ...sandbox, host, mtu: config.mtu ?? of.mtu(addresses), addresses, delegate, ours: true }
   }
 
-  async #del({ sandbox, environment }: Of<'DEL'>): Promise<void> {
-    const { attachments, waiting } = this.#options
+  async #del({ sandbox, config, environment }: Of<'DEL'>): Promise<void> {
+    const { attachments, waiting, addresses } = this.#options
     // who asked for one that is still being added has given up: it waits for nothing more, and we for it
-    const adding = this.#beingAdded(sandbox.containerId)
+    const adding = this.#beingAdded(sandbox.containerId).filter(({ ifname }) => ifname === sandbox.ifname)
     for (const one of adding) this.#unwanted.add(one)
     if (adding.length > 0) waiting.news()
     const known = attachments.ofSandbox(sandbox.containerId) ?? adding[0]
-    if (known === undefined) return
+    if (known === undefined) {
+      // another plugin may have given addresses to one that never came to be
+      await addresses?.releaseUnknown({ sandbox, config, environment })
+      return
+    }
     await this.#turn(known, async () => {
       const attachment = attachments.ofSandbox(sandbox.containerId)
       if (attachment?.ifname === sandbox.ifname) await this.#remove(attachment, environment.path)
@@ -226,8 +233,12 @@ export class Plugin {
   async #gc({ valid, environment }: Of<'GC'>): Promise<void> {
     const keep = new Set(valid.map(({ containerId, ifname }) => `${containerId} ${ifname}`))
     const gone = this.#options.attachments.all().filter(({ containerId, ifname }) => !keep.has(`${containerId} ${ifname}`))
-    for (const attachment of gone) await this.#turn(attachment, () => this.#remove(attachment, environment.path))
+    const failed: unknown[] = []
+    for (const attachment of gone)
+      await this.#turn(attachment, () => this.#remove(attachment, environment.path)).catch((thrown: unknown) => failed.push(thrown))
     await this.collect()
+    // one that cannot be taken away holds up no other
+    if (failed.length > 0) throw failed[0]
   }
 
   /** The cable, then what is known of it, then the address: whoever dies in between leaves an address without a sandbox, which is found.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The addresses of a sandbox: from our own blocks, or from the plugin that its network configuration names. Layer: agent/cni. */
 import type { Addr } from '#lib/base/ip.ts'
-import { addressesInUse, isAbandoned, planAddresses, rangesElsewhere } from '#lib/ipam/plan.ts'
+import { addressesInUse, inhabitedElsewhere, isAbandoned, planAddresses, rangesElsewhere } from '#lib/ipam/plan.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import type { Ipam } from '#agent/ipam/ipam.ts'
-import { holderOf, type Attachment } from './attachments.ts'
+import { holderOf, type Attachment, type Delegate } from './attachments.ts'
 import { delegateAddresses, runDelegate, type DelegateCall } from './delegate.ts'
-import type { NetworkConfig, PodSandbox } from './request.ts'
+import type { NetworkConfig, PodSandbox, Request } from './request.ts'
 
 export interface PodAddressesOptions {
   readonly ipam: Ipam
@@ -29,6 +29,8 @@ export interface AddressCall {
   readonly path: string
 }
 
+type UnknownSandbox = Pick<Extract<Request, { readonly command: 'DEL' }>, 'sandbox' | 'config' | 'environment'>
+
 /** What is to be known of them until they are given back. */
 export type Addresses = Pick<Attachment, 'addresses' | 'delegate'>
 
@@ -42,13 +44,28 @@ export class PodAddresses {
   /** Rejects with CniError, AddressError, or whatever the store throws. */
   async assign({ sandbox, pod, config, path }: AddressCall): Promise<Addresses> {
     if (config.ipam === undefined) return { addresses: await this.#own(sandbox, pod), delegate: undefined }
-    const delegate = { type: config.ipam, config: config.text }
-    return { addresses: await delegateAddresses({ ...this.#call(sandbox, path), ...delegate }), delegate }
+    const delegate = { type: config.ipam, config: config.text, path }
+    const call = this.#call(environmentOf(sandbox), delegate)
+    try {
+      return { addresses: await delegateAddresses(call), delegate }
+    } catch (thrown) {
+      // it may have given some; that it failed is what is to be said
+      await runDelegate({ ...call, command: 'DEL' }).catch(() => undefined)
+      throw thrown
+    }
   }
 
-  /** Before the sandbox is forgotten: who has another plugin's addresses is written nowhere else. */
+  /** Before the sandbox is forgotten: who has another plugin's addresses is written nowhere else. `path`: the caller's CNI_PATH, if there is one. */
   async releaseDelegated({ delegate, ...sandbox }: Attachment, path: string): Promise<void> {
-    if (delegate !== undefined) await runDelegate({ ...this.#call(sandbox, path), ...delegate, command: 'DEL' })
+    if (delegate === undefined) return
+    await runDelegate({ ...this.#call(environmentOf(sandbox), { ...delegate, path: path || delegate.path }), command: 'DEL' })
+  }
+
+  /** Of a sandbox of which nothing is written: whoever added it may have died after the other plugin had given addresses. */
+  async releaseUnknown({ sandbox, config, environment: { args, path } }: UnknownSandbox): Promise<void> {
+    if (config.ipam === undefined) return
+    const environment = { CNI_CONTAINERID: sandbox.containerId, CNI_NETNS: '', CNI_IFNAME: sandbox.ifname, CNI_ARGS: args }
+    await runDelegate({ ...this.#call(environment, { type: config.ipam, config: config.text, path }), command: 'DEL' })
   }
 
   /** After the sandbox was forgotten: whoever dies in between leaves addresses without a sandbox, which are found. */
@@ -57,10 +74,16 @@ export class PodAddresses {
     if (attachment.delegate === undefined) await this.#options.ipam.release(({ containerId }) => containerId === holder.containerId)
   }
 
-  /** Gives back what these holders have, and blocks that nobody needs. Returns how many addresses. */
+  /** Gives back what these holders have, and blocks that nobody needs. What a pod of this node is known by stays, whoever has forgotten its
+   * sandbox. Returns how many addresses. */
   async collect(isGone: (holder: Holder) => boolean): Promise<number> {
-    const count = await this.#options.ipam.release(isGone)
-    await this.#options.ipam.tidy()
+    const { ipam, node, isAlone } = this.#options
+    const snapshot = this.#options.snapshot()
+    const inUse = addressesInUse(snapshot, node)
+    const count = await ipam.release((holder, addr) => isGone(holder) && !inUse.has(addr))
+    const own = snapshot.nodes.get(node)
+    // a Node that was made anew knows nothing of them
+    await ipam.tidy(isAlone || own === undefined ? undefined : (own.blocks ?? []))
     return count
   }
 
@@ -72,20 +95,23 @@ export class PodAddresses {
       plans: planAddresses(pod, snapshot, node),
       inUse: addressesInUse(snapshot, node),
       elsewhere: rangesElsewhere(snapshot, node, isAlone),
+      isInhabited: inhabitedElsewhere(snapshot, node),
       isAbandoned: (block) => isAbandoned(block, snapshot),
     })
   }
 
-  #call(sandbox: PodSandbox, path: string): Omit<DelegateCall, 'command' | 'type' | 'config'> {
+  #call(environment: Readonly<Record<string, string>>, { path, ...delegate }: Delegate): Omit<DelegateCall, 'command'> {
     const folders = [...new Set([...path.split(':').filter((folder) => folder.startsWith('/')), ...this.#options.folders])]
-    const environment = {
-      CNI_CONTAINERID: sandbox.containerId,
-      CNI_NETNS: sandbox.netns,
-      CNI_IFNAME: sandbox.ifname,
-      CNI_ARGS: `IgnoreUnknown=1;K8S_POD_NAMESPACE=${sandbox.namespace};K8S_POD_NAME=${sandbox.pod}`,
-      CNI_PATH: folders.join(':'),
-    }
-    return { folders, environment, timeoutMs: DELEGATE_MS }
+    return { ...delegate, folders, environment: { ...environment, CNI_PATH: folders.join(':') }, timeoutMs: DELEGATE_MS }
+  }
+}
+
+function environmentOf(sandbox: PodSandbox): Readonly<Record<string, string>> {
+  return {
+    CNI_CONTAINERID: sandbox.containerId,
+    CNI_NETNS: sandbox.netns,
+    CNI_IFNAME: sandbox.ifname,
+    CNI_ARGS: `IgnoreUnknown=1;K8S_POD_NAMESPACE=${sandbox.namespace};K8S_POD_NAME=${sandbox.pod}`,
   }
 }
 

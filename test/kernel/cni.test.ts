@@ -36,6 +36,11 @@ function ips({ output }: Outcome): string[] {
   return Array.isArray(ips) ? ips.map((ip: { readonly address: string }) => ip.address) : []
 }
 
+/** "11: why" */
+function refusalOf({ output }: Outcome): string {
+  return `${String(output['code'])}: ${String(output['msg'])}`
+}
+
 /** What is on disk of sandboxes. */
 function saved(): string[] {
   const folder = join(of.machine.state, 'cni', 'sandboxes')
@@ -155,6 +160,24 @@ describe('addresses of another plugin', () => {
     expect(readdirSync(join(of.machine.folder, 'host-local', 'netplane')).filter((name) => /^(10|fd)/.test(name))).toEqual([])
   })
 
+  test('of a call that failed, or of which nothing is known, are given back by that plugin', async () => {
+    await of.ready()
+    const calls = join(of.machine.folder, 'calls')
+    // says what it was asked, and gives what cannot be used
+    writeFileSync(
+      join(of.binDir, 'odd'),
+      `#!/bin/sh\ncat > /dev/null\necho "$CNI_COMMAND $CNI_CONTAINERID $CNI_ARGS" >> ${calls}\nexit 1\n`,
+      {
+        mode: 0o755,
+      },
+    )
+    const odd = { ipam: { type: 'odd' } }
+    const args = 'IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=a'
+    expect(of.add({ pod: 'a' }, odd)).toMatchObject({ status: 1, output: { msg: 'plugin odd: ended with 1' } })
+    expect(of.call('DEL', { pod: 'a' }, odd)).toMatchObject({ status: 1 })
+    expect(readFileSync(calls, 'utf8').trim().split('\n')).toEqual([`ADD a-1 ${args}`, `DEL a-1 ${args}`, `DEL a-1 ${args}`])
+  })
+
   test('of one that is not there: its name is in the answer', async () => {
     await of.ready()
     expect(of.add({ pod: 'a' }, { ipam: { type: 'nope' } }).output).toMatchObject({
@@ -250,9 +273,21 @@ describe('GC and STATUS', () => {
     expect(of.call('GC', { pod: 'x' }).output).toMatchObject({ code: 7, msg: 'cni.dev/valid-attachments: is missing' })
   })
 
-  test('a node that is not ready says why', async () => {
-    await of.ready()
-    await expect.poll(() => of.call('STATUS', { pod: 'x' }).status, { timeout: 10_000 }).toBe(0)
+  test('a node that has not been ready since it was started says why; later it is, with and without an agent', async () => {
+    const status = (): Outcome => of.call('STATUS', { pod: 'x' })
+    const agent = await of.ready()
+    expect(status()).toEqual({ status: 0, output: {} })
+    await agent.kill()
+    expect(status()).toEqual({ status: 0, output: {} })
+    expect(refusalOf(of.call('ADD', { pod: 'a' }))).toMatch(/^11: .*does not listen/)
+    // as after a boot
+    rmSync(join(of.machine.state, 'cni.sock.ready'))
+    expect(refusalOf(status())).toMatch(/^50: .*does not listen/)
+    const next = of.agent()
+    await next.event('cni.listening')
+    expect(refusalOf(status())).toMatch(/^50: .*: starting/)
+    await next.event('dataplane.ready')
+    await expect.poll(status, { timeout: 10_000 }).toEqual({ status: 0, output: {} })
     expect(of.call('VERSION', { pod: 'x' }).output).toMatchObject({ supportedVersions: ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] })
   })
 })
