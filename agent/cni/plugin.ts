@@ -280,7 +280,8 @@ export class Plugin {
   }
 
   #sayLeft(attachment: Attachment, error: unknown): void {
-    this.#options.log.error({ containerId: attachment.containerId, reason: errorText(error), error }, 'cni.left-behind')
+    // its DEL takes it away, or whoever looks once a minute
+    this.#options.log.warn({ containerId: attachment.containerId, reason: errorText(error), error }, 'cni.left-behind')
   }
 
   async #turn<T>(sandbox: PodSandbox, work: () => Promise<T>): Promise<T> {
