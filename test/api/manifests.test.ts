@@ -87,6 +87,16 @@ test('every manifest is taken as it is', async () => {
   }
 })
 
+test('probes ask where health is served, whatever resources say', () => {
+  const [, agents] = manifests().find(([, { kind }]) => kind === 'DaemonSet') ?? []
+  const text = JSON.stringify(agents)
+  const probes = [...text.matchAll(/"httpGet":\{"host":"127\.0\.0\.1","path":"[^"]*","port":(\d+)\}/g)].map(([, port = '']) => port)
+  expect(probes).toHaveLength(2)
+  const pinned = [...text.matchAll(/"name":"FELIX_HEALTH(\w+)","value":"([^"]*)"/g)].map(([, name, value]) => [name, value])
+  expect(Object.fromEntries(pinned)).toEqual({ ENABLED: 'true', HOST: 'localhost', PORT: probes[0] })
+  expect(probes[1]).toBe(probes[0])
+})
+
 /** A kubeconfig with a token of the daemon set's account, as made by hand; with a node: as its pod there has it. */
 async function asAgent(node?: ApiObject): Promise<string> {
   const of = node && { apiVersion: 'v1', kind: 'Node', name: node.metadata.name, uid: node.metadata.uid }

@@ -16,14 +16,18 @@ const RANGE = ['10.1.1.0/28', 'fd00:1::/112']
 
 function waitingPod(
   name: string,
-  more: { readonly labels?: Readonly<Record<string, string>>; readonly annotations?: Readonly<Record<string, string>> } = {},
+  more: {
+    readonly labels?: Readonly<Record<string, string>>
+    readonly annotations?: Readonly<Record<string, string>>
+    readonly ips?: readonly string[]
+  } = {},
 ): unknown {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name, namespace: 'default', labels: more.labels ?? {}, annotations: more.annotations ?? {} },
     spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
-    status: { phase: 'Pending' },
+    status: { phase: 'Pending', podIPs: (more.ips ?? []).map((ip) => ({ ip })) },
   }
 }
 
@@ -176,6 +180,17 @@ describe('addresses of another plugin', () => {
     expect(of.add({ pod: 'a' }, odd)).toMatchObject({ status: 1, output: { msg: 'plugin odd: ended with 1' } })
     expect(of.call('DEL', { pod: 'a' }, odd)).toMatchObject({ status: 1 })
     expect(readFileSync(calls, 'utf8').trim().split('\n')).toEqual([`ADD a-1 ${args}`, `DEL a-1 ${args}`, `DEL a-1 ${args}`])
+  })
+
+  test('of one that does not take them back keep only its own sandbox', async () => {
+    await of.ready()
+    const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'
+    writeFileSync(join(of.binDir, 'odd'), `#!/bin/sh\ncat > /dev/null\n[ $CNI_COMMAND = ADD ] && echo '${given}'\n`, { mode: 0o755 })
+    expect(ips(of.add({ pod: 'a' }, { ipam: { type: 'odd' } }))).toEqual(['10.3.0.9/32'])
+    of.add({ pod: 'b' })
+    expect(saved()).toEqual(['a-1.json', 'b-1.json'])
+    expect(refusalOf(of.call('GC', { pod: 'x' }, { 'cni.dev/valid-attachments': [] }))).toBe('5: plugin odd: ended with 1')
+    expect([saved(), held()]).toEqual([['a-1.json'], []])
   })
 
   test('of one that is not there: its name is in the answer', async () => {
@@ -372,5 +387,18 @@ describe('an agent that comes after one that was killed', () => {
     expect(of.call('ADD', { pod: 'a' })).toEqual(added)
     expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.1/32')
     expect(of.call('DEL', { pod: 'a' }).status).toBe(0)
+  })
+
+  test('leaves running pods their addresses when it cannot read what is on disk of them', async () => {
+    const first = await of.ready()
+    for (const pod of ['a', 'b']) of.add({ pod })
+    expect(held()).toEqual(['a-1', 'b-1'])
+    of.machine.put('pods.json', [waitingPod('a', { ips: ['10.1.1.0', 'fd00:1::'] }), waitingPod('b')])
+    await first.kill()
+    for (const pod of ['a', 'b']) writeFileSync(join(of.machine.state, 'cni', 'sandboxes', `${pod}-1.json`), '{')
+    const next = await of.ready()
+    await next.event('cni.attachment-unreadable', 2)
+    await next.event('ipam.leak-collected')
+    expect([held(), held('fd00-1---112')]).toEqual([['a-1'], ['a-1']])
   })
 })
