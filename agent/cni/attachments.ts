@@ -133,10 +133,10 @@ function readAttachment(raw: unknown): Attachment {
   }
 }
 
-/** Agents before this one wrote no path. */
+/** Agents before this one wrote no path, and a runtime may have given none. */
 function readDelegate(
   raw: Readonly<Record<string, unknown>>,
   text: (key: string, from: Readonly<Record<string, unknown>>) => string,
 ): Delegate {
-  return { type: text('type', raw), config: text('config', raw), path: Object.hasOwn(raw, 'path') ? text('path', raw) : '' }
+  return { type: text('type', raw), config: text('config', raw), path: typeof raw['path'] === 'string' ? raw['path'] : '' }
 }
