@@ -3,14 +3,16 @@
 import { buffer } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import { ApiClient, PAGE } from '#lib/api/client.ts'
+import { frames } from '#lib/api/frames.ts'
+import { jsonLines } from '#lib/api/lines.ts'
+import { acceptOf, readList } from '#lib/api/messages.ts'
 import { collectionPath } from '#lib/api/resource.ts'
 import type { ApiServer } from '#lib/api/server.ts'
 import { WATCHED, type Watched } from '#lib/api/watched.ts'
 import { InternalError } from '#lib/base/errors.ts'
+import { isObject } from '#lib/base/object.ts'
 
-const NEWLINE = 0x0a
 const ANSWER_MS = 60_000
-const JSON_ONLY = { accept: 'application/json' }
 
 export interface Begin {
   readonly watched: Watched
@@ -21,9 +23,8 @@ export interface Begin {
 export async function begins(client: ApiClient): Promise<readonly Begin[]> {
   const found: Begin[] = []
   for (const watched of WATCHED) {
-    const { status, text } = await get(client, { path: `${collectionPath(watched)}?limit=1`, packed: false })
-    const version = /"resourceVersion":"(\d+)"/.exec(text)?.[1]
-    if (status === 200 && version !== undefined) found.push({ watched, version })
+    const { status, version } = await page(client, { watched, limit: 1, next: '', packed: false })
+    if (status === 200 && version !== '') found.push({ watched, version })
   }
   return found
 }
@@ -34,9 +35,9 @@ export async function listAll(client: ApiClient, kinds: readonly Begin[], packed
   for (const { watched } of kinds) {
     let next = ''
     do {
-      const page = await get(client, { path: `${pathOf(watched)}&limit=${PAGE}${next === '' ? '' : `&continue=${next}`}`, packed })
-      bytes += page.bytes
-      next = /"continue":"([^"]*)"/.exec(page.text)?.[1] ?? ''
+      const answer = await page(client, { watched, limit: PAGE, next, packed })
+      bytes += answer.bytes
+      next = answer.next
     } while (next !== '')
   }
   return bytes
@@ -67,23 +68,47 @@ export class Watcher implements AsyncDisposable {
 
   async #watch({ watched, version }: Begin): Promise<void> {
     const path = `${pathOf(watched)}&watch=true&allowWatchBookmarks=true&timeoutSeconds=3600&resourceVersion=${version}`
-    const { status, body } = await this.#client.transport.request({ method: 'GET', path, headers: JSON_ONLY, signal: this.#stop.signal })
+    const headers = { accept: acceptOf(watched.message, 'watch') }
+    const { status, body } = await this.#client.transport.request({ method: 'GET', path, headers, signal: this.#stop.signal })
     if (status !== 200) throw new InternalError(`watch of ${watched.kind}: ${status}`)
-    body.on('error', () => undefined)
-    body.on('data', (chunk: Buffer) => {
+    // until it is ended from here
+    this.#count(watched, body).catch(() => undefined)
+  }
+
+  async #count({ kind, message }: Watched, body: AsyncIterable<Buffer>): Promise<void> {
+    const counted = this.#counted(body)
+    for await (const parts of message === undefined ? jsonLines(counted) : frames(counted))
+      if (kind === 'EndpointSlice') this.events += parts.length
+  }
+
+  async *#counted(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of body) {
       this.bytes += chunk.length
-      if (watched.kind === 'EndpointSlice') for (const byte of chunk) if (byte === NEWLINE) this.events++
-    })
+      yield chunk
+    }
   }
 }
 
-async function get(client: ApiClient, { path, packed }: { readonly path: string; readonly packed: boolean }) {
-  const headers = { ...JSON_ONLY, ...(packed ? { 'accept-encoding': 'gzip' } : {}) }
+interface PageOf {
+  readonly watched: Watched
+  readonly limit: number
+  /** the token of the page before; empty for the first one */
+  readonly next: string
+  readonly packed: boolean
+}
+
+async function page(client: ApiClient, { watched, limit, next, packed }: PageOf) {
+  const { message } = watched
+  const path = `${pathOf(watched)}&limit=${limit}${next === '' ? '' : `&continue=${encodeURIComponent(next)}`}`
+  const headers = { accept: acceptOf(message, 'list'), ...(packed ? { 'accept-encoding': 'gzip' } : {}) }
   const answer = await client.transport.request({ method: 'GET', path, headers, signal: AbortSignal.timeout(ANSWER_MS) })
   const body = await buffer(answer.body)
   // small ones come as they are
-  const text = (answer.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body).toString()
-  return { status: answer.status, bytes: body.length, text }
+  const bytes = answer.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body
+  const list: unknown = message === undefined ? JSON.parse(bytes.toString()) : readList(bytes, message)
+  const metadata = isObject(list) && isObject(list['metadata']) ? list['metadata'] : {}
+  const text = (key: string): string => (typeof metadata[key] === 'string' ? metadata[key] : '')
+  return { status: answer.status, bytes: body.length, version: text('resourceVersion'), next: text('continue') }
 }
 
 function pathOf(watched: Watched): string {

@@ -174,17 +174,17 @@ export class KindWatch {
   /** Its version. What is held already and has not changed is not even parsed. */
   async #list(signal: AbortSignal): Promise<string> {
     const { client, held, emit } = this.#shared
-    const { fieldSelector } = this.watched
+    const { fieldSelector, message } = this.watched
     const list = ++this.#counts.lists
     // pages belong to one version, which may be gone before the last of them: then in one go. Whatever else fails, a server that has too
     // much to do is not asked for more
     const limit = this.#expiredLists > 1 ? 0 : PAGE
-    const options = { limit, signal, timeoutMs: this.#shared.patience.pageMs, ...(fieldSelector && { fieldSelector }) }
+    const options = { limit, signal, timeoutMs: this.#shared.patience.pageMs, message, ...(fieldSelector && { fieldSelector }) }
     let version = ''
     try {
       for await (const page of client.pages(this.watched, options)) {
         this.#worked()
-        emit(page.items.flatMap((item) => held.put(this.watched, item, list)))
+        this.#takePage(page.items, list)
         version = page.resourceVersion
       }
     } catch (thrown) {
@@ -194,6 +194,16 @@ export class KindWatch {
     this.#expiredLists = 0
     emit(held.keepOnly(this.watched, list))
     return version
+  }
+
+  /** What came before one that cannot be read is told all the same. */
+  #takePage(items: Iterable<Readonly<Record<string, unknown>>>, list: number): void {
+    const events: SourceEvent[] = []
+    try {
+      for (const item of items) events.push(...this.#shared.held.put(this.watched, item, list))
+    } finally {
+      this.#shared.emit(events)
+    }
   }
 
   /** Until the server ends it. */
@@ -209,6 +219,7 @@ export class KindWatch {
       resourceVersion: from,
       timeoutSeconds: seconds,
       fieldSelector: this.watched.fieldSelector,
+      message: this.watched.message,
       signal: deadline.signal,
     })
     let cancel = (): void => undefined

@@ -2,6 +2,8 @@
 /** What is asked of the API server: every kind that is read, and of pods those that can matter. Layer: lib/api (pure). */
 import { KINDS, type KindEntry } from '../kube/kinds.ts'
 import type { Kind } from '../model/ref.ts'
+import { messageFor } from './messages.ts'
+import type { Message } from './protobuf.ts'
 import type { Collection } from './resource.ts'
 
 export interface Watched extends Collection {
@@ -9,6 +11,8 @@ export interface Watched extends Collection {
   readonly fieldSelector: string | undefined
   /** its kind need not be there: somebody has to bring its definition */
   readonly optional: boolean
+  /** undefined: it comes as JSON alone */
+  readonly message: Message | undefined
 }
 
 /** A pod without a node has no address yet, and one that is finished none any more. */
@@ -18,10 +22,13 @@ const SELECTORS: Partial<Readonly<Record<Kind, string>>> = {
 
 const BUILT_IN = /^(v1|discovery\.k8s\.io\/v1|networking\.k8s\.io\/v1)$/
 
-export const WATCHED: readonly Watched[] = KINDS.map((entry) => ({
-  entry,
-  apiVersion: entry.apiVersion,
-  kind: entry.manifestKind ?? entry.kind,
-  fieldSelector: SELECTORS[entry.kind],
-  optional: !BUILT_IN.test(entry.apiVersion),
-}))
+export const WATCHED: readonly Watched[] = KINDS.map((entry) => {
+  const { apiVersion } = entry
+  const kind = entry.manifestKind ?? entry.kind
+  return {
+    ...{ entry, apiVersion, kind },
+    fieldSelector: SELECTORS[entry.kind],
+    optional: !BUILT_IN.test(apiVersion),
+    message: messageFor({ apiVersion, kind }),
+  }
+})

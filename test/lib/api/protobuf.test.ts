@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { UnreachableError } from '#lib/api/errors.ts'
+import { frames } from '#lib/api/frames.ts'
+import { messageFor, readEvent, readList, readObject } from '#lib/api/messages.ts'
+import { many, messageOf, one, ProtobufError, readMessage, type Field, type Message } from '#lib/api/protobuf.ts'
+import { encode, enveloped, prefixed } from '../../../bench/control/encode.ts'
+
+const SLICE = messageFor({ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice' }) ?? []
+const SERVICE = messageFor({ apiVersion: 'v1', kind: 'Service' }) ?? []
+
+const INNER = messageOf({ 1: one('flag', 'flag'), 2: one('number', 'number'), 40: many('texts', 'text') })
+const ALL = messageOf({
+  1: one('text', 'text'),
+  2: one('number', 'number'),
+  3: one('flag', 'flag'),
+  4: one('time', 'time'),
+  5: one('port', 'number-or-text'),
+  6: one('labels', 'texts-by-key'),
+  7: one('inner', INNER),
+  8: many('inners', INNER),
+  9: many('numbers', 'number'),
+})
+
+/** What servers say and JSON would: no empty texts. */
+function valueOf({ form }: Field): fc.Arbitrary<unknown> {
+  switch (form) {
+    case 'text':
+      return fc.string({ minLength: 1, unit: 'grapheme' })
+    case 'number':
+      return fc.oneof(fc.integer(), fc.maxSafeInteger())
+    case 'flag':
+      return fc.boolean()
+    case 'time':
+      return fc.integer({ min: 0, max: 4e9 }).map((seconds) => new Date(seconds * 1000).toISOString())
+    case 'number-or-text':
+      return fc.oneof(fc.integer({ min: 0, max: 65_535 }), fc.string({ minLength: 1 }))
+    case 'texts-by-key':
+      return fc.dictionary(fc.stringMatching(/^[a-z][a-z./]{0,60}$/), fc.string(), { minKeys: 1, noNullPrototype: true })
+    case 'bytes':
+      return fc.uint8Array().map((bytes) => Buffer.from(bytes))
+    default:
+      return objectOf(form)
+  }
+}
+
+function objectOf(message: Message): fc.Arbitrary<object> {
+  const fields = message.flatMap((field) => (field === undefined ? [] : [field]))
+  const values = fields.map((field) => [field.name, field.many ? fc.array(valueOf(field), { minLength: 1, maxLength: 4 }) : valueOf(field)])
+  return fc.record(Object.fromEntries(values), { requiredKeys: [], noNullPrototype: true })
+}
+
+/** Fields of numbers that nobody asks for, of each type. */
+const STRANGE = Buffer.concat([
+  prefixed(100, Buffer.from('k8s')),
+  Buffer.from([0xa8, 0x06, 0x96, 0x01]),
+  Buffer.from([0xad, 0x06, 1, 2, 3, 4]),
+  Buffer.from([0xa9, 0x06, 1, 2, 3, 4, 5, 6, 7, 8]),
+])
+
+describe('a message', () => {
+  test('has what was put into it, whatever stands beside it', () => {
+    fc.assert(
+      fc.property(objectOf(ALL), (object) => {
+        const bytes = encode(ALL, object)
+        expect(readMessage(bytes, ALL)).toEqual(object)
+        expect(readMessage(Buffer.concat([STRANGE, bytes, STRANGE]), ALL)).toEqual(object)
+      }),
+    )
+  })
+
+  test('has no empty texts, but empty elements and zeros', () => {
+    const object = { text: '', number: 0, flag: false, inner: { texts: [''] } }
+    expect(readMessage(encode(ALL, object), ALL)).toEqual({ number: 0, flag: false, inner: { texts: [''] } })
+  })
+
+  test('texts that share a place where they are remembered are told apart', () => {
+    const texts = Array.from({ length: 50_000 }, (_, at) => `pod-${at}`)
+    for (const text of [...texts, ...texts]) expect(readMessage(encode(ALL, { text }), ALL)['text']).toBe(text)
+  })
+
+  test('of another type than is expected is refused with the field’s name', () => {
+    expect(() => readMessage(encode(messageOf({ 1: one('x', 'number') }), { x: 1 }), ALL)).toThrow('text is of another type')
+  })
+
+  test.each([
+    [[0x0a, 0x05, 0x41]],
+    [[0x10]],
+    [[0x10, ...Array.from({ length: 12 }, () => 0xff)]],
+    [[0x0b]],
+    [[0x3a, 0x02, 0x08]],
+    [[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f]],
+  ])('that is cut off or malformed is refused: %j', (bytes) => {
+    expect(() => readMessage(Buffer.from(bytes), ALL)).toThrow(ProtobufError)
+  })
+
+  test('of any bytes is read or refused', () => {
+    const sample = enveloped('EndpointSliceList', prefixed(2, encode(SLICE, { endpoints: [{ addresses: ['10.0.0.1'], nodeName: 'n' }] })))
+    const change = fc.tuple(fc.nat(sample.length - 1), fc.integer({ min: 0, max: 255 }))
+    const mutated = fc.array(change, { maxLength: 6 }).map((changes) => {
+      const bytes = Buffer.from(sample)
+      for (const [at, byte] of changes) bytes[at] = byte
+      return bytes
+    })
+    const read = (bytes: Buffer): void => {
+      for (const item of (readList(bytes, SLICE)['items'] ?? []) as Iterable<unknown>) expect(item).toBeTypeOf('object')
+      readObject(bytes, SERVICE)
+      readEvent(bytes, SERVICE)
+    }
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          mutated,
+          fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
+        ),
+        (bytes) => {
+          try {
+            read(bytes)
+          } catch (thrown) {
+            if (!(thrown instanceof ProtobufError)) throw thrown
+          }
+        },
+      ),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+describe('parts of a watch', () => {
+  const framed = (part: Buffer): Buffer => {
+    const length = Buffer.alloc(4)
+    length.writeUInt32BE(part.length)
+    return Buffer.concat([length, part])
+  }
+  async function* chunks(bytes: Buffer, cuts: readonly number[]): AsyncGenerator<Buffer> {
+    let at = 0
+    for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
+      if (cut > at) yield await Promise.resolve(bytes.subarray(at, cut))
+      at = Math.max(at, cut)
+    }
+  }
+  const partsOf = async (body: AsyncIterable<Buffer>): Promise<string[]> => {
+    const all: string[] = []
+    for await (const parts of frames(body)) all.push(...parts.map((part) => part.toString('hex')))
+    return all
+  }
+
+  test('come whole, wherever the stream is cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.uint8Array({ maxLength: 40 })), fc.array(fc.nat(300)), async (parts, cuts) => {
+        const bytes = Buffer.concat(parts.map((part) => framed(Buffer.from(part))))
+        const within = cuts.filter((cut) => cut < bytes.length)
+        expect(await partsOf(chunks(bytes, within))).toEqual(parts.map((part) => Buffer.from(part).toString('hex')))
+      }),
+    )
+  })
+
+  test('of which one is cut off, or said to be larger than any object, end it', async () => {
+    const one = framed(Buffer.from('part'))
+    await expect(partsOf(chunks(one.subarray(0, 6), []))).rejects.toThrow(UnreachableError)
+    await expect(partsOf(chunks(one.subarray(0, 2), []))).rejects.toThrow('in the middle of an event')
+    await expect(partsOf(chunks(Buffer.from([0xff, 0xff, 0xff, 0xff, 0]), []))).rejects.toThrow('4294967295 bytes')
+  })
+})
