@@ -105,7 +105,8 @@ async function page(client: ApiClient, { watched, limit, next, packed }: PageOf)
   const body = await buffer(answer.body)
   // small ones come as they are
   const bytes = answer.headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body
-  const list: unknown = message === undefined ? JSON.parse(bytes.toString()) : readList(bytes, message)
+  // what refuses need not be an object
+  const list: unknown = answer.status >= 400 ? {} : message === undefined ? JSON.parse(bytes.toString()) : readList(bytes, message)
   const metadata = isObject(list) && isObject(list['metadata']) ? list['metadata'] : {}
   const text = (key: string): string => (typeof metadata[key] === 'string' ? metadata[key] : '')
   return { status: answer.status, bytes: body.length, version: text('resourceVersion'), next: text('continue') }

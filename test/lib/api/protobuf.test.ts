@@ -47,7 +47,9 @@ function valueOf({ form }: Field): fc.Arbitrary<unknown> {
 
 function objectOf(message: Message): fc.Arbitrary<object> {
   const fields = message.flatMap((field) => (field === undefined ? [] : [field]))
-  const values = fields.map((field) => [field.name, field.many ? fc.array(valueOf(field), { minLength: 1, maxLength: 4 }) : valueOf(field)])
+  const values = fields.map((field) => {
+    return [field.name, field.many ? fc.array(valueOf(field), { minLength: 1, maxLength: 4 }) : valueOf(field)] as const
+  })
   return fc.record(Object.fromEntries(values), { requiredKeys: [], noNullPrototype: true })
 }
 
