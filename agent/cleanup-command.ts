@@ -7,7 +7,7 @@ import { cleanup, type CleanupReport } from './dataplane/cleanup.ts'
 import { endTakeover } from './dataplane/kube-proxy.ts'
 import { Pins } from './dataplane/pins.ts'
 import { lockHolder } from './lock.ts'
-import { cniFoldersFile, cniSocket, dropLastGood, sysctlFile } from './state-files.ts'
+import { cniFoldersFile, cniReadyFile, cniSocket, dropLastGood, sysctlFile } from './state-files.ts'
 
 export interface CleanupCommand {
   readonly pinDir: string
@@ -38,7 +38,8 @@ export async function cleanupCommand(command: CleanupCommand): Promise<number> {
 function withoutCni({ stateDir, keepDir }: CleanupCommand): Pick<CleanupReport, 'removed' | 'failed'> {
   try {
     const removed = removeInstalled(cniFoldersFile(keepDir))
-    rmSync(cniSocket(stateDir), { force: true })
+    const socket = cniSocket(stateDir)
+    for (const path of [socket, cniReadyFile(socket)]) rmSync(path, { force: true })
     return { removed: removed.map((path) => `file ${path}`), failed: [] }
   } catch (thrown) {
     return { removed: [], failed: [`cni: ${errorText(thrown)}`] }

@@ -167,14 +167,13 @@ export class Pods {
           if (ranges.length > 0) log.warn({ blocks: ranges.length }, 'ipam.blocks-unannounced')
         },
       })
-    const shared = api === undefined ? files('blocks') : new ApiBlocks({ api, node: options.node })
+    const shared = api === undefined ? files('blocks') : new ApiBlocks({ api, node: options.node, log })
     return new Ipam({ node: options.node, shared, local: files('ranges'), now: () => systemClock.wall(), restMs: REST_MS })
   }
 
   #node(): PodNode {
     const { store, config, wired, health } = this.#options
     return {
-      snapshot: store.snapshot,
       get synced() {
         return store.synced
       },

@@ -6,7 +6,6 @@ import { formatAddr, type Addr } from '#lib/base/ip.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
 import { workloadInterface, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
-import type { Snapshot } from '#lib/model/snapshot.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { OneAtATime } from '#agent/ipam/one-at-a-time.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
@@ -22,7 +21,6 @@ import type { Waiting } from './waiting.ts'
 
 /** What the node is asked for a pod. */
 export interface PodNode {
-  readonly snapshot: Snapshot
   readonly synced: boolean
   /** of pods' interfaces */
   readonly interfacePrefix: string
@@ -170,12 +168,12 @@ export class Plugin {
 
   /** A new one, with addresses; what another sandbox of this pod had goes first. */
   async #first(request: Of<'ADD'>): Promise<Attachment> {
-    const { attachments, pods } = this.#options
+    const { attachments } = this.#options
     const { sandbox, previous } = request
     const ref = refOf(sandbox)
     const former = attachments.ofPod(ref)
     if (former !== undefined) await this.#remove(former)
-    if (pods.known(ref)?.hostNetwork === true) throw new CniError('config', `Pod ${nameKey(ref)}: is in the host's network`)
+    if (this.#known(sandbox).hostNetwork) throw new CniError('config', `Pod ${nameKey(ref)}: is in the host's network`)
     return previous === undefined ? await this.#own(request) : this.#plugged(sandbox, previous)
   }
 
@@ -263,7 +261,7 @@ export class Plugin {
   /** Throws CniError when no source has it any more, or its runtime wants it no more. */
   #known(sandbox: PodSandbox): Pod {
     this.#refuseUnwanted(sandbox)
-    const pod = this.#options.pods.known(refOf(sandbox))
+    const pod = this.#podOf(sandbox)
     if (pod === undefined) throw new CniError('tryAgain', `Pod ${nameKey(refOf(sandbox))} is gone`)
     return pod
   }
@@ -272,7 +270,16 @@ export class Plugin {
     const { of, pods, node } = this.#options
     this.#refuseUnwanted(sandbox)
     if (!of.synced) return 'the sources are not read yet'
-    return pods.known(refOf(sandbox)) === undefined ? `no source has Pod ${nameKey(refOf(sandbox))} on node ${node}` : undefined
+    if (this.#podOf(sandbox) !== undefined) return undefined
+    const other = pods.known(refOf(sandbox))
+    const which = other === undefined ? '' : ` with the uid ${sandbox.uid ?? ''}, which the runtime says, but with ${other.uid ?? ''}`
+    return `no source has Pod ${nameKey(refOf(sandbox))} on node ${node}${which}`
+  }
+
+  /** Another pod of the same name has other labels and wishes, perhaps: what we know may be old, or the call. */
+  #podOf(sandbox: PodSandbox): Pod | undefined {
+    const pod = this.#options.pods.known(refOf(sandbox))
+    return pod?.uid === undefined || sandbox.uid === undefined || pod.uid === sandbox.uid ? pod : undefined
   }
 
   #refuseUnwanted(sandbox: PodSandbox): void {

@@ -83,7 +83,7 @@ export class PodAddresses {
     const count = await ipam.release((holder, addr) => isGone(holder) && !inUse.has(addr))
     const own = snapshot.nodes.get(node)
     // a Node that was made anew knows nothing of them
-    await ipam.tidy(isAlone || own === undefined ? undefined : (own.blocks ?? []))
+    await ipam.tidy(snapshot.pools.values(), isAlone || own === undefined ? undefined : (own.blocks ?? []))
     return count
   }
 
@@ -93,7 +93,7 @@ export class PodAddresses {
     return await ipam.assign({
       holder: holderOf(sandbox),
       plans: planAddresses(pod, snapshot, node),
-      inUse: addressesInUse(snapshot, node),
+      inUse: addressesInUse(snapshot, node, pod),
       elsewhere: rangesElsewhere(snapshot, node, isAlone),
       isInhabited: inhabitedElsewhere(snapshot, node),
       isAbandoned: (block) => isAbandoned(block, snapshot),

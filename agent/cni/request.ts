@@ -30,6 +30,8 @@ export interface PodSandbox extends Sandbox {
   readonly netns: string
   readonly namespace: string
   readonly pod: string
+  /** of the pod, where the runtime says it */
+  readonly uid?: string
 }
 
 /** What the plugins before us in the list have made. */
@@ -149,7 +151,8 @@ function podSandbox(call: Fields): PodSandbox {
     if (!KUBERNETES_NAME.test(value)) throw new CniError('environment', `CNI_ARGS: ${key} is missing, or is no name`)
     return value
   }
-  return { ...sandboxOf(call), netns, namespace: named('K8S_POD_NAMESPACE'), pod: named('K8S_POD_NAME') }
+  const uid = args.get('K8S_POD_UID') ?? ''
+  return { ...sandboxOf(call), netns, namespace: named('K8S_POD_NAMESPACE'), pod: named('K8S_POD_NAME'), ...(uid === '' ? {} : { uid }) }
 }
 
 function previousResult(raw: Fields, ifname: string): PreviousResult | undefined {

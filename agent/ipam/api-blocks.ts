@@ -8,6 +8,7 @@ import { BLOCKS_ANNOTATION } from '#lib/model/node.ts'
 import { asApiObject, type ApiObject } from '#lib/api/resource.ts'
 import { isRefused } from '#lib/api/errors.ts'
 import type { ApiClient } from '#lib/api/client.ts'
+import type { Log } from '#lib/obs/log.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 
 /** What we need of the API client. */
@@ -16,10 +17,12 @@ export type BlockApi = Pick<ApiClient, 'list' | 'create' | 'update' | 'delete' |
 export class ApiBlocks implements BlockStore {
   readonly #api: BlockApi
   readonly #node: string
+  readonly #log: Pick<Log, 'warn'>
 
-  constructor({ api, node }: { readonly api: BlockApi; readonly node: string }) {
+  constructor({ api, node, log }: { readonly api: BlockApi; readonly node: string; readonly log: Pick<Log, 'warn'> }) {
     this.#api = api
     this.#node = node
+    this.#log = log
   }
 
   async own(): Promise<readonly StoredBlock[]> {
@@ -29,7 +32,15 @@ export class ApiBlocks implements BlockStore {
   }
 
   async all(): Promise<readonly StoredBlock[]> {
-    return (await this.#api.list(IP_BLOCK)).map(stored)
+    return (await this.#api.list(IP_BLOCK)).flatMap((object) => {
+      try {
+        return [stored(object)]
+      } catch (error) {
+        // its name is taken all the same, and whose it is has to do with it alone
+        this.#log.warn({ error }, 'ipam.block-unreadable')
+        return []
+      }
+    })
   }
 
   async create(block: IPBlock): Promise<StoredBlock | undefined> {

@@ -95,13 +95,22 @@ export class Ipam {
     return await this.#turns.run(() => this.#release(isGone))
   }
 
-  /** Gives back blocks without holders, but for one of each size and family, and tells the others what is this node's. `heard`: what they have
-   * heard by now, where that is known; somebody may have made them forget. */
-  async tidy(heard?: readonly Cidr[]): Promise<void> {
+  /** Gives back blocks without holders, but for one of each size and family that some pool has, and tells the others what is this node's.
+   * `heard`: what they have heard by now, where that is known; somebody may have made them forget. */
+  async tidy(pools: Iterable<IPPool>, heard?: readonly Cidr[]): Promise<void> {
     await this.#turns.run(async () => {
-      if (heard !== undefined && !same(heard.map(formatCidr).sort(), this.#announced?.toSorted())) this.#announced = undefined
+      if (heard !== undefined && !same(heard.map(formatCidr).sort(), this.#announced?.toSorted())) {
+        this.#announced = undefined
+        // who made them forget may have given a block to another node
+        this.#shared.forget()
+      }
       const own = await this.#shared.all()
-      const spare = own.filter((stored, at) => isEmpty(stored, this.#options) && own.some((other, to) => to < at && isAlike(other, stored)))
+      const wanted = own.filter(({ block }) => isOfSome(pools, block.cidr))
+      const isSpare = (stored: StoredBlock): boolean => {
+        const at = wanted.indexOf(stored)
+        return at < 0 || wanted.some((other, to) => to < at && isAlike(other, stored))
+      }
+      const spare = own.filter((stored) => isEmpty(stored, this.#options) && isSpare(stored))
       // first: another node that takes one announces it as well
       await this.#announce(spare)
       await this.#shared.remove(spare)
@@ -122,12 +131,12 @@ export class Ipam {
         return await this.#assignFixed(plan, request)
       case 'range': {
         await this.#ensure(plan.range)
-        const give = (hurry: boolean) => this.#give(this.#local, [plan.range], (block) => assign(block, { ...options, hurry }))
+        const give = (hurry: boolean) => this.#giveOf(this.#local, [plan.range], { ...options, hurry })
         return (await give(false)) ?? (await give(true)) ?? refuse(plan.ref, `all addresses of ${formatCidr(plan.range)} are in use`)
       }
       case 'pools': {
         const ranges = plan.pools.map(({ cidr }) => cidr)
-        const give = (hurry: boolean) => this.#give(this.#shared, ranges, (block) => assign(block, { ...options, hurry }))
+        const give = (hurry: boolean) => this.#giveOf(this.#shared, ranges, { ...options, hurry })
         return (
           (await this.#known(plan.pools, request.holder)) ??
           (await give(false)) ??
@@ -142,14 +151,15 @@ export class Ipam {
   /** What the holder has of these pools already. */
   async #known(pools: readonly IPPool[], holder: Holder): Promise<Addr | undefined> {
     for (const { block } of await this.#shared.all()) {
-      const addr = pools.some(({ cidr }) => cidrContains(cidr, block.cidr.addr)) ? addressOf(block, holder) : undefined
+      const addr = pools.some(({ cidr }) => isWithin(block.cidr, cidr)) ? addressOf(block, holder) : undefined
       if (addr !== undefined) return addr
     }
     return undefined
   }
 
-  async #assignFixed(plan: Extract<AddressPlan, { kind: 'fixed' }>, { holder, elsewhere, isInhabited }: AddressRequest): Promise<Addr> {
+  async #assignFixed(plan: Extract<AddressPlan, { kind: 'fixed' }>, of: AddressRequest): Promise<Addr> {
     const { addr, pool, ref } = plan
+    const { holder, inUse, elsewhere, isInhabited } = of
     const cidr = { addr: maskAddr(addr, pool.blockBits), bits: pool.blockBits }
     const { shared, node } = this.#options
     const own = await this.#shared.all()
@@ -162,22 +172,28 @@ export class Ipam {
         return refuse(ref, `${formatAddr(addr)} is in ${formatCidr(cidr)}, which node ${other?.block.node ?? '?'} has`)
       }
     }
-    const given = await this.#give(this.#shared, [{ addr, bits: addrBits(addr) }], (block) => assignFixed(block, addr, holder))
+    const isFree = !inUse.has(addr)
+    const given = isFree ? await this.#give(this.#shared, (block) => assignFixed(block, addr, holder)) : undefined
     return given ?? refuse(ref, `${formatAddr(addr)} belongs to another pod`)
   }
 
-  /** From one of our blocks in these ranges, tried in their order. */
-  async #give(own: OwnBlocks, ranges: readonly Cidr[], from: (block: IPBlock) => Assigned | undefined): Promise<Addr | undefined> {
+  /** From one of our blocks in these ranges, tried in their order. A block may be larger than what a pool or the cluster has left of it. */
+  async #giveOf(own: OwnBlocks, ranges: readonly Cidr[], options: AssignOptions): Promise<Addr | undefined> {
     for (const range of ranges) {
-      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const found = firstOf(await own.all(), (stored) => {
-          const fits = cidrContains(range, stored.block.cidr.addr) || cidrContains(stored.block.cidr, range.addr)
-          const assigned = fits ? from(stored.block) : undefined
-          return assigned && { stored, assigned }
-        })
-        if (found === undefined) break
-        if (await own.replace(found.stored, found.assigned.block)) return found.assigned.addr
-      }
+      const addr = await this.#give(own, (block) => (isWithin(block.cidr, range) ? assign(block, options) : undefined))
+      if (addr !== undefined) return addr
+    }
+    return undefined
+  }
+
+  async #give(own: OwnBlocks, from: (block: IPBlock) => Assigned | undefined): Promise<Addr | undefined> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const found = firstOf(await own.all(), (stored) => {
+        const assigned = from(stored.block)
+        return assigned && { stored, assigned }
+      })
+      if (found === undefined) break
+      if (await own.replace(found.stored, found.assigned.block)) return found.assigned.addr
     }
     return undefined
   }
@@ -250,6 +266,16 @@ export class Ipam {
     await shared.announce(ranges)
     this.#announced = text
   }
+}
+
+function isWithin(cidr: Cidr, range: Cidr): boolean {
+  return range.bits <= cidr.bits && cidrContains(range, cidr.addr)
+}
+
+/** A pool that assigns nothing takes its blocks back, and one of another size has others. */
+function isOfSome(pools: Iterable<IPPool>, block: Cidr): boolean {
+  for (const { assigns, blockBits, cidr } of pools) if (assigns !== 'none' && blockBits === block.bits && isWithin(block, cidr)) return true
+  return false
 }
 
 function refuse(ref: string, reason: string): never {

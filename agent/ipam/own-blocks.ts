@@ -15,6 +15,11 @@ export class OwnBlocks {
     return (this.#known ??= await this.#store.own())
   }
 
+  /** The next look is a fresh one. */
+  forget(): void {
+    this.#known = undefined
+  }
+
   /** undefined: somebody has it already */
   async create(block: IPBlock): Promise<StoredBlock | undefined> {
     const before = await this.all()

@@ -4,10 +4,10 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { createInterface } from 'node:readline'
-import { PROTOBUF } from '#lib/api/messages.ts'
+import { PROTOBUF } from '#lib/api/envelopes.ts'
 import type { Message } from '#lib/api/protobuf.ts'
 import { service, slice } from '../generate.ts'
-import { encode, enveloped, prefixed } from './encode.ts'
+import { encode, enveloped, framed, prefixed } from './encode.ts'
 import { SERVICE, SLICE } from './server-messages.ts'
 
 const ENDPOINTS = 10
@@ -100,10 +100,7 @@ function asProtobuf({ message }: Kind, items: readonly object[], next = ''): Buf
 /** As a part of a watch. */
 function frameOf(object: object): Buffer {
   const item = enveloped('EndpointSlice', encode(SLICE, object))
-  const event = Buffer.concat([prefixed(1, Buffer.from('MODIFIED')), prefixed(2, prefixed(1, item))])
-  const length = Buffer.alloc(4)
-  length.writeUInt32BE(event.length)
-  return Buffer.concat([length, event])
+  return framed(Buffer.concat([prefixed(1, Buffer.from('MODIFIED')), prefixed(2, prefixed(1, item))]))
 }
 
 function changed(at: number, generation: number): object {

@@ -23,6 +23,13 @@ export function enveloped(kind: string, bytes: Buffer): Buffer {
   return Buffer.concat([Buffer.from('k8s\0'), prefixed(1, typeMeta), prefixed(2, bytes)])
 }
 
+/** A part of a watch. */
+export function framed(bytes: Buffer): Buffer {
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(bytes.length)
+  return Buffer.concat([length, bytes])
+}
+
 function encodeField(number: number, { form, many }: Field, value: unknown): readonly Buffer[] {
   if (form === 'texts-by-key') return Object.entries(isObject(value) ? value : {}).map((entry) => prefixed(number, entryOf(entry)))
   return (many && Array.isArray(value) ? value : [value]).map((one: unknown) => encodeValue(number, form, one))

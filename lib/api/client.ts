@@ -3,17 +3,12 @@
  *
  * Each call rejects with ApiError when the server refuses (`isRefused(error, 'NotFound')`), with UnreachableError when it cannot be
  * asked or does not answer in time. Nothing is tried again here: who calls knows what a second time would mean. */
-import { text as textOf } from 'node:stream/consumers'
-import { promisify } from 'node:util'
-import { gunzip } from 'node:zlib'
-import { isObject } from '../base/object.ts'
-import { refusalOf, UnreachableError } from './errors.ts'
-import { frames } from './frames.ts'
-import { jsonLines } from './lines.ts'
-import { acceptOf, PROTOBUF, readEvent, readList } from './messages.ts'
-import { ProtobufError, type Message } from './protobuf.ts'
+import { acceptOf } from './envelopes.ts'
+import { answerOf, eventsOf, pageOf, type Page } from './answer.ts'
+import { UnreachableError } from './errors.ts'
+import type { Message } from './protobuf.ts'
 import { collectionPath, isApiObject, namedOf, objectPath, type ApiObject, type Collection, type Named } from './resource.ts'
-import { Transport, type HttpResponse, type TransportOptions } from './transport.ts'
+import { Transport, type TransportOptions } from './transport.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal
@@ -62,14 +57,6 @@ export interface DeleteOptions extends WriteOptions {
   readonly gracePeriodSeconds?: number
   /** only if it is still that one */
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
-}
-
-export interface Page {
-  /** to be taken once; throws UnreachableError at one that cannot be read */
-  readonly items: Iterable<Readonly<Record<string, unknown>>>
-  readonly resourceVersion: string
-  /** for the next page; empty on the last one */
-  readonly continue: string
 }
 
 /** Beyond this a page is a burden for both sides. */
@@ -140,8 +127,7 @@ export class ApiClient implements AsyncDisposable {
     if (response.status !== 200) await answerOf(response, name, message)
     yield []
     try {
-      if (message === undefined || !isProtobuf(response)) yield* jsonLines(response.body)
-      else for await (const parts of frames(response.body)) yield parts.map((part) => decoded(name, () => readEvent(part, message)))
+      yield* eventsOf(response, name, message)
     } catch (thrown) {
       signal.throwIfAborted()
       throw thrown instanceof UnreachableError ? thrown : new UnreachableError(name, thrown)
@@ -221,80 +207,6 @@ export class ApiClient implements AsyncDisposable {
     const answer = await this.request(call)
     if (!isApiObject(answer)) throw new UnreachableError(`${call.method} ${call.path}: the answer is no object`)
     return answer
-  }
-}
-
-const unpack = promisify(gunzip)
-
-/** Throws ApiError unless the answer is good. */
-async function answerOf(response: HttpResponse, request: string, message?: Message): Promise<unknown> {
-  const { status, headers, body } = response
-  const early = (thrown: unknown): never => {
-    throw new UnreachableError(`${request}: the answer ended early`, thrown)
-  }
-  const packed = headers['content-encoding'] === 'gzip'
-  const answer =
-    isProtobuf(response) && message !== undefined
-      ? await bodyBytes(body, packed).then((bytes) => decoded(request, () => readList(bytes, message)), early)
-      : jsonOf(await bodyText(body, packed).catch(early))
-  const retryAfter = headers['retry-after']
-  if (status >= 400) throw refusalOf(answer, { status, request, retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined })
-  if (answer === undefined) throw new UnreachableError(`${request}: the answer is no JSON`)
-  return answer
-}
-
-async function bodyText(body: HttpResponse['body'], packed: boolean): Promise<string> {
-  return packed ? (await bodyBytes(body, packed)).toString() : await textOf(body)
-}
-
-async function bodyBytes(body: HttpResponse['body'], packed: boolean): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  // Node's own way goes by a Blob, which takes a twentieth of what a list costs
-  for await (const chunk of body) if (Buffer.isBuffer(chunk)) chunks.push(chunk)
-  const bytes = Buffer.concat(chunks)
-  return packed ? await unpack(bytes) : bytes
-}
-
-function isProtobuf({ headers }: HttpResponse): boolean {
-  return String(headers['content-type']).startsWith(PROTOBUF)
-}
-
-function decoded<T>(request: string, decode: () => T): T {
-  try {
-    return decode()
-  } catch (thrown) {
-    throw thrown instanceof ProtobufError ? new UnreachableError(`${request}: the answer cannot be read`, thrown) : thrown
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-function pageOf(list: unknown): Page {
-  const { metadata, items } = isObject(list) ? list : {}
-  const { resourceVersion, continue: next } = isObject(metadata) ? metadata : {}
-  if (typeof resourceVersion !== 'string') throw new UnreachableError('the answer is no list')
-  return {
-    items: isIterable(items) ? objectsIn(items) : [],
-    resourceVersion,
-    continue: typeof next === 'string' ? next : '',
-  }
-}
-
-function isIterable(value: unknown): value is Iterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.iterator in value
-}
-
-function* objectsIn(items: Iterable<unknown>): Generator<Readonly<Record<string, unknown>>> {
-  try {
-    for (const item of items) if (isObject(item)) yield item
-  } catch (thrown) {
-    throw thrown instanceof ProtobufError ? new UnreachableError('an object of the list cannot be read', thrown) : thrown
   }
 }
 

@@ -30,6 +30,9 @@ export class UnreachableError extends NetplaneError {
   }
 }
 
+/** An answer in a form that we do not understand: in another one it may be. */
+export class UnreadableError extends UnreachableError {}
+
 export interface Refusal {
   /** of HTTP */
   readonly status: number

@@ -7,7 +7,7 @@ import { isObject } from '../base/object.ts'
 import type { SourceEvent } from '../store/source.ts'
 import { PAGE, type ApiClient } from './client.ts'
 import { Deadline } from './deadline.ts'
-import { ApiError, isExpired, refusalOf, UnreachableError } from './errors.ts'
+import { ApiError, isExpired, refusalOf, UnreachableError, UnreadableError } from './errors.ts'
 import { metadataOf, textIn, type Held } from './held.ts'
 import type { Link, Lost } from './link.ts'
 import type { Presence } from './presence.ts'
@@ -68,6 +68,8 @@ const HEARD_MS = 1000
 export class KindWatch {
   readonly watched: Watched
   readonly #shared: Shared
+  /** undefined: as JSON, from which more can be read */
+  #message: Watched['message']
   readonly #counts = { lists: 0, watches: 0, events: 0 }
   #lastEventAt: number | undefined
   /** where the next watch begins; undefined: list first */
@@ -83,6 +85,7 @@ export class KindWatch {
 
   constructor(watched: Watched, shared: Shared) {
     this.watched = watched
+    this.#message = watched.message
     this.#shared = shared
   }
 
@@ -143,6 +146,8 @@ export class KindWatch {
         return
       }
     }
+    // what is wrong with one object is then said of that one, and the others are there
+    if (thrown instanceof UnreadableError) this.#message = undefined
     const expired = isExpired(thrown)
     // a connection that ends takes everybody's requests with it
     const tolerated = client.transport.connected === this.#connection ? 0 : LOST_CONNECTIONS
@@ -174,12 +179,18 @@ export class KindWatch {
   /** Its version. What is held already and has not changed is not even parsed. */
   async #list(signal: AbortSignal): Promise<string> {
     const { client, held, emit } = this.#shared
-    const { fieldSelector, message } = this.watched
+    const { fieldSelector } = this.watched
     const list = ++this.#counts.lists
     // pages belong to one version, which may be gone before the last of them: then in one go. Whatever else fails, a server that has too
     // much to do is not asked for more
     const limit = this.#expiredLists > 1 ? 0 : PAGE
-    const options = { limit, signal, timeoutMs: this.#shared.patience.pageMs, message, ...(fieldSelector && { fieldSelector }) }
+    const options = {
+      limit,
+      signal,
+      timeoutMs: this.#shared.patience.pageMs,
+      message: this.#message,
+      ...(fieldSelector && { fieldSelector }),
+    }
     let version = ''
     try {
       for await (const page of client.pages(this.watched, options)) {
@@ -219,7 +230,7 @@ export class KindWatch {
       resourceVersion: from,
       timeoutSeconds: seconds,
       fieldSelector: this.watched.fieldSelector,
-      message: this.watched.message,
+      message: this.#message,
       signal: deadline.signal,
     })
     let cancel = (): void => undefined

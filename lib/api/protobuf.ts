@@ -2,6 +2,7 @@
 /** Kubernetes' Protocol Buffers → what its JSON would have been, of the fields that are asked for. The rest is passed over unread, which
  * is most of an object. Layer: lib/api (pure). */
 import { NetplaneError } from '../base/errors.ts'
+import { isObject } from '../base/object.ts'
 
 type Raw = Readonly<Record<string, unknown>>
 
@@ -81,8 +82,9 @@ class Reader {
     const before = raw[name]
     if (form === 'texts-by-key') {
       const { key = '', value = '' } = this.#part(ENTRY)
-      if (isRecord(before)) before[String(key)] = value
-      else raw[name] = { [String(key)]: value }
+      const entries: Record<string, unknown> = isObject(before) ? before : {}
+      entries[String(key)] = value
+      raw[name] = entries
       return
     }
     const value = this.#value(form)
@@ -112,7 +114,9 @@ class Reader {
       }
       case 'time': {
         const { seconds } = this.#part(TIME)
-        return new Date(Number(seconds ?? 0) * 1000).toISOString()
+        const time = new Date(Number(seconds ?? 0) * 1000)
+        if (Number.isNaN(time.getTime())) throw new ProtobufError(`${String(seconds)} is no time`)
+        return time.toISOString()
       }
       case 'number-or-text': {
         const { isText = 0, number = 0, text = '' } = this.#part(NUMBER_OR_TEXT)
@@ -185,11 +189,11 @@ function textOf(bytes: Buffer, start: number, end: number): string {
   const seen = SEEN[slot] ?? ''
   if (seen.length === length && isText(seen, bytes, start)) return seen
   const text = bytes.toString('utf8', start, end)
-  SEEN[slot] = text
+  // of ASCII alone: other characters have more bytes than one
+  if (text.length === length) SEEN[slot] = text
   return text
 }
 
-/** Of ASCII alone: other characters have more bytes than one. */
 function isText(text: string, bytes: Buffer, start: number): boolean {
   for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) !== bytes[start + at]) return false
   return true
@@ -197,8 +201,4 @@ function isText(text: string, bytes: Buffer, start: number): boolean {
 
 function wireOf(form: Form): number {
   return form === 'number' || form === 'flag' ? VARINT : PREFIXED
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
 }

@@ -8,7 +8,7 @@ import type { IPPool } from '../model/ip-pool.ts'
 import { podRanges } from '../model/node.ts'
 import { hasOwnAddresses } from '../model/pod.ts'
 import type { Pod } from '../model/pod.ts'
-import { refText } from '../model/ref.ts'
+import { nameKey, refText } from '../model/ref.ts'
 import type { Family } from '../model/service.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { choosePools, poolOfFixed } from './choose-pools.ts'
@@ -47,9 +47,10 @@ export function planAddresses(pod: Pod, world: World, nodeName: string): readonl
   return plans
 }
 
-/** Addresses of this node's pods whatever blocks say of them: those of a time before these blocks, say. */
-export function addressesInUse(world: World, nodeName: string): ReadonlySet<Addr> {
-  return new Set([...world.podsOn(nodeName)].filter(hasOwnAddresses).flatMap(({ podIPs }) => podIPs))
+/** Addresses of this node's pods whatever blocks say of them: those of a time before these blocks, say. `but`: what it had may be its own again. */
+export function addressesInUse(world: World, nodeName: string, but?: Pick<Pod, 'namespace' | 'name'>): ReadonlySet<Addr> {
+  const pods = [...world.podsOn(nodeName)].filter((pod) => hasOwnAddresses(pod) && (but === undefined || nameKey(pod) !== nameKey(but)))
+  return new Set(pods.flatMap(({ podIPs }) => podIPs))
 }
 
 /** Ranges that other nodes have: what they have announced, for the names of blocks tell only those of one size apart. `isAlone`: no store says

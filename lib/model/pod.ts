@@ -11,6 +11,8 @@ export interface Pod {
   readonly kind: 'Pod'
   readonly namespace: string
   readonly name: string
+  /** as its runtime says it: another pod of the same name has another one. A manifest may have none */
+  readonly uid?: string
   readonly nodeName: string | undefined
   /** at most one of each family */
   readonly podIPs: readonly Addr[]

@@ -9,10 +9,12 @@ import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import { asApiObject } from '#lib/api/resource.ts'
 import { isObject } from '#lib/base/object.ts'
-import { parseCidr } from '#lib/base/ip.ts'
-import { IP_BLOCK } from '#lib/kube/ip-block.ts'
+import { formatCidr, parseCidr } from '#lib/base/ip.ts'
+import { emptyBlock } from '#lib/ipam/block.ts'
+import { IP_BLOCK, ipBlockObject } from '#lib/kube/ip-block.ts'
 import { ALL } from '#lib/model/selector.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
+import { silentLog } from '#lib/obs/log.ts'
 import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
 import { Ipam } from '#agent/ipam/ipam.ts'
 import { waitFor } from '../../lab/wait.ts'
@@ -58,7 +60,7 @@ beforeEach(async () => {
 })
 
 function blocks(node: string): ApiBlocks {
-  return new ApiBlocks({ api: client, node })
+  return new ApiBlocks({ api: client, node, log: silentLog })
 }
 
 describe('objects', () => {
@@ -71,6 +73,16 @@ describe('objects', () => {
     expect(await annotations()).toMatchObject({ 'netplane.io/blocks': '10.0.1.64/26,fd00::/122' })
     await blocks('n1').announce([])
     expect(isObject(await annotations()) ? await annotations() : {}).not.toHaveProperty('netplane.io/blocks')
+  })
+
+  test('of which one cannot be read are the others, and its own node says so', async () => {
+    const block = emptyBlock(parseCidr('10.0.0.0/26'), 'n2')
+    await blocks('n1').create(emptyBlock(parseCidr('10.0.0.64/26'), 'n1'))
+    const { spec, ...object } = ipBlockObject(block)
+    const elsewhere = { address: '10.9.9.9', namespace: 'default', pod: 'web', containerId: 'c1' }
+    await client.create(asApiObject({ ...object, spec: { ...spec, allocations: [elsewhere] } }))
+    expect((await blocks('n1').all()).map(({ block: { cidr } }) => formatCidr(cidr))).toEqual(['10.0.0.64/26'])
+    await expect(blocks('n2').own()).rejects.toThrow('IPAMBlock 10-0-0-0-26 cannot be read')
   })
 })
 

@@ -9,6 +9,8 @@ export interface Sandbox {
   /** "<pod>-1" when not given */
   readonly id?: string
   readonly ifname?: string
+  /** of the pod; not said when not given */
+  readonly uid?: string
 }
 
 export interface Outcome {
@@ -90,13 +92,13 @@ export class CniNode {
   }
 
   #environment(command: string, sandbox: Sandbox): Readonly<Record<string, string>> {
-    const { pod, id = `${pod}-1`, ifname = 'eth0' } = sandbox
+    const { pod, id = `${pod}-1`, ifname = 'eth0', uid } = sandbox
     return {
       CNI_COMMAND: command,
       CNI_CONTAINERID: id,
       CNI_NETNS: this.netns(sandbox),
       CNI_IFNAME: ifname,
-      CNI_ARGS: `IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=${pod}`,
+      CNI_ARGS: `IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=${pod}${uid === undefined ? '' : `;K8S_POD_UID=${uid}`}`,
       CNI_PATH: this.binDir,
     }
   }

@@ -20,12 +20,13 @@ function waitingPod(
     readonly labels?: Readonly<Record<string, string>>
     readonly annotations?: Readonly<Record<string, string>>
     readonly ips?: readonly string[]
+    readonly uid?: string
   } = {},
 ): unknown {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, namespace: 'default', labels: more.labels ?? {}, annotations: more.annotations ?? {} },
+    metadata: { name, namespace: 'default', uid: more.uid, labels: more.labels ?? {}, annotations: more.annotations ?? {} },
     spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
     status: { phase: 'Pending', podIPs: (more.ips ?? []).map((ip) => ({ ip })) },
   }
@@ -122,6 +123,17 @@ describe('ADD', () => {
       output: { code: 11, msg: 'not ready in time: no source has Pod default/ghost on node n1' },
     })
     expect(saved()).toEqual([])
+  })
+
+  test('a pod of the same name as the one that is meant is not that one', async () => {
+    const pod = waitingPod('a', { uid: 'u1', annotations: { 'cni.netplane.io/ipAddrs': '["10.2.0.5"]' } })
+    of.machine.put('pods.json', [pod])
+    await of.ready()
+    expect(refusalOf(of.add({ pod: 'a', uid: 'u2' }, { timeoutSeconds: 1 }))).toBe(
+      '11: not ready in time: no source has Pod default/a on node n1 with the uid u2, which the runtime says, but with u1',
+    )
+    of.machine.put('pods.json', [waitingPod('a', { uid: 'u2' })])
+    expect(ips(of.call('ADD', { pod: 'a', uid: 'u2' }))).toContain('10.1.1.0/32')
   })
 
   test('a policy is in force from the first packet on', async () => {
@@ -365,7 +377,7 @@ describe('what runtimes find', () => {
     const { status, output } = of.machine.cleanup()
     expect([status, output]).toEqual([0, expect.stringContaining(`removed file ${join(of.confDir, '10-netplane.conflist')}`)])
     expect([readdirSync(of.binDir), readdirSync(of.confDir)]).toEqual([['bridge'], ['87-podman.conflist']])
-    expect(existsSync(join(of.machine.state, 'cni.sock'))).toBe(false)
+    expect(['cni.sock', 'cni.sock.ready'].filter((name) => existsSync(join(of.machine.state, name)))).toEqual([])
     expect(of.machine.cleanup()).toEqual({ status: 0, output: 'there was nothing to remove\n' })
   })
 

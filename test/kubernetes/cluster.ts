@@ -188,10 +188,9 @@ export class Cluster implements AsyncDisposable {
     await startNode({ ...this.nodeOptions(node), images: [] })
   }
 
-  /** Says where the API server is without any service: what an administrator applies before agents. */
-  endpointMap(namespace: string): object {
-    const data = { CLUSTER_SERVICE_HOST: SERVER.name, CLUSTER_SERVICE_PORT: String(PORT) }
-    return { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name: 'cluster-services-endpoint' }, data }
+  /** Where the API server is without any service. */
+  get endpoint(): { readonly host: string; readonly port: number } {
+    return { host: SERVER.name, port: PORT }
   }
 
   /** Services that want a load balancer have one, as in a cloud, until it is disposed of. */

@@ -22,7 +22,7 @@ describe('requests', () => {
   test('to add a pod', () => {
     expect(parseRequest(line({}, { mtu: 1400, timeoutSeconds: 5 }))).toMatchObject({
       command: 'ADD',
-      sandbox: { containerId: 'c1', ifname: 'eth0', netns: '/run/netns/a', namespace: 'default', pod: 'web-0' },
+      sandbox: { containerId: 'c1', ifname: 'eth0', netns: '/run/netns/a', namespace: 'default', pod: 'web-0', uid: 'x=y' },
       config: { cniVersion: '1.0.0', mtu: 1400, timeoutMs: 5000, ipam: undefined },
       environment: { path: '/opt/cni/bin' },
     })

@@ -133,6 +133,20 @@ describe('addresses', () => {
     await expect(give(two, 'b', fixed)).rejects.toThrow('10.0.0.9 is in 10.0.0.8/30, which node n1 has')
     await take(one, 'a')
     expect(await give(one, 'b', fixed)).toBe('10.0.0.9')
+    // a pod of a time before these blocks
+    const inUse = new Set([parseAddr('10.0.0.10')])
+    const old: AddressPlan[] = [{ kind: 'fixed', addr: parseAddr('10.0.0.10'), pool: FOUR, ref: 'Pod/default/web' }]
+    await expect(one.assign({ ...request('c', old), inUse })).rejects.toThrow('10.0.0.10 belongs to another pod')
+  })
+
+  test('are of what a pool or the cluster has left of a block, nothing beside it', async () => {
+    const world = new World()
+    const ipam = world.ipam('n1')
+    const range = (text: string): AddressPlan[] => [{ kind: 'range', range: parseCidr(text), ref: 'Pod/default/web' }]
+    expect(await give(ipam, 'a', range('10.7.0.0/28'))).toBe('10.7.0.1')
+    expect(await give(ipam, 'b', range('10.7.0.8/30'))).toBe('10.7.0.8')
+    expect(await give(ipam, 'c', pools(poolOf('10.0.0.0/30', 30)))).toBe('10.0.0.0')
+    await expect(give(ipam, 'd', pools(poolOf('10.0.0.0/31', 31)))).rejects.toThrow('no address is free, and no block')
   })
 
   test("are not in another node's block of another size: a pool that was made anew may have other ones", async () => {
@@ -193,13 +207,43 @@ describe('addresses', () => {
     for (let at = 0; at < 9; at++) await give(ipam, `p${at}`, pools(FOUR))
     expect(world.shared.blocks.size).toBe(3)
     await ipam.release(() => true)
-    await ipam.tidy()
+    await ipam.tidy([FOUR])
     expect(world.shared.blocks.size).toBe(3)
     world.now += REST_MS
-    await ipam.tidy()
+    await ipam.tidy([FOUR])
     expect(world.shared.blocks.size).toBe(1)
     expect(world.shared.announced.get('n1')).toHaveLength(1)
     expect(await give(ipam, 'q', pools(FOUR))).toMatch(/^10\./)
+  })
+
+  test.each([
+    ['is gone', []],
+    ['assigns nothing any more', [{ ...FOUR, assigns: 'none' } as const]],
+    ['has blocks of another size', [poolOf('10.0.0.0/28', 31)]],
+  ])('all of them when their pool %s', async (_, left) => {
+    const world = new World()
+    const ipam = world.ipam('n1')
+    await give(ipam, 'a', pools(FOUR))
+    await ipam.tidy(left)
+    expect(world.shared.blocks.size).toBe(1)
+    await ipam.release(() => true)
+    world.now += REST_MS
+    await ipam.tidy(left)
+    expect([world.shared.blocks.size, world.shared.announced.get('n1')]).toEqual([0, []])
+  })
+
+  test('a block that another node has taken while this one was thought to be gone is announced by that one alone', async () => {
+    const world = new World()
+    const [one, two] = [world.ipam('n1'), world.ipam('n2')]
+    const single = poolOf('10.0.0.0/30', 30)
+    await give(one, 'a', pools(single))
+    await one.release(() => true)
+    const taken = await two.assign({ ...request('b', pools(single)), isAbandoned: ({ node }) => node === 'n1' })
+    expect(taken.map(formatAddr)).toEqual(['10.0.0.0'])
+    // its Node is made anew
+    world.shared.announced.delete('n1')
+    await one.tidy([single], [])
+    expect(world.shared.announced.get('n1')).toEqual([])
   })
 
   test('what the others have been made to forget is said again', async () => {
@@ -210,12 +254,12 @@ describe('addresses', () => {
     expect(announced).toHaveLength(1)
     // a Node that was made anew
     world.shared.announced.delete('n1')
-    await ipam.tidy()
+    await ipam.tidy([FOUR])
     expect(world.shared.announced.has('n1')).toBe(false)
-    await ipam.tidy([])
+    await ipam.tidy([FOUR], [])
     expect(world.shared.announced.get('n1')).toEqual(announced)
     world.shared.announced.delete('n1')
-    await ipam.tidy(announced)
+    await ipam.tidy([FOUR], announced)
     expect(world.shared.announced.has('n1')).toBe(false)
   })
 
@@ -267,7 +311,7 @@ describe('addresses', () => {
       await ipam.release(() => true)
       world.now += REST_MS
       const left = [...fates]
-      await expect(world.ipam('n1', () => left.shift() ?? 'done').tidy()).rejects.toThrow(Dead)
+      await expect(world.ipam('n1', () => left.shift() ?? 'done').tidy([FOUR])).rejects.toThrow(Dead)
       const announced = (world.shared.announced.get('n1') ?? []).map(formatCidr)
       expect(announced.filter((range) => !world.shared.blocks.has(range))).toEqual([])
       // the next one says what it has

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What an administrator applies: a daemon set of our own image takes the nodes over, and pods go on. Layer: test. */
-import { rmSync } from 'node:fs'
+/** What an administrator applies: a daemon set of our own image on an empty cluster, and on one whose nodes have agents. Layer: test. */
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { packageRoot } from '#lib/base/package.ts'
 import { mapLimit } from '../../../lab/command.ts'
+import { listAt } from '../../../lab/raw.ts'
 import { command } from '../../kernel/vm/command.ts'
 import { writeArchive } from '../../kubernetes/archive.ts'
 import { Cluster } from '../../kubernetes/cluster.ts'
 import { CTR } from '../../kubernetes/node.ts'
 import { startAgent, stopAgent } from '../agents.ts'
+import { Asking } from '../asking.ts'
 import { Namespace } from '../namespaces.ts'
 import { ask, HTTP_PORT, runPods, urlOf } from '../pods.ts'
 import { CLUSTER } from '../setup.ts'
@@ -33,8 +35,62 @@ async function importImage(cluster: Cluster): Promise<void> {
   rmSync(archive)
 }
 
+/** As docs/install.md says. */
+async function install(cluster: Cluster): Promise<void> {
+  const { host, port } = cluster.endpoint
+  const example = readFileSync(join(packageRoot(), 'deploy/examples/cluster-services-endpoint.yaml'), 'utf8')
+  const map = example.replace('api.internal.example.com', host).replace("'6443'", `'${port}'`)
+  for (const input of [map, map.replaceAll('netplane-operator', OURS)]) await cluster.kubectl(['apply', '-f', '-'], { input })
+  await cluster.kubectl(['apply', '--server-side', '--force-conflicts', '-f', join(packageRoot(), 'deploy')])
+  await rollout(cluster)
+}
+
+async function rollout(cluster: Cluster): Promise<void> {
+  await cluster.kubectl(['rollout', 'status', DAEMON_SET, '-n', OURS, '--timeout=180s'], { timeoutMs: 200_000 })
+}
+
 test(
-  'kubectl apply -f deploy/',
+  'an empty cluster: nodes are Ready, pods have addresses, services and policy work, and a rollout interrupts nobody',
+  async () => {
+    await using cluster = await Cluster.up({ name: 'empty' })
+    await importImage(cluster)
+    await expect(cluster.nodesReady(0)).rejects.toThrow('cni plugin not initialized')
+    await install(cluster)
+    await cluster.nodesReady()
+    await using namespace = await Namespace.make(cluster, 'first')
+    const { name } = namespace
+    const [server, client] = await runPods(cluster, name, [
+      { name: 'server', node: 'a', labels: { app: 'web' } },
+      { name: 'client', node: 'b' },
+    ])
+    if (server === undefined || client === undefined) throw new Error('no pods')
+    const spec = { ipFamilyPolicy: 'RequireDualStack', selector: { app: 'web' }, ports: [{ port: 80, targetPort: HTTP_PORT }] }
+    await cluster.apply({ apiVersion: 'v1', kind: 'Service', metadata: { namespace: name, name: 'web' }, spec })
+    const addresses = listAt(await cluster.get('service', 'web', '-n', name), 'spec.clusterIPs').map(String)
+    expect([server.addresses.length, addresses.length]).toEqual([2, 2])
+    const urls = addresses.map((address) => urlOf(address, 80))
+    const answers = (): Promise<(string | undefined)[]> => Promise.all(urls.map((url) => ask(cluster, client, url)))
+    await expect.poll(answers, { timeout: 20_000 }).toEqual(['server', 'server'])
+    {
+      await using asking = new Asking(cluster, 'node/b', urls[0] ?? '')
+      await asking.more(20)
+      await cluster.kubectl(['rollout', 'restart', DAEMON_SET, '-n', OURS])
+      await rollout(cluster)
+      await asking.more(20)
+      expect(asking.lost).toBe(0)
+    }
+    const closed = { podSelector: { matchLabels: { app: 'web' } }, policyTypes: ['Ingress'] }
+    await cluster.apply({
+      ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' },
+      ...{ metadata: { namespace: name, name: 'closed' }, spec: closed },
+    })
+    await expect.poll(answers, { timeout: 20_000 }).toEqual([undefined, undefined])
+  },
+  20 * 60_000,
+)
+
+test(
+  'nodes that have agents: the daemon set takes them over, and pods go on',
   async () => {
     const cluster = await Cluster.open(CLUSTER)
     await importImage(cluster)
@@ -42,9 +98,7 @@ test(
     const [before] = await runPods(cluster, namespace.name, [{ name: 'before', node: 'b' }])
     for (const node of cluster.nodes) await stopAgent(cluster, node, 'SIGTERM')
     try {
-      await cluster.apply(cluster.endpointMap(OURS))
-      await cluster.kubectl(['apply', '--server-side', '--force-conflicts', '-f', join(packageRoot(), 'deploy')])
-      await cluster.kubectl(['rollout', 'status', DAEMON_SET, '-n', OURS, '--timeout=180s'], { timeoutMs: 200_000 })
+      await install(cluster)
       const [after] = await runPods(cluster, namespace.name, [{ name: 'after', node: 'a' }])
       for (const to of before?.addresses ?? []) expect(after && (await ask(cluster, after, urlOf(to, HTTP_PORT)))).toBe('before')
     } finally {

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { UnreachableError } from '#lib/api/errors.ts'
-import { frames } from '#lib/api/frames.ts'
-import { messageFor, readEvent, readList, readObject } from '#lib/api/messages.ts'
 import { many, messageOf, one, ProtobufError, readMessage, type Field, type Message } from '#lib/api/protobuf.ts'
-import { encode, enveloped, prefixed } from '../../../bench/control/encode.ts'
-
-const SLICE = messageFor({ apiVersion: 'discovery.k8s.io/v1', kind: 'EndpointSlice' }) ?? []
-const SERVICE = messageFor({ apiVersion: 'v1', kind: 'Service' }) ?? []
+import { encode, prefixed } from '../../../bench/control/encode.ts'
 
 const INNER = messageOf({ 1: one('flag', 'flag'), 2: one('number', 'number'), 40: many('texts', 'text') })
 const ALL = messageOf({
@@ -82,6 +76,18 @@ describe('a message', () => {
     for (const text of [...texts, ...texts]) expect(readMessage(encode(ALL, { text }), ALL)['text']).toBe(text)
   })
 
+  test('texts of other characters are told from those of as many letters as they have bytes', () => {
+    const letters = Array.from({ length: 128 }, (_, at) => String.fromCodePoint(0x80 + at))
+    const threes = letters.flatMap((a) => letters.flatMap((b) => letters.slice(0, 8).map((c) => a + b + c)))
+    const texts = threes.flatMap((three) => [String.fromCodePoint(...Buffer.from(three)), three])
+    expect(texts.filter((text) => readMessage(encode(ALL, { text }), ALL)['text'] !== text)).toEqual([])
+  })
+
+  test('with a time beyond all times is refused', () => {
+    const bytes = prefixed(4, encode(messageOf({ 1: one('seconds', 'number') }), { seconds: 2 ** 52 }))
+    expect(() => readMessage(bytes, ALL)).toThrow('4503599627370496 is no time')
+  })
+
   test('of another type than is expected is refused with the field’s name', () => {
     expect(() => readMessage(encode(messageOf({ 1: one('x', 'number') }), { x: 1 }), ALL)).toThrow('text is of another type')
   })
@@ -95,73 +101,5 @@ describe('a message', () => {
     [[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f]],
   ])('that is cut off or malformed is refused: %j', (bytes) => {
     expect(() => readMessage(Buffer.from(bytes), ALL)).toThrow(ProtobufError)
-  })
-
-  test('of any bytes is read or refused', () => {
-    const sample = enveloped('EndpointSliceList', prefixed(2, encode(SLICE, { endpoints: [{ addresses: ['10.0.0.1'], nodeName: 'n' }] })))
-    const change = fc.tuple(fc.nat(sample.length - 1), fc.integer({ min: 0, max: 255 }))
-    const mutated = fc.array(change, { maxLength: 6 }).map((changes) => {
-      const bytes = Buffer.from(sample)
-      for (const [at, byte] of changes) bytes[at] = byte
-      return bytes
-    })
-    const read = (bytes: Buffer): void => {
-      for (const item of (readList(bytes, SLICE)['items'] ?? []) as Iterable<unknown>) expect(item).toBeTypeOf('object')
-      readObject(bytes, SERVICE)
-      readEvent(bytes, SERVICE)
-    }
-    fc.assert(
-      fc.property(
-        fc.oneof(
-          mutated,
-          fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
-        ),
-        (bytes) => {
-          try {
-            read(bytes)
-          } catch (thrown) {
-            if (!(thrown instanceof ProtobufError)) throw thrown
-          }
-        },
-      ),
-      { numRuns: 2000 },
-    )
-  })
-})
-
-describe('parts of a watch', () => {
-  const framed = (part: Buffer): Buffer => {
-    const length = Buffer.alloc(4)
-    length.writeUInt32BE(part.length)
-    return Buffer.concat([length, part])
-  }
-  async function* chunks(bytes: Buffer, cuts: readonly number[]): AsyncGenerator<Buffer> {
-    let at = 0
-    for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
-      if (cut > at) yield await Promise.resolve(bytes.subarray(at, cut))
-      at = Math.max(at, cut)
-    }
-  }
-  const partsOf = async (body: AsyncIterable<Buffer>): Promise<string[]> => {
-    const all: string[] = []
-    for await (const parts of frames(body)) all.push(...parts.map((part) => part.toString('hex')))
-    return all
-  }
-
-  test('come whole, wherever the stream is cut', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.uint8Array({ maxLength: 40 })), fc.array(fc.nat(300)), async (parts, cuts) => {
-        const bytes = Buffer.concat(parts.map((part) => framed(Buffer.from(part))))
-        const within = cuts.filter((cut) => cut < bytes.length)
-        expect(await partsOf(chunks(bytes, within))).toEqual(parts.map((part) => Buffer.from(part).toString('hex')))
-      }),
-    )
-  })
-
-  test('of which one is cut off, or said to be larger than any object, end it', async () => {
-    const one = framed(Buffer.from('part'))
-    await expect(partsOf(chunks(one.subarray(0, 6), []))).rejects.toThrow(UnreachableError)
-    await expect(partsOf(chunks(one.subarray(0, 2), []))).rejects.toThrow('in the middle of an event')
-    await expect(partsOf(chunks(Buffer.from([0xff, 0xff, 0xff, 0xff, 0]), []))).rejects.toThrow('4294967295 bytes')
   })
 })

@@ -3,9 +3,11 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { PROTOBUF } from '#lib/api/envelopes.ts'
 import { ApiSource, type ApiSourceOptions } from '#lib/api/source.ts'
 import { LastGoodFile } from '#lib/store/last-good.ts'
 import { readOnce } from '#lib/store/once.ts'
+import { framed } from '../../../bench/control/encode.ts'
 import { until } from '../../support/until.ts'
 import { dribble, FakeServer, json, refuse } from './fake-server.ts'
 import { SourceRun } from './source-run.ts'
@@ -93,6 +95,26 @@ describe('lists', () => {
     slow = false
     await source.untilSynced()
     expect([...source.objects.keys()]).toEqual(['Service/default/web'])
+    expect(source.unavailable).toBeUndefined()
+  })
+
+  test.each(['list', 'watch'])('that cannot be read as Protocol Buffers come as JSON from then on: %s', async (broken) => {
+    fake.put(SERVICES, service('web'))
+    const asked: string[] = []
+    fake.fault = ({ path, query, accept }, response) => {
+      const what = query.has('watch') ? 'watch' : 'list'
+      if (path !== SERVICES) return false
+      asked.push(`${what} ${accept.startsWith(PROTOBUF) ? 'either' : 'JSON'}`)
+      if (what !== broken || !accept.startsWith(PROTOBUF)) return false
+      response.writeHead(200, { 'content-type': PROTOBUF })
+      response.end(framed(Buffer.from('no such object')))
+      return true
+    }
+    await using source = await run().untilSynced()
+    await until('a watch', () => asked.at(-1) === 'watch JSON')
+    fake.put(SERVICES, service('more'))
+    await source.untilThere('Service/default/more')
+    expect(asked).toEqual(broken === 'list' ? ['list either', 'list JSON', 'watch JSON'] : ['list either', 'watch either', 'watch JSON'])
     expect(source.unavailable).toBeUndefined()
   })
 
