@@ -24,7 +24,7 @@ const LONGEST_ERROR = 4000
 async function packetPart(quick: boolean): Promise<PacketFigure[]> {
   return await runPart<PacketFigure>({
     part: 'packet/main',
-    args: [quick ? '8' : '40'],
+    args: [quick ? '4' : '40'],
     isolated: true,
     timeoutMs: 6 * MINUTE,
     fields: ['id', 'net', 'hooks'],
