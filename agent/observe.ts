@@ -117,6 +117,14 @@ function ofSource(metrics: Metrics, { sourceFacts }: Observed): void {
     { name: 'netplane_api_events_total', help: 'Changes of objects that watches told.', labels },
     byKind(({ events }) => events),
   )
+  metrics.counter(
+    {
+      name: 'netplane_api_unreadable_total',
+      help: 'What could not be read as Protocol Buffers: from then on the kind comes as JSON.',
+      labels,
+    },
+    byKind(({ unreadable }) => unreadable),
+  )
   metrics.gauge(
     { name: 'netplane_api_last_event_time_seconds', help: 'When the last of these came, since 1970.', labels },
     byKind(({ lastEventAt }) => lastEventAt && lastEventAt / 1000),

@@ -107,10 +107,13 @@ export class Plugin {
   async #run(request: Request): Promise<string> {
     switch (request.command) {
       case 'ADD': {
-        const { sandbox } = request
+        const { sandbox, config } = request
+        const deadline = this.#options.clock.now() + config.timeoutMs
         this.#adding.add(sandbox)
         try {
-          return await this.#turn(sandbox, () => this.#add(request))
+          // nobody waits for a turn because of a pod that does not come
+          await this.#options.waiting.until(() => this.#unknown(sandbox), deadline)
+          return await this.#turn(sandbox, () => this.#add(request, deadline))
         } finally {
           this.#adding.delete(sandbox)
           this.#unwanted.delete(sandbox)
@@ -133,11 +136,9 @@ export class Plugin {
     }
   }
 
-  async #add(request: Of<'ADD'>): Promise<string> {
-    const { attachments, clock, pods, waiting, netlink, of } = this.#options
+  async #add(request: Of<'ADD'>, deadline: number): Promise<string> {
+    const { attachments, pods, waiting, netlink, of } = this.#options
     const { sandbox, config } = request
-    const deadline = clock.now() + config.timeoutMs
-    await waiting.until(() => this.#unknown(sandbox), deadline)
     const before = attachments.ofSandbox(sandbox.containerId)
     refuseOther(before, sandbox)
     const attachment = before === undefined ? await this.#first(request) : this.#again(before, request)
@@ -230,11 +231,13 @@ export class Plugin {
 
   async #gc({ valid, environment }: Of<'GC'>): Promise<void> {
     const keep = new Set(valid.map(({ containerId, ifname }) => `${containerId} ${ifname}`))
-    const gone = this.#options.attachments.all().filter(({ containerId, ifname }) => !keep.has(`${containerId} ${ifname}`))
+    const { attachments, of } = this.#options
+    const gone = attachments.all().filter(({ containerId, ifname }) => !keep.has(`${containerId} ${ifname}`))
     const failed: unknown[] = []
     for (const attachment of gone)
       await this.#turn(attachment, () => this.#remove(attachment, environment.path)).catch((thrown: unknown) => failed.push(thrown))
-    await this.collect()
+    // by what is not known yet everything would be nobody's; it is looked once a minute anyway
+    if (of.synced) await this.collect()
     // one that cannot be taken away holds up no other
     if (failed.length > 0) throw failed[0]
   }

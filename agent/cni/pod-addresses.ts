@@ -83,7 +83,7 @@ export class PodAddresses {
     const count = await ipam.release((holder, addr) => isGone(holder) && !inUse.has(addr))
     const own = snapshot.nodes.get(node)
     // a Node that was made anew knows nothing of them
-    await ipam.tidy(snapshot.pools.values(), isAlone || own === undefined ? undefined : (own.blocks ?? []))
+    await ipam.tidy([...snapshot.pools.values()], isAlone || own === undefined ? undefined : (own.blocks ?? []))
     return count
   }
 

@@ -2,6 +2,7 @@
 /** Blocks as IPAMBlock objects of the API server; a node's Node tells the others which are its. Layer: agent/ipam. */
 import { errorCode, InternalError } from '#lib/base/errors.ts'
 import { formatCidr, type Cidr } from '#lib/base/ip.ts'
+import { isObject } from '#lib/base/object.ts'
 import { BLOCK_NODE_LABEL, blockName, blockNodeLabel, IP_BLOCK, ipBlockObject, parseIPBlock } from '#lib/kube/ip-block.ts'
 import type { IPBlock } from '#lib/model/ip-block.ts'
 import { BLOCKS_ANNOTATION } from '#lib/model/node.ts'
@@ -28,7 +29,7 @@ export class ApiBlocks implements BlockStore {
   async own(): Promise<readonly StoredBlock[]> {
     const objects = await this.#api.list(IP_BLOCK, { labelSelector: `${BLOCK_NODE_LABEL}=${blockNodeLabel(this.#node)}` })
     // names may share a label, and a label may be another's mistake
-    return objects.map(stored).filter(({ block }) => block.node === this.#node)
+    return objects.filter(({ spec }) => isObject(spec) && spec['node'] === this.#node).map(stored)
   }
 
   async all(): Promise<readonly StoredBlock[]> {
@@ -36,7 +37,7 @@ export class ApiBlocks implements BlockStore {
       try {
         return [stored(object)]
       } catch (error) {
-        // its name is taken all the same, and whose it is has to do with it alone
+        // its name is taken all the same, and its own node says so to who asks for a pod there
         this.#log.warn({ error }, 'ipam.block-unreadable')
         return []
       }

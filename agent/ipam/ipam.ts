@@ -2,7 +2,7 @@
 /** Gives pods their addresses and takes them back: one change at a time, each in the store before anybody hears of it. Layer: agent/ipam. */
 import { AddressError } from '#lib/base/errors.ts'
 import { addrBits, cidrContains, formatAddr, formatCidr, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
-import { overlaps } from '#lib/base/range.ts'
+import { addrAt, overlaps } from '#lib/base/range.ts'
 import { same } from '#lib/base/same.ts'
 import {
   addressOf,
@@ -56,6 +56,7 @@ interface Claim extends Pick<AddressRequest, 'elsewhere' | 'isInhabited' | 'isAb
 const BLIND_ATTEMPTS = 4
 /** Nobody but cleaners changes blocks of this node. */
 const ATTEMPTS = 8
+const NOBODY: ReadonlySet<Addr> = new Set()
 
 export class Ipam {
   readonly #options: IpamOptions
@@ -97,7 +98,7 @@ export class Ipam {
 
   /** Gives back blocks without holders, but for one of each size and family that some pool has, and tells the others what is this node's.
    * `heard`: what they have heard by now, where that is known; somebody may have made them forget. */
-  async tidy(pools: Iterable<IPPool>, heard?: readonly Cidr[]): Promise<void> {
+  async tidy(pools: readonly IPPool[], heard?: readonly Cidr[]): Promise<void> {
     await this.#turns.run(async () => {
       if (heard !== undefined && !same(heard.map(formatCidr).sort(), this.#announced?.toSorted())) {
         this.#announced = undefined
@@ -151,8 +152,8 @@ export class Ipam {
   /** What the holder has of these pools already. */
   async #known(pools: readonly IPPool[], holder: Holder): Promise<Addr | undefined> {
     for (const { block } of await this.#shared.all()) {
-      const addr = pools.some(({ cidr }) => isWithin(block.cidr, cidr)) ? addressOf(block, holder) : undefined
-      if (addr !== undefined) return addr
+      const addr = addressOf(block, holder)
+      if (addr !== undefined && pools.some(({ cidr }) => cidrContains(cidr, addr))) return addr
     }
     return undefined
   }
@@ -177,19 +178,22 @@ export class Ipam {
     return given ?? refuse(ref, `${formatAddr(addr)} belongs to another pod`)
   }
 
-  /** From one of our blocks in these ranges, tried in their order. A block may be larger than what a pool or the cluster has left of it. */
+  /** From one of our blocks in these ranges, tried in their order: of a block that is larger than what a pool or the cluster has left of it, that. */
   async #giveOf(own: OwnBlocks, ranges: readonly Cidr[], options: AssignOptions): Promise<Addr | undefined> {
-    for (const range of ranges) {
-      const addr = await this.#give(own, (block) => (isWithin(block.cidr, range) ? assign(block, options) : undefined))
+    for (const within of ranges) {
+      const addr = await this.#give(own, (block, all) =>
+        overlaps(block.cidr, within) ? assign(block, { ...options, within, inUse: usedBeside(block, all, options.inUse) }) : undefined,
+      )
       if (addr !== undefined) return addr
     }
     return undefined
   }
 
-  async #give(own: OwnBlocks, from: (block: IPBlock) => Assigned | undefined): Promise<Addr | undefined> {
+  async #give(own: OwnBlocks, from: (block: IPBlock, all: readonly StoredBlock[]) => Assigned | undefined): Promise<Addr | undefined> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const found = firstOf(await own.all(), (stored) => {
-        const assigned = from(stored.block)
+      const all = await own.all()
+      const found = firstOf(all, (stored) => {
+        const assigned = from(stored.block, all)
         return assigned && { stored, assigned }
       })
       if (found === undefined) break
@@ -268,14 +272,16 @@ export class Ipam {
   }
 }
 
-function isWithin(cidr: Cidr, range: Cidr): boolean {
-  return range.bits <= cidr.bits && cidrContains(range, cidr.addr)
+/** A range of this node that became another one leaves a block that overlaps the new one's. */
+function usedBeside(block: IPBlock, all: readonly StoredBlock[], inUse: ReadonlySet<Addr> = NOBODY): ReadonlySet<Addr> {
+  const beside = all.filter((one) => one.block !== block && overlaps(one.block.cidr, block.cidr))
+  if (beside.length === 0) return inUse
+  return new Set([...inUse, ...beside.flatMap(({ block: { cidr, held } }) => [...held.keys()].map((index) => addrAt(cidr, index)))])
 }
 
 /** A pool that assigns nothing takes its blocks back, and one of another size has others. */
-function isOfSome(pools: Iterable<IPPool>, block: Cidr): boolean {
-  for (const { assigns, blockBits, cidr } of pools) if (assigns !== 'none' && blockBits === block.bits && isWithin(block, cidr)) return true
-  return false
+function isOfSome(pools: readonly IPPool[], block: Cidr): boolean {
+  return pools.some(({ assigns, blockBits, cidr }) => assigns !== 'none' && blockBits === block.bits && cidrContains(cidr, block.addr))
 }
 
 function refuse(ref: string, reason: string): never {

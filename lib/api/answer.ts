@@ -79,7 +79,7 @@ function jsonOf(text: string): unknown {
 export function pageOf(list: unknown): Page {
   const { metadata, items } = isObject(list) ? list : {}
   const { resourceVersion, continue: next } = isObject(metadata) ? metadata : {}
-  if (typeof resourceVersion !== 'string') throw new UnreachableError('the answer is no list')
+  if (typeof resourceVersion !== 'string') throw new UnreadableError('the answer is no list')
   return {
     items: isIterable(items) ? objectsIn(items) : [],
     resourceVersion,

@@ -169,7 +169,7 @@ export class ApiClient implements AsyncDisposable {
     await this.request({ ...options, method: 'DELETE', path: objectPath(named, options.subresource), query, body })
   }
 
-  /** Any request that is answered with JSON. */
+  /** Any request; the answer as its JSON would be. */
   async request(call: Call): Promise<unknown> {
     const late = AbortSignal.timeout(call.timeoutMs ?? TIMEOUT_MS)
     const signal = call.signal === undefined ? late : AbortSignal.any([call.signal, late])

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The answer of a watch in Protocol Buffers: parts with their lengths in front, as many as have come at a time. Layer: lib/api. */
-import { UnreachableError } from './errors.ts'
+import { UnreachableError, UnreadableError } from './errors.ts'
 
 /** Of a length: big-endian. */
 const LENGTH_BYTES = 4
 /** No object is as large. */
 const MOST_BYTES = 64 << 20
 
-/** Throws UnreachableError for a part that is cut off, or longer than any object. */
+/** Throws UnreachableError for a part that is cut off, UnreadableError for one longer than any object. */
 export async function* frames(body: AsyncIterable<Buffer>): AsyncGenerator<readonly Buffer[]> {
   /** what has come of a part that is not whole yet */
   let open: Buffer[] = []
@@ -23,7 +23,7 @@ export async function* frames(body: AsyncIterable<Buffer>): AsyncGenerator<reado
     need = LENGTH_BYTES
     while (bytes.length - at >= LENGTH_BYTES) {
       const length = bytes.readUInt32BE(at)
-      if (length > MOST_BYTES) throw new UnreachableError(`an event of the watch is said to have ${length} bytes`)
+      if (length > MOST_BYTES) throw new UnreadableError(`an event of the watch is said to have ${length} bytes`)
       need = LENGTH_BYTES + length
       if (bytes.length - at < need) break
       whole.push(bytes.subarray(at + LENGTH_BYTES, at + need))

@@ -51,6 +51,8 @@ export interface KindFacts {
   readonly lists: number
   readonly watches: number
   readonly events: number
+  /** how often it was asked for as JSON because what came otherwise could not be read: once at the most */
+  readonly unreadable: number
   /** ms since 1970; undefined when there was none */
   readonly lastEventAt: number | undefined
 }
@@ -70,7 +72,7 @@ export class KindWatch {
   readonly #shared: Shared
   /** undefined: as JSON, from which more can be read */
   #message: Watched['message']
-  readonly #counts = { lists: 0, watches: 0, events: 0 }
+  readonly #counts = { lists: 0, watches: 0, events: 0, unreadable: 0 }
   #lastEventAt: number | undefined
   /** where the next watch begins; undefined: list first */
   #version: string | undefined
@@ -147,7 +149,10 @@ export class KindWatch {
       }
     }
     // what is wrong with one object is then said of that one, and the others are there
-    if (thrown instanceof UnreadableError) this.#message = undefined
+    if (thrown instanceof UnreadableError && this.#message !== undefined) {
+      this.#message = undefined
+      this.#counts.unreadable++
+    }
     const expired = isExpired(thrown)
     // a connection that ends takes everybody's requests with it
     const tolerated = client.transport.connected === this.#connection ? 0 : LOST_CONNECTIONS

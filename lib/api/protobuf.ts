@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Kubernetes' Protocol Buffers → what its JSON would have been, of the fields that are asked for. The rest is passed over unread, which
- * is most of an object. Layer: lib/api (pure). */
+ * is most of an object. Layer: lib/api (pure, but for texts that it remembers). */
 import { NetplaneError } from '../base/errors.ts'
 import { isObject } from '../base/object.ts'
 

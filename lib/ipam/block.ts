@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Giving addresses of a block away, and taking them back. Layer: lib/ipam (pure). */
-import type { Addr, Cidr } from '../base/ip.ts'
+import { cidrContains, type Addr, type Cidr } from '../base/ip.ts'
 import type { Holder, IPBlock } from '../model/ip-block.ts'
 import { addrAt, indexOf, rangeSize } from '../base/range.ts'
 
@@ -14,6 +14,8 @@ export interface AssignOptions {
   readonly hurry?: boolean
   /** addresses that are in use whatever this block says */
   readonly inUse?: ReadonlySet<Addr>
+  /** nothing beside it: a pool may have left only a part of the block */
+  readonly within?: Cidr
 }
 
 /** Nobody needs what the holder has. */
@@ -31,7 +33,7 @@ export function emptyBlock(cidr: Cidr, node: string): IPBlock {
 /** Who asks again gets what it has. Otherwise the lowest address that nobody has, or in a hurry the one that has rested longest. */
 export function assign(block: IPBlock, options: AssignOptions): Assigned | undefined {
   const known = addressOf(block, options.holder)
-  if (known !== undefined) return { block, addr: known }
+  if (known !== undefined && isWithin(known, options)) return { block, addr: known }
   const index = fresh(block, options) ?? (options.hurry === true ? longestRested(block, options) : undefined)
   return index === undefined ? undefined : hold(block, index, options.holder)
 }
@@ -72,21 +74,27 @@ function hold(block: IPBlock, index: number, holder: Holder): Assigned {
   return { block: { ...block, held: new Map(block.held).set(index, holder), freed }, addr: addrAt(block.cidr, index) }
 }
 
-function fresh(block: IPBlock, { now, restMs, inUse }: AssignOptions): number | undefined {
+function fresh(block: IPBlock, options: AssignOptions): number | undefined {
+  const { now, restMs } = options
   for (let index = 0; index < rangeSize(block.cidr); index++) {
     const freed = block.freed.get(index)
     // a clock that was set back must not keep an address for ever
     const rests = freed !== undefined && now >= freed && now - freed < restMs
-    if (!rests && isFree(block, index, inUse)) return index
+    if (!rests && isFree(block, index, options)) return index
   }
   return undefined
 }
 
-function longestRested(block: IPBlock, { inUse }: AssignOptions): number | undefined {
-  const resting = [...block.freed].filter(([index]) => isFree(block, index, inUse))
+function longestRested(block: IPBlock, options: AssignOptions): number | undefined {
+  const resting = [...block.freed].filter(([index]) => isFree(block, index, options))
   return resting.sort(([, a], [, b]) => a - b)[0]?.[0]
 }
 
-function isFree(block: IPBlock, index: number, inUse: AssignOptions['inUse']): boolean {
-  return !block.held.has(index) && inUse?.has(addrAt(block.cidr, index)) !== true
+function isFree(block: IPBlock, index: number, options: AssignOptions): boolean {
+  const addr = addrAt(block.cidr, index)
+  return !block.held.has(index) && options.inUse?.has(addr) !== true && isWithin(addr, options)
+}
+
+function isWithin(addr: Addr, { within }: AssignOptions): boolean {
+  return within === undefined || cidrContains(within, addr)
 }

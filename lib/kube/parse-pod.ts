@@ -4,7 +4,23 @@ import { isV4, protocolNumber } from '../base/ip.ts'
 import type { Addr } from '../base/ip.ts'
 import type { Pod, PodPhase } from '../model/pod.ts'
 import type { NamedPort } from '../model/policy.ts'
-import { asAddr, asRecord, each, FieldError, flag, inside, NONE, oneOf, port, protocol, record, text, under, usable } from './fields.ts'
+import {
+  asAddr,
+  asRecord,
+  each,
+  FieldError,
+  flag,
+  inside,
+  NONE,
+  oneOf,
+  own,
+  port,
+  protocol,
+  record,
+  text,
+  under,
+  usable,
+} from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { labelsOf } from './labels.ts'
 import { wishesOf } from './wishes.ts'
@@ -42,8 +58,8 @@ export function parsePod(input: ParseInput): Pod {
 /** What the server shows of a pod of the kubelet's own files has an id of the server's; the kubelet's stands beside it. */
 function uidOf({ raw }: ParseInput): Pick<Pod, 'uid'> {
   return inside(raw, 'metadata', (metadata) => {
-    const uid = text(record(metadata, 'annotations'), 'kubernetes.io/config.mirror') ?? text(metadata, 'uid') ?? ''
-    return uid === '' ? {} : { uid }
+    const uid = own(record(metadata, 'annotations'), 'kubernetes.io/config.mirror') ?? own(metadata, 'uid')
+    return typeof uid === 'string' && uid !== '' ? { uid } : {}
   })
 }
 

@@ -7,7 +7,6 @@ import { expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import { mustRun } from '../../lab/command.ts'
-import { waitFor } from '../../lab/wait.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
 import { LoopbackCluster, PORT } from './loopback-cluster.ts'
 
@@ -38,12 +37,6 @@ test('what is wanted is the same from the API as from its objects in a directory
     ports: [{ name: 'http', port: 8080 }],
     endpoints: [{ addresses: ['10.1.0.7'], conditions: { ready: true } }],
   })
-  // the server makes a service of its own, a while after it began to answer
-  const hasOwn = async (): Promise<true | undefined> => {
-    const services = await client.list({ apiVersion: 'v1', kind: 'Service' })
-    return services.some(({ metadata }) => metadata.name === 'kubernetes') ? true : undefined
-  }
-  expect(await waitFor(hasOwn, { timeoutMs: 30_000, everyMs: 100 })).toBe(true)
   const directory = join(folder, 'objects')
   mkdirSync(directory)
   const kinds = [

@@ -21,6 +21,11 @@ export interface LoopbackOptions {
   readonly folder: string
 }
 
+const OWN = [
+  ...['default', 'kube-system', 'kube-public', 'kube-node-lease'].map((name) => ({ kind: 'Namespace', name })),
+  { kind: 'Service', namespace: 'default', name: 'kubernetes' },
+]
+
 type Program = 'etcd' | 'kube-apiserver'
 
 /** Needs a network namespace of its own: its ports are fixed. */
@@ -35,7 +40,7 @@ export class LoopbackCluster implements AsyncDisposable {
     this.users = users
   }
 
-  /** Resolves when it serves the default namespace. Throws with the end of a log when it ends, or is not ready in time. */
+  /** Resolves when it serves, and has made what it makes by itself. Throws with the end of a log when it ends, or is not ready in time. */
   static async start(options: LoopbackOptions): Promise<LoopbackCluster> {
     mkdirSync(options.folder, { recursive: true })
     const cluster = new LoopbackCluster(options, await Authority.make(options.folder))
@@ -130,7 +135,7 @@ export class LoopbackCluster implements AsyncDisposable {
     if (!existsSync(this.authority)) return false
     await using client = new ApiClient({ server: fromKubeconfig(this.kubeconfig()) })
     try {
-      await client.get({ apiVersion: 'v1', kind: 'Namespace', name: 'default' }, { timeoutMs: 2000 })
+      for (const made of OWN) await client.get({ apiVersion: 'v1', ...made }, { timeoutMs: 2000 })
       const { status, body } = await client.transport.request({ method: 'GET', path: '/readyz', signal: AbortSignal.timeout(2000) })
       body.resume()
       return status === 200

@@ -126,14 +126,18 @@ describe('ADD', () => {
   })
 
   test('a pod of the same name as the one that is meant is not that one', async () => {
-    const pod = waitingPod('a', { uid: 'u1', annotations: { 'cni.netplane.io/ipAddrs': '["10.2.0.5"]' } })
-    of.machine.put('pods.json', [pod])
+    of.machine.put('pods.json', [waitingPod('a', { uid: 'u1' })])
     await of.ready()
-    expect(refusalOf(of.add({ pod: 'a', uid: 'u2' }, { timeoutSeconds: 1 }))).toBe(
+    expect(refusalOf(of.add({ pod: 'a', id: 'early', uid: 'u2' }, { timeoutSeconds: 1 }))).toBe(
       '11: not ready in time: no source has Pod default/a on node n1 with the uid u2, which the runtime says, but with u1',
     )
+    const answer = of.beginAdd({ pod: 'a', id: 'waits', uid: 'u2' })
+    // one that waits is in nobody's way
+    expect(ips(of.add({ pod: 'a', id: 'old', uid: 'u1' }, { timeoutSeconds: 5 }))).toContain('10.1.1.0/32')
+    expect(answer()).toBeUndefined()
     of.machine.put('pods.json', [waitingPod('a', { uid: 'u2' })])
-    expect(ips(of.call('ADD', { pod: 'a', uid: 'u2' }))).toContain('10.1.1.0/32')
+    await expect.poll(answer, { timeout: 10_000 }).toMatchObject({ status: 0 })
+    expect(saved()).toEqual(['waits.json'])
   })
 
   test('a policy is in force from the first packet on', async () => {

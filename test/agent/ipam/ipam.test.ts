@@ -145,8 +145,17 @@ describe('addresses', () => {
     const range = (text: string): AddressPlan[] => [{ kind: 'range', range: parseCidr(text), ref: 'Pod/default/web' }]
     expect(await give(ipam, 'a', range('10.7.0.0/28'))).toBe('10.7.0.1')
     expect(await give(ipam, 'b', range('10.7.0.8/30'))).toBe('10.7.0.8')
-    expect(await give(ipam, 'c', pools(poolOf('10.0.0.0/30', 30)))).toBe('10.0.0.0')
-    await expect(give(ipam, 'd', pools(poolOf('10.0.0.0/31', 31)))).rejects.toThrow('no address is free, and no block')
+    // what both blocks have is given once, whichever is asked
+    const given = [await give(ipam, 'c', range('10.7.0.0/30')), await give(ipam, 'd', range('10.7.0.0/30'))]
+    expect(given).toEqual(['10.7.0.2', '10.7.0.3'])
+    await expect(give(ipam, 'e', range('10.7.0.0/30'))).rejects.toThrow('all addresses of 10.7.0.0/30 are in use')
+    await take(ipam, 'b')
+    world.now += REST_MS
+    expect(await give(ipam, 'f', range('10.7.0.0/28'))).toBe('10.7.0.4')
+    const smaller = pools(poolOf('10.0.0.0/31', 31))
+    expect(await give(ipam, 'g', pools(poolOf('10.0.0.0/30', 30)))).toBe('10.0.0.0')
+    expect(await give(ipam, 'h', smaller)).toBe('10.0.0.1')
+    await expect(give(ipam, 'i', smaller)).rejects.toThrow('no address is free, and no block')
   })
 
   test("are not in another node's block of another size: a pool that was made anew may have other ones", async () => {
@@ -214,6 +223,20 @@ describe('addresses', () => {
     expect(world.shared.blocks.size).toBe(1)
     expect(world.shared.announced.get('n1')).toHaveLength(1)
     expect(await give(ipam, 'q', pools(FOUR))).toMatch(/^10\./)
+  })
+
+  test('of each family stays one, in whatever order pools are', async () => {
+    const world = new World()
+    const ipam = world.ipam('n1')
+    await give(ipam, 'a', pools(FOUR, SIX))
+    await ipam.release(() => true)
+    world.now += REST_MS
+    for (const order of [
+      [FOUR, SIX],
+      [SIX, FOUR],
+    ])
+      await ipam.tidy(order)
+    expect([...world.shared.blocks.values()].map(({ block }) => block.cidr.bits).sort()).toEqual([126, 30])
   })
 
   test.each([

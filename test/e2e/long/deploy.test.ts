@@ -3,6 +3,7 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { errorText } from '#lib/base/errors.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { mapLimit } from '../../../lab/command.ts'
 import { listAt } from '../../../lab/raw.ts'
@@ -36,12 +37,12 @@ async function importImage(cluster: Cluster): Promise<void> {
 }
 
 /** As docs/install.md says. */
-async function install(cluster: Cluster): Promise<void> {
+async function install(cluster: Cluster, ...more: readonly string[]): Promise<void> {
   const { host, port } = cluster.endpoint
   const example = readFileSync(join(packageRoot(), 'deploy/examples/cluster-services-endpoint.yaml'), 'utf8')
   const map = example.replace('api.internal.example.com', host).replace("'6443'", `'${port}'`)
   for (const input of [map, map.replaceAll('netplane-operator', OURS)]) await cluster.kubectl(['apply', '-f', '-'], { input })
-  await cluster.kubectl(['apply', '--server-side', '--force-conflicts', '-f', join(packageRoot(), 'deploy')])
+  await cluster.kubectl(['apply', '--server-side', '-f', join(packageRoot(), 'deploy'), ...more])
   await rollout(cluster)
 }
 
@@ -54,7 +55,8 @@ test(
   async () => {
     await using cluster = await Cluster.up({ name: 'empty' })
     await importImage(cluster)
-    await expect(cluster.nodesReady(0)).rejects.toThrow('cni plugin not initialized')
+    const whyNot = (): Promise<string> => cluster.nodesReady(0).then(() => '', errorText)
+    await expect.poll(whyNot, { timeout: 30_000 }).toContain('cni plugin not initialized')
     await install(cluster)
     await cluster.nodesReady()
     await using namespace = await Namespace.make(cluster, 'first')
@@ -98,7 +100,8 @@ test(
     const [before] = await runPods(cluster, namespace.name, [{ name: 'before', node: 'b' }])
     for (const node of cluster.nodes) await stopAgent(cluster, node, 'SIGTERM')
     try {
-      await install(cluster)
+      // the account was made in another way
+      await install(cluster, '--force-conflicts')
       const [after] = await runPods(cluster, namespace.name, [{ name: 'after', node: 'a' }])
       for (const to of before?.addresses ?? []) expect(after && (await ask(cluster, after, urlOf(to, HTTP_PORT)))).toBe('before')
     } finally {

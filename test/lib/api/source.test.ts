@@ -116,6 +116,7 @@ describe('lists', () => {
     await source.untilThere('Service/default/more')
     expect(asked).toEqual(broken === 'list' ? ['list either', 'list JSON', 'watch JSON'] : ['list either', 'watch either', 'watch JSON'])
     expect(source.unavailable).toBeUndefined()
+    expect(source.source.facts().get('Service')?.unreadable).toBe(1)
   })
 
   test('that are refused are said with their reason and time, and tried again', async () => {

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
-import type { Addr } from '#lib/base/ip.ts'
+import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { addressOf, assign, assignFixed, emptyBlock, release } from '#lib/ipam/block.ts'
 import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
 import { addrAt, blockAt, indexOf, rangeSize } from '#lib/base/range.ts'
@@ -17,7 +17,7 @@ function holder(pod: string, containerId = pod): Holder {
 function give(
   block: IPBlock,
   pod: string,
-  more: { readonly now?: number; readonly hurry?: boolean; readonly inUse?: ReadonlySet<Addr> } = {},
+  more: { readonly now?: number; readonly hurry?: boolean; readonly inUse?: ReadonlySet<Addr>; readonly within?: Cidr } = {},
 ) {
   return assign(block, { ...REST, now: 0, ...more, holder: holder(pod) })
 }
@@ -27,6 +27,16 @@ function addr(given: ReturnType<typeof give>): string | undefined {
 }
 
 const PAIR = emptyBlock(parseCidr('10.0.0.4/31'), 'n1')
+
+test('only a part of a block is given', () => {
+  const within = parseCidr('10.0.0.5/32')
+  const first = give(PAIR, 'a', { within })
+  expect(addr(first)).toBe('10.0.0.5')
+  expect(first && give(first.block, 'b', { within })).toBeUndefined()
+  // what one has beside it is not given again
+  const beside = give(PAIR, 'a')
+  expect(beside && addr(give(beside.block, 'a', { within }))).toBe('10.0.0.5')
+})
 
 describe('ranges', () => {
   test.each([
