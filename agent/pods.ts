@@ -167,7 +167,10 @@ export class Pods {
           if (ranges.length > 0) log.warn({ blocks: ranges.length }, 'ipam.blocks-unannounced')
         },
       })
-    const shared = api === undefined ? files('blocks') : new ApiBlocks({ api, node: options.node, log })
+    const shared =
+      api === undefined
+        ? files('blocks')
+        : new ApiBlocks({ api, node: options.node, unreadable: (error) => log.warn({ error }, 'ipam.block-unreadable') })
     return new Ipam({ node: options.node, shared, local: files('ranges'), now: () => systemClock.wall(), restMs: REST_MS })
   }
 

@@ -9,21 +9,27 @@ import { BLOCKS_ANNOTATION } from '#lib/model/node.ts'
 import { asApiObject, type ApiObject } from '#lib/api/resource.ts'
 import { isRefused } from '#lib/api/errors.ts'
 import type { ApiClient } from '#lib/api/client.ts'
-import type { Log } from '#lib/obs/log.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 
 /** What we need of the API client. */
 export type BlockApi = Pick<ApiClient, 'list' | 'create' | 'update' | 'delete' | 'patch'>
 
+export interface ApiBlocksOptions {
+  readonly api: BlockApi
+  readonly node: string
+  /** told of blocks of other nodes that are no blocks */
+  readonly unreadable: (error: unknown) => void
+}
+
 export class ApiBlocks implements BlockStore {
   readonly #api: BlockApi
   readonly #node: string
-  readonly #log: Pick<Log, 'warn'>
+  readonly #unreadable: (error: unknown) => void
 
-  constructor({ api, node, log }: { readonly api: BlockApi; readonly node: string; readonly log: Pick<Log, 'warn'> }) {
+  constructor({ api, node, unreadable }: ApiBlocksOptions) {
     this.#api = api
     this.#node = node
-    this.#log = log
+    this.#unreadable = unreadable
   }
 
   async own(): Promise<readonly StoredBlock[]> {
@@ -38,7 +44,7 @@ export class ApiBlocks implements BlockStore {
         return [stored(object)]
       } catch (error) {
         // its name is taken all the same, and its own node says so to who asks for a pod there
-        this.#log.warn({ error }, 'ipam.block-unreadable')
+        this.#unreadable(error)
         return []
       }
     })

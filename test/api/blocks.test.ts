@@ -8,13 +8,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import { asApiObject } from '#lib/api/resource.ts'
+import { errorText } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
 import { formatCidr, parseCidr } from '#lib/base/ip.ts'
 import { emptyBlock } from '#lib/ipam/block.ts'
 import { IP_BLOCK, ipBlockObject } from '#lib/kube/ip-block.ts'
 import { ALL } from '#lib/model/selector.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
-import { silentLog } from '#lib/obs/log.ts'
 import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
 import { Ipam } from '#agent/ipam/ipam.ts'
 import { waitFor } from '../../lab/wait.ts'
@@ -59,12 +59,12 @@ beforeEach(async () => {
   for (const { apiVersion, kind, metadata } of await client.list(IP_BLOCK)) await client.delete({ apiVersion, kind, name: metadata.name })
 })
 
-function blocks(node: string): ApiBlocks {
-  return new ApiBlocks({ api: client, node, log: silentLog })
+function blocks(node: string, unreadable: (error: unknown) => void = () => undefined): ApiBlocks {
+  return new ApiBlocks({ api: client, node, unreadable })
 }
 
 describe('objects', () => {
-  keepsBlocks(() => blocks)
+  keepsBlocks(() => (node) => blocks(node))
 
   test("a node's Node says which blocks lead to it, until none does", async () => {
     const annotations = async (): Promise<unknown> =>
@@ -81,7 +81,10 @@ describe('objects', () => {
     const { spec, ...object } = ipBlockObject(block)
     const elsewhere = { address: '10.9.9.9', namespace: 'default', pod: 'web', containerId: 'c1' }
     await client.create(asApiObject({ ...object, spec: { ...spec, allocations: [elsewhere] } }))
-    expect((await blocks('n1').all()).map(({ block: { cidr } }) => formatCidr(cidr))).toEqual(['10.0.0.64/26'])
+    const unreadable: string[] = []
+    const all = await blocks('n1', (error) => unreadable.push(errorText(error))).all()
+    expect(all.map(({ block: { cidr } }) => formatCidr(cidr))).toEqual(['10.0.0.64/26'])
+    expect(unreadable).toEqual([expect.stringContaining('IPAMBlock 10-0-0-0-26 cannot be read')])
     await expect(blocks('n2').own()).rejects.toThrow('IPAMBlock 10-0-0-0-26 cannot be read')
   })
 })

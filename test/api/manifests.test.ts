@@ -17,7 +17,6 @@ import { parseCidr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import { emptyBlock } from '#lib/ipam/block.ts'
 import { blockName, IP_BLOCK } from '#lib/kube/ip-block.ts'
-import { silentLog } from '#lib/obs/log.ts'
 import type { Sink } from '#lib/store/source.ts'
 import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
 import { waitFor } from '../../lab/wait.ts'
@@ -141,7 +140,7 @@ async function reads(kubeconfig: string): Promise<string | undefined> {
 /** What the agent of a node writes: blocks of addresses, on its Node which are its, and its status. */
 async function writes(kubeconfig: string): Promise<string | undefined> {
   await using client = new ApiClient({ server: fromKubeconfig(kubeconfig) })
-  const blocks = new ApiBlocks({ api: client, node: 'n', log: silentLog })
+  const blocks = new ApiBlocks({ api: client, node: 'n', unreadable: () => undefined })
   const block = emptyBlock(parseCidr('10.0.0.0/26'), 'n')
   try {
     await blocks.own()
@@ -193,20 +192,23 @@ describe('the account of the daemon set', () => {
     const pod = { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'other-pod' } as const
     await admin.create(asApiObject({ ...pod, metadata: pod, spec: { nodeName: 'n', containers: [{ name: 'c', image: 'i' }] } }))
     const block = emptyBlock(parseCidr('10.0.0.0/26'), 'n')
-    const made = await new ApiBlocks({ api: admin, node: 'n', log: silentLog }).create(block)
+    const made = await new ApiBlocks({ api: admin, node: 'n', unreadable: () => undefined }).create(block)
     if (made === undefined) throw new Error('no block')
     const [merge, status] = [{ type: 'merge' } as const, { type: 'merge', subresource: 'status' } as const]
     const { name } = n.metadata
     for (const [text, write] of [
       ['taint', () => agent.patch({ ...NODE, name }, { spec: { taints: [] } }, merge)],
       ['conditions', () => agent.patch({ ...NODE, name }, { status: { conditions: [] } }, status)],
-      ['announcement', () => new ApiBlocks({ api: agent, node: name, log: silentLog }).announce([block.cidr])],
+      ['announcement', () => new ApiBlocks({ api: agent, node: name, unreadable: () => undefined }).announce([block.cidr])],
       ['pod', () => agent.patch(pod, { status: { conditions: [] } }, status)],
       [
         'block in its name',
-        () => new ApiBlocks({ api: agent, node: name, log: silentLog }).create(emptyBlock(parseCidr('10.0.0.64/26'), name)),
+        () => new ApiBlocks({ api: agent, node: name, unreadable: () => undefined }).create(emptyBlock(parseCidr('10.0.0.64/26'), name)),
       ],
-      ['its block', () => new ApiBlocks({ api: agent, node: 'other', log: silentLog }).replace(made, { ...block, node: 'other' })],
+      [
+        'its block',
+        () => new ApiBlocks({ api: agent, node: 'other', unreadable: () => undefined }).replace(made, { ...block, node: 'other' }),
+      ],
     ] as const) {
       const refused = (): Promise<string | undefined> =>
         write().then(
@@ -216,7 +218,7 @@ describe('the account of the daemon set', () => {
       // a policy takes a moment to be in force
       expect(`${text}: ${(await waitFor(refused, { timeoutMs: 10_000, everyMs: 100 })) ?? 'taken'}`).toContain('this is not of node other')
     }
-    await new ApiBlocks({ api: agent, node: 'other', log: silentLog }).announce([])
+    await new ApiBlocks({ api: agent, node: 'other', unreadable: () => undefined }).announce([])
     await admin.delete({ ...IP_BLOCK, name: blockName(block.cidr) })
   })
 

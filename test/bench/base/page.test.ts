@@ -49,9 +49,9 @@ test('four short tables', () => {
     | CPU of such a change, ms | – | – | ≤ 2 |
     | resident memory, MB | – | 165 | – / ≤ 200 |
     | BPF maps with all of them, MB | – | – | – |
-    | the API source alone until all is in: CPU beyond its start, s | – | – | – / ≤ 1 |
+    | the API source alone until all is in, as Protocol Buffers: CPU beyond its start, s | – | – | – / ≤ 1 |
     | resident memory of it at the most, MB | – | – | – / ≤ 165 |
-    | the same by client-node's informers: CPU beyond their start, s | – | – | – |
+    | the same by client-node's informers, as JSON: CPU beyond their start, s | – | – | – |
     | resident memory of them at the most, MB | – | – | – |
     | instead with as many pods, and a tenth as many policies: start with nothing there, s | – | – | – / ≤ 5 |
     | a new pod to the map, ms (median) | – | – | – / ≤ 20 |
