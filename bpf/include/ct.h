@@ -103,12 +103,12 @@ static __always_inline bool ct_expired(const struct ct_value *v, __u8 proto, __u
 	return now > v->seen && now - v->seen > ct_timeout(v, proto);
 }
 
-/* May a new connection take over the tuple? With DSR the backend's FIN does not pass here; another proxy's connections have had theirs. */
+/* May a new connection take over the tuple? With DSR the backend's FIN does not pass here. */
 static __always_inline bool ct_closing(const struct ct_value *v)
 {
 	const __u8 fins = v->state & (CT_FIN_LO | CT_FIN_HI);
 
-	if (v->state & (CT_RST | CT_FOREIGN))
+	if (v->state & CT_RST)
 		return true;
 	return (v->leg[0].flags | v->leg[1].flags) & LEG_DSR ? fins : fins == (CT_FIN_LO | CT_FIN_HI);
 }

@@ -135,6 +135,14 @@ static __always_inline __u16 lane_of(const struct scratch *s)
 	return !s->p.tunnelled ? 1 : from < 2 ? from + 2 : from;
 }
 
+/* Who has another proxy's connection by these addresses and ports would not begin one: the kernel translates to them what its client
+ * sends to a service, and only behind that packets of this direction are its. */
+static __always_inline void foreign_is_inner(struct ct_leg *leg, struct ct_leg *back)
+{
+	back->flags |= LEG_ANSWER;
+	leg->flags = (leg->flags & ~LEG_ANSWER) | LEG_INNER;
+}
+
 /* The packet's flow, if there is one. */
 static __noinline struct ct_value *flow_find(struct scratch *s)
 {
@@ -144,6 +152,8 @@ static __noinline struct ct_value *flow_find(struct scratch *s)
 		flow_forget(s, v); /* what comes next may not be entered, and its answers are not this flow's */
 		v = 0;
 	}
+	if (v && v->state & CT_FOREIGN && hook_is_from(s->hook) && pkt_is_syn(&s->p))
+		foreign_is_inner(&v->leg[s->dir & 1], &v->leg[!(s->dir & 1)]);
 	if (v && !flow_is_other(s, v))
 		return v;
 	if (!v && (s->p.proto != IPPROTO_TCP || pkt_is_syn(&s->p)))

@@ -45,7 +45,7 @@ async function page(url: string): Promise<Outcome> {
 function connection(order: Extract<Order, { connection: string }>): Held {
   if (order.do === 'open') {
     held.get(order.connection)?.close()
-    held.set(order.connection, new Held(parseEndpoint(order.to)))
+    held.set(order.connection, new Held(parseEndpoint(order.to), order.localPort))
   }
   const found = held.get(order.connection)
   if (found === undefined) throw new Error(`no connection ${order.connection}`)

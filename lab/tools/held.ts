@@ -12,9 +12,11 @@ export class Held {
   #closed = false
   #changed: () => void = () => undefined
 
-  constructor(to: Endpoint) {
+  /** `localPort`: any when not given */
+  constructor(to: Endpoint, localPort?: number) {
     // the other side may close its half, ours stays
-    this.#socket = connect({ host: to.address, port: to.port, noDelay: true, allowHalfOpen: true }).setEncoding('latin1')
+    const options = { host: to.address, port: to.port, noDelay: true, allowHalfOpen: true }
+    this.#socket = connect(localPort === undefined ? options : { ...options, localPort }).setEncoding('latin1')
     this.#socket.on('data', (chunk: string) => {
       this.#received += chunk
       this.#changed()

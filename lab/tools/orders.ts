@@ -18,7 +18,14 @@ export type Order = { readonly id: number } & (
   | ({ readonly do: 'ask' } & Ask)
   | { readonly do: 'get'; readonly url: string }
   /** a TCP connection that stays; its first question is asked at once */
-  | { readonly do: 'open'; readonly connection: string; readonly to: string; readonly text?: string; readonly timeoutMs: number }
+  | {
+      readonly do: 'open'
+      readonly connection: string
+      readonly to: string
+      readonly text?: string
+      readonly timeoutMs: number
+      readonly localPort?: number
+    }
   | { readonly do: 'say'; readonly connection: string; readonly text?: string; readonly timeoutMs: number }
   /** says a last line, closes its half, waits for the other's */
   | { readonly do: 'finish'; readonly connection: string; readonly timeoutMs: number }

@@ -2,9 +2,11 @@
 /** From a real kube-proxy's rules to ours under traffic: what was open goes on, the rules are gone, new connections are served. Layer: test. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { Asker } from '../../lab/asker.ts'
 import { Lab } from '../../lab/lab.ts'
 import { startFlow, startRequests } from '../../lab/traffic.ts'
-import type { Endpoint } from '../../lab/tools/address.ts'
+import { endpointText, type Endpoint } from '../../lab/tools/address.ts'
+import type { Outcome } from '../../lab/tools/orders.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { Manifests, node, pod } from './cluster.ts'
 
@@ -55,6 +57,8 @@ function service(
 const tcp = (address: string, port: number): Endpoint => ({ proto: 'tcp', address, port })
 const CLUSTER = Array.from({ length: 6 }, () => [tcp('10.97.0.11', 80), tcp('fd00:97::11', 80)]).flat()
 
+const FAMILIES = ['IPv4', 'IPv6'] as const
+
 interface Saved {
   /** whose rules they are */
   readonly on: 'a' | 'b'
@@ -72,6 +76,43 @@ function waysOf(on: 'a' | 'b') {
     { from: `node/${on}`, to: CLUSTER },
     { from: 'client', to: [tcp(`172.31.0.${last}`, 32462), tcp(`fd00:31::${last}`, 32462)] },
   ]
+}
+
+/** One connection by the first service that stays, and others from its port to all the backends that it can have. */
+class Namesakes implements Disposable {
+  readonly #from: string
+  readonly #asker: Asker
+  readonly #at: { readonly localPort: number; readonly timeoutMs: number }
+  readonly #to: Endpoint
+
+  constructor(lab: Lab, from: string, family: (typeof FAMILIES)[number]) {
+    this.#from = from
+    this.#asker = new Asker(lab, from)
+    this.#at = { localPort: 20_000, timeoutMs: 5000 }
+    this.#to = family === 'IPv4' ? tcp('10.97.0.11', 80) : tcp('fd00:97::11', 80)
+  }
+
+  async open(): Promise<void> {
+    expect(await this.#order({ do: 'open', connection: 'first', to: endpointText(this.#to), ...this.#at })).toHaveProperty('pod')
+  }
+
+  async check(): Promise<void> {
+    const backends = this.#to.address.includes(':') ? ['fd00:245:1::11', 'fd00:245:2::11'] : ['10.245.1.11', '10.245.2.11']
+    const ask = { do: 'ask', count: 1, payload: 64, reply: 0, ...this.#at } as const
+    const say = { do: 'say', connection: 'first', timeoutMs: 5000 } as const
+    expect(await this.#order(say)).toHaveProperty('pod')
+    for (const backend of backends)
+      expect(await this.#order({ ...ask, to: endpointText(tcp(backend, 8080)) }), `${this.#from} to ${backend}`).toHaveProperty('pod')
+    expect(await this.#order(say), `${this.#from} to ${this.#to.address}, then`).toHaveProperty('pod')
+  }
+
+  [Symbol.dispose](): void {
+    this.#asker.close()
+  }
+
+  async #order(order: Parameters<Asker['order']>[0]): Promise<Outcome | undefined> {
+    return (await this.#asker.order(order))[0]
+  }
 }
 
 /** What another kernel than that of the saved rules may lack: counters of accounting. */
@@ -104,6 +145,9 @@ test.each(Object.entries(RULES))('%s', async (kind, { on, restore, input, list }
   const rules = async (): Promise<string> => (await lab.run(`node/${on}`, ['sh', '-c', list])).stdout
   expect(await rules()).not.toBe('')
 
+  using stack = new DisposableStack()
+  const namesakes = [`shell-${on}`, `node/${on}`].flatMap((from) => FAMILIES.map((family) => stack.use(new Namesakes(lab, from, family))))
+  for (const one of namesakes) await one.open()
   const flows = await Promise.all(ways.map((way) => startFlow(lab, { ...way, rate: 50 })))
   await lab.startAgents(true)
   const removed = (): true | undefined => (lab.log(on).includes('"kube-proxy.removed"') ? true : undefined)
@@ -116,6 +160,7 @@ test.each(Object.entries(RULES))('%s', async (kind, { on, restore, input, list }
     const result = await requests.result
     expect(result, JSON.stringify(result)).toMatchObject({ ok: 20, refused: 0, reset: 0, timeouts: 0 })
   }
+  for (const one of namesakes) await one.check()
   const streams = (await Promise.all(flows.map((flow) => flow.stop()))).flatMap((flow) => flow.streams)
   expect(streams).toHaveLength(26)
   for (const stream of streams) expect(stream, JSON.stringify(stream)).toMatchObject({ lost: 0, reconnects: 0, errors: {} })

@@ -4,12 +4,13 @@ import { tcp, tunnel, udp } from '../../support/packet.ts'
 import type { PacketCase } from './case.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
-import { A_WHILE, NODE_PORT, VNI, at, families } from './world.ts'
+import { A_WHILE, NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
 
 const PORT = 40000
 
 function forFamily(f: Family): PacketCase[] {
   const c = at(f.client, PORT)
+  const moved = at(f.client, NAT_PORT)
   const front = at(f.node, NODE_PORT)
   const pod = at(f.pod, 8080)
   const backends = [{ addr: f.pod, port: 8080 }]
@@ -50,6 +51,59 @@ function forFamily(f: Family): PacketCase[] {
           packet: tcp(at(f.client, PORT + 2), front, { flags: 'A' }),
           action: 'drop',
           reason: 'DROP_NO_FLOW',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: a connection of the proxy before us outlives another one to its backend from the same port`,
+      given: { backends, takeover: true },
+      steps: [
+        { say: 'its answer', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' },
+        {
+          say: 'the other',
+          through: 'from_host',
+          packet: tcp(c, pod, { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(moved, pod, { flags: 'S', ttl: 63 }),
+          flows: [{ proto: 6, from: c, to: pod, lane: 1 }],
+        },
+        { say: 'its answer once more', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' },
+        {
+          say: 'the answer of the other',
+          through: 'from_workload',
+          packet: tcp(pod, moved, { flags: 'SA' }),
+          action: 'redirect',
+          out: tcp(pod, c, { flags: 'SA', ttl: 63 }),
+        },
+        {
+          say: 'and its data',
+          through: 'from_host',
+          packet: tcp(c, pod, { flags: 'PA' }),
+          action: 'redirect',
+          out: tcp(moved, pod, { flags: 'PA', ttl: 63 }),
+        },
+        { say: 'its request', through: 'to_workload', packet: tcp(c, pod, { flags: 'A' }), action: 'pass', out: 'same' },
+      ],
+    },
+    {
+      name: `${f.name}: a connection of the proxy before us outlives one by another service to its backend from the same port`,
+      given: { backends, takeover: true },
+      steps: [
+        { say: 'its answer', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' },
+        {
+          say: 'the other',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(moved, pod, { flags: 'S', ttl: 63 }),
+        },
+        { say: 'its answer once more', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' },
+        {
+          say: 'the answer of the other',
+          through: 'from_workload',
+          packet: tcp(pod, moved, { flags: 'SA' }),
+          action: 'redirect',
+          out: tcp(front, c, { flags: 'SA', ttl: 63 }),
         },
       ],
     },
