@@ -161,6 +161,7 @@ export class KindWatch {
     else if (!expired && this.#failures > tolerated) {
       this.#failing = { reason: errorText(thrown), since: this.#firstFailure }
       onStatus()
+      if (thrown instanceof ApiError && thrown.status >= 500) await link.leave(this.#connection, errorText(thrown))
     }
     const { retryAfterMs = 0 } = thrown instanceof ApiError ? thrown : {}
     await this.#wait(signal, retryAfterMs)
@@ -169,9 +170,11 @@ export class KindWatch {
   async #wait(signal: AbortSignal, leastMs = 0): Promise<void> {
     const { clock, backoff } = this.#shared
     const ms = backoffMs(backoff, this.#failures++, Math.random())
+    // it says the same to all nodes, which are not to be back at the same moment
+    const asked = leastMs * (1 + Math.random() / 2)
     // what the server asks for is waited out, whoever is heard meanwhile
-    if (leastMs > 0) await sleepOn(clock, leastMs, signal)
-    if (ms > leastMs) await clock.sleep(ms - leastMs, signal)
+    if (asked > 0) await sleepOn(clock, asked, signal)
+    if (ms > asked) await clock.sleep(ms - asked, signal)
   }
 
   #worked(): void {

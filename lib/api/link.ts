@@ -3,6 +3,7 @@
 import { backoffMs, type Backoff } from '../base/backoff.ts'
 import type { Clock } from '../base/clock.ts'
 import { errorText } from '../base/errors.ts'
+import { UnreachableError } from './errors.ts'
 import type { Transport } from './transport.ts'
 
 export interface Lost {
@@ -12,7 +13,7 @@ export interface Lost {
 }
 
 export interface LinkOptions {
-  readonly transport: Pick<Transport, 'connect'>
+  readonly transport: Pick<Transport, 'connect' | 'connected' | 'addresses' | 'drop'>
   readonly clock: Clock
   readonly backoff: Backoff
   readonly onChange: () => void
@@ -29,6 +30,7 @@ export class Link {
   #since = 0
   #lost: Lost | undefined
   #restoring: Promise<void> | undefined
+  #left = 0
 
   constructor(options: LinkOptions) {
     this.#options = options
@@ -45,6 +47,20 @@ export class Link {
       this.#restoring = undefined
     })
     return this.#restoring
+  }
+
+  /** What answers by this connection does so badly: whoever else is behind the name, or the balancer, may do better. Each address is
+   * left once until {@link heard}: there is nothing to be found where all do so. */
+  async leave(connection: Transport['connected'], reason: string): Promise<void> {
+    const { transport } = this.#options
+    if (connection === undefined || connection !== transport.connected || this.#left >= transport.addresses.length) return
+    this.#left++
+    await transport.drop(new UnreachableError(reason))
+  }
+
+  /** What had failed has not any more. */
+  heard(): void {
+    this.#left = 0
   }
 
   async #restore(reason: string, signal: AbortSignal): Promise<void> {

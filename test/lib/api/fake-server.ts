@@ -42,9 +42,9 @@ export class FakeServer implements AsyncDisposable {
     })
   }
 
-  static async start(): Promise<FakeServer> {
+  static async start(port = 0, address?: string): Promise<FakeServer> {
     const fake = new FakeServer(createServer())
-    await fake.listen(0)
+    await fake.listen(port, address)
     return fake
   }
 
@@ -110,8 +110,8 @@ export class FakeServer implements AsyncDisposable {
     await once(this.#http, 'close')
   }
 
-  async listen(port: number): Promise<void> {
-    this.#http.listen(port, '127.0.0.1')
+  async listen(port: number, address = '127.0.0.1'): Promise<void> {
+    this.#http.listen(port, address)
     await once(this.#http, 'listening')
   }
 

@@ -21,7 +21,12 @@ beforeEach(() => {
   const onChange = (): void => {
     said.push(link.lost)
   }
-  link = new Link({ transport: { connect }, clock, backoff: { firstMs: 1000, maxMs: 8000 }, onChange })
+  link = new Link({
+    transport: { connect, drop: () => Promise.resolve(), connected: undefined, addresses: [] },
+    clock,
+    backoff: { firstMs: 1000, maxMs: 8000 },
+    onChange,
+  })
 })
 
 /** The connection ends, and there is another. */

@@ -36,7 +36,7 @@ describe('kinds that wait for their next attempt, which is far away,', () => {
     fake.fault = ({ path }, response) => {
       if (!collections.includes(path)) return false
       if (path === collections.at(-1)) refused++
-      refuse(response, 500, 'InternalError')
+      refuse(response, 403, 'Forbidden')
       return true
     }
     fake.endWatches(collections.at(-1) ?? '')
@@ -72,7 +72,7 @@ describe('kinds that wait for their next attempt, which is far away,', () => {
     let refused = 0
     fake.fault = ({ path }, response) => {
       if (path === NODES) refused++
-      if (path === NODES || path === SERVICES) refuseAsEvent(response, 500, 'InternalError')
+      if (path === NODES || path === SERVICES) refuseAsEvent(response, 403, 'Forbidden')
       return path === NODES || path === SERVICES
     }
     fake.endWatches(NODES)

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a server that can be reached refuses: who else is asked, and when again. Layer: test. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { until } from '../../support/until.ts'
+import { FakeServer, refuse } from './fake-server.ts'
+import { SourceRun } from './source-run.ts'
+
+const SERVICES = '/api/v1/services'
+const PODS = '/api/v1/pods'
+
+let fake: FakeServer
+beforeEach(async () => {
+  fake = await FakeServer.start()
+})
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await fake[Symbol.asyncDispose]()
+})
+
+function service(name: string) {
+  return { metadata: { namespace: 'default', name }, spec: { clusterIP: '10.0.0.1', ports: [{ port: 80 }] } }
+}
+
+test('watches go on at another server of the name when one answers badly', async () => {
+  const { server } = fake
+  const { port } = server
+  await using other = await FakeServer.start(port, '127.0.0.2')
+  // that all begin at the other
+  await fake.stop()
+  const resolve = (): Promise<string[]> => Promise.resolve(['127.0.0.1', '127.0.0.2'])
+  await using source = await new SourceRun({ server: { ...server, host: 'api.example' }, resolve }).untilSynced()
+  await until('the watch', () => other.watching(SERVICES) === 1)
+  await fake.listen(port)
+  other.fault = ({ path }, response) => {
+    if (path !== SERVICES) return false
+    refuse(response, 503, 'ServiceUnavailable')
+    return true
+  }
+  other.endWatches(SERVICES)
+  await until('the watch of the first', () => fake.watching(SERVICES) === 1)
+  fake.put(SERVICES, service('web'))
+  await source.untilThere('Service/default/web')
+  expect(source.unavailable).toBeUndefined()
+})
+
+test('what fails everywhere is looked for once by each way', async () => {
+  await using source = await new SourceRun({ server: fake.server }).untilSynced()
+  await until('the watch', () => fake.watching(SERVICES) === 1)
+  const watches = (path: string): number => fake.requests.filter((request) => request.startsWith(`${path} watch`)).length
+  const [others, failed] = [watches(PODS), watches(SERVICES)]
+  fake.fault = ({ path }, response) => {
+    if (path !== SERVICES) return false
+    refuse(response, 500, 'InternalError')
+    return true
+  }
+  fake.endWatches(SERVICES)
+  await until('another way', () => watches(PODS) === others + 1)
+  await until('many attempts', () => watches(SERVICES) > failed + 40)
+  expect(watches(PODS)).toBe(others + 1)
+  expect(source.unavailable).toContain('InternalError')
+})
+
+test.each([0, 0.99])('whoever is to wait does so, and not all for the same time: %s', async (random) => {
+  await using source = await new SourceRun({ server: fake.server }).untilSynced()
+  await until('the watch', () => fake.watching(SERVICES) === 1)
+  vi.spyOn(Math, 'random').mockReturnValue(random)
+  let at: number | undefined
+  fake.fault = ({ path }, response) => {
+    if (path !== SERVICES || at !== undefined) return false
+    at = performance.now()
+    response.setHeader('retry-after', '1')
+    refuse(response, 429, 'TooManyRequests')
+    return true
+  }
+  fake.endWatches(SERVICES)
+  await until('the refusal', () => at !== undefined)
+  await until('the next watch', () => fake.watching(SERVICES) === 1)
+  const waited = performance.now() - (at ?? 0)
+  expect(waited).toBeGreaterThan(random === 0 ? 990 : 1480)
+  expect(waited).toBeLessThan(random === 0 ? 1450 : 3000)
+  expect(source.synced).toBe(1)
+})
