@@ -28,7 +28,7 @@ export class Metrics {
       labelNames: [...metric.labels],
       registers: [this.#registry],
       collect: () => {
-        gauge.reset()
+        forget(gauge, metric)
         for (const { labels, value } of read()) gauge.set(labels, value)
       },
     })
@@ -42,7 +42,7 @@ export class Metrics {
       labelNames: [...metric.labels],
       registers: [this.#registry],
       collect: () => {
-        counter.reset()
+        forget(counter, metric)
         for (const { labels, value } of read()) counter.inc(labels, value)
       },
     })
@@ -64,4 +64,10 @@ export class Metrics {
   text(): Promise<string> {
     return this.#registry.metrics()
   }
+}
+
+/** Without labels the library would show 0 for what is not known. */
+function forget(shown: Gauge | Counter, { labels }: MetricName): void {
+  shown.reset()
+  if (labels.length === 0) shown.remove()
 }

@@ -13,6 +13,8 @@ describe('metrics', () => {
     let now: Sample[] = [{ labels: { reason: 'ttl' }, value: 3 }]
     metrics.counter({ name: 'drops_total', help: 'Drops.', labels: ['reason'] }, () => now)
     metrics.gauge({ name: 'rows', help: 'Rows.', labels: ['reason'] }, () => now)
+    metrics.gauge({ name: 'since', help: 'Time.', labels: [] }, () => [])
+    metrics.counter({ name: 'cpu_total', help: 'Time.', labels: [] }, () => [])
     expect(await samples(metrics)).toEqual(['drops_total{reason="ttl"} 3', 'rows{reason="ttl"} 3'])
     now = [{ labels: { reason: 'short' }, value: 1 }]
     expect(await samples(metrics)).toEqual(['drops_total{reason="short"} 1', 'rows{reason="short"} 1'])

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Settings that change under a running agent: what is seen of each. Layer: test. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { workloadInterface } from '#lib/model/pod.ts'
+import type { AgentProcess, ScratchNode } from '../support/scratch-node.ts'
+import { felix, pod } from './agent-manifests.ts'
+import { hookPins, links, makeNode, POD_A } from './agent-node.ts'
+
+let machine: ScratchNode
+let agent: AgentProcess
+
+beforeEach(async () => {
+  machine = await makeNode()
+  say({})
+  agent = machine.agent()
+  await agent.event('dataplane.ready')
+  await agent.event('metrics.listening')
+})
+
+afterEach(async () => {
+  await machine[Symbol.asyncDispose]()
+})
+
+/** Settings of all nodes, and other objects. */
+function say(spec: Readonly<Record<string, unknown>>, ...more: readonly unknown[]): void {
+  machine.put('felix.json', [felix(machine.cgroup, { prometheusMetricsEnabled: true, ...spec }), ...more])
+}
+
+function hasHooks(device: string): boolean {
+  const pins = links(machine)
+  return hookPins(device).every((pin) => pin in pins)
+}
+
+/** Status and text of a page of the agent's; 0 where nobody answers. */
+function page(path: string): string {
+  const script = `fetch("http://127.0.0.1:${path}").then((a) => a.text().then((t) => console.log(a.status, t)), () => console.log(0))`
+  return machine.sh(`${process.execPath} -e '${script}'`)
+}
+
+const SEEN: readonly (readonly [Readonly<Record<string, unknown>>, () => unknown, unknown, unknown])[] = [
+  [{ interfaceExclude: 'eth0' }, () => hasHooks('eth0'), true, false],
+  [{ prometheusMetricsEnabled: false }, () => page('9091/metrics').slice(0, 1), '2', '0'],
+  [{ prometheusProcessMetricsEnabled: false }, () => page('9091/metrics').includes('\nprocess_cpu_seconds_total'), true, false],
+]
+
+test.each(SEEN)('%j', async (spec, look, before, after) => {
+  expect(look()).toBe(before)
+  say(spec)
+  await expect.poll(look, { timeout: 20_000 }).toBe(after)
+  say({})
+  await expect.poll(look, { timeout: 20_000 }).toBe(before)
+})
+
+test('new pods’ devices are known by another prefix', async () => {
+  const device = workloadInterface({ namespace: 'default', name: 'b' }, 'abc')
+  say({ interfacePrefix: 'abc' })
+  machine.put('more.json', [pod('b', '10.1.1.6')])
+  machine.sh(`ip link add ${device} type veth peer name peer0; ip link set ${device} up; ip link set peer0 up`)
+  await expect.poll(() => hasHooks(device), { timeout: 20_000 }).toBe(true)
+  expect(hasHooks(POD_A)).toBe(true)
+})
+
+test('what is said of this node goes before what is said of all, while it is said', async () => {
+  const own = {
+    apiVersion: 'netplane.io/v3',
+    kind: 'FelixConfiguration',
+    metadata: { name: 'node.n1' },
+    spec: { interfaceExclude: 'eth0' },
+  }
+  const other = { ...own, metadata: { name: 'node.n2' }, spec: { prometheusMetricsEnabled: false } }
+  say({ interfaceExclude: 'eth9' }, own, other)
+  await expect.poll(() => hasHooks('eth0'), { timeout: 20_000 }).toBe(false)
+  expect(page('9091/metrics')).toMatch(/^200 /)
+  say({ interfaceExclude: 'eth9' }, other)
+  await expect.poll(() => hasHooks('eth0'), { timeout: 20_000 }).toBe(true)
+})
+
+test('how much is logged', async () => {
+  const times = (): number => agent.events('configuration.in-force').filter(({ field }) => field === 'interfaceExclude').length
+  const exclude = async (interfaceExclude: string, logSeverityScreen: string): Promise<void> => {
+    say({ interfaceExclude, logSeverityScreen })
+    await expect.poll(() => hasHooks('eth0'), { timeout: 20_000 }).toBe(interfaceExclude !== 'eth0')
+  }
+  await exclude('eth0', 'Error')
+  const before = times()
+  await exclude('eth9', 'Error')
+  expect(times()).toBe(before)
+  await exclude('eth0', 'Info')
+  await exclude('eth9', 'Info')
+  expect(times()).toBeGreaterThan(before)
+})
