@@ -12,9 +12,15 @@ import { filesIn } from './files.ts'
 /** Runtimes take the first by name. */
 export const CONFLISTS = { own: '10-netplane.conflist', chained: '00-00-netplane.conflist' } as const
 
-/** Older runtimes read cniVersion alone, and know 1.0.0. */
+/** Older runtimes read cniVersion alone, and know 1.0.0. Without portmap we are told of hostPorts, and refuse them: nobody would serve them. */
 export function conflistText({ socket, portmap }: { readonly socket: string; readonly portmap: boolean }): string {
-  const plugins = [{ type: SHIM, socket }, ...(portmap ? [{ type: 'portmap', capabilities: { portMappings: true }, snat: true }] : [])]
+  const capabilities = { portMappings: true }
+  const plugins = portmap
+    ? [
+        { type: SHIM, socket },
+        { type: 'portmap', capabilities, snat: true },
+      ]
+    : [{ type: SHIM, socket, capabilities }]
   return textOf({ cniVersion: '1.0.0', cniVersions: CNI_VERSIONS, name: 'netplane', plugins })
 }
 

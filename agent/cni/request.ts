@@ -80,6 +80,7 @@ export function parseRequest(line: string): Request {
   const command = textOf(call, 'command')
   switch (command) {
     case 'ADD':
+      refuseHostPorts(raw)
       return { command, config, environment, sandbox: podSandbox(call), previous: previousResult(raw, textOf(call, 'ifname')) }
     case 'CHECK':
       return { command, config, environment, sandbox: podSandbox(call), addresses: checkedAddresses(raw, textOf(call, 'ifname')) }
@@ -128,6 +129,13 @@ function ipamType(raw: Fields): string | undefined {
   const type = isObject(ipam) ? textOf(ipam, 'type') : ''
   if (!/^[\w.-]+$/.test(type) || /^\.+$/.test(type)) throw new CniError('config', 'ipam.type: must be the name of a plugin')
   return type === 'netplane' ? undefined : type
+}
+
+/** They are told only where nobody else serves them. */
+function refuseHostPorts({ runtimeConfig }: Fields): void {
+  const ports = isObject(runtimeConfig) ? runtimeConfig['portMappings'] : undefined
+  if (Array.isArray(ports) && ports.length > 0)
+    throw new CniError('config', 'runtimeConfig.portMappings: the pod has hostPorts, and there is no portmap in the folder of CNI plugins')
 }
 
 function sandboxOf(call: Fields): Sandbox {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods by CNI: the real shim, a real agent, real namespaces. Layer: test. */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
@@ -138,6 +138,34 @@ describe('ADD', () => {
     of.machine.put('pods.json', [waitingPod('a', { uid: 'u2' })])
     await expect.poll(answer, { timeout: 10_000 }).toMatchObject({ status: 0 })
     expect(saved()).toEqual(['waits.json'])
+  })
+
+  test('a pod has its address of the pool that it names, else of the one that its namespace names, else of one that is for it', async () => {
+    const pool = (name: string, cidr: string, spec: object = {}): object => {
+      return { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name }, spec: { cidr, ...spec } }
+    }
+    const named = (name: string): object => ({ annotations: { 'cni.netplane.io/ipv4pools': `["${name}"]` } })
+    const namespace = (metadata: object): object => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default', ...metadata } })
+    const pools = [
+      pool('fast', '10.2.0.0/24', { assignmentMode: 'Manual' }),
+      pool('slow', '10.3.0.0/24', { assignmentMode: 'Manual' }),
+      pool('blue', '10.4.0.0/24', { namespaceSelector: "team == 'blue'" }),
+    ]
+    of.machine.put('pools.json', [...pools, namespace(named('slow'))])
+    of.machine.put('pods.json', [waitingPod('a', named('fast')), waitingPod('b'), waitingPod('c')])
+    await of.ready()
+    const [own, ofNamespace] = [of.add({ pod: 'a' }), of.add({ pod: 'b' })]
+    of.machine.put('pools.json', [...pools, namespace({ labels: { team: 'blue' } })])
+    const chosen = async (): Promise<string> => {
+      of.call('DEL', { pod: 'c' })
+      return await Promise.resolve(ips(of.call('ADD', { pod: 'c' }))[0] ?? '')
+    }
+    of.makeNetns({ pod: 'c' })
+    await expect.poll(chosen, { timeout: 10_000 }).toMatch(/^10\.4\.0\./)
+    expect([own, ofNamespace].map((outcome) => ips(outcome)[0])).toEqual([
+      expect.stringMatching(/^10\.2\.0\./),
+      expect.stringMatching(/^10\.3\.0\./),
+    ])
   })
 
   test('a policy is in force from the first packet on', async () => {
@@ -337,6 +365,8 @@ describe('what runtimes find', () => {
     await agent.event('dataplane.ready')
     await agent.event('cni.installed')
     expect(types()).toEqual(['netplane-cni'])
+    // runtimes tell hostPorts to whoever says that it serves them
+    expect(readFileSync(path, 'utf8')).toContain('"portMappings": true')
     copyFileSync('/usr/lib/cni/portmap', join(of.binDir, 'portmap'))
     await agent.event('cni.installed', 2)
     expect(types()).toEqual(['netplane-cni', 'portmap'])
@@ -416,5 +446,22 @@ describe('an agent that comes after one that was killed', () => {
     await next.event('cni.attachment-unreadable', 2)
     await next.event('ipam.leak-collected')
     expect([held(), held('fd00-1---112')]).toEqual([['a-1'], ['a-1']])
+  })
+
+  test('collects nothing before it has read who there is', async () => {
+    const first = await of.ready()
+    of.add({ pod: 'a' })
+    of.machine.put('pods.json', [waitingPod('a', { ips: ['10.1.1.0', 'fd00:1::'] })])
+    await first.kill()
+    writeFileSync(join(of.machine.state, 'cni', 'sandboxes', 'a-1.json'), '{')
+    renameSync(of.machine.resources, `${of.machine.resources}.away`)
+    const next = of.agent()
+    await next.event('cni.listening')
+    of.call('GC', { pod: 'x' }, { 'cni.dev/valid-attachments': [] })
+    expect(held()).toEqual(['a-1'])
+    renameSync(`${of.machine.resources}.away`, of.machine.resources)
+    await next.event('dataplane.ready')
+    expect(of.call('GC', { pod: 'x' }, { 'cni.dev/valid-attachments': [] }).status).toBe(0)
+    expect(held()).toEqual(['a-1'])
   })
 })

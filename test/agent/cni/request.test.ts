@@ -38,6 +38,7 @@ describe('requests', () => {
   test('addresses of another plugin', () => {
     expect(parseRequest(line({}, { ipam: { type: 'host-local' } })).config.ipam).toBe('host-local')
     expect(parseRequest(line({}, { ipam: { type: 'netplane' } })).config.ipam).toBeUndefined()
+    expect(parseRequest(line({}, { runtimeConfig: { portMappings: [] } }))).toMatchObject({ command: 'ADD' })
   })
 
   test.each<[Fields, Fields, string]>([
@@ -56,6 +57,11 @@ describe('requests', () => {
     [{}, { timeoutSeconds: '5' }, '7 timeoutSeconds: must be 1..80'],
     [{}, { ipam: { type: '../sh' } }, '7 ipam.type: must be the name of a plugin'],
     [{}, { ipam: { type: '..' } }, '7 ipam.type: must be the name of a plugin'],
+    [
+      {},
+      { runtimeConfig: { portMappings: [{ hostPort: 80 }] } },
+      '7 runtimeConfig.portMappings: the pod has hostPorts, and there is no portmap in the folder of CNI plugins',
+    ],
     [{ command: 'CHECK' }, {}, '7 prevResult: is missing'],
     [{ command: 'CHECK' }, { prevResult: { ips: [{}] } }, '7 prevResult.ips[0].address: is no IP address'],
     [{ command: 'GC' }, {}, '7 cni.dev/valid-attachments: is missing'],
