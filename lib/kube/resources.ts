@@ -124,6 +124,7 @@ const POLICIES: readonly Resource[] = [
     namespaced: true,
     doc: 'Addresses outside, with labels that policies of its namespace select.',
     spec: networkSetSpec.schema,
+    columns: [column('Nets')],
   }),
   resource({
     kind: 'GlobalNetworkSet',
@@ -131,6 +132,7 @@ const POLICIES: readonly Resource[] = [
     short: ['gns'],
     doc: 'Addresses outside, with labels that policies select.',
     spec: networkSetSpec.schema,
+    columns: [column('Nets')],
   }),
   resource({
     kind: 'Profile',
@@ -184,6 +186,7 @@ export function resources(felix: Schema): readonly Resource[] {
       short: ['felixconfig'],
       doc: 'Settings of the agents: of all nodes in the object default, of one in node.<name>, which goes first.',
       spec: felix,
+      columns: [column('Services', 'string', '.spec.bpfExternalServiceMode'), column('Log', 'string', '.spec.logSeverityScreen')],
       conditions: [
         {
           rule: "self.metadata.name == 'default' || self.metadata.name.startsWith('node.')",

@@ -1,30 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Pods that come and go by the dozen: every one has an address of its own and answers, and none is kept. Layer: test. */
+/** Pods that come and go by the dozen: every one has an address of its own and answers, none is kept, and who stays is asked all the time. Layer: test. */
 import { expect, test } from 'vitest'
 import { isLong } from './length.ts'
 import { mapLimit } from '../../lab/command.ts'
-import { listAt, textAt } from '../../lab/raw.ts'
-import { waitFor } from '../../lab/wait.ts'
 import { Cluster } from '../kubernetes/cluster.ts'
+import { Asking } from './asking.ts'
 import { Namespace } from './namespaces.ts'
-import { ask, HTTP_PORT, runPods, urlOf } from './pods.ts'
+import { ask, heldBy, HTTP_PORT, runPods, urlOf } from './pods.ts'
 import { CLUSTER } from './setup.ts'
+import { makeWeb } from './web.ts'
 
 const cluster = await Cluster.open(CLUSTER)
 /** At a time: more than that many pods per CPU only wait for each other. */
 const WAVE = 12
-const WAVES = isLong ? 160 : 3
-
-/** Addresses that pods of this namespace have in blocks. */
-async function held(namespace: string): Promise<number> {
-  const blocks = listAt(await cluster.get('ipamblocks'), 'items')
-  return blocks.flatMap((block) => listAt(block, 'spec.allocations')).filter((one) => textAt(one, 'namespace') === namespace).length
-}
+const WAVES = isLong ? 167 : 3
 
 test(
   `${WAVE * WAVES} pods in waves of ${WAVE}`,
   async () => {
     await using namespace = await Namespace.make(cluster, 'churn')
+    const { pods: web, url } = await makeWeb(cluster, namespace.name)
+    await using asking = new Asking(cluster, 'client', url)
+    await asking.more(20)
     const [client] = await runPods(cluster, namespace.name, [{ name: 'client', node: 'a' }])
     if (client === undefined) throw new Error('no client')
     for (let wave = 0; wave < WAVES; wave++) {
@@ -40,11 +37,9 @@ test(
       expect(answers).toEqual(pods.map((pod) => pod.name))
       await cluster.kubectl(['delete', 'pods', '-l', `wave=${wave}`, '-n', namespace.name, '--wait=false'])
     }
-    const none = await waitFor(async () => ((await held(namespace.name)) === client.addresses.length ? true : undefined), {
-      timeoutMs: 60_000,
-      everyMs: 500,
-    })
-    if (none !== true) throw new Error(`${await held(namespace.name)} addresses are held by one pod`)
+    const stay = [client, ...web].flatMap((pod) => pod.addresses)
+    await expect.poll(() => heldBy(cluster, namespace.name), { timeout: 60_000, interval: 500 }).toBe(stay.length)
+    expect(asking.lost).toBe(0)
   },
   WAVES * 60_000,
 )

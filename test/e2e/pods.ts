@@ -65,6 +65,12 @@ export async function runPods(cluster: Cluster, namespace: string, specs: readon
   return specs.map((spec) => runningPod(namespace, spec, ready))
 }
 
+/** How many addresses pods of this namespace have in blocks. */
+export async function heldBy(cluster: Cluster, namespace: string): Promise<number> {
+  const blocks = listAt(await cluster.get('ipamblocks'), 'items')
+  return blocks.flatMap((block) => listAt(block, 'spec.allocations')).filter((one) => textAt(one, 'namespace') === namespace).length
+}
+
 /** Runs a command in its container, by its node's containerd. */
 export async function inPod(cluster: Cluster, pod: RunningPod, command: readonly string[]): Promise<Outcome> {
   const id = `test-${Math.random().toString(36).slice(2)}`

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { listAt, textAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { Cluster } from '../kubernetes/cluster.ts'
+import { AGNHOST_IMAGE } from '../kubernetes/images.ts'
 import { Namespace } from './namespaces.ts'
 import { runPods } from './pods.ts'
 import { CLUSTER } from './setup.ts'
@@ -37,23 +38,62 @@ test('a pod that waits for being programmed gets Ready, and both conditions stay
   }
 })
 
-test('a refused policy is described by its own object, by one event for all nodes', async () => {
-  const policy = {
-    apiVersion: 'netplane.io/v3',
-    kind: 'GlobalNetworkPolicy',
-    metadata: { name: 'bad' },
+/** Names of them are theirs alone. */
+const REFUSED = [
+  {
+    object: { apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkPolicy', metadata: { name: 'refused-selector' } },
     spec: { selector: "app ==== 'web'", ingress: [{ action: 'Allow' }] },
-  }
-  await cluster.apply(policy)
-  const events = async (): Promise<readonly unknown[]> =>
-    listAt(await cluster.get('events', '-n', 'default', '--field-selector', 'reason=Refused'), 'items')
+    reason: 'Refused',
+    says: /^spec\.selector: not a selector/,
+  },
+  {
+    object: { apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkPolicy', metadata: { name: 'refused-tier' } },
+    spec: { tier: 'nowhere', selector: 'all()', ingress: [{ action: 'Allow' }] },
+    reason: 'NoTier',
+    says: /nowhere/,
+  },
+  {
+    object: { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name: 'node.a' } },
+    spec: { bpfDataIfacePattern: '(' },
+    reason: 'Refused',
+    says: /^spec\.bpfDataIfacePattern: .*regular expression/,
+  },
+  {
+    object: {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'refused-selection', annotations: { 'netplane.io/backend-selection': 'Best' } },
+    },
+    spec: { ports: [{ port: 80 }] },
+    reason: 'RefusedInPart',
+    says: /^metadata\.annotations\['netplane\.io\/backend-selection'\]: must be Random or Maglev; the rest of it is in force$/,
+  },
+  {
+    object: {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'refused-pool', annotations: { 'cni.netplane.io/ipv4pools': '["nowhere"]' } },
+    },
+    spec: { nodeName: 'a', containers: [{ name: 'main', image: AGNHOST_IMAGE, imagePullPolicy: 'Never' }] },
+    reason: 'FailedCreatePodSandBox',
+    says: /metadata\.annotations\['cni\.netplane\.io\/ipv4pools'\].*nowhere/,
+  },
+]
+
+test.each(REFUSED)('what is refused is described by its own object, by one event for all nodes: $object.metadata.name', async (refused) => {
+  const { object, spec, reason, says } = refused
+  await using namespace = await Namespace.make(cluster, object.metadata.name)
+  const isNamespaced = object.apiVersion === 'v1'
+  const where = isNamespaced ? namespace.name : 'default'
+  await cluster.apply({ ...object, metadata: { ...object.metadata, ...(isNamespaced && { namespace: where }) }, spec })
+  const fields = `involvedObject.name=${object.metadata.name},reason=${reason}`
   const said = async (): Promise<readonly unknown[] | undefined> => {
-    const all = await events()
+    const all = listAt(await cluster.get('events', '-n', where, '--field-selector', fields), 'items')
     return all.length > 0 ? all : undefined
   }
-  expect((await waitFor(said, { timeoutMs: 60_000, everyMs: 500 }))?.map((event) => textAt(event, 'message'))).toEqual([
-    expect.stringMatching(/^spec\.selector: not a selector/),
-  ])
-  expect(await cluster.kubectl(['describe', 'globalnetworkpolicies.netplane.io', 'bad'])).toMatch(/Warning +Refused/)
-  await cluster.kubectl(['delete', 'globalnetworkpolicies.netplane.io', 'bad'])
+  const events = await waitFor(said, { timeoutMs: 60_000, everyMs: 500 })
+  expect(events?.map((event) => textAt(event, 'message'))).toEqual([expect.stringMatching(says)])
+  const resource = [`${object.kind.toLowerCase()}${isNamespaced ? '' : '.netplane.io'}`, object.metadata.name, '-n', where]
+  expect(await cluster.kubectl(['describe', ...resource])).toMatch(new RegExp(`Warning +${reason}`))
+  await cluster.kubectl(['delete', ...resource, '--wait=false'])
 })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest'
 import type { Problem } from '#lib/store/source.ts'
-import { MOST, refusalsOf, type WrongPolicy } from '#agent/status/refusals.ts'
+import { firewallRefusals, MOST, refusalsOf, type WrongPolicy } from '#agent/status/refusals.ts'
 
 function problem(ref: string, path: string, inPart?: true): Problem {
   return { place: undefined, rejected: { ref, path, reason: 'must be a port' }, ...(inPart && { inPart }) }
@@ -63,5 +63,17 @@ describe('what is refused', () => {
   test('once, and not without end', () => {
     const many = Array.from({ length: 1000 }, (_, at) => problem(`Service/a/s${at}`, ''))
     expect([of({ api: [problem('Pod/a/b', ''), problem('Pod/a/b', '')] }).length, of({ api: many }).length]).toEqual([1, MOST])
+  })
+})
+
+test('what other programs’ rules do is a warning about the node, one for all of them, and none when they do nothing', () => {
+  expect(firewallRefusals('n1', [])).toEqual([])
+  const [one, ...others] = firewallRefusals('n1', ['chain FORWARD drops pods', 'ufw drops the tunnel'])
+  expect(others).toEqual([])
+  expect(one).toMatchObject({
+    object: { apiVersion: 'v1', kind: 'Node', name: 'n1' },
+    reason: 'ForeignFirewall',
+    message: 'chain FORWARD drops pods; ufw drops the tunnel',
+    own: true,
   })
 })
