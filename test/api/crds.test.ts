@@ -128,7 +128,7 @@ describe.each(ALL.map((resource) => [resource.kind, resource] as const))('%s', (
     }
     await fc.assert(fc.asyncProperty(specs, check), { numRuns: SAMPLES, endOnFailure: true })
     // the generator is to be worth something
-    expect(outcomes.accepted).toBeGreaterThan(0)
+    expect(outcomes.accepted).toBeGreaterThan(SAMPLES / 20)
   })
 })
 
