@@ -9,7 +9,9 @@ import { waitFor } from '../../lab/wait.ts'
 import { cpuOf, memoryOf } from '../base/process.ts'
 import { writeChange } from './changes.ts'
 import type { FanOutFigure, ListCost } from './figure.ts'
-import { begins, listAll, Watcher, type Begin } from './watchers.ts'
+import { NODES } from '../generate.ts'
+import { writeImages, writeReport } from './reports.ts'
+import { begins, listAll, Watcher, type Begin, type Told } from './watchers.ts'
 
 const AT_ONCE = 10
 const LISTS = 3
@@ -51,31 +53,42 @@ export async function fanOut(options: FanOutOptions, watchers: number, round: nu
     AT_ONCE,
     async () => stack.use(await Watcher.start(server, kinds)),
   )
-  const sum = (of: 'bytes' | 'events'): number => all.reduce((total, watcher) => total + watcher[of], 0)
-  const bytes = meter(() => sum('bytes'))
+  const bytes = meter(() => all.reduce((total, watcher) => total + watcher.bytes, 0))
   await systemClock.sleep(IDLE_MS / 5, signal)
   const beginCpuMs = cpu()
   bytes()
   await systemClock.sleep(IDLE_MS, signal)
   const idle = { cpuMs: cpu(), bytes: bytes() }
-  const begun = systemClock.now()
-  const heard = sum('events')
-  for (let change = 0; change < changes; change++) {
-    await writeChange(client, options.services, round + change)
-    await systemClock.sleep(CHANGE_EVERY_MS, signal)
+  /** Of one of so many writes, until all have been told of them, beyond what passes when nothing changes. */
+  const told = async (kind: Told, write: (at: number) => Promise<void>): Promise<{ readonly cpuMs: number; readonly bytes: number }> => {
+    const heard = (): number => all.reduce((total, watcher) => total + watcher.heard(kind), 0)
+    const begun = systemClock.now()
+    const wanted = heard() + watchers * changes
+    for (let at = 0; at < changes; at++) {
+      await write(at)
+      await systemClock.sleep(CHANGE_EVERY_MS, signal)
+    }
+    if ((await waitFor(() => (heard() >= wanted ? true : undefined), { timeoutMs: TOLD_MS })) === undefined)
+      throw new InternalError(`${wanted - heard()} of ${watchers * changes} events of ${kind} have not come`)
+    const idleParts = (systemClock.now() - begun) / IDLE_MS
+    return { cpuMs: (cpu() - idle.cpuMs * idleParts) / changes, bytes: bytes() / changes }
   }
-  const wanted = heard + watchers * changes
-  const told = await waitFor(() => (sum('events') >= wanted ? true : undefined), { timeoutMs: TOLD_MS })
-  if (told === undefined) throw new InternalError(`${wanted - sum('events')} of ${wanted - heard} events have not come`)
-  const idleParts = (systemClock.now() - begun) / IDLE_MS
+  const change = await told('EndpointSlice', (at) => writeChange(client, options.services, round + at))
+  for (let at = 0; at < NODES; at++) await writeImages(client, at)
+  await systemClock.sleep(IDLE_MS / 5, signal)
+  cpu()
+  bytes()
+  const report = await told('Node', (at) => writeReport(client, round + at))
   return {
     watchers,
     beginCpuMs,
     memoryMb: memoryOf(pid).now,
     idleCpuMsPerSecond: (idle.cpuMs * 1000) / IDLE_MS,
     idleBytesPerSecond: (idle.bytes * 1000) / IDLE_MS,
-    changeCpuMs: (cpu() - idle.cpuMs * idleParts) / changes,
-    changeBytes: bytes() / changes,
+    changeCpuMs: change.cpuMs,
+    changeBytes: change.bytes,
+    reportCpuMs: report.cpuMs,
+    reportBytes: report.bytes,
   }
 }
 

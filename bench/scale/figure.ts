@@ -34,6 +34,9 @@ export interface FanOutFigure {
   /** of one changed EndpointSlice, its writing included */
   readonly changeCpuMs: number
   readonly changeBytes: number
+  /** of one kubelet's report */
+  readonly reportCpuMs: number
+  readonly reportBytes: number
 }
 
 /** One node's lists, all kinds. */

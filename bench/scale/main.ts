@@ -16,7 +16,7 @@ import { isObjectWith } from '../base/shape.ts'
 import { asText, factsLine } from '../base/tables.ts'
 import type { ScaleFigures } from './figure.ts'
 import { scaleControl } from './results.ts'
-import { scaleTables } from './tables.ts'
+import { notAhead, scaleTables } from './tables.ts'
 
 /** Services, changes under the agent, changes under kube-proxy. */
 const SIZES: Readonly<Record<string, readonly [services: number, ours: number, theirs: number]>> = {
@@ -58,6 +58,8 @@ async function main(): Promise<void> {
     noise: { load, packet: {}, path: {}, control: noise },
   }
   process.stdout.write(`${factsLine(results)}\n\n${scaleTables(figures).map(asText).join('\n')}`)
+  const behind = notAhead(figures)
+  if (behind.length > 0) throw new InternalError(behind.join('; '))
   const out = values.out ?? (values.size === '10k' ? join(packageRoot(), 'bench/results/scale.json') : undefined)
   if (out === undefined) return
   writeFileSync(out, `${JSON.stringify(results, undefined, 2)}\n`)

@@ -18,7 +18,9 @@ import { fanOut, listCosts } from './fan-out.ts'
 import { CONTENDERS, type Contender, type FanOutFigure, type ScaleFigure, type ScaleFigures } from './figure.ts'
 import { load } from './load.ts'
 
-const WATCHERS = [0, 50, 100, 200]
+/** Nodes that watch, from which the line to 5,000 is drawn; by the number of services. */
+const WATCHERS = { few: [0, 50, 100, 200], many: [0, 100, 300, 1000] }
+const MANY_SERVICES = 10_000
 const FAN_OUT_CHANGES = 100
 /** kube-proxy waits a second after each of its rounds: that is not to be part of the next. */
 const PAUSE_MS: Readonly<Record<Contender, number>> = { netplane: 50, 'kube-proxy': 1200 }
@@ -76,7 +78,7 @@ async function measureAll(scene: Scene, settings: Readonly<Record<string, unknow
   const options = { server, client, pid, services, changes: FAN_OUT_CHANGES, signal: ground.signal }
   const lists = await listCosts(options)
   const fan: FanOutFigure[] = []
-  for (const watchers of WATCHERS) {
+  for (const watchers of services < MANY_SERVICES ? WATCHERS.few : WATCHERS.many) {
     fan.push(await fanOut(options, watchers, round))
     round += FAN_OUT_CHANGES
     say(`${watchers} watching nodes`)

@@ -43,6 +43,8 @@ export interface NodeCost {
   readonly memoryMb: number
   readonly changeCpuMs: number
   readonly changeBytes: number
+  readonly reportCpuMs: number
+  readonly reportBytes: number
 }
 
 /** By the line through the measured numbers of watchers. */
@@ -53,6 +55,8 @@ export function nodeCost(fanOut: readonly FanOutFigure[]): NodeCost {
     memoryMb: slope('memoryMb'),
     changeCpuMs: slope('changeCpuMs'),
     changeBytes: slope('changeBytes'),
+    reportCpuMs: slope('reportCpuMs'),
+    reportBytes: slope('reportBytes'),
   }
 }
 
@@ -64,6 +68,8 @@ function fanOutValues({ fanOut, lists }: ScaleFigures): Named {
     ['fan_out_memory_mb', rounded(cost.memoryMb, 2)],
     ['fan_out_change_cpu_us', rounded(cost.changeCpuMs * 1000)],
     ['fan_out_change_bytes', rounded(cost.changeBytes, 0)],
+    ['fan_out_report_cpu_us', rounded(cost.reportCpuMs * 1000)],
+    ['fan_out_report_bytes', rounded(cost.reportBytes, 0)],
     ...lists.flatMap(({ packed, cpuMs, bytes }): Named => {
       const id = packed ? 'fan_out_packed_list' : 'fan_out_list'
       return [

@@ -43,15 +43,23 @@ export async function listAll(client: ApiClient, kinds: readonly Begin[], packed
   return bytes
 }
 
+/** Kinds whose events are awaited. */
+export type Told = 'EndpointSlice' | 'Node'
+
 /** One node: a connection, and a watch of each kind on it. */
 export class Watcher implements AsyncDisposable {
   readonly #client: ApiClient
   readonly #stop = new AbortController()
+  readonly #heard = new Map<string, number>()
   bytes = 0
-  events = 0
 
   private constructor(server: ApiServer) {
     this.#client = new ApiClient({ server })
+  }
+
+  /** Events of this kind. */
+  heard(kind: Told): number {
+    return this.#heard.get(kind) ?? 0
   }
 
   /** Resolves when all watches have begun. */
@@ -78,7 +86,7 @@ export class Watcher implements AsyncDisposable {
   async #count({ kind, message }: Watched, body: AsyncIterable<Buffer>): Promise<void> {
     const counted = this.#counted(body)
     for await (const parts of message === undefined ? jsonLines(counted) : frames(counted))
-      if (kind === 'EndpointSlice') this.events += parts.length
+      this.#heard.set(kind, (this.#heard.get(kind) ?? 0) + parts.length)
   }
 
   async *#counted(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {

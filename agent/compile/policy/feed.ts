@@ -17,6 +17,8 @@ export class PolicyFeed {
   readonly #node: string
   /** by namespace and service account: effective labels by own ones, of which equal ones are one object */
   readonly #labels = new Map<string, WeakMap<Labels, Labels>>()
+  /** by policy or profile: services that its rules speak of, if they do */
+  readonly #services = new Map<string, ReadonlySet<string>>()
 
   /** `node` is this node's name */
   constructor(node: string) {
@@ -29,7 +31,8 @@ export class PolicyFeed {
     for (const [key, value] of snapshot.profiles) yield { kind: 'profile', key, value }
     for (const [key, value] of snapshot.policies) yield { kind: 'policy', key, value }
     for (const set of snapshot.networkSets.values()) yield setUpdate(set, snapshot)
-    for (const key of servicesIn([...snapshot.policies.values(), ...snapshot.profiles.values()])) yield serviceUpdate(key, snapshot)
+    const ruled = [...snapshot.policies.values(), ...snapshot.profiles.values()]
+    for (const key of new Set(ruled.flatMap((one) => [...this.#speaksOf(refText(one), one)]))) yield serviceUpdate(key, snapshot)
     for (const node of snapshot.nodes.values()) yield nodeUpdate(node.name, node)
     for (const endpoint of snapshot.hostEndpoints.values()) yield this.#hostUpdate(endpoint, snapshot)
     for (const pod of snapshot.pods.values()) yield this.#podUpdate(pod, snapshot)
@@ -63,7 +66,7 @@ export class PolicyFeed {
         yield { kind: 'tier', key: name.name, value: change.after }
         return
       case 'Profile':
-        for (const key of servicesIn([change.after])) yield serviceUpdate(key, snapshot)
+        for (const key of this.#speaksOf(refText(name), change.after)) yield serviceUpdate(key, snapshot)
         yield { kind: 'profile', key: name.name, value: change.after }
         yield* this.#heirs((pod) => profilesOf(pod).includes(name.name), snapshot)
         return
@@ -76,8 +79,8 @@ export class PolicyFeed {
         return
       case 'EndpointSlice':
         for (const slice of [change.before, change.after]) {
-          const service = slice?.service ?? slice?.unserved
-          if (slice !== undefined && service !== undefined) yield serviceUpdate(`${slice.namespace}/${service}`, snapshot)
+          const service = slice === undefined ? undefined : `${slice.namespace}/${slice.service ?? slice.unserved ?? ''}`
+          if (service !== undefined && this.#isSpokenOf(service)) yield serviceUpdate(service, snapshot)
         }
         return
       case 'Service':
@@ -85,10 +88,24 @@ export class PolicyFeed {
       case 'FelixConfiguration':
         return
       default:
-        for (const key of servicesIn([change.after])) yield serviceUpdate(key, snapshot)
+        for (const key of this.#speaksOf(refText(name), change.after)) yield serviceUpdate(key, snapshot)
         yield { kind: 'policy', key: refText(name), value: change.after }
         return
     }
+  }
+
+  /** The services that rules of `after`, which is in the place of `ref` now, speak of. */
+  #speaksOf(ref: string, after: Rules | undefined): ReadonlySet<string> {
+    const services = servicesIn(after)
+    if (services.size === 0) this.#services.delete(ref)
+    else this.#services.set(ref, services)
+    return services
+  }
+
+  /** What becomes of other services is nothing to rules. */
+  #isSpokenOf(service: string): boolean {
+    for (const services of this.#services.values()) if (services.has(service)) return true
+    return false
   }
 
   /** Endpoints that inherit labels of what has changed. */
@@ -155,10 +172,9 @@ function serviceUpdate(key: string, snapshot: Snapshot): PolicyUpdate {
   return { kind: 'service', key, value: ends.length === 0 ? undefined : { ends } }
 }
 
-/** Those that some rule speaks of. */
-function servicesIn(all: readonly (Pick<Policy, 'ingress' | 'egress'> | undefined)[]): ReadonlySet<string> {
-  const sides = all
-    .flatMap((one) => [...(one?.ingress ?? []), ...(one?.egress ?? [])])
-    .flatMap(({ source, destination }) => [...(source.services ?? []), ...(destination.services ?? [])])
-  return new Set(sides.map(nameKey))
+type Rules = Pick<Policy, 'ingress' | 'egress'>
+
+function servicesIn(of: Rules | undefined): ReadonlySet<string> {
+  const sides = [...(of?.ingress ?? []), ...(of?.egress ?? [])]
+  return new Set(sides.flatMap(({ source, destination }) => [...(source.services ?? []), ...(destination.services ?? [])]).map(nameKey))
 }

@@ -23,7 +23,8 @@ export class PolicyPart {
 
   /** These are in the snapshot already. */
   changes(changes: readonly ObjectChange[], snapshot: Snapshot): readonly PolicyStep[] {
-    return this.#compiler.change(this.#feed.changes(changes, snapshot))
+    const updates = [...this.#feed.changes(changes, snapshot)]
+    return updates.length === 0 ? [] : this.#compiler.change(updates)
   }
 
   /** by number */

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import type { FanOutFigure, ScaleFigure, ScaleFigures } from '../../../bench/scale/figure.ts'
 import { nodeCost, scaleControl } from '../../../bench/scale/results.ts'
-import { scaleTables } from '../../../bench/scale/tables.ts'
+import { notAhead, scaleTables } from '../../../bench/scale/tables.ts'
 
 const ours: ScaleFigure = {
   contender: 'netplane',
@@ -26,6 +26,8 @@ function watching(watchers: number): FanOutFigure {
     idleBytesPerSecond: 0,
     changeCpuMs: 5 + 0.02 * watchers,
     changeBytes: 3000 * watchers,
+    reportCpuMs: 6 + 0.03 * watchers,
+    reportBytes: 9000 * watchers,
   }
 }
 
@@ -53,6 +55,8 @@ test('ours by the name of the size, the peer by its own behind it', () => {
     'scale_told_ms_p50.1k': 5,
     'fan_out_change_cpu_us.1k': 20,
     'fan_out_change_bytes.1k': 3000,
+    'fan_out_report_cpu_us.1k': 30,
+    'fan_out_report_bytes.1k': 9000,
     'fan_out_packed_list_mb.1k': 2.3,
   })
   expect(noise['scale_change_ms_p50.1k']).toEqual({ low: 7.5, high: 8.5 })
@@ -66,11 +70,21 @@ test('one more node costs what the line through all of them rises by', () => {
   expect(cost.changeBytes).toBeCloseTo(3000)
 })
 
+test('what kube-proxy is not behind in is said: at any size that is a change and its CPU', () => {
+  const slow = { ...theirs, changeMs: [4, 4, 4] }
+  expect(notAhead({ ...figures, contenders: [ours, { ...theirs, changeCpuMs: 20 }] })).toEqual([])
+  expect(notAhead({ ...figures, contenders: [ours, slow] })).toEqual([
+    "a changed EndpointSlice, from its write to the lookup, ms, p50: kube-proxy's is 0.50 times that",
+  ])
+  expect(notAhead({ ...figures, contenders: [ours] })).toHaveLength(2)
+})
+
 test('both side by side, then 5,000 nodes', () => {
   const [contenders, , nodes] = scaleTables(figures)
-  expect(contenders?.rows[0]).toEqual(['in sync after its start, s', '1.23', '12.35', '10.0'])
-  expect(nodes?.rows.slice(0, 2)).toEqual([
+  expect(contenders?.rows[0]).toEqual(['in sync after its start, s', '1.23', '12.35', '10.0', ''])
+  expect(nodes?.rows.slice(0, 3)).toEqual([
     ['watches begin', '7.000', '0.0', '35.00', '0'],
     ['a changed slice', '0.020', '3.0', '0.10', '15'],
+    ["a kubelet's report", '0.030', '9.0', '0.15', '45'],
   ])
 })
