@@ -82,7 +82,7 @@ const REFUSED = [
 
 test.each(REFUSED)('what is refused is described by its own object, by one event for all nodes: $object.metadata.name', async (refused) => {
   const { object, spec, reason, says } = refused
-  await using namespace = await Namespace.make(cluster, object.metadata.name)
+  await using namespace = await Namespace.make(cluster, object.metadata.name.replaceAll('.', '-'))
   const isNamespaced = object.apiVersion === 'v1'
   const where = isNamespaced ? namespace.name : 'default'
   await cluster.apply({ ...object, metadata: { ...object.metadata, ...(isNamespaced && { namespace: where }) }, spec })
