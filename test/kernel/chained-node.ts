@@ -87,7 +87,7 @@ export class ChainedNode implements AsyncDisposable {
     this.machine.sh(`ip netns add ${pod}; ip -n ${pod} link set lo up`)
     let last: Result = { status: 0, output: {} }
     for (const plugin of this.#list().plugins) {
-      last = this.#run('ADD', pod, { ...plugin, ...(last.output['cniVersion'] === undefined ? {} : { prevResult: last.output }), ...more })
+      last = this.#run('ADD', pod, { ...plugin, ...(last.output['cniVersion'] === undefined ? {} : { prevResult: last.output }), ...toldTo(plugin, more) })
       if (last.status !== 0) {
         this.del(pod)
         return last
@@ -101,7 +101,7 @@ export class ChainedNode implements AsyncDisposable {
     const prevResult = this.#results.get(pod)
     const outcomes = this.#list()
       .plugins.toReversed()
-      .map((plugin) => this.#run('DEL', pod, { ...plugin, ...more, ...(prevResult && { prevResult }) }))
+      .map((plugin) => this.#run('DEL', pod, { ...plugin, ...toldTo(plugin, more), ...(prevResult && { prevResult }) }))
     this.machine.sh(`ip netns del ${pod}`)
     return outcomes
   }
@@ -205,4 +205,9 @@ export class ChainedNode implements AsyncDisposable {
 /** In front of a command that runs in a pod, or outside; undefined: on the node. */
 function enter(place: string | undefined): string {
   return place === undefined ? '' : `ip netns exec ${place} `
+}
+
+/** Runtimes tell ports and the like to those plugins that say they can do something with them. */
+function toldTo(plugin: Fields, { runtimeConfig, ...more }: Fields): Fields {
+  return 'capabilities' in plugin && runtimeConfig !== undefined ? { ...more, runtimeConfig } : more
 }
