@@ -13,7 +13,7 @@ export interface Lost {
 }
 
 export interface LinkOptions {
-  readonly transport: Pick<Transport, 'connect' | 'connected' | 'addresses' | 'drop'>
+  readonly transport: Pick<Transport, 'connect' | 'connected' | 'drop'>
   readonly clock: Clock
   readonly backoff: Backoff
   readonly onChange: () => void
@@ -21,6 +21,8 @@ export interface LinkOptions {
 
 /** A connection that ends sooner is another attempt that failed: who takes connections need not serve. */
 const LASTING_MS = 5000
+/** As long as watches last: then they begin again in any case. */
+const STAY_MS = 600_000
 
 export class Link {
   readonly #options: LinkOptions
@@ -30,7 +32,8 @@ export class Link {
   #since = 0
   #lost: Lost | undefined
   #restoring: Promise<void> | undefined
-  #left = 0
+  /** by address */
+  readonly #leftAt = new Map<string, number>()
 
   constructor(options: LinkOptions) {
     this.#options = options
@@ -49,18 +52,15 @@ export class Link {
     return this.#restoring
   }
 
-  /** What answers by this connection does so badly: whoever else is behind the name, or the balancer, may do better. Each address is
-   * left once until {@link heard}: there is nothing to be found where all do so. */
+  /** What answers by this connection does so badly: whoever else is behind the name, or the balancer, may do better. An address is left once in
+   * a while only: what all of them refuse is no reason to begin all watches again and again. */
   async leave(connection: Transport['connected'], reason: string): Promise<void> {
-    const { transport } = this.#options
-    if (connection === undefined || connection !== transport.connected || this.#left >= transport.addresses.length) return
-    this.#left++
+    const { transport, clock } = this.#options
+    if (connection === undefined || connection !== transport.connected) return
+    const { address } = connection
+    if (clock.now() - (this.#leftAt.get(address) ?? -Infinity) < STAY_MS) return
+    this.#leftAt.set(address, clock.now())
     await transport.drop(new UnreachableError(reason))
-  }
-
-  /** What had failed has not any more. */
-  heard(): void {
-    this.#left = 0
   }
 
   async #restore(reason: string, signal: AbortSignal): Promise<void> {

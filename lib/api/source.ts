@@ -69,10 +69,7 @@ export class ApiSource implements Source {
       presence: new Presence({ client: this.#client, clock, freshMs: absentMs / 10 }),
       turns: new Turns(LISTS_AT_ONCE),
       emit: (events: readonly SourceEvent[]) => this.#emit(events),
-      onHeard: () => {
-        this.#link.heard()
-        this.#wake()
-      },
+      onHeard: () => this.#wake(),
       onListed: (watched: Watched) => this.#listed(watched),
       onStatus: say,
     }

@@ -22,7 +22,7 @@ beforeEach(() => {
     said.push(link.lost)
   }
   link = new Link({
-    transport: { connect, drop: () => Promise.resolve(), connected: undefined, addresses: [] },
+    transport: { connect, drop: () => Promise.resolve(), connected: undefined },
     clock,
     backoff: { firstMs: 1000, maxMs: 8000 },
     onChange,
