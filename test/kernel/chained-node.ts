@@ -87,7 +87,11 @@ export class ChainedNode implements AsyncDisposable {
     this.machine.sh(`ip netns add ${pod}; ip -n ${pod} link set lo up`)
     let last: Result = { status: 0, output: {} }
     for (const plugin of this.#list().plugins) {
-      last = this.#run('ADD', pod, { ...plugin, ...(last.output['cniVersion'] === undefined ? {} : { prevResult: last.output }), ...toldTo(plugin, more) })
+      last = this.#run('ADD', pod, {
+        ...plugin,
+        ...(last.output['cniVersion'] === undefined ? {} : { prevResult: last.output }),
+        ...toldTo(plugin, more),
+      })
       if (last.status !== 0) {
         this.del(pod)
         return last

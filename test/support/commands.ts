@@ -39,11 +39,11 @@ export async function command(print: Print, line: readonly string[]): Promise<Ou
   return ofCommand(output, code)
 }
 
-/** Its output is shown as it comes, and kept: the two streams in the order of their arrival. */
+/** Its output is shown as it comes, and kept: the two streams in the order of their arrival. Without colours, which CI has ten bytes of for each dot. */
 function spawned(print: Print, line: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
   const [file = '', ...args] = line
   return new Promise((resolve) => {
-    const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NO_COLOR: '1' } })
     let output = ''
     for (const [from, to] of [
       [child.stdout, process.stdout],
