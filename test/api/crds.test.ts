@@ -28,8 +28,8 @@ import { spoilt, valueOf } from '../support/from-schema.ts'
 
 const BUILD_MS = 30 * 60_000
 const ALL = resources(felixSchema())
-/** Of each kind. */
-const SAMPLES = 60
+/** Samples of each kind. */
+const ACCEPTED = 30
 
 let folder = ''
 let cluster: LoopbackCluster
@@ -117,18 +117,14 @@ const AGENTS_ALONE = [
 
 describe.each(ALL.map((resource) => [resource.kind, resource] as const))('%s', (_, resource) => {
   test('what the server accepts the agent accepts', async () => {
-    const outcomes = { accepted: 0, refused: 0 }
     const specs = fc.oneof({ weight: 3, arbitrary: valueOf(resource.spec) }, { weight: 1, arbitrary: spoilt(valueOf(resource.spec)) })
     const check = async (spec: unknown): Promise<void> => {
       const object = objectOf(resource, spec)
-      const refused = await refusal(object)
-      outcomes[refused === undefined ? 'accepted' : 'refused']++
-      if (refused !== undefined) return
+      // another one in its place; a generator that is worth nothing runs out of them
+      fc.pre((await refusal(object)) === undefined)
       expect(complaints(object).filter((text) => !AGENTS_ALONE.some((pattern) => pattern.test(text)))).toEqual([])
     }
-    await fc.assert(fc.asyncProperty(specs, check), { numRuns: SAMPLES, endOnFailure: true })
-    // the generator is to be worth something
-    expect(outcomes.accepted).toBeGreaterThan(SAMPLES / 20)
+    await fc.assert(fc.asyncProperty(specs, check), { numRuns: ACCEPTED, maxSkipsPerRun: 10, endOnFailure: true })
   })
 })
 

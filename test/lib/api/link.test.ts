@@ -3,6 +3,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
 import { Link, type Lost } from '#lib/api/link.ts'
+import type { Transport } from '#lib/api/transport.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 
 let clock: FakeClock
@@ -10,23 +11,33 @@ let link: Link
 /** when a connection was made */
 let made: number[]
 let said: (Lost | undefined)[]
+let connected: Transport['connected']
+/** addresses of connections that were given up */
+let left: string[]
 beforeEach(() => {
   clock = new FakeClock()
   made = []
   said = []
-  const connect = (): Promise<void> => {
-    made.push(clock.now())
-    return Promise.resolve()
+  connected = undefined
+  left = []
+  const transport = {
+    connect: (): Promise<void> => {
+      made.push(clock.now())
+      return Promise.resolve()
+    },
+    drop: (): Promise<void> => {
+      left.push(connected?.address ?? '')
+      connected = undefined
+      return Promise.resolve()
+    },
+    get connected() {
+      return connected
+    },
   }
   const onChange = (): void => {
     said.push(link.lost)
   }
-  link = new Link({
-    transport: { connect, drop: () => Promise.resolve(), connected: undefined },
-    clock,
-    backoff: { firstMs: 1000, maxMs: 8000 },
-    onChange,
-  })
+  link = new Link({ transport, clock, backoff: { firstMs: 1000, maxMs: 8000 }, onChange })
 })
 
 /** The connection ends, and there is another. */
@@ -54,4 +65,36 @@ test('one that has lasted is made anew at once', async () => {
   await lose()
   expect(made).toEqual([0, 5000])
   expect(said).toEqual([])
+})
+
+/** The server at the address answers badly. */
+async function leave(address: string): Promise<void> {
+  connected = { address, protocol: 'h2', localAddress: '192.0.2.1' }
+  await link.leave(connected, 'HTTP 500')
+}
+
+test('an address is left once in ten minutes, whatever others are left in between', async () => {
+  for (const address of ['192.0.2.10', '192.0.2.10', '192.0.2.11', '192.0.2.10', '192.0.2.11']) await leave(address)
+  expect(left).toEqual(['192.0.2.10', '192.0.2.11'])
+  clock.advance(599_999)
+  await leave('192.0.2.10')
+  expect(left).toHaveLength(2)
+  clock.advance(1)
+  await leave('192.0.2.10')
+  await leave('192.0.2.10')
+  expect(left.slice(2)).toEqual(['192.0.2.10'])
+})
+
+test('that it was lost and found again in between is no reason to leave it again', async () => {
+  await leave('192.0.2.10')
+  await lose()
+  await leave('192.0.2.10')
+  expect(left).toHaveLength(1)
+})
+
+test('an answer that comes late says nothing of the connection that there is now', async () => {
+  const before = { address: '192.0.2.10', protocol: 'h2', localAddress: '192.0.2.1' } as const
+  connected = { ...before }
+  await link.leave(before, 'HTTP 500')
+  expect(left).toEqual([])
 })
