@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A node whose pods come by CNI: a runtime in a few lines, with the real shim. Layer: test. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AgentProcess, ScratchNode } from '../support/scratch-node.ts'
+import { isObject } from '#lib/base/object.ts'
+import { parseIPBlock } from '#lib/kube/ip-block.ts'
+import { ScratchNode, type AgentProcess } from '../support/scratch-node.ts'
+import { felix, node } from './agent-manifests.ts'
 
 export interface Sandbox {
   readonly pod: string
@@ -18,12 +21,30 @@ export interface Outcome {
   readonly output: Readonly<Record<string, unknown>>
 }
 
+const RANGE = ['10.1.1.0/28', 'fd00:1::/112']
+
 export class CniNode {
   readonly machine: ScratchNode
   readonly confDir: string
   readonly binDir: string
 
-  constructor(machine: ScratchNode) {
+  /** With a network card, and pods a and b that wait for their addresses. */
+  static async make(): Promise<CniNode> {
+    const machine = await ScratchNode.make()
+    machine.sh(`
+      ip link add eth0 type veth peer name wire0
+      ip addr add 192.0.2.1/24 dev eth0
+      ip addr add fd00::1/64 dev eth0 nodad
+      ip link set eth0 up
+      ip link set wire0 up`)
+    const self = node('n1', '192.0.2.1', '')
+    machine.put('nodes.json', [{ ...(typeof self === 'object' ? self : {}), spec: { podCIDRs: RANGE } }])
+    machine.put('felix.json', [felix(machine.cgroup)])
+    machine.put('pods.json', [waitingPod('a'), waitingPod('b')])
+    return new CniNode(machine)
+  }
+
+  private constructor(machine: ScratchNode) {
     this.machine = machine
     this.confDir = join(machine.folder, 'net.d')
     this.binDir = join(machine.folder, 'bin')
@@ -87,6 +108,18 @@ export class CniNode {
     return outcomeOf(this.machine.sh(scriptOf(environment, { shim: this.#shim, input })))
   }
 
+  /** What is on disk of sandboxes. */
+  saved(): string[] {
+    const folder = join(this.machine.state, 'cni', 'sandboxes')
+    return existsSync(folder) ? readdirSync(folder).sort() : []
+  }
+
+  /** The sandboxes that have addresses of the range. */
+  held(range = '10-1-1-0-28'): string[] {
+    const raw: unknown = JSON.parse(readFileSync(join(this.machine.state, 'cni', 'ranges', `${range}.json`), 'utf8'))
+    return [...parseIPBlock(isObject(raw) ? raw : {}).held.values()].map(({ containerId }) => containerId)
+  }
+
   get #shim(): string {
     return join(this.binDir, 'netplane-cni')
   }
@@ -110,6 +143,34 @@ export class CniNode {
     const first: unknown = list.plugins[0]
     return { ...(typeof first === 'object' ? first : {}), cniVersion: '1.0.0', name: 'netplane' }
   }
+}
+
+export function waitingPod(
+  name: string,
+  more: {
+    readonly labels?: Readonly<Record<string, string>>
+    readonly annotations?: Readonly<Record<string, string>>
+    readonly ips?: readonly string[]
+    readonly uid?: string
+  } = {},
+): unknown {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default', uid: more.uid, labels: more.labels ?? {}, annotations: more.annotations ?? {} },
+    spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
+    status: { phase: 'Pending', podIPs: (more.ips ?? []).map((ip) => ({ ip })) },
+  }
+}
+
+export function ips({ output }: Outcome): string[] {
+  const { ips } = output
+  return Array.isArray(ips) ? ips.map((ip: { readonly address: string }) => ip.address) : []
+}
+
+/** "11: why" */
+export function refusalOf({ output }: Outcome): string {
+  return `${String(output['code'])}: ${String(output['msg'])}`
 }
 
 /** Prints the answer and, on a line of its own, the exit status. */

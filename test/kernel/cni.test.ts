@@ -1,83 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods by CNI: the real shim, a real agent, real namespaces. Layer: test. */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { isObject } from '#lib/base/object.ts'
-import { parseIPBlock } from '#lib/kube/ip-block.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
-import { ScratchNode } from '../support/scratch-node.ts'
-import { felix, node, onlyFrom } from './agent-manifests.ts'
-import { CniNode, type Outcome } from './cni-node.ts'
+import { onlyFrom } from './agent-manifests.ts'
+import { CniNode, ips, refusalOf, waitingPod, type Outcome } from './cni-node.ts'
 
 let of: CniNode
-
-const RANGE = ['10.1.1.0/28', 'fd00:1::/112']
-
-function waitingPod(
-  name: string,
-  more: {
-    readonly labels?: Readonly<Record<string, string>>
-    readonly annotations?: Readonly<Record<string, string>>
-    readonly ips?: readonly string[]
-    readonly uid?: string
-  } = {},
-): unknown {
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, namespace: 'default', uid: more.uid, labels: more.labels ?? {}, annotations: more.annotations ?? {} },
-    spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
-    status: { phase: 'Pending', podIPs: (more.ips ?? []).map((ip) => ({ ip })) },
-  }
-}
-
-function host(name: string): string {
-  return workloadInterface({ namespace: 'default', name })
-}
-
-function ips({ output }: Outcome): string[] {
-  const { ips } = output
-  return Array.isArray(ips) ? ips.map((ip: { readonly address: string }) => ip.address) : []
-}
-
-/** "11: why" */
-function refusalOf({ output }: Outcome): string {
-  return `${String(output['code'])}: ${String(output['msg'])}`
-}
-
-/** What is on disk of sandboxes. */
-function saved(): string[] {
-  const folder = join(of.machine.state, 'cni', 'sandboxes')
-  return existsSync(folder) ? readdirSync(folder).sort() : []
-}
-
-function held(range = '10-1-1-0-28'): string[] {
-  const raw: unknown = JSON.parse(readFileSync(join(of.machine.state, 'cni', 'ranges', `${range}.json`), 'utf8'))
-  return [...parseIPBlock(isObject(raw) ? raw : {}).held.values()].map(({ containerId }) => containerId)
-}
-
 beforeEach(async () => {
-  const machine = await ScratchNode.make()
-  of = new CniNode(machine)
-  machine.sh(`
-    ip link add eth0 type veth peer name wire0
-    ip addr add 192.0.2.1/24 dev eth0
-    ip addr add fd00::1/64 dev eth0 nodad
-    ip link set eth0 up
-    ip link set wire0 up`)
-  const self = node('n1', '192.0.2.1', '')
-  machine.put('nodes.json', [{ ...(typeof self === 'object' ? self : {}), spec: { podCIDRs: RANGE } }])
-  machine.put('felix.json', [felix(machine.cgroup)])
-  machine.put(
-    'pods.json',
-    ['a', 'b'].map((name) => waitingPod(name)),
-  )
+  of = await CniNode.make()
 })
 
 afterEach(async () => {
   await of.machine[Symbol.asyncDispose]()
 })
+
+function host(name: string): string {
+  return workloadInterface({ namespace: 'default', name })
+}
 
 describe('ADD', () => {
   test('pods reach each other and the node, in both families', async () => {
@@ -112,7 +53,7 @@ describe('ADD', () => {
     expect(ips(of.add(old))).toContain('10.1.1.0/32')
     expect(ips(of.add(now))).toContain('10.1.1.1/32')
     expect(of.call('DEL', old)).toEqual({ status: 0, output: {} })
-    expect(saved()).toEqual(['a-new.json'])
+    expect(of.saved()).toEqual(['a-new.json'])
     expect(of.succeeds(now, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
   })
 
@@ -122,7 +63,7 @@ describe('ADD', () => {
       status: 1,
       output: { code: 11, msg: 'not ready in time: no source has Pod default/ghost on node n1' },
     })
-    expect(saved()).toEqual([])
+    expect(of.saved()).toEqual([])
   })
 
   test('a pod of the same name as the one that is meant is not that one', async () => {
@@ -137,7 +78,7 @@ describe('ADD', () => {
     expect(answer()).toBeUndefined()
     of.machine.put('pods.json', [waitingPod('a', { uid: 'u2' })])
     await expect.poll(answer, { timeout: 10_000 }).toMatchObject({ status: 0 })
-    expect(saved()).toEqual(['waits.json'])
+    expect(of.saved()).toEqual(['waits.json'])
   })
 
   test('a pod has its address of the pool that it names, else of the one that its namespace names, else of one that is for it', async () => {
@@ -232,9 +173,9 @@ describe('addresses of another plugin', () => {
     writeFileSync(join(of.binDir, 'odd'), `#!/bin/sh\ncat > /dev/null\n[ $CNI_COMMAND = ADD ] && echo '${given}'\n`, { mode: 0o755 })
     expect(ips(of.add({ pod: 'a' }, { ipam: { type: 'odd' } }))).toEqual(['10.3.0.9/32'])
     of.add({ pod: 'b' })
-    expect(saved()).toEqual(['a-1.json', 'b-1.json'])
+    expect(of.saved()).toEqual(['a-1.json', 'b-1.json'])
     expect(refusalOf(of.call('GC', { pod: 'x' }, { 'cni.dev/valid-attachments': [] }))).toBe('5: plugin odd: ended with 1')
-    expect([saved(), held()]).toEqual([['a-1.json'], []])
+    expect([of.saved(), of.held()]).toEqual([['a-1.json'], []])
   })
 
   test('of one that is not there: its name is in the answer', async () => {
@@ -243,7 +184,7 @@ describe('addresses of another plugin', () => {
       code: 7,
       msg: `ipam.type: there is no plugin nope in ${of.binDir}`,
     })
-    expect(saved()).toEqual([])
+    expect(of.saved()).toEqual([])
   })
 })
 
@@ -251,9 +192,9 @@ describe('DEL', () => {
   test('takes all away; again, or without anything there, it succeeds', async () => {
     await of.ready()
     of.add({ pod: 'a' })
-    expect(held()).toEqual(['a-1'])
+    expect(of.held()).toEqual(['a-1'])
     for (let times = 0; times < 2; times++) expect(of.call('DEL', { pod: 'a' })).toEqual({ status: 0, output: {} })
-    expect([saved(), held()]).toEqual([[], []])
+    expect([of.saved(), of.held()]).toEqual([[], []])
     expect(of.machine.sh(`ip -o link; ip route`)).not.toMatch(new RegExp(`${host('a')}|10\\.1\\.1\\.`))
     expect(of.call('DEL', { pod: 'nobody' }).status).toBe(0)
     // rests first
@@ -270,7 +211,7 @@ describe('DEL', () => {
       msg: `${host('a')} is that of the sandbox a-2`,
     })
     expect(of.call('DEL', { pod: 'a' })).toEqual({ status: 0, output: {} })
-    expect([saved(), held()]).toEqual([[], []])
+    expect([of.saved(), of.held()]).toEqual([[], []])
     expect(of.machine.sh(`ip link show ${host('a')}`)).toContain('alias a-2')
   })
 
@@ -288,7 +229,7 @@ describe('DEL', () => {
       )
       .toMatchObject({ status: 1, output: { code: 11, msg: 'ghost-1 is deleted already' } })
     expect(performance.now() - began).toBeLessThan(5000)
-    expect([saved(), of.machine.sh('ip -br link')]).toEqual([[], expect.not.stringContaining(host('ghost'))])
+    expect([of.saved(), of.machine.sh('ip -br link')]).toEqual([[], expect.not.stringContaining(host('ghost'))])
   })
 
   test('of a sandbox whose namespace is gone', async () => {
@@ -296,7 +237,7 @@ describe('DEL', () => {
     of.add({ pod: 'a' })
     of.dropNetns({ pod: 'a' })
     expect(of.call('DEL', { pod: 'a' })).toEqual({ status: 0, output: {} })
-    expect(held()).toEqual([])
+    expect(of.held()).toEqual([])
   })
 })
 
@@ -327,7 +268,7 @@ describe('GC and STATUS', () => {
     for (const pod of ['a', 'b']) of.add({ pod })
     const valid = { 'cni.dev/valid-attachments': [{ containerID: 'b-1', ifname: 'eth0' }] }
     expect(of.call('GC', { pod: 'x' }, valid).status).toBe(0)
-    expect([saved(), held()]).toEqual([['b-1.json'], ['b-1']])
+    expect([of.saved(), of.held()]).toEqual([['b-1.json'], ['b-1']])
     expect(of.succeeds({ pod: 'b' }, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
     expect(of.call('GC', { pod: 'x' }).output).toMatchObject({ code: 7, msg: 'cni.dev/valid-attachments: is missing' })
   })
@@ -348,120 +289,5 @@ describe('GC and STATUS', () => {
     await next.event('dataplane.ready')
     await expect.poll(status, { timeout: 10_000 }).toEqual({ status: 0, output: {} })
     expect(of.call('VERSION', { pod: 'x' }).output).toMatchObject({ supportedVersions: ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] })
-  })
-})
-
-describe('what runtimes find', () => {
-  test('is there once pods can be served, with the plugin for hostPorts if there is one, and again when it was taken away', async () => {
-    const path = join(of.confDir, '10-netplane.conflist')
-    const types = (): unknown => {
-      const list: unknown = JSON.parse(readFileSync(path, 'utf8'))
-      const { plugins } = isObject(list) ? list : {}
-      return Array.isArray(plugins) && plugins.map((one: unknown) => (isObject(one) ? one['type'] : undefined))
-    }
-    const agent = of.agent()
-    await agent.event('cni.listening')
-    expect(existsSync(path)).toBe(false)
-    await agent.event('dataplane.ready')
-    await agent.event('cni.installed')
-    expect(types()).toEqual(['netplane-cni'])
-    // runtimes tell hostPorts to whoever says that it serves them
-    expect(readFileSync(path, 'utf8')).toContain('"portMappings": true')
-    copyFileSync('/usr/lib/cni/portmap', join(of.binDir, 'portmap'))
-    await agent.event('cni.installed', 2)
-    expect(types()).toEqual(['netplane-cni', 'portmap'])
-    rmSync(path)
-    await agent.event('cni.installed', 3)
-    const shim = join(of.binDir, 'netplane-cni')
-    rmSync(shim)
-    await agent.until('the shim', () => existsSync(shim))
-  })
-
-  test('the socket is there again when somebody took it away', async () => {
-    const agent = await of.ready()
-    rmSync(join(of.machine.state, 'cni.sock'))
-    await agent.event('cni.listening', 2)
-    expect(ips(of.add({ pod: 'a' }))).toContain('10.1.1.0/32')
-  })
-
-  test('is not there while the socket cannot be had, or the folder cannot be written: the node is not ready, and says why', async () => {
-    const { machine, confDir } = of
-    const socket = join(machine.state, 'cni.sock')
-    const readiness = (): string => machine.sh('curl -s -w "%{http_code}" http://127.0.0.1:9099/readiness || true')
-    mkdirSync(join(socket, 'taken'), { recursive: true })
-    writeFileSync(confDir, 'no folder')
-    const agent = machine.agent('--cni-conf-dir', confDir, '--cni-bin-dir', of.binDir, '--health-port', '9099')
-    await agent.event('dataplane.ready')
-    await agent.event('cni.listening.failed')
-    await agent.event('cni.installed.failed')
-    expect(readiness()).toMatch(/"ready":false.*"cni\.installed","ok":false.*"cni\.listening","ok":false.*503$/s)
-    rmSync(socket, { recursive: true })
-    rmSync(confDir)
-    await agent.event('cni.listening')
-    await agent.event('cni.installed')
-    await expect.poll(readiness, { timeout: 10_000 }).toMatch(/"ready":true.*200$/s)
-    expect(agent.events('cni.listening.failed')).toHaveLength(1)
-  })
-
-  test('goes with --cleanup, and nothing else from these folders', async () => {
-    const agent = await of.ready()
-    writeFileSync(join(of.binDir, 'bridge'), '')
-    writeFileSync(join(of.confDir, '87-podman.conflist'), '')
-    await agent.kill()
-    const { status, output } = of.machine.cleanup()
-    expect([status, output]).toEqual([0, expect.stringContaining(`removed file ${join(of.confDir, '10-netplane.conflist')}`)])
-    expect([readdirSync(of.binDir), readdirSync(of.confDir)]).toEqual([['bridge'], ['87-podman.conflist']])
-    expect(['cni.sock', 'cni.sock.ready'].filter((name) => existsSync(join(of.machine.state, name)))).toEqual([])
-    expect(of.machine.cleanup()).toEqual({ status: 0, output: 'there was nothing to remove\n' })
-  })
-
-  test("is nothing where pods are another plugin's", async () => {
-    await of.machine.agent().event('dataplane.ready')
-    expect([existsSync(of.confDir), existsSync(join(of.machine.state, 'cni.sock'))]).toEqual([false, false])
-  })
-})
-
-describe('an agent that comes after one that was killed', () => {
-  test('knows its pods: they go on, are deleted, and their addresses are not given twice', async () => {
-    const first = await of.ready()
-    const added = of.add({ pod: 'a' })
-    await first.kill()
-    expect(of.call('ADD', { pod: 'b' }).output).toMatchObject({ code: 11 })
-    expect(of.succeeds({ pod: 'a' }, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
-    await of.ready()
-    expect(of.call('CHECK', { pod: 'a' }, { prevResult: added.output }).status).toBe(0)
-    expect(of.call('ADD', { pod: 'a' })).toEqual(added)
-    expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.1/32')
-    expect(of.call('DEL', { pod: 'a' }).status).toBe(0)
-  })
-
-  test('leaves running pods their addresses when it cannot read what is on disk of them', async () => {
-    const first = await of.ready()
-    for (const pod of ['a', 'b']) of.add({ pod })
-    expect(held()).toEqual(['a-1', 'b-1'])
-    of.machine.put('pods.json', [waitingPod('a', { ips: ['10.1.1.0', 'fd00:1::'] }), waitingPod('b')])
-    await first.kill()
-    for (const pod of ['a', 'b']) writeFileSync(join(of.machine.state, 'cni', 'sandboxes', `${pod}-1.json`), '{')
-    const next = await of.ready()
-    await next.event('cni.attachment-unreadable', 2)
-    await next.event('ipam.leak-collected')
-    expect([held(), held('fd00-1---112')]).toEqual([['a-1'], ['a-1']])
-  })
-
-  test('collects nothing before it has read who there is', async () => {
-    const first = await of.ready()
-    of.add({ pod: 'a' })
-    of.machine.put('pods.json', [waitingPod('a', { ips: ['10.1.1.0', 'fd00:1::'] })])
-    await first.kill()
-    writeFileSync(join(of.machine.state, 'cni', 'sandboxes', 'a-1.json'), '{')
-    renameSync(of.machine.resources, `${of.machine.resources}.away`)
-    const next = of.agent()
-    await next.event('cni.listening')
-    of.call('GC', { pod: 'x' }, { 'cni.dev/valid-attachments': [] })
-    expect(held()).toEqual(['a-1'])
-    renameSync(`${of.machine.resources}.away`, of.machine.resources)
-    await next.event('dataplane.ready')
-    expect(of.call('GC', { pod: 'x' }, { 'cni.dev/valid-attachments': [] }).status).toBe(0)
-    expect(held()).toEqual(['a-1'])
   })
 })

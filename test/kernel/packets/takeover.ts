@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Flows that others made or that lose their end: another proxy's connections, pods that go. Layer: test. */
 import { tcp, tunnel, udp } from '../../support/packet.ts'
-import type { PacketCase } from './case.ts'
+import type { PacketCase, Step } from './case.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
 import { A_WHILE, NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
@@ -14,6 +14,8 @@ function forFamily(f: Family): PacketCase[] {
   const front = at(f.node, NODE_PORT)
   const pod = at(f.pod, 8080)
   const backends = [{ addr: f.pod, port: 8080 }]
+  /** of a connection of the proxy before us */
+  const answer: Step = { say: 'its answer', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' }
   return [
     {
       name: `${f.name}: connections of the proxy before us stay with the kernel, new ones do not`,
@@ -58,7 +60,7 @@ function forFamily(f: Family): PacketCase[] {
       name: `${f.name}: a connection of the proxy before us outlives another one to its backend from the same port`,
       given: { backends, takeover: true },
       steps: [
-        { say: 'its answer', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' },
+        answer,
         {
           say: 'the other',
           through: 'from_host',
@@ -67,7 +69,7 @@ function forFamily(f: Family): PacketCase[] {
           out: tcp(moved, pod, { flags: 'S', ttl: 63 }),
           flows: [{ proto: 6, from: c, to: pod, lane: 1 }],
         },
-        { say: 'its answer once more', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' },
+        { ...answer, say: 'its answer once more' },
         {
           say: 'the answer of the other',
           through: 'from_workload',
@@ -89,7 +91,7 @@ function forFamily(f: Family): PacketCase[] {
       name: `${f.name}: a connection of the proxy before us outlives one by another service to its backend from the same port`,
       given: { backends, takeover: true },
       steps: [
-        { say: 'its answer', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' },
+        answer,
         {
           say: 'the other',
           through: 'from_host',
@@ -97,7 +99,7 @@ function forFamily(f: Family): PacketCase[] {
           action: 'redirect',
           out: tcp(moved, pod, { flags: 'S', ttl: 63 }),
         },
-        { say: 'its answer once more', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' },
+        { ...answer, say: 'its answer once more' },
         {
           say: 'the answer of the other',
           through: 'from_workload',

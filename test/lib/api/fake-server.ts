@@ -169,6 +169,10 @@ export function json(response: ServerResponse, status: number, value: unknown): 
   response.end(JSON.stringify(value))
 }
 
+export function service(name: string, port: unknown = 80) {
+  return { metadata: { namespace: 'default', name }, spec: { clusterIP: '10.0.0.1', ports: [{ port }] } }
+}
+
 export function refuse(response: ServerResponse, status: number, reason: string): void {
   json(response, status, statusOf(status, reason))
 }

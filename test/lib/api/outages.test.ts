@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ApiSourceOptions } from '#lib/api/source.ts'
 import { until } from '../../support/until.ts'
-import { FakeServer, refuse, refuseAsEvent } from './fake-server.ts'
+import { FakeServer, refuse, refuseAsEvent, service } from './fake-server.ts'
 import { SourceRun } from './source-run.ts'
 
 const SERVICES = '/api/v1/services'
@@ -17,10 +17,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await fake[Symbol.asyncDispose]()
 })
-
-function service(name: string) {
-  return { metadata: { namespace: 'default', name }, spec: { clusterIP: '10.0.0.1', ports: [{ port: 80 }] } }
-}
 
 function run(options: Partial<ApiSourceOptions> = {}): SourceRun {
   return new SourceRun({ server: fake.server, ...options })

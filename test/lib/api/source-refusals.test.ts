@@ -2,7 +2,7 @@
 /** What a server that can be reached refuses: who else is asked, and when again. Layer: test. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { until } from '../../support/until.ts'
-import { FakeServer, refuse } from './fake-server.ts'
+import { FakeServer, refuse, service } from './fake-server.ts'
 import { SourceRun } from './source-run.ts'
 
 const SERVICES = '/api/v1/services'
@@ -16,10 +16,6 @@ afterEach(async () => {
   vi.restoreAllMocks()
   await fake[Symbol.asyncDispose]()
 })
-
-function service(name: string) {
-  return { metadata: { namespace: 'default', name }, spec: { clusterIP: '10.0.0.1', ports: [{ port: 80 }] } }
-}
 
 test('watches go on at another server of the name when one answers badly', async () => {
   const { server } = fake

@@ -9,7 +9,7 @@ import { LastGoodFile } from '#lib/store/last-good.ts'
 import { readOnce } from '#lib/store/once.ts'
 import { framed } from '../../../bench/control/encode.ts'
 import { until } from '../../support/until.ts'
-import { dribble, FakeServer, json, refuse } from './fake-server.ts'
+import { FakeServer, dribble, json, refuse, service } from './fake-server.ts'
 import { SourceRun } from './source-run.ts'
 
 const SERVICES = '/api/v1/services'
@@ -22,10 +22,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await fake[Symbol.asyncDispose]()
 })
-
-function service(name: string, port: unknown = 80) {
-  return { metadata: { namespace: 'default', name }, spec: { clusterIP: '10.0.0.1', ports: [{ port }] } }
-}
 
 function policy(name: string, action = 'Deny') {
   return { metadata: { name }, spec: { selector: "app == 'web'", types: ['Ingress'], ingress: [{ action }] } }
