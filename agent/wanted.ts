@@ -6,7 +6,8 @@ import type { Node } from '#lib/model/node.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Compiler } from './compile/compile.ts'
-import type { DesiredChange } from './compile/desired.ts'
+import type { Configuration, DesiredChange } from './compile/desired.ts'
+import { compileConfiguration } from './compile/node.ts'
 import type { CutLines } from './compile/policy/size.ts'
 import { resolveConfig, type Resolved } from './config/resolve.ts'
 import { configurationsOf, type Said } from './config/said.ts'
@@ -54,6 +55,15 @@ export class Wanted {
   constructor(options: WantedOptions) {
     this.#options = options
     this.#compiler = new Compiler(options.node, options.blocks)
+  }
+
+  /** What programs will probably be made with, while not everything is known; undefined: no guess is worth it. */
+  get likely(): Configuration | undefined {
+    const { store, node, own = [] } = this.#options
+    const { snapshot } = store
+    if (store.synced || !store.hasSettings || !snapshot.nodes.has(node)) return undefined
+    const { config } = resolveConfig([...own, ...configurationsOf(snapshot.felixConfigurations, node)], undefined)
+    return compileConfiguration({ node, snapshot, settings: config.compile })
   }
 
   /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some source is not

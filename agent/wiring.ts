@@ -105,6 +105,7 @@ export function wire({
     clock: systemClock,
     log,
     health,
+    likely: () => wanted.likely,
     take: (everything) => {
       const change = wanted.take(everything)
       if (store.synced) health.pass('sources.synced')

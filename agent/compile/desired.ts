@@ -170,6 +170,9 @@ export interface MapSizes {
   readonly live: number
 }
 
+/** What decides which programs and maps there are. */
+export type Configuration = Pick<DesiredNode, 'knobs' | 'mapSizes'>
+
 /** Everything but the tables: small, compared as a whole. */
 export interface DesiredNode {
   readonly knobs: Knobs

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { freemem } from 'node:os'
 import { monotonicNs } from '#native'
+import type { Configuration } from '#agent/compile/desired.ts'
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
@@ -13,15 +14,16 @@ import { generationPins, repinMaps } from './drift.ts'
 import type { FlowTable } from './flow-sweep.ts'
 import { FlowReader } from './flows.ts'
 import { doubled, keptRoom } from './growth.ts'
-import { load, type Configuration, type Loaded, type LoadOptions } from './loaded.ts'
+import { load, type Loaded, type LoadOptions } from './loaded.ts'
 import { conditionOf } from './phases.ts'
-import { pinnedRoom } from './pinned.ts'
+import { isInUse, pinnedRoom } from './pinned.ts'
+import { removePins } from './pins.ts'
 import { dropGenerations } from './programs.ts'
 import { beginTakeover, TAKEOVER_MS } from './takeover.ts'
 
 export interface CurrentOptions extends LoadOptions {
   readonly clock: Clock
-  /** Has another proxy been at work on this node? Asked when nothing of ours was found there; never rejects. */
+  /** Has another proxy been at work on this node? Asked when nothing of ours was at work there; never rejects. */
   readonly otherProxy: () => Promise<boolean>
   /** what was begun has been loaded, or was refused: {@link Current.ensure} is to be called */
   readonly onLoaded: () => void
@@ -99,6 +101,7 @@ export class Current implements Disposable {
   /** Has it loaded if that is needed and due; true when something else is loaded than before. Only the first time it is waited for: to load
    * programs takes seconds, in which what is there is to be kept right. A failure leaves that at work. */
   async ensure(asked: Configuration): Promise<boolean> {
+    await this.#dropGuess(asked)
     const wanted = this.#sized(asked)
     const replaced = await this.#takeUp()
     const isDue = this.#coming === undefined && !same(wanted, this.#for) && this.#options.clock.now() >= this.#notBefore
@@ -106,6 +109,13 @@ export class Current implements Disposable {
     if (this.#loaded !== undefined) return replaced
     await this.finish()
     return await this.#takeUp()
+  }
+
+  /** Has it loaded ahead of the first {@link ensure}, which is likely to ask for it: that takes as long as reading what there is. Not where
+   * anything of ours is in the kernel: by a guess nothing is changed. */
+  prepare(likely: Configuration): void {
+    if (this.#loaded !== undefined || this.#coming !== undefined || existsSync(this.#options.pins.map('np_ct'))) return
+    if (this.#options.clock.now() >= this.#notBefore) this.#begin(likely)
   }
 
   /** Resolves when nothing is being loaded. */
@@ -153,6 +163,19 @@ export class Current implements Disposable {
     for (const one of [...this.#outgoing, this.#loaded, this.#coming?.fresh]) one?.[Symbol.dispose]()
   }
 
+  /** What was prepared, when it is not what is wanted: nothing of it is at work, and its sizes are not to be kept. */
+  async #dropGuess(asked: Configuration): Promise<void> {
+    const coming = this.#coming
+    if (this.#loaded !== undefined || coming === undefined || same(coming.configuration, asked)) return
+    await coming.loading
+    this.#coming = undefined
+    const { fresh } = coming
+    if (fresh === undefined) return
+    removePins(this.#options.pins.generation(fresh.generation.id))
+    for (const name of fresh.shared.maps.keys()) removePins(this.#options.pins.map(name))
+    fresh[Symbol.dispose]()
+  }
+
   /** True when something was waiting. */
   async #takeUp(): Promise<boolean> {
     const { fresh, configuration } = this.#coming ?? {}
@@ -171,7 +194,7 @@ export class Current implements Disposable {
   }
 
   #begin(configuration: Configuration): void {
-    this.#otherProxy ??= existsSync(this.#options.pins.map('np_ct')) ? Promise.resolve(false) : this.#options.otherProxy()
+    this.#otherProxy ??= isInUse(this.#options.pins) ? Promise.resolve(false) : this.#options.otherProxy()
     const coming: Coming = { configuration, fresh: undefined, loading: Promise.resolve() }
     this.#coming = coming
     coming.loading = this.#load(coming)

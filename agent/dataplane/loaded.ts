@@ -2,7 +2,7 @@
 /** Programs, maps and tables of one configuration, brought into the kernel or found there. Layer: agent/dataplane. */
 import { join } from 'node:path'
 import type { BpfMap } from '#native'
-import type { DesiredNode } from '#agent/compile/desired.ts'
+import type { Configuration } from '#agent/compile/desired.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { Btf } from '#agent/maps/btf.ts'
 import { bindMap, catalogue, type MapCodecs, type MapDefinition, type MapName } from '#agent/maps/catalogue.ts'
@@ -41,9 +41,6 @@ export interface LoadOptions {
   readonly interfaces: Interfaces
   readonly clock: Clock
 }
-
-/** What decides which programs and maps there are. */
-export type Configuration = Pick<DesiredNode, 'knobs' | 'mapSizes'>
 
 /** Maps that we fill, np_<name> each: what is referred to before what refers to it. */
 export const TABLES = ['ifaces', ...POLICY_TABLES, ...ROW_TABLES] as const

@@ -132,7 +132,9 @@ export class ApiSource implements Source {
   }
 
   #listed(watched: Watched): void {
-    if (!this.#unlisted.delete(watched) || this.#unlisted.size > 0) return
+    if (!this.#unlisted.delete(watched)) return
+    if (watched.sets && ![...this.#unlisted].some(({ sets }) => sets)) this.#sink?.settings()
+    if (this.#unlisted.size > 0) return
     this.#sink?.synced()
     this.#say()
   }

@@ -19,6 +19,7 @@ export async function readOnce(source: Source): Promise<SourceContent> {
     apply: (some: readonly SourceEvent[]): void => {
       for (const event of some) events.push(event)
     },
+    settings: (): void => undefined,
     synced: (): void => {
       stop.abort()
     },

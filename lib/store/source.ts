@@ -29,6 +29,9 @@ export interface SourceStatus {
 export interface Sink {
   /** in order; deleting what is not there does nothing */
   apply(events: readonly SourceEvent[]): void
+  /** What says how this node is set up has been applied, as far as it can be told before the rest has been read; once, and before
+   * `synced`, or never: who relies on it asks again when all is there. */
+  settings(): void
   /** everything there was at the start has been applied; once */
   synced(): void
   /** the whole status, whenever it is another one */
