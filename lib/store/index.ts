@@ -2,8 +2,13 @@
 /** Objects grouped by what others find them by, kept up to date with each change. Layer: lib/store. */
 import { compareText } from '../base/order.ts'
 
-/** Values under a group's key, each with a name of its own; sorted by name within a group. Groups are small. */
-export class Groups<T extends { readonly name: string; readonly namespace: string }> {
+interface Named {
+  readonly name: string
+  readonly namespace: string
+}
+
+/** Values under a group's key, each with a name of its own; sorted by name within a group. A change copies the group's list: some hundreds. */
+export class Groups<T extends Named> {
   readonly #groups = new Map<string, readonly T[]>()
   readonly #groupOf: (value: T) => string | undefined
 
@@ -23,12 +28,8 @@ export class Groups<T extends { readonly name: string; readonly namespace: strin
   replace(before: T | undefined, after: T | undefined): void {
     const from = before === undefined ? undefined : this.#groupOf(before)
     const to = after === undefined ? undefined : this.#groupOf(after)
-    if (from !== undefined && before !== undefined)
-      this.#set(
-        from,
-        this.get(from).filter((value) => value !== before),
-      )
-    if (to !== undefined && after !== undefined) this.#set(to, [...this.get(to), after].sort(byName))
+    if (from !== undefined && before !== undefined) this.#set(from, without(this.get(from), before))
+    if (to !== undefined && after !== undefined) this.#set(to, this.get(to).toSpliced(placeOf(this.get(to), after), 0, after))
   }
 
   #set(group: string, values: readonly T[]): void {
@@ -37,6 +38,23 @@ export class Groups<T extends { readonly name: string; readonly namespace: strin
   }
 }
 
-function byName<T extends { readonly name: string; readonly namespace: string }>(a: T, b: T): number {
+function without<T extends Named>(values: readonly T[], value: T): readonly T[] {
+  const at = placeOf(values, value)
+  return values[at] === value ? values.toSpliced(at, 1) : values
+}
+
+/** Where it is, or is to be: before all that are not smaller. */
+function placeOf(values: readonly Named[], value: Named): number {
+  let [from, to] = [0, values.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    const found = values[middle]
+    if (found !== undefined && byName(found, value) < 0) from = middle + 1
+    else to = middle
+  }
+  return from
+}
+
+function byName(a: Named, b: Named): number {
   return compareText(a.namespace, b.namespace) || compareText(a.name, b.name)
 }
