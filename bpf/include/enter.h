@@ -99,41 +99,56 @@ static __always_inline void port_change(struct scratch *s)
 		out->dport = out->sport;
 }
 
-/* Looks for a port with which the backend's view is free; the last one tried need not be. The order of the key's addresses does
- * not depend on it, but where both are the same: then it is as good as any. */
+/* The order of the key's addresses does not depend on the port, but where both are the same: then it is as good as any. */
+static __always_inline void port_note(struct scratch *s, __u32 dir)
+{
+	if (dir || s->v.out.dport == s->v.out.sport)
+		s->peer_key.lo_port = s->v.out.sport;
+	if (!dir || s->v.out.dport == s->v.out.sport)
+		s->peer_key.hi_port = s->v.out.sport;
+}
+
+/* Looks for a port with which the backend's view is free; the last one tried need not be. */
 static __noinline void port_find(struct scratch *s, __u32 dir)
 {
-	struct ct_key *k = &s->peer_key;
-
 	for (int i = 0; i < PORT_TRIES; i++) {
 		port_change(s);
-		if (dir || s->v.out.dport == s->v.out.sport)
-			k->lo_port = s->v.out.sport;
-		if (!dir || s->v.out.dport == s->v.out.sport)
-			k->hi_port = s->v.out.sport;
-		if (!bpf_map_lookup_elem(&np_ct, k))
+		port_note(s, dir);
+		if (!bpf_map_lookup_elem(&np_ct, &s->peer_key))
 			return;
 	}
 }
 
 /* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
- * client must be its own: if another flow has the same, the client's port is changed. */
+ * client must be its own: if another flow has the same, the client's port is changed. One that has just ended is
+ * replaced where there is no other port: a SYN may overtake its last packet, and be answered as of the connection that ends. */
 static __noinline enum drop flow_enter_peer(struct scratch *s)
 {
 	struct ct_value *known, *peer = &s->peer;
 	__u32 dir = peer_make(s, &s->v);
+	__be16 sport = s->v.out.sport, dport = s->v.out.dport;
+	bool is_over;
 
 	if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
 		return DROP_NONE;
 	known = bpf_map_lookup_elem(&np_ct, &s->peer_key);
 	if (!known)
 		return DROP_FLOW_INSERT;
-	if (ct_replaceable(known, &s->p, s->now) ||
-	    (known->leg[dir & 1].flags & LEG_NAT && known->lane == peer->lane && ct_tuple_eq(&known->out, &peer->out)))
-		return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY) ? DROP_FLOW_INSERT : DROP_NONE;
-	port_find(s, dir);
-	peer_make(s, &s->v);
-	return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST) ? DROP_PORT_COLLISION : DROP_NONE;
+	is_over = ct_replaceable(known, &s->p, s->now);
+	if ((!is_over || ct_fresh(known)) &&
+	    !(known->leg[dir & 1].flags & LEG_NAT && known->lane == peer->lane && ct_tuple_eq(&known->out, &peer->out))) {
+		port_find(s, dir);
+		peer_make(s, &s->v);
+		if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
+			return DROP_NONE;
+		if (!is_over)
+			return DROP_PORT_COLLISION;
+		s->v.out.sport = sport;
+		s->v.out.dport = dport;
+		port_note(s, dir);
+		peer_make(s, &s->v);
+	}
+	return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY) ? DROP_FLOW_INSERT : DROP_NONE;
 }
 
 /* Enters the flow in s->v, and its peer if it is translated. */

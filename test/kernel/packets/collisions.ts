@@ -85,6 +85,46 @@ function forFamily(f: Family): PacketCase[] {
         stillByService,
       ],
     },
+    ...[
+      { when: 'just now', age: 0, sees: moved },
+      { when: 'a while ago', age: A_WHILE, sees: c },
+    ].map(({ when, age, sees }) => ({
+      name: `${f.name}: directly, which ended ${when}, then by a service from the same port`,
+      given: { backends },
+      steps: [
+        ...(['S', 'A', 'FA'] as const).flatMap((flags): Step[] => [
+          {
+            say: `directly, ${flags}`,
+            through: 'from_host',
+            packet: tcp(c, pod, { flags }),
+            action: 'redirect',
+            out: tcp(c, pod, { flags, ttl: 63 }),
+          },
+          {
+            say: 'answered',
+            through: 'from_workload',
+            packet: tcp(pod, c, { flags: flags === 'S' ? 'SA' : flags }),
+            action: 'redirect',
+            out: tcp(pod, c, { flags: flags === 'S' ? 'SA' : flags, ttl: 63 }),
+          },
+        ]),
+        {
+          say: 'by the service',
+          through: 'from_host',
+          packet: tcp(c, at(f.node, NODE_PORT), { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(sees, pod, { flags: 'S', ttl: 63 }),
+          age,
+        },
+        {
+          say: 'answered',
+          through: 'from_workload',
+          packet: tcp(pod, sees, { flags: 'SA' }),
+          action: 'redirect',
+          out: tcp(at(f.node, NODE_PORT), c, { flags: 'SA', ttl: 63 }),
+        },
+      ] satisfies Step[],
+    })),
     {
       name: `${f.name}: by this node, then by another node to the same backend from the same port`,
       given: { backends },
