@@ -15,6 +15,15 @@
 #define FLOW_STALE 0x102	/* its backend is gone: it is to be made anew */
 #define FLOW_NONE 0x103		/* the error is about none of ours */
 
+/* May the packet's flow take the place of this one? Not of one that has just ended and came another way: its server may not have had
+ * its last packet, which this one may overtake, and would answer as of the connection that ends. */
+static __always_inline bool flow_gives_way(struct scratch *s, const struct ct_value *v)
+{
+	if (!ct_replaceable(v, &s->p, s->now))
+		return false;
+	return !hook_is_from(s->hook) || !ct_fresh(v) || came_its_way(v, &v->leg[s->dir & 1], s->p.tunnelled ? &s->tunnel_from : 0);
+}
+
 /* Enters s->v under the packet's own tuple, unless a live flow is there. */
 static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 {
@@ -38,7 +47,7 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 	if (!bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST))
 		return FLOW_MADE;
 	known = bpf_map_lookup_elem(&np_ct, &s->key);
-	if (known && !ct_replaceable(known, &s->p, s->now))
+	if (known && !flow_gives_way(s, known))
 		return FLOW_THERE;
 	return bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY) ? DROPPED(DROP_FLOW_INSERT) : FLOW_MADE;
 }

@@ -148,7 +148,7 @@ static __noinline struct ct_value *flow_find(struct scratch *s)
 {
 	struct ct_value *v = s->known_miss ? 0 : bpf_map_lookup_elem(&np_ct, &s->key), *beside;
 
-	if (v && ct_replaceable(v, &s->p, s->now)) {
+	if (v && flow_gives_way(s, v)) {
 		flow_forget(s, v); /* what comes next may not be entered, and its answers are not this flow's */
 		v = 0;
 	}

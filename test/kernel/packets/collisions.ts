@@ -32,6 +32,23 @@ function forFamily(f: Family): PacketCase[] {
       out: tcp(at(f.node, NODE_PORT), c, { flags: 'SA', ttl: 63 }),
     },
   ]
+  /** begun and ended by both */
+  const directly: Step[] = (['S', 'A', 'FA'] as const).flatMap((flags): Step[] => [
+    {
+      say: `directly, ${flags}`,
+      through: 'from_host',
+      packet: tcp(c, pod, { flags }),
+      action: 'redirect',
+      out: tcp(c, pod, { flags, ttl: 63 }),
+    },
+    {
+      say: 'answered',
+      through: 'from_workload',
+      packet: tcp(pod, c, { flags: flags === 'S' ? 'SA' : flags }),
+      action: 'redirect',
+      out: tcp(pod, c, { flags: flags === 'S' ? 'SA' : flags, ttl: 63 }),
+    },
+  ])
   const stillByService: Step = {
     say: 'the first goes on',
     through: 'from_workload',
@@ -92,22 +109,7 @@ function forFamily(f: Family): PacketCase[] {
       name: `${f.name}: directly, which ended ${when}, then by a service from the same port`,
       given: { backends },
       steps: [
-        ...(['S', 'A', 'FA'] as const).flatMap((flags): Step[] => [
-          {
-            say: `directly, ${flags}`,
-            through: 'from_host',
-            packet: tcp(c, pod, { flags }),
-            action: 'redirect',
-            out: tcp(c, pod, { flags, ttl: 63 }),
-          },
-          {
-            say: 'answered',
-            through: 'from_workload',
-            packet: tcp(pod, c, { flags: flags === 'S' ? 'SA' : flags }),
-            action: 'redirect',
-            out: tcp(pod, c, { flags: flags === 'S' ? 'SA' : flags, ttl: 63 }),
-          },
-        ]),
+        ...directly,
         {
           say: 'by the service',
           through: 'from_host',
@@ -122,6 +124,31 @@ function forFamily(f: Family): PacketCase[] {
           packet: tcp(pod, sees, { flags: 'SA' }),
           action: 'redirect',
           out: tcp(at(f.node, NODE_PORT), c, { flags: 'SA', ttl: 63 }),
+        },
+      ] satisfies Step[],
+    })),
+    ...[
+      { when: 'just now', age: 0, sees: moved, seesPort: NAT_PORT },
+      { when: 'a while ago', age: A_WHILE, sees: c, seesPort: PORT },
+    ].map(({ when, age, sees, seesPort }) => ({
+      name: `${f.name}: directly, which ended ${when}, then by another node from the same port`,
+      given: { backends },
+      steps: [
+        ...directly,
+        {
+          say: 'by the other node',
+          through: 'from_host',
+          packet: tunnelled(tcp(c, pod, { flags: 'S', ttl: 63 })),
+          action: 'redirect',
+          out: tcp(sees, pod, { flags: 'S', ttl: 63 }),
+          age,
+        },
+        {
+          say: 'answered through the tunnel',
+          through: 'from_workload',
+          packet: tcp(pod, sees, { flags: 'SA' }),
+          action: 'redirect',
+          out: tunnel(f.node, f.otherNode, { inner: tcp(pod, c, { flags: 'SA', ttl: 63 }), vni: VNI, sport: backPort(seesPort) }),
         },
       ] satisfies Step[],
     })),
@@ -286,7 +313,7 @@ function ownServer(f: Family): PacketCase {
         out: tcp(server, c, { flags: 'A' }),
       },
       byAnother('R'),
-      directly('S', { say: 'directly, when the first is over: nothing to do', out: 'same' }),
+      directly('S', { say: 'directly, a while after the first is over: nothing to do', out: 'same', age: A_WHILE }),
     ],
   }
 }
