@@ -59,17 +59,24 @@ export class Wanted {
 
   /** What programs will probably be made with, while not everything is known; undefined: no guess is worth it. */
   get likely(): Configuration | undefined {
-    const { store, node, own = [] } = this.#options
+    const { store, node } = this.#options
     const { snapshot } = store
     if (store.synced || !store.hasSettings || !snapshot.nodes.has(node)) return undefined
-    const { config } = resolveConfig([...own, ...configurationsOf(snapshot.felixConfigurations, node)], undefined)
-    return compileConfiguration({ node, snapshot, settings: config.compile })
+    const { config } = this.#resolve(undefined)
+    const likely = compileConfiguration({ node, snapshot, settings: config.compile })
+    // whether there is a policy that is not tracked is only known with the last
+    return likely.knobs.hostPolicy ? undefined : likely
+  }
+
+  #resolve(before: Resolved | undefined): Resolved {
+    const { store, node, own = [] } = this.#options
+    return resolveConfig([...own, ...configurationsOf(store.snapshot.felixConfigurations, node)], before)
   }
 
   /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some source is not
    * synced, or there was no Node of this name yet. One that is deleted stays in force as it was. */
   take(everything: boolean): DesiredChange | undefined {
-    const { store, node, own = [], onConfig, servers, makesRoutes = true } = this.#options
+    const { store, onConfig, servers, makesRoutes = true } = this.#options
     if (!store.synced) return undefined
     const now = servers?.() ?? []
     if (!everything && store.snapshot.revision === this.#revision && same(now, this.#servers)) return undefined
@@ -79,7 +86,7 @@ export class Wanted {
     this.#options.onSnapshot?.(store.snapshot, this.#resolved === undefined ? undefined : changes)
     if (this.#resolved !== undefined) this.#options.onChanges?.(changes)
     if (this.#resolved === undefined || changes.some((change) => change.kind === 'FelixConfiguration')) {
-      this.#resolved = resolveConfig([...own, ...configurationsOf(store.snapshot.felixConfigurations, node)], this.#resolved)
+      this.#resolved = this.#resolve(this.#resolved)
       onConfig(this.#resolved)
     }
     const snapshot = this.#withSelf()

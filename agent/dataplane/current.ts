@@ -10,21 +10,23 @@ import { errorText } from '#lib/base/errors.ts'
 import { same } from '#lib/base/same.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
+import { Ahead } from './ahead.ts'
 import { generationPins, repinMaps } from './drift.ts'
 import type { FlowTable } from './flow-sweep.ts'
 import { FlowReader } from './flows.ts'
 import { doubled, keptRoom } from './growth.ts'
 import { load, type Loaded, type LoadOptions } from './loaded.ts'
 import { conditionOf } from './phases.ts'
-import { isInUse, pinnedRoom } from './pinned.ts'
-import { removePins } from './pins.ts'
+import { pinnedRoom } from './pinned.ts'
 import { dropGenerations } from './programs.ts'
 import { beginTakeover, TAKEOVER_MS } from './takeover.ts'
 
 export interface CurrentOptions extends LoadOptions {
   readonly clock: Clock
-  /** Has another proxy been at work on this node? Asked when nothing of ours was at work there; never rejects. */
+  /** Has another proxy been at work on this node? Asked when nothing of ours was found there; never rejects. */
   readonly otherProxy: () => Promise<boolean>
+  /** What will probably be asked for before anything is; undefined: that is not known. */
+  readonly likely: () => Configuration | undefined
   /** what was begun has been loaded, or was refused: {@link Current.ensure} is to be called */
   readonly onLoaded: () => void
   readonly log: Log
@@ -63,9 +65,11 @@ export class Current implements Disposable {
   #failures = 0
   #notBefore = 0
   #coming: Coming | undefined
+  readonly #ahead: Ahead
 
   constructor(options: CurrentOptions) {
     this.#options = options
+    this.#ahead = new Ahead(options)
   }
 
   get loaded(): Loaded | undefined {
@@ -101,25 +105,24 @@ export class Current implements Disposable {
   /** Has it loaded if that is needed and due; true when something else is loaded than before. Only the first time it is waited for: to load
    * programs takes seconds, in which what is there is to be kept right. A failure leaves that at work. */
   async ensure(asked: Configuration): Promise<boolean> {
-    await this.#dropGuess(asked)
     const wanted = this.#sized(asked)
     const replaced = await this.#takeUp()
     const isDue = this.#coming === undefined && !same(wanted, this.#for) && this.#options.clock.now() >= this.#notBefore
     if (isDue) this.#begin(wanted)
     if (this.#loaded !== undefined) return replaced
-    await this.finish()
+    await this.#coming?.loading
     return await this.#takeUp()
   }
 
-  /** Has it loaded ahead of the first {@link ensure}, which is likely to ask for it: that takes as long as reading what there is. Not where
-   * anything of ours is in the kernel: by a guess nothing is changed. */
-  prepare(likely: Configuration): void {
-    if (this.#loaded !== undefined || this.#coming !== undefined || existsSync(this.#options.pins.map('np_ct'))) return
-    if (this.#options.clock.now() >= this.#notBefore) this.#begin(likely)
+  /** Has loaded apart what the first {@link ensure} will probably ask for; where anything of ours is in the kernel nothing happens. */
+  prepare(): undefined {
+    const likely = this.#options.likely()
+    if (likely !== undefined) this.#ahead.begin(likely)
   }
 
   /** Resolves when nothing is being loaded. */
   async finish(): Promise<void> {
+    await this.#ahead.end()
     await this.#coming?.loading
   }
 
@@ -163,19 +166,6 @@ export class Current implements Disposable {
     for (const one of [...this.#outgoing, this.#loaded, this.#coming?.fresh]) one?.[Symbol.dispose]()
   }
 
-  /** What was prepared, when it is not what is wanted: nothing of it is at work, and its sizes are not to be kept. */
-  async #dropGuess(asked: Configuration): Promise<void> {
-    const coming = this.#coming
-    if (this.#loaded !== undefined || coming === undefined || same(coming.configuration, asked)) return
-    await coming.loading
-    this.#coming = undefined
-    const { fresh } = coming
-    if (fresh === undefined) return
-    removePins(this.#options.pins.generation(fresh.generation.id))
-    for (const name of fresh.shared.maps.keys()) removePins(this.#options.pins.map(name))
-    fresh[Symbol.dispose]()
-  }
-
   /** True when something was waiting. */
   async #takeUp(): Promise<boolean> {
     const { fresh, configuration } = this.#coming ?? {}
@@ -194,7 +184,7 @@ export class Current implements Disposable {
   }
 
   #begin(configuration: Configuration): void {
-    this.#otherProxy ??= isInUse(this.#options.pins) ? Promise.resolve(false) : this.#options.otherProxy()
+    this.#otherProxy ??= existsSync(this.#options.pins.map('np_ct')) ? Promise.resolve(false) : this.#options.otherProxy()
     const coming: Coming = { configuration, fresh: undefined, loading: Promise.resolve() }
     this.#coming = coming
     coming.loading = this.#load(coming)
@@ -206,7 +196,7 @@ export class Current implements Disposable {
     try {
       // what is at work keeps its flows
       if (this.#loaded !== undefined) repinMaps(this.#options.pins, this.#loaded.shared)
-      coming.fresh = await load(coming.configuration, this.#options)
+      coming.fresh = (await this.#ahead.take(coming.configuration)) ?? (await load(coming.configuration, this.#options))
       this.#say(coming.fresh, this.#options.clock.now() - start)
     } catch (thrown) {
       this.#coming = undefined

@@ -2,7 +2,7 @@
 /** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass. Layer: agent/dataplane. */
 import { errorText } from '#lib/base/errors.ts'
 import { same } from '#lib/base/same.ts'
-import type { Configuration, DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
+import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import { Attachments, interfacePrograms } from './attach.ts'
 import { ConnectTime } from './connect-time.ts'
@@ -31,8 +31,6 @@ export interface DataplaneOptions extends CurrentOptions {
   readonly sysctlState: string
   /** What is wanted otherwise than when last asked; undefined: nothing is, or it is not known yet. `everything`: all of it, known before or not. */
   readonly take: (everything: boolean) => DesiredChange | undefined
-  /** What will probably be wanted of programs and maps before anything is; undefined: that is not known. */
-  readonly likely: () => Configuration | undefined
 }
 
 const LOOK_AGAIN_MS = 1000
@@ -142,10 +140,7 @@ export class Dataplane implements Disposable {
   /** Resolves with the ms after which what failed is to be tried again, undefined when nothing did. */
   async pass(): Promise<number | undefined> {
     this.#accept(this.#options.take(this.#everything))
-    if (this.#node === undefined) {
-      this.#prepare()
-      return undefined
-    }
+    if (this.#node === undefined) return this.#current.prepare()
     const { knobs, mapSizes } = this.#node
     if (await this.#current.ensure({ knobs, mapSizes })) this.#begin()
     const { loaded } = this.#current
@@ -204,11 +199,6 @@ export class Dataplane implements Disposable {
       { part: this.#routes.removals },
       ...TABLES.toReversed().map((name) => ({ part: removalsOf(name, now(name)), needs: REMOVED_AFTER[name] ?? [] })),
     ]
-  }
-
-  #prepare(): void {
-    const likely = this.#options.likely()
-    if (likely !== undefined) this.#current.prepare(likely)
   }
 
   #accept(change: DesiredChange | undefined): void {

@@ -132,18 +132,6 @@ function openPin(path: string, map: MapName): BpfMap | undefined {
   }
 }
 
-/** Whether programs of ours may be at work: then they know interfaces. What cannot be read may be theirs. */
-export function isInUse(pins: Pins): boolean {
-  try {
-    const map = openPin(pins.map('np_ifaces'), 'np_ifaces')
-    const first = map?.nextKey(undefined)
-    map?.close()
-    return first !== undefined
-  } catch {
-    return true
-  }
-}
-
 /** Entries that the pinned flow table has room for; undefined when there is none. */
 export function pinnedRoom(pins: Pins): number | undefined {
   const map = openPin(pins.map('np_ct'), 'np_ct')

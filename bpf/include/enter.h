@@ -108,22 +108,19 @@ static __always_inline void port_change(struct scratch *s)
 		out->dport = out->sport;
 }
 
-/* The order of the key's addresses does not depend on the port, but where both are the same: then it is as good as any. */
-static __always_inline void port_note(struct scratch *s, __u32 dir)
-{
-	if (dir || s->v.out.dport == s->v.out.sport)
-		s->peer_key.lo_port = s->v.out.sport;
-	if (!dir || s->v.out.dport == s->v.out.sport)
-		s->peer_key.hi_port = s->v.out.sport;
-}
-
-/* Looks for a port with which the backend's view is free; the last one tried need not be. */
+/* Looks for a port with which the backend's view is free; the last one tried need not be. The order of the key's addresses does
+ * not depend on it, but where both are the same: then it is as good as any. */
 static __noinline void port_find(struct scratch *s, __u32 dir)
 {
+	struct ct_key *k = &s->peer_key;
+
 	for (int i = 0; i < PORT_TRIES; i++) {
 		port_change(s);
-		port_note(s, dir);
-		if (!bpf_map_lookup_elem(&np_ct, &s->peer_key))
+		if (dir || s->v.out.dport == s->v.out.sport)
+			k->lo_port = s->v.out.sport;
+		if (!dir || s->v.out.dport == s->v.out.sport)
+			k->hi_port = s->v.out.sport;
+		if (!bpf_map_lookup_elem(&np_ct, k))
 			return;
 	}
 }
@@ -154,7 +151,6 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 			return DROP_PORT_COLLISION;
 		s->v.out.sport = sport;
 		s->v.out.dport = dport;
-		port_note(s, dir);
 		peer_make(s, &s->v);
 	}
 	return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY) ? DROP_FLOW_INSERT : DROP_NONE;

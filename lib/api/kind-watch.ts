@@ -125,7 +125,7 @@ export class KindWatch {
         await clock.sleep(absentMs * (0.75 + Math.random() / 2), signal)
         return
       }
-      this.#version = await (this.watched.sets ? this.#list(signal) : turns.take(() => this.#list(signal)))
+      this.#version = await turns.take(() => this.#list(signal))
       onListed(this.watched)
     }
     const began = clock.now()

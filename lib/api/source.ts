@@ -35,8 +35,8 @@ const WATCH_SECONDS = 600
 const PATIENCE: Patience = { pageMs: 60_000, graceMs: 30_000 }
 /** Kinds that come and go wake the others no oftener. */
 const WAKE_MS = 5000
-/** Pages of so many kinds are in memory at once: the CPU is the limit, not the wait. */
-const LISTS_AT_ONCE = 1
+/** Pages of so many kinds are in memory at once: while the server makes one the other is read. */
+const LISTS_AT_ONCE = 2
 
 export class ApiSource implements Source {
   readonly name = 'api'
@@ -67,13 +67,14 @@ export class ApiSource implements Source {
     const shared = {
       ...{ client: this.#client, clock, held: this.#held, link: this.#link, backoff, absentMs, watchSeconds, patience },
       presence: new Presence({ client: this.#client, clock, freshMs: absentMs / 10 }),
-      turns: new Turns(LISTS_AT_ONCE),
       emit: (events: readonly SourceEvent[]) => this.#emit(events),
       onHeard: () => this.#wake(),
       onListed: (watched: Watched) => this.#listed(watched),
       onStatus: say,
     }
-    this.#kinds = WATCHED.map((watched) => new KindWatch(watched, shared))
+    // beside the others, a kind at a time
+    const [settings, others] = [new Turns(1), new Turns(LISTS_AT_ONCE)]
+    this.#kinds = WATCHED.map((watched) => new KindWatch(watched, { ...shared, turns: watched.sets ? settings : others }))
   }
 
   /** Never rejects: what is wrong is in the status, and is tried again. Runs once. */

@@ -9,7 +9,7 @@ import type { Collection } from './resource.ts'
 export interface Watched extends Collection {
   readonly entry: KindEntry
   readonly fieldSelector: string | undefined
-  /** says how nodes are set up: few, and wanted first */
+  /** says how nodes are set up: wanted first */
   readonly sets: boolean
   /** its kind need not be there: somebody has to bring its definition */
   readonly optional: boolean

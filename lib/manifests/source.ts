@@ -158,12 +158,10 @@ export class DirectorySource implements Source {
     this.#contents.unreadable(tree.unreadable)
     await this.#read([...agenda.paths], { ...to, force: true })
     const isBelow = (file: string): boolean => file.includes('/')
-    await this.#read(
-      tree.files.filter((file) => !isBelow(file)),
-      { ...to, force: false },
-    )
+    const above = tree.files.filter((file) => !isBelow(file))
+    await this.#read(above, { ...to, force: false })
     // nodes and settings, where they do not stand among what is in the cluster
-    if (isFirst) to.sink.settings()
+    if (isFirst && above.length > 0) to.sink.settings()
     await this.#read(tree.files.filter(isBelow), { ...to, force: false })
     return undefined
   }

@@ -29,7 +29,9 @@ export class Groups<T extends Named> {
     const from = before === undefined ? undefined : this.#groupOf(before)
     const to = after === undefined ? undefined : this.#groupOf(after)
     if (from !== undefined && before !== undefined) this.#set(from, without(this.get(from), before))
-    if (to !== undefined && after !== undefined) this.#set(to, this.get(to).toSpliced(placeOf(this.get(to), after), 0, after))
+    if (to === undefined || after === undefined) return
+    const values = this.get(to)
+    this.#set(to, values.toSpliced(placeOf(values, after), 0, after))
   }
 
   #set(group: string, values: readonly T[]): void {

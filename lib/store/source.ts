@@ -29,8 +29,7 @@ export interface SourceStatus {
 export interface Sink {
   /** in order; deleting what is not there does nothing */
   apply(events: readonly SourceEvent[]): void
-  /** What says how this node is set up has been applied, as far as it can be told before the rest has been read; once, and before
-   * `synced`, or never: who relies on it asks again when all is there. */
+  /** What says how this node is set up has probably been applied, the rest being on its way; once at the most, before `synced`. A guess. */
   settings(): void
   /** everything there was at the start has been applied; once */
   synced(): void

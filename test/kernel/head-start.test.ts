@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Programs that are loaded while manifests are still read. Layer: test. */
-import { mkdirSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { defaultConfig } from '#agent/config/config.ts'
 import { BpfMap } from '#native'
-import type { AgentProcess, ScratchNode } from '../support/scratch-node.ts'
+import type { ScratchNode } from '../support/scratch-node.ts'
 import { felix, service } from './agent-manifests.ts'
 import { makeNode, PINS, rows } from './agent-node.ts'
 
@@ -16,24 +17,19 @@ let machine: ScratchNode
 beforeEach(async () => {
   machine = await makeNode()
   mkdirSync(join(machine.resources, 'services'))
-  for (let at = 0; at < MANY; at++)
-    machine.put(`services/${at}.json`, [
-      {
-        ...service,
-        metadata: { name: `s${at}`, namespace: 'default' },
-        spec: { clusterIP: `10.97.${at >> 8}.${at & 255}`, ports: [{ port: 80 }] },
-      },
-    ])
+  for (let at = 0; at < MANY; at++) {
+    const spec = { clusterIP: `10.97.${at >> 8}.${at & 255}`, ports: [{ port: 80 }] }
+    machine.put(`services/${at}.json`, [{ ...service, metadata: { name: `s${at}`, namespace: 'default' }, spec }])
+  }
 })
 
 afterEach(async () => {
   await machine[Symbol.asyncDispose]()
 })
 
-/** The first of these that was said. */
-async function first(agent: AgentProcess, ...events: readonly string[]): Promise<string | undefined> {
-  await agent.event('dataplane.ready')
-  return agent.lines.find(({ event }) => events.includes(event))?.event
+function pinned(folder: string): string[] {
+  const path = machine.path(`${PINS}/${folder}`)
+  return existsSync(path) ? readdirSync(path) : []
 }
 
 function flowRoom(): number {
@@ -43,21 +39,45 @@ function flowRoom(): number {
   return maxEntries
 }
 
-test('are those that are wanted, and loaded once', async () => {
+/** Settings are the last that is read. */
+function hideSettings(spec: Readonly<Record<string, unknown>>): void {
+  machine.drop('felix.json')
+  machine.put('services/felix.json', [felix(machine.cgroup, spec)])
+}
+
+test('are those that are wanted, and in their place then', async () => {
   const agent = machine.agent()
   await agent.event('dataplane.ready')
-  expect(agent.events('programs.ready')).toHaveLength(1)
+  const [ahead] = agent.events('programs.ahead')
+  expect(agent.events('programs.ready')).toEqual([expect.objectContaining({ generation: ahead?.['generation'], adopted: false })])
+  expect([pinned('programs'), pinned('ahead')]).toEqual([[ahead?.['generation']], []])
   expect(await rows(machine, 'np_frontends')).toBe(2 + MANY)
 })
 
-test('are loaded again when what came last asks for others, and of the first nothing stays', async () => {
-  machine.drop('felix.json')
-  // half of what is taken for granted: nothing may keep it as large as it was made first
-  machine.put('services/felix.json', [felix(machine.cgroup, { bpfMapSizeConntrack: 256_000 })])
-  const agent = machine.agent()
-  await agent.event('dataplane.ready')
-  expect(agent.events('programs.ready')).toHaveLength(2)
-  expect([flowRoom(), readdirSync(machine.path(`${PINS}/programs`))]).toEqual([256_000, [expect.any(String)]])
+describe('of which nothing stays', () => {
+  test('when what came last asks for others', async () => {
+    // half of what was taken for granted: nothing may keep it as large as that
+    const conntrack = defaultConfig.compile.mapSizes.conntrack / 2
+    hideSettings({ bpfMapSizeConntrack: conntrack })
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    expect([agent.events('programs.ahead').length, agent.events('programs.ready').length]).toEqual([1, 1])
+    expect([flowRoom(), pinned('programs').length, pinned('ahead')]).toEqual([conntrack, 1, []])
+  })
+
+  test('when the agent is killed before all is read: the next one takes over what another proxy has, and sizes are as settings say', async () => {
+    const conntrack = defaultConfig.compile.mapSizes.conntrack / 2
+    hideSettings({ bpfMapSizeConntrack: conntrack })
+    machine.sh('nft add table ip kube-proxy')
+    const first = machine.agent()
+    await first.until('the guess', () => pinned('ahead').length > 0)
+    await first.kill()
+    expect([pinned('maps'), pinned('programs')]).toEqual([[], []])
+    const second = machine.agent()
+    await second.event('dataplane.ready')
+    expect(second.events('takeover.begun')).toHaveLength(1)
+    expect([flowRoom(), pinned('ahead')]).toEqual([conntrack, []])
+  })
 })
 
 test('are not guessed where some are at work', async () => {
@@ -65,6 +85,7 @@ test('are not guessed where some are at work', async () => {
   await before.event('dataplane.ready')
   await before.kill()
   const agent = machine.agent()
-  expect(await first(agent, 'configuration.in-force', 'programs.ready')).toBe('configuration.in-force')
   expect((await agent.event('programs.ready'))['adopted']).toBe(true)
+  await agent.event('dataplane.ready')
+  expect(agent.events('programs.ahead')).toEqual([])
 })

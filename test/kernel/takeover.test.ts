@@ -38,18 +38,6 @@ test('where kube-proxy was, its connections are taken over for a while, and not 
   expect(takeoverUntil()).toBe(until)
 })
 
-test('maps of an agent that ended before its programs knew an interface are no reason to take nothing over', async () => {
-  const first = machine.agent()
-  await first.event('dataplane.ready')
-  await first.kill()
-  const ifaces = BpfMap.openPin(machine.path(`${PINS}/maps/np_ifaces`))
-  for (let key = ifaces.nextKey(undefined); key !== undefined; key = ifaces.nextKey(undefined)) ifaces.delete(key)
-  ifaces.close()
-  machine.sh('nft add table ip kube-proxy')
-  await machine.agent().event('dataplane.ready')
-  expect(takeoverUntil()).toBeGreaterThan(0)
-})
-
 test('where it was not there is nothing to take over', async () => {
   await machine.agent().event('dataplane.ready')
   expect(takeoverUntil()).toBe(0)
