@@ -152,6 +152,7 @@ export class Held {
   }
 
   #setProblems(ref: string, problems: readonly Problem[]): void {
+    if (problems.length === 0 && this.#problems.size === 0) return
     if (same(this.#problems.get(ref) ?? [], problems)) return
     this.#revision++
     if (problems.length === 0) this.#problems.delete(ref)
@@ -159,7 +160,7 @@ export class Held {
   }
 
   #keep(ref: string, kept: { readonly file: string; readonly object: Raw } | undefined): void {
-    if (kept === undefined ? !this.#kept.has(ref) : this.#kept.get(ref)?.object === kept.object) return
+    if (kept === undefined ? this.#kept.size === 0 || !this.#kept.has(ref) : this.#kept.get(ref)?.object === kept.object) return
     this.#keptRevision++
     if (kept === undefined) this.#kept.delete(ref)
     else this.#kept.set(ref, kept)

@@ -79,9 +79,9 @@ class Reader {
   }
 
   #field(raw: Record<string, unknown>, { name, form, many: isMany }: Field): void {
-    const before = raw[name]
     if (form === 'texts-by-key') {
       const { key = '', value = '' } = this.#part(ENTRY)
+      const before = raw[name]
       const entries: Record<string, unknown> = isObject(before) ? before : {}
       entries[String(key)] = value
       raw[name] = entries
@@ -90,7 +90,10 @@ class Reader {
     const value = this.#value(form)
     if (!isMany) {
       if (value !== '') raw[name] = value
-    } else if (Array.isArray(before)) before.push(value)
+      return
+    }
+    const before = raw[name]
+    if (Array.isArray(before)) before.push(value)
     else raw[name] = [value]
   }
 
@@ -158,7 +161,15 @@ class Reader {
 
   /** A whole number of 64 bits, with its sign; exact to 53 bits. */
   #varint(): number {
-    let [low, high] = [0, 0]
+    const first = this.#bytes[this.#at]
+    if (first === undefined || first >= 0x80) return this.#longVarint()
+    this.#at++
+    return first
+  }
+
+  #longVarint(): number {
+    let low = 0
+    let high = 0
     for (let bits = 0; bits < 70; bits += 7) {
       const byte = this.#bytes[this.#at++]
       if (byte === undefined) throw new ProtobufError('it ends in the middle')

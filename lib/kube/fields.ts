@@ -44,7 +44,8 @@ export const NONE: readonly never[] = Object.freeze([])
 /** Null counts as missing, as in the API. */
 export function own(raw: Raw, key: string): unknown {
   const value = raw[key]
-  return value === null || !Object.hasOwn(raw, key) ? undefined : value
+  // most fields are missing, and need no second look
+  return value === undefined || value === null || !Object.hasOwn(raw, key) ? undefined : value
 }
 
 export function text(raw: Raw, key: string): string | undefined {
