@@ -109,6 +109,7 @@ export function wire({
     take: (everything) => {
       const change = wanted.take(everything)
       if (store.synced) health.pass('sources.synced')
+      else dataplane.current.prepare()
       if (change?.node !== undefined) onNode(change.node)
       return change
     },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Programs and maps that are loaded before it is known whether they are wanted. Their pins are apart until then, so whoever finds them
  * finds nothing; only where there are no others. Layer: agent/dataplane. */
+import { existsSync } from 'node:fs'
 import type { Configuration } from '#agent/compile/desired.ts'
-import { errorText } from '#lib/base/errors.ts'
 import { same } from '#lib/base/same.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { generationPins } from './drift.ts'
@@ -14,12 +14,16 @@ export interface AheadOptions extends LoadOptions {
   readonly log: Log
 }
 
-type Outcome = { readonly loaded: Loaded; readonly pins: number } | { readonly failure: unknown }
-
 interface Begun {
   readonly configuration: Configuration
-  /** never rejects */
-  readonly loading: Promise<Outcome>
+  /** undefined: it could not be loaded. Never rejects. */
+  readonly loading: Promise<Whole | undefined>
+}
+
+interface Whole {
+  readonly loaded: Loaded
+  /** of its generation */
+  readonly pins: number
 }
 
 export class Ahead {
@@ -35,66 +39,72 @@ export class Ahead {
   }
 
   begin(likely: Configuration): void {
-    if (this.#isOver || !this.#options.pins.areNone) return
+    if (this.#isOver) return
     this.#isOver = true
     this.#begun = { configuration: likely, loading: this.#load(likely) }
   }
 
-  /** What was loaded, in its place now; undefined when nothing was, or it is not what is wanted: then nothing of it is left. Throws what
-   * `load` would have thrown for the same. */
+  /** What was loaded, in its place now; undefined when nothing was, or it is not what is wanted: then nothing of it is left. */
   async take(wanted: Configuration): Promise<Loaded | undefined> {
     const begun = this.#begun
     this.#begun = undefined
     this.#isOver = true
-    if (begun === undefined) return undefined
-    const outcome = await begun.loading
-    const isWanted = same(begun.configuration, wanted)
-    if ('failure' in outcome) {
-      if (isWanted) throw outcome.failure
-      return undefined
+    const whole = await begun?.loading
+    if (begun === undefined || whole === undefined) return undefined
+    try {
+      if (same(begun.configuration, wanted) && this.#isStill(whole) && this.#options.pins.areNone()) {
+        this.#options.pins.adopt(this.#apart)
+        return whole.loaded
+      }
+      this.#options.log.info({ generation: whole.loaded.generation.id }, 'programs.not-wanted')
+    } catch (thrown) {
+      this.#options.log.warn({ error: thrown }, 'programs.not-placed')
     }
-    // arrays of tail calls empty with their pins, which may have been taken away since
-    const isWhole = generationPins(this.#apart, outcome.loaded.generation.id) >= outcome.pins
-    if (isWanted && isWhole && this.#options.pins.areNone) return this.#place(outcome.loaded)
-    this.#drop(outcome.loaded)
+    this.#drop(whole)
     return undefined
   }
 
   /** Resolves when nothing is being loaded, and what nobody has taken is gone. */
   async end(): Promise<void> {
-    const outcome = await this.#begun?.loading
+    const whole = await this.#begun?.loading
     this.#begun = undefined
-    if (outcome !== undefined && 'loaded' in outcome) this.#drop(outcome.loaded)
+    if (whole !== undefined) this.#drop(whole)
   }
 
-  async #load(likely: Configuration): Promise<Outcome> {
-    const { clock, log } = this.#options
+  async #load(likely: Configuration): Promise<Whole | undefined> {
+    const { clock, log, pins } = this.#options
     const start = clock.now()
     try {
+      if (!pins.areNone()) return undefined
       // what a crash left
       removePins(this.#apart.dir)
       const loaded = await load(likely, { ...this.#options, pins: this.#apart })
       log.info({ generation: loaded.generation.id, ms: Math.round(clock.now() - start) }, 'programs.ahead')
       return { loaded, pins: generationPins(this.#apart, loaded.generation.id) }
-    } catch (failure) {
-      removePins(this.#apart.dir)
-      log.info({ reason: errorText(failure) }, 'programs.not-ahead')
-      return { failure }
-    }
-  }
-
-  #place(loaded: Loaded): Loaded {
-    try {
-      this.#options.pins.takeOver(this.#apart)
-      return loaded
     } catch (thrown) {
-      this.#drop(loaded)
-      throw thrown
+      // whoever wants it will be told, if it is so again
+      log.info({ error: thrown }, 'programs.not-ahead')
+      this.#clear()
+      return undefined
     }
   }
 
-  #drop(loaded: Loaded): void {
-    removePins(this.#apart.dir)
+  /** Somebody may have taken pins away: maps without are other maps to whoever comes next, and arrays of tail calls are empty then. */
+  #isStill({ loaded, pins }: Whole): boolean {
+    const { generation, shared } = loaded
+    return generationPins(this.#apart, generation.id) >= pins && [...shared.maps.keys()].every((name) => existsSync(this.#apart.map(name)))
+  }
+
+  #drop({ loaded }: Whole): void {
     loaded[Symbol.dispose]()
+    this.#clear()
+  }
+
+  #clear(): void {
+    try {
+      removePins(this.#apart.dir)
+    } catch (thrown) {
+      this.#options.log.warn({ error: thrown }, 'programs.not-cleared')
+    }
   }
 }

@@ -115,7 +115,7 @@ export class Current implements Disposable {
   }
 
   /** Has loaded apart what the first {@link ensure} will probably ask for; where anything of ours is in the kernel nothing happens. */
-  prepare(): undefined {
+  prepare(): void {
     const likely = this.#options.likely()
     if (likely !== undefined) this.#ahead.begin(likely)
   }

@@ -26,7 +26,7 @@ export class Pins {
   }
 
   /** Nothing of ours is in the kernel, as far as pins tell. */
-  get areNone(): boolean {
+  areNone(): boolean {
     return [this.maps, this.programs, this.links].every((folder) => !existsSync(folder) || readdirSync(folder).length === 0)
   }
 
@@ -36,7 +36,7 @@ export class Pins {
   }
 
   /** Has all maps and programs of the others, where there are none of these: programs first, for without their maps nobody takes them. */
-  takeOver(others: Pins): void {
+  adopt(others: Pins): void {
     this.prepare()
     for (const part of ['programs', 'maps'] as const) renameSync(others[part], this[part])
     removePins(others.dir)

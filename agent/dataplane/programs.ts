@@ -38,6 +38,9 @@ interface Plan {
   readonly programs: readonly string[]
 }
 
+/** Of the four threads that Node has for such work one is left to what is read meanwhile. */
+const AT_ONCE = 3
+
 /** Leaves other generations alone. Throws ProgramError, with the verifier's log when it was the verifier. */
 export async function ensureGeneration(options: GenerationOptions): Promise<Generation> {
   const plans = options.objects.map((opened) => planOf(opened, options.features))
@@ -108,7 +111,11 @@ async function load(id: string, plans: readonly Plan[], options: GenerationOptio
   try {
     removePins(folder)
     makePinFolder(folder)
-    await allOf(plans.map((plan) => loadObject(plan, { folder, programs, options })))
+    const queue = [...plans]
+    const loadAll = async (): Promise<void> => {
+      for (let plan = queue.shift(); plan !== undefined; plan = queue.shift()) await loadObject(plan, { folder, programs, options })
+    }
+    await allOf(Array.from({ length: AT_ONCE }, loadAll))
     movePin(folder, options.pins.generation(id))
     return generation
   } catch (thrown) {

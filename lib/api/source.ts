@@ -35,7 +35,7 @@ const WATCH_SECONDS = 600
 const PATIENCE: Patience = { pageMs: 60_000, graceMs: 30_000 }
 /** Kinds that come and go wake the others no oftener. */
 const WAKE_MS = 5000
-/** Pages of so many kinds are in memory at once: while the server makes one the other is read. */
+/** Pages of so many kinds are in memory at once, and one of settings: while the server makes one another is read. */
 const LISTS_AT_ONCE = 2
 
 export class ApiSource implements Source {

@@ -157,12 +157,11 @@ export class DirectorySource implements Source {
     for (const file of this.#contents.missing(tree)) this.#put(this.#contents.gone(file), to.sink)
     this.#contents.unreadable(tree.unreadable)
     await this.#read([...agenda.paths], { ...to, force: true })
-    const isBelow = (file: string): boolean => file.includes('/')
-    const above = tree.files.filter((file) => !isBelow(file))
-    await this.#read(above, { ...to, force: false })
     // nodes and settings, where they do not stand among what is in the cluster
-    if (isFirst && above.length > 0) to.sink.settings()
-    await this.#read(tree.files.filter(isBelow), { ...to, force: false })
+    const above = isFirst ? tree.files.filter((file) => !file.includes('/')) : []
+    await this.#read(above, { ...to, force: false })
+    if (above.length > 0) to.sink.settings()
+    await this.#read(tree.files, { ...to, force: false })
     return undefined
   }
 

@@ -26,7 +26,7 @@ export interface StoreOptions {
   readonly sources: readonly string[]
   /** the store is synced and there is something new; not called again until the changes are taken, never before the store is synced */
   readonly onChange?: () => void
-  /** every source has said that it {@link Store.hasSettings} */
+  /** called once, when {@link Store.hasSettings} has become true */
   readonly onSettings?: () => void
   readonly onStatus?: (source: string, status: SourceStatus) => void
 }

@@ -70,7 +70,7 @@ describe('of which nothing stays', () => {
     hideSettings({ bpfMapSizeConntrack: conntrack })
     machine.sh('nft add table ip kube-proxy')
     const first = machine.agent()
-    await first.until('the guess', () => pinned('ahead').length > 0)
+    await first.until('the guess', () => pinned('ahead/maps').includes('np_ct'))
     await first.kill()
     expect([pinned('maps'), pinned('programs')]).toEqual([[], []])
     const second = machine.agent()
