@@ -10,6 +10,8 @@ export interface Lost {
   readonly reason: string
   /** ms since 1970 */
   readonly since: number
+  /** there are connections, and none lasts */
+  readonly brief?: true
 }
 
 export interface LinkOptions {
@@ -68,7 +70,7 @@ export class Link {
     this.#brief = clock.now() - this.#restoredAt < LASTING_MS ? this.#brief + 1 : 0
     if (this.#brief === 0) this.#since = clock.wall()
     // one that is cut may be followed by another that is
-    if (this.#brief > 1) this.#set({ reason, since: this.#since })
+    if (this.#brief > 1) this.#set({ reason, since: this.#since, brief: true })
     for (let attempt = this.#brief; ; attempt++) {
       if (attempt > 0) await clock.sleep(backoffMs(backoff, attempt - 1, Math.random()), signal)
       try {

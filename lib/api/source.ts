@@ -150,9 +150,11 @@ export class ApiSource implements Source {
 
   #unavailable(): SourceStatus['unavailable'] {
     const failing = this.#kinds.flatMap(({ failing }) => failing ?? [])
-    const first = this.#link.lost ?? failing[0]
+    const { lost } = this.#link
+    // a server that refuses somebody may end his connections too: then that is why
+    const first = lost?.brief === true ? (failing[0] ?? lost) : (lost ?? failing[0])
     if (first === undefined) return undefined
-    const more = this.#link.lost === undefined && failing.length > 1 ? ` (and ${failing.length - 1} other kinds)` : ''
+    const more = first !== lost && failing.length > 1 ? ` (and ${failing.length - 1} other kinds)` : ''
     const stays = this.#unlisted.size > 0 ? '' : ': its last good state stays in force'
     return { reason: `${first.reason}${more}${stays}`, since: Math.min(...[first, ...failing].map(({ since }) => since)) }
   }

@@ -55,7 +55,7 @@ test('connections that do not last are made less and less often, and that is sai
     expect(pauses[index]).toBeGreaterThanOrEqual(most * 0.75)
     expect(pauses[index]).toBeLessThanOrEqual(most + 10)
   }
-  const lost = { reason: 'it ended', since: 1_000_000 }
+  const lost = { reason: 'it ended', since: 1_000_000, brief: true }
   expect(said).toEqual([lost, undefined, lost, undefined, lost, undefined])
 })
 
