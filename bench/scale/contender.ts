@@ -6,20 +6,20 @@ import { clusterIp } from '../generate.ts'
 import { cleanUp } from '../control/agent-process.ts'
 import { start, type Ground } from '../control/ground.ts'
 import { countRows, ServiceRows } from '../control/rows.ts'
-import type { Contender } from './figure.ts'
+import { cpuOf } from '../base/process.ts'
+import type { Contender, Sync } from './figure.ts'
 import { KubeProxyProcess } from './kube-proxy.ts'
 import { ENDPOINTS } from './objects.ts'
 
 /** It takes kube-proxy minutes. */
 const SYNC_MS = 600_000
 
-export interface Running {
+/** Ends with what disposes of it. */
+export interface Running extends AsyncDisposable {
   readonly pid: number
-  /** from the start of the process */
-  readonly syncSeconds: number
+  readonly sync: Sync
   /** looks for this endpoint of service `at`, each time it is asked */
   endpoint(at: number, address: string): Promise<Lookup>
-  end(): Promise<void>
 }
 
 export interface Lookup {
@@ -42,19 +42,19 @@ export async function startContender(contender: Contender, options: Options): Pr
 async function startAgent({ ground, kubeconfig, services }: Options): Promise<Running> {
   const place = { ...ground.place, kubeconfig }
   const agent = start({ ...ground, place })
-  const syncSeconds = await agent.ready(SYNC_MS)
+  const sync = { seconds: await agent.ready(SYNC_MS), cpuMs: cpuOf(agent.pid) }
   const rows = await countRows(place.pinDir)
   if (rows.frontends < services || rows.backends < services * ENDPOINTS)
     throw new InternalError(`ready with ${rows.frontends} services and ${rows.backends} backends`)
   return {
     pid: agent.pid,
-    syncSeconds,
+    sync,
     endpoint: (at, address) => {
       const rows = new ServiceRows(place.pinDir, clusterIp(at))
       const wanted = addrBytes(parseAddr(address))
       return Promise.resolve({ sees: () => rows.has(wanted), close: () => rows.close() })
     },
-    end: async () => {
+    [Symbol.asyncDispose]: async () => {
       await agent.end('SIGTERM')
       await cleanUp(place, ground.cgroup)
     },
@@ -63,14 +63,14 @@ async function startAgent({ ground, kubeconfig, services }: Options): Promise<Ru
 
 async function startProxy({ ground, programs, kubeconfig, services }: Options): Promise<Running> {
   const proxy = KubeProxyProcess.start({ programs, kubeconfig, node: ground.place.node, log: ground.place.log })
-  const syncSeconds = await proxy.serves([0, services >> 1, services - 1].map(clusterIp), SYNC_MS)
+  const seconds = await proxy.serves([0, services >> 1, services - 1].map(clusterIp), SYNC_MS)
   return {
     pid: proxy.pid,
-    syncSeconds,
+    sync: { seconds, cpuMs: cpuOf(proxy.pid) },
     endpoint: async (at, address) => {
       const chain = await proxy.chainOf(clusterIp(at))
       return { sees: await proxy.lookIn(chain, `__${address}/`), close: () => undefined }
     },
-    end: () => proxy.end(),
+    [Symbol.asyncDispose]: () => proxy.end(),
   }
 }

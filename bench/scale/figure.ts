@@ -5,13 +5,16 @@ import type { Memory } from '../base/process.ts'
 export const CONTENDERS = ['netplane', 'kube-proxy'] as const
 export type Contender = (typeof CONTENDERS)[number]
 
+/** One start with nothing there before, until all services are served. All CPU times are those of the children too. */
+export interface Sync {
+  readonly seconds: number
+  readonly cpuMs: number
+}
+
 export interface ScaleFigure {
   readonly contender: Contender
-  /** from the start of its process until all services are served */
-  readonly syncSeconds: number
-  /** all CPU times are those of the children too */
-  readonly syncCpuMs: number
-  /** a while after that */
+  readonly syncs: readonly Sync[]
+  /** a while after the last of them */
   readonly memoryMb: Memory
   /** from sending a changed EndpointSlice to the API server until a lookup sees it */
   readonly changeMs: readonly number[]

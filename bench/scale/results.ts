@@ -15,6 +15,8 @@ export function scaleControl(figures: ScaleFigures): Pick<Results, 'control'> & 
   for (const figure of figures.contenders) {
     const suffix = figure.contender === 'netplane' ? size : `${size}.${figure.contender}`
     for (const [id, value] of contenderValues(figure)) control[`${id}.${suffix}`] = value
+    const seconds = figure.syncs.map((sync) => sync.seconds)
+    noise[`scale_sync_s.${suffix}`] = { low: rounded(Math.min(...seconds), 3), high: rounded(Math.max(...seconds), 3) }
     noise[`scale_rss_mb.${suffix}`] = { low: rounded(figure.memoryMb.now), high: rounded(figure.memoryMb.peak) }
     noise[`scale_change_ms_p50.${suffix}`] = {
       low: rounded(quantile(figure.changeMs, 0.25), 2),
@@ -25,10 +27,10 @@ export function scaleControl(figures: ScaleFigures): Pick<Results, 'control'> & 
   return { control, noise }
 }
 
-function contenderValues({ syncSeconds, syncCpuMs, memoryMb, changeMs, toldMs, changeCpuMs }: ScaleFigure): Named {
+function contenderValues({ syncs, memoryMb, changeMs, toldMs, changeCpuMs }: ScaleFigure): Named {
   return [
-    ['scale_sync_s', rounded(syncSeconds, 3)],
-    ['scale_sync_cpu_s', rounded(syncCpuMs / 1000, 2)],
+    ['scale_sync_s', rounded(median(syncs.map(({ seconds }) => seconds)), 3)],
+    ['scale_sync_cpu_s', rounded(median(syncs.map(({ cpuMs }) => cpuMs)) / 1000, 2)],
     ['scale_rss_mb', rounded(memoryMb.now)],
     ['scale_change_ms_p50', rounded(median(changeMs), 2)],
     ['scale_change_ms_p99', rounded(quantile(changeMs, 0.99), 2)],

@@ -58,13 +58,16 @@ export class Contents {
     if (this.#lastGood.failed !== failed) this.#problemRevision++
   }
 
-  /** Reads one file. `force` reads it even when its stamp is the same: two writes within one tick of the file system's clock leave none. */
-  look(file: string, force: boolean): readonly SourceEvent[] {
+  /** Reads one file; undefined: it is a directory. `force` reads it even when its stamp is the same: two writes within one tick of the file
+   * system's clock leave none. */
+  look(file: string, force: boolean): readonly SourceEvent[] | undefined {
     const read = this.#read(file, force)
     switch (read?.kind) {
       case undefined:
       case 'unchanged':
         return []
+      case 'directory':
+        return undefined
       case 'gone':
         return this.gone(file)
       case 'read': {

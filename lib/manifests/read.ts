@@ -31,8 +31,9 @@ const copiedText = defineScalarTag('tag:yaml.org,2002:str', {
 
 const schema = CORE_SCHEMA.withTags(mergeTag, copiedText)
 
+/** Of a file, or a path to one. */
 export function isManifestName(name: string): boolean {
-  return !name.startsWith('.') && /\.(ya?ml|json)$/.test(name)
+  return /\.(ya?ml|json)$/.test(name)
 }
 
 function isJsonName(name: string): boolean {

@@ -4,7 +4,6 @@
  * Rules: a deleted file deletes its objects, once nothing more has left for a moment; a file that cannot be read or understood keeps its
  * last good objects, over a restart those that say who may reach whom; when the directory itself goes, everything stays as it was until
  * it is back. */
-import { basename } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { errorCode, errorText } from '../base/errors.ts'
@@ -35,6 +34,7 @@ const SETTLE_MS = 100
 const LOOK_AGAIN_MS = 500
 /** Files read before others get a turn. */
 const CHUNK = 256
+const EVERYTHING: Touched = { path: undefined, inPlace: false }
 
 /** What the last status was made from. */
 interface Said {
@@ -80,7 +80,7 @@ export class DirectorySource implements Source {
     signal.addEventListener('abort', onAbort)
     let synced = false
     sink.apply(this.#contents.recall())
-    this.#agenda.note({ path: undefined, inPlace: false })
+    this.#agenda.note(EVERYTHING)
     while (await this.#woken(signal)) {
       const looked = await this.#turn(sink, signal)
       if (looked && !synced) {
@@ -96,7 +96,7 @@ export class DirectorySource implements Source {
 
   /** Looks at everything: changes may have gone unheard. */
   refresh(): void {
-    this.#agenda.note({ path: undefined, inPlace: false })
+    this.#agenda.note(EVERYTHING)
   }
 
   /** "services.yaml:12" for a field of an object that came from here; undefined when it did not. Reads the file again. */
@@ -124,7 +124,7 @@ export class DirectorySource implements Source {
       this.#contents.holdings.keepLeaving()
       this.#settling.clear()
     }
-    if (lost !== undefined || this.#watcher.failed !== undefined) this.#agenda.noteLater({ path: undefined, inPlace: false }, LOOK_AGAIN_MS)
+    if (lost !== undefined || this.#watcher.failed !== undefined) this.#agenda.noteLater(EVERYTHING, LOOK_AGAIN_MS)
     if (this.#settling.isDue) {
       this.#settling.clear()
       sink.apply(this.#contents.holdings.settle())
@@ -187,7 +187,9 @@ export class DirectorySource implements Source {
   ): Promise<void> {
     let events: SourceEvent[] = []
     for (const [at, file] of files.entries()) {
-      for (const event of this.#contents.look(file, how.force)) events.push(event)
+      const found = this.#contents.look(file, how.force)
+      if (found === undefined) this.#agenda.note(EVERYTHING)
+      else for (const event of found) events.push(event)
       if (at % CHUNK !== CHUNK - 1) continue
       this.#put(events, how.sink)
       events = []
@@ -218,12 +220,10 @@ export class DirectorySource implements Source {
   /** Directories that come and go change the tree; other names that are no manifests (an editor's, say) are nobody's business. */
   #note(touched: Touched): void {
     const { path } = touched
-    // what is written beside and moved into its place: three of the four events of a change
-    if (path !== undefined && basename(path).startsWith('.')) return
-    const everything: Touched = { path: undefined, inPlace: false }
-    if (path === undefined || this.#watcher.isWatched(path) || this.#watcher.mayBeDirectory(path)) this.#agenda.note(everything)
-    else if (isManifestName(basename(path))) this.#agenda.note(touched)
-    // a directory that could not be looked at has gone
-    else if (this.#contents.hasProblem(path)) this.#agenda.note(everything)
+    if (path === undefined || this.#watcher.isWatched(path)) this.#agenda.note(EVERYTHING)
+    // a directory of such a name is found when it is read
+    else if (isManifestName(path)) this.#agenda.note(touched)
+    // one that could not be looked at may have gone
+    else if (this.#watcher.mayBeDirectory(path) || this.#contents.hasProblem(path)) this.#agenda.note(EVERYTHING)
   }
 }

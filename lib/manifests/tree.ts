@@ -56,13 +56,16 @@ export function directoryId(path: string): string | undefined {
 }
 
 export type FileRead =
-  { readonly kind: 'gone' } | { readonly kind: 'unchanged' } | { readonly kind: 'read'; readonly stamp: Stamp; readonly text: string }
+  | { readonly kind: 'gone' }
+  | { readonly kind: 'directory' }
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'read'; readonly stamp: Stamp; readonly text: string }
 
-/** Reads the file unless its stamp is still `known`. Throws what the file system throws. Anything but a regular file counts as gone. */
+/** Reads the file unless its stamp is still `known`. Throws what the file system throws. What is neither file nor directory counts as gone. */
 export function readChanged(path: string, known: Stamp | undefined): FileRead {
   const stat = statSync(path, { throwIfNoEntry: false })
   // a FIFO would block
-  if (stat?.isFile() !== true) return { kind: 'gone' }
+  if (stat?.isFile() !== true) return { kind: stat?.isDirectory() === true ? 'directory' : 'gone' }
   // taken before reading: a write in between makes the next look find another stamp
   const stamp = `${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`
   if (stamp === known) return { kind: 'unchanged' }

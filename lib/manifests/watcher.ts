@@ -61,10 +61,12 @@ export class TreeWatcher implements Disposable {
 
   #watch(path: string): FSWatcher {
     const directory = join(this.#root, path)
+    const ownName = basename(directory)
     const watcher = watch(directory, { persistent: true }, (type, name) => {
       // a directory's own end is reported under its own name
-      if (name === null || name === basename(directory) || name.startsWith('..')) this.#onTouched({ path: undefined, inPlace: false })
-      else this.#onTouched({ path: path === '' ? name : `${path}/${name}`, inPlace: type === 'change' })
+      if (name === null || name === ownName || name.startsWith('..')) this.#onTouched({ path: undefined, inPlace: false })
+      // what is written beside and moved into its place is three of the four events of a change
+      else if (!name.startsWith('.')) this.#onTouched({ path: path === '' ? name : `${path}/${name}`, inPlace: type === 'change' })
     })
     watcher.on('error', () => {
       this.#forget(path)

@@ -7,14 +7,13 @@ import { notAhead, scaleTables } from '../../../bench/scale/tables.ts'
 
 const ours: ScaleFigure = {
   contender: 'netplane',
-  syncSeconds: 1.2345,
-  syncCpuMs: 1500,
+  syncs: [1.2345, 1.1, 2].map((seconds) => ({ seconds, cpuMs: 1500 })),
   memoryMb: { now: 120.04, peak: 150 },
   changeMs: [7, 8, 9],
   toldMs: [4, 5, 6],
   changeCpuMs: 2.345,
 }
-const theirs: ScaleFigure = { ...ours, contender: 'kube-proxy', syncSeconds: 12.345, changeMs: [80, 160, 240] }
+const theirs: ScaleFigure = { ...ours, contender: 'kube-proxy', syncs: [{ seconds: 12.345, cpuMs: 1500 }], changeMs: [80, 160, 240] }
 
 /** A server that needs 5 ms for a change, and 20 µs and 3 KB for each node that is told of it. */
 function watching(watchers: number): FanOutFigure {

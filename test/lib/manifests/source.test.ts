@@ -186,6 +186,20 @@ describe('subdirectories', () => {
     await until('both gone', () => run.objects.size === 1)
   })
 
+  test('may be called as files are, and take the place of one', async () => {
+    write('a.json', text('a', 1))
+    const run = await start()
+    mkdirSync(join(root, 'b.yaml'))
+    write('b.yaml/b.json', text('b'))
+    await until('b appears', () => run.port('b') === 80)
+    mkdirSync(join(root, '.a'))
+    write('.a/a.json', text('a', 2))
+    unlinkSync(join(root, 'a.json'))
+    renameSync(join(root, '.a'), join(root, 'a.json'))
+    await until('a is another', () => run.port('a') === 2)
+    expect(await deletions(run)).toEqual([])
+  })
+
   test('that cannot be looked at keep what was read of them, links in a circle stop nobody', async () => {
     mkdirSync(join(root, '.there'))
     write('.there/a.json', text('a'))

@@ -54,5 +54,5 @@ test('only files are read', () => {
   execFileSync('mkfifo', [join(root, 'pipe.yaml')])
   mkdirSync(join(root, 'dir.yaml'))
   expect(readChanged(join(root, 'pipe.yaml'), undefined)).toEqual({ kind: 'gone' })
-  expect(readChanged(join(root, 'dir.yaml'), undefined)).toEqual({ kind: 'gone' })
+  expect(readChanged(join(root, 'dir.yaml'), undefined)).toEqual({ kind: 'directory' })
 })
