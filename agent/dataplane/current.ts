@@ -117,7 +117,9 @@ export class Current implements Disposable {
   /** Has loaded apart what the first {@link ensure} will probably ask for; where anything of ours is in the kernel nothing happens. */
   prepare(): void {
     const likely = this.#options.likely()
-    if (likely !== undefined) this.#ahead.begin(likely)
+    if (likely === undefined) return
+    this.#otherProxy ??= this.#askOtherProxy()
+    this.#ahead.begin(likely)
   }
 
   /** Resolves when nothing is being loaded. */
@@ -184,16 +186,22 @@ export class Current implements Disposable {
   }
 
   #begin(configuration: Configuration): void {
-    this.#otherProxy ??= existsSync(this.#options.pins.map('np_ct')) ? Promise.resolve(false) : this.#options.otherProxy()
+    this.#otherProxy ??= this.#askOtherProxy()
     const coming: Coming = { configuration, fresh: undefined, loading: Promise.resolve() }
     this.#coming = coming
     coming.loading = this.#load(coming)
+  }
+
+  #askOtherProxy(): Promise<boolean> {
+    return existsSync(this.#options.pins.map('np_ct')) ? Promise.resolve(false) : this.#options.otherProxy()
   }
 
   /** Never rejects. */
   async #load(coming: Coming): Promise<void> {
     const start = this.#options.clock.now()
     try {
+      // where our pins are nobody asks again: a start after a kill is not to find them before this one knows
+      await this.#otherProxy
       // what is at work keeps its flows
       if (this.#loaded !== undefined) repinMaps(this.#options.pins, this.#loaded.shared)
       coming.fresh = (await this.#ahead.take(coming.configuration)) ?? (await load(coming.configuration, this.#options))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Programs that are loaded while manifests are still read. Layer: test. */
-import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { defaultConfig } from '#agent/config/config.ts'
+import { systemClock } from '#lib/base/clock.ts'
 import { BpfMap } from '#native'
 import type { ScratchNode } from '../support/scratch-node.ts'
 import { felix, service } from './agent-manifests.ts'
@@ -11,6 +12,8 @@ import { makeNode, PINS, rows } from './agent-node.ts'
 
 /** more than are read in one turn */
 const MANY = 600
+/** longer than an agent takes to load programs */
+const SLOW_SECONDS = 8
 
 let machine: ScratchNode
 
@@ -78,6 +81,24 @@ describe('of which nothing stays', () => {
     expect(second.events('takeover.begun')).toHaveLength(1)
     expect([flowRoom(), pinned('ahead')]).toEqual([conntrack, []])
   })
+})
+
+test('are in their place only once it is known whether another proxy was there: what a kill leaves is no sign that flows are ours', async () => {
+  machine.sh('nft add table ip kube-proxy')
+  const nft = machine.sh('command -v nft').trim()
+  const [kept, slow] = [join(machine.resources, '.nft'), join(machine.resources, '.slow')]
+  copyFileSync(nft, kept)
+  writeFileSync(slow, `#!/bin/sh\nsleep ${SLOW_SECONDS}\nexec ${kept} "$@"\n`, { mode: 0o755 })
+  machine.sh(`mount --bind ${slow} ${nft}`)
+  const first = machine.agent()
+  await first.event('programs.ahead')
+  await systemClock.sleep(1000, AbortSignal.timeout(2000))
+  expect([pinned('maps'), first.events('kube-proxy.found')]).toEqual([[], []])
+  await first.kill()
+  machine.sh(`umount --lazy ${nft}`)
+  const second = machine.agent()
+  await second.event('dataplane.ready')
+  expect(second.events('takeover.begun')).toHaveLength(1)
 })
 
 test('are not guessed where some are at work', async () => {
