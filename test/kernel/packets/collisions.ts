@@ -49,6 +49,20 @@ function forFamily(f: Family): PacketCase[] {
       out: tcp(pod, c, { flags: flags === 'S' ? 'SA' : flags, ttl: 63 }),
     },
   ])
+  /** `port`: by which the pod knows the client */
+  const afterDirectly = [
+    {
+      way: 'a service',
+      packet: tcp(c, at(f.node, NODE_PORT), { flags: 'S' }),
+      answer: () => tcp(at(f.node, NODE_PORT), c, { flags: 'SA', ttl: 63 }),
+    },
+    {
+      way: 'another node',
+      packet: tunnelled(tcp(c, pod, { flags: 'S', ttl: 63 })),
+      answer: (port: number) =>
+        tunnel(f.node, f.otherNode, { inner: tcp(pod, c, { flags: 'SA', ttl: 63 }), vni: VNI, sport: backPort(port) }),
+    },
+  ]
   const stillByService: Step = {
     say: 'the first goes on',
     through: 'from_workload',
@@ -102,56 +116,26 @@ function forFamily(f: Family): PacketCase[] {
         stillByService,
       ],
     },
-    ...[
-      { when: 'just now', age: 0, sees: moved },
-      { when: 'a while ago', age: A_WHILE, sees: c },
-    ].map(({ when, age, sees }) => ({
-      name: `${f.name}: directly, which ended ${when}, then by a service from the same port`,
-      given: { backends },
-      steps: [
-        ...directly,
-        {
-          say: 'by the service',
-          through: 'from_host',
-          packet: tcp(c, at(f.node, NODE_PORT), { flags: 'S' }),
-          action: 'redirect',
-          out: tcp(sees, pod, { flags: 'S', ttl: 63 }),
-          age,
-        },
-        {
-          say: 'answered',
-          through: 'from_workload',
-          packet: tcp(pod, sees, { flags: 'SA' }),
-          action: 'redirect',
-          out: tcp(at(f.node, NODE_PORT), c, { flags: 'SA', ttl: 63 }),
-        },
-      ] satisfies Step[],
-    })),
-    ...[
-      { when: 'just now', age: 0, sees: moved, seesPort: NAT_PORT },
-      { when: 'a while ago', age: A_WHILE, sees: c, seesPort: PORT },
-    ].map(({ when, age, sees, seesPort }) => ({
-      name: `${f.name}: directly, which ended ${when}, then by another node from the same port`,
-      given: { backends },
-      steps: [
-        ...directly,
-        {
-          say: 'by the other node',
-          through: 'from_host',
-          packet: tunnelled(tcp(c, pod, { flags: 'S', ttl: 63 })),
-          action: 'redirect',
-          out: tcp(sees, pod, { flags: 'S', ttl: 63 }),
-          age,
-        },
-        {
-          say: 'answered through the tunnel',
-          through: 'from_workload',
-          packet: tcp(pod, sees, { flags: 'SA' }),
-          action: 'redirect',
-          out: tunnel(f.node, f.otherNode, { inner: tcp(pod, c, { flags: 'SA', ttl: 63 }), vni: VNI, sport: backPort(seesPort) }),
-        },
-      ] satisfies Step[],
-    })),
+    ...afterDirectly.flatMap(({ way, packet, answer }) =>
+      [
+        { when: 'just now', age: 0, sees: moved, port: NAT_PORT },
+        { when: 'a while ago', age: A_WHILE, sees: c, port: PORT },
+      ].map(({ when, age, sees, port }) => ({
+        name: `${f.name}: directly, which ended ${when}, then by ${way} from the same port`,
+        given: { backends },
+        steps: [
+          ...directly,
+          { say: `by ${way}`, through: 'from_host', packet, action: 'redirect', out: tcp(sees, pod, { flags: 'S', ttl: 63 }), age },
+          {
+            say: 'answered',
+            through: 'from_workload',
+            packet: tcp(pod, sees, { flags: 'SA' }),
+            action: 'redirect',
+            out: answer(port),
+          },
+        ] satisfies Step[],
+      })),
+    ),
     {
       name: `${f.name}: by this node, then by another node to the same backend from the same port`,
       given: { backends },
