@@ -66,12 +66,13 @@ dist/.built: $(TS_SOURCES) scripts/bundle-agent.ts tsconfig.json tsconfig.build.
 	@$(RUN) scripts/bundle-agent.ts
 	@touch $@
 
-# The root file system of Dockerfile, without Docker: build/image
+# The root file system of Dockerfile, without Docker: build/image, and as an image in one file: build/netplane.tar
 image: all
 	@scripts/install-deps.sh image
 	@rm -rf build/image
 	@scripts/image/rootfs packages build/image
 	@scripts/image/rootfs files build/image
+	@$(RUN) scripts/image/main.ts
 
 demo: all
 	@scripts/install-deps.sh demo

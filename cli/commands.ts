@@ -84,7 +84,7 @@ export const questions: readonly QuestionCommand[] = [
     about: 'all of this node in one file for whoever has to find out what is wrong, with or without an agent; no secrets',
     words: '',
     flags: [
-      { name: 'output', value: 'FILE', about: 'default: netplane-bundle-HOST-TIME.tar.gz here' },
+      { name: 'output', value: 'FILE', about: 'default: netplane-bundle-HOST-TIME.tar.gz here; -: standard output' },
       { name: 'log', value: 'FILE', about: "the agent's log (default: that of its pod, else the journal's)" },
       { name: 'state-dir', value: 'DIR', about: "the agent's own --state-dir, if it has one" },
       HEALTH,

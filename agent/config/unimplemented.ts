@@ -27,6 +27,7 @@ const GROUPS: readonly Group[] = [
         ...['iptablesLockFilePath', 'iptablesLockTimeout', 'iptablesLockProbeInterval', 'iptablesPostWriteCheckInterval'],
         ...['nftablesMode', 'nftablesFilterAllowAction', 'nftablesMangleAllowAction', 'nftablesFilterDenyAction'],
         ...['chainInsertMode', 'iptablesRefreshInterval', 'nftablesRefreshInterval', 'ipsetsRefreshInterval', 'kubeNodePortRanges'],
+        'iptablesNATOutgoingInterfaceFilter',
       ],
       integer: ['iptablesMarkMask', 'nftablesMarkMask', 'maxIpsetSize'],
     },
@@ -64,6 +65,46 @@ const GROUPS: readonly Group[] = [
     names: { integer: ['bpfMapSizeIPSets'] },
   },
   { reason: 'there is room for 4096 interfaces of a node', names: { integer: ['bpfMapSizeIfState'] } },
+  {
+    reason: 'tables of Maglev are made as services need them: docs/services.md',
+    names: { integer: ['bpfMaglevMaxServices', 'bpfMaglevMaxEndpointsPerService'] },
+  },
+  {
+    reason: 'fragments go the way of their first one: there is nothing to switch',
+    names: { boolean: ['bpfIPFragmentReassemblyEnabled'], string: ['bpfIPFragTimeout'] },
+  },
+  { reason: 'a node has no address of its own for the tunnel', names: { string: ['bpfOverlayHostSourceIP'] } },
+  {
+    reason: 'meshes are not told apart',
+    names: { string: ['istioAmbientMode', 'istioDSCPMark'], boolean: ['sidecarAccelerationEnabled'] },
+  },
+  { reason: 'nodes of one subnet reach each other as their routes say', names: { string: ['localSubnetL2Reachability'] } },
+  {
+    reason: 'metrics are served without TLS: on the loopback address unless prometheusMetricsHost says otherwise',
+    names: { string: ['prometheusMetricsCAFile', 'prometheusMetricsCertFile', 'prometheusMetricsKeyFile', 'prometheusMetricsClientAuth'] },
+  },
+  { reason: "the cloud's own settings are left to whoever runs its machines", names: { string: ['awsSrcDstCheck', 'awsRequestTimeout'] } },
+  {
+    reason: 'the agent programs the kernel itself, which answers at once',
+    names: {
+      string: ['dataplaneDriver', 'dataplaneWatchdogTimeout', 'netlinkTimeout'],
+      boolean: ['useInternalDataplaneDriver'],
+    },
+  },
+  {
+    reason: 'what is in place is said in conditions of Node and Pod as soon as it changes',
+    names: { string: ['reportingInterval', 'reportingTTL', 'endpointReportingDelay'], boolean: ['endpointReportingEnabled'] },
+  },
+  {
+    reason: "the kernel's own connection tracking decides nothing here",
+    names: { boolean: ['disableConntrackInvalidCheck'] },
+  },
+  { reason: 'what policy denies is dropped: a staged policy only says what it would do', names: { string: ['dropActionOverride'] } },
+  { reason: 'debug pages are those of health: /config, /policy/rules', names: { integer: ['debugPort'], string: ['debugHost'] } },
+  {
+    reason: 'is for other platforms',
+    names: { string: ['windowsManageFirewallRules', 'metadataAddr', 'openstackRegion'], integer: ['metadataPort'] },
+  },
   {
     reason: 'programs write no log: netplanectl explain says what becomes of a packet, counters what became of those that passed',
     names: { string: ['bpfLogLevel', 'bpfCTLBLogFilter'], object: ['bpfLogFilters'] },

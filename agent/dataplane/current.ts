@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is loaded now, what it takes the place of, and when that may go. Layer: agent/dataplane. */
-import { existsSync } from 'node:fs'
 import { freemem } from 'node:os'
 import { monotonicNs } from '#native'
 import type { Configuration } from '#agent/compile/desired.ts'
@@ -23,7 +22,7 @@ import { beginTakeover, TAKEOVER_MS } from './takeover.ts'
 
 export interface CurrentOptions extends LoadOptions {
   readonly clock: Clock
-  /** Has another proxy been at work on this node? Asked when nothing of ours was found there; never rejects. */
+  /** Has another proxy been at work on this node? Asked when no programs of ours were found there; never rejects. */
   readonly otherProxy: () => Promise<boolean>
   /** What will probably be asked for before anything is; undefined: that is not known. */
   readonly likely: () => Configuration | undefined
@@ -192,15 +191,16 @@ export class Current implements Disposable {
     coming.loading = this.#load(coming)
   }
 
+  /** Maps alone are no sign of ours: programs may have been refused, or their loader killed. */
   #askOtherProxy(): Promise<boolean> {
-    return existsSync(this.#options.pins.map('np_ct')) ? Promise.resolve(false) : this.#options.otherProxy()
+    return this.#options.pins.generations().length > 0 ? Promise.resolve(false) : this.#options.otherProxy()
   }
 
   /** Never rejects. */
   async #load(coming: Coming): Promise<void> {
     const start = this.#options.clock.now()
     try {
-      // where our pins are nobody asks again: a start after a kill is not to find them before this one knows
+      // where our programs are nobody asks again: a start after a kill is not to find them before this one knows
       await this.#otherProxy
       // what is at work keeps its flows
       if (this.#loaded !== undefined) repinMaps(this.#options.pins, this.#loaded.shared)

@@ -14,7 +14,7 @@ import { ENDPOINTS } from './objects.ts'
 /** It takes kube-proxy minutes. */
 const SYNC_MS = 600_000
 
-/** Ends with what disposes of it. */
+/** Disposed of, it has ended, and nothing of it is in the kernel. */
 export interface Running extends AsyncDisposable {
   readonly pid: number
   readonly sync: Sync

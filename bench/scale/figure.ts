@@ -5,12 +5,13 @@ import type { Memory } from '../base/process.ts'
 export const CONTENDERS = ['netplane', 'kube-proxy'] as const
 export type Contender = (typeof CONTENDERS)[number]
 
-/** One start with nothing there before, until all services are served. All CPU times are those of the children too. */
+/** One start with nothing there before, until all services are served. */
 export interface Sync {
   readonly seconds: number
   readonly cpuMs: number
 }
 
+/** CPU times are those of the children too. */
 export interface ScaleFigure {
   readonly contender: Contender
   readonly syncs: readonly Sync[]

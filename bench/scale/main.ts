@@ -58,12 +58,13 @@ async function main(): Promise<void> {
     noise: { load, packet: {}, path: {}, control: noise },
   }
   process.stdout.write(`${factsLine(results)}\n\n${scaleTables(figures).map(asText).join('\n')}`)
+  const out = values.out ?? (values.size === '10k' ? join(packageRoot(), 'bench/results/scale.json') : undefined)
+  if (out !== undefined) {
+    writeFileSync(out, `${JSON.stringify(results, undefined, 2)}\n`)
+    process.stdout.write(`\nwritten to ${out}\n`)
+  }
   const behind = notAhead(figures)
   if (behind.length > 0) throw new InternalError(behind.join('; '))
-  const out = values.out ?? (values.size === '10k' ? join(packageRoot(), 'bench/results/scale.json') : undefined)
-  if (out === undefined) return
-  writeFileSync(out, `${JSON.stringify(results, undefined, 2)}\n`)
-  process.stdout.write(`\nwritten to ${out}\n`)
 }
 
 try {

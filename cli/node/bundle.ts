@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** `node bundle`: everything that is worth knowing of a node when somebody else has to find out what is wrong, in one file. Layer: cli. */
-import { writeFileSync } from 'node:fs'
+import { accessSync, constants, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { dirname } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { systemClock } from '#lib/base/clock.ts'
+import { ConfigError, errorCode, errorText } from '#lib/base/errors.ts'
 import { packageVersion } from '#lib/base/package.ts'
 import type { BundleOrder } from '../args.ts'
 import type { Printed } from '../printed.ts'
@@ -21,19 +23,38 @@ export function bundleParts(order: Pick<BundleOrder, 'agent' | 'stateDir' | 'kee
   return [...factParts(), ...agentParts(order), ...mapParts(order.pins), ...netParts()]
 }
 
+const STANDARD_OUTPUT = '-'
+
 /** Throws where the file cannot be written; what cannot be read is said in it. */
 export async function bundleCommand(order: BundleOrder): Promise<Printed> {
   const at = new Date(systemClock.wall())
-  const collected = await collect(bundleParts(order), BOUNDS, systemClock)
   const name = `netplane-bundle-${hostname()}-${at.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
   const file = order.output ?? `${name}.tar.gz`
+  // before a minute of reading
+  if (file !== STANDARD_OUTPUT) mustBeWritable(dirname(file))
+  const collected = await collect(bundleParts(order), BOUNDS, systemClock)
   const archive = gzipSync(bundleOf(collected, at))
+  if (file === STANDARD_OUTPUT) {
+    writeFileSync(process.stdout.fd, archive)
+    return { text: '', warnings: '', exitCode: 0 }
+  }
   writeFileSync(file, archive, { mode: 0o600 })
   const missing = collected.filter(({ text }) => text === '')
   const text = order.json
     ? `${JSON.stringify({ file, bytes: archive.length, parts: collected.map(({ text, ...one }) => ({ ...one, bytes: Buffer.byteLength(text) })) }, undefined, 2)}\n`
     : `${file}: ${collected.length - missing.length} parts, ${archive.length} bytes; ${missing.length} could not be read (README.txt says why)\n`
   return { text, warnings: '', exitCode: 0 }
+}
+
+function mustBeWritable(folder: string): void {
+  try {
+    accessSync(folder, constants.W_OK)
+  } catch (thrown) {
+    throw new ConfigError(
+      '--output',
+      `${folder} cannot be written to (${errorCode(thrown) ?? errorText(thrown)}): name a file elsewhere, or "-"`,
+    )
+  }
 }
 
 /** One folder, whose name is short: a node's may be long. First of all what is in it. */

@@ -32,6 +32,8 @@ export interface Resource {
   readonly conditions: readonly Condition[]
   /** fields of spec that stay as they were made */
   readonly fixed: readonly string[]
+  /** what the API server says to whoever writes or reads one; undefined: nothing */
+  readonly warning?: string
 }
 
 type Described = Pick<Resource, 'kind' | 'plural' | 'doc' | 'spec'> & Partial<Resource>
@@ -197,7 +199,8 @@ export function resources(felix: Schema): readonly Resource[] {
     resource({
       kind: 'ControllersConfiguration',
       plural: 'controllersconfigurations',
-      doc: 'Settings of the controllers.',
+      doc: 'Settings of the controllers. There are none yet, so nobody reads it.',
+      warning: 'netplane.io/v3 ControllersConfiguration is kept, but nobody reads it: agents do without controllers',
       spec: controllersConfigurationSpec.schema,
       conditions: [IS_DEFAULT],
     }),

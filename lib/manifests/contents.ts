@@ -58,7 +58,7 @@ export class Contents {
     if (this.#lastGood.failed !== failed) this.#problemRevision++
   }
 
-  /** Reads one file; undefined: it is a directory. `force` reads it even when its stamp is the same: two writes within one tick of the file
+  /** Reads one file; undefined: it is a directory, or was one. `force` reads it even when its stamp is the same: two writes within one tick of the file
    * system's clock leave none. */
   look(file: string, force: boolean): readonly SourceEvent[] | undefined {
     const read = this.#read(file, force)
@@ -69,7 +69,7 @@ export class Contents {
       case 'directory':
         return undefined
       case 'gone':
-        return this.gone(file)
+        return this.#isLost(file) ? undefined : this.gone(file)
       case 'read': {
         const content = parseFile(file, read.text, this.#pool)
         this.#stamps.set(file, read.stamp)
@@ -132,6 +132,11 @@ export class Contents {
   placeOf(rejected: Rejected): string | undefined {
     const file = this.#holdings.holder(rejected.ref)
     return file === undefined ? undefined : this.#placeIn(file, rejected)
+  }
+
+  /** Was a directory that could not be looked at: what it had is here still. */
+  #isLost(path: string): boolean {
+    return this.#problems.has(path) && [...this.#holdings.fileNames()].some((file) => file.startsWith(`${path}/`))
   }
 
   #placeIn(file: string, rejected: Rejected): string {

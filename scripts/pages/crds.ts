@@ -16,7 +16,7 @@ export function definitions(): readonly unknown[] {
 }
 
 function definition(resource: Resource): unknown {
-  const { kind, plural, short, namespaced, columns } = resource
+  const { kind, plural, short, namespaced, columns, warning } = resource
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -30,6 +30,8 @@ function definition(resource: Resource): unknown {
           name: VERSION,
           served: true,
           storage: true,
+          // the only way in which a server says something of a kind
+          ...(warning !== undefined && { deprecated: true, deprecationWarning: warning }),
           additionalPrinterColumns: [
             ...columns.map(({ name, type, path }) => ({ name, type, jsonPath: path })),
             { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },

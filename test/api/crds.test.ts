@@ -22,6 +22,7 @@ import { felixSchema } from '#agent/config/open-api.ts'
 import { resolveConfig } from '#agent/config/resolve.ts'
 import { saidBy } from '#agent/config/said.ts'
 import { LoopbackCluster } from './loopback-cluster.ts'
+import { runCommand } from '../../lab/command.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
 import { spoilt, valueOf } from '../support/from-schema.ts'
@@ -83,11 +84,14 @@ async function refusal(object: unknown): Promise<string | undefined> {
   }
 }
 
+/** Nobody parses them: one nobody reads, the other one is written by agents alone. */
+const UNREAD = ['ControllersConfiguration', 'ClusterInformation']
+
 /** What the agent would say of it. */
 function complaints(object: Readonly<Record<string, unknown>>): readonly string[] {
   if (object['kind'] === IP_BLOCK.kind) return blockComplaints(object)
   const identified = identify(object)
-  if (identified.kind !== 'ours') return []
+  if (identified.kind !== 'ours') return UNREAD.includes(String(object['kind'])) ? [] : [`is ${identified.kind}`]
   const parsed = parseObject(object, identified.ref)
   const felix =
     parsed.kind === 'ok' && parsed.value.kind === 'FelixConfiguration' ? resolveConfig([saidBy(parsed.value)], undefined).rejected : []
@@ -178,6 +182,12 @@ test.each([
   ['ControllersConfiguration', 'other', 'metadata.name must be default'],
 ])('%s of the name %s is refused', async (kind, name, says) => {
   expect(await refusal({ apiVersion: 'netplane.io/v3', kind, metadata: { name }, spec: {} })).toContain(says)
+})
+
+test('a kind that nobody reads is taken with a warning', async () => {
+  const kubectl = [join(await kubernetesPrograms(), 'kubectl'), `--kubeconfig=${cluster.kubeconfig()}`]
+  const { stderr } = await runCommand([...kubectl, 'get', 'controllersconfigurations'])
+  expect(stderr).toContain('nobody reads it')
 })
 
 test('built-in tiers are as they are', async () => {

@@ -13,7 +13,7 @@ import { makeNode, PINS, rows } from './agent-node.ts'
 /** more than are read in one turn */
 const MANY = 600
 /** longer than an agent takes to load programs */
-const SLOW_SECONDS = 8
+const SLOW_SECONDS = 30
 
 let machine: ScratchNode
 
@@ -99,6 +99,16 @@ test('are in their place only once it is known whether another proxy was there: 
   const second = machine.agent()
   await second.event('dataplane.ready')
   expect(second.events('takeover.begun')).toHaveLength(1)
+})
+
+test('maps without programs are no sign that flows are ours: who made them was killed, or refused', async () => {
+  const before = machine.agent()
+  await before.event('dataplane.ready')
+  await before.kill()
+  machine.sh(`rm -r /${PINS}/programs /${PINS}/links && nft add table ip kube-proxy`)
+  const agent = machine.agent()
+  await agent.event('dataplane.ready')
+  expect(agent.events('takeover.begun')).toHaveLength(1)
 })
 
 test('are not guessed where some are at work', async () => {

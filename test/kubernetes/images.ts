@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { packageRoot } from '#lib/base/package.ts'
 import { cached, keyOf } from '../kernel/vm/cache.ts'
 import { command } from '../kernel/vm/command.ts'
-import { writeArchive, type Image } from './archive.ts'
+import { writeArchive, type Image } from '../../scripts/image/archive.ts'
 import { PAUSE_IMAGE } from './node-setup.ts'
 import { buildGo, goSource, programsKey } from './programs.ts'
 

@@ -106,6 +106,15 @@ test('the agent loads its programs and is ready, with the capabilities of the da
   expect(run('netplane-agent --cleanup --cgroup /run/netplane/cgroup')).toMatch(/sysctl|link|map/)
 }, 120_000)
 
+test('a support bundle has all of the network in it, and goes to standard output where nothing can be written', () => {
+  const parts = run('netplanectl node bundle --json --output /tmp/bundle.tar.gz')
+  const read = [...parts.matchAll(/"name": "(net\/[^"]+)"[^}]*"bytes": (\d+)/g)].map(([, name, bytes]) => [name, Number(bytes) > 0])
+  expect(read.length).toBeGreaterThan(8)
+  expect(read.filter(([name, isRead]) => isRead === false && name !== 'net/neighbours.txt')).toEqual([])
+  expect(run("sh -c 'netplanectl node bundle --output - | od -An -tx1 -N2'").trim()).toBe('1f 8b')
+  expect(run("sh -c 'cd /; netplanectl node bundle 2>&1 || true'")).toContain('cannot be written to (EROFS)')
+})
+
 function start(command: string): { readonly child: ChildProcess; readonly log: () => string; readonly closed: Promise<unknown> } {
   const child = machine.spawn(inImage(command))
   const closed = once(child, 'close')

@@ -58,6 +58,7 @@ test('ours by the name of the size, the peer by its own behind it', () => {
     'fan_out_report_bytes.1k': 9000,
     'fan_out_packed_list_mb.1k': 2.3,
   })
+  expect(noise['scale_sync_s.1k']).toEqual({ low: 1.1, high: 2 })
   expect(noise['scale_change_ms_p50.1k']).toEqual({ low: 7.5, high: 8.5 })
 })
 
@@ -73,7 +74,7 @@ test('what kube-proxy is not behind in is said: at any size that is a change and
   const slow = { ...theirs, changeMs: [4, 4, 4] }
   expect(notAhead({ ...figures, contenders: [ours, { ...theirs, changeCpuMs: 20 }] })).toEqual([])
   expect(notAhead({ ...figures, contenders: [ours, slow] })).toEqual([
-    "a changed EndpointSlice, from its write to the lookup, ms, p50: kube-proxy's is 0.50 times that",
+    "a changed EndpointSlice, from its write to the lookup, ms, p50: kube-proxy's is 0.50 times that, not 1",
   ])
   expect(notAhead({ ...figures, contenders: [ours] })).toHaveLength(2)
 })

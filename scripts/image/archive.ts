@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Folders as container images in one file, as `docker save` writes it: what any runtime imports. Layer: test. */
+/** Folders as container images in one file, as `docker save` writes it: what any runtime imports. Layer: scripts. */
 import { createHash } from 'node:crypto'
 import { createReadStream, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { hostArch } from '../kernel/vm/arch.ts'
-import { command } from '../kernel/vm/command.ts'
+import { hostArch } from '../../test/kernel/vm/arch.ts'
+import { command } from '../../test/kernel/vm/command.ts'
 
 export interface Image {
   /** its root file system; the same folder is one layer in all images of it */

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/** build/image as an image in one file, build/netplane.tar, under the name that deploy/ has. Layer: scripts. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { packageRoot, packageVersion } from '#lib/base/package.ts'
+import { writeArchive } from './archive.ts'
+
+const build = join(packageRoot(), 'build')
+const folder = mkdtempSync(join(tmpdir(), 'netplane-image-'))
+try {
+  const tags = [`docker.io/library/netplane:${packageVersion()}`]
+  const image = { root: join(build, 'image'), tags, entrypoint: [], command: ['netplane-start'] }
+  await writeArchive(join(build, 'netplane.tar'), join(folder, 'work'), [image])
+} finally {
+  rmSync(folder, { recursive: true })
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/** From nodes without a network to nodes that serve pods, and away again: a daemon set of our own image. Layer: test. */
+import { expect, test } from 'vitest'
+import { errorText } from '#lib/base/errors.ts'
+import { listAt } from '../../lab/raw.ts'
+import { Cluster } from '../kubernetes/cluster.ts'
+import { Asking } from './asking.ts'
+import { DAEMON_SET, importImage, install, OURS, rollout, takeAway } from './installed.ts'
+import { Namespace } from './namespaces.ts'
+import { ask, HTTP_PORT, runPods, urlOf } from './pods.ts'
+
+test(
+  'an empty cluster: nodes are Ready, pods have addresses, services and policy work, and a rollout interrupts nobody',
+  async () => {
+    await using cluster = await Cluster.up({ name: 'empty' })
+    await importImage(cluster)
+    const whyNot = (): Promise<string> => cluster.nodesReady(0).then(() => '', errorText)
+    await expect.poll(whyNot, { timeout: 30_000 }).toContain('cni plugin not initialized')
+    await install(cluster)
+    await cluster.nodesReady()
+    await using namespace = await Namespace.make(cluster, 'first')
+    const { name } = namespace
+    const [server, client] = await runPods(cluster, name, [
+      { name: 'server', node: 'a', labels: { app: 'web' } },
+      { name: 'client', node: 'b' },
+    ])
+    if (server === undefined || client === undefined) throw new Error('no pods')
+    const spec = { ipFamilyPolicy: 'RequireDualStack', selector: { app: 'web' }, ports: [{ port: 80, targetPort: HTTP_PORT }] }
+    await cluster.apply({ apiVersion: 'v1', kind: 'Service', metadata: { namespace: name, name: 'web' }, spec })
+    const addresses = listAt(await cluster.get('service', 'web', '-n', name), 'spec.clusterIPs').map(String)
+    expect([server.addresses.length, addresses.length]).toEqual([2, 2])
+    const urls = addresses.map((address) => urlOf(address, 80))
+    const answers = (): Promise<(string | undefined)[]> => Promise.all(urls.map((url) => ask(cluster, client, url)))
+    await expect.poll(answers, { timeout: 20_000 }).toEqual(['server', 'server'])
+    {
+      await using asking = new Asking(cluster, 'node/b', urls[0] ?? '')
+      await asking.more(20)
+      await cluster.kubectl(['rollout', 'restart', DAEMON_SET, '-n', OURS])
+      await rollout(cluster)
+      await asking.more(20)
+      expect(asking.lost).toBe(0)
+    }
+    const closed = { podSelector: { matchLabels: { app: 'web' } }, policyTypes: ['Ingress'] }
+    await cluster.apply({
+      ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' },
+      ...{ metadata: { namespace: name, name: 'closed' }, spec: closed },
+    })
+    await expect.poll(answers, { timeout: 20_000 }).toEqual([undefined, undefined])
+    await takeAway(cluster)
+  },
+  20 * 60_000,
+)

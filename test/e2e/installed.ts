@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What an administrator does with deploy/, step by step as docs/install.md has it. Layer: test. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { packageRoot } from '#lib/base/package.ts'
+import { mapLimit } from '../../lab/command.ts'
+import { command } from '../kernel/vm/command.ts'
+import type { Cluster } from '../kubernetes/cluster.ts'
+import { CTR } from '../kubernetes/node.ts'
+
+export const OURS = 'netplane-system'
+export const DAEMON_SET = 'daemonset/netplane-agent'
+
+/** Into each node's containerd: there is no registry. */
+export async function importImage(cluster: Cluster): Promise<void> {
+  await command('make', ['--no-print-directory', '-s', 'image'], { cwd: packageRoot(), timeout: 600_000 })
+  const archive = join(packageRoot(), 'build/netplane.tar')
+  await mapLimit(cluster.nodes, 1, (node) =>
+    cluster.lab.mustRun(`node/${node}`, [...CTR, 'image', 'import', archive], { timeoutMs: 300_000 }),
+  )
+}
+
+/** As docs/install.md says. */
+export async function install(cluster: Cluster, ...more: readonly string[]): Promise<void> {
+  const { host, port } = cluster.endpoint
+  const example = readFileSync(join(packageRoot(), 'deploy/examples/cluster-services-endpoint.yaml'), 'utf8')
+  const map = example.replace('api.internal.example.com', host).replace("'6443'", `'${port}'`)
+  for (const input of [map, map.replaceAll('netplane-operator', OURS)]) await cluster.kubectl(['apply', '-f', '-'], { input })
+  await cluster.kubectl(['apply', '--server-side', '-f', join(packageRoot(), 'deploy'), ...more])
+  await rollout(cluster)
+}
+
+export async function rollout(cluster: Cluster): Promise<void> {
+  await cluster.kubectl(['rollout', 'status', DAEMON_SET, '-n', OURS, '--timeout=180s'], { timeoutMs: 200_000 })
+}
+
+/** As docs/install.md says; then nothing of ours is on the nodes. */
+export async function takeAway(cluster: Cluster): Promise<void> {
+  const example = join(packageRoot(), 'deploy/examples/cleanup.yaml')
+  await cluster.kubectl(['delete', DAEMON_SET, '-n', OURS])
+  await cluster.kubectl(['apply', '-f', example])
+  await cluster.kubectl(['rollout', 'status', 'daemonset/netplane-cleanup', '-n', OURS, '--timeout=120s'], { timeoutMs: 150_000 })
+  for (const node of cluster.nodes) {
+    const left =
+      'ls -d /sys/fs/bpf/netplane /etc/cni/net.d/*netplane* /opt/cni/bin/netplane* 2>/dev/null; grep /run/netplane/cgroup /proc/mounts'
+    expect(await cluster.lab.mustRun(`node/${node}`, ['sh', '-c', `${left}; true`])).toBe('')
+  }
+  await cluster.kubectl(['delete', '-f', example])
+}
