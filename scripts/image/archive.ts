@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Folders as container images in one file, as `docker save` writes it: what any runtime imports. Layer: scripts. */
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { createReadStream, mkdirSync, writeFileSync } from 'node:fs'
+import { createReadStream, mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { arch } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { hostArch } from '../../test/kernel/vm/arch.ts'
-import { command } from '../../test/kernel/vm/command.ts'
+import { promisify } from 'node:util'
 
 export interface Image {
   /** its root file system; the same folder is one layer in all images of it */
@@ -16,6 +17,7 @@ export interface Image {
   readonly command: readonly string[]
 }
 
+const run = promisify(execFile)
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 /** The same files make the same archive. */
 const EPOCH = '2020-01-01T00:00:00Z'
@@ -33,7 +35,7 @@ export async function writeArchive(path: string, work: string, images: readonly 
     return { Config: name, RepoTags: image.tags, Layers: [`${layer}.tar`] }
   })
   writeFileSync(join(work, 'manifest.json'), JSON.stringify(manifest))
-  await command('tar', [...SAME, '-C', work, '-cf', path, '.'])
+  await run('tar', [...SAME, '-C', work, '-cf', path, '.'])
 }
 
 const SAME = ['--sort=name', `--mtime=${EPOCH}`, '--owner=0', '--group=0', '--numeric-owner']
@@ -41,17 +43,17 @@ const SAME = ['--sort=name', `--mtime=${EPOCH}`, '--owner=0', '--group=0', '--nu
 /** Name of the layer: its digest. */
 async function writeLayer(work: string, root: string): Promise<string> {
   const half = join(work, 'half.tar')
-  await command('tar', [...SAME, '-C', root, '-cf', half, '.'])
+  await run('tar', [...SAME, '-C', root, '-cf', half, '.'])
   const hash = createHash('sha256')
   await pipeline(createReadStream(half), hash)
   const digest = hash.digest('hex')
-  await command('mv', [half, join(work, `${digest}.tar`)])
+  renameSync(half, join(work, `${digest}.tar`))
   return digest
 }
 
 function configOf(image: Image, layer: string): object {
   return {
-    architecture: hostArch(),
+    architecture: arch() === 'x64' ? 'amd64' : arch(),
     os: 'linux',
     created: EPOCH,
     config: { Env: [`PATH=${PATH}`], Entrypoint: image.entrypoint, Cmd: image.command, WorkingDir: '/' },

@@ -41,10 +41,11 @@ export async function takeAway(cluster: Cluster): Promise<void> {
   await cluster.kubectl(['delete', DAEMON_SET, '-n', OURS])
   await cluster.kubectl(['apply', '-f', example])
   await cluster.kubectl(['rollout', 'status', 'daemonset/netplane-cleanup', '-n', OURS, '--timeout=120s'], { timeoutMs: 150_000 })
+  const said = await cluster.kubectl(['logs', '-n', OURS, '-l', 'app.kubernetes.io/name=netplane-cleanup', '-c', 'cleanup', '--prefix'])
   for (const node of cluster.nodes) {
     const left =
       'ls -d /sys/fs/bpf/netplane /etc/cni/net.d/*netplane* /opt/cni/bin/netplane* 2>/dev/null; grep /run/netplane/cgroup /proc/mounts'
-    expect(await cluster.lab.mustRun(`node/${node}`, ['sh', '-c', `${left}; true`])).toBe('')
+    expect(await cluster.lab.mustRun(`node/${node}`, ['sh', '-c', `${left}; true`]), said).toBe('')
   }
   await cluster.kubectl(['delete', '-f', example])
 }

@@ -37,6 +37,9 @@ export function nodeSetupScript(setup: NodeSetup): string {
       `mkdir -p ${folder}/${name} ${folder}/${name}.work`,
       `mount -n -t overlay overlay -o lowerdir=/${name},upperdir=${folder}/${name},workdir=${folder}/${name}.work /${name}`,
     ]),
+    // and what agents keep over a reboot is that of their own node
+    `mkdir -p ${folder}/keep /var/lib/netplane`,
+    `mount -n --bind ${folder}/keep /var/lib/netplane`,
     'mkdir -p /etc/cni/net.d /opt/cni/bin',
     'cp -n /usr/lib/cni/* /opt/cni/bin/',
     // pods take their resolver from the cluster, and this for what is outside
