@@ -49,7 +49,7 @@ const CONTROL = [
   ['restart, s', 'warm_restart_s', '≤ 1.5 / –'],
   ['map rows written by a restart', 'warm_writes', '0'],
   ['a changed EndpointSlice to the map, ms (median)', 'change_ms_p50', '≤ 5'],
-  ['CPU that such a change adds, ms', 'change_cpu_ms', '≤ 2'],
+  ['CPU of such a change, ms', 'change_cpu_ms', '≤ 2'],
   ['resident memory, MB', 'rss_mb', '– / ≤ 200'],
   ['BPF maps with all of them, MB', 'map_mb', '–'],
   ['the API source alone until all is in, as Protocol Buffers: CPU beyond its start, s', 'list_cpu_s', '– / ≤ 1'],

@@ -46,7 +46,7 @@ test('four short tables', () => {
     | restart, s | – | – | ≤ 1.5 / – |
     | map rows written by a restart | – | – | 0 |
     | a changed EndpointSlice to the map, ms (median) | – | – | ≤ 5 |
-    | CPU that such a change adds, ms | – | – | ≤ 2 |
+    | CPU of such a change, ms | – | – | ≤ 2 |
     | resident memory, MB | – | 165 | – / ≤ 200 |
     | BPF maps with all of them, MB | – | – | – |
     | the API source alone until all is in, as Protocol Buffers: CPU beyond its start, s | – | – | – / ≤ 1 |
