@@ -18,7 +18,7 @@ import { ServiceRows, countRows, mapMemory } from './rows.ts'
 const ENDPOINTS = 10
 /** parts of an apply that write elsewhere */
 const NO_MAPS = /"(connect|hooks|host-routes|sysctls|xdp)/
-/** between changes: long enough that each is one of its own to the agent */
+/** between changes: what one has left is done before the next */
 const PAUSE_MS = 20
 /** in which the agent looks after everything that it looks after by itself */
 const IDLE_MS = 5000
@@ -98,35 +98,21 @@ interface Run {
 async function timeChanges(ground: Rounds, run: Run): Promise<readonly number[]> {
   const ms: number[] = []
   for (let round = 1; round <= ground.changes; round++) {
-    const rows = new ServiceRows(ground.place.pinDir, clusterIp(serviceOf(round, run)))
-    const start = systemClock.now()
-    const wanted = change(ground, run, round)
-    while (!rows.has(wanted)) {
-      if (systemClock.now() - start > CHANGE_TIMEOUT_MS)
-        throw new InternalError(`change ${round} is not in the maps after ${CHANGE_TIMEOUT_MS} ms`)
-    }
-    ms.push(systemClock.now() - start)
-    rows.close()
+    ms.push(await change(ground, run, { round, everyMs: 0 }))
     await systemClock.sleep(PAUSE_MS, ground.signal)
   }
   return ms
 }
 
-/** CPU that a change adds, in ms: that of as many more, and of what they leave to be done, less what the agent takes for itself in as long. Nobody
- * looks on, as that takes caches from it, and those before have had most of its code compiled. */
+/** CPU that a change adds, in ms: that of as many more, and of what they leave to be done, less what the agent takes for itself in as long. They
+ * are seldom looked for, as that takes caches from it, and those before have had most of its code compiled. */
 async function addedCpu(ground: Rounds, run: Run): Promise<number> {
   const { agent } = run
   const idle = await cpuDuring(agent, () => systemClock.sleep(IDLE_MS, ground.signal))
-  const passes = await passesOf(agent)
   const busy = await cpuDuring(agent, async () => {
-    for (let round = ground.changes + 1; round <= 2 * ground.changes; round++) {
-      change(ground, run, round)
-      await systemClock.sleep(PAUSE_MS, ground.signal)
-    }
+    for (let round = ground.changes + 1; round <= 2 * ground.changes; round++) await change(ground, run, { round, everyMs: PAUSE_MS })
     await systemClock.sleep(LEFTOVERS_MS, ground.signal)
   })
-  const done = (await passesOf(agent)) - passes
-  if (done < ground.changes) throw new InternalError(`${ground.changes} changes were applied in ${done} passes: not one by one`)
   return (busy.cpuMs - (idle.cpuMs / idle.ms) * busy.ms) / ground.changes
 }
 
@@ -136,19 +122,26 @@ async function cpuDuring(agent: AgentProcess, work: () => Promise<void>): Promis
   return { ms: systemClock.now() - start, cpuMs: agent.cpuMs() - before }
 }
 
-async function passesOf(agent: AgentProcess): Promise<number> {
-  return (await agent.metric('netplane_apply_seconds_count')).get('') ?? 0
-}
-
-function serviceOf(round: number, { services }: Run): number {
-  return (round * 7919) % services
-}
-
-/** Puts another slice in place; returns the address that its first endpoint's row is to have. */
-function change({ place }: Rounds, run: Run, round: number): Uint8Array {
-  const at = serviceOf(round, run)
+/** Puts another slice in place. Resolves with the ms until its row is there, which is looked for so often; 0: all the time. */
+async function change(
+  { place, signal }: Rounds,
+  { services }: Run,
+  how: { readonly round: number; readonly everyMs: number },
+): Promise<number> {
+  const { round, everyMs } = how
+  const at = (round * 7919) % services
+  const rows = new ServiceRows(place.pinDir, clusterIp(at))
+  const wanted = addrBytes(parseAddr(endpointAddress(at, 0, round)))
+  const start = systemClock.now()
   replaceSlice(place.resources, at, { endpoints: ENDPOINTS, generation: round })
-  return addrBytes(parseAddr(endpointAddress(at, 0, round)))
+  while (!rows.has(wanted)) {
+    if (systemClock.now() - start > CHANGE_TIMEOUT_MS)
+      throw new InternalError(`change ${round} is not in the maps after ${CHANGE_TIMEOUT_MS} ms`)
+    if (everyMs > 0) await systemClock.sleep(everyMs, signal)
+  }
+  const ms = systemClock.now() - start
+  rows.close()
+  return ms
 }
 
 async function main(argv: readonly string[]): Promise<void> {

@@ -48,6 +48,13 @@ function hideSettings(spec: Readonly<Record<string, unknown>>): void {
   machine.put('services/felix.json', [felix(machine.cgroup, spec)])
 }
 
+/** By the next agent. */
+async function expectTakeover(): Promise<void> {
+  const agent = machine.agent()
+  await agent.event('dataplane.ready')
+  expect(agent.events('takeover.begun')).toHaveLength(1)
+}
+
 test('are those that are wanted, and in their place then', async () => {
   const agent = machine.agent()
   await agent.event('dataplane.ready')
@@ -76,9 +83,7 @@ describe('of which nothing stays', () => {
     await first.until('the guess', () => pinned('ahead/maps').includes('np_ct'))
     await first.kill()
     expect([pinned('maps'), pinned('programs')]).toEqual([[], []])
-    const second = machine.agent()
-    await second.event('dataplane.ready')
-    expect(second.events('takeover.begun')).toHaveLength(1)
+    await expectTakeover()
     expect([flowRoom(), pinned('ahead')]).toEqual([conntrack, []])
   })
 })
@@ -96,9 +101,7 @@ test('are in their place only once it is known whether another proxy was there: 
   expect([pinned('maps'), first.events('kube-proxy.found')]).toEqual([[], []])
   await first.kill()
   machine.sh(`umount --lazy ${nft}`)
-  const second = machine.agent()
-  await second.event('dataplane.ready')
-  expect(second.events('takeover.begun')).toHaveLength(1)
+  await expectTakeover()
 })
 
 test('maps without programs are no sign that flows are ours: who made them was killed, or refused', async () => {
@@ -106,9 +109,7 @@ test('maps without programs are no sign that flows are ours: who made them was k
   await before.event('dataplane.ready')
   await before.kill()
   machine.sh(`rm -r /${PINS}/programs /${PINS}/links && nft add table ip kube-proxy`)
-  const agent = machine.agent()
-  await agent.event('dataplane.ready')
-  expect(agent.events('takeover.begun')).toHaveLength(1)
+  await expectTakeover()
 })
 
 test('are not guessed where some are at work', async () => {
