@@ -12,10 +12,12 @@ static __always_inline int drop_counted(enum drop why)
 	return TC_ACT_SHOT;
 }
 
-/* Did the packet come the way that this flow's packets of its direction come? Others are another flow's. */
-static __always_inline bool came_its_way(const struct ct_value *v, const struct ct_leg *leg, const struct addr *tunnel_from)
+/* Did the packet come the way that this flow's packets of its direction come? Others are another flow's. Where packets leave, none comes
+ * behind a translation, for what this node has translated has the mark: but the kernel's, of a connection that another proxy made. */
+static __always_inline bool came_its_way(const struct ct_value *v, const struct ct_leg *leg, const struct addr *tunnel_from,
+					 const enum hook hook)
 {
-	if (leg->flags & LEG_ANSWER)
+	if (leg->flags & LEG_ANSWER || (!hook_is_from(hook) && v->state & CT_FOREIGN))
 		return true;
 	if (!tunnel_from)
 		return !(leg->flags & (LEG_TUNNELLED | LEG_INNER));
@@ -112,7 +114,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	leg = &v->leg[dir & 1];
 	if (hook == FROM_WORKLOAD && v->leg[!(dir & 1)].ifindex != skb->ifindex)
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* from another pod than the flow's */
-	if (!fast_enough(v, dir, &p, hook) || (hook_is_from(hook) && !came_its_way(v, leg, tunnel_from)))
+	if (!fast_enough(v, dir, &p, hook) || !came_its_way(v, leg, tunnel_from, hook))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	ct_note_ack(leg, &p);
 	act = send(skb, &p, v, leg, hook, false);

@@ -205,7 +205,7 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 		return DROPPED(DROP_POLICY); /* whose rules are not known yet, or not any more */
 	if (s->hook == TO_HOST) {
 		s->reroute = in_overlay(s, &s->p.t.dst);
-		if (!s->reroute && !host_asks(skb->ifindex))
+		if (!s->reroute && !s->key.lane && !host_asks(skb->ifindex))
 			return NP_PASS; /* the host's own traffic */
 	}
 	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD && !s->key.lane && !host_asks(skb->ifindex))

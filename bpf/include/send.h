@@ -103,8 +103,11 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 			mark_set_decided(skb);
 		return send_to_self(skb);
 	}
-	if (flags & LEG_STACK || hook == TO_WORKLOAD)
+	if (flags & LEG_STACK || hook == TO_WORKLOAD) {
+		if (flags & LEG_NAT || p->tunnelled) /* where it leaves, nobody else's has the like */
+			mark_set_decided(skb);
 		return NP_PASS;
+	}
 	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) { /* the kernel allows it at ingress only */
 		/* what is for another port of the sender's bridge: the kernel calls it the receiver's own from 6.16 on */
 		if (hook == FROM_WORKLOAD && skb->pkt_type != PACKET_HOST)

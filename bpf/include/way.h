@@ -122,7 +122,7 @@ static __noinline bool way_is_kernels(struct scratch *s, const struct ct_value *
 		       (!nat || (answer && addr_eq(&v->out.dst, &s->p.t.dst)));
 	if (s->hook != FROM_WORKLOAD)
 		return false;
-	if (answer && !nat && v->leg[0].hook == TO_WORKLOAD)
+	if (answer && v->leg[0].hook == TO_WORKLOAD)
 		return true;
 	if (s->dst.kind == ADDR_LOCAL_POD || (nat && (answer || !addr_eq(&v->out.src, &s->p.t.src))))
 		return false;

@@ -4,7 +4,7 @@ import { tcp, tunnel, udp } from '../../support/packet.ts'
 import type { PacketCase, Step } from './case.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
-import { A_WHILE, NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
+import { A_WHILE, DECIDED, NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
 
 const PORT = 40000
 
@@ -333,4 +333,106 @@ function toItself(f: Family): PacketCase {
   }
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...forFamily(f), alikeNodes(f), ownServer(f), toItself(f)])
+/** The node's own sockets, which no program sees before their packets leave: by a service, then to its backend itself. */
+function ownSocket(f: Family): PacketCase[] {
+  const [own, moved] = [at(f.node, PORT), at(f.node, NAT_PORT)]
+  const vip = at(f.vip, 80)
+  const byService = (backend: string, answerAt: Step['through']): Step[] => [
+    {
+      say: 'by the service',
+      through: 'to_host',
+      packet: udp(own, vip, { payload: 'x' }),
+      action: 'redirect',
+      out: udp(own, at(backend, 8080), { payload: 'x' }),
+    },
+    {
+      say: 'answered',
+      through: answerAt,
+      packet: udp(at(backend, 8080), own, { payload: 'y' }),
+      action: 'pass',
+      out: udp(vip, own, { payload: 'y' }),
+    },
+  ]
+  const leaving = [
+    { what: 'a pod elsewhere', backend: f.remotePod, leavesAt: 'to_host', answerAt: 'from_host' },
+    { what: 'a pod of this node', backend: f.pod, leavesAt: 'to_workload', answerAt: 'from_workload' },
+  ] as const
+  return leaving.map(({ what, backend, leavesAt, answerAt }) => ({
+    name: `${f.name}: ${what} from the node's own port by a service, then directly`,
+    given: { backends: [{ addr: backend, port: 8080 }] },
+    steps: [
+      ...byService(backend, answerAt),
+      {
+        say: 'directly',
+        through: leavesAt,
+        packet: udp(own, at(backend, 8080), { payload: 'x' }),
+        action: 'pass',
+        out: udp(moved, at(backend, 8080), { payload: 'x' }),
+      },
+      {
+        say: 'answered',
+        through: answerAt,
+        packet: udp(at(backend, 8080), moved, { payload: 'y' }),
+        action: 'pass',
+        out: udp(at(backend, 8080), own, { payload: 'y' }),
+      },
+      {
+        say: 'the first goes on',
+        through: answerAt,
+        packet: udp(at(backend, 8080), own, { payload: 'z' }),
+        action: 'pass',
+        out: udp(vip, own, { payload: 'z' }),
+      },
+      {
+        say: 'and so does the second',
+        through: leavesAt,
+        packet: udp(own, at(backend, 8080), { payload: 'z' }),
+        action: 'pass',
+        out: udp(moved, at(backend, 8080), { payload: 'z' }),
+      },
+      {
+        say: 'what is translated already is the first',
+        through: leavesAt,
+        packet: udp(own, at(backend, 8080), { payload: 'x' }),
+        mark: DECIDED,
+        action: 'pass',
+        out: 'same',
+      },
+    ],
+  }))
+}
+
+/** By a node port, then by a host port, which the kernel translates: it has to see the answers. */
+function hostPort(f: Family): PacketCase {
+  const [c, moved, pod] = [at(f.client, PORT), at(f.client, NAT_PORT), at(f.pod, 8080)]
+  return {
+    name: `${f.name}: by a node port, then by a host port of the same pod from the same port`,
+    given: { backends: [{ addr: f.pod, port: 8080 }] },
+    steps: [
+      { say: 'by the node port', through: 'from_host', packet: tcp(c, at(f.node, NODE_PORT), { flags: 'S' }), action: 'redirect' },
+      {
+        say: 'by the host port',
+        through: 'to_workload',
+        packet: tcp(c, pod, { flags: 'S' }),
+        action: 'pass',
+        out: tcp(moved, pod, { flags: 'S' }),
+      },
+      {
+        say: 'answered, by the kernel',
+        through: 'from_workload',
+        packet: tcp(pod, moved, { flags: 'SA' }),
+        action: 'pass',
+        out: tcp(pod, c, { flags: 'SA' }),
+      },
+    ],
+  }
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [
+  ...forFamily(f),
+  alikeNodes(f),
+  ownServer(f),
+  ...ownSocket(f),
+  hostPort(f),
+  toItself(f),
+])

@@ -3,12 +3,9 @@
 import { tcp, udp } from '../../support/packet.ts'
 import type { FlowWanted, PacketCase } from './case.ts'
 import type { Family } from './world.ts'
-import { at, families } from './world.ts'
+import { at, DECIDED, families } from './world.ts'
 
 const PORT = 40000
-
-/** bpf/include/mark.h */
-const DECIDED = 0x01000000
 
 function lifetimes(f: Family): PacketCase[] {
   const c = at(f.secondPod, PORT)

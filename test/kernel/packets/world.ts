@@ -38,6 +38,9 @@ export interface Family {
   readonly gateway: string
 }
 
+/** A packet's mark, of bpf/include/mark.h */
+export const DECIDED = 0x01000000
+
 export const families: readonly Family[] = [
   {
     name: 'IPv4',
