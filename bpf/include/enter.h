@@ -29,7 +29,6 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_leg *leg = &s->v.leg[s->dir & 1], *back = &s->v.leg[!(s->dir & 1)];
 	struct ct_value *v = &s->v, *known;
-	struct syn_options o;
 
 	ct_touch(v, s->now);
 	v->state |= ct_state_after(0, &s->p, s->dir);
@@ -37,8 +36,8 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 	if (s->hook == FROM_WORKLOAD)
 		back->ifindex = skb->ifindex;
 	if (s->p.tcp_flags & TCP_SYN) {
-		syn_options(skb, s, &o);
-		leg->wscale = o.wscale;
+		syn_options(skb);
+		leg->wscale = s->syn.wscale;
 	} else {
 		leg->wscale = WSCALE_UNKNOWN; /* picked up on its way */
 	}
@@ -52,13 +51,18 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 	return bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY) ? DROPPED(DROP_FLOW_INSERT) : FLOW_MADE;
 }
 
-/* Makes the backend's view in s->peer from what packets leave as; returns its direction for answers. */
-static __noinline __u32 peer_make(struct scratch *s, const struct ct_value *v)
+/* Makes the backend's view of s->v in s->peer from what packets leave as; returns its direction for answers. */
+NP_GLOBAL __u32 peer_make(void)
 {
-	struct ct_value *peer = &s->peer;
+	struct scratch *s = scratch_take();
+	struct ct_value *v, *peer;
 	struct ct_tuple back;
 	__u32 dir;
 
+	if (!s)
+		return 0;
+	v = &s->v;
+	peer = &s->peer;
 	ct_reverse(&back, &v->out);
 	dir = ct_key_of(&s->peer_key, &back, s->p.proto);
 	__builtin_memset(peer, 0, sizeof(*peer));
@@ -94,7 +98,8 @@ static __noinline __u32 peer_make(struct scratch *s, const struct ct_value *v)
 /* A full table may have lost the backend's view alone: the client's next packet brings it back. */
 static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
 {
-	peer_make(s, v);
+	s->v = *v;
+	peer_make();
 	bpf_map_update_elem(&np_ct, &s->peer_key, &s->peer, BPF_NOEXIST);
 }
 
@@ -110,10 +115,14 @@ static __always_inline void port_change(struct scratch *s)
 
 /* Looks for a port with which the backend's view is free; the last one tried need not be. The order of the key's addresses does
  * not depend on it, but where both are the same: then it is as good as any. */
-static __noinline void port_find(struct scratch *s, __u32 dir)
+NP_GLOBAL int port_find(__u32 dir)
 {
-	struct ct_key *k = &s->peer_key;
+	struct scratch *s = scratch_take();
+	struct ct_key *k;
 
+	if (!s)
+		return 0;
+	k = &s->peer_key;
 	for (int i = 0; i < PORT_TRIES; i++) {
 		port_change(s);
 		if (dir || s->v.out.dport == s->v.out.sport)
@@ -121,8 +130,9 @@ static __noinline void port_find(struct scratch *s, __u32 dir)
 		if (!dir || s->v.out.dport == s->v.out.sport)
 			k->hi_port = s->v.out.sport;
 		if (!bpf_map_lookup_elem(&np_ct, k))
-			return;
+			break;
 	}
+	return 0;
 }
 
 /* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
@@ -131,10 +141,11 @@ static __noinline void port_find(struct scratch *s, __u32 dir)
 static __noinline enum drop flow_enter_peer(struct scratch *s)
 {
 	struct ct_value *known, *peer = &s->peer;
-	__u32 dir = peer_make(s, &s->v);
+	__u32 dir = peer_make();
 	__be16 sport = s->v.out.sport, dport = s->v.out.dport;
 	bool is_over;
 
+	opaque(dir); /* the verifier does not know what the function may return */
 	if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
 		return DROP_NONE;
 	known = bpf_map_lookup_elem(&np_ct, &s->peer_key);
@@ -143,26 +154,30 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 	is_over = ct_replaceable(known, &s->p, s->now);
 	if ((!is_over || ct_fresh(known)) &&
 	    !(known->leg[dir & 1].flags & LEG_NAT && known->lane == peer->lane && ct_tuple_eq(&known->out, &peer->out))) {
-		port_find(s, dir);
-		peer_make(s, &s->v);
+		port_find(dir);
+		peer_make();
 		if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
 			return DROP_NONE;
 		if (!is_over)
 			return DROP_PORT_COLLISION;
 		s->v.out.sport = sport;
 		s->v.out.dport = dport;
-		peer_make(s, &s->v);
+		peer_make();
 	}
 	return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY) ? DROP_FLOW_INSERT : DROP_NONE;
 }
 
 /* Enters the flow in s->v, and its peer if it is translated. */
-static __noinline int flow_enter(struct __sk_buff *skb, struct scratch *s)
+NP_GLOBAL int flow_enter(struct __sk_buff *skb)
 {
-	int act = flow_enter_own(skb, s);
+	struct scratch *s = scratch_take();
 	enum drop why;
 	__be16 sport;
+	int act;
 
+	if (!s)
+		return DROPPED(DROP_PROGRAM_MISSING);
+	act = flow_enter_own(skb, s);
 	if (act != FLOW_MADE || !(s->v.leg[s->dir & 1].flags & LEG_NAT))
 		return act;
 	sport = s->v.out.sport;

@@ -216,10 +216,13 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 }
 
 /* Makes the flow in s->v. Returns FLOW_PREPARED, a TC action or DROPPED(). */
-static __noinline int flow_prepare(struct __sk_buff *skb, struct scratch *s)
+NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
 {
+	struct scratch *s = scratch_take();
 	struct frontend *fe = 0;
 
+	if (!s)
+		return DROPPED(DROP_PROGRAM_MISSING);
 	__builtin_memset(&s->v, 0, sizeof(s->v));
 	__builtin_memset(&s->dst, 0, sizeof(s->dst));
 	if (s->hook == TO_WORKLOAD || s->p.tunnelled || s->p.fragment) {
@@ -264,14 +267,14 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 /* Makes the flow of the packet and enters it. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */
 static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
 {
-	int act = flow_prepare(skb, s);
+	int act = flow_prepare(skb);
 	enum drop why;
 
 	if (act != FLOW_PREPARED)
 		return act;
 	judged_new(skb, s);
 	why = flow_judge(skb, s, &s->v);
-	return why ? DROPPED(why) : flow_enter(skb, s);
+	return why ? DROPPED(why) : flow_enter(skb);
 }
 
 #endif

@@ -244,34 +244,51 @@ static __always_inline __u32 block_verdict(struct scratch *s, const struct ports
 	return met_verdict(s, ports, block, false);
 }
 
+/* What no rule has met. */
+static __always_inline __u32 met_none(struct scratch *s)
+{
+	s->rule = NO_RULE; /* nor is it the last that passed */
+	return RULE_DENY;
+}
+
+/* What a block of the set says. RULE_NONE: on with the next one. */
+static __always_inline __u32 block_says(struct scratch *s, __u32 block)
+{
+	struct bits *bits = s->query.peer ? bits_of(&s->query, block, DIMENSION_PEER, s->query.peer) : 0;
+	__u32 action = block ? RULE_NONE : sure_verdict(bits, &s->rule);
+	struct ports *ports;
+
+	if (action != RULE_NONE)
+		return action;
+	ports = ports_of(&s->query, block, 0);
+	if (!ports)
+		return met_none(s);
+	action = ports->flags & PORTS_SMALL ? small_verdict(s, ports, bits) : block_verdict(s, ports, bits, block);
+	return action == RULE_NONE && block + 1 >= ports->blocks ? met_none(s) : action;
+}
+
+/* Of any block but the first, which is most often the only one, and spared a call. */
+NP_GLOBAL __u32 later_block_says(__u32 block)
+{
+	struct scratch *s = scratch_take();
+
+	return s ? block_says(s, block) : RULE_DENY;
+}
+
 /* What the set in the scratch's query says: one of enum rule_action. Which rule said it is left there as well. */
 NP_GLOBAL __u32 policy_verdict(void)
 {
 	struct scratch *s = scratch_take();
-	struct ports *ports;
-	struct bits *bits;
 	__u32 action;
 
 	if (!s)
 		return RULE_DENY;
 	s->rule = NO_RULE;
 	s->seek = 0;
-	for (__u32 block = 0; block < NP_RULE_BLOCKS; block++) {
-		bits = s->query.peer ? bits_of(&s->query, block, DIMENSION_PEER, s->query.peer) : 0;
-		action = block ? RULE_NONE : sure_verdict(bits, &s->rule);
-		if (action != RULE_NONE)
-			return action;
-		ports = ports_of(&s->query, block, 0);
-		if (!ports)
-			break;
-		action = ports->flags & PORTS_SMALL ? small_verdict(s, ports, bits) : block_verdict(s, ports, bits, block);
-		if (action != RULE_NONE)
-			return action;
-		if (block + 1 >= ports->blocks)
-			break;
-	}
-	s->rule = NO_RULE; /* nor is it the last that passed */
-	return RULE_DENY;
+	action = block_says(s, 0);
+	for (__u32 block = 1; action == RULE_NONE && block < NP_RULE_BLOCKS; block++)
+		action = later_block_says(block);
+	return action == RULE_NONE ? met_none(s) : action;
 }
 
 /* The number by which the agent knows the rule that decided. */

@@ -19,6 +19,14 @@ struct query {
 	__u8 pad[3];
 };
 
+/* What a SYN offers. */
+struct syn_options {
+	__u16 mss_at;	/* offset of the MSS value in the packet; 0: not offered */
+	__u16 mss;
+	__u8 wscale;
+	__u8 pad[3];
+};
+
 /* The flow that is asked about. */
 struct judged {
 	struct ct_tuple before;	/* as it comes */
@@ -61,6 +69,7 @@ struct scratch {
 	struct ct_key peer_key;		/* its peer: the way back of a translated flow */
 	struct ct_value peer;
 	struct bpf_fib_lookup fib;
+	struct syn_options syn;
 	__u64 answers_since;		/* these two outlive the packet */
 	__u32 answers;
 	__u8 buf[14 + 40 + 8 + QUOTE_MAX + 2];	/* answer being made */

@@ -75,7 +75,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 			return act;
 	}
 	if (!v) {
-		act = s->alone ? FLOW_PREPARED : flow_prepare(skb, s);
+		act = s->alone ? FLOW_PREPARED : flow_prepare(skb);
 		if (act != FLOW_PREPARED)
 			return act;
 		judged_new(skb, s);
@@ -92,7 +92,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	if (s->alone)
 		return NP_PASS;
 	if (!v) {
-		act = flow_enter(skb, s);
+		act = flow_enter(skb);
 		if (act == FLOW_MADE)
 			return flow_send(skb, s, &s->v);
 		if (act != FLOW_THERE)

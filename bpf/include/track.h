@@ -26,7 +26,6 @@ static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_
 static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1], *other = &v->leg[!(s->dir & 1)];
-	struct syn_options o;
 	struct ct_value *peer;
 	__u32 peer_dir = 0;
 
@@ -38,8 +37,8 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	if (s->p.tcp_flags & TCP_RST && !ct_rst_in_window(other, &s->p))
 		return DROP_TCP_RST_WINDOW;
 	if (s->p.tcp_flags & TCP_SYN) {
-		syn_options(skb, s, &o);
-		leg->wscale = o.wscale;
+		syn_options(skb);
+		leg->wscale = s->syn.wscale;
 	}
 	if ((s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		leg->ack = 0; /* a new attempt: what it is refused with knows nothing of the old one */
@@ -130,20 +129,21 @@ static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch
 	}
 }
 
-/* Sends a packet of a flow on its way, deciding its leg first if need be. */
-static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+/* Sends a packet of the flow in s->v, whose leg is decided, on its way. */
+NP_GLOBAL int send_decided(struct __sk_buff *skb)
 {
-	struct ct_leg *leg = &v->leg[s->dir & 1];
-	struct pkt *p = &s->p;
+	struct scratch *s = scratch_take();
 	void *data, *data_end;
-	enum drop why;
+	struct ct_value *v;
+	struct ct_leg *leg;
+	struct pkt *p;
 	__u32 need;
 
-	if (!(leg->flags & LEG_READY) || (s->renew && !(v->state & CT_FOREIGN))) {
-		why = flow_decide(skb, s, v);
-		if (why)
-			return DROPPED(why);
-	}
+	if (!s)
+		return DROPPED(DROP_PROGRAM_MISSING);
+	v = &s->v;
+	leg = &v->leg[s->dir & 1];
+	p = &s->p;
 	s->mtu = leg->mtu;
 	if ((hook_is_from(s->hook) && !(leg->flags & LEG_STACK)) || leg->flags & LEG_ENCAP) {
 		if (hook_is_from(s->hook) && p->ttl <= 1 && !p->tunnelled)
@@ -152,9 +152,6 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 			if (p->dont_fragment || leg->flags & LEG_ENCAP)
 				return DROPPED(DROP_TOO_BIG);
 			/* the kernel may cut this one */
-			s->v = *v;
-			v = &s->v;
-			leg = &v->leg[s->dir & 1];
 			leg->flags = (leg->flags & LEG_NAT) | LEG_READY | LEG_STACK;
 		}
 	}
@@ -171,6 +168,20 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 	if (data + need > data_end && bpf_skb_pull_data(skb, need))
 		return DROPPED(DROP_SHORT);
 	return s->hook == NP_HOOK_IN ? send(skb, p, v, leg, NP_HOOK_IN, true) : send(skb, p, v, leg, NP_HOOK_OUT, true);
+}
+
+/* Sends a packet of a flow on its way, deciding its leg first if need be. */
+static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+{
+	enum drop why;
+
+	if (!(v->leg[s->dir & 1].flags & LEG_READY) || (s->renew && !(v->state & CT_FOREIGN))) {
+		why = flow_decide(skb, s, v);
+		if (why)
+			return DROPPED(why);
+	}
+	s->v = *v;
+	return send_decided(skb);
 }
 
 #endif
