@@ -68,7 +68,6 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const store = new Store({
     sources: [source.name],
     onChange: () => now.wired?.loop.mark(),
-    onSettings: () => now.wired?.loop.mark(),
     onStatus: (name, status) => {
       book.note(name, status)
       policies.noteSource(name, status)

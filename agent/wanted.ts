@@ -6,8 +6,7 @@ import type { Node } from '#lib/model/node.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Compiler } from './compile/compile.ts'
-import type { Configuration, DesiredChange } from './compile/desired.ts'
-import { compileConfiguration } from './compile/node.ts'
+import type { DesiredChange } from './compile/desired.ts'
 import type { CutLines } from './compile/policy/size.ts'
 import { resolveConfig, type Resolved } from './config/resolve.ts'
 import { configurationsOf, type Said } from './config/said.ts'
@@ -57,26 +56,10 @@ export class Wanted {
     this.#compiler = new Compiler(options.node, options.blocks)
   }
 
-  /** What programs will probably be made with, while not everything is known; undefined: no guess is worth it. */
-  get likely(): Configuration | undefined {
-    const { store, node } = this.#options
-    const { snapshot } = store
-    if (store.synced || !store.hasSettings || !snapshot.nodes.has(node)) return undefined
-    const { config } = this.#resolve(undefined)
-    const likely = compileConfiguration({ node, snapshot, settings: config.compile })
-    // whether there is a policy that is not tracked is only known with the last
-    return likely.knobs.hostPolicy ? undefined : likely
-  }
-
-  #resolve(before: Resolved | undefined): Resolved {
-    const { store, node, own = [] } = this.#options
-    return resolveConfig([...own, ...configurationsOf(store.snapshot.felixConfigurations, node)], before)
-  }
-
   /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some source is not
    * synced, or there was no Node of this name yet. One that is deleted stays in force as it was. */
   take(everything: boolean): DesiredChange | undefined {
-    const { store, onConfig, servers, makesRoutes = true } = this.#options
+    const { store, node, own = [], onConfig, servers, makesRoutes = true } = this.#options
     if (!store.synced) return undefined
     const now = servers?.() ?? []
     if (!everything && store.snapshot.revision === this.#revision && same(now, this.#servers)) return undefined
@@ -86,7 +69,7 @@ export class Wanted {
     this.#options.onSnapshot?.(store.snapshot, this.#resolved === undefined ? undefined : changes)
     if (this.#resolved !== undefined) this.#options.onChanges?.(changes)
     if (this.#resolved === undefined || changes.some((change) => change.kind === 'FelixConfiguration')) {
-      this.#resolved = this.#resolve(this.#resolved)
+      this.#resolved = resolveConfig([...own, ...configurationsOf(store.snapshot.felixConfigurations, node)], this.#resolved)
       onConfig(this.#resolved)
     }
     const snapshot = this.#withSelf()

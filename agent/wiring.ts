@@ -105,11 +105,9 @@ export function wire({
     clock: systemClock,
     log,
     health,
-    likely: () => wanted.likely,
     take: (everything) => {
       const change = wanted.take(everything)
       if (store.synced) health.pass('sources.synced')
-      else dataplane.current.prepare()
       if (change?.node !== undefined) onNode(change.node)
       return change
     },

@@ -42,9 +42,6 @@ export class AttachedPods {
       apply: (events) => {
         sink.apply(events.map((event) => this.#passOn(event)))
       },
-      settings: () => {
-        sink.settings()
-      },
       synced: () => {
         whole?.()
         sink.synced()

@@ -46,7 +46,7 @@ export class Attachments {
 /** Packets between pods and the world pass through this node. */
 const SYSCTLS: Readonly<Record<string, string>> = { 'net/ipv4/ip_forward': '1', 'net/ipv6/conf/all/forwarding': '1' }
 
-export function compileConfiguration(input: Pick<NodeInput, 'node' | 'snapshot' | 'settings'>): Configuration {
+function compileConfiguration(input: Pick<NodeInput, 'node' | 'snapshot' | 'settings'>): Configuration {
   const { settings, snapshot } = input
   const node = snapshot.nodes.get(input.node)
   return {

@@ -150,7 +150,7 @@ function clearCgroup(report: Report, options: CleanupOptions, links: LinkPins): 
 /** Whatever is left in our folder: programs, their tail-call arrays, maps. */
 function removePins(report: Report, pins: Pins): void {
   if (!existsSync(pins.dir)) return
-  for (const folder of [pins.links, pins.programs, pins.maps, pins.apart().dir]) {
+  for (const folder of [pins.links, pins.programs, pins.maps]) {
     if (!existsSync(folder)) continue
     for (const name of readdirSync(folder)) {
       rmSync(join(folder, name), { recursive: true })

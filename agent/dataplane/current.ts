@@ -9,7 +9,6 @@ import { errorText } from '#lib/base/errors.ts'
 import { same } from '#lib/base/same.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { Ahead } from './ahead.ts'
 import { generationPins, repinMaps } from './drift.ts'
 import type { FlowTable } from './flow-sweep.ts'
 import { FlowReader } from './flows.ts'
@@ -24,8 +23,6 @@ export interface CurrentOptions extends LoadOptions {
   readonly clock: Clock
   /** Has another proxy been at work on this node? Asked when no programs of ours were found there; never rejects. */
   readonly otherProxy: () => Promise<boolean>
-  /** What will probably be asked for before anything is; undefined: that is not known. */
-  readonly likely: () => Configuration | undefined
   /** what was begun has been loaded, or was refused: {@link Current.ensure} is to be called */
   readonly onLoaded: () => void
   readonly log: Log
@@ -64,11 +61,9 @@ export class Current implements Disposable {
   #failures = 0
   #notBefore = 0
   #coming: Coming | undefined
-  readonly #ahead: Ahead
 
   constructor(options: CurrentOptions) {
     this.#options = options
-    this.#ahead = new Ahead(options)
   }
 
   get loaded(): Loaded | undefined {
@@ -113,17 +108,8 @@ export class Current implements Disposable {
     return await this.#takeUp()
   }
 
-  /** Has loaded apart what the first {@link ensure} will probably ask for; where anything of ours is in the kernel nothing happens. */
-  prepare(): void {
-    const likely = this.#options.likely()
-    if (likely === undefined) return
-    this.#otherProxy ??= this.#askOtherProxy()
-    this.#ahead.begin(likely)
-  }
-
   /** Resolves when nothing is being loaded. */
   async finish(): Promise<void> {
-    await this.#ahead.end()
     await this.#coming?.loading
   }
 
@@ -204,7 +190,7 @@ export class Current implements Disposable {
       await this.#otherProxy
       // what is at work keeps its flows
       if (this.#loaded !== undefined) repinMaps(this.#options.pins, this.#loaded.shared)
-      coming.fresh = (await this.#ahead.take(coming.configuration)) ?? (await load(coming.configuration, this.#options))
+      coming.fresh = await load(coming.configuration, this.#options)
       this.#say(coming.fresh, this.#options.clock.now() - start)
     } catch (thrown) {
       this.#coming = undefined

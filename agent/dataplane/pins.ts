@@ -25,23 +25,6 @@ export class Pins {
     for (const folder of [this.maps, this.programs, this.links]) makePinFolder(folder)
   }
 
-  /** Nothing of ours is in the kernel, as far as pins tell. */
-  areNone(): boolean {
-    return [this.maps, this.programs, this.links].every((folder) => !existsSync(folder) || readdirSync(folder).length === 0)
-  }
-
-  /** Pins beside these, for what is not to be found yet. */
-  apart(): Pins {
-    return new Pins(join(this.dir, 'ahead'))
-  }
-
-  /** Has all maps and programs of the others, where there are none of these: programs first, for without their maps nobody takes them. */
-  adopt(others: Pins): void {
-    this.prepare()
-    for (const part of ['programs', 'maps'] as const) renameSync(others[part], this[part])
-    removePins(others.dir)
-  }
-
   map(name: string): string {
     return join(this.maps, name)
   }
@@ -67,7 +50,6 @@ export class Pins {
 
   /** What a crash left half done. */
   dropUnfinished(): void {
-    removePins(this.apart().dir)
     for (const folder of [this.maps, this.programs]) {
       for (const name of readdirSync(folder)) if (name.startsWith('new-')) rmSync(join(folder, name), { recursive: true })
     }

@@ -35,7 +35,7 @@ const WATCH_SECONDS = 600
 const PATIENCE: Patience = { pageMs: 60_000, graceMs: 30_000 }
 /** Kinds that come and go wake the others no oftener. */
 const WAKE_MS = 5000
-/** Pages of so many kinds are in memory at once, and one of settings: while the server makes one another is read. */
+/** Pages of so many kinds are in memory at once: while the server makes one another is read. */
 const LISTS_AT_ONCE = 2
 
 export class ApiSource implements Source {
@@ -71,10 +71,9 @@ export class ApiSource implements Source {
       onHeard: () => this.#wake(),
       onListed: (watched: Watched) => this.#listed(watched),
       onStatus: say,
+      turns: new Turns(LISTS_AT_ONCE),
     }
-    // beside the others, a kind at a time
-    const [settings, others] = [new Turns(1), new Turns(LISTS_AT_ONCE)]
-    this.#kinds = WATCHED.map((watched) => new KindWatch(watched, { ...shared, turns: watched.sets ? settings : others }))
+    this.#kinds = WATCHED.map((watched) => new KindWatch(watched, shared))
   }
 
   /** Never rejects: what is wrong is in the status, and is tried again. Runs once. */
@@ -133,9 +132,7 @@ export class ApiSource implements Source {
   }
 
   #listed(watched: Watched): void {
-    if (!this.#unlisted.delete(watched)) return
-    if (watched.sets && ![...this.#unlisted].some(({ sets }) => sets)) this.#sink?.settings()
-    if (this.#unlisted.size > 0) return
+    if (!this.#unlisted.delete(watched) || this.#unlisted.size > 0) return
     this.#sink?.synced()
     this.#say()
   }

@@ -9,8 +9,6 @@ import type { Collection } from './resource.ts'
 export interface Watched extends Collection {
   readonly entry: KindEntry
   readonly fieldSelector: string | undefined
-  /** says how nodes are set up: wanted first */
-  readonly sets: boolean
   /** its kind need not be there: somebody has to bring its definition */
   readonly optional: boolean
   /** undefined: it comes as JSON alone */
@@ -22,8 +20,6 @@ const SELECTORS: Partial<Readonly<Record<Kind, string>>> = {
   Pod: 'spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed',
 }
 
-const SETTINGS: ReadonlySet<Kind> = new Set(['Node', 'FelixConfiguration', 'IPPool', 'HostEndpoint'])
-
 const BUILT_IN = /^(v1|discovery\.k8s\.io\/v1|networking\.k8s\.io\/v1)$/
 
 export const WATCHED: readonly Watched[] = KINDS.map((entry) => {
@@ -32,7 +28,6 @@ export const WATCHED: readonly Watched[] = KINDS.map((entry) => {
   return {
     ...{ entry, apiVersion, kind },
     fieldSelector: SELECTORS[entry.kind],
-    sets: SETTINGS.has(entry.kind),
     optional: !BUILT_IN.test(apiVersion),
     message: messageFor({ apiVersion, kind }),
   }

@@ -151,16 +151,11 @@ export class DirectorySource implements Source {
     if ('unavailable' in tree) return tree.unavailable
     if (this.#wasRead && id !== this.#rootId && tree.files.length === 0 && this.#contents.holdings.files > 0)
       return 'another directory, an empty one, is in its place: the last good state stays in force'
-    const isFirst = !this.#wasRead
     this.#rootId = id
     this.#wasRead = true
     for (const file of this.#contents.missing(tree)) this.#put(this.#contents.gone(file), to.sink)
     this.#contents.unreadable(tree.unreadable)
     await this.#read([...agenda.paths], { ...to, force: true })
-    // nodes and settings, where they do not stand among what is in the cluster
-    const above = isFirst ? tree.files.filter((file) => !file.includes('/')) : []
-    await this.#read(above, { ...to, force: false })
-    if (above.length > 0) to.sink.settings()
     await this.#read(tree.files, { ...to, force: false })
     return undefined
   }

@@ -29,8 +29,6 @@ export interface SourceStatus {
 export interface Sink {
   /** in order; deleting what is not there does nothing */
   apply(events: readonly SourceEvent[]): void
-  /** What says how this node is set up has probably been applied, the rest being on its way; once at the most, before `synced`. A guess. */
-  settings(): void
   /** everything there was at the start has been applied; once */
   synced(): void
   /** the whole status, whenever it is another one */

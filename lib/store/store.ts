@@ -26,8 +26,6 @@ export interface StoreOptions {
   readonly sources: readonly string[]
   /** the store is synced and there is something new; not called again until the changes are taken, never before the store is synced */
   readonly onChange?: () => void
-  /** called once, when {@link Store.hasSettings} has become true */
-  readonly onSettings?: () => void
   readonly onStatus?: (source: string, status: SourceStatus) => void
 }
 
@@ -56,7 +54,6 @@ export class Store {
   readonly #podsByNode = new Groups<Pod>((pod) => pod.nodeName)
   readonly #layers: Layers
   readonly #waitingFor: Set<string>
-  readonly #settingsMissing: Set<string>
   readonly #options: StoreOptions
   /** by ref: the value it had when changes were last taken */
   #pending = new Map<string, { readonly ref: Ref; readonly before: KubeObject | undefined }>()
@@ -67,7 +64,6 @@ export class Store {
     this.#options = options
     this.#layers = new Layers(options.sources)
     this.#waitingFor = new Set(options.sources)
-    this.#settingsMissing = new Set(options.sources)
     this.snapshot = this.#view()
   }
 
@@ -76,19 +72,11 @@ export class Store {
     return this.#waitingFor.size === 0
   }
 
-  /** True when what says how this node is set up is probably there, more being on its way. */
-  get hasSettings(): boolean {
-    return this.#settingsMissing.size === 0
-  }
-
   /** Where the source of this name puts its events. */
   sink(source: string): Sink {
     return {
       apply: (events) => {
         this.#apply(source, events)
-      },
-      settings: () => {
-        if (this.#settingsMissing.delete(source) && this.hasSettings) this.#options.onSettings?.()
       },
       synced: () => {
         if (this.#waitingFor.delete(source) && this.synced) this.#tell()

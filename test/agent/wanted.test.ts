@@ -97,25 +97,6 @@ describe('what is wanted', () => {
     expect(first?.node?.routes).toHaveLength(1)
   })
 
-  test('can be guessed as far as programs go, from settings on that come before the rest', () => {
-    const { wanted, sink, put } = setup()
-    put(felix({ vxlanPort: 4790 }))
-    sink.settings()
-    expect(wanted.likely).toBeUndefined()
-    put(self)
-    expect(wanted.likely?.knobs.tunnelPort).toBe(4790)
-    const { likely } = wanted
-    sink.synced()
-    expect(wanted.likely).toBeUndefined()
-    expect(wanted.take(false)?.node).toMatchObject(likely ?? {})
-  })
-
-  test('is not guessed before settings are there', () => {
-    const { wanted, put } = setup()
-    put(self)
-    expect(wanted.likely).toBeUndefined()
-  })
-
   test('is only what changed afterwards, and everything when that is asked for', () => {
     const { wanted, sink, put } = setup()
     put(self)

@@ -119,7 +119,6 @@ async function reads(kubeconfig: string): Promise<string | undefined> {
   const source = new ApiSource({ server: fromKubeconfig(kubeconfig), absentMs: 100, backoff: { firstMs: 10, maxMs: 50 } })
   const sink: Sink = {
     apply: () => undefined,
-    settings: () => undefined,
     synced: () => {
       seen.synced = true
     },

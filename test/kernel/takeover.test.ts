@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The first start on a node that another proxy has served: its connections get some time. Layer: test. */
+import { copyFileSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { BpfMap, monotonicNs } from '#native'
 import { TAKEOVER_MS } from '#agent/dataplane/takeover.ts'
+import { systemClock } from '#lib/base/clock.ts'
 import type { ScratchNode } from '../support/scratch-node.ts'
 import { felix } from './agent-manifests.ts'
 import { makeNode, PINS } from './agent-node.ts'
+
+/** longer than an agent takes to load programs */
+const SLOW_SECONDS = 30
 
 let machine: ScratchNode
 
@@ -50,6 +56,38 @@ test('rules that come after the first start are none of ours to wait for', async
   machine.sh('nft add table ip kube-proxy')
   await machine.agent().event('dataplane.ready')
   expect(takeoverUntil()).toBe(0)
+})
+
+/** By the next agent. */
+async function expectTakeover(): Promise<void> {
+  const agent = machine.agent()
+  await agent.event('dataplane.ready')
+  expect(agent.events('takeover.begun')).toHaveLength(1)
+}
+
+test('nothing is pinned before it is known whether it was there: what a kill leaves is no sign that flows are ours', async () => {
+  machine.sh('nft add table ip kube-proxy')
+  const nft = machine.sh('command -v nft').trim()
+  const [kept, slow] = [join(machine.resources, '.nft'), join(machine.resources, '.slow')]
+  copyFileSync(nft, kept)
+  writeFileSync(slow, `#!/bin/sh\nsleep ${SLOW_SECONDS}\nexec ${kept} "$@"\n`, { mode: 0o755 })
+  machine.sh(`mount --bind ${slow} ${nft}`)
+  const first = machine.agent()
+  await first.event('configuration.in-force')
+  await systemClock.sleep(5000, AbortSignal.timeout(10_000))
+  const maps = machine.path(`${PINS}/maps`)
+  expect([existsSync(maps) ? readdirSync(maps) : [], first.events('kube-proxy.found')]).toEqual([[], []])
+  await first.kill()
+  machine.sh(`umount --lazy ${nft}`)
+  await expectTakeover()
+})
+
+test('maps without programs are no sign that flows are ours: who made them was killed, or refused', async () => {
+  const before = machine.agent()
+  await before.event('dataplane.ready')
+  await before.kill()
+  machine.sh(`rm -r /${PINS}/programs /${PINS}/links && nft add table ip kube-proxy`)
+  await expectTakeover()
 })
 
 test('its rules go once the programs serve, with a takeover that only --cleanup ends', async () => {

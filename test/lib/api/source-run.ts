@@ -12,8 +12,6 @@ export class SourceRun implements AsyncDisposable {
   readonly events: string[] = []
   /** in the order of their coming; what is gone is not there */
   readonly objects = new Map<string, SourceEvent & { readonly kind: 'upsert' }>()
-  /** what was there when it said that settings are */
-  atSettings: readonly string[] | undefined
   synced = 0
   status: SourceStatus | undefined
   readonly #stop = new AbortController()
@@ -25,9 +23,6 @@ export class SourceRun implements AsyncDisposable {
       {
         apply: (events) => {
           for (const event of events) this.#take(event)
-        },
-        settings: () => {
-          this.atSettings = [...this.objects.keys()]
         },
         synced: () => {
           this.synced++

@@ -47,22 +47,6 @@ describe('lists', () => {
     expect(source.events).toHaveLength(1201)
   })
 
-  test('of what says how nodes are set up wait for no others', async () => {
-    fake.put('/api/v1/nodes', { metadata: { name: 'n1' } })
-    fake.put('/apis/netplane.io/v3/felixconfigurations', { metadata: { name: 'default' }, spec: {} })
-    fake.groups.set('netplane.io/v3', ['felixconfigurations'])
-    let held = '/apis/netplane.io/v3/felixconfigurations'
-    fake.fault = ({ path }) => path === SERVICES || path === held
-    await using source = run()
-    await until('the node', () => source.objects.has('Node/n1'))
-    expect(source.atSettings).toBeUndefined()
-    held = ''
-    fake.cut()
-    await until('settings', () => source.atSettings !== undefined)
-    expect([...(source.atSettings ?? [])].sort()).toEqual(['FelixConfiguration/default', 'Node/n1'])
-    expect(source.synced).toBe(0)
-  })
-
   test('of which a page is too late begin again, and lose nothing', async () => {
     for (let at = 0; at < 900; at++) fake.put(SERVICES, service(`s${at}`))
     let left = 1

@@ -11,8 +11,6 @@ export class Run {
   readonly objects = new Map<string, KubeObject>()
   readonly deleted: string[] = []
   status: SourceStatus = { unavailable: undefined, problems: [] }
-  /** what was there when it said that settings are */
-  atSettings: readonly string[] | undefined
   synced = 0
   readonly source: DirectorySource
   readonly #controller = new AbortController()
@@ -27,9 +25,6 @@ export class Run {
             if (event.kind === 'upsert') this.objects.set(refText(event.object), event.object)
             else if (this.objects.delete(refText(event.ref))) this.deleted.push(refText(event.ref))
           }
-        },
-        settings: () => {
-          this.atSettings = [...this.objects.keys()]
         },
         synced: () => this.synced++,
         status: (status) => {

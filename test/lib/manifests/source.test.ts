@@ -72,14 +72,6 @@ describe('what is there', () => {
     expect([[...objects.keys()].sort(), problems]).toEqual([['Service/default/a', 'Service/default/b', 'Service/default/c'], []])
   })
 
-  test('is settings first where they stand above the rest', async () => {
-    mkdirSync(join(root, 'a'))
-    write('z.json', text('z'))
-    write('a/b.json', text('b'))
-    const { atSettings, objects } = await start()
-    expect([atSettings, [...objects.keys()]]).toEqual([['Service/default/z'], ['Service/default/z', 'Service/default/b']])
-  })
-
   test('may be more than one turn’s worth', async () => {
     for (let at = 0; at < 600; at++) write(`${at}.json`, text(`s${at}`))
     expect((await start()).objects.size).toBe(600)

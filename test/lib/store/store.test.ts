@@ -73,17 +73,6 @@ describe('changes', () => {
   })
 })
 
-test('settings are there when every source has said so, which is told once', () => {
-  let told = 0
-  const store = new Store({ sources: ['one', 'two'], onSettings: () => told++ })
-  for (const source of ['one', 'one', 'two']) {
-    expect([told, store.hasSettings]).toEqual([0, false])
-    store.sink(source).settings()
-  }
-  store.sink('two').settings()
-  expect([told, store.hasSettings, store.synced]).toEqual([1, true, false])
-})
-
 describe('several sources', () => {
   test('all have to be synced', () => {
     const store = new Store({ sources: ['one', 'two'] })
