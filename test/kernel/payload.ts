@@ -71,8 +71,10 @@ async function everything(facts: KernelFacts): Promise<void> {
 
 async function onDevices(facts: KernelFacts): Promise<void> {
   await part('packets', () => packets(facts.features, facts.missingHelpers))
-  // Where the kernel has new helpers, the way without them is tried as well: it must do the same.
-  if (Object.values(facts.features).includes(true)) {
+  // Where the kernel has some new helpers, the way without them is tried as well: it must do the same. Where it has all, no other goes
+  // that way but this machine's own, whose packets go both.
+  const has = new Set(Object.values(facts.features))
+  if (has.has(true) && has.has(false)) {
     const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }
     await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
   }
