@@ -3,6 +3,8 @@
 #include "program.h"
 
 #include <bpf/bpf.h>
+#include <signal.h>
+
 #include <memory>
 #include <vector>
 
@@ -79,6 +81,22 @@ class TestPacket {
   std::vector<uint8_t> context_;
 };
 
+// While it lives, this thread gets no signals: the kernel ends a test run of several packets in its middle for one that is waiting.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 }  // namespace
 
 BpfProgram::BpfProgram(const Napi::CallbackInfo& info) : FdHandle<BpfProgram>(info) { fd_ = Take<Fd>(info); }
@@ -138,6 +156,7 @@ Napi::Value BpfProgram::TestRun(const Napi::CallbackInfo& info) {
   Napi::Value repeat = options.Get("repeat");
   TestPacket packet(data, context, op);
   packet.run.repeat = repeat.IsUndefined() ? 1 : ToInt(repeat, op, "repeat");
+  SignalsHeld held;
   Check(info.Env(), bpf_prog_test_run_opts(program, &packet.run), op);
   return packet.Result(info.Env());
 }

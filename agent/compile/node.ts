@@ -10,7 +10,7 @@ import type { Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload } from './addresses.ts'
-import type { Configuration, DesiredNode, HealthCheck, Knobs, RouteRow, WorkloadAttachment } from './desired.ts'
+import type { DesiredNode, HealthCheck, Knobs, RouteRow, WorkloadAttachment } from './desired.ts'
 import { hasOverlay, overlayAddress } from './pools.ts'
 import type { CompileSettings } from './settings.ts'
 
@@ -46,22 +46,14 @@ export class Attachments {
 /** Packets between pods and the world pass through this node. */
 const SYSCTLS: Readonly<Record<string, string>> = { 'net/ipv4/ip_forward': '1', 'net/ipv6/conf/all/forwarding': '1' }
 
-function compileConfiguration(input: Pick<NodeInput, 'node' | 'snapshot' | 'settings'>): Configuration {
-  const { settings, snapshot } = input
-  const node = snapshot.nodes.get(input.node)
-  return {
-    knobs: { ...knobs(node, settings), overlay: hasOverlay(snapshot.pools), ...hostPolicy(input) },
-    mapSizes: settings.mapSizes,
-  }
-}
-
 /** Costs in proportion to the node's pods, the cluster's nodes, and where the node has host endpoints, its policies. */
 export function compileNode(input: NodeInput): DesiredNode {
   const { settings, snapshot } = input
   const node = snapshot.nodes.get(input.node)
   const ways = routes(input)
   return {
-    ...compileConfiguration(input),
+    knobs: { ...knobs(node, settings), overlay: hasOverlay(snapshot.pools), ...hostPolicy(input) },
+    mapSizes: settings.mapSizes,
     workloads: workloads(input),
     host: {
       addresses: [...(node?.addresses ?? [])].sort(compareText),
@@ -95,7 +87,7 @@ function knobs(node: Node | undefined, settings: CompileSettings): Omit<Knobs, '
 }
 
 /** Programs that have nothing to ask do not ask. */
-function hostPolicy({ snapshot, node }: Pick<NodeInput, 'node' | 'snapshot'>): Pick<Knobs, 'hostPolicy' | 'untracked'> {
+function hostPolicy({ snapshot, node }: NodeInput): Pick<Knobs, 'hostPolicy' | 'untracked'> {
   const has = [...snapshot.hostEndpoints.values()].some((endpoint) => endpoint.node === node)
   return { hostPolicy: has, untracked: has && [...snapshot.policies.values()].some(({ scope }) => scope === 'doNotTrack') }
 }

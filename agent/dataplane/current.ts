@@ -97,7 +97,7 @@ export class Current implements Disposable {
   }
 
   /** Has it loaded if that is needed and due; true when something else is loaded than before. Only the first time it is waited for: to load
-   * programs takes seconds, in which what is there is to be kept right. A failure leaves that at work. */
+   * programs takes a while, in which what is there is to be kept right. A failure leaves that at work. */
   async ensure(asked: Configuration): Promise<boolean> {
     const wanted = this.#sized(asked)
     const replaced = await this.#takeUp()

@@ -38,7 +38,7 @@ interface Plan {
   readonly programs: readonly string[]
 }
 
-/** Of the four threads that Node has for such work one is left to what is read meanwhile. */
+/** Of the four threads that Node has for such work one is left to others: a load takes a while. */
 const AT_ONCE = 3
 
 /** Leaves other generations alone. Throws ProgramError, with the verifier's log when it was the verifier. */

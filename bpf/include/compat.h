@@ -35,7 +35,7 @@ static __always_inline __u64 np_now(void)
 #define NP_ENCAP_FLAGS(l3, extra)                                                                                   \
 	(BPF_F_ADJ_ROOM_FIXED_GSO | (l3) | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(14 + (extra)))
 
-/* Functions that the verifier looks at once, not for each way to them. Before 5.6 there are none: objects for such kernels do without what
+/* Functions that the verifier looks at once, not for each way to them; they have to return a number. Before 5.6 there are none: objects for such kernels do without what
  * would be too much for it, which are staged policies and lines of more than 1,024 rules. */
 #ifdef NP_FLOOR
 #define NP_GLOBAL static __noinline

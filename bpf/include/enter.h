@@ -21,7 +21,7 @@ static __always_inline bool flow_gives_way(struct scratch *s, const struct ct_va
 {
 	if (!ct_replaceable(v, &s->p, s->now))
 		return false;
-	return !ct_fresh(v) || came_its_way(v, &v->leg[s->dir & 1], s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
+	return !ct_fresh(v) || s->told || came_its_way(v, &v->leg[s->dir & 1], s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
 }
 
 /* Enters s->v under the packet's own tuple, unless a live flow is there. */

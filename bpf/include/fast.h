@@ -12,8 +12,14 @@ static __always_inline int drop_counted(enum drop why)
 	return TC_ACT_SHOT;
 }
 
-/* Did the packet come the way that this flow's packets of its direction come? Others are another flow's. Where packets leave, none comes
- * behind a translation, for what this node has translated has the mark: but the kernel's, of a connection that another proxy made. */
+/* Where packets leave, what this node has translated, or taken out of the tunnel, was told from others where it came, and has the mark. */
+static __always_inline bool is_told(struct __sk_buff *skb, const enum hook hook)
+{
+	return !hook_is_from(hook) && mark_is_translated(skb);
+}
+
+/* Did the packet come the way that this flow's packets of its direction come? Others are another flow's. Where they leave, a connection
+ * that another proxy made has packets that the kernel has translated. */
 static __always_inline bool came_its_way(const struct ct_value *v, const struct ct_leg *leg, const struct addr *tunnel_from,
 					 const enum hook hook)
 {
@@ -114,7 +120,8 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	leg = &v->leg[dir & 1];
 	if (hook == FROM_WORKLOAD && v->leg[!(dir & 1)].ifindex != skb->ifindex)
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* from another pod than the flow's */
-	if (!fast_enough(v, dir, &p, hook) || !came_its_way(v, leg, tunnel_from, hook))
+	if (!fast_enough(v, dir, &p, hook) ||
+	    (!is_told(skb, hook) && !came_its_way(v, leg, tunnel_from, hook)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	ct_note_ack(leg, &p);
 	act = send(skb, &p, v, leg, hook, false);

@@ -10,7 +10,7 @@ static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1];
 
-	return !came_its_way(v, leg, s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
+	return !s->told && !came_its_way(v, leg, s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
 }
 
 /* Has its way changed, rather? Without ports, flows cannot be told apart; and a node may take a connection over from another. */

@@ -7,11 +7,13 @@
 
 /*
  * bit         writer                  reader                 meaning
- * 0x01000000  from_*, slow paths      to_workload, to_host   decided by this node: pass without a look
+ * 0x01000000  all                     to_workload, to_host   decided by this node: pass without a look
+ * 0x02000000  all                     to_workload, to_host   translated by this node, or out of its tunnel: of no other flow than it was then
  *
  * The mark does not leave the node: crossing to a pod's namespace or a wire clears it.
  */
 #define NP_MARK_DECIDED 0x01000000
+#define NP_MARK_TRANSLATED 0x02000000
 
 static __always_inline bool mark_is_decided(struct __sk_buff *skb)
 {
@@ -21,6 +23,16 @@ static __always_inline bool mark_is_decided(struct __sk_buff *skb)
 static __always_inline void mark_set_decided(struct __sk_buff *skb)
 {
 	skb->mark = skb->mark | NP_MARK_DECIDED;
+}
+
+static __always_inline bool mark_is_translated(struct __sk_buff *skb)
+{
+	return skb->mark & NP_MARK_TRANSLATED;
+}
+
+static __always_inline void mark_set_translated(struct __sk_buff *skb)
+{
+	skb->mark = skb->mark | NP_MARK_TRANSLATED;
 }
 
 #endif

@@ -51,7 +51,8 @@ struct scratch {
 	__u8 first_fragment;		/* of the datagram `frag`, whose others have no ports */
 	__u8 alone;			/* of no flow: ICMP that is about none of ours, or what is sent to all */
 	__u8 renew;			/* the flow's leg is due to be decided again: routes, MTUs and pods change */
-	__u8 pad[2];
+	__u8 told;			/* translated by this node before: no other flow's than it was then */
+	__u8 pad;
 	__u64 now;
 	struct addr_info dst;		/* what we know of the packet's destination; kind 0: nothing */
 	struct addr answer_from;	/* source of the ICMP error being made */
@@ -65,7 +66,7 @@ struct scratch {
 	__u64 some;			/* words of `met` that are not zero, a bit each */
 	__u64 met[RULE_WORDS];		/* rules of the block that are met, of those that still count */
 	struct judged judged;
-	struct ct_value v;		/* entry being made: the one the packet's own tuple finds */
+	struct ct_value v;		/* entry being made, the one the packet's own tuple finds; then that by which it is sent */
 	struct ct_key peer_key;		/* its peer: the way back of a translated flow */
 	struct ct_value peer;
 	struct bpf_fib_lookup fib;

@@ -104,8 +104,8 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 		return send_to_self(skb);
 	}
 	if (flags & LEG_STACK || hook == TO_WORKLOAD) {
-		if (flags & LEG_NAT || p->tunnelled) /* where it leaves, nobody else's has the like */
-			mark_set_decided(skb);
+		if (flags & LEG_NAT || p->tunnelled) /* the kernel may lead it to another hook of ours */
+			mark_set_translated(skb);
 		return NP_PASS;
 	}
 	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) { /* the kernel allows it at ingress only */

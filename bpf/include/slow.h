@@ -217,6 +217,7 @@ static __always_inline int slow_path(struct __sk_buff *skb)
 	s->renew = 0;
 	s->alone = 0;
 	s->first_fragment = 0;
+	s->told = is_told(skb, s->hook);
 	act = slow_packet(skb, s);
 	if (!IS_DROPPED(act))
 		return act;

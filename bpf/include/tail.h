@@ -6,7 +6,7 @@
 #include "fast.h"
 
 /* Filled by libbpf at load, pinned by the agent per generation: the array empties when its last user reference goes.
- * One slow program for both directions, which the verifier takes a second for each. */
+ * One slow program for both directions: the verifier has to look at each. */
 #define NP_TAIL(name, program)                                                                                      \
 	int program(struct __sk_buff *skb);                                                                          \
 	struct {                                                                                                     \

@@ -84,7 +84,8 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 	} else {
 		dst = flags & LEG_NAT ? v->out.dst : s->p.t.dst;
 		addr_look(&s->dst, &dst);
-		s->reroute = s->hook == TO_HOST && (flags & LEG_NAT ? !addr_eq(&dst, &s->p.t.dst) : !(flags & LEG_ANSWER) && in_overlay(s, &dst));
+		s->reroute = s->hook == TO_HOST && ((flags & LEG_NAT && !addr_eq(&dst, &s->p.t.dst)) ||
+						    (!(flags & LEG_ANSWER) && in_overlay(s, &dst)));
 		way_by_info(skb, s, v, &next, &dst);
 	}
 	/* other CPUs read the leg meanwhile: never half of it, and the flags last */

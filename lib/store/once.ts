@@ -19,7 +19,6 @@ export async function readOnce(source: Source): Promise<SourceContent> {
     apply: (some: readonly SourceEvent[]): void => {
       for (const event of some) events.push(event)
     },
-    settings: (): void => undefined,
     synced: (): void => {
       stop.abort()
     },

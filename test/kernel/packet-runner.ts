@@ -258,7 +258,7 @@ async function runStep(
   if (step.age !== undefined) await makeOlder(world.maps.ct, step.age)
   const result = runPacket(run, step)
   if (result === undefined) return undefined
-  const { retval, dataOut } = result
+  const { retval, dataOut, contextOut } = result
   const action = actionText(retval)
   if (action !== step.action) return `${action} instead of ${step.action}: ${packetText(dataOut)}`
   const want = step.out === 'same' ? step.packet : step.out
@@ -267,15 +267,20 @@ async function runStep(
     if (Buffer.compare(dataOut.subarray(from), want.subarray(from)) !== 0)
       return `\n   got ${packetText(dataOut)}\n  want ${packetText(want)}`
   }
+  const mark = step.marked === undefined ? undefined : contextOut.readUInt32LE(MARK_AT)
+  if (mark !== step.marked) return `marked ${String(mark)}`
   if (slot !== undefined && counter(world.maps, slot) !== before + 1) return `counter ${step.reason ?? ''} did not go up by one`
   return firstWrong((step.flows ?? []).map((wanted) => judgeFlow(world.maps, wanted)))
 }
 
+/** in struct __sk_buff */
+const MARK_AT = 8
+
 /** undefined on kernels that take no mark. */
 function runPacket(program: BpfProgram, step: Step): ReturnType<BpfProgram['testRun']> | undefined {
-  if (step.mark === undefined) return program.testRun({ data: step.packet })
+  if (step.mark === undefined && step.marked === undefined) return program.testRun({ data: step.packet })
   const context = Buffer.alloc(192)
-  context.writeUInt32LE(step.mark, 8)
+  context.writeUInt32LE(step.mark ?? 0, MARK_AT)
   try {
     return program.testRun({ data: step.packet, context })
   } catch (error) {

@@ -49,6 +49,8 @@ export interface Step {
   readonly reason?: string
   /** skb mark going in; on kernels that take none (before 5.2) the step is left out */
   readonly mark?: number
+  /** and coming out; so is this */
+  readonly marked?: number
   /** before the step the maps become these; flows stay */
   readonly given?: Given
   /** before the step this pod of the node goes */

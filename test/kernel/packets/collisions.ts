@@ -4,7 +4,7 @@ import { tcp, tunnel, udp } from '../../support/packet.ts'
 import type { PacketCase, Step } from './case.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
-import { A_WHILE, DECIDED, NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
+import { A_WHILE, NAT_PORT, NODE_PORT, TRANSLATED, VNI, at, families } from './world.ts'
 
 const PORT = 40000
 
@@ -394,12 +394,70 @@ function ownSocket(f: Family): PacketCase[] {
         say: 'what is translated already is the first',
         through: leavesAt,
         packet: udp(own, at(backend, 8080), { payload: 'x' }),
-        mark: DECIDED,
+        mark: TRANSLATED,
         action: 'pass',
         out: 'same',
       },
     ],
   }))
+}
+
+/** The same, where pods of other nodes are to be had by the tunnel alone. */
+function ownSocketInOverlay(f: Family): PacketCase {
+  const [own, moved, far] = [at(f.node, PORT), at(f.node, NAT_PORT), at(f.overlayPod, 8080)]
+  const sport = tunnelPort({ src: f.node, dst: f.overlayPod, sport: PORT, dport: 8080 })
+  const directly: Step = {
+    say: 'directly',
+    through: 'to_host',
+    packet: udp(own, far, { payload: 'x' }),
+    action: 'redirect',
+    out: tunnel(f.node, f.otherNode, { inner: udp(moved, far, { payload: 'x' }), vni: VNI, sport }),
+  }
+  return {
+    name: `${f.name}: a pod in the overlay from the node's own port by a service, then directly`,
+    given: { backends: [{ addr: f.overlayPod, port: 8080 }] },
+    steps: [
+      { say: 'by the service', through: 'to_host', packet: udp(own, at(f.vip, 80), { payload: 'x' }), action: 'redirect' },
+      directly,
+      { ...directly, say: 'directly, a while later', age: A_WHILE },
+    ],
+  }
+}
+
+/** By a node port to the node's own port, which is a pod's host port. */
+function toHostPort(f: Family): PacketCase {
+  const [c, pod, host] = [at(f.client, PORT), at(f.pod, 80), at(f.node, 8080)]
+  return {
+    name: `${f.name}: a node port whose backend is a host port: what the kernel leads to the pod goes on as its flow`,
+    given: { backends: [{ addr: f.node, port: 8080 }] },
+    steps: [
+      {
+        say: 'SYN',
+        through: 'from_host',
+        packet: tcp(c, at(f.node, NODE_PORT), { flags: 'S' }),
+        action: 'pass',
+        out: tcp(c, host, { flags: 'S' }),
+        marked: TRANSLATED,
+      },
+      {
+        say: 'SYN at the pod',
+        through: 'to_workload',
+        packet: tcp(c, pod, { flags: 'S' }),
+        mark: TRANSLATED,
+        action: 'pass',
+        out: 'same',
+        flows: [{ proto: 6, from: c, to: pod }],
+      },
+      { say: 'SYN-ACK', through: 'from_workload', packet: tcp(pod, c, { flags: 'SA' }), action: 'pass', out: 'same' },
+      {
+        say: 'SYN-ACK that leaves',
+        through: 'to_host',
+        packet: tcp(host, c, { flags: 'SA' }),
+        action: 'pass',
+        out: tcp(at(f.node, NODE_PORT), c, { flags: 'SA' }),
+      },
+    ],
+  }
 }
 
 /** By a node port, then by a host port, which the kernel translates: it has to see the answers. */
@@ -433,6 +491,8 @@ export const cases: readonly PacketCase[] = families.flatMap((f) => [
   alikeNodes(f),
   ownServer(f),
   ...ownSocket(f),
+  ownSocketInOverlay(f),
   hostPort(f),
+  toHostPort(f),
   toItself(f),
 ])

@@ -38,8 +38,9 @@ export interface Family {
   readonly gateway: string
 }
 
-/** A packet's mark, of bpf/include/mark.h */
+/** Packets' marks, of bpf/include/mark.h */
 export const DECIDED = 0x01000000
+export const TRANSLATED = 0x02000000
 
 export const families: readonly Family[] = [
   {

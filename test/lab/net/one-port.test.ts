@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A node's own socket asks a service and its pod itself from one port. Root. Layer: test. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Endpoint } from '../../../lab/tools/address.ts'
+import { FAMILIES, NODE_PORT, nodeAddress, POD_PORT, podAddress, serviceAddress, World, type Family } from './world.ts'
+
+const NODE = 'a'
+const PORT = 13_000
+const SOON = { timeout: 20_000, interval: 100 }
+const world = new World('oneport')
+
+beforeAll(() => world.up({}))
+afterAll(() => world.down())
+
+/** Its packets are translated. */
+function service(family: Family): Endpoint {
+  return { proto: 'udp', address: serviceAddress(family), port: 80 }
+}
+
+/** The socket is: what it sends is for the pod. */
+function ownNodePort(family: Family): Endpoint {
+  return { proto: 'udp', address: nodeAddress(NODE, family), port: NODE_PORT }
+}
+
+async function asked(to: Endpoint, localPort: number): Promise<readonly unknown[]> {
+  return await world.outcomes(`node/${NODE}`, to, { count: 1, localPort, timeoutMs: 1000 })
+}
+
+test.each(['a-1', 'b-1'] as const)('and %s answers all of them', async (pod) => {
+  world.put({ endpoints: [pod] })
+  for (const family of FAMILIES) {
+    await expect.poll(() => asked(service(family), PORT), SOON).toMatchObject([{ pod }])
+    const itself: Endpoint = { proto: 'udp', address: podAddress(pod, family), port: POD_PORT }
+    for (const to of [service(family), ownNodePort(family), itself, service(family)])
+      expect(await asked(to, PORT + 1), to.address).toMatchObject([{ pod }])
+  }
+})
