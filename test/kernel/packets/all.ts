@@ -10,6 +10,7 @@ import { cases as flows } from './flows.ts'
 import { cases as fragments } from './fragments.ts'
 import { cases as icmp } from './icmp.ts'
 import { cases as lanes } from './lanes.ts'
+import { cases as leaving } from './leaving.ts'
 import { cases as lifetimes } from './lifetimes.ts'
 import { cases as neighbours } from './neighbours.ts'
 import { cases as nodePort } from './node-port.ts'
@@ -33,6 +34,7 @@ const cases: readonly PacketCase[] = [
   ...fragments,
   ...icmp,
   ...lanes,
+  ...leaving,
   ...lifetimes,
   ...neighbours,
   ...nodePort,
