@@ -120,7 +120,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	leg = &v->leg[dir & 1];
 	if (hook == FROM_WORKLOAD && v->leg[!(dir & 1)].ifindex != skb->ifindex)
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* from another pod than the flow's */
-	if (!fast_enough(v, dir, &p, hook) || (!is_told(skb, hook) && !came_its_way(v, leg, tunnel_from, hook)))
+	if (!fast_enough(v, dir, &p, hook) || (!came_its_way(v, leg, tunnel_from, hook) && !is_told(skb, hook)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	ct_note_ack(leg, &p);
 	act = send(skb, &p, v, leg, hook, false);
