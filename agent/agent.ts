@@ -140,6 +140,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     own,
     servers: () => source.servers?.() ?? [],
     makesRoutes: options.cni?.chained !== true,
+    servesPods: options.cni?.chained === false,
     onConfig: configure,
     onChanges: (changes) => {
       latency.note(changes)

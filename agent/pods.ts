@@ -23,7 +23,7 @@ import { PodAddresses } from './cni/pod-addresses.ts'
 import { CniServer } from './cni/server.ts'
 import { hasPortmap, installShim, SHIM } from './cni/shim.ts'
 import { Waiting } from './cni/waiting.ts'
-import { hasOverlay } from './compile/pools.ts'
+import { hasOverlay, poolsIn } from './compile/pools.ts'
 import type { Config } from './config/config.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from './interfaces/netlink/exchange.ts'
 import { ApiBlocks, type BlockApi } from './ipam/api-blocks.ts'
@@ -194,11 +194,11 @@ export class Pods {
 
   /** Of the devices with the node's own addresses; where these have none, of all that lead out. */
   #mtu(addresses: readonly Addr[]): number {
-    const { wired, store } = this.#options
+    const { wired, store, cni } = this.#options
     const devices = (wired()?.dataplane.devices.list() ?? []).filter(({ use }) => use === 'host')
     const vital = devices.filter((one) => one.vital)
     const mtus = (vital.length > 0 ? vital : devices).map(({ iface }) => iface.mtu)
-    return podMtu({ mtus, overlay: hasOverlay(store.snapshot.pools) }, addresses)
+    return podMtu({ mtus, overlay: hasOverlay(poolsIn({ snapshot: store.snapshot, servesPods: !cni.chained })) }, addresses)
   }
 
   /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node ready. */

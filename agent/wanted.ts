@@ -23,6 +23,8 @@ export interface WantedOptions {
   readonly servers?: () => readonly FailsafePort[]
   /** whether ways to other nodes' pods are ours to make; no: another plugin makes them */
   readonly makesRoutes?: boolean
+  /** pods' addresses are ours to give */
+  readonly servesPods?: boolean
   /** what goes before the objects' settings */
   readonly own?: readonly Said[]
   /** called with the first configuration, and with others later */
@@ -59,7 +61,7 @@ export class Wanted {
   /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some source is not
    * synced, or there was no Node of this name yet. One that is deleted stays in force as it was. */
   take(everything: boolean): DesiredChange | undefined {
-    const { store, node, own = [], onConfig, servers, makesRoutes = true } = this.#options
+    const { store, node, own = [], onConfig, servers, makesRoutes = true, servesPods = false } = this.#options
     if (!store.synced) return undefined
     const now = servers?.() ?? []
     if (!everything && store.snapshot.revision === this.#revision && same(now, this.#servers)) return undefined
@@ -75,7 +77,7 @@ export class Wanted {
     const snapshot = this.#withSelf()
     if (snapshot === undefined) return undefined
     // the addresses that interfaces have are the dataplane's business: what is wanted does not depend on what is there
-    const input = { snapshot, settings: withServers(this.#resolved.config.compile, now), makesRoutes, selfAddresses: [] }
+    const input = { snapshot, settings: withServers(this.#resolved.config.compile, now), makesRoutes, servesPods, selfAddresses: [] }
     const change = everything ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
     this.#sayConflicts()
     this.#options.onCuts?.(this.#compiler.policy.cuts)

@@ -19,6 +19,7 @@ import { setId } from './ids.ts'
 import { nodeRows } from './node-rows.ts'
 import { Attachments, compileNode } from './node.ts'
 import { PolicyPart } from './policy/part.ts'
+import { poolsIn } from './pools.ts'
 import { rangeRows } from './ranges.ts'
 import { claimKey, claimRank, contestedText, isContested } from './rows.ts'
 import type { ContestedRow } from './rows.ts'
@@ -31,6 +32,8 @@ export interface CompileInput extends Surroundings {
   readonly snapshot: Snapshot
   /** as in NodeInput; the same each time */
   readonly makesRoutes?: boolean
+  /** as in PoolsInput; the same each time */
+  readonly servesPods?: boolean
 }
 
 /** What one object wants, before it is known who holds contested keys. A later `rank` gives way among equals. */
@@ -99,7 +102,7 @@ export class Compiler {
 
   #compileNode(input: CompileInput): DesiredNode {
     const healthChecks = sortedEntries(this.#healthChecks).map(([, check]) => check)
-    return compileNode({ ...input, node: this.#node, healthChecks, attachments: this.#attachments })
+    return compileNode({ ...input, pools: poolsIn(input), node: this.#node, healthChecks, attachments: this.#attachments })
   }
 
   /** Every address or port that an object wants and another holds, at present. */
@@ -161,7 +164,7 @@ export class Compiler {
         return { rows: pool === undefined ? [] : rangeRows(setId(RANGE_INSIDE), [pool.cidr]), rank: 0 }
       }
       default:
-        return { rows: nodeRows(key, { ...input, self: this.#node }), rank: 0 }
+        return { rows: nodeRows(key, { ...input, pools: poolsIn(input), self: this.#node }), rank: 0 }
     }
   }
 
@@ -199,10 +202,11 @@ export class Compiler {
     else this.#healthChecks.set(key, check)
   }
 
-  #pod(key: string, { snapshot, settings }: CompileInput): Draft {
+  #pod(key: string, input: CompileInput): Draft {
+    const { snapshot, settings } = input
     const pod = snapshot.pods.get(key)
     if (pod === undefined || !isLocalWorkload(pod, this.#node)) return NOTHING
     // the address of a pod that is going may have been given to another one already
-    return { rows: podAddrs(pod, settings.interfacePrefix, snapshot.pools), rank: pod.terminating ? 1 : 0 }
+    return { rows: podAddrs(pod, settings.interfacePrefix, poolsIn(input)), rank: pod.terminating ? 1 : 0 }
   }
 }

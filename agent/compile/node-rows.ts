@@ -10,13 +10,14 @@ import { otherNodeAddrs, selfAddrs } from './addresses.ts'
 import type { OverlayRow, Row } from './desired.ts'
 import { failsafeRows } from './failsafes.ts'
 import { setId } from './ids.ts'
-import { overlayAddress } from './pools.ts'
+import { overlayAddress, rangesInside } from './pools.ts'
 import type { OtherNode, Pools } from './pools.ts'
 import { rangeRows, wholeCidr } from './ranges.ts'
 import type { CompileSettings } from './settings.ts'
 
 export interface NodeRowsInput {
   readonly snapshot: Snapshot
+  readonly pools: Pools
   readonly settings: Pick<CompileSettings, 'nodes'>
   readonly selfAddresses: readonly Addr[]
   /** this node's name */
@@ -24,10 +25,11 @@ export interface NodeRowsInput {
 }
 
 /** Of the node of this name; what only the settings say is put down to this node. */
-export function nodeRows(name: string, { snapshot, settings, selfAddresses, self }: NodeRowsInput): readonly Row[] {
+export function nodeRows(name: string, { snapshot, pools, settings, selfAddresses, self }: NodeRowsInput): readonly Row[] {
   const node = snapshot.nodes.get(name)
   const { nodePortAddresses, tunnelBack, nodesInside, failsafes } = settings.nodes
-  const inside = nodesInside && node !== undefined ? rangeRows(setId(RANGE_INSIDE), node.addresses.map(wholeCidr)) : []
+  const addressesInside = nodesInside && node !== undefined ? node.addresses.map(wholeCidr) : []
+  const inside = rangeRows(setId(RANGE_INSIDE), [...addressesInside, ...(node === undefined ? [] : rangesInside(pools, node))])
   if (name === self) {
     const addresses = [...(node?.addresses ?? []), ...selfAddresses]
     return [
@@ -38,7 +40,7 @@ export function nodeRows(name: string, { snapshot, settings, selfAddresses, self
     ]
   }
   if (node === undefined) return []
-  return [...inside, ...overlayRows(snapshot.pools, { node, self: snapshot.nodes.get(self) }), ...otherNodeAddrs(node)]
+  return [...inside, ...overlayRows(pools, { node, self: snapshot.nodes.get(self) }), ...otherNodeAddrs(node)]
 }
 
 function overlayRows(pools: Pools, nodes: { readonly node: Node } & OtherNode): readonly OverlayRow[] {

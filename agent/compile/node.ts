@@ -12,12 +12,14 @@ import type { Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload } from './addresses.ts'
 import type { DesiredNode, HealthCheck, Knobs, RouteRow, WorkloadAttachment } from './desired.ts'
 import { hasOverlay, overlayAddress } from './pools.ts'
+import type { Pools } from './pools.ts'
 import type { CompileSettings } from './settings.ts'
 
 export interface NodeInput {
   /** this node's name */
   readonly node: string
   readonly snapshot: Snapshot
+  readonly pools: Pools
   readonly settings: CompileSettings
   /** addresses that interfaces of this node have, besides those its Node object names */
   readonly selfAddresses: readonly Addr[]
@@ -52,7 +54,7 @@ export function compileNode(input: NodeInput): DesiredNode {
   const node = snapshot.nodes.get(input.node)
   const ways = routes(input)
   return {
-    knobs: { ...knobs(node, settings), overlay: hasOverlay(snapshot.pools), ...hostPolicy(input) },
+    knobs: { ...knobs(node, settings), overlay: hasOverlay(input.pools), ...hostPolicy(input) },
     mapSizes: settings.mapSizes,
     workloads: workloads(input),
     host: {
@@ -113,7 +115,7 @@ function routes(input: NodeInput): readonly RouteRow[] {
       if (via === undefined || own.has(via)) continue
       const key = formatCidr(cidr)
       const holder = byRange.get(key)
-      const overlay = overlayAddress(input.snapshot.pools, cidr, { node, self }) !== undefined
+      const overlay = overlayAddress(input.pools, cidr, { node, self }) !== undefined
       if (holder === undefined || node.name < holder.node) byRange.set(key, { node: node.name, row: { cidr, via, overlay } })
     }
   }

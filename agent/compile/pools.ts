@@ -1,14 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pools of pods' addresses: who is masqueraded, and which nodes are reached in the tunnel. Layer: agent/compile (pure). */
-import { cidrContains, isV4, isWithin } from '#lib/base/ip.ts'
+import { cidrContains, isV4, isWithin, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
+import type { Snapshot } from '#lib/model/snapshot.ts'
+
+export type Pool = Pick<IPPool, 'name' | 'cidr' | 'natOutgoing' | 'overlay'>
 
 /** By name of the pool. */
-export type Pools = ReadonlyMap<string, IPPool>
+export type Pools = ReadonlyMap<string, Pool>
+
+/** Pods whose addresses are of their nodes' own ranges reach the world and each other as if one pool had all of these. */
+const UNPOOLED: readonly Pool[] = ['0.0.0.0/0', '::/0'].map((name) => ({
+  name,
+  cidr: parseCidr(name),
+  natOutgoing: true,
+  overlay: 'CrossSubnet',
+}))
+
+export interface PoolsInput {
+  readonly snapshot: Pick<Snapshot, 'pools'>
+  /** our own plugin gives the cluster's pods their addresses: where there is no pool of a family, of their nodes' ranges */
+  readonly servesPods?: boolean | undefined
+}
+
+export function poolsIn({ snapshot: { pools }, servesPods = false }: PoolsInput): Pools {
+  if (!servesPods) return pools
+  const hasPool = new Set([...pools.values()].map(({ cidr }) => isV4(cidr.addr)))
+  const unpooled = UNPOOLED.filter(({ cidr }) => !hasPool.has(isV4(cidr.addr)))
+  return unpooled.length === 0 ? pools : new Map([...pools, ...unpooled.map((pool) => [pool.name, pool] as const)])
+}
+
+/** Those of the node's own ranges that no pool stands for: nobody masquerades what goes there. */
+export function rangesInside(pools: Pools, { podCIDRs }: Node): readonly Cidr[] {
+  return podCIDRs.filter(({ addr }) => UNPOOLED.some((pool) => pools.get(pool.name) === pool && isV4(pool.cidr.addr) === isV4(addr)))
+}
 
 /** Whether a pod's flows to the outside leave with its node's address. */
 export function isMasqueraded(pools: Pools, addr: Addr): boolean {
@@ -32,7 +61,7 @@ export function overlayAddress(pools: Pools, range: Cidr, { node, self }: OtherN
 }
 
 /** The smallest pool that has the whole range; of equal ones the first name's. */
-function closestPool(pools: Pools, range: Cidr): IPPool | undefined {
+function closestPool(pools: Pools, range: Cidr): Pool | undefined {
   const around = [...pools.values()].filter(({ cidr }) => cidr.bits <= range.bits && cidrContains(cidr, range.addr))
   return around.sort((a, b) => b.cidr.bits - a.cidr.bits || compareText(a.name, b.name))[0]
 }

@@ -20,9 +20,11 @@ interface Of {
 }
 
 function compiled(manifests: readonly Manifest[], of: Of): DesiredNode {
+  const snapshot = snapshotOf(manifests)
   return compileNode({
     node: 'n1',
-    snapshot: snapshotOf(manifests),
+    snapshot,
+    pools: snapshot.pools,
     settings: { ...settings, ...of.settings },
     selfAddresses: (of.self ?? []).map(parseAddr),
     makesRoutes: of.makesRoutes,
@@ -95,6 +97,7 @@ test('settings come through', () => {
   const desired = compileNode({
     node: 'n1',
     snapshot: snapshotOf([]),
+    pools: new Map(),
     settings: { ...settings, cgroup: '/sys/fs/cgroup/x' },
     selfAddresses: [],
     healthChecks: [],

@@ -74,6 +74,65 @@ describe('pools', () => {
   })
 })
 
+describe('without pools, where pods are ours', () => {
+  const nodes = [
+    node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24', 'fd02:1::/64'], subnets: ['192.168.0.0/24'] }),
+    node('n2', { addresses: ['192.168.0.2'], podCIDRs: ['10.0.2.0/24'] }),
+    node('n3', { addresses: ['192.168.9.3'], podCIDRs: ['10.0.3.0/24'] }),
+  ]
+  const one = pod('a', { node: 'n1', ips: ['10.0.1.1', 'fd02:1::1'] })
+  const veth = workloadInterface({ namespace: 'default', name: 'a' })
+  const world = (servesPods: boolean): World => {
+    const made = new World(...nodes, one)
+    made.input = { ...made.input, servesPods }
+    return made
+  }
+  const linesOf = (made: World): string[] =>
+    showChange(made.compile())
+      .split('\n')
+      .map((line) => line.trim())
+
+  test('pods reach the world as their node, and nodes beyond a router in the tunnel', () => {
+    const lines = linesOf(world(true))
+    expect(lines.filter((line) => line.startsWith('inside'))).toEqual([
+      'inside range 10.0.1.0/24',
+      'inside range fd02:1::/64',
+      'inside range 10.0.2.0/24',
+      'inside range 10.0.3.0/24',
+    ])
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        `10.0.1.1 pod ${veth} masquerade`,
+        `fd02:1::1 pod ${veth} masquerade`,
+        'route 10.0.2.0/24 via 192.168.0.2',
+        'route 10.0.3.0/24 via 192.168.9.3 in the tunnel',
+      ]),
+    )
+  })
+
+  test('pods of another plugin are left to it', () => {
+    const lines = linesOf(world(false))
+    expect(lines.filter((line) => /inside|masquerade|in the tunnel/.test(line))).toEqual([])
+  })
+
+  test('the first pool of a family says all about it; without the last it is as before', () => {
+    const made = world(true)
+    const before = linesOf(made)
+    const plain = pool('pods', { cidr: '10.0.0.0/16' })
+    made.put(plain)
+    const between = linesOf(made)
+    expect(between.filter((line) => /masquerade|in the tunnel|inside/.test(line))).toEqual([
+      'inside range 10.0.0.0/16',
+      'inside range fd02:1::/64',
+      `fd02:1::1 pod ${veth} masquerade`,
+    ])
+    made.drop(plain)
+    expect(linesOf(made).filter((line) => /masquerade|tunnel|inside/.test(line))).toEqual(
+      before.filter((line) => /masquerade|tunnel|inside/.test(line)),
+    )
+  })
+})
+
 test('what the settings say of nodes', () => {
   const world = new World(...cluster)
   const nodes = {

@@ -107,8 +107,9 @@ describe('in the end it is the same as from nothing', () => {
 
   test('whatever changes, in whatever order', () => {
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 25 }), (steps) => {
+      fc.property(fc.array(step, { maxLength: 25 }), fc.boolean(), (steps, servesPods) => {
         const world = new World()
+        world.input = { ...world.input, servesPods }
         const applied = new Applied()
         for (const { manifest, gone, compile, self } of steps) {
           if (gone) world.drop(manifest)
