@@ -118,6 +118,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       ...{ api, node: options.node, daemonSet: options.daemonSet, version, clock: systemClock, store, book, policies, health, log },
       wired: () => now.wired,
       config: () => now.config,
+      isChained: options.cni?.chained === true,
       firewalls: () => now.life?.firewalls() ?? [],
     })
     await status.run(stop)

@@ -12,6 +12,7 @@ import type { SourceBook } from './source-book.ts'
 import { ClusterFacts } from './status/cluster-information.ts'
 import { Events } from './status/events.ts'
 import { NodeCondition } from './status/node-condition.ts'
+import { NodeSubnets } from './status/node-subnets.ts'
 import { Outbox } from './status/outbox.ts'
 import { PodConditions } from './status/pod-conditions.ts'
 import { firewallRefusals, refusalsOf, type Refusal } from './status/refusals.ts'
@@ -29,8 +30,10 @@ export interface StatusOptions {
   readonly health: Health
   readonly log: Log
   /** undefined before anything runs */
-  readonly wired: () => Pick<Wired, 'dataplane'> | undefined
+  readonly wired: () => Pick<Wired, 'dataplane' | 'monitor'> | undefined
   readonly config: () => Config | undefined
+  /** another plugin makes ways to other nodes' pods */
+  readonly isChained: boolean
   /** of the agents */
   readonly daemonSet?: { readonly namespace: string; readonly name: string } | undefined
   /** what other programs' firewalls drop, a line each */
@@ -56,6 +59,15 @@ export function statusOf(options: StatusOptions): Outbox {
         wall,
         unready: () => health.unready().map(({ name, reason }) => `${name}: ${reason}`),
         isKnown: () => !store.synced || snapshot.nodes.has(node),
+      }),
+      new NodeSubnets({
+        api,
+        node,
+        self: () => (options.isChained ? undefined : snapshot.nodes.get(node)),
+        held: () =>
+          wired()
+            ?.monitor.interfaces.all()
+            .flatMap(({ addresses }) => addresses),
       }),
       new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID, daemonSet }),
       new Events({ api, node, nodes, wall, refusals: () => refusals(options) }),

@@ -56,7 +56,7 @@ export function overlayAddress(pools: Pools, range: Cidr, { node, self }: OtherN
   const pool = closestPool(pools, range)
   const address = nodeAddress(node, v4)
   if (pool === undefined || pool.overlay === 'Never' || address === undefined) return undefined
-  // without knowing our subnets the tunnel is the way that always works
+  // our agent announces our subnets; until then the tunnel is the way that always works
   return pool.overlay === 'CrossSubnet' && isWithin(self?.subnets ?? [], address) ? undefined : address
 }
 

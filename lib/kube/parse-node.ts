@@ -3,7 +3,7 @@
 import { tryParseCidr } from '../base/ip.ts'
 import type { Addr, Cidr } from '../base/ip.ts'
 import type { Namespace } from '../model/namespace.ts'
-import { BLOCKS_ANNOTATION } from '../model/node.ts'
+import { BLOCKS_ANNOTATION, SUBNETS_ANNOTATION } from '../model/node.ts'
 import type { Node } from '../model/node.ts'
 import { asCidr, asRecord, each, FieldError, inside, NONE, text, under, usable } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
@@ -20,7 +20,7 @@ export function parseNode(input: ParseInput): Node {
   })
   const { zone, subnets, blocks } = inside(input.raw, 'metadata', (metadata) => ({
     zone: inside(metadata, 'labels', (labels) => text(labels, ZONE)),
-    subnets: inside(metadata, 'annotations', (annotations) => prefixesAt(annotations, SUBNETS, input)),
+    subnets: inside(metadata, 'annotations', (annotations) => prefixesAt(annotations, SUBNETS_ANNOTATION, input)),
     blocks: inside(metadata, 'annotations', (annotations) => prefixesAt(annotations, BLOCKS_ANNOTATION, input)),
   }))
   const leaving = isLeaving(input.raw) ? { leaving: true as const } : {}
@@ -48,7 +48,6 @@ function isLeaving(raw: Raw): boolean {
 }
 
 const ZONE = 'topology.kubernetes.io/zone'
-const SUBNETS = 'netplane.io/subnets'
 
 /** "192.168.0.0/24,fd00::/64" */
 function prefixesAt(annotations: Raw, key: string, input: ParseInput): readonly Cidr[] {

@@ -24,6 +24,9 @@ export interface Node {
 /** Where a node's agent announces the blocks that it has taken: "10.0.1.0/26,fd00::40/122". */
 export const BLOCKS_ANNOTATION = 'netplane.io/blocks'
 
+/** Where a node's agent announces `subnets`: "192.0.2.0/24,fd00::/64". */
+export const SUBNETS_ANNOTATION = 'netplane.io/subnets'
+
 /** All ranges that its pods have addresses of. */
 export function podRanges({ podCIDRs, blocks }: Pick<Node, 'podCIDRs' | 'blocks'>): readonly Cidr[] {
   return blocks === undefined ? podCIDRs : [...podCIDRs, ...blocks]

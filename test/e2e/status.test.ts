@@ -24,6 +24,13 @@ test('nodes have a network, and are Ready', async () => {
   }
 })
 
+test('nodes say in which prefixes others are reached without a router', async () => {
+  for (const node of cluster.nodes) {
+    const annotations = { 'netplane.io/subnets': '172.31.0.0/24,fd00:31::/64' }
+    expect(await cluster.get('node', node)).toMatchObject({ metadata: { name: node, annotations } })
+  }
+})
+
 test('a pod that waits for being programmed gets Ready, and both conditions stay', async () => {
   await using namespace = await Namespace.make(cluster, 'status')
   const pods = [
