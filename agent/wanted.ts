@@ -76,8 +76,7 @@ export class Wanted {
     }
     const snapshot = this.#withSelf()
     if (snapshot === undefined) return undefined
-    // the addresses that interfaces have are the dataplane's business: what is wanted does not depend on what is there
-    const input = { snapshot, settings: withServers(this.#resolved.config.compile, now), makesRoutes, servesPods, selfAddresses: [] }
+    const input = { snapshot, settings: withServers(this.#resolved.config.compile, now), makesRoutes, servesPods }
     const change = everything ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
     this.#sayConflicts()
     this.#options.onCuts?.(this.#compiler.policy.cuts)

@@ -168,7 +168,7 @@ export class Compiler {
     }
   }
 
-  #service(key: string, { snapshot, settings, selfAddresses }: CompileInput): Draft {
+  #service(key: string, { snapshot, settings }: CompileInput): Draft {
     const service = snapshot.services.get(key)
     const slices = key === API_SERVER ? this.#apiSlices(snapshot.slicesOf(key)) : snapshot.slicesOf(key)
     this.#setHealthCheck(key, service && healthCheckOf(service, slices, this.#node))
@@ -177,7 +177,7 @@ export class Compiler {
     const context: ServiceContext = {
       node: this.#node,
       zone: self?.zone,
-      selfAddresses: [...(self?.addresses ?? []), ...selfAddresses],
+      selfAddresses: self?.addresses ?? [],
       selection: settings.services.backendSelection,
       excluded: settings.services.excluded,
       otherNode: (name, v4) => {

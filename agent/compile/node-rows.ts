@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A node → rows: its addresses, and for another one the ranges that are reached in the tunnel. Layer: agent/compile (pure). */
 import { RANGE_INSIDE, RANGE_TUNNEL_BACK } from '#lib/base/flags.ts'
-import type { Addr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { podRanges } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
@@ -19,23 +18,21 @@ export interface NodeRowsInput {
   readonly snapshot: Snapshot
   readonly pools: Pools
   readonly settings: Pick<CompileSettings, 'nodes'>
-  readonly selfAddresses: readonly Addr[]
   /** this node's name */
   readonly self: string
 }
 
 /** Of the node of this name; what only the settings say is put down to this node. */
-export function nodeRows(name: string, { snapshot, pools, settings, selfAddresses, self }: NodeRowsInput): readonly Row[] {
+export function nodeRows(name: string, { snapshot, pools, settings, self }: NodeRowsInput): readonly Row[] {
   const node = snapshot.nodes.get(name)
   const { nodePortAddresses, tunnelBack, nodesInside, failsafes } = settings.nodes
   const addressesInside = nodesInside && node !== undefined ? node.addresses.map(wholeCidr) : []
   const inside = rangeRows(setId(RANGE_INSIDE), [...addressesInside, ...(node === undefined ? [] : rangesInside(pools, node))])
   if (name === self) {
-    const addresses = [...(node?.addresses ?? []), ...selfAddresses]
     return [
       ...inside,
       ...rangeRows(setId(RANGE_TUNNEL_BACK), tunnelBack),
-      ...selfAddrs(addresses, nodePortAddresses),
+      ...selfAddrs(node?.addresses ?? [], nodePortAddresses),
       ...failsafeRows(failsafes),
     ]
   }

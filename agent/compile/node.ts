@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Everything of the wanted data plane that is not a table: knobs, attachments, routes, sysctls. Layer: agent/compile (pure). */
 import { ANY_V4, ANY_V6, formatCidr, isV4 } from '#lib/base/ip.ts'
-import type { Addr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { nodeAddress, podRanges } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
@@ -21,8 +20,6 @@ export interface NodeInput {
   readonly snapshot: Snapshot
   readonly pools: Pools
   readonly settings: CompileSettings
-  /** addresses that interfaces of this node have, besides those its Node object names */
-  readonly selfAddresses: readonly Addr[]
   /** no: another CNI plugin makes ways to other nodes' pods */
   readonly makesRoutes?: boolean | undefined
   /** sorted */
@@ -106,7 +103,7 @@ function workloads(input: NodeInput): readonly WorkloadAttachment[] {
  * under another name cannot flip it back and forth. */
 function routes(input: NodeInput): readonly RouteRow[] {
   const self = input.snapshot.nodes.get(input.node)
-  const own = new Set([...(self?.addresses ?? []), ...input.selfAddresses])
+  const own = new Set(self?.addresses)
   const byRange = new Map<string, { readonly node: string; readonly row: RouteRow }>()
   for (const node of input.snapshot.nodes.values()) {
     if (node.name === input.node) continue

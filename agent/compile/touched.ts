@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Whose rows a change may alter. Layer: agent/compile (pure). */
-import type { Addr } from '#lib/base/ip.ts'
 import { same } from '#lib/base/same.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
@@ -12,8 +11,6 @@ import type { CompileSettings } from './settings.ts'
 /** What compilation depends on besides objects. */
 export interface Surroundings {
   readonly settings: CompileSettings
-  /** addresses that interfaces of this node have, besides those its Node object names */
-  readonly selfAddresses: readonly Addr[]
 }
 
 export class Touched {
@@ -76,17 +73,13 @@ export class Touched {
     }
   }
 
-  /** What is not an object: settings, and the addresses that interfaces have. */
+  /** What is not an object. */
   surroundings(before: Surroundings, after: Surroundings): void {
     const [old, now] = [before.settings, after.settings]
     if (!same(old, now)) this.node = true
     if (!same(old.services, now.services)) this.#services()
     if (!same(old.nodes, now.nodes)) this.#nodes()
     if (old.interfacePrefix !== now.interfacePrefix) this.#pods()
-    if (same(before.selfAddresses, after.selfAddresses)) return
-    this.node = true
-    this.#add('Node', this.#self)
-    this.#services()
   }
 
   #nodeChanged({ before, after }: Extract<ObjectChange, { readonly kind: 'Node' }>): void {

@@ -100,7 +100,7 @@ export class NodeView {
 
   #compiled(): Rows {
     if (this.#rows !== undefined) return this.#rows
-    const input = { snapshot: this.#snapshot, settings: this.config.compile, selfAddresses: [] }
+    const input = { snapshot: this.#snapshot, settings: this.config.compile }
     this.#rows = rowsOf(new Compiler(this.name).compileAll(input).fragments)
     return this.#rows
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Changes in, changes out: as much as changed. Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { parseAddr, parseCidr } from '#lib/base/ip.ts'
+import { parseCidr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { node, pod, pool, service, slice } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
@@ -12,7 +12,6 @@ const vethA = workloadInterface({ namespace: 'default', name: 'a' })
 
 test('the first time it is everything', () => {
   const world = new World(...cluster)
-  world.input = { ...world.input, selfAddresses: [parseAddr('127.0.0.1'), parseAddr('192.168.0.1')] }
   const change = world.compile()
   expect(change.complete).toBe(true)
   expect(showChange(change)).toBe(`Node/n1
@@ -124,9 +123,9 @@ describe('afterwards it is what changed:', () => {
     [
       'our addresses',
       (world) => {
-        world.input = { ...world.input, selfAddresses: [parseAddr('127.0.0.1')] }
+        world.put(node('n1', { addresses: ['192.168.0.1', '192.168.0.9'], podCIDRs: ['10.0.1.0/24'] }))
       },
-      ['Node/n1', 'Service/default/other', 'Service/default/web'],
+      ['Node/n1', 'Service/default/other', 'Service/default/web', 'node'],
     ],
     [
       'our zone',

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a node wants besides tables. Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { formatAddr, parseAddr } from '#lib/base/ip.ts'
+import { formatAddr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import type { DesiredNode } from '#agent/compile/desired.ts'
 import { Attachments, compileNode } from '#agent/compile/node.ts'
@@ -15,7 +15,6 @@ const settings = defaultConfig.compile
 
 interface Of {
   readonly settings?: Partial<CompileSettings>
-  readonly self?: readonly string[]
   readonly makesRoutes?: boolean
 }
 
@@ -26,7 +25,6 @@ function compiled(manifests: readonly Manifest[], of: Of): DesiredNode {
     snapshot,
     pools: snapshot.pools,
     settings: { ...settings, ...of.settings },
-    selfAddresses: (of.self ?? []).map(parseAddr),
     makesRoutes: of.makesRoutes,
     healthChecks: [],
     attachments: new Attachments(),
@@ -86,7 +84,6 @@ describe('routes', () => {
   test('never by our own address', () => {
     const stale = node('old', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.2.0/24'] })
     expect(compile([node('n1', { addresses: ['192.168.0.1'] }), stale]).some((line) => line.includes('route'))).toBe(false)
-    expect(compile([stale], { self: ['192.168.0.1'] }).some((line) => line.includes('route'))).toBe(false)
   })
 })
 
@@ -99,7 +96,6 @@ test('settings come through', () => {
     snapshot: snapshotOf([]),
     pools: new Map(),
     settings: { ...settings, cgroup: '/sys/fs/cgroup/x' },
-    selfAddresses: [],
     healthChecks: [],
     attachments: new Attachments(),
   })

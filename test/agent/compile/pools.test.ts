@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pools of addresses and what the settings say of nodes, in rows. Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { parseAddr, parseCidr } from '#lib/base/ip.ts'
+import { parseCidr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { node, pod, pool } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
@@ -141,10 +141,10 @@ test('what the settings say of nodes', () => {
     nodesInside: true,
     failsafes: { inbound: [], outbound: [] },
   }
-  world.input = { ...world.input, settings: { ...world.input.settings, nodes }, selfAddresses: [parseAddr('172.16.0.1')] }
+  world.input = { ...world.input, settings: { ...world.input.settings, nodes } }
   const ours = world.compile().fragments.filter(({ owner }) => owner.startsWith('Node/'))
   expect(ours.map(showFragment)).toEqual([
-    'Node/n1\n  inside range 192.168.0.1/32\n  tunnel-back range 203.0.113.0/24\n  ::1 self\n  127.0.0.1 self\n  172.16.0.1 self\n  192.168.0.1 self node-ports',
+    'Node/n1\n  inside range 192.168.0.1/32\n  tunnel-back range 203.0.113.0/24\n  ::1 self\n  127.0.0.1 self\n  192.168.0.1 self node-ports',
     'Node/n2\n  inside range 192.168.0.2/32\n  192.168.0.2 node',
   ])
 })

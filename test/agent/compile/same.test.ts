@@ -3,7 +3,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ADDR_SERVICE } from '#lib/base/flags.ts'
-import { parseAddr } from '#lib/base/ip.ts'
 import { nameKey, refText } from '#lib/model/ref.ts'
 import { Compiler } from '#agent/compile/compile.ts'
 import type { DesiredChange, DesiredNode, Row } from '#agent/compile/desired.ts'
@@ -82,7 +81,6 @@ describe('in the end it is the same as from nothing', () => {
     manifest: fc.oneof(serviceArb, sliceArb, podArb, nodeArb, poolArb),
     gone: fc.boolean(),
     compile: fc.boolean(),
-    self: fc.option(fc.subarray(['127.0.0.1', '192.168.0.2'])),
   })
 
   /** Applies changes as the data plane does. */
@@ -111,10 +109,9 @@ describe('in the end it is the same as from nothing', () => {
         const world = new World()
         world.input = { ...world.input, servesPods }
         const applied = new Applied()
-        for (const { manifest, gone, compile, self } of steps) {
+        for (const { manifest, gone, compile } of steps) {
           if (gone) world.drop(manifest)
           else world.put(manifest)
-          if (self !== null) world.input = { ...world.input, selfAddresses: self.map(parseAddr) }
           if (compile) applied.apply(world.compile())
         }
         applied.apply(world.compile())

@@ -23,7 +23,7 @@ export class World {
 
   constructor(...manifests: readonly Manifest[]) {
     this.store = storeOf(manifests)
-    this.input = { snapshot: this.store.snapshot, settings, selfAddresses: [] }
+    this.input = { snapshot: this.store.snapshot, settings }
   }
 
   put(...manifests: readonly Manifest[]): void {
