@@ -24,14 +24,14 @@ const LARGE = 10_000
 const ROWS: readonly Row[] = [
   { what: 'in sync after its start, s', of: ({ syncs }) => median(syncs.map(({ seconds }) => seconds)), ahead: [1, 20] },
   { what: 'CPU until then, s', of: ({ syncs }) => median(syncs.map(({ cpuMs }) => cpuMs)) / 1000 },
-  { what: 'resident memory, MB', of: ({ memoryMb }) => memoryMb.now },
-  { what: 'resident memory at the most, MB', of: ({ memoryMb }) => memoryMb.peak },
+  { what: 'resident memory, MB', of: ({ memoryMb }) => memoryMb.now, ahead: [0, 1] },
+  { what: 'resident memory at the most, MB', of: ({ memoryMb }) => memoryMb.peak, ahead: [0, 1] },
   {
     what: 'a changed EndpointSlice, from its write to the lookup, ms, p50',
     of: ({ changeMs }) => median(changeMs),
     ahead: [1, 20],
   },
-  { what: 'the same, p99', of: ({ changeMs }) => quantile(changeMs, 0.99) },
+  { what: 'the same, p99', of: ({ changeMs }) => quantile(changeMs, 0.99), ahead: [1, 1] },
   { what: 'of it until the server has told a watcher, ms, p50', of: ({ toldMs }) => median(toldMs) },
   { what: 'CPU of such a change, ms', of: ({ changeCpuMs }) => changeCpuMs, ahead: [1, 1] },
 ]

@@ -70,11 +70,12 @@ test('one more node costs what the line through all of them rises by', () => {
   expect(cost.changeBytes).toBeCloseTo(3000)
 })
 
-test('what kube-proxy is not behind in is said: at any size that is the start, a change and its CPU', () => {
+test('what kube-proxy is not behind in is said: at any size that is the start, changes and their CPU', () => {
   const slow = { ...theirs, changeMs: [4, 4, 4] }
   expect(notAhead({ ...figures, contenders: [ours, { ...theirs, changeCpuMs: 20 }] })).toEqual([])
   expect(notAhead({ ...figures, contenders: [ours, slow] })).toEqual([
     "a changed EndpointSlice, from its write to the lookup, ms, p50: kube-proxy's is 0.50 times that, not 1",
+    "the same, p99: kube-proxy's is 0.45 times that, not 1",
   ])
   expect(notAhead({ ...figures, contenders: [ours] })).toHaveLength(3)
 })
