@@ -3,6 +3,7 @@
  *
  * One small write a pod, because every node hears of it: when it is programmed, or when it is not for so long that this is news. */
 import type { Addr } from '#lib/base/ip.ts'
+import { compareText, sorted } from '#lib/base/order.ts'
 import { same } from '#lib/base/same.ts'
 import { isRefused } from '#lib/api/errors.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
@@ -96,7 +97,7 @@ export class PodConditions implements Subject {
   #entry(pod: Pod, before: Entry | undefined): Entry {
     const prefix = this.#options.interfacePrefix()
     const iface = interfaceOf(pod, prefix)
-    if (before?.iface === iface && same(before.addresses, pod.podIPs)) return before
+    if (before?.iface === iface && areSame(before.addresses, pod.podIPs)) return before
     const known = this.#listed.get(nameKey(pod))
     this.#listed.delete(nameKey(pod))
     return { addresses: pod.podIPs, iface, known, missingSince: undefined, lookAt: 0, said: known?.found, saidAt: -Infinity }
@@ -152,7 +153,7 @@ export class PodConditions implements Subject {
     if (parsed.kind !== 'ok' || parsed.value.kind !== 'Pod') return undefined
     const { nodeName, podIPs, terminating } = parsed.value
     // the cluster may not have heard of its addresses yet
-    const isThat = podIPs.length === 0 || same(podIPs, addresses)
+    const isThat = podIPs.length === 0 || areSame(podIPs, addresses)
     return nodeName === this.#options.node && isThat && !terminating ? knownOf(object) : undefined
   }
 
@@ -176,6 +177,11 @@ export class PodConditions implements Subject {
       throw thrown
     }
   }
+}
+
+/** The cluster has its own family first, a cable IPv4. */
+function areSame(a: readonly Addr[], b: readonly Addr[]): boolean {
+  return same(sorted(a, compareText), sorted(b, compareText))
 }
 
 function knownOf(pod: ApiObject): Known {

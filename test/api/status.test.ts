@@ -145,11 +145,12 @@ describe('the condition of a node', () => {
 })
 
 /** As a kubelet that has started it. */
-async function runPod(name: string = POD.name, ip = '10.1.0.7'): Promise<void> {
+async function runPod(name: string = POD.name, ...ips: readonly string[]): Promise<void> {
+  const podIPs = (ips.length === 0 ? ['10.1.0.7'] : ips).map((ip) => ({ ip }))
   const spec = { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] }
   await client.create(asApiObject({ ...POD, metadata: { namespace: POD.namespace, name }, spec }))
   const conditions = [{ type: 'Ready', status: 'True' }]
-  const status = { phase: 'Running', podIP: ip, podIPs: [{ ip }], conditions }
+  const status = { phase: 'Running', podIP: podIPs[0]?.ip, podIPs, conditions }
   await client.patch({ ...POD, name }, { status }, { type: 'merge', subresource: 'status' })
 }
 
@@ -241,6 +242,15 @@ describe('the condition of a pod', () => {
     pods = pods.map((pod) => ({ ...pod, podIPs: [...pod.podIPs, ...pod.podIPs] }))
     expect(await tell(one, 2000)).toBe(1)
     expect(await condition(POD, PROGRAMMED)).toBeUndefined()
+  })
+
+  test('a pod of both families is the same one whichever comes first', async () => {
+    const one = agent()
+    await tell(one, 0)
+    await runPod('dual', 'fd00::8', '10.1.0.8')
+    pods = (await podsInStore()).filter(({ name }) => name === 'dual').map((pod) => ({ ...pod, podIPs: pod.podIPs.toReversed() }))
+    await tell(one, 1000)
+    expect(await condition({ ...POD, name: 'dual' }, PROGRAMMED)).toMatchObject({ status: 'True' })
   })
 
   test('a condition that somebody has taken away is there again within two hours', async () => {
