@@ -52,6 +52,7 @@ interface Write {
 }
 
 interface Entry {
+  readonly uid: string | undefined
   readonly addresses: readonly Addr[]
   readonly iface: string
   /** from the list; undefined: to be asked for */
@@ -93,14 +94,15 @@ export class PodConditions implements Subject {
     return due
   }
 
-  /** A pod with other addresses is another pod. */
+  /** A pod with other addresses is another pod, and so is one made again that has the same. */
   #entry(pod: Pod, before: Entry | undefined): Entry {
+    const { uid, podIPs: addresses } = pod
     const prefix = this.#options.interfacePrefix()
     const iface = interfaceOf(pod, prefix)
-    if (before?.iface === iface && areSame(before.addresses, pod.podIPs)) return before
+    if (before?.uid === uid && before?.iface === iface && areSame(before.addresses, addresses)) return before
     const known = this.#listed.get(nameKey(pod))
     this.#listed.delete(nameKey(pod))
-    return { addresses: pod.podIPs, iface, known, missingSince: undefined, lookAt: 0, said: known?.found, saidAt: -Infinity }
+    return { uid, addresses, iface, known, missingSince: undefined, lookAt: 0, said: known?.found, saidAt: -Infinity }
   }
 
   /** undefined: nothing new. */

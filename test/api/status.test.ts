@@ -244,6 +244,17 @@ describe('the condition of a pod', () => {
     expect(await condition(POD, PROGRAMMED)).toBeUndefined()
   })
 
+  test('a pod made again with the address of the one before is told of as well', async () => {
+    const one = agent()
+    await tell(one, 0)
+    await tell(one, 1000)
+    await client.delete(POD, { gracePeriodSeconds: 0 })
+    await runPod()
+    pods = await podsInStore()
+    expect([await tell(one, 2000), await tell(one, 3000)]).toEqual([1, 0])
+    expect(await condition(POD, PROGRAMMED)).toMatchObject({ status: 'True' })
+  })
+
   test('a pod of both families is the same one whichever comes first', async () => {
     const one = agent()
     await tell(one, 0)
