@@ -39,8 +39,6 @@ interface Entry {
   goneAt: number | undefined
   /** ms since 1970: it was gone and came back then, and that has not been said */
   backAt: number | undefined
-  /** as it is in the API server, once this node has seen or made it */
-  warning: Warning | undefined
 }
 
 export class Events implements Subject {
@@ -81,14 +79,13 @@ export class Events implements Subject {
       if (entry !== undefined) entry.refusal = refusal
       const turn = refusal.own ? 0 : turnMs(place, refusal.key)
       if (entry === undefined && turn !== undefined)
-        this.#entries.set(refusal.key, { refusal, turn, at: now + turn, goneAt: undefined, backAt: undefined, warning: undefined })
+        this.#entries.set(refusal.key, { refusal, turn, at: now + turn, goneAt: undefined, backAt: undefined })
     }
   }
 
   async #say(entry: Entry, now: number, signal: AbortSignal): Promise<void> {
     const { wall } = this.#options
-    entry.warning ??= await this.#warningOf(entry.refusal, signal)
-    const { warning } = entry
+    const warning = await this.#warningOf(entry.refusal, signal)
     if (warning === undefined) {
       entry.at = now + LOOK_MS
       return
@@ -122,7 +119,7 @@ export class Events implements Subject {
     }
   }
 
-  /** undefined: there is no such object any more. */
+  /** Of the object as it is now: kubectl looks for events by the uid. undefined: there is none any more. */
   async #warningOf({ object, reason, message }: Refusal, signal: AbortSignal): Promise<Warning | undefined> {
     const { api, node } = this.#options
     const found = await lookUp(api, object, signal)

@@ -297,10 +297,15 @@ describe('events on what is refused', () => {
     return (await told()).map(({ count, message, source }) => [message, count, isObject(source) && source['host']])
   }
 
+  const makeService = async (): Promise<string | undefined> => {
+    const metadata = { namespace: 'default', name: 'web' }
+    const made = await client.create(asApiObject({ apiVersion: 'v1', kind: 'Service', metadata, spec: { ports: [{ port: 80 }] } }))
+    return made.metadata.uid
+  }
+
   beforeEach(async () => {
     refusals = [refusal]
-    const metadata = { namespace: 'default', name: 'web' }
-    await client.create(asApiObject({ apiVersion: 'v1', kind: 'Service', metadata, spec: { ports: [{ port: 80 }] } }))
+    await makeService()
   })
 
   /** The node whose turn it is first. */
@@ -360,6 +365,21 @@ describe('events on what is refused', () => {
     await at(AGAIN_MS + 10_000, one)
     refusals = [refusal]
     expect(await at(AGAIN_MS + 20_000, one)).toEqual([[refusal.message, 3, node]])
+  })
+
+  test('an object that is made again as wrong as before is warned of by its own uid', async () => {
+    const [node] = inOrder()
+    const one = agent(node)
+    await at(0, one)
+    await client.delete(refusal.object)
+    refusals = []
+    await at(1000, one)
+    const uid = await makeService()
+    refusals = [refusal]
+    await at(2000, one)
+    const uids = (await told()).map(({ involvedObject }) => isObject(involvedObject) && involvedObject['uid'])
+    expect(uids).toHaveLength(2)
+    expect(uids).toContain(uid)
   })
 
   test('an object that is gone is not spoken of', async () => {
