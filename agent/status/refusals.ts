@@ -52,13 +52,21 @@ export function refusalsOf({ node, refused, policies }: RefusedNow): readonly Re
     const object = state === 'no-tier' ? objectOf(ref) : undefined
     if (object !== undefined) add({ object, reason: 'NoTier', message: reason, own: false })
   }
-  return [...all.values()].sort((a, b) => compareText(a.key, b.key)).slice(0, MOST)
+  const found = [...all.values()].sort((a, b) => compareText(a.key, b.key))
+  return [...found.slice(0, MOST), ...moreRefusals(node, found.length - MOST)]
+}
+
+/** The same warning whatever their number, so that each change of it is no event. */
+function moreRefusals(node: string, count: number): readonly Refusal[] {
+  if (count <= 0) return []
+  const message = `refused besides what is said of each: ${count}; the agent's log has all of them (object.rejected, policy.no-tier)`
+  return [{ key: 'more', object: nodeNamed(node), reason: 'Refused', message, own: true }]
 }
 
 /** What another program's rules on this node do, as a warning about the node. */
 export function firewallRefusals(node: string, findings: readonly string[]): readonly Refusal[] {
   if (findings.length === 0) return []
-  const object = { apiVersion: 'v1', kind: 'Node', name: node }
+  const object = nodeNamed(node)
   const message = findings.join('; ')
   return [{ key: `firewall ${message}`, object, reason: 'ForeignFirewall', message, own: true }]
 }
@@ -73,7 +81,7 @@ function refusalOf({ rejected, inPart }: Problem, { by, node, policies }: Contex
   const what = [path, reason].filter((part) => part !== '').join(': ')
   if (object === undefined) {
     const message = ref === '' ? what : `${ref}: ${what}`
-    return { object: { apiVersion: 'v1', kind: 'Node', name: node }, reason: 'Refused', message, own: true }
+    return { object: nodeNamed(node), reason: 'Refused', message, own: true }
   }
   const outcome = OUTCOMES[policies.get(ref)?.state ?? (inPart === true ? 'in-part' : '')]
   return {
@@ -82,6 +90,10 @@ function refusalOf({ rejected, inPart }: Problem, { by, node, policies }: Contex
     message: outcome === undefined ? what : `${what}; ${outcome}`,
     own: isOwn({ ref, by, node }),
   }
+}
+
+function nodeNamed(name: string): Named {
+  return { apiVersion: 'v1', kind: 'Node', name }
 }
 
 /** Pods are compiled by their own node alone, and its settings are read by it alone. */

@@ -60,9 +60,22 @@ describe('what is refused', () => {
     ])
   })
 
-  test('once, and not without end', () => {
-    const many = Array.from({ length: 1000 }, (_, at) => problem(`Service/a/s${at}`, ''))
-    expect([of({ api: [problem('Pod/a/b', ''), problem('Pod/a/b', '')] }).length, of({ api: many }).length]).toEqual([1, MOST])
+  test('once, and not without end: of the rest their number', () => {
+    expect(of({ api: [problem('Pod/a/b', ''), problem('Pod/a/b', '')] })).toHaveLength(1)
+    const many = (count: number) => of({ api: Array.from({ length: count }, (_, at) => problem(`Service/a/s${at}`, '')) })
+    const all = many(MOST)
+    expect([all.length, all.filter((text) => text.includes('Node'))]).toEqual([MOST, []])
+    expect(many(1000).slice(MOST)).toEqual([
+      `v1 Node n1 | Refused | refused besides what is said of each: ${1000 - MOST}; the agent's log has all of them (object.rejected, policy.no-tier) | own`,
+    ])
+  })
+
+  test('another number of the rest is no other warning', () => {
+    const keys = (count: number) => {
+      const problems = Array.from({ length: count }, (_, at) => problem(`Service/a/s${at}`, ''))
+      return refusalsOf({ node: 'n1', refused: new Map([['api', problems]]), policies: new Map() }).map(({ key }) => key)
+    }
+    expect(keys(MOST + 2).at(-1)).toBe(keys(MOST + 1).at(-1))
   })
 })
 
