@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The running agent, from top to bottom. Layer: agent. */
+import { existsSync } from 'node:fs'
 import { release } from 'node:os'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
 import { packageVersion } from '#lib/base/package.ts'
@@ -19,7 +20,7 @@ import { PROXY_RULES } from './dataplane/hand-over.ts'
 import { isFloor } from './dataplane/objects.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { FLOOR, isBelowFloor } from './node/facts.ts'
-import { lastGoodFile } from './state-files.ts'
+import { cniReadyFile, lastGoodFile } from './state-files.ts'
 import type { Interfaces } from './interfaces/table.ts'
 import { leaveLostAddress, nodeLife, nodeMoves, type NodeLife } from './node-life.ts'
 import { releaseHeap } from './node/memory.ts'
@@ -111,11 +112,13 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     refuseAll('configuration', rejected)
   }
   const { client: api } = source
+  const wasReady = options.cni !== undefined && existsSync(cniReadyFile(options.cni.socket))
   const tellStatus: Task = async (stop) => {
     if (api === undefined) return await aborted(stop)
     const { statusOf } = await import('#agent/status.ts')
     const status = statusOf({
       ...{ api, node: options.node, daemonSet: options.daemonSet, version, clock: systemClock, store, book, policies, health, log },
+      wasReady,
       wired: () => now.wired,
       config: () => now.config,
       isChained: options.cni?.chained === true,

@@ -29,6 +29,8 @@ export interface StatusOptions {
   readonly policies: Pick<PolicyBook, 'wrong'>
   readonly health: Health
   readonly log: Log
+  /** the node was, under an agent before, since it was started */
+  readonly wasReady: boolean
   /** undefined before anything runs */
   readonly wired: () => Pick<Wired, 'dataplane' | 'monitor'> | undefined
   readonly config: () => Config | undefined
@@ -42,7 +44,7 @@ export interface StatusOptions {
 
 /** Of one that runs while there is an API server: manifests in a directory have nobody to tell. */
 export function statusOf(options: StatusOptions): Outbox {
-  const { api, node, version, clock, store, health, log, wired, config } = options
+  const { api, node, version, clock, store, health, log, wasReady, wired, config } = options
   const { snapshot } = store
   const wall = (): number => clock.wall()
   const isReady = (): boolean => wired()?.dataplane.isReady === true
@@ -57,6 +59,7 @@ export function statusOf(options: StatusOptions): Outbox {
         api,
         node,
         wall,
+        wasReady,
         unready: () => health.unready().map(({ name, reason }) => `${name}: ${reason}`),
         isKnown: () => !store.synced || snapshot.nodes.has(node),
       }),

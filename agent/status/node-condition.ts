@@ -20,7 +20,7 @@ export interface NodeFacts {
   readonly unready: readonly string[]
   /** ms since that is so, or since it is not */
   readonly sinceMs: number
-  /** the node was ready once since the agent started */
+  /** the node was ready once since it was started, under this agent or one before */
   readonly wasReady: boolean
 }
 
@@ -38,6 +38,8 @@ export interface NodeConditionOptions {
   readonly node: string
   /** "name: reason" */
   readonly unready: () => readonly string[]
+  /** under an agent before, since the node was started */
+  readonly wasReady: boolean
   /** whether there is such a Node, as far as is known */
   readonly isKnown: () => boolean
   readonly wall: () => number
@@ -49,7 +51,7 @@ export class NodeCondition implements Subject {
   readonly name = 'node'
   readonly #options: NodeConditionOptions
   readonly #spreadMs: number
-  #wasReady = false
+  #wasReady: boolean
   #isReady: boolean | undefined
   #since = 0
   /** what the server has, as far as is known */
@@ -59,6 +61,7 @@ export class NodeCondition implements Subject {
 
   constructor(options: NodeConditionOptions) {
     this.#options = options
+    this.#wasReady = options.wasReady
     this.#spreadMs = GRACE_MS * (options.random ?? Math.random)()
   }
 

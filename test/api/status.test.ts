@@ -81,8 +81,8 @@ async function version(named: Named): Promise<string | undefined> {
 describe('the condition of a node', () => {
   const unready: string[] = []
   let known = true
-  const agent = (wall = () => Date.now()) =>
-    new NodeCondition({ api: client, node: 'n1', unready: () => unready, isKnown: () => known, wall, random: () => 0 })
+  const agent = ({ wall = () => Date.now(), wasReady = false } = {}) =>
+    new NodeCondition({ api: client, node: 'n1', unready: () => unready, wasReady, isKnown: () => known, wall, random: () => 0 })
 
   beforeEach(() => {
     unready.length = 0
@@ -97,10 +97,7 @@ describe('the condition of a node', () => {
     expect(await condition(NODE, 'NetworkUnavailable')).toMatchObject({ status: 'False', reason: 'NetplaneIsUp' })
     expect(await condition(NODE, 'Ready')).toMatchObject(ready)
     const before = await version(NODE)
-    await tell(
-      agent(() => Date.now() + HOUR_MS),
-      0,
-    )
+    await tell(agent({ wall: () => Date.now() + HOUR_MS }), 0)
     expect(await version(NODE)).toBe(before)
   })
 
@@ -120,6 +117,13 @@ describe('the condition of a node', () => {
     unready.push('dataplane.addrs: E2BIG')
     expect([await tell(one, at + GRACE_MS + 59_999), await tell(one, at + GRACE_MS + 60_000)]).toEqual([0, 1])
     expect(await condition(NODE, 'NetworkUnavailable')).toMatchObject({ message: 'dataplane.routes: EPERM; dataplane.addrs: E2BIG' })
+  })
+
+  test('an agent that starts where one before was ready takes no network away, however long it takes', async () => {
+    const one = agent({ wasReady: true })
+    unready.push('dataplane.programs: E2BIG')
+    expect([await tell(one, 0), await tell(one, GRACE_MS)]).toEqual([0, 1])
+    expect(await condition(NODE, 'NetworkUnavailable')).toMatchObject({ status: 'False', reason: 'NetplaneIsDegraded' })
   })
 
   test('the next Node of the name hears of it as well', async () => {
@@ -482,7 +486,7 @@ test('what is to be told while the server is away is told when it is back', asyn
   const outbox = new Outbox({
     ...{ clock, health, log: silentLog },
     subjects: [
-      new NodeCondition({ api: own, node: 'n1', unready: () => [], isKnown: () => true, wall }),
+      new NodeCondition({ api: own, node: 'n1', unready: () => [], wasReady: false, isKnown: () => true, wall }),
       new PodConditions({
         ...{ api: own, node: 'n1', wall, pods: () => pods, interfacePrefix: () => 'npl' },
         missingOf: () => undefined,
