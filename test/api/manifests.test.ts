@@ -97,6 +97,26 @@ test('probes ask where health is served, whatever resources say', () => {
   expect(probes[1]).toBe(probes[0])
 })
 
+test('whoever has folders of the node may write them under SELinux', () => {
+  const daemonSets = manifests().filter(([, { kind }]) => kind === 'DaemonSet')
+  const confined = daemonSets.flatMap(([file, object]) =>
+    containersOf(object)
+      .filter(({ volumeMounts = [] }) => Array.isArray(volumeMounts) && volumeMounts.length > 0)
+      .filter(({ securityContext }) => !/"privileged":true|"seLinuxOptions":\{"type":"spc_t"/.test(JSON.stringify(securityContext)))
+      .map(({ name }) => `${file}: ${String(name)}`),
+  )
+  expect(daemonSets).toHaveLength(2)
+  expect(confined).toEqual([])
+})
+
+/** Of a daemon set. */
+function containersOf(object: ApiObject): readonly Readonly<Record<string, unknown>>[] {
+  const { spec } = object
+  const template = isObject(spec) && isObject(spec['template']) ? spec['template']['spec'] : undefined
+  if (!isObject(template)) throw new Error(`${object.metadata.name} has no pods`)
+  return [template['initContainers'], template['containers']].flatMap((list) => (Array.isArray(list) ? list.filter(isObject) : []))
+}
+
 /** A kubeconfig with a token of the daemon set's account, as made by hand; with a node: as its pod there has it. */
 async function asAgent(node?: ApiObject): Promise<string> {
   const of = node && { apiVersion: 'v1', kind: 'Node', name: node.metadata.name, uid: node.metadata.uid }
