@@ -19,6 +19,7 @@ import { emptyBlock } from '#lib/ipam/block.ts'
 import { blockName, IP_BLOCK } from '#lib/kube/ip-block.ts'
 import type { Sink } from '#lib/store/source.ts'
 import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
+import { parseOptions } from '#agent/options.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { agentRules, type RbacRule } from '../../scripts/pages/rbac.ts'
 import { LoopbackCluster } from './loopback-cluster.ts'
@@ -107,6 +108,20 @@ test('whoever has folders of the node may write them under SELinux', () => {
   )
   expect(daemonSets).toHaveLength(2)
   expect(confined).toEqual([])
+})
+
+test('the lines that are there to be uncommented are taken, each where it belongs', async () => {
+  const text = readFileSync(fileURLToPath(new URL('../../deploy/netplane.yaml', import.meta.url)), 'utf8')
+  const objects = loadAll(text.replaceAll(/^( *)# (- \S+)$/gm, '$1$2')).map(asApiObject)
+  for (const object of objects) await apply(object)
+  const agent = objects
+    .filter(({ kind }) => kind === 'DaemonSet')
+    .flatMap(containersOf)
+    .find(({ name }) => name === 'agent')
+  const args = Array.isArray(agent?.['args']) ? agent['args'].map((arg) => String(arg).replace(/\$\(\w+\)/, 'x')) : []
+  expect(parseOptions(args)).toMatchObject({ kind: 'run', options: { cni: { chained: true } } })
+  const capabilities = { drop: ['ALL'], add: ['NET_ADMIN', 'NET_RAW', 'SYS_ADMIN', 'SYS_RESOURCE'] }
+  expect(agent).toMatchObject({ securityContext: { capabilities } })
 })
 
 /** Of a daemon set. */
