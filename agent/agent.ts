@@ -65,7 +65,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const onServers = (): void => {
     now.wired?.loop.mark()
   }
-  const source = await openSource(options.origin, { lastGood: lastGoodFile(options.keepDir), onServers })
+  const source = await openSource(options.origin, { lastGood: lastGoodFile(options.keepDir), onServers, log })
   const store = new Store({
     sources: [source.name],
     onChange: () => now.wired?.loop.mark(),
@@ -123,6 +123,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       config: () => now.config,
       isChained: options.cni?.chained === true,
       firewalls: () => now.life?.firewalls() ?? [],
+      byService: source.byService,
     })
     await status.run(stop)
   }

@@ -5,6 +5,7 @@ import { systemClock } from '#lib/base/clock.ts'
 import { protocolNumber } from '#lib/base/ip.ts'
 import type { ApiClient } from '#lib/api/client.ts'
 import type { ApiSource } from '#lib/api/source.ts'
+import type { Log } from '#lib/obs/log.ts'
 import type { LastGoodFile } from '#lib/store/last-good.ts'
 import type { Source } from '#lib/store/source.ts'
 import type { FailsafePort } from './compile/failsafes.ts'
@@ -25,6 +26,8 @@ export interface AgentSource extends Source {
   refresh(reason: string): Promise<void> | void
   /** of this machine, by which the server is reached at present */
   readonly localAddress?: string | undefined
+  /** why the server is asked at the address of its service; undefined: it is not */
+  readonly byService?: string | undefined
   /** for what else is asked of the server */
   readonly client?: ApiClient
   /** what this node must reach whatever policy says, or it hears of no other policy */
@@ -35,18 +38,22 @@ export interface SourceOptions {
   readonly lastGood?: LastGoodFile
   /** `servers` may be others by now */
   readonly onServers?: () => void
+  readonly log?: Log
 }
 
 /** Each is loaded when it is wanted. Throws ConfigError when there can be none. */
 export async function openSource(origin: Origin, options: SourceOptions = {}): Promise<AgentSource> {
-  const { lastGood, onServers } = options
+  const { lastGood, onServers, log } = options
   const kept = lastGood === undefined ? {} : { lastGood }
   if (origin.kind === 'directory') {
     const { DirectorySource } = await import('#lib/manifests/source.ts')
     return new DirectorySource({ directory: origin.directory, clock: systemClock, ...kept })
   }
   const { ApiSource } = await import('#lib/api/source.ts')
-  const source = new ApiSource({ server: await serverOf(origin), onAddresses: onServers, ...kept })
+  const server = await serverOf(origin)
+  const { byService } = server
+  if (byService !== undefined) log?.warn({ reason: byService }, 'api.by-service')
+  const source = new ApiSource({ server, onAddresses: onServers, ...kept })
   return {
     name: source.name,
     run: (sink, signal) => source.run(sink, signal),
@@ -55,6 +62,7 @@ export async function openSource(origin: Origin, options: SourceOptions = {}): P
     get localAddress() {
       return source.client.transport.connected?.localAddress
     },
+    byService,
     client: source.client,
     facts: () => source.facts(),
     servers: () => {

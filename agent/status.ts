@@ -15,7 +15,7 @@ import { NodeCondition } from './status/node-condition.ts'
 import { NodeSubnets } from './status/node-subnets.ts'
 import { Outbox } from './status/outbox.ts'
 import { PodConditions } from './status/pod-conditions.ts'
-import { firewallRefusals, refusalsOf, type Refusal } from './status/refusals.ts'
+import { endpointRefusals, firewallRefusals, refusalsOf, type Refusal } from './status/refusals.ts'
 import type { StatusApi } from './status/status-api.ts'
 import type { Wired } from './wiring.ts'
 
@@ -40,6 +40,8 @@ export interface StatusOptions {
   readonly daemonSet?: { readonly namespace: string; readonly name: string } | undefined
   /** what other programs' firewalls drop, a line each */
   readonly firewalls: () => readonly string[]
+  /** why the API server is asked at the address of its service; undefined: it is not */
+  readonly byService: string | undefined
 }
 
 /** Of one that runs while there is an API server: manifests in a directory have nobody to tell. */
@@ -88,7 +90,7 @@ export function statusOf(options: StatusOptions): Outbox {
 }
 
 /** Before all is known, objects may be missing that others rest on. */
-function refusals({ node, store, book, policies, firewalls }: StatusOptions): readonly Refusal[] {
-  const found = firewallRefusals(node, firewalls())
+function refusals({ node, store, book, policies, firewalls, byService }: StatusOptions): readonly Refusal[] {
+  const found = [...firewallRefusals(node, firewalls()), ...endpointRefusals(node, byService)]
   return store.synced ? [...refusalsOf({ node, refused: book.refused, policies: policies.wrong }), ...found] : found
 }

@@ -60,15 +60,21 @@ export function refusalsOf({ node, refused, policies }: RefusedNow): readonly Re
 function moreRefusals(node: string, count: number): readonly Refusal[] {
   if (count <= 0) return []
   const message = `refused besides what is said of each: ${count}; the agent's log has all of them (object.rejected, policy.no-tier)`
-  return [{ key: 'more', object: nodeNamed(node), reason: 'Refused', message, own: true }]
+  return [{ ...ofNode(node, 'Refused', message), key: 'more' }]
 }
 
 /** What another program's rules on this node do, as a warning about the node. */
 export function firewallRefusals(node: string, findings: readonly string[]): readonly Refusal[] {
-  if (findings.length === 0) return []
-  const object = nodeNamed(node)
-  const message = findings.join('; ')
-  return [{ key: `firewall ${message}`, object, reason: 'ForeignFirewall', message, own: true }]
+  return findings.length === 0 ? [] : [ofNode(node, 'ForeignFirewall', findings.join('; '))]
+}
+
+/** That the API server is asked by a way that others have to serve, as a warning about the node. */
+export function endpointRefusals(node: string, byService: string | undefined): readonly Refusal[] {
+  return byService === undefined ? [] : [ofNode(node, 'NoDirectEndpoint', byService)]
+}
+
+function ofNode(node: string, reason: string, message: string): Refusal {
+  return { key: `${reason} ${message}`, object: nodeNamed(node), reason, message, own: true }
 }
 
 interface Context extends Pick<RefusedNow, 'node' | 'policies'> {

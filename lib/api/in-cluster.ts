@@ -8,11 +8,10 @@ import type { ApiServer } from './server.ts'
 
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
 
-/** The direct address, from the config map cluster-services-endpoint; the service's own one, which somebody has to serve. */
-const PLACES = [
-  ['CLUSTER_SERVICE_HOST', 'CLUSTER_SERVICE_PORT'],
-  ['KUBERNETES_SERVICE_HOST', 'KUBERNETES_SERVICE_PORT'],
-] as const
+/** The direct address, from the config map. */
+const DIRECT = ['CLUSTER_SERVICE_HOST', 'CLUSTER_SERVICE_PORT'] as const
+/** The service's own one, which somebody has to serve. */
+const SERVICE = ['KUBERNETES_SERVICE_HOST', 'KUBERNETES_SERVICE_PORT'] as const
 
 export interface InClusterOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
@@ -22,19 +21,26 @@ export interface InClusterOptions {
 
 /** Throws ConfigError when this is no pod, or its environment makes no sense. */
 export function inCluster({ env = process.env, account = ACCOUNT }: InClusterOptions = {}): ApiServer {
-  const place = PLACES.find(([name]) => (env[name] ?? '') !== '')
+  const place = [DIRECT, SERVICE].find(([name]) => (env[name] ?? '') !== '')
   if (place === undefined)
     throw new ConfigError('CLUSTER_SERVICE_HOST', 'is not set, and neither is KUBERNETES_SERVICE_HOST: this is no pod of a cluster')
   const [hostName, portName] = place
   const port = Number(env[portName] ?? '443')
   if (!isPort(port)) throw new ConfigError(portName, `${JSON.stringify(env[portName])} is no port`)
+  const host = (env[hostName] ?? '').replace(/^\[(.*)\]$/, '$1')
   return {
     protocol: 'https:',
-    host: (env[hostName] ?? '').replace(/^\[(.*)\]$/, '$1'),
+    host,
     port,
+    byService: place === DIRECT ? undefined : byServiceText(host, env['NAMESPACE'] ?? "the agent's namespace"),
     prefix: '',
     tls: async () => ({ ca: await readFile(join(account, 'ca.crt'), 'utf8') }),
     // written anew before it expires
     headers: async () => ({ authorization: `Bearer ${(await readFile(join(account, 'token'), 'utf8')).trim()}` }),
   }
+}
+
+function byServiceText(host: string, namespace: string): string {
+  const missing = `no ${DIRECT[0]} was in config map cluster-services-endpoint of ${namespace} when the agent started`
+  return `${missing}: the API server is asked at ${host}, the address of its service, which somebody has to serve`
 }

@@ -10,6 +10,8 @@ export interface ApiServer {
   readonly prefix: string
   /** the name that its certificate must have, where that is not the host */
   readonly servername?: string | undefined
+  /** why it is asked at the address of its service, which somebody has to serve; undefined: it is not */
+  readonly byService?: string | undefined
   /** asked for each connection: files change while we run */
   readonly tls: () => Promise<TlsMaterial>
   /** asked for each request: tokens change while we run */

@@ -134,8 +134,11 @@ export class Transport implements AsyncDisposable {
         last = thrown
       }
     }
-    if (failures.length === 1) throw last instanceof UnreachableError ? last : new UnreachableError(this.origin, last)
-    throw new UnreachableError(`${this.origin}: ${failures.length === 0 ? 'has no address' : failures.join('; ')}`)
+    const { byService } = this.#server
+    if (failures.length === 1 && byService === undefined)
+      throw last instanceof UnreachableError ? last : new UnreachableError(this.origin, last)
+    const reasons = [...(failures.length === 0 ? ['has no address'] : failures), ...(byService === undefined ? [] : [byService])]
+    throw new UnreachableError(`${this.origin}: ${reasons.join('; ')}`)
   }
 
   #ended(address: string): void {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest'
 import type { Problem } from '#lib/store/source.ts'
-import { firewallRefusals, MOST, refusalsOf, type WrongPolicy } from '#agent/status/refusals.ts'
+import { endpointRefusals, firewallRefusals, MOST, refusalsOf, type WrongPolicy } from '#agent/status/refusals.ts'
 
 function problem(ref: string, path: string, inPart?: true): Problem {
   return { place: undefined, rejected: { ref, path, reason: 'must be a port' }, ...(inPart && { inPart }) }
@@ -89,4 +89,11 @@ test('what other programs’ rules do is a warning about the node, one for all o
     message: 'chain FORWARD drops pods; ufw drops the tunnel',
     own: true,
   })
+})
+
+test('that the API server is asked by its service is one as well', () => {
+  expect(endpointRefusals('n1', undefined)).toEqual([])
+  const [one] = endpointRefusals('n1', 'no config map')
+  const object = { apiVersion: 'v1', kind: 'Node', name: 'n1' }
+  expect(one).toMatchObject({ object, reason: 'NoDirectEndpoint', message: 'no config map', own: true })
 })

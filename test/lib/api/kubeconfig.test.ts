@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { inCluster } from '#lib/api/in-cluster.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import { originOf } from '#lib/api/server.ts'
+import { Transport } from '#lib/api/transport.ts'
 
 let folder: string
 beforeEach(() => {
@@ -100,6 +101,19 @@ describe('in a pod', () => {
     expect(originOf(server)).toBe('https://api.example:6443')
     expect(originOf(inCluster({ env: service, account: folder }))).toBe('https://[fd00::1]:443')
     expect([await server.tls(), await server.headers()]).toEqual([{ ca: 'CA' }, { authorization: 'Bearer abc' }])
+  })
+
+  test('that it is the service is said, and how not, also where nobody serves it', async () => {
+    write('ca.crt', 'CA')
+    const service = { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: '1' }
+    expect(inCluster({ env: { ...service, CLUSTER_SERVICE_HOST: '127.0.0.1' } }).byService).toBeUndefined()
+    const server = inCluster({ env: { ...service, NAMESPACE: 'netplane-system' }, account: folder })
+    const missing = 'no CLUSTER_SERVICE_HOST was in config map cluster-services-endpoint of netplane-system'
+    expect(server.byService).toContain(missing)
+    await using transport = new Transport({ server })
+    await expect(transport.connect(AbortSignal.timeout(10_000))).rejects.toThrow(
+      new RegExp(`^https://127.0.0.1:1: .*ECONNREFUSED.*; ${missing}`),
+    )
   })
 
   test('is refused elsewhere, and with a port that is none', () => {
