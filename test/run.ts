@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { cgroupObstacle } from './kubernetes/cgroups.ts'
 import { command, vitest } from './support/commands.ts'
 import type { Outcome } from './support/failures.ts'
 import { inOwnNamespaces } from './support/namespaces.ts'
@@ -37,7 +38,7 @@ function stagesIn(folder: string): readonly Stage[] {
     { name: 'lint', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'lint'])] },
     { name: 'oracle', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'test-oracle'])] },
     { name: 'loss', obstacle: needsRoot, parts: [(print) => vitest(print, { project: 'lab', folder, only: ALONE })] },
-    { name: 'e2e', obstacle: needsRoot, parts: [(print) => vitest(print, { project: 'e2e', folder })] },
+    { name: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: [(print) => vitest(print, { project: 'e2e', folder })] },
     { name: 'soak', obstacle: needsRoot, parts: [ofKubernetes('dist/soak/main.js', '--minutes', '1')] },
     { name: 'vm', obstacle: needsRoot, parts: [(print) => command(print, ['test/kernel/run'])] },
     { name: 'demo', obstacle: needsRoot, parts: [(print) => command(print, [node, 'dist/demo/main.js'])] },

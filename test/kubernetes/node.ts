@@ -6,6 +6,7 @@ import type { Lab } from '../../lab/lab.ts'
 import { nodeNamed } from '../../lab/topology.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { UnsupportedError } from '#lib/base/errors.ts'
+import { cgroupObstacle } from './cgroups.ts'
 import type { Daemons } from './daemons.ts'
 import { CONTROLLERS, containerdConfig, kubeletConfig, nodeSetupScript, type NodeSetup } from './node-setup.ts'
 
@@ -28,7 +29,8 @@ export interface NodeOptions {
 /** Brings up containerd and kubelet; the node registers itself and is Ready once it has a network. */
 export async function startNode(options: NodeOptions): Promise<void> {
   const setup = setupOf(options)
-  requireCgroups()
+  const obstacle = cgroupObstacle()
+  if (obstacle !== undefined) throw new UnsupportedError('a real cluster', obstacle)
   mkdirSync(setup.folder, { recursive: true })
   await options.lab.mustRun(`node/${options.name}`, ['sh', '-euc', nodeSetupScript(setup)])
   await startContainerd(options)
@@ -86,11 +88,6 @@ function setupOf(options: NodeOptions): NodeSetup {
 
 function cgroupOf(lab: string, node: string): string {
   return `/netplane-${lab}-${node}`
-}
-
-/** Throws UnsupportedError on a machine whose controllers are in cgroup2: nobody has tried it. */
-function requireCgroups(): void {
-  if (!existsSync('/sys/fs/cgroup/memory')) throw new UnsupportedError('a real cluster', 'the machine has no cgroup v1 hierarchies')
 }
 
 function removeTree(folder: string): void {
