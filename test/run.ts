@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [kernel|lab|api|unit|lint|oracle|loss|e2e|soak|vm|demo|scale|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`. */
+ * `run.ts [e2e|kernel|lab|api|unit|lint|oracle|loss|soak|vm|demo|scale|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,7 +30,9 @@ function stagesIn(folder: string): readonly Stage[] {
   const lab = (shard: string): Part => {
     return (print) => vitest(print, { project: 'lab', folder, except: ALONE, shard })
   }
+  const e2e: Part = (print) => withKubernetes(print, () => vitest(print, { project: 'e2e', folder }))
   return [
+    { name: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), inLanes: true, parts: [e2e] },
     { name: 'kernel', obstacle: needsRoot, inLanes: true, parts: shards(4).map(kernel) },
     { name: 'lab', obstacle: needsRoot, inLanes: true, parts: shards(4).map(lab) },
     { name: 'api', obstacle: needsRoot, inLanes: true, parts: shards(2).map(api) },
@@ -38,7 +40,6 @@ function stagesIn(folder: string): readonly Stage[] {
     { name: 'lint', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'lint'])] },
     { name: 'oracle', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'test-oracle'])] },
     { name: 'loss', obstacle: needsRoot, parts: [(print) => vitest(print, { project: 'lab', folder, only: ALONE })] },
-    { name: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), parts: [(print) => vitest(print, { project: 'e2e', folder })] },
     { name: 'soak', obstacle: needsRoot, parts: [ofKubernetes('dist/soak/main.js', '--minutes', '1')] },
     { name: 'vm', obstacle: needsRoot, parts: [(print) => command(print, ['test/kernel/run'])] },
     { name: 'demo', obstacle: needsRoot, parts: [(print) => command(print, [node, 'dist/demo/main.js'])] },
