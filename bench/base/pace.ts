@@ -35,7 +35,9 @@ export function isTime(id: string): boolean {
 export function paceText({ packet, control }: Pace): string {
   const what = [
     ...(packet === undefined ? [] : [`an empty program × ${packet.toFixed(1)}`]),
-    ...(control === undefined ? [] : [`client-node's informers × ${control.toFixed(1)}`]),
+    ...(control === undefined
+      ? []
+      : [`client-node's informers × ${control.toFixed(2)} (the control plane's times divided by that would be its)`]),
   ]
   return what.length === 0 ? '' : ` Times as on the machine of the goals: ${what.join(', ')}.`
 }

@@ -58,7 +58,7 @@ describe('on a page', () => {
   test('where and how it was measured', () => {
     expect(factsLine(results)).toBe(
       '2026-11-21, commit abc1234, Linux 6.18.0, 2 × a CPU, load average 0.5 before and 1.3 after.' +
-        " Times as on the machine of the goals: an empty program × 1.3, client-node's informers × 2.0.",
+        " Times as on the machine of the goals: an empty program × 1.3, client-node's informers × 2.00 (the control plane's times divided by that would be its).",
     )
   })
 })
