@@ -13,10 +13,10 @@ import { ProxyHealth } from './proxy-health.ts'
 import { healthPages, listening, metricsPages, ownListeners, policyPages } from './serve.ts'
 
 export interface PortsOptions {
-  readonly options: AgentOptions
+  readonly options: Pick<AgentOptions, 'healthPort' | 'metricsPort'>
   readonly health: Health
   readonly log: Log
-  /** made when the first request for metrics can come */
+  /** made when the first request for metrics can come, and once: they are told of all that is done */
   readonly metrics: () => Promise<Metrics>
   /** of policy, by number */
   readonly ruleNames: () => ReadonlyMap<number, string>
@@ -31,6 +31,7 @@ export class Ports implements AsyncDisposable {
   readonly #proxy: ProxyHealth
   readonly #own: Listeners
   readonly #services: Listeners
+  #metrics: Promise<Pages> | undefined
 
   constructor(options: PortsOptions) {
     const { health, log, eligible } = options
@@ -46,7 +47,8 @@ export class Ports implements AsyncDisposable {
     const { options, health, metrics, ruleNames, more } = this.#options
     const pages = {
       health: () => ({ ...healthPages(health), ...policyPages(ruleNames), ...more }),
-      metrics: () => metricsPages(metrics),
+      // whatever happens to its port
+      metrics: () => (this.#metrics ??= metricsPages(metrics)),
       'proxy-health': () => this.#proxy.nodePages,
     }
     this.#own.set(ownListeners(listening(options, config), pages))
