@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sets sysctls, remembering what they were so that they can be put back. Layer: agent/dataplane. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { writeDurably } from '#lib/base/durable-file.ts'
 import { errorCode, errorText } from '#lib/base/errors.ts'
 import { sortedEntries } from '#lib/base/order.ts'
 import { failure, type Outcome, type Part } from './part.ts'
@@ -129,7 +130,5 @@ function readSaved(file: string): ReadonlyMap<string, string> {
 
 /** Whole or not at all: a torn file would lose the values for good. */
 function writeSaved(file: string, saved: ReadonlyMap<string, string>): void {
-  mkdirSync(dirname(file), { recursive: true })
-  writeFileSync(`${file}.new`, `${JSON.stringify(Object.fromEntries(saved), null, 2)}\n`)
-  renameSync(`${file}.new`, file)
+  writeDurably(file, `${JSON.stringify(Object.fromEntries(saved), null, 2)}\n`)
 }

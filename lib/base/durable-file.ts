@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Files that are there as a whole or not at all, whatever happens to the machine. Layer: lib/base. */
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /** Replaces the file, and makes its folder. */
 export function writeDurably(path: string, text: string, mode = 0o600): void {
   mkdirSync(dirname(path), { recursive: true })
   const part = `${path}.part`
-  const file = openSync(part, 'w', mode)
   try {
-    writeSync(file, text)
+    writeWhole(part, text, mode)
+    renameSync(part, path)
+  } catch (thrown) {
+    // what is there of it takes room, of which there may be none
+    rmSync(part, { force: true })
+    throw thrown
+  }
+  syncFolder(path)
+}
+
+function writeWhole(path: string, text: string, mode: number): void {
+  const file = openSync(path, 'w', mode)
+  try {
+    // goes on after a short write, or throws
+    writeFileSync(file, text)
     fsyncSync(file)
   } finally {
     closeSync(file)
   }
-  renameSync(part, path)
-  syncFolder(path)
 }
 
 /** Nothing happens when it is not there. */
