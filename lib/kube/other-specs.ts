@@ -59,6 +59,6 @@ export const clusterInformationSpec = object({
   clusterGUID: field('Made once, unique to the cluster.', text),
   clusterType: field('What is known of where it runs.', text),
   netplaneVersion: field('The version that all nodes have, or move to.', text),
-  datastoreReady: field('Whether what is in the API server may be used: false while it is being replaced.', flag),
+  datastoreReady: field('Shown only: made true, then left as an administrator puts it. No agent goes by it.', flag),
   dataplane: field('On how many nodes the data plane is in place.', dataplane),
 })
