@@ -101,8 +101,10 @@ export class Current implements Disposable {
   async ensure(asked: Configuration): Promise<boolean> {
     const wanted = this.#sized(asked)
     const replaced = await this.#takeUp()
-    const isDue = this.#coming === undefined && !same(wanted, this.#for) && this.#options.clock.now() >= this.#notBefore
-    if (isDue) this.#begin(wanted)
+    if (this.#coming === undefined) {
+      if (same(wanted, this.#for)) this.#forgive()
+      else if (this.#options.clock.now() >= this.#notBefore) this.#begin(wanted)
+    }
     if (this.#loaded !== undefined) return replaced
     await this.#coming?.loading
     return await this.#takeUp()
@@ -113,9 +115,9 @@ export class Current implements Disposable {
     await this.#coming?.loading
   }
 
-  /** ms until a failed load is due again; undefined when there is none */
+  /** ms until a failed load is due again; undefined when there is none, or it is being tried */
   retryMs(): number | undefined {
-    return this.#failures === 0 ? undefined : Math.max(0, this.#notBefore - this.#options.clock.now())
+    return this.#failures === 0 || this.#coming !== undefined ? undefined : Math.max(0, this.#notBefore - this.#options.clock.now())
   }
 
   /** Every hook runs what is loaded: the rest goes. */
@@ -203,6 +205,13 @@ export class Current implements Disposable {
     this.#notBefore = this.#options.clock.now() + backoffMs(RETRY, this.#failures++)
     this.#options.health.fail(conditionOf('programs'), errorText(thrown))
     this.#options.log.error({ error: thrown }, 'programs.refused')
+  }
+
+  /** What was refused is not wanted any more. */
+  #forgive(): void {
+    if (this.#failures === 0) return
+    this.#failures = 0
+    this.#options.health.pass(conditionOf('programs'))
   }
 
   #sized(asked: Configuration): Configuration {

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The data plane without an agent: passes one by one, with real programs and maps, where things fail. Layer: test. */
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { SOURCE_LOOSE, STRAY_DROP } from '#lib/base/flags.ts'
+import { ANY_V6, parseAddr, parsePort } from '#lib/base/ip.ts'
+import { Health } from '#lib/obs/health.ts'
+import { silentLog } from '#lib/obs/log.ts'
+import type { DesiredChange, DesiredNode } from '#agent/compile/desired.ts'
+import { cgroup2Mount } from '#agent/dataplane/cgroup.ts'
+import { Dataplane } from '#agent/dataplane/dataplane.ts'
+import { probeFeatures } from '#agent/dataplane/features.ts'
+import { objectFileName } from '#agent/dataplane/objects.ts'
+import { Pins } from '#agent/dataplane/pins.ts'
+import { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { FakeNetlink } from '../support/fake-netlink.ts'
+import { interfaces } from '../support/interfaces.ts'
+import { objectPath } from '../support/objects.ts'
+
+const features = probeFeatures()
+
+const NODE: DesiredNode = {
+  knobs: {
+    nodeV4: parseAddr('192.0.2.1'),
+    nodeV6: ANY_V6,
+    tunnelVni: 77,
+    tunnelPort: parsePort(4789),
+    connectTcp: true,
+    connectUdp: false,
+    natPorts: { from: parsePort(20_000), to: parsePort(29_999) },
+    dsr: false,
+    sourceCheck: SOURCE_LOOSE,
+    strayService: STRAY_DROP,
+    overlay: false,
+    hostPolicy: false,
+    untracked: false,
+    podToHost: 0,
+    timeouts: { tcpSyn: 1000, tcpOpen: 3_600_000, tcpFin: 2000, tcpRst: 3000, udp: 4000, udpStream: 5000, icmp: 6000 },
+  },
+  mapSizes: { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300, live: 200 },
+  workloads: [],
+  host: { addresses: [], elsewhere: [], pattern: undefined, excluded: '' },
+  nodePortAddresses: [],
+  routes: [],
+  healthChecks: [],
+  sysctls: {},
+  cgroup: undefined,
+}
+
+let folder: string
+let objects: string
+let clock: FakeClock
+let health: Health
+let dataplane: Dataplane
+let node: DesiredNode
+let whole: DesiredChange
+/** what the next pass takes */
+let change: DesiredChange | undefined
+const cleanups: (() => void)[] = []
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'netplane-dataplane-'))
+  cleanups.push(() => {
+    rmSync(folder, { recursive: true })
+  })
+  objects = join(folder, 'objects')
+  cpSync(dirname(objectPath('host')), objects, { recursive: true, filter: (path) => !/\.[ch]$/.test(path) })
+  const bpffs = mkdtempSync('/sys/fs/bpf/np-test-')
+  const cgroup = mkdtempSync(join(cgroup2Mount(readFileSync('/proc/self/mounts', 'utf8')) ?? '', 'netplane-test-'))
+  clock = new FakeClock()
+  health = new Health(() => clock.wall())
+  node = { ...NODE, cgroup }
+  want(node)
+  dataplane = new Dataplane({
+    pins: new Pins(join(bpffs, 'netplane')),
+    objects,
+    features,
+    interfaces: interfaces(),
+    netlink: new NetlinkExchange(new FakeNetlink()),
+    sysctlState: join(folder, 'sysctls'),
+    otherProxy: () => Promise.resolve(false),
+    onLoaded: () => undefined,
+    clock,
+    log: silentLog,
+    health,
+    take: (everything) => {
+      const taken = everything ? whole : change
+      change = undefined
+      return taken
+    },
+  })
+  cleanups.push(
+    () => {
+      rmdirSync(cgroup)
+    },
+    () => {
+      rmSync(bpffs, { recursive: true })
+    },
+    () => {
+      dataplane[Symbol.dispose]()
+    },
+  )
+})
+
+afterEach(async () => {
+  await dataplane.current.finish()
+  for (const cleanup of cleanups.splice(0).reverse()) cleanup()
+})
+
+function want(wanted: DesiredNode): void {
+  whole = { fragments: [], node: wanted, policy: [], complete: true }
+  change = whole
+}
+
+/** As long as there is something to do at once; returns the ms after which there is again. */
+async function passes(): Promise<number | undefined> {
+  for (let pass = 0; pass < 5; pass++) {
+    const again = await dataplane.pass()
+    if (again !== 0) return again
+  }
+  return 0
+}
+
+function unmet(): readonly string[] {
+  return health
+    .report()
+    .conditions.filter(({ ok }) => !ok)
+    .map(({ name }) => name)
+}
+
+describe('a setting whose programs are refused', () => {
+  const host = (): string => join(objects, objectFileName('host', features))
+
+  beforeEach(async () => {
+    await passes()
+    writeFileSync(host(), 'no object')
+    want({ ...node, knobs: { ...node.knobs, dsr: true } })
+    await passes()
+    await dataplane.current.finish()
+    expect([await passes(), unmet()]).toEqual([500, ['dataplane.programs']])
+  })
+
+  test('and that is taken back is no reason to try again', async () => {
+    want(node)
+    expect([await passes(), unmet()]).toEqual([undefined, []])
+  })
+
+  test('is tried again, and nothing else is due meanwhile', async () => {
+    copyFileSync(objectPath('host', features), host())
+    clock.advance(500)
+    expect(await passes()).toBeUndefined()
+    await dataplane.current.finish()
+    expect([await passes(), unmet()]).toEqual([undefined, []])
+  })
+})
