@@ -9,6 +9,7 @@ import { ANY_V6, parseAddr, parsePort } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import type { DesiredChange, DesiredNode } from '#agent/compile/desired.ts'
+import type { PolicyStep } from '#agent/compile/policy/tables.ts'
 import { cgroup2Mount } from '#agent/dataplane/cgroup.ts'
 import { Dataplane } from '#agent/dataplane/dataplane.ts'
 import { probeFeatures } from '#agent/dataplane/features.ts'
@@ -155,4 +156,19 @@ describe('a setting whose programs are refused', () => {
     await dataplane.current.finish()
     expect([await passes(), unmet()]).toEqual([undefined, []])
   })
+})
+
+test('policy that filled a map and is taken back leaves nothing to fail', async () => {
+  const [set, room] = ['00000000000000aa', 65_536]
+  const rows = Array.from({ length: room + 1 }, (_, index) => ({ table: 'rules', key: { set, index }, value: { number: 1 } }) as const)
+  const say = (step: PolicyStep): void => {
+    change = { fragments: [], node: undefined, policy: [step], complete: false }
+  }
+  await passes()
+  say({ kind: 'learn', rows })
+  await passes()
+  expect([unmet(), dataplane.loaded?.tables.rules.known]).toEqual([['dataplane.policy'], room])
+  say({ kind: 'forget', rows })
+  await passes()
+  expect([await passes(), unmet(), dataplane.loaded?.tables.rules.known]).toEqual([undefined, [], 0])
 })

@@ -29,6 +29,8 @@ export class PlainPlace implements Place {
   readonly #write: (row: PolicyRow) => Entry
   readonly #sweepOrder: Compare<string> | undefined
   #staged: string[] = []
+  /** of these the kernel had nothing before */
+  #fresh: string[] = []
   #old = new Set<string>()
 
   /** `sweepOrder`: of keys that go when a whole is complete */
@@ -42,6 +44,7 @@ export class PlainPlace implements Place {
     for (const [key, value] of rows.map(this.#write)) {
       if (isGone) this.#table.rows.unwant(key)
       else this.#table.rows.want(key, value)
+      if (this.#table.actualAt(key) === undefined) this.#fresh.push(key)
       this.#old.delete(key)
       this.#staged.push(key)
     }
@@ -49,8 +52,15 @@ export class PlainPlace implements Place {
 
   settle(): Applied {
     const applied = this.#table.settle(this.#staged)
-    if (applied.errors.length === 0) this.#staged = []
+    if (applied.errors.length === 0) [this.#staged, this.#fresh] = [[], []]
     return applied
+  }
+
+  /** Stages the removal of rows that were staged, and that nothing can refer to, for they never settled. */
+  withdraw(): void {
+    for (const key of this.#fresh) this.#table.rows.unwant(key)
+    this.#staged = this.#fresh
+    this.#fresh = []
   }
 
   beginWhole(): void {

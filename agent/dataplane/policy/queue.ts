@@ -2,11 +2,11 @@
 /** Takes policy into the kernel step by step: none begins before the one before it is all there. Layer: agent/dataplane. */
 import type { PolicyRow, PolicyStep, PolicyTable } from '#agent/compile/policy/tables.ts'
 import { failure, type Failure, type Outcome, type Part } from '../part.ts'
-import type { AddrPlace, HostPlace, Place } from './places.ts'
+import type { AddrPlace, HostPlace, Place, PlainPlace } from './places.ts'
 
 export interface PolicyQueueOptions {
   /** in the order in which rows go when a whole is complete: who refers to others first */
-  readonly places: { readonly [T in PolicyTable]: T extends 'ends' ? AddrPlace : T extends 'hosts' ? HostPlace : Place }
+  readonly places: { readonly [T in PolicyTable]: T extends 'ends' ? AddrPlace : T extends 'hosts' ? HostPlace : PlainPlace }
   readonly epoch: { mark(): void }
   /** From what is in the kernel to a whole, so that no packet is judged by half of either. Throws as long as it is not known what is there. */
   readonly bridge: (steps: readonly PolicyStep[]) => readonly PolicyStep[]
@@ -25,27 +25,41 @@ export class PolicyQueue implements Part {
   #steps: Step[] = []
   /** of the step that has begun */
   #unsettled: Place[] = []
-  #whole: 'none' | 'begun' | 'done' = 'none'
-  /** changes in the kernel since the whole began */
+  /** those places, when that step is one of learning */
+  #learning: PlainPlace[] = []
+  #failed = false
+  #isStuck = false
+  #isWhole = false
+  /** a whole has begun */
+  #inWhole = false
+  /** changes in the kernel since then */
   #writtenOfWhole = 0
 
   constructor(options: PolicyQueueOptions) {
     this.#options = options
   }
 
-  /** Everything that was wanted when it began is in the kernel, and nothing else. */
+  /** Everything that was wanted when it began has come into the kernel, and nothing else is there: what is wanted since is known to us. */
   get isWhole(): boolean {
-    return this.#whole === 'done'
+    return this.#isWhole
+  }
+
+  /** A step fails and later ones wait for it, which may be what mends it: a whole is to take their place. */
+  get isStuck(): boolean {
+    return this.#isStuck
   }
 
   /** `complete`: these steps make the whole, and whatever was to be done before does not matter any more. */
   enqueue(steps: readonly PolicyStep[], complete: boolean): void {
     const { places } = this.#options
+    this.#isStuck = !complete && (this.#isStuck || (this.#failed && steps.length > 0))
     if (complete) {
-      this.#unsettled = []
-      this.#whole = 'begun'
+      this.#inWhole = true
       this.#writtenOfWhole = 0
       for (const place of Object.values(places)) place.beginWhole()
+      // what fills a map is to make room for what is wanted instead
+      this.#unsettled = this.#learning
+      for (const place of this.#learning) place.withdraw()
     }
     places.ends.announce(endsOf(steps))
     this.#steps = complete ? [{ kind: 'whole', steps }, { kind: 'sweep' }, { kind: 'end' }] : [...this.#steps, ...steps]
@@ -56,14 +70,21 @@ export class PolicyQueue implements Part {
   }
 
   apply(): Outcome {
+    const outcome = this.#apply()
+    this.#failed = outcome.failures.length > 0
+    this.#isStuck &&= this.#failed
+    return outcome
+  }
+
+  #apply(): Outcome {
     let done = 0
     let rows = 0
     while (this.pending()) {
       const settled = this.#settle()
       done += settled.done
-      if (this.#whole === 'begun') this.#writtenOfWhole += settled.done
+      if (this.#inWhole) this.#writtenOfWhole += settled.done
       if (settled.failures.length > 0) return { done, failures: settled.failures }
-      if (this.isWhole && rows >= ROWS_A_PASS) break
+      if (!this.#inWhole && rows >= ROWS_A_PASS) break
       try {
         rows += this.#begin()
       } catch (thrown) {
@@ -88,6 +109,7 @@ export class PolicyQueue implements Part {
   /** The next step. Returns how many rows it has; throws for a row that no struct can hold, and then it is still the next. */
   #begin(): number {
     const [step] = this.#steps
+    this.#learning = []
     const rows = step === undefined ? 0 : this.#stage(step)
     this.#steps.shift()
     return rows
@@ -98,7 +120,7 @@ export class PolicyQueue implements Part {
     switch (step.kind) {
       case 'epoch':
         // of a whole it is not known yet whether anything in the kernel was otherwise
-        if (step.epoch === 'next' && this.#whole !== 'begun') epoch.mark()
+        if (step.epoch === 'next' && !this.#inWhole) epoch.mark()
         return 0
       case 'whole': {
         const bridged = this.#options.bridge(step.steps)
@@ -111,11 +133,19 @@ export class PolicyQueue implements Part {
         for (const place of this.#unsettled) place.sweep()
         return 0
       case 'end':
-        this.#whole = 'done'
+        this.#isWhole = true
+        this.#inWhole = false
         if (this.#writtenOfWhole > 0) epoch.mark()
         return 0
-      default:
+      case 'learn':
         for (const [table, rows] of byTable(step.rows)) {
+          places[table].stage(rows, false)
+          this.#learning.push(places[table])
+          this.#unsettled.push(places[table])
+        }
+        return step.rows.length
+      default:
+        for (const [table, rows] of byTable<PolicyRow>(step.rows)) {
           places[table].stage(rows, step.kind === 'forget')
           this.#unsettled.push(places[table])
         }
@@ -128,8 +158,8 @@ function endsOf(steps: readonly PolicyStep[]): readonly PolicyRow[] {
   return steps.flatMap((step) => (step.kind === 'move' || step.kind === 'flip' ? step.rows.filter(({ table }) => table === 'ends') : []))
 }
 
-function byTable(rows: readonly PolicyRow[]): ReadonlyMap<PolicyTable, readonly PolicyRow[]> {
-  const groups = new Map<PolicyTable, PolicyRow[]>()
+function byTable<R extends PolicyRow>(rows: readonly R[]): ReadonlyMap<R['table'], readonly R[]> {
+  const groups = new Map<R['table'], R[]>()
   for (const row of rows) {
     const group = groups.get(row.table)
     if (group === undefined) groups.set(row.table, [row])

@@ -170,6 +170,31 @@ describe('a row that cannot be written', () => {
   })
 })
 
+describe('a table that is full', () => {
+  const rules = (set: string, count: number) => Array.from({ length: count }, (_, index) => rule(set, index))
+
+  beforeEach(() => {
+    take(FIRST, true)
+    take([
+      { kind: 'learn', rows: rules(B, 150) },
+      { kind: 'flip', rows: [end('10.1.0.1', 4, B)] },
+    ])
+    expect([maps.rules.contents().size, plane.queue.isStuck]).toEqual([100, false])
+  })
+
+  test('is of no use to later steps: a whole is to take the place of all, and has room for its own rows at once', () => {
+    take([
+      { kind: 'flip', rows: [end('10.1.0.1', 4, A)] },
+      { kind: 'forget', rows: rules(B, 150) },
+    ])
+    expect([plane.queue.pending(), plane.queue.isStuck, plane.queue.isWhole]).toEqual([true, true, true])
+    expect(take([{ kind: 'learn', rows: [rule(A, 2)] }, ...FIRST], true).failures).toEqual([])
+    expect([plane.queue.pending(), plane.queue.isStuck, plane.queue.isWhole]).toEqual([false, false, true])
+    expect([...maps.rules.contents().keys()].sort()).toEqual([0, 1, 2].map(rulesKey))
+    expect(endAt('10.1.0.1')?.ingress).toBe(A)
+  })
+})
+
 describe('a whole', () => {
   test('that the kernel has already writes nothing and moves nothing', async () => {
     take(FIRST, true)
