@@ -79,6 +79,7 @@ export async function load(configuration: Configuration, options: LoadOptions): 
       const generation = await ensureGeneration({ pins: options.pins, objects, knobs, features: options.features, maps: shared.maps })
       return assemble({ shared, generation, objects, interfaces: options.interfaces, clock: options.clock })
     } catch (thrown) {
+      shared.undo()
       shared[Symbol.dispose]()
       throw thrown
     }

@@ -39,8 +39,11 @@ export interface SharedMaps extends Disposable {
   readonly adopted: readonly MapName[]
   readonly created: readonly MapName[]
   readonly replaced: readonly Replacement[]
-  /** Once every hook runs programs on the new maps: carries over what old programs still wrote into the old ones, and lets go of those. Returns how many entries. */
+  /** Once every hook runs programs on the new maps: carries over what old programs still wrote into the old ones, and lets go of those, also of
+   * those that were left by whoever did not come to this. Returns how many entries. */
   finish(): Promise<number>
+  /** Nothing runs on the new maps, nor will: those that they were filled from have their place back. */
+  undo(): void
 }
 
 /** BPF_MAP_TYPE_ARRAY */
@@ -65,11 +68,17 @@ export async function ensureMaps(options: PinnedOptions): Promise<SharedMaps> {
       if (old === undefined || reason !== undefined) absent.push(wanted)
       if (old !== undefined) held.found(wanted.name, { map: old, reason })
     }
+    for (const { name } of wantedMaps(options)) openLeft(name, { held, pins: options.pins })
     const made = await createMaps(absent)
     for (const [name, map] of made) held.maps.set(name, map)
     for (const [name, map] of made) await place(name, { map, held, pins: options.pins })
+    for (const { name, map: from } of held.left) {
+      const to = held.maps.get(name)
+      if (to !== undefined) await carryOver(name, { from, to, held, copy: 'copyMissing' })
+    }
     return held
   } catch (thrown) {
+    held.undo()
     held[Symbol.dispose]()
     throw thrown
   }
@@ -83,6 +92,12 @@ class Held implements SharedMaps {
   readonly replaced: Replacement[] = []
   readonly old = new Map<MapName, { readonly map: BpfMap; readonly reason: string }>()
   readonly carriers: Carrier[] = []
+  /** found to have been replaced before: whoever did so went before it was finished */
+  readonly left: { readonly name: MapName; readonly map: BpfMap }[] = []
+  /** of maps to carry over from, of this call and before */
+  readonly oldPins: string[] = []
+  /** of this call */
+  readonly moved: { readonly from: string; readonly to: string }[] = []
 
   found(name: MapName, found: { readonly map: BpfMap; readonly reason: string | undefined }): void {
     if (found.reason === undefined) {
@@ -94,8 +109,19 @@ class Held implements SharedMaps {
   async finish(): Promise<number> {
     let copied = 0
     for (const carrier of this.carriers.splice(0)) copied += await carrier.copyMissing()
+    for (const pin of this.oldPins.splice(0)) removePins(pin)
     this.#closeOld()
     return copied
+  }
+
+  undo(): void {
+    for (const { from, to } of this.moved.splice(0)) {
+      try {
+        movePin(to, from)
+      } catch {
+        // somebody has removed pins: the next call makes the best of what is there
+      }
+    }
   }
 
   [Symbol.dispose](): void {
@@ -104,7 +130,7 @@ class Held implements SharedMaps {
   }
 
   #closeOld(): void {
-    for (const { map } of this.old.values()) map.close()
+    for (const { map } of [...this.old.values(), ...this.left.splice(0)]) map.close()
     this.old.clear()
   }
 }
@@ -210,7 +236,11 @@ async function place(name: MapName, how: { readonly map: BpfMap; readonly held: 
     map.pin(pins.newMap(name))
     const old = held.old.get(name)
     if (old === undefined) held.created.push(name)
-    else held.replaced.push({ map: name, reason: old.reason, ...(await carryOver(name, { from: old.map, to: map, held })) })
+    else {
+      const carried = await carryOver(name, { from: old.map, to: map, held, copy: 'copyAll' })
+      held.replaced.push({ map: name, reason: old.reason, ...carried })
+      keepOld(name, { map: old.map, held, pins })
+    }
     movePin(pins.newMap(name), pins.map(name))
   } catch (cause) {
     removePins(pins.newMap(name))
@@ -218,16 +248,42 @@ async function place(name: MapName, how: { readonly map: BpfMap; readonly held: 
   }
 }
 
+/** Programs write to it until they are replaced: whoever comes after a kill is to find what they wrote. */
+function keepOld(name: MapName, where: { readonly map: BpfMap; readonly held: Held; readonly pins: Pins }): void {
+  if (catalogue[name].onChange === 'rewrite') return
+  const pin = where.pins.oldMap(name, where.map.info().id)
+  where.map.pin(pin)
+  where.held.oldPins.push(pin)
+  where.held.moved.push({ from: where.pins.map(name), to: pin })
+}
+
+/** Old maps that are pinned still. One that nothing has taken the place of yet is none: its agent ended in between. */
+function openLeft(name: MapName, where: { readonly held: Held; readonly pins: Pins }): void {
+  const { held, pins } = where
+  const pinned = held.maps.get(name) ?? held.old.get(name)?.map
+  for (const pin of pins.oldMaps(name)) {
+    const map = openPin(pin, name)
+    if (map === undefined) continue
+    if (map.info().id === pinned?.info().id) {
+      map.close()
+      removePins(pin)
+      continue
+    }
+    held.left.push({ name, map })
+    held.oldPins.push(pin)
+  }
+}
+
 async function carryOver(
   name: MapName,
-  how: { readonly from: BpfMap; readonly to: BpfMap; readonly held: Held },
+  how: { readonly from: BpfMap; readonly to: BpfMap; readonly held: Held; readonly copy: keyof Carrier },
 ): Promise<Pick<Replacement, 'copied' | 'lost'>> {
   const { onChange, perCpu } = catalogue[name]
   if (onChange === 'rewrite') return { copied: 0, lost: undefined }
   try {
     const carrier = perCpu ? counterCarrier(how.from, how.to) : hashCarrier(how.from, how.to)
     how.held.carriers.push(carrier)
-    return { copied: await carrier.copyAll(), lost: undefined }
+    return { copied: await carrier[how.copy](), lost: undefined }
   } catch (thrown) {
     // an unreadable old layout must not keep the node down: its flows are lost, and that is said
     if (errorCode(thrown) !== 'LAYOUT' && errorCode(thrown) !== 'PARSE') throw thrown

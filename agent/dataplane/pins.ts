@@ -34,6 +34,18 @@ export class Pins {
     return join(this.maps, `new-${name}`)
   }
 
+  /** A map that another has taken the place of, by id, until nothing more is to be carried over from it. */
+  oldMap(name: string, id: number): string {
+    return join(this.maps, `${oldPrefix(name)}${id}`)
+  }
+
+  /** All of these, the latest first. */
+  oldMaps(name: string): string[] {
+    const prefix = oldPrefix(name)
+    const ids = readdirSync(this.maps).flatMap((pin) => (pin.startsWith(prefix) ? [Number(pin.slice(prefix.length))] : []))
+    return ids.sort((a, b) => b - a).map((id) => this.oldMap(name, id))
+  }
+
   generation(id: string): string {
     return join(this.programs, id)
   }
@@ -54,6 +66,10 @@ export class Pins {
       for (const name of readdirSync(folder)) if (name.startsWith('new-')) rmSync(join(folder, name), { recursive: true })
     }
   }
+}
+
+function oldPrefix(name: string): string {
+  return `old-${name}-`
 }
 
 /** Makes a folder for pins, and those above it. Throws UnsupportedError where there is no BPF file system: asked first, because sysfs

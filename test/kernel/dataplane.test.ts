@@ -14,8 +14,10 @@ import { cgroup2Mount } from '#agent/dataplane/cgroup.ts'
 import { Dataplane } from '#agent/dataplane/dataplane.ts'
 import { probeFeatures } from '#agent/dataplane/features.ts'
 import { objectFileName } from '#agent/dataplane/objects.ts'
+import { pinnedRoom } from '#agent/dataplane/pinned.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
 import { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import { elfSections } from '../support/elf.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeNetlink } from '../support/fake-netlink.ts'
 import { interfaces } from '../support/interfaces.ts'
@@ -53,6 +55,7 @@ const NODE: DesiredNode = {
 
 let folder: string
 let objects: string
+let pins: Pins
 let clock: FakeClock
 let health: Health
 let dataplane: Dataplane
@@ -71,12 +74,13 @@ beforeEach(() => {
   cpSync(dirname(objectPath('host')), objects, { recursive: true, filter: (path) => !/\.[ch]$/.test(path) })
   const bpffs = mkdtempSync('/sys/fs/bpf/np-test-')
   const cgroup = mkdtempSync(join(cgroup2Mount(readFileSync('/proc/self/mounts', 'utf8')) ?? '', 'netplane-test-'))
+  pins = new Pins(join(bpffs, 'netplane'))
   clock = new FakeClock()
   health = new Health(() => clock.wall())
   node = { ...NODE, cgroup }
   want(node)
   dataplane = new Dataplane({
-    pins: new Pins(join(bpffs, 'netplane')),
+    pins,
     objects,
     features,
     interfaces: interfaces(),
@@ -156,6 +160,23 @@ describe('a setting whose programs are refused', () => {
     await dataplane.current.finish()
     expect([await passes(), unmet()]).toEqual([undefined, []])
   })
+})
+
+test('programs that are refused leave flows in the map that the old ones write to', async () => {
+  await passes()
+  const [file, path] = [readFileSync(objectPath('host', features)), join(objects, objectFileName('host', features))]
+  // no instruction has this code, which nobody sees but the verifier
+  for (const [name, code] of elfSections(file)) if (name === 'tc') code.fill(0xff, 0, 8)
+  writeFileSync(path, file)
+  want({ ...node, mapSizes: { ...node.mapSizes, conntrack: 3000 } })
+  await passes()
+  await dataplane.current.finish()
+  expect([await passes(), unmet(), pinnedRoom(pins)]).toEqual([500, ['dataplane.programs'], 2000])
+  copyFileSync(objectPath('host', features), path)
+  clock.advance(500)
+  await passes()
+  await dataplane.current.finish()
+  expect([await passes(), unmet(), pinnedRoom(pins)]).toEqual([undefined, [], 3000])
 })
 
 test('policy that filled a map and is taken back leaves nothing to fail', async () => {

@@ -60,6 +60,11 @@ function ctCodecs(): ReturnType<typeof bindMap<CtKey, CtValue>> {
   return bindMap(catalogue.np_ct, opened.btf, spec)
 }
 
+/** Pins that are no map's own. */
+function odd(): string[] {
+  return readdirSync(pins.maps).filter((name) => !Object.hasOwn(catalogue, name))
+}
+
 function flow(port: number): CtKey {
   return { lo: parseAddr('10.0.0.1'), hi: parseAddr('10.0.0.2'), lo_port: port, hi_port: 80, proto: 6, lane: 0 }
 }
@@ -102,7 +107,57 @@ describe('np_ct', () => {
     const pinned = BpfMap.openPin(pins.map('np_ct'))
     expect(pinned.info().id).toBe(after?.info().id)
     pinned.close()
-    expect(readdirSync(pins.maps).filter((name) => name.startsWith('new-'))).toEqual([])
+    expect(odd()).toEqual([])
+  })
+
+  describe('that is replaced, before hooks are switched:', () => {
+    const put = (map: BpfMap | undefined, port: number): void =>
+      map?.update(encodeBytes(ctCodecs().key, flow(port)), encodeBytes(ctCodecs().value, FLOW))
+    const has = ({ maps }: SharedMaps, port: number): boolean =>
+      maps.get('np_ct')?.lookup(encodeBytes(ctCodecs().key, flow(port))) !== undefined
+    let before: BpfMap | undefined
+    let replaced: SharedMaps
+
+    beforeEach(async () => {
+      before = (await ensure()).maps.get('np_ct')
+      put(before, 1)
+      replaced = await ensure({ ...SIZES, conntrack: 5000 })
+      put(before, 2)
+    })
+
+    test('the agent is killed, and the next one has flows that came since', async () => {
+      replaced[Symbol.dispose]()
+      const next = await ensure({ ...SIZES, conntrack: 5000 })
+      expect([next.replaced, has(next, 1), has(next, 2)]).toEqual([[], true, true])
+      put(before, 3)
+      expect([await next.finish(), has(next, 3), odd()]).toEqual([1, true, []])
+    })
+
+    test('another size is wanted', async () => {
+      const third = await ensure({ ...SIZES, conntrack: 8000 })
+      put(before, 3)
+      put(replaced.maps.get('np_ct'), 4)
+      expect(odd()).toHaveLength(2)
+      expect([await third.finish(), odd()]).toEqual([2, []])
+      expect([1, 2, 3, 4].map((port) => has(third, port))).toEqual([true, true, true, true])
+    })
+
+    test('programs are refused, and the old one has its place back', async () => {
+      replaced.undo()
+      replaced[Symbol.dispose]()
+      expect(odd()).toEqual([])
+      const next = await ensure({ ...SIZES, conntrack: 5000 })
+      expect([next.replaced.map(({ copied }) => copied), has(next, 2)]).toEqual([[2], true])
+    })
+
+    test('a kill between the two pins leaves nothing to carry over', async () => {
+      replaced.undo()
+      replaced[Symbol.dispose]()
+      before?.pin(pins.oldMap('np_ct', before.info().id))
+      const next = await ensure({ ...SIZES, conntrack: 5000 })
+      expect([next.replaced.map(({ copied }) => copied), odd().length]).toEqual([[2], 1])
+      expect([await next.finish(), odd()]).toEqual([0, []])
+    })
   })
 
   test('with a field that no longer fits: nothing can be carried over, and that is said', async () => {
