@@ -50,7 +50,6 @@ export class Dataplane implements Disposable {
   readonly #repairs: Repairs
   #node: DesiredNode | undefined
   #queued: DesiredChange[] = []
-  #everything = false
   #changedInterfaces = new Set<string>()
   #follow = false
   readonly #readBack = new Set<TableName>()
@@ -139,15 +138,14 @@ export class Dataplane implements Disposable {
 
   /** Resolves with the ms after which what failed is to be tried again, undefined when nothing did. */
   async pass(): Promise<number | undefined> {
-    this.#accept(this.#options.take(this.#everything || this.loaded?.policy.queue.isStuck === true))
+    this.#accept(this.#options.take(this.loaded?.policy.queue.isStuck === true))
     if (this.#node === undefined) return undefined
     const { knobs, mapSizes } = this.#node
     if (await this.#current.ensure({ knobs, mapSizes })) this.#begin()
     const { loaded } = this.#current
     if (loaded === undefined) {
-      // nobody is there to take it, and it may be a while
+      // nobody is there to take it, and it may be a while: whoever comes then takes everything
       this.#queued = []
-      this.#everything = true
       return this.#current.retryMs()
     }
     this.#feedRows(loaded)
@@ -203,7 +201,6 @@ export class Dataplane implements Disposable {
 
   #accept(change: DesiredChange | undefined): void {
     if (change === undefined) return
-    if (change.complete) this.#everything = false
     this.#queued = change.complete ? [change] : [...this.#queued, change]
     if (change.node === undefined) return
     this.#node = change.node
@@ -213,7 +210,7 @@ export class Dataplane implements Disposable {
 
   /** Other tables than before, so they are filled anew; what the kernel has already is found by reading back. */
   #begin(): void {
-    if (this.#everything || this.#adopted) this.#accept(this.#options.take(true))
+    if (!this.#queued.some(({ complete }) => complete)) this.#accept(this.#options.take(true))
     for (const name of TABLES) this.#readBack.add(name)
     this.#follow = true
   }

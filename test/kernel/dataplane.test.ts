@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { SOURCE_LOOSE, STRAY_DROP } from '#lib/base/flags.ts'
-import { ANY_V6, parseAddr, parsePort } from '#lib/base/ip.ts'
+import { ANY_V6, parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
-import type { DesiredChange, DesiredNode } from '#agent/compile/desired.ts'
+import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
 import type { PolicyStep } from '#agent/compile/policy/tables.ts'
 import { cgroup2Mount } from '#agent/dataplane/cgroup.ts'
 import { Dataplane } from '#agent/dataplane/dataplane.ts'
@@ -53,10 +53,20 @@ const NODE: DesiredNode = {
   cgroup: undefined,
 }
 
+class Netlink extends FakeNetlink {
+  fails = false
+
+  override send(bytes: Uint8Array): void {
+    if (this.fails) throw new Error('no answer')
+    super.send(bytes)
+  }
+}
+
 let folder: string
 let objects: string
 let pins: Pins
 let clock: FakeClock
+let netlink: Netlink
 let health: Health
 let dataplane: Dataplane
 let node: DesiredNode
@@ -76,6 +86,7 @@ beforeEach(() => {
   const cgroup = mkdtempSync(join(cgroup2Mount(readFileSync('/proc/self/mounts', 'utf8')) ?? '', 'netplane-test-'))
   pins = new Pins(join(bpffs, 'netplane'))
   clock = new FakeClock()
+  netlink = new Netlink()
   health = new Health(() => clock.wall())
   node = { ...NODE, cgroup }
   want(node)
@@ -84,7 +95,7 @@ beforeEach(() => {
     objects,
     features,
     interfaces: interfaces(),
-    netlink: new NetlinkExchange(new FakeNetlink()),
+    netlink: new NetlinkExchange(netlink),
     sysctlState: join(folder, 'sysctls'),
     otherProxy: () => Promise.resolve(false),
     onLoaded: () => undefined,
@@ -115,8 +126,8 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup()
 })
 
-function want(wanted: DesiredNode): void {
-  whole = { fragments: [], node: wanted, policy: [], complete: true }
+function want(wanted: DesiredNode, fragments: readonly Fragment[] = []): void {
+  whole = { fragments, node: wanted, policy: [], complete: true }
   change = whole
 }
 
@@ -160,6 +171,22 @@ describe('a setting whose programs are refused', () => {
     await dataplane.current.finish()
     expect([await passes(), unmet()]).toEqual([undefined, []])
   })
+})
+
+test('rows outlive a first look that fails, and programs that come before the next', async () => {
+  const cidr = parseCidr('10.1.0.0/16')
+  const row = { table: 'routes', key: { cidr }, value: { node: parseAddr('192.0.2.2') } } as const
+  const fragments = [{ owner: 'Node/n2', rows: [row] }]
+  netlink.fails = true
+  want(node, fragments)
+  expect([await passes(), unmet()]).toEqual([1000, ['dataplane.read-back']])
+  want({ ...node, knobs: { ...node.knobs, dsr: true } }, fragments)
+  change = { ...whole, fragments: [], complete: false }
+  await passes()
+  await dataplane.current.finish()
+  netlink.fails = false
+  expect([await passes(), unmet()]).toEqual([undefined, []])
+  expect(dataplane.loaded?.tables.routes).toMatchObject({ size: 1, known: 1 })
 })
 
 test('programs that are refused leave flows in the map that the old ones write to', async () => {
