@@ -130,7 +130,7 @@ export function wire({
     },
   })
   const moves = new FlowMoves({ clock: systemClock, log, table: () => dataplane.current.flows })
-  const fill = new MapFill({ clock: systemClock, maps: () => filledByPrograms(dataplane.loaded?.shared.maps) })
+  const fill = new MapFill({ clock: systemClock, log, maps: () => filledByPrograms(dataplane.loaded?.shared.maps) })
   const handOver = new HandOver({ clock: systemClock, log, health, serves: () => dataplane.isReady, wanted: cleansProxy })
   monitor.start()
   const dispose = (): void => {

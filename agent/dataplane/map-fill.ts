@@ -2,10 +2,12 @@
 /** Counts what is in the maps that programs fill, now and then and slowly. Layer: agent/dataplane. */
 import { errorCode } from '#lib/base/errors.ts'
 import { everyMs, type Clock } from '#lib/base/clock.ts'
+import type { Log } from '#lib/obs/log.ts'
 import { chunksOf, type ChunkedMap } from '../maps/chunks.ts'
 
 export interface MapFillOptions {
   readonly clock: Clock
+  readonly log: Log
   /** by name */
   readonly maps: () => ReadonlyMap<string, ChunkedMap>
 }
@@ -30,7 +32,7 @@ export class MapFill {
     return everyMs(this.#options.clock, { ms: EVERY_MS, signal, run: () => this.count() })
   }
 
-  /** A map that is replaced meanwhile is closed, and counted the next time. */
+  /** A map that is replaced meanwhile is closed, and counted the next time, as is one that cannot be read. */
   async count(): Promise<void> {
     for (const [name, map] of this.#options.maps()) {
       try {
@@ -38,7 +40,8 @@ export class MapFill {
         for await (const { count } of chunksOf(map, ROOM)) entries += count
         this.#entries.set(name, entries)
       } catch (thrown) {
-        if (errorCode(thrown) !== 'EBADF' && errorCode(thrown) !== 'EAGAIN') throw thrown
+        if (errorCode(thrown) !== 'EBADF' && errorCode(thrown) !== 'EAGAIN')
+          this.#options.log.warn({ map: name, error: thrown }, 'maps.not-counted')
       }
     }
   }
