@@ -26,7 +26,6 @@ const EXISTING = 2
 
 export class FlowMoves {
   readonly #options: FlowMovesOptions
-  /** in the order in which they came: nodes may swap addresses */
   /** by the address that entries have: where that node is now */
   #moves = new Map<string, Addr>()
 
@@ -61,16 +60,16 @@ export class FlowMoves {
 
   async #walk(table: FlowTable, moves: ReadonlyMap<string, Addr>): Promise<number> {
     const { map, reader } = table
+    const target = (value: Buffer): Addr | undefined => moves.get(reader.via(value).toString('latin1'))
     let moved = 0
     for await (const chunk of chunksOf(map, ROOM)) {
       for (let at = 0; at < chunk.count; at++) {
-        const via = reader.via(chunk.values.subarray(at * map.valueBytes))
-        const to = moves.get(via.toString('latin1'))
-        if (to === undefined) continue
+        if (target(chunk.values.subarray(at * map.valueBytes)) === undefined) continue
         const key = chunk.keys.subarray(at * map.keyBytes, (at + 1) * map.keyBytes)
         // as it is now: programs write it as well, and what they write in this microsecond comes again with the next packet
         const value = map.lookup(key)
-        if (value === undefined) continue
+        const to = value && target(value)
+        if (value === undefined || to === undefined) continue
         reader.via(value).write(to, 'latin1')
         if (
           updated(() => {

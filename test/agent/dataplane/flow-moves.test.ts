@@ -78,3 +78,19 @@ test('while the table is being replaced they wait', async () => {
   await moves.tick()
   expect(now()).toEqual([TWO])
 })
+
+test('an entry that programs have given another node since it was read is left alone', async () => {
+  const { map, moves, now, reader } = setup([ONE])
+  const lookup = map.lookup.bind(map)
+  map.lookup = (key) => {
+    map.lookup = lookup
+    const value = map.lookup(key)
+    if (value === undefined) return undefined
+    reader.via(value).write(TWO, 'latin1')
+    map.update(key, value)
+    return value
+  }
+  moves.note([[ONE, THREE]])
+  await moves.tick()
+  expect(now()).toEqual([TWO])
+})
