@@ -10,13 +10,6 @@ export interface Wanted {
   wanted(key: string): string | undefined
 }
 
-/** A key that more than one owner claims; the first has it. */
-export interface Contest {
-  readonly key: string
-  readonly winner: string
-  readonly losers: readonly string[]
-}
-
 /** Per owner only the keys are kept; values live in `Wanted`, and here only those of losers. Every call costs in proportion to the owner's rows. */
 export class Claims {
   readonly #wanted: Wanted
@@ -52,16 +45,6 @@ export class Claims {
   /** Removes every owner that is not named. */
   complete(owners: ReadonlySet<string>): void {
     for (const owner of [...this.#keys.keys()]) if (!owners.has(owner)) this.setFragment(owner, [])
-  }
-
-  /** Sorted by key. */
-  contests(): Contest[] {
-    const contests = [...this.#losers].map(([key, claims]) => ({
-      key,
-      winner: this.#winner.get(key) ?? '',
-      losers: sorted(claims.keys(), compareText),
-    }))
-    return contests.sort((a, b) => compareText(a.key, b.key))
   }
 
   #claim(owner: string, key: string, value: string): void {

@@ -65,15 +65,6 @@ export class RowTables<S extends FragmentSink = FragmentSink> {
     return found
   }
 
-  /** Interfaces that rows wait for. */
-  waitingFor(): Set<string> {
-    const names = new Set<string>()
-    for (const rows of this.#bound.values()) {
-      for (const { value } of rows) if (value.iface !== undefined && this.#resolve(value.iface) === undefined) names.add(value.iface)
-    }
-    return names
-  }
-
   #encode<T extends TableName>(row: RowOf<T>): Entry | undefined {
     return this.#writers[row.table](row, this.#resolve)
   }

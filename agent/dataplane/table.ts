@@ -4,7 +4,7 @@ import { MapError } from '#lib/base/errors.ts'
 import type { Compare } from '#lib/base/order.ts'
 import type { Entry } from '../maps/text.ts'
 import { BATCH_ROWS, Pass, inBatches, pack, rowsOfBatch } from './batches.ts'
-import type { Contest, Wanted } from './claims.ts'
+import type { Wanted } from './claims.ts'
 import { Claims } from './claims.ts'
 import type { Drift } from './delta.ts'
 import { Delta, NO_DRIFT } from './delta.ts'
@@ -103,10 +103,6 @@ export class Table {
   /** Removes the rows of every owner that is not named. */
   complete(owners: ReadonlySet<string>): void {
     this.#claims.complete(owners)
-  }
-
-  contests(): Contest[] {
-    return this.#claims.contests()
   }
 
   /** Rows that are wanted. */
