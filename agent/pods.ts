@@ -92,11 +92,16 @@ export class Pods {
     const plugin = this.#plugin(new NetlinkExchange(netlink.socket))
     plugin.start()
     await using server = new CniServer({ path: cni.socket, call: (line) => plugin.call(line) })
-    await Promise.all([
-      this.#listen(server, signal),
-      everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#install() }),
-      everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#collectWhenDue(plugin) }),
-    ])
+    try {
+      await Promise.all([
+        this.#listen(server, signal),
+        everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#install() }),
+        everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#collectWhenDue(plugin) }),
+      ])
+    } finally {
+      // they keep the process alive, and the server waits for them
+      this.#waiting.end()
+    }
   }
 
   /** Tried again for as long as it cannot be, and when the socket has been taken away. */

@@ -18,6 +18,7 @@ export class CniServer implements AsyncDisposable {
   readonly #options: CniServerOptions
   #server: Server | undefined
   readonly #open = new Set<Socket>()
+  readonly #calls = new Set<Promise<void>>()
 
   constructor(options: CniServerOptions) {
     this.#options = options
@@ -51,8 +52,10 @@ export class CniServer implements AsyncDisposable {
     chmodSync(path, 0o600)
   }
 
+  /** Answers what it has been asked: half a call would leave half a pod. */
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = new Promise((resolve) => (this.#server === undefined ? resolve(undefined) : this.#server.close(resolve)))
+    while (this.#calls.size > 0) await Promise.all(this.#calls)
     for (const socket of this.#open) socket.destroy()
     await closed
   }
@@ -70,7 +73,9 @@ export class CniServer implements AsyncDisposable {
     const done = (): void => {
       socket.off('data', take).off('end', done).setTimeout(0).resume()
       const text = Buffer.concat(parts).toString()
-      void this.#answer(socket, text.slice(0, text.includes('\n') ? text.indexOf('\n') : undefined))
+      const answered = this.#answer(socket, text.slice(0, text.includes('\n') ? text.indexOf('\n') : undefined))
+      this.#calls.add(answered)
+      void answered.finally(() => this.#calls.delete(answered))
     }
     socket
       .setTimeout(LINE_MS, () => socket.destroy())

@@ -7,6 +7,7 @@ import { CniError } from './cni-error.ts'
 export class Waiting {
   readonly #clock: Pick<Clock, 'after' | 'now'>
   readonly #asking = new Set<() => void>()
+  #isOver = false
 
   constructor(clock: Pick<Clock, 'after' | 'now'>) {
     this.#clock = clock
@@ -15,6 +16,12 @@ export class Waiting {
   /** Something may be otherwise than it was. */
   news(): void {
     for (const ask of [...this.#asking]) ask()
+  }
+
+  /** The agent stops: whoever waits does so no longer, nor does anybody later. */
+  end(): void {
+    this.#isOver = true
+    this.news()
   }
 
   /** `missing`: undefined once nothing is; throws when it never will be. Rejects with that, or with CniError at the deadline, a time of the clock. */
@@ -27,7 +34,7 @@ export class Waiting {
     }
     const look = (isLate: boolean): void => {
       try {
-        const reason = missing()
+        const reason = this.#ask(missing)
         if (reason === undefined) end(() => resolve(undefined))
         else if (isLate) throw new CniError('tryAgain', `not ready in time: ${reason}`)
       } catch (thrown) {
@@ -47,10 +54,15 @@ export class Waiting {
 
   /** As {@link until}, of what nobody brings news of. */
   async poll(missing: () => string | undefined, deadline: number): Promise<void> {
-    for (let reason = missing(); reason !== undefined; reason = missing()) {
+    for (let reason = this.#ask(missing); reason !== undefined; reason = this.#ask(missing)) {
       if (this.#clock.now() >= deadline) throw new CniError('tryAgain', `not ready in time: ${reason}`)
       await new Promise<void>((resolve) => this.#clock.after(POLL_MS, resolve))
     }
+  }
+
+  #ask(missing: () => string | undefined): string | undefined {
+    if (this.#isOver) throw new CniError('tryAgain', 'the agent of this node stops')
+    return missing()
   }
 }
 

@@ -66,6 +66,19 @@ describe('ADD', () => {
     expect(of.saved()).toEqual([])
   })
 
+  test('an agent that is stopped answers whoever waits, and ends at once', async () => {
+    const agent = await of.ready()
+    const answer = of.beginAdd({ pod: 'ghost' })
+    // the listener, and who has come; what one who comes later asks is done after it
+    await expect.poll(() => of.machine.sh('grep -c cni.sock /proc/net/unix').trim(), { timeout: 5000 }).toBe('2')
+    expect(of.add({ pod: 'a' }).status).toBe(0)
+    const began = performance.now()
+    expect(await agent.stop()).toBe(0)
+    expect(performance.now() - began).toBeLessThan(2000)
+    await expect.poll(answer, { timeout: 5000 }).toMatchObject({ status: 1, output: { code: 11, msg: 'the agent of this node stops' } })
+    expect(of.saved()).toEqual(['a-1.json'])
+  })
+
   test('a pod of the same name as the one that is meant is not that one', async () => {
     of.machine.put('pods.json', [waitingPod('a', { uid: 'u1' })])
     await of.ready()

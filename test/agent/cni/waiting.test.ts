@@ -43,4 +43,15 @@ describe('what is missing', () => {
     clock.advance(1000)
     expect(asked).toBe(2)
   })
+
+  test('is waited for no longer once the agent stops, nor later', async () => {
+    const both = [waiting.until(() => 'a row', clock.now() + 1000), waiting.poll(() => 'a cable', clock.now() + 1000)]
+    const ended = Promise.allSettled(both)
+    waiting.end()
+    clock.advance(3)
+    await ended
+    both.push(waiting.until(() => undefined, clock.now() + 1000))
+    for (const one of both) await expect(one).rejects.toThrow('the agent of this node stops')
+    expect(clock.pending).toBe(0)
+  })
 })
