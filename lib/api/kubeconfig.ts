@@ -19,6 +19,8 @@ export function fromKubeconfig(file: string): ApiServer {
   const user = part(config, 'user', textIn(context, 'user') ?? '')
   if (cluster['insecure-skip-tls-verify'] === true)
     throw new ConfigError(`${file}: insecure-skip-tls-verify`, 'is not taken: give certificate-authority')
+  if (textIn(cluster, 'proxy-url') !== undefined)
+    throw new ConfigError(`${file}: proxy-url`, 'is not taken: the API server is asked directly')
   const material = (from: Fields, name: string) => materialOf(from, { name, folder: dirname(file) })
   const [ca, cert, key] = [material(cluster, 'certificate-authority'), material(user, 'client-certificate'), material(user, 'client-key')]
   const login = user['exec'] !== undefined || user['auth-provider'] !== undefined ? lateLogin(file) : undefined

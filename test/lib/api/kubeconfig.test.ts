@@ -79,6 +79,7 @@ describe('a kubeconfig', () => {
 
   test.each([
     [{}, { 'insecure-skip-tls-verify': true }, /insecure-skip-tls-verify: is not taken/],
+    [{}, { 'proxy-url': 'http://proxy.example:3128' }, /proxy-url: is not taken/],
     [{}, { server: 'api.example' }, /server: "api.example" is no URL/],
   ])('user %j, cluster %j is refused', (user, cluster, reason) => {
     expect(() => fromKubeconfig(config(user, cluster))).toThrow(reason)
