@@ -26,6 +26,7 @@ import { runCommand } from '../../lab/command.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
 import { spoilt, valueOf } from '../support/from-schema.ts'
+import { edgesOf, type Beside } from '../support/schema-edges.ts'
 
 const BUILD_MS = 30 * 60_000
 const ALL = resources(felixSchema())
@@ -119,6 +120,28 @@ const AGENTS_ALONE = [
   /ipipMode: is not supported/,
 ]
 
+const isForAgents = (complaint: string): boolean => AGENTS_ALONE.some((pattern) => pattern.test(complaint))
+
+/** What fields need beside them. */
+const BESIDE: readonly Beside[] = [
+  { of: /\.(source|destination)\.(ports|notPorts)/, at: /gress\[\]$/, are: { protocol: 'TCP' } },
+  { of: /\.(icmp|notICMP)/, at: /gress\[\]$/, are: { protocol: 'ICMP' } },
+  { of: /\.code$/, at: /\.(icmp|notICMP)$/, are: { type: 8 } },
+  { of: /\.matchExpressions\[\]/, at: /\.matchExpressions\[\]$/, are: { key: 'a', operator: 'In', values: ['b'] } },
+  { of: /\.ipBlock\.except/, at: /\.ipBlock$/, are: { cidr: '0.0.0.0/0' } },
+  { of: /\.endPort$/, at: /\.ports\[\]$/, are: { port: 1 } },
+]
+const BESIDE_IN: Readonly<Record<string, readonly Beside[]>> = {
+  HostEndpoint: [{ of: /^/, at: /^$/, are: { interfaceName: 'eth0' } }],
+  IPAMBlock: [
+    { of: /^(allocations|released)/, at: /^$/, are: { cidr: '10.0.0.0/26' } },
+    { of: /^(allocations|released)/, at: /\[\]$/, are: { address: '10.0.0.1' } },
+  ],
+}
+
+/** Peers that say nothing, and addresses, of which hardly one is in the block. */
+const NEVER_ALONE = [/^(ingress\[\]\.from|egress\[\]\.to)\[\]$/, /^(allocations|released)\[\]\.address$/]
+
 describe.each(ALL.map((resource) => [resource.kind, resource] as const))('%s', (_, resource) => {
   test('what the server accepts the agent accepts', async () => {
     const specs = fc.oneof({ weight: 3, arbitrary: valueOf(resource.spec) }, { weight: 1, arbitrary: spoilt(valueOf(resource.spec)) })
@@ -126,9 +149,24 @@ describe.each(ALL.map((resource) => [resource.kind, resource] as const))('%s', (
       const object = objectOf(resource, spec)
       // another one in its place; a generator that is worth nothing runs out of them
       fc.pre((await refusal(object)) === undefined)
-      expect(complaints(object).filter((text) => !AGENTS_ALONE.some((pattern) => pattern.test(text)))).toEqual([])
+      expect(complaints(object).filter((text) => !isForAgents(text))).toEqual([])
     }
     await fc.assert(fc.asyncProperty(specs, check), { numRuns: ACCEPTED, maxSkipsPerRun: 10, endOnFailure: true })
+  })
+
+  test('each of its fields alone is taken, and what the agent refuses of it the server refuses: bounds, words, forms', async () => {
+    const edges = edgesOf(resource.spec, [...BESIDE, ...(BESIDE_IN[resource.kind] ?? [])])
+    const untaken = new Set(edges.map(({ path }) => path))
+    const wrong: string[] = []
+    for (const { path, value } of edges) {
+      const object = objectOf(resource, value)
+      const said = complaints(object)
+      if (said.length === 0) untaken.delete(path)
+      const [first] = said.filter((text) => !isForAgents(text))
+      if (first !== undefined && (await refusal(object)) === undefined) wrong.push(`${JSON.stringify(value).slice(0, 200)}: ${first}`)
+    }
+    expect(wrong).toEqual([])
+    expect([...untaken].filter((path) => !NEVER_ALONE.some((pattern) => pattern.test(path)))).toEqual([])
   })
 })
 

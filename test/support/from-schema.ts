@@ -50,7 +50,7 @@ function textOf(schema: Schema): fc.Arbitrary<unknown> {
   return fc.stringMatching(/^[a-z][a-z0-9-]{0,10}[a-z]$/).filter((text) => text.length >= minLength)
 }
 
-function formOf({ format, pattern = '' }: Constraint): fc.Arbitrary<string> {
+export function formOf({ format, pattern = '' }: Constraint): fc.Arbitrary<string> {
   if (format === 'ipv6') return fc.ipV6().filter((text) => new RegExp(pattern).test(text))
   if (format === 'cidr') return fc.tuple(fc.ipV6(), fc.integer({ min: 0, max: 128 })).map(([addr, bits]) => `${addr}/${bits}`)
   return fc.stringMatching(new RegExp(pattern))
