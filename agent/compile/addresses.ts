@@ -8,7 +8,7 @@ import { interfaceOf, isOurs } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { AddrRow } from './desired.ts'
 import { isMasqueraded } from './pools.ts'
-import type { Pools } from './pools.ts'
+import type { PodPools } from './pools.ts'
 import { compareAddrs } from './rows.ts'
 
 /** True when the pod has, or is about to have, a veth of its own on the node. */
@@ -17,7 +17,7 @@ export function isLocalWorkload(pod: Pod, node: string): boolean {
 }
 
 /** A local pod's addresses, reached through its veth. */
-export function podAddrs(pod: Pod, interfacePrefix: string, pools: Pools): readonly AddrRow[] {
+export function podAddrs(pod: Pod, interfacePrefix: string, pools: PodPools): readonly AddrRow[] {
   const iface = interfaceOf(pod, interfacePrefix)
   const routed = isOurs(pod, interfacePrefix) ? 0 : ADDR_ROUTED
   return addrRows(pod.podIPs, (addr) => ({

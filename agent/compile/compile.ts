@@ -19,7 +19,7 @@ import { setId } from './ids.ts'
 import { nodeRows } from './node-rows.ts'
 import { Attachments, compileNode } from './node.ts'
 import { PolicyPart } from './policy/part.ts'
-import { poolsIn } from './pools.ts'
+import { poolsIn, type Pools } from './pools.ts'
 import { rangeRows } from './ranges.ts'
 import { claimKey, claimRank, contestedText, isContested } from './rows.ts'
 import type { ContestedRow } from './rows.ts'
@@ -102,7 +102,7 @@ export class Compiler {
 
   #compileNode(input: CompileInput): DesiredNode {
     const healthChecks = sortedEntries(this.#healthChecks).map(([, check]) => check)
-    return compileNode({ ...input, pools: poolsIn(input), node: this.#node, healthChecks, attachments: this.#attachments })
+    return compileNode({ ...input, pools: this.#pools(input), node: this.#node, healthChecks, attachments: this.#attachments })
   }
 
   /** Every address or port that an object wants and another holds, at present. */
@@ -164,7 +164,7 @@ export class Compiler {
         return { rows: pool === undefined ? [] : rangeRows(setId(RANGE_INSIDE), [pool.cidr]), rank: 0 }
       }
       default:
-        return { rows: nodeRows(key, { ...input, pools: poolsIn(input), self: this.#node }), rank: 0 }
+        return { rows: nodeRows(key, { ...input, pools: this.#pools(input), self: this.#node }), rank: 0 }
     }
   }
 
@@ -195,6 +195,10 @@ export class Compiler {
     return this.#lastApiSlices ?? slices
   }
 
+  #pools(input: CompileInput): Pools {
+    return poolsIn({ ...input, node: this.#node })
+  }
+
   #setHealthCheck(key: string, check: HealthCheck | undefined): void {
     if (same(this.#healthChecks.get(key), check)) return
     this.#healthChanges++
@@ -207,6 +211,9 @@ export class Compiler {
     const pod = snapshot.pods.get(key)
     if (pod === undefined || !isLocalWorkload(pod, this.#node)) return NOTHING
     // the address of a pod that is going may have been given to another one already
-    return { rows: podAddrs(pod, settings.interfacePrefix, poolsIn(input)), rank: pod.terminating ? 1 : 0 }
+    return {
+      rows: podAddrs(pod, settings.interfacePrefix, { pools: this.#pools(input), self: snapshot.nodes.get(this.#node) }),
+      rank: pod.terminating ? 1 : 0,
+    }
   }
 }

@@ -4,7 +4,7 @@ import { cidrContains, isV4, isWithin, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
-import { nodeAddress } from '#lib/model/node.ts'
+import { nodeAddress, podRanges } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 
@@ -22,26 +22,39 @@ const UNPOOLED: readonly Pool[] = ['0.0.0.0/0', '::/0'].map((name) => ({
 }))
 
 export interface PoolsInput {
-  readonly snapshot: Pick<Snapshot, 'pools'>
+  readonly snapshot: Pick<Snapshot, 'pools' | 'nodes'>
+  /** this node's name */
+  readonly node: string
   /** our own plugin gives the cluster's pods their addresses: where there is no pool of a family, of their nodes' ranges */
   readonly servesPods?: boolean | undefined
 }
 
-export function poolsIn({ snapshot: { pools }, servesPods = false }: PoolsInput): Pools {
+export function poolsIn({ snapshot: { pools, nodes }, node, servesPods = false }: PoolsInput): Pools {
   if (!servesPods) return pools
   const hasPool = new Set([...pools.values()].map(({ cidr }) => isV4(cidr.addr)))
-  const unpooled = UNPOOLED.filter(({ cidr }) => !hasPool.has(isV4(cidr.addr)))
+  const hasRange = new Set(nodes.get(node)?.podCIDRs.map(({ addr }) => isV4(addr)))
+  const unpooled = UNPOOLED.filter(({ cidr: { addr } }) => hasRange.has(isV4(addr)) && !hasPool.has(isV4(addr)))
   return unpooled.length === 0 ? pools : new Map([...pools, ...unpooled.map((pool) => [pool.name, pool] as const)])
 }
 
 /** Those of the node's own ranges that no pool stands for: nobody masquerades what goes there. */
-export function rangesInside(pools: Pools, { podCIDRs }: Node): readonly Cidr[] {
-  return podCIDRs.filter(({ addr }) => UNPOOLED.some((pool) => pools.get(pool.name) === pool && isV4(pool.cidr.addr) === isV4(addr)))
+export function rangesInside(pools: Pools, node: Pick<Node, 'podCIDRs' | 'blocks'>): readonly Cidr[] {
+  const isUnpooled = ({ addr }: Cidr): boolean =>
+    UNPOOLED.some((pool) => pools.get(pool.name) === pool && isV4(pool.cidr.addr) === isV4(addr))
+  return podRanges(node).filter(isUnpooled)
+}
+
+export interface PodPools {
+  readonly pools: Pools
+  /** this node */
+  readonly self: Node | undefined
 }
 
 /** Whether a pod's flows to the outside leave with its node's address. */
-export function isMasqueraded(pools: Pools, addr: Addr): boolean {
-  return [...pools.values()].some(({ natOutgoing, cidr }) => natOutgoing && cidrContains(cidr, addr))
+export function isMasqueraded({ pools, self }: PodPools, addr: Addr): boolean {
+  const pool = [...pools.values()].find(({ natOutgoing, cidr }) => natOutgoing && cidrContains(cidr, addr))
+  if (pool === undefined || !UNPOOLED.includes(pool)) return pool !== undefined
+  return self !== undefined && isWithin(podRanges(self), addr)
 }
 
 export interface OtherNode {

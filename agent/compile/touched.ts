@@ -86,7 +86,9 @@ export class Touched {
     const name = (after ?? before)?.name ?? ''
     if (name === this.#self) {
       if (before?.zone !== after?.zone || !same(before?.addresses, after?.addresses)) this.#services()
-      if (!same(before?.subnets, after?.subnets)) this.#nodes()
+      const hasOtherRanges = !same([before?.podCIDRs, before?.blocks], [after?.podCIDRs, after?.blocks])
+      if (hasOtherRanges) this.#pods()
+      if (hasOtherRanges || !same(before?.subnets, after?.subnets)) this.#nodes()
     } else if (![true, false].every((v4) => addressOf(before, v4) === addressOf(after, v4))) this.#moved.add(name)
   }
 

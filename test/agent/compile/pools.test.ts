@@ -110,6 +110,24 @@ describe('without pools, where pods are ours', () => {
     )
   })
 
+  test('of the ranges of nodes, with blocks of a pool that is gone, and of the families that this node has ranges of', () => {
+    const made = world(true)
+    made.put(node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24'], blocks: ['10.7.0.64/26'] }))
+    made.put(node('n2', { addresses: ['192.168.0.2'], podCIDRs: ['10.0.2.0/24'], blocks: ['10.7.0.0/26'] }))
+    made.put(pod('a', { node: 'n1', ips: ['10.7.0.65', 'fd02:1::1'] }), pod('b', { node: 'n1', ips: ['172.20.0.1'] }))
+    const lines = linesOf(made).filter((line) => /inside|pod .*|default/.test(line))
+    const vethB = workloadInterface({ namespace: 'default', name: 'b' })
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        'inside range 10.7.0.0/26',
+        'inside range 10.7.0.64/26',
+        `10.7.0.65 pod ${veth} masquerade`,
+        `fd02:1::1 pod ${veth}`,
+        `172.20.0.1 pod ${vethB}`,
+      ]),
+    )
+  })
+
   test('pods of another plugin are left to it', () => {
     const lines = linesOf(world(false))
     expect(lines.filter((line) => /inside|masquerade|in the tunnel/.test(line))).toEqual([])

@@ -64,7 +64,8 @@ describe('in the end it is the same as from nothing', () => {
     .record({
       name: nodeName,
       addresses: fc.subarray(['192.168.0.1', '192.168.0.2', 'fd01::1']),
-      range: fc.constantFrom('10.0.1.0/24', '10.0.2.0/24'),
+      range: fc.constantFrom('10.0.1.0/24', '10.0.2.0/24', 'fd02::/64'),
+      blocks: fc.subarray(['10.0.2.64/26', 'fd02::/120']),
       zone: fc.constantFrom('east', 'west'),
       subnets: fc.subarray(['192.168.0.0/31', 'fd01::/64']),
     })
