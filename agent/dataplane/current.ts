@@ -211,6 +211,7 @@ export class Current implements Disposable {
   #forgive(): void {
     if (this.#failures === 0) return
     this.#failures = 0
+    this.#notBefore = 0
     this.#options.health.pass(conditionOf('programs'))
   }
 
@@ -221,8 +222,8 @@ export class Current implements Disposable {
     return { ...asked, mapSizes: { ...asked.mapSizes, conntrack: this.#room } }
   }
 
-  /** True when the table could not be made: then all is as it was, and that is no reason to try again. One that is made and pinned must
-   * become the programs' as well. */
+  /** True when the table has its old size still, because it could not be made or programs were refused with it: then all is as it was, and
+   * that is no reason to try again before somebody asks for more room. */
   #staysSmaller(thrown: unknown): boolean {
     if (this.#smaller === undefined || pinnedRoom(this.#options.pins) !== this.#smaller) return false
     this.#options.log.error({ entries: this.#smaller, error: thrown }, 'flows.not-grown')

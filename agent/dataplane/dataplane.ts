@@ -138,7 +138,7 @@ export class Dataplane implements Disposable {
 
   /** Resolves with the ms after which what failed is to be tried again, undefined when nothing did. */
   async pass(): Promise<number | undefined> {
-    this.#accept(this.#options.take(this.loaded?.policy.queue.isStuck === true))
+    this.#accept(this.#options.take(this.loaded?.policy.queue.wantsWhole(this.#options.clock.now()) === true))
     if (this.#node === undefined) return undefined
     const { knobs, mapSizes } = this.#node
     if (await this.#current.ensure({ knobs, mapSizes })) this.#begin()

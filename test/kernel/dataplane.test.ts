@@ -164,6 +164,18 @@ describe('a setting whose programs are refused', () => {
     expect([await passes(), unmet()]).toEqual([undefined, []])
   })
 
+  test('and that is taken back makes no other setting wait', async () => {
+    want(node)
+    await passes()
+    const before = dataplane.loaded
+    copyFileSync(objectPath('host', features), host())
+    want({ ...node, knobs: { ...node.knobs, dsr: true } })
+    await passes()
+    await dataplane.current.finish()
+    expect([await passes(), unmet()]).toEqual([undefined, []])
+    expect(dataplane.loaded).not.toBe(before)
+  })
+
   test('is tried again, and nothing else is due meanwhile', async () => {
     copyFileSync(objectPath('host', features), host())
     clock.advance(500)

@@ -29,7 +29,7 @@ export class PlainPlace implements Place {
   readonly #write: (row: PolicyRow) => Entry
   readonly #sweepOrder: Compare<string> | undefined
   #staged: string[] = []
-  /** of these the kernel had nothing before */
+  /** of what the step teaches that is not done, what the kernel had nothing of before */
   #fresh: string[] = []
   #old = new Set<string>()
 
@@ -44,7 +44,6 @@ export class PlainPlace implements Place {
     for (const [key, value] of rows.map(this.#write)) {
       if (isGone) this.#table.rows.unwant(key)
       else this.#table.rows.want(key, value)
-      if (this.#table.actualAt(key) === undefined) this.#fresh.push(key)
       this.#old.delete(key)
       this.#staged.push(key)
     }
@@ -52,11 +51,22 @@ export class PlainPlace implements Place {
 
   settle(): Applied {
     const applied = this.#table.settle(this.#staged)
-    if (applied.errors.length === 0) [this.#staged, this.#fresh] = [[], []]
+    if (applied.errors.length === 0) this.#staged = []
     return applied
   }
 
-  /** Stages the removal of rows that were staged, and that nothing can refer to, for they never settled. */
+  /** As `stage`, of rows that nothing refers to before the step is done. */
+  learn(rows: readonly PolicyRow[]): void {
+    this.#fresh = rows.map((row) => this.#write(row)[0]).filter((key) => this.#table.actualAt(key) === undefined)
+    this.stage(rows, false)
+  }
+
+  /** The step is done. */
+  keep(): void {
+    this.#fresh = []
+  }
+
+  /** Stages the removal of what the step has taught anew: it was never done, so nothing refers to it. */
   withdraw(): void {
     for (const key of this.#fresh) this.#table.rows.unwant(key)
     this.#staged = this.#fresh

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Takes policy into the kernel step by step: none begins before the one before it is all there. Layer: agent/dataplane. */
+import { backoffMs } from '#lib/base/backoff.ts'
 import type { PolicyRow, PolicyStep, PolicyTable } from '#agent/compile/policy/tables.ts'
 import { failure, type Failure, type Outcome, type Part } from '../part.ts'
 import type { AddrPlace, HostPlace, Place, PlainPlace } from './places.ts'
@@ -15,6 +16,7 @@ export interface PolicyQueueOptions {
 /** And of a whole: it is put off until it is known what is in the kernel; at its end what was not in it goes, then it is done. */
 type Step = PolicyStep | { readonly kind: 'whole'; readonly steps: readonly PolicyStep[] } | { readonly kind: 'sweep' | 'end' }
 
+const WHOLE_AGAIN = { firstMs: 1000, maxMs: 300_000 }
 /** Rows of one pass, so that others have their turn; but a whole is done at once. */
 const ROWS_A_PASS = 20_000
 
@@ -25,10 +27,13 @@ export class PolicyQueue implements Part {
   #steps: Step[] = []
   /** of the step that has begun */
   #unsettled: Place[] = []
-  /** those places, when that step is one of learning */
+  /** those of the last step of learning, until the next step begins */
   #learning: PlainPlace[] = []
   #failed = false
   #isStuck = false
+  /** that were of no use */
+  #wholes = 0
+  #wholeNotBefore = -Infinity
   #isWhole = false
   /** a whole has begun */
   #inWhole = false
@@ -44,9 +49,12 @@ export class PolicyQueue implements Part {
     return this.#isWhole
   }
 
-  /** A step fails and later ones wait for it, which may be what mends it: a whole is to take their place. */
-  get isStuck(): boolean {
-    return this.#isStuck
+  /** A step fails and later ones wait for it, which may be what mends it: at this time of the clock a whole is to take their place. Later each
+   * time that it is of no use, for it costs as much as a start. */
+  wantsWhole(now: number): boolean {
+    if (!this.#isStuck || now < this.#wholeNotBefore) return false
+    this.#wholeNotBefore = now + backoffMs(WHOLE_AGAIN, this.#wholes++)
+    return true
   }
 
   /** `complete`: these steps make the whole, and whatever was to be done before does not matter any more. */
@@ -73,6 +81,7 @@ export class PolicyQueue implements Part {
     const outcome = this.#apply()
     this.#failed = outcome.failures.length > 0
     this.#isStuck &&= this.#failed
+    if (!this.#failed) [this.#wholes, this.#wholeNotBefore] = [0, -Infinity]
     return outcome
   }
 
@@ -109,6 +118,7 @@ export class PolicyQueue implements Part {
   /** The next step. Returns how many rows it has; throws for a row that no struct can hold, and then it is still the next. */
   #begin(): number {
     const [step] = this.#steps
+    for (const place of this.#learning) place.keep()
     this.#learning = []
     const rows = step === undefined ? 0 : this.#stage(step)
     this.#steps.shift()
@@ -139,7 +149,7 @@ export class PolicyQueue implements Part {
         return 0
       case 'learn':
         for (const [table, rows] of byTable(step.rows)) {
-          places[table].stage(rows, false)
+          places[table].learn(rows)
           this.#learning.push(places[table])
           this.#unsettled.push(places[table])
         }

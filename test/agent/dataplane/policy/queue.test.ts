@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Steps of policy against maps in memory: their order, what stops them, and what a whole leaves. Layer: test. */
 import { beforeEach, describe, expect, test } from 'vitest'
-import { ADDR_LOCAL_POD } from '#lib/base/flags.ts'
+import { ADDR_LOCAL_POD, DIMENSION_PEER } from '#lib/base/flags.ts'
 import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
+import { bitsRow } from '#agent/compile/policy/set.ts'
 import { NO_SET, type PolicyRow, type PolicyStep } from '#agent/compile/policy/tables.ts'
 import { AddrJoin } from '#agent/dataplane/policy/addr-join.ts'
 import { policyHolds, policyPlane, POLICY_TABLES, type PolicyPlane } from '#agent/dataplane/policy/plane.ts'
@@ -179,7 +180,7 @@ describe('a table that is full', () => {
       { kind: 'learn', rows: rules(B, 150) },
       { kind: 'flip', rows: [end('10.1.0.1', 4, B)] },
     ])
-    expect([maps.rules.contents().size, plane.queue.isStuck]).toEqual([100, false])
+    expect([maps.rules.contents().size, plane.queue.wantsWhole(0)]).toEqual([100, false])
   })
 
   test('is of no use to later steps: a whole is to take the place of all, and has room for its own rows at once', () => {
@@ -187,12 +188,35 @@ describe('a table that is full', () => {
       { kind: 'flip', rows: [end('10.1.0.1', 4, A)] },
       { kind: 'forget', rows: rules(B, 150) },
     ])
-    expect([plane.queue.pending(), plane.queue.isStuck, plane.queue.isWhole]).toEqual([true, true, true])
+    expect([plane.queue.pending(), plane.queue.wantsWhole(0), plane.queue.isWhole]).toEqual([true, true, true])
     expect(take([{ kind: 'learn', rows: [rule(A, 2)] }, ...FIRST], true).failures).toEqual([])
-    expect([plane.queue.pending(), plane.queue.isStuck, plane.queue.isWhole]).toEqual([false, false, true])
+    expect([plane.queue.pending(), plane.queue.wantsWhole(0), plane.queue.isWhole]).toEqual([false, false, true])
     expect([...maps.rules.contents().keys()].sort()).toEqual([0, 1, 2].map(rulesKey))
     expect(endAt('10.1.0.1')?.ingress).toBe(A)
   })
+
+  test('as long as a whole is of no use, another is wanted later each time', () => {
+    const more = (): boolean[] => {
+      take([{ kind: 'forget', rows: rules(B, 1) }])
+      return [0, 999, 1000, 1001, 2999, 3000].map((now) => plane.queue.wantsWhole(now))
+    }
+    expect(more()).toEqual([true, false, true, false, false, true])
+    take([{ kind: 'learn', rows: rules(B, 150) }], true)
+    expect(plane.queue.wantsWhole(10_000)).toBe(false)
+    take([{ kind: 'forget', rows: rules(B, 1) }])
+    expect([6_999, 7_000].map((now) => plane.queue.wantsWhole(now))).toEqual([false, true])
+  })
+})
+
+test('of a step that fails in one table what it taught others goes as well: a whole may need the room', () => {
+  const rules = (set: string) => Array.from({ length: 60 }, (_, index) => rule(set, index + 2))
+  const bits = Array.from({ length: 150 }, (_, index) => bitsRow({ set: B, class: index, block: 0, dimension: DIMENSION_PEER }, ''))
+  take(FIRST, true)
+  take([{ kind: 'learn', rows: [...rules(B), ...bits] }])
+  take([{ kind: 'forget', rows: [] }])
+  expect([maps.rules.contents().size, plane.queue.wantsWhole(0)]).toEqual([62, true])
+  expect(take([{ kind: 'learn', rows: rules(A) }, ...FIRST], true).failures).toEqual([])
+  expect(plane.queue.pending()).toBe(false)
 })
 
 describe('a whole', () => {
