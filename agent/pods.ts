@@ -92,16 +92,18 @@ export class Pods {
     const plugin = this.#plugin(new NetlinkExchange(netlink.socket))
     plugin.start()
     await using server = new CniServer({ path: cni.socket, call: (line) => plugin.call(line) })
-    try {
-      await Promise.all([
-        this.#listen(server, signal),
-        everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#install() }),
-        everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#collectWhenDue(plugin) }),
-      ])
-    } finally {
-      // they keep the process alive, and the server waits for them
+    using stack = new DisposableStack()
+    // who waits keeps the process alive, and the server and the collector wait for them
+    const end = (): void => {
       this.#waiting.end()
     }
+    signal.addEventListener('abort', end)
+    stack.defer(end)
+    await Promise.all([
+      this.#listen(server, signal),
+      everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#install() }),
+      everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#collectWhenDue(plugin) }),
+    ])
   }
 
   /** Tried again for as long as it cannot be, and when the socket has been taken away. */
@@ -199,11 +201,12 @@ export class Pods {
 
   /** Of the devices with the node's own addresses; where these have none, of all that lead out. */
   #mtu(addresses: readonly Addr[]): number {
-    const { wired, store, cni } = this.#options
+    const { wired, store, cni, options } = this.#options
     const devices = (wired()?.dataplane.devices.list() ?? []).filter(({ use }) => use === 'host')
     const vital = devices.filter((one) => one.vital)
     const mtus = (vital.length > 0 ? vital : devices).map(({ iface }) => iface.mtu)
-    return podMtu({ mtus, overlay: hasOverlay(poolsIn({ snapshot: store.snapshot, servesPods: !cni.chained })) }, addresses)
+    const pools = poolsIn({ snapshot: store.snapshot, node: options.node, servesPods: !cni.chained })
+    return podMtu({ mtus, overlay: hasOverlay(pools) }, addresses)
   }
 
   /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node ready. */

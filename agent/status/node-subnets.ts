@@ -16,6 +16,10 @@ export function subnetsOf(addresses: readonly Addr[], held: readonly Cidr[]): re
   return [...new Set(own.map(({ addr, bits }) => formatCidr({ addr: maskAddr(addr, bits), bits })))].sort(compareText)
 }
 
+function isV6(cidr: string): boolean {
+  return cidr.includes(':')
+}
+
 export interface NodeSubnetsOptions {
   readonly api: Pick<StatusApi, 'patch'>
   readonly node: string
@@ -38,9 +42,12 @@ export class NodeSubnets implements Subject {
   due(now: number): readonly Due[] {
     const [self, held] = [this.#options.self(), this.#options.held()]
     if (self === undefined || held === undefined) return []
-    const wanted = subnetsOf(self.addresses, held)
-    // an address that no device has, as while it changes, is no reason to forget
-    if (wanted.length === 0 || same(wanted, self.subnets.map(formatCidr).sort(compareText))) return []
+    const announced = self.subnets.map(formatCidr).sort(compareText)
+    const found = subnetsOf(self.addresses, held)
+    // that no device has an address of a family, as while it changes, is no reason to forget
+    const kept = announced.filter((one) => !found.some((other) => isV6(one) === isV6(other)))
+    const wanted = [...found, ...kept].sort(compareText)
+    if (same(wanted, announced)) return []
     if (same(wanted, this.#said) && now < this.#saidAt + HEARD_MS) return []
     return [{ key: this.#options.node, write: (signal) => this.#write(wanted, now, signal) }]
   }

@@ -129,7 +129,9 @@ export class PodConditions implements Subject {
     const { api, node } = this.#options
     const pods = await api.list(POD, { fieldSelector: `spec.nodeName=${node}`, signal, timeoutMs: TIMEOUT_MS })
     this.#listed.clear()
-    for (const pod of pods) this.#listed.set(nameKey({ namespace: '', ...pod.metadata }), knownOf(pod))
+    // what one that is going has is not for the next of its name
+    const stay = pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    for (const pod of stay) this.#listed.set(nameKey({ namespace: '', ...pod.metadata }), knownOf(pod))
     // what is known of them is known from the list
     this.#entries.clear()
     this.#listAt = now + LIST_MS * (1 + Math.random())
@@ -148,12 +150,13 @@ export class PodConditions implements Subject {
   }
 
   /** undefined: it is gone, or another one by now, and the source will say so. */
-  async #lookUp({ namespace, name }: Pod, { addresses }: Entry, signal: AbortSignal): Promise<Known | undefined> {
+  async #lookUp({ namespace, name }: Pod, { uid, addresses }: Entry, signal: AbortSignal): Promise<Known | undefined> {
     const object = await lookUp(this.#options.api, { ...POD, namespace, name }, signal)
     if (object === undefined) return undefined
     const parsed = parseObject({ ...object }, { kind: 'Pod', namespace, name })
     if (parsed.kind !== 'ok' || parsed.value.kind !== 'Pod') return undefined
     const { nodeName, podIPs, terminating } = parsed.value
+    if (parsed.value.uid !== uid) return undefined
     // the cluster may not have heard of its addresses yet
     const isThat = podIPs.length === 0 || areSame(podIPs, addresses)
     return nodeName === this.#options.node && isThat && !terminating ? knownOf(object) : undefined

@@ -232,8 +232,11 @@ describe('the condition of a pod', () => {
     await runPod()
     for (const { write } of due) await write(RUNNING)
     expect(await condition(POD, PROGRAMMED)).toBeUndefined()
-    // the store still has the one of before, with the addresses of this one
+    // as long as the store has the one of before, with the addresses of this one
     expect([await tell(one, 2000), await tell(one, 12_000)]).toEqual([0, 1])
+    expect(await condition(POD, PROGRAMMED)).toBeUndefined()
+    pods = await podsInStore()
+    await tell(one, 13_000)
     expect(await condition(POD, PROGRAMMED)).toMatchObject({ status: 'True' })
   })
 
@@ -256,6 +259,19 @@ describe('the condition of a pod', () => {
     await runPod()
     pods = await podsInStore()
     expect([await tell(one, 2000), await tell(one, 3000)]).toEqual([1, 0])
+    expect(await condition(POD, PROGRAMMED)).toMatchObject({ status: 'True' })
+  })
+
+  test('a pod that was going when all were listed leaves nothing to the next of its name', async () => {
+    await client.patch(POD, { metadata: { finalizers: ['example.com/wait'] } }, { type: 'merge' })
+    await tell(agent(), 0)
+    await client.delete(POD, { gracePeriodSeconds: 0 })
+    const one = agent()
+    await tell(one, 0)
+    await client.patch(POD, { metadata: { finalizers: null } }, { type: 'merge' })
+    await runPod()
+    pods = await podsInStore()
+    await tell(one, 1000)
     expect(await condition(POD, PROGRAMMED)).toMatchObject({ status: 'True' })
   })
 

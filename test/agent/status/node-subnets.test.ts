@@ -57,7 +57,7 @@ test('are written once, and again when nobody heard or somebody says otherwise',
   expect(await tell(one, 60_001)).toBe(1)
 })
 
-test('other devices are other prefixes; without any, and before they are known, what was said stays', async () => {
+test('other devices are other prefixes; without any of a family, and before they are known, what was said stays', async () => {
   const one = subject()
   announced = [parseCidr('192.0.2.0/24')]
   devices = undefined
@@ -65,6 +65,7 @@ test('other devices are other prefixes; without any, and before they are known, 
   devices = []
   expect(await tell(one, 1)).toBe(0)
   devices = held('192.0.2.9/23')
+  announced = [parseCidr('192.0.2.0/24'), parseCidr('2001:db8::/64')]
   expect(await tell(one, 2)).toBe(1)
-  expect(written).toEqual([['n1', { metadata: { annotations: { 'netplane.io/subnets': '192.0.2.0/23' } } }]])
+  expect(written).toEqual([['n1', { metadata: { annotations: { 'netplane.io/subnets': '192.0.2.0/23,2001:db8::/64' } } }]])
 })
