@@ -4,8 +4,7 @@ import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmdirSync, rmSync, wri
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SOURCE_LOOSE, STRAY_DROP } from '#lib/base/flags.ts'
-import { ANY_V6, parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
+import { parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
@@ -21,29 +20,14 @@ import { elfSections } from '../support/elf.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeNetlink } from '../support/fake-netlink.ts'
 import { interfaces } from '../support/interfaces.ts'
+import { KNOBS, SIZES } from '../support/knobs.ts'
 import { objectPath } from '../support/objects.ts'
 
 const features = probeFeatures()
 
 const NODE: DesiredNode = {
-  knobs: {
-    nodeV4: parseAddr('192.0.2.1'),
-    nodeV6: ANY_V6,
-    tunnelVni: 77,
-    tunnelPort: parsePort(4789),
-    connectTcp: true,
-    connectUdp: false,
-    natPorts: { from: parsePort(20_000), to: parsePort(29_999) },
-    dsr: false,
-    sourceCheck: SOURCE_LOOSE,
-    strayService: STRAY_DROP,
-    overlay: false,
-    hostPolicy: false,
-    untracked: false,
-    podToHost: 0,
-    timeouts: { tcpSyn: 1000, tcpOpen: 3_600_000, tcpFin: 2000, tcpRst: 3000, udp: 4000, udpStream: 5000, icmp: 6000 },
-  },
-  mapSizes: { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300, live: 200 },
+  knobs: KNOBS,
+  mapSizes: SIZES,
   workloads: [],
   host: { addresses: [], elsewhere: [], pattern: undefined, excluded: '' },
   nodePortAddresses: [],

@@ -4,8 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, rmdirSync, writeFileSync }
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BpfMap, BpfProgram } from '#native'
-import { SOURCE_LOOSE, STRAY_DROP } from '#lib/base/flags.ts'
-import { ANY_V4, ANY_V6, parseAddr, parsePort } from '#lib/base/ip.ts'
+import { ANY_V4 } from '#lib/base/ip.ts'
 import type { Knobs, MapSizes } from '#agent/compile/desired.ts'
 import type { Features } from '#agent/dataplane/features.ts'
 import { probeFeatures } from '#agent/dataplane/features.ts'
@@ -18,26 +17,8 @@ import { findType, typeById } from '#agent/maps/btf.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { structLayout } from '#agent/maps/layout.ts'
 import { dropGenerations, ensureGeneration } from '#agent/dataplane/programs.ts'
+import { KNOBS, SIZES } from '../support/knobs.ts'
 import { objectPath } from '../support/objects.ts'
-
-const SIZES: MapSizes = { conntrack: 2000, frontends: 100, backends: 200, affinity: 100, addrs: 300, live: 200 }
-const KNOBS: Knobs = {
-  nodeV4: parseAddr('192.0.2.1'),
-  nodeV6: ANY_V6,
-  tunnelVni: 77,
-  tunnelPort: parsePort(4789),
-  connectTcp: true,
-  connectUdp: false,
-  natPorts: { from: parsePort(20_000), to: parsePort(29_999) },
-  dsr: false,
-  sourceCheck: SOURCE_LOOSE,
-  strayService: STRAY_DROP,
-  overlay: false,
-  hostPolicy: false,
-  untracked: false,
-  podToHost: 0,
-  timeouts: { tcpSyn: 1000, tcpOpen: 3_600_000, tcpFin: 2000, tcpRst: 3000, udp: 4000, udpStream: 5000, icmp: 6000 },
-}
 
 /** Where it is no matter which: the verifier takes seconds for the others. */
 const SMALL = ['connect']
