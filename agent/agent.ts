@@ -65,7 +65,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const onServers = (): void => {
     now.wired?.loop.mark()
   }
-  const source = await openSource(options.origin, { lastGood: lastGoodFile(options.keepDir), onServers, log })
+  const source = await openSource(options.origin, { node: options.node, lastGood: lastGoodFile(options.keepDir), onServers, log })
   const store = new Store({
     sources: [source.name],
     onChange: () => now.wired?.loop.mark(),

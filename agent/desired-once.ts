@@ -23,7 +23,7 @@ export interface DesiredOnce {
 export async function desiredOnce(
   options: Pick<AgentOptions, 'node' | 'origin'> & Partial<Pick<AgentOptions, 'config'>>,
 ): Promise<DesiredOnce> {
-  const source = await openSource(options.origin)
+  const source = await openSource(options.origin, { node: options.node })
   const { events, problems, unavailable } = await readOnce(source)
   const store = new Store({ sources: [source.name] })
   const sink = store.sink(source.name)

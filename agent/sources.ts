@@ -35,6 +35,8 @@ export interface AgentSource extends Source {
 }
 
 export interface SourceOptions {
+  /** whose agent asks */
+  readonly node: string
   readonly lastGood?: LastGoodFile
   /** `servers` may be others by now */
   readonly onServers?: () => void
@@ -42,8 +44,8 @@ export interface SourceOptions {
 }
 
 /** Each is loaded when it is wanted. Throws ConfigError when there can be none. */
-export async function openSource(origin: Origin, options: SourceOptions = {}): Promise<AgentSource> {
-  const { lastGood, onServers, log } = options
+export async function openSource(origin: Origin, options: SourceOptions): Promise<AgentSource> {
+  const { node, lastGood, onServers, log } = options
   const kept = lastGood === undefined ? {} : { lastGood }
   if (origin.kind === 'directory') {
     const { DirectorySource } = await import('#lib/manifests/source.ts')
@@ -53,7 +55,7 @@ export async function openSource(origin: Origin, options: SourceOptions = {}): P
   const server = await serverOf(origin)
   const { byService } = server
   if (byService !== undefined) log?.warn({ reason: byService }, 'api.by-service')
-  const source = new ApiSource({ server, onAddresses: onServers, ...kept })
+  const source = new ApiSource({ server, node, onAddresses: onServers, ...kept })
   return {
     name: source.name,
     run: (sink, signal) => source.run(sink, signal),

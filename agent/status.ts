@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the API server hears of this node: conditions of its Node and pods, events about what is refused, ClusterInformation. Layer: agent. */
+/** What the API server hears of this node: what others need to reach it, conditions of its Node and pods, events about what is refused,
+ * ClusterInformation. Layer: agent. */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '#lib/base/clock.ts'
+import { ownNode } from '#lib/model/node.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -12,7 +14,7 @@ import type { SourceBook } from './source-book.ts'
 import { ClusterFacts } from './status/cluster-information.ts'
 import { Events } from './status/events.ts'
 import { NodeCondition } from './status/node-condition.ts'
-import { NodeSubnets } from './status/node-subnets.ts'
+import { OwnNetwork } from './status/node-network.ts'
 import { Outbox } from './status/outbox.ts'
 import { PodConditions } from './status/pod-conditions.ts'
 import { endpointRefusals, firewallRefusals, refusalsOf, type Refusal } from './status/refusals.ts'
@@ -57,22 +59,24 @@ export function statusOf(options: StatusOptions): Outbox {
     health,
     log,
     subjects: [
+      // first: a node that says it is ready can be reached
+      new OwnNetwork({
+        api,
+        node,
+        self: () => (store.synced ? ownNode(snapshot, node) : undefined),
+        said: () => snapshot.nodeNetworks.get(node),
+        held: () => {
+          const interfaces = options.isChained ? undefined : wired()?.monitor.interfaces
+          return interfaces?.all().flatMap(({ addresses }) => addresses)
+        },
+      }),
       new NodeCondition({
         api,
         node,
         wall,
         wasReady,
         unready: () => health.unready().map(({ name, reason }) => `${name}: ${reason}`),
-        isKnown: () => !store.synced || snapshot.nodes.has(node),
-      }),
-      new NodeSubnets({
-        api,
-        node,
-        self: () => (options.isChained ? undefined : snapshot.nodes.get(node)),
-        held: () =>
-          wired()
-            ?.monitor.interfaces.all()
-            .flatMap(({ addresses }) => addresses),
+        isKnown: () => !store.synced || ownNode(snapshot, node) !== undefined,
       }),
       new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID, daemonSet }),
       new Events({ api, node, nodes, wall, refusals: () => refusals(options) }),

@@ -2,7 +2,7 @@
 /** From the sources to what is wanted of the data plane: store, configuration and compiler in a row. Layer: agent. */
 import type { Rejected } from '#lib/base/result.ts'
 import { same } from '#lib/base/same.ts'
-import type { Node } from '#lib/model/node.ts'
+import { ownNode, type Node } from '#lib/model/node.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Compiler } from './compile/compile.ts'
@@ -94,7 +94,8 @@ export class Wanted {
   #withSelf(): Snapshot | undefined {
     const { snapshot } = this.#options.store
     const { node } = this.#options
-    const found = snapshot.nodes.get(node)
+    // what its agent said of it outlives it for a moment
+    const found = ownNode(snapshot, node)
     this.#self = found ?? this.#self
     this.#sayNode(found === undefined ? missingText(node, this.#self) : undefined)
     if (found !== undefined || this.#self === undefined) return found && snapshot

@@ -74,15 +74,31 @@ export function uid(kind: number, at: number, part = 0): string {
   return `${kind.toString(16).padStart(8, '0')}-0000-4000-8000-${(at * 4096 + part).toString(16).padStart(12, '0')}`
 }
 
+const NODE_LABELS = { 'kubernetes.io/os': 'linux' }
+
+function nodeAddress(at: number): string {
+  return `192.168.77.${10 + at}`
+}
+
+/** What its agent says of it. */
+export function nodeNetwork(at: number): object {
+  return {
+    apiVersion: 'netplane.io/v3',
+    kind: 'NodeNetwork',
+    metadata: { name: `node-${at}`, labels: NODE_LABELS },
+    spec: { addresses: [nodeAddress(at)], podCIDRs: [], subnets: ['192.168.77.0/24'] },
+  }
+}
+
 export function node(at: number): object {
   return {
     apiVersion: 'v1',
     kind: 'Node',
-    metadata: { name: `node-${at}`, uid: uid(1, at), creationTimestamp: STAMP, labels: { 'kubernetes.io/os': 'linux' } },
+    metadata: { name: `node-${at}`, uid: uid(1, at), creationTimestamp: STAMP, labels: NODE_LABELS },
     spec: {},
     status: {
       addresses: [
-        { type: 'InternalIP', address: `192.168.77.${10 + at}` },
+        { type: 'InternalIP', address: nodeAddress(at) },
         { type: 'Hostname', address: `node-${at}` },
       ],
     },

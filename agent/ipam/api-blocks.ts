@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Blocks as IPAMBlock objects of the API server; a node's Node tells the others which are its. Layer: agent/ipam. */
-import { errorCode, InternalError } from '#lib/base/errors.ts'
-import { formatCidr, type Cidr } from '#lib/base/ip.ts'
+/** Blocks as IPAMBlock objects of the API server; a node's NodeNetwork tells the others which are its. Layer: agent/ipam. */
+import { AddressError, errorCode, InternalError } from '#lib/base/errors.ts'
+import type { Cidr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import { BLOCK_NODE_LABEL, blockName, blockNodeLabel, IP_BLOCK, ipBlockObject, parseIPBlock } from '#lib/kube/ip-block.ts'
+import { NODE_NETWORK, nodeNetworkRaw } from '#lib/kube/node-network.ts'
 import type { IPBlock } from '#lib/model/ip-block.ts'
-import { BLOCKS_ANNOTATION } from '#lib/model/node.ts'
 import { asApiObject, type ApiObject } from '#lib/api/resource.ts'
 import { isRefused } from '#lib/api/errors.ts'
 import type { ApiClient } from '#lib/api/client.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 
+/** What else nodes say of themselves is another one's. */
+const FIELD_MANAGER = 'netplane-ipam'
+
 /** What we need of the API client. */
-export type BlockApi = Pick<ApiClient, 'list' | 'create' | 'update' | 'delete' | 'patch'>
+export type BlockApi = Pick<ApiClient, 'list' | 'create' | 'update' | 'delete' | 'apply'>
 
 export interface ApiBlocksOptions {
   readonly api: BlockApi
@@ -72,9 +75,16 @@ export class ApiBlocks implements BlockStore {
   }
 
   async announce(ranges: readonly Cidr[]): Promise<void> {
-    const text = ranges.map(formatCidr).sort().join(',')
-    const patch = { metadata: { annotations: { [BLOCKS_ANNOTATION]: text === '' ? null : text } } }
-    await this.#api.patch({ apiVersion: 'v1', kind: 'Node', name: this.#node }, patch, { type: 'merge' })
+    const spec = nodeNetworkRaw({ blocks: ranges })
+    const network = asApiObject({ ...NODE_NETWORK, metadata: { name: this.#node }, spec })
+    const { spec: heard } = await this.#api.apply(network, { fieldManager: FIELD_MANAGER })
+    // of a node that starts, what else there is to say is said within a second
+    if (ranges.length > 0 && !(isObject(heard) && 'addresses' in heard))
+      throw new AddressError({
+        ref: `NodeNetwork/${this.#node}`,
+        path: 'spec.addresses',
+        reason: 'is not there yet: no other node could reach it',
+      })
   }
 
   /** An object that is gone is another one as well. */

@@ -17,7 +17,7 @@ const store = new Store({
 const objectsIn = (): number => [...source.facts().values()].reduce((sum, { objects }) => sum + objects, 0)
 const nothing = (): Promise<Record<string, string>> => Promise.resolve({})
 const server = { protocol: 'http:', host: '127.0.0.1', port: Number(port), prefix: '', tls: nothing, headers: nothing } as const
-const source = new ApiSource({ server })
+const source = new ApiSource({ server, node: 'node-0' })
 const sink = store.sink('api')
 let begun: { readonly cpu: number } | undefined
 await source.run(

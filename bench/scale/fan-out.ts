@@ -10,8 +10,8 @@ import { cpuOf, memoryOf } from '../base/process.ts'
 import { NODES } from '../generate.ts'
 import { writeChange } from './changes.ts'
 import type { FanOutFigure, ListCost } from './figure.ts'
-import { writeImages, writeReport } from './reports.ts'
-import { begins, listAll, Watcher, type Begin, type Told } from './watchers.ts'
+import { nodeName, writeBlocks, writeImages, writeReport } from './reports.ts'
+import { begins, kindsOn, listAll, Watcher, type Told } from './watchers.ts'
 
 const AT_ONCE = 10
 const LISTS = 3
@@ -30,7 +30,7 @@ export interface FanOutOptions {
 }
 
 export async function listCosts({ client, pid }: FanOutOptions): Promise<ListCost[]> {
-  const kinds = await begins(client)
+  const kinds = await begins(client, nodeName(0))
   const costs: ListCost[] = []
   for (const packed of [false, true]) {
     await listAll(client, kinds, packed)
@@ -45,13 +45,13 @@ export async function listCosts({ client, pid }: FanOutOptions): Promise<ListCos
 /** `round`: from which the changes are counted, so that each has an address of its own. */
 export async function fanOut(options: FanOutOptions, watchers: number, round: number): Promise<FanOutFigure> {
   const { server, client, pid, signal, changes } = options
-  const kinds: readonly Begin[] = await begins(client)
+  const kinds = await begins(client, nodeName(0))
   await using stack = new AsyncDisposableStack()
   const cpu = meter(() => cpuOf(pid))
   const all = await mapLimit(
     Array.from({ length: watchers }, (_, at) => at),
     AT_ONCE,
-    async () => stack.use(await Watcher.start(server, kinds)),
+    async (at) => stack.use(await Watcher.start(server, kindsOn(nodeName(at), kinds))),
   )
   const bytes = meter(() => all.reduce((total, watcher) => total + watcher.bytes, 0))
   await systemClock.sleep(IDLE_MS / 5, signal)
@@ -59,26 +59,28 @@ export async function fanOut(options: FanOutOptions, watchers: number, round: nu
   bytes()
   await systemClock.sleep(IDLE_MS, signal)
   const idle = { cpuMs: cpu(), bytes: bytes() }
-  /** Of one of so many writes, until all have been told of them, beyond what passes when nothing changes. */
-  const told = async (kind: Told, write: (at: number) => Promise<void>): Promise<{ readonly cpuMs: number; readonly bytes: number }> => {
+  /** Of one of so many writes, until as many have been told of each as are to be, beyond what passes when nothing changes. */
+  const told = async (kind: Told, hearers: number, write: (at: number) => Promise<void>): Promise<Cost> => {
     const heard = (): number => all.reduce((total, watcher) => total + watcher.heard(kind), 0)
     const begun = systemClock.now()
-    const wanted = heard() + watchers * changes
+    const wanted = heard() + hearers * changes
     for (let at = 0; at < changes; at++) {
       await write(at)
       await systemClock.sleep(CHANGE_EVERY_MS, signal)
     }
     if ((await waitFor(() => (heard() >= wanted ? true : undefined), { timeoutMs: TOLD_MS })) === undefined)
-      throw new InternalError(`${wanted - heard()} of ${watchers * changes} events of ${kind} have not come`)
+      throw new InternalError(`${wanted - heard()} of ${hearers * changes} events of ${kind} have not come`)
     const idleParts = (systemClock.now() - begun) / IDLE_MS
     return { cpuMs: (cpu() - idle.cpuMs * idleParts) / changes, bytes: bytes() / changes }
   }
-  const change = await told('EndpointSlice', (at) => writeChange(client, options.services, round + at))
+  const change = await told('EndpointSlice', watchers, (at) => writeChange(client, options.services, round + at))
+  const network = await told('NodeNetwork', watchers, (at) => writeBlocks(client, round + at))
   for (let at = 0; at < NODES; at++) await writeImages(client, at)
   await systemClock.sleep(IDLE_MS / 5, signal)
   cpu()
   bytes()
-  const report = await told('Node', (at) => writeReport(client, round + at))
+  // each is told of its own node alone
+  const report = await told('Node', Math.min(1, watchers), (at) => writeReport(client, round + at))
   return {
     watchers,
     beginCpuMs,
@@ -87,9 +89,16 @@ export async function fanOut(options: FanOutOptions, watchers: number, round: nu
     idleBytesPerSecond: (idle.bytes * 1000) / IDLE_MS,
     changeCpuMs: change.cpuMs,
     changeBytes: change.bytes,
+    networkCpuMs: network.cpuMs,
+    networkBytes: network.bytes,
     reportCpuMs: report.cpuMs,
     reportBytes: report.bytes,
   }
+}
+
+interface Cost {
+  readonly cpuMs: number
+  readonly bytes: number
 }
 
 /** What has been added since it was last asked. */

@@ -38,6 +38,9 @@ export interface FanOutFigure {
   /** of one changed EndpointSlice, its writing included */
   readonly changeCpuMs: number
   readonly changeBytes: number
+  /** of one changed NodeNetwork */
+  readonly networkCpuMs: number
+  readonly networkBytes: number
   /** of one kubelet's report */
   readonly reportCpuMs: number
   readonly reportBytes: number

@@ -2,7 +2,7 @@
 /** A large cluster, object by object, in the order in which an API server takes them. Layer: bench (pure). */
 import { isObject } from '#lib/base/object.ts'
 import { asApiObject, type ApiObject } from '#lib/api/resource.ts'
-import { node, NODES, service, slice } from '../generate.ts'
+import { node, nodeNetwork, NODES, service, slice } from '../generate.ts'
 import { frame, pod, policy } from '../policy-cluster.ts'
 
 export const ENDPOINTS = 10
@@ -16,7 +16,10 @@ const SERVERS_OWN = new Set(['uid', 'resourceVersion', 'creationTimestamp', 'gen
 /** Everything but the definitions of our kinds. */
 export function* clusterOf(services: number): Generator<ApiObject> {
   for (const object of frame()) yield fresh(object)
-  for (let at = 0; at < NODES; at++) yield fresh(node(at))
+  for (let at = 0; at < NODES; at++) {
+    yield fresh(node(at))
+    yield fresh(nodeNetwork(at))
+  }
   for (let at = 0; at < services; at++) {
     yield fresh(service(at))
     yield fresh(slice(at, ENDPOINTS))

@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What kubelets write of their nodes when nothing happens: each watcher is told the whole Node. Layer: bench. */
+/** What is written of nodes: by kubelets when nothing happens, of which each agent is told that of its own node, and by agents, which all are told. Layer: bench. */
 import type { ApiClient } from '#lib/api/client.ts'
+import { NODE_NETWORK } from '#lib/kube/node-network.ts'
 import { NODES } from '../generate.ts'
 
 /** As many as a kubelet reports. */
 const IMAGES = 50
 
+/** From `NODES` on there is none of the name. */
+export function nodeName(at: number): string {
+  return `node-${at}`
+}
+
 function nodeAt(at: number) {
-  return { apiVersion: 'v1', kind: 'Node', name: `node-${at % NODES}` } as const
+  return { apiVersion: 'v1', kind: 'Node', name: nodeName(at % NODES) } as const
+}
+
+/** A node has taken another block. */
+export async function writeBlocks(client: ApiClient, round: number): Promise<void> {
+  const blocks = [`10.${200 + (round % 50)}.${Math.floor(round / 50) % 256}.0/26`]
+  const named = { ...NODE_NETWORK, name: nodeName(round % NODES) }
+  await client.patch(named, { spec: { blocks } }, { type: 'merge' })
 }
 
 /** The largest part of a Node. */

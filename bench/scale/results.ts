@@ -45,6 +45,8 @@ export interface NodeCost {
   readonly memoryMb: number
   readonly changeCpuMs: number
   readonly changeBytes: number
+  readonly networkCpuMs: number
+  readonly networkBytes: number
   readonly reportCpuMs: number
   readonly reportBytes: number
 }
@@ -57,6 +59,8 @@ export function nodeCost(fanOut: readonly FanOutFigure[]): NodeCost {
     memoryMb: slope('memoryMb'),
     changeCpuMs: slope('changeCpuMs'),
     changeBytes: slope('changeBytes'),
+    networkCpuMs: slope('networkCpuMs'),
+    networkBytes: slope('networkBytes'),
     reportCpuMs: slope('reportCpuMs'),
     reportBytes: slope('reportBytes'),
   }
@@ -70,6 +74,8 @@ function fanOutValues({ fanOut, lists }: ScaleFigures): Named {
     ['fan_out_memory_mb', rounded(cost.memoryMb, 2)],
     ['fan_out_change_cpu_us', rounded(cost.changeCpuMs * 1000)],
     ['fan_out_change_bytes', rounded(cost.changeBytes, 0)],
+    ['fan_out_network_cpu_us', rounded(cost.networkCpuMs * 1000)],
+    ['fan_out_network_bytes', rounded(cost.networkBytes, 0)],
     ['fan_out_report_cpu_us', rounded(cost.reportCpuMs * 1000)],
     ['fan_out_report_bytes', rounded(cost.reportBytes, 0)],
     ...lists.flatMap(({ packed, cpuMs, bytes }): Named => {

@@ -8,7 +8,7 @@ import { jsonLines } from '#lib/api/lines.ts'
 import { acceptOf, readList } from '#lib/api/envelopes.ts'
 import { collectionPath } from '#lib/api/resource.ts'
 import type { ApiServer } from '#lib/api/server.ts'
-import { WATCHED, type Watched } from '#lib/api/watched.ts'
+import { watchedOn, type Watched } from '#lib/api/watched.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
 
@@ -19,14 +19,24 @@ export interface Begin {
   readonly version: string
 }
 
-/** Kinds that the server has, and where their watches begin. */
-export async function begins(client: ApiClient): Promise<readonly Begin[]> {
+/** What the agent of this node asks for and the server has, and where the watches begin. */
+export async function begins(client: ApiClient, node: string): Promise<readonly Begin[]> {
   const found: Begin[] = []
-  for (const watched of WATCHED) {
+  for (const watched of watchedOn(node)) {
     const { status, version } = await page(client, { watched, limit: 1, next: '', packed: false })
     if (status === 200 && version !== '') found.push({ watched, version })
   }
   return found
+}
+
+/** The same for another node. */
+export function kindsOn(node: string, kinds: readonly Begin[]): readonly Begin[] {
+  const all = watchedOn(node)
+  return kinds.map(({ watched: { entry }, version }) => {
+    const watched = all.find((one) => one.entry === entry)
+    if (watched === undefined) throw new InternalError(`${entry.kind} is not watched`)
+    return { watched, version }
+  })
 }
 
 /** Bytes of all pages of all kinds. */
@@ -44,7 +54,7 @@ export async function listAll(client: ApiClient, kinds: readonly Begin[], packed
 }
 
 /** Kinds whose events are awaited. */
-export type Told = 'EndpointSlice' | 'Node'
+export type Told = 'EndpointSlice' | 'NodeNetwork' | 'Node'
 
 /** One node: a connection, and a watch of each kind on it. */
 export class Watcher implements AsyncDisposable {

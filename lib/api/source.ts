@@ -18,9 +18,11 @@ import { Link } from './link.ts'
 import { Presence } from './presence.ts'
 import type { TransportOptions } from './transport.ts'
 import { Turns } from './turns.ts'
-import { WATCHED, type Watched } from './watched.ts'
+import { watchedOn, type Watched } from './watched.ts'
 
 export interface ApiSourceOptions extends TransportOptions {
+  /** whose it is: of Nodes its own alone is asked for */
+  readonly node: string
   /** where last good versions of what says who may reach whom outlive this process; nowhere when not given */
   readonly lastGood?: LastGoodFile
   readonly backoff?: Backoff
@@ -47,7 +49,7 @@ export class ApiSource implements Source {
   readonly #held: Held
   readonly #link: Link
   readonly #kinds: readonly KindWatch[]
-  readonly #unlisted = new Set<Watched>(WATCHED)
+  readonly #unlisted: Set<Watched>
   #sink: Sink | undefined
   #wokenAt = -Infinity
   #waking: (() => void) | undefined
@@ -73,7 +75,9 @@ export class ApiSource implements Source {
       onStatus: say,
       turns: new Turns(LISTS_AT_ONCE),
     }
-    this.#kinds = WATCHED.map((watched) => new KindWatch(watched, shared))
+    const all = watchedOn(options.node)
+    this.#unlisted = new Set(all)
+    this.#kinds = all.map((watched) => new KindWatch(watched, shared))
   }
 
   /** Never rejects: what is wrong is in the status, and is tried again. Runs once. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is asked of the API server: every kind that is read, and of pods those that can matter. Layer: lib/api (pure). */
+/** What is asked of the API server: every kind that is read, of pods those that can matter, and of Nodes one. Layer: lib/api (pure). */
 import { KINDS, type KindEntry } from '../kube/kinds.ts'
 import type { Kind } from '../model/ref.ts'
 import { messageFor } from './messages.ts'
@@ -22,6 +22,7 @@ const SELECTORS: Partial<Readonly<Record<Kind, string>>> = {
 
 const BUILT_IN = /^(v1|discovery\.k8s\.io\/v1|networking\.k8s\.io\/v1)$/
 
+/** On any node. */
 export const WATCHED: readonly Watched[] = KINDS.map((entry) => {
   const { apiVersion } = entry
   const kind = entry.manifestKind ?? entry.kind
@@ -32,3 +33,8 @@ export const WATCHED: readonly Watched[] = KINDS.map((entry) => {
     message: messageFor({ apiVersion, kind }),
   }
 })
+
+/** As a node asks: kubelets report every few minutes that theirs are still there, which is nothing to others. */
+export function watchedOn(node: string): readonly Watched[] {
+  return WATCHED.map((watched) => (watched.entry.kind === 'Node' ? { ...watched, fieldSelector: `metadata.name=${node}` } : watched))
+}

@@ -11,6 +11,7 @@ import { parseHostEndpoint } from './parse-host-endpoint.ts'
 import { parseIPPool } from './parse-ip-pool.ts'
 import { parseNetworkPolicy } from './parse-network-policy.ts'
 import { parseGlobalNetworkSet, parseNetworkSet } from './parse-network-set.ts'
+import { parseNodeNetwork } from './node-network.ts'
 import { parseNamespace, parseNode } from './parse-node.ts'
 import { parsePod } from './parse-pod.ts'
 import {
@@ -45,6 +46,7 @@ export const KINDS: readonly KindEntry[] = [
   { kind: 'Pod', apiVersion: 'v1', namespaced: true, parse: parsePod },
   { kind: 'Namespace', apiVersion: 'v1', namespaced: false, parse: parseNamespace },
   { kind: 'Node', apiVersion: 'v1', namespaced: false, parse: parseNode },
+  { kind: 'NodeNetwork', apiVersion: V3, namespaced: false, parse: parseNodeNetwork },
   { kind: 'IPPool', apiVersion: V3, namespaced: false, parse: parseIPPool },
   { kind: 'FelixConfiguration', apiVersion: V3, namespaced: false, parse: parseFelixConfiguration },
   { kind: 'ServiceAccount', apiVersion: 'v1', namespaced: true, parse: parseServiceAccount },

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw Node and Namespace → model. Layer: lib/kube. */
-import { tryParseCidr } from '../base/ip.ts'
-import type { Addr, Cidr } from '../base/ip.ts'
+import type { Addr } from '../base/ip.ts'
 import type { Namespace } from '../model/namespace.ts'
-import { BLOCKS_ANNOTATION, SUBNETS_ANNOTATION } from '../model/node.ts'
 import type { Node } from '../model/node.ts'
-import { asCidr, asRecord, each, FieldError, inside, NONE, text, under, usable } from './fields.ts'
+import { asCidr, asRecord, each, inside, NONE, text, under, usable } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { labelsOf } from './labels.ts'
 import { asReachable } from './special-addresses.ts'
@@ -18,11 +16,7 @@ export function parseNode(input: ParseInput): Node {
     const single = text(spec, 'podCIDR') ?? ''
     return plural.length > 0 || single === '' ? plural : [under('podCIDR', () => asCidr(single))]
   })
-  const { zone, subnets, blocks } = inside(input.raw, 'metadata', (metadata) => ({
-    zone: inside(metadata, 'labels', (labels) => text(labels, ZONE)),
-    subnets: inside(metadata, 'annotations', (annotations) => prefixesAt(annotations, SUBNETS_ANNOTATION, input)),
-    blocks: inside(metadata, 'annotations', (annotations) => prefixesAt(annotations, BLOCKS_ANNOTATION, input)),
-  }))
+  const zone = inside(input.raw, 'metadata', (metadata) => inside(metadata, 'labels', (labels) => text(labels, ZONE)))
   const leaving = isLeaving(input.raw) ? { leaving: true as const } : {}
   return {
     kind: 'Node',
@@ -32,9 +26,8 @@ export function parseNode(input: ParseInput): Node {
     podCIDRs,
     zone: zone && input.intern(zone),
     labels: labelsOf(input),
-    subnets,
+    subnets: NONE,
     ...leaving,
-    ...(blocks.length === 0 ? {} : { blocks }),
   }
 }
 
@@ -48,17 +41,6 @@ function isLeaving(raw: Raw): boolean {
 }
 
 const ZONE = 'topology.kubernetes.io/zone'
-
-/** "192.168.0.0/24,fd00::/64" */
-function prefixesAt(annotations: Raw, key: string, input: ParseInput): readonly Cidr[] {
-  const parts = (text(annotations, key) ?? '').split(',').map((part) => part.trim())
-  const cidrs = parts.flatMap((part) => {
-    const cidr = part === '' ? undefined : tryParseCidr(part)
-    if (cidr === undefined && part !== '') input.refuse(new FieldError(`metadata.annotations['${key}']`, `${part} is no IP prefix`))
-    return cidr ?? []
-  })
-  return cidrs.length === 0 ? NONE : cidrs
-}
 
 function internalAddresses(status: Raw, input: ParseInput): readonly Addr[] {
   return usable(status, 'addresses', {

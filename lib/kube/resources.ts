@@ -3,6 +3,7 @@
 import type { Condition, Schema } from '../base/schema.ts'
 import { BUILT_IN_TIERS } from '../model/policy.ts'
 import { ipBlockSpec } from './ip-block.ts'
+import { nodeNetworkSpec } from './node-network.ts'
 import { clusterInformationSpec, controllersConfigurationSpec } from './other-specs.ts'
 import { hostEndpointSpec } from './parse-host-endpoint.ts'
 import { ipPoolSpec } from './parse-ip-pool.ts'
@@ -172,6 +173,14 @@ const ADDRESSES: readonly Resource[] = [
     spec: ipBlockSpec.schema,
     columns: [column('CIDR', 'string', '.spec.cidr'), column('Node')],
     fixed: ['cidr'],
+  }),
+  resource({
+    kind: 'NodeNetwork',
+    plural: 'nodenetworks',
+    short: ['nodenet'],
+    doc: "What nodes tell each other: where a node is reached, and which of the pods' addresses lead to it. The agents' own: not to be written by hand.",
+    spec: nodeNetworkSpec.schema,
+    columns: [column('Addresses'), column('PodCIDRs', 'string', '.spec.podCIDRs'), column('Blocks')],
   }),
 ]
 

@@ -11,21 +11,43 @@ export interface Node {
   /** InternalIP addresses, in the API's order */
   readonly addresses: readonly Addr[]
   readonly podCIDRs: readonly Cidr[]
-  /** ranges that it has taken from pools for its pods, as its agent has announced; absent: none */
+  /** ranges that it has taken from pools for its pods, as its agent says; absent: none */
   readonly blocks?: readonly Cidr[]
   readonly zone: string | undefined
   readonly labels: Labels
-  /** Prefixes in which it reaches other nodes without a router. Empty: it is not known. */
+  /** Prefixes in which it reaches other nodes without a router, as its agent says. Empty: it is not known. */
   readonly subnets: readonly Cidr[]
   /** it is being deleted, or the cluster autoscaler is about to */
   readonly leaving?: true
+  /** known by its agent's word alone */
+  readonly byAgent?: true
 }
 
-/** Where a node's agent announces the blocks that it has taken: "10.0.1.0/26,fd00::40/122". */
-export const BLOCKS_ANNOTATION = 'netplane.io/blocks'
+/** What other nodes have to know of one, as its agent says it. */
+export interface NodeNetwork {
+  readonly kind: 'NodeNetwork'
+  readonly namespace: ''
+  readonly name: string
+  readonly addresses: readonly Addr[]
+  readonly podCIDRs: readonly Cidr[]
+  readonly blocks: readonly Cidr[]
+  readonly subnets: readonly Cidr[]
+  readonly labels: Labels
+}
 
-/** Where a node's agent announces `subnets`: "192.0.2.0/24,fd00::/64". */
-export const SUBNETS_ANNOTATION = 'netplane.io/subnets'
+/** A node as it is known here: the cluster's own word first, its agent's for what only that can say, and where the cluster's is not asked for. */
+export function nodeFrom(object: Node | undefined, network: NodeNetwork | undefined): Node | undefined {
+  if (network === undefined) return object
+  const { name, addresses, podCIDRs, labels, subnets, blocks } = network
+  const known = object ?? { kind: 'Node', namespace: '', name, addresses, podCIDRs, labels, zone: undefined, byAgent: true }
+  return { ...known, subnets, ...(blocks.length === 0 ? {} : { blocks }) }
+}
+
+/** The node as the cluster itself has it. */
+export function ownNode({ nodes }: { readonly nodes: ReadonlyMap<string, Node> }, name: string): Node | undefined {
+  const node = nodes.get(name)
+  return node?.byAgent === true ? undefined : node
+}
 
 /** All ranges that its pods have addresses of. */
 export function podRanges({ podCIDRs, blocks }: Pick<Node, 'podCIDRs' | 'blocks'>): readonly Cidr[] {

@@ -9,6 +9,7 @@ export type Kind =
   | 'Pod'
   | 'Namespace'
   | 'Node'
+  | 'NodeNetwork'
   | 'IPPool'
   | 'FelixConfiguration'
   | 'ServiceAccount'

@@ -4,7 +4,7 @@ import type { EndpointSlice } from './endpoint-slice.ts'
 import type { FelixConfiguration } from './felix-configuration.ts'
 import type { IPPool } from './ip-pool.ts'
 import type { Namespace } from './namespace.ts'
-import type { Node } from './node.ts'
+import type { Node, NodeNetwork } from './node.ts'
 import { POLICY_KINDS } from './policy.ts'
 import type { HostEndpoint, NetworkSet, Policy, PolicyKind, Profile, Tier } from './policy.ts'
 import type { Pod } from './pod.ts'
@@ -19,6 +19,7 @@ interface Objects extends Readonly<Record<PolicyKind, Policy>> {
   readonly Pod: Pod
   readonly Namespace: Namespace
   readonly Node: Node
+  readonly NodeNetwork: NodeNetwork
   readonly IPPool: IPPool
   readonly FelixConfiguration: FelixConfiguration
   readonly ServiceAccount: ServiceAccount
@@ -29,9 +30,14 @@ interface Objects extends Readonly<Record<PolicyKind, Policy>> {
   readonly HostEndpoint: HostEndpoint
 }
 
+/** What sources have. */
 export type KubeObject = Objects[Kind]
 
-export type ObjectOf<K extends Kind> = Objects[K]
+/** Kinds of which a snapshot has objects: what is said of a node in two is one. */
+export type SnapshotKind = Exclude<Kind, 'NodeNetwork'>
+export type SnapshotObject = Objects[SnapshotKind]
+
+type ObjectOf<K extends SnapshotKind> = Objects[K]
 
 /** A read-only view. It changes in place, but never during one synchronous piece of work; the values in it never change. Keys of the
  * maps are those of `nameKey`. */
@@ -42,6 +48,8 @@ export interface Snapshot {
   readonly pods: ReadonlyMap<string, Pod>
   readonly namespaces: ReadonlyMap<string, Namespace>
   readonly nodes: ReadonlyMap<string, Node>
+  /** what their agents say of them, which is in `nodes` already */
+  readonly nodeNetworks: ReadonlyMap<string, NodeNetwork>
   readonly pools: ReadonlyMap<string, IPPool>
   readonly felixConfigurations: ReadonlyMap<string, FelixConfiguration>
   readonly serviceAccounts: ReadonlyMap<string, ServiceAccount>
@@ -62,15 +70,15 @@ export interface Snapshot {
   servicesOn(nodes: ReadonlySet<string>): ReadonlySet<string>
 }
 
-type ChangeOf<T extends KubeObject> = T extends KubeObject
+type ChangeOf<T extends SnapshotObject> = T extends SnapshotObject
   ? { readonly kind: T['kind']; readonly before: T | undefined; readonly after: T | undefined }
   : never
 
 /** One object that is not what it was; at least one of both is there, and they differ. */
-export type ObjectChange = ChangeOf<KubeObject>
+export type ObjectChange = ChangeOf<SnapshotObject>
 
 /** The change of one object; undefined when it was not there and is not. Both must be of one kind. */
-export function objectChange(before: KubeObject | undefined, after: KubeObject | undefined): ObjectChange | undefined {
+export function objectChange(before: SnapshotObject | undefined, after: SnapshotObject | undefined): ObjectChange | undefined {
   const kind = (after ?? before)?.kind
   switch (kind) {
     case undefined:
@@ -105,11 +113,11 @@ export function objectChange(before: KubeObject | undefined, after: KubeObject |
   }
 }
 
-function pick<K extends Kind>(object: KubeObject | undefined, kind: K): ObjectOf<K> | undefined {
+function pick<K extends SnapshotKind>(object: SnapshotObject | undefined, kind: K): ObjectOf<K> | undefined {
   return object !== undefined && isKind(object, kind) ? object : undefined
 }
 
-function isKind<K extends Kind>(object: KubeObject, kind: K): object is ObjectOf<K> {
+function isKind<K extends SnapshotKind>(object: SnapshotObject, kind: K): object is ObjectOf<K> {
   return object.kind === kind
 }
 

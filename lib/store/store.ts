@@ -8,18 +8,20 @@ import type { EndpointSlice } from '../model/endpoint-slice.ts'
 import type { FelixConfiguration } from '../model/felix-configuration.ts'
 import type { IPPool } from '../model/ip-pool.ts'
 import type { Namespace } from '../model/namespace.ts'
-import type { Node } from '../model/node.ts'
+import { nodeFrom, type Node, type NodeNetwork } from '../model/node.ts'
 import type { HostEndpoint, NetworkSet, Policy, PolicyKind, Profile, Tier } from '../model/policy.ts'
 import type { Pod } from '../model/pod.ts'
 import { isPolicyKind, objectChange } from '../model/snapshot.ts'
 import { nameKey, refText } from '../model/ref.ts'
-import type { Kind, Ref } from '../model/ref.ts'
-import type { KubeObject, ObjectChange, Snapshot } from '../model/snapshot.ts'
+import type { Ref } from '../model/ref.ts'
+import type { KubeObject, ObjectChange, Snapshot, SnapshotKind, SnapshotObject } from '../model/snapshot.ts'
 import type { ServiceAccount } from '../model/service-account.ts'
 import type { Service } from '../model/service.ts'
 import { Groups } from './index.ts'
 import { Layers } from './layers.ts'
 import type { Sink, SourceEvent, SourceStatus } from './source.ts'
+
+type SnapshotRef = Ref & { readonly kind: SnapshotKind }
 
 export interface StoreOptions {
   /** names of all sources; where two have the same object, the earlier one's is taken */
@@ -36,6 +38,9 @@ export class Store {
   readonly #pods = new Map<string, Pod>()
   readonly #namespaces = new Map<string, Namespace>()
   readonly #nodes = new Map<string, Node>()
+  /** of the nodes above, what the sources' own objects say */
+  readonly #nodeObjects = new Map<string, Node>()
+  readonly #nodeNetworks = new Map<string, NodeNetwork>()
   readonly #pools = new Map<string, IPPool>()
   readonly #felix = new Map<string, FelixConfiguration>()
   readonly #serviceAccounts = new Map<string, ServiceAccount>()
@@ -56,7 +61,7 @@ export class Store {
   readonly #waitingFor: Set<string>
   readonly #options: StoreOptions
   /** by ref: the value it had when changes were last taken */
-  #pending = new Map<string, { readonly ref: Ref; readonly before: KubeObject | undefined }>()
+  #pending = new Map<string, { readonly ref: SnapshotRef; readonly before: SnapshotObject | undefined }>()
   #told = false
   #revision = 0
 
@@ -104,12 +109,20 @@ export class Store {
     for (const event of events) {
       const ref = event.kind === 'upsert' ? event.object : event.ref
       const object = event.kind === 'upsert' ? event.object : undefined
-      this.#put(ref, this.#layers.set(source, { ref, object }))
+      this.#take(ref, this.#layers.set(source, { ref, object }))
     }
     if (this.#pending.size > 0) this.#tell()
   }
 
-  #put(ref: Ref, after: KubeObject | undefined): void {
+  #take(ref: Ref, object: KubeObject | undefined): void {
+    const { kind, namespace, name } = ref
+    if (kind === 'Node') putIn(this.#nodeObjects, name, object?.kind === kind ? object : undefined)
+    else if (kind === 'NodeNetwork') putIn(this.#nodeNetworks, name, object?.kind === kind ? object : undefined)
+    else return this.#put({ kind, namespace, name }, object?.kind === 'NodeNetwork' ? undefined : object)
+    this.#put({ kind: 'Node', namespace, name }, nodeFrom(this.#nodeObjects.get(name), this.#nodeNetworks.get(name)))
+  }
+
+  #put(ref: SnapshotRef, after: SnapshotObject | undefined): void {
     const before = this.#get(ref)
     if (same(before, after)) return
     const key = refText(ref)
@@ -124,11 +137,11 @@ export class Store {
     this.#options.onChange?.()
   }
 
-  #get(ref: Ref): KubeObject | undefined {
+  #get(ref: SnapshotRef): SnapshotObject | undefined {
     return isPolicyKind(ref.kind) ? this.#policies.get(refText(ref)) : this.#mapOf(ref.kind).get(nameKey(ref))
   }
 
-  #mapOf(kind: Exclude<Kind, PolicyKind>): ReadonlyMap<string, KubeObject> {
+  #mapOf(kind: Exclude<SnapshotKind, PolicyKind>): ReadonlyMap<string, SnapshotObject> {
     switch (kind) {
       case 'Service':
         return this.#services
@@ -158,7 +171,7 @@ export class Store {
     }
   }
 
-  #replace(before: KubeObject | undefined, after: KubeObject | undefined): void {
+  #replace(before: SnapshotObject | undefined, after: SnapshotObject | undefined): void {
     const change = objectChange(before, after)
     if (change === undefined) return
     switch (change.kind) {
@@ -205,6 +218,7 @@ export class Store {
       pods: this.#pods,
       namespaces: this.#namespaces,
       nodes: this.#nodes,
+      nodeNetworks: this.#nodeNetworks,
       pools: this.#pools,
       felixConfigurations: this.#felix,
       serviceAccounts: this.#serviceAccounts,
@@ -229,7 +243,12 @@ export class Store {
   }
 }
 
-function replaceIn<T extends KubeObject>(
+function putIn<T>(map: Map<string, T>, key: string, value: T | undefined): void {
+  if (value === undefined) map.delete(key)
+  else map.set(key, value)
+}
+
+function replaceIn<T extends SnapshotObject>(
   map: Map<string, T>,
   change: { readonly before: T | undefined; readonly after: T | undefined },
   keyOf: (object: T) => string = nameKey,

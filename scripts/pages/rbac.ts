@@ -19,14 +19,17 @@ const WRITES: readonly RbacRule[] = [
   { apiGroups: ['netplane.io'], resources: ['ipamblocks'], verbs: ['list', 'create', 'update', 'delete'] },
   { apiGroups: ['netplane.io'], resources: ['clusterinformations'], verbs: ['get', 'create', 'patch'] },
   { apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: [NAME], verbs: ['get'] },
-  { apiGroups: [''], resources: ['nodes', 'nodes/status', 'pods/status'], verbs: ['patch'] },
+  // made by patches alone: the server asks for both
+  { apiGroups: ['netplane.io'], resources: ['nodenetworks'], verbs: ['create', 'patch'] },
+  { apiGroups: [''], resources: ['nodes/status', 'pods/status'], verbs: ['patch'] },
   { apiGroups: [''], resources: ['events'], verbs: ['get', 'create', 'patch'] },
 ]
 
 /** Of what the account may change of every node, whose it has to be: Kubernetes' roles cannot tell. */
 const OWNED = [
-  { group: '', version: 'v1', resources: ['nodes', 'nodes/status'], operations: ['UPDATE'], node: 'metadata.name' },
+  { group: '', version: 'v1', resources: ['nodes/status'], operations: ['UPDATE'], node: 'metadata.name' },
   { group: '', version: 'v1', resources: ['pods/status'], operations: ['UPDATE'], node: 'spec.nodeName' },
+  { group: 'netplane.io', version: 'v3', resources: ['nodenetworks'], operations: ['CREATE', 'UPDATE'], node: 'metadata.name' },
   { group: 'netplane.io', version: 'v3', resources: ['ipamblocks'], operations: ['CREATE', 'UPDATE'], node: 'spec.node' },
 ] as const
 

@@ -17,7 +17,7 @@ test.each([
   vi.stubEnv('NAMESPACE', 'netplane-system')
   const said: string[] = []
   const log: Log = { ...silentLog, warn: ({ reason }, event) => said.push(`${event} ${String(reason)}`) }
-  const { client, byService } = await openSource({ kind: 'in-cluster' }, { log })
+  const { client, byService } = await openSource({ kind: 'in-cluster' }, { node: 'n1', log })
   await client?.[Symbol.asyncDispose]()
   expect(said.map((text) => text.split(' when ')[0])).toEqual(says)
   expect(byService === undefined).toBe(says.length === 0)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { formatCidr, parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
-import type { Node } from '#lib/model/node.ts'
+import type { Node, NodeNetwork } from '#lib/model/node.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import { Store } from '#lib/store/store.ts'
 import { Wanted } from '#agent/wanted.ts'
@@ -23,6 +23,10 @@ function nodeAt(name: string, number: number): Node {
 
 const self = nodeAt('n1', 1)
 const node = nodeAt('n2', 2)
+const said: NodeNetwork = {
+  ...{ kind: 'NodeNetwork', namespace: '', name: 'n1', addresses: [parseAddr('192.0.2.9')] },
+  ...{ podCIDRs: [], blocks: [], subnets: [], labels: new Map() },
+}
 
 function felix(spec: FelixConfiguration['spec']): FelixConfiguration {
   return { kind: 'FelixConfiguration', namespace: '', name: 'default', spec }
@@ -154,8 +158,10 @@ describe('what is wanted', () => {
     expect(missing).toEqual(['there is no Node n1 in the sources', undefined])
   })
 
-  test('keeps the Node as it was last when that is deleted', () => {
+  // what its agent has said of it is deleted after it
+  test.each([[[]], [[said]]])('keeps the Node as it was last when that is deleted, whatever is said of it: %#', (others) => {
     const { wanted, sink, put, drop, missing } = setup()
+    for (const other of others) put(other)
     put(self)
     sink.synced()
     const before = wanted.take(false)

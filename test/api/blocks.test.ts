@@ -9,10 +9,10 @@ import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import { asApiObject } from '#lib/api/resource.ts'
 import { errorText } from '#lib/base/errors.ts'
-import { isObject } from '#lib/base/object.ts'
 import { formatCidr, parseCidr } from '#lib/base/ip.ts'
 import { emptyBlock } from '#lib/ipam/block.ts'
 import { IP_BLOCK, ipBlockObject } from '#lib/kube/ip-block.ts'
+import { NODE_NETWORK } from '#lib/kube/node-network.ts'
 import { ALL } from '#lib/model/selector.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
 import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
@@ -34,19 +34,23 @@ beforeAll(async () => {
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
   const definitions = loadAll(readFileSync(new URL('../../deploy/crds.yaml', import.meta.url), 'utf8')).map(asApiObject)
-  const blocks = definitions.find(({ metadata }) => metadata.name.startsWith('ipamblocks.'))
-  if (blocks === undefined) throw new Error('no CRD of blocks')
-  await client.create(blocks)
+  const wanted = definitions.filter(({ metadata }) => /^(ipamblocks|nodenetworks)\./.test(metadata.name))
+  expect(wanted).toHaveLength(2)
+  for (const definition of wanted) await client.create(definition)
   for (const name of ['n1', 'n2']) await client.create(asApiObject({ apiVersion: 'v1', kind: 'Node', metadata: { name } }))
   const served = await waitFor(
     () =>
-      client.list(IP_BLOCK).then(
+      Promise.all([client.list(IP_BLOCK), client.list(NODE_NETWORK)]).then(
         () => true,
         () => undefined,
       ),
     { timeoutMs: 30_000, everyMs: 100 },
   )
   if (served === undefined) throw new Error('blocks are not served in time')
+  for (const name of ['n1', 'n2']) {
+    const spec = { addresses: ['192.0.2.1'] }
+    await client.apply(asApiObject({ ...NODE_NETWORK, metadata: { name }, spec }), { fieldManager: 'netplane-agent' })
+  }
 }, BUILD_MS)
 
 afterAll(async () => {
@@ -66,13 +70,17 @@ function blocks(node: string, unreadable: (error: unknown) => void = () => undef
 describe('objects', () => {
   keepsBlocks(() => (node) => blocks(node))
 
-  test("a node's Node says which blocks lead to it, until none does", async () => {
-    const annotations = async (): Promise<unknown> =>
-      (await client.get({ apiVersion: 'v1', kind: 'Node', name: 'n1' })).metadata.annotations
+  test("a node's NodeNetwork says which blocks lead to it, beside what else is said there", async () => {
+    const spec = async (): Promise<unknown> => (await client.get({ ...NODE_NETWORK, name: 'n1' }))['spec']
     await blocks('n1').announce(['10.0.1.64/26', 'fd00::/122'].map(parseCidr))
-    expect(await annotations()).toMatchObject({ 'netplane.io/blocks': '10.0.1.64/26,fd00::/122' })
+    expect(await spec()).toEqual({ addresses: ['192.0.2.1'], blocks: ['10.0.1.64/26', 'fd00::/122'] })
     await blocks('n1').announce([])
-    expect(isObject(await annotations()) ? await annotations() : {}).not.toHaveProperty('netplane.io/blocks')
+    expect(await spec()).toEqual({ addresses: ['192.0.2.1'], blocks: [] })
+  })
+
+  test('of a node whose address nobody knows yet are not announced', async () => {
+    await expect(blocks('n3').announce([parseCidr('10.0.1.64/26')])).rejects.toThrow(/addresses: is not there yet/)
+    await blocks('n3').announce([])
   })
 
   test('of which one cannot be read are the others, and its own node says so', async () => {

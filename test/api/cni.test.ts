@@ -11,6 +11,7 @@ import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import { asApiObject } from '#lib/api/resource.ts'
 import { isObject } from '#lib/base/object.ts'
 import { packageRoot } from '#lib/base/package.ts'
+import { NODE_NETWORK } from '#lib/kube/node-network.ts'
 import { IP_BLOCK, parseIPBlock } from '#lib/kube/ip-block.ts'
 import { cgroup2Mount } from '#agent/dataplane/cgroup.ts'
 import { waitFor } from '../../lab/wait.ts'
@@ -118,8 +119,9 @@ test('a pod gets an address of a block that the cluster knows of', async () => {
   const agent = await ready()
   expect(call('ADD')).toMatchObject({ ips: [{ address: expect.stringMatching(/^10\.9\.0\.\d+\/32$/) as unknown }] })
   expect(await holders()).toEqual(['a-1'])
-  const { annotations } = (await client.get({ apiVersion: 'v1', kind: 'Node', name: 'n1' })).metadata
-  expect(annotations?.['netplane.io/blocks']).toMatch(/^10\.9\.0\.\d+\/26$/)
+  expect(await client.get({ ...NODE_NETWORK, name: 'n1' })).toMatchObject({
+    spec: { addresses: ['192.0.2.1'], blocks: [expect.stringMatching(/^10\.9\.0\.\d+\/26$/)] },
+  })
   sh(`nsenter --net=${netns('a')} ping -c 1 -W 2 192.0.2.1`)
   await agent.kill()
 })

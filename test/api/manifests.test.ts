@@ -17,6 +17,7 @@ import { parseCidr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import { emptyBlock } from '#lib/ipam/block.ts'
 import { blockName, IP_BLOCK } from '#lib/kube/ip-block.ts'
+import { NODE_NETWORK } from '#lib/kube/node-network.ts'
 import type { Sink } from '#lib/store/source.ts'
 import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
 import { parseOptions } from '#agent/options.ts'
@@ -151,7 +152,7 @@ async function asAgent(node?: ApiObject): Promise<string> {
 async function reads(kubeconfig: string): Promise<string | undefined> {
   const stop = new AbortController()
   const seen: { refused?: string; synced?: true } = {}
-  const source = new ApiSource({ server: fromKubeconfig(kubeconfig), absentMs: 100, backoff: { firstMs: 10, maxMs: 50 } })
+  const source = new ApiSource({ node: 'n1', server: fromKubeconfig(kubeconfig), absentMs: 100, backoff: { firstMs: 10, maxMs: 50 } })
   const sink: Sink = {
     apply: () => undefined,
     synced: () => {
@@ -172,7 +173,7 @@ async function reads(kubeconfig: string): Promise<string | undefined> {
   return seen.refused ?? (seen.synced === true ? undefined : 'not synced in time')
 }
 
-/** What the agent of a node writes: blocks of addresses, on its Node which are its, and its status. */
+/** What the agent of a node writes: blocks of addresses, what others have to know of it, and its status. */
 async function writes(kubeconfig: string): Promise<string | undefined> {
   await using client = new ApiClient({ server: fromKubeconfig(kubeconfig) })
   const blocks = new ApiBlocks({ api: client, node: 'n', unreadable: () => undefined })
@@ -182,13 +183,14 @@ async function writes(kubeconfig: string): Promise<string | undefined> {
     const made = await blocks.create(block)
     const changed = made && (await blocks.replace(made, { ...block, freed: new Map([[1, 0]]) }))
     if (changed === undefined || !(await blocks.remove(changed))) return 'somebody else is at work'
-    await blocks.announce([block.cidr])
     await tellAll(client, { admin, node: 'n' })
+    await blocks.announce([block.cidr])
     return undefined
   } catch (thrown) {
     return errorText(thrown)
   } finally {
-    for (const left of await admin.list(IP_BLOCK)) await admin.delete({ ...IP_BLOCK, name: left.metadata.name })
+    for (const kind of [IP_BLOCK, NODE_NETWORK])
+      for (const left of await admin.list(kind)) await admin.delete({ ...kind, name: left.metadata.name })
   }
 }
 
@@ -229,10 +231,9 @@ describe('the account of the daemon set', () => {
     const block = emptyBlock(parseCidr('10.0.0.0/26'), 'n')
     const made = await new ApiBlocks({ api: admin, node: 'n', unreadable: () => undefined }).create(block)
     if (made === undefined) throw new Error('no block')
-    const [merge, status] = [{ type: 'merge' } as const, { type: 'merge', subresource: 'status' } as const]
+    const status = { type: 'merge', subresource: 'status' } as const
     const { name } = n.metadata
     for (const [text, write] of [
-      ['taint', () => agent.patch({ ...NODE, name }, { spec: { taints: [] } }, merge)],
       ['conditions', () => agent.patch({ ...NODE, name }, { status: { conditions: [] } }, status)],
       ['announcement', () => new ApiBlocks({ api: agent, node: name, unreadable: () => undefined }).announce([block.cidr])],
       ['pod', () => agent.patch(pod, { status: { conditions: [] } }, status)],

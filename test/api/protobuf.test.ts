@@ -90,7 +90,7 @@ const OBJECTS: readonly object[] = [
   {
     apiVersion: 'v1',
     kind: 'Node',
-    metadata: { name: 'n1', labels: { 'topology.kubernetes.io/zone': 'z' }, annotations: { 'netplane.io/subnets': '192.0.2.0/24' } },
+    metadata: { name: 'n1', labels: { 'topology.kubernetes.io/zone': 'z' } },
     spec: {
       podCIDR: '10.1.0.0/24',
       podCIDRs: ['10.1.0.0/24', 'fd00:1::/64'],

@@ -8,10 +8,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import type { ApiServer } from '#lib/api/server.ts'
-import type { ApiSourceOptions } from '#lib/api/source.ts'
 import { Authority } from '../kubernetes/certificates.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
-import { SourceRun } from '../lib/api/source-run.ts'
+import { SourceRun, type SourceRunOptions } from '../lib/api/source-run.ts'
 import { until } from '../support/until.ts'
 import { allowToWatch, tokenFor } from './accounts.ts'
 import { compact } from './etcd.ts'
@@ -51,7 +50,7 @@ async function drop(name: string): Promise<void> {
   await admin.delete({ apiVersion: 'v1', kind: 'Service', namespace: 'default', name })
 }
 
-function run(options: Partial<ApiSourceOptions> = {}): SourceRun {
+function run(options: Partial<SourceRunOptions> = {}): SourceRun {
   return new SourceRun({ server: fromKubeconfig(cluster.kubeconfig()), ...options })
 }
 

@@ -5,10 +5,12 @@ import { isRefused } from '#lib/api/errors.ts'
 import { asApiObject, namedOf, type Named } from '#lib/api/resource.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import { CLUSTER_INFORMATION } from '#lib/kube/cluster-information.ts'
+import { NODE_NETWORK } from '#lib/kube/node-network.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { ClusterFacts } from '#agent/status/cluster-information.ts'
 import { AGAIN_MS, Events } from '#agent/status/events.ts'
 import { NodeCondition } from '#agent/status/node-condition.ts'
+import { OwnNetwork } from '#agent/status/node-network.ts'
 import type { Subject } from '#agent/status/outbox.ts'
 import { PodConditions } from '#agent/status/pod-conditions.ts'
 
@@ -43,8 +45,10 @@ function subjectsOf(api: ApiClient, { node, wall }: { readonly node: string; rea
     serviceAccount: 'default',
     ports: [],
   }
+  const self = { addresses: [parseAddr('192.0.2.1')], podCIDRs: [], labels: new Map<string, string>() }
   const alone = { api, node, wall, isReady: () => true }
   return [
+    new OwnNetwork({ ...alone, self: () => self, said: () => undefined, held: () => [] }),
     new NodeCondition({ ...alone, unready: () => [], wasReady: false, isKnown: () => true }),
     new PodConditions({ ...alone, pods: () => [pod], interfacePrefix: () => 'npl', missingOf: () => undefined }),
     new Events({ ...alone, nodes: () => [node], refusals: () => [refusal] }),
@@ -65,6 +69,7 @@ async function forget(admin: ApiClient, node: string): Promise<void> {
   }
   await gone(POD)
   await gone(CLUSTER_INFORMATION)
+  await gone({ ...NODE_NETWORK, name: node })
   for (const event of await admin.list(EVENT)) await gone(namedOf(event))
   const conditions = { type: 'merge', subresource: 'status' } as const
   await admin.patch({ apiVersion: 'v1', kind: 'Node', name: node }, { status: { conditions: null } }, conditions)

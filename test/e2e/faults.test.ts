@@ -69,6 +69,9 @@ test('a node that loses its power and is deleted comes back with a network; the 
   await cluster.cutPower('b')
   await cluster.kubectl(['delete', 'node', 'b'])
   await asking.more(60)
+  // nor is anything said of it
+  const said = async () => (await cluster.kubectl(['get', 'nodenetworks', '-o', 'name'])).trim().split('\n')
+  await expect.poll(said, { timeout: 60_000, interval: 500 }).not.toContain('nodenetwork.netplane.io/b')
   await cluster.boot('b')
   await startAgent(cluster, 'b')
   await cluster.nodesReady(120_000)

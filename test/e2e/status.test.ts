@@ -24,10 +24,18 @@ test('nodes have a network, and are Ready', async () => {
   }
 })
 
-test('nodes say in which prefixes others are reached without a router', async () => {
+test('nodes say to each other where they and their pods are', async () => {
   for (const node of cluster.nodes) {
-    const annotations = { 'netplane.io/subnets': '172.31.0.0/24,fd00:31::/64' }
-    expect(await cluster.get('node', node)).toMatchObject({ metadata: { name: node, annotations } })
+    const object = await cluster.get('node', node)
+    const addresses = listAt(object, 'status.addresses').filter((one) => textAt(one, 'type') === 'InternalIP')
+    expect(await cluster.get('nodenetwork', node)).toMatchObject({
+      metadata: { name: node, ownerReferences: [{ kind: 'Node', name: node, uid: textAt(object, 'metadata.uid') }] },
+      spec: {
+        addresses: addresses.map((one) => textAt(one, 'address')),
+        podCIDRs: listAt(object, 'spec.podCIDRs'),
+        subnets: ['172.31.0.0/24', 'fd00:31::/64'],
+      },
+    })
   }
 })
 

@@ -141,8 +141,6 @@ export interface NodeSpec {
   readonly addresses?: readonly string[]
   readonly podCIDRs?: readonly string[]
   readonly zone?: string
-  readonly subnets?: readonly string[]
-  readonly blocks?: readonly string[]
 }
 
 export function node(name: string, of: NodeSpec = {}): Manifest {
@@ -153,14 +151,15 @@ export function node(name: string, of: NodeSpec = {}): Manifest {
     metadata: {
       name,
       ...(of.zone === undefined ? {} : { labels: { 'topology.kubernetes.io/zone': of.zone } }),
-      annotations: {
-        ...(of.subnets === undefined ? {} : { 'netplane.io/subnets': of.subnets.join(',') }),
-        ...(of.blocks === undefined ? {} : { 'netplane.io/blocks': of.blocks.join(',') }),
-      },
     },
     spec: of.podCIDRs === undefined ? {} : { podCIDR: of.podCIDRs[0], podCIDRs: of.podCIDRs },
     status: { addresses: [{ type: 'Hostname', address: name }, ...addresses] },
   }
+}
+
+/** What its agent says of a node. */
+export function nodeNetwork(name: string, spec: Manifest, labels: Readonly<Record<string, string>> = {}): Manifest {
+  return { apiVersion: 'netplane.io/v3', kind: 'NodeNetwork', metadata: { name, labels }, spec }
 }
 
 export function namespace(name: string, labels: Readonly<Record<string, string>> = {}): Manifest {

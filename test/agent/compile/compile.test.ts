@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseCidr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
-import { node, pod, pool, service, slice } from '../../support/build.ts'
+import { node, nodeNetwork, pod, pool, service, slice } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
 import { showChange, showFragment } from '../../support/show.ts'
 import { cluster, World } from './world.ts'
@@ -137,9 +137,23 @@ describe('afterwards it is what changed:', () => {
     [
       'our subnets',
       (world) => {
-        world.put(node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24'], subnets: ['192.168.0.0/24'] }))
+        world.put(nodeNetwork('n1', { subnets: ['192.168.0.0/24'] }))
       },
       ['Node/n1', 'Node/n2'],
+    ],
+    [
+      'our blocks',
+      (world) => {
+        world.put(nodeNetwork('n1', { blocks: ['10.7.0.0/26'] }))
+      },
+      ['Node/n1', 'Node/n2', 'Pod/default/a'],
+    ],
+    [
+      "another node's, which its Node does not say",
+      (world) => {
+        world.put(nodeNetwork('n2', { addresses: ['192.168.0.9'], blocks: ['10.7.0.0/26'] }))
+      },
+      ['Node/n2', 'node'],
     ],
     [
       'a pool',

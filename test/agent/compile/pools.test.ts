@@ -3,14 +3,15 @@
 import { describe, expect, test } from 'vitest'
 import { parseCidr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
-import { node, pod, pool } from '../../support/build.ts'
+import { node, nodeNetwork, pod, pool } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
 import { showChange, showFragment } from '../../support/show.ts'
 import { cluster, World } from './world.ts'
 
 describe('pools', () => {
   const two = (of: object): Manifest[] => [
-    node('n1', { addresses: ['192.168.0.1'], subnets: ['192.168.0.0/24'] }),
+    node('n1', { addresses: ['192.168.0.1'] }),
+    nodeNetwork('n1', { subnets: ['192.168.0.0/24'] }),
     node('n2', { addresses: ['192.168.0.2', 'fd01::2'], podCIDRs: ['10.0.2.0/24', 'fd02:2::/64'] }),
     node('n3', { addresses: ['192.168.9.3'], podCIDRs: ['10.0.3.0/24'] }),
     pod('a', { node: 'n1', ips: ['10.0.1.1', 'fd02:1::1'] }),
@@ -48,7 +49,7 @@ describe('pools', () => {
   })
 
   test('blocks that a node has taken are reached as its own range is', () => {
-    const blocks = node('n4', { addresses: ['192.168.0.4'], podCIDRs: ['10.0.4.0/24'], blocks: ['10.0.9.64/26', '10.0.4.7/32'] })
+    const blocks = nodeNetwork('n4', { addresses: ['192.168.0.4'], podCIDRs: ['10.0.4.0/24'], blocks: ['10.0.9.64/26', '10.0.4.7/32'] })
     expect(lines(blocks, ...two({ vxlanMode: 'Always' })).filter((line) => line.includes('192.168.0.4 in'))).toEqual([
       'route 10.0.4.0/24 via 192.168.0.4 in the tunnel',
       'route 10.0.4.7/32 via 192.168.0.4 in the tunnel',
@@ -62,8 +63,8 @@ describe('pools', () => {
   })
 
   test('without knowing our subnets every node is beyond a router', () => {
-    const [, ...others] = two({ vxlanMode: 'CrossSubnet' })
-    expect(lines(node('n1', { addresses: ['192.168.0.1'] }), ...others)).toContain('10.0.2.0/24 at 192.168.0.2')
+    const [self = {}, , ...others] = two({ vxlanMode: 'CrossSubnet' })
+    expect(lines(self, ...others)).toContain('10.0.2.0/24 at 192.168.0.2')
   })
 
   test('two nodes with one range: the first has it', () => {
@@ -76,7 +77,8 @@ describe('pools', () => {
 
 describe('without pools, where pods are ours', () => {
   const nodes = [
-    node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24', 'fd02:1::/64'], subnets: ['192.168.0.0/24'] }),
+    node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24', 'fd02:1::/64'] }),
+    nodeNetwork('n1', { subnets: ['192.168.0.0/24'] }),
     node('n2', { addresses: ['192.168.0.2'], podCIDRs: ['10.0.2.0/24'] }),
     node('n3', { addresses: ['192.168.9.3'], podCIDRs: ['10.0.3.0/24'] }),
   ]
@@ -112,8 +114,8 @@ describe('without pools, where pods are ours', () => {
 
   test('of the ranges of nodes, with blocks of a pool that is gone, and of the families that this node has ranges of', () => {
     const made = world(true)
-    made.put(node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24'], blocks: ['10.7.0.64/26'] }))
-    made.put(node('n2', { addresses: ['192.168.0.2'], podCIDRs: ['10.0.2.0/24'], blocks: ['10.7.0.0/26'] }))
+    made.put(node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24'] }), nodeNetwork('n1', { blocks: ['10.7.0.64/26'] }))
+    made.put(nodeNetwork('n2', { blocks: ['10.7.0.0/26'] }))
     made.put(pod('a', { node: 'n1', ips: ['10.7.0.65', 'fd02:1::1'] }), pod('b', { node: 'n1', ips: ['172.20.0.1'] }))
     const lines = linesOf(made).filter((line) => /inside|pod .*|default/.test(line))
     const vethB = workloadInterface({ namespace: 'default', name: 'b' })

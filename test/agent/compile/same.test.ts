@@ -6,7 +6,7 @@ import { ADDR_SERVICE } from '#lib/base/flags.ts'
 import { nameKey, refText } from '#lib/model/ref.ts'
 import { Compiler } from '#agent/compile/compile.ts'
 import type { DesiredChange, DesiredNode, Row } from '#agent/compile/desired.ts'
-import { model, node, pod, pool, service, slice } from '../../support/build.ts'
+import { model, node, nodeNetwork, pod, pool, service, slice } from '../../support/build.ts'
 import { cluster, World } from './world.ts'
 
 describe('in the end it is the same as from nothing', () => {
@@ -65,11 +65,18 @@ describe('in the end it is the same as from nothing', () => {
       name: nodeName,
       addresses: fc.subarray(['192.168.0.1', '192.168.0.2', 'fd01::1']),
       range: fc.constantFrom('10.0.1.0/24', '10.0.2.0/24', 'fd02::/64'),
-      blocks: fc.subarray(['10.0.2.64/26', 'fd02::/120']),
       zone: fc.constantFrom('east', 'west'),
-      subnets: fc.subarray(['192.168.0.0/31', 'fd01::/64']),
     })
     .map(({ name, range, ...of }) => node(name, { ...of, podCIDRs: [range] }))
+  const networkArb = fc
+    .record({
+      name: nodeName,
+      addresses: fc.subarray(['192.168.0.1', '192.168.0.3']),
+      podCIDRs: fc.subarray(['10.0.1.0/24', 'fd02::/64']),
+      blocks: fc.subarray(['10.0.2.64/26', 'fd02::/120']),
+      subnets: fc.subarray(['192.168.0.0/31', 'fd01::/64']),
+    })
+    .map(({ name, ...spec }) => nodeNetwork(name, spec))
   const poolArb = fc
     .record({
       name: fc.constantFrom('pods', 'more'),
@@ -79,7 +86,7 @@ describe('in the end it is the same as from nothing', () => {
     })
     .map(({ name, ...spec }) => pool(name, spec))
   const step = fc.record({
-    manifest: fc.oneof(serviceArb, sliceArb, podArb, nodeArb, poolArb),
+    manifest: fc.oneof(serviceArb, sliceArb, podArb, nodeArb, networkArb, poolArb),
     gone: fc.boolean(),
     compile: fc.boolean(),
   })

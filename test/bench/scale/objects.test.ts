@@ -12,8 +12,9 @@ test('two pods a service, a policy for ten, nothing that the server itself would
     'discovery.k8s.io/v1 EndpointSlice': 100,
     'v1 Pod': 200,
     'v1 Node': 20,
+    'netplane.io/v3 NodeNetwork': 20,
   })
-  expect(objects.length).toBe(100 + 100 + 200 + 20 + 50 + 2 + 10)
+  expect(objects.length).toBe(100 + 100 + 200 + 20 + 20 + 50 + 2 + 10)
   expect(objects.filter(({ metadata }) => 'resourceVersion' in metadata || 'uid' in metadata)).toEqual([])
   expect(objects.filter(({ kind }) => kind === 'ClusterNetworkPolicy')).toEqual([])
   expect(objects.filter((object) => statusOf(object) !== undefined).length).toBe(200 + 20)

@@ -25,6 +25,8 @@ function watching(watchers: number): FanOutFigure {
     idleBytesPerSecond: 0,
     changeCpuMs: 5 + 0.02 * watchers,
     changeBytes: 3000 * watchers,
+    networkCpuMs: 5 + 0.01 * watchers,
+    networkBytes: 1000 * watchers,
     reportCpuMs: 6 + 0.03 * watchers,
     reportBytes: 9000 * watchers,
   }
@@ -54,6 +56,8 @@ test('ours by the name of the size, the peer by its own behind it', () => {
     'scale_told_ms_p50.1k': 5,
     'fan_out_change_cpu_us.1k': 20,
     'fan_out_change_bytes.1k': 3000,
+    'fan_out_network_cpu_us.1k': 10,
+    'fan_out_network_bytes.1k': 1000,
     'fan_out_report_cpu_us.1k': 30,
     'fan_out_report_bytes.1k': 9000,
     'fan_out_packed_list_mb.1k': 2.3,
@@ -83,9 +87,10 @@ test('what kube-proxy is not behind in is said: at any size that is the start, c
 test('both side by side, then 5,000 nodes', () => {
   const [contenders, , nodes] = scaleTables(figures)
   expect(contenders?.rows[0]).toEqual(['in sync after its start, s', '1.23', '12.35', '10.0', '≥ 0.8'])
-  expect(nodes?.rows.slice(0, 3)).toEqual([
+  expect(nodes?.rows.slice(0, 4)).toEqual([
     ['watches begin', '7.000', '0.0', '35.00', '0'],
     ['a changed slice', '0.020', '3.0', '0.10', '15'],
+    ['a changed NodeNetwork', '0.010', '1.0', '0.05', '5'],
     ["a kubelet's report", '0.030', '9.0', '0.15', '45'],
   ])
 })

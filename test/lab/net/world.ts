@@ -95,7 +95,7 @@ function objects({
   const spec = { type: 'NodePort', ...service }
   const web: ServiceWish = { name: 'web', address: serviceAddress, endpoints, targetPort, nodePort: NODE_PORT, annotations, spec }
   return [
-    ...NODES.map((node) => nodeObject(node, moved[node])),
+    ...NODES.flatMap((node) => [nodeObject(node, moved[node]), networkObject(node)]),
     ...PODS.filter((pod) => !without.includes(pod)).map(podObject),
     { ...kind('netplane.io/v3', 'FelixConfiguration', { name: 'default' }), spec: { ...METRICS, ...felix } },
     ...(pools === undefined ? [] : FAMILIES.map((family) => poolObject(family, pools))),
@@ -111,12 +111,17 @@ function kind(apiVersion: string, name: string, metadata: object): object {
 
 function nodeObject(name: NodeName, moved = (family: Family) => nodeAddress(name, family)): object {
   const range = NODES.indexOf(name) + 1
-  const subnets = FAMILIES.map((family) => nodeAddress(name, family).replace(/\d+$/, family === 4 ? '0/24' : '/64'))
   return {
-    ...kind('v1', 'Node', { name, annotations: { 'netplane.io/subnets': subnets.join() } }),
+    ...kind('v1', 'Node', { name }),
     spec: { podCIDRs: [`10.28.${range}.0/24`, `fd00:2800:${range}::/64`] },
     status: { addresses: FAMILIES.map((family) => ({ type: 'InternalIP', address: moved(family) })) },
   }
+}
+
+/** Manifests say what agents would. */
+function networkObject(name: NodeName): object {
+  const subnets = FAMILIES.map((family) => nodeAddress(name, family).replace(/\d+$/, family === 4 ? '0/24' : '/64'))
+  return { ...kind('netplane.io/v3', 'NodeNetwork', { name }), spec: { subnets } }
 }
 
 function podObject(name: PodName): object {

@@ -3,10 +3,9 @@
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { ApiSourceOptions } from '#lib/api/source.ts'
 import { until } from '../../support/until.ts'
 import { FakeServer, refuse, refuseAsEvent, service } from './fake-server.ts'
-import { SourceRun } from './source-run.ts'
+import { SourceRun, type SourceRunOptions } from './source-run.ts'
 
 const SERVICES = '/api/v1/services'
 
@@ -18,7 +17,7 @@ afterEach(async () => {
   await fake[Symbol.asyncDispose]()
 })
 
-function run(options: Partial<ApiSourceOptions> = {}): SourceRun {
+function run(options: Partial<SourceRunOptions> = {}): SourceRun {
   return new SourceRun({ server: fake.server, ...options })
 }
 

@@ -6,6 +6,8 @@ import { refText } from '#lib/model/ref.ts'
 import type { SourceEvent, SourceStatus } from '#lib/store/source.ts'
 import { until } from '../../support/until.ts'
 
+export type SourceRunOptions = Omit<ApiSourceOptions, 'node'> & Partial<Pick<ApiSourceOptions, 'node'>>
+
 export class SourceRun implements AsyncDisposable {
   readonly source: ApiSource
   /** "upsert Service/default/web" */
@@ -17,8 +19,8 @@ export class SourceRun implements AsyncDisposable {
   readonly #stop = new AbortController()
   readonly #run: Promise<void>
 
-  constructor(options: ApiSourceOptions) {
-    this.source = new ApiSource({ backoff: { firstMs: 5, maxMs: 20 }, absentMs: 20, ...options })
+  constructor(options: SourceRunOptions) {
+    this.source = new ApiSource({ node: 'n1', backoff: { firstMs: 5, maxMs: 20 }, absentMs: 20, ...options })
     this.#run = this.source.run(
       {
         apply: (events) => {

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { PROTOBUF } from '#lib/api/envelopes.ts'
-import { ApiSource, type ApiSourceOptions } from '#lib/api/source.ts'
+import { ApiSource } from '#lib/api/source.ts'
 import { LastGoodFile } from '#lib/store/last-good.ts'
 import { readOnce } from '#lib/store/once.ts'
 import { framed } from '../../../bench/control/encode.ts'
 import { until } from '../../support/until.ts'
 import { FakeServer, dribble, json, refuse, service } from './fake-server.ts'
-import { SourceRun } from './source-run.ts'
+import { SourceRun, type SourceRunOptions } from './source-run.ts'
 
 const SERVICES = '/api/v1/services'
 const POLICIES = '/apis/netplane.io/v3/globalnetworkpolicies'
@@ -27,7 +27,7 @@ function policy(name: string, action = 'Deny') {
   return { metadata: { name }, spec: { selector: "app == 'web'", types: ['Ingress'], ingress: [{ action }] } }
 }
 
-function run(options: Partial<ApiSourceOptions> = {}): SourceRun {
+function run(options: Partial<SourceRunOptions> = {}): SourceRun {
   return new SourceRun({ server: fake.server, ...options })
 }
 
@@ -362,6 +362,6 @@ describe('objects that cannot be used', () => {
 
 test('read once, it ends with the mark', async () => {
   fake.put(SERVICES, service('web'))
-  const { events, unavailable } = await readOnce(new ApiSource({ server: fake.server }))
+  const { events, unavailable } = await readOnce(new ApiSource({ node: 'n1', server: fake.server }))
   expect([events.length, unavailable]).toEqual([1, undefined])
 })

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Nodes and namespaces. Layer: test. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parseAddr, parseCidr } from '#lib/base/ip.ts'
+import { nodeNetworkRaw } from '#lib/kube/node-network.ts'
 import { parseObject } from '#lib/kube/parse-core.ts'
 import { nodeAddress } from '#lib/model/node.ts'
-import { model, namespace, node } from '../../support/build.ts'
+import { model, namespace, node, nodeNetwork } from '../../support/build.ts'
 
 test('a node is read: internal addresses only', () => {
   const read = model({
-    ...node('n1', { podCIDRs: ['10.1.0.0/24', 'fd01::/64'], zone: 'east', subnets: ['192.168.0.7/24', 'fd00::/64'] }),
+    ...node('n1', { podCIDRs: ['10.1.0.0/24', 'fd01::/64'], zone: 'east' }),
     status: {
       addresses: [
         { type: 'Hostname', address: 'n1' },
@@ -26,18 +27,10 @@ test('a node is read: internal addresses only', () => {
     podCIDRs: [parseCidr('10.1.0.0/24'), parseCidr('fd01::/64')],
     zone: 'east',
     labels: new Map([['topology.kubernetes.io/zone', 'east']]),
-    subnets: [parseCidr('192.168.0.0/24'), parseCidr('fd00::/64')],
+    subnets: [],
   })
   if (read.kind === 'Node')
     expect([nodeAddress(read, true), nodeAddress(read, false)]).toEqual([parseAddr('192.168.0.1'), parseAddr('fd00::1')])
-})
-
-test('a subnet that cannot be read is left out', () => {
-  const manifest = node('n1', { subnets: ['192.168.0.0/24', 'here'] })
-  expect(parseObject(manifest, { kind: 'Node', namespace: '', name: 'n1' })).toMatchObject({
-    value: { zone: undefined, subnets: [parseCidr('192.168.0.0/24')] },
-    rejected: [{ path: "metadata.annotations['netplane.io/subnets']", reason: 'here is no IP prefix' }],
-  })
 })
 
 test.each([
@@ -81,5 +74,28 @@ test('a namespace is its labels', () => {
   })
   expect(parseObject({ metadata: { labels: { 'x.y/z': 1 } } }, { kind: 'Namespace', namespace: '', name: 'shop' })).toMatchObject({
     rejected: [{ path: "metadata.labels['x.y/z']", reason: 'must be text' }],
+  })
+})
+
+describe('what an agent says of a node', () => {
+  const network = nodeNetwork(
+    'n1',
+    { addresses: ['192.168.0.1'], podCIDRs: ['10.1.0.0/24'], blocks: ['10.9.0.0/26'], subnets: ['192.168.0.0/24'] },
+    { team: 'a' },
+  )
+
+  test('is read', () => {
+    expect(model(network)).toEqual({
+      ...{ kind: 'NodeNetwork', namespace: '', name: 'n1', labels: new Map([['team', 'a']]) },
+      addresses: [parseAddr('192.168.0.1')],
+      podCIDRs: [parseCidr('10.1.0.0/24')],
+      blocks: [parseCidr('10.9.0.0/26')],
+      subnets: [parseCidr('192.168.0.0/24')],
+    })
+  })
+
+  test('and written as it was', () => {
+    const read = model(network)
+    expect(read.kind === 'NodeNetwork' && nodeNetworkRaw(read)).toEqual(network['spec'])
   })
 })
