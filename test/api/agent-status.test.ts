@@ -10,6 +10,7 @@ import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import { asApiObject, type ApiObject } from '#lib/api/resource.ts'
 import { packageRoot } from '#lib/base/package.ts'
+import { NODE_NETWORK } from '#lib/kube/node-network.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { cgroup2Mount } from '#agent/dataplane/cgroup.ts'
 import { waitFor } from '../../lab/wait.ts'
@@ -123,6 +124,18 @@ test('the node has a network', async () => {
   expect(await shown(args, /NetplaneIsUp/)).toBe('False NetplaneIsUp Netplane has programmed this node')
 })
 
+test('the others are told where it is, as its Node is at present, also when somebody made them forget', async () => {
+  const args = ['get', 'nodenetwork', 'n1', '--ignore-not-found', '-o', 'jsonpath={.spec} {.metadata.labels}']
+  const spec = '{"addresses":["198.51.100.1"],"podCIDRs":[],"subnets":["198.51.100.0/24"]}'
+  expect(await shown(args, /198/)).toBe(`${spec} `)
+  kubectl('label', 'node', 'n1', 'team=a')
+  expect(await shown(args, /team/)).toBe(`${spec} {"team":"a"}`)
+  kubectl('label', 'node', 'n1', 'team-')
+  expect(await shown(args, / $/)).toBe(`${spec} `)
+  kubectl('delete', 'nodenetwork', 'n1')
+  expect(await shown(args, /198/)).toBe(`${spec} `)
+})
+
 test('a pod that is not programmed says why, and then that it is', async () => {
   const args = ['get', 'pod', POD.name, '-o', conditionPath('netplane.io/Programmed')]
   expect(await shown(args, /False/)).toBe(`False NotProgrammed ${IFACE} has not been seen yet`)
@@ -153,7 +166,12 @@ test('nothing was refused to the agent, and nothing is written again', async () 
   expect(agent.events('status.not-written')).toEqual([])
   const versions = async (): Promise<readonly string[]> => {
     const of = (kind: string, fieldSelector = '') => client.list({ apiVersion: 'v1', kind }, { fieldSelector })
-    const all = [...(await of('Node')), ...(await of('Pod')), ...(await of('Event', 'source=netplane-agent'))]
+    const all = [
+      ...(await client.list(NODE_NETWORK)),
+      ...(await of('Node')),
+      ...(await of('Pod')),
+      ...(await of('Event', 'source=netplane-agent')),
+    ]
     return all.map(({ kind, metadata }) => `${kind} ${metadata.name} ${metadata.resourceVersion ?? ''}`)
   }
   const before = await versions()
