@@ -125,7 +125,14 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       firewalls: () => now.life?.firewalls() ?? [],
       byService: source.byService,
     })
-    await status.run(stop)
+    await together(
+      stop,
+      status.map(
+        (one): Task =>
+          (signal) =>
+            one.run(signal),
+      ),
+    )
   }
   if (isBelowFloor()) {
     // the source, which would let go of it, never runs

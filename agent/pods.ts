@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { NetlinkSocket } from '#native'
 import { backoffMs } from '#lib/base/backoff.ts'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
-import { ConfigError, errorText } from '#lib/base/errors.ts'
+import { ConfigError, errorText, NotYetError } from '#lib/base/errors.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { packageRoot } from '#lib/base/package.ts'
+import { isReachable, type NodeNetwork } from '#lib/model/node.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log, LogFields } from '#lib/obs/log.ts'
@@ -55,6 +56,7 @@ const INSTALLED = 'cni.installed'
 /** Condition: nothing is held for sandboxes that are gone. */
 const COLLECTED = 'cni.collected'
 const COLLECT_MS = 60_000
+const SOON_MS = 1000
 const READY_MS = 200
 const LISTEN_AGAIN = { firstMs: 500, maxMs: 15_000 }
 /** Others may have connections to an address for so long after its pod is gone. */
@@ -69,6 +71,8 @@ export class Pods {
   readonly #failing = new Map<string, string>()
   /** ms of the clock: at once, for whoever was here before may have died between two steps, and more often than this is due */
   #collectAt = 0
+  /** of this node, to the others */
+  #said: NodeNetwork | undefined
   /** this version's, since this start */
   #hasShim = false
 
@@ -212,7 +216,7 @@ export class Pods {
   /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node ready. */
   #install(): void {
     const { cni, wired, log } = this.#options
-    if (wired()?.dataplane.isReady !== true) return
+    if (wired()?.dataplane.isReady !== true || !this.#isReachable()) return
     try {
       if (!this.#hasShim || !existsSync(join(cni.binDir, SHIM))) {
         noteFolders(cniFoldersFile(this.#options.options.keepDir), cni)
@@ -229,6 +233,12 @@ export class Pods {
     }
   }
 
+  /** Other nodes know where this one is, if there are any. */
+  #isReachable(): boolean {
+    const { api, store, options } = this.#options
+    return api === undefined || isReachable(store.snapshot, options.node)
+  }
+
   #conflist(): Conflist {
     const { confDir, binDir, socket, chained } = this.#options.cni
     if (!chained) return { kind: 'own', text: conflistText({ socket, portmap: hasPortmap(binDir) }) }
@@ -239,7 +249,12 @@ export class Pods {
   }
 
   async #collectWhenDue(plugin: Plugin): Promise<void> {
-    if (!this.#options.store.synced || systemClock.now() < this.#collectAt) return
+    const { store, options } = this.#options
+    const said = store.snapshot.nodeNetworks.get(options.node)
+    // the others may have been made to forget blocks, to which they send nothing then
+    if (said !== this.#said && (said?.blocks.length ?? 0) < (this.#said?.blocks.length ?? 0)) this.#collectAt = 0
+    this.#said = said
+    if (!store.synced || systemClock.now() < this.#collectAt) return
     this.#collectAt = systemClock.now() + COLLECT_MS
     await this.#collect(plugin)
   }
@@ -265,6 +280,7 @@ export class Pods {
       if (failed.length > 0) throw failed[0]
       health.pass(COLLECTED)
     } catch (thrown) {
+      if (thrown instanceof NotYetError) this.#collectAt = systemClock.now() + SOON_MS
       health.fail(COLLECTED, errorText(thrown))
       log.warn({ error: thrown }, 'cni.collect-failed')
     }

@@ -2,8 +2,9 @@
 /** What the API server hears of this node: what others need to reach it, conditions of its Node and pods, events about what is refused,
  * ClusterInformation. Layer: agent. */
 import { randomUUID } from 'node:crypto'
+import type { Backoff } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'
-import { ownNode } from '#lib/model/node.ts'
+import { isReachable, ownNode } from '#lib/model/node.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -46,36 +47,43 @@ export interface StatusOptions {
   readonly byService: string | undefined
 }
 
+/** Condition: the others have been told where this node is. */
+const ANNOUNCED = 'network.announced'
+const NETWORK_RETRY: Backoff = { firstMs: 1000, maxMs: 10_000 }
+
 /** Of one that runs while there is an API server: manifests in a directory have nobody to tell. */
-export function statusOf(options: StatusOptions): Outbox {
+export function statusOf(options: StatusOptions): readonly Outbox[] {
   const { api, node, version, clock, store, health, log, wasReady, wired, config } = options
   const { snapshot } = store
   const wall = (): number => clock.wall()
   const isReady = (): boolean => wired()?.dataplane.isReady === true
   const daemonSet = options.daemonSet && { apiVersion: 'apps/v1', kind: 'DaemonSet', ...options.daemonSet }
   const nodes = (): Iterable<string> => snapshot.nodes.keys()
-  return new Outbox({
-    clock,
-    health,
-    log,
+  const network = new OwnNetwork({
+    api,
+    node,
+    self: () => (store.synced ? ownNode(snapshot, node) : undefined),
+    said: () => snapshot.nodeNetworks.get(node),
+    // in whose network is no tunnel of ours
+    held: () =>
+      options.isChained
+        ? []
+        : wired()
+            ?.monitor.interfaces.all()
+            .flatMap(({ addresses }) => addresses),
+  })
+  const facts = new Outbox({
+    ...{ clock, health, log },
     subjects: [
-      // first: a node that says it is ready can be reached
-      new OwnNetwork({
-        api,
-        node,
-        self: () => (store.synced ? ownNode(snapshot, node) : undefined),
-        said: () => snapshot.nodeNetworks.get(node),
-        held: () => {
-          const interfaces = options.isChained ? undefined : wired()?.monitor.interfaces
-          return interfaces?.all().flatMap(({ addresses }) => addresses)
-        },
-      }),
       new NodeCondition({
         api,
         node,
         wall,
         wasReady,
-        unready: () => health.unready().map(({ name, reason }) => `${name}: ${reason}`),
+        unready: () => [
+          ...health.unready().map(({ name, reason }) => `${name}: ${reason}`),
+          ...(isReachable(snapshot, node) ? [] : [`${ANNOUNCED}: other nodes know no address of this one`]),
+        ],
         isKnown: () => !store.synced || ownNode(snapshot, node) !== undefined,
       }),
       new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID, daemonSet }),
@@ -91,6 +99,8 @@ export function statusOf(options: StatusOptions): Outbox {
       }),
     ],
   })
+  // packets wait for it
+  return [new Outbox({ ...{ clock, health, log }, subjects: [network], condition: ANNOUNCED, retry: NETWORK_RETRY }), facts]
 }
 
 /** Before all is known, objects may be missing that others rest on. */

@@ -85,8 +85,8 @@ export function nodeNetwork(at: number): object {
   return {
     apiVersion: 'netplane.io/v3',
     kind: 'NodeNetwork',
-    metadata: { name: `node-${at}`, labels: NODE_LABELS },
-    spec: { addresses: [nodeAddress(at)], podCIDRs: [], subnets: ['192.168.77.0/24'] },
+    metadata: { name: `node-${at}` },
+    spec: { addresses: [nodeAddress(at)], podCIDRs: [], subnets: ['192.168.77.0/24'], labels: NODE_LABELS },
   }
 }
 

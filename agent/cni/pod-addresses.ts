@@ -3,6 +3,7 @@
 import type { Addr } from '#lib/base/ip.ts'
 import { addressesInUse, inhabitedElsewhere, isAbandoned, planAddresses, rangesElsewhere } from '#lib/ipam/plan.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
+import { ownNode } from '#lib/model/node.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import type { Ipam } from '#agent/ipam/ipam.ts'
@@ -81,7 +82,7 @@ export class PodAddresses {
     const snapshot = this.#options.snapshot()
     const inUse = addressesInUse(snapshot, node)
     const count = await ipam.release((holder, addr) => isGone(holder) && !inUse.has(addr))
-    const own = snapshot.nodes.get(node)
+    const own = ownNode(snapshot, node)
     // a Node that was made anew knows nothing of them
     await ipam.tidy([...snapshot.pools.values()], isAlone || own === undefined ? undefined : (own.blocks ?? []))
     return count

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Blocks as IPAMBlock objects of the API server; a node's NodeNetwork tells the others which are its. Layer: agent/ipam. */
-import { AddressError, errorCode, InternalError } from '#lib/base/errors.ts'
+import { errorCode, InternalError, NotYetError } from '#lib/base/errors.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import { BLOCK_NODE_LABEL, blockName, blockNodeLabel, IP_BLOCK, ipBlockObject, parseIPBlock } from '#lib/kube/ip-block.ts'
@@ -11,11 +11,8 @@ import { isRefused } from '#lib/api/errors.ts'
 import type { ApiClient } from '#lib/api/client.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 
-/** What else nodes say of themselves is another one's. */
-const FIELD_MANAGER = 'netplane-ipam'
-
 /** What we need of the API client. */
-export type BlockApi = Pick<ApiClient, 'list' | 'create' | 'update' | 'delete' | 'apply'>
+export type BlockApi = Pick<ApiClient, 'list' | 'create' | 'update' | 'delete' | 'patch'>
 
 export interface ApiBlocksOptions {
   readonly api: BlockApi
@@ -75,16 +72,11 @@ export class ApiBlocks implements BlockStore {
   }
 
   async announce(ranges: readonly Cidr[]): Promise<void> {
-    const spec = nodeNetworkRaw({ blocks: ranges })
-    const network = asApiObject({ ...NODE_NETWORK, metadata: { name: this.#node }, spec })
-    const { spec: heard } = await this.#api.apply(network, { fieldManager: FIELD_MANAGER })
-    // of a node that starts, what else there is to say is said within a second
-    if (ranges.length > 0 && !(isObject(heard) && 'addresses' in heard))
-      throw new AddressError({
-        ref: `NodeNetwork/${this.#node}`,
-        path: 'spec.addresses',
-        reason: 'is not there yet: no other node could reach it',
-      })
+    const named = { ...NODE_NETWORK, name: this.#node }
+    const patch = { spec: nodeNetworkRaw({ blocks: ranges }) }
+    const network = await this.#unless('Conflict', () => this.#api.patch(named, patch, { type: 'merge' }))
+    if (ranges.length > 0 && !hasAddress(network))
+      throw new NotYetError(`NodeNetwork ${this.#node} has no address: other nodes could not reach it`)
   }
 
   /** An object that is gone is another one as well. */
@@ -96,6 +88,12 @@ export class ApiBlocks implements BlockStore {
       throw thrown
     }
   }
+}
+
+/** Of a node that starts, the status says what else there is to say, within a second. */
+function hasAddress(network: ApiObject | undefined): boolean {
+  const spec = network?.['spec']
+  return isObject(spec) && Array.isArray(spec['addresses']) && spec['addresses'].length > 0
 }
 
 function objectOf(block: IPBlock, resourceVersion?: string): ApiObject {

@@ -22,6 +22,6 @@ export interface BlockStore {
   remove(stored: StoredBlock): Promise<boolean>
   /** Whether the cluster has this node just now. */
   hasNode(name: string): Promise<boolean>
-  /** Tells the other nodes which ranges of pools lead to this one. Resolves when they can know; rejects with AddressError when they cannot yet. */
+  /** Tells the other nodes which ranges of pools lead to this one. Resolves when they can know; rejects with NotYetError while they cannot. */
   announce(ranges: readonly Cidr[]): Promise<void>
 }

@@ -31,6 +31,9 @@ export interface OutboxOptions {
   readonly clock: Clock
   readonly health: Health
   readonly log: Log
+  /** condition: what the API server is to hear of this node, it has heard */
+  readonly condition?: string
+  readonly retry?: Backoff
   /** in [0, 1): so that not all nodes try again at once */
   readonly random?: () => number
 }
@@ -42,7 +45,6 @@ interface Failure {
   readonly reason: string
 }
 
-/** Condition: what the API server is to hear of this node, it has heard. */
 export const WRITTEN = 'status.written'
 const ROUND_MS = 1000
 const RETRY: Backoff = { firstMs: 1000, maxMs: 120_000 }
@@ -55,6 +57,7 @@ const ALL = ''
 export class Outbox {
   readonly #options: OutboxOptions
   readonly #bucket: Bucket
+  readonly #condition: string
   /** by scope: everything, "pods", "pods default/web" */
   readonly #failures = new Map<string, Failure>()
   #said = ''
@@ -62,7 +65,8 @@ export class Outbox {
   constructor(options: OutboxOptions) {
     this.#options = options
     this.#bucket = new Bucket({ most: AT_ONCE, perSecond: PER_SECOND, now: options.clock.now() })
-    options.health.expect(WRITTEN, 'none')
+    this.#condition = options.condition ?? WRITTEN
+    options.health.expect(this.#condition, 'none')
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -109,10 +113,10 @@ export class Outbox {
   }
 
   #fail(scope: string, thrown: ApiError | UnreachableError, times = 1): void {
-    const { clock, random = Math.random } = this.#options
+    const { clock, retry = RETRY, random = Math.random } = this.#options
     const { attempts } = this.#failures.get(scope) ?? { attempts: 0 }
     const { retryAfterMs = 0 } = thrown instanceof ApiError ? thrown : {}
-    const wait = Math.max(retryAfterMs, times * backoffMs(RETRY, attempts, random()))
+    const wait = Math.max(retryAfterMs, times * backoffMs(retry, attempts, random()))
     this.#failures.set(scope, { attempts: attempts + 1, until: clock.now() + wait, reason: errorText(thrown) })
   }
 
@@ -132,8 +136,8 @@ export class Outbox {
     const { health, log } = this.#options
     const reasons = [...new Set([...this.#failures.values()].map(({ reason }) => reason))]
     const text = firstFew(reasons)
-    if (reasons.length === 0) health.pass(WRITTEN)
-    else health.fail(WRITTEN, text)
+    if (reasons.length === 0) health.pass(this.#condition)
+    else health.fail(this.#condition, text)
     if (text === this.#said) return
     this.#said = text
     if (text === '') log.info({}, 'status.written')

@@ -3,7 +3,7 @@
 import type { ApiClient } from '#lib/api/client.ts'
 import type { ApiObject, Named } from '#lib/api/resource.ts'
 
-export type StatusApi = Pick<ApiClient, 'get' | 'list' | 'create' | 'patch' | 'apply' | 'request'>
+export type StatusApi = Pick<ApiClient, 'get' | 'list' | 'create' | 'patch' | 'request'>
 
 /** Nobody waits for it. */
 export const TIMEOUT_MS = 10_000

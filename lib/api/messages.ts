@@ -12,6 +12,7 @@ const METADATA_FIELDS = {
   12: one('annotations', 'texts-by-key'),
 } as const
 const METADATA = messageOf(METADATA_FIELDS)
+const METADATA_WITH_UID = messageOf({ ...METADATA_FIELDS, 5: one('uid', 'text') })
 
 const SERVICE_PORT = messageOf({
   1: one('name', 'text'),
@@ -70,7 +71,7 @@ const CONTAINER = messageOf({
 })
 
 const POD = messageOf({
-  1: one('metadata', messageOf({ ...METADATA_FIELDS, 5: one('uid', 'text') })),
+  1: one('metadata', METADATA_WITH_UID),
   2: one(
     'spec',
     messageOf({
@@ -88,7 +89,7 @@ const POD = messageOf({
 })
 
 const NODE = messageOf({
-  1: one('metadata', METADATA),
+  1: one('metadata', METADATA_WITH_UID),
   2: one(
     'spec',
     messageOf({ 1: one('podCIDR', 'text'), 5: many('taints', messageOf({ 1: one('key', 'text') })), 7: many('podCIDRs', 'text') }),

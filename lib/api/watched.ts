@@ -9,7 +9,7 @@ import type { Collection } from './resource.ts'
 export interface Watched extends Collection {
   readonly entry: KindEntry
   readonly fieldSelector: string | undefined
-  /** its kind need not be there: somebody has to bring its definition */
+  /** its kind need not be there: somebody has to bring its definition. Without the others there would be no other nodes */
   readonly optional: boolean
   /** undefined: it comes as JSON alone */
   readonly message: Message | undefined
@@ -29,7 +29,7 @@ export const WATCHED: readonly Watched[] = KINDS.map((entry) => {
   return {
     ...{ entry, apiVersion, kind },
     fieldSelector: SELECTORS[entry.kind],
-    optional: !BUILT_IN.test(apiVersion),
+    optional: !BUILT_IN.test(apiVersion) && entry.kind !== 'NodeNetwork',
     message: messageFor({ apiVersion, kind }),
   }
 })

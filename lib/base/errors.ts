@@ -43,6 +43,15 @@ export class ConfigError extends NetplaneError {
   }
 }
 
+/** Something has to be there first that is on its way: another attempt may find it. */
+export class NotYetError extends NetplaneError {
+  readonly code = 'NOT_YET'
+
+  constructor(message: string) {
+    super({ message })
+  }
+}
+
 /** A struct of the BPF side and its shape on ours differ. */
 export class LayoutError extends NetplaneError {
   readonly code = 'LAYOUT'

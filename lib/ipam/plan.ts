@@ -5,7 +5,7 @@ import { cidrContains, isV4, maskAddr } from '../base/ip.ts'
 import type { Addr, Cidr } from '../base/ip.ts'
 import type { IPBlock } from '../model/ip-block.ts'
 import type { IPPool } from '../model/ip-pool.ts'
-import { podRanges } from '../model/node.ts'
+import { ownNode, podRanges } from '../model/node.ts'
 import { hasOwnAddresses } from '../model/pod.ts'
 import type { Pod } from '../model/pod.ts'
 import { nameKey, refText } from '../model/ref.ts'
@@ -29,7 +29,7 @@ const FAMILIES: readonly Family[] = ['IPv4', 'IPv6']
 /** One for each family that the pod is to have, at least one. Throws AddressError. */
 export function planAddresses(pod: Pod, world: World, nodeName: string): readonly AddressPlan[] {
   const ref = refText(pod)
-  const node = world.nodes.get(nodeName)
+  const node = ownNode(world, nodeName)
   if (node === undefined) throw new AddressError({ ref: `Node/${nodeName}`, reason: 'is not known' })
   const namespace = world.namespaces.get(pod.namespace)
   const wishes = readWishes(pod, namespace)

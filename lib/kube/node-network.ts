@@ -1,41 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 /** NodeNetwork objects, both ways: what nodes tell each other through the API server. Layer: lib/kube. */
 import { formatAddr, formatCidr } from '../base/ip.ts'
+import type { Cidr } from '../base/ip.ts'
+import { compareText } from '../base/order.ts'
 import type { NodeNetwork } from '../model/node.ts'
-import { inside } from './fields.ts'
+import { asRecord, each, inside, text, usable } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
-import { labelsOf } from './labels.ts'
-import { listed, object } from './shape.ts'
-import { address, cidr } from './shapes.ts'
+import { labelMap } from './labels.ts'
+import { fieldOr, listed, object } from './shape.ts'
+import { address, cidr, texts } from './shapes.ts'
+import { asReachable } from './special-addresses.ts'
 
 export const NODE_NETWORK = { apiVersion: 'netplane.io/v3', kind: 'NodeNetwork' } as const
 
-/** A node has few of these. */
-const FEW = 16
+/** Some clouds give a node an address for each of its pods. */
+const MANY = 256
 /** A node takes another block when it has more pods than addresses. */
-const MANY = 4096
+const BLOCKS = 4096
 
 export const nodeNetworkSpec = object({
   addresses: listed('Where other nodes reach it, the first of each family before others: the InternalIPs of the Node.', address, {
-    most: FEW,
+    most: MANY,
   }),
-  podCIDRs: listed('Ranges that the cluster has given to it for its pods.', cidr, { most: FEW }),
-  blocks: listed('Ranges that it has taken from pools for its pods.', cidr, { most: MANY }),
-  subnets: listed('Prefixes in which it reaches other nodes without a router.', cidr, { most: FEW }),
+  podCIDRs: listed('Ranges that the cluster has given to it for its pods.', cidr, { most: MANY }),
+  blocks: listed('Ranges that it has taken from pools for its pods.', cidr, { most: BLOCKS }),
+  subnets: listed('Prefixes in which it reaches other nodes without a router.', cidr, { most: MANY }),
+  labels: fieldOr<Raw, Raw>({}, 'Those of the Node.', texts),
 })
 
-/** Its labels are those of the Node. */
+/** What agents of other versions say besides is theirs. */
 export function parseNodeNetwork(input: ParseInput): NodeNetwork {
-  const spec = inside(input.raw, 'spec', nodeNetworkSpec.read)
-  return { kind: 'NodeNetwork', namespace: '', name: input.name, ...spec, labels: labelsOf(input) }
+  const spec = inside(input.raw, 'spec', (raw) => ({
+    addresses: usable(raw, 'addresses', {
+      read: asReachable,
+      refuse: (error) => {
+        input.refuse(error.under('spec'))
+      },
+    }),
+    podCIDRs: nodeNetworkSpec.at(raw, 'podCIDRs'),
+    blocks: nodeNetworkSpec.at(raw, 'blocks'),
+    subnets: nodeNetworkSpec.at(raw, 'subnets'),
+    labels: labelMap(nodeNetworkSpec.at(raw, 'labels'), input),
+  }))
+  return { kind: 'NodeNetwork', namespace: '', name: input.name, ...spec, owner: ownerOf(input.raw) }
+}
+
+function ownerOf(raw: Raw): string | undefined {
+  const owners = inside(raw, 'metadata', (metadata) => each(metadata, 'ownerReferences', asRecord))
+  const node = owners.find((owner) => text(owner, 'kind') === 'Node')
+  return node && text(node, 'uid')
 }
 
 /** As spec; what is not given is left out. */
-export function nodeNetworkRaw({ addresses, podCIDRs, blocks, subnets }: Partial<NodeNetwork>): Raw {
+export function nodeNetworkRaw({ addresses, podCIDRs, blocks, subnets, labels }: Partial<NodeNetwork>) {
   return {
     ...(addresses && { addresses: addresses.map(formatAddr) }),
     ...(podCIDRs && { podCIDRs: podCIDRs.map(formatCidr) }),
-    ...(blocks && { blocks: blocks.map(formatCidr) }),
+    ...(blocks && { blocks: sortedCidrs(blocks).map(formatCidr) }),
     ...(subnets && { subnets: subnets.map(formatCidr) }),
+    ...(labels && { labels: Object.fromEntries(labels) }),
   }
+}
+
+/** By their texts, each once: another order would be another object to whoever watches it. */
+export function sortedCidrs(cidrs: readonly Cidr[]): readonly Cidr[] {
+  const byText = new Map(cidrs.map((one) => [formatCidr(one), one]))
+  return [...byText].sort(([a], [b]) => compareText(a, b)).map(([, one]) => one)
 }

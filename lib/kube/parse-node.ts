@@ -16,7 +16,10 @@ export function parseNode(input: ParseInput): Node {
     const single = text(spec, 'podCIDR') ?? ''
     return plural.length > 0 || single === '' ? plural : [under('podCIDR', () => asCidr(single))]
   })
-  const zone = inside(input.raw, 'metadata', (metadata) => inside(metadata, 'labels', (labels) => text(labels, ZONE)))
+  const { zone, uid } = inside(input.raw, 'metadata', (metadata) => ({
+    zone: inside(metadata, 'labels', (labels) => text(labels, ZONE)),
+    uid: text(metadata, 'uid'),
+  }))
   const leaving = isLeaving(input.raw) ? { leaving: true as const } : {}
   return {
     kind: 'Node',
@@ -28,6 +31,7 @@ export function parseNode(input: ParseInput): Node {
     labels: labelsOf(input),
     subnets: NONE,
     ...leaving,
+    ...(uid === undefined ? {} : { uid }),
   }
 }
 

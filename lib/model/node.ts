@@ -17,6 +17,8 @@ export interface Node {
   readonly labels: Labels
   /** Prefixes in which it reaches other nodes without a router, as its agent says. Empty: it is not known. */
   readonly subnets: readonly Cidr[]
+  /** another one's for each that is made; absent where the cluster's own word is not known */
+  readonly uid?: string
   /** it is being deleted, or the cluster autoscaler is about to */
   readonly leaving?: true
   /** known by its agent's word alone */
@@ -33,6 +35,8 @@ export interface NodeNetwork {
   readonly blocks: readonly Cidr[]
   readonly subnets: readonly Cidr[]
   readonly labels: Labels
+  /** uid of the Node of which this was said */
+  readonly owner: string | undefined
 }
 
 /** A node as it is known here: the cluster's own word first, its agent's for what only that can say, and where the cluster's is not asked for. */
@@ -47,6 +51,11 @@ export function nodeFrom(object: Node | undefined, network: NodeNetwork | undefi
 export function ownNode({ nodes }: { readonly nodes: ReadonlyMap<string, Node> }, name: string): Node | undefined {
   const node = nodes.get(name)
   return node?.byAgent === true ? undefined : node
+}
+
+/** Other nodes know an address of it. */
+export function isReachable({ nodeNetworks }: { readonly nodeNetworks: ReadonlyMap<string, NodeNetwork> }, name: string): boolean {
+  return (nodeNetworks.get(name)?.addresses.length ?? 0) > 0
 }
 
 /** All ranges that its pods have addresses of. */

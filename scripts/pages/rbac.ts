@@ -19,8 +19,8 @@ const WRITES: readonly RbacRule[] = [
   { apiGroups: ['netplane.io'], resources: ['ipamblocks'], verbs: ['list', 'create', 'update', 'delete'] },
   { apiGroups: ['netplane.io'], resources: ['clusterinformations'], verbs: ['get', 'create', 'patch'] },
   { apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: [NAME], verbs: ['get'] },
-  // made by patches alone: the server asks for both
-  { apiGroups: ['netplane.io'], resources: ['nodenetworks'], verbs: ['create', 'patch'] },
+  // who says whose an object is must have the right to delete it, where OwnerReferencesPermissionEnforcement asks for that
+  { apiGroups: ['netplane.io'], resources: ['nodenetworks'], verbs: ['create', 'patch', 'delete'] },
   { apiGroups: [''], resources: ['nodes/status', 'pods/status'], verbs: ['patch'] },
   { apiGroups: [''], resources: ['events'], verbs: ['get', 'create', 'patch'] },
 ]
@@ -29,7 +29,7 @@ const WRITES: readonly RbacRule[] = [
 const OWNED = [
   { group: '', version: 'v1', resources: ['nodes/status'], operations: ['UPDATE'], node: 'metadata.name' },
   { group: '', version: 'v1', resources: ['pods/status'], operations: ['UPDATE'], node: 'spec.nodeName' },
-  { group: 'netplane.io', version: 'v3', resources: ['nodenetworks'], operations: ['CREATE', 'UPDATE'], node: 'metadata.name' },
+  { group: 'netplane.io', version: 'v3', resources: ['nodenetworks'], operations: ['CREATE', 'UPDATE', 'DELETE'], node: 'metadata.name' },
   { group: 'netplane.io', version: 'v3', resources: ['ipamblocks'], operations: ['CREATE', 'UPDATE'], node: 'spec.node' },
 ] as const
 
@@ -63,7 +63,7 @@ function ownedOnly({ group, version, resources, operations, node }: (typeof OWNE
     variables: [{ name: 'node', expression: `${extra}[0]` }],
     validations: [
       {
-        expression: `object.${node} == variables.node && (oldObject == null || oldObject.${node} == variables.node)`,
+        expression: ['object', 'oldObject'].map((one) => `(${one} == null || ${one}.${node} == variables.node)`).join(' && '),
         messageExpression: `'this is not of node ' + variables.node + ', whose agent asks'`,
         reason: 'Forbidden',
       },

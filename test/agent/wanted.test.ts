@@ -25,7 +25,7 @@ const self = nodeAt('n1', 1)
 const node = nodeAt('n2', 2)
 const said: NodeNetwork = {
   ...{ kind: 'NodeNetwork', namespace: '', name: 'n1', addresses: [parseAddr('192.0.2.9')] },
-  ...{ podCIDRs: [], blocks: [], subnets: [], labels: new Map() },
+  ...{ podCIDRs: [], blocks: [], subnets: [], labels: new Map(), owner: undefined },
 }
 
 function felix(spec: FelixConfiguration['spec']): FelixConfiguration {

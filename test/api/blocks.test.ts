@@ -49,7 +49,7 @@ beforeAll(async () => {
   if (served === undefined) throw new Error('blocks are not served in time')
   for (const name of ['n1', 'n2']) {
     const spec = { addresses: ['192.0.2.1'] }
-    await client.apply(asApiObject({ ...NODE_NETWORK, metadata: { name }, spec }), { fieldManager: 'netplane-agent' })
+    await client.create(asApiObject({ ...NODE_NETWORK, metadata: { name }, spec }))
   }
 }, BUILD_MS)
 
@@ -79,8 +79,12 @@ describe('objects', () => {
   })
 
   test('of a node whose address nobody knows yet are not announced', async () => {
-    await expect(blocks('n3').announce([parseCidr('10.0.1.64/26')])).rejects.toThrow(/addresses: is not there yet/)
+    await expect(blocks('n3').announce([parseCidr('10.0.1.64/26')])).rejects.toThrow('NodeNetwork n3 has no address')
     await blocks('n3').announce([])
+    // whose it would be is not known
+    expect((await client.list(NODE_NETWORK)).map(({ metadata }) => metadata.name)).toEqual(['n1', 'n2'])
+    await client.create(asApiObject({ ...NODE_NETWORK, metadata: { name: 'n3' }, spec: { addresses: [] } }))
+    await expect(blocks('n3').announce([parseCidr('10.0.1.64/26')])).rejects.toThrow('NodeNetwork n3 has no address')
   })
 
   test('of which one cannot be read are the others, and its own node says so', async () => {

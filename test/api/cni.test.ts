@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods by CNI on a node whose objects, and whose blocks, are in a real API server. Layer: test. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadAll } from 'js-yaml'
@@ -14,6 +14,7 @@ import { packageRoot } from '#lib/base/package.ts'
 import { NODE_NETWORK } from '#lib/kube/node-network.ts'
 import { IP_BLOCK, parseIPBlock } from '#lib/kube/ip-block.ts'
 import { cgroup2Mount } from '#agent/dataplane/cgroup.ts'
+import { CONFLISTS } from '#agent/cni/conflist.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { felix } from '../kernel/agent-manifests.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
@@ -89,6 +90,8 @@ async function ready(): Promise<AgentProcess> {
   const agent = new AgentProcess(spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] }))
   agents.push(agent)
   await agent.event('cni.listening')
+  const installed = (): true | undefined => (existsSync(join(folder, 'net.d', CONFLISTS.own)) ? true : undefined)
+  if ((await waitFor(installed, { timeoutMs: 30_000, everyMs: 50 })) === undefined) throw new Error('no network configuration')
   return agent
 }
 

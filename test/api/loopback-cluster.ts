@@ -101,6 +101,8 @@ export class LoopbackCluster implements AsyncDisposable {
       ...[`--service-account-signing-key-file=${this.#at('accounts.key')}`, '--service-account-extend-token-expiration=false'],
       // there is no controller that would make accounts
       '--disable-admission-plugins=ServiceAccount',
+      // some distributions have it
+      '--enable-admission-plugins=OwnerReferencesPermissionEnforcement',
     ])
     const ready = await waitFor(async () => (this.#hasEnded() ? 'ended' : (await this.#isServing()) ? 'ready' : undefined), {
       timeoutMs: READY_MS,

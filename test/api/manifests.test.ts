@@ -229,13 +229,16 @@ describe('the account of the daemon set', () => {
     const pod = { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'other-pod' } as const
     await admin.create(asApiObject({ ...pod, metadata: pod, spec: { nodeName: 'n', containers: [{ name: 'c', image: 'i' }] } }))
     const block = emptyBlock(parseCidr('10.0.0.0/26'), 'n')
+    await admin.create(asApiObject({ ...NODE_NETWORK, metadata: { name: 'n' } }))
     const made = await new ApiBlocks({ api: admin, node: 'n', unreadable: () => undefined }).create(block)
     if (made === undefined) throw new Error('no block')
     const status = { type: 'merge', subresource: 'status' } as const
     const { name } = n.metadata
     for (const [text, write] of [
       ['conditions', () => agent.patch({ ...NODE, name }, { status: { conditions: [] } }, status)],
-      ['announcement', () => new ApiBlocks({ api: agent, node: name, unreadable: () => undefined }).announce([block.cidr])],
+      ['network', () => agent.patch({ ...NODE_NETWORK, name }, { spec: { addresses: ['192.0.2.2'] } }, { type: 'merge' })],
+      ['network that is not there', () => agent.create(asApiObject({ ...NODE_NETWORK, metadata: { name: 'third' } }))],
+      ['network, away', () => agent.delete({ ...NODE_NETWORK, name })],
       ['pod', () => agent.patch(pod, { status: { conditions: [] } }, status)],
       [
         'block in its name',
@@ -256,6 +259,7 @@ describe('the account of the daemon set', () => {
     }
     await new ApiBlocks({ api: agent, node: 'other', unreadable: () => undefined }).announce([])
     await admin.delete({ ...IP_BLOCK, name: blockName(block.cidr) })
+    await admin.delete({ ...NODE_NETWORK, name })
   })
 
   test('may do nothing else', async () => {

@@ -10,7 +10,7 @@ import type { Pod } from '#lib/model/pod.ts'
 import { ClusterFacts } from '#agent/status/cluster-information.ts'
 import { AGAIN_MS, Events } from '#agent/status/events.ts'
 import { NodeCondition } from '#agent/status/node-condition.ts'
-import { OwnNetwork } from '#agent/status/node-network.ts'
+import { OwnNetwork, type OwnNetworkOptions, type Said } from '#agent/status/node-network.ts'
 import type { Subject } from '#agent/status/outbox.ts'
 import { PodConditions } from '#agent/status/pod-conditions.ts'
 
@@ -45,10 +45,21 @@ function subjectsOf(api: ApiClient, { node, wall }: { readonly node: string; rea
     serviceAccount: 'default',
     ports: [],
   }
-  const self = { addresses: [parseAddr('192.0.2.1')], podCIDRs: [], labels: new Map<string, string>() }
+  const addresses = { addresses: [parseAddr('192.0.2.1')], podCIDRs: [], labels: new Map<string, string>() }
+  let self = { ...addresses, uid: 'u1' }
+  let said: Said | undefined
+  const network: OwnNetworkOptions['api'] = {
+    // another Node of the name comes then
+    create: async (object, options) => {
+      said = { ...addresses, kind: 'NodeNetwork', namespace: '', name: node, subnets: [], owner: 'u1' }
+      self = { ...self, uid: 'u2' }
+      return await api.create(object, options)
+    },
+    patch: (named, patch, options) => api.patch(named, patch, options),
+  }
   const alone = { api, node, wall, isReady: () => true }
   return [
-    new OwnNetwork({ ...alone, self: () => self, said: () => undefined, held: () => [] }),
+    new OwnNetwork({ api: network, node, self: () => self, said: () => said, held: () => [] }),
     new NodeCondition({ ...alone, unready: () => [], wasReady: false, isKnown: () => true }),
     new PodConditions({ ...alone, pods: () => [pod], interfacePrefix: () => 'npl', missingOf: () => undefined }),
     new Events({ ...alone, nodes: () => [node], refusals: () => [refusal] }),

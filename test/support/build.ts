@@ -158,8 +158,8 @@ export function node(name: string, of: NodeSpec = {}): Manifest {
 }
 
 /** What its agent says of a node. */
-export function nodeNetwork(name: string, spec: Manifest, labels: Readonly<Record<string, string>> = {}): Manifest {
-  return { apiVersion: 'netplane.io/v3', kind: 'NodeNetwork', metadata: { name, labels }, spec }
+export function nodeNetwork(name: string, spec: Manifest): Manifest {
+  return { apiVersion: 'netplane.io/v3', kind: 'NodeNetwork', metadata: { name }, spec }
 }
 
 export function namespace(name: string, labels: Readonly<Record<string, string>> = {}): Manifest {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a node says of itself to the others. Layer: test. */
 import { beforeEach, expect, test } from 'vitest'
-import { formatCidr, parseAddr, parseCidr, type Cidr } from '#lib/base/ip.ts'
-import type { NodeNetwork } from '#lib/model/node.ts'
-import { OwnNetwork, subnetsOf } from '#agent/status/node-network.ts'
+import { ApiError } from '#lib/api/errors.ts'
+import type { ApiObject } from '#lib/api/resource.ts'
+import { formatCidr, parseAddr, parseCidr, type Addr, type Cidr } from '#lib/base/ip.ts'
+import { OwnNetwork, subnetsOf, type Said } from '#agent/status/node-network.ts'
 
 const RUNNING = new AbortController().signal
 /** "192.0.2.9/24" */
@@ -22,33 +23,44 @@ test("prefixes of the node's addresses", () => {
   expect(of('192.0.2.10')).toEqual([])
 })
 
+/** patches, and what was created */
 const written: unknown[] = []
 let devices: readonly Cidr[] | undefined
-let said: Omit<NodeNetwork, 'blocks'> | undefined
+let said: Said | undefined
+let addresses: readonly Addr[]
 let labels: ReadonlyMap<string, string>
-let uid: string | undefined
+let uid: string
+/** what the server says to the next write */
+let refusal: ApiError | undefined
 
 function subject(): OwnNetwork {
+  const answer = (metadata: { readonly name: string }): Promise<ApiObject> => {
+    const refused = refusal
+    refusal = undefined
+    return refused === undefined ? Promise.resolve({ apiVersion: '', kind: '', metadata }) : Promise.reject(refused)
+  }
   return new OwnNetwork({
     api: {
-      list: () => Promise.resolve(uid === undefined ? [] : [{ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1', uid } }]),
-      apply: ({ metadata, spec }, options) => {
-        written.push({ labels: metadata.labels, owner: metadata['ownerReferences'], spec, by: options?.fieldManager })
-        return Promise.resolve({ apiVersion: '', kind: '', metadata })
+      create: ({ metadata, spec }) => {
+        written.push({ made: spec, owner: metadata['ownerReferences'] })
+        return answer(metadata)
+      },
+      patch: (named, patch) => {
+        written.push(patch)
+        return answer(named)
       },
     },
     node: 'n1',
-    self: () => ({ addresses: [parseAddr('192.0.2.9')], podCIDRs: [parseCidr('10.0.1.0/24')], labels }),
+    self: () => ({ addresses, podCIDRs: [parseCidr('10.0.1.0/24')], labels, uid }),
     said: () => said,
     held: () => devices,
   })
 }
 
-function heard(...subnets: readonly string[]): Omit<NodeNetwork, 'blocks'> {
-  const addresses = [parseAddr('192.0.2.9')]
+function heard(...subnets: readonly string[]): Said {
   return {
     ...{ kind: 'NodeNetwork', namespace: '', name: 'n1', addresses, podCIDRs: [parseCidr('10.0.1.0/24')] },
-    ...{ labels: ZONE, subnets: subnets.map(parseCidr) },
+    ...{ labels: ZONE, owner: 'u1', subnets: subnets.map(parseCidr) },
   }
 }
 
@@ -62,18 +74,18 @@ beforeEach(() => {
   written.length = 0
   devices = DEVICES
   said = undefined
+  addresses = [parseAddr('192.0.2.9')]
   labels = ZONE
   uid = 'u1'
+  refusal = undefined
 })
 
 test('is written once, and again when nobody heard, somebody says otherwise, or forgot', async () => {
   const one = subject()
   expect([await tell(one, 0), await tell(one, 9_999), await tell(one, 10_000)]).toEqual([1, 0, 1])
   expect(written[0]).toEqual({
-    labels: { zone: 'east' },
+    made: { addresses: ['192.0.2.9'], podCIDRs: ['10.0.1.0/24'], subnets: ['192.0.2.0/24'], labels: { zone: 'east' } },
     owner: [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'u1' }],
-    spec: { addresses: ['192.0.2.9'], podCIDRs: ['10.0.1.0/24'], subnets: ['192.0.2.0/24'] },
-    by: 'netplane-agent',
   })
   said = heard('192.0.2.0/24')
   expect(await tell(one, 60_000)).toBe(0)
@@ -83,12 +95,33 @@ test('is written once, and again when nobody heard, somebody says otherwise, or 
   expect(await tell(one, 80_000)).toBe(1)
 })
 
-test('other labels are others to all', async () => {
+test('labels are those of the Node: one that it no longer has goes', async () => {
   const one = subject()
   said = heard('192.0.2.0/24')
-  labels = new Map([['zone', 'west']])
+  labels = new Map([['team', 'a']])
   expect(await tell(one, 0)).toBe(1)
-  expect(written).toMatchObject([{ labels: { zone: 'west' } }])
+  expect(written).toMatchObject([{ spec: { labels: { team: 'a', zone: null } } }])
+})
+
+test('of a Node that was made anew it is as well', async () => {
+  const one = subject()
+  said = heard('192.0.2.0/24')
+  uid = 'u2'
+  expect(await tell(one, 0)).toBe(1)
+  expect(written).toMatchObject([{ metadata: { ownerReferences: [{ kind: 'Node', uid: 'u2' }] } }])
+})
+
+test('one that came or went meanwhile is written as soon as that is heard', async () => {
+  const one = subject()
+  refusal = new ApiError({ status: 409, reason: 'AlreadyExists', message: '' })
+  await expect(tell(one, 0)).rejects.toThrow(refusal)
+  const due = one.due(1000)
+  refusal = new ApiError({ status: 409, reason: 'AlreadyExists', message: '' })
+  const writing = due.map(({ write }) => write(RUNNING))
+  said = heard('0.0.0.0/0')
+  await Promise.all(writing)
+  expect(await tell(one, 2000)).toBe(1)
+  expect(written.at(-1)).toMatchObject({ spec: { subnets: ['192.0.2.0/24'] } })
 })
 
 test('other devices are other prefixes; without any of a family, and before they are known, what was said stays', async () => {
@@ -102,14 +135,9 @@ test('other devices are other prefixes; without any of a family, and before they
   said = heard('192.0.2.0/24', '2001:db8::/64')
   expect(await tell(one, 2)).toBe(1)
   expect(written).toMatchObject([{ spec: { subnets: ['192.0.2.0/23', '2001:db8::/64'] } }])
-})
-
-test('of a node that the cluster has not nothing is said', async () => {
-  const one = subject()
-  uid = undefined
-  await tell(one, 0)
-  expect(written).toEqual([])
-  uid = 'u2'
-  await tell(one, 10_000)
-  expect(written).toMatchObject([{ owner: [{ uid: 'u2' }] }])
+  // whichever of them is away for a moment
+  addresses = ['192.0.2.9', '2001:db8::9'].map(parseAddr)
+  devices = held('2001:db8::9/64')
+  said = heard('192.0.2.0/24', '2001:db8::/64')
+  expect(await tell(one, 3)).toBe(0)
 })

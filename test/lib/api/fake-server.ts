@@ -13,6 +13,8 @@ interface Watcher {
   readonly response: ServerResponse
 }
 
+/** Without it nothing else is believed. */
+const ALWAYS = 'nodenetworks'
 const GROUPS = ['netplane.io/v3', 'policy.networking.k8s.io/v1alpha1', 'policy.networking.k8s.io/v1alpha2']
 
 /** What one request is to get instead of an answer; undefined: the usual one. */
@@ -139,7 +141,8 @@ export class FakeServer implements AsyncDisposable {
     const plurals = group === undefined ? undefined : (this.groups.get(group) ?? [])
     if (path === `/apis/${group ?? ''}`)
       return plurals?.length ? json(response, 200, { resources: plurals.map((name) => ({ name })) }) : refuse(response, 404, 'NotFound')
-    if (plurals !== undefined && !plurals.includes(path.slice(path.lastIndexOf('/') + 1))) return refuse(response, 404, 'NotFound')
+    const plural = path.slice(path.lastIndexOf('/') + 1)
+    if (plurals !== undefined && plural !== ALWAYS && !plurals.includes(plural)) return refuse(response, 404, 'NotFound')
     if (query.get('watch') === 'true') this.#watch(path, Number(query.get('resourceVersion')), response)
     else this.#list(path, query, response)
   }

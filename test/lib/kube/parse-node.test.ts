@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { nodeNetworkRaw } from '#lib/kube/node-network.ts'
 import { parseObject } from '#lib/kube/parse-core.ts'
-import { nodeAddress } from '#lib/model/node.ts'
+import { nodeAddress, type NodeNetwork } from '#lib/model/node.ts'
 import { model, namespace, node, nodeNetwork } from '../../support/build.ts'
 
 test('a node is read: internal addresses only', () => {
@@ -78,24 +78,40 @@ test('a namespace is its labels', () => {
 })
 
 describe('what an agent says of a node', () => {
-  const network = nodeNetwork(
-    'n1',
-    { addresses: ['192.168.0.1'], podCIDRs: ['10.1.0.0/24'], blocks: ['10.9.0.0/26'], subnets: ['192.168.0.0/24'] },
-    { team: 'a' },
-  )
+  const spec = {
+    addresses: ['192.168.0.1'],
+    podCIDRs: ['10.1.0.0/24'],
+    blocks: ['10.9.0.0/26', '10.9.1.0/26'],
+    subnets: ['192.168.0.0/24'],
+    labels: { team: 'a' },
+  }
+  const read: NodeNetwork = {
+    ...{ kind: 'NodeNetwork', namespace: '', name: 'n1', labels: new Map([['team', 'a']]), owner: undefined },
+    addresses: [parseAddr('192.168.0.1')],
+    podCIDRs: [parseCidr('10.1.0.0/24')],
+    blocks: [parseCidr('10.9.0.0/26'), parseCidr('10.9.1.0/26')],
+    subnets: [parseCidr('192.168.0.0/24')],
+  }
 
-  test('is read', () => {
-    expect(model(network)).toEqual({
-      ...{ kind: 'NodeNetwork', namespace: '', name: 'n1', labels: new Map([['team', 'a']]) },
-      addresses: [parseAddr('192.168.0.1')],
-      podCIDRs: [parseCidr('10.1.0.0/24')],
-      blocks: [parseCidr('10.9.0.0/26')],
-      subnets: [parseCidr('192.168.0.0/24')],
+  test('is read, with the Node that it was made for, and what other versions say is passed over', () => {
+    expect(model(nodeNetwork('n1', { ...spec, later: true }))).toEqual(read)
+    const ownerReferences = [
+      { kind: 'Pod', uid: 'u0' },
+      { kind: 'Node', uid: 'u1' },
+    ]
+    expect(model({ ...nodeNetwork('n1', spec), metadata: { name: 'n1', ownerReferences } })).toEqual({ ...read, owner: 'u1' })
+    expect(model(nodeNetwork('n1', {}))).toMatchObject({ addresses: [], blocks: [], labels: new Map() })
+  })
+
+  test('of addresses that lead nowhere nothing is believed', () => {
+    const manifest = nodeNetwork('n1', { addresses: ['127.0.0.1', '192.168.0.1'] })
+    expect(parseObject(manifest, { kind: 'NodeNetwork', namespace: '', name: 'n1' })).toMatchObject({
+      value: { addresses: [parseAddr('192.168.0.1')] },
+      rejected: [{ path: 'spec.addresses[0]', reason: 'must not be a loopback address' }],
     })
   })
 
-  test('and written as it was', () => {
-    const read = model(network)
-    expect(read.kind === 'NodeNetwork' && nodeNetworkRaw(read)).toEqual(network['spec'])
+  test('is written as it was, blocks in one order', () => {
+    expect(nodeNetworkRaw({ ...read, blocks: read.blocks.toReversed() })).toEqual(spec)
   })
 })

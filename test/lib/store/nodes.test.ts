@@ -9,11 +9,11 @@ import type { Sink } from '#lib/store/source.ts'
 import { model, node, nodeNetwork, type Manifest } from '../../support/build.ts'
 
 const NODE = node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.1.0/24'], zone: 'east' })
-const NETWORK = nodeNetwork(
-  'n1',
-  { addresses: ['192.168.0.7'], podCIDRs: ['10.0.7.0/24'], blocks: ['10.9.0.0/26'], subnets: ['192.168.0.0/24'] },
-  { of: 'agent' },
-)
+const NETWORK = nodeNetwork('n1', {
+  addresses: ['192.168.0.7'],
+  podCIDRs: ['10.0.7.0/24'],
+  ...{ blocks: ['10.9.0.0/26'], subnets: ['192.168.0.0/24'], labels: { of: 'agent' } },
+})
 
 let store: Store
 let sink: Sink
