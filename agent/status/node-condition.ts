@@ -8,7 +8,7 @@ import { lookUp, TIMEOUT_MS, type StatusApi } from './status-api.ts'
 const TYPE = 'NetworkUnavailable'
 /** A start, or a failure that mends itself, takes no longer. */
 export const GRACE_MS = 30_000
-/** Other words for the same are no news: each change of a Node is told to every node. */
+/** Other words for the same are no news: each change of a Node is told to whoever watches them all. */
 const WORDS_MS = 60_000
 /** Others may have written it too. */
 const LOOK_MS = 3_600_000
