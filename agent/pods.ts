@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { NetlinkSocket } from '#native'
 import { backoffMs } from '#lib/base/backoff.ts'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
-import { ConfigError, errorText, NotYetError } from '#lib/base/errors.ts'
+import { ConfigError, errorText } from '#lib/base/errors.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { isReachable, type NodeNetwork } from '#lib/model/node.ts'
@@ -56,7 +56,6 @@ const INSTALLED = 'cni.installed'
 /** Condition: nothing is held for sandboxes that are gone. */
 const COLLECTED = 'cni.collected'
 const COLLECT_MS = 60_000
-const SOON_MS = 1000
 const READY_MS = 200
 const LISTEN_AGAIN = { firstMs: 500, maxMs: 15_000 }
 /** Others may have connections to an address for so long after its pod is gone. */
@@ -251,8 +250,9 @@ export class Pods {
   async #collectWhenDue(plugin: Plugin): Promise<void> {
     const { store, options } = this.#options
     const said = store.snapshot.nodeNetworks.get(options.node)
-    // the others may have been made to forget blocks, to which they send nothing then
-    if (said !== this.#said && (said?.blocks.length ?? 0) < (this.#said?.blocks.length ?? 0)) this.#collectAt = 0
+    // one that was made anew, or cut, knows nothing of blocks, to which the others send nothing then
+    const before = this.#said?.blocks.length ?? Infinity
+    if (said !== this.#said && said !== undefined && said.blocks.length < before) this.#collectAt = 0
     this.#said = said
     if (!store.synced || systemClock.now() < this.#collectAt) return
     this.#collectAt = systemClock.now() + COLLECT_MS
@@ -280,7 +280,6 @@ export class Pods {
       if (failed.length > 0) throw failed[0]
       health.pass(COLLECTED)
     } catch (thrown) {
-      if (thrown instanceof NotYetError) this.#collectAt = systemClock.now() + SOON_MS
       health.fail(COLLECTED, errorText(thrown))
       log.warn({ error: thrown }, 'cni.collect-failed')
     }

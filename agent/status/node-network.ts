@@ -52,7 +52,12 @@ export class OwnNetwork implements Subject {
     // that no device has an address of a family, as while it changes, is no reason to forget
     const kept = (before?.subnets ?? []).filter((one) => !found.some(({ addr }) => isV4(addr) === isV4(one.addr)))
     const wanted = { addresses, podCIDRs, subnets: sortedCidrs([...found, ...kept]), labels, owner }
-    if (before !== undefined && same(wanted, factsOf(before))) return []
+    const isHeard = before !== undefined && same(wanted, factsOf(before))
+    if (isHeard) {
+      // what comes after that is somebody else's doing
+      this.#written = undefined
+      return []
+    }
     if (same(wanted, this.#written) && now < this.#writtenAt + HEARD_MS) return []
     return [{ key: this.#options.node, write: (signal) => this.#write({ wanted, before, now }, signal) }]
   }

@@ -91,8 +91,10 @@ test('is written once, and again when nobody heard, somebody says otherwise, or 
   expect(await tell(one, 60_000)).toBe(0)
   said = heard('0.0.0.0/0')
   expect(await tell(one, 60_001)).toBe(1)
+  said = heard('192.0.2.0/24')
+  expect(await tell(one, 60_002)).toBe(0)
   said = undefined
-  expect(await tell(one, 80_000)).toBe(1)
+  expect(await tell(one, 60_003)).toBe(1)
 })
 
 test('labels are those of the Node: one that it no longer has goes', async () => {
