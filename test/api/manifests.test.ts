@@ -25,7 +25,7 @@ import { waitFor } from '../../lab/wait.ts'
 import { agentRules, type RbacRule } from '../../scripts/pages/rbac.ts'
 import { LoopbackCluster } from './loopback-cluster.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
-import { tellAll } from './status-writes.ts'
+import { tellAll } from './status/writes.ts'
 
 const BUILD_MS = 30 * 60_000
 const ACCOUNT = { apiVersion: 'v1', kind: 'ServiceAccount', namespace: 'netplane-system', name: 'netplane-agent' } as const
