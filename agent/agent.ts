@@ -122,6 +122,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       wired: () => now.wired,
       config: () => now.config,
       isChained: options.cni?.chained === true,
+      servesPods: options.cni?.chained === false,
       firewalls: () => now.life?.firewalls() ?? [],
       byService: source.byService,
     })

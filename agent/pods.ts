@@ -8,7 +8,7 @@ import { everyMs, systemClock } from '#lib/base/clock.ts'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { packageRoot } from '#lib/base/package.ts'
-import { isReachable, type NodeNetwork } from '#lib/model/node.ts'
+import { isAnnounced, type NodeNetwork } from '#lib/model/node.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log, LogFields } from '#lib/obs/log.ts'
@@ -56,6 +56,7 @@ const INSTALLED = 'cni.installed'
 /** Condition: nothing is held for sandboxes that are gone. */
 const COLLECTED = 'cni.collected'
 const COLLECT_MS = 60_000
+const COLLECT_AGAIN_MS = 5000
 const READY_MS = 200
 const LISTEN_AGAIN = { firstMs: 500, maxMs: 15_000 }
 /** Others may have connections to an address for so long after its pod is gone. */
@@ -215,7 +216,7 @@ export class Pods {
   /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node ready. */
   #install(): void {
     const { cni, wired, log } = this.#options
-    if (wired()?.dataplane.isReady !== true || !this.#isReachable()) return
+    if (wired()?.dataplane.isReady !== true || !this.#isAnnounced()) return
     try {
       if (!this.#hasShim || !existsSync(join(cni.binDir, SHIM))) {
         noteFolders(cniFoldersFile(this.#options.options.keepDir), cni)
@@ -232,10 +233,10 @@ export class Pods {
     }
   }
 
-  /** Other nodes know where this one is, if there are any. */
-  #isReachable(): boolean {
-    const { api, store, options } = this.#options
-    return api === undefined || isReachable(store.snapshot, options.node)
+  /** Condition network.announced says why not. */
+  #isAnnounced(): boolean {
+    const { api, cni, store, options } = this.#options
+    return api === undefined || cni.chained || isAnnounced(store.snapshot, options.node)
   }
 
   #conflist(): Conflist {
@@ -280,6 +281,7 @@ export class Pods {
       if (failed.length > 0) throw failed[0]
       health.pass(COLLECTED)
     } catch (thrown) {
+      this.#collectAt = systemClock.now() + COLLECT_AGAIN_MS
       health.fail(COLLECTED, errorText(thrown))
       log.warn({ error: thrown }, 'cni.collect-failed')
     }

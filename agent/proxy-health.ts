@@ -14,12 +14,16 @@ export interface ProxyHealthOptions {
   readonly eligible: () => boolean
 }
 
+/** Condition: the other nodes have heard where this one is. */
+export const ANNOUNCED = 'network.announced'
 /** A hiccup must not send a cluster's traffic elsewhere: programs forward without the agent. */
 const GRACE_MS = 60_000
 /** Without these, services are not as they should be. What fails for one pod is no reason to empty the node. */
 const MATTERS = new Set([
   'kernel',
   'sources.synced',
+  // they drop what comes from an address that they do not know
+  ANNOUNCED,
   ...['applied', 'programs', 'read-back', 'frontends', 'backends', 'live'].map(conditionOf),
 ])
 const JSON_TYPE = 'application/json'

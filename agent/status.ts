@@ -4,13 +4,14 @@
 import { randomUUID } from 'node:crypto'
 import type { Backoff } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'
-import { isReachable, ownNode } from '#lib/model/node.ts'
+import { isAnnounced, ownNode } from '#lib/model/node.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
 import type { Config } from './config/config.ts'
 import type { PolicyBook } from './policy-book.ts'
+import { ANNOUNCED } from './proxy-health.ts'
 import type { SourceBook } from './source-book.ts'
 import { ClusterFacts } from './status/cluster-information.ts'
 import { Events } from './status/events.ts'
@@ -39,6 +40,8 @@ export interface StatusOptions {
   readonly config: () => Config | undefined
   /** another plugin makes ways to other nodes' pods */
   readonly isChained: boolean
+  /** our plugin gives the node's pods their addresses */
+  readonly servesPods: boolean
   /** of the agents */
   readonly daemonSet?: { readonly namespace: string; readonly name: string } | undefined
   /** what other programs' firewalls drop, a line each */
@@ -47,8 +50,6 @@ export interface StatusOptions {
   readonly byService: string | undefined
 }
 
-/** Condition: the others have been told where this node is. */
-const ANNOUNCED = 'network.announced'
 const NETWORK_RETRY: Backoff = { firstMs: 1000, maxMs: 10_000 }
 
 /** Of one that runs while there is an API server: manifests in a directory have nobody to tell. */
@@ -80,10 +81,7 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
         node,
         wall,
         wasReady,
-        unready: () => [
-          ...health.unready().map(({ name, reason }) => `${name}: ${reason}`),
-          ...(isReachable(snapshot, node) ? [] : [`${ANNOUNCED}: other nodes know no address of this one`]),
-        ],
+        unready: () => health.unready().map(({ name, reason }) => `${name}: ${reason}`),
         isKnown: () => !store.synced || ownNode(snapshot, node) !== undefined,
       }),
       new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID, daemonSet }),
@@ -99,8 +97,13 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
       }),
     ],
   })
-  // packets wait for it
-  return [new Outbox({ ...{ clock, health, log }, subjects: [network], condition: ANNOUNCED, retry: NETWORK_RETRY }), facts]
+  const announced = new Outbox({
+    ...{ clock, health, log, subjects: [network], condition: ANNOUNCED, retry: NETWORK_RETRY },
+    // pods wait for it that are ours
+    gate: options.servesPods ? 'readiness' : 'none',
+    lacks: () => (isAnnounced(snapshot, node) ? undefined : 'other nodes have not heard of the addresses of this one'),
+  })
+  return [announced, facts]
 }
 
 /** Before all is known, objects may be missing that others rest on. */

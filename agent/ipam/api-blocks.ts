@@ -74,9 +74,13 @@ export class ApiBlocks implements BlockStore {
   async announce(ranges: readonly Cidr[]): Promise<void> {
     const named = { ...NODE_NETWORK, name: this.#node }
     const patch = { spec: nodeNetworkRaw({ blocks: ranges }) }
-    const network = await this.#unless('Conflict', () => this.#api.patch(named, patch, { type: 'merge' }))
-    if (ranges.length > 0 && !hasAddress(network))
-      throw new NotYetError(`NodeNetwork ${this.#node} has no address: other nodes could not reach it`)
+    try {
+      await this.#api.patch(named, patch, { type: 'merge' })
+    } catch (thrown) {
+      if (!isRefused(thrown, 'NotFound')) throw thrown
+      // of a node that starts, the status says what else there is to say, within a second
+      if (ranges.length > 0) throw new NotYetError(`there is no NodeNetwork ${this.#node}: other nodes could not reach it`)
+    }
   }
 
   /** An object that is gone is another one as well. */
@@ -88,12 +92,6 @@ export class ApiBlocks implements BlockStore {
       throw thrown
     }
   }
-}
-
-/** Of a node that starts, the status says what else there is to say, within a second. */
-function hasAddress(network: ApiObject | undefined): boolean {
-  const spec = network?.['spec']
-  return isObject(spec) && Array.isArray(spec['addresses']) && spec['addresses'].length > 0
 }
 
 function objectOf(block: IPBlock, resourceVersion?: string): ApiObject {

@@ -69,13 +69,17 @@ export class OwnNetwork implements Subject {
     const { api, node } = this.#options
     const options = { signal, timeoutMs: TIMEOUT_MS }
     const raw = rawOf(node, wanted)
+    const patch = async (): Promise<unknown> =>
+      await api.patch({ ...NODE_NETWORK, name: node }, withoutLabels(raw, before), { ...options, type: 'merge' })
     try {
       if (before === undefined) await api.create(asApiObject({ ...NODE_NETWORK, ...raw }), options)
-      else await api.patch({ ...NODE_NETWORK, name: node }, withoutLabels(raw, before), { ...options, type: 'merge' })
+      else await patch()
     } catch (thrown) {
-      // it came or went: the next round has heard of that
-      if (isRefused(thrown, 'AlreadyExists', 'NotFound') && this.#options.said() !== before) return
-      throw thrown
+      // it went: the next round has heard of that
+      if (before !== undefined && isRefused(thrown, 'NotFound')) return
+      // it came, or cannot be read
+      if (before !== undefined || !isRefused(thrown, 'AlreadyExists')) throw thrown
+      await patch()
     }
     this.#written = wanted
     this.#writtenAt = now
@@ -93,7 +97,7 @@ function rawOf(name: string, facts: Facts) {
 }
 
 /** A merge takes away what is named. */
-function withoutLabels(raw: ReturnType<typeof rawOf>, { labels: before }: Said): object {
-  const gone = Object.fromEntries([...before.keys()].map((label) => [label, null]))
+function withoutLabels(raw: ReturnType<typeof rawOf>, before: Said | undefined): object {
+  const gone = Object.fromEntries([...(before?.labels.keys() ?? [])].map((label) => [label, null]))
   return { ...raw, spec: { ...raw.spec, labels: { ...gone, ...raw.spec.labels } } }
 }

@@ -8,7 +8,7 @@ import { everyMs, type Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { firstFew } from '#lib/base/first-few.ts'
 import { ApiError, UnreachableError } from '#lib/api/errors.ts'
-import type { Health } from '#lib/obs/health.ts'
+import type { Gate, Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { Bucket } from './bucket.ts'
 
@@ -33,6 +33,10 @@ export interface OutboxOptions {
   readonly log: Log
   /** condition: what the API server is to hear of this node, it has heard */
   readonly condition?: string
+  /** what waits for it; nothing unless given */
+  readonly gate?: Gate
+  /** why it is not so though nothing fails */
+  readonly lacks?: () => string | undefined
   readonly retry?: Backoff
   /** in [0, 1): so that not all nodes try again at once */
   readonly random?: () => number
@@ -66,7 +70,7 @@ export class Outbox {
     this.#options = options
     this.#bucket = new Bucket({ most: AT_ONCE, perSecond: PER_SECOND, now: options.clock.now() })
     this.#condition = options.condition ?? WRITTEN
-    options.health.expect(this.#condition, 'none')
+    options.health.expect(this.#condition, options.gate ?? 'none')
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -133,11 +137,12 @@ export class Outbox {
   }
 
   #say(): void {
-    const { health, log } = this.#options
+    const { health, log, lacks } = this.#options
     const reasons = [...new Set([...this.#failures.values()].map(({ reason }) => reason))]
     const text = firstFew(reasons)
-    if (reasons.length === 0) health.pass(this.#condition)
-    else health.fail(this.#condition, text)
+    const lacking = reasons.length === 0 ? lacks?.() : text
+    if (lacking === undefined) health.pass(this.#condition)
+    else health.fail(this.#condition, lacking)
     if (text === this.#said) return
     this.#said = text
     if (text === '') log.info({}, 'status.written')

@@ -159,7 +159,8 @@ export class KindWatch {
     if (expired || (thrown instanceof ApiError && thrown.status === 404)) this.#version = undefined
     if (this.#failures === 0) this.#firstFailure = clock.wall()
     else if (!expired && this.#failures > tolerated) {
-      this.#failing = { reason: errorText(thrown), since: this.#firstFailure }
+      const brief = thrown instanceof UnreachableError ? { brief: true as const } : {}
+      this.#failing = { reason: errorText(thrown), since: this.#firstFailure, ...brief }
       onStatus()
       if (thrown instanceof ApiError && thrown.status >= 500) await link.leave(this.#connection, errorText(thrown))
     }

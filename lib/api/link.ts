@@ -10,7 +10,7 @@ export interface Lost {
   readonly reason: string
   /** ms since 1970 */
   readonly since: number
-  /** there are connections, and none lasts */
+  /** there are connections, and none lasts, or not for this */
   readonly brief?: true
 }
 

@@ -153,7 +153,8 @@ export class ApiSource implements Source {
     const failing = this.#kinds.flatMap(({ failing }) => failing ?? [])
     const { lost } = this.#link
     // a server that refuses somebody may end his connections too: then that is why
-    const first = lost?.brief === true ? (failing[0] ?? lost) : (lost ?? failing[0])
+    const why = failing.find(({ brief }) => brief !== true) ?? failing[0]
+    const first = lost?.brief === true ? (why ?? lost) : (lost ?? why)
     if (first === undefined) return undefined
     const more = first !== lost && failing.length > 1 ? ` (and ${failing.length - 1} other kinds)` : ''
     const stays = this.#unlisted.size > 0 ? '' : ': its last good state stays in force'

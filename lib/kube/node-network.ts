@@ -14,7 +14,7 @@ import { asReachable } from './special-addresses.ts'
 export const NODE_NETWORK = { apiVersion: 'netplane.io/v3', kind: 'NodeNetwork' } as const
 
 /** Some clouds give a node an address for each of its pods. */
-const MANY = 256
+const MANY = 1024
 /** A node takes another block when it has more pods than addresses. */
 const BLOCKS = 4096
 

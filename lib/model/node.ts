@@ -2,7 +2,9 @@
 /** Nodes: their addresses and the ranges of their pods. Layer: lib/model. */
 import { isV4 } from '../base/ip.ts'
 import type { Addr, Cidr } from '../base/ip.ts'
+import { same } from '../base/same.ts'
 import type { Labels } from './labels.ts'
+import type { Snapshot } from './snapshot.ts'
 
 export interface Node {
   readonly kind: 'Node'
@@ -48,14 +50,15 @@ export function nodeFrom(object: Node | undefined, network: NodeNetwork | undefi
 }
 
 /** The node as the cluster itself has it. */
-export function ownNode({ nodes }: { readonly nodes: ReadonlyMap<string, Node> }, name: string): Node | undefined {
+export function ownNode({ nodes }: Pick<Snapshot, 'nodes'>, name: string): Node | undefined {
   const node = nodes.get(name)
   return node?.byAgent === true ? undefined : node
 }
 
-/** Other nodes know an address of it. */
-export function isReachable({ nodeNetworks }: { readonly nodeNetworks: ReadonlyMap<string, NodeNetwork> }, name: string): boolean {
-  return (nodeNetworks.get(name)?.addresses.length ?? 0) > 0
+/** Other nodes hear of the addresses that it has now, be they none: a cloud's controller that says them may wait for this node. */
+export function isAnnounced(world: Pick<Snapshot, 'nodes' | 'nodeNetworks'>, name: string): boolean {
+  const said = world.nodeNetworks.get(name)
+  return said !== undefined && same(said.addresses, ownNode(world, name)?.addresses)
 }
 
 /** All ranges that its pods have addresses of. */

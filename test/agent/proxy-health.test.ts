@@ -6,7 +6,7 @@ import type { Page } from '#lib/obs/http.ts'
 import { PageServer } from '#lib/obs/http.ts'
 import type { HealthCheck } from '#agent/compile/desired.ts'
 import { conditionOf } from '#agent/dataplane/phases.ts'
-import { ProxyHealth } from '#agent/proxy-health.ts'
+import { ANNOUNCED, ProxyHealth } from '#agent/proxy-health.ts'
 
 function setup() {
   const time = { now: Date.UTC(2026, 0, 1) }
@@ -83,4 +83,14 @@ test('a node that is being taken away wants no new connections, but its proxy li
   node.eligible = false
   expect([await status('/healthz'), await status('/livez')]).toEqual([503, 200])
   expect(JSON.parse((await get('/healthz'))?.body ?? '')).toMatchObject({ nodeEligible: false })
+})
+
+test('before the others have heard of the node, which drop what comes from it, and where there are none to tell', async () => {
+  const { health, status } = setup()
+  health.pass(conditionOf('applied'))
+  expect(await status('/healthz')).toBe(200)
+  health.expect(ANNOUNCED, 'none')
+  expect(await status('/healthz')).toBe(503)
+  health.pass(ANNOUNCED)
+  expect(await status('/healthz')).toBe(200)
 })

@@ -8,6 +8,7 @@ import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
 import { mustRun } from '../../lab/command.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
+import { define } from './definitions.ts'
 import { LoopbackCluster, PORT } from './loopback-cluster.ts'
 
 const AGENT = [process.execPath, '--conditions=source', 'agent/main.ts', '--node', 'n1', '--print-desired']
@@ -19,6 +20,7 @@ test('what is wanted is the same from the API as from its objects in a directory
   stack.defer(() => rmSync(folder, { recursive: true }))
   const cluster = stack.use(await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder: join(folder, 'cluster') }))
   const client = stack.use(new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) }))
+  await define(client, 'NodeNetwork')
   await client.create({
     apiVersion: 'v1',
     kind: 'Node',

@@ -14,6 +14,7 @@ import { kubernetesPrograms } from '../kubernetes/programs.ts'
 import { AgentProcess } from '../support/scratch-node.ts'
 import { allowToWatch, tokenFor } from './accounts.ts'
 import { compact } from './etcd.ts'
+import { define } from './definitions.ts'
 import { LoopbackCluster, PORT } from './loopback-cluster.ts'
 import { Relay } from './relay.ts'
 
@@ -40,6 +41,7 @@ beforeAll(async () => {
   hintSource(NODE)
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder: join(folder, 'cluster') })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
+  await define(client, 'NodeNetwork')
   await client.create({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } })
   const status = { addresses: [{ type: 'InternalIP', address: NODE }] }
   await client.patch({ apiVersion: 'v1', kind: 'Node', name: 'n1' }, { status }, { type: 'merge', subresource: 'status' })

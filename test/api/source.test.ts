@@ -14,6 +14,7 @@ import { SourceRun, type SourceRunOptions } from '../lib/api/source-run.ts'
 import { until } from '../support/until.ts'
 import { allowToWatch, tokenFor } from './accounts.ts'
 import { compact } from './etcd.ts'
+import { define } from './definitions.ts'
 import { LoopbackCluster, PORT } from './loopback-cluster.ts'
 import { Relay } from './relay.ts'
 
@@ -29,6 +30,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-api-'))
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder })
   admin = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
+  await define(admin, 'NodeNetwork')
   await put('first')
   await using source = run()
   // the server makes it, some time after its start

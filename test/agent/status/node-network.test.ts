@@ -113,17 +113,22 @@ test('of a Node that was made anew it is as well', async () => {
   expect(written).toMatchObject([{ metadata: { ownerReferences: [{ kind: 'Node', uid: 'u2' }] } }])
 })
 
-test('one that came or went meanwhile is written as soon as that is heard', async () => {
+test('one that came meanwhile, or cannot be read, is changed; one that went is made', async () => {
   const one = subject()
   refusal = new ApiError({ status: 409, reason: 'AlreadyExists', message: '' })
-  await expect(tell(one, 0)).rejects.toThrow(refusal)
-  const due = one.due(1000)
-  refusal = new ApiError({ status: 409, reason: 'AlreadyExists', message: '' })
-  const writing = due.map(({ write }) => write(RUNNING))
+  expect(await tell(one, 0)).toBe(1)
+  expect(written).toMatchObject([{ made: {} }, { spec: { labels: { zone: 'east' } } }])
   said = heard('0.0.0.0/0')
-  await Promise.all(writing)
-  expect(await tell(one, 2000)).toBe(1)
-  expect(written.at(-1)).toMatchObject({ spec: { subnets: ['192.0.2.0/24'] } })
+  refusal = new ApiError({ status: 404, reason: 'NotFound', message: '' })
+  expect(await tell(one, 20_000)).toBe(1)
+  said = undefined
+  expect(await tell(one, 21_000)).toBe(1)
+  expect(written.at(-1)).toMatchObject({ made: {} })
+})
+
+test('where nobody knows the kind it is not written', async () => {
+  refusal = new ApiError({ status: 404, reason: 'NotFound', message: '' })
+  await expect(tell(subject(), 0)).rejects.toThrow(refusal)
 })
 
 test('other devices are other prefixes; without any of a family, and before they are known, what was said stays', async () => {

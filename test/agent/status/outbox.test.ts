@@ -45,7 +45,8 @@ function world(...keys: readonly (readonly string[])[]) {
   const subjects = keys.map((own, at) => new Keys(`s${at}`, own, attempts))
   const clock = new FakeClock()
   const health = new Health(() => clock.wall())
-  const outbox = new Outbox({ subjects, clock, health, log, random: () => 0 })
+  const lacks: { reason?: string } = {}
+  const outbox = new Outbox({ subjects, clock, health, log, random: () => 0, lacks: () => lacks.reason })
   /** what is tried in a round, so many ms later */
   const round = async (ms = 0): Promise<readonly string[]> => {
     clock.advance(ms)
@@ -53,7 +54,7 @@ function world(...keys: readonly (readonly string[])[]) {
     return attempts.splice(0)
   }
   const reason = (): string | undefined => health.report().conditions.find(({ name }) => name === WRITTEN)?.reason
-  return { subjects, round, reason, said, health }
+  return { subjects, round, reason, said, health, lacks }
 }
 
 function refused(status: number, reason: string, retryAfterMs?: number): ApiError {
@@ -122,4 +123,12 @@ test('a defect ends it', async () => {
   const { subjects, round } = world(['a'])
   subjects[0]?.fails.set('a', new TypeError('undefined is no function'))
   await expect(round()).rejects.toThrow(TypeError)
+})
+
+test('what has been written may still be lacking', async () => {
+  const { round, reason, said, lacks } = world(['a'])
+  lacks.reason = 'nobody has heard'
+  expect([await round(), reason()]).toEqual([['a'], 'nobody has heard'])
+  delete lacks.reason
+  expect([await round(1000), reason(), said]).toEqual([[], '', []])
 })

@@ -281,6 +281,19 @@ describe('kinds that the server does not have', () => {
     expect(fake.requests.filter((path) => path.startsWith('/apis/netplane.io/v3/tiers'))).toEqual([])
   })
 
+  test('but for what nodes say: without it nothing is believed', async () => {
+    fake.fault = ({ path }, response) => {
+      if (!path.endsWith('/nodenetworks')) return false
+      json(response, 404, {})
+      return true
+    }
+    await using source = run()
+    await until('the reason', () => source.unavailable !== undefined)
+    expect([source.unavailable, source.synced]).toEqual([expect.stringContaining('nodenetworks'), 0])
+    fake.fault = () => false
+    await source.untilSynced()
+  })
+
   test('keep their objects unless the list of kinds says that they are gone', async () => {
     fake.groups.set('netplane.io/v3', ['globalnetworkpolicies'])
     fake.put(POLICIES, policy('p'))

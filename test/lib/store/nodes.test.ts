@@ -2,7 +2,7 @@
 /** Nodes of which the cluster and an agent speak. Layer: test. */
 import { beforeEach, expect, test } from 'vitest'
 import { formatAddr, formatCidr } from '#lib/base/ip.ts'
-import { ownNode } from '#lib/model/node.ts'
+import { isAnnounced, ownNode } from '#lib/model/node.ts'
 import { refText } from '#lib/model/ref.ts'
 import { Store } from '#lib/store/store.ts'
 import type { Sink } from '#lib/store/source.ts'
@@ -69,4 +69,21 @@ test('an agent that says the same again changes nothing', () => {
   const { revision } = store.snapshot
   put(NETWORK)
   expect([store.snapshot.revision, store.takeChanges()]).toEqual([revision, []])
+})
+
+test.each([
+  ['its address is said', node('n1', { addresses: ['192.168.0.7'] }), true],
+  ['another is said', NODE, false],
+  ['there is no Node', undefined, false],
+])('whether the others have heard: %s', (_, object, announced) => {
+  if (object !== undefined) put(object)
+  expect(isAnnounced(store.snapshot, 'n1')).toBe(false)
+  put(NETWORK)
+  expect(isAnnounced(store.snapshot, 'n1')).toBe(announced)
+})
+
+test('that a node has no address yet is heard as well', () => {
+  put(node('n1', {}))
+  put(nodeNetwork('n1', { addresses: [] }))
+  expect(isAnnounced(store.snapshot, 'n1')).toBe(true)
 })
