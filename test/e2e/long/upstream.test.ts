@@ -53,7 +53,7 @@ test.each(PARTS)(
     await using stack = new AsyncDisposableStack()
     // services that ask a cloud for a balancer are in the rest: others say themselves what one would have said
     if (part === '') stack.use(await cluster.balance())
-    const outcomes = await runUpstream(cluster, await upstreamTests(), { names, lanes: 2, timeoutMs: minutes * 60_000 })
+    const outcomes = await runUpstream(cluster, await upstreamTests(), { names, lanes: 3, timeoutMs: minutes * 60_000 })
     expect(
       outcomes.filter((outcome) => outcome.state !== 'passed').map(({ name, message }) => `${name}: ${message.slice(0, 400)}`),
     ).toEqual([])
