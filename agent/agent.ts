@@ -27,7 +27,7 @@ import { releaseHeap } from './node/memory.ts'
 import { AttachedPods } from './cni/attached-pods.ts'
 import { CutBook } from './cut-book.ts'
 import { FoundPods } from './found-pods.ts'
-import type { AgentOptions } from './options.ts'
+import { dutiesOf, type AgentOptions } from './options.ts'
 import { ownSettings } from './own-settings.ts'
 import { PolicyBook } from './policy-book.ts'
 import { Pods, type PodsOptions } from './pods.ts'
@@ -152,8 +152,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     blocks,
     own,
     servers: () => source.servers?.() ?? [],
-    makesRoutes: options.cni?.chained !== true,
-    servesPods: options.cni?.chained === false,
+    ...dutiesOf(options),
     onConfig: configure,
     onChanges: (changes) => {
       latency.note(changes)

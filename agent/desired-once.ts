@@ -4,7 +4,8 @@ import { readOnce } from '#lib/store/once.ts'
 import type { SourceStatus } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredChange } from './compile/desired.ts'
-import type { AgentOptions } from './options.ts'
+import type { FailsafePort } from './compile/failsafes.ts'
+import { dutiesOf, type AgentOptions } from './options.ts'
 import { ownSettings } from './own-settings.ts'
 import { openSource } from './sources.ts'
 import { Wanted } from './wanted.ts'
@@ -21,7 +22,7 @@ export interface DesiredOnce {
 
 /** Reads the source once. */
 export async function desiredOnce(
-  options: Pick<AgentOptions, 'node' | 'origin'> & Partial<Pick<AgentOptions, 'config'>>,
+  options: Pick<AgentOptions, 'node' | 'origin' | 'cni'> & Partial<Pick<AgentOptions, 'config'>>,
 ): Promise<DesiredOnce> {
   const source = await openSource(options.origin, { node: options.node })
   const { events, problems, unavailable } = await readOnce(source)
@@ -34,7 +35,8 @@ export async function desiredOnce(
     missing = why
   }
   const own = ownSettings(options.config, process.env)
-  const wanted = new Wanted({ node: options.node, store, own, onConfig: () => undefined, onNode, servers: () => source.servers?.() ?? [] })
+  const servers = (): readonly FailsafePort[] => source.servers?.() ?? []
+  const wanted = new Wanted({ node: options.node, store, own, onConfig: () => undefined, onNode, servers, ...dutiesOf(options) })
   const desired = wanted.take(true)
   const why = unavailable ?? missing ?? `the source (${source.name}) could not be read`
   return { desired, problems, missing: desired === undefined ? why : undefined, ruleNames: wanted.policy.ruleNames }

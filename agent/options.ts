@@ -7,6 +7,7 @@ import { isPort, type Port } from '#lib/base/ip.ts'
 import { DEFAULT_PIN_DIR } from './maps/catalogue.ts'
 import type { Origin } from './sources.ts'
 import { cniSocket } from './state-files.ts'
+import type { WantedOptions } from './wanted.ts'
 
 export interface AgentOptions {
   readonly node: string
@@ -39,6 +40,11 @@ export interface CniOptions {
   readonly socket: string
   /** another plugin makes cables and gives addresses: ours is the last in its list */
   readonly chained: boolean
+}
+
+/** What is ours to see to, with or without a plugin. */
+export function dutiesOf({ cni }: Pick<AgentOptions, 'cni'>): Pick<WantedOptions, 'makesRoutes' | 'servesPods'> {
+  return { makesRoutes: cni?.chained !== true, servesPods: cni?.chained === false }
 }
 
 export type Command =

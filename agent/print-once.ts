@@ -7,7 +7,7 @@ import type { AgentOptions } from './options.ts'
 import { printDesired } from './print.ts'
 
 /** Reads the source once; what it refuses goes to standard error. Returns the exit code. */
-export async function printOnce(options: Pick<AgentOptions, 'node' | 'origin' | 'config'>): Promise<number> {
+export async function printOnce(options: Pick<AgentOptions, 'node' | 'origin' | 'config' | 'cni'>): Promise<number> {
   const printed = await desiredOnce(options).catch(refusedSource)
   if (printed === undefined) return 1
   const { desired, problems, missing, ruleNames } = printed
