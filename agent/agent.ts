@@ -121,8 +121,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       wasReady,
       wired: () => now.wired,
       config: () => now.config,
-      isChained: options.cni?.chained === true,
-      servesPods: options.cni?.chained === false,
+      duties: dutiesOf(options),
       firewalls: () => now.life?.firewalls() ?? [],
       byService: source.byService,
     })

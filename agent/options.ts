@@ -7,7 +7,6 @@ import { isPort, type Port } from '#lib/base/ip.ts'
 import { DEFAULT_PIN_DIR } from './maps/catalogue.ts'
 import type { Origin } from './sources.ts'
 import { cniSocket } from './state-files.ts'
-import type { WantedOptions } from './wanted.ts'
 
 export interface AgentOptions {
   readonly node: string
@@ -42,8 +41,15 @@ export interface CniOptions {
   readonly chained: boolean
 }
 
-/** What is ours to see to, with or without a plugin. */
-export function dutiesOf({ cni }: Pick<AgentOptions, 'cni'>): Pick<WantedOptions, 'makesRoutes' | 'servesPods'> {
+/** What is ours to see to, and not another plugin's. */
+export interface Duties {
+  /** ways to other nodes' pods */
+  readonly makesRoutes: boolean
+  /** pods' addresses */
+  readonly servesPods: boolean
+}
+
+export function dutiesOf({ cni }: Pick<AgentOptions, 'cni'>): Duties {
   return { makesRoutes: cni?.chained !== true, servesPods: cni?.chained === false }
 }
 

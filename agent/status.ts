@@ -10,6 +10,7 @@ import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
 import type { Config } from './config/config.ts'
+import type { Duties } from './options.ts'
 import type { PolicyBook } from './policy-book.ts'
 import { ANNOUNCED } from './proxy-health.ts'
 import type { SourceBook } from './source-book.ts'
@@ -38,10 +39,7 @@ export interface StatusOptions {
   /** undefined before anything runs */
   readonly wired: () => Pick<Wired, 'dataplane' | 'monitor'> | undefined
   readonly config: () => Config | undefined
-  /** another plugin makes ways to other nodes' pods */
-  readonly isChained: boolean
-  /** our plugin gives the node's pods their addresses */
-  readonly servesPods: boolean
+  readonly duties: Duties
   /** of the agents */
   readonly daemonSet?: { readonly namespace: string; readonly name: string } | undefined
   /** what other programs' firewalls drop, a line each */
@@ -67,11 +65,11 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
     said: () => snapshot.nodeNetworks.get(node),
     // in whose network is no tunnel of ours
     held: () =>
-      options.isChained
-        ? []
-        : wired()
+      options.duties.makesRoutes
+        ? wired()
             ?.monitor.interfaces.all()
-            .flatMap(({ addresses }) => addresses),
+            .flatMap(({ addresses }) => addresses)
+        : [],
   })
   const facts = new Outbox({
     ...{ clock, health, log },
@@ -100,7 +98,7 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
   const announced = new Outbox({
     ...{ clock, health, log, subjects: [network], condition: ANNOUNCED, retry: NETWORK_RETRY },
     // pods wait for it that are ours
-    gate: options.servesPods ? 'readiness' : 'none',
+    gate: options.duties.servesPods ? 'readiness' : 'none',
     lacks: () => (isAnnounced(snapshot, node) ? undefined : 'other nodes have not heard of the addresses of this one'),
   })
   return [announced, facts]

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What agents tell a real API server of the cluster. The clock is the test's. Layer: test. */
-import { readFileSync } from 'node:fs'
-import { loadAll } from 'js-yaml'
 import { describe, expect, test } from 'vitest'
 import { asApiObject } from '#lib/api/resource.ts'
 import { CLUSTER_INFORMATION } from '#lib/kube/cluster-information.ts'
 import { ClusterFacts } from '#agent/status/cluster-information.ts'
-import { waitFor } from '../../../lab/wait.ts'
+import { define } from '../definitions.ts'
 import { statusServer, tell } from './server.ts'
 
 const HOUR_MS = 3_600_000
@@ -34,16 +32,7 @@ describe('ClusterInformation', () => {
   })
 
   test('is made, kept as it is, and has the version of who started last', async () => {
-    const definitions = loadAll(readFileSync(new URL('../../../deploy/crds.yaml', import.meta.url), 'utf8')).map(asApiObject)
-    const definition = definitions.find(({ metadata }) => metadata.name.startsWith('clusterinformations.'))
-    if (definition === undefined) throw new Error('no definition')
-    await server.client.create(definition)
-    const served = (): Promise<true | undefined> =>
-      server.client.list(CLUSTER_INFORMATION).then(
-        () => true,
-        () => undefined,
-      )
-    await waitFor(served, { timeoutMs: 30_000, everyMs: 100 })
+    await define(server.client, CLUSTER_INFORMATION.kind)
     const one = facts()
     expect([await tell(one, 0), await tell(one, 60_000), await spec()]).toEqual([1, 1, whole])
     const before = await server.version(CLUSTER_INFORMATION)

@@ -23,6 +23,19 @@ describe('the condition of a pod', () => {
       wall: () => Date.now(),
     })
 
+  /** One that has told of what there is. */
+  const toldAgent = async (): Promise<PodConditions> => {
+    const one = agent()
+    await tell(one, 0)
+    await tell(one, 1000)
+    return one
+  }
+
+  const makeAgain = async (...ips: readonly string[]): Promise<void> => {
+    await server.client.delete(POD, { gracePeriodSeconds: 0 })
+    await server.runPod(POD.name, ...ips)
+  }
+
   beforeEach(async () => {
     missing = undefined
     await server.runPod()
@@ -51,9 +64,7 @@ describe('the condition of a pod', () => {
   })
 
   test('a pod that comes later is asked for by its name; what has no addresses of its own, or goes, is not', async () => {
-    const one = agent()
-    await tell(one, 0)
-    await tell(one, 1000)
+    const one = await toldAgent()
     await server.runPod('late', '10.1.0.8')
     pods = await server.podsInStore()
     const [first, late] = [pods.find(({ name }) => name === POD.name), pods.find(({ name }) => name === 'late')]
@@ -71,8 +82,7 @@ describe('the condition of a pod', () => {
     const one = agent()
     await tell(one, 0)
     const due = one.due(1000)
-    await server.client.delete(POD, { gracePeriodSeconds: 0 })
-    await server.runPod()
+    await makeAgain()
     for (const { write } of due) await write(RUNNING)
     expect(await server.condition(POD, PROGRAMMED)).toBeUndefined()
     // as long as the store has the one of before, with the addresses of this one
@@ -84,22 +94,16 @@ describe('the condition of a pod', () => {
   })
 
   test('a pod of the name with other addresses is not spoken for', async () => {
-    const one = agent()
-    await tell(one, 0)
-    await tell(one, 1000)
-    await server.client.delete(POD, { gracePeriodSeconds: 0 })
-    await server.runPod(POD.name, '10.1.0.9')
+    const one = await toldAgent()
+    await makeAgain('10.1.0.9')
     pods = pods.map((pod) => ({ ...pod, podIPs: [...pod.podIPs, ...pod.podIPs] }))
     expect(await tell(one, 2000)).toBe(1)
     expect(await server.condition(POD, PROGRAMMED)).toBeUndefined()
   })
 
   test('a pod made again with the address of the one before is told of as well', async () => {
-    const one = agent()
-    await tell(one, 0)
-    await tell(one, 1000)
-    await server.client.delete(POD, { gracePeriodSeconds: 0 })
-    await server.runPod()
+    const one = await toldAgent()
+    await makeAgain()
     pods = await server.podsInStore()
     expect([await tell(one, 2000), await tell(one, 3000)]).toEqual([1, 0])
     expect(await server.condition(POD, PROGRAMMED)).toMatchObject({ status: 'True' })
@@ -128,9 +132,7 @@ describe('the condition of a pod', () => {
   })
 
   test('a condition that somebody has taken away is there again within two hours', async () => {
-    const one = agent()
-    await tell(one, 0)
-    await tell(one, 1000)
+    const one = await toldAgent()
     await server.client.patch(POD, { status: { conditions: [] } }, { type: 'merge', subresource: 'status' })
     await tell(one, 2 * HOUR_MS)
     await tell(one, 2 * HOUR_MS + 1000)
