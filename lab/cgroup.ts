@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The lab's part of the cgroup2 tree: every process of a lab is in it, so it is also the list of what may be killed. Layer: lab. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { UnsupportedError, errorCode } from '#lib/base/errors.ts'
 import { killPid, startTime } from './process.ts'
 import { waitFor } from './wait.ts'
@@ -52,11 +52,10 @@ export async function killCgroup(dir: string, timeoutMs: number): Promise<number
   return empty === true ? [] : pidsBelow(dir)
 }
 
-/** Removes it and everything below; false when a process is still in there after `timeoutMs`. The common parent goes with the last lab. */
+/** Removes it, of whatever hierarchy, and everything below; false when a process is still in there after `timeoutMs`. */
 export async function removeCgroup(dir: string, timeoutMs: number): Promise<boolean> {
   // an ended process leaves its cgroup a moment after it was waited for
   const gone = await waitFor(() => ([...subdirectories(dir).reverse(), dir].every(removeEmpty) ? true : undefined), { timeoutMs })
-  if (gone === true) removeEmpty(dirname(dir))
   return gone === true
 }
 
@@ -68,7 +67,8 @@ function subdirectories(dir: string): string[] {
     .flatMap((entry) => [join(dir, entry.name), ...subdirectories(join(dir, entry.name))])
 }
 
-function removeEmpty(dir: string): boolean {
+/** False when something is in it. */
+export function removeEmpty(dir: string): boolean {
   if (!existsSync(dir)) return true
   try {
     rmdirSync(dir)

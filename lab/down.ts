@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Takes a lab away: its processes, namespaces, cgroups, files, and nothing else. Layer: lab. */
 import { existsSync, readdirSync, statSync } from 'node:fs'
-import { killCgroup, labCgroup, removeCgroup } from './cgroup.ts'
+import { killCgroup, labCgroup, removeCgroup, removeEmpty } from './cgroup.ts'
 import { mustRun } from './command.ts'
 import { netnsInode, removeNetns } from './netns.ts'
 import { labPaths } from './paths.ts'
@@ -28,6 +28,8 @@ export async function takeDown(lab: string): Promise<Leftover[]> {
   const emptied = stuck.length === 0 && (await removeCgroup(cgroup, 5000))
   // with a process still in the way the state stays, so that a later `down` knows what was left
   if (emptied) removeState(lab)
+  // of all labs: it goes with the last
+  if (emptied) removeEmpty(labCgroup(''))
   return [
     ...stuck.map((pid): Leftover => ({ kind: 'process', what: processText(pid), why: 'does not end when killed' })),
     ...strangers.map(({ pid, namespace }): Leftover => ({

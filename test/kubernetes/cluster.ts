@@ -4,7 +4,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { nodeCommand, packageRoot } from '#lib/base/package.ts'
-import { killCgroup, labCgroup } from '../../lab/cgroup.ts'
+import { killCgroup, labCgroup, removeCgroup } from '../../lab/cgroup.ts'
 import { mapLimit, mustRun, type CommandOptions, type Outcome } from '../../lab/command.ts'
 import { Lab } from '../../lab/lab.ts'
 import { listAt, textAt } from '../../lab/raw.ts'
@@ -94,7 +94,7 @@ export class Cluster implements AsyncDisposable {
     const left = await Lab.remove(name)
     if (left.some(({ kind }) => kind !== 'netns'))
       throw new Error(`cluster ${name}: ${left.map(({ what, why }) => `${what}: ${why}`).join('; ')}`)
-    for (const node of Object.keys(NODES)) removeNodeCgroups(name, node)
+    for (const node of Object.keys(NODES)) await removeNodeCgroups(name, node)
     rmSync(folderOf(name), { recursive: true, force: true })
   }
 
@@ -151,21 +151,18 @@ export class Cluster implements AsyncDisposable {
     return JSON.parse(await this.kubectl(['get', ...args, '-o', 'json']))
   }
 
-  /** Throws with each node's own reason when not all are Ready in time. */
+  /** Throws with each node's own reason, and the end of its kubelet's log, when not all are Ready in time. */
   async nodesReady(timeoutMs = 60_000): Promise<void> {
-    const reasons = await waitFor(
+    let unready: Unready[] = []
+    const ready = await waitFor(
       async () => {
-        const unready = listAt(await this.get('nodes'), 'items').flatMap(unreadyReason)
-        return unready.length === 0 ? [] : undefined
+        unready = listAt(await this.get('nodes'), 'items').flatMap(unreadyNode)
+        return unready.length === 0 ? true : undefined
       },
       { timeoutMs, everyMs: 500 },
     )
-    if (reasons === undefined)
-      throw new Error(
-        listAt(await this.get('nodes'), 'items')
-          .flatMap(unreadyReason)
-          .join('; '),
-      )
+    if (ready !== true)
+      throw new Error(unready.map(({ node, reason }) => `node ${node}: ${reason}; ${this.daemons.logEnd({ node }, 'kubelet')}`).join('\n'))
   }
 
   /** The API server gets its other address, and nodes are told so; nobody answers at the old one. */
@@ -177,9 +174,11 @@ export class Cluster implements AsyncDisposable {
 
   /** All of the node ends at once: its programs, its pods, its kernel's state. What is on its disk stays. */
   async cutPower(node: string): Promise<void> {
-    await killCgroup(join(labCgroup(this.lab.name), node), 10_000)
+    const cgroup = join(labCgroup(this.lab.name), node)
+    await killCgroup(cgroup, 10_000)
+    await removeCgroup(cgroup, 5000)
     await removeNetns(mustRun, [nodeNamed(this.lab.topology, node).netns])
-    removeNodeCgroups(this.lab.name, node)
+    await removeNodeCgroups(this.lab.name, node)
   }
 
   /** After {@link cutPower}: containerd and kubelet run again. */
@@ -252,10 +251,15 @@ function nodeManifest(name: string, addresses: readonly string[]): object {
   return { apiVersion: 'v1', kind: 'Node', metadata: { name }, status }
 }
 
-function unreadyReason(node: unknown): string[] {
+interface Unready {
+  readonly node: string
+  readonly reason: string
+}
+
+function unreadyNode(node: unknown): Unready[] {
   const ready = listAt(node, 'status.conditions').find((condition) => textAt(condition, 'type') === 'Ready')
   if (textAt(ready, 'status') === 'True') return []
-  return [`node ${textAt(node, 'metadata.name') ?? ''}: ${textAt(ready, 'message') ?? 'has not said anything yet'}`]
+  return [{ node: textAt(node, 'metadata.name') ?? '', reason: textAt(ready, 'message') ?? 'has not said anything yet' }]
 }
 
 /** Where every cluster has its DNS; ours is outside of it. */

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A lab's node with containerd and kubelet: a node of a real cluster. Layer: test. */
-import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { removeCgroup } from '../../lab/cgroup.ts'
+import { mapLimit } from '../../lab/command.ts'
 import type { Lab } from '../../lab/lab.ts'
 import { nodeNamed } from '../../lab/topology.ts'
 import { waitFor } from '../../lab/wait.ts'
@@ -55,9 +57,12 @@ export async function startKubelet(options: NodeOptions): Promise<void> {
   )
 }
 
-/** Removes the v1 cgroups of a node that has ended: the lab knows of its cgroup2 only. */
-export function removeNodeCgroups(lab: string, node: string): void {
-  for (const controller of CONTROLLERS) removeTree(join('/sys/fs/cgroup', controller, cgroupOf(lab, node)))
+/** Removes the v1 cgroups of a node that has ended: the lab knows of its cgroup2 only. A kubelet that finds them takes long to start. */
+export async function removeNodeCgroups(lab: string, node: string): Promise<void> {
+  // a node's hierarchy begins where that process was which started it, anywhere on the machine
+  const left = globSync(`/sys/fs/cgroup/{${CONTROLLERS.join(',')}}/**${cgroupOf(lab, node)}`)
+  const stuck = await mapLimit(left, 1, async (dir) => ((await removeCgroup(dir, 5000)) ? [] : [dir]))
+  if (stuck.flat().length > 0) throw new Error(`node ${node}: cgroups still in use: ${stuck.flat().join(', ')}`)
 }
 
 /** containerd's own client, and where kubelet's containers are. */
@@ -88,10 +93,4 @@ function setupOf(options: NodeOptions): NodeSetup {
 
 function cgroupOf(lab: string, node: string): string {
   return `/netplane-${lab}-${node}`
-}
-
-function removeTree(folder: string): void {
-  if (!existsSync(folder)) return
-  for (const entry of readdirSync(folder, { withFileTypes: true })) if (entry.isDirectory()) removeTree(join(folder, entry.name))
-  rmdirSync(folder)
 }
