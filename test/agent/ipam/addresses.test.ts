@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Addresses given to pods, and taken back. Layer: test. */
+import { expect, test } from 'vitest'
+import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
+import type { AddressPlan } from '#lib/ipam/plan.ts'
+import { FOUR, REST_MS, SIX, World, give, poolOf, pools, request, take } from '../../support/address-world.ts'
+
+test('addresses of both families come from blocks that the node has taken and announced', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  const [first, again, second] = [
+    await give(ipam, 'a', pools(FOUR, SIX)),
+    await give(ipam, 'a', pools(FOUR, SIX)),
+    await give(ipam, 'b', pools(FOUR, SIX)),
+  ]
+  expect(again).toBe(first)
+  expect(second).not.toBe(first)
+  expect(world.held()).toHaveLength(4)
+  expect(world.shared.announced.get('n1')?.map(({ bits }) => bits)).toEqual([30, 126])
+})
+
+test('addresses given back rest; a full block has another one taken, a full pool ends the rest', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  const tiny = pools(poolOf('10.0.0.0/30', 31))
+  const given = [await give(ipam, 'a', tiny), await give(ipam, 'b', tiny)]
+  await take(ipam, 'a')
+  given.push(await give(ipam, 'c', tiny), await give(ipam, 'd', tiny))
+  expect(new Set(given).size).toBe(4)
+  expect(await give(ipam, 'e', tiny)).toBe(given[0])
+  await expect(give(ipam, 'f', tiny)).rejects.toThrow('Pod default/web: IPPool p: no address is free, and no block')
+})
+
+test('all or none: what was given of one family comes back when there is none of the other', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  const one = poolOf('fd00::/128', 128)
+  await give(ipam, 'a', pools(FOUR, one))
+  await expect(give(ipam, 'b', pools(FOUR, one))).rejects.toThrow('no address is free')
+  expect(world.held()).toHaveLength(2)
+})
+
+test("addresses of the node's own range are nobody else's business", async () => {
+  const world = new World()
+  const plan: AddressPlan[] = [{ kind: 'range', range: parseCidr('10.7.0.0/30'), ref: 'Pod/default/web' }]
+  const ipam = world.ipam('n1')
+  expect(await give(ipam, 'a', plan)).toBe('10.7.0.1')
+  expect(await give(world.ipam('n1'), 'a', plan)).toBe('10.7.0.1')
+  expect(world.shared.blocks.size + world.shared.announced.size).toBe(1)
+  for (const pod of ['b', 'c']) await give(ipam, pod, plan)
+  await expect(give(ipam, 'e', plan)).rejects.toThrow('all addresses of 10.7.0.0/30 are in use')
+})
+
+test('an address that is asked for is given to one pod, on the node that has its block', async () => {
+  const world = new World()
+  const [one, two] = [world.ipam('n1'), world.ipam('n2')]
+  const fixed: AddressPlan[] = [{ kind: 'fixed', addr: parseAddr('10.0.0.9'), pool: FOUR, ref: 'Pod/default/web' }]
+  expect(await give(one, 'a', fixed)).toBe('10.0.0.9')
+  expect(await give(one, 'a', fixed)).toBe('10.0.0.9')
+  await expect(give(one, 'b', fixed)).rejects.toThrow('10.0.0.9 belongs to another pod')
+  await expect(give(two, 'b', fixed)).rejects.toThrow('10.0.0.9 is in 10.0.0.8/30, which node n1 has')
+  await take(one, 'a')
+  expect(await give(one, 'b', fixed)).toBe('10.0.0.9')
+  // a pod of a time before these blocks
+  const inUse = new Set([parseAddr('10.0.0.10')])
+  const old: AddressPlan[] = [{ kind: 'fixed', addr: parseAddr('10.0.0.10'), pool: FOUR, ref: 'Pod/default/web' }]
+  await expect(one.assign({ ...request('c', old), inUse })).rejects.toThrow('10.0.0.10 belongs to another pod')
+})
+
+test('addresses are of what a pool or the cluster has left of a block, nothing beside it', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  const range = (text: string): AddressPlan[] => [{ kind: 'range', range: parseCidr(text), ref: 'Pod/default/web' }]
+  expect(await give(ipam, 'a', range('10.7.0.0/28'))).toBe('10.7.0.1')
+  expect(await give(ipam, 'b', range('10.7.0.8/30'))).toBe('10.7.0.8')
+  // what both blocks have is given once, whichever is asked
+  const given = [await give(ipam, 'c', range('10.7.0.0/30')), await give(ipam, 'd', range('10.7.0.0/30'))]
+  expect(given).toEqual(['10.7.0.2', '10.7.0.3'])
+  await expect(give(ipam, 'e', range('10.7.0.0/30'))).rejects.toThrow('all addresses of 10.7.0.0/30 are in use')
+  await take(ipam, 'b')
+  world.now += REST_MS
+  expect(await give(ipam, 'f', range('10.7.0.0/28'))).toBe('10.7.0.4')
+  const smaller = pools(poolOf('10.0.0.0/31', 31))
+  expect(await give(ipam, 'g', pools(poolOf('10.0.0.0/30', 30)))).toBe('10.0.0.0')
+  expect(await give(ipam, 'h', smaller)).toBe('10.0.0.1')
+  await expect(give(ipam, 'i', smaller)).rejects.toThrow('no address is free, and no block')
+})
+
+test('who asks again has its address in whatever block it is', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  const tiny = pools(poolOf('10.0.0.0/30', 31))
+  const given = []
+  for (const pod of ['a', 'b', 'c']) given.push(await give(ipam, pod, tiny))
+  await take(ipam, 'a')
+  world.now += REST_MS
+  expect(await give(ipam, 'c', tiny)).toBe(given[2])
+})
+
+test('an agent that another one has come after sees what that one has done', async () => {
+  const world = new World()
+  const [old, now] = [world.ipam('n1'), world.ipam('n1')]
+  const given = [await give(old, 'a', pools(FOUR)), await give(now, 'b', pools(FOUR)), await give(old, 'c', pools(FOUR))]
+  expect(new Set(given).size).toBe(3)
+  await take(now, 'a')
+  await take(old, 'b')
+  expect(world.held()).toHaveLength(1)
+})
+
+test('given back by address: what is still in use stays with its holder', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  const [a, b] = [await give(ipam, 'a', pools(FOUR)), await give(ipam, 'b', pools(FOUR))]
+  expect(await ipam.release((_, addr) => formatAddr(addr) !== a)).toBe(1)
+  expect([a, b]).toEqual([await give(ipam, 'a', pools(FOUR)), b])
+  expect(world.held()).toHaveLength(1)
+})
