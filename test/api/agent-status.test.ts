@@ -4,11 +4,9 @@ import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadAll } from 'js-yaml'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
-import { asApiObject, type ApiObject } from '#lib/api/resource.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { NODE_NETWORK } from '#lib/kube/node-network.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
@@ -18,6 +16,7 @@ import { felix } from '../kernel/agent-manifests.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
 import { AgentProcess } from '../support/scratch-node.ts'
 import { tokenFor } from './accounts.ts'
+import { manifests, put } from './definitions.ts'
 import { LoopbackCluster } from './loopback-cluster.ts'
 
 const BUILD_MS = 30 * 60_000
@@ -40,18 +39,18 @@ beforeAll(async () => {
   programs = await kubernetesPrograms()
   cluster = await LoopbackCluster.start({ programs, folder: join(folder, 'cluster') })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  await put({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'netplane-system' } })
-  for (const file of ['crds', 'rbac']) for (const object of manifests(file)) await put(object)
-  await put({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'default', name: 'default' } })
-  await put({ apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } })
+  await put(client, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'netplane-system' } })
+  for (const file of ['crds', 'rbac']) for (const object of manifests(file)) await put(client, object)
+  await put(client, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'default', name: 'default' } })
+  await put(client, { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } })
   const address = { addresses: [{ type: 'InternalIP', address: '198.51.100.1' }] }
   await client.patch({ apiVersion: 'v1', kind: 'Node', name: 'n1' }, { status: address }, { type: 'merge', subresource: 'status' })
   const spec = { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] }
-  await put({ apiVersion: 'v1', kind: 'Pod', metadata: { namespace: POD.namespace, name: POD.name }, spec })
+  await put(client, { apiVersion: 'v1', kind: 'Pod', metadata: { namespace: POD.namespace, name: POD.name }, spec })
   const status = { phase: 'Running', podIP: '10.1.0.7', podIPs: [{ ip: '10.1.0.7' }] }
   await client.patch(POD, { status }, { type: 'merge', subresource: 'status' })
-  await put(felix(cgroup))
-  await put({
+  await put(client, felix(cgroup))
+  await put(client, {
     apiVersion: 'netplane.io/v3',
     kind: 'GlobalNetworkPolicy',
     metadata: { name: 'bad' },
@@ -74,20 +73,6 @@ afterAll(async () => {
 
 function sh(script: string): void {
   execFileSync('sh', ['-ec', script])
-}
-
-function manifests(name: string): readonly ApiObject[] {
-  return loadAll(readFileSync(join(packageRoot(), `deploy/${name}.yaml`), 'utf8')).map(asApiObject)
-}
-
-/** As soon as its kind is served. */
-async function put(object: unknown): Promise<void> {
-  const made = (): Promise<true | undefined> =>
-    client.create(asApiObject(object)).then(
-      () => true,
-      () => undefined,
-    )
-  if ((await waitFor(made, { timeoutMs: 30_000, everyMs: 200 })) === undefined) await client.create(asApiObject(object))
 }
 
 async function accountKubeconfig(): Promise<string> {
@@ -153,7 +138,7 @@ test('a refused policy is described with field, reason and what became of it', a
 
 test('and one whose tier is not there', async () => {
   const metadata = { name: 'lost.web' }
-  await put({ apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkPolicy', metadata, spec: { tier: 'lost', selector: 'all()' } })
+  await put(client, { apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkPolicy', metadata, spec: { tier: 'lost', selector: 'all()' } })
   expect(await shown(['describe', GNP, 'lost.web'], /NoTier/)).toMatch(/Warning +NoTier .*there is no Tier lost/)
 })
 
@@ -180,7 +165,7 @@ test('nothing was refused to the agent, and nothing is written again', async () 
   await agent.event('dataplane.ready')
   // what it tells of this shows that it has looked at all else
   const metadata = { name: 'lost.again' }
-  await put({ apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkPolicy', metadata, spec: { tier: 'lost', selector: 'all()' } })
+  await put(client, { apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkPolicy', metadata, spec: { tier: 'lost', selector: 'all()' } })
   await shown(['describe', GNP, 'lost.again'], /NoTier/)
   const after = await versions()
   expect(after.filter((text) => !text.startsWith('Event lost.again'))).toEqual(before)

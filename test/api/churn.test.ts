@@ -2,12 +2,11 @@
 /** Pods come and go on two nodes of a real API server, by the real shim: each is reached at once, and none leaves anything. Layer: test. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { loadAll } from 'js-yaml'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
@@ -16,12 +15,12 @@ import { isObject } from '#lib/base/object.ts'
 import { same } from '#lib/base/same.ts'
 import { nodeCommand, packageRoot } from '#lib/base/package.ts'
 import { IP_BLOCK, parseIPBlock } from '#lib/kube/ip-block.ts'
-import { waitFor } from '../../lab/wait.ts'
 import { isLong } from '../e2e/length.ts'
 import { felix } from '../kernel/agent-manifests.ts'
 import { links, PINS, rows } from '../kernel/agent-node.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
 import { AgentProcess, ScratchNode } from '../support/scratch-node.ts'
+import { manifests, put } from './definitions.ts'
 import { LoopbackCluster, PORT } from './loopback-cluster.ts'
 
 const BUILD_MS = 30 * 60_000
@@ -49,14 +48,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-churn-'))
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder: join(folder, 'cluster') })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  for (const definition of loadAll(readFileSync(new URL('../../deploy/crds.yaml', import.meta.url), 'utf8')))
-    await client.create(asApiObject(definition))
-  const isServed = () =>
-    client.list(IP_BLOCK).then(
-      () => true,
-      () => undefined,
-    )
-  await waitFor(isServed, { timeoutMs: 60_000, everyMs: 200 })
+  for (const definition of manifests('crds')) await put(client, definition)
   way = createServer((socket) => {
     const onward = connect(PORT, '127.0.0.1')
     for (const one of [socket, onward]) one.on('error', () => one.destroy())
@@ -69,7 +61,7 @@ beforeAll(async () => {
     spec: { cidr },
   })
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'default', name: 'default' } }
-  for (const object of [account, pool('four', '10.9.0.0/16'), pool('six', 'fd00:9::/112')]) await put(object)
+  for (const object of [account, pool('four', '10.9.0.0/16'), pool('six', 'fd00:9::/112')]) await put(client, object)
   for (const name of ['n1', 'n2']) nodes.push(await startNode(name, `192.0.2.${name.slice(1)}`))
 }, BUILD_MS)
 
@@ -85,19 +77,6 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** As soon as its kind is served. */
-async function put(object: unknown): Promise<void> {
-  const done = await waitFor(
-    () =>
-      client.create(asApiObject(object)).then(
-        () => true,
-        () => undefined,
-      ),
-    { timeoutMs: 30_000, everyMs: 200 },
-  )
-  if (done === undefined) await client.create(asApiObject(object))
-}
-
 /** A machine of its own, on which the API server seems to be as well. */
 async function startNode(name: string, address: string): Promise<Node> {
   const machine = await ScratchNode.make()
@@ -107,8 +86,8 @@ async function startNode(name: string, address: string): Promise<Node> {
     ip addr add fd00::${name.slice(1)}/64 dev eth0 nodad
     ip link set eth0 up
     ip link set wire0 up`)
-  if (nodes.length === 0) await put(felix(machine.cgroup))
-  await put({ apiVersion: 'v1', kind: 'Node', metadata: { name } })
+  if (nodes.length === 0) await put(client, felix(machine.cgroup))
+  await put(client, { apiVersion: 'v1', kind: 'Node', metadata: { name } })
   const status = { addresses: [{ type: 'InternalIP', address }] }
   await client.patch({ apiVersion: 'v1', kind: 'Node', name }, { status }, { type: 'merge', subresource: 'status' })
   const script = `const { connect, createServer } = require('net')

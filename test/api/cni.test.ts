@@ -4,11 +4,9 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { loadAll } from 'js-yaml'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
-import { asApiObject } from '#lib/api/resource.ts'
 import { isObject } from '#lib/base/object.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { NODE_NETWORK } from '#lib/kube/node-network.ts'
@@ -19,6 +17,7 @@ import { waitFor } from '../../lab/wait.ts'
 import { felix } from '../kernel/agent-manifests.ts'
 import { kubernetesPrograms } from '../kubernetes/programs.ts'
 import { AgentProcess } from '../support/scratch-node.ts'
+import { manifests, put } from './definitions.ts'
 import { LoopbackCluster } from './loopback-cluster.ts'
 
 const BUILD_MS = 30 * 60_000
@@ -35,20 +34,13 @@ beforeAll(async () => {
   sh('ip link add eth0 type veth peer name wire0; ip addr add 192.0.2.1/24 dev eth0; ip link set eth0 up; ip link set wire0 up')
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder: join(folder, 'cluster') })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  for (const definition of loadAll(readFileSync(new URL('../../deploy/crds.yaml', import.meta.url), 'utf8')))
-    await client.create(asApiObject(definition))
-  const served = () =>
-    client.list(IP_BLOCK).then(
-      () => true,
-      () => undefined,
-    )
-  await waitFor(served, { timeoutMs: 30_000, everyMs: 200 })
+  for (const definition of manifests('crds')) await put(client, definition)
   const pool = { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name: 'pods' }, spec: { cidr: '10.9.0.0/24' } }
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'default', name: 'default' } }
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { namespace: 'default', name: 'a' } }
   const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } }
   const spec = { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] }
-  for (const object of [node, account, { ...pod, spec }, pool, felix(cgroup)]) await put(object)
+  for (const object of [node, account, { ...pod, spec }, pool, felix(cgroup)]) await put(client, object)
   const status = { addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] }
   await client.patch({ apiVersion: 'v1', kind: 'Node', name: 'n1' }, { status }, { type: 'merge', subresource: 'status' })
 }, BUILD_MS)
@@ -64,16 +56,6 @@ afterAll(async () => {
 })
 
 const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
-
-/** As soon as its kind is served. */
-async function put(object: unknown): Promise<void> {
-  const put = (): Promise<true | undefined> =>
-    client.create(asApiObject(object)).then(
-      () => true,
-      () => undefined,
-    )
-  if ((await waitFor(put, { timeoutMs: 30_000, everyMs: 200 })) === undefined) await client.create(asApiObject(object))
-}
 
 function sh(script: string): void {
   execFileSync('sh', ['-ec', script])

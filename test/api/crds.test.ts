@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** deploy/crds.yaml in a real API server: it takes them, and what their schemas accept the parsers accept. Layer: test. */
-import { readFileSync, rmSync } from 'node:fs'
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import fc from 'fast-check'
-import { loadAll } from 'js-yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { ApiError } from '#lib/api/errors.ts'
@@ -21,6 +18,7 @@ import { resources, type Resource } from '#lib/kube/resources.ts'
 import { felixSchema } from '#agent/config/open-api.ts'
 import { resolveConfig } from '#agent/config/resolve.ts'
 import { saidBy } from '#agent/config/said.ts'
+import { manifests } from './definitions.ts'
 import { LoopbackCluster } from './loopback-cluster.ts'
 import { runCommand } from '../../lab/command.ts'
 import { waitFor } from '../../lab/wait.ts'
@@ -41,8 +39,7 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-crds-'))
   cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder })
   client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
-  const definitions = loadAll(readFileSync(fileURLToPath(new URL('../../deploy/crds.yaml', import.meta.url)), 'utf8'))
-  for (const definition of definitions) await client.request(create(definition, {}))
+  for (const definition of manifests('crds')) await client.request(create(definition, {}))
   for (const { kind } of ALL) await served(kind)
 }, BUILD_MS)
 
