@@ -141,7 +141,7 @@ export class Plugin {
     const { sandbox, config } = request
     const before = attachments.ofSandbox(sandbox.containerId)
     refuseOther(before, sandbox)
-    const attachment = before === undefined ? await this.#first(request) : this.#again(before, request)
+    const attachment = before === undefined ? await this.#first(request, deadline) : this.#again(before, request)
     try {
       attachments.save(attachment)
       if (attachment.ours && (before === undefined || hasChanged(netlink, attachment))) {
@@ -168,14 +168,14 @@ export class Plugin {
   }
 
   /** A new one, with addresses; what another sandbox of this pod had goes first. */
-  async #first(request: Of<'ADD'>): Promise<Attachment> {
+  async #first(request: Of<'ADD'>, deadline: number): Promise<Attachment> {
     const { attachments } = this.#options
     const { sandbox, previous } = request
     const ref = refOf(sandbox)
     const former = attachments.ofPod(ref)
     if (former !== undefined) await this.#remove(former)
     if (this.#known(sandbox).hostNetwork) throw new CniError('config', `Pod ${nameKey(ref)}: is in the host's network`)
-    return previous === undefined ? await this.#own(request) : this.#plugged(sandbox, previous)
+    return previous === undefined ? await this.#own(request, deadline) : this.#plugged(sandbox, previous)
   }
 
   /** What it has already. Another plugin may have plugged it in anew. */
@@ -188,10 +188,12 @@ export class Plugin {
     return { ...sandbox, host: nodeEndOf(this.#options.netlink, sandbox), mtu: 0, addresses, delegate: undefined, ours: false }
   }
 
-  async #own({ sandbox, config, environment }: Of<'ADD'>): Promise<Attachment> {
-    const { of, addresses: from } = this.#options
+  async #own({ sandbox, config, environment }: Of<'ADD'>, deadline: number): Promise<Attachment> {
+    const { of, addresses: from, waiting, clock } = this.#options
     if (from === undefined) throw new CniError('config', "prevResult: is missing: this node's pods are plugged in by another plugin")
-    const { addresses, delegate } = await from.assign({ sandbox, pod: this.#known(sandbox), config, path: environment.path })
+    const call = { sandbox, pod: this.#known(sandbox), config, path: environment.path, isWanted: () => clock.now() < deadline }
+    // what comes later has no sandbox, and is collected
+    const { addresses, delegate } = await waiting.inTime(from.assign(call), 'its address is not written down yet', deadline)
     const host = workloadInterface(refOf(sandbox), of.interfacePrefix)
     return { ...sandbox, host, mtu: config.mtu ?? of.mtu(addresses), addresses, delegate, ours: true }
   }
@@ -253,7 +255,17 @@ export class Plugin {
     }
     await addresses?.releaseDelegated(attachment, path)
     attachments.forget(attachment)
-    if (attachment.ours) await addresses?.releaseOwn(attachment)
+    if (attachment.ours && addresses !== undefined) await this.#giveBack(attachment, addresses)
+  }
+
+  /** Or later: what has no sandbox is collected, and no runtime has to ask again for that. */
+  async #giveBack(attachment: Attachment, addresses: PodAddresses): Promise<void> {
+    const { clock, waiting, log } = this.#options
+    const deadline = clock.now() + GIVE_BACK_MS
+    const done = addresses.releaseOwn(attachment, () => clock.now() < deadline)
+    await waiting.inTime(done, 'its address is not given back yet', deadline).catch((error: unknown) => {
+      log.warn({ containerId: attachment.containerId, error }, 'ipam.given-back-later')
+    })
   }
 
   /** Runtimes that were killed ask for one again while we are still at it. */
@@ -307,3 +319,4 @@ export class Plugin {
 }
 
 const SHOWN = 500
+const GIVE_BACK_MS = 5000

@@ -28,6 +28,8 @@ export interface AddressCall {
   readonly config: Pick<NetworkConfig, 'ipam' | 'text'>
   /** CNI_PATH */
   readonly path: string
+  /** somebody still waits for them */
+  readonly isWanted: () => boolean
 }
 
 type UnknownSandbox = Pick<Extract<Request, { readonly command: 'DEL' }>, 'sandbox' | 'config' | 'environment'>
@@ -43,15 +45,16 @@ export class PodAddresses {
   }
 
   /** Rejects with CniError, AddressError, or whatever the store throws. */
-  async assign({ sandbox, pod, config, path }: AddressCall): Promise<Addresses> {
-    if (config.ipam === undefined) return { addresses: await this.#own(sandbox, pod), delegate: undefined }
+  async assign(call: AddressCall): Promise<Addresses> {
+    const { sandbox, config, path } = call
+    if (config.ipam === undefined) return { addresses: await this.#own(call), delegate: undefined }
     const delegate = { type: config.ipam, config: config.text, path }
-    const call = this.#call(environmentOf(sandbox), delegate)
+    const other = this.#call(environmentOf(sandbox), delegate)
     try {
-      return { addresses: await delegateAddresses(call), delegate }
+      return { addresses: await delegateAddresses(other), delegate }
     } catch (thrown) {
       // it may have given some; that it failed is what is to be said
-      await runDelegate({ ...call, command: 'DEL' }).catch(() => undefined)
+      await runDelegate({ ...other, command: 'DEL' }).catch(() => undefined)
       throw thrown
     }
   }
@@ -70,9 +73,10 @@ export class PodAddresses {
   }
 
   /** After the sandbox was forgotten: whoever dies in between leaves addresses without a sandbox, which are found. */
-  async releaseOwn(attachment: Attachment): Promise<void> {
+  async releaseOwn(attachment: Attachment, isWanted: () => boolean): Promise<void> {
     const holder = holderOf(attachment)
-    if (attachment.delegate === undefined) await this.#options.ipam.release(({ containerId }) => containerId === holder.containerId)
+    if (attachment.delegate === undefined)
+      await this.#options.ipam.release(({ containerId }) => containerId === holder.containerId, isWanted)
   }
 
   /** Gives back what these holders have, and blocks that nobody needs. What a pod of this node is known by stays, whoever has forgotten its
@@ -88,7 +92,7 @@ export class PodAddresses {
     return count
   }
 
-  async #own(sandbox: PodSandbox, pod: Pod): Promise<readonly Addr[]> {
+  async #own({ sandbox, pod, isWanted }: AddressCall): Promise<readonly Addr[]> {
     const { ipam, node, isAlone } = this.#options
     const snapshot = this.#options.snapshot()
     return await ipam.assign({
@@ -98,6 +102,7 @@ export class PodAddresses {
       elsewhere: rangesElsewhere(snapshot, node, isAlone),
       isInhabited: inhabitedElsewhere(snapshot, node),
       isAbandoned: (block) => isAbandoned(block, snapshot),
+      isWanted,
     })
   }
 

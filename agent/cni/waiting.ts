@@ -60,6 +60,16 @@ export class Waiting {
     }
   }
 
+  /** What the work comes to; rejects with CniError at the deadline, and the work goes on without us. `what`: that is then missing. */
+  inTime<T>(work: Promise<T>, what: string, deadline: number): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#clock.after(Math.max(0, deadline - this.#clock.now()), () => {
+        reject(new CniError('tryAgain', `not ready in time: ${what}`))
+      })
+      void work.then(resolve, reject).finally(cancel)
+    })
+  }
+
   #ask(missing: () => string | undefined): string | undefined {
     if (this.#isOver) throw new CniError('tryAgain', 'the agent of this node stops')
     return missing()

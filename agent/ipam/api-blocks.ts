@@ -11,6 +11,9 @@ import { isRefused } from '#lib/api/errors.ts'
 import type { ApiClient } from '#lib/api/client.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 
+/** Other pods wait meanwhile. */
+const IN_TIME = { timeoutMs: 10_000 } as const
+
 /** What we need of the API client. */
 export type BlockApi = Pick<ApiClient, 'list' | 'create' | 'update' | 'delete' | 'patch'>
 
@@ -33,13 +36,16 @@ export class ApiBlocks implements BlockStore {
   }
 
   async own(): Promise<readonly StoredBlock[]> {
-    const objects = await this.#api.list(IP_BLOCK, { labelSelector: `${BLOCK_NODE_LABEL}=${blockNodeLabel(this.#node)}` })
+    const objects = await this.#api.list(IP_BLOCK, {
+      ...IN_TIME,
+      labelSelector: `${BLOCK_NODE_LABEL}=${blockNodeLabel(this.#node)}`,
+    })
     // names may share a label, and a label may be another's mistake
     return objects.filter(({ spec }) => isObject(spec) && spec['node'] === this.#node).map(stored)
   }
 
   async all(): Promise<readonly StoredBlock[]> {
-    return (await this.#api.list(IP_BLOCK)).flatMap((object) => {
+    return (await this.#api.list(IP_BLOCK, IN_TIME)).flatMap((object) => {
       try {
         return [stored(object)]
       } catch (error) {
@@ -51,31 +57,32 @@ export class ApiBlocks implements BlockStore {
   }
 
   async create(block: IPBlock): Promise<StoredBlock | undefined> {
-    return await this.#unless('AlreadyExists', async () => stored(await this.#api.create(objectOf(block))))
+    return await this.#unless('AlreadyExists', async () => stored(await this.#api.create(objectOf(block), IN_TIME)))
   }
 
   async replace(before: StoredBlock, after: IPBlock): Promise<StoredBlock | undefined> {
-    return await this.#unless('Conflict', async () => stored(await this.#api.update(objectOf(after, before.version))))
+    return await this.#unless('Conflict', async () => stored(await this.#api.update(objectOf(after, before.version), IN_TIME)))
   }
 
   async remove({ block, version }: StoredBlock): Promise<boolean> {
     const named = { ...IP_BLOCK, name: blockName(block.cidr) }
     const removed = await this.#unless('Conflict', async () => {
-      await this.#api.delete(named, { preconditions: { resourceVersion: version } })
+      await this.#api.delete(named, { ...IN_TIME, preconditions: { resourceVersion: version } })
       return true
     })
     return removed ?? false
   }
 
   async hasNode(name: string): Promise<boolean> {
-    return (await this.#api.list({ apiVersion: 'v1', kind: 'Node' }, { fieldSelector: `metadata.name=${name}` })).length > 0
+    const named = await this.#api.list({ apiVersion: 'v1', kind: 'Node' }, { ...IN_TIME, fieldSelector: `metadata.name=${name}` })
+    return named.length > 0
   }
 
   async announce(ranges: readonly Cidr[]): Promise<void> {
     const named = { ...NODE_NETWORK, name: this.#node }
     const patch = { spec: nodeNetworkRaw({ blocks: ranges }) }
     try {
-      await this.#api.patch(named, patch, { type: 'merge' })
+      await this.#api.patch(named, patch, { ...IN_TIME, type: 'merge' })
     } catch (thrown) {
       if (!isRefused(thrown, 'NotFound')) throw thrown
       // of a node that starts, the status says what else there is to say, within a second

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Gives pods their addresses and takes them back: one change at a time, each in the store before anybody hears of it. Layer: agent/ipam. */
-import { AddressError } from '#lib/base/errors.ts'
+import { AddressError, NotYetError } from '#lib/base/errors.ts'
 import { addrBits, cidrContains, formatAddr, formatCidr, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { addrAt, overlaps } from '#lib/base/range.ts'
 import { same } from '#lib/base/same.ts'
@@ -46,6 +46,8 @@ export interface AddressRequest {
   readonly isInhabited: (range: Cidr) => boolean
   /** its node is gone for good: anybody may have the block */
   readonly isAbandoned: (block: IPBlock) => boolean
+  /** somebody still waits for it: asked when others' turns are over */
+  readonly isWanted: () => boolean
 }
 
 interface Claim extends Pick<AddressRequest, 'elsewhere' | 'isInhabited' | 'isAbandoned'> {
@@ -72,28 +74,32 @@ export class Ipam {
     this.#local = new OwnBlocks(options.local)
   }
 
-  /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when there is none, and
-   * whatever the store throws. */
+  /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when there is none, NotYetError
+   * when nobody waits any more, and whatever the store throws. */
   async assign(request: AddressRequest): Promise<readonly Addr[]> {
-    return await this.#turns.run(async () => {
+    return await this.#turn(request.isWanted, async () => {
       const { holder } = request
-      const isNew = !(await this.#hasAny(holder))
+      // a range needs no API server
+      const needed = this.#storesOf(request.plans)
+      const isNew = !(await hasAny(needed, holder))
       try {
         const addrs: Addr[] = []
         for (const plan of request.plans) addrs.push(await this.#assignOne(plan, request))
-        await this.#announce()
+        if (needed.includes(this.#shared)) await this.#announce()
         return addrs
       } catch (thrown) {
         // what cannot be taken back now is found by the next look for holders that nobody knows
-        if (isNew) await this.#release((one) => sameHolder(one, holder)).catch(() => undefined)
+        if (isNew) await this.#release((one) => sameHolder(one, holder), needed).catch(() => undefined)
         throw thrown
       }
     })
   }
 
-  /** Takes back whatever these holders have; blocks that nobody needs any more go with it. Returns how many addresses came back. */
-  async release(isGone: IsGone): Promise<number> {
-    return await this.#turns.run(() => this.#release(isGone))
+  /** Takes back whatever these holders have. Returns how many addresses came back. Throws NotYetError when nobody waits for it any more, and
+   * whatever the store throws. */
+  async release(isGone: IsGone, isWanted = () => true): Promise<number> {
+    // first those that no API server can keep waiting
+    return await this.#turn(isWanted, () => this.#release(isGone, [this.#local, this.#shared]))
   }
 
   /** Gives back blocks without holders, but for one of each size and family that some pool has, and tells the others what is this node's.
@@ -118,10 +124,15 @@ export class Ipam {
     })
   }
 
-  async #hasAny(holder: Holder): Promise<boolean> {
-    for (const own of [this.#shared, this.#local])
-      if ((await own.all()).some(({ block }) => addressOf(block, holder) !== undefined)) return true
-    return false
+  async #turn<T>(isWanted: () => boolean, work: () => Promise<T>): Promise<T> {
+    return await this.#turns.run(async () => {
+      if (!isWanted()) throw new NotYetError('those before it took too long')
+      return await work()
+    })
+  }
+
+  #storesOf(plans: readonly AddressPlan[]): readonly OwnBlocks[] {
+    return [...new Set(plans.map(({ kind }) => (kind === 'range' ? this.#local : this.#shared)))]
   }
 
   async #assignOne(plan: AddressPlan, request: AddressRequest): Promise<Addr> {
@@ -246,9 +257,9 @@ export class Ipam {
     if (!own.some(({ block }) => same(block.cidr, cidr))) await this.#local.create(emptyBlock(cidr, this.#options.node))
   }
 
-  async #release(isGone: IsGone): Promise<number> {
+  async #release(isGone: IsGone, from: readonly OwnBlocks[]): Promise<number> {
     let count = 0
-    for (const own of [this.#shared, this.#local]) {
+    for (const own of from) {
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const changes = (await own.all()).flatMap((stored) => {
           const after = release(stored.block, isGone, this.#options.now())
@@ -270,6 +281,11 @@ export class Ipam {
     await shared.announce(ranges)
     this.#announced = text
   }
+}
+
+async function hasAny(stores: readonly OwnBlocks[], holder: Holder): Promise<boolean> {
+  for (const own of stores) if ((await own.all()).some(({ block }) => addressOf(block, holder) !== undefined)) return true
+  return false
 }
 
 /** A range of this node that became another one leaves a block that overlaps the new one's. */

@@ -102,6 +102,7 @@ test('nodes that start at the same time share a pool without giving one address 
           elsewhere: [],
           isInhabited: () => false,
           isAbandoned: () => false,
+          isWanted: () => true,
         }),
       ),
     ),

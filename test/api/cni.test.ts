@@ -77,7 +77,7 @@ async function ready(): Promise<AgentProcess> {
   return agent
 }
 
-function call(command: string): Readonly<Record<string, unknown>> {
+function call(command: string, more: object = {}): Readonly<Record<string, unknown>> {
   const env = {
     CNI_COMMAND: command,
     CNI_CONTAINERID: 'a-1',
@@ -86,7 +86,7 @@ function call(command: string): Readonly<Record<string, unknown>> {
     CNI_ARGS: 'K8S_POD_NAMESPACE=default;K8S_POD_NAME=a',
     CNI_PATH: join(folder, 'bin'),
   }
-  const config = { cniVersion: '1.0.0', name: 'netplane', type: 'netplane-cni', socket: join(folder, 'state', 'cni.sock') }
+  const config = { cniVersion: '1.0.0', name: 'netplane', type: 'netplane-cni', socket: join(folder, 'state', 'cni.sock'), ...more }
   const { stdout } = spawnSync(join(packageRoot(), 'build', 'netplane-cni'), { env, input: JSON.stringify(config) })
   const answer: unknown = stdout.length === 0 ? {} : JSON.parse(stdout.toString())
   return isObject(answer) ? answer : {}
@@ -126,4 +126,25 @@ test('the next agent gives back at once what the one before had forgotten', asyn
   expect(call('DEL')).toEqual({})
   expect(await holders()).toEqual([])
   await next.kill()
+})
+
+test('while the API server writes nothing down a pod hears that in time, one that goes is gone, and all is well when it writes again', async () => {
+  const agent = await ready()
+  expect(call('ADD')).toMatchObject({ ips: [{}] })
+  cluster.signal('etcd', 'SIGSTOP')
+  try {
+    const began = performance.now()
+    expect(call('DEL')).toEqual({})
+    // the second finds the first at it still
+    for (let times = 0; times < 2; times++)
+      expect(call('ADD', { timeoutSeconds: 3 })).toMatchObject({ code: 11, msg: 'not ready in time: its address is not written down yet' })
+    expect(performance.now() - began).toBeLessThan(15_000)
+  } finally {
+    cluster.signal('etcd', 'SIGCONT')
+  }
+  expect(call('ADD')).toMatchObject({ ips: [{}] })
+  expect(await holders()).toEqual(['a-1'])
+  expect(call('DEL')).toEqual({})
+  expect(await holders()).toEqual([])
+  await agent.kill()
 })

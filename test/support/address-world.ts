@@ -49,6 +49,7 @@ export function request(pod: string, plans: readonly AddressPlan[]): AddressRequ
     elsewhere: [],
     isInhabited: () => false,
     isAbandoned: ({ node }) => node === 'gone',
+    isWanted: () => true,
   }
 }
 

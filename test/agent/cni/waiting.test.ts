@@ -55,3 +55,15 @@ describe('what is missing', () => {
     expect(clock.pending).toBe(0)
   })
 })
+
+test('work that takes too long is waited for no longer, and may go on', async () => {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const late = waiting.inTime(promise, 'an address', clock.now() + 1000)
+  const early = waiting.inTime(promise, 'an address', clock.now() + 2000)
+  clock.advance(1000)
+  await expect(late).rejects.toThrow('not ready in time: an address')
+  resolve('done')
+  await expect(early).resolves.toBe('done')
+  await expect(waiting.inTime(Promise.reject(new Error('no')), 'an address', clock.now() + 1000)).rejects.toThrow('no')
+  expect(clock.pending).toBe(0)
+})

@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { AddressPlan } from '#lib/ipam/plan.ts'
+import { Ipam } from '#agent/ipam/ipam.ts'
 import { FOUR, REST_MS, SIX, World, give, poolOf, pools, request, take } from '../../support/address-world.ts'
 
 test('addresses of both families come from blocks that the node has taken and announced', async () => {
@@ -46,7 +47,7 @@ test("addresses of the node's own range are nobody else's business", async () =>
   const ipam = world.ipam('n1')
   expect(await give(ipam, 'a', plan)).toBe('10.7.0.1')
   expect(await give(world.ipam('n1'), 'a', plan)).toBe('10.7.0.1')
-  expect(world.shared.blocks.size + world.shared.announced.size).toBe(1)
+  expect(world.shared.blocks.size + world.shared.announced.size).toBe(0)
   for (const pod of ['b', 'c']) await give(ipam, pod, plan)
   await expect(give(ipam, 'e', plan)).rejects.toThrow('all addresses of 10.7.0.0/30 are in use')
 })
@@ -113,5 +114,26 @@ test('given back by address: what is still in use stays with its holder', async 
   const [a, b] = [await give(ipam, 'a', pools(FOUR)), await give(ipam, 'b', pools(FOUR))]
   expect(await ipam.release((_, addr) => formatAddr(addr) !== a)).toBe(1)
   expect([a, b]).toEqual([await give(ipam, 'a', pools(FOUR)), b])
+  expect(world.held()).toHaveLength(1)
+})
+
+test("addresses of the node's own range are given, and come back, while nobody can read blocks of pools", async () => {
+  const world = new World()
+  const refused = () => Promise.reject(new Error('no API server'))
+  const shared = { ...world.shared.store('n1'), own: refused, announce: refused }
+  const ipam = new Ipam({ node: 'n1', shared, local: world.local.store('n1'), now: () => world.now, restMs: REST_MS })
+  expect(await give(ipam, 'a', [{ kind: 'range', range: parseCidr('10.7.0.0/30'), ref: 'Pod/default/web' }])).toBe('10.7.0.1')
+  await expect(give(ipam, 'b', pools(FOUR))).rejects.toThrow('no API server')
+  await expect(take(ipam, 'a')).rejects.toThrow('no API server')
+  expect(world.held()).toEqual([])
+})
+
+test('who waits no longer when its turn comes is given nothing, and nothing is taken from it', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  await give(ipam, 'a', pools(FOUR))
+  const isWanted = () => false
+  await expect(ipam.assign({ ...request('b', pools(FOUR)), isWanted })).rejects.toThrow('those before it took too long')
+  await expect(ipam.release(() => true, isWanted)).rejects.toThrow('those before it took too long')
   expect(world.held()).toHaveLength(1)
 })
