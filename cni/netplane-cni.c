@@ -167,6 +167,8 @@ static struct text read_all(int fd, long deadline)
 static int connect_to(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	/* also of a connect() that finds too many before it */
+	struct timeval most = { .tv_sec = DEADLINE_MS / 1000 };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -174,6 +176,7 @@ static int connect_to(const char *path)
 	if (strlen(path) >= sizeof(address.sun_path))
 		fail(DECODE, "socket: the path is longer than %zu bytes", sizeof(address.sun_path) - 1);
 	strcpy(address.sun_path, path);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)))
 		fail(without_agent, "the agent of this node does not listen at %s: %s", path, strerror(errno));
 	return fd;

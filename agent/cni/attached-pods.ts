@@ -8,7 +8,9 @@ import { nameKey } from '#lib/model/ref.ts'
 import type { Sink, SourceEvent } from '#lib/store/source.ts'
 
 /** What is known of a pod here. */
-export interface Attached extends Cable {
+export interface Attached extends Omit<Cable, 'former'> {
+  /** of the pod whose it is, where its runtime has said so */
+  readonly uid?: string | undefined
   /** undefined: what the cluster says */
   readonly addresses?: readonly Addr[]
 }
@@ -103,7 +105,9 @@ export class AttachedPods {
     const key = nameKey(pod)
     const attached = pod.hostNetwork ? undefined : (this.#attached.get(key) ?? this.#found.get(key))
     if (attached === undefined) return pod
-    const { iface, ours, addresses = pod.podIPs } = attached
-    return { ...pod, podIPs: addresses, cable: { iface, ours } }
+    const { iface, ours, uid, addresses = pod.podIPs } = attached
+    const isFormer = uid !== undefined && pod.uid !== undefined && uid !== pod.uid
+    // until the old one is taken away its packets are judged by what is known of the new one
+    return { ...pod, podIPs: addresses, cable: { iface, ours, ...(isFormer ? { former: true } : {}) } }
   }
 }

@@ -97,8 +97,8 @@ export function holderOf({ namespace, pod, containerId }: Holder): Holder {
 }
 
 /** What is known by it of its pod. */
-export function attachedBy({ host, ours, addresses }: Attachment): Attached {
-  return { iface: host, ours, addresses }
+export function attachedBy({ host, ours, addresses, uid }: Attachment): Attached {
+  return { iface: host, ours, addresses, uid }
 }
 
 /** Throws CniError when this sandbox is not the one of then. */
@@ -117,7 +117,7 @@ function readAttachment(raw: unknown): Attachment {
     if (typeof value !== 'string' || value === '') throw new TypeError(`${key} is missing`)
     return value
   }
-  const { mtu, addresses, delegate } = fields
+  const { mtu, addresses, delegate, uid } = fields
   if (typeof mtu !== 'number' || !Array.isArray(addresses)) throw new TypeError('mtu or addresses are missing')
   return {
     containerId: text('containerId'),
@@ -125,6 +125,7 @@ function readAttachment(raw: unknown): Attachment {
     netns: text('netns'),
     namespace: text('namespace'),
     pod: text('pod'),
+    ...(typeof uid === 'string' ? { uid } : {}),
     host: text('host'),
     mtu,
     addresses: addresses.map((addr) => parseAddr(String(addr))),

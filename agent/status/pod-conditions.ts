@@ -84,7 +84,7 @@ export class PodConditions implements Subject {
     this.#entries = new Map()
     const due: Due[] = []
     for (const pod of this.#options.pods()) {
-      if (!hasOwnAddresses(pod) || pod.terminating) continue
+      if (!hasOwnAddresses(pod) || pod.terminating || pod.cable?.former === true) continue
       const key = nameKey(pod)
       const entry = this.#entry(pod, before.get(key))
       this.#entries.set(key, entry)

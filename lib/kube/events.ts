@@ -39,7 +39,7 @@ const LONGEST_NAME = 200
 export function eventNamed({ involved, reason, message }: Warning) {
   const { namespace = NO_NAMESPACE, name, uid = '' } = involved
   const digest = fnv1a64(JSON.stringify([involved.kind, uid, reason, message]))
-  return { apiVersion: API_VERSION, kind: 'Event', namespace, name: `${name.slice(0, LONGEST_NAME)}.${digest}` } as const
+  return { apiVersion: API_VERSION, kind: 'Event', namespace, name: `${firstOf(name)}.${digest}` } as const
 }
 
 /** As it is said for the first time. */
@@ -70,6 +70,11 @@ export function readEvent(event: Readonly<Record<string, unknown>>): FoundEvent 
   const made = isObject(metadata) ? metadata['creationTimestamp'] : undefined
   const at = Date.parse(String(lastTimestamp ?? made))
   return { count: typeof count === 'number' ? count : 1, at: Number.isNaN(at) ? 0 : at }
+}
+
+/** So much of a name that it ends as names may. */
+function firstOf(name: string): string {
+  return name.slice(0, LONGEST_NAME).replace(/[^a-z0-9]+$/, '')
 }
 
 function timeText(ms: number): string {

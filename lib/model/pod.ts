@@ -36,6 +36,8 @@ export interface Cable {
   readonly iface: string
   /** another plugin's rules have a say in what passes between its pods and the network */
   readonly ours: boolean
+  /** it is that of a pod which had this one's name, and is still there */
+  readonly former?: true
 }
 
 /** True while it has addresses of its own that packets come from: what policies can select. */

@@ -18,12 +18,14 @@ export interface RbacRule {
 const WRITES: readonly RbacRule[] = [
   { apiGroups: ['netplane.io'], resources: ['ipamblocks'], verbs: ['list', 'create', 'update', 'delete'] },
   { apiGroups: ['netplane.io'], resources: ['clusterinformations'], verbs: ['get', 'create', 'patch'] },
-  { apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: [NAME], verbs: ['get'] },
   // who says whose an object is must have the right to delete it, where OwnerReferencesPermissionEnforcement asks for that
   { apiGroups: ['netplane.io'], resources: ['nodenetworks'], verbs: ['create', 'patch', 'delete'] },
   { apiGroups: [''], resources: ['nodes/status', 'pods/status'], verbs: ['patch'] },
   { apiGroups: [''], resources: ['events'], verbs: ['get', 'create', 'patch'] },
 ]
+
+/** In its own namespace alone: how many agents are ready. */
+const OWN_READS: readonly RbacRule[] = [{ apiGroups: ['apps'], resources: ['daemonsets'], resourceNames: [NAME], verbs: ['get'] }]
 
 /** Of what the account may change of every node, whose it has to be: Kubernetes' roles cannot tell. */
 const OWNED = [
@@ -36,7 +38,7 @@ const OWNED = [
 /** In the token of a pod, of which node it is. Who has made a token by hand has said no node. */
 const NODE_CLAIM = 'authentication.kubernetes.io/node-name'
 
-/** One rule for each group. */
+/** In all of the cluster: of what is read one rule for each group. */
 export function agentRules(): readonly RbacRule[] {
   const groupOf = (apiVersion: string): string => (apiVersion.includes('/') ? (apiVersion.split('/')[0] ?? '') : '')
   const byGroup = Map.groupBy(WATCHED, ({ apiVersion }) => groupOf(apiVersion))
@@ -80,19 +82,24 @@ function ownedOnly({ group, version, resources, operations, node }: (typeof OWNE
   ]
 }
 
+/** A role, and that the agents have it. */
+function granted(kind: 'ClusterRole' | 'Role', metadata: object, rules: readonly RbacRule[]) {
+  const apiVersion = 'rbac.authorization.k8s.io/v1'
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind, name: NAME }
+  const subjects = [{ kind: 'ServiceAccount', name: NAME, namespace: NAMESPACE }]
+  return [
+    { apiVersion, kind, metadata, rules },
+    { apiVersion, kind: `${kind}Binding`, metadata, roleRef, subjects },
+  ]
+}
+
 export function rbacPage(): string {
   const labels = { 'app.kubernetes.io/name': NAME, 'app.kubernetes.io/part-of': 'netplane' }
-  const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name: NAME, labels }, rules: agentRules() }
+  const own = { name: NAME, namespace: NAMESPACE, labels }
   const documents = [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: NAME, namespace: NAMESPACE, labels } },
-    role,
-    {
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRoleBinding',
-      metadata: { name: NAME, labels },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: NAME },
-      subjects: [{ kind: 'ServiceAccount', name: NAME, namespace: NAMESPACE }],
-    },
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: own },
+    ...granted('ClusterRole', { name: NAME, labels }, agentRules()),
+    ...granted('Role', own, OWN_READS),
     ...OWNED.flatMap((owned) => ownedOnly(owned).map((document) => ({ ...document, metadata: { ...document.metadata, labels } }))),
   ]
   const text = documents.map((document) => dump(document, { lineWidth: 140, noRefs: true })).join('---\n')

@@ -111,6 +111,24 @@ test('whoever has folders of the node may write them under SELinux', () => {
   expect(confined).toEqual([])
 })
 
+test('docs/install.md has what the agent may do on its node, and which folders it has', () => {
+  const page = readFileSync(fileURLToPath(new URL('../../docs/install.md', import.meta.url)), 'utf8')
+  const [, capabilities = '', folders = ''] =
+    /The agent is root with the capabilities (.*?), a root file system that it cannot write, and these folders of the node:\s(.*?) to read\./s.exec(
+      page,
+    ) ?? []
+  const agent = manifests()
+    .filter(([file, { kind }]) => file === 'netplane.yaml' && kind === 'DaemonSet')
+    .flatMap(([, object]) => containersOf(object))
+    .find(({ name }) => name === 'agent')
+  const mounts = Array.isArray(agent?.['volumeMounts'])
+    ? agent['volumeMounts'].filter(isObject).map(({ mountPath }) => String(mountPath))
+    : []
+  // of the pod's own
+  expect([...folders.matchAll(/`([^`]+)`/g)].map(([, folder]) => folder).sort()).toEqual(mounts.filter((path) => path !== '/tmp').sort())
+  expect(agent).toMatchObject({ securityContext: { capabilities: { add: capabilities.split(/, | and /) } } })
+})
+
 test('the lines that are there to be uncommented are taken, each where it belongs', async () => {
   const text = readFileSync(fileURLToPath(new URL('../../deploy/netplane.yaml', import.meta.url)), 'utf8')
   const objects = loadAll(text.replaceAll(/^( *)# (- \S+)$/gm, '$1$2')).map(asApiObject)
@@ -271,6 +289,12 @@ describe('the account of the daemon set', () => {
     }
     await setRules(agentRules(), kubeconfig)
     expect(await reads(kubeconfig)).toBeUndefined()
+    const own = { ...ROLE, kind: 'Role', namespace: ACCOUNT.namespace }
+    const { rules } = await admin.get(own)
+    await admin.patch(own, { rules: [] }, { type: 'merge' })
+    // taken away a moment later
+    await expect.poll(() => writes(kubeconfig), { timeout: 10_000, interval: 100 }).toMatch(/daemonsets.* forbidden/)
+    await admin.patch(own, { rules }, { type: 'merge' })
   }, 600_000)
 })
 

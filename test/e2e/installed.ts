@@ -22,12 +22,12 @@ export async function importImage(cluster: Cluster): Promise<void> {
 }
 
 /** As docs/install.md says. */
-export async function install(cluster: Cluster, ...more: readonly string[]): Promise<void> {
+export async function install(cluster: Cluster): Promise<void> {
   const { host, port } = cluster.endpoint
   const example = readFileSync(join(packageRoot(), 'deploy/examples/cluster-services-endpoint.yaml'), 'utf8')
   const map = example.replace('api.internal.example.com', host).replace("'6443'", `'${port}'`)
   for (const input of [map, map.replaceAll('netplane-operator', OURS)]) await cluster.kubectl(['apply', '-f', '-'], { input })
-  await cluster.kubectl(['apply', '--server-side', '-f', join(packageRoot(), 'deploy'), ...more])
+  await cluster.kubectl(['apply', '-f', join(packageRoot(), 'deploy')])
   await rollout(cluster)
 }
 

@@ -50,6 +50,24 @@ describe('attached pods', () => {
     }
   })
 
+  test('that are made anew have the cable of the one before until it is taken away, and no cable of their own', () => {
+    const { pods, sink, store } = world()
+    const cable = () => store.snapshot.pods.get('default/web')?.cable
+    const apply = (uid: string) => {
+      sink.apply([{ kind: 'upsert', object: { ...podOf({ node: 'n1' }), uid } }])
+    }
+    apply('one')
+    pods.attach(WEB, { ...CABLE, uid: 'one' })
+    expect(cable()).toEqual({ iface: 'veth1', ours: true })
+    apply('two')
+    expect(cable()).toEqual({ iface: 'veth1', ours: true, former: true })
+    pods.attach(WEB, { ...CABLE, uid: 'two' })
+    expect(cable()).toEqual({ iface: 'veth1', ours: true })
+    // its runtime does not say whose it is
+    pods.attach(WEB, CABLE)
+    expect(cable()).toEqual({ iface: 'veth1', ours: true })
+  })
+
   test('are nobody while no source knows their labels', () => {
     const { pods, sink, seen } = world()
     pods.attach(WEB, CABLE)

@@ -52,6 +52,16 @@ describe('the condition of a pod', () => {
     expect([await tell(next, 0), await tell(next, 1000), await server.version(POD)]).toEqual([1, 0, before])
   })
 
+  test('is not said of one that has the cable of a pod before it', async () => {
+    const one = agent()
+    const [pod] = pods
+    if (pod === undefined) throw new Error('no pod')
+    pods = [{ ...pod, cable: { iface: 'npl1', ours: true, former: true } }]
+    expect([await tell(one, 0), await tell(one, 1000)]).toEqual([1, 0])
+    pods = [{ ...pod, cable: { iface: 'npl1', ours: true } }]
+    expect(await tell(one, 2000)).toBe(1)
+  })
+
   test('says what is missing when it is late, and when it is there', async () => {
     const one = agent()
     missing = 'no program runs at npl1/ingress'

@@ -17,8 +17,7 @@ test(
     const [before] = await runPods(cluster, namespace.name, [{ name: 'before', node: 'b' }])
     for (const node of cluster.nodes) await stopAgent(cluster, node, 'SIGTERM')
     try {
-      // the account was made in another way
-      await install(cluster, '--force-conflicts')
+      await install(cluster)
       const [after] = await runPods(cluster, namespace.name, [{ name: 'after', node: 'a' }])
       for (const to of before?.addresses ?? []) expect(after && (await ask(cluster, after, urlOf(to, HTTP_PORT)))).toBe('before')
     } finally {

@@ -30,6 +30,13 @@ test('long messages are cut, long names too', () => {
   expect([metadata.name.length <= 253, message.length <= 1024]).toEqual([true, true])
 })
 
+test('a name that is cut ends as names may', () => {
+  for (const end of ['-', '.', '--', '.-']) {
+    const involved = { ...WARNING.involved, name: `${'a'.repeat(200 - end.length)}${end}b` }
+    expect(eventNamed({ ...WARNING, involved }).name).toMatch(/^a+\.[0-9a-f]{16}$/)
+  }
+})
+
 test('is read as it was written', () => {
   expect(readEvent(eventObject(WARNING, 1_700_000_000_000))).toEqual({ count: 1, at: 1_700_000_000_000 })
 })
