@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What an administrator does with deploy/, step by step as docs/install.md has it. Layer: test. */
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { packageRoot } from '#lib/base/package.ts'
@@ -9,6 +9,7 @@ import { command } from '../kernel/vm/command.ts'
 import type { Cluster } from '../kubernetes/cluster.ts'
 import { CTR } from '../kubernetes/node.ts'
 
+const DEPLOY = join(packageRoot(), 'deploy')
 export const OURS = 'netplane-system'
 export const DAEMON_SET = 'daemonset/netplane-agent'
 
@@ -21,13 +22,24 @@ export async function importImage(cluster: Cluster): Promise<void> {
   )
 }
 
+/** deploy/ of an administrator whose pods stay another plugin's: with the line that is there for that. */
+export function chainedManifests(cluster: Cluster): string {
+  const folder = join(cluster.folder, 'deploy')
+  mkdirSync(folder)
+  for (const name of readdirSync(DEPLOY).filter((file) => file.endsWith('.yaml'))) {
+    const text = readFileSync(join(DEPLOY, name), 'utf8')
+    writeFileSync(join(folder, name), text.replace(/^( *)# (- --cni-chained)$/m, '$1$2'))
+  }
+  return folder
+}
+
 /** As docs/install.md says. */
-export async function install(cluster: Cluster): Promise<void> {
+export async function install(cluster: Cluster, folder = DEPLOY): Promise<void> {
   const { host, port } = cluster.endpoint
-  const example = readFileSync(join(packageRoot(), 'deploy/examples/cluster-services-endpoint.yaml'), 'utf8')
+  const example = readFileSync(join(DEPLOY, 'examples/cluster-services-endpoint.yaml'), 'utf8')
   const map = example.replace('api.internal.example.com', host).replace("'6443'", `'${port}'`)
   for (const input of [map, map.replaceAll('netplane-operator', OURS)]) await cluster.kubectl(['apply', '-f', '-'], { input })
-  await cluster.kubectl(['apply', '-f', join(packageRoot(), 'deploy')])
+  await cluster.kubectl(['apply', '-f', folder])
   await rollout(cluster)
 }
 
@@ -37,7 +49,7 @@ export async function rollout(cluster: Cluster): Promise<void> {
 
 /** As docs/install.md says; then nothing of ours is on the nodes. */
 export async function takeAway(cluster: Cluster): Promise<void> {
-  const example = join(packageRoot(), 'deploy/examples/cleanup.yaml')
+  const example = join(DEPLOY, 'examples/cleanup.yaml')
   await cluster.kubectl(['delete', DAEMON_SET, '-n', OURS])
   await cluster.kubectl(['apply', '-f', example])
   await cluster.kubectl(['rollout', 'status', 'daemonset/netplane-cleanup', '-n', OURS, '--timeout=120s'], { timeoutMs: 150_000 })
