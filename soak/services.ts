@@ -22,7 +22,9 @@ export function calm(random: Random): Partial<ServiceSpec> {
 
 /** All of a service's fields, and any endpoints, of pods that may not be there. */
 export function wild(random: Random, index: number): Partial<ServiceSpec> {
-  const ports = random.pick(PORTS).map((port) => (random.chance(0.1) ? { ...port, nodePort: 30_400 + random.below(8) } : port))
+  // another service may have the same one, another port of this one must not
+  const first = random.below(8)
+  const ports = random.pick(PORTS).map((port, at) => (random.chance(0.1) ? { ...port, nodePort: 30_400 + ((first + at) % 8) } : port))
   const type = random.weighted([
     [3, 'ClusterIP'],
     [4, 'NodePort'],

@@ -61,6 +61,18 @@ test('every first endpoint of the calm service serves all the time', () => {
   }
 })
 
+test('no service asks for a node port twice', () => {
+  const asked = Array.from({ length: 20 }, (_, seed) => steps(seed)).flatMap((all) =>
+    all.flatMap((step) =>
+      step.kind === 'service'
+        ? [(step.change.ports ?? []).flatMap(({ protocol, nodePort }) => (nodePort === undefined ? [] : `${protocol} ${nodePort}`))]
+        : [],
+    ),
+  )
+  expect(asked.filter((ports) => ports.length > 1).length).toBeGreaterThan(50)
+  expect(asked.filter((ports) => new Set(ports).size < ports.length)).toEqual([])
+})
+
 test('each truth of marked flows turns by steps of its own kind only', () => {
   let before = ALL_TRUE
   const turned = new Map<Truth, number>()
