@@ -57,6 +57,8 @@ export interface ScaleFigures {
   readonly services: number
   readonly objects: number
   readonly loadSeconds: number
+  /** the agent before pods and policies were there: with what kube-proxy reads */
+  readonly servicesAlone: ScaleFigure
   readonly contenders: readonly ScaleFigure[]
   readonly lists: readonly ListCost[]
   readonly fanOut: readonly FanOutFigure[]

@@ -5,25 +5,20 @@ import type { ApiClient } from '#lib/api/client.ts'
 import { namedOf, type ApiObject } from '#lib/api/resource.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import { mustRun } from '../../lab/command.ts'
-import { clusterOf, statusOf } from './objects.ts'
+import { statusOf } from './objects.ts'
 
 /** What a server of two processors has in hand at a time without making anybody wait. */
 const AT_ONCE = 64
 
-export interface LoadOptions {
-  readonly client: ApiClient
-  readonly kubectl: readonly string[]
-  /** of FelixConfiguration */
-  readonly settings: Readonly<Record<string, unknown>>
-  readonly services: number
-}
-
-/** How many objects there are. */
-export async function load({ client, kubectl, settings, services }: LoadOptions): Promise<number> {
+/** Our kinds, and FelixConfiguration with these settings. */
+export async function define(client: ApiClient, kubectl: readonly string[], settings: Readonly<Record<string, unknown>>): Promise<void> {
   await mustRun([...kubectl, 'apply', '--server-side', '-f', join(packageRoot(), 'deploy/crds.yaml')])
   await mustRun([...kubectl, 'wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
   await client.create({ apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name: 'default' }, spec: settings })
-  const objects = clusterOf(services)
+}
+
+/** How many objects these are. What others are in comes first, and is a handful. */
+export async function load(client: ApiClient, objects: Generator<ApiObject>): Promise<number> {
   let made = 0
   const worker = async (): Promise<void> => {
     for (const object of objects) {
@@ -31,7 +26,6 @@ export async function load({ client, kubectl, settings, services }: LoadOptions)
       made++
     }
   }
-  // what others are in comes first, and is a handful
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
   return made
 }

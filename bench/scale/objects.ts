@@ -13,8 +13,8 @@ const NOT_DEFINED = 'ClusterNetworkPolicy'
 
 const SERVERS_OWN = new Set(['uid', 'resourceVersion', 'creationTimestamp', 'generation'])
 
-/** Everything but the definitions of our kinds. */
-export function* clusterOf(services: number): Generator<ApiObject> {
+/** Nodes and services: what kube-proxy reads, and what everything else is in. */
+export function* servicesOf(services: number): Generator<ApiObject> {
   for (const object of frame()) yield fresh(object)
   for (let at = 0; at < NODES; at++) {
     yield fresh(node(at))
@@ -24,6 +24,10 @@ export function* clusterOf(services: number): Generator<ApiObject> {
     yield fresh(service(at))
     yield fresh(slice(at, ENDPOINTS))
   }
+}
+
+/** What the agent reads besides, and kube-proxy does not. */
+export function* podsAndPoliciesOf(services: number): Generator<ApiObject> {
   for (let at = 0; at < services * PODS_PER_SERVICE; at++) yield fresh(pod(at))
   let policies = 0
   for (let at = 0; policies < services / SERVICES_PER_POLICY; at++) {

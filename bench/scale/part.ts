@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
+import type { ApiObject } from '#lib/api/resource.ts'
 import { systemClock } from '#lib/base/clock.ts'
 import { errorText, InternalError } from '#lib/base/errors.ts'
 import { LoopbackCluster } from '../../test/api/loopback-cluster.ts'
@@ -16,7 +17,8 @@ import { makeChanges } from './changes.ts'
 import { startContender, type Running } from './contender.ts'
 import { fanOut, listCosts } from './fan-out.ts'
 import { CONTENDERS, type Contender, type FanOutFigure, type ScaleFigure, type ScaleFigures, type Sync } from './figure.ts'
-import { load } from './load.ts'
+import { define, load } from './load.ts'
+import { podsAndPoliciesOf, servicesOf } from './objects.ts'
 
 /** Nodes that watch, from which the line to 5,000 is drawn; by the number of services. */
 const WATCHERS = { few: [0, 50, 100, 200], many: [0, 100, 300, 1000] }
@@ -35,9 +37,11 @@ interface Scene {
   readonly services: number
   /** of each contender */
   readonly changes: Readonly<Record<Contender, number>>
+  /** changes that have been made so far */
+  made: number
 }
 
-async function measure(scene: Scene, contender: Contender, round: number): Promise<ScaleFigure> {
+async function measure(scene: Scene, contender: Contender): Promise<ScaleFigure> {
   const { ground, client, services } = scene
   const syncs: Sync[] = []
   while (syncs.length < STARTS[contender] - 1) {
@@ -49,13 +53,14 @@ async function measure(scene: Scene, contender: Contender, round: number): Promi
   await systemClock.sleep(QUIET_MS, ground.signal)
   const memoryMb = memoryOf(running.pid)
   const before = cpuOf(running.pid)
-  const rounds = Array.from({ length: scene.changes[contender] }, (_, at) => round + at)
+  const rounds = Array.from({ length: scene.changes[contender] }, () => ++scene.made)
   const { seenMs, toldMs } = await makeChanges({
     ...{ client, running, services, rounds },
     pauseMs: PAUSE_MS[contender],
     signal: ground.signal,
   })
   const changeCpuMs = (cpuOf(running.pid) - before) / rounds.length
+  say(`${contender}: in sync after ${syncs.map(({ seconds }) => seconds.toFixed(1)).join(', ')} s`)
   return { contender, syncs, memoryMb, changeMs: seenMs, toldMs, changeCpuMs }
 }
 
@@ -68,18 +73,12 @@ async function startAlone({ ground, cluster, programs, services }: Scene, conten
 async function measureAll(scene: Scene, settings: Readonly<Record<string, unknown>>): Promise<ScaleFigures> {
   const { cluster, client, services, ground } = scene
   const kubectl = [join(scene.programs, 'kubectl'), `--kubeconfig=${cluster.kubeconfig()}`]
-  const begun = systemClock.now()
-  const objects = await load({ client, kubectl, settings, services })
-  const loadSeconds = (systemClock.now() - begun) / 1000
-  say(`${objects} objects loaded in ${loadSeconds.toFixed(0)} s`)
+  await define(client, kubectl, settings)
+  const first = await timedLoad(client, servicesOf(services))
+  const servicesAlone = await measure(scene, 'netplane')
+  const rest = await timedLoad(client, podsAndPoliciesOf(services))
   const contenders: ScaleFigure[] = []
-  let round = 1
-  for (const contender of CONTENDERS) {
-    const figure = await measure(scene, contender, round)
-    round += scene.changes[contender]
-    contenders.push(figure)
-    say(`${contender}: in sync after ${figure.syncs.map(({ seconds }) => seconds.toFixed(1)).join(', ')} s`)
-  }
+  for (const contender of CONTENDERS) contenders.push(await measure(scene, contender))
   const pid = cluster.pid('kube-apiserver')
   if (pid === undefined) throw new InternalError('the API server has ended')
   const server = fromKubeconfig(cluster.kubeconfig())
@@ -87,11 +86,25 @@ async function measureAll(scene: Scene, settings: Readonly<Record<string, unknow
   const lists = await listCosts(options)
   const fan: FanOutFigure[] = []
   for (const watchers of services < MANY_SERVICES ? WATCHERS.few : WATCHERS.many) {
-    fan.push(await fanOut(options, watchers, round))
-    round += FAN_OUT_CHANGES
+    fan.push(await fanOut(options, watchers, scene.made + 1))
+    scene.made += FAN_OUT_CHANGES
     say(`${watchers} watching nodes`)
   }
-  return { services, objects, loadSeconds, contenders, lists, fanOut: fan }
+  return {
+    services,
+    objects: first.objects + rest.objects,
+    loadSeconds: first.seconds + rest.seconds,
+    ...{ servicesAlone, contenders, lists },
+    fanOut: fan,
+  }
+}
+
+async function timedLoad(client: ApiClient, all: Generator<ApiObject>): Promise<{ readonly objects: number; readonly seconds: number }> {
+  const begun = systemClock.now()
+  const objects = await load(client, all)
+  const seconds = (systemClock.now() - begun) / 1000
+  say(`${objects} objects loaded in ${seconds.toFixed(0)} s`)
+  return { objects, seconds }
 }
 
 function say(text: string): void {
@@ -107,7 +120,7 @@ async function main(argv: readonly string[]): Promise<void> {
       await using cluster = await LoopbackCluster.start({ programs, folder: join(folder, 'cluster') })
       await using client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
       const changes = { netplane: Number(ours), 'kube-proxy': Number(theirs) }
-      const scene = { ground, cluster, client, programs, services: Number(services), changes }
+      const scene: Scene = { ground, cluster, client, programs, services: Number(services), changes, made: 0 }
       writeFileSync(out, JSON.stringify(await measureAll(scene, { cgroupV2Path: ground.cgroup })))
     })
   } finally {

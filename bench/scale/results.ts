@@ -7,13 +7,16 @@ import type { FanOutFigure, ScaleFigure, ScaleFigures } from './figure.ts'
 
 type Named = readonly (readonly [id: string, value: number])[]
 
-/** Ours by the name alone, the peer's with its own behind it. */
+/** Ours by the name alone, the others with what they are behind it. */
 export function scaleControl(figures: ScaleFigures): Pick<Results, 'control'> & { readonly noise: Results['noise']['control'] } {
   const size = sizeText(figures.services)
   const control: Record<string, number> = {}
   const noise: Record<string, { readonly low: number; readonly high: number }> = {}
-  for (const figure of figures.contenders) {
-    const suffix = figure.contender === 'netplane' ? size : `${size}.${figure.contender}`
+  const suffixed = [
+    [figures.servicesAlone, `${size}.services`] as const,
+    ...figures.contenders.map((figure) => [figure, figure.contender === 'netplane' ? size : `${size}.${figure.contender}`] as const),
+  ]
+  for (const [figure, suffix] of suffixed) {
     for (const [id, value] of contenderValues(figure)) control[`${id}.${suffix}`] = value
     const seconds = figure.syncs.map((sync) => sync.seconds)
     noise[`scale_sync_s.${suffix}`] = { low: rounded(Math.min(...seconds), 3), high: rounded(Math.max(...seconds), 3) }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Layer: test. */
 import { expect, test } from 'vitest'
-import { clusterOf, statusOf } from '../../../bench/scale/objects.ts'
+import { podsAndPoliciesOf, servicesOf, statusOf } from '../../../bench/scale/objects.ts'
 
 test('two pods a service, a policy for ten, nothing that the server itself would give, and no kind that it does not have', () => {
-  const objects = [...clusterOf(100)]
+  const services = [...servicesOf(100)]
+  expect(services.map(({ kind }) => kind)).not.toContain('Pod')
+  const objects = [...services, ...podsAndPoliciesOf(100)]
   const kinds = new Map<string, number>()
   for (const { apiVersion, kind } of objects) kinds.set(`${apiVersion} ${kind}`, (kinds.get(`${apiVersion} ${kind}`) ?? 0) + 1)
   expect(Object.fromEntries(kinds)).toMatchObject({

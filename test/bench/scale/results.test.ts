@@ -36,6 +36,7 @@ const figures: ScaleFigures = {
   services: 1000,
   objects: 4200,
   loadSeconds: 60,
+  servicesAlone: { ...ours, memoryMb: { now: 100, peak: 110 } },
   contenders: [ours, theirs],
   lists: [
     { packed: false, cpuMs: 200, bytes: 9_800_000 },
@@ -50,6 +51,7 @@ test('ours by the name of the size, the peer by its own behind it', () => {
     'scale_sync_s.1k': 1.234,
     'scale_sync_s.1k.kube-proxy': 12.345,
     'scale_rss_mb.1k': 120,
+    'scale_rss_mb.1k.services': 100,
     'scale_change_ms_p50.1k': 8,
     'scale_change_ms_p50.1k.kube-proxy': 160,
     'scale_change_ms_p99.1k': 8.98,
@@ -74,19 +76,23 @@ test('one more node costs what the line through all of them rises by', () => {
   expect(cost.changeBytes).toBeCloseTo(3000)
 })
 
-test('what kube-proxy is not behind in is said: at any size that is the start, changes and their CPU', () => {
-  const slow = { ...theirs, changeMs: [4, 4, 4] }
+test('what kube-proxy is not behind in is said: all of it with services alone; with all of the cluster the start, changes and their CPU', () => {
+  const less = { ...theirs, memoryMb: { now: 105, peak: 105 } }
   expect(notAhead({ ...figures, contenders: [ours, { ...theirs, changeCpuMs: 20 }] })).toEqual([])
-  expect(notAhead({ ...figures, contenders: [ours, slow] })).toEqual([
-    "a changed EndpointSlice, from its write to the lookup, ms, p50: kube-proxy's is 0.50 times that, not 1",
-    "the same, p99: kube-proxy's is 0.45 times that, not 1",
+  expect(notAhead({ ...figures, contenders: [ours, less] })).toEqual([
+    "resident memory at the most, MB, with services alone: kube-proxy's is 0.95 times that, not 1",
   ])
-  expect(notAhead({ ...figures, contenders: [ours] })).toHaveLength(4)
+  expect(notAhead({ ...figures, contenders: [ours, { ...theirs, changeMs: [4, 4, 10] }], servicesAlone: theirs })).toEqual([
+    "a changed EndpointSlice, from its write to the lookup, ms, p50, with services alone: kube-proxy's is 0.03 times that, not 1",
+    "the same, p99, with services alone: kube-proxy's is 0.04 times that, not 1",
+    "a changed EndpointSlice, from its write to the lookup, ms, p50, with all: kube-proxy's is 0.50 times that, not 1",
+  ])
+  expect(notAhead({ ...figures, contenders: [ours] })).toHaveLength(7 + 4)
 })
 
 test('both side by side, then 5,000 nodes', () => {
   const [contenders, , nodes] = scaleTables(figures)
-  expect(contenders?.rows[0]).toEqual(['in sync after its start, s', '1.23', '12.35', '10.0', '≥ 0.8'])
+  expect(contenders?.rows[0]).toEqual(['in sync after its start, s', '12.35', '1.23', '10.0', '≥ 1', '1.23', '10.0', '≥ 0.8'])
   expect(nodes?.rows.slice(0, 4)).toEqual([
     ['watches begin', '7.000', '0.0', '35.00', '0'],
     ['a changed slice', '0.020', '3.0', '0.10', '15'],
