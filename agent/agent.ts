@@ -61,7 +61,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const settings = new ConfigBook({ health, log })
   const own = ownSettings(options.config, process.env)
   /** what runs, once it does */
-  const now: { wired?: Wired; config?: Config; wanted?: Wanted; life?: NodeLife } = {}
+  const now: { wired?: Wired; config?: Config; wanted?: Wanted; life?: NodeLife; cuts?: CutBook } = {}
   const onServers = (): void => {
     now.wired?.loop.mark()
   }
@@ -119,6 +119,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     const status = statusOf({
       ...{ api, node: options.node, daemonSet: options.daemonSet, version, clock: systemClock, store, book, policies, health, log },
       wasReady,
+      cuts: () => now.cuts?.endpoints,
       wired: () => now.wired,
       config: () => now.config,
       duties: dutiesOf(options),
@@ -145,6 +146,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const blocks = isFloor(features) ? FLOOR_BLOCKS : MOST_BLOCKS
   if (blocks < MOST_BLOCKS) log.warn({ rules: blocks * RULES_PER_BLOCK, staged: 'not evaluated' }, 'policy.old-kernel')
   const cuts = new CutBook({ health, log, blocks })
+  now.cuts = cuts
   const wanted = new Wanted({
     node: options.node,
     store,

@@ -15,6 +15,7 @@ export class CutBook {
   readonly #most: number
   /** in the log */
   #said: ReadonlySet<string> = new Set()
+  #cuts: readonly CutLines[] = []
 
   /** `blocks` of a line are looked through. */
   constructor({ health, log, blocks }: { readonly health: Health; readonly log: Log; readonly blocks: number }) {
@@ -24,8 +25,16 @@ export class CutBook {
     health.expect(LINES, 'none')
   }
 
+  /** By endpoint ("Pod/shop/web"), what is the matter with it. */
+  get endpoints(): ReadonlyMap<string, string> {
+    return new Map(
+      this.#cuts.flatMap(({ endpoints, lines }) => endpoints.map((ref) => [ref, `${lines.join(', ')} ${this.#outcome}`] as const)),
+    )
+  }
+
   /** All there are; says what is new. */
   note(cuts: readonly CutLines[]): void {
+    this.#cuts = cuts
     const before = this.#said
     this.#said = new Set(cuts.map(nameOf))
     for (const lines of this.#said) if (!before.has(lines)) this.#log.warn({ lines, most: this.#most }, 'policy.cut')
@@ -34,11 +43,15 @@ export class CutBook {
     else this.#health.fail(LINES, this.#reason(cuts))
   }
 
+  get #outcome(): string {
+    return `longer than the ${this.#most} rules that programs look at, what comes later is denied`
+  }
+
   #reason(cuts: readonly CutLines[]): string {
     const texts = cuts
       .map((cut) => (cut.endpoints.length > 1 ? `${nameOf(cut)} and ${cut.endpoints.length - 1} alike` : nameOf(cut)))
       .sort()
-    return `longer than the ${this.#most} rules that programs look at, what comes later is denied: ${firstFew(texts)}`
+    return `${this.#outcome}: ${firstFew(texts)}`
   }
 }
 

@@ -187,9 +187,13 @@ export class Pods {
 
   #node(): PodNode {
     const { store, config, wired, health } = this.#options
+    const isAnnounced = (): boolean => this.#isAnnounced()
     return {
       get synced() {
         return store.synced
+      },
+      get announced() {
+        return isAnnounced()
       },
       get interfacePrefix() {
         return config()?.compile.interfacePrefix ?? INTERFACE_PREFIX

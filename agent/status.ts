@@ -32,6 +32,8 @@ export interface StatusOptions {
   readonly store: Pick<Store, 'snapshot' | 'synced'>
   readonly book: Pick<SourceBook, 'refused'>
   readonly policies: Pick<PolicyBook, 'wrong'>
+  /** endpoints of this node whose rules are not all looked at: by ref, what becomes of them */
+  readonly cuts: () => ReadonlyMap<string, string> | undefined
   readonly health: Health
   readonly log: Log
   /** the node was, under an agent before, since it was started */
@@ -105,7 +107,9 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
 }
 
 /** Before all is known, objects may be missing that others rest on. */
-function refusals({ node, store, book, policies, firewalls, byService }: StatusOptions): readonly Refusal[] {
+function refusals({ node, store, book, policies, cuts, wired, firewalls, byService }: StatusOptions): readonly Refusal[] {
   const found = [...firewallRefusals(node, firewalls()), ...endpointRefusals(node, byService)]
-  return store.synced ? [...refusalsOf({ node, refused: book.refused, policies: policies.wrong }), ...found] : found
+  if (!store.synced) return found
+  const now = { refused: book.refused, policies: policies.wrong, strays: wired()?.dataplane.strays, cuts: cuts() }
+  return [...refusalsOf({ node, ...now }), ...found]
 }

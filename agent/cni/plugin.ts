@@ -22,6 +22,8 @@ import type { Waiting } from './waiting.ts'
 /** What the node is asked for a pod. */
 export interface PodNode {
   readonly synced: boolean
+  /** other nodes know where pods of this one are */
+  readonly announced: boolean
   /** of pods' interfaces */
   readonly interfacePrefix: string
   mtu(addresses: readonly Addr[]): number
@@ -212,7 +214,7 @@ export class Plugin {
     }
     await this.#turn(known, async () => {
       const attachment = attachments.ofSandbox(sandbox.containerId)
-      if (attachment?.ifname === sandbox.ifname) await this.#remove(attachment, environment.path)
+      if (attachment?.ifname === sandbox.ifname) await this.#remove(attachment, { path: environment.path })
     })
   }
 
@@ -236,8 +238,11 @@ export class Plugin {
     const { attachments, of } = this.#options
     const gone = attachments.all().filter(({ containerId, ifname }) => !keep.has(`${containerId} ${ifname}`))
     const failed: unknown[] = []
+    const until = this.#options.clock.now() + GIVE_BACK_MS
     for (const attachment of gone)
-      await this.#turn(attachment, () => this.#remove(attachment, environment.path)).catch((thrown: unknown) => failed.push(thrown))
+      await this.#turn(attachment, () => this.#remove(attachment, { path: environment.path, until })).catch((thrown: unknown) =>
+        failed.push(thrown),
+      )
     // by what is not known yet everything would be nobody's; it is looked once a minute anyway
     if (of.synced) await this.collect()
     // one that cannot be taken away holds up no other
@@ -245,9 +250,9 @@ export class Plugin {
   }
 
   /** The cable, then what is known of it, then the address: whoever dies in between leaves an address without a sandbox, which is found.
-   * Only the other plugin can find its own, so there it goes first. */
-  async #remove(attachment: Attachment, path = ''): Promise<void> {
-    const { attachments, netlink, pods, addresses } = this.#options
+   * Only the other plugin can find its own, so there it goes first. `path`: the caller's CNI_PATH; `until`: when nobody waits any more. */
+  async #remove(attachment: Attachment, { path = '', until }: { readonly path?: string; readonly until?: number } = {}): Promise<void> {
+    const { attachments, netlink, pods, addresses, clock } = this.#options
     // one that took its place may have the name by now
     if (attachments.ofPod(refOf(attachment))?.containerId === attachment.containerId) {
       if (attachment.ours) removeOwnLink(netlink, attachment)
@@ -255,13 +260,12 @@ export class Plugin {
     }
     await addresses?.releaseDelegated(attachment, path)
     attachments.forget(attachment)
-    if (attachment.ours && addresses !== undefined) await this.#giveBack(attachment, addresses)
+    if (attachment.ours && addresses !== undefined) await this.#giveBack(attachment, addresses, until ?? clock.now() + GIVE_BACK_MS)
   }
 
   /** Or later: what has no sandbox is collected, and no runtime has to ask again for that. */
-  async #giveBack(attachment: Attachment, addresses: PodAddresses): Promise<void> {
+  async #giveBack(attachment: Attachment, addresses: PodAddresses, deadline: number): Promise<void> {
     const { clock, waiting, log } = this.#options
-    const deadline = clock.now() + GIVE_BACK_MS
     const done = addresses.releaseOwn(attachment, () => clock.now() < deadline)
     await waiting.inTime(done, 'its address is not given back yet', deadline).catch((error: unknown) => {
       log.warn({ containerId: attachment.containerId, error }, 'ipam.given-back-later')
@@ -285,7 +289,7 @@ export class Plugin {
     const { of, pods, node } = this.#options
     this.#refuseUnwanted(sandbox)
     if (!of.synced) return 'the sources are not read yet'
-    if (this.#podOf(sandbox) !== undefined) return undefined
+    if (this.#podOf(sandbox) !== undefined) return of.announced ? undefined : 'other nodes have not heard of this one'
     const other = pods.known(refOf(sandbox))
     const which = other === undefined ? '' : ` with the uid ${sandbox.uid ?? ''}, which the runtime says, but with ${other.uid ?? ''}`
     return `no source has Pod ${nameKey(refOf(sandbox))} on node ${node}${which}`

@@ -8,6 +8,7 @@ import type { Pod } from '#lib/model/pod.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import type { Ipam } from '#agent/ipam/ipam.ts'
 import { holderOf, type Attachment, type Delegate } from './attachments.ts'
+import { CniError } from './cni-error.ts'
 import { delegateAddresses, runDelegate, type DelegateCall } from './delegate.ts'
 import type { NetworkConfig, PodSandbox, Request } from './request.ts'
 
@@ -46,12 +47,16 @@ export class PodAddresses {
 
   /** Rejects with CniError, AddressError, or whatever the store throws. */
   async assign(call: AddressCall): Promise<Addresses> {
-    const { sandbox, config, path } = call
+    const { sandbox, config, path, isWanted } = call
     if (config.ipam === undefined) return { addresses: await this.#own(call), delegate: undefined }
     const delegate = { type: config.ipam, config: config.text, path }
     const other = this.#call(environmentOf(sandbox), delegate)
+    refuseUnwanted(isWanted)
     try {
-      return { addresses: await delegateAddresses(other), delegate }
+      const addresses = await delegateAddresses(other)
+      // nobody collects what another plugin has given
+      refuseUnwanted(isWanted)
+      return { addresses, delegate }
     } catch (thrown) {
       // it may have given some; that it failed is what is to be said
       await runDelegate({ ...other, command: 'DEL' }).catch(() => undefined)
@@ -119,6 +124,10 @@ function environmentOf(sandbox: PodSandbox): Readonly<Record<string, string>> {
     CNI_IFNAME: sandbox.ifname,
     CNI_ARGS: `IgnoreUnknown=1;K8S_POD_NAMESPACE=${sandbox.namespace};K8S_POD_NAME=${sandbox.pod}`,
   }
+}
+
+function refuseUnwanted(isWanted: () => boolean): void {
+  if (!isWanted()) throw new CniError('tryAgain', 'nobody waits for its address any more')
 }
 
 /** A plugin that only looks into its files. */

@@ -105,6 +105,11 @@ export class Dataplane implements Disposable {
     return missingStep(pod, { interfaces, address: this.#current.loaded?.address, isSettled: (hook) => this.#hooks.isSettled(hook) })
   }
 
+  /** Host endpoints of this node that protect nothing: by name, why. */
+  get strays(): ReadonlyMap<string, string> {
+    return this.#strays.strays
+  }
+
   /** how often something was found other than we had left it, by part */
   get repairs(): ReadonlyMap<string, number> {
     return this.#repairs.counts

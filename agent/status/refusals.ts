@@ -27,6 +27,10 @@ export interface RefusedNow {
   readonly refused: ReadonlyMap<string, readonly Problem[]>
   /** by ref */
   readonly policies: ReadonlyMap<string, WrongPolicy>
+  /** host endpoints of this node that no device is: by name, why */
+  readonly strays?: ReadonlyMap<string, string> | undefined
+  /** endpoints of this node whose rules are not all looked at: by ref, what becomes of them */
+  readonly cuts?: ReadonlyMap<string, string> | undefined
 }
 
 /** Each is asked about and written by itself: beyond this nobody reads them. */
@@ -40,7 +44,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 }
 
 /** Sorted, each once. */
-export function refusalsOf({ node, refused, policies }: RefusedNow): readonly Refusal[] {
+export function refusalsOf({ node, refused, policies, strays, cuts }: RefusedNow): readonly Refusal[] {
   const all = new Map<string, Refusal>()
   const add = (refusal: Omit<Refusal, 'key'>): void => {
     const { apiVersion, kind, namespace = '', name } = refusal.object
@@ -52,6 +56,12 @@ export function refusalsOf({ node, refused, policies }: RefusedNow): readonly Re
     const object = state === 'no-tier' ? objectOf(ref) : undefined
     if (object !== undefined) add({ object, reason: 'NoTier', message: reason, own: false })
   }
+  const addOwn = (ref: string, reason: string, message: string): void => {
+    const object = objectOf(ref)
+    if (object !== undefined) add({ object, reason, message, own: true })
+  }
+  for (const [name, why] of strays ?? []) addOwn(`HostEndpoint/${name}`, 'NoDevice', `${why}: it protects nothing`)
+  for (const [ref, what] of cuts ?? []) addOwn(ref, 'TooManyRules', what)
   const found = [...all.values()].sort((a, b) => compareText(a.key, b.key))
   return [...found.slice(0, MOST), ...moreRefusals(node, found.length - MOST)]
 }
@@ -59,7 +69,7 @@ export function refusalsOf({ node, refused, policies }: RefusedNow): readonly Re
 /** The same warning whatever their number, so that each change of it is no event. */
 function moreRefusals(node: string, count: number): readonly Refusal[] {
   if (count <= 0) return []
-  const message = `refused besides what is said of each: ${count}; the agent's log has all of them (object.rejected, policy.no-tier)`
+  const message = `refused besides what is said of each: ${count}; the agent's log has all of them (object.rejected and policy.*)`
   return [{ ...ofNode(node, 'Refused', message), key: 'more' }]
 }
 

@@ -55,10 +55,11 @@ export function ownNode({ nodes }: Pick<Snapshot, 'nodes'>, name: string): Node 
   return node?.byAgent === true ? undefined : node
 }
 
-/** Other nodes hear of the addresses that it has now, be they none: a cloud's controller that says them may wait for this node. */
+/** Other nodes hear of the addresses and the range that it has now, be they none: a cloud's controller that says them may wait for this node. */
 export function isAnnounced(world: Pick<Snapshot, 'nodes' | 'nodeNetworks'>, name: string): boolean {
   const said = world.nodeNetworks.get(name)
-  return said !== undefined && same(said.addresses, ownNode(world, name)?.addresses)
+  const own = ownNode(world, name)
+  return said !== undefined && same([said.addresses, said.podCIDRs], [own?.addresses, own?.podCIDRs])
 }
 
 /** All ranges that its pods have addresses of. */

@@ -23,6 +23,7 @@ test.each([
     ...{ api: API, node: 'n1', version: '0.1.0', clock, store, health, log: silentLog, wasReady: false },
     book: { refused: new Map() },
     policies: { wrong: new Map() },
+    cuts: () => undefined,
     wired: () => undefined,
     config: () => undefined,
     duties: { makesRoutes: true, servesPods },

@@ -41,8 +41,7 @@ beforeAll(async () => {
   const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } }
   const spec = { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] }
   for (const object of [node, account, { ...pod, spec }, pool, felix(cgroup)]) await put(client, object)
-  const status = { addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] }
-  await client.patch({ apiVersion: 'v1', kind: 'Node', name: 'n1' }, { status }, { type: 'merge', subresource: 'status' })
+  await setAddress('192.0.2.1')
 }, BUILD_MS)
 
 afterAll(async () => {
@@ -56,6 +55,15 @@ afterAll(async () => {
 })
 
 const PROGRAM = ['--conditions=source', join(packageRoot(), 'agent/main.ts')]
+
+/** Nothing of the node has it. */
+const ELSEWHERE = '192.0.2.2'
+
+/** What the cluster says of the node. */
+async function setAddress(address: string): Promise<void> {
+  const status = { addresses: [{ type: 'InternalIP', address }] }
+  await client.patch({ apiVersion: 'v1', kind: 'Node', name: 'n1' }, { status }, { type: 'merge', subresource: 'status' })
+}
 
 function sh(script: string): void {
   execFileSync('sh', ['-ec', script])
@@ -146,5 +154,36 @@ test('while the API server writes nothing down a pod hears that in time, one tha
   expect(await holders()).toEqual(['a-1'])
   expect(call('DEL')).toEqual({})
   expect(await holders()).toEqual([])
+  await agent.kill()
+})
+
+test('while the other nodes cannot hear where this one is no pod begins', async () => {
+  const agent = await ready()
+  const admission = { apiVersion: 'admissionregistration.k8s.io/v1', metadata: { name: 'unheard' } }
+  const rules = [{ apiGroups: ['netplane.io'], apiVersions: ['v3'], operations: ['CREATE', 'UPDATE'], resources: ['nodenetworks'] }]
+  const validations = [{ expression: `!('${ELSEWHERE}' in object.spec.addresses)` }]
+  await put(client, {
+    ...{ ...admission, kind: 'ValidatingAdmissionPolicy' },
+    spec: { failurePolicy: 'Fail', matchConstraints: { resourceRules: rules }, validations },
+  })
+  await put(client, {
+    ...{ ...admission, kind: 'ValidatingAdmissionPolicyBinding' },
+    spec: { policyName: 'unheard', validationActions: ['Deny'] },
+  })
+  const refused = async (): Promise<boolean> => {
+    const probe = { ...NODE_NETWORK, name: 'probe' }
+    const made = client.create({ ...NODE_NETWORK, metadata: { name: 'probe' }, spec: { addresses: [ELSEWHERE] } })
+    return await made.then(
+      () => client.delete(probe).then(() => false),
+      () => true,
+    )
+  }
+  await expect.poll(refused, { timeout: 20_000, interval: 200 }).toBe(true)
+  await setAddress(ELSEWHERE)
+  const unheard = 'not ready in time: other nodes have not heard of this one'
+  await expect.poll(() => call('ADD', { timeoutSeconds: 1 }), { timeout: 10_000 }).toMatchObject({ code: 11, msg: unheard })
+  await setAddress('192.0.2.1')
+  expect(call('ADD')).toMatchObject({ ips: [{}] })
+  expect(call('DEL')).toEqual({})
   await agent.kill()
 })

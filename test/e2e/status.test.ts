@@ -21,8 +21,8 @@ test('nodes are Ready, and soon have a network', async () => {
   for (const node of cluster.nodes) {
     expect([node, statusOf(await cluster.get('node', node), 'Ready')]).toEqual([node, 'True'])
     // the kubelet has seen our configuration, which may be before the agent has said so itself
-    const network = await waitFor(async () => statusOf(await cluster.get('node', node), 'NetworkUnavailable'), { timeoutMs: 10_000 })
-    expect([node, network]).toEqual([node, 'False'])
+    const network = async (): Promise<unknown> => [node, statusOf(await cluster.get('node', node), 'NetworkUnavailable')]
+    await expect.poll(network, { timeout: 10_000 }).toEqual([node, 'False'])
   }
 })
 
@@ -68,6 +68,12 @@ const REFUSED = [
     spec: { tier: 'nowhere', selector: 'all()', ingress: [{ action: 'Allow' }] },
     reason: 'NoTier',
     says: /nowhere/,
+  },
+  {
+    object: { apiVersion: 'netplane.io/v3', kind: 'HostEndpoint', metadata: { name: 'refused-device' } },
+    spec: { node: 'a', interfaceName: 'nowhere0' },
+    reason: 'NoDevice',
+    says: /^this node has no host device nowhere0: it protects nothing$/,
   },
   {
     object: { apiVersion: 'netplane.io/v3', kind: 'FelixConfiguration', metadata: { name: 'node.a' } },

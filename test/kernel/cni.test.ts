@@ -181,6 +181,23 @@ describe('addresses of another plugin', () => {
     expect(readFileSync(calls, 'utf8').trim().split('\n')).toEqual([`ADD a-1 ${args}`, `DEL a-1 ${args}`, `DEL a-1 ${args}`])
   })
 
+  test('that come when nobody waits any more go back at once: no DEL may come after them', async () => {
+    await of.ready()
+    const calls = join(of.machine.folder, 'calls')
+    const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'
+    const script = `cat > /dev/null\necho "$CNI_COMMAND" >> ${calls}\n[ $CNI_COMMAND != ADD ] || { sleep 2; echo '${given}'; }\n`
+    writeFileSync(join(of.binDir, 'slow'), `#!/bin/sh\n${script}`, { mode: 0o755 })
+    const slow = { ipam: { type: 'slow' } }
+    expect(refusalOf(of.add({ pod: 'a' }, { ...slow, timeoutSeconds: 1 }))).toBe(
+      '11: not ready in time: its address is not written down yet',
+    )
+    // this one comes before what it is to take back is given
+    expect(of.call('DEL', { pod: 'a' }, slow).status).toBe(0)
+    const asked = (): readonly string[] => readFileSync(calls, 'utf8').trim().split('\n')
+    await expect.poll(asked, { timeout: 5000 }).toEqual(['ADD', 'DEL', 'DEL'])
+    expect(of.saved()).toEqual([])
+  })
+
   test('of one that does not take them back keep only its own sandbox', async () => {
     await of.ready()
     const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'

@@ -19,6 +19,11 @@ export class StrayBook {
     health.expect(HOST_ENDPOINTS, 'none')
   }
 
+  /** By name, why no device is its own. */
+  get strays(): ReadonlyMap<string, string> {
+    return this.#said
+  }
+
   /** All there are; says what is new. */
   note(strays: ReadonlyMap<string, string>): void {
     const before = this.#said

@@ -7,13 +7,20 @@ import { expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import { AttachmentFiles, type Attachment } from '#agent/cni/attachments.ts'
 
-test.each(['u1', undefined])('all of an attachment is there for the next agent, of a pod with the uid %s', (uid) => {
+const OTHERS: readonly Partial<Attachment>[] = [
+  { ours: true, delegate: undefined, uid: 'u1' },
+  { ours: true, delegate: undefined },
+  { ours: true, delegate: { type: 'host-local', config: '{"name":"other"}', path: '/opt/cni/bin' } },
+  { ours: false, delegate: undefined, mtu: 0 },
+]
+
+test.each(OTHERS)('all of an attachment is there for the next agent: %o', (others) => {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-attachments-'))
   try {
-    const attachment: Attachment = {
+    const attachment = {
       ...{ containerId: 'a-1', ifname: 'eth0', netns: '/run/netns/a', namespace: 'default', pod: 'a', host: 'npl1', mtu: 1450 },
       ...{ addresses: [parseAddr('10.0.0.1'), parseAddr('fd00::1')], ours: true, delegate: undefined },
-      ...(uid === undefined ? {} : { uid }),
+      ...others,
     }
     new AttachmentFiles(folder).save(attachment)
     const next = new AttachmentFiles(folder)

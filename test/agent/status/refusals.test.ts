@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest'
 import type { Problem } from '#lib/store/source.ts'
-import { endpointRefusals, firewallRefusals, MOST, refusalsOf, type WrongPolicy } from '#agent/status/refusals.ts'
+import { endpointRefusals, firewallRefusals, MOST, refusalsOf, type RefusedNow, type WrongPolicy } from '#agent/status/refusals.ts'
 
 function problem(ref: string, path: string, inPart?: true): Problem {
   return { place: undefined, rejected: { ref, path, reason: 'must be a port' }, ...(inPart && { inPart }) }
 }
 
+const NOTHING: RefusedNow = { node: 'n1', refused: new Map(), policies: new Map() }
+
 function of(refused: Readonly<Record<string, readonly Problem[]>>, policies: Readonly<Record<string, WrongPolicy>> = {}) {
-  const all = refusalsOf({ node: 'n1', refused: new Map(Object.entries(refused)), policies: new Map(Object.entries(policies)) })
-  return all.map(({ object: { apiVersion, kind, namespace, name }, reason, message, own }) =>
+  return textsOf({ ...NOTHING, refused: new Map(Object.entries(refused)), policies: new Map(Object.entries(policies)) })
+}
+
+function textsOf(now: RefusedNow) {
+  return refusalsOf(now).map(({ object: { apiVersion, kind, namespace, name }, reason, message, own }) =>
     [[apiVersion, kind, namespace, name].filter((part) => part !== undefined).join(' '), reason, message, ...(own ? ['own'] : [])].join(
       ' | ',
     ),
@@ -53,6 +58,19 @@ describe('what is refused', () => {
     ])
   })
 
+  test('so is what no device of this node is, and what has more rules than its programs look at', () => {
+    const strays = new Map([['eth9', 'this node has no host device eth9']])
+    const cuts = new Map([
+      ['Pod/shop/web', 'ingress longer than all'],
+      ['HostEndpoint/n1', 'egress longer than all'],
+    ])
+    expect(textsOf({ ...NOTHING, strays, cuts })).toEqual([
+      'netplane.io/v3 HostEndpoint eth9 | NoDevice | this node has no host device eth9: it protects nothing | own',
+      'netplane.io/v3 HostEndpoint n1 | TooManyRules | egress longer than all | own',
+      'v1 Pod shop web | TooManyRules | ingress longer than all | own',
+    ])
+  })
+
   test('what is no object is said of the node', () => {
     expect(of({ configuration: [problem('environment', 'FELIX_X'), problem('file /a/b.yaml', 'x')] })).toEqual([
       'v1 Node n1 | Refused | environment: FELIX_X: must be a port | own',
@@ -66,14 +84,14 @@ describe('what is refused', () => {
     const all = many(MOST)
     expect([all.length, all.filter((text) => text.includes('Node'))]).toEqual([MOST, []])
     expect(many(1000).slice(MOST)).toEqual([
-      `v1 Node n1 | Refused | refused besides what is said of each: ${1000 - MOST}; the agent's log has all of them (object.rejected, policy.no-tier) | own`,
+      `v1 Node n1 | Refused | refused besides what is said of each: ${1000 - MOST}; the agent's log has all of them (object.rejected and policy.*) | own`,
     ])
   })
 
   test('another number of the rest is no other warning', () => {
     const keys = (count: number) => {
       const problems = Array.from({ length: count }, (_, at) => problem(`Service/a/s${at}`, ''))
-      return refusalsOf({ node: 'n1', refused: new Map([['api', problems]]), policies: new Map() }).map(({ key }) => key)
+      return refusalsOf({ ...NOTHING, refused: new Map([['api', problems]]) }).map(({ key }) => key)
     }
     expect(keys(MOST + 2).at(-1)).toBe(keys(MOST + 1).at(-1))
   })
