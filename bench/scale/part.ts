@@ -41,7 +41,7 @@ interface Scene {
   made: number
 }
 
-async function measure(scene: Scene, contender: Contender): Promise<ScaleFigure> {
+async function measure(scene: Scene, contender: Contender, what: string): Promise<ScaleFigure> {
   const { ground, client, services } = scene
   const syncs: Sync[] = []
   while (syncs.length < STARTS[contender] - 1) {
@@ -60,7 +60,7 @@ async function measure(scene: Scene, contender: Contender): Promise<ScaleFigure>
     signal: ground.signal,
   })
   const changeCpuMs = (cpuOf(running.pid) - before) / rounds.length
-  say(`${contender}: in sync after ${syncs.map(({ seconds }) => seconds.toFixed(1)).join(', ')} s`)
+  say(`${contender}, ${what}: in sync after ${syncs.map(({ seconds }) => seconds.toFixed(1)).join(', ')} s`)
   return { contender, syncs, memoryMb, changeMs: seenMs, toldMs, changeCpuMs }
 }
 
@@ -75,10 +75,10 @@ async function measureAll(scene: Scene, settings: Readonly<Record<string, unknow
   const kubectl = [join(scene.programs, 'kubectl'), `--kubeconfig=${cluster.kubeconfig()}`]
   await define(client, kubectl, settings)
   const first = await timedLoad(client, servicesOf(services))
-  const servicesAlone = await measure(scene, 'netplane')
+  const servicesAlone = await measure(scene, 'netplane', 'services alone')
   const rest = await timedLoad(client, podsAndPoliciesOf(services))
   const contenders: ScaleFigure[] = []
-  for (const contender of CONTENDERS) contenders.push(await measure(scene, contender))
+  for (const contender of CONTENDERS) contenders.push(await measure(scene, contender, 'all'))
   const pid = cluster.pid('kube-apiserver')
   if (pid === undefined) throw new InternalError('the API server has ended')
   const server = fromKubeconfig(cluster.kubeconfig())
