@@ -25,11 +25,11 @@ export class CutBook {
     health.expect(LINES, 'none')
   }
 
-  /** By endpoint ("Pod/shop/web"), what is the matter with it. */
+  /** By endpoint ("Pod/shop/web"), which of its lines, but for staged ones: nothing is denied by those. */
   get endpoints(): ReadonlyMap<string, string> {
-    return new Map(
-      this.#cuts.flatMap(({ endpoints, lines }) => endpoints.map((ref) => [ref, `${lines.join(', ')} ${this.#outcome}`] as const)),
-    )
+    const real = this.#cuts.map(({ endpoints, lines }) => ({ endpoints, lines: lines.filter((line) => !line.startsWith('staged ')) }))
+    const found = real.filter(({ lines }) => lines.length > 0)
+    return new Map(found.flatMap(({ endpoints, lines }) => endpoints.map((ref) => [ref, `${lines.join(', ')} ${this.#outcome}`] as const)))
   }
 
   /** All there are; says what is new. */

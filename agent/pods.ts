@@ -73,6 +73,7 @@ export class Pods {
   #collectAt = 0
   /** of this node, to the others */
   #said: NodeNetwork | undefined
+  #wasAnnounced = false
   /** this version's, since this start */
   #hasShim = false
 
@@ -163,9 +164,16 @@ export class Pods {
   }
 
   #addresses(): PodAddresses {
-    const { options, cni, api, store } = this.#options
+    const { options, cni, api, store, log } = this.#options
     const { node } = options
-    return new PodAddresses({ ipam: this.#ipam(), node, isAlone: api === undefined, folders: [cni.binDir], snapshot: () => store.snapshot })
+    return new PodAddresses({
+      log,
+      ipam: this.#ipam(),
+      node,
+      isAlone: api === undefined,
+      folders: [cni.binDir],
+      snapshot: () => store.snapshot,
+    })
   }
 
   #ipam(): Ipam {
@@ -220,7 +228,11 @@ export class Pods {
   /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node ready. */
   #install(): void {
     const { cni, wired, log } = this.#options
-    if (wired()?.dataplane.isReady !== true || !this.#isAnnounced()) return
+    const isAnnounced = this.#isAnnounced()
+    // what is said of a node that is known here already makes no pass
+    if (isAnnounced !== this.#wasAnnounced) this.#waiting.news()
+    this.#wasAnnounced = isAnnounced
+    if (wired()?.dataplane.isReady !== true || !isAnnounced) return
     try {
       if (!this.#hasShim || !existsSync(join(cni.binDir, SHIM))) {
         noteFolders(cniFoldersFile(this.#options.options.keepDir), cni)

@@ -101,7 +101,7 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
     ...{ clock, health, log, subjects: [network], condition: ANNOUNCED, retry: NETWORK_RETRY },
     // pods wait for it that are ours
     gate: options.duties.servesPods ? 'readiness' : 'none',
-    lacks: () => (isAnnounced(snapshot, node) ? undefined : 'other nodes have not heard of the addresses of this one'),
+    lacks: () => (isAnnounced(snapshot, node) ? undefined : 'other nodes have not heard of the addresses and ranges of this one'),
   })
   return [announced, facts]
 }

@@ -238,13 +238,19 @@ export class Plugin {
     const { attachments, of } = this.#options
     const gone = attachments.all().filter(({ containerId, ifname }) => !keep.has(`${containerId} ${ifname}`))
     const failed: unknown[] = []
-    const until = this.#options.clock.now() + GIVE_BACK_MS
-    for (const attachment of gone)
-      await this.#turn(attachment, () => this.#remove(attachment, { path: environment.path, until })).catch((thrown: unknown) =>
-        failed.push(thrown),
-      )
+    const { clock, waiting } = this.#options
+    const until = clock.now() + GIVE_BACK_MS
+    for (const attachment of gone) {
+      // another plugin may take long for each, and the caller asks again
+      if (attachment.delegate !== undefined && clock.now() >= until)
+        failed.push(new CniError('tryAgain', 'not all addresses of another plugin are given back yet'))
+      else
+        await this.#turn(attachment, () => this.#remove(attachment, { path: environment.path, until })).catch((thrown: unknown) =>
+          failed.push(thrown),
+        )
+    }
     // by what is not known yet everything would be nobody's; it is looked once a minute anyway
-    if (of.synced) await this.collect()
+    if (of.synced) await waiting.inTime(this.collect(), 'addresses are still being collected', clock.now() + GIVE_BACK_MS)
     // one that cannot be taken away holds up no other
     if (failed.length > 0) throw failed[0]
   }

@@ -6,6 +6,7 @@ import type { Holder } from '#lib/model/ip-block.ts'
 import { ownNode } from '#lib/model/node.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
+import type { Log } from '#lib/obs/log.ts'
 import type { Ipam } from '#agent/ipam/ipam.ts'
 import { holderOf, type Attachment, type Delegate } from './attachments.ts'
 import { CniError } from './cni-error.ts'
@@ -21,6 +22,7 @@ export interface PodAddressesOptions {
   /** folders of other plugins, besides those that the caller names */
   readonly folders: readonly string[]
   readonly snapshot: () => Snapshot
+  readonly log: Log
 }
 
 export interface AddressCall {
@@ -48,6 +50,7 @@ export class PodAddresses {
   /** Rejects with CniError, AddressError, or whatever the store throws. */
   async assign(call: AddressCall): Promise<Addresses> {
     const { sandbox, config, path, isWanted } = call
+    const { log } = this.#options
     if (config.ipam === undefined) return { addresses: await this.#own(call), delegate: undefined }
     const delegate = { type: config.ipam, config: config.text, path }
     const other = this.#call(environmentOf(sandbox), delegate)
@@ -59,7 +62,9 @@ export class PodAddresses {
       return { addresses, delegate }
     } catch (thrown) {
       // it may have given some; that it failed is what is to be said
-      await runDelegate({ ...other, command: 'DEL' }).catch(() => undefined)
+      await runDelegate({ ...other, command: 'DEL' }).catch((error: unknown) => {
+        log.warn({ containerId: sandbox.containerId, type: delegate.type, error }, 'cni.delegate-left')
+      })
       throw thrown
     }
   }

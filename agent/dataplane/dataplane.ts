@@ -105,7 +105,7 @@ export class Dataplane implements Disposable {
     return missingStep(pod, { interfaces, address: this.#current.loaded?.address, isSettled: (hook) => this.#hooks.isSettled(hook) })
   }
 
-  /** Host endpoints of this node that protect nothing: by name, why. */
+  /** Host endpoints of this node that protect nothing: by ref, why. */
   get strays(): ReadonlyMap<string, string> {
     return this.#strays.strays
   }
@@ -162,7 +162,7 @@ export class Dataplane implements Disposable {
     if (this.#follow || changed.size > 0) this.#feedDevices(loaded, this.#node)
     this.#repairs.judgeHooks()
     const report = this.phases.run()
-    if (loaded.policy.queue.isWhole) this.#strays.note(loaded.policy.hosts.strays)
+    if (known && loaded.policy.queue.isWhole) this.#strays.note(loaded.policy.hosts.strays)
     if (known) this.#sayAdopted(loaded, report.done)
     if (known && report.retryMs === undefined) this.#sayReady()
     if (this.#allRunWhatIsLoaded()) await this.#current.settle()

@@ -27,7 +27,7 @@ export interface RefusedNow {
   readonly refused: ReadonlyMap<string, readonly Problem[]>
   /** by ref */
   readonly policies: ReadonlyMap<string, WrongPolicy>
-  /** host endpoints of this node that no device is: by name, why */
+  /** host endpoints of this node that no device is: by ref, why */
   readonly strays?: ReadonlyMap<string, string> | undefined
   /** endpoints of this node whose rules are not all looked at: by ref, what becomes of them */
   readonly cuts?: ReadonlyMap<string, string> | undefined
@@ -60,7 +60,7 @@ export function refusalsOf({ node, refused, policies, strays, cuts }: RefusedNow
     const object = objectOf(ref)
     if (object !== undefined) add({ object, reason, message, own: true })
   }
-  for (const [name, why] of strays ?? []) addOwn(`HostEndpoint/${name}`, 'NoDevice', `${why}: it protects nothing`)
+  for (const [ref, why] of strays ?? []) addOwn(ref, 'NoDevice', `${why}: it protects nothing`)
   for (const [ref, what] of cuts ?? []) addOwn(ref, 'TooManyRules', what)
   const found = [...all.values()].sort((a, b) => compareText(a.key, b.key))
   return [...found.slice(0, MOST), ...moreRefusals(node, found.length - MOST)]

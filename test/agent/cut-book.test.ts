@@ -19,6 +19,10 @@ test('each line is said once, and when it is whole; the condition names some, an
   book.note([cut('x/a', ['Pod/x/b'])])
   expect(said).toEqual(['policy.cut ingress of Pod/x/a'])
   expect(reason()).toBe('longer than the 1024 rules that programs look at, what comes later is denied: ingress of Pod/x/a and 1 alike')
+  book.note([
+    { endpoints: ['Pod/x/a', 'Pod/x/b'], lines: ['ingress', 'staged ingress'] },
+    { endpoints: ['Pod/x/c'], lines: ['staged ingress'] },
+  ])
   const outcome = 'ingress longer than the 1024 rules that programs look at, what comes later is denied'
   expect([...book.endpoints]).toEqual([
     ['Pod/x/a', outcome],
@@ -27,5 +31,5 @@ test('each line is said once, and when it is whole; the condition names some, an
   book.note(['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => cut(name)))
   expect(reason()).toMatch(/ingress of Pod\/a; .*ingress of Pod\/e and 2 more$/)
   book.note([])
-  expect([said.length, reason(), health.report().ready]).toEqual([16, '', true])
+  expect([said.length, reason(), health.report().ready]).toEqual([20, '', true])
 })

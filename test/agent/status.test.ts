@@ -34,7 +34,7 @@ test.each([
     await announced?.round(RUNNING)
     return health.unready().map(({ name, reason }) => `${name}: ${reason}`)
   }
-  const waits = servesPods ? ['network.announced: other nodes have not heard of the addresses of this one'] : []
+  const waits = servesPods ? ['network.announced: other nodes have not heard of the addresses and ranges of this one'] : []
   expect(await unready()).toEqual(waits)
   store.sink('test').apply([{ kind: 'upsert', object: model(nodeNetwork('n1', { addresses: ['192.168.0.9'] })) }])
   expect(await unready()).toEqual(waits)

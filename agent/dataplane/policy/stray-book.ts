@@ -10,7 +10,7 @@ export const HOST_ENDPOINTS = 'policy.host-endpoints'
 export class StrayBook {
   readonly #log: Log
   readonly #health: Health
-  /** by name: why */
+  /** by ref: why */
   #said: ReadonlyMap<string, string> = new Map()
 
   constructor({ log, health }: { readonly log: Log; readonly health: Health }) {
@@ -19,7 +19,7 @@ export class StrayBook {
     health.expect(HOST_ENDPOINTS, 'none')
   }
 
-  /** By name, why no device is its own. */
+  /** By ref, why no device is its own. */
   get strays(): ReadonlyMap<string, string> {
     return this.#said
   }

@@ -59,7 +59,7 @@ describe('what is refused', () => {
   })
 
   test('so is what no device of this node is, and what has more rules than its programs look at', () => {
-    const strays = new Map([['eth9', 'this node has no host device eth9']])
+    const strays = new Map([['HostEndpoint/eth9', 'this node has no host device eth9']])
     const cuts = new Map([
       ['Pod/shop/web', 'ingress longer than all'],
       ['HostEndpoint/n1', 'egress longer than all'],
