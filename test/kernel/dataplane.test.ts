@@ -175,7 +175,7 @@ test('rows outlive a first look that fails, and programs that come before the ne
   const fragments = [{ owner: 'Node/n2', rows: [row] }]
   netlink.fails = true
   want(node, fragments)
-  expect([await passes(), unmet()]).toEqual([1000, ['dataplane.read-back']])
+  expect([await passes(), unmet()]).toEqual([1000, ['dataplane.read-back', 'policy.host-endpoints']])
   want({ ...node, knobs: { ...node.knobs, dsr: true } }, fragments)
   change = { ...whole, fragments: [], complete: false }
   await passes()
