@@ -99,7 +99,7 @@ bench: all $(TRAFFIC)
 	@$(NODE) dist/bench/main.js
 	@$(RUN) scripts/bench-table.ts
 
-# A large cluster in a real API server: the agent beside kube-proxy, and what nodes cost the server. Half an hour; SCALE=1k: three minutes.
+# A large cluster in a real API server: the agent beside kube-proxy, and what nodes cost the server. A quarter of an hour; SCALE=1k: four minutes.
 SCALE ?= 10k
 scale: all kubernetes
 	@scripts/install-deps.sh demo
