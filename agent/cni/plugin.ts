@@ -61,8 +61,8 @@ export class Plugin {
   readonly #turns = new Map<string, OneAtATime>()
   /** sandboxes that are being added: they may have an address already and be on no disk yet */
   readonly #adding = new Set<PodSandbox>()
-  /** of those, that are to be deleted already */
-  readonly #unwanted = new Set<PodSandbox>()
+  /** of those, that nobody wants any more, and why */
+  readonly #unwanted = new Map<PodSandbox, string>()
 
   constructor(options: PluginOptions) {
     this.#options = options
@@ -111,6 +111,8 @@ export class Plugin {
       case 'ADD': {
         const { sandbox, config } = request
         const deadline = this.#options.clock.now() + config.timeoutMs
+        // whoever asks for another sandbox of a pod has given up those before; one that came later would take its place
+        this.#giveUp(this.#addingOthers(sandbox), `another sandbox of the pod is asked for: ${sandbox.containerId}`)
         this.#adding.add(sandbox)
         try {
           // nobody waits for a turn because of a pod that does not come
@@ -201,11 +203,10 @@ export class Plugin {
   }
 
   async #del({ sandbox, config, environment }: Of<'DEL'>): Promise<void> {
-    const { attachments, waiting, addresses } = this.#options
+    const { attachments, addresses } = this.#options
     // who asked for one that is still being added has given up: it waits for nothing more, and we for it
     const adding = this.#beingAdded(sandbox.containerId).filter(({ ifname }) => ifname === sandbox.ifname)
-    for (const one of adding) this.#unwanted.add(one)
-    if (adding.length > 0) waiting.news()
+    this.#giveUp(adding, `${sandbox.containerId} is deleted already`)
     const known = attachments.ofSandbox(sandbox.containerId) ?? adding[0]
     if (known === undefined) {
       // another plugin may have given addresses to one that never came to be
@@ -283,6 +284,18 @@ export class Plugin {
     return [...this.#adding].filter((sandbox) => sandbox.containerId === containerId)
   }
 
+  /** Of the same pod. */
+  #addingOthers({ containerId, namespace, pod, uid }: PodSandbox): readonly PodSandbox[] {
+    const ofPod = [...this.#adding].filter((one) => one.namespace === namespace && one.pod === pod && one.uid === uid)
+    return ofPod.filter((one) => one.containerId !== containerId)
+  }
+
+  /** They end where they stand. */
+  #giveUp(sandboxes: readonly PodSandbox[], reason: string): void {
+    for (const one of sandboxes) this.#unwanted.set(one, reason)
+    if (sandboxes.length > 0) this.#options.waiting.news()
+  }
+
   /** Throws CniError when no source has it any more, or its runtime wants it no more. */
   #known(sandbox: PodSandbox): Pod {
     this.#refuseUnwanted(sandbox)
@@ -308,7 +321,8 @@ export class Plugin {
   }
 
   #refuseUnwanted(sandbox: PodSandbox): void {
-    if (this.#unwanted.has(sandbox)) throw new CniError('tryAgain', `${sandbox.containerId} is deleted already`)
+    const reason = this.#unwanted.get(sandbox)
+    if (reason !== undefined) throw new CniError('tryAgain', reason)
   }
 
   #sayLeft(attachment: Attachment, error: unknown): void {

@@ -58,6 +58,17 @@ describe('ADD', () => {
     expect(of.succeeds(now, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
   })
 
+  test('one that waits while another sandbox of the pod is asked for ends at once: it would take the place of the newer one', async () => {
+    await of.ready()
+    const answer = of.beginAdd({ pod: 'ghost', id: 'early' })
+    // the listener, and who has come
+    await expect.poll(() => of.machine.sh('grep -c cni.sock /proc/net/unix').trim(), { timeout: 5000 }).toBe('2')
+    expect(refusalOf(of.add({ pod: 'ghost', id: 'late' }, { timeoutSeconds: 1 }))).toContain('no source has Pod default/ghost')
+    await expect
+      .poll(answer, { timeout: 2000 })
+      .toMatchObject({ status: 1, output: { code: 11, msg: 'another sandbox of the pod is asked for: late' } })
+  })
+
   test('a pod that no source has is refused with that reason', async () => {
     await of.ready()
     expect(of.add({ pod: 'ghost' }, { timeoutSeconds: 1 })).toMatchObject({
