@@ -2,7 +2,7 @@
 /** Which sandboxes have which cable and addresses, on disk so that the next agent knows. Layer: agent/cni. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { removeDurably, writeDurably } from '#lib/base/durable-file.ts'
+import { removeDurably, removeUnfinished, writeDurably } from '#lib/base/durable-file.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
@@ -41,6 +41,7 @@ export class AttachmentFiles {
 
   /** Reads what an agent before has left; returns what cannot be read, with why. */
   load(): readonly string[] {
+    removeUnfinished(this.#folder)
     const broken: string[] = []
     for (const name of filesIn(this.#folder).filter((file) => file.endsWith('.json'))) {
       try {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Files that are there as a whole or not at all, whatever happens to the machine. Layer: lib/base. */
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { closeSync, fsyncSync, globSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 
 /** Replaces the file, and makes its folder. */
 export function writeDurably(path: string, text: string, mode = 0o600): void {
   mkdirSync(dirname(path), { recursive: true })
-  const part = `${path}.part`
+  const part = `${path}${UNFINISHED}`
   try {
     writeWhole(part, text, mode)
     renameSync(part, path)
@@ -35,6 +35,11 @@ export function removeDurably(path: string): void {
   syncFolder(path)
 }
 
+/** What writers that were killed have left in a folder: files whose names do not come again. */
+export function removeUnfinished(folder: string): void {
+  for (const name of globSync(`*${UNFINISHED}`, { cwd: folder })) rmSync(join(folder, name), { force: true })
+}
+
 function syncFolder(path: string): void {
   const folder = openSync(dirname(path), 'r')
   try {
@@ -43,3 +48,5 @@ function syncFolder(path: string): void {
     closeSync(folder)
   }
 }
+
+const UNFINISHED = '.part'

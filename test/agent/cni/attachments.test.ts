@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the next agent knows of sandboxes. Layer: test. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -14,7 +14,7 @@ const OTHERS: readonly Partial<Attachment>[] = [
   { ours: false, delegate: undefined, mtu: 0 },
 ]
 
-test.each(OTHERS)('all of an attachment is there for the next agent: %o', (others) => {
+test.each(OTHERS)('all of an attachment is there for the next agent, and nothing of one that was cut short: %o', (others) => {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-attachments-'))
   try {
     const attachment = {
@@ -23,9 +23,10 @@ test.each(OTHERS)('all of an attachment is there for the next agent: %o', (other
       ...others,
     }
     new AttachmentFiles(folder).save(attachment)
+    writeFileSync(join(folder, 'killed.json.part'), '{')
     const next = new AttachmentFiles(folder)
     expect(next.load()).toEqual([])
-    expect(next.all()).toEqual([attachment])
+    expect([next.all(), readdirSync(folder)]).toEqual([[attachment], ['a-1.json']])
   } finally {
     rmSync(folder, { recursive: true })
   }
