@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Gives pods their cables and addresses, for runtimes that ask by CNI. Layer: agent. */
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { NetlinkSocket } from '#native'
 import { backoffMs } from '#lib/base/backoff.ts'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
-import { ConfigError, errorText } from '#lib/base/errors.ts'
+import { errorText } from '#lib/base/errors.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import { packageRoot } from '#lib/base/package.ts'
 import { isAnnounced, type NodeNetwork } from '#lib/model/node.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { Health } from '#lib/obs/health.ts'
@@ -16,13 +15,11 @@ import type { Store } from '#lib/store/store.ts'
 import { Abandoned } from './cni/abandoned.ts'
 import type { AttachedPods } from './cni/attached-pods.ts'
 import { AttachmentFiles } from './cni/attachments.ts'
-import { chainedConflist, conflistText, installConflist, refuseOthersBefore, type Conflist } from './cni/conflist.ts'
-import { noteFolders } from './cni/installed.ts'
+import { Installation } from './cni/installation.ts'
 import { podMtu } from './cni/mtu.ts'
 import { Plugin, type PodNode } from './cni/plugin.ts'
 import { PodAddresses } from './cni/pod-addresses.ts'
 import { CniServer } from './cni/server.ts'
-import { hasPortmap, installShim, SHIM } from './cni/shim.ts'
 import { Waiting } from './cni/waiting.ts'
 import { hasOverlay, poolsIn } from './compile/pools.ts'
 import type { Config } from './config/config.ts'
@@ -67,6 +64,7 @@ export class Pods {
   readonly #waiting = new Waiting(systemClock)
   readonly #attachments: AttachmentFiles
   readonly #abandoned = new Abandoned()
+  readonly #installation: Installation
   /** by condition, why it does not hold */
   readonly #failing = new Map<string, string>()
   /** ms of the clock: at once, for whoever was here before may have died between two steps, and more often than this is due */
@@ -74,12 +72,13 @@ export class Pods {
   /** of this node, to the others */
   #said: NodeNetwork | undefined
   #wasAnnounced = false
-  /** this version's, since this start */
-  #hasShim = false
 
   constructor(options: PodsOptions) {
     this.#options = options
-    this.#attachments = new AttachmentFiles(join(cniFolder(options.options.stateDir), 'sandboxes'))
+    const { cni, log } = options
+    const { stateDir, keepDir } = options.options
+    this.#attachments = new AttachmentFiles(join(cniFolder(stateDir), 'sandboxes'))
+    this.#installation = new Installation({ ...cni, log, readyFile: cniReadyFile(cni.socket), foldersFile: cniFoldersFile(keepDir) })
     // a node that nobody can ask for pods is not ready; one that holds too much for a while is
     for (const condition of [LISTENING, INSTALLED]) options.health.expect(condition, 'readiness')
     options.health.expect(COLLECTED, 'none')
@@ -226,23 +225,15 @@ export class Pods {
   }
 
   /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node ready. */
-  #install(): void {
-    const { cni, wired, log } = this.#options
+  async #install(): Promise<void> {
+    const { cni, wired } = this.#options
     const isAnnounced = this.#isAnnounced()
     // what is said of a node that is known here already makes no pass
     if (isAnnounced !== this.#wasAnnounced) this.#waiting.news()
     this.#wasAnnounced = isAnnounced
     if (wired()?.dataplane.isReady !== true || !isAnnounced) return
     try {
-      if (!this.#hasShim || !existsSync(join(cni.binDir, SHIM))) {
-        noteFolders(cniFoldersFile(this.#options.options.keepDir), cni)
-        installShim(join(packageRoot(), 'build', SHIM), cni.binDir)
-      }
-      this.#hasShim = true
-      if (!existsSync(cniReadyFile(cni.socket))) writeFileSync(cniReadyFile(cni.socket), '')
-      const wanted = this.#conflist()
-      if (installConflist(cni.confDir, wanted)) log.info({ folder: cni.confDir, list: wanted.kind }, 'cni.installed')
-      if (!cni.chained) refuseOthersBefore(cni.confDir)
+      await this.#installation.renew()
       this.#works(INSTALLED)
     } catch (thrown) {
       this.#fails(INSTALLED, thrown, { folders: [cni.binDir, cni.confDir] })
@@ -253,15 +244,6 @@ export class Pods {
   #isAnnounced(): boolean {
     const { api, cni, store, options } = this.#options
     return api === undefined || cni.chained || isAnnounced(store.snapshot, options.node)
-  }
-
-  #conflist(): Conflist {
-    const { confDir, binDir, socket, chained } = this.#options.cni
-    if (!chained) return { kind: 'own', text: conflistText({ socket, portmap: hasPortmap(binDir) }) }
-    const list = chainedConflist(confDir, socket)
-    if (list !== undefined) return list
-    installConflist(confDir, { kind: 'chained', text: undefined })
-    throw new ConfigError('--cni-chained', `${confDir} has no network configuration of another plugin`)
   }
 
   async #collectWhenDue(plugin: Plugin): Promise<void> {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { removeDurably, writeDurably } from '#lib/base/durable-file.ts'
 import { ConfigError, errorCode, errorText } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
+import { PORTMAP } from './portmap.ts'
 import { CNI_VERSIONS } from './request.ts'
 import { SHIM } from './shim.ts'
 import { filesIn } from './files.ts'
@@ -12,16 +13,24 @@ import { filesIn } from './files.ts'
 /** Runtimes take the first by name. */
 export const CONFLISTS = { own: '10-netplane.conflist', chained: '00-00-netplane.conflist' } as const
 
-/** Older runtimes read cniVersion alone, and know 1.0.0. Without portmap we are told of hostPorts, and refuse them: nobody would serve them. */
-export function conflistText({ socket, portmap }: { readonly socket: string; readonly portmap: boolean }): string {
+/** Runtimes before libcni 1.2 read cniVersion alone, and know no newer one. */
+const NEW = '1.1.0'
+
+/** `portmap`: the versions that it speaks; undefined: there is none. Then we are told of hostPorts, and refuse them: nobody would serve them.
+ * Newer runtimes take the newest of cniVersions that they know, ask none of the plugins, and each is called with it. Throws ConfigError when
+ * portmap has none of ours. */
+export function conflistText({ socket, portmap }: { readonly socket: string; readonly portmap: readonly string[] | undefined }): string {
   const capabilities = { portMappings: true }
   const plugins = portmap
     ? [
         { type: SHIM, socket },
-        { type: 'portmap', capabilities, snat: true },
+        { type: PORTMAP, capabilities, snat: true },
       ]
     : [{ type: SHIM, socket, capabilities }]
-  return textOf({ cniVersion: '1.0.0', cniVersions: CNI_VERSIONS, name: 'netplane', plugins })
+  const cniVersions = portmap === undefined ? CNI_VERSIONS : CNI_VERSIONS.filter((version) => portmap.includes(version))
+  const cniVersion = cniVersions.findLast((version) => version !== NEW)
+  if (cniVersion === undefined) throw new ConfigError(PORTMAP, `speaks ${portmap?.join(', ')}, and none of ${CNI_VERSIONS.join(', ')}`)
+  return textOf({ cniVersion, cniVersions, name: 'netplane', plugins })
 }
 
 export interface Conflist {
@@ -44,11 +53,18 @@ export function chainedConflist(confDir: string, socket: string): Conflist | und
   if (types.length === 0 || types.includes(undefined)) throw new ConfigError(name, 'plugins: must be objects with a type')
   if (types.includes(SHIM)) return { kind: 'chained', text: undefined }
   const { cniVersion } = list
-  if (!CNI_VERSIONS.some((version) => version === cniVersion)) {
+  if (!isOurs(cniVersion)) {
     const what = cniVersion === undefined ? 'is missing, and must be' : `${JSON.stringify(cniVersion)} is not`
     throw new ConfigError(name, `cniVersion: ${what} one of ${CNI_VERSIONS.join(', ')}: no pod would start`)
   }
-  return { kind: 'chained', text: textOf({ ...list, plugins: [...plugins, { type: SHIM, socket }] }) }
+  // of those that newer runtimes may choose from, what we are not called with
+  const offered: unknown = list['cniVersions']
+  const cniVersions = Array.isArray(offered) ? { cniVersions: offered.filter(isOurs) } : {}
+  return { kind: 'chained', text: textOf({ ...list, ...cniVersions, plugins: [...plugins, { type: SHIM, socket }] }) }
+}
+
+function isOurs(version: unknown): boolean {
+  return CNI_VERSIONS.some((one) => one === version)
 }
 
 /** Throws ConfigError when runtimes take another list than our own. */

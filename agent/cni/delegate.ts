@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Addresses from another plugin (host-local and the like), run as a runtime would. Layer: agent/cni. */
+/** Other plugins, run as a runtime would: for addresses (host-local and the like), and for what they speak. Layer: agent/cni. */
 import { spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { isObject } from '#lib/base/object.ts'
 import { CniError } from './cni-error.ts'
 
 export interface DelegateCall {
-  readonly command: 'ADD' | 'DEL'
+  readonly command: 'ADD' | 'DEL' | 'VERSION'
   readonly type: string
   /** the whole network configuration */
   readonly config: string
@@ -32,7 +32,7 @@ export async function delegateAddresses(call: Omit<DelegateCall, 'command'>): Pr
 /** Returns what it printed. */
 export async function runDelegate(call: DelegateCall): Promise<string> {
   const file = call.folders.map((folder) => join(folder, call.type)).find(isExecutable)
-  if (file === undefined) throw new CniError('config', `ipam.type: there is no plugin ${call.type} in ${call.folders.join(', ')}`)
+  if (file === undefined) throw new CniError('config', `there is no plugin ${call.type} in ${call.folders.join(', ')}`)
   const child = spawn(file, {
     env: { ...call.environment, CNI_COMMAND: call.command, PATH: process.env['PATH'] },
     stdio: ['pipe', 'pipe', 'inherit'],

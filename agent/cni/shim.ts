@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The plugin that runtimes run, and those beside it. Layer: agent/cni. */
-import { accessSync, chmodSync, constants, copyFileSync, mkdirSync, renameSync } from 'node:fs'
+/** The plugin that runtimes run. Layer: agent/cni. */
+import { chmodSync, copyFileSync, mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 
 export const SHIM = 'netplane-cni'
-
-/** Whether the folder has the plugin that serves hostPorts. */
-export function hasPortmap(binDir: string): boolean {
-  try {
-    accessSync(join(binDir, 'portmap'), constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
 
 /** Puts the shim where the runtime looks for it, without a moment in which half of it is there. */
 export function installShim(from: string, binDir: string): void {

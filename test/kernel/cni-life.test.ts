@@ -18,9 +18,12 @@ afterEach(async () => {
 describe('what runtimes find', () => {
   test('is there once pods can be served, with the plugin for hostPorts if there is one, and again when it was taken away', async () => {
     const path = join(of.confDir, '10-netplane.conflist')
-    const types = (): unknown => {
+    const field = (name: string): unknown => {
       const list: unknown = JSON.parse(readFileSync(path, 'utf8'))
-      const { plugins } = isObject(list) ? list : {}
+      return isObject(list) ? list[name] : undefined
+    }
+    const types = (): unknown => {
+      const plugins = field('plugins')
       return Array.isArray(plugins) && plugins.map((one: unknown) => (isObject(one) ? one['type'] : undefined))
     }
     const agent = of.agent()
@@ -34,6 +37,8 @@ describe('what runtimes find', () => {
     copyFileSync('/usr/lib/cni/portmap', join(of.binDir, 'portmap'))
     await agent.event('cni.installed', 2)
     expect(types()).toEqual(['netplane-cni', 'portmap'])
+    // newer runtimes call all of the list with the newest: Debian's knows no 1.1.0
+    expect(field('cniVersions')).toEqual(['0.3.0', '0.3.1', '0.4.0', '1.0.0'])
     rmSync(path)
     await agent.event('cni.installed', 3)
     const shim = join(of.binDir, 'netplane-cni')
