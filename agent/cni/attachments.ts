@@ -41,8 +41,12 @@ export class AttachmentFiles {
 
   /** Reads what an agent before has left; returns what cannot be read, with why. */
   load(): readonly string[] {
-    removeUnfinished(this.#folder)
     const broken: string[] = []
+    try {
+      removeUnfinished(this.#folder)
+    } catch (thrown) {
+      broken.push(`${this.#folder}: ${errorText(thrown)}`)
+    }
     for (const name of filesIn(this.#folder).filter((file) => file.endsWith('.json'))) {
       try {
         this.#remember(readAttachment(JSON.parse(readFileSync(join(this.#folder, name), 'utf8'))))
@@ -75,7 +79,7 @@ export class AttachmentFiles {
     removeDurably(this.#path(attachment))
     this.#bySandbox.delete(attachment.containerId)
     const key = nameKey(refOf(attachment))
-    if (this.#byPod.get(key) === attachment) this.#byPod.delete(key)
+    if (this.#byPod.get(key)?.containerId === attachment.containerId) this.#byPod.delete(key)
   }
 
   #remember(attachment: Attachment): void {

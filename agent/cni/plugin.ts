@@ -9,12 +9,13 @@ import { nameKey } from '#lib/model/ref.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { OneAtATime } from '#agent/ipam/one-at-a-time.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import { Adding } from './adding.ts'
 import type { AttachedPods } from './attached-pods.ts'
 import { attachedBy, refOf, refuseOther, type Attachment, type AttachmentFiles } from './attachments.ts'
-import { CniError, errorAnswer } from './cni-error.ts'
+import { CNI_CODES, CniError, errorAnswer } from './cni-error.ts'
 import { nodeEndOf, whatMoved } from './plugged.ts'
 import type { PodAddresses } from './pod-addresses.ts'
-import { createLink, hasChanged, missingOfLink, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
+import { createLink, hasChanged, indexOf, missingOfLink, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
 import { parseRequest, versionOf, type PodSandbox, type PreviousResult, type Request } from './request.ts'
 import { addResult } from './result.ts'
 import type { Waiting } from './waiting.ts'
@@ -27,8 +28,8 @@ export interface PodNode {
   /** of pods' interfaces */
   readonly interfacePrefix: string
   mtu(addresses: readonly Addr[]): number
-  /** what the kernel lacks of a pod; undefined: nothing */
-  missingOf(pod: { readonly iface: string; readonly addresses: readonly Addr[] }): string | undefined
+  /** what the kernel lacks of a pod, whose interface has this index; undefined: nothing */
+  missingOf(pod: { readonly iface: string; readonly index: number | undefined; readonly addresses: readonly Addr[] }): string | undefined
   /** why no pod can be served; undefined: they can */
   notReady(): string | undefined
 }
@@ -59,13 +60,14 @@ export class Plugin {
   readonly #options: PluginOptions
   /** by pod: two calls for one pod wait for each other */
   readonly #turns = new Map<string, OneAtATime>()
-  /** sandboxes that are being added: they may have an address already and be on no disk yet */
-  readonly #adding = new Set<PodSandbox>()
-  /** of those, that nobody wants any more, and why */
-  readonly #unwanted = new Map<PodSandbox, string>()
+  readonly #adding: Adding
+  /** to who asked for the node's status last */
+  #told: string | undefined
 
   constructor(options: PluginOptions) {
     this.#options = options
+    const { pods, waiting } = options
+    this.#adding = new Adding({ known: (pod) => pods.known(pod), news: () => waiting.news() })
   }
 
   /** What an agent before has left is in force again. */
@@ -84,10 +86,14 @@ export class Plugin {
       const request = parseRequest(line)
       const output = await this.#run(request)
       const ms = Math.round(clock.now() - start)
-      log.info({ command: request.command, ...('sandbox' in request ? request.sandbox : {}), ms }, 'cni.done')
+      log[request.command === 'STATUS' ? 'debug' : 'info'](
+        { command: request.command, ...('sandbox' in request ? request.sandbox : {}), ms },
+        'cni.done',
+      )
       return { status: 0, output }
     } catch (thrown) {
-      log.warn({ error: thrown, call: line.slice(0, SHOWN) }, 'cni.failed')
+      const isStatus = thrown instanceof CniError && thrown.number === CNI_CODES.notReady
+      log[isStatus ? 'debug' : 'warn']({ error: thrown, call: line.slice(0, SHOWN) }, 'cni.failed')
       return { status: 1, output: errorAnswer(thrown, version) }
     }
   }
@@ -96,7 +102,7 @@ export class Plugin {
   async collect(): Promise<void> {
     const { addresses, attachments, log } = this.#options
     const isGone = ({ containerId }: Holder): boolean =>
-      this.#beingAdded(containerId).length === 0 && attachments.ofSandbox(containerId) === undefined
+      this.#adding.of(containerId).length === 0 && attachments.ofSandbox(containerId) === undefined
     const count = (await addresses?.collect(isGone)) ?? 0
     if (count > 0) log.warn({ count }, 'ipam.leak-collected')
   }
@@ -111,17 +117,11 @@ export class Plugin {
       case 'ADD': {
         const { sandbox, config } = request
         const deadline = this.#options.clock.now() + config.timeoutMs
-        // whoever asks for another sandbox of a pod has given up those before; one that came later would take its place
-        this.#giveUp(this.#addingOthers(sandbox), `another sandbox of the pod is asked for: ${sandbox.containerId}`)
-        this.#adding.add(sandbox)
-        try {
-          // nobody waits for a turn because of a pod that does not come
-          await this.#options.waiting.until(() => this.#unknown(sandbox), deadline)
-          return await this.#turn(sandbox, () => this.#add(request, deadline))
-        } finally {
-          this.#adding.delete(sandbox)
-          this.#unwanted.delete(sandbox)
-        }
+        using stack = new DisposableStack()
+        stack.use(this.#adding.begin(sandbox))
+        // nobody waits for a turn because of a pod that does not come
+        await this.#options.waiting.until(() => this.#unknown(sandbox), deadline)
+        return await this.#turn(sandbox, () => this.#add(request, deadline))
       }
       case 'DEL':
         await this.#del(request)
@@ -132,12 +132,19 @@ export class Plugin {
       case 'GC':
         await this.#gc(request)
         return ''
-      case 'STATUS': {
-        const reason = this.#options.of.notReady()
-        if (reason !== undefined) throw new CniError('notReady', reason)
+      case 'STATUS':
+        this.#status()
         return ''
-      }
     }
+  }
+
+  /** Runtimes ask every few seconds: what they are told is said when it is something else. */
+  #status(): void {
+    const reason = this.#options.of.notReady()
+    const told = reason ?? 'ready'
+    if (told !== this.#told) this.#options.log.info({ told }, 'cni.status')
+    this.#told = told
+    if (reason !== undefined) throw new CniError('notReady', reason)
   }
 
   async #add(request: Of<'ADD'>, deadline: number): Promise<string> {
@@ -153,15 +160,16 @@ export class Plugin {
         createLink(netlink, attachment)
       }
       pods.attach(refOf(attachment), attachedBy(attachment))
+      const place = this.#placeOf(attachment)
       await waiting.until(() => {
         // whoever deletes it waits for us
         this.#known(sandbox)
-        return of.missingOf({ iface: attachment.host, addresses: attachment.addresses })
+        return of.missingOf(place)
       }, deadline)
       if (request.previous !== undefined) return request.previous.text
       raiseLink(netlink, attachment)
       await waiting.poll(() => {
-        this.#refuseUnwanted(sandbox)
+        this.#adding.refuseUnwanted(sandbox)
         return missingOfLink(netlink, attachment)
       }, deadline)
       return addResult(attachment, config.cniVersion)
@@ -176,9 +184,9 @@ export class Plugin {
     const { attachments } = this.#options
     const { sandbox, previous } = request
     const ref = refOf(sandbox)
+    if (this.#known(sandbox).hostNetwork) throw new CniError('config', `Pod ${nameKey(ref)}: is in the host's network`)
     const former = attachments.ofPod(ref)
     if (former !== undefined) await this.#remove(former)
-    if (this.#known(sandbox).hostNetwork) throw new CniError('config', `Pod ${nameKey(ref)}: is in the host's network`)
     return previous === undefined ? await this.#own(request, deadline) : this.#plugged(sandbox, previous)
   }
 
@@ -195,9 +203,15 @@ export class Plugin {
   async #own({ sandbox, config, environment }: Of<'ADD'>, deadline: number): Promise<Attachment> {
     const { of, addresses: from, waiting, clock } = this.#options
     if (from === undefined) throw new CniError('config', "prevResult: is missing: this node's pods are plugged in by another plugin")
-    const call = { sandbox, pod: this.#known(sandbox), config, path: environment.path, isWanted: () => clock.now() < deadline }
-    // what comes later has no sandbox, and is collected
-    const { addresses, delegate } = await waiting.inTime(from.assign(call), 'its address is not written down yet', deadline)
+    // nobody waits for one that is over, either
+    const isWanted = (): boolean => clock.now() < deadline && this.#adding.isWanted(sandbox)
+    const work = from.assign({ sandbox, pod: this.#known(sandbox), config, path: environment.path, isWanted })
+    const missing = (): string => {
+      this.#adding.refuseUnwanted(sandbox)
+      return 'its address is not written down yet'
+    }
+    // what comes in the moment after has no sandbox, and is collected
+    const { addresses, delegate } = await waiting.forWork(work, missing, deadline)
     const host = workloadInterface(refOf(sandbox), of.interfacePrefix)
     return { ...sandbox, host, mtu: config.mtu ?? of.mtu(addresses), addresses, delegate, ours: true }
   }
@@ -205,8 +219,8 @@ export class Plugin {
   async #del({ sandbox, config, environment }: Of<'DEL'>): Promise<void> {
     const { attachments, addresses } = this.#options
     // who asked for one that is still being added has given up: it waits for nothing more, and we for it
-    const adding = this.#beingAdded(sandbox.containerId).filter(({ ifname }) => ifname === sandbox.ifname)
-    this.#giveUp(adding, `${sandbox.containerId} is deleted already`)
+    const adding = this.#adding.of(sandbox.containerId).filter(({ ifname }) => ifname === sandbox.ifname)
+    this.#adding.giveUp(adding, `${sandbox.containerId} is deleted already`)
     const known = attachments.ofSandbox(sandbox.containerId) ?? adding[0]
     if (known === undefined) {
       // another plugin may have given addresses to one that never came to be
@@ -230,7 +244,7 @@ export class Plugin {
       (attachment.ours
         ? whatDiffers(netlink, { ...attachment, netns: sandbox.netns })
         : whatMoved(netlink, { ...attachment, netns: sandbox.netns })) ??
-      of.missingOf({ iface: attachment.host, addresses: attachment.addresses })
+      of.missingOf(this.#placeOf(attachment))
     if (reason !== undefined) throw new CniError('differs', reason)
   }
 
@@ -279,26 +293,17 @@ export class Plugin {
     })
   }
 
-  /** Runtimes that were killed ask for one again while we are still at it. */
-  #beingAdded(containerId: string): readonly PodSandbox[] {
-    return [...this.#adding].filter((sandbox) => sandbox.containerId === containerId)
-  }
-
-  /** Of the same pod. */
-  #addingOthers({ containerId, namespace, pod, uid }: PodSandbox): readonly PodSandbox[] {
-    const ofPod = [...this.#adding].filter((one) => one.namespace === namespace && one.pod === pod && one.uid === uid)
-    return ofPod.filter((one) => one.containerId !== containerId)
-  }
-
-  /** They end where they stand. */
-  #giveUp(sandboxes: readonly PodSandbox[], reason: string): void {
-    for (const one of sandboxes) this.#unwanted.set(one, reason)
-    if (sandboxes.length > 0) this.#options.waiting.news()
+  #placeOf({ host, addresses }: Attachment): {
+    readonly iface: string
+    readonly index: number | undefined
+    readonly addresses: readonly Addr[]
+  } {
+    return { iface: host, index: indexOf(this.#options.netlink, host), addresses }
   }
 
   /** Throws CniError when no source has it any more, or its runtime wants it no more. */
   #known(sandbox: PodSandbox): Pod {
-    this.#refuseUnwanted(sandbox)
+    this.#adding.refuseUnwanted(sandbox)
     const pod = this.#podOf(sandbox)
     if (pod === undefined) throw new CniError('tryAgain', `Pod ${nameKey(refOf(sandbox))} is gone`)
     return pod
@@ -306,7 +311,7 @@ export class Plugin {
 
   #unknown(sandbox: PodSandbox): string | undefined {
     const { of, pods, node } = this.#options
-    this.#refuseUnwanted(sandbox)
+    this.#adding.refuseUnwanted(sandbox)
     if (!of.synced) return 'the sources are not read yet'
     if (this.#podOf(sandbox) !== undefined) return of.announced ? undefined : 'other nodes have not heard of this one'
     const other = pods.known(refOf(sandbox))
@@ -318,11 +323,6 @@ export class Plugin {
   #podOf(sandbox: PodSandbox): Pod | undefined {
     const pod = this.#options.pods.known(refOf(sandbox))
     return pod?.uid === undefined || sandbox.uid === undefined || pod.uid === sandbox.uid ? pod : undefined
-  }
-
-  #refuseUnwanted(sandbox: PodSandbox): void {
-    const reason = this.#unwanted.get(sandbox)
-    if (reason !== undefined) throw new CniError('tryAgain', reason)
   }
 
   #sayLeft(attachment: Attachment, error: unknown): void {

@@ -77,6 +77,20 @@ export function removeLink(node: NetlinkExchange, host: string): void {
   }
 }
 
+/** Of the device that has this name now; undefined: none has. */
+export function indexOf(node: NetlinkExchange, name: string): number | undefined {
+  const found: number[] = []
+  try {
+    node.request({ what: `ask for ${name}`, type: RTM_GETLINK, payload: encodeLinkQuestion(name) }, ({ type, payload }) => {
+      const link = type === RTM_NEWLINK ? decodeLink(payload) : undefined
+      if (link !== undefined) found.push(link.index)
+    })
+  } catch (thrown) {
+    if (!(thrown instanceof NetlinkError && thrown.errno === ENODEV)) throw thrown
+  }
+  return found[0]
+}
+
 /** Both ends go up, with addresses and routes. May be done again. */
 export function raiseLink(node: NetlinkExchange, link: PodLink): void {
   const host = linkOf(node, link.host)

@@ -60,6 +60,21 @@ export class Waiting {
     }
   }
 
+  /** What the work comes to when it does before {@link until} gives up; otherwise it goes on without us. `missing`: what is then said; may throw. */
+  async forWork<T>(work: Promise<T>, missing: () => string, deadline: number): Promise<T> {
+    let isOver = false
+    const over = (): void => {
+      isOver = true
+      this.news()
+    }
+    void work.then(over, over)
+    await this.until(() => {
+      const reason = missing()
+      return isOver ? undefined : reason
+    }, deadline)
+    return await work
+  }
+
   /** What the work comes to; rejects with CniError at the deadline, and the work goes on without us. `what`: that is then missing. */
   inTime<T>(work: Promise<T>, what: string, deadline: number): Promise<T> {
     return new Promise((resolve, reject) => {

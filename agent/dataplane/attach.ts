@@ -58,8 +58,8 @@ export class Attachments<P extends Place> {
   }
 
   /** It runs there, as far as we have looked. */
-  isSettled(key: string): boolean {
-    return this.#settled.has(key) && !this.#unsettled.has(key)
+  isSettled({ key, instance }: Place): boolean {
+    return this.#settled.get(key)?.instance === instance && !this.#unsettled.has(key)
   }
 
   /** There still, and not by now at another interface under that name. */

@@ -102,7 +102,7 @@ export class Dataplane implements Disposable {
   /** What the kernel still lacks of this pod; undefined: nothing. */
   missingOf(pod: PodPlace): string | undefined {
     const { interfaces } = this.#options
-    return missingStep(pod, { interfaces, address: this.#current.loaded?.address, isSettled: (hook) => this.#hooks.isSettled(hook) })
+    return missingStep(pod, { interfaces, address: this.#current.loaded?.address, isSettled: (place) => this.#hooks.isSettled(place) })
   }
 
   /** Host endpoints of this node that protect nothing: by ref, why. */

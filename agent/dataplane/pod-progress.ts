@@ -6,12 +6,14 @@ import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { MapCodecs } from '#agent/maps/catalogue.ts'
 import type { AddrInfo } from '#agent/maps/shapes.ts'
 import { decodeText, textWriter } from '#agent/maps/text.ts'
-import { DIRECTIONS, interfaceHook } from './hook.ts'
+import { DIRECTIONS, interfaceHook, type Place } from './hook.ts'
 import type { AddrJoin } from './policy/addr-join.ts'
 import type { Table } from './table.ts'
 
 export interface PodPlace {
   readonly iface: string
+  /** of the device that has the name now, where that is known: what was seen under it may be one that went */
+  readonly index?: number | undefined
   readonly addresses: readonly Addr[]
 }
 
@@ -39,18 +41,18 @@ export interface PodProgress {
   readonly interfaces: Interfaces
   /** undefined: nothing is loaded */
   readonly address: AddressProgress | undefined
-  readonly isSettled: (hook: string) => boolean
+  readonly isSettled: (place: Place) => boolean
 }
 
 /** The first step that is missing, in the order in which they come; undefined: all is there. */
-export function missingStep({ iface, addresses }: PodPlace, { interfaces, address, isSettled }: PodProgress): string | undefined {
+export function missingStep({ iface, index, addresses }: PodPlace, { interfaces, address, isSettled }: PodProgress): string | undefined {
   if (address === undefined) return 'the programs are not loaded'
   const device = interfaces.byName(iface)
-  if (device === undefined) return `${iface} has not been seen yet`
+  if (device === undefined || (index !== undefined && index !== device.index)) return `${iface} has not been seen yet`
   for (const addr of addresses) {
     const missing = address(addr, device.index)
     if (missing !== undefined) return missing
   }
-  const hook = DIRECTIONS.map((direction) => interfaceHook(device, direction).key).find((key) => !isSettled(key))
-  return hook === undefined ? undefined : `no program runs at ${hook}`
+  const hook = DIRECTIONS.map((direction) => interfaceHook(device, direction)).find((place) => !isSettled(place))
+  return hook === undefined ? undefined : `no program runs at ${hook.key}`
 }

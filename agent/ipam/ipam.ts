@@ -81,11 +81,14 @@ export class Ipam {
       const { holder } = request
       // a range needs no API server
       const needed = this.#storesOf(request.plans)
+      // a pod has one sandbox: what another has left of it would be kept from this one for as long as the pod is known by it
+      await this.#release((one) => isFormer(one, holder), needed)
       const isNew = !(await hasAny(needed, holder))
       try {
         const addrs: Addr[] = []
         for (const plan of request.plans) addrs.push(await this.#assignOne(plan, request))
         if (needed.includes(this.#shared)) await this.#announce()
+        refuseUnwanted(request.isWanted, 'nobody waits for it any more')
         return addrs
       } catch (thrown) {
         // what cannot be taken back now is found by the next look for holders that nobody knows
@@ -126,7 +129,7 @@ export class Ipam {
 
   async #turn<T>(isWanted: () => boolean, work: () => Promise<T>): Promise<T> {
     return await this.#turns.run(async () => {
-      if (!isWanted()) throw new NotYetError('those before it took too long')
+      refuseUnwanted(isWanted, 'those before it took too long')
       return await work()
     })
   }
@@ -281,6 +284,15 @@ export class Ipam {
     await shared.announce(ranges)
     this.#announced = text
   }
+}
+
+function refuseUnwanted(isWanted: () => boolean, why: string): void {
+  if (!isWanted()) throw new NotYetError(why)
+}
+
+/** Of the same pod, of another sandbox. */
+function isFormer(one: Holder, { namespace, pod, containerId }: Holder): boolean {
+  return one.namespace === namespace && one.pod === pod && one.containerId !== containerId
 }
 
 async function hasAny(stores: readonly OwnBlocks[], holder: Holder): Promise<boolean> {

@@ -91,10 +91,13 @@ export class CniNode {
   }
 
   /** Goes on by itself; what it answers, once it has. */
-  beginAdd(sandbox: Sandbox): () => Outcome | undefined {
+  beginAdd(sandbox: Sandbox, config: Readonly<Record<string, unknown>> = {}): () => Outcome | undefined {
     this.makeNetns(sandbox)
     const file = join(this.machine.folder, 'answer')
-    const script = scriptOf(this.#environment('ADD', sandbox), { shim: this.#shim, input: JSON.stringify(this.#config()) })
+    const script = scriptOf(this.#environment('ADD', sandbox), {
+      shim: this.#shim,
+      input: JSON.stringify({ ...this.#config(), ...config }),
+    })
     this.machine.sh(`{ { ${script} } > ${file}.part; mv ${file}.part ${file}; } > /dev/null 2>&1 &`)
     return () => (existsSync(file) ? outcomeOf(readFileSync(file, 'utf8')) : undefined)
   }

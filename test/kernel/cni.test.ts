@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods by CNI: the real shim, a real agent, real namespaces. Layer: test. */
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { onlyFrom } from './agent-manifests.ts'
+import { links } from './agent-node.ts'
 import { CniNode, ips, refusalOf, waitingPod, type Outcome } from './cni-node.ts'
 
 let of: CniNode
@@ -43,6 +44,20 @@ describe('ADD', () => {
     const index = of.machine.sh(`ip -o link show ${host('a')}`)
     expect(of.call('ADD', { pod: 'a' })).toEqual(first)
     expect(of.machine.sh(`ip -o link show ${host('a')}`)).toBe(index)
+  })
+
+  test('a cable that is made anew is up with its programs', async () => {
+    await of.ready()
+    of.add({ pod: 'a' })
+    for (let times = 0; times < 5; times++) {
+      of.inPod({ pod: 'a' }, 'ip link set eth0 down')
+      expect(of.call('ADD', { pod: 'a' }).status).toBe(0)
+      const found = links(of.machine)
+      const index = /^\d+/.exec(of.machine.sh(`ip -o link show ${host('a')}`))?.[0]
+      // link, program, device
+      const devices = ['ingress', 'egress'].map((hook) => found[`${host('a')}:${hook}`]?.split(' ')[2])
+      expect(devices).toEqual([index, index])
+    }
   })
 
   test('another sandbox of the pod takes the place of the one before, whose DEL then changes nothing', async () => {
@@ -209,6 +224,25 @@ describe('addresses of another plugin', () => {
     expect(of.saved()).toEqual([])
   })
 
+  test('that are long in coming are waited for no longer than the sandbox is wanted', async () => {
+    await of.ready()
+    const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'
+    const begun = join(of.machine.folder, 'begun')
+    const script = `cat > /dev/null\n[ $CNI_COMMAND != ADD ] || { touch ${begun}; sleep 4; echo '${given}'; }\n`
+    writeFileSync(join(of.binDir, 'slow'), `#!/bin/sh\n${script}`, { mode: 0o755 })
+    const slow = { ipam: { type: 'slow' } }
+    // the manifest has no uid: it tells no sandbox from another
+    const later = { pod: 'a', id: 'later', uid: 'u2' }
+    const early = of.beginAdd({ pod: 'a', id: 'early', uid: 'u1' }, slow)
+    await expect.poll(() => existsSync(begun), { timeout: 5000 }).toBe(true)
+    const began = performance.now()
+    expect(of.add(later).status).toBe(0)
+    expect(of.call('DEL', { pod: 'a', id: 'early' }, slow)).toEqual({ status: 0, output: {} })
+    expect(performance.now() - began).toBeLessThan(3500)
+    expect(early()).toMatchObject({ status: 1, output: { code: 11, msg: 'another sandbox of the pod is asked for: later' } })
+    expect(of.saved()).toEqual(['later.json'])
+  })
+
   test('of one that does not take them back keep only its own sandbox', async () => {
     await of.ready()
     const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'
@@ -224,7 +258,7 @@ describe('addresses of another plugin', () => {
     await of.ready()
     expect(of.add({ pod: 'a' }, { ipam: { type: 'nope' } }).output).toMatchObject({
       code: 7,
-      msg: `ipam.type: there is no plugin nope in ${of.binDir}`,
+      msg: `there is no plugin nope in ${of.binDir}`,
     })
     expect(of.saved()).toEqual([])
   })
@@ -330,6 +364,11 @@ describe('GC and STATUS', () => {
     expect(refusalOf(status())).toMatch(/^50: .*: starting/)
     await next.event('dataplane.ready')
     await expect.poll(status, { timeout: 10_000 }).toEqual({ status: 0, output: {} })
+    expect(status()).toEqual({ status: 0, output: {} })
+    // each once, however often it was asked
+    const told = (): unknown[] => next.events('cni.status').map((line) => line['told'])
+    await expect.poll(() => told().at(-1)).toBe('ready')
+    expect(new Set(told()).size).toBe(told().length)
     expect(of.call('VERSION', { pod: 'x' }).output).toMatchObject({ supportedVersions: ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] })
   })
 })

@@ -41,9 +41,9 @@ export function pools(...of: readonly IPPool[]): AddressPlan[] {
 }
 
 /** 10.7.0.0 is in use whatever blocks say. */
-export function request(pod: string, plans: readonly AddressPlan[]): AddressRequest {
+export function request(pod: string, plans: readonly AddressPlan[], containerId = `${pod}-1`): AddressRequest {
   return {
-    holder: { namespace: 'default', pod, containerId: `${pod}-1` },
+    holder: { namespace: 'default', pod, containerId },
     plans,
     inUse: new Set([parseAddr('10.7.0.0')]),
     elsewhere: [],
@@ -53,8 +53,8 @@ export function request(pod: string, plans: readonly AddressPlan[]): AddressRequ
   }
 }
 
-export async function give(ipam: Ipam, pod: string, plans: readonly AddressPlan[]): Promise<string> {
-  return (await ipam.assign(request(pod, plans))).map(formatAddr).join(' ')
+export async function give(ipam: Ipam, pod: string, plans: readonly AddressPlan[], containerId?: string): Promise<string> {
+  return (await ipam.assign(request(pod, plans, containerId))).map(formatAddr).join(' ')
 }
 
 export async function take(ipam: Ipam, ...pods: readonly string[]): Promise<number> {

@@ -56,6 +56,31 @@ describe('what is missing', () => {
   })
 })
 
+test('work that nobody wants any more is waited for no longer, and its failure is its own', async () => {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  let isWanted = true
+  const missing = (): string => {
+    if (!isWanted) throw new CniError('tryAgain', 'given up')
+    return 'an address'
+  }
+  const [kept, given] = [
+    waiting.forWork(promise, () => 'an address', clock.now() + 1000),
+    waiting.forWork(promise, missing, clock.now() + 1000),
+  ]
+  isWanted = false
+  waiting.news()
+  await expect(given).rejects.toThrow('given up')
+  resolve('done')
+  await expect(kept).resolves.toBe('done')
+  await expect(waiting.forWork(Promise.reject(new Error('no')), missing, clock.now() + 1000)).rejects.toThrow('given up')
+  isWanted = true
+  await expect(waiting.forWork(Promise.reject(new Error('no')), missing, clock.now() + 1000)).rejects.toThrow('no')
+  const late = waiting.forWork(Promise.withResolvers<string>().promise, missing, clock.now() + 1000)
+  clock.advance(1000)
+  await expect(late).rejects.toThrow('not ready in time: an address')
+  expect(clock.pending).toBe(0)
+})
+
 test('work that takes too long is waited for no longer, and may go on', async () => {
   const { promise, resolve } = Promise.withResolvers<string>()
   const late = waiting.inTime(promise, 'an address', clock.now() + 1000)

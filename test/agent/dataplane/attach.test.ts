@@ -129,7 +129,7 @@ describe('attachments', () => {
     const { hooks, attachments, apply, run } = setup()
     hooks.gone.add('npl1/ingress')
     expect(apply(at('npl1/ingress', 2, 7), at('npl2/ingress', 3, 7))).toEqual({ calls: ['write npl2/ingress 7'], failed: [] })
-    expect([attachments.writes.pending(), attachments.isSettled('npl1/ingress')]).toEqual([false, false])
+    expect([attachments.writes.pending(), attachments.isSettled({ key: 'npl1/ingress', instance: 1 })]).toEqual([false, false])
     expect(run().calls).toEqual([])
     hooks.gone.clear()
     expect(apply(at('npl1/ingress', 5, 7)).calls).toEqual(['write npl1/ingress 7', 'clear npl2/ingress'])

@@ -68,6 +68,28 @@ test('an address that is asked for is given to one pod, on the node that has its
   await expect(one.assign({ ...request('c', old), inUse })).rejects.toThrow('10.0.0.10 belongs to another pod')
 })
 
+test('what another sandbox of the pod has left is there for this one, asked for or the last of all', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  const fixed: AddressPlan[] = [{ kind: 'fixed', addr: parseAddr('10.0.0.9'), pool: FOUR, ref: 'Pod/default/web' }]
+  const last: AddressPlan[] = [{ kind: 'range', range: parseCidr('10.7.0.8/32'), ref: 'Pod/default/web' }]
+  for (const plan of [fixed, last]) {
+    const given = await give(ipam, 'a', plan)
+    expect(await give(ipam, 'a', plan, 'a-2')).toBe(given)
+    await expect(give(ipam, 'b', plan)).rejects.toThrow(/belongs to another pod|are in use/)
+    expect(world.held()).toHaveLength(1)
+    await take(ipam, 'a')
+  }
+})
+
+test('what is given when nobody waits any more goes back at once', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  let asked = 0
+  await expect(ipam.assign({ ...request('a', pools(FOUR)), isWanted: () => asked++ === 0 })).rejects.toThrow('nobody waits for it any more')
+  expect(world.held()).toEqual([])
+})
+
 test('addresses are of what a pool or the cluster has left of a block, nothing beside it', async () => {
   const world = new World()
   const ipam = world.ipam('n1')

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Sandboxes that are being added: they may have an address already and be on no disk yet. Layer: agent/cni. */
+import type { Pod } from '#lib/model/pod.ts'
+import { CniError } from './cni-error.ts'
+import type { PodSandbox } from './request.ts'
+
+export interface AddingOptions {
+  /** a pod as its source has it */
+  readonly known: (pod: { readonly namespace: string; readonly name: string }) => Pod | undefined
+  /** somebody who waits may have to end */
+  readonly news: () => void
+}
+
+export class Adding {
+  readonly #options: AddingOptions
+  readonly #all = new Set<PodSandbox>()
+  /** of those, that nobody wants any more, and why */
+  readonly #unwanted = new Map<PodSandbox, string>()
+
+  constructor(options: AddingOptions) {
+    this.#options = options
+  }
+
+  /** Until it is disposed of. Whoever asks for another sandbox of a pod has given up those before: one that came later would take its place. */
+  begin(sandbox: PodSandbox): Disposable {
+    this.giveUp(this.#others(sandbox), `another sandbox of the pod is asked for: ${sandbox.containerId}`)
+    this.#all.add(sandbox)
+    return {
+      [Symbol.dispose]: () => {
+        this.#all.delete(sandbox)
+        this.#unwanted.delete(sandbox)
+      },
+    }
+  }
+
+  /** Several: runtimes that were killed ask for one again while we are still at it. */
+  of(containerId: string): readonly PodSandbox[] {
+    return [...this.#all].filter((one) => one.containerId === containerId)
+  }
+
+  /** They end where they stand. */
+  giveUp(sandboxes: readonly PodSandbox[], reason: string): void {
+    for (const one of sandboxes) this.#unwanted.set(one, reason)
+    if (sandboxes.length > 0) this.#options.news()
+  }
+
+  /** It goes on, and somebody waits for it. */
+  isWanted(sandbox: PodSandbox): boolean {
+    return this.#all.has(sandbox) && !this.#unwanted.has(sandbox)
+  }
+
+  /** Throws CniError with the reason. */
+  refuseUnwanted(sandbox: PodSandbox): void {
+    const reason = this.#unwanted.get(sandbox)
+    if (reason !== undefined) throw new CniError('tryAgain', reason)
+  }
+
+  /** Of the same pod: nothing but uids tells it from another of its name, where a source says them. */
+  #others({ containerId, namespace, pod, uid }: PodSandbox): readonly PodSandbox[] {
+    const known = this.#options.known({ namespace, name: pod })
+    const areTold = known === undefined || known.uid !== undefined
+    const isNamesake = (one: PodSandbox): boolean => one.namespace === namespace && one.pod === pod && one.containerId !== containerId
+    const isOther = (one: PodSandbox): boolean => areTold && uid !== undefined && one.uid !== undefined && uid !== one.uid
+    return [...this.#all].filter((one) => isNamesake(one) && !isOther(one))
+  }
+}
