@@ -17,6 +17,7 @@ import { Daemons } from './daemons.ts'
 import { PORT } from './flags.ts'
 import { kubelet } from './identities.ts'
 import { testImages } from './images.ts'
+import { newerRuntime } from './newer-runtime.ts'
 import { removeNodeCgroups, startNode, type NodeOptions } from './node.ts'
 import { hostsScript } from './node-setup.ts'
 import { kubernetesPrograms } from './programs.ts'
@@ -34,6 +35,8 @@ const NODES: Readonly<Record<string, readonly string[]>> = {
   c: ['172.31.0.13', 'fd00:31::13'],
 }
 const USUAL_NODES = 2
+/** has containerd 2, the others Debian's 1.6 */
+export const NEWER_NODE = 'b'
 
 export interface ClusterOptions {
   /** of its lab; default "cluster" */
@@ -49,13 +52,15 @@ export class Cluster implements AsyncDisposable {
   readonly plane: ControlPlane
   readonly daemons: Daemons
   readonly programs: string
+  readonly runtime: string
   readonly #folder: string
   readonly #images: string
 
-  private constructor(parts: { readonly lab: Lab; readonly plane: ControlPlane; readonly programs: string; readonly images: string }) {
+  private constructor(parts: { readonly lab: Lab; readonly plane: ControlPlane } & Built) {
     this.lab = parts.lab
     this.plane = parts.plane
     this.programs = parts.programs
+    this.runtime = parts.runtime
     this.#images = parts.images
     this.#folder = folderOf(parts.lab.name)
     this.daemons = new Daemons(parts.lab, join(this.#folder, 'logs'))
@@ -65,11 +70,10 @@ export class Cluster implements AsyncDisposable {
   static async up(options: ClusterOptions = {}): Promise<Cluster> {
     const name = options.name ?? 'cluster'
     const say = options.progress ?? (() => undefined)
-    const programs = await kubernetesPrograms()
-    const images = await testImages(programs)
+    const built = await build()
     await Cluster.remove(name)
     try {
-      const cluster = await Cluster.#build({ name, nodes: options.nodes ?? USUAL_NODES, programs, images })
+      const cluster = await Cluster.#build({ name, nodes: options.nodes ?? USUAL_NODES, ...built })
       say('control plane')
       await mapLimit(cluster.nodes, 2, (node) => startNode(cluster.nodeOptions(node)))
       say('nodes')
@@ -84,9 +88,9 @@ export class Cluster implements AsyncDisposable {
 
   /** One that is there. Throws LabError when there is none of this name. */
   static async open(name = 'cluster'): Promise<Cluster> {
-    const programs = await kubernetesPrograms()
+    const built = await build()
     const lab = Lab.open(name)
-    return new Cluster({ lab, plane: ControlPlane.attach(planeOptions(lab, programs)), programs, images: await testImages(programs) })
+    return new Cluster({ lab, plane: ControlPlane.attach(planeOptions(lab, built.programs)), ...built })
   }
 
   /** Safe at any time and after any crash: ends what the lab has started, in its namespaces and cgroups, and nothing else. */
@@ -112,6 +116,7 @@ export class Cluster implements AsyncDisposable {
       lab: this.lab,
       daemons: this.daemons,
       programs: this.programs,
+      runtime: node === NEWER_NODE ? this.runtime : undefined,
       images: [this.#images],
       name: node,
       folder: join(this.#folder, `node-${node}`),
@@ -208,15 +213,15 @@ export class Cluster implements AsyncDisposable {
     await Cluster.remove(this.lab.name)
   }
 
-  static async #build(parts: { readonly name: string; readonly nodes: number; readonly programs: string; readonly images: string }) {
-    const { name, programs, images } = parts
+  static async #build(parts: { readonly name: string; readonly nodes: number } & Built) {
+    const { name } = parts
     const folder = folderOf(name)
     const resources = join(folder, 'nodes')
     mkdirSync(resources, { recursive: true })
     for (const [node, addresses] of Object.entries(NODES).slice(0, parts.nodes))
       writeFileSync(join(resources, `${node}.json`), JSON.stringify(nodeManifest(node, addresses)))
     const lab = await Lab.up({ name, resources, agents: false, servers: false })
-    return new Cluster({ lab, plane: await ControlPlane.start(planeOptions(lab, programs)), programs, images })
+    return new Cluster({ ...parts, lab, plane: await ControlPlane.start(planeOptions(lab, parts.programs)) })
   }
 
   #hosts(): Record<string, string> {
@@ -236,6 +241,18 @@ export class Cluster implements AsyncDisposable {
     await this.daemons.start('fabric', [...command, '--kubeconfig', kubeconfig, '--listen', gateway], { name: 'dns' })
     await this.apply(...dnsObjects(gateway))
   }
+}
+
+/** What is made once: folders of programs, and an archive. */
+interface Built {
+  readonly programs: string
+  readonly runtime: string
+  readonly images: string
+}
+
+async function build(): Promise<Built> {
+  const programs = await kubernetesPrograms()
+  return { programs, runtime: await newerRuntime(), images: await testImages(programs) }
 }
 
 function folderOf(name: string): string {

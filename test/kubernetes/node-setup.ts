@@ -25,6 +25,8 @@ export interface NodeSetup {
   readonly addresses: readonly string[]
   /** names that it knows by itself */
   readonly hosts: Readonly<Record<string, string>>
+  /** CNI plugins that it has instead of Debian's */
+  readonly plugins: readonly string[]
 }
 
 /** For `sh -euc` as a process of the node. */
@@ -41,7 +43,7 @@ export function nodeSetupScript(setup: NodeSetup): string {
     `mkdir -p ${folder}/keep /var/lib/netplane`,
     `mount -n --bind ${folder}/keep /var/lib/netplane`,
     'mkdir -p /etc/cni/net.d /opt/cni/bin',
-    'cp -n /usr/lib/cni/* /opt/cni/bin/',
+    `cp -n ${[...setup.plugins.map(quote), '/usr/lib/cni/*'].join(' ')} /opt/cni/bin/`,
     // pods take their resolver from the cluster, and this for what is outside
     'echo nameserver 127.0.0.1 > /etc/resolv.conf',
     hostsScript(setup.hosts),

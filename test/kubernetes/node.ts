@@ -16,6 +16,8 @@ export interface NodeOptions {
   readonly lab: Lab
   readonly daemons: Daemons
   readonly programs: string
+  /** folder of a containerd to run instead of Debian's */
+  readonly runtime: string | undefined
   /** tar files to import */
   readonly images: readonly string[]
   readonly name: string
@@ -69,10 +71,13 @@ export async function removeNodeCgroups(lab: string, node: string): Promise<void
 export const CTR = ['ctr', '-a', '/run/containerd/containerd.sock', '-n', 'k8s.io'] as const
 
 async function startContainerd(options: NodeOptions): Promise<void> {
-  const { daemons, lab, name } = options
+  const { daemons, lab, name, runtime } = options
   const config = join(options.folder, 'containerd.toml')
   writeFileSync(config, containerdConfig(options.folder))
-  await daemons.start({ node: name }, ['containerd', '-c', config], { name: 'containerd' })
+  // it looks for its shim there as well
+  const path = [...(runtime === undefined ? [] : [runtime]), process.env['PATH'] ?? ''].join(':')
+  const command = ['env', `PATH=${path}`, 'containerd', '-c', config]
+  await daemons.start({ node: name }, command, { name: 'containerd' })
   const answers = await waitFor(async () => ((await lab.run(`node/${name}`, [...CTR, 'version'])).status === 0 ? true : undefined), {
     timeoutMs: 60_000,
     everyMs: 100,
@@ -88,6 +93,7 @@ function setupOf(options: NodeOptions): NodeSetup {
     cgroup: cgroupOf(options.lab.name, options.name),
     addresses: node.addresses.map((address) => address.split('/')[0] ?? ''),
     hosts: options.hosts,
+    plugins: options.runtime === undefined ? [] : [join(options.runtime, 'portmap')],
   }
 }
 

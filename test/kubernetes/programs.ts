@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Kubernetes' programs and tests, built from their Go modules once and kept in the cache directory. Layer: test. */
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { existsSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageRoot } from '#lib/base/package.ts'
 import { hostArch } from '../kernel/vm/arch.ts'
 import { cacheRoot, cached, keyOf } from '../kernel/vm/cache.ts'
-import { command } from '../kernel/vm/command.ts'
-import { goToolchain } from './go.ts'
+import { runGo } from './go.ts'
 
 /** What the one binary answers to. */
 const NAMES = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-proxy', 'kube-scheduler', 'kubectl', 'kubelet'] as const
 /** What runs in the pods of tests. */
 const AGNHOST = 'k8s.io/kubernetes/test/images/agnhost'
-/** Two idle cores need half an hour at most. */
-const BUILD_MS = 90 * 60_000
 
 /** The folder with the programs of {@link NAMES} and agnhost; built when this version of them is not there yet, which takes minutes. */
 export async function kubernetesPrograms(): Promise<string> {
@@ -73,27 +70,8 @@ function inCache(name: string): string | undefined {
   return existsSync(dir) ? dir : undefined
 }
 
-/** Modules and objects stay too: a build that was cut short goes on where it was, and what two builds share is compiled once. */
 async function go(args: readonly string[]): Promise<string> {
-  const work = join(cacheRoot(), 'kubernetes-build')
-  mkdirSync(work, { recursive: true })
-  const [verb = '', ...rest] = args
-  return await command(
-    await goToolchain(),
-    [verb, '-trimpath', '-mod=readonly', '-buildvcs=false', '-ldflags', `-s -w ${stamps()}`, ...rest],
-    {
-      cwd: sourceFolder(),
-      env: {
-        CGO_ENABLED: '0',
-        GOTOOLCHAIN: 'local',
-        GOROOT: '',
-        GOFLAGS: '-modcacherw',
-        GOMODCACHE: join(work, 'modules'),
-        GOCACHE: join(work, 'objects'),
-      },
-      timeout: BUILD_MS,
-    },
-  )
+  return await runGo(sourceFolder(), args, stamps())
 }
 
 function stamps(): string {
