@@ -15,11 +15,11 @@ import {
   type Assigned,
   type IsGone,
 } from '#lib/ipam/block.ts'
-import { candidates } from '#lib/ipam/candidates.ts'
 import type { AddressPlan } from '#lib/ipam/plan.ts'
 import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
+import { Claims, type Claim } from './claims.ts'
 import { OneAtATime } from './one-at-a-time.ts'
 import { OwnBlocks } from './own-blocks.ts'
 
@@ -35,27 +35,15 @@ export interface IpamOptions {
   readonly restMs: number
 }
 
-export interface AddressRequest {
+export interface AddressRequest extends Omit<Claim, 'options'> {
   readonly holder: Holder
   readonly plans: readonly AddressPlan[]
   /** addresses that are in use whatever blocks say */
   readonly inUse: ReadonlySet<Addr>
-  /** ranges of other nodes that the store does not tell apart from a new block */
-  readonly elsewhere: readonly Cidr[]
-  /** pods of other nodes have addresses of the range */
-  readonly isInhabited: (range: Cidr) => boolean
-  /** its node is gone for good: anybody may have the block */
-  readonly isAbandoned: (block: IPBlock) => boolean
   /** somebody still waits for it: asked when others' turns are over */
   readonly isWanted: () => boolean
 }
 
-interface Claim extends Pick<AddressRequest, 'elsewhere' | 'isInhabited' | 'isAbandoned'> {
-  readonly options: AssignOptions
-}
-
-/** After so many that others have it is time to look at all. */
-const BLIND_ATTEMPTS = 4
 /** Nobody but cleaners changes blocks of this node. */
 const ATTEMPTS = 8
 const NOBODY: ReadonlySet<Addr> = new Set()
@@ -66,12 +54,14 @@ export class Ipam {
   /** those of pools, and of ranges */
   readonly #shared: OwnBlocks
   readonly #local: OwnBlocks
+  readonly #claims: Claims
   #announced: readonly string[] | undefined
 
   constructor(options: IpamOptions) {
     this.#options = options
     this.#shared = new OwnBlocks(options.shared)
     this.#local = new OwnBlocks(options.local)
+    this.#claims = new Claims({ ...options, own: this.#shared })
   }
 
   /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when there is none, NotYetError
@@ -155,7 +145,7 @@ export class Ipam {
         return (
           (await this.#known(plan.pools, request.holder)) ??
           (await give(false)) ??
-          (await this.#claimFirst(plan.pools, { options, ...request })) ??
+          (await this.#claims.first(plan.pools, { options, ...request })) ??
           (await give(true)) ??
           refuse(plan.ref, `IPPool ${plan.pools.map(({ name }) => name).join(', ')}: no address is free, and no block`)
         )
@@ -212,45 +202,6 @@ export class Ipam {
       })
       if (found === undefined) break
       if (await own.replace(found.stored, found.assigned.block)) return found.assigned.addr
-    }
-    return undefined
-  }
-
-  async #claimFirst(pools: readonly IPPool[], of: Claim): Promise<Addr | undefined> {
-    for (const pool of pools) {
-      const addr = await this.#claim(pool, of)
-      if (addr !== undefined) return addr
-    }
-    return undefined
-  }
-
-  /** First without looking, then by what all others have, at last one of a node that is gone. */
-  async #claim(pool: IPPool, of: Claim): Promise<Addr | undefined> {
-    const { shared, node } = this.#options
-    const own = (await this.#shared.all()).map(({ block }) => block.cidr)
-    const known = [...own, ...of.elsewhere]
-    const blind = await this.#claimOneOf(take(candidates(pool, node, known), BLIND_ATTEMPTS), of)
-    if (blind !== undefined) return blind
-    const all = await shared.all()
-    const taken = [...known, ...all.map(({ block }) => block.cidr)]
-    const seen = await this.#claimOneOf(candidates(pool, node, taken), of)
-    if (seen !== undefined) return seen
-    const left = all.filter(({ block }) => cidrContains(pool.cidr, block.cidr.addr) && of.isAbandoned(block))
-    for (const stored of left) {
-      // what is known of nodes may be old
-      const isFree = !(await shared.hasNode(stored.block.node)) && (await shared.remove(stored))
-      const addr = isFree ? await this.#claimOneOf([stored.block.cidr], of) : undefined
-      if (addr !== undefined) return addr
-    }
-    return undefined
-  }
-
-  /** A new block with this holder in it: no moment between in which it would be nobody's. */
-  async #claimOneOf(cidrs: Iterable<Cidr>, { options, isInhabited }: Claim): Promise<Addr | undefined> {
-    for (const cidr of cidrs) {
-      if (isInhabited(cidr)) continue
-      const assigned = assign(emptyBlock(cidr, this.#options.node), options)
-      if (assigned !== undefined && (await this.#shared.create(assigned.block)) !== undefined) return assigned.addr
     }
     return undefined
   }
@@ -322,14 +273,6 @@ function firstOf<T, R>(values: readonly T[], find: (value: T) => R | undefined):
     if (found !== undefined) return found
   }
   return undefined
-}
-
-function* take<T>(values: Iterable<T>, count: number): Generator<T> {
-  let left = count
-  for (const value of values) {
-    if (left-- <= 0) return
-    yield value
-  }
 }
 
 function isEmpty({ block: { held, freed } }: StoredBlock, { now, restMs }: Pick<IpamOptions, 'now' | 'restMs'>): boolean {
