@@ -10,7 +10,7 @@ packages() {
     vm) echo qemu-system-x86 qemu-system-arm qemu-user-static g++-aarch64-linux-gnu python3-pip kmod xz-utils file ;;
     bench) echo ethtool iperf3 ;;
     go) echo golang-go ;;
-    image) echo mmdebstrap binutils ;;
+    image) echo mmdebstrap ;;
     e2e) echo containerd runc containernetworking-plugins openssl busybox-static netcat-openbsd bind9-dnsutils iperf conntrack wget ;;
     *) echo "install-deps: no group $1" >&2; exit 2 ;;
   esac

@@ -6,7 +6,7 @@ import type { PodSandbox } from './request.ts'
 
 export interface AddingOptions {
   /** a pod as its source has it */
-  readonly known: (pod: { readonly namespace: string; readonly name: string }) => Pod | undefined
+  readonly known: (pod: { readonly namespace: string; readonly name: string }) => Pick<Pod, 'uid'> | undefined
   /** somebody who waits may have to end */
   readonly news: () => void
 }
@@ -16,6 +16,8 @@ export class Adding {
   readonly #all = new Set<PodSandbox>()
   /** of those, that nobody wants any more, and why */
   readonly #unwanted = new Map<PodSandbox, string>()
+  /** for which work goes on, whoever waits for it */
+  readonly #busy = new Set<PodSandbox>()
 
   constructor(options: AddingOptions) {
     this.#options = options
@@ -36,6 +38,19 @@ export class Adding {
   /** Several: runtimes that were killed ask for one again while we are still at it. */
   of(containerId: string): readonly PodSandbox[] {
     return [...this.#all].filter((one) => one.containerId === containerId)
+  }
+
+  /** What is not over is not forgotten, whoever has given up. */
+  keep(sandbox: PodSandbox, work: Promise<unknown>): void {
+    const over = (): void => {
+      this.#busy.delete(sandbox)
+    }
+    this.#busy.add(sandbox)
+    void work.then(over, over)
+  }
+
+  isBusy(containerId: string): boolean {
+    return [...this.#busy].some((one) => one.containerId === containerId)
   }
 
   /** They end where they stand. */

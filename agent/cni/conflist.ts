@@ -13,8 +13,8 @@ import { filesIn } from './files.ts'
 /** Runtimes take the first by name. */
 export const CONFLISTS = { own: '10-netplane.conflist', chained: '00-00-netplane.conflist' } as const
 
-/** Runtimes before libcni 1.2 read cniVersion alone, and know no newer one. */
-const NEW = '1.1.0'
+/** Which runtimes that read cniVersion alone do not know: those with a libcni before 1.2. */
+const NEWEST = '1.1.0'
 
 /** `portmap`: the versions that it speaks; undefined: there is none. Then we are told of hostPorts, and refuse them: nobody would serve them.
  * Newer runtimes take the newest of cniVersions that they know, ask none of the plugins, and each is called with it. Throws ConfigError when
@@ -28,8 +28,9 @@ export function conflistText({ socket, portmap }: { readonly socket: string; rea
       ]
     : [{ type: SHIM, socket, capabilities }]
   const cniVersions = portmap === undefined ? CNI_VERSIONS : CNI_VERSIONS.filter((version) => portmap.includes(version))
-  const cniVersion = cniVersions.findLast((version) => version !== NEW)
-  if (cniVersion === undefined) throw new ConfigError(PORTMAP, `speaks ${portmap?.join(', ')}, and none of ${CNI_VERSIONS.join(', ')}`)
+  const cniVersion = cniVersions.findLast((version) => version !== NEWEST)
+  if (cniVersion === undefined)
+    throw new ConfigError(PORTMAP, `speaks ${portmap?.join(', ')}, of which no runtime before libcni 1.2 knows any`)
   return textOf({ cniVersion, cniVersions, name: 'netplane', plugins })
 }
 

@@ -32,7 +32,7 @@ export async function delegateAddresses(call: Omit<DelegateCall, 'command'>): Pr
 /** Returns what it printed. */
 export async function runDelegate(call: DelegateCall): Promise<string> {
   const file = call.folders.map((folder) => join(folder, call.type)).find(isExecutable)
-  if (file === undefined) throw new CniError('config', `there is no plugin ${call.type} in ${call.folders.join(', ')}`)
+  if (file === undefined) throw new CniError('config', `ipam.type: there is no plugin ${call.type} in ${call.folders.join(', ')}`)
   const child = spawn(file, {
     env: { ...call.environment, CNI_COMMAND: call.command, PATH: process.env['PATH'] },
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -40,6 +40,10 @@ export async function runDelegate(call: DelegateCall): Promise<string> {
     killSignal: 'SIGKILL',
   })
   const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
+  // somebody whom it has left behind may keep its output open
+  child.once('exit', (_, signal) => {
+    if (signal !== null) child.stdout.destroy()
+  })
   // one that ends without reading is judged by how it ends
   child.stdin.on('error', () => undefined).end(call.config)
   const [code, output] = await Promise.all([ended, text(child.stdout)]).catch((thrown: unknown) => {

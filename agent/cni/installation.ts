@@ -2,6 +2,7 @@
 /** Puts on the node what runtimes find: the shim and a network configuration that calls it. Layer: agent/cni. */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { systemClock } from '#lib/base/clock.ts'
 import { ConfigError } from '#lib/base/errors.ts'
 import { packageRoot } from '#lib/base/package.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -28,7 +29,7 @@ export class Installation {
 
   constructor(options: InstallationOptions) {
     this.#options = options
-    this.#portmap = new Portmap(options)
+    this.#portmap = new Portmap({ ...options, clock: systemClock })
   }
 
   /** What is missing, or is not as it should be. Throws ConfigError when runtimes would not find us all the same. */

@@ -15,7 +15,7 @@ import { attachedBy, refOf, refuseOther, type Attachment, type AttachmentFiles }
 import { CNI_CODES, CniError, errorAnswer } from './cni-error.ts'
 import { nodeEndOf, whatMoved } from './plugged.ts'
 import type { PodAddresses } from './pod-addresses.ts'
-import { createLink, hasChanged, indexOf, missingOfLink, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
+import { createLink, hasChanged, linkOf, missingOfLink, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-link.ts'
 import { parseRequest, versionOf, type PodSandbox, type PreviousResult, type Request } from './request.ts'
 import { addResult } from './result.ts'
 import type { Waiting } from './waiting.ts'
@@ -28,10 +28,18 @@ export interface PodNode {
   /** of pods' interfaces */
   readonly interfacePrefix: string
   mtu(addresses: readonly Addr[]): number
-  /** what the kernel lacks of a pod, whose interface has this index; undefined: nothing */
-  missingOf(pod: { readonly iface: string; readonly index: number | undefined; readonly addresses: readonly Addr[] }): string | undefined
+  /** what the kernel lacks of a pod; undefined: nothing */
+  missingOf(pod: PodPlace): string | undefined
   /** why no pod can be served; undefined: they can */
   notReady(): string | undefined
+}
+
+/** A pod's address on the node's side. */
+interface PodPlace {
+  readonly iface: string
+  /** of the interface, as it is now */
+  readonly index: number
+  readonly addresses: readonly Addr[]
 }
 
 export interface PluginOptions {
@@ -206,8 +214,10 @@ export class Plugin {
     // nobody waits for one that is over, either
     const isWanted = (): boolean => clock.now() < deadline && this.#adding.isWanted(sandbox)
     const work = from.assign({ sandbox, pod: this.#known(sandbox), config, path: environment.path, isWanted })
+    // nobody collects what another plugin gives
+    if (config.ipam !== undefined) this.#adding.keep(sandbox, work)
     const missing = (): string => {
-      this.#adding.refuseUnwanted(sandbox)
+      this.#known(sandbox)
       return 'its address is not written down yet'
     }
     // what comes in the moment after has no sandbox, and is collected
@@ -225,12 +235,14 @@ export class Plugin {
     if (known === undefined) {
       // another plugin may have given addresses to one that never came to be
       await addresses?.releaseUnknown({ sandbox, config, environment })
-      return
+    } else {
+      await this.#turn(known, async () => {
+        const attachment = attachments.ofSandbox(sandbox.containerId)
+        if (attachment?.ifname === sandbox.ifname) await this.#remove(attachment, { path: environment.path })
+      })
     }
-    await this.#turn(known, async () => {
-      const attachment = attachments.ofSandbox(sandbox.containerId)
-      if (attachment?.ifname === sandbox.ifname) await this.#remove(attachment, { path: environment.path })
-    })
+    // whoever is killed now takes back nothing: the caller has to ask again
+    if (this.#adding.isBusy(sandbox.containerId)) throw new CniError('tryAgain', 'another plugin is still giving it addresses')
   }
 
   #check({ sandbox, addresses }: Of<'CHECK'>): void {
@@ -293,12 +305,11 @@ export class Plugin {
     })
   }
 
-  #placeOf({ host, addresses }: Attachment): {
-    readonly iface: string
-    readonly index: number | undefined
-    readonly addresses: readonly Addr[]
-  } {
-    return { iface: host, index: indexOf(this.#options.netlink, host), addresses }
+  /** Throws CniError when the cable is gone. */
+  #placeOf({ host, addresses }: Attachment): PodPlace {
+    const index = linkOf(this.#options.netlink, host)?.index
+    if (index === undefined) throw new CniError('io', `${host} is gone`)
+    return { iface: host, index, addresses }
   }
 
   /** Throws CniError when no source has it any more, or its runtime wants it no more. */

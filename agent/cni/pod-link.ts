@@ -9,7 +9,6 @@ import { AF_INET6, decodeAddr, encodeAddrDump, encodeSingleAddr, RTM_GETADDR, RT
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import {
   decodeLink,
-  encodeLinkDump,
   encodeLinkQuestion,
   encodeLinkRemoval,
   encodeLinkUp,
@@ -70,25 +69,9 @@ export function removeOwnLink(node: NetlinkExchange, { host, containerId }: Pick
 
 /** Whosever it is. The pod's end goes along. Nothing happens when it is not there. */
 export function removeLink(node: NetlinkExchange, host: string): void {
-  try {
+  unlessGone(() => {
     node.request({ what: `remove ${host}`, type: RTM_DELLINK, payload: encodeLinkRemoval(host) })
-  } catch (thrown) {
-    if (!(thrown instanceof NetlinkError && thrown.errno === ENODEV)) throw thrown
-  }
-}
-
-/** Of the device that has this name now; undefined: none has. */
-export function indexOf(node: NetlinkExchange, name: string): number | undefined {
-  const found: number[] = []
-  try {
-    node.request({ what: `ask for ${name}`, type: RTM_GETLINK, payload: encodeLinkQuestion(name) }, ({ type, payload }) => {
-      const link = type === RTM_NEWLINK ? decodeLink(payload) : undefined
-      if (link !== undefined) found.push(link.index)
-    })
-  } catch (thrown) {
-    if (!(thrown instanceof NetlinkError && thrown.errno === ENODEV)) throw thrown
-  }
-  return found[0]
+  })
 }
 
 /** Both ends go up, with addresses and routes. May be done again. */
@@ -125,11 +108,7 @@ function raiseInside(pod: NetlinkExchange, link: PodLink): void {
  * takes packets a while after the other one is up; and an address of IPv6 is the pod's when its local route is there, with or without a
  * search for duplicates. */
 export function missingOfLink(node: NetlinkExchange, link: PodLink): string | undefined {
-  const running: boolean[] = []
-  node.request({ what: `ask for ${link.host}`, type: RTM_GETLINK, payload: encodeLinkQuestion(link.host) }, ({ type, payload }) => {
-    if (type === RTM_NEWLINK) running.push(decodeLink(payload)?.running === true)
-  })
-  if (!running.includes(true)) return `${link.host} has no carrier`
+  if (linkOf(node, link.host)?.running !== true) return `${link.host} has no carrier`
   const wanted = link.addresses.filter((addr) => !isV4(addr))
   if (wanted.length === 0) return undefined
   const routes = inNetns(link.netns, (pod) => pod.dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(AF_INET6) }))
@@ -186,9 +165,26 @@ function enableIpv6({ netns, ifname }: PodLink): void {
   }
 }
 
-function linkOf(exchange: NetlinkExchange, name: string): LinkMessage | undefined {
-  const links = exchange.dump({ what: 'list links', type: RTM_GETLINK, payload: encodeLinkDump() })
-  return links.map(({ payload }) => decodeLink(payload)).find((link) => link?.name === name)
+/** The device that has this name now. */
+export function linkOf(exchange: NetlinkExchange, name: string): LinkMessage | undefined {
+  const found: (LinkMessage | undefined)[] = []
+  const question = { what: `ask for ${name}`, type: RTM_GETLINK, payload: encodeLinkQuestion(name) }
+  return unlessGone(() => {
+    exchange.request(question, ({ type, payload }) => {
+      if (type === RTM_NEWLINK) found.push(decodeLink(payload))
+    })
+    return found[0]
+  })
+}
+
+/** Undefined when there is no such device. */
+function unlessGone<T>(ask: () => T): T | undefined {
+  try {
+    return ask()
+  } catch (thrown) {
+    if (thrown instanceof NetlinkError && thrown.errno === ENODEV) return undefined
+    throw thrown
+  }
 }
 
 /** What is set on one interface. */

@@ -2,53 +2,56 @@
 /** The plugin that serves hostPorts, where the node has it: which versions of CNI it speaks. Layer: agent/cni. */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Clock } from '#lib/base/clock.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { runDelegate } from './delegate.ts'
 
 export const PORTMAP = 'portmap'
-/** What Kubernetes' own packages have had for long, of one that cannot be asked. */
+/** Of one that does not answer: what Kubernetes' own packages have had for long. */
 const UNASKED = ['1.0.0']
 const ANSWER_MS = 5000
+const ASK_AGAIN_MS = 60_000
+
+export interface PortmapOptions {
+  readonly binDir: string
+  readonly clock: Pick<Clock, 'now'>
+  readonly log: Log
+}
 
 export class Portmap {
-  readonly #folder: string
-  readonly #log: Log
-  /** of this file */
-  #known: { readonly file: string; readonly versions: readonly string[] } | undefined
+  readonly #options: PortmapOptions
+  /** of this file, until then */
+  #known: { readonly file: string; readonly versions: readonly string[]; readonly until: number } | undefined
 
-  constructor(options: { readonly binDir: string; readonly log: Log }) {
-    this.#folder = options.binDir
-    this.#log = options.log
+  constructor(options: PortmapOptions) {
+    this.#options = options
   }
 
-  /** Asks it once, and again when it is another one. Undefined: there is none. */
+  /** Asks it once, again when it is another one, and after a while when it did not answer. Undefined: there is none. */
   async versions(): Promise<readonly string[] | undefined> {
-    const file = identityOf(join(this.#folder, PORTMAP))
+    const { binDir, clock } = this.#options
+    const file = identityOf(join(binDir, PORTMAP))
     if (file === undefined) return undefined
-    if (this.#known?.file !== file) this.#known = { file, versions: await this.#ask() }
+    if (this.#known?.file !== file || clock.now() >= this.#known.until) this.#known = { file, ...(await this.#ask()) }
     return this.#known.versions
   }
 
-  async #ask(): Promise<readonly string[]> {
+  async #ask(): Promise<{ readonly versions: readonly string[]; readonly until: number }> {
+    const { binDir, clock, log } = this.#options
     try {
-      const output = await runDelegate({
-        command: 'VERSION',
-        type: PORTMAP,
-        config: JSON.stringify({ cniVersion: UNASKED[0] }),
-        folders: [this.#folder],
-        environment: {},
-        timeoutMs: ANSWER_MS,
-      })
-      return versionsIn(output)
+      const call = { command: 'VERSION', type: PORTMAP, config: JSON.stringify({ cniVersion: '1.0.0' }) } as const
+      const output = await runDelegate({ ...call, folders: [binDir], environment: {}, timeoutMs: ANSWER_MS })
+      return { versions: versionsIn(output), until: Infinity }
     } catch (error) {
-      this.#log.warn({ folder: this.#folder, error, taken: UNASKED }, 'cni.portmap-unasked')
-      return UNASKED
+      log.warn({ folder: binDir, error, taken: UNASKED }, 'cni.portmap-unasked')
+      return { versions: UNASKED, until: clock.now() + ASK_AGAIN_MS }
     }
   }
 }
 
+/** Throws when it is no answer to VERSION. */
 function versionsIn(output: string): readonly string[] {
   const answer: unknown = JSON.parse(output)
   const versions: unknown = isObject(answer) ? answer['supportedVersions'] : undefined

@@ -68,10 +68,7 @@ export class Waiting {
       this.news()
     }
     void work.then(over, over)
-    await this.until(() => {
-      const reason = missing()
-      return isOver ? undefined : reason
-    }, deadline)
+    await this.until(() => (isOver ? undefined : missing()), deadline)
     return await work
   }
 

@@ -92,6 +92,36 @@ const REFUSED = [
     says: /^metadata\.annotations\['netplane\.io\/backend-selection'\]: must be Random or Maglev; the rest of it is in force$/,
   },
   {
+    object: { apiVersion: 'v1', kind: 'Service', metadata: { name: 'refused-protocol' } },
+    spec: {
+      ports: [
+        { name: 'web', port: 80 },
+        { name: 'lines', port: 80, protocol: 'SCTP' },
+      ],
+    },
+    reason: 'RefusedInPart',
+    says: /^spec\.ports\[1\]\.protocol: SCTP is not supported; the rest of it is in force$/,
+  },
+  {
+    object: { apiVersion: 'v1', kind: 'Service', metadata: { name: 'refused-address' } },
+    spec: { ports: [{ port: 80 }], externalIPs: ['192.0.2.77'] },
+    beside: { apiVersion: 'v1', kind: 'Service', metadata: { name: 'has-it' } },
+    reason: 'RefusedInPart',
+    says: /192\.0\.2\.77.*80.* already belongs to Service\/refused-address\/has-it/,
+  },
+  {
+    object: { apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkPolicy', metadata: { name: 'refused-rule' } },
+    spec: { selector: "app == 'nobody'", ingress: [{ action: 'Log' }, { action: 'Allow' }] },
+    reason: 'RefusedInPart',
+    says: /^spec\.ingress\[0\]\.action: Log is not supported in eBPF mode: the rule is left out/,
+  },
+  {
+    object: { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name: 'refused-tunnel' } },
+    spec: { cidr: '10.250.0.0/24', ipipMode: 'Always' },
+    reason: 'RefusedInPart',
+    says: /^spec\.ipipMode: is not supported: vxlanMode is; the rest of it is in force$/,
+  },
+  {
     object: {
       apiVersion: 'v1',
       kind: 'Pod',
@@ -104,11 +134,12 @@ const REFUSED = [
 ]
 
 test.each(REFUSED)('what is refused is described by its own object, by one event for all nodes: $object.metadata.name', async (refused) => {
-  const { object, spec, reason, says } = refused
+  const { object, beside, spec, reason, says } = refused
   await using namespace = await Namespace.make(cluster, object.metadata.name.replaceAll('.', '-'))
   const isNamespaced = object.apiVersion === 'v1'
   const where = isNamespaced ? namespace.name : 'default'
-  await cluster.apply({ ...object, metadata: { ...object.metadata, ...(isNamespaced && { namespace: where }) }, spec })
+  for (const one of [beside, object].filter((some) => some !== undefined))
+    await cluster.apply({ ...one, metadata: { ...one.metadata, ...(isNamespaced && { namespace: where }) }, spec })
   const fields = `involvedObject.name=${object.metadata.name},reason=${reason}`
   const said = async (): Promise<readonly unknown[] | undefined> => {
     const all = listAt(await cluster.get('events', '-n', where, '--field-selector', fields), 'items')

@@ -34,7 +34,8 @@ describe('what runtimes find', () => {
     expect(types()).toEqual(['netplane-cni'])
     // runtimes tell hostPorts to whoever says that it serves them
     expect(readFileSync(path, 'utf8')).toContain('"portMappings": true')
-    copyFileSync('/usr/lib/cni/portmap', join(of.binDir, 'portmap'))
+    copyFileSync('/usr/lib/cni/portmap', join(of.binDir, 'copied'))
+    renameSync(join(of.binDir, 'copied'), join(of.binDir, 'portmap'))
     await agent.event('cni.installed', 2)
     expect(types()).toEqual(['netplane-cni', 'portmap'])
     // newer runtimes call all of the list with the newest: Debian's knows no 1.1.0

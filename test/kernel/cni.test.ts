@@ -217,11 +217,12 @@ describe('addresses of another plugin', () => {
     expect(refusalOf(of.add({ pod: 'a' }, { ...slow, timeoutSeconds: 1 }))).toBe(
       '11: not ready in time: its address is not written down yet',
     )
-    // this one comes before what it is to take back is given
-    expect(of.call('DEL', { pod: 'a' }, slow).status).toBe(0)
+    // this one comes before what it is to take back is given: it is to come again, for the agent might be killed
+    const del = (): string => refusalOf(of.call('DEL', { pod: 'a' }, slow))
+    expect(del()).toBe('11: another plugin is still giving it addresses')
     const asked = (): readonly string[] => readFileSync(calls, 'utf8').trim().split('\n')
     await expect.poll(asked, { timeout: 5000 }).toEqual(['ADD', 'DEL', 'DEL'])
-    expect(of.saved()).toEqual([])
+    expect([of.call('DEL', { pod: 'a' }, slow).status, of.saved()]).toEqual([0, []])
   })
 
   test('that are long in coming are waited for no longer than the sandbox is wanted', async () => {
@@ -237,9 +238,8 @@ describe('addresses of another plugin', () => {
     await expect.poll(() => existsSync(begun), { timeout: 5000 }).toBe(true)
     const began = performance.now()
     expect(of.add(later).status).toBe(0)
-    expect(of.call('DEL', { pod: 'a', id: 'early' }, slow)).toEqual({ status: 0, output: {} })
     expect(performance.now() - began).toBeLessThan(3500)
-    expect(early()).toMatchObject({ status: 1, output: { code: 11, msg: 'another sandbox of the pod is asked for: later' } })
+    await expect.poll(early).toMatchObject({ status: 1, output: { code: 11, msg: 'another sandbox of the pod is asked for: later' } })
     expect(of.saved()).toEqual(['later.json'])
   })
 
@@ -258,7 +258,7 @@ describe('addresses of another plugin', () => {
     await of.ready()
     expect(of.add({ pod: 'a' }, { ipam: { type: 'nope' } }).output).toMatchObject({
       code: 7,
-      msg: `there is no plugin nope in ${of.binDir}`,
+      msg: `ipam.type: there is no plugin nope in ${of.binDir}`,
     })
     expect(of.saved()).toEqual([])
   })
@@ -367,7 +367,13 @@ describe('GC and STATUS', () => {
     expect(status()).toEqual({ status: 0, output: {} })
     // each once, however often it was asked
     const told = (): unknown[] => next.events('cni.status').map((line) => line['told'])
-    await expect.poll(() => told().at(-1)).toBe('ready')
+    const ask = (): unknown => {
+      // the plugin asks nobody where that is
+      rmSync(join(of.machine.state, 'cni.sock.ready'), { force: true })
+      status()
+      return told().at(-1)
+    }
+    await expect.poll(ask, { timeout: 5000 }).toBe('ready')
     expect(new Set(told()).size).toBe(told().length)
     expect(of.call('VERSION', { pod: 'x' }).output).toMatchObject({ supportedVersions: ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] })
   })

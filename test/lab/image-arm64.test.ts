@@ -24,8 +24,8 @@ beforeAll(async () => {
   const shim = join(folder, 'netplane-cni')
   const compiler = `${FACTS.arm64.triplet}-gcc`
   execFileSync(compiler, ['-static', '-s', '-O2', '-o', shim, join(TOP, 'cni/netplane-cni.c')])
-  const { addon } = await userlandFor('arm64', TOP, readTable())
-  const env = { ...process.env, ARCH: 'arm64', ADDON: addon, SHIM: shim }
+  const { node: program, addon } = await userlandFor('arm64', TOP, readTable())
+  const env = { ...process.env, ARCH: 'arm64', NODE: program, ADDON: addon, SHIM: shim }
   for (const part of ['packages', 'files'])
     execFileSync(join(TOP, 'scripts/image/rootfs'), [part, root], { env, stdio: ['ignore', 'ignore', 'inherit'] })
   copyFileSync(EMULATOR, join(root, 'emulator'))

@@ -129,10 +129,12 @@ describe('attachments', () => {
     const { hooks, attachments, apply, run } = setup()
     hooks.gone.add('npl1/ingress')
     expect(apply(at('npl1/ingress', 2, 7), at('npl2/ingress', 3, 7))).toEqual({ calls: ['write npl2/ingress 7'], failed: [] })
-    expect([attachments.writes.pending(), attachments.isSettled({ key: 'npl1/ingress', instance: 1 })]).toEqual([false, false])
+    const isSettled = (instance: number): boolean => attachments.isSettled({ key: 'npl1/ingress', instance })
+    expect([attachments.writes.pending(), isSettled(2)]).toEqual([false, false])
     expect(run().calls).toEqual([])
     hooks.gone.clear()
     expect(apply(at('npl1/ingress', 5, 7)).calls).toEqual(['write npl1/ingress 7', 'clear npl2/ingress'])
+    expect([isSettled(2), isSettled(5)]).toEqual([false, true])
   })
 
   test('that a stranger removed or replaced are found and put back', () => {
