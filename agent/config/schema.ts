@@ -277,13 +277,13 @@ export const fields = {
     name: 'vxlanVNI',
     parser: integer(1, 16_777_215),
     fallback: TUNNEL_VNI,
-    doc: 'Network identifier in the packets of the tunnel between nodes; the same on all of them, and of no other tunnel on that port.',
+    doc: 'Network identifier in the packets of the tunnel between nodes; the same on all of them, and of no other tunnel on that port. Between a node that has taken a change and one that has not yet, the tunnel carries nothing.',
   }),
   tunnelPort: field({
     name: 'vxlanPort',
     parser: port,
     fallback: parsePort(4789),
-    doc: 'UDP port of the tunnel between nodes; the same on all of them.',
+    doc: 'UDP port of the tunnel between nodes; the same on all of them. Between a node that has taken a change and one that has not yet, the tunnel carries nothing.',
   }),
 } as const
 

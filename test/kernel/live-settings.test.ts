@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Settings that change under a running agent: what is seen of each. Layer: test. */
+import { existsSync } from 'node:fs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { workloadInterface } from '#lib/model/pod.ts'
 import type { AgentProcess, ScratchNode } from '../support/scratch-node.ts'
 import { felix, pod } from './agent-manifests.ts'
-import { hookPins, links, makeNode, POD_A } from './agent-node.ts'
+import { hookPins, links, makeNode, PINS, POD_A } from './agent-node.ts'
 
 let machine: ScratchNode
 let agent: AgentProcess
@@ -93,4 +94,64 @@ test('how much is logged', async () => {
   await exclude('eth0', 'Info')
   await exclude('eth9', 'Info')
   expect(times()).toBeGreaterThan(before)
+})
+
+/** What strangers can spoil, and nobody tells the agent of. */
+interface Spoilable {
+  readonly spoil: () => void
+  readonly isWhole: () => boolean
+}
+
+const PIN: Spoilable = {
+  spoil: () => machine.sh(`rm -f /${PINS}/links/eth0:ingress`),
+  isWhole: () => existsSync(machine.path(`${PINS}/links/eth0:ingress`)),
+}
+const SYSCTL: Spoilable = {
+  spoil: () => machine.sh('echo 0 > /proc/sys/net/ipv4/conf/eth0/accept_local'),
+  isWhole: () => machine.sh('cat /proc/sys/net/ipv4/conf/eth0/accept_local') === '1\n',
+}
+
+/** Says settings, and waits until the agent has them. */
+async function set(spec: Readonly<Record<string, string>>): Promise<void> {
+  const told = agent.lines.length
+  say(spec)
+  await agent.until(JSON.stringify(spec), () => {
+    const news = agent.lines.slice(told).filter(({ event }) => event === 'configuration.in-force')
+    return Object.entries(spec).every(([field, value]) => news.some((line) => line['field'] === field && line['value'] === value))
+  })
+}
+
+/** Waits until it has looked there twice, and whatever it looks at no more rarely has had its turn. */
+async function mended(there: Spoilable): Promise<void> {
+  for (let times = 0; times < 2; times++) {
+    there.spoil()
+    await expect.poll(there.isWhole, { timeout: 20_000 }).toBe(true)
+  }
+}
+
+test('hooks, and routes with their sysctls, are looked at as often as is said', async () => {
+  for (const [seen, unseen, spec] of [
+    [SYSCTL, PIN, { interfaceRefreshInterval: '1h', routeRefreshInterval: '1s' }],
+    [PIN, SYSCTL, { interfaceRefreshInterval: '1s', routeRefreshInterval: '1h' }],
+  ] as const) {
+    await set(spec)
+    await mended(seen)
+    unseen.spoil()
+    await mended(seen)
+    expect(unseen.isWhole(), JSON.stringify(spec)).toBe(false)
+  }
+})
+
+test('ipForwarding: while it is Disabled the node forwards as others say', async () => {
+  const sysctls = ['/proc/sys/net/ipv4/ip_forward', '/proc/sys/net/ipv6/conf/all/forwarding'] as const
+  const forwards = (): string => machine.sh(`cat ${sysctls.join(' ')}`).replaceAll('\n', '')
+  expect(forwards()).toBe('11')
+  await set({ ipForwarding: 'Disabled', routeRefreshInterval: '1s' })
+  await mended(SYSCTL)
+  expect(forwards()).toBe('11')
+  for (const one of sysctls) machine.sh(`echo 0 > ${one}`)
+  await mended(SYSCTL)
+  expect(forwards()).toBe('00')
+  say({})
+  await expect.poll(forwards, { timeout: 20_000 }).toBe('11')
 })

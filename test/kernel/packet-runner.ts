@@ -18,6 +18,7 @@ import {
   ADDR_SERVICE,
   LIVE_CHOSEN,
   MAGLEV_SIZE,
+  POD_TO_HOST_ACCEPT,
   RANGE_INSIDE,
   RANGE_TUNNEL_BACK,
   SOURCE_LOOSE,
@@ -79,7 +80,7 @@ export function testCfg(features: Features): NodeCfg {
     overlay: 1,
     host_policy: 1,
     untracked: 1,
-    pod_to_host: 0,
+    pod_to_host: POD_TO_HOST_ACCEPT,
   }
 }
 
@@ -101,8 +102,8 @@ export interface PacketRunner {
   close(): void
 }
 
-export async function packetRunner(features: Features, stubs: readonly number[] = []): Promise<PacketRunner> {
-  const cfg = testCfg(features)
+export async function packetRunner(features: Features, stubs: readonly number[] = [], knobs: Partial<NodeCfg> = {}): Promise<PacketRunner> {
+  const cfg = { ...testCfg(features), ...knobs }
   const workload = await loadObject('workload', { cfg, stubHelpers: stubs })
   const share = sharedMaps(workload.object)
   const host = await loadObject('host', { cfg, stubHelpers: stubs, share })

@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Every packet case through the programs as this kernel runs them, and once more as the oldest supported would. Layer: test. */
+/** Every packet case through the programs as this kernel runs them, and once more as the oldest supported would; then those of a setting that is another program. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { POD_TO_HOST_DROP } from '#lib/base/flags.ts'
 import type { Features, PacketRunner } from './packet-runner.ts'
 import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
 import { casesFor } from './packets/all.ts'
+import { dropCases } from './packets/own-node.ts'
 
 const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true, netnsCookies: true }
 const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }
+/** On a node without host endpoints: nothing else is asked of it. */
+const DROP = { pod_to_host: POD_TO_HOST_DROP, host_policy: 0, untracked: 0 }
 
 beforeAll(() => setUpNamespace())
 
-for (const [title, features, stubs] of [
-  ['with every helper', NEWEST, []],
-  ['with the helpers of the oldest kernel only', OLDEST, Object.values(HELPERS)],
+for (const [title, features, stubs, knobs, cases] of [
+  ['with every helper', NEWEST, [], {}, casesFor(NEWEST)],
+  ['with the helpers of the oldest kernel only', OLDEST, Object.values(HELPERS), {}, casesFor(OLDEST)],
+  ['where pods are not to reach their own node', NEWEST, [], DROP, dropCases],
 ] as const) {
   describe(title, () => {
     const opened: PacketRunner[] = []
     beforeAll(async () => {
-      opened.push(await packetRunner(features, stubs))
+      opened.push(await packetRunner(features, stubs, knobs))
     })
     afterAll(() => opened.forEach((runner) => runner.close()))
 
-    test.each(casesFor(features).map((packetCase) => [packetCase.name, packetCase] as const))('%s', async (_name, packetCase) => {
+    test.each(cases.map((packetCase) => [packetCase.name, packetCase] as const))('%s', async (_name, packetCase) => {
       for (const runner of opened) expect(await runner.run(packetCase)).toBeUndefined()
     })
   })

@@ -15,6 +15,7 @@ import { cases as lifetimes } from './lifetimes.ts'
 import { cases as neighbours } from './neighbours.ts'
 import { cases as nodePort } from './node-port.ts'
 import { cases as outward } from './outward.ts'
+import { cases as ownNode } from './own-node.ts'
 import { cases as policy } from './policy.ts'
 import { cases as policyFlows } from './policy-flows.ts'
 import { cases as policyServices } from './policy-services.ts'
@@ -39,6 +40,7 @@ const cases: readonly PacketCase[] = [
   ...neighbours,
   ...nodePort,
   ...outward,
+  ...ownNode,
   ...policy,
   ...policyFlows,
   ...policyServices,

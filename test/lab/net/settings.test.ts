@@ -2,7 +2,7 @@
 /** What settings and objects say beyond the usual, from outside: where node ports are, which backend, who may use the tunnel. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostPort } from '#lib/base/ip.ts'
-import type { Endpoint } from '../../../lab/tools/address.ts'
+import { endpointText, type Endpoint } from '../../../lab/tools/address.ts'
 import { l3, tunnel, udp } from '../../support/packet.ts'
 import {
   FAMILIES,
@@ -33,8 +33,8 @@ function entry(address: string): Endpoint[] {
   return PROTOS.map((proto) => ({ proto, address, port: NODE_PORT }))
 }
 
-function inside(address: (family: Family) => string): Endpoint[] {
-  return FAMILIES.flatMap((family) => PROTOS.map((proto) => ({ proto, address: address(family), port: 80 })))
+function inside(address: (family: Family) => string, port = 80): Endpoint[] {
+  return FAMILIES.flatMap((family) => PROTOS.map((proto) => ({ proto, address: address(family), port })))
 }
 
 /** Who answers, or why nobody does, each once and sorted. */
@@ -156,6 +156,28 @@ describe('the node’s health as kube-proxy has it', () => {
   })
 })
 
+describe('the agent’s own health', () => {
+  const status = async (place: string, address: string): Promise<number | undefined> => {
+    const [page] = await world.order(place, { do: 'get', url: `http://${hostPort(address, 9099)}/liveness` })
+    return page !== undefined && 'status' in page ? page.status : undefined
+  }
+  /** Of node a: asked from itself by loopback, from itself and from elsewhere by its address. */
+  const seen = async (): Promise<readonly (number | undefined)[]> => {
+    const own = nodeAddress('a', 4)
+    return [await status('node/a', '127.0.0.1'), await status('node/a', own), await status('client', own)]
+  }
+
+  test('is told where healthHost says, and nowhere when healthEnabled is false', async () => {
+    expect(await seen()).toEqual([200, undefined, undefined])
+    world.put({ ...BASE, felix: { healthHost: '0.0.0.0' } })
+    await expect.poll(seen, SOON).toEqual([200, 200, 200])
+    world.put({ ...BASE, felix: { healthHost: '0.0.0.0', healthEnabled: false } })
+    await expect.poll(seen, SOON).toEqual([undefined, undefined, undefined])
+    world.put(BASE)
+    await expect.poll(seen, SOON).toEqual([200, undefined, undefined])
+  })
+})
+
 describe('default/kubernetes', () => {
   const api = (endpoints: readonly PodName[]): ServiceWish => ({
     name: 'kubernetes',
@@ -245,31 +267,100 @@ describe('ipMode of a load balancer’s address', () => {
   })
 })
 
-describe('the tunnel', () => {
-  const VNI = 0x4e50
+describe('defaultEndpointToHostAction', () => {
+  const PORT = 7100
+  const own = inside((family) => nodeAddress('a', family), PORT)
+  const pod = inside((family) => podAddress('a-2', family), POD_PORT)
+  const connections = { own: own.filter(({ proto }) => proto === 'tcp'), pod: pod.filter(({ proto }) => proto === 'tcp') }
 
-  /** A datagram for pod a-1 in a packet of our tunnel to node a, sent by a socket of the place. */
-  async function send(place: string, from: string, family: Family): Promise<void> {
-    const to = nodeAddress('a', family)
-    const port = 31_000 + Math.floor(performance.now() % 1000)
-    const inner = udp(hostPort(podAddress('b-1', family), port), hostPort(podAddress('a-1', family), POD_PORT), { payload: '{}\n' })
-    const payload = l3(tunnel(from, to, { inner, vni: VNI, sport: 5000 })).subarray(family === 4 ? 28 : 48)
+  /** What comes of a question by connections that stay, each opened with its first. */
+  async function say(from: string, to: readonly Endpoint[], first = false): Promise<readonly unknown[]> {
+    const said = to.map((one) => {
+      const order = { do: 'say', connection: one.address, timeoutMs: 2000 } as const
+      return world.order(from, first ? { ...order, do: 'open', to: endpointText(one) } : order)
+    })
+    return (await Promise.all(said)).flat()
+  }
+
+  test('Drop: a pod does not reach its own node, nor goes on there; it reaches all else, and others reach that, and it them', async () => {
+    await world.serve('node/a', PORT)
+    await become('a-2', own, ['node/a'])
+    expect(await say('a-2', connections.own, true)).toMatchObject([{ pod: 'node/a' }, { pod: 'node/a' }])
+    expect(await say('node/a', connections.pod, true)).toMatchObject([{ pod: 'a-2' }, { pod: 'a-2' }])
+    world.put({ ...BASE, felix: { defaultEndpointToHostAction: 'Drop' } })
+    await become('a-2', own, ['TIMEOUT'])
+    expect(await say('a-2', connections.own)).toEqual([{ failed: 'TIMEOUT' }, { failed: 'TIMEOUT' }])
+    expect(await say('node/a', connections.pod)).toMatchObject([{ pod: 'a-2' }, { pod: 'a-2' }])
+    for (const place of ['b-1', 'node/b', 'client', 'node/a']) await become(place, own, ['node/a'])
+    await become('node/a', pod, ['a-2'])
+    await become('a-2', [...inside(serviceAddress), ...entry(nodeAddress('a', 4))], ['b-1'])
+    world.put(BASE)
+    await become('a-2', own, ['node/a'])
+  })
+})
+
+describe('the tunnel', () => {
+  const USUAL = { port: 4789, vni: 0x4e50 }
+  let nextPort = 31_000
+
+  interface Sent {
+    readonly from: NodeName | 'client'
+    readonly to: NodeName
+    readonly by?: typeof USUAL
+  }
+
+  /** A datagram for a pod of the node in a packet of the tunnel. */
+  async function send(family: Family, { from, to, by: { port, vni } = USUAL }: Sent): Promise<void> {
+    const [place, source] = from === 'client' ? [from, world.client(family)] : [`node/${from}`, nodeAddress(from, family)]
+    const [outer, pod] = [nodeAddress(to, family), podAddress(to === 'b' ? 'c-1' : 'b-1', family)]
+    const inner = udp(hostPort(pod, nextPort++), hostPort(podAddress(`${to}-1`, family), POD_PORT), { payload: '{}\n' })
+    const payload = l3(tunnel(source, outer, { inner, vni, sport: 5000 })).subarray(family === 4 ? 28 : 48)
     const script = `const socket = require('node:dgram').createSocket('udp${family}')
-      socket.send(Buffer.from('${Buffer.from(payload).toString('hex')}', 'hex'), 4789, '${to}', () => socket.close())`
+      socket.send(Buffer.from('${Buffer.from(payload).toString('hex')}', 'hex'), ${port}, '${outer}', () => socket.close())`
     await world.lab.mustRun(place, [process.execPath, '-e', script])
   }
 
-  const taken = (): Promise<number> => world.metric('a', 'netplane_packets_total{event="tunnel_taken"}')
+  const taken = (node: NodeName): Promise<number> => world.metric(node, 'netplane_packets_total{event="tunnel_taken"}')
 
   test('is for nodes: what a stranger sends in it is dropped and counted', async () => {
     for (const family of FAMILIES) {
-      const before = { taken: await taken(), dropped: await world.drops('a', 'tunnel_source') }
-      await send('client', world.client(family), family)
+      const before = { taken: await taken('a'), dropped: await world.drops('a', 'tunnel_source') }
+      await send(family, { from: 'client', to: 'a' })
       await expect.poll(() => world.drops('a', 'tunnel_source'), SOON).toBe(before.dropped + 1)
-      expect(await taken()).toBe(before.taken)
-      await send('node/b', nodeAddress('b', family), family)
-      await expect.poll(taken, SOON).toBe(before.taken + 1)
+      expect(await taken('a')).toBe(before.taken)
+      await send(family, { from: 'b', to: 'a' })
+      await expect.poll(() => taken('a'), SOON).toBe(before.taken + 1)
       expect(await world.drops('a', 'tunnel_source')).toBe(before.dropped + 1)
     }
+  })
+
+  test('is another with another vxlanPort and vxlanVNI, and is there again once all nodes have heard', async () => {
+    const other = { port: 4790, vni: 77 }
+    world.put({ ...BASE, felix: { vxlanPort: other.port, vxlanVNI: other.vni } })
+    for (const [from, to] of [
+      ['a', 'b'],
+      ['b', 'c'],
+      ['c', 'a'],
+    ] as const) {
+      const before = await taken(to)
+      const isTaken = async (): Promise<boolean> => {
+        await send(4, { from, to, by: other })
+        return (await taken(to)) > before
+      }
+      await expect.poll(isTaken, SOON).toBe(true)
+    }
+    for (const family of FAMILIES) {
+      const before = await taken('a')
+      for (const by of [USUAL, { ...USUAL, vni: other.vni }, { ...other, vni: USUAL.vni }, other])
+        await send(family, { from: 'b', to: 'a', by })
+      await expect.poll(() => taken('a'), SOON).toBe(before + 1)
+      for (const node of ['a', 'c'] as const) await become('client', entry(nodeAddress(node, family)), ['b-1'])
+    }
+    await become(
+      'a-2',
+      inside((family) => podAddress('c-1', family), POD_PORT),
+      ['c-1'],
+    )
+    world.put(BASE)
   })
 })
