@@ -6,6 +6,7 @@ import { everyMs, systemClock } from '#lib/base/clock.ts'
 import { packageVersion } from '#lib/base/package.ts'
 import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
 import type { Rejected } from '#lib/base/result.ts'
+import type { Problem } from '#lib/store/source.ts'
 import { Health } from '#lib/obs/health.ts'
 import { isLogLevel, type RootLog } from '#lib/obs/log.ts'
 import type { Metrics } from '#lib/obs/metrics.ts'
@@ -97,10 +98,10 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const ruleNames = (): ReadonlyMap<number, string> => now.wanted?.policy.ruleNames ?? new Map<number, string>()
   const ports = stack.use(new Ports({ options, health, log, metrics, eligible, ruleNames, more: settings.pages }))
   ports.configure(undefined)
-  const refuseAll = (by: string, rejected: readonly Rejected[]): void => {
+  const refuseAll = (by: string, rejected: readonly Rejected[], part: Pick<Problem, 'inPart'> = {}): void => {
     book.noteRefusals(
       by,
-      rejected.map((one) => ({ place: source.placeOf(one), rejected: one })),
+      rejected.map((one) => ({ place: source.placeOf(one), rejected: one, ...part })),
     )
   }
   const configure = (resolved: Resolved): void => {
@@ -163,7 +164,8 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       policies.note(snapshot, changes)
     },
     onConflicts: (conflicts) => {
-      refuseAll('compiler', conflicts)
+      // of an object one of its addresses or ports
+      refuseAll('compiler', conflicts, { inPart: true })
     },
     onCuts: (lines) => {
       cuts.note(lines)

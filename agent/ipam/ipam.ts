@@ -104,6 +104,7 @@ export class Ipam {
         // who made them forget may have given a block to another node
         this.#shared.forget()
       }
+      this.#shared.settle()
       const own = await this.#shared.all()
       const wanted = own.filter(({ block }) => isOfSome(pools, block.cidr))
       const isSpare = (stored: StoredBlock): boolean => {

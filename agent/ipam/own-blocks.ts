@@ -6,6 +6,7 @@ import type { BlockStore, StoredBlock } from './block-store.ts'
 export class OwnBlocks {
   readonly #store: BlockStore
   #known: readonly StoredBlock[] | undefined
+  #isInDoubt = false
 
   constructor(store: BlockStore) {
     this.#store = store
@@ -18,6 +19,12 @@ export class OwnBlocks {
   /** The next look is a fresh one. */
   forget(): void {
     this.#known = undefined
+  }
+
+  /** The next look is a fresh one when something failed since this was called: it may have been done after we looked. */
+  settle(): void {
+    if (this.#isInDoubt) this.forget()
+    this.#isInDoubt = false
   }
 
   /** undefined: somebody has it already */
@@ -48,6 +55,7 @@ export class OwnBlocks {
       return await change
     } catch (thrown) {
       this.#known = undefined
+      this.#isInDoubt = true
       throw thrown
     }
   }

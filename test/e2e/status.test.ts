@@ -107,7 +107,7 @@ const REFUSED = [
     spec: { ports: [{ port: 80 }], externalIPs: ['192.0.2.77'] },
     beside: { apiVersion: 'v1', kind: 'Service', metadata: { name: 'has-it' } },
     reason: 'RefusedInPart',
-    says: /192\.0\.2\.77.*80.* already belongs to Service\/refused-address\/has-it/,
+    says: /192\.0\.2\.77.*80.* already belongs to Service\/refused-address\/has-it; the rest of it is in force$/,
   },
   {
     object: { apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkPolicy', metadata: { name: 'refused-rule' } },

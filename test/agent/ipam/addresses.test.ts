@@ -3,6 +3,7 @@
 import { expect, test } from 'vitest'
 import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { AddressPlan } from '#lib/ipam/plan.ts'
+import type { IPBlock } from '#lib/model/ip-block.ts'
 import { Ipam } from '#agent/ipam/ipam.ts'
 import { FOUR, REST_MS, SIX, World, give, poolOf, pools, request, take } from '../../support/address-world.ts'
 
@@ -88,6 +89,24 @@ test('what is given when nobody waits any more goes back at once', async () => {
   let asked = 0
   await expect(ipam.assign({ ...request('a', pools(FOUR)), isWanted: () => asked++ === 0 })).rejects.toThrow('nobody waits for it any more')
   expect(world.held()).toEqual([])
+})
+
+test('a block that comes to be when its maker has given up is found', async () => {
+  const world = new World()
+  const store = world.shared.store('n1')
+  const late: (() => Promise<unknown>)[] = []
+  const create = (block: IPBlock): Promise<never> => {
+    late.push(() => store.create(block))
+    return Promise.reject(new Error('took too long'))
+  }
+  const shared = { ...store, create }
+  const ipam = new Ipam({ node: 'n1', shared, local: world.local.store('n1'), now: () => world.now, restMs: REST_MS })
+  await expect(give(ipam, 'a', pools(FOUR))).rejects.toThrow('took too long')
+  expect(await ipam.release(() => true)).toBe(0)
+  await late[0]?.()
+  // once a minute, as it is looked for what nobody has
+  await ipam.tidy([FOUR])
+  expect([await ipam.release(() => true), world.held()]).toEqual([1, []])
 })
 
 test('addresses are of what a pool or the cluster has left of a block, nothing beside it', async () => {
