@@ -5,7 +5,6 @@ import { release } from 'node:os'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
 import { packageVersion } from '#lib/base/package.ts'
 import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
-import type { Rejected } from '#lib/base/result.ts'
 import type { Problem } from '#lib/store/source.ts'
 import { Health } from '#lib/obs/health.ts'
 import { isLogLevel, type RootLog } from '#lib/obs/log.ts'
@@ -98,10 +97,10 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const ruleNames = (): ReadonlyMap<number, string> => now.wanted?.policy.ruleNames ?? new Map<number, string>()
   const ports = stack.use(new Ports({ options, health, log, metrics, eligible, ruleNames, more: settings.pages }))
   ports.configure(undefined)
-  const refuseAll = (by: string, rejected: readonly Rejected[], part: Pick<Problem, 'inPart'> = {}): void => {
+  const refuseAll = (by: string, problems: readonly Omit<Problem, 'place'>[]): void => {
     book.noteRefusals(
       by,
-      rejected.map((one) => ({ place: source.placeOf(one), rejected: one, ...part })),
+      problems.map((one) => ({ place: source.placeOf(one.rejected), ...one })),
     )
   }
   const configure = (resolved: Resolved): void => {
@@ -110,7 +109,10 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     if (isLogLevel(config.logLevel)) log.setLevel(config.logLevel)
     ports.configure(config)
     now.config = config
-    refuseAll('configuration', rejected)
+    refuseAll(
+      'configuration',
+      rejected.map((one) => ({ rejected: one })),
+    )
   }
   const { client: api } = source
   const wasReady = options.cni !== undefined && existsSync(cniReadyFile(options.cni.socket))
@@ -164,8 +166,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       policies.note(snapshot, changes)
     },
     onConflicts: (conflicts) => {
-      // of an object one of its addresses or ports
-      refuseAll('compiler', conflicts, { inPart: true })
+      refuseAll('compiler', conflicts)
     },
     onCuts: (lines) => {
       cuts.note(lines)

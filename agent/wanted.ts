@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the sources to what is wanted of the data plane: store, configuration and compiler in a row. Layer: agent. */
-import type { Rejected } from '#lib/base/result.ts'
 import { same } from '#lib/base/same.ts'
 import { ownNode, type Node } from '#lib/model/node.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
-import { Compiler } from './compile/compile.ts'
+import { Compiler, type Conflict } from './compile/compile.ts'
 import type { DesiredChange } from './compile/desired.ts'
 import type { CutLines } from './compile/policy/size.ts'
 import { resolveConfig, type Resolved } from './config/resolve.ts'
@@ -34,7 +33,7 @@ export interface WantedOptions {
   /** called with what is in the sources before it is handed out, and what changed; the first time undefined */
   readonly onSnapshot?: (snapshot: Snapshot, changes: readonly ObjectChange[] | undefined) => void
   /** all addresses and ports that an object wants and another one has, each time that is different */
-  readonly onConflicts?: (conflicts: readonly Rejected[]) => void
+  readonly onConflicts?: (conflicts: readonly Conflict[]) => void
   /** lines of policy rules that are longer than programs look, each time they may be others */
   readonly onCuts?: (cuts: readonly CutLines[]) => void
   /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that changes */
@@ -50,7 +49,7 @@ export class Wanted {
   #self: Node | undefined
   #missing: string | undefined
   #asked = false
-  #conflicts: readonly Rejected[] = []
+  #conflicts: readonly Conflict[] = []
   #servers: readonly FailsafePort[] = []
 
   constructor(options: WantedOptions) {

@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
+import { systemClock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { isV4, tryParseAddr, type Addr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
@@ -19,6 +19,9 @@ export interface DelegateCall {
   readonly environment: Readonly<Record<string, string>>
   readonly timeoutMs: number
 }
+
+/** For the last of what it has printed, once it has ended. */
+const REST_MS = 1000
 
 /** Throws CniError with the plugin's own words. What cannot be used is given back. */
 export async function delegateAddresses(call: Omit<DelegateCall, 'command'>): Promise<readonly Addr[]> {
@@ -40,15 +43,19 @@ export async function runDelegate(call: DelegateCall): Promise<string> {
     killSignal: 'SIGKILL',
   })
   const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
+  const printed: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => printed.push(chunk)).on('error', () => undefined)
   // somebody whom it has left behind may keep its output open
-  child.once('exit', (_, signal) => {
-    if (signal !== null) child.stdout.destroy()
+  child.once('exit', () => {
+    const cancel = systemClock.after(REST_MS, () => child.stdout.destroy())
+    child.once('close', cancel)
   })
   // one that ends without reading is judged by how it ends
   child.stdin.on('error', () => undefined).end(call.config)
-  const [code, output] = await Promise.all([ended, text(child.stdout)]).catch((thrown: unknown) => {
+  const code = await ended.catch((thrown: unknown) => {
     throw new CniError('io', `plugin ${call.type}: ${errorText(thrown)}`)
   })
+  const output = Buffer.concat(printed).toString()
   if (code !== 0) throw new CniError('io', `plugin ${call.type}: ${messageIn(output) ?? `ended with ${code ?? 'a signal'}`}`)
   return output
 }

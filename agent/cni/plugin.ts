@@ -34,7 +34,7 @@ export interface PodNode {
   notReady(): string | undefined
 }
 
-/** A pod's address on the node's side. */
+/** Where a pod is on the node. */
 interface PodPlace {
   readonly iface: string
   /** of the interface, as it is now */

@@ -42,6 +42,19 @@ interface Draft {
   readonly rank: number
 }
 
+/** An address or port that an object wants and another has. */
+export interface Conflict {
+  readonly rejected: Rejected
+  /** it has others */
+  readonly inPart?: true
+}
+
+interface Lost {
+  readonly rows: readonly ContestedRow[]
+  /** the owner has others */
+  readonly isPart: boolean
+}
+
 const NOTHING: Draft = { rows: [], rank: 0 }
 /** The service of the API server. */
 const API_SERVER = 'default/kubernetes'
@@ -52,7 +65,7 @@ export class Compiler {
   #policy: PolicyPart
   #claims = new Claims()
   /** by owner: rows it wants and another has */
-  #lost = new Map<string, readonly ContestedRow[]>()
+  #lost = new Map<string, Lost>()
   /** by key of the service */
   readonly #healthChecks = new Map<string, HealthCheck>()
   #healthChanges = 0
@@ -106,13 +119,10 @@ export class Compiler {
   }
 
   /** Every address or port that an object wants and another holds, at present. */
-  conflicts(): readonly Rejected[] {
-    return sortedEntries(this.#lost).flatMap(([owner, rows]) =>
-      rows.map((row) => ({
-        ref: owner,
-        path: '',
-        reason: `${contestedText(row)} already belongs to ${this.#claims.holder(claimKey(row)) ?? ''}`,
-      })),
+  conflicts(): readonly Conflict[] {
+    const reasonOf = (row: ContestedRow): string => `${contestedText(row)} already belongs to ${this.#claims.holder(claimKey(row)) ?? ''}`
+    return sortedEntries(this.#lost).flatMap(([owner, { rows, isPart }]) =>
+      rows.map((row) => ({ rejected: { ref: owner, path: '', reason: reasonOf(row) }, ...(isPart ? { inPart: true as const } : {}) })),
     )
   }
 
@@ -144,10 +154,8 @@ export class Compiler {
       this.#lost.delete(owner)
       return { fragment: { owner, rows: draft.rows }, disturbed }
     }
-    this.#lost.set(
-      owner,
-      contested.filter((row) => lost.has(claimKey(row))),
-    )
+    const rows = contested.filter((row) => lost.has(claimKey(row)))
+    this.#lost.set(owner, { rows, isPart: rows.length < contested.length })
     return { fragment: { owner, rows: draft.rows.filter((row) => !isContested(row) || !lost.has(claimKey(row))) }, disturbed }
   }
 

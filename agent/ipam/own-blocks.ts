@@ -3,10 +3,14 @@
 import type { IPBlock } from '#lib/model/ip-block.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 
+/** The first look may come as soon after the failure as what failed. */
+const DOUBTS = 2
+
 export class OwnBlocks {
   readonly #store: BlockStore
   #known: readonly StoredBlock[] | undefined
-  #isInDoubt = false
+  /** how often to look anew */
+  #doubts = 0
 
   constructor(store: BlockStore) {
     this.#store = store
@@ -21,10 +25,11 @@ export class OwnBlocks {
     this.#known = undefined
   }
 
-  /** The next look is a fresh one when something failed since this was called: it may have been done after we looked. */
+  /** Called once in a while. The next look is a fresh one when something has failed before: it may have been done after we looked. */
   settle(): void {
-    if (this.#isInDoubt) this.forget()
-    this.#isInDoubt = false
+    if (this.#doubts === 0) return
+    this.#doubts--
+    this.forget()
   }
 
   /** undefined: somebody has it already */
@@ -55,7 +60,7 @@ export class OwnBlocks {
       return await change
     } catch (thrown) {
       this.#known = undefined
-      this.#isInDoubt = true
+      this.#doubts = DOUBTS
       throw thrown
     }
   }

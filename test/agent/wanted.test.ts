@@ -44,7 +44,7 @@ function setup() {
     store,
     onConfig: ({ config }) => configs.push(config.compile.connectTcp),
     onChanges: (changes) => later.push(...changes.map((change) => change.after?.name)),
-    onConflicts: (all) => conflicts.push(all.map(rejectedText)),
+    onConflicts: (all) => conflicts.push(all.map(({ rejected }) => rejectedText(rejected))),
     onNode: (why) => missing.push(why),
   })
   const sink = store.sink('test')

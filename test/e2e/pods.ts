@@ -9,7 +9,7 @@ import { CTR } from '../kubernetes/node.ts'
 
 export const HTTP_PORT = 8080
 const READY_MS = 60_000
-const PRINT_ATTEMPTS = 3
+const PRINT_AGAIN = 3
 
 export interface PodSpec {
   readonly name: string
@@ -84,7 +84,7 @@ export async function ask(cluster: Cluster, pod: RunningPod, url: string): Promi
   for (let attempt = 0; ; attempt++) {
     const { status, stdout } = await inPod(cluster, pod, curl(url))
     if (status !== 0) return undefined
-    if (stdout !== '' || attempt === PRINT_ATTEMPTS) return stdout
+    if (stdout !== '' || attempt === PRINT_AGAIN) return stdout
   }
 }
 

@@ -138,6 +138,12 @@ test.each(REFUSED)('what is refused is described by its own object, by one event
   await using namespace = await Namespace.make(cluster, object.metadata.name.replaceAll('.', '-'))
   const isNamespaced = object.apiVersion === 'v1'
   const where = isNamespaced ? namespace.name : 'default'
+  const resource = [`${object.kind.toLowerCase()}${isNamespaced ? '' : '.netplane.io'}`, object.metadata.name, '-n', where]
+  await using stack = new AsyncDisposableStack()
+  // it would be in force for the tests after this one
+  stack.defer(async () => {
+    await cluster.kubectl(['delete', ...resource, '--wait=false', '--ignore-not-found'])
+  })
   for (const one of [beside, object].filter((some) => some !== undefined))
     await cluster.apply({ ...one, metadata: { ...one.metadata, ...(isNamespaced && { namespace: where }) }, spec })
   const fields = `involvedObject.name=${object.metadata.name},reason=${reason}`
@@ -147,7 +153,5 @@ test.each(REFUSED)('what is refused is described by its own object, by one event
   }
   const events = await waitFor(said, { timeoutMs: 60_000, everyMs: 500 })
   expect(events?.map((event) => textAt(event, 'message'))).toEqual([expect.stringMatching(says)])
-  const resource = [`${object.kind.toLowerCase()}${isNamespaced ? '' : '.netplane.io'}`, object.metadata.name, '-n', where]
   expect(await cluster.kubectl(['describe', ...resource])).toMatch(new RegExp(`Warning +${reason}`))
-  await cluster.kubectl(['delete', ...resource, '--wait=false'])
 })

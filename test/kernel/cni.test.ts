@@ -211,7 +211,7 @@ describe('addresses of another plugin', () => {
     await of.ready()
     const calls = join(of.machine.folder, 'calls')
     const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'
-    const script = `cat > /dev/null\necho "$CNI_COMMAND" >> ${calls}\n[ $CNI_COMMAND != ADD ] || { sleep 2; echo '${given}'; }\n`
+    const script = `cat > /dev/null\necho "$CNI_COMMAND" >> ${calls}\n[ $CNI_COMMAND != ADD ] || { sleep 4; echo '${given}'; }\n`
     writeFileSync(join(of.binDir, 'slow'), `#!/bin/sh\n${script}`, { mode: 0o755 })
     const slow = { ipam: { type: 'slow' } }
     expect(refusalOf(of.add({ pod: 'a' }, { ...slow, timeoutSeconds: 1 }))).toBe(
@@ -221,7 +221,7 @@ describe('addresses of another plugin', () => {
     const del = (): string => refusalOf(of.call('DEL', { pod: 'a' }, slow))
     expect(del()).toBe('11: another plugin is still giving it addresses')
     const asked = (): readonly string[] => readFileSync(calls, 'utf8').trim().split('\n')
-    await expect.poll(asked, { timeout: 5000 }).toEqual(['ADD', 'DEL', 'DEL'])
+    await expect.poll(asked, { timeout: 10_000 }).toEqual(['ADD', 'DEL', 'DEL'])
     expect([of.call('DEL', { pod: 'a' }, slow).status, of.saved()]).toEqual([0, []])
   })
 

@@ -25,7 +25,7 @@ beforeAll(async () => {
   const compiler = `${FACTS.arm64.triplet}-gcc`
   execFileSync(compiler, ['-static', '-s', '-O2', '-o', shim, join(TOP, 'cni/netplane-cni.c')])
   const { node: program, addon } = await userlandFor('arm64', TOP, readTable())
-  const env = { ...process.env, ARCH: 'arm64', NODE: program, ADDON: addon, SHIM: shim }
+  const env = { ...process.env, ARCH: 'arm64', IMAGE_NODE: program, IMAGE_ADDON: addon, IMAGE_SHIM: shim }
   for (const part of ['packages', 'files'])
     execFileSync(join(TOP, 'scripts/image/rootfs'), [part, root], { env, stdio: ['ignore', 'ignore', 'inherit'] })
   copyFileSync(EMULATOR, join(root, 'emulator'))

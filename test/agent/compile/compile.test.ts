@@ -222,7 +222,7 @@ describe('what two objects want', () => {
       'Service/default/a-thief\n  10.96.0.9:80/TCP -> #1 of 0\n  10.96.0.1 service\n  10.96.0.9 service',
       'Service/default/web\n  10.96.0.1:80/TCP -> #1 of 0\n  10.96.0.1 service',
     ])
-    expect(world.conflicts).toEqual(['Service default/a-thief: 10.96.0.1:80/TCP already belongs to Service/default/web'])
+    expect(world.conflicts).toEqual(['Service default/a-thief: 10.96.0.1:80/TCP already belongs to Service/default/web, in part'])
     world.drop(service('web'))
     expect(world.owners()).toEqual(['Service/default/a-thief', 'Service/default/web'])
     expect(world.conflicts).toEqual([])
@@ -233,12 +233,12 @@ describe('what two objects want', () => {
       service(name, { clusterIPs: [`10.96.0.${at}`], ports: [{ port: 80, nodePort: 30080 }] })
     const world = new World(of('b', 2), of('c', 3))
     world.compile()
-    expect(world.conflicts).toEqual(['Service default/c: 0.0.0.0:30080/TCP already belongs to Service/default/b'])
+    expect(world.conflicts).toEqual(['Service default/c: 0.0.0.0:30080/TCP already belongs to Service/default/b, in part'])
     world.put(of('a', 1))
     expect(world.owners()).toEqual(['Service/default/a', 'Service/default/b'])
     expect(world.conflicts).toEqual([
-      'Service default/b: 0.0.0.0:30080/TCP already belongs to Service/default/a',
-      'Service default/c: 0.0.0.0:30080/TCP already belongs to Service/default/a',
+      'Service default/b: 0.0.0.0:30080/TCP already belongs to Service/default/a, in part',
+      'Service default/c: 0.0.0.0:30080/TCP already belongs to Service/default/a, in part',
     ])
   })
 
@@ -252,6 +252,11 @@ describe('what two objects want', () => {
     const owners = world.compile().fragments.map(showFragment)
     expect(owners).toContain(`Pod/default/b\n  10.0.1.1 pod ${workloadInterface({ namespace: 'default', name: 'b' })}`)
     expect(owners.some((text) => text.startsWith('Pod/default/a') || text.startsWith('Pod/default/c'))).toBe(false)
+    // all that they have
+    expect(world.conflicts).toEqual([
+      'Pod default/a: 10.0.1.1 already belongs to Pod/default/b',
+      'Pod default/c: 192.168.0.1 already belongs to Node/n1',
+    ])
     world.drop(pod('b'))
     expect(world.owners()).toEqual(['Pod/default/a', 'Pod/default/b', 'node'])
   })

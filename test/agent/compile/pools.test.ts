@@ -71,7 +71,7 @@ describe('pools', () => {
     const twin = node('n4', { addresses: ['192.168.0.4'], podCIDRs: ['10.0.2.0/24'] })
     const world = new World(...two({ vxlanMode: 'Always' }), twin)
     expect(showChange(world.compile())).toContain('10.0.2.0/24 at 192.168.0.2')
-    expect(world.conflicts).toEqual(['Node n4: 10.0.2.0/24 already belongs to Node/n2'])
+    expect(world.conflicts).toEqual(['Node n4: 10.0.2.0/24 already belongs to Node/n2, in part'])
   })
 })
 

@@ -50,7 +50,7 @@ export class World {
   }
 
   get conflicts(): string[] {
-    return this.compiler.conflicts().map(rejectedText)
+    return this.compiler.conflicts().map(({ rejected, inPart }) => `${rejectedText(rejected)}${inPart === true ? ', in part' : ''}`)
   }
 }
 

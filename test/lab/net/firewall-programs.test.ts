@@ -7,7 +7,8 @@ import { createInterface, type Interface } from 'node:readline'
 import { beforeAll, expect, test } from 'vitest'
 import { nodeCommand, packageRoot } from '#lib/base/package.ts'
 import { isObject } from '#lib/base/object.ts'
-import { cached } from '../../kernel/vm/cache.ts'
+import { hostArch } from '../../kernel/vm/arch.ts'
+import { cached, keyOf } from '../../kernel/vm/cache.ts'
 import { command } from '../../kernel/vm/command.ts'
 import { listAt, textAt } from '../../../lab/raw.ts'
 
@@ -19,13 +20,13 @@ let root = ''
 
 beforeAll(async () => {
   // installed, they would be started on the machine
-  const folder = await cached(`firewalls-${PACKAGES.join('-')}`, async (half) => {
+  const folder = await cached(`firewalls-${keyOf([hostArch(), PACKAGES])}`, async (half) => {
     await command('mmdebstrap', ['--quiet', '--variant=minbase', `--include=${PACKAGES.join(',')}`, 'bookworm', join(half, 'root')], {
       timeout: BUILD_MS,
     })
   })
   root = join(folder, 'root')
-}, BUILD_MS)
+}, BUILD_MS + 60_000)
 
 /** A shell in network, mount and process namespaces of its own, in which everything ends with it. */
 class Machine implements AsyncDisposable {
@@ -45,16 +46,18 @@ class Machine implements AsyncDisposable {
     if (stdin === null || stdout === null) throw new Error('no pipes')
     const lines: Interface = createInterface(stdout)
     this.#lines = lines[Symbol.asyncIterator]()
+    // a shell that has ended says so by printing nothing more
+    stdin.on('error', () => undefined)
     this.#input = (text) => stdin.write(text)
   }
 
   /** Prints what it printed; throws when it failed. */
   async sh(script: string): Promise<string> {
-    this.#input(`{ (set -e; ${script}\n) </dev/null 2>&1 && echo "== 0" || echo "== 1"; }\n`)
+    this.#input(`(set -e; ${script}\n) </dev/null 2>&1; echo "== $?"\n`)
     const printed: string[] = []
     for (let next = await this.#lines.next(); next.done !== true; next = await this.#lines.next()) {
       if (next.value === '== 0') return printed.join('\n')
-      if (next.value === '== 1') break
+      if (/^== \d+$/.test(next.value)) break
       printed.push(next.value)
     }
     throw new Error(`${script}: ${printed.join('\n')}`)
@@ -62,7 +65,7 @@ class Machine implements AsyncDisposable {
 
   /** In the root of the firewalls. */
   async inRoot(script: string): Promise<string> {
-    return await this.sh(`chroot ${root} sh -ec '${script}'`)
+    return await this.sh(`chroot ${root} env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -ec '${script}'`)
   }
 
   /** "docker: packets of pods to other machines, ipv4", and what is said to help. */
@@ -85,10 +88,9 @@ class Machine implements AsyncDisposable {
 /** $1: the root. What is written there is this machine's alone. */
 const SETUP = `
   mount --make-rprivate /
-  mkdir -p /run/firewalls
-  mount -t tmpfs tmpfs /run/firewalls
-  mkdir /run/firewalls/upper /run/firewalls/work
-  mount -t overlay overlay -o lowerdir=$1,upperdir=/run/firewalls/upper,workdir=/run/firewalls/work $1
+  mount -t tmpfs tmpfs /run
+  mkdir /run/upper /run/work
+  mount -t overlay overlay -o lowerdir=$1,upperdir=/run/upper,workdir=/run/work $1
   mount -t proc proc $1/proc
   mount -t sysfs sysfs $1/sys
   mount --rbind /sys/fs/cgroup $1/sys/fs/cgroup
