@@ -53,8 +53,8 @@ export function request(pod: string, plans: readonly AddressPlan[], containerId 
   }
 }
 
-export async function give(ipam: Ipam, pod: string, plans: readonly AddressPlan[], containerId?: string): Promise<string> {
-  return (await ipam.assign(request(pod, plans, containerId))).map(formatAddr).join(' ')
+export async function give(ipam: Ipam, pod: string, plans: readonly AddressPlan[]): Promise<string> {
+  return (await ipam.assign(request(pod, plans))).map(formatAddr).join(' ')
 }
 
 export async function take(ipam: Ipam, ...pods: readonly string[]): Promise<number> {
