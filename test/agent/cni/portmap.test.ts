@@ -63,6 +63,13 @@ test.each([
   expect(questions()).toHaveLength(2)
 })
 
+test('one that leaves somebody behind who keeps its output open has answered all the same', async () => {
+  put(`${says('1.1.0')}; sleep 4 &`)
+  const began = performance.now()
+  expect(await portmap.versions()).toEqual(['1.1.0'])
+  expect(performance.now() - began).toBeLessThan(3000)
+})
+
 test('one that hangs, and one whose child does, is waited for no longer than a while', { timeout: 20_000 }, async () => {
   put('sleep 30 & sleep 30')
   expect(await portmap.versions()).toEqual(['1.0.0'])
