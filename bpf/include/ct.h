@@ -49,6 +49,16 @@ static __always_inline bool ct_from_hi(const struct ct_tuple *t)
 	return t->sport > t->dport;
 }
 
+/* The leg of the other direction. Verifiers before 5.10 take the result of a negation for any number: so it is a sum here, out of the
+ * compiler's sight, and the mask is what bounds it. */
+static __always_inline __u32 opposite(__u32 dir)
+{
+	__u64 other = (__u64)dir + 1;
+
+	opaque(other);
+	return other & 1;
+}
+
 /* Fills the key of the tuple's flow; returns the index of the leg of packets that look like the tuple. */
 static __always_inline __u32 ct_key_of(struct ct_key *k, const struct ct_tuple *t, __u8 proto)
 {

@@ -27,7 +27,7 @@ static __always_inline bool flow_gives_way(struct scratch *s, const struct ct_va
 /* Enters s->v under the packet's own tuple, unless a live flow is there. */
 static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 {
-	struct ct_leg *leg = &s->v.leg[s->dir & 1], *back = &s->v.leg[!(s->dir & 1)];
+	struct ct_leg *leg = &s->v.leg[s->dir & 1], *back = &s->v.leg[opposite(s->dir)];
 	struct ct_value *v = &s->v, *known;
 
 	ct_touch(v, s->now);
@@ -77,8 +77,8 @@ NP_GLOBAL __u32 peer_make(void)
 	peer->leg[0].hook = v->leg[0].hook;
 	peer->leg[1].hook = v->leg[0].hook;
 	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
-	peer->leg[!(dir & 1)].flags = LEG_INNER;
-	peer->leg[!(dir & 1)].ifindex = v->leg[s->dir & 1].ifindex;
+	peer->leg[opposite(dir)].flags = LEG_INNER;
+	peer->leg[opposite(dir)].ifindex = v->leg[s->dir & 1].ifindex;
 	if (s->p.tunnelled) {
 		peer->via = s->tunnel_from;
 		peer->leg[dir & 1].flags |= LEG_ENCAP;

@@ -118,7 +118,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	if (!v)
 		return fast_to_slow(&p, parsed, true, tunnel_from, &origin, hook);
 	leg = &v->leg[dir & 1];
-	if (hook == FROM_WORKLOAD && v->leg[!(dir & 1)].ifindex != skb->ifindex)
+	if (hook == FROM_WORKLOAD && v->leg[opposite(dir)].ifindex != skb->ifindex)
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* from another pod than the flow's */
 	if (!fast_enough(v, dir, &p, hook) || (!came_its_way(v, leg, tunnel_from, hook) && !is_told(skb, hook)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);

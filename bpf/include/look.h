@@ -116,7 +116,7 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 		j->t = back;
 		j->t.dst = s->p.t.src;
 		j->t.dport = s->p.t.sport;
-		leg = &v->leg[!(s->dir & 1)];
+		leg = &v->leg[opposite(s->dir)];
 	} else if (leg->flags & LEG_NAT) {
 		j->t.dst = v->out.dst;
 		j->t.dport = v->out.dport;
@@ -153,7 +153,7 @@ static __noinline struct ct_value *flow_find(struct scratch *s)
 		v = 0;
 	}
 	if (v && v->state & CT_FOREIGN && hook_is_from(s->hook) && pkt_is_syn(&s->p))
-		foreign_is_inner(&v->leg[s->dir & 1], &v->leg[!(s->dir & 1)]);
+		foreign_is_inner(&v->leg[s->dir & 1], &v->leg[opposite(s->dir)]);
 	if (v && !flow_is_other(s, v))
 		return v;
 	if (!v && (s->p.proto != IPPROTO_TCP || pkt_is_syn(&s->p)))

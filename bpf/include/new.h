@@ -12,7 +12,7 @@
 static __noinline int prepare_plain(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_value *v = &s->v;
-	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[!(s->dir & 1)];
+	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
 	bool to_itself;
 
 	if (s->p.tunnelled) {

@@ -25,7 +25,7 @@ static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_
 /* TCP's turns and the flow's age, on both entries of a translated flow. */
 static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
-	struct ct_leg *leg = &v->leg[s->dir & 1], *other = &v->leg[!(s->dir & 1)];
+	struct ct_leg *leg = &v->leg[s->dir & 1], *other = &v->leg[opposite(s->dir)];
 	struct ct_value *peer;
 	__u32 peer_dir = 0;
 
@@ -114,7 +114,7 @@ static __noinline bool flow_too_big(struct __sk_buff *skb, const struct pkt *p, 
 /* What either side of a tunnelled flow sends must fit the tunnel, though answers may go without it. */
 static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v, const struct ct_leg *leg)
 {
-	const struct ct_leg *other = &v->leg[!(s->dir & 1)];
+	const struct ct_leg *other = &v->leg[opposite(s->dir)];
 	__u32 ifindex = skb->ifindex;
 	struct iface *dev;
 
