@@ -26,7 +26,8 @@ NP_GLOBAL int syn_options(struct __sk_buff *skb)
 	length = (__u64)s->p.tcp_header - sizeof(struct tcphdr);
 	__builtin_memset(o, 0, sizeof(*o));
 	opaque(length);
-	if (length < 4 || length > TCP_OPTION_BYTES ||
+	/* what is short has gone below zero: verifiers since 7.2 lose the lower bound when it is asked for before the upper one */
+	if (length > TCP_OPTION_BYTES || length < 4 ||
 	    bpf_skb_load_bytes(skb, s->p.l4 + sizeof(struct tcphdr), s->buf, length))
 		return 0;
 	for (int i = 0; i < TCP_OPTIONS_MAX; i++) {
