@@ -9,6 +9,15 @@
 #include "neigh.h"
 #include "reset.h"
 
+/* May the error's sender tell of the flow in s->v? From the network any router may. The tunnel brings word from the flow's other end, or from
+ * the node that the flow passes, but of other nodes' pods from that end only: their addresses are in no router. */
+static __noinline bool may_tell(struct scratch *s, const struct quoted *quoted)
+{
+	if (!s->p.tunnelled || addr_eq(&s->p.t.src, &quoted->t.src))
+		return true;
+	return addr_eq(&s->v.via, &s->tunnel_from) && !(cfg.overlay && route_to(&s->p.t.src));
+}
+
 /* An ICMP error finds the flow it is about and goes the way of its answers. */
 static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 {
@@ -17,7 +26,10 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	struct ct_leg *leg;
 	enum drop why;
 
-	if (quoted_read(skb, &s->p, &quoted))
+	why = quoted_read(skb, &s->p, &quoted);
+	if (s->hook == FROM_WORKLOAD && !addr_eq(&s->p.t.src, &quoted.t.src))
+		return DROPPED(DROP_SPOOFED); /* a pod forwards for no other: it tells of packets that were sent to itself */
+	if (why)
 		return FLOW_NONE; /* about no packet that we could have sent on */
 	if (!addr_eq(&s->p.t.dst, &quoted.t.dst))
 		return FLOW_NONE; /* not to who sent what it quotes: whoever has a flow could send anything to anybody */
@@ -26,6 +38,8 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	if (!v)
 		return FLOW_NONE;
 	s->v = *v;
+	if (!may_tell(s, &quoted))
+		return DROPPED(DROP_SPOOFED);
 	leg = &s->v.leg[s->dir & 1];
 	if (leg->flags & LEG_NAT) {
 		if (!(leg->flags & LEG_READY)) {

@@ -24,6 +24,7 @@ import { cases as routed } from './routed.ts'
 import { cases as sizes } from './sizes.ts'
 import { cases as takeover } from './takeover.ts'
 import { cases as tcp } from './tcp.ts'
+import { cases as telling } from './telling.ts'
 
 const cases: readonly PacketCase[] = [
   ...checksums,
@@ -49,6 +50,7 @@ const cases: readonly PacketCase[] = [
   ...sizes,
   ...takeover,
   ...tcp,
+  ...telling,
 ]
 
 /** Those that programs for such a kernel are to pass. */
