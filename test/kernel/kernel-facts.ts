@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { missingHelpers, missingHooks, probeFeatures } from '#agent/dataplane/features.ts'
 import { libbpfVersion } from '#native'
+import { takesMarks } from './packet-mark.ts'
 import type { Features } from './packet-runner.ts'
 import { kernelRelease } from './packet-runner.ts'
 
@@ -13,6 +14,8 @@ export interface KernelFacts {
   /** connect-time programs the kernel has no hook for */
   readonly missingHooks: ReadonlySet<string>
   readonly kernelBtf: boolean
+  /** of test runs: packet-mark.ts */
+  readonly marks: boolean
   /** one line for the report */
   readonly text: string
 }
@@ -22,7 +25,8 @@ export const KERNEL_BTF = '/sys/kernel/btf'
 export function kernelFacts(): KernelFacts {
   const probed = probeFeatures()
   const kernelBtf = existsSync(`${KERNEL_BTF}/vmlinux`)
-  const words = Object.entries({ ...probed, kernelBtf, jit: jit(), libbpf: libbpfVersion() }).map(
+  const marks = takesMarks()
+  const words = Object.entries({ ...probed, kernelBtf, marks, jit: jit(), libbpf: libbpfVersion() }).map(
     ([name, value]) => `${name}=${String(value)}`,
   )
   return {
@@ -36,6 +40,7 @@ export function kernelFacts(): KernelFacts {
     missingHelpers: missingHelpers(probed),
     missingHooks: missingHooks(probed),
     kernelBtf,
+    marks,
     text: [kernelRelease(), process.arch, ...words].join(' '),
   }
 }

@@ -25,11 +25,11 @@ import {
   STRAY_REFUSE,
 } from '#lib/base/flags.ts'
 import { ANY_V4, ANY_V6, isV4, parseAddr } from '#lib/base/ip.ts'
-import { errorCode } from '#lib/base/errors.ts'
 import { packetText } from '../support/packet-text.ts'
 import { endpoint } from '../support/packet.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
+import { impliedMark, markText, runMarked, takesMarks } from './packet-mark.ts'
 import { PacketPolicy } from './packet-policy.ts'
 import type { BackendGiven, FlowWanted, Given, PacketCase, ProgramName, Step } from './packets/case.ts'
 import { addrInfo } from '../support/addr-info.ts'
@@ -109,11 +109,12 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
   const host = await loadObject('host', { cfg, stubHelpers: stubs, share })
   const programs = new Map(ALL.map((name) => [name, program(name.endsWith('workload') ? workload : host, name)]))
   const maps = openMaps(workload)
+  const marks = takesMarks()
   return {
     async run(test) {
       await fill(maps, test.given)
       for (const step of test.steps) {
-        const wrong = await runStep(step, { programs, maps, loaded: workload })
+        const wrong = await runStep(step, { programs, maps, loaded: workload, marks, redirectPeer: features.redirectPeer })
         if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
       }
       return undefined
@@ -239,7 +240,13 @@ function actionText(retval: number): string {
 
 async function runStep(
   step: Step,
-  world: { readonly programs: ReadonlyMap<ProgramName, BpfProgram>; readonly maps: Maps; readonly loaded: Loaded },
+  world: {
+    readonly programs: ReadonlyMap<ProgramName, BpfProgram>
+    readonly maps: Maps
+    readonly loaded: Loaded
+    readonly marks: boolean
+    readonly redirectPeer: boolean
+  },
 ): Promise<string | undefined> {
   const run = world.programs.get(step.through)
   if (run === undefined) return 'no such program'
@@ -257,9 +264,10 @@ async function runStep(
         world.maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(step.overlayBy) })
   if (step.forget !== undefined) forget(world.maps.ct, step.forget)
   if (step.age !== undefined) await makeOlder(world.maps.ct, step.age)
-  const result = runPacket(run, step)
-  if (result === undefined) return undefined
-  const { retval, dataOut, contextOut } = result
+  if (step.mark !== undefined && !world.marks) return undefined
+  const { retval, dataOut, mark } = world.marks
+    ? runMarked(run, step.packet, step.mark ?? 0)
+    : { ...run.testRun({ data: step.packet }), mark: undefined }
   const action = actionText(retval)
   if (action !== step.action) return `${action} instead of ${step.action}: ${packetText(dataOut)}`
   const want = step.out === 'same' ? step.packet : step.out
@@ -268,26 +276,11 @@ async function runStep(
     if (Buffer.compare(dataOut.subarray(from), want.subarray(from)) !== 0)
       return `\n   got ${packetText(dataOut)}\n  want ${packetText(want)}`
   }
-  const mark = step.marked === undefined ? undefined : contextOut.readUInt32LE(MARK_AT)
-  if (mark !== step.marked) return `marked ${String(mark)}`
+  const implied = step.marked ?? impliedMark(step, dataOut, world.redirectPeer)
+  if (mark !== undefined && implied !== undefined && mark !== implied)
+    return `marked ${markText(mark)} instead of ${markText(implied)}: ${packetText(dataOut)}`
   if (slot !== undefined && counter(world.maps, slot) !== before + 1) return `counter ${step.reason ?? ''} did not go up by one`
   return firstWrong((step.flows ?? []).map((wanted) => judgeFlow(world.maps, wanted)))
-}
-
-/** in struct __sk_buff */
-const MARK_AT = 8
-
-/** undefined on kernels that take no mark. */
-function runPacket(program: BpfProgram, step: Step): ReturnType<BpfProgram['testRun']> | undefined {
-  if (step.mark === undefined && step.marked === undefined) return program.testRun({ data: step.packet })
-  const context = Buffer.alloc(192)
-  context.writeUInt32LE(step.mark ?? 0, MARK_AT)
-  try {
-    return program.testRun({ data: step.packet, context })
-  } catch (error) {
-    if (errorCode(error) === 'EINVAL') return undefined
-    throw error
-  }
 }
 
 function firstWrong(judged: readonly (string | undefined)[]): string | undefined {

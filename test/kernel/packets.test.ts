@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { POD_TO_HOST_DROP } from '#lib/base/flags.ts'
 import type { Features, PacketRunner } from './packet-runner.ts'
+import { takesMarks } from './packet-mark.ts'
 import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
 import { casesFor } from './packets/all.ts'
 import { dropCases } from './packets/own-node.ts'
@@ -13,6 +14,10 @@ const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseCloc
 const DROP = { pod_to_host: POD_TO_HOST_DROP, host_policy: 0, untracked: 0 }
 
 beforeAll(() => setUpNamespace())
+
+test('this kernel tells the marks of test runs, by which each step of a case is judged', () => {
+  expect(takesMarks()).toBe(true)
+})
 
 for (const [title, features, stubs, knobs, cases] of [
   ['with every helper', NEWEST, [], {}, casesFor(NEWEST)],

@@ -10,7 +10,7 @@ import { KERNEL_BTF, kernelFacts } from './kernel-facts.ts'
 import type { KernelFacts } from './kernel-facts.ts'
 import { OBJECTS, loadCases, loadUnfolded, runLoadCase } from './load-cases.ts'
 import type { Features } from './packet-runner.ts'
-import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
+import { HELPERS, kernelRelease, packetRunner, setUpNamespace } from './packet-runner.ts'
 import { casesFor } from './packets/all.ts'
 import { devices } from './packets/world.ts'
 
@@ -69,7 +69,13 @@ async function everything(facts: KernelFacts): Promise<void> {
   if (cgroup !== undefined) await part('connecting', () => connectCases(cgroup, facts, count))
 }
 
+function isBefore(major: number, minor: number): boolean {
+  const [first = 0, second = 0] = kernelRelease().split('.').map(Number)
+  return first < major || (first === major && second < minor)
+}
+
 async function onDevices(facts: KernelFacts): Promise<void> {
+  await part('marks', () => count('marks of test runs, since 5.6', facts.marks || isBefore(5, 6) ? undefined : 'the kernel tells none'))
   await part('packets', () => packets(facts.features, facts.missingHelpers))
   // Where the kernel has some new helpers, the way without them is tried as well: it must do the same. Where it has all, no other goes
   // that way but this machine's own, whose packets go both.

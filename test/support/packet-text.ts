@@ -8,16 +8,32 @@ export function packetText(frame: Uint8Array): string {
   const type = at16(frame, 12)
   if (type === 0x0806) return `ARP op ${at16(frame, 20)} ${hex(frame.subarray(22))}`
   if (type !== 0x0800 && type !== 0x86dd) return `ethertype ${type.toString(16)} ${hex(frame)}`
-  const v4 = type === 0x0800
+  const { v4, ip, header, proto, src, dst, l4 } = readIp(frame)
+  const head = `${v4 ? 'IPv4' : 'IPv6'} ttl ${(v4 ? ip[8] : ip[7]) ?? 0} len ${ip.length}`
+  const ipSum = v4 ? ` ip-csum ${checksum([ip.subarray(0, header)]) === 0 ? 'ok' : 'BAD'}` : ''
+  return `${head}${ipSum} ${src} > ${dst} ${l4Text(proto, l4, { ip, v4 })}`
+}
+
+export interface IpRead {
+  readonly v4: boolean
+  readonly ip: Uint8Array
+  /** its length */
+  readonly header: number
+  readonly proto: number
+  readonly src: string
+  readonly dst: string
+  readonly l4: Uint8Array
+}
+
+/** Whatever the frame holds is read as IP. */
+export function readIp(frame: Uint8Array): IpRead {
+  const v4 = at16(frame, 12) === 0x0800
   const ip = frame.subarray(14)
   const header = v4 ? ((ip[0] ?? 0) & 15) * 4 : 40
   const proto = (v4 ? ip[9] : ip[6]) ?? 0
   const src = formatAddr(addrFromBytes(v4 ? mapped(ip.subarray(12, 16)) : ip.subarray(8, 24)))
   const dst = formatAddr(addrFromBytes(v4 ? mapped(ip.subarray(16, 20)) : ip.subarray(24, 40)))
-  const l4 = ip.subarray(header)
-  const head = `${v4 ? 'IPv4' : 'IPv6'} ttl ${(v4 ? ip[8] : ip[7]) ?? 0} len ${ip.length}`
-  const ipSum = v4 ? ` ip-csum ${checksum([ip.subarray(0, header)]) === 0 ? 'ok' : 'BAD'}` : ''
-  return `${head}${ipSum} ${src} > ${dst} ${l4Text(proto, l4, { ip, v4 })}`
+  return { v4, ip, header, proto, src, dst, l4: ip.subarray(header) }
 }
 
 function l4Text(proto: number, l4: Uint8Array, about: { readonly ip: Uint8Array; readonly v4: boolean }): string {

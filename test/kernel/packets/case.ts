@@ -47,9 +47,9 @@ export interface Step {
   readonly macs?: boolean
   /** the counter that must go up by one, as in enum drop */
   readonly reason?: string
-  /** skb mark going in; on kernels that take none (before 5.2) the step is left out */
+  /** skb mark going in, default 0; on kernels whose test runs take none the step is left out */
   readonly mark?: number
-  /** and coming out; so is this */
+  /** and coming out, where it is not what packet-mark.ts says of what became of the packet */
   readonly marked?: number
   /** before the step the maps become these; flows stay */
   readonly given?: Given

@@ -89,7 +89,6 @@ function toHostPort(f: Family): PacketCase {
         packet: tcp(c, at(f.node, NODE_PORT), { flags: 'S' }),
         action: 'pass',
         out: tcp(c, host, { flags: 'S' }),
-        marked: TRANSLATED,
       },
       {
         say: 'SYN at the pod',

@@ -3,7 +3,7 @@
 import { tcp } from '../../support/packet.ts'
 import type { PacketCase, Step } from './case.ts'
 import type { Family } from './world.ts'
-import { A_WHILE, NODE_PORT, at, families } from './world.ts'
+import { A_WHILE, DECIDED, NODE_PORT, at, families } from './world.ts'
 
 const PORT = 40000
 
@@ -105,6 +105,20 @@ function forFamily(f: Family): PacketCase[] {
           action: 'redirect',
           out: tcp(pod, at(f.secondPod, 80), { flags: 'S', ttl: 63 }),
         },
+      ],
+    },
+    {
+      name: `${f.name}: the node by a service to another plugin's pod: the kernel leads the packet there itself`,
+      given: { backends: [{ addr: f.routedPod, port: 8080 }] },
+      steps: [
+        {
+          say: 'SYN',
+          through: 'to_host',
+          packet: tcp(at(f.node, PORT), vip, { flags: 'S' }),
+          action: 'redirect',
+          out: tcp(at(f.node, PORT), served, { flags: 'S' }),
+        },
+        { ...kernels('SYN at the pod', 'to_workload', tcp(at(f.node, PORT), served, { flags: 'S' })), mark: DECIDED },
       ],
     },
     {
