@@ -88,15 +88,18 @@ _Static_assert(sizeof(struct ct_value) == 120, "ct_value");
 struct frag_key {
 	struct addr src, dst;
 	__be32 id;
-	__u8 proto;
+	__u8 proto;		/* IPv4; of IPv6 the Fragment header's own, for the id alone tells */
 	__u8 pad[3];
 };
 _Static_assert(sizeof(struct frag_key) == 40, "frag_key");
 
 struct frag {
 	__be16 sport, dport;
+	__u16 heads;		/* bytes of the datagram, from its beginning, that no other fragment may write over */
+	__u8 proto;
+	__u8 pad;
 };
-_Static_assert(sizeof(struct frag) == 4, "frag");
+_Static_assert(sizeof(struct frag) == 8, "frag");
 
 /* ---- connect-time load balancing ------------------------------------------------------------------ */
 

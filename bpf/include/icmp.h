@@ -181,8 +181,9 @@ static __always_inline bool quoted_is_echo(const struct quoted *q)
 	return q->proto == IPPROTO_ICMP || q->proto == IPPROTO_ICMPV6;
 }
 
-static __noinline enum drop quoted_read(struct __sk_buff *skb, const struct pkt *p, struct quoted *q)
+static __noinline enum drop quoted_read(struct __sk_buff *skb, struct scratch *s, struct quoted *q)
 {
+	const struct pkt *p = &s->p;
 	__u32 off = p->l4 + sizeof(struct icmp);
 	__be16 ports[2];
 	struct ipv6hdr ip6;
@@ -200,8 +201,10 @@ static __noinline enum drop quoted_read(struct __sk_buff *skb, const struct pkt 
 			return DROP_SHORT;
 		addr_from_v6(&q->t.dst, ip6.saddr.in6_u.u6_addr32);
 		addr_from_v6(&q->t.src, ip6.daddr.in6_u.u6_addr32);
-		q->proto = ip6.nexthdr;
-		off += sizeof(ip6);
+		if (chain_read(skb, off + sizeof(ip6), ip6.nexthdr) || s->chain.offset & bpf_htons(0xfff8))
+			return DROP_SHORT;
+		q->proto = s->chain.proto;
+		off = s->chain.l4;
 	}
 	if (quoted_is_echo(q)) {
 		if (bpf_skb_load_bytes(skb, off + offsetof(struct icmp, id), ports, 2))

@@ -7,16 +7,20 @@
 
 #define IP_OFFSET_MASK bpf_htons(0x1fff)
 #define IP_MORE bpf_htons(0x2000)
-#define EXTENSION_HEADERS_MAX 6
+#define EXTENSION_HEADERS_MAX 8
+#define CHAIN_END 0x3000	/* longer than the packets of any network; offsets are looked at by 14 bits */
 
-struct v6_extension {
-	__u8 next;
-	__u8 len;	/* in 8 bytes, without the first 8 */
+/* Numbers of headers that <linux/in.h> has not. */
+enum v6_header {
+	V6_MOBILITY = 135,
+	V6_HIP = 139,
+	V6_SHIM6 = 140,
 };
 
-struct v6_fragment {
+/* All begin so; the Fragment header has its offset and id where others have their own. */
+struct v6_extension {
 	__u8 next;
-	__u8 reserved;
+	__u8 len;	/* in 8 bytes, without the first 8; AH's in 4 bytes, without the first 8 */
 	__be16 offset;	/* upper 13 bits; lowest: more follow */
 	__be32 id;
 };
@@ -78,25 +82,47 @@ static __noinline enum drop parse_l4(struct __sk_buff *skb, struct pkt *p)
 	return DROP_NONE;
 }
 
-/* A later fragment has no ports: they were learned from the first, which must have come before. */
-static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct scratch *s, __be32 id, bool first)
+/* Bytes of the transport header that are read. */
+static __always_inline __u32 l4_length(__u8 proto)
 {
-	struct frag_key *k = &s->frag;
+	switch (proto) {
+	case IPPROTO_TCP:
+		return sizeof(struct tcphdr);
+	case IPPROTO_UDP:
+	case IPPROTO_ICMP:
+	case IPPROTO_ICMPV6:
+		return 8;
+	case IPPROTO_SCTP:
+		return 4;
+	}
+	return 0;
+}
+
+/* A later fragment has no ports: they were learned from the first, which must have come before, with all headers in it. `start`: offset of
+ * what is cut; `at`: where in it the fragment belongs; `end`: of the packet, by what it says itself. */
+static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct scratch *s, __u32 start, __u32 at, __u32 end)
+{
 	struct pkt *p = &s->p;
 	struct frag *known;
+	__u32 heads;
 
-	__builtin_memset(k, 0, sizeof(*k));
-	k->src = p->t.src;
-	k->dst = p->t.dst;
-	k->id = id;
-	k->proto = p->proto;
-	if (first) {
+	if (!at) {
+		heads = p->l4 + l4_length(p->proto);
+		if (heads > end)
+			return DROP_SHORT; /* what follows pads the frame */
+		s->heads = heads - start;
 		s->first_fragment = 1;
 		return parse_l4(skb, p);
 	}
-	known = bpf_map_lookup_elem(&np_frags, k);
+	if (at == 8 && p->proto == IPPROTO_TCP)
+		return DROP_MALFORMED; /* no first fragment ends there: it is for those that this one would write over */
+	known = bpf_map_lookup_elem(&np_frags, &s->frag);
 	if (!known)
 		return DROP_FRAGMENT_UNKNOWN;
+	if (at < known->heads)
+		return DROP_MALFORMED;
+	if (!p->v4)
+		p->proto = known->proto;
 	p->t.sport = known->sport;
 	p->t.dport = known->dport;
 	p->tcp_flags = 0;
@@ -104,13 +130,26 @@ static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct scratch
 	return DROP_NONE;
 }
 
+static __always_inline void fragment_key(struct scratch *s, __be32 id, __u8 proto)
+{
+	struct frag_key *k = &s->frag;
+
+	__builtin_memset(k, 0, sizeof(*k));
+	k->src = s->p.t.src;
+	k->dst = s->p.t.dst;
+	k->id = id;
+	k->proto = proto;
+}
+
 /* Once it is clear that the sender may speak for this address. */
 static __noinline void fragment_note(struct scratch *s)
 {
-	struct frag f;
+	struct frag f = {};
 
 	f.sport = s->p.t.sport;
 	f.dport = s->p.t.dport;
+	f.heads = s->heads;
+	f.proto = s->p.proto;
 	bpf_map_update_elem(&np_frags, &s->frag, &f, BPF_ANY);
 }
 
@@ -130,18 +169,68 @@ static __noinline enum drop parse_v4(struct __sk_buff *skb, struct scratch *s)
 	p->proto = ip.protocol;
 	p->dont_fragment = !!(ip.frag_off & bpf_htons(0x4000));
 	p->l4 = ETH_HLEN + ip.ihl * 4;
-	if (ip.frag_off & (IP_OFFSET_MASK | IP_MORE))
-		return parse_fragment(skb, s, ip.id, !(ip.frag_off & IP_OFFSET_MASK));
-	return parse_l4(skb, p);
+	if (!(ip.frag_off & (IP_OFFSET_MASK | IP_MORE)))
+		return parse_l4(skb, p);
+	fragment_key(s, ip.id, ip.protocol);
+	return parse_fragment(skb, s, p->l4, bpf_ntohs(ip.frag_off & IP_OFFSET_MASK) * 8, ETH_HLEN + bpf_ntohs(ip.tot_len));
+}
+
+/* A protocol of its own where nothing follows it. */
+static __always_inline bool is_last_header(__u32 proto, __u8 next)
+{
+	return next == IPPROTO_NONE && (proto == V6_MOBILITY || proto == V6_HIP || proto == V6_SHIM6);
+}
+
+static __always_inline bool is_extension(__u32 proto)
+{
+	return proto == IPPROTO_HOPOPTS || proto == IPPROTO_ROUTING || proto == IPPROTO_FRAGMENT || proto == IPPROTO_DSTOPTS ||
+	       proto == IPPROTO_AH || proto == V6_MOBILITY || proto == V6_HIP || proto == V6_SHIM6;
+}
+
+/* Follows the extension headers of an IPv6 packet from the first, `proto` at `off`, to s->chain: whoever asks by ports has to know where
+ * they are. Returns an enum drop. */
+NP_GLOBAL int chain_read(struct __sk_buff *skb, __u32 off, __u32 proto)
+{
+	struct scratch *s = scratch_take();
+	struct v6_extension ext;
+	struct chain *c;
+
+	if (!s)
+		return DROP_PROGRAM_MISSING;
+	c = &s->chain;
+	__builtin_memset(c, 0, sizeof(*c));
+#pragma unroll
+	for (int i = 0; i <= EXTENSION_HEADERS_MAX; i++) {
+		c->l4 = off;
+		c->proto = proto;
+		if (!is_extension(proto) || (c->start && c->offset & bpf_htons(0xfff8)))
+			return DROP_NONE; /* of a later fragment the rest is in the first */
+		if (bpf_skb_load_bytes(skb, off, &ext, sizeof(ext)))
+			return DROP_SHORT;
+		if (is_last_header(proto, ext.next))
+			return DROP_NONE;
+		if (proto == IPPROTO_FRAGMENT) {
+			if (c->start)
+				return DROP_MALFORMED; /* nor does the kernel take two */
+			c->start = off + sizeof(ext);
+			c->offset = ext.offset;
+			c->id = ext.id;
+			ext.len = 0;
+		}
+		off += 8 + ext.len * (proto == IPPROTO_AH ? 4 : 8);
+		proto = ext.next;
+		if (off > CHAIN_END)
+			break;
+	}
+	return DROP_EXTENSION_HEADERS;
 }
 
 static __noinline enum drop parse_v6(struct __sk_buff *skb, struct scratch *s)
 {
+	struct chain *c = &s->chain;
 	struct pkt *p = &s->p;
-	struct v6_extension ext;
-	struct v6_fragment frag;
 	struct ipv6hdr ip;
-	__u32 off = ETH_HLEN + sizeof(ip);
+	int why;
 
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return DROP_SHORT;
@@ -152,30 +241,17 @@ static __noinline enum drop parse_v6(struct __sk_buff *skb, struct scratch *s)
 	p->v4 = 0;
 	p->dont_fragment = 1;
 	p->ttl = ip.hop_limit;
-	p->proto = ip.nexthdr;
-#pragma unroll
-	for (int i = 0; i < EXTENSION_HEADERS_MAX; i++) {
-		p->l4 = off;
-		switch (p->proto) {
-		case IPPROTO_HOPOPTS:
-		case IPPROTO_ROUTING:
-		case IPPROTO_DSTOPTS:
-			if (bpf_skb_load_bytes(skb, off, &ext, sizeof(ext)))
-				return DROP_SHORT;
-			p->proto = ext.next;
-			off += 8 + ext.len * 8;
-			break;
-		case IPPROTO_FRAGMENT:
-			if (bpf_skb_load_bytes(skb, off, &frag, sizeof(frag)))
-				return DROP_SHORT;
-			p->proto = frag.next;
-			p->l4 = off + sizeof(frag);
-			return parse_fragment(skb, s, frag.id, !(frag.offset & bpf_htons(0xfff8)));
-		default:
-			return parse_l4(skb, p);
-		}
-	}
-	return DROP_EXTENSION_HEADERS;
+	why = chain_read(skb, ETH_HLEN + sizeof(ip), ip.nexthdr);
+	if (why)
+		return why;
+	p->proto = c->proto;
+	p->l4 = c->l4;
+	if (!c->start || !(c->offset & bpf_htons(0xfff9)))
+		return parse_l4(skb, p); /* whole, though it may say that it is a fragment */
+	/* what follows the Fragment header is each fragment's own word: the first's counts */
+	fragment_key(s, c->id, IPPROTO_FRAGMENT);
+	return parse_fragment(skb, s, c->start, bpf_ntohs(c->offset & bpf_htons(0xfff8)),
+			      ETH_HLEN + sizeof(ip) + bpf_ntohs(ip.payload_len));
 }
 
 /* An ICMP message that is about another packet, rather than one of its own? */

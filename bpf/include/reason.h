@@ -7,7 +7,7 @@
 enum drop {
 	DROP_NONE = 0,
 	DROP_SHORT,		/* headers end before they should */
-	DROP_MALFORMED,		/* impossible header field */
+	DROP_MALFORMED,		/* impossible header field, or a fragment that would write over headers */
 	DROP_MAPPED_ADDRESS,	/* IPv6 packet that carries a v4-mapped address */
 	DROP_EXTENSION_HEADERS,	/* more IPv6 extension headers than we follow */
 	DROP_FRAGMENT_UNKNOWN,	/* fragment whose first part was not seen */

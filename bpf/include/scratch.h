@@ -39,6 +39,16 @@ struct judged {
 	__u32 egress_rule, ingress_rule, staged_egress_rule, staged_ingress_rule;
 };
 
+/* What an IPv6 packet's extension headers lead to. */
+struct chain {
+	__u16 l4;		/* offset of the transport header */
+	__u16 start;		/* of what a Fragment header is about; 0: there is none */
+	__be16 offset;		/* as it stands there */
+	__u8 proto;
+	__u8 pad;
+	__be32 id;
+};
+
 struct scratch {
 	struct pkt p;
 	struct ct_key key;
@@ -58,6 +68,8 @@ struct scratch {
 	struct addr answer_from;	/* source of the ICMP error being made */
 	struct addr tunnel_from;	/* with p.tunnelled */
 	struct origin origin;		/* with p.origin */
+	struct chain chain;
+	__u32 heads;			/* with first_fragment: bytes of the datagram that are headers */
 	struct frag_key frag;
 	struct addr_info src;		/* what we know of its source; kind 0: nothing */
 	struct query query;		/* what is asked of policy */

@@ -26,7 +26,7 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	struct ct_leg *leg;
 	enum drop why;
 
-	why = quoted_read(skb, &s->p, &quoted);
+	why = quoted_read(skb, s, &quoted);
 	if (s->hook == FROM_WORKLOAD && !addr_eq(&s->p.t.src, &quoted.t.src))
 		return DROPPED(DROP_SPOOFED); /* a pod forwards for no other: it tells of packets that were sent to itself */
 	if (why)
@@ -127,12 +127,14 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	return flow_send(skb, s, v);
 }
 
-/* A fragment before its first: the host puts together its own; a pod's must not pass unseen. */
-static __noinline bool fragment_is_ours(struct scratch *s)
+/* Of what cannot be read, must it not pass unseen? What a pod sends or gets must not. Of the host's own it puts fragments together that
+ * come before their first, which is asked about; other headers hide what its rules ask for. */
+static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, enum drop why)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
 
-	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || (info && (info->kind == ADDR_LOCAL_POD || is_stray(info)));
+	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || (info && (info->kind == ADDR_LOCAL_POD || is_stray(info))) ||
+	       (why == DROP_EXTENSION_HEADERS && host_asks(skb->ifindex));
 }
 
 /* What the fast path would not read. 0: go on as a packet of a flow. */
@@ -155,7 +157,7 @@ static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 		why = parse_v6(skb, s);
 	else
 		return NP_PASS;
-	if (why == DROP_FRAGMENT_UNKNOWN && !fragment_is_ours(s))
+	if ((why == DROP_FRAGMENT_UNKNOWN || why == DROP_EXTENSION_HEADERS) && !unread_is_ours(skb, s, why))
 		return NP_PASS;
 	if (why)
 		return DROPPED(why);

@@ -2,15 +2,19 @@
 /** The policies of a packet case in the maps: compiled, changed step by step, and named when a flow tells by which rule it is let be. Layer: test. */
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { NO_SET } from '#agent/compile/policy/tables.ts'
-import type { EndValue, PolicyStep } from '#agent/compile/policy/tables.ts'
+import type { EndValue, HostValue, PolicyStep } from '#agent/compile/policy/tables.ts'
 import type { PolicyUpdate } from '#agent/compile/policy/world.ts'
 import type { MapDefinition } from '#agent/maps/catalogue.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { AddrInfo } from '#agent/maps/shapes.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
+import type { Labels } from '#lib/model/labels.ts'
 import type { Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
+import { selects } from '#lib/model/selector.ts'
+import { HostRules } from '#agent/dataplane/policy/host-rules.ts'
+import { ifindexOf } from '#native'
 import { addrInfo } from '../support/addr-info.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap } from '../support/objects.ts'
@@ -26,6 +30,9 @@ export const PODS = {
   remote: { of: (f: Family) => f.remotePod, local: false },
 } as const
 
+/** The device that test runs happen on, as a host endpoint: there where a policy means it. */
+export const HOST = 'host'
+
 type MapOf<D> = D extends MapDefinition<infer K, infer V> ? TestMap<K, V> : never
 const NOTHING: EndValue = { identity: 0, ingress: NO_SET, egress: NO_SET, stagedIngress: NO_SET, stagedEgress: NO_SET }
 
@@ -33,6 +40,7 @@ export class PacketPolicy {
   readonly #maps: PolicyMaps
   readonly #addrs: MapOf<typeof catalogue.np_addrs>
   readonly #state: MapOf<typeof catalogue.np_state>
+  readonly #hosts: MapOf<typeof catalogue.np_hosts>
   #compiler = new PolicyCompiler()
   #policies: readonly Policy[] = []
   #written: ReadonlySet<Addr> = new Set()
@@ -41,16 +49,18 @@ export class PacketPolicy {
     this.#maps = new PolicyMaps(loaded)
     this.#addrs = new TestMap(loaded, catalogue.np_addrs)
     this.#state = new TestMap(loaded, catalogue.np_state)
+    this.#hosts = new TestMap(loaded, catalogue.np_hosts)
   }
 
   /** Whatever was there goes. Without policies there is nothing in the maps. */
   async start(policies: readonly Policy[]): Promise<void> {
-    if (this.#written.size > 0) await this.#maps.clear()
+    if (this.#written.size > 0) await Promise.all([this.#maps.clear(), this.#hosts.clear()])
     for (const addr of this.#written) this.#showEnd(addr, undefined)
     this.#written = new Set()
     this.#compiler = new PolicyCompiler()
     this.#policies = []
-    if (policies.length > 0) this.#take(this.#compiler.change([...endpoints(), ...this.#updates(policies)]))
+    const ends = policies.some(({ subject }) => selects(subject, labelled(HOST))) ? [...endpoints(), hostEndpoint()] : endpoints()
+    if (policies.length > 0) this.#take(this.#compiler.change([...ends, ...this.#updates(policies)]))
   }
 
   /** `next`: flows that are there are asked about again. */
@@ -66,7 +76,7 @@ export class PacketPolicy {
   }
 
   close(): void {
-    for (const map of [this.#maps, this.#addrs.map, this.#state.map]) map.close()
+    for (const map of [this.#maps, this.#addrs.map, this.#state.map, this.#hosts.map]) map.close()
   }
 
   #updates(policies: readonly Policy[]): readonly PolicyUpdate[] {
@@ -84,9 +94,18 @@ export class PacketPolicy {
       if (step.kind === 'epoch') continue
       for (const row of step.rows) {
         if (row.table === 'ends') this.#showEnd(row.key.addr, step.kind === 'forget' ? undefined : row.value)
-        else if (row.table !== 'hosts') this.#maps.write(row, step.kind === 'forget')
+        else if (row.table === 'hosts') this.#showHost(row.value)
+        else this.#maps.write(row, step.kind === 'forget')
       }
     }
+  }
+
+  #showHost(value: HostValue): void {
+    const rules = new HostRules()
+    const rest = { mtu: 1500, mac: '', up: true, running: true, loopback: true, kind: undefined, master: 0, addresses: [] }
+    rules.setDevices([{ kind: 'host', iface: { index: ifindexOf('lo'), name: 'lo', ...rest } }])
+    rules.set(HOST, value)
+    for (const [key, sets] of rules.rows()) this.#hosts.set(key, sets)
   }
 
   /** Beside what the case says of the address. */
@@ -102,13 +121,22 @@ export class PacketPolicy {
   }
 }
 
+function labelled(name: string): Labels {
+  return new Map([['name', name]])
+}
+
+function hostEndpoint(): PolicyUpdate {
+  const value = { kind: 'host', labels: labelled(HOST), addrs: [], ports: [], profiles: [], local: true, interfaceName: '*' } as const
+  return { kind: 'endpoint', key: `HostEndpoint/${HOST}`, value }
+}
+
 function endpoints(): readonly PolicyUpdate[] {
   return Object.entries(PODS).map(([name, { of, local }]) => ({
     kind: 'endpoint',
     key: `Pod/${name}`,
     value: {
       kind: 'pod',
-      labels: new Map([['name', name]]),
+      labels: labelled(name),
       addrs: families.map((f) => parseAddr(of(f))),
       ports: [],
       profiles: [OPEN],

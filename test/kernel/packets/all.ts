@@ -6,6 +6,7 @@ import { cases as choice } from './choice.ts'
 import { cases as collisions } from './collisions.ts'
 import { cases as damage } from './damage.ts'
 import { cases as direct } from './direct.ts'
+import { cases as extensions } from './extensions.ts'
 import { cases as flows } from './flows.ts'
 import { cases as fragments } from './fragments.ts'
 import { cases as icmp } from './icmp.ts'
@@ -32,6 +33,7 @@ const cases: readonly PacketCase[] = [
   ...collisions,
   ...damage,
   ...direct,
+  ...extensions,
   ...flows,
   ...fragments,
   ...icmp,

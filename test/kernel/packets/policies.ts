@@ -2,13 +2,14 @@
 /** Policies of packet cases, in few words; pods are those of packet-policy.ts. Layer: test. */
 import { parseCidr } from '#lib/base/ip.ts'
 import { ANYWHERE } from '#lib/model/policy.ts'
-import type { Policy, Rule, Side } from '#lib/model/policy.ts'
+import type { Policy, Rule, Scope, Side } from '#lib/model/policy.ts'
 import { equals } from '#lib/model/selector.ts'
 import { ruleAt } from '../../agent/compile/policy/scale.ts'
 
 export interface PolicyGiven {
-  /** pod that it selects */
+  /** pod that it selects, or HOST of packet-policy.ts */
   readonly of: string
+  readonly scope?: Scope
   readonly ingress?: readonly Partial<Rule>[]
   readonly egress?: readonly Partial<Rule>[]
   readonly tier?: 'adminnetworkpolicy' | 'default'
@@ -16,7 +17,7 @@ export interface PolicyGiven {
 }
 
 /** Its rules are "<name> ingress 0" and so on, see {@link ruleOf}. */
-export function policy(name: string, { of, ingress, egress, tier = 'default', staged }: PolicyGiven): Policy {
+export function policy(name: string, { of, ingress, egress, tier = 'default', staged, scope = 'normal' }: PolicyGiven): Policy {
   const rules = (all: readonly Partial<Rule>[] | undefined) => all?.map((rule, at) => ruleAt(at, rule))
   return {
     kind: staged === undefined ? 'GlobalNetworkPolicy' : 'StagedGlobalNetworkPolicy',
@@ -28,7 +29,7 @@ export function policy(name: string, { of, ingress, egress, tier = 'default', st
     ingress: rules(ingress),
     egress: rules(egress),
     staged,
-    scope: 'normal',
+    scope,
   }
 }
 
