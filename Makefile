@@ -14,7 +14,11 @@ ADDON := build/Release/netplane_native.node
 SHIM := build/netplane-cni
 TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts' 2>/dev/null)
 
-.PHONY: all image deps bpf native shim ts demo test test-unit test-oracle test-kernel bench scale soak kubernetes e2e lint format clean docs
+# What the quick loop remembers between its runs.
+CACHE := .cache/check
+
+.PHONY: all image deps bpf native shim ts demo check t watch test test-unit test-oracle test-kernel bench scale soak kubernetes e2e \
+	types lint lint-cached format clean docs
 
 all: bpf native shim ts
 
@@ -27,24 +31,30 @@ node_modules/.package-lock.json: package.json package-lock.json | deps
 	  [ $$try = 3 ] && exit 1; echo "npm ci failed, trying again"; done
 	@touch $@
 
+# The compiler lists the headers of each object, so that a changed header rebuilds only what includes it.
 bpf: $(BPF_OBJECTS)
-%.bpf.o: %.bpf.c $(wildcard bpf/*.bpf.c bpf/include/*.h) Makefile | deps
+%.bpf.o: %.bpf.c Makefile | deps
 	@echo "  bpf     $@"
-	@$(CLANG) $(BPF_FLAGS) -c $< -o $@
+	@$(CLANG) $(BPF_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 	@llvm-strip-19 -g $@
 # for kernels before 5.6: see compat.h
-%.floor.bpf.o: %.bpf.c $(wildcard bpf/*.bpf.c bpf/include/*.h) Makefile | deps
+%.floor.bpf.o: %.bpf.c Makefile | deps
 	@echo "  bpf     $@"
-	@$(CLANG) $(BPF_FLAGS) -DNP_FLOOR -c $< -o $@
+	@$(CLANG) $(BPF_FLAGS) -DNP_FLOOR -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 	@llvm-strip-19 -g $@
+-include $(BPF_OBJECTS:.o=.d)
 
+# node-gyp writes build/Makefile; that knows which file includes which, and builds what has changed.
+GYP := $(NODE) node_modules/node-gyp/bin/node-gyp.js --silent --nodedir=node_modules/node-linux-$(ARCH)
 native: $(ADDON)
-$(ADDON): binding.gyp $(wildcard native/*.cc native/*.h) node_modules/.package-lock.json | deps
-	@echo "  native  $@"
+build/Makefile: binding.gyp node_modules/.package-lock.json | deps
 	@mkdir -p build
-	@$(NODE) node_modules/node-gyp/bin/node-gyp.js rebuild --silent --nodedir=node_modules/node-linux-$(ARCH) >build.log 2>&1 || \
-	  { cat build.log >&2; exit 1; }
-	@mv build.log build/ && touch $@
+	@$(GYP) configure >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
+	@touch $@
+$(ADDON): build/Makefile $(wildcard native/*.cc native/*.h)
+	@echo "  native  $@"
+	@$(GYP) build >build/build.log 2>&1 || { cat build/build.log >&2; exit 1; }
+	@touch $@
 
 TRAFFIC := bench/tools/traffic
 $(TRAFFIC): $(wildcard bench/tools/*.c bench/tools/*.h) | deps
@@ -53,8 +63,7 @@ $(TRAFFIC): $(wildcard bench/tools/*.c bench/tools/*.h) | deps
 
 # Static: it runs on whatever the node has, outside of our image. CC=aarch64-linux-gnu-gcc for another machine.
 shim: $(SHIM)
-# after the addon: building that empties build/
-$(SHIM): cni/netplane-cni.c $(ADDON) | deps
+$(SHIM): cni/netplane-cni.c | deps
 	@echo "  cc      $@"
 	@mkdir -p build
 	@$(CC) -static -s -O2 -Wall -Wextra -Werror -o $@ $<
@@ -62,7 +71,7 @@ $(SHIM): cni/netplane-cni.c $(ADDON) | deps
 ts: dist/.built
 dist/.built: $(TS_SOURCES) scripts/bundle-agent.ts tsconfig.json tsconfig.build.json node_modules/.package-lock.json
 	@echo "  ts      dist"
-	@$(NODE) node_modules/typescript/bin/tsc -p tsconfig.build.json
+	@$(NODE) node_modules/typescript/bin/tsc --incremental --tsBuildInfoFile dist/.tsbuildinfo -p tsconfig.build.json
 	@$(RUN) scripts/bundle-agent.ts
 	@touch $@
 
@@ -77,6 +86,18 @@ image: all
 demo: all
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/demo/main.js
+
+# Types, lint and unit tests, from sources: nothing has to be built.
+check: node_modules/.package-lock.json
+	@$(RUN) test/check.ts
+
+# One test, or all of a folder, of any kind: make t F=test/kernel/packets.test.ts; what it runs is built first.
+t: node_modules/.package-lock.json
+	@$(RUN) test/one.ts $(F)
+
+# Runs again what a saved file concerns: unit tests, or those of F.
+watch: node_modules/.package-lock.json
+	@$(RUN) test/one.ts --watch $(F)
 
 test: all $(TRAFFIC)
 	@scripts/install-deps.sh demo vm go image e2e
@@ -120,10 +141,17 @@ e2e: all
 	@scripts/install-deps.sh demo go e2e
 	@E2E=long $(RUN) test/run.ts api e2e
 
-lint: node_modules/.package-lock.json
-	@$(NODE) node_modules/typescript/bin/tsc --noEmit -p tsconfig.json
+types: node_modules/.package-lock.json
+	@$(NODE) node_modules/typescript/bin/tsc --noEmit --incremental --tsBuildInfoFile $(CACHE)/types.tsbuildinfo -p tsconfig.json
+
+lint: types
 	@$(NODE) node_modules/eslint/bin/eslint.js .
 	@$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn .
+
+# Of files that have not changed it believes what it found in them before, whatever they import: lint, which CI runs, does not.
+lint-cached: node_modules/.package-lock.json
+	@$(NODE) node_modules/eslint/bin/eslint.js --cache --cache-strategy content --cache-location $(CACHE)/eslint .
+	@$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn --cache --cache-strategy content --cache-location $(CACHE)/prettier .
 
 format: node_modules/.package-lock.json
 	@$(NODE) node_modules/prettier/bin/prettier.cjs --write --log-level warn .
@@ -132,4 +160,4 @@ docs: all
 	@$(RUN) scripts/generate-docs.ts
 
 clean:
-	rm -rf dist build bpf/*.o bench/*.o $(TRAFFIC) node_modules
+	rm -rf dist build bpf/*.o bpf/*.bpf.d bench/*.o bench/*.bpf.d $(CACHE) $(TRAFFIC) node_modules

@@ -16,6 +16,8 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/native/**', 'test/kernel/**', 'test/api/**', 'test/lab/**', 'test/e2e/**'],
+          // files keep nothing in modules: a fresh worker for each would cost as much as a third of the tests
+          isolate: false,
           // thousands of random cases take a second of an idle CPU
           testTimeout: 30_000,
         },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { failureList, ofCommand, ofReport } from './failures.ts'
+import { failureList, ofCommand, ofReport, slowestList } from './failures.ts'
 
 describe('a report', () => {
   const report = {
@@ -12,6 +12,8 @@ describe('a report', () => {
     testResults: [
       {
         name: '/top/test/lab/lab.test.ts',
+        startTime: 1000,
+        endTime: 3500,
         status: 'failed',
         assertionResults: [
           { status: 'passed', ancestorTitles: [], title: 'fine', failureMessages: [] },
@@ -36,6 +38,11 @@ describe('a report', () => {
       failures: [
         'test/lab/lab.test.ts > a lab > is repaired\n    AssertionError: expected 0 to be 1',
         'test/broken.test.ts\n    Cannot find module x',
+      ],
+      files: [
+        { name: 'test/lab/lab.test.ts', seconds: 2.5 },
+        { name: 'test/broken.test.ts', seconds: 0 },
+        { name: 'test/good.test.ts', seconds: 0 },
       ],
     })
   })
@@ -70,4 +77,13 @@ test('the list names the stage, and ends when it is long', () => {
   expect(failureList([])).toEqual([])
   const many = Array.from({ length: 14 }, (_, at) => ({ stage: 'lab', text: `test ${at}` }))
   expect(failureList(many)).toEqual(['failed:', ...many.slice(0, 12).map(({ text }) => `  lab: ${text}`), '  and 2 more'])
+})
+
+test('the ten slowest files are listed, the slowest first, and no list is printed without any', () => {
+  const files = Array.from({ length: 12 }, (_, index) => ({ name: `${index}.test.ts`, seconds: index }))
+  const lines = slowestList(files)
+  expect(lines.length).toBe(11)
+  expect(lines[1]).toBe('  11.0 s 11.test.ts')
+  expect(lines.at(-1)).toBe('  2.0 s 2.test.ts')
+  expect(slowestList([])).toEqual([])
 })

@@ -8,9 +8,17 @@ export interface Count {
   readonly skipped: number
 }
 
+/** A test file and how long its tests took. */
+export interface TimedFile {
+  readonly name: string
+  readonly seconds: number
+}
+
 export interface Outcome extends Count {
   /** at most three lines each */
   readonly failures: readonly string[]
+  /** of commands none */
+  readonly files?: readonly TimedFile[]
 }
 
 /** One failed test that has no name. */
@@ -27,21 +35,24 @@ const CODES = /\u001b\[[0-9;]*m/g
 const MOST_OF_COMMAND = 6
 const MOST = 12
 const LONGEST = 200
+const SLOWEST = 10
 
-/** Of the text of vitest's JSON report. Throws SyntaxError when it is none. */
-export function ofReport(text: string, root: string): Outcome {
-  const report: unknown = JSON.parse(text)
+/** Of vitest's JSON report. Throws SyntaxError when it is none. */
+export function ofReport(json: string, root: string): Outcome {
+  const report: unknown = JSON.parse(json)
   const number = (name: string): number => {
     const value = field(report, name)
     return typeof value === 'number' ? value : 0
   }
-  const failures = list(report, 'testResults').flatMap((file) => failuresOfFile(file, root))
+  const files = list(report, 'testResults')
+  const failures = files.flatMap((file) => failuresOfFile(file, root))
   return {
     passed: number('numPassedTests'),
     // a file that could not be loaded is none of the report's failed tests
     failed: Math.max(number('numFailedTests'), failures.length),
     skipped: number('numPendingTests') + number('numTodoTests'),
     failures,
+    files: files.map((file) => ({ name: relative(root, text(file, 'name')), seconds: secondsOf(file) })),
   }
 }
 
@@ -70,6 +81,12 @@ export function failureList(failures: readonly { readonly stage: string; readonl
   return ['failed:', ...shown, ...more]
 }
 
+/** The files that took longest, the longest first; nothing when none is known. */
+export function slowestList(files: readonly TimedFile[]): string[] {
+  const slowest = files.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST)
+  return slowest.length === 0 ? [] : ['the slowest files:', ...slowest.map(({ name, seconds }) => `  ${seconds.toFixed(1)} s ${name}`)]
+}
+
 /** A file that could not even be loaded has a message of its own, and no tests. */
 function failuresOfFile(file: unknown, root: string): string[] {
   const name = relative(root, text(file, 'name'))
@@ -80,6 +97,11 @@ function failuresOfFile(file: unknown, root: string): string[] {
     const [message] = list(test, 'failureMessages')
     return entry(`${name} > ${path}`, typeof message === 'string' ? message : '')
   })
+}
+
+function secondsOf(file: unknown): number {
+  const [start, end] = [field(file, 'startTime'), field(file, 'endTime')]
+  return typeof start === 'number' && typeof end === 'number' ? (end - start) / 1000 : 0
 }
 
 function entry(where: string, message: string): string {

@@ -58,11 +58,13 @@ test('two parts at once, of which each is printed as a whole; none beside one th
 })
 
 test('what failed is named before the last line; what is missing counts as one skip, and fails CI', async () => {
-  const broken: Part = () => Promise.resolve({ passed: 2, failed: 1, skipped: 0, failures: ['x.test.ts > y'] })
+  const broken: Part = () =>
+    Promise.resolve({ passed: 2, failed: 1, skipped: 0, failures: ['x.test.ts > y'], files: [{ name: 'x.test.ts', seconds: 7 }] })
   const missing: Stage = { name: 'm', inLanes: true, obstacle: 'needs root', parts: [broken, broken] }
   const { code, output } = await run([shared('a', nothing, broken), missing])
   expect(output).toContain('== m: skipped, needs root')
   expect(output.trimEnd().split('\n').slice(-3)).toEqual(['failed:', '  a: x.test.ts > y', '3 passed, 1 failed, 1 skipped'])
+  expect(output).toContain('the slowest files:\n  7.0 s x.test.ts\nall of it\n')
   expect(code).toBe(1)
   vi.stubEnv('CI', 'true')
   expect((await run([{ ...missing }])).code).toBe(1)

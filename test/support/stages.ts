@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a run of tests is made of, and in which order: most parts one after another, those that bear company in two lanes. Layer: test. */
-import { failureList, type Outcome } from './failures.ts'
+import { failureList, slowestList, type Outcome, type TimedFile } from './failures.ts'
 
 /** Where output goes: at once, or as a whole when the part has ended. */
 export type Print = (chunk: Buffer | string, to?: NodeJS.WritableStream) => void
@@ -33,6 +33,8 @@ const live: Print = (chunk, to = process.stdout) => {
 export async function runStages(stages: readonly Stage[]): Promise<number> {
   const total = { passed: 0, failed: 0, skipped: 0 }
   const failures: { readonly stage: string; readonly text: string }[] = []
+  const files: TimedFile[] = []
+  const began = performance.now()
   const runLane = async (queue: Job[], isAlone: boolean): Promise<void> => {
     for (let job = queue.shift(); job !== undefined; job = queue.shift()) {
       const { stage } = job
@@ -41,12 +43,14 @@ export async function runStages(stages: readonly Stage[]): Promise<number> {
       total.failed += outcome.failed
       total.skipped += outcome.skipped
       failures.push(...outcome.failures.map((text) => ({ stage: stage.name, text })))
+      files.push(...(outcome.files ?? []))
     }
   }
   for (const queue of queuesOf(stages)) {
     const lanes = queue[0]?.stage.inLanes === true ? Math.min(LANES, queue.length) : 1
     await Promise.all(Array.from({ length: lanes }, () => runLane(queue, lanes === 1)))
   }
+  console.log(['', ...slowestList(files), `all of it in ${secondsSince(began)} s`].join('\n'))
   const skippedInCi = process.env['CI'] === 'true' && total.skipped > 0
   if (skippedInCi) console.log('\na skipped test is a failure in CI')
   console.log(['', ...failureList(failures), `${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`].join('\n'))
@@ -76,7 +80,10 @@ async function runJob({ stage, title, part }: Job, isAlone: boolean): Promise<Ou
   const began = performance.now()
   const count = await part(print)
   for (const said of held) live(...said)
-  const seconds = ((performance.now() - began) / 1000).toFixed(0)
-  console.log(`== ${title}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped in ${seconds} s`)
+  console.log(`== ${title}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped in ${secondsSince(began)} s`)
   return count
+}
+
+function secondsSince(began: number): string {
+  return ((performance.now() - began) / 1000).toFixed(0)
 }
