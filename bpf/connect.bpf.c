@@ -75,13 +75,15 @@ static __always_inline struct backend *backend_for(const struct frontend *fe)
 	return backend_at_random(&fe->inside, &slot);
 }
 
-/* `dst`, `port`: the service going in, the backend coming out. */
-static __always_inline void socket_sent_to(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port, const struct addr *backend,
+/* `dst`, `port`: the service going in, the backend coming out. False: what goes there has to pass the packet path, which drops it. */
+static __always_inline bool socket_sent_to(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port, const struct addr *backend,
 					   __be16 backend_port)
 {
 	struct socket_peer meant = {};
 	struct socket_key key;
 
+	if (is_tunnel_end(backend, backend_port, ctx->protocol))
+		return false;
 	meant.addr = *dst;
 	meant.port = *port;
 	*dst = *backend;
@@ -89,6 +91,7 @@ static __always_inline void socket_sent_to(struct bpf_sock_addr *ctx, struct add
 	socket_key_of(ctx, &key, dst, *port, SOCKET_MEANT);
 	bpf_map_update_elem(&np_sockets, &key, &meant, BPF_ANY);
 	count_slot(DROP_MAX + COUNT_CONNECT);
+	return true;
 }
 
 /* A stream gets its backend once. Datagrams of a connected socket are translated one by one where they can be, for the socket
@@ -103,8 +106,7 @@ static __always_inline bool to_backend(struct bpf_sock_addr *ctx, struct addr *d
 	be = backend_for(m.fe);
 	if (!be)
 		return false;	/* no backend: the packet path refuses it with an answer */
-	socket_sent_to(ctx, dst, port, &be->addr, be->port);
-	return true;
+	return socket_sent_to(ctx, dst, port, &be->addr, be->port);
 }
 
 /* A datagram of a socket that is not connected: to the backend of the one before, while there is that. */
@@ -122,10 +124,8 @@ static __always_inline bool to_same_backend(struct bpf_sock_addr *ctx, struct ad
 	last = bpf_map_lookup_elem(&np_sockets, &key);
 	if (last) {
 		live = backend_live(fe->inside.list, &last->addr, last->port);
-		if (live) {
-			socket_sent_to(ctx, dst, port, &last->addr, last->port);
-			return true;
-		}
+		if (live)
+			return socket_sent_to(ctx, dst, port, &last->addr, last->port);
 	}
 	be = backend_for(fe);
 	if (!be)
@@ -133,8 +133,7 @@ static __always_inline bool to_same_backend(struct bpf_sock_addr *ctx, struct ad
 	chosen.addr = be->addr;
 	chosen.port = be->port;
 	bpf_map_update_elem(&np_sockets, &key, &chosen, BPF_ANY);
-	socket_sent_to(ctx, dst, port, &chosen.addr, chosen.port);
-	return true;
+	return socket_sent_to(ctx, dst, port, &chosen.addr, chosen.port);
 }
 
 /* The way back: a peer that is a backend is shown as the service that was meant. */

@@ -198,9 +198,6 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 {
 	if (is_stray(&s->dst))
 		return DROPPED(DROP_STRAY_SERVICE);
-	if (s->hook == FROM_WORKLOAD && s->p.proto == IPPROTO_UDP && s->p.t.dport == cfg.tunnel_port &&
-	    (s->dst.kind == ADDR_NODE || s->dst.kind == ADDR_SELF))
-		return DROPPED(DROP_TUNNEL_SOURCE); /* a pod that plays a node */
 	if (s->hook == TO_WORKLOAD && s->dst.kind != ADDR_LOCAL_POD)
 		return DROPPED(DROP_POLICY); /* whose rules are not known yet, or not any more */
 	if (s->hook == TO_HOST) {

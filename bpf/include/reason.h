@@ -18,7 +18,7 @@ enum drop {
 	DROP_TOO_BIG,		/* does not fit the way ahead: answered with fragmentation needed / packet too big */
 	DROP_PORT_COLLISION,	/* no free source port after address translation */
 	DROP_FLOW_INSERT,	/* flow table refused the entry */
-	DROP_TUNNEL_SOURCE,	/* our tunnel, but the sender is no node of the cluster, or a pod that plays one */
+	DROP_TUNNEL_SOURCE,	/* the sender is no node of the cluster; or a pod, or a service, leads to a port where a node takes tunnel packets */
 	DROP_TUNNEL_HEADER,	/* tunnel header that is not ours */
 	DROP_ENCAP,		/* no room for the tunnel header */
 	DROP_NO_ROUTE,		/* no way to the node that has the backend; of a tunnelled packet: no such pod here, or no more */

@@ -50,6 +50,17 @@ static __always_inline struct frontend *frontend_find(const struct addr *dst, __
 	return fe || !to_node_first ? fe : frontend_at(dst, port, proto);
 }
 
+/* Does a node take tunnel packets there? What a program translates to it would come from a node, and be taken for that node's. */
+static __always_inline bool is_tunnel_end(const struct addr *a, __be16 port, __u8 proto)
+{
+	struct addr_info *info;
+
+	if (proto != IPPROTO_UDP || port != cfg.tunnel_port)
+		return false;
+	info = bpf_map_lookup_elem(&np_addrs, a);
+	return info && (info->kind == ADDR_NODE || info->kind == ADDR_SELF);
+}
+
 static __always_inline struct backend *backend_in(__u64 list, __u32 slot)
 {
 	struct backend_key k = {};

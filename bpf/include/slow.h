@@ -58,6 +58,18 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	return flow_send(skb, s, &s->v);
 }
 
+/* Would it pass for a node's tunnel packet? It goes where a node takes such, by whichever address, and a pod sent it or a program translated
+ * it. What the node's own kernel sends there is another plugin's, and left alone. */
+static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
+{
+	const bool nat = v->leg[s->dir & 1].flags & LEG_NAT, from_pod = s->hook == FROM_WORKLOAD || s->p.tunnelled;
+	const struct ct_tuple *out = nat ? &v->out : &s->p.t;
+
+	if ((!nat && !from_pod) || s->p.proto != IPPROTO_UDP || out->dport != cfg.tunnel_port)
+		return false;
+	return is_tunnel_end(&out->dst, out->dport, s->p.proto) || addr_is_own(skb, s, &out->src, &out->dst);
+}
+
 static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_value *v = 0;
@@ -96,6 +108,8 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	} else if (s->renew) {
 		judged_again(skb, s, v);
 	}
+	if (plays_node(skb, s, v ? v : &s->v))
+		return DROPPED(DROP_TUNNEL_SOURCE); /* an answer as well: it stays unseen, and so none goes the fast way */
 	if (!v || (s->renew && !is_let_be(s, &v->leg[s->dir & 1]))) {
 		why = flow_judge(skb, s, v ? v : &s->v);
 		if (why && v && !is_attempt_back(s, &v->leg[s->dir & 1]))

@@ -40,6 +40,7 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
       check(`sendmsg${family.bits}: a socket keeps its backend while that is served`, await steady(loaded, family))
       check(`connect${family.bits}: datagrams of a connected socket are left to their packets`, await connectedUdp(loaded, family))
       check(`connect${family.bits}: so are services that tell clients apart`, await leftAlone(loaded, family, { affinity: 60 }))
+      check(`sendmsg${family.bits}: so are those that lead to a node's tunnel port`, await tunnelPort(loaded, family, facts))
     }
   })
   await attached(cgroup, { facts, on: 0 }, async (loaded) => {
@@ -214,6 +215,19 @@ async function connectedUdp(loaded: Loaded, family: Family): Promise<string | un
     return Array.isArray(came) && came[0] instanceof Error ? undefined : `connected to ${socket.remoteAddress().address}`
   } catch (error) {
     return errorCode(error) === 'ENETUNREACH' ? undefined : String(error)
+  } finally {
+    socket.close()
+  }
+}
+
+/** As far as the packet path, which drops such. */
+async function tunnelPort(loaded: Loaded, family: Family, { features }: KernelFacts): Promise<string | undefined> {
+  new TestMap(loaded, catalogue.np_addrs).set(parseAddr(family.local), addrInfo(ADDR_SELF))
+  await publish(loaded, family, { proto: UDP, ports: [testCfg(features).tunnel_port] })
+  const socket = await bound(family)
+  try {
+    const error = await new Promise<unknown>((resolve) => socket.send('hi', PORT, family.vip, resolve))
+    return error instanceof Error ? undefined : 'sent'
   } finally {
     socket.close()
   }

@@ -258,6 +258,7 @@ async function runStep(
   if (step.reused !== undefined)
     world.maps.addrs.set(parseAddr(step.reused), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.secondPod.name) }))
   if (step.gone !== undefined) world.maps.addrs.delete(parseAddr(step.gone))
+  if (step.becomesNode !== undefined) world.maps.addrs.set(parseAddr(step.becomesNode), addrInfo(ADDR_NODE))
   if (step.overlayBy !== undefined)
     for (const f of families)
       if (f.v4 !== step.overlayBy.includes(':'))

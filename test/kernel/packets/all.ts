@@ -26,6 +26,7 @@ import { cases as sizes } from './sizes.ts'
 import { cases as takeover } from './takeover.ts'
 import { cases as tcp } from './tcp.ts'
 import { cases as telling } from './telling.ts'
+import { cases as tunnelEnd } from './tunnel-end.ts'
 
 const cases: readonly PacketCase[] = [
   ...checksums,
@@ -53,6 +54,7 @@ const cases: readonly PacketCase[] = [
   ...takeover,
   ...tcp,
   ...telling,
+  ...tunnelEnd,
 ]
 
 /** Those that programs for such a kernel are to pass. */

@@ -57,6 +57,8 @@ export interface Step {
   readonly gone?: string
   /** before the step this address of a pod is given to another pod */
   readonly reused?: string
+  /** before the step this address is found to be another node's */
+  readonly becomesNode?: string
   /** before the step the overlay pod is behind this node */
   readonly overlayBy?: string
   /** before the step this flow's entry is lost */
