@@ -4,7 +4,7 @@ import { ADDR_LOCAL_POD, ADDR_MASQUERADE, ADDR_NODE, ADDR_NODE_PORTS, ADDR_ROUTE
 import { isWithin, parseAddr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Node } from '#lib/model/node.ts'
-import { interfaceOf, isOurs } from '#lib/model/pod.ts'
+import { interfaceOf, isFinished, isOurs } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { AddrRow } from './desired.ts'
 import { isMasqueraded } from './pools.ts'
@@ -13,7 +13,7 @@ import { compareAddrs } from './rows.ts'
 
 /** True when the pod has, or is about to have, a veth of its own on the node. */
 export function isLocalWorkload(pod: Pod, node: string): boolean {
-  return pod.nodeName === node && !pod.hostNetwork && (pod.phase === 'Running' || pod.phase === 'Pending')
+  return pod.nodeName === node && !pod.hostNetwork && !isFinished(pod)
 }
 
 /** A local pod's addresses, reached through its veth. */

@@ -4,11 +4,13 @@
  * What one object contributes is a function of the snapshot alone; the compiler only remembers who holds contested keys and what it said
  * last about the node, so the work of a change is in proportion to the change. */
 import { RANGE_INSIDE } from '#lib/base/flags.ts'
+import { formatAddr } from '#lib/base/ip.ts'
 import { sortedEntries } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
 import { same } from '#lib/base/same.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import { nodeAddress } from '#lib/model/node.ts'
+import type { Pod } from '#lib/model/pod.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload, podAddrs } from './addresses.ts'
 import { Claims } from './claims.ts'
@@ -36,10 +38,11 @@ export interface CompileInput extends Surroundings {
   readonly servesPods?: boolean
 }
 
-/** What one object wants, before it is known who holds contested keys. A later `rank` gives way among equals. */
+/** What one object wants, before it is known who holds contested keys. */
 interface Draft {
   readonly rows: readonly Row[]
-  readonly rank: number
+  /** addresses that another pod has */
+  readonly lost?: Pod['lost']
 }
 
 /** An address or port that an object wants and another has. */
@@ -51,11 +54,12 @@ export interface Conflict {
 
 interface Lost {
   readonly rows: readonly ContestedRow[]
+  readonly toPods: NonNullable<Pod['lost']>
   /** the owner has others */
   readonly isPart: boolean
 }
 
-const NOTHING: Draft = { rows: [], rank: 0 }
+const NOTHING: Draft = { rows: [] }
 /** The service of the API server. */
 const API_SERVER = 'default/kubernetes'
 
@@ -120,10 +124,13 @@ export class Compiler {
 
   /** Every address or port that an object wants and another holds, at present. */
   conflicts(): readonly Conflict[] {
-    const reasonOf = (row: ContestedRow): string => `${contestedText(row)} already belongs to ${this.#claims.holder(claimKey(row)) ?? ''}`
-    return sortedEntries(this.#lost).flatMap(([owner, { rows, isPart }]) =>
-      rows.map((row) => ({ rejected: { ref: owner, path: '', reason: reasonOf(row) }, ...(isPart ? { inPart: true as const } : {}) })),
-    )
+    return sortedEntries(this.#lost).flatMap(([ref, { rows, toPods, isPart }]) => {
+      const reasons = [
+        ...rows.map((row) => `${contestedText(row)} already belongs to ${this.#claims.holder(claimKey(row)) ?? ''}`),
+        ...toPods.map(({ addr, to }) => `${formatAddr(addr)} already belongs to Pod/${to}`),
+      ]
+      return reasons.map((reason) => ({ rejected: { ref, path: '', reason }, ...(isPart ? { inPart: true as const } : {}) }))
+    })
   }
 
   #allOwners(snapshot: Snapshot): Set<string> {
@@ -148,14 +155,15 @@ export class Compiler {
 
   #settle(owner: string, draft: Draft): { readonly fragment: Fragment; readonly disturbed: ReadonlySet<string> } {
     const contested = draft.rows.filter(isContested)
-    const claims = contested.map((row) => ({ key: claimKey(row), rank: 2 * claimRank(row) + draft.rank }))
+    const claims = contested.map((row) => ({ key: claimKey(row), rank: claimRank(row) }))
     const { lost, disturbed } = this.#claims.set(owner, claims)
-    if (lost.size === 0) {
+    const toPods = draft.lost ?? []
+    if (lost.size + toPods.length === 0) {
       this.#lost.delete(owner)
       return { fragment: { owner, rows: draft.rows }, disturbed }
     }
     const rows = contested.filter((row) => lost.has(claimKey(row)))
-    this.#lost.set(owner, { rows, isPart: rows.length < contested.length })
+    this.#lost.set(owner, { rows, toPods, isPart: rows.length < contested.length })
     return { fragment: { owner, rows: draft.rows.filter((row) => !isContested(row) || !lost.has(claimKey(row))) }, disturbed }
   }
 
@@ -169,10 +177,10 @@ export class Compiler {
         return this.#pod(key, input)
       case 'IPPool': {
         const pool = input.snapshot.pools.get(key)
-        return { rows: pool === undefined ? [] : rangeRows(setId(RANGE_INSIDE), [pool.cidr]), rank: 0 }
+        return { rows: pool === undefined ? [] : rangeRows(setId(RANGE_INSIDE), [pool.cidr]) }
       }
       default:
-        return { rows: nodeRows(key, { ...input, pools: this.#pools(input), self: this.#node }), rank: 0 }
+        return { rows: nodeRows(key, { ...input, pools: this.#pools(input), self: this.#node }) }
     }
   }
 
@@ -194,7 +202,7 @@ export class Compiler {
       },
     }
     const rows = compileService(service, slices, context)
-    return { rows: key === API_SERVER ? [...rows, ...serverFailsafes(slices)] : rows, rank: 0 }
+    return { rows: key === API_SERVER ? [...rows, ...serverFailsafes(slices)] : rows }
   }
 
   /** We may reach the API server by its service: its last endpoints stay until there are others. */
@@ -218,10 +226,9 @@ export class Compiler {
     const { snapshot, settings } = input
     const pod = snapshot.pods.get(key)
     if (pod === undefined || !isLocalWorkload(pod, this.#node)) return NOTHING
-    // the address of a pod that is going may have been given to another one already
     return {
       rows: podAddrs(pod, settings.interfacePrefix, { pools: this.#pools(input), self: snapshot.nodes.get(this.#node) }),
-      rank: pod.terminating ? 1 : 0,
+      lost: pod.lost,
     }
   }
 }

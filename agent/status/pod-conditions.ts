@@ -2,14 +2,14 @@
 /** Condition netplane.io/Programmed of this node's pods: all that a pod's packets need is in the kernel. Layer: agent/status.
  *
  * One small write a pod, because every node hears of it: when it is programmed, or when it is not for so long that this is news. */
-import type { Addr } from '#lib/base/ip.ts'
+import { formatAddr, type Addr } from '#lib/base/ip.ts'
 import { compareText, sorted } from '#lib/base/order.ts'
 import { same } from '#lib/base/same.ts'
 import { isRefused } from '#lib/api/errors.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
 import { conditionEntry, findCondition, saysTheSame, type Condition, type FoundCondition } from '#lib/kube/conditions.ts'
 import { parseObject } from '#lib/kube/parse-core.ts'
-import { hasOwnAddresses, interfaceOf, type Pod } from '#lib/model/pod.ts'
+import { interfaceOf, statedAddresses, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Due, Subject } from './outbox.ts'
 import { lookUp, TIMEOUT_MS, type StatusApi } from './status-api.ts'
@@ -54,6 +54,8 @@ interface Write {
 interface Entry {
   readonly uid: string | undefined
   readonly addresses: readonly Addr[]
+  /** why the pod cannot be programmed as it is */
+  readonly lost: string | undefined
   readonly iface: string
   /** from the list; undefined: to be asked for */
   known: Known | undefined
@@ -84,7 +86,7 @@ export class PodConditions implements Subject {
     this.#entries = new Map()
     const due: Due[] = []
     for (const pod of this.#options.pods()) {
-      if (!hasOwnAddresses(pod) || pod.terminating || pod.cable?.former === true) continue
+      if (statedAddresses(pod).length === 0 || pod.terminating || pod.cable?.former === true) continue
       const key = nameKey(pod)
       const entry = this.#entry(pod, before.get(key))
       this.#entries.set(key, entry)
@@ -96,19 +98,20 @@ export class PodConditions implements Subject {
 
   /** A pod with other addresses is another pod, and so is one made again that has the same. */
   #entry(pod: Pod, before: Entry | undefined): Entry {
-    const { uid, podIPs: addresses } = pod
+    const { uid } = pod
+    const [addresses, lost] = [statedAddresses(pod), lostText(pod)]
     const prefix = this.#options.interfacePrefix()
     const iface = interfaceOf(pod, prefix)
-    if (before?.uid === uid && before?.iface === iface && areSame(before.addresses, addresses)) return before
+    if (before?.uid === uid && before?.iface === iface && before.lost === lost && areSame(before.addresses, addresses)) return before
     const known = this.#listed.get(nameKey(pod))
     this.#listed.delete(nameKey(pod))
-    return { uid, addresses, iface, known, missingSince: undefined, lookAt: 0, said: known?.found, saidAt: -Infinity }
+    return { uid, addresses, lost, iface, known, missingSince: undefined, lookAt: 0, said: known?.found, saidAt: -Infinity }
   }
 
   /** undefined: nothing new. */
   #judge(entry: Entry, now: number): Condition | undefined {
     if (now < entry.lookAt) return undefined
-    const missing = this.#options.missingOf(entry)
+    const missing = entry.lost ?? this.#options.missingOf(entry)
     if (missing !== undefined) {
       entry.missingSince ??= now
       if (now - entry.missingSince < LATE_MS) return undefined
@@ -187,6 +190,10 @@ export class PodConditions implements Subject {
 /** The cluster has its own family first, a cable IPv4. */
 function areSame(a: readonly Addr[], b: readonly Addr[]): boolean {
   return same(sorted(a, compareText), sorted(b, compareText))
+}
+
+function lostText({ lost = [] }: Pod): string | undefined {
+  return lost.length === 0 ? undefined : lost.map(({ addr, to }) => `${formatAddr(addr)} is that of pod ${to}`).join(', ')
 }
 
 function knownOf(pod: ApiObject): Known {

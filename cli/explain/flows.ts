@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A question about names → packets: one for each family that both ends have. Layer: cli (pure). */
 import { ConfigError } from '#lib/base/errors.ts'
-import { isV4, protocolNumber, protocolText, type Addr } from '#lib/base/ip.ts'
+import { formatAddr, isV4, protocolNumber, protocolText, type Addr } from '#lib/base/ip.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import { hasOwnAddresses, type Pod } from '#lib/model/pod.ts'
 import type { Service } from '#lib/model/service.ts'
@@ -66,7 +66,7 @@ function endOf(world: World, end: EndName, query: Query): End {
     case 'pod': {
       const pod = world.snapshot.pods.get(nameKey(end))
       if (pod === undefined) throw missing(end, 'pod')
-      if (!pod.hostNetwork && !hasOwnAddresses(pod)) throw new ConfigError(end.text, 'has no address, or has finished')
+      if (!pod.hostNetwork && !hasOwnAddresses(pod)) throw new ConfigError(end.text, noAddressText(pod))
       return { addrs: withAddresses(end, pod.podIPs), port: podPort(pod, end, query) }
     }
     case 'service': {
@@ -79,6 +79,11 @@ function endOf(world: World, end: EndName, query: Query): End {
 
 function missing(end: EndName, kind: string): ConfigError {
   return new ConfigError(end.text, `there is no such ${kind} (${END_FORMS})`)
+}
+
+function noAddressText({ lost = [] }: Pod): string {
+  const [first] = lost
+  return first === undefined ? 'has no address, or has finished' : `has no address: ${formatAddr(first.addr)} is that of ${first.to}`
 }
 
 function withAddresses(end: EndName, addrs: readonly Addr[]): readonly Addr[] {

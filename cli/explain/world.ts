@@ -28,8 +28,7 @@ export class World {
     this.snapshot = snapshot
     this.peers = peersOf(snapshot)
     for (const node of snapshot.nodes.values()) for (const addr of node.addresses) this.#owners.set(addr, { kind: 'node', node: node.name })
-    // the address of a pod that is going may have been given to another one already
-    const pods = [...snapshot.pods.values()].filter(hasOwnAddresses).sort((a, b) => Number(b.terminating) - Number(a.terminating))
+    const pods = [...snapshot.pods.values()].filter(hasOwnAddresses)
     for (const pod of pods) for (const addr of pod.podIPs) this.#owners.set(addr, { kind: 'pod', pod, node: pod.nodeName })
   }
 

@@ -84,7 +84,12 @@ const POD = messageOf({
   ),
   3: one(
     'status',
-    messageOf({ 1: one('phase', 'text'), 6: one('podIP', 'text'), 12: many('podIPs', messageOf({ 1: one('ip', 'text') })) }),
+    messageOf({
+      1: one('phase', 'text'),
+      6: one('podIP', 'text'),
+      7: one('startTime', 'time'),
+      12: many('podIPs', messageOf({ 1: one('ip', 'text') })),
+    }),
   ),
 })
 

@@ -6,7 +6,7 @@ import type { Addr, Cidr } from '../base/ip.ts'
 import type { IPBlock } from '../model/ip-block.ts'
 import type { IPPool } from '../model/ip-pool.ts'
 import { ownNode, podRanges } from '../model/node.ts'
-import { hasOwnAddresses } from '../model/pod.ts'
+import { statedAddresses } from '../model/pod.ts'
 import type { Pod } from '../model/pod.ts'
 import { nameKey, refText } from '../model/ref.ts'
 import type { Family } from '../model/service.ts'
@@ -49,8 +49,8 @@ export function planAddresses(pod: Pod, world: World, nodeName: string): readonl
 
 /** Addresses of this node's pods whatever blocks say of them: those of a time before these blocks, say. `but`: what it had may be its own again. */
 export function addressesInUse(world: World, nodeName: string, but?: Pick<Pod, 'namespace' | 'name'>): ReadonlySet<Addr> {
-  const pods = [...world.podsOn(nodeName)].filter((pod) => hasOwnAddresses(pod) && (but === undefined || nameKey(pod) !== nameKey(but)))
-  return new Set(pods.flatMap(({ podIPs }) => podIPs))
+  const pods = [...world.podsOn(nodeName)].filter((pod) => but === undefined || nameKey(pod) !== nameKey(but))
+  return new Set(pods.flatMap(statedAddresses))
 }
 
 /** Ranges that other nodes have: what they have announced, for the names of blocks tell only those of one size apart. `isAlone`: no store says
@@ -65,8 +65,8 @@ export function inhabitedElsewhere({ pods }: Pick<Snapshot, 'pods'>, nodeName: s
   /** first addresses of the ranges of one length that have any */
   const byBits = new Map<number, ReadonlySet<Addr>>()
   const inhabited = (bits: number): ReadonlySet<Addr> => {
-    const others = [...pods.values()].filter((pod) => pod.nodeName !== nodeName && hasOwnAddresses(pod))
-    return new Set(others.flatMap(({ podIPs }) => podIPs.map((addr) => maskAddr(addr, bits))))
+    const others = [...pods.values()].filter((pod) => pod.nodeName !== nodeName)
+    return new Set(others.flatMap((pod) => statedAddresses(pod).map((addr) => maskAddr(addr, bits))))
   }
   return ({ addr, bits }) => {
     const known = byBits.get(bits) ?? inhabited(bits)
@@ -78,6 +78,6 @@ export function inhabitedElsewhere({ pods }: Pick<Snapshot, 'pods'>, nodeName: s
 /** Its node is gone from the cluster, and no pod that is left has an address of it. */
 export function isAbandoned(block: IPBlock, world: Pick<Snapshot, 'nodes' | 'pods'>): boolean {
   if (world.nodes.has(block.node)) return false
-  for (const pod of world.pods.values()) if (hasOwnAddresses(pod) && pod.podIPs.some((addr) => cidrContains(block.cidr, addr))) return false
+  for (const pod of world.pods.values()) if (statedAddresses(pod).some((addr) => cidrContains(block.cidr, addr))) return false
   return true
 }

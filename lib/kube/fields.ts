@@ -72,6 +72,14 @@ export function number(raw: Raw, key: string): number | undefined {
   throw new FieldError(key, 'must be a number')
 }
 
+/** In ms since 1970. */
+export function time(raw: Raw, key: string): number | undefined {
+  const value = text(raw, key)
+  const ms = value === undefined ? undefined : Date.parse(value)
+  if (Number.isNaN(ms)) throw new FieldError(key, 'must be a time')
+  return ms
+}
+
 export function port(raw: Raw, key: string): Port | undefined {
   const value = own(raw, key)
   if (value === undefined) return undefined

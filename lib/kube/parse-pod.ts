@@ -18,6 +18,7 @@ import {
   protocol,
   record,
   text,
+  time,
   under,
   usable,
 } from './fields.ts'
@@ -34,18 +35,14 @@ export function parsePod(input: ParseInput): Pod {
     serviceAccount: text(spec, 'serviceAccountName') ?? '',
     ports: namedPorts(spec, input),
   }))
-  const { podIPs, phase } = inside(input.raw, 'status', (status) => ({
-    podIPs: addresses(status),
-    phase: oneOf(status, 'phase', { words: PHASES, absent: 'Pending' }),
-  }))
+  const status = inside(input.raw, 'status', statusOf)
   return {
     kind: 'Pod',
     namespace: input.namespace,
     name: input.name,
     nodeName: nodeName === '' ? undefined : input.intern(nodeName),
-    podIPs,
     hostNetwork,
-    phase,
+    ...status,
     terminating: inside(input.raw, 'metadata', (metadata) => text(metadata, 'deletionTimestamp')) !== undefined,
     labels: labelsOf(input),
     serviceAccount: input.intern(serviceAccount === '' ? DEFAULT_SERVICE_ACCOUNT : serviceAccount),
@@ -53,6 +50,14 @@ export function parsePod(input: ParseInput): Pod {
     ...uidOf(input),
     ...wishesOf(input),
   }
+}
+
+/** Before a pod has an address, when it was started is no news. */
+function statusOf(status: Raw): Pick<Pod, 'podIPs' | 'phase' | 'startedAt'> {
+  const podIPs = addresses(status)
+  const phase = oneOf(status, 'phase', { words: PHASES, absent: 'Pending' })
+  const startedAt = podIPs.length === 0 ? undefined : time(status, 'startTime')
+  return { podIPs, phase, ...(startedAt === undefined ? {} : { startedAt }) }
 }
 
 /** What the server shows of a pod of the kubelet's own files has an id of the server's; the kubelet's stands beside it. */

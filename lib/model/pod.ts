@@ -2,8 +2,10 @@
 /** Pods: where they run and by which addresses and interface they are reached. Layer: lib/model. */
 import { sha1 } from '../base/hash.ts'
 import type { Addr } from '../base/ip.ts'
+import { compareNumbers, compareText } from '../base/order.ts'
 import type { Labels } from './labels.ts'
 import type { NamedPort } from './policy.ts'
+import { nameKey } from './ref.ts'
 
 export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'
 
@@ -14,12 +16,16 @@ export interface Pod {
   /** as its runtime says it: another pod of the same name has another one. A manifest may have none */
   readonly uid?: string
   readonly nodeName: string | undefined
-  /** at most one of each family */
+  /** at most one of each family; in a snapshot, those that the pod has for itself */
   readonly podIPs: readonly Addr[]
+  /** in a snapshot: addresses that the pod has as well, but which are another's */
+  readonly lost?: readonly LostAddress[]
   readonly hostNetwork: boolean
   readonly phase: PodPhase
   /** asked to go: its address may already be someone else's */
   readonly terminating: boolean
+  /** ms since 1970, of a pod of which the cluster knows an address; none: the pod is only now being started */
+  readonly startedAt?: number
   /** its own; pods alike share one map */
   readonly labels: Labels
   readonly serviceAccount: string
@@ -31,6 +37,12 @@ export interface Pod {
   readonly cable?: Cable
 }
 
+export interface LostAddress {
+  readonly addr: Addr
+  /** "default/web": the pod that has the address */
+  readonly to: string
+}
+
 export interface Cable {
   /** name of the node's end */
   readonly iface: string
@@ -40,9 +52,32 @@ export interface Cable {
   readonly former?: true
 }
 
+/** Neither runs any more nor ever will: the pod's addresses are free. */
+export function isFinished({ phase }: Pick<Pod, 'phase'>): boolean {
+  return phase === 'Succeeded' || phase === 'Failed'
+}
+
 /** True while it has addresses of its own that packets come from: what policies can select. */
 export function hasOwnAddresses(pod: Pod): boolean {
-  return !pod.hostNetwork && pod.phase !== 'Succeeded' && pod.phase !== 'Failed' && pod.podIPs.length > 0
+  return !pod.hostNetwork && !isFinished(pod) && pod.podIPs.length > 0
+}
+
+/** The pod's own addresses, and those of which another pod has become the owner while this one is still there. */
+export function statedAddresses(pod: Pod): readonly Addr[] {
+  if (pod.hostNetwork || isFinished(pod)) return []
+  return pod.lost === undefined ? pod.podIPs : [...pod.podIPs, ...pod.lost.map(({ addr }) => addr)]
+}
+
+const NOT_YET = Number.MAX_SAFE_INTEGER
+
+/** Of several pods with one address the first in this order has it: one that is not going, then the younger one. */
+export function compareOwners(a: Pod, b: Pod): number {
+  return (
+    Number(a.terminating) - Number(b.terminating) ||
+    compareNumbers(b.startedAt ?? NOT_YET, a.startedAt ?? NOT_YET) ||
+    compareText(a.uid ?? '', b.uid ?? '') ||
+    compareText(nameKey(a), nameKey(b))
+  )
 }
 
 /** Default of FelixConfiguration interfacePrefix. */

@@ -45,6 +45,7 @@ export interface Snapshot {
   /** grows with every change */
   readonly revision: number
   readonly services: ReadonlyMap<string, Service>
+  /** of several with one address one has it: `compareOwners` */
   readonly pods: ReadonlyMap<string, Pod>
   readonly namespaces: ReadonlyMap<string, Namespace>
   readonly nodes: ReadonlyMap<string, Node>

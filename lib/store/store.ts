@@ -19,6 +19,7 @@ import type { ServiceAccount } from '../model/service-account.ts'
 import type { Service } from '../model/service.ts'
 import { Groups } from './index.ts'
 import { Layers } from './layers.ts'
+import { PodAddresses } from './pod-addresses.ts'
 import type { Sink, SourceEvent, SourceStatus } from './source.ts'
 
 type SnapshotRef = Ref & { readonly kind: SnapshotKind }
@@ -36,6 +37,7 @@ export class Store {
   readonly #services = new Map<string, Service>()
   readonly #slices = new Map<string, EndpointSlice>()
   readonly #pods = new Map<string, Pod>()
+  readonly #podAddresses = new PodAddresses()
   readonly #namespaces = new Map<string, Namespace>()
   readonly #nodes = new Map<string, Node>()
   /** of the nodes above, what the sources' own objects say */
@@ -116,10 +118,18 @@ export class Store {
 
   #take(ref: Ref, object: KubeObject | undefined): void {
     const { kind, namespace, name } = ref
+    if (kind === 'Pod') return this.#takePod(ref, object?.kind === kind ? object : undefined)
     if (kind === 'Node') putIn(this.#nodeObjects, name, object?.kind === kind ? object : undefined)
     else if (kind === 'NodeNetwork') putIn(this.#nodeNetworks, name, object?.kind === kind ? object : undefined)
     else return this.#put({ kind, namespace, name }, object?.kind === 'NodeNetwork' ? undefined : object)
     this.#put({ kind: 'Node', namespace, name }, nodeFrom(this.#nodeObjects.get(name), this.#nodeNetworks.get(name)))
+  }
+
+  /** Another pod may have its address from now on, or no longer. */
+  #takePod({ namespace, name }: Ref, object: Pod | undefined): void {
+    const shown = this.#podAddresses.replace(this.#pods.get(nameKey({ namespace, name })), object)
+    if (object === undefined) this.#put({ kind: 'Pod', namespace, name }, undefined)
+    for (const pod of shown) this.#put(pod, pod)
   }
 
   #put(ref: SnapshotRef, after: SnapshotObject | undefined): void {

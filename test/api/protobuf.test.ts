@@ -120,7 +120,7 @@ beforeAll(async () => {
   const ips = [{ ip: '10.0.0.9' }, { ip: 'fd00::9' }]
   await client.patch(
     { ...v1, kind: 'Pod', ...inDefault, name: 'ports' },
-    { status: { phase: 'Running', podIP: '10.0.0.9', podIPs: ips } },
+    { status: { phase: 'Running', startTime: '2026-01-02T03:04:05Z', podIP: '10.0.0.9', podIPs: ips } },
     status,
   )
   const addresses = [

@@ -12,7 +12,7 @@ import { NO_SET } from '../support/addr-info.ts'
 import { bindDeclared, builtObject } from '../support/compiled.ts'
 import type { ScratchNode } from '../support/scratch-node.ts'
 import { labelled, onlyFrom, hostEndpoint, globalPolicy } from './agent-manifests.ts'
-import { makeNode, PINS, plug, POD_B, rows } from './agent-node.ts'
+import { makeNode, PINS, plug, POD_A, POD_B, rows } from './agent-node.ts'
 
 const { btf } = builtObject('workload')
 const NOBODY = NOBODY_OF_OURS.id
@@ -145,6 +145,60 @@ describe('a policy for a local pod', () => {
     })
     map.close()
     expect(first).toMatchObject({ kind: 1, ingress: info('10.1.1.5')?.ingress })
+  })
+})
+
+describe('of two pods with one address', () => {
+  /** `seconds` after a time: when the pod was started, and when it was asked to go */
+  const at = (seconds: number): string => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toISOString()
+  const one = (name: string, app: string, of: { readonly started: number; readonly node?: string; readonly goes?: boolean }): object => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default', labels: { app }, ...(of.goes === true ? { deletionTimestamp: at(9) } : {}) },
+    spec: { nodeName: of.node ?? 'n1', containers: [{ name: 'c', image: 'i' }] },
+    status: { phase: 'Running', startTime: at(of.started), podIP: '10.1.1.5', podIPs: [{ ip: '10.1.1.5' }] },
+  })
+  const deviceOf = (name: string): number => Number(machine.sh(`ip -o link show ${name} | cut -d: -f1`))
+
+  beforeEach(() => {
+    machine.put('policy.json', [onlyFrom('web', { app: 'web' }, { app: 'client' }), onlyFrom('asker', { app: 'other' }, { app: 'client' })])
+    plug(machine, POD_B)
+    machine.put('other.json', [labelled('other', '10.1.1.8', { node: 'n1', labels: { app: 'other' } })])
+  })
+
+  test.each([
+    [
+      { name: 'a', device: POD_A },
+      { name: 'b', device: POD_B },
+    ],
+    [
+      { name: 'b', device: POD_B },
+      { name: 'a', device: POD_A },
+    ],
+  ])('$name, which stays, has device, rules and labels until it is gone', async (stays, goes) => {
+    const going = one(goes.name, 'client', { started: 2, goes: true })
+    machine.put('pods.json', [one(stays.name, 'web', { started: 1 }), going])
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    expect(info('10.1.1.5')).toMatchObject({ kind: 1, ifindex: deviceOf(stays.device), identity: NOBODY })
+    expect(info('10.1.1.5')?.ingress).not.toBe(NO_SET)
+    machine.put('pods.json', [going])
+    await agent.until('the other one', () => info('10.1.1.5')?.ifindex === deviceOf(goes.device))
+    await agent.until('its rules', () => info('10.1.1.5')?.ingress === NO_SET)
+    expect(info('10.1.1.5')?.identity).not.toBe(NOBODY)
+  })
+
+  test('the younger one has it on another node: this node delivers nothing to its own', async () => {
+    const own = one('a', 'web', { started: 1 })
+    machine.put('pods.json', [own, one('b', 'client', { started: 2, node: 'n2' })])
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    expect(info('10.1.1.5')).toMatchObject({ kind: 0, ingress: NO_SET })
+    expect(info('10.1.1.5')?.identity).not.toBe(NOBODY)
+    machine.put('pods.json', [own, one('b', 'client', { started: 2, node: 'n2', goes: true })])
+    await agent.until('its own', () => info('10.1.1.5')?.ifindex === deviceOf(POD_A))
+    expect(info('10.1.1.5')?.ingress).not.toBe(NO_SET)
+    expect(info('10.1.1.5')?.identity).toBe(NOBODY)
   })
 })
 

@@ -111,6 +111,9 @@ export interface PodSpec {
   readonly phase?: string
   readonly hostNetwork?: boolean
   readonly terminating?: boolean
+  readonly uid?: string
+  /** second of an hour of 2026 */
+  readonly started?: number
   readonly labels?: Readonly<Record<string, string>>
   readonly serviceAccount?: string
   readonly ports?: readonly { readonly name: string; readonly port: number; readonly protocol?: string }[]
@@ -123,6 +126,7 @@ export function pod(name: Name, of: PodSpec = {}): Manifest {
     metadata: {
       ...nameOf(name),
       ...(of.labels === undefined ? {} : { labels: of.labels }),
+      ...(of.uid === undefined ? {} : { uid: of.uid }),
       ...(of.terminating === true ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}),
     },
     spec: {
@@ -133,7 +137,11 @@ export function pod(name: Name, of: PodSpec = {}): Manifest {
         ? {}
         : { containers: [{ name: 'main', ports: of.ports.map(({ port, ...rest }) => ({ ...rest, containerPort: port })) }] }),
     },
-    status: { phase: of.phase ?? 'Running', ...(of.ips === undefined ? {} : { podIP: of.ips[0], podIPs: of.ips.map((ip) => ({ ip })) }) },
+    status: {
+      phase: of.phase ?? 'Running',
+      ...(of.started === undefined ? {} : { startTime: new Date(Date.UTC(2026, 0, 1, 0, 0, of.started)).toISOString() }),
+      ...(of.ips === undefined ? {} : { podIP: of.ips[0], podIPs: of.ips.map((ip) => ({ ip })) }),
+    },
   }
 }
 

@@ -73,6 +73,19 @@ describe('the condition of a pod', () => {
     expect(await server.condition(POD, PROGRAMMED)).toMatchObject({ status: 'True', reason: 'Programmed' })
   })
 
+  test('says which pod has the address of this one', async () => {
+    const one = agent()
+    const [pod] = pods
+    if (pod === undefined) throw new Error('no pod')
+    pods = [{ ...pod, podIPs: [], lost: pod.podIPs.map((addr) => ({ addr, to: 'default/other' })) }]
+    await tell(one, 0)
+    expect([await tell(one, 1000), await tell(one, 1000 + LATE_MS)]).toEqual([0, 1])
+    expect(await server.condition(POD, PROGRAMMED)).toMatchObject({ status: 'False', message: '10.1.0.7 is that of pod default/other' })
+    pods = [pod]
+    expect(await tell(one, 2000 + LATE_MS)).toBe(1)
+    expect(await server.condition(POD, PROGRAMMED)).toMatchObject({ status: 'True', reason: 'Programmed' })
+  })
+
   test('a pod that comes later is asked for by its name; what has no addresses of its own, or goes, is not', async () => {
     const one = await toldAgent()
     await server.runPod('late', '10.1.0.8')
