@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a run of tests is made of, and in which order: most parts one after another, those that bear company in two lanes. Layer: test. */
+import { cpus } from 'node:os'
 import { failureList, slowestList, type Outcome, type TimedFile } from './failures.ts'
 
 /** Where output goes: at once, or as a whole when the part has ended. */
@@ -34,7 +35,7 @@ export async function runStages(stages: readonly Stage[]): Promise<number> {
   const total = { passed: 0, failed: 0, skipped: 0 }
   const failures: { readonly stage: string; readonly text: string }[] = []
   const files: TimedFile[] = []
-  const began = performance.now()
+  const taken = stopwatch()
   const runLane = async (queue: Job[], isAlone: boolean): Promise<void> => {
     for (let job = queue.shift(); job !== undefined; job = queue.shift()) {
       const { stage } = job
@@ -50,7 +51,7 @@ export async function runStages(stages: readonly Stage[]): Promise<number> {
     const lanes = queue[0]?.stage.inLanes === true ? Math.min(LANES, queue.length) : 1
     await Promise.all(Array.from({ length: lanes }, () => runLane(queue, lanes === 1)))
   }
-  console.log(['', ...slowestList(files), `all of it in ${secondsSince(began)} s`].join('\n'))
+  console.log(['', ...slowestList(files), `all of it in ${taken()}`].join('\n'))
   const skippedInCi = process.env['CI'] === 'true' && total.skipped > 0
   if (skippedInCi) console.log('\na skipped test is a failure in CI')
   console.log(['', ...failureList(failures), `${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`].join('\n'))
@@ -77,13 +78,27 @@ async function runJob({ stage, title, part }: Job, isAlone: boolean): Promise<Ou
   const held: Parameters<Print>[] = []
   const print: Print = isAlone ? live : (...said) => held.push(said)
   print(`\n== ${title}\n`)
-  const began = performance.now()
+  const taken = stopwatch()
   const count = await part(print)
   for (const said of held) live(...said)
-  console.log(`== ${title}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped in ${secondsSince(began)} s`)
+  console.log(`== ${title}: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped in ${taken()}`)
   return count
 }
 
-function secondsSince(began: number): string {
-  return ((performance.now() - began) / 1000).toFixed(0)
+/** From now until it is called: the seconds, and how much of them the processors of the machine had nothing to do, which is what waiting costs. */
+function stopwatch(): () => string {
+  const began = performance.now()
+  const before = processorTimes()
+  return () => {
+    const after = processorTimes()
+    const idle = (100 * (after.idle - before.idle)) / Math.max(1, after.all - before.all)
+    return `${((performance.now() - began) / 1000).toFixed(0)} s, processors ${idle.toFixed(0)} % idle`
+  }
+}
+
+/** Of all processors since the machine started, in ms. */
+function processorTimes(): { readonly idle: number; readonly all: number } {
+  const times = cpus().map((cpu) => cpu.times)
+  const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
+  return { idle: sum(times.map(({ idle }) => idle)), all: sum(times.flatMap((cpu) => Object.values(cpu))) }
 }
