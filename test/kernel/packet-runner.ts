@@ -24,8 +24,8 @@ import {
   SOURCE_LOOSE,
   STRAY_REFUSE,
 } from '#lib/base/flags.ts'
-import { ANY_V4, ANY_V6, isV4, parseAddr } from '#lib/base/ip.ts'
-import { packetText } from '../support/packet-text.ts'
+import { ANY_V4, ANY_V6, formatAddr, isV4, parseAddr } from '#lib/base/ip.ts'
+import { packetText, readIp } from '../support/packet-text.ts'
 import { endpoint } from '../support/packet.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
@@ -196,7 +196,7 @@ function rangeSet(number: number): string {
 /** The service has backends of the case's own family only: the frontends of the other family find none. */
 function fillService(maps: Maps, options: { readonly given: Given; readonly vip: string; readonly v4: boolean }): void {
   const { given, vip, v4 } = options
-  const list = v4 ? WEB : WEB.replace(/a$/, 'b')
+  const list = listOf(v4)
   const local = list.replace(/^0/, '1')
   const count = fillList(maps, list, ofFamily(given.backends, v4))
   const localCount = fillList(maps, local, ofFamily(given.outside, v4))
@@ -216,6 +216,11 @@ function fillService(maps: Maps, options: { readonly given: Given; readonly vip:
     for (const { addr, port } of (given.frontends ?? []).map(endpoint))
       if (isV4(addr) === v4) maps.frontends.set({ addr, port, proto }, value)
   }
+}
+
+/** The service's backends of the family. */
+function listOf(v4: boolean): string {
+  return v4 ? WEB : WEB.replace(/a$/, 'b')
 }
 
 function ofFamily(backends: readonly BackendGiven[] | undefined, v4: boolean): readonly BackendGiven[] {
@@ -281,7 +286,17 @@ async function runStep(
   if (mark !== undefined && implied !== undefined && mark !== implied)
     return `marked ${markText(mark)} instead of ${markText(implied)}: ${packetText(dataOut)}`
   if (slot !== undefined && counter(world.maps, slot) !== before + 1) return `counter ${step.reason ?? ''} did not go up by one`
-  return firstWrong((step.flows ?? []).map((wanted) => judgeFlow(world.maps, wanted)))
+  return firstWrong([judgeAffinity(world.maps, step, dataOut), ...(step.flows ?? []).map((wanted) => judgeFlow(world.maps, wanted))])
+}
+
+function judgeAffinity({ affinity }: Maps, step: Step, out: Uint8Array): string | undefined {
+  if (step.affinity === undefined) return undefined
+  const { client, among } = step.affinity
+  const row = affinity.get({ list: listOf(!client.includes(':')), client: parseAddr(client) })
+  const named = row === undefined ? 'nothing' : at(formatAddr(row.addr), row.port)
+  const { dst, l4 } = readIp(out)
+  const sentTo = at(dst, Buffer.from(l4).readUInt16BE(2))
+  return among.includes(named) && named === sentTo ? undefined : `np_affinity names ${named}, sent to ${sentTo}`
 }
 
 function firstWrong(judged: readonly (string | undefined)[]): string | undefined {

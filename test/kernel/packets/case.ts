@@ -69,6 +69,8 @@ export interface Step {
   readonly sameEpoch?: boolean
   /** before the step all flows become this much older, in ms */
   readonly age?: number
+  /** after the step np_affinity names, for this client, one of these backends: the one that the packet was sent to */
+  readonly affinity?: { readonly client: string; readonly among: readonly string[] }
   /** what the flow table must say after the step */
   readonly flows?: readonly FlowWanted[]
 }

@@ -21,6 +21,7 @@ function forFamily(f: Family): PacketCase[] {
     { addr: f.pod, port: 8080 },
     { addr: f.secondPod, port: 8080 },
   ]
+  const elsewhere = { addr: f.maskedPod, port: 8080 }
   const [near, far] = [at(f.pod, 8080), at(f.secondPod, 8080)]
   return [
     {
@@ -85,6 +86,21 @@ function forFamily(f: Family): PacketCase[] {
           from: at(f.client, PORT + 2),
           given: { backends: [there], alive: [here], affinity: 60 },
         }),
+      ],
+    },
+    {
+      name: `${f.name}: affinity: a client whose last backend is ending is sent to one of those that serve, and the table names that one`,
+      given: { backends: [here], affinity: 60 },
+      steps: [
+        { ...datagram(f, near), affinity: { client: f.client, among: [near] } },
+        ...[1, 2, 3].map((number) =>
+          datagram(f, undefined, {
+            say: `to one of two, ${number}`,
+            from: at(f.client, PORT + number),
+            given: { backends: [there, elsewhere], alive: [here], affinity: 60 },
+            affinity: { client: f.client, among: [far, at(f.maskedPod, 8080)] },
+          }),
+        ),
       ],
     },
     {
