@@ -4,7 +4,7 @@
 #include "hosts.h"
 
 /* Reads a plain TCP or UDP packet. */
-static __always_inline bool xdp_parse(struct xdp_md *ctx, struct ct_tuple *t, __u8 *proto)
+static __always_inline bool xdp_parse(struct xdp_md *ctx, struct ct_tuple *t, __u8 *proto, __u8 *tcp_flags)
 {
 	void *data = (void *)(long)ctx->data, *data_end = (void *)(long)ctx->data_end;
 	struct ethhdr *eth = data;
@@ -37,6 +37,11 @@ static __always_inline bool xdp_parse(struct xdp_md *ctx, struct ct_tuple *t, __
 		return false;
 	t->sport = ports->source;
 	t->dport = ports->dest;
+	if (*proto == IPPROTO_TCP) {
+		if ((void *)ports + sizeof(struct tcphdr) > data_end)
+			return false;
+		*tcp_flags = ((__u8 *)ports)[13];
+	}
 	return *proto != IPPROTO_UDP || t->dport != cfg.tunnel_port; /* the tunnel between nodes is not cut */
 }
 
@@ -76,9 +81,10 @@ int untracked(struct xdp_md *ctx)
 	struct addr_info *info;
 	struct query q = {};
 	struct ct_tuple t;
+	__u8 flags = 0;
 
 	q.set = untracked_set(ctx->ingress_ifindex);
-	if (!q.set || !xdp_parse(ctx, &t, &q.proto))
+	if (!q.set || !xdp_parse(ctx, &t, &q.proto, &flags))
 		return XDP_PASS;
 	q.port = bpf_ntohs(t.dport);
 	q.source_port = bpf_ntohs(t.sport);
@@ -88,7 +94,7 @@ int untracked(struct xdp_md *ctx)
 	if (untracked_verdict(&q) != RULE_DENY)
 		return XDP_PASS;
 	/* most of what is dropped is for the node itself, and for none of these ports */
-	if (is_failsafe(q.proto, &t, FAILSAFE_IN) || is_failsafe_answer(q.proto, &t, FAILSAFE_IN)) {
+	if (is_failsafe(q.proto, &t, FAILSAFE_IN) || (may_be_answer(q.proto, flags) && is_failsafe_answer(q.proto, &t, FAILSAFE_IN))) {
 		info = bpf_map_lookup_elem(&np_addrs, &t.dst);
 		if (!info || !info->kind || info->kind == ADDR_SELF)
 			return XDP_PASS; /* which is asked again where routes are known */

@@ -47,7 +47,19 @@ static __always_inline bool is_failsafe(__u8 proto, const struct ct_tuple *t, __
 	return is_spared(direction, t->dport) && is_failsafe_port(direction, proto, t->dport, direction == FAILSAFE_IN ? &t->src : &t->dst);
 }
 
-/* Is it what such a port answers, for whoever knows of no flows: to this node (FAILSAFE_IN), or from it? */
+/* May the packet be an answer? TCP's acknowledge something or reset, and none is a SYN without that; others do not tell. */
+static __always_inline bool may_be_answer(__u8 proto, __u8 tcp_flags)
+{
+	return proto != IPPROTO_TCP || tcp_flags & TCP_ACK || (tcp_flags & (TCP_SYN | TCP_RST)) == TCP_RST;
+}
+
+/* The same of one that was parsed. Without their first, which has the flags, fragments come to nothing. */
+static __always_inline bool pkt_may_be_answer(const struct pkt *p)
+{
+	return p->fragment || may_be_answer(p->proto, p->tcp_flags);
+}
+
+/* Are its ports such a port's when it answers: to this node (FAILSAFE_IN), or from it? */
 static __always_inline bool is_failsafe_answer(__u8 proto, const struct ct_tuple *t, __u32 direction)
 {
 	__u32 theirs = direction == FAILSAFE_IN ? FAILSAFE_OUT : FAILSAFE_IN;

@@ -76,6 +76,40 @@ static __always_inline __u32 policy_ask(struct scratch *s, __u64 set, __u64 stag
 
 /* ---- host policy ---------------------------------------------------------------------------------- */
 
+/* The state of the node's socket that takes the packet; 0: none does. */
+static __noinline __u32 tcp_state(struct __sk_buff *skb, const struct ct_tuple *t)
+{
+	const bool v4 = addr_is_v4(&t->src);
+	struct bpf_sock_tuple ends = {};
+	struct bpf_sock *socket;
+	__u32 state;
+
+	if (v4) {
+		ends.ipv4.saddr = t->src.w[3];
+		ends.ipv4.daddr = t->dst.w[3];
+		ends.ipv4.sport = t->sport;
+		ends.ipv4.dport = t->dport;
+	} else {
+		addr_to_v6(ends.ipv6.saddr, &t->src);
+		addr_to_v6(ends.ipv6.daddr, &t->dst);
+		ends.ipv6.sport = t->sport;
+		ends.ipv6.dport = t->dport;
+	}
+	socket = v4 ? bpf_skc_lookup_tcp(skb, &ends, sizeof(ends.ipv4), BPF_F_CURRENT_NETNS, 0)
+		    : bpf_skc_lookup_tcp(skb, &ends, sizeof(ends.ipv6), BPF_F_CURRENT_NETNS, 0);
+	if (!socket)
+		return 0;
+	state = socket->state;
+	bpf_sk_release(socket);
+	return state;
+}
+
+/* Is the socket one end of a connection, and not of one that another only asks for? */
+static __always_inline bool tcp_is_connected(__u32 state)
+{
+	return state && state != BPF_TCP_SYN_RECV && state != BPF_TCP_NEW_SYN_RECV && state != BPF_TCP_LISTEN;
+}
+
 /* Are there rules for what passes this device? */
 static __always_inline bool host_asks(__u32 ifindex)
 {
@@ -95,8 +129,24 @@ static __always_inline __u32 host_ask(struct scratch *s, __u32 device, __u32 slo
 	return policy_ask(s, host_set(real, slot), host_set(staged, slot), ingress);
 }
 
+/* Is the flow a TCP connection of the node's own with a failsafe port, older than the rules, so that the port's end is seen first? Then
+ * the node has a socket for it, and where the port is the other end's, has opened it: no other of its sockets listens on this one's port. */
+static __noinline bool is_older(struct __sk_buff *skb, struct scratch *s, __u32 direction)
+{
+	struct ct_tuple t = s->judged.t;
+
+	if (s->p.proto != IPPROTO_TCP || !pkt_may_be_answer(&s->p) || !is_failsafe_answer(IPPROTO_TCP, &t, direction))
+		return false;
+	if (direction == FAILSAFE_OUT)
+		ct_reverse(&t, &s->judged.t);
+	if (!tcp_is_connected(tcp_state(skb, &t)))
+		return false;
+	t.sport = 0; /* nobody's: only one that listens has it */
+	return direction == FAILSAFE_OUT || tcp_state(skb, &t) != BPF_TCP_LISTEN;
+}
+
 /* What comes in by a device of the node, or from a pod for the node itself: first as it came, before services are translated. */
-static __always_inline __u32 host_ingress(struct scratch *s)
+static __always_inline __u32 host_ingress(struct __sk_buff *skb, struct scratch *s)
 {
 	struct judged *j = &s->judged;
 	bool own = s->dst.kind == ADDR_SELF;
@@ -118,15 +168,11 @@ static __always_inline __u32 host_ingress(struct scratch *s)
 		action = host_ask(s, j->device, own ? HOST_NORMAL_INGRESS : HOST_FORWARD_INGRESS);
 	if (action != RULE_DENY || !own)
 		return action;
-	/* a connection to such a port may be older than the rules, and its server speaks first */
-	return is_failsafe(s->p.proto, &j->t, FAILSAFE_IN) ||
-			       (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) && is_failsafe_answer(IPPROTO_TCP, &j->t, FAILSAFE_IN))
-		       ? RULE_OPEN
-		       : action;
+	return is_failsafe(s->p.proto, &j->t, FAILSAFE_IN) || is_older(skb, s, FAILSAFE_IN) ? RULE_OPEN : action;
 }
 
 /* What the node itself sends, and what it forwards. */
-static __always_inline __u32 host_egress(struct scratch *s)
+static __always_inline __u32 host_egress(struct __sk_buff *skb, struct scratch *s)
 {
 	struct judged *j = &s->judged;
 	bool own = s->src.kind == ADDR_SELF && !hook_is_from(j->hook);
@@ -138,7 +184,9 @@ static __always_inline __u32 host_egress(struct scratch *s)
 		return RULE_OPEN;
 	query_source(s);
 	action = host_ask(s, device, own ? HOST_NORMAL_EGRESS : HOST_FORWARD_EGRESS);
-	return action == RULE_DENY && own && is_failsafe(s->p.proto, &j->t, FAILSAFE_OUT) ? RULE_OPEN : action;
+	if (action != RULE_DENY || !own)
+		return action;
+	return is_failsafe(s->p.proto, &j->t, FAILSAFE_OUT) || is_older(skb, s, FAILSAFE_OUT) ? RULE_OPEN : action;
 }
 
 /* The device of the network by which packets of this leg leave; some have a pod's, for which there are no such rules. */
@@ -170,7 +218,8 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 	if (action != RULE_DENY)
 		return action;
 	direction = in ? FAILSAFE_IN : FAILSAFE_OUT;
-	if (!is_failsafe(s->p.proto, &s->p.t, direction) && !is_failsafe_answer(s->p.proto, &s->p.t, direction))
+	if (!is_failsafe(s->p.proto, &s->p.t, direction) &&
+	    !(pkt_may_be_answer(&s->p) && is_failsafe_answer(s->p.proto, &s->p.t, direction)))
 		return action;
 	addr_look(&info, own);
 	if (!info.kind && (in ? addr_is_own(skb, s, peer, own) : addr_is_link_local(own)))
@@ -182,7 +231,7 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 
 /* Do all rules let the flow be that s->judged tells of? s->src and s->dst: what is known of its ends. What a pod's rules say is what is
  * noted, where both it and the node have any. Returns an enum drop. */
-NP_GLOBAL __u32 judge(void)
+NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
 	struct judged *j;
@@ -190,7 +239,7 @@ NP_GLOBAL __u32 judge(void)
 	if (!s)
 		return DROP_POLICY;
 	j = &s->judged;
-	if (cfg.host_policy && (host_ingress(s) == RULE_DENY || host_egress(s) == RULE_DENY))
+	if (cfg.host_policy && (host_ingress(skb, s) == RULE_DENY || host_egress(skb, s) == RULE_DENY))
 		return DROP_POLICY;
 	if (s->src.kind == ADDR_LOCAL_POD) {
 		query_source(s);
@@ -254,7 +303,7 @@ static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratc
 	if (is_judged(s) && !addr_eq(&j->t.src, &j->t.dst)) { /* a pod always reaches itself */
 		why = query_ports(skb, s, &j->t);
 		if (!why)
-			why = judge();
+			why = judge(skb);
 		if (why)
 			return why;
 	}
