@@ -12,13 +12,16 @@ import type { Metrics } from '#lib/obs/metrics.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredNode } from './compile/desired.ts'
 import { FLOOR_BLOCKS, MOST_BLOCKS } from './compile/policy/line.ts'
+import { ApiWay } from './api-way.ts'
 import { checks } from './checks.ts'
 import { ConfigBook } from './config-book.ts'
 import { defaultConfig, type Config } from './config/config.ts'
 import type { Resolved } from './config/resolve.ts'
+import { selfAddresses } from './dataplane/devices.ts'
 import { PROXY_RULES } from './dataplane/hand-over.ts'
 import { isFloor } from './dataplane/objects.ts'
 import { conditionOf } from './dataplane/phases.ts'
+import { Pins } from './dataplane/pins.ts'
 import { FLOOR, isBelowFloor } from './node/facts.ts'
 import { cniReadyFile, lastGoodFile } from './state-files.ts'
 import type { Interfaces } from './interfaces/table.ts'
@@ -33,7 +36,7 @@ import { PolicyBook } from './policy-book.ts'
 import { Pods, type PodsOptions } from './pods.ts'
 import { Ports } from './ports.ts'
 import { SourceBook } from './source-book.ts'
-import { openSource } from './sources.ts'
+import { openSource, type ServerPlace } from './sources.ts'
 import { SyncLatency } from './sync-latency.ts'
 import { aborted, together, type Task } from './together.ts'
 import { Wanted } from './wanted.ts'
@@ -65,7 +68,12 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const onServers = (): void => {
     now.wired?.loop.mark()
   }
-  const source = await openSource(options.origin, { node: options.node, lastGood: lastGoodFile(options.keepDir), onServers, log })
+  const way = new ApiWay({ pins: new Pins(options.pinDir), health, log })
+  const clearWay = (place: ServerPlace): void => {
+    way.clear(place)
+  }
+  const lastGood = lastGoodFile(options.keepDir)
+  const source = await openSource(options.origin, { node: options.node, lastGood, onServers, clearWay, log })
   const store = new Store({
     sources: [source.name],
     onChange: () => now.wired?.loop.mark(),
@@ -156,6 +164,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     blocks,
     own,
     servers: () => source.servers?.() ?? [],
+    held: () => (now.wired === undefined ? [] : selfAddresses(now.wired.monitor.interfaces)),
     ...dutiesOf(options),
     onConfig: configure,
     onChanges: (changes) => {
@@ -167,6 +176,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     },
     onConflicts: (conflicts) => {
       refuseAll('compiler', conflicts)
+      way.note(conflicts)
     },
     onCuts: (lines) => {
       cuts.note(lines)

@@ -4,10 +4,9 @@ import { readOnce } from '#lib/store/once.ts'
 import type { SourceStatus } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredChange } from './compile/desired.ts'
-import type { FailsafePort } from './compile/failsafes.ts'
 import { dutiesOf, type AgentOptions } from './options.ts'
 import { ownSettings } from './own-settings.ts'
-import { openSource } from './sources.ts'
+import { openSource, type ServerPlace } from './sources.ts'
 import { Wanted } from './wanted.ts'
 
 export interface DesiredOnce {
@@ -35,7 +34,7 @@ export async function desiredOnce(
     missing = why
   }
   const own = ownSettings(options.config, process.env)
-  const servers = (): readonly FailsafePort[] => source.servers?.() ?? []
+  const servers = (): readonly ServerPlace[] => source.servers?.() ?? []
   const wanted = new Wanted({ node: options.node, store, own, onConfig: () => undefined, onNode, servers, ...dutiesOf(options) })
   const desired = wanted.take(true)
   const why = unavailable ?? missing ?? `the source (${source.name}) could not be read`

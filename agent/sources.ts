@@ -2,14 +2,12 @@
 /** Where the agent's objects come from: a directory of manifests, or the API server. Layer: agent. */
 import type { Rejected } from '#lib/base/result.ts'
 import { systemClock } from '#lib/base/clock.ts'
-import { protocolNumber } from '#lib/base/ip.ts'
+import { isPort, tryParseAddr, type Addr, type Port } from '#lib/base/ip.ts'
 import type { ApiClient } from '#lib/api/client.ts'
 import type { ApiSource } from '#lib/api/source.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { LastGoodFile } from '#lib/store/last-good.ts'
 import type { Source } from '#lib/store/source.ts'
-import type { FailsafePort } from './compile/failsafes.ts'
-import { wholeCidr } from './compile/ranges.ts'
 
 export type Origin =
   | { readonly kind: 'directory'; readonly directory: string }
@@ -30,8 +28,14 @@ export interface AgentSource extends Source {
   readonly byService?: string | undefined
   /** for what else is asked of the server */
   readonly client?: ApiClient
-  /** what this node must reach whatever policy says, or it hears of no other policy */
-  servers?(): readonly FailsafePort[]
+  /** what this node must reach whatever policies and services say, or it hears of no others */
+  servers?(): readonly ServerPlace[]
+}
+
+/** Where an API server is asked. */
+export interface ServerPlace {
+  readonly addr: Addr
+  readonly port: Port
 }
 
 export interface SourceOptions {
@@ -40,12 +44,14 @@ export interface SourceOptions {
   readonly lastGood?: LastGoodFile
   /** `servers` may be others by now */
   readonly onServers?: () => void
+  /** before each connection to an API server; must not throw */
+  readonly clearWay?: (place: ServerPlace) => void
   readonly log?: Log
 }
 
 /** Each is loaded when it is wanted. Throws ConfigError when there can be none. */
 export async function openSource(origin: Origin, options: SourceOptions): Promise<AgentSource> {
-  const { node, lastGood, onServers, log } = options
+  const { node, lastGood, onServers, clearWay, log } = options
   const kept = lastGood === undefined ? {} : { lastGood }
   if (origin.kind === 'directory') {
     const { DirectorySource } = await import('#lib/manifests/source.ts')
@@ -55,7 +61,7 @@ export async function openSource(origin: Origin, options: SourceOptions): Promis
   const server = await serverOf(origin)
   const { byService } = server
   if (byService !== undefined) log?.warn({ reason: byService }, 'api.by-service')
-  const source = new ApiSource({ server, node, onAddresses: onServers, ...kept })
+  const source = new ApiSource({ server, node, onAddresses: onServers, beforeConnect: clearWay && clearing(clearWay), ...kept })
   return {
     name: source.name,
     run: (sink, signal) => source.run(sink, signal),
@@ -69,7 +75,7 @@ export async function openSource(origin: Origin, options: SourceOptions): Promis
     facts: () => source.facts(),
     servers: () => {
       const { addresses, port } = source.servers()
-      return addresses.map((addr) => ({ protocol: protocolNumber('TCP'), port, net: wholeCidr(addr) }))
+      return addresses.map((addr) => ({ addr, port }))
     },
   }
 }
@@ -81,4 +87,12 @@ async function serverOf(origin: Exclude<Origin, { readonly kind: 'directory' }>)
   }
   const { fromKubeconfig } = await import('#lib/api/kubeconfig.ts')
   return fromKubeconfig(origin.file)
+}
+
+/** Addresses that are none of a service's pass. */
+function clearing(clearWay: (place: ServerPlace) => void): (address: string, port: number) => void {
+  return (address, port) => {
+    const addr = tryParseAddr(address)
+    if (addr !== undefined && isPort(port)) clearWay({ addr, port })
+  }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the sources to what is wanted of the data plane: store, configuration and compiler in a row. Layer: agent. */
+import { protocolNumber, type Addr } from '#lib/base/ip.ts'
 import { same } from '#lib/base/same.ts'
 import { ownNode, type Node } from '#lib/model/node.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
@@ -10,6 +11,8 @@ import type { CutLines } from './compile/policy/size.ts'
 import { resolveConfig, type Resolved } from './config/resolve.ts'
 import { configurationsOf, type Said } from './config/said.ts'
 import type { FailsafePort } from './compile/failsafes.ts'
+import { wholeCidr } from './compile/ranges.ts'
+import type { ServerPlace } from './compile/servers.ts'
 import type { CompileSettings } from './compile/settings.ts'
 
 export interface WantedOptions {
@@ -18,8 +21,10 @@ export interface WantedOptions {
   readonly store: Store
   /** of a line of policy rules that programs look through; the most there are unless given */
   readonly blocks?: number
-  /** where the source's own server is: policy must not cut this node off from it */
-  readonly servers?: () => readonly FailsafePort[]
+  /** where the source's own server is: neither policy nor a service must cut this node off from it */
+  readonly servers?: () => readonly Place[]
+  /** addresses of this node's interfaces */
+  readonly held?: () => readonly Addr[]
   /** whether ways to other nodes' pods are ours to make; no: another plugin makes them */
   readonly makesRoutes?: boolean
   /** pods' addresses are ours to give */
@@ -40,6 +45,8 @@ export interface WantedOptions {
   readonly onNode?: (missing: string | undefined) => void
 }
 
+type Place = Omit<ServerPlace, 'here'>
+
 export class Wanted {
   readonly #options: WantedOptions
   readonly #compiler: Compiler
@@ -50,7 +57,7 @@ export class Wanted {
   #missing: string | undefined
   #asked = false
   #conflicts: readonly Conflict[] = []
-  #servers: readonly FailsafePort[] = []
+  #servers: readonly ServerPlace[] = []
 
   constructor(options: WantedOptions) {
     this.#options = options
@@ -62,7 +69,9 @@ export class Wanted {
   take(everything: boolean): DesiredChange | undefined {
     const { store, node, own = [], onConfig, servers, makesRoutes = true, servesPods = false } = this.#options
     if (!store.synced) return undefined
-    const now = servers?.() ?? []
+    const places = servers?.() ?? []
+    const held = places.length === 0 ? [] : (this.#options.held?.() ?? [])
+    const now = places.map(({ addr, port }) => ({ addr, port, here: held.includes(addr) }))
     if (!everything && store.snapshot.revision === this.#revision && same(now, this.#servers)) return undefined
     this.#servers = now
     this.#revision = store.snapshot.revision
@@ -75,7 +84,7 @@ export class Wanted {
     }
     const snapshot = this.#withSelf()
     if (snapshot === undefined) return undefined
-    const input = { snapshot, settings: withServers(this.#resolved.config.compile, now), makesRoutes, servesPods }
+    const input = { snapshot, settings: withServers(this.#resolved.config.compile, now), servers: now, makesRoutes, servesPods }
     const change = everything ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
     this.#sayConflicts()
     this.#options.onCuts?.(this.#compiler.policy.cuts)
@@ -115,10 +124,11 @@ export class Wanted {
 }
 
 /** They are asked whatever the settings say. */
-function withServers(settings: CompileSettings, servers: readonly FailsafePort[]): CompileSettings {
+function withServers(settings: CompileSettings, servers: readonly Place[]): CompileSettings {
   if (servers.length === 0) return settings
   const { inbound, outbound } = settings.nodes.failsafes
-  return { ...settings, nodes: { ...settings.nodes, failsafes: { inbound, outbound: [...outbound, ...servers] } } }
+  const asked = servers.map(({ addr, port }): FailsafePort => ({ protocol: protocolNumber('TCP'), port, net: wholeCidr(addr) }))
+  return { ...settings, nodes: { ...settings.nodes, failsafes: { inbound, outbound: [...outbound, ...asked] } } }
 }
 
 function missingText(node: string, before: Node | undefined): string {

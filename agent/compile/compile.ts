@@ -3,7 +3,7 @@
  *
  * What one object contributes is a function of the snapshot alone; the compiler only remembers who holds contested keys and what it said
  * last about the node, so the work of a change is in proportion to the change. */
-import { RANGE_INSIDE } from '#lib/base/flags.ts'
+import { FRONTEND_EXTERNAL, RANGE_INSIDE } from '#lib/base/flags.ts'
 import { formatAddr } from '#lib/base/ip.ts'
 import { sortedEntries } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
@@ -13,7 +13,7 @@ import { nodeAddress } from '#lib/model/node.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload, podAddrs } from './addresses.ts'
-import { Claims } from './claims.ts'
+import { Claims, type Claim } from './claims.ts'
 import type { DesiredChange, DesiredNode, Fragment, HealthCheck, Row } from './desired.ts'
 import { healthCheckOf } from './health-checks.ts'
 import { serverFailsafes } from './failsafes.ts'
@@ -27,7 +27,8 @@ import { claimKey, claimRank, contestedText, isContested } from './rows.ts'
 import type { ContestedRow } from './rows.ts'
 import { compileService } from './services.ts'
 import type { ServiceContext } from './services.ts'
-import { Touched } from './touched.ts'
+import { API_SERVER_RANK, serverClaims, serverRows, SERVERS, type ServersInput } from './servers.ts'
+import { API_SERVER, Touched } from './touched.ts'
 import type { Surroundings } from './touched.ts'
 
 export interface CompileInput extends Surroundings {
@@ -43,6 +44,8 @@ interface Draft {
   readonly rows: readonly Row[]
   /** addresses that another pod has */
   readonly lost?: Pod['lost']
+  /** keys that nobody else may have, though there are no rows for them */
+  readonly kept?: readonly Claim[]
 }
 
 /** An address or port that an object wants and another has. */
@@ -50,6 +53,8 @@ export interface Conflict {
   readonly rejected: Rejected
   /** it has others */
   readonly inPart?: true
+  /** it would have been in the way to an API server */
+  readonly atServer?: true
 }
 
 interface Lost {
@@ -59,9 +64,8 @@ interface Lost {
   readonly isPart: boolean
 }
 
+const SERVER_KIND = SERVERS.slice(0, SERVERS.indexOf('/'))
 const NOTHING: Draft = { rows: [] }
-/** The service of the API server. */
-const API_SERVER = 'default/kubernetes'
 
 export class Compiler {
   readonly #node: string
@@ -125,12 +129,22 @@ export class Compiler {
   /** Every address or port that an object wants and another holds, at present. */
   conflicts(): readonly Conflict[] {
     return sortedEntries(this.#lost).flatMap(([ref, { rows, toPods, isPart }]) => {
-      const reasons = [
-        ...rows.map((row) => `${contestedText(row)} already belongs to ${this.#claims.holder(claimKey(row)) ?? ''}`),
-        ...toPods.map(({ addr, to }) => `${formatAddr(addr)} already belongs to Pod/${to}`),
+      const part = isPart ? { inPart: true as const } : {}
+      return [
+        ...rows.map((row) => ({ ...this.#conflictOf(ref, row), ...part })),
+        ...toPods.map(({ addr, to }) => ({
+          rejected: { ref, path: '', reason: `${formatAddr(addr)} already belongs to Pod/${to}` },
+          ...part,
+        })),
       ]
-      return reasons.map((reason) => ({ rejected: { ref, path: '', reason }, ...(isPart ? { inPart: true as const } : {}) }))
     })
+  }
+
+  #conflictOf(ref: string, row: ContestedRow): Conflict {
+    const holder = this.#claims.holder(claimKey(row)) ?? ''
+    if (holder !== SERVERS) return { rejected: { ref, path: '', reason: `${contestedText(row)} already belongs to ${holder}` } }
+    const reason = `${contestedText(row)} is where an API server is asked: no Service may have it`
+    return { rejected: { ref, path: '', reason }, atServer: true }
   }
 
   #allOwners(snapshot: Snapshot): Set<string> {
@@ -155,15 +169,15 @@ export class Compiler {
 
   #settle(owner: string, draft: Draft): { readonly fragment: Fragment; readonly disturbed: ReadonlySet<string> } {
     const contested = draft.rows.filter(isContested)
-    const claims = contested.map((row) => ({ key: claimKey(row), rank: claimRank(row) }))
-    const { lost, disturbed } = this.#claims.set(owner, claims)
+    const claims = contested.map((row) => ({ key: claimKey(row), rank: rankOf(owner, row) }))
+    const { lost, disturbed } = this.#claims.set(owner, [...claims, ...(draft.kept ?? [])])
     const toPods = draft.lost ?? []
     if (lost.size + toPods.length === 0) {
       this.#lost.delete(owner)
       return { fragment: { owner, rows: draft.rows }, disturbed }
     }
     const rows = contested.filter((row) => lost.has(claimKey(row)))
-    this.#lost.set(owner, { rows, toPods, isPart: rows.length < contested.length })
+    if (owner !== SERVERS) this.#lost.set(owner, { rows, toPods, isPart: rows.length < contested.length })
     return { fragment: { owner, rows: draft.rows.filter((row) => !isContested(row) || !lost.has(claimKey(row))) }, disturbed }
   }
 
@@ -179,6 +193,8 @@ export class Compiler {
         const pool = input.snapshot.pools.get(key)
         return { rows: pool === undefined ? [] : rangeRows(setId(RANGE_INSIDE), [pool.cidr]) }
       }
+      case SERVER_KIND:
+        return this.#servers(input)
       default:
         return { rows: nodeRows(key, { ...input, pools: this.#pools(input), self: this.#node }) }
     }
@@ -203,6 +219,17 @@ export class Compiler {
     }
     const rows = compileService(service, slices, context)
     return { rows: key === API_SERVER ? [...rows, ...serverFailsafes(slices)] : rows }
+  }
+
+  #servers({ snapshot, settings, servers = [] }: CompileInput): Draft {
+    const input: ServersInput = {
+      servers,
+      slices: this.#apiSlices(snapshot.slicesOf(API_SERVER)),
+      service: snapshot.services.get(API_SERVER),
+      self: snapshot.nodes.get(this.#node),
+      settings: settings.nodes,
+    }
+    return { rows: serverRows(input), kept: serverClaims(input) }
   }
 
   /** We may reach the API server by its service: its last endpoints stay until there are others. */
@@ -231,4 +258,10 @@ export class Compiler {
       lost: pod.lost,
     }
   }
+}
+
+/** The cluster address of default/kubernetes is the one that nobody keeps free. */
+function rankOf(owner: string, row: ContestedRow): number {
+  const isWay = owner === `Service/${API_SERVER}` && row.table === 'frontends' && (row.value.flags & FRONTEND_EXTERNAL) === 0
+  return isWay ? API_SERVER_RANK : claimRank(row)
 }

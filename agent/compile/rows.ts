@@ -27,10 +27,14 @@ export function claimKey(row: ContestedRow): string {
     case 'addrs':
       return row.key.addr
     case 'frontends':
-      return `${row.key.addr}${row.key.port}/${row.key.proto}`
+      return frontendClaim(row.key)
     case 'routes':
       return `route ${row.key.cidr.addr}/${row.key.cidr.bits}`
   }
+}
+
+export function frontendClaim({ addr, port, proto }: FrontendRow['key']): string {
+  return `${addr}${port}/${proto}`
 }
 
 /** Who gives way to whom: the lower rank stays. Nobody takes a cluster address from its service by naming it as an external one, nor the

@@ -6,12 +6,18 @@ import type { Node } from '#lib/model/node.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Kind } from '#lib/model/ref.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
+import { SERVERS, type ServerPlace } from './servers.ts'
 import type { CompileSettings } from './settings.ts'
 
 /** What compilation depends on besides objects. */
 export interface Surroundings {
   readonly settings: CompileSettings
+  /** where the agent asks API servers */
+  readonly servers?: readonly ServerPlace[]
 }
+
+/** The service of the API server. */
+export const API_SERVER = 'default/kubernetes'
 
 export class Touched {
   readonly owners = new Set<string>()
@@ -29,6 +35,7 @@ export class Touched {
 
   all(): void {
     this.node = true
+    this.owners.add(SERVERS)
     this.#services()
     this.#nodes()
     this.#pods()
@@ -79,6 +86,8 @@ export class Touched {
     if (!same(old, now)) this.node = true
     if (!same(old.services, now.services)) this.#services()
     if (!same(old.nodes, now.nodes)) this.#nodes()
+    const { nodePortAddresses: ports } = now.nodes
+    if (!same([before.servers, old.nodes.nodePortAddresses], [after.servers, ports])) this.owners.add(SERVERS)
     if (old.interfacePrefix !== now.interfacePrefix) this.#pods()
   }
 
@@ -86,6 +95,7 @@ export class Touched {
     const name = (after ?? before)?.name ?? ''
     if (name === this.#self) {
       if (before?.zone !== after?.zone || !same(before?.addresses, after?.addresses)) this.#services()
+      if (!same(before?.addresses, after?.addresses)) this.owners.add(SERVERS)
       const hasOtherRanges = !same([before?.podCIDRs, before?.blocks], [after?.podCIDRs, after?.blocks])
       if (hasOtherRanges) this.#pods()
       if (hasOtherRanges || !same(before?.subnets, after?.subnets)) this.#nodes()
@@ -111,6 +121,7 @@ export class Touched {
 
   #add(kind: Kind, key: string): void {
     this.owners.add(`${kind}/${key}`)
+    if (kind === 'Service' && key === API_SERVER) this.owners.add(SERVERS)
   }
 }
 

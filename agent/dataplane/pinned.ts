@@ -149,7 +149,7 @@ function wantedMaps(options: PinnedOptions): Wanted[] {
 }
 
 /** undefined when nothing is pinned there. */
-function openPin(path: string, map: MapName): BpfMap | undefined {
+export function openPin(path: string, map: string): BpfMap | undefined {
   try {
     return BpfMap.openPin(path)
   } catch (cause) {

@@ -17,12 +17,14 @@ export interface ConnectOptions {
   readonly tls: TlsMaterial
   readonly address: string
   readonly clock: Clock
+  readonly beforeConnect?: ((address: string, port: number) => void) | undefined
   readonly signal: AbortSignal
 }
 
 /** Rejects with UnreachableError, or with the signal's reason. */
-export async function connectTo({ server, tls, address, clock, signal }: ConnectOptions): Promise<Socket> {
+export async function connectTo({ server, tls, address, clock, beforeConnect, signal }: ConnectOptions): Promise<Socket> {
   signal.throwIfAborted()
+  beforeConnect?.(address, server.port)
   const socket = server.protocol === 'http:' ? connectTcp(server.port, address) : openTls(server, { address, ...tls })
   socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS)
   const { promise, resolve, reject } = Promise.withResolvers<Socket>()

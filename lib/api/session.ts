@@ -24,6 +24,7 @@ export interface SessionOptions {
   readonly server: ApiServer
   readonly address: string
   readonly clock: Clock
+  readonly beforeConnect?: ((address: string, port: number) => void) | undefined
   /** called once, with why, when no request on it can succeed any more */
   readonly onEnd: (reason: UnreachableError) => void
   readonly pingMs?: number | undefined

@@ -15,6 +15,8 @@ export interface TransportOptions {
   readonly resolve?: Resolve | undefined
   /** `addresses` are others now */
   readonly onAddresses?: (() => void) | undefined
+  /** before each connection: what is in its way is to go now */
+  readonly beforeConnect?: ((address: string, port: number) => void) | undefined
   /** how often the server is asked whether it is there, and after how long without an answer it is taken for gone */
   readonly pingMs?: number | undefined
   readonly silentMs?: number | undefined

@@ -61,7 +61,7 @@ describe('what is wanted', () => {
   test('lets no policy cut the node off from its source, wherever that is at present', () => {
     const store = new Store({ sources: ['test'] })
     let net = parseCidr('203.0.113.1/32')
-    const servers = () => [{ protocol: 6, port: parsePort(6443), net }]
+    const servers = () => [{ addr: net.addr, port: parsePort(6443) }]
     const wanted = new Wanted({ node: 'n1', store, onConfig: () => undefined, servers })
     const sink = store.sink('test')
     sink.apply([{ kind: 'upsert', object: self }])

@@ -125,7 +125,7 @@ describe('afterwards it is what changed:', () => {
       (world) => {
         world.put(node('n1', { addresses: ['192.168.0.1', '192.168.0.9'], podCIDRs: ['10.0.1.0/24'] }))
       },
-      ['Node/n1', 'Service/default/other', 'Service/default/web', 'node'],
+      ['Node/n1', 'Service/default/other', 'Service/default/web', 'server/api', 'node'],
     ],
     [
       'our zone',
@@ -176,7 +176,7 @@ describe('afterwards it is what changed:', () => {
         const nodes = { ...world.input.settings.nodes, nodePortAddresses: [parseCidr('10.0.0.0/8')] }
         world.input = { ...world.input, settings: { ...world.input.settings, nodes } }
       },
-      ['Node/n1', 'Node/n2', 'node'],
+      ['Node/n1', 'Node/n2', 'server/api', 'node'],
     ],
     [
       'settings',
