@@ -8,7 +8,7 @@ import type { Selector } from './selector.ts'
 export type Action = 'allow' | 'deny' | 'pass'
 
 /** Both ends included, 0 allowed. A name is looked up among the ports of the pod or host endpoint that has the address and, where the side
- * has a selector, that this finds by its own labels: an address that is only in a network set has no named ports. */
+ * has a selector, that this finds by its own labels and notSelector does not: an address that is only in a network set has no named ports. */
 export type PortMatch = { readonly from: number; readonly to: number } | { readonly name: string }
 
 /** What a rule asks of one end of the packet. What is undefined asks nothing; the rest must all hold. Lists hold where one of them does, an
@@ -16,7 +16,8 @@ export type PortMatch = { readonly from: number; readonly to: number } | { reado
 export interface Side {
   /** endpoints (pods, host endpoints) and network sets, by their effective labels; nodes are none of these */
   readonly selector: Selector | undefined
-  /** `anything but`: holds for addresses that no such endpoint or set has */
+  /** beside a selector: the same endpoint or set is found by that and not by this. Alone it is `anything but`: holds for addresses that no
+   * such endpoint or set has */
   readonly notSelector: Selector | undefined
   /** nodes, by their own labels */
   readonly nodes: Selector | undefined

@@ -6,8 +6,6 @@ import { hostEndpointLabels, networkSetLabels, podLabels } from '../model/effect
 import type { Labels } from '../model/labels.ts'
 import { hasOwnAddresses } from '../model/pod.ts'
 import type { NamedPort } from '../model/policy.ts'
-import { selects } from '../model/selector.ts'
-import type { Selector } from '../model/selector.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 
 /** The part of a snapshot that policy depends on. */
@@ -22,8 +20,8 @@ export interface Peers {
   labels(addr: Addr): readonly Labels[]
   /** of each node that has it */
   nodes(addr: Addr): readonly Labels[]
-  /** of the pods and host endpoints that have it and that the selector finds by themselves: being in a network set does not count */
-  ports(addr: Addr, selector: Selector): readonly NamedPort[]
+  /** of the pods and host endpoints that have it and are meant by their own labels: being in a network set does not count */
+  ports(addr: Addr, isMeant: (labels: Labels) => boolean): readonly NamedPort[]
   /** "namespace/name"; without a port any port will do */
   isEndpointOf(service: string, addr: Addr, port?: { readonly protocol: number; readonly port: number }): boolean
 }
@@ -53,7 +51,7 @@ export function peersOf(world: PolicyWorld): Peers {
       ...sets.filter(({ nets }) => isWithin(nets, addr)).map((set) => set.labels),
     ],
     nodes: (addr) => nodes.get(addr) ?? [],
-    ports: (addr, selector) => (endpoints.get(addr) ?? []).flatMap((known) => (selects(selector, known.labels) ? known.ports : [])),
+    ports: (addr, isMeant) => (endpoints.get(addr) ?? []).flatMap((known) => (isMeant(known.labels) ? known.ports : [])),
     isEndpointOf: (service, addr, port) =>
       world
         .allSlicesOf(service)

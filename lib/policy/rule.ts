@@ -2,10 +2,10 @@
 /** Whether a rule is about a packet. Layer: lib/policy (pure). */
 import { isV4, isWithin } from '../base/ip.ts'
 import type { Addr } from '../base/ip.ts'
+import type { Labels } from '../model/labels.ts'
 import type { IcmpMatch, NamedPort, PortMatch, Rule, Side } from '../model/policy.ts'
 import { nameKey } from '../model/ref.ts'
-import { ALL, selects } from '../model/selector.ts'
-import type { Selector } from '../model/selector.ts'
+import { selects } from '../model/selector.ts'
 import { hasPorts } from './packet.ts'
 import type { Packet } from './packet.ts'
 import type { Peers } from './peers.ts'
@@ -37,13 +37,11 @@ interface End {
 }
 
 function isSide(side: Side, end: End, peers: Peers): boolean {
-  const fits = (selector: Selector): boolean => peers.labels(end.addr).some((labels) => selects(selector, labels))
-  const { selector, notSelector, nodes, services } = side
-  const named = peers.ports(end.addr, selector ?? ALL)
+  const { nodes, services } = side
+  const named = peers.ports(end.addr, (labels) => isMeant(side, labels))
   const isPort = (matches: readonly PortMatch[]): boolean => hasPorts(end.protocol) && matches.some((match) => isMet(match, end, named))
   return (
-    (selector === undefined || fits(selector)) &&
-    (notSelector === undefined || !fits(notSelector)) &&
+    isOwned(side, peers.labels(end.addr)) &&
     (nodes === undefined || peers.nodes(end.addr).some((labels) => selects(nodes, labels))) &&
     (side.nets === undefined || isWithin(side.nets, end.addr)) &&
     !isWithin(side.notNets, end.addr) &&
@@ -51,6 +49,19 @@ function isSide(side: Side, end: End, peers: Peers): boolean {
     !isPort(side.notPorts) &&
     (services === undefined || services.some((service) => isServed(nameKey(service), end, peers)))
   )
+}
+
+/** An owner whom the selector finds and notSelector does not. */
+function isMeant({ selector, notSelector }: Side, labels: Labels): boolean {
+  if (selector === undefined) return true
+  return selects(selector, labels) && (notSelector === undefined || !selects(notSelector, labels))
+}
+
+/** With a selector one of the address's owners must be meant by both; without one, notSelector must find none of them, if there are any. */
+function isOwned(side: Side, owners: readonly Labels[]): boolean {
+  const { selector, notSelector } = side
+  if (selector !== undefined) return owners.some((labels) => isMeant(side, labels))
+  return notSelector === undefined || !owners.some((labels) => selects(notSelector, labels))
 }
 
 /** `named` are the ports that names mean at this end. */

@@ -8,7 +8,7 @@ import { fnv1a64 } from '#lib/base/hash.ts'
 import { ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import type { NamedPort, PortMatch, Rule, Side } from '#lib/model/policy.ts'
-import { ALL } from '#lib/model/selector.ts'
+import { ALL, and, not } from '#lib/model/selector.ts'
 import type { Selector } from '#lib/model/selector.ts'
 import { atomOf } from './atoms.ts'
 import type { Condition, Question, ServicePort } from './atoms.ts'
@@ -133,14 +133,22 @@ interface SideExpansion extends Expansion {
 }
 
 function waysOf(side: Side, of: SideExpansion): readonly Way[] {
-  if (side.nets?.length === 0 || side.selector?.op === 'none') return []
+  const selector = selectorOf(side)
+  if (side.nets?.length === 0 || selector?.op === 'none') return []
   const plain: Condition[] = []
-  if (side.selector !== undefined) plain.push(asked({ kind: 'labels', selector: side.selector }))
+  if (selector !== undefined) plain.push(asked({ kind: 'labels', selector }))
+  else if (side.notSelector !== undefined) plain.push(asked({ kind: 'labels', selector: side.notSelector }, false))
   if (side.nodes !== undefined) plain.push(asked({ kind: 'nodes', selector: side.nodes }))
-  if (side.notSelector !== undefined) plain.push(asked({ kind: 'labels', selector: side.notSelector }, false))
   if (side.nets !== undefined) plain.push(asked({ kind: 'nets', nets: side.nets }))
   if (side.notNets.length > 0) plain.push(asked({ kind: 'nets', nets: side.notNets }, false))
-  return [portWays(side, of), notPortWays(side, of), serviceWays(side, of)].reduce(both, [{ conditions: plain, plane: EVERYTHING }])
+  return [portWays({ ...side, selector }, of), notPortWays({ ...side, selector }, of), serviceWays(side, of)].reduce(both, [
+    { conditions: plain, plane: EVERYTHING },
+  ])
+}
+
+/** One owner of the address must be all that is asked and none of what is excluded. Without a selector there need not be an owner. */
+function selectorOf({ selector, notSelector }: Side): Selector | undefined {
+  return selector === undefined || notSelector === undefined ? selector : and(selector, not(notSelector))
 }
 
 /** All pairs, where both hold. */
