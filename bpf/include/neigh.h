@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Answers for the pods' gateway: ARP and neighbour solicitation. Layer: slow path of from_workload. */
+/* What links need for themselves, of which no rules ask: neighbour discovery, multicast listeners. Answers for the pods' gateway: ARP and
+ * neighbour solicitation. Layer: slow paths. */
 #ifndef NP_NEIGH_H
 #define NP_NEIGH_H
 
 #include "parse.h"
+#include "way.h"
 
 struct arp_v4 {
 	struct ethhdr eth;
@@ -62,26 +64,57 @@ static __noinline int arp_answer(struct __sk_buff *skb, struct scratch *s)
 	return answer_send(skb, m, sizeof(*m));
 }
 
-static __noinline int nd_answer(struct __sk_buff *skb, struct scratch *s)
+/* Does what is sent there stay on the link, or come to the node itself? Of pods of other plugins, which share a bridge, the kernel knows:
+ * what it sends on to others has not this hop limit any more. */
+static __noinline bool link_has(struct __sk_buff *skb, struct scratch *s)
+{
+	const struct addr *dst = &s->p.t.dst;
+	struct addr_info *info;
+
+	if (addr_is_multicast(dst, false))
+		return (dst->w[0] & bpf_htonl(0x000f0000)) <= bpf_htonl(0x00020000); /* its scope */
+	if (addr_is_link_local(dst))
+		return true;
+	info = bpf_map_lookup_elem(&np_addrs, dst);
+	if (info && info->kind)
+		return info->kind == ADDR_SELF || (info->kind == ADDR_LOCAL_POD && info->flags & ADDR_ROUTED);
+	return addr_is_own(skb, s, &s->p.t.src, dst);
+}
+
+enum link_message {
+	LINK_NONE,
+	LINK_DISCOVERY,	/* of neighbours and routers: its hop limit tells that no router has sent it on */
+	LINK_LISTENER,	/* of multicast: its hop limit tells that none will */
+};
+
+/* What the packet is to its link. The type alone does not make it so. */
+static __noinline enum link_message link_message(struct __sk_buff *skb, struct scratch *s)
+{
+	const struct pkt *p = &s->p;
+	__u8 type;
+
+	if (p->v4 || p->proto != IPPROTO_ICMPV6 || p->fragment || s->first_fragment || p->tunnelled ||
+	    bpf_skb_load_bytes(skb, p->l4, &type, 1))
+		return LINK_NONE;
+	if (type >= ICMP6_ROUTER_SOLICITATION && type <= ICMP6_REDIRECT)
+		return p->ttl == 255 && (!hook_is_from(s->hook) || link_has(skb, s)) ? LINK_DISCOVERY : LINK_NONE;
+	if (type != ICMP6_LISTENER_REPORT2 && (type < ICMP6_LISTENER_QUERY || type > ICMP6_LISTENER_DONE))
+		return LINK_NONE;
+	return p->ttl == 1 && addr_is_multicast(&p->t.dst, false) && (addr_is_link_local(&p->t.src) || addr_is_zero(&p->t.src))
+		       ? LINK_LISTENER
+		       : LINK_NONE;
+}
+
+/* The node has the gateway: this side of the veth answers to whoever asks. */
+static __noinline int nd_answer(struct __sk_buff *skb, struct scratch *s, struct iface *dev)
 {
 	struct nd_message *m = (void *)s->buf;
 	const __u32 body = sizeof(m->icmp) + sizeof(m->target) + 8;
-	__u32 ifindex = skb->ifindex;
-	struct iface *dev;
-	struct addr target;
 
-	/* up to the target: the option is the sender's and may be missing */
-	if (bpf_skb_load_bytes(skb, 0, m, offsetof(struct nd_message, option)))
-		return NP_PASS;
-	addr_from_v6(&target, m->target);
-	dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);
-	if (!dev || m->icmp.type != ICMP6_SOLICITATION || addr_is_zero(&s->p.t.src) || target.w[0] != cfg.gateway_v6.w[0] ||
-	    target.w[1] != cfg.gateway_v6.w[1] || target.w[2] != cfg.gateway_v6.w[2] || target.w[3] != cfg.gateway_v6.w[3])
-		return NP_PASS;
 	__builtin_memcpy(m->eth.h_dest, m->eth.h_source, ETH_ALEN);
 	__builtin_memcpy(m->eth.h_source, dev->mac, ETH_ALEN);
 	addr_to_v6(m->ip.daddr.in6_u.u6_addr32, &s->p.t.src);
-	addr_to_v6(m->ip.saddr.in6_u.u6_addr32, &target);
+	__builtin_memcpy(&m->ip.saddr, m->target, sizeof(m->target));
 	m->ip.hop_limit = 255;
 	m->ip.nexthdr = IPPROTO_ICMPV6;
 	m->ip.payload_len = bpf_htons(body);
@@ -94,6 +127,47 @@ static __noinline int nd_answer(struct __sk_buff *skb, struct scratch *s)
 	m->icmp.checksum = ~sum_fold16((__u64)(__u32)bpf_csum_diff(0, 0, (void *)&m->ip.saddr, 32 + body, 0) + bpf_htons(body) +
 					  bpf_htons(IPPROTO_ICMPV6));
 	return answer_send(skb, m, sizeof(*m));
+}
+
+/* May the pod behind this device say that the address is its own? */
+static __noinline bool is_senders_own(struct __sk_buff *skb, const struct addr *a)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, a);
+
+	return info && info->kind == ADDR_LOCAL_POD && info->ifindex == skb->ifindex;
+}
+
+/* Of discovery a pod asks who has an address, and says that it has its own. */
+static __noinline int nd_from_pod(struct __sk_buff *skb, struct scratch *s)
+{
+	struct nd_message *m = (void *)s->buf;
+	const struct addr *src = &s->p.t.src;
+	__u32 ifindex = skb->ifindex;
+	struct addr target;
+	struct iface *dev;
+	bool own, gateway;
+
+	/* up to the target, which not all have: the option is the sender's and may be missing */
+	if (bpf_skb_load_bytes(skb, 0, m, offsetof(struct nd_message, icmp)) || bpf_skb_load_bytes(skb, s->p.l4, &m->icmp, sizeof(m->icmp)))
+		return DROPPED(DROP_SHORT);
+	if (m->icmp.type == ICMP6_ROUTER_ADVERTISEMENT || m->icmp.type == ICMP6_REDIRECT)
+		return DROPPED(DROP_SPOOFED); /* it is no router */
+	own = addr_is_link_local(src) || is_senders_own(skb, src);
+	if (m->icmp.type == ICMP6_ROUTER_SOLICITATION)
+		return own || addr_is_zero(src) ? NP_PASS : DROPPED(DROP_SPOOFED);
+	if (bpf_skb_load_bytes(skb, s->p.l4 + sizeof(m->icmp), m->target, sizeof(m->target)))
+		return DROPPED(DROP_SHORT);
+	addr_from_v6(&target, m->target);
+	if (m->icmp.type == ICMP6_ADVERTISEMENT)
+		return own && (addr_is_link_local(&target) || is_senders_own(skb, &target)) ? NP_PASS : DROPPED(DROP_SPOOFED);
+	if (addr_is_zero(src))
+		return NP_PASS; /* has anybody the address that it is about to take? */
+	if (!own)
+		return DROPPED(DROP_SPOOFED);
+	dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);
+	gateway = target.w[0] == cfg.gateway_v6.w[0] && target.w[1] == cfg.gateway_v6.w[1] && target.w[2] == cfg.gateway_v6.w[2] &&
+		  target.w[3] == cfg.gateway_v6.w[3];
+	return dev && gateway ? nd_answer(skb, s, dev) : NP_PASS;
 }
 
 #endif

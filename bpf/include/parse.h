@@ -266,13 +266,4 @@ static __always_inline bool icmp_is_error(struct __sk_buff *skb, const struct pk
 	return type >= ICMP6_UNREACHABLE && type <= ICMP6_PARAMETER_PROBLEM;
 }
 
-/* Neighbour discovery, router discovery and multicast listener messages stay on the link. */
-static __always_inline bool icmp_is_link_local(struct __sk_buff *skb, const struct pkt *p)
-{
-	__u8 type;
-
-	return !p->v4 && p->proto == IPPROTO_ICMPV6 && !bpf_skb_load_bytes(skb, p->l4, &type, 1) &&
-	       ((type >= ICMP6_LISTENER_QUERY && type <= ICMP6_REDIRECT) || type == ICMP6_LISTENER_REPORT2);
-}
-
 #endif

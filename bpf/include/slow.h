@@ -154,6 +154,7 @@ static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, 
 /* What the fast path would not read. 0: go on as a packet of a flow. */
 static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 {
+	enum link_message message;
 	enum drop why;
 	__be16 proto;
 
@@ -175,8 +176,9 @@ static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 		return NP_PASS;
 	if (why)
 		return DROPPED(why);
-	if (icmp_is_link_local(skb, &s->p))
-		return s->hook == FROM_WORKLOAD ? nd_answer(skb, s) : NP_PASS;
+	message = link_message(skb, s);
+	if (message != LINK_NONE)
+		return s->hook == FROM_WORKLOAD && message == LINK_DISCOVERY ? nd_from_pod(skb, s) : NP_PASS;
 	return 0;
 }
 
@@ -207,7 +209,7 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 	if (addr_is_multicast(&s->p.t.dst, s->p.v4) || (s->hook == FROM_HOST && skb->pkt_type != PACKET_HOST)) {
 		if (s->hook != FROM_WORKLOAD && !(s->hook == FROM_HOST && host_asks(skb->ifindex)))
 			return NP_PASS;
-		if (s->hook == FROM_HOST && s->p.v4 && s->p.proto == IPPROTO_IGMP)
+		if (s->hook == FROM_HOST && s->p.v4 && s->p.proto == IPPROTO_IGMP && s->p.ttl == 1)
 			return NP_PASS; /* as IPv6's listener messages do */
 		addr_look(&s->dst, &s->p.t.dst);
 		if (s->hook == FROM_HOST)

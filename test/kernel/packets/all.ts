@@ -13,6 +13,7 @@ import { cases as icmp } from './icmp.ts'
 import { cases as lanes } from './lanes.ts'
 import { cases as leaving } from './leaving.ts'
 import { cases as lifetimes } from './lifetimes.ts'
+import { cases as link } from './link.ts'
 import { cases as neighbours } from './neighbours.ts'
 import { cases as nodePort } from './node-port.ts'
 import { cases as outward } from './outward.ts'
@@ -41,6 +42,7 @@ const cases: readonly PacketCase[] = [
   ...lanes,
   ...leaving,
   ...lifetimes,
+  ...link,
   ...neighbours,
   ...nodePort,
   ...outward,
