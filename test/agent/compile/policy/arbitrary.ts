@@ -105,9 +105,11 @@ const side: fc.Arbitrary<Side> = fc.oneof(
   },
 )
 
-/** By one thing alone: where much is asked at once, little of it ever decides. */
+/** By one thing alone, or of one owner: where much is asked at once, little of it ever decides. */
 const plainSide: fc.Arbitrary<Side> = fc
   .oneof(
+    fc.record({ selector, notSelector: selector }),
+    fc.record({ selector, notSelector: selector, ports: fc.array(portMatch, { minLength: 1, maxLength: 2 }) }),
     fc.record({ selector }),
     fc.record({ notSelector: selector }),
     fc.record({ nets: fc.array(cidr, { minLength: 1, maxLength: 2 }) }),
@@ -269,6 +271,9 @@ export const object: fc.Arbitrary<KubeObject> = fc.oneof(
   { weight: 1, arbitrary: profile },
   { weight: 1, arbitrary: node },
 )
+
+/** Addresses with several owners: pods, and sets around them. */
+export const owners = fc.array(fc.oneof(pod, networkSet), { minLength: 8, maxLength: 16 })
 
 /** Both ends are of one family. */
 const ends = fc.boolean().chain((v4) => {

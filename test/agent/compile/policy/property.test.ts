@@ -8,7 +8,8 @@ import type { Side } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/tables.ts'
 import { walk } from '#agent/policy/walk.ts'
 import { SURE_NOT } from '#lib/base/flags.ts'
-import { NODE, object, packet, plainPolicy } from './arbitrary.ts'
+import type { KubeObject } from '#lib/model/snapshot.ts'
+import { NODE, object, owners, packet, plainPolicy } from './arbitrary.ts'
 import { Follower, Oracle } from './follower.ts'
 
 /** RUNS=3000 for a long look. */
@@ -44,10 +45,12 @@ test(
   TIMEOUT,
 )
 
-test(
-  'of rules that ask one thing as well',
-  () => {
-    const some = fc.array(object, { minLength: 5, maxLength: 10 })
+test.each([
+  ['of rules that ask one thing as well', fc.array(object, { minLength: 5, maxLength: 10 })],
+  ['of rules that ask one thing of addresses with several owners', owners],
+])(
+  '%s',
+  (_, some: fc.Arbitrary<readonly KubeObject[]>) => {
     fc.assert(
       fc.property(some, fc.array(plainPolicy, { minLength: 10, maxLength: 10 }), packets, (objects, policies, asked) => {
         const follower = new Follower(NODE)
