@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Says when another program's firewall drops what Netplane leaves to the kernel, and when it no longer does. Layer: agent. */
 import { everyMs, type Clock } from '#lib/base/clock.ts'
-import { toolRunner, type RunTool } from '#lib/base/run-tool.ts'
+import type { RunTool } from '#lib/base/run-tool.ts'
 import { same } from '#lib/base/same.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
+import { netfilterTools } from './interfaces/netlink/nf-tables.ts'
 import type { PodDevices } from './node/firewall/pod-devices.ts'
 import { findFirewalls, findingText, type FirewallOptions, type FirewallReport } from './node/firewall/find.ts'
 import { legacyTables } from './node/firewall/legacy.ts'
@@ -38,7 +39,7 @@ export class FirewallWatch {
 
   constructor(options: FirewallWatchOptions) {
     this.#options = options
-    this.#run = options.run ?? toolRunner({ timeoutMs: TOOL_MS })
+    this.#run = options.run ?? netfilterTools({ timeoutMs: TOOL_MS })
     options.health.expect(FIREWALL, 'none')
   }
 

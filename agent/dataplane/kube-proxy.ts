@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Finds what kube-proxy has left in the kernel's firewall, and takes it away when told; what is not its own stays as it is. Layer: agent/dataplane. */
-import { toolRunner, type RunTool } from '#lib/base/run-tool.ts'
+import type { RunTool } from '#lib/base/run-tool.ts'
+import { netfilterTools } from '#agent/interfaces/netlink/nf-tables.ts'
 import { proxyFamilies, proxyTables, removalInput, takeoverEndInput, takeoverInput, type ProxyTable } from './kube-proxy-rules.ts'
 
 /** Rules of one tool: "iptables-nft" and its tables, or "nft" and its families. */
@@ -12,7 +13,7 @@ export type ProxyRules =
 const IPTABLES = ['iptables-nft', 'ip6tables-nft', 'iptables-legacy', 'ip6tables-legacy']
 /** Where no tool of a certain kind is installed. */
 const PLAIN = ['iptables', 'ip6tables']
-const runTool = toolRunner({ timeoutMs: 60_000 })
+const runTool = netfilterTools({ timeoutMs: 60_000 })
 /** of other programs that write rules, so that neither reads what the other is about to change */
 const LOCK_SECONDS = '10'
 
