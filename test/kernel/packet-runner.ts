@@ -114,6 +114,7 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
     async run(test) {
       await fill(maps, test.given)
       for (const step of test.steps) {
+        if (step.mark !== undefined && !marks) return undefined
         const wrong = await runStep(step, { programs, maps, loaded: workload, marks, redirectPeer: features.redirectPeer })
         if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
       }
@@ -270,7 +271,6 @@ async function runStep(
         world.maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(step.overlayBy) })
   if (step.forget !== undefined) forget(world.maps.ct, step.forget)
   if (step.age !== undefined) await makeOlder(world.maps.ct, step.age)
-  if (step.mark !== undefined && !world.marks) return undefined
   const { retval, dataOut, mark } = world.marks
     ? runMarked(run, step.packet, step.mark ?? 0)
     : { ...run.testRun({ data: step.packet }), mark: undefined }

@@ -36,12 +36,15 @@ export interface LoadOptions {
   readonly stubHelpers?: readonly number[]
   /** names of programs to leave out, because the kernel has no such hook */
   readonly without?: readonly string[]
+  /** what kernels before 5.6 are given; default: as `cfg.jiffies` says */
+  readonly floor?: boolean
   /** entries of np_ct: small, so that tests load quickly */
   readonly conntrack?: number
 }
 
 export async function loadObject(name: ObjectName, options: LoadOptions = {}): Promise<Loaded> {
-  const object = BpfObject.open(objectPath(name, { jiffies64: options.cfg?.jiffies === 0 ? 'no' : 'yes' }))
+  const { floor = options.cfg?.jiffies === 0 } = options
+  const object = BpfObject.open(objectPath(name, { jiffies64: floor ? 'no' : 'yes' }))
   const btf = parseBtf(object.btf())
   if (options.cfg !== undefined) object.setRodata(withCfg(object.rodata(), { btf, cfg: options.cfg }))
   for (const map of object.maps()) {

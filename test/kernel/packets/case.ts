@@ -47,7 +47,7 @@ export interface Step {
   readonly macs?: boolean
   /** the counter that must go up by one, as in enum drop */
   readonly reason?: string
-  /** skb mark going in, default 0; on kernels whose test runs take none the step is left out */
+  /** skb mark going in, default 0; on kernels whose test runs take none the case ends here, for what follows relies on the step */
   readonly mark?: number
   /** and coming out, where it is not what packet-mark.ts says of what became of the packet */
   readonly marked?: number
