@@ -165,7 +165,14 @@ export interface TestRunOptions {
 
 export class BpfProgram {
   /** bpf_prog_load; `type` is enum bpf_prog_type. For probes: the error's errno says why not. */
-  static load(options: { type: number; instructions: Uint8Array; license?: string; expectedAttachType?: number }): BpfProgram
+  static load(options: {
+    type: number
+    instructions: Uint8Array
+    license?: string
+    expectedAttachType?: number
+    /** of a program on socket buffers: the instruction at which a function begins that is verified by itself */
+    globalAt?: number
+  }): BpfProgram
   static openPin(path: string): BpfProgram
   /** bpf_prog_get_fd_by_id */
   static openId(id: number): BpfProgram

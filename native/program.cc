@@ -3,9 +3,11 @@
 #include "program.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <signal.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "args.h"
@@ -44,6 +46,38 @@ std::vector<bpf_insn> ToInstructions(const Napi::Value& value, const char* op) {
   memcpy(insns.data(), code.data, code.size);
   return insns;
 }
+
+// Types of a program on socket buffers, and of a function of it that takes its context and is verified by itself.
+class FunctionTypes {
+ public:
+  explicit FunctionTypes(uint32_t at) : types_(btf__new_empty()) {
+    btf* types = types_.get();
+    int number = btf__add_int(types, "int", sizeof(int), BTF_INT_SIGNED);
+    int context = btf__add_ptr(types, btf__add_struct(types, "__sk_buff", sizeof(int)));
+    btf__add_field(types, "len", number, 0, 0);
+    int prototype = btf__add_func_proto(types, number);
+    btf__add_func_param(types, "skb", context);
+    functions_[0] = {0, static_cast<uint32_t>(btf__add_func(types, "program", BTF_FUNC_STATIC, prototype))};
+    functions_[1] = {at, static_cast<uint32_t>(btf__add_func(types, "part", BTF_FUNC_GLOBAL, prototype))};
+  }
+
+  // The kernel keeps them for as long as `this` lives, then for as long as the program does.
+  int Use(bpf_prog_load_opts* opts) {
+    int result = btf__load_into_kernel(types_.get());
+    opts->prog_btf_fd = btf__fd(types_.get());
+    opts->func_info = functions_;
+    opts->func_info_cnt = 2;
+    opts->func_info_rec_size = sizeof(bpf_func_info);
+    return result;
+  }
+
+ private:
+  struct Free {
+    void operator()(btf* types) const { btf__free(types); }
+  };
+  std::unique_ptr<btf, Free> types_;
+  bpf_func_info functions_[2];
+};
 
 // Input and output of one test run. Without data or context none is asked for: some kernels and program types have none.
 class TestPacket {
@@ -116,6 +150,9 @@ Napi::Value BpfProgram::Load(const Napi::CallbackInfo& info) {
   log[0] = '\0';
   opts.log_buf = log.get();
   opts.log_size = kLogBytes;
+  std::optional<FunctionTypes> functions;
+  Napi::Value part = options.Get("globalAt");
+  if (!part.IsUndefined()) Check(info.Env(), functions.emplace(ToU32(part, op, "globalAt")).Use(&opts), "btf__load_into_kernel");
   int fd = bpf_prog_load(type, nullptr, license_text.c_str(), insns.data(), insns.size(), &opts);
   if (fd < 0) throw ToError(info.Env(), Failure{-fd, op, "", log.get()});
   return FromFd(info.Env(), Fd(fd));

@@ -12,6 +12,8 @@ const ATTACH_TYPES = { recvmsg4: 19, recvmsg6: 20, getpeername4: 29, getpeername
 export type HelperFeature = keyof typeof HELPERS
 export type HookFeature = keyof typeof ATTACH_TYPES
 export type Features = Readonly<Record<HelperFeature | HookFeature, Answer>> & {
+  /** functions that are verified by themselves: since 5.6, where the kernel has type information of its own */
+  readonly global_functions: Answer
   /** how often a second its jiffies move */
   readonly hz: number
   /** cookie of the agent's network namespace; zeros where the kernel tells none */
@@ -22,6 +24,7 @@ interface Probe {
   readonly type: number
   readonly instructions: Uint8Array
   readonly expectedAttachType?: number
+  readonly globalAt?: number
 }
 
 /** Loads and lets go; throws an error with the errno's name as `code`. */
@@ -47,6 +50,7 @@ export function probeFeatures(attempt: TryProgram = tryProgram, hz = ticksPerSec
     redirect_neigh: helper('redirect_neigh'),
     redirect_peer: helper('redirect_peer'),
     ktime_get_coarse_ns: helper('ktime_get_coarse_ns'),
+    global_functions: answer(tc, () => loads(attempt, { type: SCHED_CLS, instructions: callingOwn(), globalAt: OWN_AT })),
     recvmsg4: hook('recvmsg4'),
     recvmsg6: hook('recvmsg6'),
     getpeername4: hook('getpeername4'),
@@ -98,6 +102,14 @@ function returning(value: number): Uint8Array {
 function calling(helper: number): Uint8Array {
   const zeros = [1, 2, 3, 4].map((register) => instruction(0xb7, register, 0))
   return program([...zeros, instruction(0x85, 0, helper), instruction(0xb7, 0, 0), instruction(0x95, 0, 0)])
+}
+
+/** Where the function of {@link callingOwn} begins. */
+const OWN_AT = 2
+
+/** `call own; exit; own: r0 = 0; exit` */
+function callingOwn(): Uint8Array {
+  return program([instruction(0x85, 0x10, OWN_AT - 1), instruction(0x95, 0, 0), instruction(0xb7, 0, 0), instruction(0x95, 0, 0)])
 }
 
 function program(instructions: readonly Buffer[]): Uint8Array {

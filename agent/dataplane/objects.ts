@@ -35,15 +35,15 @@ export interface OpenObject extends ObjectFile {
 }
 
 const PROG_ARRAY = 3
-/** Of these there is one for kernels before 5.6 as well, whose verifier follows every way to a function. */
+/** Of these there is one for kernels whose verifier follows every way to a function as well: those before 5.6, and others without type
+ * information of their own. */
 const WITH_FLOOR: ReadonlySet<string> = new Set(['workload', 'host', 'xdp'])
 
-/** The kernel that brought bpf_jiffies64 brought functions that are verified by themselves. */
-export function isFloor({ jiffies64 }: Pick<Features, 'jiffies64'>): boolean {
-  return jiffies64 !== 'yes'
+export function isFloor({ global_functions }: Pick<Features, 'global_functions'>): boolean {
+  return global_functions !== 'yes'
 }
 
-export function objectFileName(name: string, features: Pick<Features, 'jiffies64'>): string {
+export function objectFileName(name: string, features: Pick<Features, 'global_functions'>): string {
   return `${name}${isFloor(features) && WITH_FLOOR.has(name) ? '.floor' : ''}.bpf.o`
 }
 

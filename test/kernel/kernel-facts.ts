@@ -2,6 +2,7 @@
 /** What the running kernel has of what our objects can use: the agent's own probes, as tests need them. Layer: test. */
 import { existsSync, readFileSync } from 'node:fs'
 import { missingHelpers, missingHooks, probeFeatures } from '#agent/dataplane/features.ts'
+import { isFloor } from '#agent/dataplane/objects.ts'
 import { libbpfVersion } from '#native'
 import { takesMarks } from './packet-mark.ts'
 import type { Features } from './packet-runner.ts'
@@ -33,7 +34,8 @@ export function kernelFacts(): KernelFacts {
     features: {
       redirectPeer: probed.redirect_peer === 'yes',
       redirectNeigh: probed.redirect_neigh === 'yes',
-      jiffies: probed.jiffies64 === 'yes',
+      // without the other these objects are as for kernels that have neither
+      jiffies: probed.jiffies64 === 'yes' && !isFloor(probed),
       netnsCookies: probed.get_netns_cookie === 'yes',
       coarseClock: probed.ktime_get_coarse_ns === 'yes',
     },

@@ -46,7 +46,7 @@ export function loadCases(facts: KernelFacts): LoadCase[] {
 /** As kernels before 5.5 see the object they are given: its knobs are not known when it is loaded, so no branch is pruned, and calls of
  * newer helpers are replaced. undefined when the kernel takes it. */
 export async function loadUnfolded(name: ObjectName, facts: KernelFacts): Promise<string | undefined> {
-  const file = BpfObject.open(objectPath(name, { jiffies64: 'no' }))
+  const file = BpfObject.open(objectPath(name, { global_functions: 'no' }))
   const section = file.maps().find((map) => map.name.endsWith('.rodata'))
   file.close()
   if (section === undefined) return 'it has no read-only data'

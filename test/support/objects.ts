@@ -18,7 +18,7 @@ import { nodeCfg } from '#agent/maps/shapes.ts'
 export type ObjectName = 'workload' | 'host' | 'connect' | 'xdp'
 
 /** Where the built objects are: beside the sources, or where a bundle was told. */
-export function objectPath(name: ObjectName, features: Pick<Features, 'jiffies64'> = { jiffies64: 'yes' }): string {
+export function objectPath(name: ObjectName, features: Pick<Features, 'global_functions'> = { global_functions: 'yes' }): string {
   const given = process.env['NETPLANE_OBJECTS']
   const file = objectFileName(name, features)
   return given === undefined ? fileURLToPath(new URL(`../../bpf/${file}`, import.meta.url)) : `${given}/${file}`
@@ -44,7 +44,7 @@ export interface LoadOptions {
 
 export async function loadObject(name: ObjectName, options: LoadOptions = {}): Promise<Loaded> {
   const { floor = options.cfg?.jiffies === 0 } = options
-  const object = BpfObject.open(objectPath(name, { jiffies64: floor ? 'no' : 'yes' }))
+  const object = BpfObject.open(objectPath(name, { global_functions: floor ? 'no' : 'yes' }))
   const btf = parseBtf(object.btf())
   if (options.cfg !== undefined) object.setRodata(withCfg(object.rodata(), { btf, cfg: options.cfg }))
   for (const map of object.maps()) {

@@ -2,6 +2,7 @@
 /** Answers of kernels that are not at hand. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import type { Features, TryProgram } from '#agent/dataplane/features.ts'
+import { objectFileName } from '#agent/dataplane/objects.ts'
 import { missingHelpers, missingHooks, probeFeatures } from '#agent/dataplane/features.ts'
 
 class Refused extends Error {
@@ -47,6 +48,14 @@ describe('probeFeatures', () => {
     })
     expect(missingHelpers(features)).toEqual([118, 122, 152, 155, 160])
     expect([...missingHooks(features)]).toEqual(['getpeername4', 'getpeername6'])
+  })
+
+  test('a kernel without type information of its own has every helper, and is given the objects of the floor', () => {
+    const features = probeFeatures(({ globalAt }) => {
+      if (globalAt !== undefined) throw new Refused('EINVAL')
+    }, 250)
+    expect(features).toMatchObject({ jiffies64: 'yes', redirect_peer: 'yes', global_functions: 'no' })
+    expect(['workload', 'connect'].map((name) => objectFileName(name, features))).toEqual(['workload.floor.bpf.o', 'connect.bpf.o'])
   })
 
   test('a process that may load nothing cannot tell, and does without', () => {

@@ -29,6 +29,7 @@ const features: Features = {
   redirect_neigh: 'no',
   ktime_get_coarse_ns: 'unknown',
   jiffies64: 'no',
+  global_functions: 'no',
   recvmsg4: 'yes',
   recvmsg6: 'yes',
   getpeername4: 'yes',
