@@ -22,7 +22,7 @@ import { PROXY_RULES } from './dataplane/hand-over.ts'
 import { isFloor } from './dataplane/objects.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { Pins } from './dataplane/pins.ts'
-import { FLOOR, isBelowFloor } from './node/facts.ts'
+import { unsupportedKernel } from './node/facts.ts'
 import { cniReadyFile, lastGoodFile } from './state-files.ts'
 import type { Interfaces } from './interfaces/table.ts'
 import { leaveLostAddress, nodeLife, nodeMoves, type NodeLife } from './node-life.ts'
@@ -146,10 +146,11 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       ),
     )
   }
-  if (isBelowFloor()) {
+  const unsupported = unsupportedKernel()
+  if (unsupported !== undefined) {
     // the source, which would let go of it, never runs
     if (api !== undefined) stack.use(api)
-    return await refuse({ log, health, signal, tellStatus })
+    return await refuse({ why: unsupported, log, health, signal, tellStatus })
   }
   health.pass('kernel')
   const latency = new SyncLatency({ wall: () => systemClock.wall(), observe: toAll(syncs) })
@@ -266,15 +267,16 @@ function nodeBook(health: Health, log: RootLog): (missing: string | undefined) =
 }
 
 interface Refusing extends Pick<RunOptions, 'log' | 'signal'> {
+  readonly why: string
   readonly health: Health
   /** that this is so */
   readonly tellStatus: Task
 }
 
 /** Stays up to be asked, and touches nothing. */
-async function refuse({ log, health, signal, tellStatus }: Refusing): Promise<void> {
-  health.fail('kernel', `${release()} is older than what Netplane needs (${FLOOR}): the node's networking is left as it was found`)
-  log.error({ kernel: release(), needs: FLOOR }, 'kernel.unsupported')
+async function refuse({ why, log, health, signal, tellStatus }: Refusing): Promise<void> {
+  health.fail('kernel', `${why}: the node's networking is left as it was found`)
+  log.error({ kernel: release(), why }, 'kernel.unsupported')
   await tellStatus(signal)
 }
 

@@ -1,11 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the agent finds out about its machine before it touches anything. Layer: agent. */
+import { existsSync, readFileSync } from 'node:fs'
 import { release } from 'node:os'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { packageRoot } from '#lib/base/package.ts'
 
 /** The oldest kernel line that Netplane is made for, as people write it. */
 export const FLOOR = 'Linux 5.3, or 4.18.0-193 of Enterprise Linux 8'
+
+/** Why programs cannot run on this kernel; undefined: it is tried. */
+export function unsupportedKernel(kernel: string = release(), realtime = realtimeKernel(kernel)): string | undefined {
+  if (isBelowFloor(kernel)) return `${kernel} is older than what Netplane needs (${FLOOR})`
+  if (!preemptsPackets(kernel, realtime)) return undefined
+  return `${kernel} is a real-time kernel without ${PACKET_LOCK}: there one packet interrupts another, and both would be judged in the same memory`
+}
+
+const PACKET_LOCK = 'CONFIG_PREEMPT_RT_NEEDS_BH_LOCK'
+
+export interface RealtimeKernel {
+  /** PREEMPT_RT */
+  readonly is: boolean
+  /** its configuration, where it can be read */
+  readonly config: string | undefined
+}
+
+/** Until 6.18 a CPU of a real-time kernel was done with one packet before it took the next; since then that is an option, off by default. */
+function preemptsPackets(kernel: string, { is, config }: RealtimeKernel): boolean {
+  if (!is) return false
+  if (config?.includes(`${PACKET_LOCK}=y`) === true) return false
+  return config?.includes(PACKET_LOCK) === true || (versionOf(kernel) ?? Infinity) >= 6018
+}
+
+function realtimeKernel(kernel: string): RealtimeKernel {
+  return { is: textOf('/sys/kernel/realtime')?.trim() === '1', config: textOf('/proc/config.gz') ?? textOf(`/boot/config-${kernel}`) }
+}
+
+function textOf(path: string): string | undefined {
+  if (!existsSync(path)) return undefined
+  const bytes = readFileSync(path)
+  return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('latin1')
+}
 
 /** True for kernels that are known to be too old. Whether a newer one will do is found by trying: vendors backport. */
 export function isBelowFloor(kernel: string = release()): boolean {

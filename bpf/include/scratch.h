@@ -88,7 +88,9 @@ struct scratch {
 	__u8 buf[14 + 40 + 8 + QUOTE_MAX + 2];	/* answer being made */
 };
 
-/* written and read within one packet's programs */
+/* Written and read within one packet's programs, each object's own. Nothing on this CPU runs them meanwhile: where packets come in and where
+ * they leave soft interrupts are off. Real-time kernels that let one packet interrupt another are refused (agent/node/facts.ts), and programs
+ * of sockets, which processes run, must do without. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { packageRoot, packageVersion } from '#lib/base/package.ts'
-import { countsMemlock, isBelowFloor, packageObjects } from '#agent/node/facts.ts'
+import { countsMemlock, isBelowFloor, packageObjects, unsupportedKernel } from '#agent/node/facts.ts'
 
 test.each([
   ['4.15.0-213-generic', true],
@@ -18,6 +18,26 @@ test.each([
   ['something else', false],
 ])('kernel %s is too old: %s', (kernel, expected) => {
   expect(isBelowFloor(kernel)).toBe(expected)
+})
+
+const [ON, OFF] = ['CONFIG_PREEMPT_RT_NEEDS_BH_LOCK=y\n', '# CONFIG_PREEMPT_RT_NEEDS_BH_LOCK is not set\n']
+
+test.each([
+  ['7.3.4+deb13-rt-amd64', undefined, true],
+  ['7.3.4+deb13-rt-amd64', ON, false],
+  ['7.3.4+deb13-rt-amd64', OFF, true],
+  ['6.12.0-100.rt.el10', OFF, true],
+  ['6.12.0-100.rt.el10', 'CONFIG_PREEMPT_RT=y\n', false],
+  ['6.1.0-50-rt-amd64', undefined, false],
+  ['6.18.0-rt1', undefined, true],
+  ['something else', undefined, true],
+])('real-time kernel %s with the configuration %j lets packets interrupt one another: %s', (kernel, config, expected) => {
+  expect(unsupportedKernel(kernel, { is: true, config })?.includes('real-time')).toBe(expected || undefined)
+  expect(unsupportedKernel(kernel, { is: false, config })).toBeUndefined()
+})
+
+test('a kernel that is too old is named with what is needed', () => {
+  expect(unsupportedKernel('4.15.0-213-generic')).toMatch(/^4\.15\.0-213-generic is older than .*5\.3/)
 })
 
 test.each([
