@@ -17,7 +17,7 @@ TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts'
 # What the quick loop remembers between its runs.
 CACHE := .cache/check
 
-.PHONY: all image deps bpf native shim ts demo check t watch test test-unit test-oracle test-kernel bench scale soak kubernetes e2e \
+.PHONY: all image deps bpf native shim ts demo check t watch test test-unit test-oracle test-kernel kernels bench scale soak kubernetes e2e \
 	types lint lint-cached format clean docs
 
 all: bpf native shim ts
@@ -111,9 +111,16 @@ CASES ?= ../shared/cases
 test-oracle: all
 	@$(RUN) test/oracle/run.ts $(CASES)
 
+# Those that CI boots: the two oldest, whose images are in KERNELS where that folder is, and pinned ones of Debian up to the newest.
+export KERNELS ?= ../shared/kernels
 test-kernel: all
 	@scripts/install-deps.sh vm
 	@$(RUN) test/run.ts vm
+
+# Every kernel that test/kernel/vm/kernels.json names, one of each minor version: half an hour.
+kernels: all
+	@scripts/install-deps.sh vm
+	@test/kernel/run --all
 
 bench: all $(TRAFFIC)
 	@scripts/install-deps.sh demo bench
@@ -126,10 +133,11 @@ scale: all kubernetes
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/bench/scale/main.js --size $(SCALE)
 
-# MINUTES=10 of each form, or of FORM=manifests or FORM=pods; SEED=… for the same steps again.
+# MINUTES=10 of each form, or of FORM=manifests or FORM=pods; SEED=… for the same steps again, without the kernels.
 soak: all kubernetes
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/soak/main.js
+	@$(if $(SEED),,$(MAKE) --no-print-directory kernels)
 
 # The real Kubernetes that end-to-end tests run, and `make bench` measures beside Netplane: built once, ten CPU minutes.
 kubernetes: all

@@ -16,7 +16,7 @@ export interface Pin {
   readonly arch: Arch
   readonly version: string
   readonly sha256: string
-  /** package whose dependency names the suite's present `package`, for a suite that drops old ones */
+  /** package whose dependency names the suite's present kernel, for a suite that drops old ones: linux-image-VERSION, of which `package` is a part */
   readonly current?: string
 }
 
@@ -37,11 +37,16 @@ export async function fetchPackage(pin: Pin, dir: string): Promise<Fetched> {
     if (sum !== pin.sha256) throw new Error(`${pin.package} ${pin.version}: sha256 is ${sum}, pinned is ${pin.sha256}`)
     return { file }
   }
-  const name = pin.current === undefined ? pin.package : await dependency(options, pin.current)
+  const name = pin.current === undefined ? pin.package : partOf(await dependency(options, pin.current), pin.package)
   const version = (await versions(options, name))[0]
   if (version === undefined) throw new Error(`${pin.suite} has no ${name} for ${pin.arch}`)
   const note = `${pin.suite} no longer has ${pin.package} ${pin.version}: took ${name} ${version}, pin that`
   return { file: await download(options, `${name}=${version}`, dir), note }
+}
+
+/** "linux-image-7.4.1", "linux-binary-7.3.4" → "linux-binary-7.4.1": since 6.19 a kernel is two packages. */
+function partOf(image: string, pinned: string): string {
+  return image.replace(/^linux-image-/, /^\D*-/.exec(pinned)?.[0] ?? '')
 }
 
 export async function unpack(file: string, dir: string): Promise<void> {

@@ -6,6 +6,9 @@ TOKEN=$1
 END=$2
 export PATH=/bin HOME=/ LD_LIBRARY_PATH=/lib NETPLANE_OBJECTS=/netplane/bpf NETPLANE_CGROUP=/tmp/cgroup
 
+read -r NETPLANE_PARTS </netplane/parts
+export NETPLANE_PARTS
+
 if [ "$END" = reboot ]; then
 	mount -t proc proc /proc
 	mount -t sysfs sysfs /sys

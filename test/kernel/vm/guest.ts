@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs a program that emulates a machine, keeps its console, and judges from it how the guest ended. Layer: test. */
 import { spawn } from 'node:child_process'
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readdirSync, writeSync } from 'node:fs'
 import { StringDecoder } from 'node:string_decoder'
 
 export interface GuestOptions {
@@ -24,19 +24,22 @@ export interface GuestResult {
   /** facts and failures; where there is no other sign of what went wrong, the end of the console as well */
   readonly lines: readonly string[]
   readonly seconds: number
+  /** of processor time */
+  readonly cpu: number
 }
 
 const LAST_LINES = 25
 
 export async function runGuest(options: GuestOptions): Promise<GuestResult> {
   const started = performance.now()
-  const { text, ended } = await runConsole(options)
-  return { ...judge(text, options.token, ended), seconds: (performance.now() - started) / 1000 }
+  const { text, ended, cpu } = await runConsole(options)
+  return { ...judge(text, options.token, ended), seconds: (performance.now() - started) / 1000, cpu }
 }
 
 interface Console {
   readonly text: string
   readonly ended: string
+  readonly cpu: number
 }
 
 function runConsole(options: GuestOptions): Promise<Console> {
@@ -47,9 +50,12 @@ function runConsole(options: GuestOptions): Promise<Console> {
   const child = spawn('/bin/sh', args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...options.env }, detached: true })
   let text = ''
   let ended = ''
+  let cpu = 0
   const end = (why: string): void => {
     ended ||= why
-    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) process.kill(-child.pid, 'SIGKILL')
+    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
+    cpu = cpuSeconds(child.pid)
+    process.kill(-child.pid, 'SIGKILL')
   }
   const onExit = (): void => end('this program ended')
   process.once('exit', onExit)
@@ -65,18 +71,33 @@ function runConsole(options: GuestOptions): Promise<Console> {
     clearTimeout(timer)
     process.off('exit', onExit)
     closeSync(log)
-    resolve({ text, ended: ended || `the emulator ended with ${signal ?? code ?? 'nothing'}` })
+    resolve({ text, cpu, ended: ended || `the emulator ended with ${signal ?? code ?? 'nothing'}` })
   })
   return promise
 }
 
+/** How long the processes of a group have run. */
+function cpuSeconds(group: number): number {
+  let ticks = 0
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      // behind the name, which may have spaces: state, parent, group, …, user time, system time
+      const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ').at(-1)?.split(' ') ?? []
+      if (Number(fields[2]) === group) ticks += Number(fields[11]) + Number(fields[12])
+    } catch {
+      // it has ended
+    }
+  }
+  return ticks / 100
+}
+
 /** Anything short of a tally without failures and the guest's own word that the payload ended with 0 is not ok. */
-export function judge(text: string, token: string, ended: string): Omit<GuestResult, 'seconds'> {
+export function judge(text: string, token: string, ended: string): Omit<GuestResult, 'seconds' | 'cpu'> {
   const lines = text.replaceAll('\r', '').split('\n')
   const code = exitCode(text, token)
   const tally = /^(\d+) passed, (\d+) failed$/m.exec(lines.join('\n'))
   const counts = { passed: Number(tally?.[1] ?? 0), failed: Number(tally?.[2] ?? 0), lines: payloadLines(lines) }
-  const bad = (reason: string): Omit<GuestResult, 'seconds'> => ({
+  const bad = (reason: string): Omit<GuestResult, 'seconds' | 'cpu'> => ({
     ...counts,
     ok: false,
     reason,

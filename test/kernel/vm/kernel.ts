@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The kernels to boot: those of the table, fetched once, or an image somebody gives. Layer: test. */
+/** The kernels to boot: those of the table, fetched once or images of a folder, or an image that is given. Layer: test. */
+import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fetchPackage, unpack } from './apt.ts'
@@ -11,16 +12,33 @@ import type { Module } from './modules.ts'
 
 export type Runner = 'direct' | 'virtme-ng'
 
-export interface KernelRow {
+/** What of the payload a kernel can run: without modules there are no devices. */
+export type Parts = 'all' | 'objects'
+
+interface Row {
   readonly name: string
+  readonly arch: Arch
+  /** booted by `make kernels` only */
+  readonly soak: boolean
+}
+
+export interface KernelRow extends Row {
   readonly runner: Runner
-  readonly pin: Pin
+  readonly parts: Parts
+  /** what holds the image, then what holds the modules, where that is another package */
+  readonly pins: readonly Pin[]
+}
+
+/** A file of the folder of images; all it needs is built in. */
+export interface ImageRow extends Row {
+  readonly sha256: string
 }
 
 export interface Kernel {
   readonly name: string
   readonly arch: Arch
   readonly runner: Runner
+  readonly parts: Parts
   readonly image: string
   /** in the order to load them */
   readonly modules: readonly Module[]
@@ -35,17 +53,18 @@ const WANTED = ['virtio_pci', 'virtio_rng', 'veth', 'vxlan', 'dummy', 'sch_ingre
 const WANTED_BY_VIRTME = ['virtio_pci', 'virtio_console', '9pnet_virtio', '9p', 'overlay']
 
 /** In the cache: `kernel`, `modules/NNN-name.ko` in order, `release`, and `note` where there is one. */
-const FORMAT = 1
+const FORMAT = 2
 
 export async function fetchKernel(row: KernelRow): Promise<Kernel> {
-  const name = `kernels/${row.name}-${keyOf([FORMAT, row.pin, WANTED, WANTED_BY_VIRTME])}`
+  const name = `kernels/${row.name}-${keyOf([FORMAT, row.pins, WANTED, WANTED_BY_VIRTME])}`
   const dir = await cached(name, (half) => fillKernel(row, half))
   const modules = readdirSync(join(dir, 'modules')).sort()
   const note = join(dir, 'note')
   return {
     name: row.name,
-    arch: row.pin.arch,
+    arch: row.arch,
     runner: row.runner,
+    parts: row.parts,
     image: join(dir, 'kernel'),
     modules: modules.map((file) => ({ name: file.slice(4, -3), bytes: readFileSync(join(dir, 'modules', file)) })),
     release: readFileSync(join(dir, 'release'), 'utf8'),
@@ -65,25 +84,46 @@ export function givenKernel(given: GivenKernel): Kernel {
   const dir = given.modulesDir
   if (dir !== undefined && !existsSync(dir)) throw new Error(`no modules directory at ${dir}`)
   const modules = dir === undefined ? [] : modulesInOrder(dir, WANTED)
-  return { name: 'given', arch: given.arch, runner: 'direct', image: given.image, modules }
+  return { name: 'given', arch: given.arch, runner: 'direct', parts: 'all', image: given.image, modules }
+}
+
+/** Of the folder `dir`. */
+export function imageKernel({ name, arch, sha256 }: ImageRow, dir: string): Kernel {
+  const kernel = { ...givenKernel({ image: join(dir, `${name}.bzImage`), arch }), name }
+  const sum = createHash('sha256').update(readFileSync(kernel.image)).digest('hex')
+  return sum === sha256 ? kernel : { ...kernel, note: `its sha256 is ${sum}, kernels.json says ${sha256}` }
 }
 
 async function fillKernel(row: KernelRow, dir: string): Promise<void> {
   const work = join(dir, 'work')
   const tree = join(work, 'tree')
   mkdirSync(work)
-  const { file, note } = await fetchPackage(row.pin, work)
-  await unpack(file, tree)
-  const lib = [join(tree, 'lib/modules'), join(tree, 'usr/lib/modules')].find((path) => existsSync(path))
-  const release = lib === undefined ? undefined : readdirSync(lib)[0]
-  if (lib === undefined || release === undefined) throw new Error(`${row.pin.package} holds no modules`)
-  const image = join(tree, 'boot', `vmlinuz-${release}`)
+  const notes: string[] = []
+  for (const pin of row.pins) {
+    const { file, note } = await fetchPackage(pin, work)
+    await unpack(file, tree)
+    rmSync(file)
+    if (note !== undefined) notes.push(note)
+  }
+  const { image, release, lib } = findKernel(tree)
   copyFileSync(image, join(dir, 'kernel'))
   mkdirSync(join(dir, 'modules'))
-  for (const [index, module] of modulesInOrder(lib, [...WANTED, ...WANTED_BY_VIRTME]).entries()) {
+  const modules = existsSync(lib) ? modulesInOrder(lib, [...WANTED, ...WANTED_BY_VIRTME]) : []
+  for (const [index, module] of modules.entries()) {
     writeFileSync(join(dir, 'modules', `${String(index).padStart(3, '0')}-${module.name}.ko`), module.bytes)
   }
   writeFileSync(join(dir, 'release'), release)
-  if (note !== undefined) writeFileSync(join(dir, 'note'), note)
+  if (notes.length > 0) writeFileSync(join(dir, 'note'), notes.join('; '))
   rmSync(work, { recursive: true })
+}
+
+/** In unpacked packages: `boot/vmlinuz-RELEASE`, or since 7.2 `usr/lib/modules/RELEASE/vmlinuz`. */
+function findKernel(tree: string): { readonly image: string; readonly release: string; readonly lib: string } {
+  const lib = [join(tree, 'lib/modules'), join(tree, 'usr/lib/modules')].find((path) => existsSync(path)) ?? join(tree, 'lib/modules')
+  const boot = join(tree, 'boot')
+  const inBoot = existsSync(boot) ? readdirSync(boot).find((name) => name.startsWith('vmlinuz-')) : undefined
+  if (inBoot !== undefined) return { image: join(boot, inBoot), release: inBoot.slice('vmlinuz-'.length), lib }
+  const release = existsSync(lib) ? readdirSync(lib).find((name) => existsSync(join(lib, name, 'vmlinuz'))) : undefined
+  if (release === undefined) throw new Error('the packages hold no kernel image')
+  return { image: join(lib, release, 'vmlinuz'), release, lib }
 }

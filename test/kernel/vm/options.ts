@@ -1,38 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Understands the command line of test/kernel/run. Layer: test. */
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { hostArch, parseArch } from './arch.ts'
 import type { GivenKernel } from './kernel.ts'
 
-export const USAGE = `usage: test/kernel/run [NAME...]                    kernels of test/kernel/vm/kernels.json, all without a name
+export const USAGE = `usage: test/kernel/run [NAME...]                    kernels of test/kernel/vm/kernels.json; without a name those that CI boots
+       test/kernel/run --all                         all of them
        test/kernel/run --kernel IMAGE [--modules DIR] [--arch amd64|arm64]
                                                      any image; modules lie anywhere below DIR, without it all is built in
        test/kernel/run --fetch [NAME...]             only fill the cache
-       --timeout SECONDS a machine (600)   --payload FILE.ts instead of test/kernel/payload.ts`
+       --timeout SECONDS a machine (900)   --payload FILE.ts instead of test/kernel/payload.ts
+       KERNELS=DIR where images of old kernels lie (../shared/kernels)`
 
 interface Common {
   /** milliseconds for one machine */
   readonly timeout: number
   /** source of the program that runs inside */
   readonly payload: string
+  /** the folder of images */
+  readonly images: string
 }
 
 export type Options = Common &
-  ({ readonly kind: 'table' | 'fetch'; readonly names: readonly string[] } | { readonly kind: 'given'; readonly kernel: GivenKernel })
+  (
+    | { readonly kind: 'table' | 'fetch'; readonly names: readonly string[]; readonly all: boolean }
+    | { readonly kind: 'given'; readonly kernel: GivenKernel }
+  )
 
 /** undefined when only the usage is asked for; throws with the usage when the arguments make no sense. */
 export function parseOptions(args: readonly string[], top: string): Options | undefined {
   const { values, positionals } = parseStrictly(args)
   if (values.help === true) return undefined
-  const seconds = Number(values.timeout ?? '600')
+  const seconds = Number(values.timeout ?? '900')
   if (!(seconds > 0)) throw new Error(`--timeout ${values.timeout ?? ''} is not a number of seconds\n${USAGE}`)
-  const common = { timeout: seconds * 1000, payload: values.payload ?? join(top, 'test/kernel/payload.ts') }
+  const common = {
+    timeout: seconds * 1000,
+    payload: values.payload ?? join(top, 'test/kernel/payload.ts'),
+    images: resolve(top, process.env['KERNELS'] ?? '../shared/kernels'),
+  }
   if (values.kernel === undefined) {
     if (values.modules !== undefined || values.arch !== undefined) throw new Error(`--modules and --arch go with --kernel\n${USAGE}`)
-    return { ...common, kind: values.fetch === true ? 'fetch' : 'table', names: positionals }
+    return { ...common, kind: values.fetch === true ? 'fetch' : 'table', names: positionals, all: values.all === true }
   }
-  if (positionals.length > 0 || values.fetch === true) throw new Error(`--kernel stands alone\n${USAGE}`)
+  if (positionals.length > 0 || values.fetch === true || values.all === true) throw new Error(`--kernel stands alone\n${USAGE}`)
   const arch = values.arch === undefined ? hostArch() : parseArch(values.arch)
   const modules = values.modules === undefined ? {} : { modulesDir: values.modules }
   return { ...common, kind: 'given', kernel: { image: values.kernel, arch, ...modules } }
@@ -50,6 +61,7 @@ function parseStrictly(args: readonly string[]) {
         arch: option,
         timeout: option,
         payload: option,
+        all: { type: 'boolean' },
         fetch: { type: 'boolean' },
         help: { type: 'boolean' },
       },

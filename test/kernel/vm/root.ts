@@ -5,6 +5,7 @@ import { basename, join } from 'node:path'
 import { withParents } from './entry.ts'
 import type { Entry } from './entry.ts'
 import { neededLibraries } from './libraries.ts'
+import type { Parts } from './kernel.ts'
 import type { Module } from './modules.ts'
 import type { Userland } from './userland.ts'
 
@@ -15,6 +16,7 @@ export interface RootOptions {
   /** where the *.bpf.o lie */
   readonly objectsDir: string
   readonly modules: readonly Module[]
+  readonly parts: Parts
 }
 
 const APPLETS = ['sh', 'mount', 'mkdir', 'ln', 'insmod', 'dmesg', 'cat', 'tail', 'sleep', 'reboot']
@@ -31,14 +33,16 @@ const DEVICES = [
 ]
 
 export async function rootEntries(options: RootOptions): Promise<Entry[]> {
-  const { userland, modules } = options
-  const { loader, libraries } = await neededLibraries([userland.node, userland.addon, userland.ip], userland.libraryDirs)
+  const { userland, modules, parts } = options
+  const { loader, libraries } = await neededLibraries([userland.node, userland.addon, userland.ip, userland.nft], userland.libraryDirs)
   const loaderFile = libraries.get(basename(loader)) ?? ''
   return withParents([
     ...EMPTY.map((path): Entry => ({ kind: 'directory', path })),
     ...DEVICES.map((device): Entry => ({ kind: 'device', ...device })),
     file('bin/busybox', userland.busybox),
     file('bin/ip', userland.ip),
+    file('bin/nft', userland.nft),
+    { kind: 'bytes', path: 'netplane/parts', content: Buffer.from(parts), mode: 0o644 },
     ...APPLETS.map((name): Entry => ({ kind: 'link', path: `bin/${name}`, target: 'busybox' })),
     file('netplane/init', join(import.meta.dirname, 'guest-init.sh')),
     file('netplane/payload.mjs', options.payload),

@@ -8,24 +8,32 @@ import { readTable } from './table.ts'
 const table = readTable()
 
 test('the kernels we promise to try are there, one by virtme-ng, one of the other architecture', () => {
-  const rows = table.kernels.map(({ name, runner, pin }) => `${name} ${pin.arch} ${runner}`)
+  const rows = table.kernels.map(({ name, arch, runner }) => `${name} ${arch} ${runner}`)
   expect(rows).toContain('5.10-amd64 amd64 direct')
   expect(rows).toContain('6.1-amd64 amd64 virtme-ng')
   expect(rows).toContain('5.10-arm64 arm64 direct')
   expect(new Set(rows).size).toBe(rows.length)
 })
 
+test('CI boots the two oldest kernels, the newest, and lines between; the rest is for soak', () => {
+  const names = [...table.images, ...table.kernels].filter(({ soak }) => !soak).map(({ name }) => name)
+  expect(names).toEqual(['el8-4.18.0-193-amd64', '5.3.1-amd64', '5.10-amd64', '6.1-amd64', '6.12-amd64', '7.3-amd64', '5.10-arm64'])
+  const minors = table.kernels.filter(({ soak }) => soak).map(({ name }) => name.replace(/-amd64$/, ''))
+  expect(minors).toEqual(['6.16', '6.17', '6.18', '6.19', '7.0', '7.1', '7.2', '7.3-rt'])
+})
+
 test('every architecture has its tools, and all is pinned', () => {
-  for (const { pin } of table.kernels)
-    expect(table.userland.filter((tool) => tool.arch === pin.arch).map((tool) => tool.package)).toContain('busybox-static')
-  const pins = [...table.kernels.map(({ pin }) => pin), ...table.userland, ...table.sysroot]
+  for (const { arch } of table.kernels)
+    expect(table.userland.filter((tool) => tool.arch === arch).map((tool) => tool.package)).toContain('busybox-static')
+  const pins = [...table.kernels.flatMap(({ pins }) => pins), ...table.images, ...table.userland, ...table.sysroot]
   for (const pin of pins) expect(pin.sha256).toMatch(/^[0-9a-f]{64}$/)
 })
 
 test.each([
-  [[], { kind: 'table', names: [], timeout: 600_000 }],
+  [[], { kind: 'table', names: [], timeout: 900_000 }],
   [['5.10-amd64', '--timeout', '60'], { kind: 'table', names: ['5.10-amd64'], timeout: 60_000 }],
   [['--fetch'], { kind: 'fetch', names: [] }],
+  [['--all'], { kind: 'table', names: [], all: true, images: '/shared/kernels' }],
   [['--kernel', 'k'], { kind: 'given', kernel: { image: 'k', arch: hostArch() } }],
   [['--kernel', 'k', '--modules', 'm', '--arch', 'aarch64'], { kind: 'given', kernel: { image: 'k', arch: 'arm64', modulesDir: 'm' } }],
 ])('%j', (args, wanted) => {
@@ -36,6 +44,7 @@ test.each([
   [['--modules', 'm']],
   [['--kernel', 'k', 'name']],
   [['--timeout', 'soon']],
+  [['--all', '--kernel', 'k']],
   [['--arch', 'vax', '--kernel', 'k']],
   [['--nonsense']],
 ])('%j makes no sense', (args) => {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Reads kernels.json: which kernels are tried, and which packages make the guests, each pinned. Layer: test. */
+/** Reads kernels.json: which kernels are tried, and which packages make the guests, each pinned. The slowest first: then two lanes end together.
+ * Layer: test. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pin } from './apt.ts'
 import { parseArch } from './arch.ts'
-import type { KernelRow, Runner } from './kernel.ts'
+import type { ImageRow, KernelRow, Parts, Runner } from './kernel.ts'
 import type { Packages } from './userland.ts'
 
 export interface Table extends Packages {
+  /** of a folder beside the repository that need not be there */
+  readonly images: readonly ImageRow[]
   readonly kernels: readonly KernelRow[]
 }
 
@@ -17,13 +20,29 @@ export function readTable(): Table {
   const raw: unknown = JSON.parse(readFileSync(join(import.meta.dirname, 'kernels.json'), 'utf8'))
   const table = object(raw)
   return {
-    kernels: list(table['kernels']).map((row) => ({
+    images: list(table['images']).map((row) => ({
       name: text(row, 'name'),
-      runner: runner(text(row, 'runner')),
-      pin: pin(object(row['pin'])),
+      arch: parseArch(text(row, 'arch')),
+      soak: row['soak'] === true,
+      sha256: text(row, 'sha256'),
     })),
+    kernels: list(table['kernels']).map(kernel),
     userland: list(table['userland']).map(pin),
     sysroot: list(table['sysroot']).map(pin),
+  }
+}
+
+function kernel(row: Json): KernelRow {
+  const pins = list(row['pins']).map(pin)
+  const arch = pins[0]?.arch
+  if (arch === undefined) throw new Error(`kernels.json: ${text(row, 'name')} has no pin`)
+  return {
+    name: text(row, 'name'),
+    arch,
+    soak: row['soak'] === true,
+    runner: runner(text(row, 'runner')),
+    parts: parts(row['parts']),
+    pins,
   }
 }
 
@@ -41,6 +60,11 @@ function pin(row: Json): Pin {
 function runner(word: string): Runner {
   if (word === 'direct' || word === 'virtme-ng') return word
   throw new Error(`kernels.json: unknown runner ${word}`)
+}
+
+function parts(word: unknown): Parts {
+  if (word === undefined || word === 'objects') return word ?? 'all'
+  throw new Error(`kernels.json: unknown parts ${JSON.stringify(word)}`)
 }
 
 function list(value: unknown): Json[] {

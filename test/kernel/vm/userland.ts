@@ -14,6 +14,7 @@ export interface Userland {
   readonly arch: Arch
   readonly busybox: string
   readonly ip: string
+  readonly nft: string
   readonly node: string
   readonly addon: string
   /** in order of preference */
@@ -28,7 +29,13 @@ export interface Packages {
 /** `top` is the repository, with this machine's own addon built. */
 export async function userlandFor(arch: Arch, top: string, packages: Packages): Promise<Userland> {
   const tree = await unpacked('userland', arch, packages.userland)
-  const tools = { arch, busybox: join(tree, 'bin/busybox'), ip: join(tree, 'bin/ip'), node: await nodeFor(arch, top) }
+  const tools = {
+    arch,
+    busybox: join(tree, 'bin/busybox'),
+    ip: join(tree, 'bin/ip'),
+    nft: join(tree, 'usr/sbin/nft'),
+    node: await nodeFor(arch, top),
+  }
   if (arch === hostArch()) {
     const addon = join(top, 'build/Release/netplane_native.node')
     return { ...tools, addon, libraryDirs: [...hostLibraryDirs(arch), ...treeLibraryDirs(arch, tree)] }
