@@ -103,6 +103,8 @@ export class BpfObject {
   stubHelpers(helpers: readonly number[]): void
   /** bpf_object__load on a worker thread; the handle may not be used until it settles (EBUSY; close() waits). The error carries the whole verifier log of the failing program. */
   load(): Promise<void>
+  /** The same for tests, with what the verifier says of its work (log level 4, since 5.2) by program; the error carries no log. */
+  loadWithStatistics(): Promise<Readonly<Record<string, string>>>
   /** bpf_object__find_map_fd_by_name, duplicated; only after load */
   map(name: string): BpfMap
   /** bpf_program__fd, duplicated; only after load */

@@ -30,15 +30,40 @@ class VerifierLog {
   std::unique_ptr<char[]> text_;  // not initialised, so only what the kernel writes becomes memory
 };
 
+// BPF_LOG_STATS: a few lines, and nothing else, also when the program is refused
+constexpr uint32_t kStatistics = 4;
+constexpr size_t kStatisticsBytes = 4096;
+
 }  // namespace
+
+std::vector<LoadWork::Told> LoadWork::AskStatistics() {
+  std::vector<Told> told;
+  if (!statistics_) return told;
+  bpf_program* program;
+  bpf_object__for_each_program(program, object_) {
+    told.push_back({program, std::unique_ptr<char[]>(new char[kStatisticsBytes]())});
+    bpf_program__set_log_level(program, kStatistics);
+    bpf_program__set_log_buf(program, told.back().text.get(), kStatisticsBytes);
+  }
+  return told;
+}
 
 std::optional<Failure> LoadWork::Run() {
   LibbpfLog messages;
   VerifierLog log(object_);
+  std::vector<Told> told = AskStatistics();
   StubScope scope(stubs_);
   int result = bpf_object__load(object_);
+  for (const Told& one : told) told_.emplace_back(bpf_program__name(one.program), one.text.get());
   if (result == 0) return std::nullopt;
   return Failure{-result, "bpf_object__load", messages.Text(), log.Text()};
+}
+
+Napi::Value LoadWork::Finish(Napi::Env env) {
+  if (!statistics_) return env.Undefined();
+  Napi::Object result = Napi::Object::New(env);
+  for (const auto& [name, text] : told_) result.Set(name, text);
+  return result;
 }
 
 }  // namespace netplane

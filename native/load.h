@@ -3,8 +3,12 @@
 #pragma once
 
 #include <bpf/libbpf.h>
+#include <memory>
 #include <napi.h>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "errors.h"
 #include "helper-stubs.h"
@@ -14,13 +18,25 @@ namespace netplane {
 // Work for Worker: bpf_object__load. The object outlives it; nobody else touches it meanwhile.
 class LoadWork {
  public:
-  LoadWork(bpf_object* object, HelperSet stubs) : object_(object), stubs_(std::move(stubs)) {}
+  LoadWork(bpf_object* object, HelperSet stubs, bool statistics)
+      : object_(object), stubs_(std::move(stubs)), statistics_(statistics) {}
   std::optional<Failure> Run();
-  Napi::Value Finish(Napi::Env env) { return env.Undefined(); }
+  // With statistics an object: by program what the verifier says of its work.
+  Napi::Value Finish(Napi::Env env);
 
  private:
+  // Where the verifier writes a program's statistics.
+  struct Told {
+    bpf_program* program;
+    std::unique_ptr<char[]> text;
+  };
+
+  std::vector<Told> AskStatistics();
+
   bpf_object* object_;
   HelperSet stubs_;
+  bool statistics_;
+  std::vector<std::pair<std::string, std::string>> told_;
 };
 
 }  // namespace netplane

@@ -183,12 +183,16 @@ void BpfObject::StubHelpers(const Napi::CallbackInfo& info) {
   stubs_ = std::move(helpers);
 }
 
-Napi::Value BpfObject::Load(const Napi::CallbackInfo& info) {
+Napi::Value BpfObject::Load(const Napi::CallbackInfo& info) { return StartLoad(info.Env(), false); }
+
+Napi::Value BpfObject::LoadWithStatistics(const Napi::CallbackInfo& info) { return StartLoad(info.Env(), true); }
+
+Napi::Value BpfObject::StartLoad(Napi::Env env, bool statistics) {
   const char* op = "bpf_object__load";
-  auto work = std::make_unique<LoadWork>(Get(op), stubs_);
+  auto work = std::make_unique<LoadWork>(Get(op), stubs_, statistics);
   loading_ = true;
   Ref();  // the worker uses object_
-  return Worker<LoadWork>::Start(info.Env(), op, std::move(work), [this] { Loaded(); });
+  return Worker<LoadWork>::Start(env, op, std::move(work), [this] { Loaded(); });
 }
 
 void BpfObject::Loaded() {
@@ -232,6 +236,7 @@ void BpfObject::Define(Napi::Env env, Napi::Object exports) {
     InstanceMethod<&BpfObject::SetAutoload>("setAutoload"),
     InstanceMethod<&BpfObject::StubHelpers>("stubHelpers"),
     InstanceMethod<&BpfObject::Load>("load"),
+    InstanceMethod<&BpfObject::LoadWithStatistics>("loadWithStatistics"),
     InstanceMethod<&BpfObject::Map>("map"),
     InstanceMethod<&BpfObject::Program>("program"),
     InstanceMethod<&BpfObject::Close>("close"),

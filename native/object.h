@@ -43,6 +43,7 @@ class BpfObject : public Handle<BpfObject> {
   void SetAutoload(const Napi::CallbackInfo& info);
   void StubHelpers(const Napi::CallbackInfo& info);
   Napi::Value Load(const Napi::CallbackInfo& info);
+  Napi::Value LoadWithStatistics(const Napi::CallbackInfo& info);
   Napi::Value Map(const Napi::CallbackInfo& info);
   Napi::Value Program(const Napi::CallbackInfo& info);
   void Close(const Napi::CallbackInfo& info);
@@ -52,6 +53,7 @@ class BpfObject : public Handle<BpfObject> {
   bpf_map* FindMap(const Napi::Value& name, const char* op) const;
   bpf_program* FindProgram(const Napi::Value& name, const char* op) const;
   bpf_map* FindRodata(const char* op) const;
+  Napi::Value StartLoad(Napi::Env env, bool statistics);
   void Loaded();
 
   std::unique_ptr<bpf_object, ObjectCloser> object_;

@@ -4,8 +4,9 @@
 import type { NodeCfg } from '#agent/maps/shapes.ts'
 import { same } from '#lib/base/same.ts'
 import { BpfMap, BpfObject } from '#native'
-import type { ObjectName } from '../support/objects.ts'
+import type { LoadOptions, ObjectName } from '../support/objects.ts'
 import { loadObject, objectPath } from '../support/objects.ts'
+import { isTooMuch, parseWork } from '../support/verifier.ts'
 import type { KernelFacts } from './kernel-facts.ts'
 import { HELPERS, testCfg } from './packet-runner.ts'
 
@@ -74,14 +75,25 @@ function withoutHooks(name: ObjectName, facts: KernelFacts): string[] {
   return name === 'connect' ? [...facts.missingHooks] : []
 }
 
-/** undefined when the kernel takes it, else what it says. */
-export async function runLoadCase(given: LoadCase, facts: KernelFacts): Promise<string | undefined> {
+/** undefined when the kernel takes it without too much work, else what it says. `tell` hears how much. */
+export async function runLoadCase(given: LoadCase, facts: KernelFacts, tell: (work: string) => void): Promise<string | undefined> {
+  const options = { cfg: given.cfg, stubHelpers: facts.missingHelpers, without: withoutHooks(given.object, facts) }
   try {
-    const { object } = await loadObject(given.object, {
-      cfg: given.cfg,
-      stubHelpers: facts.missingHelpers,
-      without: withoutHooks(given.object, facts),
-    })
+    const { object, told = {} } = await loadObject(given.object, { ...options, statistics: true })
+    object.close()
+    const works = Object.entries(told).map(([name, text]) => [name, parseWork(text)] as const)
+    tell(works.map(([name, work]) => `${name} ${work === undefined ? 'untold' : `${work.instructions}/${work.states}`}`).join(', '))
+    const most = works.find(([, work]) => work !== undefined && isTooMuch(work))
+    return most === undefined ? undefined : `${most[0]} is too much work: ${JSON.stringify(most[1])}`
+  } catch {
+    return await plainRefusal(given.object, options)
+  }
+}
+
+/** With statistics there is no log; and kernels that know of none may take the object without. */
+async function plainRefusal(name: ObjectName, options: LoadOptions): Promise<string | undefined> {
+  try {
+    const { object } = await loadObject(name, options)
     object.close()
     return undefined
   } catch (error) {

@@ -51,7 +51,10 @@ async function packets(features: Features, stubs: readonly number[]): Promise<vo
 }
 
 async function objects(facts: KernelFacts): Promise<void> {
-  for (const loadCase of loadCases(facts)) count(loadCase.name, await runLoadCase(loadCase, facts))
+  for (const loadCase of loadCases(facts)) {
+    const tell = (work: string): void => console.log(`facts: verifier, instructions/states, ${loadCase.name}: ${work}`)
+    count(loadCase.name, await runLoadCase(loadCase, facts, tell))
+  }
   // on kernels for which these are made the knobs are unknown in any case
   if (!facts.features.jiffies) return
   for (const object of OBJECTS) count(`${object} with knobs unknown, as before 5.5`, await loadUnfolded(object, facts))

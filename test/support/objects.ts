@@ -27,6 +27,8 @@ export function objectPath(name: ObjectName, features: Pick<Features, 'global_fu
 export interface Loaded {
   readonly object: BpfObject
   readonly btf: Btf
+  /** with `statistics`, by program */
+  readonly told?: Readonly<Record<string, string>>
 }
 
 export interface LoadOptions {
@@ -38,6 +40,8 @@ export interface LoadOptions {
   readonly without?: readonly string[]
   /** what kernels before 5.6 are given; default: as `cfg.jiffies` says */
   readonly floor?: boolean
+  /** ask what the verifier says of its work; a refusal has no log then */
+  readonly statistics?: boolean
   /** entries of np_ct: small, so that tests load quickly */
   readonly conntrack?: number
 }
@@ -54,6 +58,7 @@ export async function loadObject(name: ObjectName, options: LoadOptions = {}): P
   }
   for (const program of options.without ?? []) object.setAutoload(program, false)
   if (options.stubHelpers !== undefined && options.stubHelpers.length > 0) object.stubHelpers(options.stubHelpers)
+  if (options.statistics === true) return { object, btf, told: await object.loadWithStatistics() }
   await object.load()
   return { object, btf }
 }
