@@ -2,12 +2,13 @@
 /** What is in the tables of a node, and what a fresh compile says should be. Layer: soak. */
 import { join } from 'node:path'
 import { BpfMap, btfById } from '#native'
-import type { DesiredChange, Fragment, RowOf, Table } from '#agent/compile/desired.ts'
+import type { DesiredChange, RowOf, Table } from '#agent/compile/desired.ts'
 import { tableMap } from '#agent/dataplane/array-rows.ts'
+import type { Claim } from '#agent/dataplane/claims.ts'
 import { chosenDevices, decideDevices } from '#agent/dataplane/devices.ts'
 import { TABLES, type TableName } from '#agent/dataplane/loaded.ts'
 import { rowWriters, type BindMap, type ResolveInterface, type RowWriters } from '#agent/dataplane/rows.ts'
-import { compareAddressOwners, ifaceRows, selfFragment } from '#agent/dataplane/self.ts'
+import { addressClaims, ifaceRows, selfFragment } from '#agent/dataplane/self.ts'
 import { NO_WAYS } from '#agent/dataplane/ways.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import { parseBtf } from '#agent/maps/btf.ts'
@@ -58,10 +59,14 @@ export function wantedContents(desired: DesiredChange, interfaces: Interfaces, p
   const writers = rowWriters(bind)
   const resolve: ResolveInterface = (name) => interfaces.byName(name)?.index
   const fragments = [...desired.fragments, selfFragment(interfaces, node?.nodePortAddresses ?? [])]
-  const inOrder = (compare: (a: string, b: string) => number): Fragment[] => fragments.toSorted((a, b) => compare(a.owner, b.owner))
-  for (const { rows } of inOrder(compareAddressOwners))
-    for (const row of rows) if (row.table === 'addrs') write({ row, writers, resolve }, put)
-  for (const { rows } of inOrder(compareText)) for (const row of rows) if (row.table !== 'addrs') write({ row, writers, resolve }, put)
+  const claims: (Claim & { readonly key: string })[] = []
+  for (const { owner, rows } of fragments.toSorted((a, b) => compareText(a.owner, b.owner)))
+    for (const row of rows)
+      write({ row, writers, resolve }, (name, entry) => {
+        if (name === 'addrs') claims.push({ owner, key: entry[0], value: entry[1] })
+        else put(name, entry)
+      })
+  for (const { key, value } of claims.sort(addressClaims(bind(catalogue.np_addrs).value))) put('addrs', [key, value])
   const places = tables.get('addrs') ?? new Map<string, string>()
   tables.set('addrs', new Map(policyContents({ steps: desired.policy, devices, bind, put, places })))
   return tables

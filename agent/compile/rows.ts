@@ -3,7 +3,15 @@
 import { formatAddr, formatCidr, isV4, protocolNumber } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { AddrRow, FrontendRow, OverlayRow, Row } from './desired.ts'
-import { ADDR_LOCAL_POD, ADDR_NODE, ADDR_SELF, ADDR_SERVICE, FRONTEND_EXTERNAL, FRONTEND_NODE_PORT } from '#lib/base/flags.ts'
+import {
+  ADDR_EXTERNAL,
+  ADDR_LOCAL_POD,
+  ADDR_NODE,
+  ADDR_SELF,
+  ADDR_SERVICE,
+  FRONTEND_EXTERNAL,
+  FRONTEND_NODE_PORT,
+} from '#lib/base/flags.ts'
 
 export function compareFrontends(a: FrontendRow, b: FrontendRow): number {
   return compareText(a.key.addr, b.key.addr) || a.key.port - b.key.port || protocolNumber(a.key.proto) - protocolNumber(b.key.proto)
@@ -18,7 +26,12 @@ export function compareAddrs(a: AddrRow, b: AddrRow): number {
 export type ContestedRow = FrontendRow | AddrRow | OverlayRow
 
 export function isContested(row: Row): row is ContestedRow {
-  return row.table === 'frontends' || row.table === 'routes' || (row.table === 'addrs' && row.value.kind !== ADDR_SERVICE)
+  return row.table === 'frontends' || row.table === 'routes' || (row.table === 'addrs' && !isServices(row))
+}
+
+/** Is it a service that has this address? */
+export function isServices({ value }: AddrRow): boolean {
+  return value.kind === ADDR_SERVICE || (value.flags & ADDR_EXTERNAL) !== 0
 }
 
 /** Text by which the row's place is known. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A service and its slices → the rows by which packets to it find an endpoint. Layer: agent/compile (pure). */
 import {
+  ADDR_EXTERNAL,
   ADDR_SERVICE,
   FRONTEND_EXTERNAL,
   FRONTEND_INSIDE_LOCAL,
@@ -130,9 +131,14 @@ function usedLists({ cluster, local }: Choices, frontends: readonly FrontendRow[
     .map((list) => ({ ...list, maglev: frontends.some((row) => hashes(row, list)) }))
 }
 
-/** Each address once. */
+/** Each address once. Cluster addresses are of ranges that are for services alone; whose the others are besides is not known. */
 function addressRows(frontends: readonly FrontendRow[]): readonly AddrRow[] {
-  const addrs = new Set(frontends.map(({ key }) => key.addr).filter((addr) => !isAny(addr)))
-  const value = { kind: ADDR_SERVICE, flags: 0, iface: undefined }
-  return [...addrs].map((addr): AddrRow => ({ table: 'addrs', key: { addr }, value })).sort(compareAddrs)
+  const rows = new Map<Addr, AddrRow>()
+  for (const { key, value } of frontends) {
+    const isCluster = (value.flags & FRONTEND_EXTERNAL) === 0
+    if (isAny(key.addr) || (rows.has(key.addr) && !isCluster)) continue
+    const kind = isCluster ? { kind: ADDR_SERVICE, flags: 0 } : { kind: 0, flags: ADDR_EXTERNAL }
+    rows.set(key.addr, { table: 'addrs', key: { addr: key.addr }, value: { ...kind, iface: undefined } })
+  }
+  return [...rows.values()].sort(compareAddrs)
 }

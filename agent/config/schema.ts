@@ -227,7 +227,7 @@ export const fields = {
     parser: word({ Drop: STRAY_DROP, Reject: STRAY_REFUSE, Disabled: STRAY_PASS }),
     fallback: STRAY_DROP,
     fallbackText: 'Drop',
-    doc: "What becomes of packets to a service's address on a port that it does not have. Passed on, they could circle between node and router.",
+    doc: "What becomes of packets to a service's address on a port that it does not have. Passed on, they could circle between node and router. An external or load-balancer address may be a host's: only what comes from the network, and would go to a router or back, counts there.",
   }),
   cgroup: field<string | undefined>({
     name: 'cgroupV2Path',

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which owner's row counts when several want the same key. Layer: agent/dataplane (pure data structure). */
-import { compareText, sorted, type Compare } from '#lib/base/order.ts'
+import { by, compareText, type Compare } from '#lib/base/order.ts'
 import type { Entry } from '../maps/text.ts'
 
 /** Where the winning rows go. */
@@ -10,16 +10,22 @@ export interface Wanted {
   wanted(key: string): string | undefined
 }
 
+/** A row that an owner wants, under some key. */
+export interface Claim {
+  readonly owner: string
+  readonly value: string
+}
+
 /** Per owner only the keys are kept; values live in `Wanted`, and here only those of losers. Every call costs in proportion to the owner's rows. */
 export class Claims {
   readonly #wanted: Wanted
-  readonly #compare: Compare<string>
+  readonly #compare: Compare<Claim>
   readonly #keys = new Map<string, readonly string[]>()
   readonly #winner = new Map<string, string>()
   readonly #losers = new Map<string, Map<string, string>>()
 
-  /** `compare`: of two owners the first has what both want */
-  constructor(wanted: Wanted, compare: Compare<string> = compareText) {
+  /** `compare`: of two claims to a key the first counts; by owner if nothing is said */
+  constructor(wanted: Wanted, compare: Compare<Claim> = by(({ owner }) => owner, compareText)) {
     this.#wanted = wanted
     this.#compare = compare
   }
@@ -49,37 +55,38 @@ export class Claims {
 
   #claim(owner: string, key: string, value: string): void {
     const holder = this.#winner.get(key)
-    if (holder === undefined || holder === owner) {
+    const losers = this.#losers.get(key)
+    if (holder === undefined || (holder === owner && losers === undefined)) {
       if (holder === undefined) this.#winner.set(key, owner)
       this.#wanted.want(key, value)
       return
     }
-    const losers = this.#losers.get(key) ?? new Map<string, string>()
-    this.#losers.set(key, losers)
-    if (this.#compare(holder, owner) < 0) {
-      losers.set(owner, value)
-      return
-    }
-    losers.set(holder, this.#wanted.wanted(key) ?? '')
-    this.#winner.set(key, owner)
-    this.#wanted.want(key, value)
+    const claims = losers ?? new Map<string, string>()
+    if (holder !== owner) claims.set(holder, this.#wanted.wanted(key) ?? '')
+    claims.set(owner, value)
+    this.#losers.set(key, claims)
+    this.#elect(key, claims)
   }
 
   #release(owner: string, key: string): void {
     const losers = this.#losers.get(key)
-    if (this.#winner.get(key) !== owner) {
-      losers?.delete(owner)
-    } else {
-      const [heir] = losers === undefined ? [] : sorted(losers, (a, b) => this.#compare(a[0], b[0]))
-      if (heir === undefined) {
-        this.#winner.delete(key)
-        this.#wanted.unwant(key)
-      } else {
-        losers?.delete(heir[0])
-        this.#winner.set(key, heir[0])
-        this.#wanted.want(key, heir[1])
+    if (this.#winner.get(key) === owner) {
+      if (losers !== undefined) {
+        this.#elect(key, losers)
+        return
       }
-    }
-    if (losers?.size === 0) this.#losers.delete(key)
+      this.#winner.delete(key)
+      this.#wanted.unwant(key)
+    } else if (losers?.delete(owner) === true && losers.size === 0) this.#losers.delete(key)
+  }
+
+  /** One of these claims counts from now on; the others stay among the losers. */
+  #elect(key: string, claims: Map<string, string>): void {
+    const all = Array.from(claims, ([owner, value]): Claim => ({ owner, value }))
+    const { owner, value } = all.reduce((best, one) => (this.#compare(one, best) < 0 ? one : best))
+    claims.delete(owner)
+    if (claims.size === 0) this.#losers.delete(key)
+    this.#winner.set(key, owner)
+    if (this.#wanted.wanted(key) !== value) this.#wanted.want(key, value)
   }
 }

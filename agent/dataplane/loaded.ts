@@ -29,7 +29,7 @@ import { policyHolds, policyPlane, POLICY_TABLES, type PolicyPlane } from './pol
 import { ensureGeneration, type Generation } from './programs.ts'
 import { RowTables, type FragmentSink } from './row-tables.ts'
 import { ROW_TABLES, rowWriters, type BindMap } from './rows.ts'
-import { cablesIn, compareAddressOwners, ifaceRows, SELF_OWNER, selfFragment } from './self.ts'
+import { addressClaims, cablesIn, ifaceRows, SELF_OWNER, selfFragment } from './self.ts'
 import { tableMap } from './array-rows.ts'
 import { Table } from './table.ts'
 
@@ -101,7 +101,7 @@ function assemble({ shared, generation, objects, interfaces, clock }: Parts): Lo
   const bind: BindMap = (definition) => codecsOf(definition, objects)
   const codecs = bind(catalogue.np_addrs)
   const join = new AddrJoin({ rows: tables.addrs.rows, value: codecs.value, actual: (key) => tables.addrs.actualAt(key) })
-  const sinks = { ...tables, addrs: new Claims(join, compareAddressOwners) }
+  const sinks = { ...tables, addrs: new Claims(join, addressClaims(codecs.value)) }
   const rows = new RowTables<FragmentSink>({ tables: sinks, writers: rowWriters(bind), resolve: (name) => interfaces.byName(name)?.index })
   const ifaces = bind(catalogue.np_ifaces)
   const ifaceEntry = entryWriter(ifaces)

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rows that only the node itself can know: its own addresses, and its devices. Layer: agent/dataplane (pure). */
-import { ADDR_NODE_PORTS, ADDR_SELF, IFACE_HOST, IFACE_WORKLOAD } from '#lib/base/flags.ts'
-import { compareText } from '#lib/base/order.ts'
+import { ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE, IFACE_HOST, IFACE_WORKLOAD } from '#lib/base/flags.ts'
+import { compareText, type Compare } from '#lib/base/order.ts'
 import { isWithin, type Cidr } from '#lib/base/ip.ts'
 import type { AddrRow, Fragment } from '#agent/compile/desired.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { MapCodecs } from '#agent/maps/catalogue.ts'
-import type { Iface } from '#agent/maps/shapes.ts'
+import type { Codec } from '#agent/maps/codec.ts'
+import type { AddrInfo, Iface } from '#agent/maps/shapes.ts'
 import { decodeText } from '#agent/maps/text.ts'
+import type { Claim } from './claims.ts'
 import { selfAddresses, type Device } from './devices.ts'
 
 /** Owner of these rows. */
 export const SELF_OWNER = 'node/self'
 
-/** Who is believed when several say what an address is: the cluster's pods and nodes, then our own interfaces, then services. */
-export function compareAddressOwners(a: string, b: string): number {
-  return Number(isService(a)) - Number(isService(b)) || compareText(a, b)
-}
-
-function isService(owner: string): boolean {
-  return owner.startsWith('Service/')
+/** Who is believed when several say what an address is: the cluster's pods and nodes, then our own interfaces, then the service whose cluster
+ * address it is, then services that are reached there from outside. `codec`: of the rows. */
+export function addressClaims(codec: Codec<AddrInfo>): Compare<Claim> {
+  const rank = ({ owner, value }: Claim): number =>
+    !owner.startsWith('Service/') ? 0 : decodeText(codec, value).kind === ADDR_SERVICE ? 1 : 2
+  return (a, b) => rank(a) - rank(b) || compareText(a.owner, b.owner)
 }
 
 const IFACE_KIND = { workload: IFACE_WORKLOAD, host: IFACE_HOST } as const

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One map kept equal to what its owners want. Layer: agent/dataplane. */
 import { MapError } from '#lib/base/errors.ts'
-import type { Compare } from '#lib/base/order.ts'
 import type { Entry } from '../maps/text.ts'
 import { BATCH_ROWS, Pass, inBatches, pack, rowsOfBatch } from './batches.ts'
 import type { Wanted } from './claims.ts'
@@ -39,10 +38,10 @@ export class Table {
   readonly #claims: Claims
   #known = false
 
-  /** `compare`: of two owners the first has a row that both want; by name if nothing is said */
-  constructor(map: TableMap, compare?: Compare<string>) {
+  /** Of two owners the first by name has a row that both want. */
+  constructor(map: TableMap) {
     this.#map = map
-    this.#claims = new Claims(this.#delta, compare)
+    this.#claims = new Claims(this.#delta)
     this.#name = map.info().name
   }
 

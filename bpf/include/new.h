@@ -187,16 +187,39 @@ static __noinline bool source_reachable(struct __sk_buff *skb, struct scratch *s
 	return cfg.source_check != SOURCE_STRICT || fib->ifindex == skb->ifindex;
 }
 
-/* To a service, and no part of what it is there for: between node and router it would circle. */
-static __always_inline bool is_stray(const struct addr_info *info)
+/* Would the kernel send the packet to where it came from, or to a router, which may send it back? */
+static __noinline bool would_circle(struct __sk_buff *skb, struct scratch *s)
 {
-	return cfg.stray_service && info->kind == ADDR_SERVICE;
+	struct bpf_fib_lookup *fib = &s->fib;
+	struct addr hop;
+	long ret;
+
+	fib_fill(fib, skb->ifindex, &s->p.t.src, &s->p.t.dst);
+	ret = bpf_fib_lookup(skb, fib, sizeof(*fib), 0);
+	if (ret != BPF_FIB_LKUP_RET_NO_NEIGH && !fib_found(ret))
+		return false;
+	if (fib->family == AF_INET)
+		addr_from_v4(&hop, fib->ipv4_dst);
+	else
+		addr_from_v6(&hop, fib->ipv6_dst);
+	return fib->ifindex == skb->ifindex || !addr_eq(&hop, &s->p.t.dst);
+}
+
+/* To an address of services, and no part of what it is there for: between node and router it would circle. Where the address may be a real
+ * host's, what pods and the node send goes there, and what comes from the network as long as it does not go back. */
+static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const struct addr_info *info)
+{
+	if (!cfg.stray_service)
+		return false;
+	if (info->kind || !(info->flags & ADDR_EXTERNAL))
+		return info->kind == ADDR_SERVICE;
+	return s->hook == FROM_HOST && !s->p.tunnelled && would_circle(skb, s);
 }
 
 /* A packet that means no service. */
 static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *s)
 {
-	if (is_stray(&s->dst))
+	if (is_stray(skb, s, &s->dst))
 		return DROPPED(DROP_STRAY_SERVICE);
 	if (s->hook == TO_WORKLOAD && s->dst.kind != ADDR_LOCAL_POD)
 		return DROPPED(DROP_POLICY); /* whose rules are not known yet, or not any more */

@@ -137,13 +137,14 @@ enum addr_kind {
 	ADDR_LOCAL_POD = 1,	/* a pod of this node: reached through `ifindex` */
 	ADDR_SELF = 2,		/* this node's own */
 	ADDR_NODE = 3,		/* another node's: tunnel packets are taken from it */
-	ADDR_SERVICE = 4,	/* a service's: on ports it does not have nobody answers */
+	ADDR_SERVICE = 4,	/* a service's alone: no host answers on ports that it does not have */
 };
 
 enum addr_flag {
 	ADDR_NODE_PORTS = 1,	/* own address on which node ports are served */
 	ADDR_MASQUERADE = 2,	/* local pod whose flows to the outside leave with the node's address */
 	ADDR_ROUTED = 4,	/* local pod of another CNI plugin, which sees what passes between it and the network */
+	ADDR_EXTERNAL = 8,	/* of no kind, and a service is reached there from outside: on other ports it may be a real host's */
 };
 
 struct addr_info {

@@ -147,7 +147,7 @@ static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, 
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
 
-	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || (info && (info->kind == ADDR_LOCAL_POD || is_stray(info))) ||
+	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))) ||
 	       (why == DROP_EXTENSION_HEADERS && host_asks(skb->ifindex));
 }
 
@@ -227,7 +227,7 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (act != FLOW_NONE)
 			return act;
 		addr_look(&s->dst, &s->p.t.dst);
-		if (hook_is_from(s->hook) && is_stray(&s->dst))
+		if (hook_is_from(s->hook) && is_stray(skb, s, &s->dst))
 			return DROPPED(DROP_STRAY_SERVICE);
 		__builtin_memset(&s->v, 0, sizeof(s->v));
 		s->alone = 1;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What one node's agent would write: services, addresses and tables of policy, compiled when they are asked for. Layer: cli (pure). */
-import { ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE, FAILSAFE_IN, FAILSAFE_OUT } from '#lib/base/flags.ts'
+import { ADDR_EXTERNAL, ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE, FAILSAFE_IN, FAILSAFE_OUT } from '#lib/base/flags.ts'
 import { ANY_V4, ANY_V6, isV4, isWithin, protocolNumber, type Addr, type Cidr } from '#lib/base/ip.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { Compiler } from '#agent/compile/compile.ts'
 import type { AddrRow, BackendRow, FailsafeRow, FrontendRow, ListId, Row } from '#agent/compile/desired.ts'
 import { setId } from '#agent/compile/ids.ts'
+import { isServices } from '#agent/compile/rows.ts'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { PolicyFeed } from '#agent/compile/policy/feed.ts'
 import type { Config } from '#agent/config/config.ts'
@@ -126,8 +127,10 @@ function rowsOf(fragments: readonly { readonly owner: string; readonly rows: rea
         })
       else if (row.table === 'backends') put(backends, row.key.list, row.value)
       else if (row.table === 'addrs') {
-        // whoever else has a service's address goes before it
-        if (row.value.kind !== ADDR_SERVICE || !addrs.has(row.key.addr)) addrs.set(row.key.addr, row.value)
+        // any other owner of a service's address goes before it, and among services the one whose cluster address it is
+        const known = addrs.get(row.key.addr)
+        const isFirst = known === undefined || (row.value.kind === ADDR_SERVICE && (known.flags & ADDR_EXTERNAL) !== 0)
+        if (isFirst || !isServices(row)) addrs.set(row.key.addr, row.value)
       } else if (row.table === 'failsafes') failsafes.push(row.key)
       else if (row.table === 'ranges') put(ranges, row.key.set, row.key.cidr)
       else if (row.table === 'routes') overlay.push(row.key.cidr)

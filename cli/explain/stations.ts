@@ -128,9 +128,9 @@ export function nextOf(world: World, { node, arrival, before, packet }: Visit): 
 
 /** A pod whose address means nothing outside leaves as its node. */
 function sourceOutside({ snapshot }: World, node: NodeView, { src, dst }: Packet): Addr {
-  const kind = node.addr(dst)?.kind
+  const kind = node.addr(dst)?.kind ?? 0
   const masquerades = ((node.addr(src)?.flags ?? 0) & ADDR_MASQUERADE) !== 0
-  if (!masquerades || node.isSelf(src) || (kind !== undefined && kind !== ADDR_NODE) || node.isInRange(RANGE_INSIDE, dst)) return src
+  if (!masquerades || node.isSelf(src) || (kind !== 0 && kind !== ADDR_NODE) || node.isInRange(RANGE_INSIDE, dst)) return src
   const self = snapshot.nodes.get(node.name)
   return (self && nodeAddress(self, isV4(src))) ?? src
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a node does with a packet's destination: which service it means, and which backends it may go to. Layer: cli (pure). */
 import {
+  ADDR_EXTERNAL,
   ADDR_SERVICE,
   FRONTEND_INSIDE_LOCAL,
   FRONTEND_NODE_PORT,
@@ -56,7 +57,7 @@ export function translate(
 ): Translated {
   const { dst, dport, protocol } = packet
   const frontend = node.frontend(dst, dport, protocol)
-  if (frontend === undefined) return { translation: undefined, stop: strayStop(node, packet), packets: [packet] }
+  if (frontend === undefined) return { translation: undefined, stop: strayStop(world, node, { packet, inside }), packets: [packet] }
   const { list } = inside ? frontend.value.inside : frontend.value.outside
   const backends = node.backends(list)
   const translation: Translation = {
@@ -90,10 +91,14 @@ function stopAt(node: NodeView, { value }: Frontend, { packet, inside, isEmpty }
     : { verdict: 'refuse', reason: 'the service has no endpoint' }
 }
 
-/** A service's address on a port that it does not have. */
-function strayStop(node: NodeView, { dst, dport, protocol }: Packet): Stop | undefined {
+/** A service's address on a port that it does not have. One that is not of a cluster's own range may be a host's: what this node's pods and
+ * processes send goes there; what comes from the network would go back, unless it is for the cluster. */
+function strayStop(world: World, node: NodeView, { packet, inside }: Omit<Came, 'isEmpty'>): Stop | undefined {
+  const { dst, dport, protocol } = packet
   const { strayService } = node.config.compile
-  if (node.addr(dst)?.kind !== ADDR_SERVICE || strayService === STRAY_PASS) return undefined
+  const { kind = 0, flags = 0 } = node.addr(dst) ?? {}
+  const returns = (flags & ADDR_EXTERNAL) !== 0 && !inside && world.owner(dst).node === undefined
+  if ((kind !== ADDR_SERVICE && !returns) || strayService === STRAY_PASS) return undefined
   const what = hasPorts(protocol) ? `no service has port ${dport}/${protocolText(protocol)}` : 'services answer no such packets'
   return { verdict: strayService === STRAY_DROP ? 'drop' : 'refuse', reason: `${what} at ${formatAddr(dst)}` }
 }

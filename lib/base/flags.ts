@@ -26,6 +26,7 @@ export const ADDR_SERVICE = 4
 export const ADDR_NODE_PORTS = 1
 export const ADDR_MASQUERADE = 2
 export const ADDR_ROUTED = 4
+export const ADDR_EXTERNAL = 8
 
 /** enum dimension */
 export const DIMENSION_PEER = 0

@@ -161,6 +161,17 @@ describe('explain --resources', () => {
     expect(text).toMatch(/ingress Node n1 on n1 +- +deny +- +- +- +defaultEndpointToHostAction: Drop/)
   })
 
+  test.each([
+    ['shop/web 203.0.113.53:99', 'with the candidate: no change', 'what a pod sends to another port goes to the host'],
+    ['--protocol icmp shop/web 203.0.113.53', 'with the candidate: no change', 'and so does its ping'],
+    ['--protocol udp shop/web 203.0.113.53:53', 'with the candidate: allow -> refuse', 'the port is the service’s'],
+    ['--entry n2 198.51.100.1 203.0.113.53:99', 'with the candidate: allow -> drop', 'what comes from the network would go back'],
+    ['shop/web 10.96.0.53:99', 'with the candidate: allow -> drop', 'a cluster address has no host'],
+  ])('a service’s address that may be a host’s: %s: %s: %s', async (line, wanted) => {
+    const { text } = await run(['--with', join(here, 'candidates/foreign.yaml'), ...line.split(' ')])
+    expect(text).toContain(wanted)
+  })
+
   test('what is wrong with the manifests is said beside', async () => {
     const { warnings } = await run(['--packet', 'tcp 10.1.0.2:1234 > 10.1.0.3:5432'])
     expect(warnings).toBe('broken.yaml:4: NetworkPolicy shop/misspelt: spec.selctor: is not a field that is understood here\n')

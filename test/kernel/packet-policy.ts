@@ -112,7 +112,7 @@ export class PacketPolicy {
   #showEnd(addr: Addr, end: EndValue | undefined): void {
     this.#written = new Set([...this.#written, addr])
     const known: AddrInfo = this.#addrs.get(addr) ?? addrInfo(0)
-    if (end === undefined && known.kind === 0) {
+    if (end === undefined && known.kind === 0 && known.flags === 0) {
       this.#addrs.delete(addr)
       return
     }

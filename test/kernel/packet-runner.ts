@@ -9,6 +9,7 @@ import { catalogue } from '#agent/maps/catalogue.ts'
 import { flowKey } from '#agent/maps/flow-key.ts'
 import type { NodeCfg } from '#agent/maps/shapes.ts'
 import {
+  ADDR_EXTERNAL,
   ADDR_LOCAL_POD,
   ADDR_MASQUERADE,
   ADDR_NODE,
@@ -155,6 +156,8 @@ type Maps = ReturnType<typeof openMaps>
 
 /** Every case starts from the same small cluster and no flows. */
 async function fill(maps: Maps, given: Given): Promise<void> {
+  for (const [addr, { flags }] of await maps.addrs.entries()) if ((flags & ADDR_EXTERNAL) !== 0) maps.addrs.delete(addr)
+  for (const addr of given.external ?? []) maps.addrs.set(parseAddr(addr), addrInfo(0, { flags: ADDR_EXTERNAL }))
   for (const map of [maps.ct, maps.frags, maps.affinity]) await map.clear()
   const lo = ifindexOf('lo')
   for (const device of [devices.pod, devices.secondPod, devices.underlay]) {

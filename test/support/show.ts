@@ -3,6 +3,7 @@
 import { formatAddr, formatCidr, hostPort, isAny } from '#lib/base/ip.ts'
 import {
   ADDR_LOCAL_POD,
+  ADDR_EXTERNAL,
   ADDR_MASQUERADE,
   ADDR_NODE,
   ADDR_NODE_PORTS,
@@ -111,8 +112,10 @@ const ADDR_WORDS = new Map([
   [ADDR_NODE_PORTS, 'node-ports'],
   [ADDR_MASQUERADE, 'masquerade'],
   [ADDR_ROUTED, 'routed'],
+  [ADDR_EXTERNAL, 'external'],
 ])
 const KIND_WORDS = new Map([
+  [0, 'service'],
   [ADDR_LOCAL_POD, 'pod'],
   [ADDR_SELF, 'self'],
   [ADDR_NODE, 'node'],

@@ -219,7 +219,7 @@ describe('what two objects want', () => {
     const world = new World(service('web'), service('a-thief', { clusterIPs: ['10.96.0.9'], spec: { externalIPs: ['10.96.0.1'] } }))
     const services = world.compile().fragments.filter(({ owner }) => owner.startsWith('Service/'))
     expect(services.map(showFragment).sort()).toEqual([
-      'Service/default/a-thief\n  10.96.0.9:80/TCP -> #1 of 0\n  10.96.0.1 service\n  10.96.0.9 service',
+      'Service/default/a-thief\n  10.96.0.9:80/TCP -> #1 of 0\n  10.96.0.1 service external\n  10.96.0.9 service',
       'Service/default/web\n  10.96.0.1:80/TCP -> #1 of 0\n  10.96.0.1 service',
     ])
     expect(world.conflicts).toEqual(['Service default/a-thief: 10.96.0.1:80/TCP already belongs to Service/default/web, in part'])

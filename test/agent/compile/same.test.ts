@@ -2,10 +2,10 @@
 /** However a state came about, it compiles to the same as from nothing. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { ADDR_SERVICE } from '#lib/base/flags.ts'
 import { nameKey, refText } from '#lib/model/ref.ts'
 import { Compiler } from '#agent/compile/compile.ts'
 import type { DesiredChange, DesiredNode, Row } from '#agent/compile/desired.ts'
+import { isServices } from '#agent/compile/rows.ts'
 import { model, node, nodeNetwork, pod, pool, service, slice } from '../../support/build.ts'
 import { cluster, World } from './world.ts'
 
@@ -137,7 +137,7 @@ describe('in the end it is the same as from nothing', () => {
 
 /** Whether nobody else may have a row of the same key. Several may say that a prefix is in a set, or an address a service's. */
 function isAlone(row: Row): boolean {
-  return row.table !== 'ranges' && (row.table !== 'addrs' || row.value.kind !== ADDR_SERVICE)
+  return row.table !== 'ranges' && (row.table !== 'addrs' || !isServices(row))
 }
 
 test('rows are sorted by key, and the same input gives the same bytes', () => {

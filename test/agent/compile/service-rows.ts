@@ -26,7 +26,7 @@ export const context: ServiceContext = {
 
 /** All rows but those that only say that an address is the service's. */
 export function compile(of: ServiceSpec, ...slices: readonly Manifest[]): string[] {
-  return compileAs(context, of, ...slices).filter((line) => !line.endsWith(' service'))
+  return compileAs(context, of, ...slices).filter((line) => !/ service( external)?$/.test(line))
 }
 
 export function compileAs(here: ServiceContext, of: ServiceSpec, ...slices: readonly Manifest[]): string[] {

@@ -124,14 +124,19 @@ describe('addresses from outside', () => {
     ])
   })
 
-  test('every one of them but node ports is known as a service’s', () => {
+  test('every one of them but node ports is known as a service’s: cluster addresses are of services alone, the others may be hosts’', () => {
     const of = {
       ports: [{ port: 80, nodePort: 30080 }],
       ingress: [{ ip: '192.0.2.1' }],
       spec: { externalIPs: ['192.0.2.1', '198.51.100.1'] },
     }
-    const lines = compileAs(context, of).filter((line) => line.endsWith(' service'))
-    expect(lines).toEqual(['10.96.0.1 service', '192.0.2.1 service', '198.51.100.1 service'])
+    const lines = compileAs(context, of).filter((line) => / service( external)?$/.test(line))
+    expect(lines).toEqual(['10.96.0.1 service', '192.0.2.1 service external', '198.51.100.1 service external'])
+  })
+
+  test('a cluster address that the service also names as an external one stays a cluster address', () => {
+    const lines = compileAs(context, { spec: { externalIPs: ['10.96.0.1'] }, ingress: [{ ip: '10.96.0.1' }] })
+    expect(lines.filter((line) => / service( external)?$/.test(line))).toEqual(['10.96.0.1 service'])
   })
 
   test('a load balancer that is no VIP is left alone', () => {

@@ -32,9 +32,9 @@ describe('Claims', () => {
     }
   })
 
-  test('another order of owners may be given', () => {
+  test('another order of claims may be given', () => {
     const rows = new Map<string, string>()
-    const claims = new Claims(mapAsWanted(rows), (a, b) => (a < b ? 1 : -1))
+    const claims = new Claims(mapAsWanted(rows), (a, b) => (a.owner < b.owner ? 1 : -1))
     for (const owner of ['a', 'c', 'b']) claims.setFragment(owner, [['k', owner]])
     expect(rows.get('k')).toBe('c')
     claims.setFragment('c', [])

@@ -8,6 +8,7 @@ import { cases as damage } from './damage.ts'
 import { cases as direct } from './direct.ts'
 import { cases as extensions } from './extensions.ts'
 import { cases as flows } from './flows.ts'
+import { cases as foreign } from './foreign.ts'
 import { cases as fragments } from './fragments.ts'
 import { cases as icmp } from './icmp.ts'
 import { cases as lanes } from './lanes.ts'
@@ -37,6 +38,7 @@ const cases: readonly PacketCase[] = [
   ...direct,
   ...extensions,
   ...flows,
+  ...foreign,
   ...fragments,
   ...icmp,
   ...lanes,

@@ -31,6 +31,8 @@ export interface Given {
   readonly takeover?: boolean
   /** further frontends of WEB, 'addr:port' */
   readonly frontends?: readonly string[]
+  /** addresses of WEB that may be a host's, without a port: those of `frontends` for example */
+  readonly external?: readonly string[]
   /** of the pods that packet-policy.ts names */
   readonly policies?: readonly Policy[]
 }
