@@ -164,7 +164,7 @@ describe('bind refuses', () => {
     ['a signed integer', strange({ ...whole, s: u32 }), 'strange.s: u32 in the shape'],
     [
       'network order read as host order',
-      () => bind(shape('frag', { sport: u16, dport: be16 }), structLayout(btf, 'frag')),
+      () => bind(shape('frag', { sport: u16, dport: be16, heads: u16, proto: u8 }), structLayout(btf, 'frag')),
       'frag.sport: u16 in the shape, __be16 in the object',
     ],
     [
