@@ -148,7 +148,7 @@ function isWritten(loaded: Loaded | undefined): boolean {
 
 /** The flow table is counted by its sweep. */
 function filledByPrograms(maps: ReadonlyMap<MapName, BpfMap> = new Map<MapName, BpfMap>()): Map<string, BpfMap> {
-  const names: readonly MapName[] = ['np_affinity', 'np_frags', 'np_sockets']
+  const names: readonly MapName[] = ['np_affinity', 'np_frags', 'np_links', 'np_sockets']
   return new Map([...maps].filter(([name]) => names.includes(name)))
 }
 

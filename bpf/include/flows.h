@@ -101,6 +101,13 @@ struct frag {
 };
 _Static_assert(sizeof(struct frag) == 8, "frag");
 
+/* The link-local address that a pod's device has: the one it was heard of first, or a while after another. */
+struct link_addr {
+	struct addr addr;
+	__u64 since;		/* ns since boot */
+};
+_Static_assert(sizeof(struct link_addr) == 24, "link_addr");
+
 /* ---- connect-time load balancing ------------------------------------------------------------------ */
 
 /* Node-wide facts that change while the programs run; one entry. */

@@ -60,6 +60,8 @@ NP_HASH(np_ifaces, __u32, struct iface, 4096);
 /* written and read by the tc programs; bounded by LRU eviction */
 NP_LRU(np_ct, struct ct_key, struct ct_value, 512000);
 NP_LRU(np_frags, struct frag_key, struct frag, 4096);
+/* key: ifindex of a pod's device */
+NP_LRU(np_links, __u32, struct link_addr, 4096);
 NP_LRU(np_affinity, struct affinity_key, struct affinity, 16384);
 /* written by the agent */
 /* key: list */

@@ -41,18 +41,54 @@ static __always_inline int answer_send(struct __sk_buff *skb, const void *bytes,
 	return bpf_redirect(skb->ifindex, 0);
 }
 
-/* Who has the gateway? This side of the veth. Other ARP is the kernel's. */
-static __noinline int arp_answer(struct __sk_buff *skb, struct scratch *s)
+/* Where the kernel's table is full it makes room of neighbours that it heard of more than 5 s ago: a device is to have few younger ones. */
+#define LINK_CHANGES_NS 1000000000ULL
+
+/* An address of the link is the pod's own if it is the one that its device has now: made-up ones would fill the node's table of neighbours. */
+static __always_inline bool is_links_own(struct scratch *s, __u32 ifindex, const struct addr *a)
+{
+	struct link_addr *known = bpf_map_lookup_elem(&np_links, &ifindex), now = {};
+
+	if (known && addr_eq(&known->addr, a))
+		return true;
+	if (known && s->now - known->since < LINK_CHANGES_NS)
+		return false;
+	now.addr = *a;
+	now.since = s->now;
+	bpf_map_update_elem(&np_links, &ifindex, &now, BPF_ANY);
+	return true;
+}
+
+/* May the pod behind this device say that the address is its own? */
+static __noinline bool is_senders_own(struct __sk_buff *skb, struct scratch *s, const struct addr *a)
+{
+	__u32 ifindex = skb->ifindex;
+	struct addr_info *info;
+
+	if (addr_is_link_local(a))
+		return is_links_own(s, ifindex, a);
+	info = bpf_map_lookup_elem(&np_addrs, a);
+	return info && info->kind == ADDR_LOCAL_POD && info->ifindex == ifindex;
+}
+
+/* A pod tells who it is, or asks whether anybody is already. Who has the gateway? This side of the veth. Other ARP is the kernel's. */
+static __noinline int arp_from_pod(struct __sk_buff *skb, struct scratch *s)
 {
 	__u32 ifindex = skb->ifindex;
 	struct arp_v4 *m = (void *)s->buf;
 	struct iface *dev;
+	struct addr sender;
 	__be32 gateway = cfg.gateway_v4.w[3];
 
 	if (bpf_skb_load_bytes(skb, 0, m, sizeof(*m)))
-		return NP_PASS;
+		return DROPPED(DROP_SHORT);
+	if (m->protocol != bpf_htons(ETH_P_IP) || m->hardware_size != ETH_ALEN || m->protocol_size != sizeof(m->sender))
+		return NP_PASS; /* of which the kernel takes nothing */
+	addr_from_v4(&sender, m->sender);
+	if (!(m->operation == ARP_REQUEST && !m->sender) && !is_senders_own(skb, s, &sender))
+		return DROPPED(DROP_SPOOFED);
 	dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);
-	if (!dev || m->operation != ARP_REQUEST || m->protocol != bpf_htons(ETH_P_IP) || m->target != gateway)
+	if (!dev || m->operation != ARP_REQUEST || m->target != gateway)
 		return NP_PASS;
 	m->operation = ARP_REPLY;
 	__builtin_memcpy(m->target_mac, m->sender_mac, ETH_ALEN);
@@ -129,14 +165,6 @@ static __noinline int nd_answer(struct __sk_buff *skb, struct scratch *s, struct
 	return answer_send(skb, m, sizeof(*m));
 }
 
-/* May the pod behind this device say that the address is its own? */
-static __noinline bool is_senders_own(struct __sk_buff *skb, const struct addr *a)
-{
-	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, a);
-
-	return info && info->kind == ADDR_LOCAL_POD && info->ifindex == skb->ifindex;
-}
-
 /* Of discovery a pod asks who has an address, and says that it has its own. */
 static __noinline int nd_from_pod(struct __sk_buff *skb, struct scratch *s)
 {
@@ -145,29 +173,26 @@ static __noinline int nd_from_pod(struct __sk_buff *skb, struct scratch *s)
 	__u32 ifindex = skb->ifindex;
 	struct addr target;
 	struct iface *dev;
-	bool own, gateway;
 
 	/* up to the target, which not all have: the option is the sender's and may be missing */
 	if (bpf_skb_load_bytes(skb, 0, m, offsetof(struct nd_message, icmp)) || bpf_skb_load_bytes(skb, s->p.l4, &m->icmp, sizeof(m->icmp)))
 		return DROPPED(DROP_SHORT);
 	if (m->icmp.type == ICMP6_ROUTER_ADVERTISEMENT || m->icmp.type == ICMP6_REDIRECT)
 		return DROPPED(DROP_SPOOFED); /* it is no router */
-	own = addr_is_link_local(src) || is_senders_own(skb, src);
+	if (!(addr_is_zero(src) && m->icmp.type != ICMP6_ADVERTISEMENT) && !is_senders_own(skb, s, src))
+		return DROPPED(DROP_SPOOFED);
 	if (m->icmp.type == ICMP6_ROUTER_SOLICITATION)
-		return own || addr_is_zero(src) ? NP_PASS : DROPPED(DROP_SPOOFED);
+		return NP_PASS;
 	if (bpf_skb_load_bytes(skb, s->p.l4 + sizeof(m->icmp), m->target, sizeof(m->target)))
 		return DROPPED(DROP_SHORT);
 	addr_from_v6(&target, m->target);
 	if (m->icmp.type == ICMP6_ADVERTISEMENT)
-		return own && (addr_is_link_local(&target) || is_senders_own(skb, &target)) ? NP_PASS : DROPPED(DROP_SPOOFED);
-	if (addr_is_zero(src))
-		return NP_PASS; /* has anybody the address that it is about to take? */
-	if (!own)
-		return DROPPED(DROP_SPOOFED);
+		return is_senders_own(skb, s, &target) ? NP_PASS : DROPPED(DROP_SPOOFED);
 	dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);
-	gateway = target.w[0] == cfg.gateway_v6.w[0] && target.w[1] == cfg.gateway_v6.w[1] && target.w[2] == cfg.gateway_v6.w[2] &&
-		  target.w[3] == cfg.gateway_v6.w[3];
-	return dev && gateway ? nd_answer(skb, s, dev) : NP_PASS;
+	if (!dev || addr_is_zero(src) || target.w[0] != cfg.gateway_v6.w[0] || target.w[1] != cfg.gateway_v6.w[1] ||
+	    target.w[2] != cfg.gateway_v6.w[2] || target.w[3] != cfg.gateway_v6.w[3])
+		return NP_PASS;
+	return nd_answer(skb, s, dev);
 }
 
 #endif

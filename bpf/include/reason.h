@@ -27,7 +27,7 @@ enum drop {
 	DROP_NO_LOCAL_BACKEND,	/* traffic policy Local, and no endpoint on this node */
 	DROP_SOURCE_RANGE,	/* source outside a load balancer's source ranges */
 	DROP_STRAY_SERVICE,	/* a service's address on a port that it does not have */
-	DROP_SPOOFED,		/* a pod with an address that is not its own, or an ICMP error about a flow of which it is no end */
+	DROP_SPOOFED,		/* a pod with an address that is not its own, as a router, or with an ICMP error about a flow of which it is no end */
 	DROP_REVERSE_PATH,	/* no route back to the source, or by another device */
 	DROP_POD_GONE,		/* TCP flow to a pod that this node no longer has: answered with RST */
 	DROP_VLAN,		/* a pod's frame with a VLAN tag */

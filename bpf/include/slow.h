@@ -165,7 +165,7 @@ static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 	if (bpf_skb_load_bytes(skb, offsetof(struct ethhdr, h_proto), &proto, sizeof(proto)))
 		return DROPPED(DROP_SHORT);
 	if (proto == bpf_htons(ETH_P_ARP))
-		return s->hook == FROM_WORKLOAD ? arp_answer(skb, s) : NP_PASS;
+		return s->hook == FROM_WORKLOAD ? arp_from_pod(skb, s) : NP_PASS;
 	if (proto == bpf_htons(ETH_P_IP))
 		why = parse_v4(skb, s);
 	else if (proto == bpf_htons(ETH_P_IPV6))

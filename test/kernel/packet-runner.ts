@@ -141,6 +141,7 @@ function openMaps(loaded: Loaded) {
     ifaces: new TestMap(loaded, catalogue.np_ifaces),
     ct: new TestMap(loaded, catalogue.np_ct),
     frags: new TestMap(loaded, catalogue.np_frags),
+    links: new TestMap(loaded, catalogue.np_links),
     live: new TestMap(loaded, catalogue.np_live),
     affinity: new TestMap(loaded, catalogue.np_affinity),
     maglev: new TestMap(loaded, catalogue.np_maglev),
@@ -158,7 +159,7 @@ type Maps = ReturnType<typeof openMaps>
 async function fill(maps: Maps, given: Given): Promise<void> {
   for (const [addr, { flags }] of await maps.addrs.entries()) if ((flags & ADDR_EXTERNAL) !== 0) maps.addrs.delete(addr)
   for (const addr of given.external ?? []) maps.addrs.set(parseAddr(addr), addrInfo(0, { flags: ADDR_EXTERNAL }))
-  for (const map of [maps.ct, maps.frags, maps.affinity]) await map.clear()
+  for (const map of [maps.ct, maps.frags, maps.links, maps.affinity]) await map.clear()
   const lo = ifindexOf('lo')
   for (const device of [devices.pod, devices.secondPod, devices.underlay]) {
     maps.ifaces.set(ifindexOf(device.name), { mtu: device.mtu, kind: device === devices.underlay ? 2 : 1, mac: device.mac })
@@ -273,7 +274,7 @@ async function runStep(
       if (f.v4 !== step.overlayBy.includes(':'))
         world.maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(step.overlayBy) })
   if (step.forget !== undefined) forget(world.maps.ct, step.forget)
-  if (step.age !== undefined) await makeOlder(world.maps.ct, step.age)
+  if (step.age !== undefined) await makeOlder(world.maps, step.age)
   const { retval, dataOut, mark } = world.marks
     ? runMarked(run, step.packet, step.mark ?? 0)
     : { ...run.testRun({ data: step.packet }), mark: undefined }
@@ -309,7 +310,8 @@ function firstWrong(judged: readonly (string | undefined)[]): string | undefined
 /** the programs' idea of fresh (bpf/include/ct.h), at the slowest tick there is */
 const FRESH_MS = 2_500
 
-async function makeOlder(ct: Maps['ct'], ms: number): Promise<void> {
+async function makeOlder({ ct, links }: Maps, ms: number): Promise<void> {
+  for (const [key, value] of await links.entries()) links.set(key, { ...value, since: Math.max(0, value.since - ms) })
   for (const [key, value] of await ct.entries()) ct.set(key, { ...value, seen: Math.max(0, older(value.seen, ms)) })
 }
 

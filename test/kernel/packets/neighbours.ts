@@ -66,4 +66,64 @@ function neighbours(): PacketCase[] {
   ]
 }
 
-export const cases: readonly PacketCase[] = neighbours()
+/** The node hears of neighbours from what pods say of themselves. */
+function senders(): PacketCase[] {
+  const spoofed = { action: 'drop', reason: 'DROP_SPOOFED' } as const
+  const passes = { action: 'pass', out: 'same' } as const
+  const podMac = '02:00:00:00:aa:01'
+  const none = '00:00:00:00:00:00'
+  const macs = { src: podMac, dst: 'ff:ff:ff:ff:ff:ff' }
+  const [pod, node, gateway, stranger, elsewhere] = ['10.10.1.5', '192.168.50.1', '169.254.1.1', '10.10.1.77', '10.10.1.9']
+  const says = (say: string, operation: 1 | 2, [sender, target]: readonly [string, string]) => ({
+    say,
+    through: 'from_workload' as const,
+    packet: arp({ operation, senderMac: podMac, sender, targetMac: none, target, macs }),
+  })
+  const asks = (say: string, from: string, { to = 'fd00:50::1', type = 135 } = {}) => ({
+    say,
+    through: 'from_workload' as const,
+    packet: icmp(from, 'ff02::1:ff00:1', {
+      type,
+      ttl: 255,
+      body: concat([addrBytes(parseAddr(to)), Uint8Array.from([1, 1]), macBytes(podMac)]),
+    }),
+  })
+  return [
+    {
+      name: 'IPv4: ARP of a pod has an address of its own as its sender, or none',
+      given: {},
+      steps: [
+        { ...says('its own', 1, [pod, node]), ...passes },
+        { ...says('its own, to all', 1, [pod, pod]), ...passes },
+        { ...says('its own, as an answer to all', 2, [pod, pod]), ...passes },
+        { ...says('answers', 2, [pod, node]), ...passes },
+        { ...says('whether it is taken', 1, ['0.0.0.0', pod]), ...passes },
+        { ...says('whether it is taken, of the gateway', 1, ['0.0.0.0', gateway]), action: 'redirect' },
+        ...[stranger, elsewhere, node, gateway].flatMap((sender) => [
+          { ...says(`asks as ${sender}`, 1, [sender, node]), ...spoofed },
+          { ...says(`asks for the gateway as ${sender}`, 1, [sender, gateway]), ...spoofed },
+          { ...says(`answers as ${sender}`, 2, [sender, node]), ...spoofed },
+          { ...says(`tells all as ${sender}`, 1, [sender, sender]), ...spoofed },
+        ]),
+        { ...says('answers as nobody', 2, ['0.0.0.0', node]), ...spoofed },
+      ],
+    },
+    {
+      name: 'IPv6: a link of a pod has one link-local address at a time',
+      given: {},
+      steps: [
+        { ...asks('the first', 'fe80::5'), ...passes },
+        { ...asks('its own', 'fd00:10:1::5'), ...passes },
+        { ...asks('another', 'fe80::6'), ...spoofed },
+        { ...asks('another, of the gateway', 'fe80::6', { to: 'fe80::1' }), ...spoofed },
+        { ...asks('another, for routers', 'fe80::6', { type: 133 }), ...spoofed },
+        { ...asks('another, as an answer', 'fe80::6', { to: 'fe80::6', type: 136 }), ...spoofed },
+        { ...asks('the first still', 'fe80::5'), ...passes },
+        { ...asks('another after a while', 'fe80::6'), age: 1100, ...passes },
+        { ...asks('the first no more', 'fe80::5'), ...spoofed },
+      ],
+    },
+  ]
+}
+
+export const cases: readonly PacketCase[] = [...neighbours(), ...senders()]
