@@ -41,6 +41,7 @@ export class PacketPolicy {
   readonly #addrs: MapOf<typeof catalogue.np_addrs>
   readonly #state: MapOf<typeof catalogue.np_state>
   readonly #hosts: MapOf<typeof catalogue.np_hosts>
+  readonly #untracked: MapOf<typeof catalogue.np_untracked>
   #compiler = new PolicyCompiler()
   #policies: readonly Policy[] = []
   #written: ReadonlySet<Addr> = new Set()
@@ -50,12 +51,14 @@ export class PacketPolicy {
     this.#addrs = new TestMap(loaded, catalogue.np_addrs)
     this.#state = new TestMap(loaded, catalogue.np_state)
     this.#hosts = new TestMap(loaded, catalogue.np_hosts)
+    this.#untracked = new TestMap(loaded, catalogue.np_untracked)
   }
 
   /** Whatever was there goes. Without policies there is nothing in the maps. */
   async start(policies: readonly Policy[]): Promise<void> {
     if (this.#written.size > 0) await Promise.all([this.#maps.clear(), this.#hosts.clear()])
     for (const addr of this.#written) this.#showEnd(addr, undefined)
+    this.#untracked.set(ifindexOf('lo'), NO_SET)
     this.#written = new Set()
     this.#compiler = new PolicyCompiler()
     this.#policies = []
@@ -76,7 +79,7 @@ export class PacketPolicy {
   }
 
   close(): void {
-    for (const map of [this.#maps, this.#addrs.map, this.#state.map, this.#hosts.map]) map.close()
+    for (const map of [this.#maps, this.#addrs.map, this.#state.map, this.#hosts.map, this.#untracked.map]) map.close()
   }
 
   #updates(policies: readonly Policy[]): readonly PolicyUpdate[] {
@@ -106,6 +109,8 @@ export class PacketPolicy {
     rules.setDevices([{ kind: 'host', iface: { index: ifindexOf('lo'), name: 'lo', ...rest } }])
     rules.set(HOST, value)
     for (const [key, sets] of rules.rows()) this.#hosts.set(key, sets)
+    this.#untracked.set(ifindexOf('lo'), NO_SET)
+    for (const [ifindex, set] of rules.untrackedRows()) this.#untracked.set(ifindex, set)
   }
 
   /** Beside what the case says of the address. */

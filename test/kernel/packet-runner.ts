@@ -31,6 +31,7 @@ import { endpoint } from '../support/packet.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
 import { impliedMark, markText, runMarked, takesMarks } from './packet-mark.ts'
+import { NO_FAILSAFES, PacketFailsafes } from './packet-failsafes.ts'
 import { PacketPolicy } from './packet-policy.ts'
 import type { BackendGiven, FlowWanted, Given, PacketCase, ProgramName, Step } from './packets/case.ts'
 import { addrInfo } from '../support/addr-info.ts'
@@ -46,7 +47,7 @@ export interface Features {
 }
 
 export const HELPERS = { netnsCookies: 122, redirectNeigh: 152, redirectPeer: 155, coarseClock: 160, jiffies: 118 }
-const ALL: readonly ProgramName[] = ['from_workload', 'to_workload', 'from_host', 'to_host']
+const ALL: readonly ProgramName[] = ['from_workload', 'to_workload', 'from_host', 'to_host', 'untracked']
 const HOUR = 3_600_000
 
 export function testCfg(features: Features): NodeCfg {
@@ -108,7 +109,9 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
   const workload = await loadObject('workload', { cfg, stubHelpers: stubs })
   const share = sharedMaps(workload.object)
   const host = await loadObject('host', { cfg, stubHelpers: stubs, share })
-  const programs = new Map(ALL.map((name) => [name, program(name.endsWith('workload') ? workload : host, name)]))
+  const xdp = await loadObject('xdp', { cfg, stubHelpers: stubs, share })
+  const objectOf = (name: ProgramName) => (name === 'untracked' ? xdp : name.endsWith('workload') ? workload : host)
+  const programs = new Map(ALL.map((name) => [name, program(objectOf(name), name)]))
   const maps = openMaps(workload)
   const marks = takesMarks()
   return {
@@ -123,12 +126,11 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
     },
     send(through, packet) {
       const run = programs.get(through)
-      return run === undefined ? 'no such program' : actionText(run.testRun({ data: packet }).retval)
+      return run === undefined ? 'no such program' : actionText(through, run.testRun({ data: packet }).retval)
     },
     close() {
-      for (const handle of [...programs.values(), ...share.values(), maps.policy]) handle.close()
-      workload.object.close()
-      host.object.close()
+      for (const handle of [...programs.values(), ...share.values(), maps.policy, maps.failsafes]) handle.close()
+      for (const { object } of [workload, host, xdp]) object.close()
     },
   }
 }
@@ -149,6 +151,7 @@ function openMaps(loaded: Loaded) {
     routes: new TestMap(loaded, catalogue.np_routes),
     state: new TestMap(loaded, catalogue.np_state),
     policy: new PacketPolicy(loaded),
+    failsafes: new PacketFailsafes(loaded),
     counters: loaded.object.map('np_counters'),
   }
 }
@@ -180,6 +183,7 @@ async function fill(maps: Maps, given: Given): Promise<void> {
   }
   await fillServices(maps, given)
   await maps.policy.start(given.policies ?? [])
+  await maps.failsafes.start(given.failsafes ?? NO_FAILSAFES)
 }
 
 /** The maps that say what the service is. */
@@ -242,10 +246,12 @@ function fillList(maps: Maps, list: string, backends: readonly BackendGiven[]): 
   return backends.length
 }
 
-const ACTIONS: Readonly<Record<number, Step['action']>> = { [-1]: 'pass', 0: 'pass', 2: 'drop', 7: 'redirect' }
+type Actions = Readonly<Record<number, Step['action']>>
+const TC_ACTIONS: Actions = { [-1]: 'pass', 0: 'pass', 2: 'drop', 7: 'redirect' }
+const XDP_ACTIONS: Actions = { 1: 'drop', 2: 'pass' }
 
-function actionText(retval: number): string {
-  return ACTIONS[retval | 0] ?? `action ${retval}`
+function actionText(through: ProgramName, retval: number): string {
+  return (through === 'untracked' ? XDP_ACTIONS : TC_ACTIONS)[retval | 0] ?? `action ${retval}`
 }
 
 async function runStep(
@@ -275,10 +281,12 @@ async function runStep(
         world.maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(step.overlayBy) })
   if (step.forget !== undefined) forget(world.maps.ct, step.forget)
   if (step.age !== undefined) await makeOlder(world.maps, step.age)
-  const { retval, dataOut, mark } = world.marks
-    ? runMarked(run, step.packet, step.mark ?? 0)
-    : { ...run.testRun({ data: step.packet }), mark: undefined }
-  const action = actionText(retval)
+  // before there is a packet, for XDP, there is no mark
+  const { retval, dataOut, mark } =
+    world.marks && step.through !== 'untracked'
+      ? runMarked(run, step.packet, step.mark ?? 0)
+      : { ...run.testRun({ data: step.packet }), mark: undefined }
+  const action = actionText(step.through, retval)
   if (action !== step.action) return `${action} instead of ${step.action}: ${packetText(dataOut)}`
   const want = step.out === 'same' ? step.packet : step.out
   if (want !== undefined) {

@@ -7,6 +7,7 @@ import { cases as collisions } from './collisions.ts'
 import { cases as damage } from './damage.ts'
 import { cases as direct } from './direct.ts'
 import { cases as extensions } from './extensions.ts'
+import { cases as failsafes } from './failsafes.ts'
 import { cases as flows } from './flows.ts'
 import { cases as foreign } from './foreign.ts'
 import { cases as fragments } from './fragments.ts'
@@ -37,6 +38,7 @@ const cases: readonly PacketCase[] = [
   ...damage,
   ...direct,
   ...extensions,
+  ...failsafes,
   ...flows,
   ...foreign,
   ...fragments,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form of a packet case: what is in the maps, then packets through programs, each with what must come out. Layer: test. */
 
+import type { Failsafes } from '#agent/compile/failsafes.ts'
 import type { Policy } from '#lib/model/policy.ts'
 
-export type ProgramName = 'from_workload' | 'to_workload' | 'from_host' | 'to_host'
+/** untracked: what XDP asks, of what comes in */
+export type ProgramName = 'from_workload' | 'to_workload' | 'from_host' | 'to_host' | 'untracked'
 
 export interface BackendGiven {
   readonly addr: string
@@ -35,6 +37,8 @@ export interface Given {
   readonly external?: readonly string[]
   /** of the pods that packet-policy.ts names */
   readonly policies?: readonly Policy[]
+  /** ports that no policy of the host cuts; default none */
+  readonly failsafes?: Failsafes
 }
 
 export interface Step {
