@@ -6,8 +6,8 @@ import { removeInstalled } from './cni/installed.ts'
 import { cleanup, type CleanupReport } from './dataplane/cleanup.ts'
 import { endTakeover } from './dataplane/kube-proxy.ts'
 import { Pins } from './dataplane/pins.ts'
-import { lockHolder } from './lock.ts'
-import { cniFoldersFile, cniReadyFile, cniSocket, dropLastGood, sysctlFile } from './state-files.ts'
+import { takeLock } from './lock.ts'
+import { cniFoldersFile, cniReadyFile, cniSocket, dropLastGood, lockPath, sysctlFile } from './state-files.ts'
 
 export interface CleanupCommand {
   readonly pinDir: string
@@ -18,11 +18,19 @@ export interface CleanupCommand {
 
 /** Prints what was removed; returns the exit code. */
 export async function cleanupCommand(command: CleanupCommand): Promise<number> {
-  const holder = await lockHolder()
-  if (holder !== undefined) {
-    process.stderr.write(`netplane-agent: an agent is running and would put everything back: ${holder}. Stop it first.\n`)
+  const lock = await takeLock({ path: lockPath(command.stateDir), line: `netplane-agent --cleanup, pid ${process.pid}` })
+  if (lock.kind === 'taken') {
+    process.stderr.write(`netplane-agent: an agent is running and would put everything back: ${lock.by}. Stop it first.\n`)
     return 1
   }
+  try {
+    return await cleanUp(command)
+  } finally {
+    lock.lock.remove()
+  }
+}
+
+async function cleanUp(command: CleanupCommand): Promise<number> {
   dropLastGood(command.keepDir)
   const cni = withoutCni(command)
   const own = cleanup({ pins: new Pins(command.pinDir), sysctlState: sysctlFile(command.stateDir), cgroup: command.cgroup })

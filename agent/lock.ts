@@ -1,64 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One agent in a network namespace: whoever holds the abstract socket is it, and the kernel lets go of it when that process ends. Layer: agent. */
+/** One agent on a node: the one that has locked a file which only root can open. The kernel unlocks it when that process ends. Layer: agent.
+ *
+ * Agents of before knew each other by an abstract socket, which any process of the network namespace can take. It is still taken where it
+ * is free, for those and for agents with another folder; who else has it is of no account. */
+import { closeSync, ftruncateSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
+import { dirname } from 'node:path'
+import { abstractOwner, lockFile } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
 
-export const LOCK_NAME = '\0netplane-agent'
-const PATIENCE_MS = 2000
+const SOCKET = 'netplane-agent'
+/** What agents say of themselves begins with this. */
+const AGENT = 'netplane-agent '
+const PATIENCE_MS = 5000
 
-export type Lock = { readonly kind: 'held'; readonly lock: AsyncDisposable } | { readonly kind: 'taken'; readonly by: string }
-
-export interface LockOptions {
-  /** one line that tells others who we are */
-  readonly line: string
-  /** LOCK_NAME; another one in tests */
-  readonly name?: string
+export interface HeldLock extends Disposable {
+  /** a process that has the socket and is no agent, by its user */
+  readonly squatter: number | undefined
+  /** Lets go, and leaves nothing. */
+  remove(): void
 }
 
-/** Takes the lock, or says what its holder answers. */
-export async function takeLock(options: LockOptions): Promise<Lock> {
-  const name = options.name ?? LOCK_NAME
+export type Lock = { readonly kind: 'held'; readonly lock: HeldLock } | { readonly kind: 'taken'; readonly by: string }
+
+export interface LockOptions {
+  readonly path: string
+  /** one line that tells others who we are; begins with "netplane-agent " */
+  readonly line: string
+  /** of the abstract socket; another one in tests */
+  readonly socket?: string
+}
+
+/** Takes the lock, or says what its holder says of itself. */
+export async function takeLock({ path, line, socket = SOCKET }: LockOptions): Promise<Lock> {
+  const made = mkdirSync(dirname(path), { recursive: true, mode: 0o755 })
+  const file = lockFile(path)
+  if (file === undefined) return { kind: 'taken', by: readFileSync(path, 'utf8').trim() || 'a process that is just starting' }
+  ftruncateSync(file)
+  writeSync(file, `${line}\n`, 0)
+  const old = await takeSocket(socket, line)
+  if (old.kind === 'agent') {
+    closeSync(file)
+    return { kind: 'taken', by: old.by }
+  }
+  const server = old.kind === 'ours' ? old.server : undefined
+  const free = (): void => {
+    server?.close()
+    closeSync(file)
+  }
+  const remove = (): void => {
+    rmSync(path, { force: true })
+    free()
+    if (made !== undefined) removeEmpty(dirname(path))
+  }
+  return { kind: 'held', lock: { squatter: old.kind === 'other' ? old.uid : undefined, remove, [Symbol.dispose]: free } }
+}
+
+type OldLock =
+  | { readonly kind: 'ours'; readonly server: Server }
+  | { readonly kind: 'agent'; readonly by: string }
+  | { readonly kind: 'other'; readonly uid: number | undefined }
+
+async function takeSocket(name: string, line: string): Promise<OldLock> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy())
     // whoever never hangs up does not hold us up
-    socket.end(`${options.line}\n`, () => socket.destroy())
+    socket.end(`${line}\n`, () => socket.destroy())
   })
-  try {
-    await listen(server, name)
-  } catch (thrown) {
-    if (errorCode(thrown) !== 'EADDRINUSE') throw thrown
-    return { kind: 'taken', by: await askHolder(name) }
+  if (await listens(server, `\0${name}`)) {
+    // holding the lock is no reason to keep the process alive
+    return { kind: 'ours', server: server.unref() }
   }
-  // holding the lock is no reason to keep the process alive
-  server.unref()
-  return {
-    kind: 'held',
-    lock: {
-      [Symbol.asyncDispose]: () =>
-        new Promise((resolve) =>
-          server.close(() => {
-            resolve()
-          }),
-        ),
-    },
-  }
+  const uid = abstractOwner(name)
+  // of ours: only root can be an agent
+  const by = uid === process.geteuid?.() ? await ask(`\0${name}`) : ''
+  return by.startsWith(AGENT) ? { kind: 'agent', by } : { kind: 'other', uid }
 }
 
-/** What the holder says of itself; undefined when there is none. */
-export async function lockHolder(name: string = LOCK_NAME): Promise<string | undefined> {
-  const answer = await ask(name)
-  return answer === 'nobody' ? undefined : answer
-}
-
-async function askHolder(name: string): Promise<string> {
-  const answer = await ask(name)
-  return answer === 'nobody' ? 'another process that has just ended' : answer
-}
-
-function listen(server: Server, path: string): Promise<void> {
+/** False: another process does. */
+function listens(server: Server, path: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ path }, resolve)
+    server.once('error', (thrown) => {
+      if (errorCode(thrown) === 'EADDRINUSE') resolve(false)
+      else reject(thrown)
+    })
+    server.listen({ path }, () => {
+      resolve(true)
+    })
   })
 }
 
@@ -66,16 +94,26 @@ function ask(path: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ path })
     let answer = ''
+    const end = setTimeout(() => socket.destroy(), PATIENCE_MS)
     socket.setEncoding('utf8')
-    socket.setTimeout(PATIENCE_MS, () => socket.destroy())
     socket.on('data', (text: string) => {
       answer += text
+      if (answer.length > LONGEST) socket.destroy()
     })
-    socket.on('error', (thrown) => {
-      if (errorCode(thrown) === 'ECONNREFUSED') resolve('nobody')
-    })
+    socket.on('error', () => socket.destroy())
     socket.on('close', () => {
-      resolve(answer.trim() === '' ? 'a process that does not answer' : answer.trim())
+      clearTimeout(end)
+      resolve(answer.trim())
     })
   })
+}
+
+const LONGEST = 1024
+
+function removeEmpty(folder: string): void {
+  try {
+    rmdirSync(folder)
+  } catch (thrown) {
+    if (!['ENOTEMPTY', 'EBUSY', 'ENOENT'].includes(errorCode(thrown) ?? '')) throw thrown
+  }
 }

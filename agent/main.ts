@@ -57,11 +57,14 @@ async function run(options: AgentOptions): Promise<number> {
   process.on('uncaughtException', fatal)
   process.on('unhandledRejection', fatal)
   const { takeLock } = await import('#agent/lock.ts')
-  const lock = await takeLock({ line: `netplane-agent of node ${options.node}, pid ${process.pid}` })
-  if (lock.kind === 'taken') {
-    log.error({ by: lock.by }, 'agent.already-running')
+  const { lockPath } = await import('#agent/state-files.ts')
+  const taken = await takeLock({ path: lockPath(options.stateDir), line: `netplane-agent of node ${options.node}, pid ${process.pid}` })
+  if (taken.kind === 'taken') {
+    log.error({ by: taken.by }, 'agent.already-running')
     return 1
   }
+  using lock = taken.lock
+  if (lock.squatter !== undefined) log.warn({ uid: lock.squatter }, 'agent.old-lock-taken')
   const stop = new AbortController()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {
@@ -75,8 +78,6 @@ async function run(options: AgentOptions): Promise<number> {
   } catch (thrown) {
     log.fatal({ error: thrown }, 'agent.failed')
     return 1
-  } finally {
-    await lock.lock[Symbol.asyncDispose]()
   }
   return 0
 }

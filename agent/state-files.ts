@@ -9,6 +9,11 @@ export function sysctlFile(stateDir: string): string {
   return join(stateDir, 'sysctls.json')
 }
 
+/** That an agent runs on this node. */
+export function lockPath(stateDir: string): string {
+  return join(stateDir, 'agent.lock')
+}
+
 /** Last good versions of manifests that cannot be read. */
 export function lastGoodFile(keepDir: string): LastGoodFile {
   return new LastGoodFile(lastGoodPath(keepDir))

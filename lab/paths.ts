@@ -14,13 +14,15 @@ export const LABS = '/run/netplane-lab'
 
 export interface LabPaths {
   readonly dir: string
+  /** beside it: it is locked before there is a lab */
+  readonly lock: string
   readonly state: string
   readonly logs: string
 }
 
 export function labPaths(lab: string): LabPaths {
   const dir = join(LABS, lab)
-  return { dir, state: join(dir, 'state.json'), logs: join(dir, 'logs') }
+  return { dir, lock: `${dir}.lock`, state: join(dir, 'state.json'), logs: join(dir, 'logs') }
 }
 
 export function agentLog(lab: string, node: string): string {

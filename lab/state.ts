@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a lab has made or was about to make, on disk before it is made: a killed `up` leaves nothing unknown. Layer: lab. */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { closeSync, existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { lockFile } from '#native'
 import { systemClock } from '#lib/base/clock.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import { LabError } from './errors.ts'
@@ -67,26 +67,23 @@ export function writeState(lab: string, state: Omit<LabState, 'version'>): void 
   renameSync(`${paths.state}.new`, paths.state)
 }
 
-/** Takes the lab's directory away, and the common one with the last lab. */
+/** Takes the lab's directory away. */
 export function removeState(lab: string): void {
   rmSync(labPaths(lab).dir, { recursive: true, force: true })
-  try {
-    rmdirSync(LABS)
-  } catch (thrown) {
-    if (!['ENOTEMPTY', 'ENOENT'].includes(errorCode(thrown) ?? '')) throw thrown
-  }
 }
 
 /** Runs alone among all that change this lab; the kernel gives the lock back when we die. Throws LabError after a minute of waiting. */
 export async function withLock<T>(lab: string, run: () => Promise<T>): Promise<T> {
   const end = systemClock.now() + 60_000
   for (;;) {
-    const server = await tryListen(`\0netplane-lab-${lab}`)
-    if (server !== undefined) {
+    const file = tryLock(lab)
+    if (file !== undefined) {
       try {
         return await run()
       } finally {
-        server.close()
+        rmSync(labPaths(lab).lock, { force: true })
+        closeSync(file)
+        removeLast()
       }
     }
     if (systemClock.now() > end) throw new LabError(`lab ${lab}`, 'another netplane-lab has been at work on it for a minute')
@@ -94,17 +91,25 @@ export async function withLock<T>(lab: string, run: () => Promise<T>): Promise<T
   }
 }
 
-function tryListen(name: string): Promise<{ close(): void } | undefined> {
-  const { promise, resolve, reject } = Promise.withResolvers<{ close(): void } | undefined>()
-  const server = createServer()
-  server.once('error', (error) => {
-    if (errorCode(error) === 'EADDRINUSE') resolve(undefined)
-    else reject(error)
-  })
-  server.listen(name, () => {
-    resolve(server)
-  })
-  return promise
+/** undefined: another process has it. */
+function tryLock(lab: string): number | undefined {
+  try {
+    mkdirSync(LABS, { recursive: true, mode: 0o755 })
+    return lockFile(labPaths(lab).lock)
+  } catch (thrown) {
+    // the last lab has just taken the folder away
+    if (errorCode(thrown) === 'ENOENT') return undefined
+    throw thrown
+  }
+}
+
+/** The common directory, when no lab is left. */
+function removeLast(): void {
+  try {
+    rmdirSync(LABS)
+  } catch (thrown) {
+    if (!['ENOTEMPTY', 'ENOENT'].includes(errorCode(thrown) ?? '')) throw thrown
+  }
 }
 
 function isState(value: unknown): value is LabState {

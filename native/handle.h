@@ -32,6 +32,9 @@ class Fd {
     fd_ = fd;
   }
 
+  // the caller closes it
+  int Release() { return std::exchange(fd_, -1); }
+
   // an independent duplicate; not open when that failed, with errno set
   static Fd Duplicate(int fd) { return Fd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 

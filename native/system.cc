@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about the machine and the process, and the switch for batch calls. Layer: native.
+// Facts about the machine and the process, locks among processes, and the switch for batch calls. Layer: native.
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <ctime>
+#include <fcntl.h>
 #include <memory>
 #include <net/if.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "args.h"
@@ -73,6 +79,43 @@ Napi::Value NetnsCookie(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), text);
 }
 
+// The file that has the name when it is locked counts: one that was removed meanwhile keeps nobody out.
+Napi::Value LockFile(const Napi::CallbackInfo& info) {
+  const char* op = "flock";
+  std::string path = ToText(info[0], op, "path");
+  if (path.empty() || path[0] != '/') ThrowInvalid(info.Env(), op, "path must be absolute");
+  for (;;) {
+    Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file.open()) Throw(info.Env(), errno, "open", path);
+    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) return info.Env().Undefined();
+      Throw(info.Env(), errno, op, path);
+    }
+    struct stat held = {};
+    struct stat named = {};
+    if (fstat(file.get(), &held) != 0) Throw(info.Env(), errno, "fstat", path);
+    if (lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino)
+      return Napi::Number::New(info.Env(), file.Release());
+  }
+}
+
+Napi::Value AbstractOwner(const Napi::CallbackInfo& info) {
+  std::string name = ToText(info[0], "connect", "name");
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  // the first byte is zero: the name is in no file system
+  if (name.size() + 1 > sizeof(address.sun_path)) ThrowInvalid(info.Env(), "connect", "name is too long");
+  memcpy(address.sun_path + 1, name.data(), name.size());
+  Fd peer(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!peer.open()) Throw(info.Env(), errno, "socket");
+  socklen_t size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (connect(peer.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) return info.Env().Undefined();
+  ucred owner = {};
+  socklen_t length = sizeof(owner);
+  if (getsockopt(peer.get(), SOL_SOCKET, SO_PEERCRED, &owner, &length) != 0) Throw(info.Env(), errno, "getsockopt");
+  return Napi::Number::New(info.Env(), owner.uid);
+}
+
 Napi::Value BtfById(const Napi::CallbackInfo& info) {
   const char* op = "btf__load_from_kernel_by_id";
   uint32_t id = ToU32(info[0], op, "id");
@@ -106,6 +149,8 @@ void DefineSystem(Napi::Env env, Napi::Object exports) {
   exports.Set("ticksPerSecond", Napi::Function::New<TicksPerSecond>(env, "ticksPerSecond"));
   exports.Set("netnsCookie", Napi::Function::New<NetnsCookie>(env, "netnsCookie"));
   exports.Set("writeInNetns", Napi::Function::New<WriteInNetns>(env, "writeInNetns"));
+  exports.Set("lockFile", Napi::Function::New<LockFile>(env, "lockFile"));
+  exports.Set("abstractOwner", Napi::Function::New<AbstractOwner>(env, "abstractOwner"));
   exports.Set("btfById", Napi::Function::New<BtfById>(env, "btfById"));
   exports.Set("libbpfVersion", Napi::Function::New<LibbpfVersion>(env, "libbpfVersion"));
   exports.Set("raiseMemlock", Napi::Function::New<RaiseMemlock>(env, "raiseMemlock"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a whole agent tells others, and asks of the kernel besides programs: ports, metrics, settings. Layer: test. */
+import { once } from 'node:events'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ScratchNode } from '../support/scratch-node.ts'
 import { node, service, slice } from './agent-manifests.ts'
@@ -101,3 +102,23 @@ test('packets with a source of the node\u2019s own are let in, and that is taken
 function metrics(): string {
   return machine.sh(`${process.execPath} -e 'fetch("http://127.0.0.1:9091/metrics").then((a) => a.text().then((t) => console.log(t)))'`)
 }
+
+test('a process of another user that took the name of agents of before keeps no agent out, and neither do namespaces let two in', async () => {
+  const taking = `require('node:net').createServer((peer) => peer.on('error', () => {}).end('netplane-agent of node n1, pid 1'))
+    .listen({ path: '\\0netplane-agent' }, () => console.log('ready'))`
+  const stranger = machine.spawn(['setpriv', '--reuid', '65534', '--clear-groups', process.execPath, '-e', taking])
+  if (stranger.stdout !== null) await once(stranger.stdout, 'data')
+  const agent = machine.agent()
+  expect(await agent.event('agent.old-lock-taken')).toMatchObject({ uid: 65_534 })
+  await agent.event('dataplane.ready')
+  // as a container of the same node has them
+  const main = `${process.execPath} --conditions=source ${new URL('../../agent/main.ts', import.meta.url).pathname}`
+  const flags = `--node n1 --resources ${machine.resources} --state-dir ${machine.state} --health-port 0`
+  const refusal = `netplane-agent of node n1, pid ${String(agent.pid)}`
+  expect(machine.sh(`unshare --net --mount -- ${main} ${flags} || true`)).toContain(refusal)
+  expect(machine.cleanup()).toMatchObject({ status: 1, output: expect.stringContaining(refusal) as string })
+  await agent.kill()
+  expect(machine.cleanup()).toMatchObject({ status: 0 })
+  stranger.kill()
+  await once(stranger, 'exit')
+})
