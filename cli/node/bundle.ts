@@ -38,7 +38,8 @@ export async function bundleCommand(order: BundleOrder): Promise<Printed> {
     writeFileSync(process.stdout.fd, archive)
     return { text: '', warnings: '', exitCode: 0 }
   }
-  writeFileSync(file, archive, { mode: 0o600 })
+  // a name that was not asked for may be a link that another user has laid in a folder for all
+  writeFileSync(file, archive, { mode: 0o600, flag: order.output === undefined ? 'wx' : 'w' })
   const missing = collected.filter(({ text }) => text === '')
   const text = order.json
     ? `${JSON.stringify({ file, bytes: archive.length, parts: collected.map(({ text, ...one }) => ({ ...one, bytes: Buffer.byteLength(text) })) }, undefined, 2)}\n`

@@ -107,3 +107,14 @@ test('on a node without anything of ours it says so, and comes to an end', () =>
   expect(readme).toMatch(/maps\/frontends.txt +.* -- not read: there is nothing in \/sys\/fs\/bpf\/nowhere/)
   expect(readFileSync(join(folder, 'bundle.tar.gz')).length).toBeLessThan(1 << 20)
 })
+
+test('a file that is named by time alone is never written through a link of another user', () => {
+  const here = join(folder, 'open')
+  const victim = join(folder, 'victim')
+  writeFileSync(victim, 'kept')
+  const names = `for i in $(seq 0 60); do ln -s ${victim} netplane-bundle-$(hostname)-$(date -u -d "+$i seconds" +%Y%m%dT%H%M%SZ).tar.gz; done`
+  const ask = `${CTL} node bundle --state-dir ${node.state} && exit 1 || true`
+  node.sh(`mkdir ${here}; cd ${here}; ${names}; ${ask}`)
+  expect(readFileSync(victim, 'utf8')).toBe('kept')
+  node.sh(`rm -r ${here}; mkdir ${here}; cd ${here}; ${CTL} node bundle --state-dir ${node.state}; ls netplane-bundle-*.tar.gz`)
+})
