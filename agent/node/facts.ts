@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the agent finds out about its machine before it touches anything. Layer: agent. */
 import { existsSync, readFileSync } from 'node:fs'
-import { release } from 'node:os'
+import { release, version } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { packageRoot } from '#lib/base/package.ts'
@@ -32,8 +32,14 @@ function preemptsPackets(kernel: string, { is, config }: RealtimeKernel): boolea
   return config?.includes(PACKET_LOCK) === true || (versionOf(kernel) ?? Infinity) >= 6018
 }
 
+/** By `uname -v`; the file is there with the patches for older kernels only. */
+export function isRealtime(text: string = version(), file = textOf('/sys/kernel/realtime')): boolean {
+  return /\bPREEMPT[ _]RT\b/.test(text) || file?.trim() === '1'
+}
+
 function realtimeKernel(kernel: string): RealtimeKernel {
-  return { is: textOf('/sys/kernel/realtime')?.trim() === '1', config: textOf('/proc/config.gz') ?? textOf(`/boot/config-${kernel}`) }
+  const files = ['/proc/config.gz', `/boot/config-${kernel}`, `/usr/lib/modules/${kernel}/config`]
+  return { is: isRealtime(), config: files.map(textOf).find((text) => text !== undefined) }
 }
 
 function textOf(path: string): string | undefined {

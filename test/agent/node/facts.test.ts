@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { packageRoot, packageVersion } from '#lib/base/package.ts'
-import { countsMemlock, isBelowFloor, packageObjects, unsupportedKernel } from '#agent/node/facts.ts'
+import { countsMemlock, isBelowFloor, isRealtime, packageObjects, unsupportedKernel } from '#agent/node/facts.ts'
 
 test.each([
   ['4.15.0-213-generic', true],
@@ -34,6 +34,16 @@ test.each([
 ])('real-time kernel %s with the configuration %j lets packets interrupt one another: %s', (kernel, config, expected) => {
   expect(unsupportedKernel(kernel, { is: true, config })?.includes('real-time')).toBe(expected || undefined)
   expect(unsupportedKernel(kernel, { is: false, config })).toBeUndefined()
+})
+
+test.each([
+  ['#1 SMP PREEMPT_RT Debian 7.3.4-1~bpo13+1 (2026-11-15)', undefined, true],
+  ['#1 SMP PREEMPT RT Thu Jan 1', undefined, true],
+  ['#1 SMP', '1\n', true],
+  ['#1 SMP PREEMPT_DYNAMIC Debian 7.3.4-1~bpo13+1 (2026-11-15)', undefined, false],
+  ['#1 SMP PREEMPT', '0\n', false],
+])('a kernel that calls itself "%s", with %j in its file, is a real-time one: %s', (text, file, expected) => {
+  expect(isRealtime(text, file)).toBe(expected)
 })
 
 test('a kernel that is too old is named with what is needed', () => {
