@@ -172,7 +172,7 @@ struct quoted {
 	struct ct_tuple t;	/* reversed: it finds the flow the way an answer of the error's sender would */
 	__u16 l4;		/* offset of its transport header */
 	__u8 proto;
-	__u8 pad;
+	__u8 has_ends;		/* its addresses are there, whatever else is not */
 };
 
 /* An echo has its id in both ports, and once in the packet. */
@@ -190,10 +190,13 @@ static __noinline enum drop quoted_read(struct __sk_buff *skb, struct scratch *s
 	struct iphdr ip;
 
 	if (p->v4) {
-		if (bpf_skb_load_bytes(skb, off, &ip, sizeof(ip)) || ip.ihl < 5 || (ip.frag_off & IP_OFFSET_MASK))
+		if (bpf_skb_load_bytes(skb, off, &ip, sizeof(ip)))
 			return DROP_SHORT;
 		addr_from_v4(&q->t.dst, ip.saddr);
 		addr_from_v4(&q->t.src, ip.daddr);
+		q->has_ends = 1;
+		if (ip.ihl < 5 || (ip.frag_off & IP_OFFSET_MASK))
+			return DROP_SHORT;
 		q->proto = ip.protocol;
 		off += ip.ihl * 4;
 	} else {
@@ -201,6 +204,7 @@ static __noinline enum drop quoted_read(struct __sk_buff *skb, struct scratch *s
 			return DROP_SHORT;
 		addr_from_v6(&q->t.dst, ip6.saddr.in6_u.u6_addr32);
 		addr_from_v6(&q->t.src, ip6.daddr.in6_u.u6_addr32);
+		q->has_ends = 1;
 		if (chain_read(skb, off + sizeof(ip6), ip6.nexthdr) || s->chain.offset & bpf_htons(0xfff8))
 			return DROP_SHORT;
 		q->proto = s->chain.proto;

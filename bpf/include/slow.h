@@ -27,7 +27,7 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	enum drop why;
 
 	why = quoted_read(skb, s, &quoted);
-	if (s->hook == FROM_WORKLOAD && !addr_eq(&s->p.t.src, &quoted.t.src))
+	if (s->hook == FROM_WORKLOAD && quoted.has_ends && !addr_eq(&s->p.t.src, &quoted.t.src))
 		return DROPPED(DROP_SPOOFED); /* a pod forwards for no other: it tells of packets that were sent to itself */
 	if (why)
 		return FLOW_NONE; /* about no packet that we could have sent on */

@@ -3,7 +3,7 @@
 import { icmp, l3, plain, tcp, tunnel, udp } from '../../support/packet.ts'
 import type { PacketCase, Step } from './case.ts'
 import { numbers } from './errors.ts'
-import { policy } from './policies.ts'
+import { DENIED, policy } from './policies.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
 import { NAT_PORT, VNI, at, families } from './world.ts'
@@ -95,12 +95,23 @@ function ofPods(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: a pod's error that quotes no addresses is asked about like any packet`,
+      given: { policies: [policy('closed', { of: 'second', ingress: [] })] },
+      steps: [0, f.v4 ? 19 : 39].flatMap((length): Step[] => {
+        const error = (to: string): Uint8Array =>
+          icmp(f.maskedPod, to, { type: n.unreachable[0], code: n.unreachable[1], body: cut.subarray(0, length) })
+        return [
+          { say: `${length} bytes`, through: 'from_workload', packet: error(f.pod), action: 'pass' },
+          { say: `${length} bytes, to a pod that is closed`, through: 'from_workload', packet: error(f.secondPod), ...DENIED },
+        ]
+      }),
+    },
+    {
       name: `${f.name}: a pod's error goes nowhere whose quote is no packet to that pod, however it is written`,
       given: {},
       steps: [
         ...opened.slice(0, 1),
         sends('cut short', icmp(f.maskedPod, f.pod, { type: n.unreachable[0], code: n.unreachable[1], body: cut })),
-        sends('empty', icmp(f.maskedPod, f.pod, { type: n.unreachable[0], code: n.unreachable[1] })),
         sends(
           'a last fragment',
           told(f, {
