@@ -61,7 +61,17 @@ export async function openSource(origin: Origin, options: SourceOptions): Promis
   const server = await serverOf(origin)
   const { byService } = server
   if (byService !== undefined) log?.warn({ reason: byService }, 'api.by-service')
-  const source = new ApiSource({ server, node, onAddresses: onServers, beforeConnect: clearWay && clearing(clearWay), ...kept })
+  const onCredentials = (state: string, reason: string): void => {
+    log?.warn({ reason }, `api.credentials-${state}`)
+  }
+  const source = new ApiSource({
+    server,
+    node,
+    onAddresses: onServers,
+    beforeConnect: clearWay && clearing(clearWay),
+    onCredentials,
+    ...kept,
+  })
   return {
     name: source.name,
     run: (sink, signal) => source.run(sink, signal),

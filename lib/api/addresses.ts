@@ -14,7 +14,8 @@ export const systemResolve: Resolve = async (host) => (await lookup(host, { all:
 const RESOLVE_MS = 3000
 
 export interface AddressesOptions {
-  readonly host: string
+  /** it may be another one each time */
+  readonly host: () => string
   readonly clock: Clock
   readonly resolve?: Resolve | undefined
   /** `known` is another list now */
@@ -30,6 +31,7 @@ export class Addresses {
   /** the order among those that never failed */
   readonly #ranks = new Map<string, number>()
   #known: readonly string[] = []
+  #host = ''
 
   constructor(options: AddressesOptions) {
     this.#options = options
@@ -37,9 +39,13 @@ export class Addresses {
 
   /** Resolves the host again. Those that failed come last, the latest of them at the end. Rejects when nothing is known. */
   async inOrder(signal: AbortSignal): Promise<readonly string[]> {
-    const { host, onChange } = this.#options
+    const { onChange } = this.#options
+    const host = this.#options.host()
     const before = this.#known
-    this.#known = isIP(host) > 0 ? [host] : await this.#resolved(signal)
+    // nothing that was known is of another host
+    if (host !== this.#host) this.#known = []
+    this.#host = host
+    this.#known = isIP(host) > 0 ? [host] : await this.#resolved(host, signal)
     if (!same(before.toSorted(), this.#known.toSorted())) onChange?.()
     // a balancer's name may have others each day
     for (const addresses of [this.#failed, this.#ranks])
@@ -60,8 +66,8 @@ export class Addresses {
     return this.#known
   }
 
-  async #resolved(signal: AbortSignal): Promise<readonly string[]> {
-    const { clock, host, resolve = systemResolve } = this.#options
+  async #resolved(host: string, signal: AbortSignal): Promise<readonly string[]> {
+    const { clock, resolve = systemResolve } = this.#options
     const over = new AbortController()
     const resolved = resolve(host)
     if (this.#known.length === 0) return await resolved

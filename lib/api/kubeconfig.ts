@@ -1,18 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A kubeconfig file → the API server of its current context. Layer: lib/api. */
 import { readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { load } from 'js-yaml'
+import type { Clock } from '../base/clock.ts'
 import { ConfigError, errorText } from '../base/errors.ts'
 import { isObject } from '../base/object.ts'
-import type { ApiServer, TlsMaterial } from './server.ts'
+import { same } from '../base/same.ts'
+import { ExecLogin, type Login } from './exec-login.ts'
+import type { ApiServer } from './server.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Tokens, certificates and their files are read here; whoever logs in by a program or a provider takes the late way of `login`.
- * Throws ConfigError that names the field. */
-export function fromKubeconfig(file: string): ApiServer {
+export interface KubeconfigOptions {
+  readonly clock?: Clock
+  /** how long a program may take that gives credentials */
+  readonly loginMs?: number
+}
+
+/** Of one reading of the file. */
+interface Reading extends Pick<ApiServer, 'protocol' | 'host' | 'port' | 'prefix' | 'servername' | 'tls' | 'headers'> {
+  readonly login: LoginSource | undefined
+}
+
+/** Who logs in by a program or a provider. */
+interface LoginSource extends Disposable {
+  /** what it was made of */
+  readonly of: unknown
+  get(): Promise<Login>
+  /** what it gave is no longer good */
+  forget(): void
+}
+
+/** The file is read again when it may be another one: before each connection, and after a refusal. Throws ConfigError that names the field. */
+export function fromKubeconfig(file: string, options: KubeconfigOptions = {}): ApiServer {
+  let now = readingOf(file, options)
+  return {
+    get protocol() {
+      return now.protocol
+    },
+    get host() {
+      return now.host
+    },
+    get port() {
+      return now.port
+    },
+    get prefix() {
+      return now.prefix
+    },
+    get servername() {
+      return now.servername
+    },
+    tls: () => now.tls(),
+    headers: () => now.headers(),
+    renew: async (refused) => {
+      if (refused) now.login?.forget()
+      // what comes from a pipe comes once
+      if (!(await stat(file)).isFile()) return
+      const { login } = now
+      now = readingOf(file, options, login)
+      if (now.login !== login) login?.[Symbol.dispose]()
+    },
+    [Symbol.dispose]: () => now.login?.[Symbol.dispose](),
+  }
+}
+
+/** Tokens, certificates and their files are read here. `login`: of the reading before. */
+function readingOf(file: string, options: KubeconfigOptions, before?: LoginSource): Reading {
   const config = readConfig(file)
   const context = part(config, 'context', textIn(config, 'current-context') ?? '')
   const cluster = part(config, 'cluster', textIn(context, 'cluster') ?? '')
@@ -21,16 +76,60 @@ export function fromKubeconfig(file: string): ApiServer {
     throw new ConfigError(`${file}: insecure-skip-tls-verify`, 'is not taken: give certificate-authority')
   if (textIn(cluster, 'proxy-url') !== undefined)
     throw new ConfigError(`${file}: proxy-url`, 'is not taken: the API server is asked directly')
-  const material = (from: Fields, name: string) => materialOf(from, { name, folder: dirname(file) })
+  const folder = dirname(resolve(file))
+  const material = (from: Fields, name: string) => materialOf(from, { name, folder })
   const [ca, cert, key] = [material(cluster, 'certificate-authority'), material(user, 'client-certificate'), material(user, 'client-key')]
-  const login = user['exec'] !== undefined || user['auth-provider'] !== undefined ? lateLogin(file) : undefined
+  const login = loginOf({ file, folder, user, cluster, ca, before, ...options })
   return {
     ...placeOf(file, textIn(cluster, 'server') ?? ''),
     servername: textIn(cluster, 'tls-server-name'),
-    tls: async () => ({ ca: await ca(), cert: await cert(), key: await key(), ...(await login?.())?.tls }),
-    headers: async () => (await login?.())?.headers ?? (await headersOf(user, dirname(file))),
+    tls: async () => ({ ca: await ca(), cert: await cert(), key: await key(), ...(await login?.get())?.tls }),
+    headers: async () => (await login?.get())?.headers ?? (await headersOf(user, folder)),
+    login,
   }
 }
+
+interface LoginQuery extends KubeconfigOptions {
+  readonly file: string
+  readonly folder: string
+  readonly user: Fields
+  readonly cluster: Fields
+  readonly ca: () => Promise<string | undefined>
+  readonly before: LoginSource | undefined
+}
+
+function loginOf({ file, folder, user, cluster, ca, before, clock, loginMs }: LoginQuery): LoginSource | undefined {
+  const { exec, 'auth-provider': provider } = user
+  if (exec === undefined && provider === undefined) return undefined
+  const of = { exec, provider, cluster: isObject(exec) && exec['provideClusterInfo'] === true ? cluster : undefined }
+  if (before !== undefined && same(before.of, of)) return before
+  if (exec === undefined) return { of, ...lateLogin(file), [Symbol.dispose]: () => undefined }
+  const login = new ExecLogin({ exec, folder, cluster: () => clusterInfo(cluster, ca), clock, limitMs: loginMs })
+  return {
+    of,
+    get: () => login.get(),
+    forget: () => {
+      login.forget()
+    },
+    [Symbol.dispose]: () => {
+      login[Symbol.dispose]()
+    },
+  }
+}
+
+/** As a program is told of it that asks. */
+async function clusterInfo(cluster: Fields, ca: () => Promise<string | undefined>): Promise<Fields> {
+  const [authority, extensions] = [await ca(), cluster['extensions']]
+  const ours: unknown = Array.isArray(extensions) ? extensions.find((one) => isObject(one) && one['name'] === EXEC_EXTENSION) : undefined
+  return {
+    server: cluster['server'],
+    'tls-server-name': cluster['tls-server-name'],
+    'certificate-authority-data': authority && Buffer.from(authority).toString('base64'),
+    config: isObject(ours) ? ours['extension'] : undefined,
+  }
+}
+
+const EXEC_EXTENSION = 'client.authentication.k8s.io/exec'
 
 function placeOf(file: string, server: string): Pick<ApiServer, 'protocol' | 'host' | 'port' | 'prefix'> {
   const url = URL.canParse(server) ? new URL(server) : undefined
@@ -60,13 +159,8 @@ async function headersOf(user: Fields, folder: string): Promise<Readonly<Record<
   return name === undefined ? {} : { authorization: `Basic ${Buffer.from(`${name}:${password ?? ''}`).toString('base64')}` }
 }
 
-interface Login {
-  readonly tls: TlsMaterial
-  readonly headers: Readonly<Record<string, string>>
-}
-
 /** By the library of the Kubernetes project, which takes a second and 60 MB to load. It remembers what is still good. */
-function lateLogin(file: string): () => Promise<Login> {
+function lateLogin(file: string): Pick<LoginSource, 'get' | 'forget'> {
   let loading: Promise<(options: LoginOptions) => Promise<void>> | undefined
   const load = async () => {
     const { KubeConfig } = await import('@kubernetes/client-node')
@@ -74,8 +168,11 @@ function lateLogin(file: string): () => Promise<Login> {
     config.loadFromFile(file)
     return (options: LoginOptions) => config.applyToHTTPSOptions(options)
   }
-  return async () => {
-    loading ??= load()
+  const get = async (): Promise<Login> => {
+    loading ??= load().catch((thrown: unknown) => {
+      loading = undefined
+      throw thrown
+    })
     const options: LoginOptions = {}
     await (
       await loading
@@ -85,6 +182,12 @@ function lateLogin(file: string): () => Promise<Login> {
       tls: { ...(cert === undefined ? {} : { cert: String(cert) }), ...(key === undefined ? {} : { key: String(key) }) },
       headers: Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])),
     }
+  }
+  return {
+    get,
+    forget: () => {
+      loading = undefined
+    },
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is needed to talk to an API server: where it is, how it proves itself, who we are. Layer: lib/api. */
 
-export interface ApiServer {
+export interface ApiServer extends Partial<Disposable> {
   readonly protocol: 'https:' | 'http:'
   /** a name, which is resolved again for each connection, or an address without brackets */
   readonly host: string
@@ -16,6 +16,9 @@ export interface ApiServer {
   readonly tls: () => Promise<TlsMaterial>
   /** asked for each request: tokens change while we run */
   readonly headers: () => Promise<Readonly<Record<string, string>>>
+  /** Reads all of this anew, before each connection, and when the server has refused what it gave (`refused`): then nothing of that is remembered.
+   * Rejects with what cannot be read; then everything is as it was. Without it there is nothing that would be another by then. */
+  readonly renew?: (refused: boolean) => Promise<void>
 }
 
 /** PEM texts. There is no way not to verify the server. */
@@ -29,4 +32,9 @@ export interface TlsMaterial {
 /** "https://10.0.0.1:6443" */
 export function originOf({ protocol, host, port }: Pick<ApiServer, 'protocol' | 'host' | 'port'>): string {
   return `${protocol}//${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+/** The same for a server whose connections are to it. */
+export function placeOf(server: ApiServer): string {
+  return `${originOf(server)} ${server.servername ?? ''}`
 }

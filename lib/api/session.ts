@@ -7,7 +7,8 @@ import type { Clock } from '../base/clock.ts'
 import { same } from '../base/same.ts'
 import { connectTo } from './connect.ts'
 import { UnreachableError } from './errors.ts'
-import { originOf, type ApiServer, type TlsMaterial } from './server.ts'
+import { inTime } from './in-time.ts'
+import { originOf, placeOf, type ApiServer, type TlsMaterial } from './server.ts'
 
 /** Whether the peer still answers is asked this often. */
 const PING_MS = 10_000
@@ -41,12 +42,14 @@ export class Session {
   readonly #dispatcher: Client | Pool
   /** of its first connection: later ones may have others */
   readonly #tls: TlsMaterial
+  readonly #place: string
   #ended = false
   #stopPings: () => void = () => undefined
 
   private constructor(options: SessionOptions, first: Socket, tls: TlsMaterial) {
     this.#options = options
     this.#tls = tls
+    this.#place = placeOf(options.server)
     this.address = options.address
     this.localAddress = first.localAddress
     this.protocol = 'alpnProtocol' in first && first.alpnProtocol === 'h2' ? 'h2' : 'h1'
@@ -55,7 +58,7 @@ export class Session {
 
   /** Rejects with UnreachableError, or the signal's reason. */
   static async open(options: SessionOptions, signal: AbortSignal): Promise<Session> {
-    const tls = await options.server.tls()
+    const tls = await tlsOf(options)
     return new Session(options, await connectTo({ ...options, tls, signal }), tls)
   }
 
@@ -63,9 +66,10 @@ export class Session {
     return this.#dispatcher.request(options)
   }
 
-  /** Certificates are others by now than those it began with. Files that cannot be read just now are no others. */
+  /** Certificates are others by now than those it began with, or the server is elsewhere. Files that cannot be read just now are no others. */
   async isOutdated(): Promise<boolean> {
-    const tls = await this.#options.server.tls().catch(() => this.#tls)
+    if (placeOf(this.#options.server) !== this.#place) return true
+    const tls = await tlsOf(this.#options).catch(() => this.#tls)
     return !same(tls, this.#tls)
   }
 
@@ -154,7 +158,11 @@ export class Session {
   }
 
   async #another(): Promise<Socket> {
-    const tls = await this.#options.server.tls()
+    const tls = await tlsOf(this.#options)
     return await connectTo({ ...this.#options, tls, signal: AbortSignal.timeout(60_000) })
   }
+}
+
+function tlsOf({ server, clock }: Pick<SessionOptions, 'server' | 'clock'>): Promise<TlsMaterial> {
+  return inTime(clock, server.tls())
 }

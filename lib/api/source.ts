@@ -45,7 +45,7 @@ export class ApiSource implements Source {
   readonly #client: ApiClient
   /** of all that wait for their next attempt */
   readonly #clock: RestlessClock
-  readonly #port: Port
+  readonly #server: ApiSourceOptions['server']
   readonly #held: Held
   readonly #link: Link
   readonly #kinds: readonly KindWatch[]
@@ -60,7 +60,7 @@ export class ApiSource implements Source {
     const clock = restless(options.clock ?? systemClock)
     this.#clock = clock
     this.#client = new ApiClient(options)
-    this.#port = parsePort(options.server.port)
+    this.#server = options.server
     this.#held = new Held(options.lastGood)
     const say = (): void => {
       this.#say()
@@ -116,7 +116,7 @@ export class ApiSource implements Source {
   /** Where the API server has been found: what must stay reachable whatever policy says. */
   servers(): { readonly addresses: readonly Addr[]; readonly port: Port } {
     const addresses = this.#client.transport.addresses.flatMap((text) => tryParseAddr(text) ?? [])
-    return { addresses, port: this.#port }
+    return { addresses, port: parsePort(this.#server.port) }
   }
 
   #emit(events: readonly SourceEvent[]): void {

@@ -2,11 +2,14 @@
 /** HTTP with an API server that may have several addresses: goes to the next one when a connection dies or hangs. Layer: lib/api. */
 import type { Readable } from 'node:stream'
 import { packageVersion } from '../base/package.ts'
+import { backoffMs, type Backoff } from '../base/backoff.ts'
 import { systemClock, type Clock } from '../base/clock.ts'
 import { errorText } from '../base/errors.ts'
+import { same } from '../base/same.ts'
 import { Addresses, type Resolve } from './addresses.ts'
 import { UnreachableError } from './errors.ts'
-import { originOf, type ApiServer } from './server.ts'
+import { inTime } from './in-time.ts'
+import { originOf, placeOf, type ApiServer } from './server.ts'
 import { Session } from './session.ts'
 
 export interface TransportOptions {
@@ -17,6 +20,8 @@ export interface TransportOptions {
   readonly onAddresses?: (() => void) | undefined
   /** before each connection: what is in its way is to go now */
   readonly beforeConnect?: ((address: string, port: number) => void) | undefined
+  /** of what is read anew: that the server has refused what it was shown, or why that cannot be read */
+  readonly onCredentials?: ((state: 'refused' | 'unreadable', reason: string) => void) | undefined
   /** how often the server is asked whether it is there, and after how long without an answer it is taken for gone */
   readonly pingMs?: number | undefined
   readonly silentMs?: number | undefined
@@ -38,6 +43,13 @@ export interface HttpResponse {
   readonly body: Readable
 }
 
+/** What was asked, with whose credentials, and by which connection. */
+interface Sent {
+  readonly session: Session
+  readonly credentials: Readonly<Record<string, string>>
+  readonly response: HttpResponse
+}
+
 export class Transport implements AsyncDisposable {
   readonly #server: ApiServer
   readonly #options: TransportOptions
@@ -46,36 +58,31 @@ export class Transport implements AsyncDisposable {
   readonly #closed = new AbortController()
   #opening: Promise<Session> | undefined
   #session: Session | undefined
+  /** in a row */
+  #refusals = 0
+  #renewAt = -Infinity
+  #renewing: Promise<void> = Promise.resolve()
+  #unread: string | undefined
 
   constructor(options: TransportOptions) {
     this.#options = options
     this.#server = options.server
     this.#clock = options.clock ?? systemClock
     const { server, resolve, onAddresses } = options
-    this.#addresses = new Addresses({ host: server.host, clock: this.#clock, resolve, onChange: onAddresses })
+    this.#addresses = new Addresses({ host: () => server.host, clock: this.#clock, resolve, onChange: onAddresses })
   }
 
-  /** Resolves when the answer begins. Rejects with UnreachableError, or with the signal's reason. */
-  async request({ method, path, headers, body, signal }: HttpRequest): Promise<HttpResponse> {
-    const session = await this.#open(signal)
-    try {
-      const answer = await session.request({
-        method,
-        path: `${this.#server.prefix}${path}`,
-        headers: { ...headers, 'user-agent': USER_AGENT, ...(await this.#server.headers()) },
-        signal,
-        ...(body === undefined ? {} : { body }),
-      })
-      if (answer.statusCode === 401 && (await session.isOutdated())) {
-        // it ends with the session, before anybody reads it
-        answer.body.on('error', () => undefined)
-        await session.end(new UnreachableError(OUTDATED))
-      }
-      return { status: answer.statusCode, headers: answer.headers, body: answer.body }
-    } catch (thrown) {
-      signal.throwIfAborted()
-      throw new UnreachableError(`${method} ${path}`, thrown)
+  /** Resolves when the answer begins. Rejects with UnreachableError, or with the signal's reason. A server that no longer takes our credentials is
+   * asked once more when there are others. */
+  async request(request: HttpRequest): Promise<HttpResponse> {
+    const sent = await this.#send(request)
+    if (sent.response.status !== 401) this.#taken()
+    else if (await this.#hasOthers(sent)) {
+      // nobody reads it
+      sent.response.body.on('error', () => undefined).destroy()
+      return (await this.#send(request)).response
     }
+    return sent.response
   }
 
   /** Makes sure that there is a connection. Rejects with UnreachableError, or with the signal's reason. */
@@ -105,8 +112,70 @@ export class Transport implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort(new UnreachableError('the client is closed'))
+    this.#server[Symbol.dispose]?.()
     await this.#opening?.catch(() => undefined)
     await this.#session?.end(new UnreachableError('the client is closed'))
+  }
+
+  async #send({ method, path, headers, body, signal }: HttpRequest): Promise<Sent> {
+    const session = await this.#open(signal)
+    try {
+      const credentials = await orAborted(inTime(this.#clock, this.#server.headers()), signal)
+      const answer = await session.request({
+        method,
+        path: `${this.#server.prefix}${path}`,
+        headers: { ...headers, 'user-agent': USER_AGENT, ...credentials },
+        signal,
+        ...(body === undefined ? {} : { body }),
+      })
+      return { session, credentials, response: { status: answer.statusCode, headers: answer.headers, body: answer.body } }
+    } catch (thrown) {
+      signal.throwIfAborted()
+      throw new UnreachableError(`${method} ${path}`, thrown)
+    }
+  }
+
+  /** What is taken at times only is not read anew more often for that. */
+  #taken(): void {
+    if (this.#refusals > 0 && this.#clock.now() > this.#renewAt + RENEW.maxMs) this.#refusals = 0
+  }
+
+  /** After a refusal: are there others by now than those that were sent? Whoever was known by a certificate was so for as long as the
+   * connection was there. */
+  async #hasOthers({ session, credentials }: Sent): Promise<boolean> {
+    if (this.#clock.now() >= this.#renewAt) {
+      this.#renewAt = this.#clock.now() + backoffMs(RENEW, this.#refusals++, Math.random())
+      this.#options.onCredentials?.('refused', `${this.origin} has refused them (HTTP 401)`)
+      this.#renewing = this.#renew(true)
+    }
+    await this.#renewing
+    if (!(await session.isOutdated()))
+      return await inTime(this.#clock, this.#server.headers()).then(
+        (headers) => !same(headers, credentials),
+        (thrown: unknown) => this.#unreadable(thrown),
+      )
+    await session.end(new UnreachableError(OUTDATED))
+    return true
+  }
+
+  /** Never rejects. */
+  async #renew(refused: boolean): Promise<void> {
+    const place = placeOf(this.#server)
+    try {
+      await inTime(this.#clock, this.#server.renew?.(refused) ?? Promise.resolve())
+      this.#unread = undefined
+    } catch (thrown) {
+      this.#unreadable(thrown)
+    }
+    if (placeOf(this.#server) !== place) this.#options.onAddresses?.()
+  }
+
+  /** The same is said once. */
+  #unreadable(thrown: unknown): false {
+    const reason = errorText(thrown)
+    if (reason !== this.#unread) this.#options.onCredentials?.('unreadable', reason)
+    this.#unread = reason
+    return false
   }
 
   /** One attempt for all who wait. */
@@ -123,6 +192,7 @@ export class Transport implements AsyncDisposable {
     const { signal } = this.#closed
     const failures: string[] = []
     let last: unknown
+    await this.#renew(false)
     for (const address of await this.#inOrder(signal)) {
       try {
         const session = await Session.open({ ...this.#options, clock: this.#clock, address, onEnd: () => this.#ended(address) }, signal)
@@ -158,8 +228,9 @@ export class Transport implements AsyncDisposable {
   }
 }
 
-/** Its holder was known by it for as long as the connection was there: the server judges it with each request. */
-const OUTDATED = 'certificates are others by now'
+const OUTDATED = 'certificates are others by now, or the server is'
+/** Reading anew what the server goes on to refuse. */
+const RENEW: Backoff = { firstMs: 1000, maxMs: 60_000 }
 const USER_AGENT = `netplane/${packageVersion()}`
 
 /** Whoever no longer waits leaves; the attempt goes on for the others. */

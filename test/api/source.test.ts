@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The source against a real etcd and kube-apiserver, with TLS and RBAC. Layer: test. */
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -122,6 +122,29 @@ test('a token is read again before it is too old; one that is too old is said', 
   await put('with-new-token')
   await source.untilThere('Service/default/with-new-token')
   expect(source.takeEvents()).toEqual(['upsert Service/default/with-new-token'])
+})
+
+test('a program that gives tokens without an end is asked again when the server no longer takes one', async () => {
+  const account = await admin.create({
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { namespace: 'kube-system', name: 'logged-in' },
+  })
+  await allowToWatch(admin, account)
+  const [token, program] = [join(folder, 'given-token'), join(folder, 'login')]
+  const give = (seconds: number): void => writeFileSync(token, tokenFor(account, join(folder, 'accounts.key'), seconds))
+  const answer = '{"kind": "ExecCredential", "status": {"token": "\'$(cat given-token)\'"}}'
+  writeFileSync(program, `#!/bin/sh\ncd ${folder}; echo x >> runs; echo '${answer}'\n`, { mode: 0o755 })
+  const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: './login' }
+  give(2)
+  await using source = await run({ server: fromKubeconfig(cluster.kubeconfig({ exec })), watchSeconds: 1 }).untilSynced()
+  await until('the refusal', () => source.unavailable !== undefined, WAIT_MS)
+  give(600)
+  await until('the end of it', () => source.unavailable === undefined, WAIT_MS)
+  await put('by-another-token')
+  await source.untilThere('Service/default/by-another-token', WAIT_MS)
+  // one of each refusal, less and less often
+  expect(readFileSync(join(folder, 'runs'), 'utf8').length / 2).toBeLessThan(12)
 })
 
 test('a certificate is read again when the server does not take the one before, on a connection that lives', async () => {

@@ -19,7 +19,7 @@ const GROUPS = ['netplane.io/v3', 'policy.networking.k8s.io/v1alpha1', 'policy.n
 
 /** What one request is to get instead of an answer; undefined: the usual one. */
 export type Fault = (
-  request: { readonly path: string; readonly query: URLSearchParams; readonly accept: string },
+  request: { readonly path: string; readonly query: URLSearchParams; readonly accept: string; readonly authorization: string },
   response: ServerResponse,
 ) => boolean
 
@@ -131,10 +131,10 @@ export class FakeServer implements AsyncDisposable {
     this.say(collection, `${JSON.stringify(event)}\n`)
   }
 
-  #answer({ url = '', headers: { accept = '' } }: IncomingMessage, response: ServerResponse): void {
+  #answer({ url = '', headers: { accept = '', authorization = '' } }: IncomingMessage, response: ServerResponse): void {
     const { pathname: path, searchParams: query } = new URL(url, 'http://fake')
     this.requests.push(`${path}${query.get('watch') === 'true' ? ` watch ${query.get('resourceVersion') ?? ''}` : ''}`)
-    if (this.fault({ path, query, accept }, response)) return
+    if (this.fault({ path, query, accept, authorization }, response)) return
     if (path === '/apis')
       return json(response, 200, { groups: [...this.groups.keys()].map((name) => ({ versions: [{ groupVersion: name }] })) })
     const group = GROUPS.find((name) => path.startsWith(`/apis/${name}`))
