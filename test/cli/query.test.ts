@@ -2,7 +2,10 @@
 /** Flows as they are written. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
+import { packetsOf } from '../../cli/explain/flows.ts'
 import { readEnd, readFlow, readProtocol } from '../../cli/explain/query.ts'
+import { worldOf } from '../../cli/explain/world.ts'
+import { model, pod } from '../support/build.ts'
 
 describe('readEnd', () => {
   test.each([
@@ -40,4 +43,18 @@ describe('readFlow', () => {
 
 test.each(['esp', 'tcp/1', 'icmp/256', 'icmp/1/2/3', ''])('protocol "%s" is none', (text) => {
   expect(() => readProtocol(text)).toThrow('is none of tcp')
+})
+
+test('a pod has the packets of addresses that are its own, and one without any is told whose its address is', () => {
+  const both = ['10.0.0.5', 'fd00::5']
+  const manifests = [
+    pod('old', { ips: both, terminating: true }),
+    pod('new', { ips: ['10.0.0.5'] }),
+    pod('gone', { ips: ['10.0.0.5'], terminating: true }),
+    pod('asker', { ips: ['10.0.0.9', 'fd00::9'] }),
+  ]
+  const world = worldOf(manifests.map((manifest) => ({ kind: 'upsert', object: model(manifest) })))
+  expect(packetsOf(world, readFlow('tcp default/asker > default/old:80')).map(({ dst }) => dst)).toEqual([parseAddr('fd00::5')])
+  expect(packetsOf(world, readFlow('tcp default/asker > default/new:80')).map(({ dst }) => dst)).toEqual([parseAddr('10.0.0.5')])
+  expect(() => packetsOf(world, readFlow('tcp default/asker > default/gone:80'))).toThrow('has no address: 10.0.0.5 is that of default/new')
 })
