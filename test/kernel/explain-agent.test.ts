@@ -3,19 +3,33 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
 import { nodeCommand, packageRoot } from '#lib/base/package.ts'
+import { workloadInterface } from '#lib/model/pod.ts'
 import type { ScratchNode } from '../support/scratch-node.ts'
 import { globalPolicy, hostEndpoint, labelled, onlyFrom } from './agent-manifests.ts'
 import { makeNode, plug, POD_B, rows } from './agent-node.ts'
 
 let machine: ScratchNode
+/** Two pods with one address, of which the first is going. */
+const TWINS = ['a-going', 'z-staying']
+
+function twin(name: string, at: number): unknown {
+  const going = at === 0 ? { deletionTimestamp: '2026-01-01T00:00:00Z' } : {}
+  return {
+    ...{ apiVersion: 'v1', kind: 'Pod' },
+    metadata: { name, namespace: 'default', labels: { app: at === 0 ? 'client' : 'web' }, ...going },
+    spec: { nodeName: 'n1', containers: [{ name: 'c', image: 'i' }] },
+    status: { phase: 'Running', podIPs: [{ ip: '10.1.1.8' }] },
+  }
+}
 
 beforeAll(async () => {
   machine = await makeNode()
-  plug(machine, POD_B)
+  for (const iface of [POD_B, ...TWINS.map((name) => workloadInterface({ namespace: 'default', name }))]) plug(machine, iface)
   machine.put('policy.json', [onlyFrom('web', { app: 'web' }, { app: 'client' })])
   machine.put('pods.json', [
     labelled('a', '10.1.1.5', { node: 'n1', labels: { app: 'web' } }),
     labelled('b', '10.1.1.6', { node: 'n1', labels: { app: 'client' } }),
+    ...TWINS.map(twin),
     labelled('far', '10.1.2.7', { node: 'n2', labels: { app: 'client' } }),
   ])
   machine.put('hosts.json', [
@@ -89,6 +103,9 @@ describe('the node and its manifests say the same', () => {
     ['--protocol icmp default/b 10.96.0.10', 'drop'],
     ['--protocol sctp default/b default/a:8080', 'deny'],
     ['--protocol udp default/a 198.51.100.7:53', 'allow'],
+    ['default/b default/z-staying:8080', 'allow'],
+    ['default/b default/z-staying:81', 'deny'],
+    ['default/z-staying default/a:8080', 'deny'],
     ['10.1.2.7 default/a:8080', 'allow'],
     ['192.0.2.77 default/a:8080', 'deny'],
     ['192.0.2.77 192.0.2.1:30080', 'deny'],
