@@ -65,21 +65,36 @@ function entry(state: number, seen: number): CtValue {
   return { seen, out, state, lane: 0, via: ANY_V6, leg: [leg, leg], slot: MARK, ...NOT_JUDGED }
 }
 
+interface Aged {
+  readonly key: CtKey
+  readonly state: number
+  readonly age: number
+  readonly packet: Uint8Array
+}
+
+/** What the agent says of an entry of this age, and what the program does with it. The program runs a little later: where the machine was so
+ * busy that the agent says something else by then, they are asked once more. */
+function bothSay(reader: FlowReader, { key, state, age, packet }: Aged): { readonly agent: string; readonly programs: string } {
+  const said = (isOver: boolean): string => (isOver ? 'is over' : 'goes on')
+  for (;;) {
+    const now = monotonicNs() / 1e6
+    const value = entry(state, now - age)
+    const bytes = { keys: encodeBytes(table.codecs.key, key), values: encodeBytes(table.codecs.value, value) }
+    const agent = (at: number): string => said(reader.read(bytes, 0, at).expiredMs > 0)
+    table.set(key, value)
+    program(loaded, 'from_workload').testRun({ data: packet })
+    const later = monotonicNs() / 1e6
+    if (agent(now) === agent(later)) return { agent: agent(now), programs: said(table.get(key)?.slot !== MARK) }
+  }
+}
+
 test.each(PROTOCOLS)('%s: programs and agent agree, before and after', (_, proto, packet) => {
   const reader = new FlowReader(loaded.btf, TIMES)
-  const run = program(loaded, 'from_workload')
   const key: CtKey = { lo: parseAddr(POD), hi: parseAddr(CLIENT), lo_port: PORT, hi_port: PORT, proto, lane: 0 }
   for (const state of STATES)
     for (const timeout of Object.values(TIMES))
       for (const late of [-MARGIN_MS, MARGIN_MS]) {
-        const now = monotonicNs() / 1e6
-        const value = entry(state, now - timeout - late)
-        const bytes = { keys: encodeBytes(table.codecs.key, key), values: encodeBytes(table.codecs.value, value) }
-        const over = reader.read(bytes, 0, now).expiredMs > 0
-        table.set(key, value)
-        run.testRun({ data: packet })
-        expect(table.get(key)?.slot === MARK ? 'goes on' : 'is over', `state ${state}, ${timeout + late} ms old`).toBe(
-          over ? 'is over' : 'goes on',
-        )
+        const { agent, programs } = bothSay(reader, { key, state, age: timeout + late, packet })
+        expect(programs, `state ${state}, ${timeout + late} ms old`).toBe(agent)
       }
 })
