@@ -91,6 +91,15 @@ describe('layers', () => {
     expect(named.filter((name) => !existsSync(join(root, name)))).toEqual([])
   })
 
+  test('every import is found, and one that points up the table is told', () => {
+    const text = (file: string): string => readFileSync(join(root, file), 'utf8')
+    const forms = /^(import|export)?.*\bfrom '[^']+'$|^import '|\bimport\(\s*['"]/gm
+    expect(files.filter((file) => importsOf(file).length !== (text(file).match(forms) ?? []).length)).toEqual([])
+    expect(files.flatMap(importsOf).length).toBeGreaterThan(files.length)
+    const upwards = { from: 'lib/base/ip.ts', target: 'agent/main.ts', typeOnly: false }
+    expect([isAllowed(upwards), isAllowed({ ...upwards, from: 'agent/main.ts', target: 'lib/base/ip.ts' })]).toEqual([false, true])
+  })
+
   test('imports point down the table', () => {
     const wrong = files.flatMap(importsOf).filter((one) => !isAllowed(one))
     expect(wrong.map((one) => `${one.from} imports ${one.target}`)).toEqual([])
