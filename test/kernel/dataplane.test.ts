@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The data plane without an agent: passes one by one, with real programs and maps, where things fail. Layer: test. */
+import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { ifindexOf } from '#native'
 import { parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
@@ -16,14 +18,16 @@ import { objectFileName } from '#agent/dataplane/objects.ts'
 import { pinnedRoom } from '#agent/dataplane/pinned.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
 import { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import type { Interface } from '#agent/interfaces/table.ts'
 import { elfSections } from '../support/elf.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { FakeNetlink } from '../support/fake-netlink.ts'
-import { interfaces } from '../support/interfaces.ts'
+import { anInterface } from '../support/interfaces.ts'
 import { KNOBS, SIZES } from '../support/knobs.ts'
 import { objectPath } from '../support/objects.ts'
 
 const features = probeFeatures()
+const DEVICE = 'np-generation'
 
 const NODE: DesiredNode = {
   knobs: KNOBS,
@@ -57,6 +61,9 @@ let node: DesiredNode
 let whole: DesiredChange
 /** what the next pass takes */
 let change: DesiredChange | undefined
+let devices: readonly Interface[]
+/** how often programs were loaded, or refused */
+let loads: number
 const cleanups: (() => void)[] = []
 
 beforeEach(() => {
@@ -72,17 +79,21 @@ beforeEach(() => {
   clock = new FakeClock()
   netlink = new Netlink()
   health = new Health(() => clock.wall())
+  devices = []
+  loads = 0
   node = { ...NODE, cgroup }
   want(node)
   dataplane = new Dataplane({
     pins,
     objects,
     features,
-    interfaces: interfaces(),
+    interfaces: { all: () => devices, byName: (name) => devices.find((one) => one.name === name) },
     netlink: new NetlinkExchange(netlink),
     sysctlState: join(folder, 'sysctls'),
     otherProxy: () => Promise.resolve(false),
-    onLoaded: () => undefined,
+    onLoaded: () => {
+      loads++
+    },
     clock,
     log: silentLog,
     health,
@@ -215,4 +226,78 @@ test('policy that filled a map and is taken back leaves nothing to fail', async 
   say({ kind: 'forget', rows })
   await passes()
   expect([await passes(), unmet(), dataplane.loaded?.tables.rules.known]).toEqual([undefined, [], 0])
+})
+
+describe('another setting', () => {
+  const other = (): DesiredNode => ({ ...node, knobs: { ...node.knobs, dsr: true } })
+  const third = (): DesiredNode => ({ ...node, knobs: { ...node.knobs, overlay: true } })
+  /** no struct holds such a row */
+  const refused: PolicyStep = {
+    kind: 'move',
+    rows: [{ table: 'nets', key: { cidr: parseCidr('10.9.0.0/16') }, value: { identity: 2 ** 40 } }],
+  }
+
+  /** A device of the network whose programs are ours. */
+  async function withDevice(): Promise<void> {
+    execFileSync('ip', ['link', 'add', DEVICE, 'type', 'veth', 'peer', 'name', `${DEVICE}p`])
+    cleanups.push(() => {
+      execFileSync('ip', ['link', 'del', DEVICE])
+    })
+    devices = [anInterface({ index: ifindexOf(DEVICE), name: DEVICE, addresses: ['192.0.2.1/24'] })]
+    node = { ...node, host: { ...node.host, pattern: `^${DEVICE}$`, excluded: '^lo$' } }
+    want(node)
+    await passes()
+  }
+
+  test('old programs stay pinned while hooks of devices wait for policy, and go when none runs them', async () => {
+    await withDevice()
+    const [before] = pins.generations()
+    expect(dataplane.devices.list().filter(({ use }) => use === 'host')).toHaveLength(1)
+    want(other())
+    whole = { ...whole, policy: [refused] }
+    change = whole
+    await passes()
+    await dataplane.current.finish()
+    await passes()
+    expect(unmet()).toContain('dataplane.policy')
+    expect([pins.generations().length, pins.generations().includes(before ?? ''), dataplane.current.settled]).toEqual([2, true, false])
+    want(other())
+    expect([await passes(), unmet(), pins.generations().length, dataplane.current.settled]).toEqual([undefined, [], 1, true])
+    expect(pins.generations()).not.toContain(before)
+  })
+
+  test('programs that come while those before them settle keep their pins', async () => {
+    await passes()
+    want(other())
+    await passes()
+    await dataplane.current.finish()
+    want(third())
+    // takes up those for the other, and begins with those for the third
+    await passes()
+    await dataplane.current.finish()
+    await dataplane.current.settle()
+    const [loaded, waiting] = [dataplane.loaded, pins.generations().length]
+    expect([waiting, dataplane.current.settled]).toEqual([3, false])
+    expect([await passes(), unmet(), pins.generations().length, dataplane.current.settled]).toEqual([undefined, [], 1, true])
+    expect(dataplane.loaded).not.toBe(loaded)
+    expect(dataplane.current.checkPins()).toEqual([])
+  })
+})
+
+test('a flow table that could not grow stays as it is, without a pause in which to try again, until it is to grow once more', async () => {
+  const [path, good] = [join(objects, objectFileName('host', features)), objectPath('host', features)]
+  await passes()
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    writeFileSync(path, 'no object')
+    expect(dataplane.current.grow()).toBe(true)
+    expect(dataplane.current.grow(), 'it is to grow already').toBe(false)
+    await passes()
+    await dataplane.current.finish()
+    expect([await passes(), unmet(), pinnedRoom(pins), loads]).toEqual([undefined, [], 2000, attempt + 1])
+  }
+  copyFileSync(good, path)
+  expect(dataplane.current.grow()).toBe(true)
+  await passes()
+  await dataplane.current.finish()
+  expect([await passes(), unmet(), pinnedRoom(pins), pins.generations().length]).toEqual([undefined, [], 4000, 1])
 })
