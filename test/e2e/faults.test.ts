@@ -7,7 +7,7 @@ import { Cluster } from '../kubernetes/cluster.ts'
 import { startAgent, stopAgent } from './agents.ts'
 import { Asking } from './asking.ts'
 import { Namespace } from './namespaces.ts'
-import { ask, heldBy, HTTP_PORT, podManifest, runPods, urlOf } from './pods.ts'
+import { addressesOf, ask, heldBy, HTTP_PORT, podManifest, runPods, urlOf } from './pods.ts'
 import { CLUSTER } from './setup.ts'
 import { makeWeb, WEB_LABELS } from './web.ts'
 
@@ -56,7 +56,7 @@ test('an agent that is killed is not missed by who is there, and a pod that come
     await startAgent(cluster, 'a')
   }
   const [late] = await runPods(cluster, namespace.name, [{ name: 'late', node: 'a' }])
-  for (const to of pods[1]?.addresses ?? []) expect(late && (await ask(cluster, late, urlOf(to, HTTP_PORT)))).toBe('web-b')
+  for (const to of addressesOf(pods[1])) expect(late && (await ask(cluster, late, urlOf(to, HTTP_PORT)))).toBe('web-b')
   expect(asking.lost).toBe(0)
 })
 
@@ -79,7 +79,7 @@ test('a node that loses its power and is deleted comes back with a network; the 
     { name: 'here', node: 'a' },
     { name: 'there', node: 'b' },
   ])
-  for (const to of there?.addresses ?? []) expect(here && (await ask(cluster, here, urlOf(to, HTTP_PORT)))).toBe('there')
+  for (const to of addressesOf(there)) expect(here && (await ask(cluster, here, urlOf(to, HTTP_PORT)))).toBe('there')
   expect(asking.lost).toBe(0)
   await cluster.kubectl(['delete', 'pod', 'before', '-n', namespace.name, '--ignore-not-found'])
   // of both families: web-a, here, there

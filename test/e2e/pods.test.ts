@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { Cluster } from '../kubernetes/cluster.ts'
 import { Namespace } from './namespaces.ts'
 import { listAt, textAt } from '../../lab/raw.ts'
-import { ask, askFrom, HTTP_PORT, inPod, runPods, urlOf } from './pods.ts'
+import { addressesOf, ask, askFrom, HTTP_PORT, inPod, runPods, urlOf } from './pods.ts'
 import { CLUSTER } from './setup.ts'
 
 const cluster = await Cluster.open(CLUSTER)
@@ -29,8 +29,8 @@ test('are reached by their node, and see who asks', async () => {
     { name: 'near', node: 'a' },
     { name: 'far', node: 'b' },
   ])
-  for (const address of near?.addresses ?? []) expect(await askFrom(cluster, 'node/a', urlOf(address, HTTP_PORT))).toBe('near')
-  for (const address of far?.addresses ?? []) expect(await askFrom(cluster, 'node/a', urlOf(address, HTTP_PORT))).toBe('far')
+  for (const address of addressesOf(near)) expect(await askFrom(cluster, 'node/a', urlOf(address, HTTP_PORT))).toBe('near')
+  for (const address of addressesOf(far)) expect(await askFrom(cluster, 'node/a', urlOf(address, HTTP_PORT))).toBe('far')
 })
 
 test('reach the API server by its name, with the account they are given', async () => {

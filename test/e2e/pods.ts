@@ -66,6 +66,12 @@ export async function runPods(cluster: Cluster, namespace: string, specs: readon
   return specs.map((spec) => runningPod(namespace, spec, ready))
 }
 
+/** One of each family. Throws where a pod has fewer, or there is none. */
+export function addressesOf(pod: RunningPod | undefined): readonly string[] {
+  if (pod?.addresses.length !== 2) throw new Error(`${pod?.name ?? 'no pod'}: ${pod?.addresses.length ?? 0} addresses`)
+  return pod.addresses
+}
+
 /** How many addresses pods of this namespace have in blocks. */
 export async function heldBy(cluster: Cluster, namespace: string): Promise<number> {
   const blocks = listAt(await cluster.get('ipamblocks'), 'items')

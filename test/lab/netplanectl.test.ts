@@ -194,5 +194,6 @@ test('without an agent the same, and flows have gone on', async () => {
   for (const node of ['a', 'b']) await cluster.lab.agents.stop(node, 'SIGKILL')
   await expectAll()
   const { streams } = await flow.stop()
+  expect(streams.map(({ received }) => received > 0)).toEqual(service.onEvery('a').map(() => true))
   expect(streams.filter(({ lost, reconnects }) => lost > 0 || reconnects > 0)).toEqual([])
 })

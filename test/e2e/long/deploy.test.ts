@@ -5,7 +5,7 @@ import { Cluster } from '../../kubernetes/cluster.ts'
 import { startAgent, stopAgent } from '../agents.ts'
 import { DAEMON_SET, importImage, install, OURS } from '../installed.ts'
 import { Namespace } from '../namespaces.ts'
-import { ask, HTTP_PORT, runPods, urlOf } from '../pods.ts'
+import { addressesOf, ask, HTTP_PORT, runPods, urlOf } from '../pods.ts'
 import { CLUSTER } from '../setup.ts'
 
 test(
@@ -19,7 +19,7 @@ test(
     try {
       await install(cluster)
       const [after] = await runPods(cluster, namespace.name, [{ name: 'after', node: 'a' }])
-      for (const to of before?.addresses ?? []) expect(after && (await ask(cluster, after, urlOf(to, HTTP_PORT)))).toBe('before')
+      for (const to of addressesOf(before)) expect(after && (await ask(cluster, after, urlOf(to, HTTP_PORT)))).toBe('before')
     } finally {
       await cluster.kubectl(['delete', DAEMON_SET, '-n', OURS, '--ignore-not-found', '--timeout=60s'], { timeoutMs: 90_000 })
       for (const node of cluster.nodes) await startAgent(cluster, node)
