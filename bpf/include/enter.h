@@ -80,6 +80,7 @@ NP_GLOBAL __u32 peer_make(void)
 	peer->leg[opposite(dir)].flags = LEG_INNER;
 	peer->leg[opposite(dir)].ifindex = v->leg[s->dir & 1].ifindex;
 	if (s->p.tunnelled) {
+		peer->leg[opposite(dir)].flags |= LEG_BY_TUNNEL;
 		peer->via = s->tunnel_from;
 		peer->leg[dir & 1].flags |= LEG_ENCAP;
 		if (s->p.origin) {
@@ -93,6 +94,22 @@ NP_GLOBAL __u32 peer_make(void)
 	ct_touch(peer, s->now);
 	peer->state = ct_seen_bit(!dir) | (v->state & CT_TCP_OPEN);
 	return dir;
+}
+
+/* The other entry of a translated flow, found by reversing what packets leave as; 0 when there is none. `out`: what packets of that one
+ * leave as, for a client that was given another backend is in its old one's view no more. */
+static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_value *v, const struct ct_tuple *out, __u32 *dir)
+{
+	struct ct_tuple back;
+	struct ct_value *peer;
+
+	if (!((v->leg[0].flags | v->leg[1].flags) & LEG_NAT))
+		return 0;
+	ct_reverse(&back, &v->out);
+	*dir = ct_key_of(&s->peer_key, &back, s->p.proto);
+	s->peer_key.lane = v->lane;
+	peer = bpf_map_lookup_elem(&np_ct, &s->peer_key);
+	return peer && peer->leg[*dir & 1].flags & LEG_NAT && ct_tuple_eq(&peer->out, out) ? peer : 0;
 }
 
 /* A full table may have lost the backend's view alone: the client's next packet brings it back. */

@@ -3,6 +3,7 @@
 #ifndef NP_JUDGE_H
 #define NP_JUDGE_H
 
+#include "enter.h"
 #include "hosts.h"
 #include "way.h"
 
@@ -156,7 +157,7 @@ static __always_inline __u32 host_ingress(struct __sk_buff *skb, struct scratch 
 	if (j->hook != FROM_HOST && !(own && j->hook == FROM_WORKLOAD))
 		return RULE_OPEN;
 	query_destination(s);
-	if (j->hook == FROM_HOST && !s->p.tunnelled) {
+	if (j->hook == FROM_HOST && !j->tunnelled) {
 		s->query.own = j->before.dst;
 		if (j->before.dport != j->t.dport)
 			s->query.port = bpf_ntohs(j->before.dport);
@@ -255,14 +256,6 @@ NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 	return DROP_NONE;
 }
 
-/* The flow begins with this packet. */
-static __always_inline void judged_here(struct __sk_buff *skb, struct scratch *s)
-{
-	s->judged.hook = s->hook;
-	s->judged.by_answer = 0;
-	s->judged.device = s->hook == FROM_HOST || s->hook == TO_HOST ? skb->ifindex : 0;
-}
-
 /* A pod of this node with rules for flows to it. */
 static __always_inline bool is_guarded(const struct addr_info *info)
 {
@@ -275,15 +268,63 @@ static __always_inline bool is_judged(const struct scratch *s)
 	return cfg.host_policy || (s->src.kind == ADDR_LOCAL_POD && (s->src.egress || s->src.staged_egress)) || is_guarded(&s->dst);
 }
 
-/* Rows know what is this node's wherever it is asked; here what is so on a link, in a network, by a route. */
-static __always_inline void know_own(struct __sk_buff *skb, struct scratch *s)
+/* The way by which packets of a translated flow leave for its backend, where `v` shows the flow from that side. `inner`: such a packet. */
+static __noinline __u32 way_out_of_peer(struct scratch *s, const struct ct_value *v, const struct ct_tuple *inner)
+{
+	struct ct_value *peer;
+	__u32 dir = 0;
+
+	peer = flow_peer(s, v, inner, &dir);
+	return peer ? way_out_of(&peer->leg[dir & 1]) : 0;
+}
+
+/* The facts that rules are asked by, from the flow's entry alone: the same for its first packet, which has just made that, and for every
+ * later one of either direction. So all of them are asked the same rules in the same order. */
+static __noinline void judged_flow(struct scratch *s, const struct ct_value *v)
+{
+	const struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
+	struct judged *j = &s->judged;
+	struct ct_tuple seen;
+
+	j->by_answer = !!(leg->flags & LEG_ANSWER);
+	if (j->by_answer) {
+		leg = back;
+		back = &v->leg[s->dir & 1];
+		ct_reverse(&seen, &s->p.t);
+	} else {
+		seen = s->p.t;
+	}
+	j->hook = leg->hook;
+	j->device = v->device;
+	j->tunnelled = leg->flags & (LEG_TUNNELLED | LEG_BY_TUNNEL);
+	j->way_out = way_out_of(leg);
+	j->before = seen;
+	if (leg->flags & LEG_NAT) { /* its client's view */
+		seen.dst = v->out.dst;
+		seen.dport = v->out.dport;
+	} else if (back->flags & LEG_NAT) { /* its backend's */
+		if (cfg.host_policy && leg->flags & LEG_INNER)
+			j->way_out = way_out_of_peer(s, v, &seen);
+		ct_reverse(&j->before, &v->out);
+		seen.src = j->before.src;
+		seen.sport = j->before.sport;
+	}
+	j->t = seen;
+}
+
+/* What its ends are for the rules, from rows (s->src, s->dst). Those know what is this node's wherever it is asked; here what is so on a link, in
+ * a network, by a route. What comes from the network is no pod's of this node, whatever its address: that was asked about where it left the pod. */
+static __always_inline void judged_ends(struct __sk_buff *skb, struct scratch *s)
 {
 	const struct judged *j = &s->judged;
 	const bool from = hook_is_from(j->hook);
 
+	if (j->hook == FROM_HOST)
+		s->src.kind = 0;
 	if (!cfg.host_policy && !cfg.pod_to_host)
 		return;
-	if (from && !s->dst.kind && !j->way_out && addr_is_own(skb, s, &j->t.src, &j->t.dst)) /* no route leads on */
+	if (from && !s->dst.kind && !j->way_out && /* no route leads on */
+	    addr_is_own_by(skb, s, j->device ? j->device : skb->ifindex, &j->t.src, &j->t.dst))
 		s->dst.kind = ADDR_SELF;
 	if (!from && !s->src.kind && addr_is_link_local(&j->t.src))
 		s->src.kind = ADDR_SELF;

@@ -50,9 +50,11 @@ static __noinline bool flow_is_stale(struct scratch *s, const struct ct_value *v
 /* Takes both entries of a flow out. */
 static __noinline void flow_forget(struct scratch *s, const struct ct_value *v)
 {
+	struct ct_tuple back;
 	__u32 dir = 0;
 
-	if (flow_peer(s, v, &dir))
+	ct_reverse(&back, &s->p.t);
+	if (flow_peer(s, v, &back, &dir))
 		bpf_map_delete_elem(&np_ct, &s->peer_key);
 	bpf_map_delete_elem(&np_ct, &s->key);
 }
@@ -101,30 +103,43 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
 	struct judged *j = &s->judged;
-	struct ct_tuple back;
 
-	j->hook = v->leg[0].hook;
-	j->device = v->device;
-	j->by_answer = leg->flags & LEG_ANSWER && !pkt_is_syn(&s->p);
-	if (is_attempt_back(s, leg))
-		judged_here(skb, s);
-	j->t = s->p.t;
-	j->before = s->p.t;
-	if (j->by_answer) {
-		ct_reverse(&back, leg->flags & LEG_NAT ? &v->out : &s->p.t);
-		j->before = back;
-		j->t = back;
-		j->t.dst = s->p.t.src;
-		j->t.dport = s->p.t.sport;
-		leg = &v->leg[opposite(s->dir)];
-	} else if (leg->flags & LEG_NAT) {
-		j->t.dst = v->out.dst;
-		j->t.dport = v->out.dport;
+	judged_flow(s, v);
+	if (is_attempt_back(s, leg)) {
+		j->hook = s->hook;
+		j->device = device_of(skb, s, leg);
+		j->tunnelled = s->p.tunnelled;
+		j->by_answer = 0;
+		j->before = s->p.t;
+		j->t = s->p.t;
+		if (leg->flags & LEG_NAT) {
+			j->t.dst = v->out.dst;
+			j->t.dport = v->out.dport;
+		}
+		j->way_out = way_out_of(leg);
 	}
-	j->way_out = way_out_of(leg);
 	addr_look(&s->src, &j->t.src);
 	addr_look(&s->dst, &j->t.dst);
-	know_own(skb, s);
+	judged_ends(skb, s);
+}
+
+/* The rules let the flow be no longer. Its entries stay as long as they would without another packet: each that comes is asked about, and none is
+ * taken for the first of another flow, which would go its own way, untranslated. ICMP is asked about packet by packet. */
+static __noinline void flow_deny(struct scratch *s, struct ct_value *v)
+{
+	struct ct_value *peer;
+	struct ct_tuple back;
+	__u32 dir = 0;
+
+	if (pkt_is_icmp(&s->p)) {
+		flow_forget(s, v);
+		return;
+	}
+	v->epoch = policy_epoch() - 1;
+	ct_reverse(&back, &s->p.t);
+	peer = flow_peer(s, v, &back, &dir);
+	if (peer)
+		peer->epoch = v->epoch;
 }
 
 /* The lane of flows that came as this one did, when another has its addresses and ports. */

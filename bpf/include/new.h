@@ -122,6 +122,8 @@ static __always_inline enum drop service_way(struct __sk_buff *skb, struct scrat
 
 	leg->flags = LEG_NAT;
 	if (s->hook == FROM_HOST && !addr_is_zero(&be->node)) {
+		if (cfg.host_policy) /* else nobody asks who it is: it is another node's pod */
+			addr_look(&s->dst, &v->out.dst);
 		if (way_by_tunnel(skb, s, v, leg, &be->node))
 			return DROP_NO_ROUTE;
 		if (cfg.dsr && !range_has(RANGE_TUNNEL_BACK, &s->p.t.src))
@@ -257,31 +259,32 @@ NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
 	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);
 }
 
-/* What is to be judged when the flow in s->v is new. */
+/* The device by whose rules the packet passes: none between node and pods, and another than that of here where its service's backend is. */
+static __always_inline __u32 device_of(struct __sk_buff *skb, const struct scratch *s, const struct ct_leg *leg)
+{
+	if (s->hook != FROM_HOST && s->hook != TO_HOST)
+		return 0;
+	if (s->hook == FROM_HOST || !s->reroute || !(leg->flags & (LEG_POD | LEG_NEIGH)))
+		return skb->ifindex;
+	return way_out_of(leg);
+}
+
+/* The flow in s->v begins with this packet: what is to be judged. */
 static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 {
-	struct ct_leg *leg = &s->v.leg[s->dir & 1];
-	struct judged *j = &s->judged;
-	const bool nat = leg->flags & LEG_NAT;
+	struct ct_value *v = &s->v;
 
-	judged_here(skb, s);
-	s->v.leg[0].hook = j->hook;
-	s->v.leg[1].hook = j->hook;
-	s->v.device = j->device;
+	v->leg[0].hook = s->hook;
+	v->leg[1].hook = s->hook;
+	v->device = device_of(skb, s, &v->leg[s->dir & 1]);
 	if (s->hook == FROM_HOST && !cfg.host_policy && !is_guarded(&s->dst))
 		s->src.kind = 0; /* nobody asks who it is */
 	else if (s->hook != FROM_WORKLOAD)
 		addr_look(&s->src, &s->p.t.src);
 	if (!is_judged(s) && !cfg.pod_to_host)
 		return;
-	j->before = s->p.t;
-	j->t = s->p.t;
-	if (nat) {
-		j->t.dst = s->v.out.dst;
-		j->t.dport = s->v.out.dport;
-	}
-	j->way_out = way_out_of(leg);
-	know_own(skb, s);
+	judged_flow(s, v);
+	judged_ends(skb, s);
 }
 
 /* Makes the flow of the packet and enters it. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */

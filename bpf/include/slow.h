@@ -18,6 +18,28 @@ static __noinline bool may_tell(struct scratch *s, const struct quoted *quoted)
 	return addr_eq(&s->v.via, &s->tunnel_from) && !(cfg.overlay && route_to(&s->p.t.src));
 }
 
+/* Do rules that have changed meanwhile let the flow be that the error quotes? An echo's packets are asked about themselves. */
+static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v, const struct quoted *quoted)
+{
+	struct ct_tuple was = s->p.t;
+	__u8 proto = s->p.proto;
+	enum drop why;
+
+	if (!NP_JUDGED_ERRORS || quoted_is_echo(quoted) || v->epoch == policy_epoch())
+		return DROP_NONE;
+	s->p.t = quoted->t;
+	s->p.proto = quoted->proto;
+	s->p.tcp_flags = TCP_ACK; /* of a connection that there is, and no SYN of another */
+	judged_again(skb, s, v);
+	why = flow_judge(skb, s, v);
+	if (why)
+		flow_deny(s, v);
+	s->p.t = was;
+	s->p.proto = proto;
+	s->p.tcp_flags = 0;
+	return why;
+}
+
 /* An ICMP error finds the flow it is about and goes the way of its answers. */
 static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 {
@@ -40,6 +62,9 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	s->v = *v;
 	if (!may_tell(s, &quoted))
 		return DROPPED(DROP_SPOOFED);
+	why = related_judge(skb, s, v, &quoted);
+	if (why)
+		return DROPPED(why);
 	leg = &s->v.leg[s->dir & 1];
 	if (leg->flags & LEG_NAT) {
 		if (!(leg->flags & LEG_READY)) {
@@ -113,7 +138,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	if (!v || (s->renew && !is_let_be(s, &v->leg[s->dir & 1]))) {
 		why = flow_judge(skb, s, v ? v : &s->v);
 		if (why && v && !is_attempt_back(s, &v->leg[s->dir & 1]))
-			flow_forget(s, v);
+			flow_deny(s, v);
 		if (why)
 			return DROPPED(why);
 	}

@@ -5,31 +5,16 @@
 
 #include "new.h"
 
-/* The other entry of a translated flow, found by reversing what packets leave as; 0 when there is none. */
-static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_value *v, __u32 *dir)
-{
-	struct ct_tuple back, mine;
-	struct ct_value *peer;
-
-	if (!((v->leg[0].flags | v->leg[1].flags) & LEG_NAT))
-		return 0;
-	ct_reverse(&back, &v->out);
-	*dir = ct_key_of(&s->peer_key, &back, s->p.proto);
-	s->peer_key.lane = v->lane;
-	peer = bpf_map_lookup_elem(&np_ct, &s->peer_key);
-	/* a client that was given another backend is in its old one's view no more */
-	ct_reverse(&mine, &s->p.t);
-	return peer && peer->leg[*dir & 1].flags & LEG_NAT && ct_tuple_eq(&peer->out, &mine) ? peer : 0;
-}
-
 /* TCP's turns and the flow's age, on both entries of a translated flow. */
 static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1], *other = &v->leg[opposite(s->dir)];
 	struct ct_value *peer;
+	struct ct_tuple back;
 	__u32 peer_dir = 0;
 
-	peer = flow_peer(s, v, &peer_dir);
+	ct_reverse(&back, &s->p.t);
+	peer = flow_peer(s, v, &back, &peer_dir);
 	if (!peer && leg->flags & LEG_NAT && !(leg->flags & LEG_ANSWER))
 		peer_restore(s, v);
 	if (peer && leg->flags & LEG_NAT)
@@ -64,7 +49,7 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 }
 
 /* What a leg keeps when it is decided again. */
-#define LEG_LASTING (LEG_NAT | LEG_TUNNELLED | LEG_DSR | LEG_ANSWER | LEG_INNER | LEG_HALF)
+#define LEG_LASTING (LEG_NAT | LEG_TUNNELLED | LEG_DSR | LEG_ANSWER | LEG_INNER | LEG_HALF | LEG_BY_TUNNEL)
 
 /* Decides a leg that was not, or decides it again. Only answers come undecided: new flows have their leg from the start,
  * and answers follow the decision made for them. */
@@ -75,6 +60,8 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 	struct addr dst;
 
 	next.flags = flags & LEG_LASTING;
+	if (!hook_is_from(s->hook))
+		next.ifindex = leg->ifindex; /* on its way out already: the device whose rules it has passed stays known */
 	if ((flags & (LEG_ENCAP | LEG_OVERLAY)) == LEG_ENCAP) {
 		dst = v->via;
 		if (way_by_tunnel(skb, s, v, &next, &dst)) {

@@ -23,16 +23,24 @@ static __always_inline void fib_fill(struct bpf_fib_lookup *fib, __u32 ifindex, 
 	}
 }
 
-/* Is `dst` this node's, though no row says so: of a link, of a whole network, of a route to itself? The kernel forwards no such. */
-static __noinline bool addr_is_own(struct __sk_buff *skb, struct scratch *s, const struct addr *src, const struct addr *dst)
+/* Is `dst`, to which `src` sends by this device, the node's, though no row says so: of a link, of a whole network, of a route to itself?
+ * The kernel forwards no such. */
+static __noinline bool addr_is_own_by(struct __sk_buff *skb, struct scratch *s, __u32 device, const struct addr *src,
+				    const struct addr *dst)
 {
 	long ret;
 
 	if (addr_is_link_local(dst) || addr_is_multicast(dst, addr_is_v4(dst)))
 		return true;
-	fib_fill(&s->fib, skb->ifindex, src, dst);
+	fib_fill(&s->fib, device, src, dst);
 	ret = bpf_fib_lookup(skb, &s->fib, sizeof(s->fib), 0);
 	return ret == BPF_FIB_LKUP_RET_NOT_FWDED || ret == BPF_FIB_LKUP_RET_FWD_DISABLED;
+}
+
+/* The same by the device at hand. */
+static __always_inline bool addr_is_own(struct __sk_buff *skb, struct scratch *s, const struct addr *src, const struct addr *dst)
+{
+	return addr_is_own_by(skb, s, skb->ifindex, src, dst);
 }
 
 /* The kernel's route to `dst`: a host device of ours, or its own stack for everything we do not handle ourselves. */

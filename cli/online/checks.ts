@@ -86,7 +86,8 @@ class Checks {
     return [
       ...this.#comingIn(dst?.kind === ADDR_SELF),
       ...(out === 0 ? [] : this.#host('forward', { direction: 'egress', device: out, packet })),
-      ...(src?.kind === ADDR_LOCAL_POD ? [pod('egress', packet.src, [src.egress, src.staged_egress])] : []),
+      // what a pod sends is asked about where it leaves the pod
+      ...(src?.kind === ADDR_LOCAL_POD && this.#passage.device === 0 ? [pod('egress', packet.src, [src.egress, src.staged_egress])] : []),
       ...(dst?.kind === ADDR_LOCAL_POD ? [pod('ingress', packet.dst, [dst.ingress, dst.staged_ingress])] : []),
     ]
   }

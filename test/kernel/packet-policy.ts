@@ -13,13 +13,14 @@ import type { Labels } from '#lib/model/labels.ts'
 import type { Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import { selects } from '#lib/model/selector.ts'
+import type { Device } from '#agent/dataplane/devices.ts'
 import { HostRules } from '#agent/dataplane/policy/host-rules.ts'
 import { ifindexOf } from '#native'
 import { addrInfo } from '../support/addr-info.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap } from '../support/objects.ts'
 import { PolicyMaps } from '../support/policy-maps.ts'
-import { families } from './packets/world.ts'
+import { devices, families } from './packets/world.ts'
 import type { Family } from './packets/world.ts'
 
 /** Pods that policies may mean, by their label "name"; those of this node are under policy. */
@@ -30,8 +31,10 @@ export const PODS = {
   remote: { of: (f: Family) => f.remotePod, local: false },
 } as const
 
-/** The device that test runs happen on, as a host endpoint: there where a policy means it. */
+/** Host endpoints, there where a policy means them: of the device that test runs happen on and of the node's own processes; of the underlay. */
 export const HOST = 'host'
+export const UNDERLAY = 'underlay'
+const HOSTS = { [HOST]: '*', [UNDERLAY]: devices.underlay.name } as const
 
 type MapOf<D> = D extends MapDefinition<infer K, infer V> ? TestMap<K, V> : never
 const NOTHING: EndValue = { identity: 0, ingress: NO_SET, egress: NO_SET, stagedIngress: NO_SET, stagedEgress: NO_SET }
@@ -45,6 +48,7 @@ export class PacketPolicy {
   #compiler = new PolicyCompiler()
   #policies: readonly Policy[] = []
   #written: ReadonlySet<Addr> = new Set()
+  #rules = new HostRules()
 
   constructor(loaded: Loaded) {
     this.#maps = new PolicyMaps(loaded)
@@ -62,7 +66,10 @@ export class PacketPolicy {
     this.#written = new Set()
     this.#compiler = new PolicyCompiler()
     this.#policies = []
-    const ends = policies.some(({ subject }) => selects(subject, labelled(HOST))) ? [...endpoints(), hostEndpoint()] : endpoints()
+    const hosts = Object.entries(HOSTS).filter(([name]) => policies.some(({ subject }) => selects(subject, labelled(name))))
+    this.#rules = new HostRules()
+    this.#rules.setDevices(['lo', ...hosts.map(([, device]) => device)].filter((name) => name !== '*').map(hostDevice))
+    const ends = [...endpoints(), ...hosts.map(([name, device]) => hostEndpoint(name, device))]
     if (policies.length > 0) this.#take(this.#compiler.change([...ends, ...this.#updates(policies)]))
   }
 
@@ -97,20 +104,17 @@ export class PacketPolicy {
       if (step.kind === 'epoch') continue
       for (const row of step.rows) {
         if (row.table === 'ends') this.#showEnd(row.key.addr, step.kind === 'forget' ? undefined : row.value)
-        else if (row.table === 'hosts') this.#showHost(row.value)
+        else if (row.table === 'hosts') this.#showHost(row.key.endpoint, row.value)
         else this.#maps.write(row, step.kind === 'forget')
       }
     }
   }
 
-  #showHost(value: HostValue): void {
-    const rules = new HostRules()
-    const rest = { mtu: 1500, mac: '', up: true, running: true, loopback: true, kind: undefined, master: 0, addresses: [] }
-    rules.setDevices([{ kind: 'host', iface: { index: ifindexOf('lo'), name: 'lo', ...rest } }])
-    rules.set(HOST, value)
-    for (const [key, sets] of rules.rows()) this.#hosts.set(key, sets)
+  #showHost(endpoint: string, value: HostValue): void {
+    this.#rules.set(endpoint, value)
+    for (const [key, sets] of this.#rules.rows()) this.#hosts.set(key, sets)
     this.#untracked.set(ifindexOf('lo'), NO_SET)
-    for (const [ifindex, set] of rules.untrackedRows()) this.#untracked.set(ifindex, set)
+    for (const [ifindex, set] of this.#rules.untrackedRows()) this.#untracked.set(ifindex, set)
   }
 
   /** Beside what the case says of the address. */
@@ -130,9 +134,14 @@ function labelled(name: string): Labels {
   return new Map([['name', name]])
 }
 
-function hostEndpoint(): PolicyUpdate {
-  const value = { kind: 'host', labels: labelled(HOST), addrs: [], ports: [], profiles: [], local: true, interfaceName: '*' } as const
-  return { kind: 'endpoint', key: `HostEndpoint/${HOST}`, value }
+function hostEndpoint(name: string, interfaceName: string): PolicyUpdate {
+  const value = { kind: 'host', labels: labelled(name), addrs: [], ports: [], profiles: [], local: true, interfaceName } as const
+  return { kind: 'endpoint', key: `HostEndpoint/${name}`, value }
+}
+
+function hostDevice(name: string): Device {
+  const rest = { mtu: 1500, mac: '', up: true, running: true, loopback: true, kind: undefined, master: 0, addresses: [] }
+  return { kind: 'host', iface: { index: ifindexOf(name), name, ...rest } }
 }
 
 function endpoints(): readonly PolicyUpdate[] {

@@ -19,7 +19,12 @@ function changes(f: Family): PacketCase[] {
     { say: 'question', ...ask },
     { say: 'answer', ...answer },
   ]
-  const gone = [{ ...flow, gone: true }]
+  /** whichever end sends, and however often */
+  const denied: readonly Step[] = [
+    { say: 'question', ...ask, ...DENIED },
+    { say: 'answer', ...answer, ...DENIED },
+    { say: 'question again', ...ask, ...DENIED },
+  ]
   const tcpFlow: FlowWanted = { proto: 6, from: c, to: s }
   const [syn, synAck, ack] = [tcp(c, s, { flags: 'S' }), tcp(s, c, { flags: 'SA' }), tcp(c, s, { flags: 'A' })]
   const connected: readonly Step[] = [
@@ -29,14 +34,14 @@ function changes(f: Family): PacketCase[] {
   ]
   return [
     {
-      name: `${f.name}: a flow that is let be no longer ends with its next packet`,
+      name: `${f.name}: a flow that is let be no longer ends with its next packet, both ways`,
       given: { policies: opens(80) },
-      steps: [...opened, { say: 'closed', ...ask, ...DENIED, policies: opens(81), flows: gone }, { say: 'still', ...ask, ...DENIED }],
+      steps: [...opened, { say: 'closed', ...ask, ...DENIED, policies: opens(81) }, ...denied],
     },
     {
       name: `${f.name}: even if that is an answer`,
       given: { policies: opens(80) },
-      steps: [...opened, { say: 'closed', ...answer, ...DENIED, policies: opens(81), flows: gone }],
+      steps: [...opened, { say: 'closed', ...answer, ...DENIED, policies: opens(81) }, ...denied],
     },
     {
       name: `${f.name}: a flow that is let be still goes on, by its new rule`,
@@ -57,7 +62,7 @@ function changes(f: Family): PacketCase[] {
     {
       name: `${f.name}: a flow of pods without policy is asked about as soon as there is one`,
       given: { policies: [policy('elsewhere', { of: 'masked', ingress: [] })] },
-      steps: [...opened, { say: 'closed', ...ask, policies: opens(81), ...DENIED, flows: gone }],
+      steps: [...opened, { say: 'closed', ...ask, policies: opens(81), ...DENIED }, ...denied],
     },
     {
       name: `${f.name}: answers follow the decision, whatever rules of their own direction say`,
@@ -98,7 +103,8 @@ function changes(f: Family): PacketCase[] {
       steps: [
         ...opened,
         { say: 'at once', ...ask, policies: opens(81), sameEpoch: true },
-        { say: 'later', ...ask, ...DENIED, age: 3000, flows: gone },
+        { say: 'later', ...ask, ...DENIED, age: 3000 },
+        ...denied,
       ],
     },
   ]
@@ -163,8 +169,8 @@ function otherWays(f: Family): PacketCase[] {
           packet: inTunnel('A'),
           policies: opens(81),
           ...DENIED,
-          flows: [{ proto: 6, from: c, to: s, gone: true }],
         },
+        { say: 'its answer', through: 'from_workload', packet: tcp(s, c, { flags: 'A' }), ...DENIED },
       ],
     },
     {
@@ -228,6 +234,24 @@ function otherWays(f: Family): PacketCase[] {
         { say: 'about it', through: 'from_host', packet: error, action: 'redirect' },
         { say: 'about it, by the pod', through: 'from_workload', packet: errorOfPod(f.client), action: 'redirect' },
         { say: 'about it, but to another', through: 'from_workload', packet: errorOfPod(f.stranger), ...DENIED },
+      ],
+    },
+    {
+      name: `${f.name}: an error about a flow that is let be no longer goes nowhere, whichever of them comes first`,
+      newer: true,
+      given: { policies: [policy('out', { of: 'pod', egress: [toPort(PORT)] })] },
+      steps: [
+        { say: 'a flow', through: 'from_workload', packet: udp(s, client), action: 'redirect' },
+        {
+          say: 'about it, let be still',
+          through: 'from_host',
+          packet: error,
+          policies: [policy('out', { of: 'pod', egress: [toPort(1), toPort(PORT)] })],
+          action: 'redirect',
+        },
+        { say: 'closed', through: 'from_host', packet: error, policies: [policy('out', { of: 'pod', egress: [toPort(1)] })], ...DENIED },
+        { say: 'a packet of it', through: 'from_workload', packet: udp(s, client), ...DENIED },
+        { say: 'about it again', through: 'from_host', packet: error, ...DENIED },
       ],
     },
   ]

@@ -48,11 +48,14 @@ function services(f: Family): PacketCase[] {
           packet: tcp(outside.c, outside.front, { flags: 'A' }),
           policies: opens(80),
           ...DENIED,
-          flows: [
-            { proto: 6, from: outside.c, to: outside.front, gone: true },
-            { proto: 6, from: back, to: outside.c, gone: true },
-          ],
         },
+        {
+          say: 'its answer, which nothing but the flow could translate',
+          through: 'from_workload',
+          packet: tcp(back, outside.c, { flags: 'A' }),
+          ...DENIED,
+        },
+        { say: 'the client again', through: 'from_host', packet: tcp(outside.c, outside.front, { flags: 'A' }), ...DENIED },
       ],
     },
     {
@@ -79,15 +82,9 @@ function services(f: Family): PacketCase[] {
           packet: tcp(outside.c, back, { flags: 'A' }),
           policies: opens(80),
           ...DENIED,
-          flows: [{ proto: 6, from: outside.c, to: back, lane: 1, gone: true }],
         },
-        {
-          say: 'again',
-          through: 'from_host',
-          packet: tcp(outside.c, back, { flags: 'S' }),
-          ...DENIED,
-          flows: [{ proto: 6, from: outside.c, to: back, lane: 1, gone: true }],
-        },
+        { say: 'again', through: 'from_host', packet: tcp(outside.c, back, { flags: 'S' }), ...DENIED },
+        { say: 'its answer', through: 'from_workload', packet: tcp(back, at(f.client, NAT_PORT), { flags: 'A' }), ...DENIED },
       ],
     },
   ]
