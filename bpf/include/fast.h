@@ -71,6 +71,59 @@ static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool k
 	return FAST_SLOW;
 }
 
+#define VLAN_ID 0x0fff
+#define TAGS_MAX 3
+
+static __always_inline bool is_tag(__be16 proto)
+{
+	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
+}
+
+/* Is the frame one of this network? A tag of VLAN 0 tells a priority alone, and the kernel will take it off, and the next: so do we, where
+ * frames come in. Where they leave it may stay. */
+static __always_inline bool tags_are_priorities(struct __sk_buff *skb, const enum hook hook)
+{
+	if (!hook_is_from(hook))
+		return !(skb->vlan_tci & VLAN_ID);
+#pragma unroll
+	for (int i = 0; i < TAGS_MAX; i++) {
+		opaque(skb); /* the context is to be read through its own pointer */
+		if (!skb->vlan_present)
+			return true;
+		if (skb->vlan_tci & VLAN_ID || bpf_skb_vlan_pop(skb))
+			return false;
+	}
+	opaque(skb);
+	return !skb->vlan_present;
+}
+
+/* The same of a tag that is still in the frame, before its Ethernet type. */
+static __always_inline bool untag(struct __sk_buff *skb, const enum hook hook)
+{
+	struct {
+		__be16 tag, id;
+	} head;
+
+	if (bpf_skb_load_bytes(skb, offsetof(struct ethhdr, h_proto), &head, sizeof(head)) || !is_tag(head.tag) ||
+	    head.id & bpf_htons(VLAN_ID) || !hook_is_from(hook) || bpf_skb_vlan_pop(skb))
+		return false;
+	return tags_are_priorities(skb, hook);
+}
+
+/* What is not IP, or has tags left. Of another network: not ours, and not a pod's either. More priorities than are taken off here the
+ * kernel would take off unseen. */
+static __always_inline int other_frame(struct __sk_buff *skb, const enum hook hook)
+{
+	const bool pods = hook == FROM_WORKLOAD || hook == TO_WORKLOAD;
+	__be16 proto = 0;
+
+	opaque(skb);
+	if (skb->vlan_present)
+		return pods || (hook == FROM_HOST && !(skb->vlan_tci & VLAN_ID)) ? drop_counted(DROP_VLAN) : NP_PASS;
+	bpf_skb_load_bytes(skb, offsetof(struct ethhdr, h_proto), &proto, sizeof(proto));
+	return pods && is_tag(proto) ? drop_counted(DROP_VLAN) : NP_PASS;
+}
+
 static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook)
 {
 	const struct addr *tunnel_from = 0;
@@ -87,12 +140,14 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 
 	if (!hook_is_from(hook) && mark_is_decided(skb))
 		return NP_PASS;
-	if (skb->vlan_present) /* another network: not ours, and not a pod's either */
-		return hook == FROM_HOST || hook == TO_HOST ? NP_PASS : drop_counted(DROP_VLAN);
+	if (skb->vlan_present && !tags_are_priorities(skb, hook))
+		return other_frame(skb, hook);
 	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST) /* to others or to all: not ours to route */
 		return cfg.host_policy && skb->pkt_type != PACKET_OTHERHOST ? fast_to_slow(&p, PARSE_SLOW, false, 0, &origin, hook) : NP_PASS;
 	pkt_linear(skb);
 	parsed = pkt_parse_fast(skb, &p);
+	if (parsed == PARSE_OTHER && untag(skb, hook))
+		parsed = pkt_parse_fast(skb, &p);
 	if (hook == FROM_HOST && parsed == PARSE_OK && p.proto == IPPROTO_UDP && p.t.dport == cfg.tunnel_port) {
 		switch (decap(skb, &p, &origin, &why)) {
 		case DECAP_DROP:
@@ -109,7 +164,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 		}
 	}
 	if (parsed == PARSE_OTHER)
-		return NP_PASS;
+		return other_frame(skb, hook);
 	/* a SYN is the slow path's in any case, and most likely of a flow that is not there yet */
 	if (parsed == PARSE_SLOW || (hook_is_from(hook) && (p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);

@@ -30,7 +30,7 @@ enum drop {
 	DROP_SPOOFED,		/* a pod with an address that is not its own, as a router, or with an ICMP error about a flow of which it is no end */
 	DROP_REVERSE_PATH,	/* no route back to the source, or by another device */
 	DROP_POD_GONE,		/* TCP flow to a pod that this node no longer has: answered with RST */
-	DROP_VLAN,		/* a pod's frame with a VLAN tag */
+	DROP_VLAN,		/* a pod's frame with a VLAN tag, or more tags of VLAN 0 than are taken off */
 	DROP_POLICY,		/* a rule, or the end of a tier, says no */
 	DROP_MAX,
 };

@@ -25,10 +25,12 @@ export interface IpRead {
   readonly l4: Uint8Array
 }
 
-/** Whatever the frame holds is read as IP. */
+/** Whatever the frame holds behind its VLAN tags is read as IP. */
 export function readIp(frame: Uint8Array): IpRead {
-  const v4 = at16(frame, 12) === 0x0800
-  const ip = frame.subarray(14)
+  let type = 12
+  while (at16(frame, type) === 0x8100 || at16(frame, type) === 0x88a8) type += 4
+  const v4 = at16(frame, type) === 0x0800
+  const ip = frame.subarray(type + 2)
   const header = v4 ? ((ip[0] ?? 0) & 15) * 4 : 40
   const proto = (v4 ? ip[9] : ip[6]) ?? 0
   const src = formatAddr(addrFromBytes(v4 ? mapped(ip.subarray(12, 16)) : ip.subarray(8, 24)))

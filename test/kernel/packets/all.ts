@@ -26,6 +26,7 @@ import { cases as policyServices } from './policy-services.ts'
 import { cases as policyStaged } from './policy-staged.ts'
 import { cases as routed } from './routed.ts'
 import { cases as sizes } from './sizes.ts'
+import { cases as tags } from './tags.ts'
 import { cases as takeover } from './takeover.ts'
 import { cases as tcp } from './tcp.ts'
 import { cases as telling } from './telling.ts'
@@ -57,6 +58,7 @@ const cases: readonly PacketCase[] = [
   ...policyStaged,
   ...routed,
   ...sizes,
+  ...tags,
   ...takeover,
   ...tcp,
   ...telling,
