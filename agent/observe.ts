@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The agent's metrics: their names, and where their values are read from when somebody asks. Layer: agent. */
-import type { KindFacts } from '#lib/api/kind-watch.ts'
+import type { KindFacts } from '#lib/api/kind-shared.ts'
 import { Metrics, type Sample } from '#lib/obs/metrics.ts'
 import type { Store } from '#lib/store/store.ts'
 import { TABLES, type Loaded } from './dataplane/loaded.ts'

@@ -29,6 +29,11 @@ export class Deadline implements Disposable {
     })
   }
 
+  /** Now, for this reason. */
+  end(reason: Error): void {
+    this.#controller.abort(reason)
+  }
+
   [Symbol.dispose](): void {
     this.#cancel()
     this.#outer.removeEventListener('abort', this.#onAbort)

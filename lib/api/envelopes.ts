@@ -14,7 +14,7 @@ export function acceptOf(message: Message | undefined, what: 'list' | 'watch'): 
 const STATUS = messageOf({
   3: one('message', 'text'),
   4: one('reason', 'text'),
-  5: one('details', messageOf({ 5: one('retryAfterSeconds', 'number') })),
+  5: one('details', messageOf({ 4: many('causes', messageOf({ 1: one('reason', 'text') })), 5: one('retryAfterSeconds', 'number') })),
   6: one('code', 'number'),
 })
 

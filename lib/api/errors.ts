@@ -12,12 +12,15 @@ export class ApiError extends NetplaneError {
   readonly reason: string
   /** when the server wants to be asked again */
   readonly retryAfterMs: number | undefined
+  /** the server is not yet at the version that was asked for */
+  readonly isTooLarge: boolean
 
-  constructor(detail: { readonly status: number; readonly reason: string; readonly message: string; readonly retryAfterMs?: number }) {
+  constructor(detail: Pick<ApiError, 'status' | 'reason' | 'message'> & Partial<Pick<ApiError, 'retryAfterMs' | 'isTooLarge'>>) {
     super({ message: detail.message })
     this.status = detail.status
     this.reason = detail.reason
     this.retryAfterMs = detail.retryAfterMs
+    this.isTooLarge = detail.isTooLarge === true
   }
 }
 
@@ -45,7 +48,9 @@ export interface Refusal {
 export function refusalOf(body: unknown, { status, retryAfter, request }: Refusal): ApiError {
   const { code, reason, message, details } = isObject(body) ? body : {}
   const seconds = isObject(details) && typeof details['retryAfterSeconds'] === 'number' ? details['retryAfterSeconds'] : Number(retryAfter)
+  const causes: readonly unknown[] = isObject(details) && Array.isArray(details['causes']) ? details['causes'] : []
   return new ApiError({
+    isTooLarge: causes.some((cause) => isObject(cause) && cause['reason'] === 'ResourceVersionTooLarge'),
     status: typeof code === 'number' ? code : status,
     reason: typeof reason === 'string' ? reason : '',
     message: `${request}: ${typeof message === 'string' && message !== '' ? message : `HTTP ${status}`}`,
@@ -58,7 +63,12 @@ export function isRefused(thrown: unknown, ...reasons: readonly string[]): throw
   return thrown instanceof ApiError && reasons.includes(thrown.reason)
 }
 
-/** The version asked for is no longer known: 410, as HTTP or as an event. */
+/** The version asked for is no longer known, or not yet: 410, as HTTP or as an event, or its cause. */
 export function isExpired(thrown: unknown): boolean {
-  return thrown instanceof ApiError && (thrown.status === 410 || thrown.reason === 'Expired')
+  return thrown instanceof ApiError && (thrown.status === 410 || thrown.reason === 'Expired' || thrown.isTooLarge)
+}
+
+/** What is wrong with the request itself is so the next time as well, but for who may ask, and when. */
+export function isWrongRequest(thrown: unknown): boolean {
+  return thrown instanceof ApiError && thrown.status >= 400 && thrown.status < 500 && ![401, 403, 429].includes(thrown.status)
 }

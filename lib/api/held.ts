@@ -97,6 +97,11 @@ export class Held {
     return gone.flatMap(([key]) => this.#drop(watched, key))
   }
 
+  /** Of no object that is held is its version one of the server's: the next of it is read whatever version it has. */
+  forgetVersions(watched: Watched): void {
+    for (const known of this.#of(watched).values()) known.version = ''
+  }
+
   count(kind: Kind): number {
     return this.#kinds.get(kind)?.size ?? 0
   }

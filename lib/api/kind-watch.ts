@@ -1,61 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The objects of one kind: listed once, then watched, from where the watch ended when it ends. Layer: lib/api. */
-import { backoffMs, type Backoff } from '../base/backoff.ts'
-import { sleepOn, type Clock } from '../base/clock.ts'
+import { backoffMs } from '../base/backoff.ts'
+import { sleepOn } from '../base/clock.ts'
 import { errorText } from '../base/errors.ts'
 import { isObject } from '../base/object.ts'
 import type { SourceEvent } from '../store/source.ts'
-import { PAGE, type ApiClient } from './client.ts'
+import { PAGE } from './client.ts'
 import { Deadline } from './deadline.ts'
-import { ApiError, isExpired, refusalOf, UnreachableError, UnreadableError } from './errors.ts'
-import { metadataOf, textIn, type Held } from './held.ts'
-import type { Link, Lost } from './link.ts'
-import type { Presence } from './presence.ts'
+import { ApiError, isExpired, isWrongRequest, refusalOf, UnreachableError, UnreadableError } from './errors.ts'
+import { metadataOf, textIn } from './held.ts'
+import type { KindFacts, Shared } from './kind-shared.ts'
+import type { Lost } from './link.ts'
+import { isBelow, wentBack } from './past.ts'
 import type { Transport } from './transport.ts'
-import type { Turns } from './turns.ts'
 import type { Watched } from './watched.ts'
-
-export interface Patience {
-  /** a page that takes longer does not come */
-  readonly pageMs: number
-  /** for a watch to begin, and to end when it is due */
-  readonly graceMs: number
-}
-
-/** What the kinds of one source share. */
-export interface Shared {
-  readonly client: ApiClient
-  readonly clock: Clock
-  readonly held: Held
-  readonly link: Link
-  readonly presence: Presence
-  /** of lists: pages are large */
-  readonly turns: Turns
-  readonly backoff: Backoff
-  /** how long a kind is not asked for that the server does not have */
-  readonly absentMs: number
-  /** how long a watch lasts, in s, before another one is asked for */
-  readonly watchSeconds: number
-  readonly patience: Patience
-  readonly emit: (events: readonly SourceEvent[]) => void
-  /** it, or the server, had failed and is heard again */
-  readonly onHeard: () => void
-  /** all objects of the kind are in, or there is no such kind: perhaps again */
-  readonly onListed: (watched: Watched) => void
-  /** the status may be another one */
-  readonly onStatus: () => void
-}
-
-export interface KindFacts {
-  readonly objects: number
-  readonly lists: number
-  readonly watches: number
-  readonly events: number
-  /** how often it was asked for as JSON because what came otherwise could not be read: once at the most */
-  readonly unreadable: number
-  /** ms since 1970; undefined when there was none */
-  readonly lastEventAt: number | undefined
-}
 
 /** Where nothing tells that the server has gone, the end of the watch must. */
 const UNPINGED_SECONDS = 60
@@ -76,6 +34,14 @@ export class KindWatch {
   #lastEventAt: number | undefined
   /** where the next watch begins; undefined: list first */
   #version: string | undefined
+  /** the last that it was, whatever has become of it */
+  #latest = ''
+  /** the watch ended before it was due, and its server may be another one */
+  #isCut = false
+  /** ends the watch that there is */
+  #cut: (reason: Error) => void = () => undefined
+  /** errors as events of watches, in a row */
+  #errorEvents = 0
   /** in a row */
   #failures = 0
   /** lists in a row that expired between two pages */
@@ -115,8 +81,19 @@ export class KindWatch {
     }
   }
 
+  /** The server is at this version. Versions after it are none of its own: what has one is read again whatever it is. */
+  wentBack(version: string): void {
+    if (!isBelow(version, this.#latest)) return
+    this.#version = undefined
+    this.#latest = ''
+    this.#shared.held.forgetVersions(this.watched)
+    this.#cut(wentBack(`watch of ${this.watched.kind}`, version))
+  }
+
   async #round(signal: AbortSignal): Promise<void> {
-    const { clock, presence, turns, absentMs, onListed, emit, held } = this.#shared
+    const { clock, presence, past, turns, absentMs, onListed, onWentBack, emit, held } = this.#shared
+    const before = this.#version !== undefined && this.#isCut ? await past.before(this.#version) : undefined
+    if (before !== undefined) onWentBack(before)
     if (this.#version === undefined) {
       if (this.watched.optional && !(await presence.has(this.watched, signal))) {
         emit(held.keepOnly(this.watched, -1))
@@ -125,10 +102,11 @@ export class KindWatch {
         await clock.sleep(absentMs * (0.75 + Math.random() / 2), signal)
         return
       }
-      this.#version = await turns.take(() => this.#list(signal))
+      this.#latest = this.#version = await turns.take(() => this.#list(signal))
       onListed(this.watched)
     }
     const began = clock.now()
+    this.#isCut = true
     await this.#watch(this.#version, signal)
     if (clock.now() - began < SHORT_MS) await this.#wait(signal)
     else this.#failures = 0
@@ -156,7 +134,7 @@ export class KindWatch {
     const expired = isExpired(thrown)
     // a connection that ends takes everybody's requests with it
     const tolerated = client.transport.connected === this.#connection ? 0 : LOST_CONNECTIONS
-    if (expired || (thrown instanceof ApiError && thrown.status === 404)) this.#version = undefined
+    if (expired || isWrongRequest(thrown)) this.#version = undefined
     if (this.#failures === 0) this.#firstFailure = clock.wall()
     else if (!expired && this.#failures > tolerated) {
       const brief = thrown instanceof UnreachableError ? { brief: true as const } : {}
@@ -204,6 +182,7 @@ export class KindWatch {
     try {
       for await (const page of client.pages(this.watched, options)) {
         this.#worked()
+        if (isBelow(page.resourceVersion, this.#latest)) this.#shared.onWentBack(page.resourceVersion)
         this.#takePage(page.items, list)
         version = page.resourceVersion
       }
@@ -212,6 +191,7 @@ export class KindWatch {
       throw thrown
     }
     this.#expiredLists = 0
+    this.#errorEvents = 0
     emit(held.keepOnly(this.watched, list))
     return version
   }
@@ -243,6 +223,10 @@ export class KindWatch {
       signal: deadline.signal,
     })
     let cancel = (): void => undefined
+    const began = clock.now()
+    this.#cut = (reason) => {
+      deadline.end(reason)
+    }
     try {
       for await (const values of batches) {
         deadline.in(seconds * 1000 + graceMs)
@@ -252,8 +236,10 @@ export class KindWatch {
           this.#worked()
         }
       }
+      this.#isCut = clock.now() - began < (seconds - 1) * 1000
     } finally {
       cancel()
+      this.#cut = () => undefined
     }
   }
 
@@ -269,16 +255,28 @@ export class KindWatch {
 
   #take(value: unknown): readonly SourceEvent[] {
     const { type, object } = isObject(value) ? value : {}
-    if (type === 'ERROR') throw refusalOf(object, { status: 500, request: `watch of ${this.watched.kind}` })
+    if (type === 'ERROR') throw this.#refusal(object)
     if (!isObject(object) || typeof type !== 'string')
       throw new UnreachableError(`watch of ${this.watched.kind}: an event without an object`)
     const { held, clock } = this.#shared
     const version = textIn(metadataOf(object), 'resourceVersion')
-    if (version !== '') this.#version = version
+    if (isBelow(version, this.#latest)) {
+      this.#shared.onWentBack(version)
+      throw wentBack(`watch of ${this.watched.kind}`, version)
+    }
+    if (version !== '') this.#latest = this.#version = version
+    this.#errorEvents = 0
     if (type === 'BOOKMARK') return []
     this.#counts.events++
     this.#lastEventAt = clock.wall()
     return type === 'DELETED' ? held.remove(this.watched, object) : held.put(this.watched, object)
+  }
+
+  /** One that comes again from the same version on does not end by asking a third time. */
+  #refusal(status: unknown): ApiError {
+    const refusal = refusalOf(status, { status: 500, request: `watch of ${this.watched.kind}` })
+    if (refusal.status >= 500 && ++this.#errorEvents > 1) this.#version = undefined
+    return refusal
   }
 }
 

@@ -13,8 +13,10 @@ import type { Sink, Source, SourceEvent, SourceStatus } from '../store/source.ts
 import { ApiClient } from './client.ts'
 import { UnreachableError } from './errors.ts'
 import { Held } from './held.ts'
-import { KindWatch, type KindFacts, type Patience } from './kind-watch.ts'
+import type { KindFacts, Patience } from './kind-shared.ts'
+import { KindWatch } from './kind-watch.ts'
 import { Link } from './link.ts'
+import { Past } from './past.ts'
 import { Presence } from './presence.ts'
 import type { TransportOptions } from './transport.ts'
 import { Turns } from './turns.ts'
@@ -72,6 +74,10 @@ export class ApiSource implements Source {
       emit: (events: readonly SourceEvent[]) => this.#emit(events),
       onHeard: () => this.#wake(),
       onListed: (watched: Watched) => this.#listed(watched),
+      onWentBack: (version: string) => {
+        for (const kind of this.#kinds) kind.wentBack(version)
+      },
+      past: new Past(this.#client),
       onStatus: say,
       turns: new Turns(LISTS_AT_ONCE),
     }

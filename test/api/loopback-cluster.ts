@@ -3,7 +3,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, cpSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/kubeconfig.ts'
@@ -48,10 +48,7 @@ export class LoopbackCluster implements AsyncDisposable {
     writeFileSync(cluster.#at('accounts.pub'), publicKey.export({ type: 'spki', format: 'pem' }))
     writeFileSync(cluster.#at('accounts.key'), privateKey.export({ type: 'sec1', format: 'pem' }))
     writeFileSync(cluster.#at('tokens.csv'), 'admin-token,admin,admin,system:masters\n')
-    cluster.#spawn('etcd', [
-      ...['--data-dir', cluster.#at('etcd'), '--unsafe-no-fsync', '--log-level', 'warn'],
-      ...['--listen-client-urls', ETCD, '--advertise-client-urls', ETCD, '--listen-peer-urls', 'http://127.0.0.1:2380'],
-    ])
+    cluster.#startEtcd()
     try {
       await cluster.startServer()
     } catch (thrown) {
@@ -83,6 +80,34 @@ export class LoopbackCluster implements AsyncDisposable {
   pid(program: Program): number | undefined {
     const child = this.#children.get(program)
     return child?.exitCode === null && child.signalCode === null ? child.pid : undefined
+  }
+
+  /** A copy of what etcd has, made while nobody writes. Returns how to begin again from it. */
+  async backUp(): Promise<() => Promise<void>> {
+    await this.#withoutEtcd(() => {
+      cpSync(this.#at('etcd'), this.#at('backup'), { recursive: true })
+    })
+    return async () => {
+      await this.#withoutEtcd(() => {
+        rmSync(this.#at('etcd'), { recursive: true })
+        cpSync(this.#at('backup'), this.#at('etcd'), { recursive: true })
+      })
+    }
+  }
+
+  async #withoutEtcd(change: () => void): Promise<void> {
+    await this.kill('kube-apiserver')
+    await this.kill('etcd')
+    change()
+    this.#startEtcd()
+    await this.startServer()
+  }
+
+  #startEtcd(): void {
+    this.#spawn('etcd', [
+      ...['--data-dir', this.#at('etcd'), '--unsafe-no-fsync', '--log-level', 'warn'],
+      ...['--listen-client-urls', ETCD, '--advertise-client-urls', ETCD, '--listen-peer-urls', 'http://127.0.0.1:2380'],
+    ])
   }
 
   /** With the data that etcd has. */

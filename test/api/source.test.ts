@@ -206,6 +206,23 @@ test('away for so long that the server has forgotten: lists again and tells the 
   expect(source.source.facts().get('Service')?.lists).toBe(2)
 })
 
+test('restored from a backup: what was made since is gone, and what was deleted since is back', async () => {
+  await put('deleted-since')
+  const restore = await cluster.backUp()
+  await using source = await run().untilSynced()
+  await drop('deleted-since')
+  for (let time = 0; time < 30; time++) await put('made-since', 1000 + time)
+  await put('first', 81)
+  await source.untilThere('Service/default/made-since')
+  await source.untilGone('Service/default/deleted-since', WAIT_MS)
+  await restore()
+  await source.untilThere('Service/default/deleted-since', WAIT_MS)
+  await source.untilGone('Service/default/made-since', WAIT_MS)
+  expect(JSON.stringify(source.objects.get('Service/default/first'))).not.toContain('81')
+  await put('after-it')
+  await source.untilThere('Service/default/after-it', WAIT_MS)
+})
+
 test('stopped, with its connections open: found out by its silence', async () => {
   await using source = await run(QUICK).untilSynced()
   source.takeEvents()

@@ -10,6 +10,8 @@ type Raw = Readonly<Record<string, unknown>>
 
 interface Watcher {
   readonly collection: string
+  /** what is not after it, it is not told */
+  readonly from: number
   readonly response: ServerResponse
 }
 
@@ -128,7 +130,24 @@ export class FakeServer implements AsyncDisposable {
   }
 
   #tell(collection: string, event: object): void {
-    this.say(collection, `${JSON.stringify(event)}\n`)
+    for (const watcher of this.#watchers)
+      if (watcher.collection === collection && watcher.from < this.#version) watcher.response.write(`${JSON.stringify(event)}\n`)
+  }
+
+  /** As if that much had happened to what nobody asks for. */
+  reach(version: number): void {
+    this.#version = version
+  }
+
+  /** From a backup: its objects and its version are those of then. Returns how to do so. */
+  backUp(): () => void {
+    const version = this.#version
+    const objects = [...this.#objects].map(([collection, all]) => [collection, new Map(all)] as const)
+    return () => {
+      this.#version = version
+      this.#objects.clear()
+      for (const [collection, all] of objects) this.#objects.set(collection, new Map(all))
+    }
   }
 
   #answer({ url = '', headers: { accept = '', authorization = '' } }: IncomingMessage, response: ServerResponse): void {
@@ -151,7 +170,7 @@ export class FakeServer implements AsyncDisposable {
     if (from < this.oldest) return refuseAsEvent(response, 410, 'Expired')
     response.writeHead(200, { 'content-type': 'application/json' })
     response.flushHeaders()
-    const watcher = { collection, response }
+    const watcher = { collection, from, response }
     this.#watchers.add(watcher)
     response.on('close', () => this.#watchers.delete(watcher))
     for (const object of this.#of(collection).values())

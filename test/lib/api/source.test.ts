@@ -172,6 +172,7 @@ describe('watches', () => {
   test('remember the version of a bookmark', async () => {
     await using source = await run().untilSynced()
     await until('the watch', () => fake.watching(SERVICES) === 1)
+    fake.reach(999)
     fake.say(SERVICES, '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"999"}}}\n')
     fake.endWatches(SERVICES)
     await until('another one', () => fake.requests.includes(`${SERVICES} watch 999`))
