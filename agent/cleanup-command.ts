@@ -18,28 +18,26 @@ export interface CleanupCommand {
 
 /** Prints what was removed; returns the exit code. */
 export async function cleanupCommand(command: CleanupCommand): Promise<number> {
-  const lock = await takeLock({ path: lockPath(command.stateDir), line: `netplane-agent --cleanup, pid ${process.pid}` })
-  if (lock.kind === 'taken') {
-    process.stderr.write(`netplane-agent: an agent is running and would put everything back: ${lock.by}. Stop it first.\n`)
+  const taken = await takeLock({ path: lockPath(command.stateDir), line: `netplane-agent --cleanup, pid ${process.pid}` })
+  if (taken.kind === 'taken') {
+    process.stderr.write(`netplane-agent: an agent is running and would put everything back: ${taken.by}. Stop it first.\n`)
     return 1
   }
-  try {
-    return await cleanUp(command)
-  } finally {
-    lock.lock.remove()
-  }
-}
-
-async function cleanUp(command: CleanupCommand): Promise<number> {
-  dropLastGood(command.keepDir)
-  const cni = withoutCni(command)
-  const own = cleanup({ pins: new Pins(command.pinDir), sysctlState: sysctlFile(command.stateDir), cgroup: command.cgroup })
-  const report = await withTakeover({ ...own, removed: [...cni.removed, ...own.removed], failed: [...cni.failed, ...own.failed] })
+  using lock = taken.lock
+  const found = await cleanUp(command)
+  const report = lock.remove() ? { ...found, removed: [...found.removed, `folder ${command.stateDir}`] } : found
   for (const line of report.removed) process.stdout.write(`removed ${line}\n`)
   for (const line of report.restored) process.stdout.write(`restored ${line}\n`)
   for (const line of report.failed) process.stderr.write(`failed ${line}\n`)
   if (report.removed.length + report.restored.length + report.failed.length === 0) process.stdout.write('there was nothing to remove\n')
   return report.failed.length === 0 ? 0 : 1
+}
+
+async function cleanUp(command: CleanupCommand): Promise<CleanupReport> {
+  dropLastGood(command.keepDir)
+  const cni = withoutCni(command)
+  const own = cleanup({ pins: new Pins(command.pinDir), sysctlState: sysctlFile(command.stateDir), cgroup: command.cgroup })
+  return await withTakeover({ ...own, removed: [...cni.removed, ...own.removed], failed: [...cni.failed, ...own.failed] })
 }
 
 /** What runtimes find us by. Pods' cables and what is known of them stay: they are the runtimes' to take away. */

@@ -17,8 +17,8 @@ const PATIENCE_MS = 5000
 export interface HeldLock extends Disposable {
   /** a process that has the socket and is no agent, by its user */
   readonly squatter: number | undefined
-  /** Lets go, and leaves nothing. */
-  remove(): void
+  /** Lets go, and leaves neither the file nor an empty folder. True when there was such a folder before. */
+  remove(): boolean
 }
 
 export type Lock = { readonly kind: 'held'; readonly lock: HeldLock } | { readonly kind: 'taken'; readonly by: string }
@@ -44,14 +44,16 @@ export async function takeLock({ path, line, socket = SOCKET }: LockOptions): Pr
     return { kind: 'taken', by: old.by }
   }
   const server = old.kind === 'ours' ? old.server : undefined
+  let isHeld = true
   const free = (): void => {
+    if (isHeld) closeSync(file)
+    isHeld = false
     server?.close()
-    closeSync(file)
   }
-  const remove = (): void => {
+  const remove = (): boolean => {
     rmSync(path, { force: true })
     free()
-    if (made !== undefined) removeEmpty(dirname(path))
+    return removeEmpty(dirname(path)) && made === undefined
   }
   return { kind: 'held', lock: { squatter: old.kind === 'other' ? old.uid : undefined, remove, [Symbol.dispose]: free } }
 }
@@ -110,10 +112,13 @@ function ask(path: string): Promise<string> {
 
 const LONGEST = 1024
 
-function removeEmpty(folder: string): void {
+/** False when it is not empty, or is a mount. */
+function removeEmpty(folder: string): boolean {
   try {
     rmdirSync(folder)
+    return true
   } catch (thrown) {
-    if (!['ENOTEMPTY', 'EBUSY', 'ENOENT'].includes(errorCode(thrown) ?? '')) throw thrown
+    if (['ENOENT', 'ENOTEMPTY', 'EEXIST', 'EBUSY'].includes(errorCode(thrown) ?? '')) return false
+    throw thrown
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Takes everything of ours off the node; needs nothing but what is in the kernel, and the file with the old sysctl values. Layer: agent/dataplane. */
-import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { NetlinkSocket, tcDestroyHook } from '#native'
-import { errorCode, errorText } from '#lib/base/errors.ts'
+import { errorText } from '#lib/base/errors.ts'
 import { formatCidr } from '#lib/base/ip.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { InterfaceMonitor } from '#agent/interfaces/monitor.ts'
@@ -30,7 +30,7 @@ import { XdpHooks } from './xdp.ts'
 
 export interface CleanupOptions {
   readonly pins: Pins
-  /** where old values of sysctls are kept; its folder goes too, once it is empty */
+  /** where old values of sysctls are kept */
   readonly sysctlState: string
   /** cgroup2 directory; undefined: its mount */
   readonly cgroup: string | undefined
@@ -77,8 +77,6 @@ export function cleanup(options: CleanupOptions): CleanupReport {
     const { restored, failed } = restoreSysctls({ stateFile: options.sysctlState })
     report.restored.push(...restored)
     report.failed.push(...failed)
-    const folder = dirname(options.sysctlState)
-    if (removeEmpty(folder)) report.removed.push(`folder ${folder}`)
   })
   return report
 }
@@ -158,15 +156,4 @@ function removePins(report: Report, pins: Pins): void {
     }
   }
   rmSync(pins.dir, { recursive: true })
-}
-
-/** False when it was not there, or not empty, or is a mount. */
-function removeEmpty(folder: string): boolean {
-  try {
-    rmdirSync(folder)
-    return true
-  } catch (thrown) {
-    if (['ENOENT', 'ENOTEMPTY', 'EEXIST', 'EBUSY'].includes(errorCode(thrown) ?? '')) return false
-    throw thrown
-  }
 }
