@@ -137,9 +137,9 @@ export class Cluster {
     return await this.#settle({ from, to, wanted: [...pods].sort() }, { count: pods.length === 1 ? 4 : 10 * pods.length, ...options })
   }
 
-  /** Waits until connections are refused, all and at once. */
+  /** Waits until connections are refused, all and at once, and go on to be. */
   async refuses(from: Several<string>, to: Several<Endpoint>): Promise<void> {
-    await this.#settle({ from, to, wanted: ['ECONNREFUSED'] }, { count: 4 })
+    await this.#settle({ from, to, wanted: ['ECONNREFUSED'] }, { count: 4, confirm: true })
   }
 
   /** Waits until nothing is answered or refused. */
@@ -162,8 +162,8 @@ export class Cluster {
       },
       { timeoutMs: PATIENCE_MS },
     )
-    if (pod === undefined) expect(kinds(await this.ask(from, to, { count: 16 })), `from ${from} to ${endpointText(to)}`).toHaveLength(1)
-    return pod ?? ''
+    if (pod !== undefined) return pod
+    return expect.fail(`from ${from} to ${endpointText(to)}: ${kinds(await this.ask(from, to, { count: 16 })).join()}, not always one pod`)
   }
 
   /** Waits until the service's health page on the node says so; "ECONNREFUSED": until there is none. */
@@ -193,17 +193,22 @@ export class Cluster {
     let last: readonly Outcome[] = []
     const right = async (): Promise<true | undefined> => {
       last = await this.ask(from, to, asked)
-      if (wanted === undefined) return last.every((outcome) => 'failed' in outcome) ? true : undefined
-      if (kinds(last).join() !== wanted.join()) return undefined
+      if (!isWanted(last, wanted)) return undefined
       if (!confirm) return true
-      // a few answers from the right pods may be luck
+      // a few answers from the right pods may be luck, and so may silence
       last = await this.ask(from, to, { ...asked, count: 30 })
-      return kinds(last).join() === wanted.join() ? true : undefined
+      return isWanted(last, wanted) ? true : undefined
     }
     const found = await waitFor(right, { timeoutMs: withinMs })
     if (found === undefined) expect(kinds(last), `from ${from} to ${endpointText(to)}`).toEqual(wanted ?? 'nothing but failures')
     return last
   }
+}
+
+/** undefined: nothing but failures. */
+function isWanted(outcomes: readonly Outcome[], wanted: readonly string[] | undefined): boolean {
+  if (wanted !== undefined) return kinds(outcomes).join() === wanted.join()
+  return outcomes.length > 0 && outcomes.every((outcome) => 'failed' in outcome)
 }
 
 /** What came back, each kind once, sorted: pods' names and codes of errors. */
