@@ -46,7 +46,7 @@ export function findUnfollowed({ instructions }: Code): Finding[] {
   for (let at = queue.pop(); at !== undefined; at = queue.pop()) {
     const [one, state] = [instructions[at], states.get(at)]
     if (one === undefined || state === undefined) continue
-    for (const next of step(one, at, state, (what) => found.set(at, what))) {
+    for (const next of step({ one, at, state, report: (what) => found.set(at, what) })) {
       const [before, joined] = [states.get(next.at), join(states.get(next.at), next.state)]
       if (before !== undefined && same(before, joined)) continue
       states.set(next.at, joined)
@@ -63,7 +63,16 @@ interface Next {
 
 type Report = (what: Finding['what']) => void
 
-function step(one: Instruction, at: number, state: State, report: Report): Next[] {
+interface Visit {
+  readonly one: Instruction
+  readonly at: number
+  /** before the instruction */
+  readonly state: State
+  readonly report: Report
+}
+
+function step(visit: Visit): Next[] {
+  const { one, at, state, report } = visit
   const kind = one.opcode & 7
   const on = (changes: readonly (readonly [string, Value])[]): Next[] => [{ at: at + 1, state: new Map([...state, ...changes]) }]
   const base = (register: number): void => {
@@ -85,7 +94,7 @@ function step(one: Instruction, at: number, state: State, report: Report): Next[
     case CLASS.ALU64:
       return on([[`r${one.dst}`, computed(one, at, state)]])
     default:
-      return jumps(one, at, state, report)
+      return jumps(visit)
   }
 }
 
@@ -116,7 +125,7 @@ function computed({ opcode, dst, src, immediate }: Instruction, at: number, stat
   }
 }
 
-function jumps(one: Instruction, at: number, state: State, report: Report): Next[] {
+function jumps({ one, at, state, report }: Visit): Next[] {
   const op = one.opcode >> 4
   const target = at + 1 + one.offset
   if (op === JMP.EXIT) return []

@@ -12,7 +12,7 @@ function projectOf(path: string): string | undefined {
     typeof project === 'object' && 'test' in project ? [project.test] : [],
   )
   const takes = (globs: readonly string[] | undefined): boolean => (globs ?? []).some((glob) => matchesGlob(path, glob))
-  const found = projects.find((project) => takes(project?.include) && !takes(project?.exclude))?.name
+  const found = projects.find((project) => takes(project.include) && !takes(project.exclude))?.name
   return typeof found === 'string' ? found : undefined
 }
 

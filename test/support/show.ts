@@ -94,7 +94,7 @@ function showAddr({ key, value }: AddrRow): string {
   const { kind, flags, iface } = value
   return [
     formatAddr(key.addr),
-    KIND_WORDS.get(kind) ?? String(kind),
+    kind === 0 && flags === 0 ? 'of no kind' : (KIND_WORDS.get(kind) ?? String(kind)),
     ...(iface === undefined ? [] : [iface]),
     ...wordsOf(flags, ADDR_WORDS),
   ].join(' ')

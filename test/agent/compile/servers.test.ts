@@ -115,7 +115,7 @@ test('a Service has other ports of an API server\u2019s address, and UDP, and no
       .map(showFragment)
       .join()
   expect(of('Service/default/thief')).toMatch(/203\.0\.113\.9:6443\/UDP ->[^]*203\.0\.113\.9:8080\/TCP ->/)
-  expect(of('server/api')).toBe('server/api\n  203.0.113.9 0')
+  expect(of('server/api')).toBe('server/api\n  203.0.113.9 of no kind')
   expect(world.conflicts).toEqual([])
 })
 

@@ -46,9 +46,10 @@ const datagram: Make = (from, to) => udp(from, to, { payload: 'x' })
 
 /** What comes in to the node: to its own ports, and from ports of others. */
 function incoming(f: Family): Record<'asks' | 'asksElse' | 'answers' | 'answersElse', readonly Asked[]> {
-  const to = (make: Make, from: string, port: number, node = f.node): Asked => {
-    return { say: `${make === datagram ? 'UDP' : 'TCP'} from ${from} to ${at(node, port)}`, packet: make(at(from, OTHER), at(node, port)) }
+  const toEnd = (make: Make, from: string, end: string): Asked => {
+    return { say: `${make === datagram ? 'UDP' : 'TCP'} from ${from} to ${end}`, packet: make(at(from, OTHER), end) }
   }
+  const to = (make: Make, from: string, port: number): Asked => toEnd(make, from, at(f.node, port))
   const from = (make: Make, addr: string, port: number): Asked => {
     const what = make === datagram ? 'UDP' : make === syn ? 'a SYN' : 'an ACK'
     return { say: `${what} from port ${port} of ${addr}`, packet: make(at(addr, port), at(f.node, OTHER)) }
@@ -61,7 +62,7 @@ function incoming(f: Family): Record<'asks' | 'asksElse' | 'answers' | 'answersE
       to(datagram, f.stranger, SSH),
       to(syn, f.stranger, NARROW),
       to(syn, f.client, FOREIGN),
-      to(syn, f.stranger, SSH, f.pod),
+      toEnd(syn, f.stranger, at(f.pod, SSH)),
       // ports that the node asks of others are no ports of its own
       to(syn, f.client, ASKED),
       to(datagram, f.stranger, DNS),
