@@ -87,8 +87,8 @@ demo: all
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/demo/main.js
 
-# Types, lint and unit tests, from sources: nothing has to be built.
-check: node_modules/.package-lock.json
+# Types, lint and unit tests: TypeScript runs from its sources, the addon and the objects are built.
+check: bpf native
 	@$(RUN) test/check.ts
 
 # One test, or all of a folder, of any kind: make t F=test/kernel/packets.test.ts; what it runs is built first.
@@ -96,7 +96,7 @@ t: node_modules/.package-lock.json
 	@$(RUN) test/one.ts $(F)
 
 # Runs again what a saved file concerns: unit tests, or those of F.
-watch: node_modules/.package-lock.json
+watch: bpf native
 	@$(RUN) test/one.ts --watch $(F)
 
 test: all $(TRAFFIC)

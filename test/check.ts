@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What needs no root and nothing built: `make check`. Layer: test. */
+/** What needs no root: `make check`. Layer: test. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -32,13 +32,13 @@ function vitest(kind: Kind, ...args: readonly string[]): number {
 }
 
 function buildAndRun(kind: Kind, paths: readonly string[]): number {
-  const built = kind.targets.length === 0 ? 0 : run(['make', '--silent', '--jobs=2', '--no-print-directory', ...kind.targets])
+  const built = run(['make', '--silent', '--jobs=2', '--no-print-directory', ...kind.targets])
   return built === 0 ? vitest(kind, 'run', ...paths) : built
 }
 
 /** Until it is interrupted. What vitest can follow, it follows itself: it knows which tests import what has changed. */
 function follow(kind: Kind, paths: readonly string[]): number {
-  if (kind.targets.length === 0) return vitest(kind, 'watch', ...paths)
+  if (kind.project === 'unit') return vitest(kind, 'watch', ...paths)
   buildAndRun(kind, paths)
   let timer: NodeJS.Timeout | undefined
   watch('.', { recursive: true }, (_event, name) => {

@@ -23,7 +23,7 @@ const KINDS: readonly (readonly [folder: string, kind: Kind])[] = [
   ['test/e2e/', { project: 'e2e', targets: ['all', 'kubernetes'], prefix: [] }],
 ]
 
-const UNIT: Kind = { project: 'unit', targets: [], prefix: [] }
+const UNIT: Kind = { project: 'unit', targets: ['bpf', 'native'], prefix: [] }
 
 export function kindOf(path: string): Kind {
   const inside = `${path.replace(/^\.\//, '')}/`
