@@ -54,6 +54,16 @@ static __always_inline bool addr_is_link_local(const struct addr *a)
 	return (a->w[0] & bpf_htonl(0xffc00000)) == bpf_htonl(0xfe800000);
 }
 
+/* 127/8, ::1; and 0/8, :: , which name no host but by which a kernel means itself */
+static __always_inline bool addr_is_inner(const struct addr *a, bool v4)
+{
+	const __be32 net = a->w[3] & bpf_htonl(0xff000000);
+
+	if (v4)
+		return net == bpf_htonl(0x7f000000) || net == 0;
+	return (a->w[0] | a->w[1] | a->w[2]) == 0 && (a->w[3] == 0 || a->w[3] == bpf_htonl(1));
+}
+
 static __always_inline bool addr_eq(const struct addr *a, const struct addr *b)
 {
 	return a->w[3] == b->w[3] && a->w[2] == b->w[2] && a->w[1] == b->w[1] && a->w[0] == b->w[0];

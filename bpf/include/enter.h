@@ -33,8 +33,12 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 	ct_touch(v, s->now);
 	v->state |= ct_state_after(0, &s->p, s->dir);
 	back->flags |= LEG_ANSWER;
-	if (s->hook == FROM_WORKLOAD)
+	if (s->hook == FROM_WORKLOAD) {
 		back->ifindex = skb->ifindex;
+		leg->flags |= LEG_BY_POD;
+	}
+	if (leg->flags & LEG_POD)
+		back->flags |= LEG_BY_POD;
 	if (s->p.tcp_flags & TCP_SYN) {
 		syn_options(skb);
 		leg->wscale = s->syn.wscale;
@@ -78,6 +82,8 @@ NP_GLOBAL __u32 peer_make(void)
 	peer->leg[1].hook = v->leg[0].hook;
 	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
 	peer->leg[opposite(dir)].flags = LEG_INNER;
+	if (v->leg[s->dir & 1].flags & LEG_POD)
+		peer->leg[dir & 1].flags |= LEG_BY_POD;
 	peer->leg[opposite(dir)].ifindex = v->leg[s->dir & 1].ifindex;
 	if (s->p.tunnelled) {
 		peer->leg[opposite(dir)].flags |= LEG_BY_TUNNEL;

@@ -41,6 +41,7 @@ enum leg_flag {
 	LEG_OVERLAY = 4096,	/* with LEG_ENCAP: because np_routes says so */
 	LEG_LATER = 8192,	/* with LEG_NAT and LEG_STACK: translated at the pod, not where it comes from the network */
 	LEG_BY_TUNNEL = 16384,	/* with LEG_INNER: the flow came in the tunnel, which the client's entry says by LEG_TUNNELLED */
+	LEG_BY_POD = 32768,	/* packets of this direction come from a local pod's veth: none from the network is the flow's */
 };
 
 /* What happens to packets of one direction: [0] sent by lo, [1] sent by hi. */

@@ -19,7 +19,7 @@ static __noinline bool flow_has_moved(struct scratch *s, struct ct_value *v)
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
 	bool taken_over = s->p.tunnelled && leg->flags & LEG_TUNNELLED && s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p);
 
-	if (!taken_over && pkt_has_ports(&s->p))
+	if ((!taken_over && pkt_has_ports(&s->p)) || (s->hook == FROM_HOST && leg->flags & LEG_BY_POD))
 		return false;
 	if (s->p.tunnelled)
 		v->via = s->tunnel_from;

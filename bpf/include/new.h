@@ -189,6 +189,52 @@ static __noinline bool source_reachable(struct __sk_buff *skb, struct scratch *s
 	return cfg.source_check != SOURCE_STRICT || fib->ifindex == skb->ifindex;
 }
 
+/* Is it no host's beyond the link? Packets that a router sends on have no such source. */
+static __always_inline bool source_is_martian(const struct pkt *p)
+{
+	const struct addr *a = &p->t.src;
+
+	if (addr_is_inner(a, p->v4) || addr_is_multicast(a, p->v4))
+		return true;
+	return p->v4 ? (a->w[3] & bpf_htonl(0xffff0000)) == bpf_htonl(0xa9fe0000) : addr_is_link_local(a);
+}
+
+/* Does what comes from the network, or in the tunnel, say that it is of one who sends another way: the node, a pod behind its veth, or in the
+ * tunnel from its node? By another node's port this node and its pods come back in the tunnel. */
+static __noinline bool source_is_elsewhere(struct scratch *s)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
+	struct route *route;
+
+	if (info && !s->p.tunnelled && (info->kind == ADDR_SELF || (info->kind == ADDR_LOCAL_POD && info->ifindex)))
+		return true;
+	if (!cfg.overlay || (info && info->kind))
+		return false;
+	route = route_to(&s->p.t.src);
+	return route && !(s->p.tunnelled && addr_eq(&route->node, &s->tunnel_from));
+}
+
+/* Of what we send on, and the kernel would not see: is its source one to believe, whatever is asked of routes? */
+static __noinline enum drop source_refused(struct __sk_buff *skb, struct scratch *s)
+{
+	if (source_is_martian(&s->p))
+		return DROP_MARTIAN;
+	if (source_is_elsewhere(s))
+		return DROP_SPOOFED;
+	return cfg.source_check && !source_reachable(skb, s) ? DROP_REVERSE_PATH : DROP_NONE;
+}
+
+/* The same of what passes the rules of a device. What is for the node itself the kernel looks at, but for pods' addresses. */
+static __noinline enum drop source_refused_by_host(struct scratch *s)
+{
+	struct addr_info *info;
+
+	if (s->dst.kind != ADDR_SELF && !addr_is_link_local(&s->p.t.dst) && source_is_martian(&s->p))
+		return DROP_MARTIAN;
+	info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
+	return info && info->kind == ADDR_LOCAL_POD && info->ifindex ? DROP_SPOOFED : DROP_NONE;
+}
+
 /* Would the kernel send the packet to where it came from, or to a router, which may send it back? */
 static __noinline bool would_circle(struct __sk_buff *skb, struct scratch *s)
 {
@@ -221,6 +267,8 @@ static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const 
 /* A packet that means no service. */
 static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *s)
 {
+	enum drop why;
+
 	if (is_stray(skb, s, &s->dst))
 		return DROPPED(DROP_STRAY_SERVICE);
 	if (s->hook == TO_WORKLOAD && s->dst.kind != ADDR_LOCAL_POD)
@@ -230,8 +278,13 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 		if (!s->reroute && !s->key.lane && !host_asks(skb->ifindex))
 			return NP_PASS; /* the host's own traffic */
 	}
-	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD && !s->key.lane && !host_asks(skb->ifindex))
-		return NP_PASS; /* other traffic is left alone, unless a flow of ours would take its answers, or there are rules for it */
+	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD) {
+		if (!s->key.lane && !host_asks(skb->ifindex))
+			return NP_PASS; /* other traffic is left alone, unless a flow of ours would take its answers, or there are rules for it */
+		why = source_refused_by_host(s);
+		if (why)
+			return DROPPED(why);
+	}
 	if (masquerades(s, &s->p.t.dst))
 		return prepare_masquerade(skb, s);
 	return prepare_plain(skb, s);
@@ -242,6 +295,8 @@ NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
 	struct frontend *fe = 0;
+	enum drop why;
+	bool ours;
 
 	if (!s)
 		return DROPPED(DROP_PROGRAM_MISSING);
@@ -252,10 +307,16 @@ NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
 	} else {
 		fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &s->dst, s->hook == FROM_HOST);
 	}
-	if ((fe || s->dst.kind == ADDR_LOCAL_POD || s->hook == FROM_WORKLOAD) && taking_over(s))
+	ours = fe || s->dst.kind == ADDR_LOCAL_POD;
+	if (s->hook == FROM_WORKLOAD || (s->hook == FROM_HOST && (ours || s->p.tunnelled))) {
+		if (addr_is_inner(&s->p.t.dst, s->p.v4))
+			return DROPPED(DROP_MARTIAN); /* node ports there are for the node's own processes, whose packets do not leave it */
+		why = s->hook == FROM_HOST ? source_refused(skb, s) : DROP_NONE;
+		if (why)
+			return DROPPED(why);
+	}
+	if ((ours || s->hook == FROM_WORKLOAD) && taking_over(s))
 		return prepare_foreign(s);
-	if (cfg.source_check && s->hook == FROM_HOST && (s->p.tunnelled || fe || s->dst.kind == ADDR_LOCAL_POD) && !source_reachable(skb, s))
-		return DROPPED(DROP_REVERSE_PATH);
 	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);
 }
 

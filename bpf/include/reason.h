@@ -27,11 +27,12 @@ enum drop {
 	DROP_NO_LOCAL_BACKEND,	/* traffic policy Local, and no endpoint on this node */
 	DROP_SOURCE_RANGE,	/* source outside a load balancer's source ranges */
 	DROP_STRAY_SERVICE,	/* a service's address on a port that it does not have */
-	DROP_SPOOFED,		/* a pod with an address that is not its own, as a router, or with an ICMP error about a flow of which it is no end */
+	DROP_SPOOFED,		/* a pod with an address that is not its own, as a router, or with an ICMP error about a flow of which it is no end; or a pod's address from elsewhere */
 	DROP_REVERSE_PATH,	/* no route back to the source, or by another device */
 	DROP_POD_GONE,		/* TCP flow to a pod that this node no longer has: answered with RST */
 	DROP_VLAN,		/* a pod's frame with a VLAN tag, or more tags of VLAN 0 than are taken off */
 	DROP_POLICY,		/* a rule, or the end of a tier, says no */
+	DROP_MARTIAN,		/* an address that no packet of a network has: loopback's, none, of a group as source, or of the link where it would go beyond */
 	DROP_MAX,
 };
 

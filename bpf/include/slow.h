@@ -9,11 +9,14 @@
 #include "neigh.h"
 #include "reset.h"
 
-/* May the error's sender tell of the flow in s->v? From the network any router may. The tunnel brings word from the flow's other end, or from
+/* May the error's sender tell of the flow in s->v? From the network any router may, if its address is one, though of the link. The tunnel brings word from the flow's other end, or from
  * the node that the flow passes, but of other nodes' pods from that end only: their addresses are in no router. */
 static __noinline bool may_tell(struct scratch *s, const struct quoted *quoted)
 {
-	if (!s->p.tunnelled || addr_eq(&s->p.t.src, &quoted->t.src))
+	if (!s->p.tunnelled)
+		return s->hook != FROM_HOST || !(addr_is_inner(&s->p.t.src, s->p.v4) || addr_is_multicast(&s->p.t.src, s->p.v4) ||
+						 source_is_elsewhere(s));
+	if (addr_eq(&s->p.t.src, &quoted->t.src))
 		return true;
 	return addr_eq(&s->v.via, &s->tunnel_from) && !(cfg.overlay && route_to(&s->p.t.src));
 }
@@ -161,8 +164,10 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	why = flow_track(skb, s, v);
 	if (why)
 		return DROPPED(why);
-	if (s->hook == FROM_WORKLOAD)
+	if (s->hook == FROM_WORKLOAD) {
 		v->leg[opposite(s->dir)].ifindex = skb->ifindex;
+		v->leg[s->dir & 1].flags |= LEG_BY_POD;
+	}
 	return flow_send(skb, s, v);
 }
 

@@ -175,7 +175,7 @@ async function fill(maps: Maps, given: Given): Promise<void> {
     maps.addrs.set(parseAddr(f.maskedPod), addrInfo(ADDR_LOCAL_POD, { flags: ADDR_MASQUERADE, ifindex: lo }))
     maps.addrs.set(parseAddr(f.routedPod), addrInfo(ADDR_LOCAL_POD, { flags: ADDR_ROUTED, ifindex: lo }))
     maps.addrs.set(parseAddr(f.elsewherePod), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.pod.name) }))
-    maps.addrs.set(parseAddr(f.node), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
+    for (const own of [f.node, f.loopback]) maps.addrs.set(parseAddr(own), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
     maps.addrs.set(parseAddr(f.quietOwn), addrInfo(ADDR_SELF))
     for (const node of [f.otherNode, f.thirdNode, ...f.alikeNodes]) maps.addrs.set(parseAddr(node), addrInfo(ADDR_NODE))
     maps.addrs.set(parseAddr(f.bareVip), addrInfo(ADDR_SERVICE))

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every packet case through the programs as this kernel runs them, and once more as the oldest supported would; then those of a setting that is another program. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { POD_TO_HOST_DROP } from '#lib/base/flags.ts'
+import { POD_TO_HOST_DROP, SOURCE_ANY, SOURCE_STRICT } from '#lib/base/flags.ts'
 import type { Features, PacketRunner } from './packet-runner.ts'
 import { takesMarks } from './packet-mark.ts'
 import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
 import { casesFor } from './packets/all.ts'
+import { cases as martians, refused } from './packets/martians.ts'
 import { dropCases } from './packets/own-node.ts'
 
 const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true, netnsCookies: true }
@@ -23,6 +24,8 @@ for (const [title, features, stubs, knobs, cases] of [
   ['with every helper', NEWEST, [], {}, casesFor(NEWEST)],
   ['with the helpers of the oldest kernel only', OLDEST, Object.values(HELPERS), {}, casesFor(OLDEST)],
   ['where pods are not to reach their own node', NEWEST, [], DROP, dropCases],
+  ['where nothing is asked of routes back', NEWEST, [], { source_check: SOURCE_ANY }, martians],
+  ['where sources must come by the device of their route', NEWEST, [], { source_check: SOURCE_STRICT }, refused],
 ] as const) {
   describe(title, () => {
     const opened: PacketRunner[] = []

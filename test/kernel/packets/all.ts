@@ -16,6 +16,7 @@ import { cases as lanes } from './lanes.ts'
 import { cases as leaving } from './leaving.ts'
 import { cases as lifetimes } from './lifetimes.ts'
 import { cases as link } from './link.ts'
+import { cases as martians } from './martians.ts'
 import { cases as neighbours } from './neighbours.ts'
 import { cases as nodePort } from './node-port.ts'
 import { cases as outward } from './outward.ts'
@@ -48,6 +49,7 @@ const cases: readonly PacketCase[] = [
   ...leaving,
   ...lifetimes,
   ...link,
+  ...martians,
   ...neighbours,
   ...nodePort,
   ...outward,

@@ -36,6 +36,7 @@ export interface Family {
   /** a service's address without the port asked for */
   readonly bareVip: string
   readonly gateway: string
+  readonly loopback: string
 }
 
 /** Packets' marks, of bpf/include/mark.h */
@@ -65,6 +66,7 @@ export const families: readonly Family[] = [
     vip: '10.96.0.10',
     bareVip: '10.96.0.11',
     gateway: '169.254.1.1',
+    loopback: '127.0.0.1',
   },
   {
     name: 'IPv6',
@@ -88,6 +90,7 @@ export const families: readonly Family[] = [
     vip: 'fd00:96::10',
     bareVip: 'fd00:96::11',
     gateway: 'fe80::1',
+    loopback: '::1',
   },
 ]
 
