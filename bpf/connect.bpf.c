@@ -8,14 +8,6 @@ enum {
 	GO_ON = 1,	/* a cgroup program's "allow" */
 };
 
-/* ::1 and 127.0.0.0/8, of which each network namespace has its own. */
-static __always_inline bool is_loopback(const struct addr *a)
-{
-	if (addr_is_v4(a))
-		return (a->w[3] & bpf_htonl(0xff000000)) == bpf_htonl(0x7f000000);
-	return (a->w[0] | a->w[1] | a->w[2]) == 0 && a->w[3] == bpf_htonl(1);
-}
-
 static __always_inline void socket_key_of(struct bpf_sock_addr *ctx, struct socket_key *k, const struct addr *a, __be16 port,
 					  enum socket_role role)
 {
@@ -42,24 +34,35 @@ struct meant {
 	bool here_only;
 };
 
+/* To the kernel no address is loopback's: of the socket's own namespace. It is no frontend's, though those of node ports are written so. */
+static __always_inline void addr_none_is_loopback(struct addr *a)
+{
+	if (addr_is_v4(a) && !a->w[3])
+		a->w[3] = bpf_htonl(0x7f000001);
+	else if (addr_is_zero(a))
+		a->w[3] = bpf_htonl(1);
+}
+
 /* The service reached at this address, if it is one to choose a backend of here: not where that depends on the client's
  * address, which the socket may not have yet. */
 static __always_inline struct meant service_of(struct bpf_sock_addr *ctx, const struct addr *dst, __be16 port)
 {
 	const __u32 proto = ctx->protocol;
 	struct addr_info info = {};
+	struct addr at = *dst;
 	struct meant m = {};
 	struct frontend *fe;
 
 	if (proto != IPPROTO_TCP && proto != IPPROTO_UDP)
 		return m;
-	fe = frontend_find(dst, port, proto, &info, true);
+	addr_none_is_loopback(&at);
+	fe = frontend_find(&at, port, proto, &info, true);
 	if (!fe)
 		return m;
 	m.here_only = info.kind == ADDR_SELF && is_host_socket(ctx);
 	if (m.here_only)
 		m.fe = fe;
-	else if ((proto == IPPROTO_TCP ? cfg.connect_tcp : cfg.connect_udp) && !is_loopback(dst) && !fe->affinity &&
+	else if ((proto == IPPROTO_TCP ? cfg.connect_tcp : cfg.connect_udp) && !addr_is_inner(&at, addr_is_v4(&at)) && !fe->affinity &&
 		 !(fe->flags & FRONTEND_RANGES))
 		m.fe = fe;
 	return m;

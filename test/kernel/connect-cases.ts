@@ -41,6 +41,7 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
       check(`connect${family.bits}: datagrams of a connected socket are left to their packets`, await connectedUdp(loaded, family))
       check(`connect${family.bits}: so are services that tell clients apart`, await leftAlone(loaded, family, { affinity: 60 }))
       check(`sendmsg${family.bits}: so are those that lead to a node's tunnel port`, await tunnelPort(loaded, family, facts))
+      check(`connect${family.bits}: no address is no node port's where loopback is none`, await noAddress(loaded, family))
     }
   })
   await attached(cgroup, { facts, on: 0 }, async (loaded) => {
@@ -50,6 +51,11 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
       const at = nodePort(family)
       check(`connect${family.bits}, switched off: node ports of the node's own addresses`, await tcp(loaded, family, { facts, at }))
       check(`sendmsg${family.bits}, switched off: node ports of the node's own addresses`, await udp(loaded, family, { facts, at }))
+      const none = { ...at, host: at.frontend }
+      check(
+        `connect${family.bits}, switched off: no address is loopback's, and its node ports`,
+        await tcp(loaded, family, { facts, at: none }),
+      )
     }
   })
 }
@@ -243,6 +249,24 @@ async function leftAlone(loaded: Loaded, family: Family, service: Pick<Service, 
     return errorCode(error) === 'ENETUNREACH' ? undefined : String(error)
   } finally {
     socket.destroy()
+  }
+}
+
+/** It means loopback, where no node ports are served yet. */
+async function noAddress(loaded: Loaded, family: Family): Promise<string | undefined> {
+  const server = createServer((socket) => socket.end()).listen(0, family.local)
+  await once(server, 'listening')
+  const host = family.bits === 4 ? '0.0.0.0' : '::'
+  await publish(loaded, family, { proto: TCP, ports: [portOf(server.address())], at: { host, port: NODE_PORT, frontend: host } })
+  const socket = connect({ host, port: NODE_PORT })
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(WAIT_MS) })
+    return 'connected'
+  } catch (error) {
+    return errorCode(error) === 'ECONNREFUSED' ? undefined : String(error)
+  } finally {
+    socket.destroy()
+    server.close()
   }
 }
 
