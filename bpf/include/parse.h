@@ -25,6 +25,14 @@ struct v6_extension {
 	__be32 id;
 };
 
+/* Does the type answer another? Whatever else comes from who could answer is of its own accord. */
+static __always_inline bool icmp_answers(__u8 type, bool v4)
+{
+	if (v4)
+		return type == ICMP_ECHO_REPLY || type == ICMP_TIMESTAMP_REPLY || type == ICMP_INFORMATION_REPLY || type == ICMP_MASK_REPLY;
+	return type == ICMP6_ECHO_REPLY || type == ICMP6_NODE_REPLY;
+}
+
 /* Ports of an echo are its id; other ICMP has none and is not a flow of its own. */
 static __always_inline enum drop parse_icmp(struct __sk_buff *skb, struct pkt *p)
 {
@@ -33,6 +41,7 @@ static __always_inline enum drop parse_icmp(struct __sk_buff *skb, struct pkt *p
 	if (bpf_skb_load_bytes(skb, p->l4, &icmp, sizeof(icmp)))
 		return DROP_SHORT;
 	p->tcp_flags = 0;
+	p->icmp_asks = !icmp_answers(icmp.type, p->v4);
 	p->t.sport = 0;
 	p->t.dport = 0;
 	if (p->v4 ? icmp.type == ICMP_ECHO || icmp.type == ICMP_ECHO_REPLY : icmp.type == ICMP6_ECHO || icmp.type == ICMP6_ECHO_REPLY) {

@@ -30,6 +30,9 @@ enum icmp_type {
 	ICMP_ECHO = 8,
 	ICMP_TIME_EXCEEDED = 11,
 	ICMP_PARAMETER_PROBLEM = 12,
+	ICMP_TIMESTAMP_REPLY = 14,
+	ICMP_INFORMATION_REPLY = 16,
+	ICMP_MASK_REPLY = 18,
 	ICMP6_UNREACHABLE = 1,
 	ICMP6_TOO_BIG = 2,
 	ICMP6_TIME_EXCEEDED = 3,
@@ -43,6 +46,7 @@ enum icmp_type {
 	ICMP6_SOLICITATION = 135,
 	ICMP6_ADVERTISEMENT = 136,
 	ICMP6_REDIRECT = 137,
+	ICMP6_NODE_REPLY = 140,
 	ICMP6_LISTENER_REPORT2 = 143,
 };
 
@@ -79,7 +83,10 @@ struct pkt {
 	__u8 v4;
 	__u8 ttl;
 	__u8 tcp_flags;
-	__u8 tcp_header;	/* its length with options */
+	union {
+		__u8 tcp_header;	/* its length with options */
+		__u8 icmp_asks;		/* a message of its own, and no answer to another */
+	};
 	__u8 gso;		/* more than one segment: the sender keeps segments small enough */
 	__u8 tunnelled;		/* came in the tunnel */
 	__u8 origin;		/* which told whom the client meant */

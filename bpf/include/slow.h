@@ -121,6 +121,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	v = s->alone ? 0 : flow_find(s);
 	if (v) {
 		s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() || pkt_is_message(&s->p) ||
+			    is_attempt_back(s, &v->leg[s->dir & 1]) ||
 			    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex); /* another pod by now */
 		act = s->renew ? flow_look_again(s, v) : FLOW_THERE;
 		if (act == FLOW_STALE)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every packet case. Layer: test. */
 import type { PacketCase } from './case.ts'
+import { cases as asksBack } from './asks-back.ts'
 import { cases as checksums } from './checksums.ts'
 import { cases as choice } from './choice.ts'
 import { cases as collisions } from './collisions.ts'
@@ -34,6 +35,7 @@ import { cases as telling } from './telling.ts'
 import { cases as tunnelEnd } from './tunnel-end.ts'
 
 const cases: readonly PacketCase[] = [
+  ...asksBack,
   ...checksums,
   ...choice,
   ...collisions,
