@@ -133,10 +133,11 @@ scale: all kubernetes
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/bench/scale/main.js --size $(SCALE)
 
-# MINUTES=10 of each form, or of FORM=manifests or FORM=pods; SEED=… for the same steps again, without the kernels.
+# MINUTES=10 of each form, or of FORM=manifests, FORM=pods or FORM=frames; SEED=… for the same steps again, without the kernels.
 soak: all kubernetes
 	@scripts/install-deps.sh demo
-	@$(NODE) dist/soak/main.js
+	@$(if $(filter frames,$(FORM)),,$(NODE) dist/soak/main.js)
+	@$(if $(filter-out frames,$(FORM)),,FRAMES=1000000 $(RUN) test/one.ts test/kernel/frames.test.ts)
 	@$(if $(SEED),,$(MAKE) --no-print-directory kernels)
 
 # The real Kubernetes that end-to-end tests run, and `make bench` measures beside Netplane: built once, ten CPU minutes.

@@ -96,11 +96,19 @@ export function setUpNamespace(): void {
   for (const [path, value] of Object.entries(namespaceSysctls)) writeFileSync(`/proc/sys/${path}`, value)
 }
 
+export interface Passed {
+  readonly action: string
+  readonly out: Uint8Array
+  readonly mark: number
+}
+
 export interface PacketRunner {
   /** undefined when all steps came out as they should, else what differed */
   run(test: PacketCase): Promise<string | undefined>
   /** what one packet alone comes to, in the cluster that the last case left */
   send(through: ProgramName, packet: Uint8Array): string
+  /** the same with what comes out, and the mark on both sides */
+  pass(through: ProgramName, packet: Uint8Array, mark: number): Passed
   close(): void
 }
 
@@ -127,6 +135,13 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
     send(through, packet) {
       const run = programs.get(through)
       return run === undefined ? 'no such program' : actionText(through, run.testRun({ data: packet }).retval)
+    },
+    pass(through, packet, mark) {
+      const run = programs.get(through)
+      if (run === undefined) throw new Error('no such program')
+      // before there is a packet, for XDP, there is no mark
+      const came = through === 'untracked' ? { ...run.testRun({ data: packet }), mark } : runMarked(run, packet, mark)
+      return { action: actionText(through, came.retval), out: came.dataOut, mark: came.mark }
     },
     close() {
       for (const handle of [...programs.values(), ...share.values(), maps.policy, maps.failsafes]) handle.close()

@@ -17,6 +17,7 @@ const IN_PROCESS: Kind = { project: 'kernel', targets: ['bpf', 'native'], prefix
 const KINDS: readonly (readonly [folder: string, kind: Kind])[] = [
   ['test/native/', IN_PROCESS],
   ['test/kernel/packets', IN_PROCESS],
+  ['test/kernel/frames', IN_PROCESS],
   ['test/kernel/', { project: 'kernel', targets: ['all'], prefix: inOwnNamespaces }],
   ['test/api/', { project: 'api', targets: ['all', 'kubernetes'], prefix: inOwnNamespaces }],
   ['test/lab/', { project: 'lab', targets: ['all'], prefix: [] }],
