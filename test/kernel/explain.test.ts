@@ -313,6 +313,7 @@ describe('explain on a node', () => {
               "flags": [
                 "ready",
                 "pod",
+                "by-pod",
               ],
               "interface": "DB",
               "node": null,

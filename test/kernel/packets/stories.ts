@@ -134,7 +134,6 @@ function ofOutside(f: Family): readonly Story[] {
       going('from_workload', [own, direct]),
     ]),
     story("pod to another's node port and back", [going('from_host', [second, own], { node }), going('from_workload', [own, second])]),
-    story("pod to another's node port and back as it is", [going('from_host', [second, own]), going('from_workload', [own, second])]),
     story("pod to another's node port and to itself", [
       going('from_host', [at(f.pod, PORT), own], { node }),
       going('from_workload', [own, at(f.otherNode, PORT)]),
