@@ -309,10 +309,10 @@ describe('the tunnel', () => {
     readonly by?: typeof USUAL
   }
 
-  /** A datagram for a pod of the node in a packet of the tunnel. */
+  /** A datagram for a pod of the node, from a pod of the sender, in a packet of the tunnel. */
   async function send(family: Family, { from, to, by: { port, vni } = USUAL }: Sent): Promise<void> {
     const [place, source] = from === 'client' ? [from, world.client(family)] : [`node/${from}`, nodeAddress(from, family)]
-    const [outer, pod] = [nodeAddress(to, family), podAddress(to === 'b' ? 'c-1' : 'b-1', family)]
+    const [outer, pod] = [nodeAddress(to, family), podAddress(from === 'client' ? 'b-1' : `${from}-1`, family)]
     const inner = udp(hostPort(pod, nextPort++), hostPort(podAddress(`${to}-1`, family), POD_PORT), { payload: '{}\n' })
     const payload = l3(tunnel(source, outer, { inner, vni, sport: 5000 })).subarray(family === 4 ? 28 : 48)
     const script = `const socket = require('node:dgram').createSocket('udp${family}')
