@@ -142,7 +142,7 @@ static __noinline bool is_older(struct __sk_buff *skb, struct scratch *s, __u32 
 		ct_reverse(&t, &s->judged.t);
 	if (!tcp_is_connected(tcp_state(skb, &t)))
 		return false;
-	t.sport = 0; /* nobody's: only one that listens has it */
+	t.sport = 0; /* no client's port: only a listening socket has it */
 	return direction == FAILSAFE_OUT || tcp_state(skb, &t) != BPF_TCP_LISTEN;
 }
 

@@ -141,7 +141,7 @@ static __noinline enum link_message link_message(struct __sk_buff *skb, struct s
 		       : LINK_NONE;
 }
 
-/* The node has the gateway: this side of the veth answers to whoever asks. */
+/* The node has the gateway: this side of the veth answers every asker. */
 static __noinline int nd_answer(struct __sk_buff *skb, struct scratch *s, struct iface *dev)
 {
 	struct nd_message *m = (void *)s->buf;

@@ -122,7 +122,7 @@ static __always_inline enum drop service_way(struct __sk_buff *skb, struct scrat
 
 	leg->flags = LEG_NAT;
 	if (s->hook == FROM_HOST && !addr_is_zero(&be->node)) {
-		if (cfg.host_policy) /* else nobody asks who it is: it is another node's pod */
+		if (cfg.host_policy) /* else no rule asks for it: it is another node's pod */
 			addr_look(&s->dst, &v->out.dst);
 		if (way_by_tunnel(skb, s, v, leg, &be->node))
 			return DROP_NO_ROUTE;

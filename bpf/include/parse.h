@@ -196,7 +196,7 @@ static __always_inline bool is_extension(__u32 proto)
 	       proto == IPPROTO_AH || proto == V6_MOBILITY || proto == V6_HIP || proto == V6_SHIM6;
 }
 
-/* Follows the extension headers of an IPv6 packet from the first, `proto` at `off`, to s->chain: whoever asks by ports has to know where
+/* Follows the extension headers of an IPv6 packet from the first, `proto` at `off`, to s->chain: a rule by ports has to know where
  * they are. Returns an enum drop. */
 NP_GLOBAL int chain_read(struct __sk_buff *skb, __u32 off, __u32 proto)
 {
