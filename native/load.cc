@@ -30,9 +30,10 @@ class VerifierLog {
   std::unique_ptr<char[]> text_;  // not initialised, so only what the kernel writes becomes memory
 };
 
-// BPF_LOG_STATS: a few lines, and nothing else, also when the program is refused
+// BPF_LOG_STATS: some lines, and nothing else, also when the program is refused. The newest kernels write one for each
+// function, and refuse the program where there is no room.
 constexpr uint32_t kStatistics = 4;
-constexpr size_t kStatisticsBytes = 4096;
+constexpr size_t kStatisticsBytes = 1 << 16;
 
 }  // namespace
 
