@@ -5,7 +5,8 @@
 #include "service.h"
 
 enum {
-	GO_ON = 1,	/* a cgroup program's "allow" */
+	REFUSE = 0,	/* a cgroup program's answer: EPERM */
+	GO_ON = 1,
 };
 
 static __always_inline void socket_key_of(struct bpf_sock_addr *ctx, struct socket_key *k, const struct addr *a, __be16 port,
@@ -154,6 +155,13 @@ static __always_inline bool to_service(struct bpf_sock_addr *ctx, struct addr *p
 	return true;
 }
 
+/* Does a process of the node play the node? Only kernels send to the port where nodes take tunnel packets: what comes there from a node's address
+ * is believed. */
+static __always_inline bool plays_node(struct bpf_sock_addr *ctx, const struct addr *dst, __be16 port)
+{
+	return is_tunnel_end(dst, port, ctx->protocol);
+}
+
 typedef bool (*translate_fn)(struct bpf_sock_addr *, struct addr *, __be16 *);
 
 static __always_inline int on_v4(struct bpf_sock_addr *ctx, translate_fn translate)
@@ -162,6 +170,8 @@ static __always_inline int on_v4(struct bpf_sock_addr *ctx, translate_fn transla
 	struct addr a;
 
 	addr_from_v4(&a, ctx->user_ip4);
+	if (translate != to_service && plays_node(ctx, &a, port))
+		return REFUSE;
 	if (translate(ctx, &a, &port)) {
 		ctx->user_ip4 = a.w[3];
 		ctx->user_port = port;
@@ -179,6 +189,8 @@ static __always_inline int on_v6(struct bpf_sock_addr *ctx, translate_fn transla
 	a.w[1] = ctx->user_ip6[1];
 	a.w[2] = ctx->user_ip6[2];
 	a.w[3] = ctx->user_ip6[3];
+	if (translate != to_service && plays_node(ctx, &a, port))
+		return REFUSE;
 	if (translate(ctx, &a, &port)) {
 		ctx->user_ip6[0] = a.w[0];
 		ctx->user_ip6[1] = a.w[1];

@@ -41,6 +41,7 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
       check(`connect${family.bits}: datagrams of a connected socket are left to their packets`, await connectedUdp(loaded, family))
       check(`connect${family.bits}: so are services that tell clients apart`, await leftAlone(loaded, family, { affinity: 60 }))
       check(`sendmsg${family.bits}: so are those that lead to a node's tunnel port`, await tunnelPort(loaded, family, facts))
+      check(`connect${family.bits}: no process sends to a node's tunnel port`, await playsNode(loaded, family, facts))
       check(`connect${family.bits}: no address is no node port's where loopback is none`, await noAddress(loaded, family))
     }
   })
@@ -237,6 +238,35 @@ async function tunnelPort(loaded: Loaded, family: Family, { features }: KernelFa
   } finally {
     socket.close()
   }
+}
+
+/** Nor by a connected socket; to the same port of others it does. */
+async function playsNode(loaded: Loaded, family: Family, { features }: KernelFacts): Promise<string | undefined> {
+  const port = testCfg(features).tunnel_port
+  const addrs = new TestMap(loaded, catalogue.np_addrs)
+  const sent = async (connected: boolean): Promise<string> => {
+    const socket = await bound(family)
+    try {
+      const error = await new Promise<unknown>((resolve) => {
+        if (!connected) return void socket.send('hi', port, family.local, resolve)
+        socket.once('error', resolve)
+        socket.connect(port, family.local, (failed?: Error) => {
+          if (failed === undefined) socket.send('hi', resolve)
+          else resolve(failed)
+        })
+      })
+      return error instanceof Error ? (errorCode(error) ?? error.message) : 'sent'
+    } finally {
+      socket.close()
+    }
+  }
+  addrs.set(parseAddr(family.local), addrInfo(ADDR_SELF))
+  const toNode = [await sent(false), await sent(true)].join()
+  addrs.delete(parseAddr(family.local))
+  const toOther = [await sent(false), await sent(true)].join()
+  const wanted = 'EPERM,EPERM, else sent,sent'
+  const seen = `${toNode}, else ${toOther}`
+  return seen === wanted ? undefined : `${seen} instead of ${wanted}`
 }
 
 async function leftAlone(loaded: Loaded, family: Family, service: Pick<Service, 'affinity'>): Promise<string | undefined> {
