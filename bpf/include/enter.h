@@ -33,12 +33,15 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 	ct_touch(v, s->now);
 	v->state |= ct_state_after(0, &s->p, s->dir);
 	back->flags |= LEG_ANSWER;
-	if (s->hook == FROM_WORKLOAD) {
+	if (s->hook == FROM_WORKLOAD)
 		back->ifindex = skb->ifindex;
-		leg->flags |= LEG_BY_POD;
-	}
-	if (leg->flags & LEG_POD)
-		back->flags |= LEG_BY_POD;
+	if (s->hook == FROM_WORKLOAD || (!hook_is_from(s->hook) && s->src.kind == ADDR_SELF))
+		leg->flags |= LEG_BY_NODE;
+	/* answers of a translated flow are seen from the backend's view: what has its service's address already, is none */
+	if (leg->flags & LEG_ENCAP && !(leg->flags & LEG_NAT))
+		back->flags |= LEG_TUNNELLED;
+	else if (leg->flags & (LEG_POD | LEG_NAT) || s->dst.kind == ADDR_SELF)
+		back->flags |= LEG_BY_NODE;
 	if (s->p.tcp_flags & TCP_SYN) {
 		syn_options(skb);
 		leg->wscale = s->syn.wscale;
@@ -82,8 +85,12 @@ NP_GLOBAL __u32 peer_make(void)
 	peer->leg[1].hook = v->leg[0].hook;
 	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
 	peer->leg[opposite(dir)].flags = LEG_INNER;
-	if (v->leg[s->dir & 1].flags & LEG_POD)
-		peer->leg[dir & 1].flags |= LEG_BY_POD;
+	if (v->leg[s->dir & 1].flags & LEG_ENCAP) {
+		peer->leg[dir & 1].flags |= LEG_TUNNELLED;
+		peer->via = v->via;
+	} else if (v->leg[s->dir & 1].flags & LEG_POD || s->dst.kind == ADDR_SELF) {
+		peer->leg[dir & 1].flags |= LEG_BY_NODE;
+	}
 	peer->leg[opposite(dir)].ifindex = v->leg[s->dir & 1].ifindex;
 	if (s->p.tunnelled) {
 		peer->leg[opposite(dir)].flags |= LEG_BY_TUNNEL;
@@ -122,6 +129,7 @@ static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_
 static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
 {
 	s->v = *v;
+	addr_look(&s->dst, &s->v.out.dst);
 	peer_make();
 	bpf_map_update_elem(&np_ct, &s->peer_key, &s->peer, BPF_NOEXIST);
 }

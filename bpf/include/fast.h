@@ -23,9 +23,11 @@ static __always_inline bool is_told(struct __sk_buff *skb, const enum hook hook)
 static __always_inline bool came_its_way(const struct ct_value *v, const struct ct_leg *leg, const struct addr *tunnel_from,
 					 const enum hook hook)
 {
-	if (hook == FROM_HOST && leg->flags & LEG_BY_POD)
+	if (hook == FROM_HOST && leg->flags & LEG_BY_NODE)
 		return false;
-	if (leg->flags & LEG_ANSWER || (!hook_is_from(hook) && v->state & CT_FOREIGN))
+	if (leg->flags & LEG_ANSWER && (hook != FROM_HOST || !(leg->flags & LEG_TUNNELLED)))
+		return true;
+	if (!hook_is_from(hook) && v->state & CT_FOREIGN)
 		return true;
 	if (!tunnel_from)
 		return !(leg->flags & (LEG_TUNNELLED | LEG_INNER));

@@ -32,16 +32,16 @@ enum leg_flag {
 	LEG_NEIGH = 8,		/* out of the host device `ifindex` */
 	LEG_ENCAP = 16,		/* in the tunnel to `via`, out of `ifindex` */
 	LEG_STACK = 32,		/* the kernel's own routing takes it on */
-	LEG_TUNNELLED = 64,	/* packets of this direction come in the tunnel from `via` */
+	LEG_TUNNELLED = 64,	/* packets of this direction come from the network in the tunnel from `via` alone */
 	LEG_DSR = 128,		/* with LEG_ENCAP: the other node is to answer the client itself */
-	LEG_ANSWER = 256,	/* the direction of answers: they may come any way */
+	LEG_ANSWER = 256,	/* the direction of answers: they may come any way but those that cannot be theirs */
 	LEG_INNER = 512,	/* these packets are seen behind their translation only: whoever sends such is another flow */
 	LEG_HALF = 1024,	/* open only when the client says so, for its answers do not pass here */
 	LEG_SELF = 2048,	/* on its way out, but for this node itself */
 	LEG_OVERLAY = 4096,	/* with LEG_ENCAP: because np_routes says so */
 	LEG_LATER = 8192,	/* with LEG_NAT and LEG_STACK: translated at the pod, not where it comes from the network */
 	LEG_BY_TUNNEL = 16384,	/* with LEG_INNER: the flow came in the tunnel, which the client's entry says by LEG_TUNNELLED */
-	LEG_BY_POD = 32768,	/* packets of this direction come from a local pod's veth: none from the network is the flow's */
+	LEG_BY_NODE = 32768,	/* packets of this direction come from a local pod's veth, or are the node's own: none from the network is the flow's */
 };
 
 /* What happens to packets of one direction: [0] sent by lo, [1] sent by hi. */
@@ -75,7 +75,7 @@ struct ct_value {
 	__u8 state;		/* enum ct_state */
 	__u8 epoch;		/* of the policy that let it be: low byte of node_state.epoch */
 	__u16 lane;		/* of the other entry of a translated flow */
-	struct addr via;	/* tunnel peer of the leg with LEG_ENCAP */
+	struct addr via;	/* tunnel peer of the legs with LEG_ENCAP and LEG_TUNNELLED */
 	struct ct_leg leg[2];
 	__u32 slot;		/* of the backend, in the client's view */
 	__u32 egress_rule;	/* the rules that let it be, where an end of it is on this node; 0: none was asked */

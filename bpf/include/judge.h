@@ -341,7 +341,7 @@ static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratc
 	j->staged_ingress_rule = 0;
 	if (cfg.pod_to_host && s->src.kind == ADDR_LOCAL_POD && s->dst.kind == ADDR_SELF)
 		return DROP_POLICY;
-	if (is_judged(s) && !addr_eq(&j->t.src, &j->t.dst)) { /* a pod always reaches itself */
+	if (is_judged(s) && !(j->hook == FROM_WORKLOAD && addr_eq(&j->t.src, &j->t.dst))) { /* a pod always reaches itself, as long as it is it */
 		why = query_ports(skb, s, &j->t);
 		if (!why)
 			why = judge(skb);

@@ -16,13 +16,21 @@ static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
 /* Has its way changed, rather? Without ports, flows cannot be told apart; and a node may take a connection over from another. */
 static __noinline bool flow_has_moved(struct scratch *s, struct ct_value *v)
 {
-	const struct ct_leg *leg = &v->leg[s->dir & 1];
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+	const bool to_service = leg->flags & LEG_NAT;
 	bool taken_over = s->p.tunnelled && leg->flags & LEG_TUNNELLED && s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p);
+	/* pods' answers, when the tunnel between them has come to be or to an end */
+	bool other_way = leg->flags & LEG_ANSWER && leg->flags & LEG_TUNNELLED;
 
-	if ((!taken_over && pkt_has_ports(&s->p)) || (s->hook == FROM_HOST && leg->flags & LEG_BY_POD))
+	if (to_service && leg->flags & LEG_ANSWER)
+		return false; /* it was this node that chose the backend's node */
+	if ((!taken_over && !other_way && pkt_has_ports(&s->p)) ||
+	    (s->hook == FROM_HOST && (leg->flags & LEG_BY_NODE || source_is_elsewhere(s))))
 		return false;
 	if (s->p.tunnelled)
 		v->via = s->tunnel_from;
+	else if (other_way)
+		leg->flags &= ~LEG_TUNNELLED;
 	s->renew = 1;
 	return true;
 }
@@ -92,10 +100,13 @@ static __always_inline bool is_attempt_back(const struct scratch *s, const struc
 	return leg->flags & LEG_ANSWER && (pkt_is_icmp(&s->p) ? s->p.icmp_asks : pkt_is_syn(&s->p));
 }
 
-/* Of ICMP, last fragments have no type, and answers to others than echoes another than was let be: they follow the decision. */
-static __always_inline bool is_let_be(const struct scratch *s, const struct ct_leg *leg)
+/* Of ICMP, last fragments have no type, and answers to others than echoes another than was let be: they follow the decision, as long as the
+ * rules are those that made it. */
+static __always_inline bool is_let_be(const struct scratch *s, const struct ct_value *v)
 {
-	return pkt_is_icmp(&s->p) && (s->p.fragment || (leg->flags & LEG_ANSWER && pkt_is_message(&s->p) && !s->p.icmp_asks));
+	const struct ct_leg *leg = &v->leg[s->dir & 1];
+
+	return v->epoch == policy_epoch() && pkt_is_icmp(&s->p) && (s->p.fragment || (leg->flags & LEG_ANSWER && pkt_is_message(&s->p) && !s->p.icmp_asks));
 }
 
 /* What is to be judged when a flow that is there is judged again: the flow, or an attempt of the other end, by itself. */

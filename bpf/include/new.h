@@ -47,7 +47,7 @@ static __noinline int prepare_plain(struct __sk_buff *skb, struct scratch *s)
 }
 
 /* Does a packet of a pod whose address means nothing outside go there? s->dst: what is known of `dst`. */
-static __noinline bool masquerades(struct scratch *s, const struct addr *dst)
+static __noinline bool masquerades(struct __sk_buff *skb, struct scratch *s, const struct addr *dst)
 {
 	struct addr node;
 
@@ -56,7 +56,9 @@ static __noinline bool masquerades(struct scratch *s, const struct addr *dst)
 	addr_of_node(&node, s->p.v4);
 	if (addr_is_zero(&node) || s->p.fragment || !pkt_has_ports(&s->p))
 		return false; /* nothing to tell its flows apart by */
-	return (s->dst.kind == 0 || s->dst.kind == ADDR_NODE) && !range_has(RANGE_INSIDE, dst);
+	if ((s->dst.kind != 0 && s->dst.kind != ADDR_NODE) || range_has(RANGE_INSIDE, dst))
+		return false;
+	return s->dst.kind || !addr_is_own(skb, s, &s->p.t.src, dst); /* the node's by a route or a link: it is to hear who it is */
 }
 
 /* It leaves as this node, from a port of those kept for it. */
@@ -136,7 +138,7 @@ static __always_inline enum drop service_way(struct __sk_buff *skb, struct scrat
 	/* to oneself: the answer must pass here to be translated back */
 	if (addr_eq(&v->out.dst, &s->p.t.src) || (s->reroute && s->dst.kind == ADDR_SELF))
 		v->out.src = s->p.t.dst;
-	if (masquerades(s, &v->out.dst) || fronts(s))
+	if (masquerades(skb, s, &v->out.dst) || fronts(s))
 		masquerade(s);
 	way_by_info(skb, s, v, leg, &v->out.dst);
 	return DROP_NONE;
@@ -199,14 +201,23 @@ static __always_inline bool source_is_martian(const struct pkt *p)
 	return p->v4 ? (a->w[3] & bpf_htonl(0xffff0000)) == bpf_htonl(0xa9fe0000) : addr_is_link_local(a);
 }
 
-/* Does what comes from the network, or in the tunnel, say that it is of one who sends another way: the node, a pod behind its veth, or in the
- * tunnel from its node? By another node's port this node and its pods come back in the tunnel. */
+/* Does what comes from the network say that it is of one who sends from this node: itself, a pod behind its veth, a service, whose packets have
+ * its address only where programs have put it? */
+static __noinline bool source_is_here(struct scratch *s, const struct addr_info *info)
+{
+	if (info->kind == ADDR_SELF || info->kind == ADDR_SERVICE || (info->kind == ADDR_LOCAL_POD && info->ifindex))
+		return true;
+	return !info->kind && info->flags & ADDR_EXTERNAL && frontend_at(&s->p.t.src, s->p.t.sport, s->p.proto);
+}
+
+/* The same, or that it is of a pod that sends in the tunnel from another node? By another node's port this node and its pods come back in the
+ * tunnel. */
 static __noinline bool source_is_elsewhere(struct scratch *s)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
 	struct route *route;
 
-	if (info && !s->p.tunnelled && (info->kind == ADDR_SELF || (info->kind == ADDR_LOCAL_POD && info->ifindex)))
+	if (info && !s->p.tunnelled && source_is_here(s, info))
 		return true;
 	if (!cfg.overlay || (info && info->kind))
 		return false;
@@ -224,15 +235,26 @@ static __noinline enum drop source_refused(struct __sk_buff *skb, struct scratch
 	return cfg.source_check && !source_reachable(skb, s) ? DROP_REVERSE_PATH : DROP_NONE;
 }
 
-/* The same of what passes the rules of a device. What is for the node itself the kernel looks at, but for pods' addresses. */
-static __noinline enum drop source_refused_by_host(struct scratch *s)
+/* Of what is the kernel's, or no flow's: is its source not to be believed, by a pod, by another node because it comes in our tunnel, or beside a
+ * flow of ours? The node itself hears pods of other nodes without the tunnel. s->dst: what is known of its destination. */
+static __noinline enum drop source_refused_alone(struct scratch *s)
 {
 	struct addr_info *info;
 
-	if (s->dst.kind != ADDR_SELF && !addr_is_link_local(&s->p.t.dst) && source_is_martian(&s->p))
+	if (s->dst.kind == ADDR_LOCAL_POD && source_is_martian(&s->p))
 		return DROP_MARTIAN;
+	if (s->key.lane || s->dst.kind == ADDR_LOCAL_POD || in_overlay(s, &s->p.t.dst))
+		return source_is_elsewhere(s) ? DROP_SPOOFED : DROP_NONE;
 	info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
-	return info && info->kind == ADDR_LOCAL_POD && info->ifindex ? DROP_SPOOFED : DROP_NONE;
+	return info && !s->p.tunnelled && source_is_here(s, info) ? DROP_SPOOFED : DROP_NONE;
+}
+
+/* The same of what the kernel goes on with. `asked`: there are rules for it. */
+static __noinline enum drop source_refused_by_host(struct scratch *s, bool asked)
+{
+	if (asked && s->dst.kind != ADDR_SELF && !addr_is_link_local(&s->p.t.dst) && source_is_martian(&s->p))
+		return DROP_MARTIAN;
+	return source_refused_alone(s);
 }
 
 /* Would the kernel send the packet to where it came from, or to a router, which may send it back? */
@@ -268,6 +290,7 @@ static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const 
 static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *s)
 {
 	enum drop why;
+	bool asked;
 
 	if (is_stray(skb, s, &s->dst))
 		return DROPPED(DROP_STRAY_SERVICE);
@@ -279,13 +302,14 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 			return NP_PASS; /* the host's own traffic */
 	}
 	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD) {
-		if (!s->key.lane && !host_asks(skb->ifindex))
-			return NP_PASS; /* other traffic is left alone, unless a flow of ours would take its answers, or there are rules for it */
-		why = source_refused_by_host(s);
+		asked = s->key.lane || host_asks(skb->ifindex);
+		why = source_refused_by_host(s, asked);
 		if (why)
 			return DROPPED(why);
+		if (!asked)
+			return NP_PASS; /* other traffic is left alone, unless a flow of ours would take its answers, or there are rules for it */
 	}
-	if (masquerades(s, &s->p.t.dst))
+	if (masquerades(skb, s, &s->p.t.dst))
 		return prepare_masquerade(skb, s);
 	return prepare_plain(skb, s);
 }

@@ -13,9 +13,15 @@
  * the node that the flow passes, but of other nodes' pods from that end only: their addresses are in no router. */
 static __noinline bool may_tell(struct scratch *s, const struct quoted *quoted)
 {
+	const struct ct_leg *answers = &s->v.leg[s->dir & 1], *went = &s->v.leg[opposite(s->dir)];
+
+	if (!s->p.tunnelled && s->hook == FROM_HOST) {
+		if (answers->flags & LEG_BY_NODE || went->flags & LEG_ENCAP || (answers->flags & LEG_ANSWER && answers->flags & LEG_TUNNELLED))
+			return false; /* the network has not had what it quotes */
+		return !(addr_is_inner(&s->p.t.src, s->p.v4) || addr_is_multicast(&s->p.t.src, s->p.v4) || source_is_elsewhere(s));
+	}
 	if (!s->p.tunnelled)
-		return s->hook != FROM_HOST || !(addr_is_inner(&s->p.t.src, s->p.v4) || addr_is_multicast(&s->p.t.src, s->p.v4) ||
-						 source_is_elsewhere(s));
+		return true;
 	if (addr_eq(&s->p.t.src, &quoted->t.src))
 		return true;
 	return addr_eq(&s->v.via, &s->tunnel_from) && !(cfg.overlay && route_to(&s->p.t.src));
@@ -62,6 +68,8 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (!v)
 		return FLOW_NONE;
+	if (ct_expired(v, quoted.proto, s->now))
+		return FLOW_NONE;
 	s->v = *v;
 	if (!may_tell(s, &quoted))
 		return DROPPED(DROP_SPOOFED);
@@ -106,6 +114,13 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 
 	if (cfg.untracked && (s->hook == FROM_HOST || s->hook == TO_HOST) && !s->p.tunnelled) {
 		act = untracked_judge(skb, s);
+		if (act == RULE_ALLOW && s->hook == FROM_HOST) {
+			addr_look(&s->dst, &s->p.t.dst);
+			s->key.lane = 0;
+			why = source_refused_alone(s);
+			if (why)
+				return DROPPED(why);
+		}
 		if (act != RULE_OPEN)
 			return act == RULE_ALLOW ? NP_PASS : DROPPED(DROP_POLICY);
 	}
@@ -130,6 +145,9 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 			return act;
 	}
 	if (!v) {
+		why = s->alone && s->hook == FROM_HOST ? source_refused_alone(s) : DROP_NONE;
+		if (why)
+			return DROPPED(why);
 		act = s->alone ? FLOW_PREPARED : flow_prepare(skb);
 		if (act != FLOW_PREPARED)
 			return act;
@@ -139,7 +157,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	}
 	if (plays_node(skb, s, v ? v : &s->v))
 		return DROPPED(DROP_TUNNEL_SOURCE); /* an answer as well: it stays unseen, and so none goes the fast way */
-	if (!v || (s->renew && !is_let_be(s, &v->leg[s->dir & 1]))) {
+	if (!v || (s->renew && !is_let_be(s, v))) {
 		why = flow_judge(skb, s, v ? v : &s->v);
 		if (why && v && !is_attempt_back(s, &v->leg[s->dir & 1]))
 			flow_deny(s, v);
@@ -167,7 +185,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		return DROPPED(why);
 	if (s->hook == FROM_WORKLOAD) {
 		v->leg[opposite(s->dir)].ifindex = skb->ifindex;
-		v->leg[s->dir & 1].flags |= LEG_BY_POD;
+		v->leg[s->dir & 1].flags |= LEG_BY_NODE;
 	}
 	return flow_send(skb, s, v);
 }
@@ -178,7 +196,7 @@ static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, 
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
 
-	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))) ||
+	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || s->p.tunnelled || (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))) ||
 	       (why == DROP_EXTENSION_HEADERS && host_asks(skb->ifindex));
 }
 

@@ -313,7 +313,7 @@ describe('explain on a node', () => {
               "flags": [
                 "ready",
                 "pod",
-                "by-pod",
+                "by-node",
               ],
               "interface": "DB",
               "node": null,

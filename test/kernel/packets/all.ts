@@ -11,6 +11,7 @@ import { cases as extensions } from './extensions.ts'
 import { cases as failsafes } from './failsafes.ts'
 import { cases as flows } from './flows.ts'
 import { cases as foreign } from './foreign.ts'
+import { cases as oneWay } from './one-way.ts'
 import { cases as fragments } from './fragments.ts'
 import { cases as icmp } from './icmp.ts'
 import { cases as lanes } from './lanes.ts'
@@ -45,6 +46,7 @@ const cases: readonly PacketCase[] = [
   ...failsafes,
   ...flows,
   ...foreign,
+  ...oneWay,
   ...fragments,
   ...icmp,
   ...lanes,

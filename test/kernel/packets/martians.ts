@@ -217,9 +217,7 @@ function believed(f: Family): PacketCase[] {
         comes('to the node', udp(at(link, PORT), at(f.node, 80)), KERNELS),
         comes('to the gateway of pods', udp(at(link, PORT), at(f.gateway, 80)), KERNELS),
         ...dhcp.map((packet, index) => comes(`DHCP ${index}`, packet, KERNELS)),
-        comes('loopback to the node', udp(at(f.loopback, PORT), at(f.node, 80)), KERNELS),
         comes('to loopback, and no service', udp(at(f.client, PORT), at(f.loopback, 80)), KERNELS),
-        comes('a pod to the node', udp(at(f.elsewherePod, PORT), at(f.node, 80)), KERNELS),
       ],
     },
     {

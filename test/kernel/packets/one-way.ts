@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Sources that are true from one way only: in open flows, by errors, past rules, and through the node to another. Layer: test. */
+import { icmp, l3, plain, tcp, tunnel, udp } from '../../support/packet.ts'
+import { HOST } from '../packet-policy.ts'
+import type { PacketCase, Step } from './case.ts'
+import { numbers } from './errors.ts'
+import { DENIED, policy } from './policies.ts'
+import { NODE_PORT, VNI, at, families, type Family } from './world.ts'
+
+const PORT = 44_000
+const SPOOFED = { action: 'drop', reason: 'DROP_SPOOFED' } as const
+const SENT = { action: 'redirect' } as const
+const KERNELS = { action: 'pass', out: 'same' } as const
+
+type End = Pick<Step, 'action' | 'reason' | 'out'>
+type Through = Step['through']
+
+function step(say: string, through: Through, packet: Uint8Array, end: End = SENT): Step {
+  return { say, through, packet, ...end }
+}
+
+function forged(say: string, packet: Uint8Array): Step {
+  return step(`forged: ${say}`, 'from_host', packet, SPOOFED)
+}
+
+function by(f: Family, node: string, inner: Uint8Array): Uint8Array {
+  return tunnel(node, f.node, { inner, vni: VNI, sport: 50_000 })
+}
+
+/** Flows of this node's own, and between pods of an overlay: no packet of the network is theirs, whoever it says it is of. */
+function openFlows(f: Family): PacketCase[] {
+  const [pod, node, overlay, client] = [at(f.pod, PORT), at(f.node, 80), at(f.overlayPod, 80), at(f.client, PORT)]
+  const web = [{ addr: f.overlayPod, port: 8080, node: f.otherNode }]
+  const local = [{ addr: f.node, port: 8080 }]
+  const nodePort = at(f.node, NODE_PORT)
+  const noPorts = (from: string, to: string): Uint8Array => plain(from, to, { proto: 47 })
+  return [
+    {
+      name: `${f.name}: the network says nothing in a flow of the node to its pod`,
+      given: {},
+      steps: [
+        step('asks', 'to_workload', udp(node, pod), { action: 'pass' }),
+        step('answers', 'from_workload', udp(pod, node), { action: 'pass' }),
+        forged('asks again', udp(node, pod)),
+      ],
+    },
+    {
+      name: `${f.name}: the network says nothing in a flow of a pod to its node`,
+      given: {},
+      steps: [
+        step('asks', 'from_workload', udp(pod, node), { action: 'pass' }),
+        step('answers', 'to_workload', udp(node, pod), { action: 'pass' }),
+        forged('answers again', udp(node, pod)),
+      ],
+    },
+    {
+      name: `${f.name}: what a service has answered has come from its backend`,
+      given: { backends: [{ addr: f.secondPod, port: 80 }], frontends: [at(f.bareVip, 81)] },
+      steps: [
+        step('asks', 'from_workload', udp(pod, at(f.bareVip, 81))),
+        forged('answers as the service', udp(at(f.bareVip, 81), pod)),
+        step('answers', 'from_workload', udp(at(f.secondPod, 80), pod)),
+        forged('answers again as the service', udp(at(f.bareVip, 81), pod)),
+      ],
+    },
+    {
+      name: `${f.name}: an overlay pod answers out of its node's tunnel alone, and by the node that it has moved to`,
+      given: {},
+      steps: [
+        step('asks', 'from_workload', udp(pod, overlay)),
+        forged('answers without the tunnel', udp(overlay, pod)),
+        forged("answers in another node's tunnel", by(f, f.thirdNode, udp(overlay, pod))),
+        step('answers', 'from_host', by(f, f.otherNode, udp(overlay, pod))),
+        { ...step('answers by another node', 'from_host', by(f, f.thirdNode, udp(overlay, pod))), overlayBy: f.thirdNode },
+      ],
+    },
+    {
+      name: `${f.name}: no other node takes an overlay pod's connection over`,
+      given: {},
+      steps: [
+        step('SYN', 'from_host', by(f, f.otherNode, tcp(overlay, pod, { flags: 'S' }))),
+        step('SYN-ACK', 'from_workload', tcp(pod, overlay, { flags: 'SA' })),
+        step('ACK', 'from_host', by(f, f.otherNode, tcp(overlay, pod, { flags: 'A' }))),
+        forged('ACK', by(f, f.thirdNode, tcp(overlay, pod, { flags: 'A' }))),
+        forged('ACK without the tunnel', tcp(overlay, pod, { flags: 'A' })),
+      ],
+    },
+    {
+      name: `${f.name}: without ports as well an overlay pod sends in its node's tunnel alone`,
+      given: {},
+      steps: [
+        step('comes', 'from_host', by(f, f.otherNode, noPorts(f.overlayPod, f.pod))),
+        forged('comes without the tunnel', noPorts(f.overlayPod, f.pod)),
+        forged("comes in another node's tunnel", by(f, f.thirdNode, noPorts(f.overlayPod, f.pod))),
+      ],
+    },
+    {
+      name: `${f.name}: a node port's answer comes in the tunnel of its backend's node`,
+      given: { backends: web },
+      steps: [
+        step('asks', 'from_host', udp(client, nodePort)),
+        forged('answers without the tunnel', udp(at(f.overlayPod, 8080), client)),
+        step('answers', 'from_host', by(f, f.otherNode, udp(at(f.overlayPod, 8080), client))),
+      ],
+    },
+    {
+      name: `${f.name}: the answer of a node port that a process of the node serves is the node's own`,
+      given: { backends: local },
+      steps: [step('asks', 'from_host', udp(client, nodePort), { action: 'pass' }), forged('answers', udp(at(f.node, 8080), client))],
+    },
+  ]
+}
+
+/** What the network says of what it never had. */
+function errors(f: Family): PacketCase[] {
+  const { unreachable } = numbers(f)
+  const [type, code] = unreachable
+  const tells = (from: string, to: string, about: Uint8Array): Uint8Array => icmp(from, to, { type, code, body: l3(about) })
+  const [pod, second, overlay] = [at(f.pod, PORT), at(f.secondPod, 80), at(f.overlayPod, 80)]
+  const unknown = udp(at(f.pod, 9), at(f.client, 9))
+  return [
+    {
+      name: `${f.name}: the network tells of no packet that it never had`,
+      given: { backends: [{ addr: f.secondPod, port: 80 }], frontends: [at(f.vip, 81)] },
+      steps: [
+        step('to a pod of the node', 'from_workload', udp(pod, second)),
+        forged('of it', tells(f.client, f.pod, udp(pod, second))),
+        step('in the tunnel', 'from_workload', udp(pod, overlay)),
+        forged('of it', tells(f.client, f.pod, udp(pod, overlay))),
+        step('out of the tunnel', 'from_host', by(f, f.otherNode, udp(at(f.overlayPod, PORT), second))),
+        step('and its answer', 'from_workload', udp(second, at(f.overlayPod, PORT))),
+        forged('of that', tells(f.client, f.secondPod, udp(second, at(f.overlayPod, PORT)))),
+        step('to a service', 'from_workload', udp(at(f.pod, PORT + 1), at(f.vip, 81))),
+        forged('of it', tells(f.client, f.pod, udp(at(f.pod, PORT + 1), at(f.vip, 81)))),
+        forged('of it behind its translation', tells(f.client, f.pod, udp(at(f.pod, PORT + 1), second))),
+      ],
+    },
+    {
+      name: `${f.name}: an error about no flow has a source that is true as well`,
+      given: {},
+      steps: [
+        ...[f.secondPod, f.node, f.overlayPod].map((from) => forged(from, tells(from, f.pod, unknown))),
+        forged('a pod, to the node', tells(f.secondPod, f.node, udp(at(f.node, 9), at(f.client, 9)))),
+        step('a pod of another node, to this one', 'from_host', tells(f.overlayPod, f.node, udp(at(f.node, 9), overlay)), KERNELS),
+      ],
+    },
+  ]
+}
+
+/** New flows: past rules without tracking, to the node, through it, and from a service. */
+function newFlows(f: Family): PacketCase[] {
+  const open = policy('open', { of: HOST, ingress: [{}], egress: [{}], scope: 'doNotTrack' })
+  const kinds = (from: string, to: string): readonly [string, Uint8Array][] => [
+    ['SYN', tcp(from, to, { flags: 'S' })],
+    ['ACK', tcp(from, to, { flags: 'A' })],
+    ['datagram', udp(from, to)],
+  ]
+  const of = (from: string, to: string): Step[] => kinds(from, to).map(([kind, packet]) => forged(`${kind} ${from} > ${to}`, packet))
+  const here = [f.node, f.quietOwn, f.secondPod]
+  return [
+    {
+      name: `${f.name}: rules without tracking let nobody in who says to be of this node`,
+      given: { policies: [open] },
+      steps: [...here, f.overlayPod].flatMap((from) => of(at(from, PORT), at(f.pod, 80))),
+    },
+    {
+      name: `${f.name}: the node hears its own address and its pods' from itself`,
+      given: {},
+      steps: here.flatMap((from) => of(at(from, PORT), at(f.node, 80))),
+    },
+    {
+      name: `${f.name}: a node sends nothing on into the tunnel of which it does not believe the source`,
+      given: {},
+      steps: [
+        ...[...here, f.overlayPod].flatMap((from) => of(at(from, PORT), at(f.overlayPod, 80))),
+        step('a client', 'from_host', udp(at(f.client, PORT), at(f.overlayPod, 80)), KERNELS),
+        step('an overlay pod to the node itself', 'from_host', udp(at(f.overlayPod, PORT), at(f.node, 80)), KERNELS),
+      ],
+    },
+    {
+      name: `${f.name}: nobody on the network has a service's address and port`,
+      given: { backends: [{ addr: f.secondPod, port: 80 }], frontends: [at(f.stranger, 53), at(f.bareVip, 81)], external: [f.stranger] },
+      steps: [
+        forged('of the cluster', udp(at(f.bareVip, 81), at(f.pod, PORT))),
+        forged('of the cluster, a port that it has not', udp(at(f.bareVip, 99), at(f.pod, PORT))),
+        forged('of a host', udp(at(f.stranger, 53), at(f.pod, PORT))),
+        step('another port of that host', 'from_host', udp(at(f.stranger, 54), at(f.pod, PORT))),
+      ],
+    },
+  ]
+}
+
+/** ICMP that follows a decision follows it while the rules are those that made it, and the flow is there. */
+function decided(f: Family): PacketCase[] {
+  const n = numbers(f)
+  const [type, code] = n.unreachable
+  const echo = (word: number): Uint8Array => icmp(f.pod, f.secondPod, { type: n.echo, word })
+  const reply = (word: number): Uint8Array => icmp(f.secondPod, f.pod, { type: n.reply, word })
+  const asked = udp(at(f.pod, PORT), at(f.secondPod, 80))
+  const tells = icmp(f.secondPod, f.pod, { type, code, body: l3(asked) })
+  const pod = (say: string, packet: Uint8Array, then: Partial<Step> = {}): Step => ({
+    ...step(say, 'from_workload', packet),
+    ...then,
+  })
+  const open = ['pod', 'second'].map((of) => policy(`open ${of}`, { of, ingress: [{}], egress: [{}] }))
+  const shut = [policy('shut', { of: 'second', ingress: [], egress: [] })]
+  const closed = [policy('closed', { of: 'pod', ingress: [] })]
+  return [
+    {
+      name: `${f.name}: replies without an id end with the rules that let them be`,
+      given: { policies: open },
+      steps: [pod('asks', echo(0)), pod('answers', reply(0)), pod('answers, now shut', reply(0), { policies: shut, ...DENIED })],
+    },
+    {
+      name: `${f.name}: errors about what has long ended are asked about by themselves`,
+      given: { policies: closed },
+      steps: [pod('asks', asked), pod('tells', tells), pod('tells much later', tells, { age: 2 * 3_600_000, ...DENIED })],
+    },
+    {
+      name: `${f.name}: who is masqueraded is heard by its node as itself, by whichever of the node's addresses`,
+      given: {},
+      steps: [step('asks', 'from_workload', udp(at(f.maskedPod, PORT), f.v4 ? '192.168.50.255:80' : '[fe80::1:2]:80'), KERNELS)],
+    },
+  ]
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...openFlows(f), ...errors(f), ...newFlows(f), ...decided(f)])
