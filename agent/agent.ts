@@ -22,7 +22,9 @@ import { PROXY_RULES } from './dataplane/hand-over.ts'
 import { isFloor } from './dataplane/objects.ts'
 import { conditionOf } from './dataplane/phases.ts'
 import { Pins } from './dataplane/pins.ts'
-import { unsupportedKernel } from './node/facts.ts'
+import { trialRefusal } from './dataplane/trial.ts'
+import type { Features } from './dataplane/features.ts'
+import { isBelowFloor, packageObjects, tooOld, unsafeKernel } from './node/facts.ts'
 import { cniReadyFile, lastGoodFile } from './state-files.ts'
 import type { Interfaces } from './interfaces/table.ts'
 import { leaveLostAddress, nodeLife, nodeMoves, type NodeLife } from './node-life.ts'
@@ -146,7 +148,8 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       ),
     )
   }
-  const unsupported = unsupportedKernel()
+  const features = kernelFeatures(log)
+  const unsupported = await unsupportedKernel(features, options)
   if (unsupported !== undefined) {
     // the source, which would let go of it, never runs
     if (api !== undefined) stack.use(api)
@@ -154,7 +157,6 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   }
   health.pass('kernel')
   const latency = new SyncLatency({ wall: () => systemClock.wall(), observe: toAll(syncs) })
-  const features = kernelFeatures(log)
   const blocks = isFloor(features) ? FLOOR_BLOCKS : MOST_BLOCKS
   if (blocks < MOST_BLOCKS) log.warn({ rules: blocks * RULES_PER_BLOCK, staged: 'not evaluated' }, 'policy.old-kernel')
   const cuts = new CutBook({ health, log, blocks })
@@ -271,6 +273,14 @@ interface Refusing extends Pick<RunOptions, 'log' | 'signal'> {
   readonly health: Health
   /** that this is so */
   readonly tellStatus: Task
+}
+
+/** Why programs cannot run here; undefined: as far as can be told before they are attached, they can. */
+async function unsupportedKernel(features: Features, options: AgentOptions): Promise<string | undefined> {
+  const unsafe = unsafeKernel()
+  if (unsafe !== undefined || !isBelowFloor()) return unsafe
+  const refusal = await trialRefusal(options.objects ?? packageObjects(), features)
+  return refusal === undefined ? undefined : tooOld(refusal)
 }
 
 /** Stays up to be asked, and touches nothing. */

@@ -9,9 +9,8 @@ import { packageRoot } from '#lib/base/package.ts'
 /** The oldest kernel line that Netplane is made for, as people write it. */
 export const FLOOR = 'Linux 5.3, or 4.18.0-193 of Enterprise Linux 8'
 
-/** Why programs cannot run on this kernel; undefined: it is tried. */
-export function unsupportedKernel(kernel: string = release(), realtime = realtimeKernel(kernel)): string | undefined {
-  if (isBelowFloor(kernel)) return `${kernel} is older than what Netplane needs (${FLOOR})`
+/** Why programs that would be loaded must not run on this kernel; undefined: they may. */
+export function unsafeKernel(kernel: string = release(), realtime = realtimeKernel(kernel)): string | undefined {
   if (!preemptsPackets(kernel, realtime)) return undefined
   return `${kernel} is a real-time kernel without ${PACKET_LOCK}: there one packet interrupts another, and both would be judged in the same memory`
 }
@@ -48,7 +47,12 @@ function textOf(path: string): string | undefined {
   return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('latin1')
 }
 
-/** True for kernels that are known to be too old. Whether a newer one will do is found by trying: vendors backport. */
+/** What an old kernel that has refused our programs is told of. */
+export function tooOld(refusal: string, kernel: string = release()): string {
+  return `${kernel} is older than what Netplane needs (${FLOOR}), and refuses its programs: ${refusal}`
+}
+
+/** True for kernels that are too old by their name. Vendors backport: whether one will do is found by trying, here before anything is touched. */
 export function isBelowFloor(kernel: string = release()): boolean {
   const version = versionOf(kernel)
   if (version === undefined) return false

@@ -3,7 +3,7 @@
  * It changes the network, cgroups and mounts it runs in. Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { isRealtime, unsupportedKernel } from '#agent/node/facts.ts'
+import { isRealtime, unsafeKernel } from '#agent/node/facts.ts'
 import { raiseMemlock } from '#native'
 import { attachCases } from './attach-cases.ts'
 import { connectCases } from './connect-cases.ts'
@@ -107,7 +107,7 @@ console.log(`facts: ${facts.text}`)
 console.log(`facts: realtime=${String(isRealtime())}`)
 // of those that are tried there is one, and its packets interrupt one another
 if (isRealtime()) {
-  const why = unsupportedKernel()
+  const why = unsafeKernel()
   count('a real-time kernel is refused by name', why?.includes('real-time') === true ? undefined : (why ?? 'it is not'))
 }
 await everything(facts)

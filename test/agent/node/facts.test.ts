@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { packageRoot, packageVersion } from '#lib/base/package.ts'
-import { countsMemlock, isBelowFloor, isRealtime, packageObjects, unsupportedKernel } from '#agent/node/facts.ts'
+import { countsMemlock, isBelowFloor, isRealtime, packageObjects, tooOld, unsafeKernel } from '#agent/node/facts.ts'
 
 test.each([
   ['4.15.0-213-generic', true],
@@ -32,8 +32,8 @@ test.each([
   ['6.18.0-rt1', undefined, true],
   ['something else', undefined, true],
 ])('real-time kernel %s with the configuration %j lets packets interrupt one another: %s', (kernel, config, expected) => {
-  expect(unsupportedKernel(kernel, { is: true, config })?.includes('real-time')).toBe(expected || undefined)
-  expect(unsupportedKernel(kernel, { is: false, config })).toBeUndefined()
+  expect(unsafeKernel(kernel, { is: true, config })?.includes('real-time')).toBe(expected || undefined)
+  expect(unsafeKernel(kernel, { is: false, config })).toBeUndefined()
 })
 
 test.each([
@@ -46,8 +46,8 @@ test.each([
   expect(isRealtime(text, file)).toBe(expected)
 })
 
-test('a kernel that is too old is named with what is needed', () => {
-  expect(unsupportedKernel('4.15.0-213-generic')).toMatch(/^4\.15\.0-213-generic is older than .*5\.3/)
+test('a kernel that is too old is named with what is needed, and what it refused', () => {
+  expect(tooOld('Invalid argument', '4.15.0-213-generic')).toMatch(/^4\.15\.0-213-generic is older than .*5\.3.*: Invalid argument$/)
 })
 
 test.each([

@@ -196,7 +196,7 @@ function decided(f: Family): PacketCase[] {
   const [type, code] = n.unreachable
   const echo = (word: number): Uint8Array => icmp(f.pod, f.secondPod, { type: n.echo, word })
   const reply = (word: number): Uint8Array => icmp(f.secondPod, f.pod, { type: n.reply, word })
-  const asked = udp(at(f.pod, PORT), at(f.secondPod, 80))
+  const asked = tcp(at(f.pod, PORT), at(f.secondPod, 80), { flags: 'S' })
   const tells = icmp(f.secondPod, f.pod, { type, code, body: l3(asked) })
   const pod = (say: string, packet: Uint8Array, then: Partial<Step> = {}): Step => ({
     ...step(say, 'from_workload', packet),
@@ -214,7 +214,7 @@ function decided(f: Family): PacketCase[] {
     {
       name: `${f.name}: errors about what has long ended are asked about by themselves`,
       given: { policies: closed },
-      steps: [pod('asks', asked), pod('tells', tells), pod('tells much later', tells, { age: 2 * 3_600_000, ...DENIED })],
+      steps: [pod('asks', asked), pod('tells', tells), pod('tells much later', tells, { age: 6000, ...DENIED })],
     },
     {
       name: `${f.name}: who is masqueraded is heard by its node as itself, by whichever of the node's addresses`,
