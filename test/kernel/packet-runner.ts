@@ -49,6 +49,8 @@ export interface Features {
 export const HELPERS = { netnsCookies: 122, redirectNeigh: 152, redirectPeer: 155, coarseClock: 160, jiffies: 118 }
 const ALL: readonly ProgramName[] = ['from_workload', 'to_workload', 'from_host', 'to_host', 'untracked']
 const HOUR = 3_600_000
+/** bits of others: no program of ours reads or changes them */
+const FOREIGN = 0x00f0
 
 export function testCfg(features: Features): NodeCfg {
   return {
@@ -299,7 +301,7 @@ async function runStep(
   // before there is a packet, for XDP, there is no mark
   const { retval, dataOut, mark } =
     world.marks && step.through !== 'untracked'
-      ? runMarked(run, step.packet, step.mark ?? 0)
+      ? runMarked(run, step.packet, (step.mark ?? 0) | FOREIGN)
       : { ...run.testRun({ data: step.packet }), mark: undefined }
   const action = actionText(step.through, retval)
   if (action !== step.action) return `${action} instead of ${step.action}: ${packetText(dataOut)}`
@@ -309,7 +311,8 @@ async function runStep(
     if (Buffer.compare(dataOut.subarray(from), want.subarray(from)) !== 0)
       return `\n   got ${packetText(dataOut)}\n  want ${packetText(want)}`
   }
-  const implied = step.marked ?? impliedMark(step, dataOut, world.redirectPeer)
+  const ours = step.marked ?? impliedMark(step, dataOut, world.redirectPeer)
+  const implied = ours === undefined ? undefined : ours | FOREIGN
   if (mark !== undefined && implied !== undefined && mark !== implied)
     return `marked ${markText(mark)} instead of ${markText(implied)}: ${packetText(dataOut)}`
   if (slot !== undefined && counter(world.maps, slot) !== before + 1) return `counter ${step.reason ?? ''} did not go up by one`
@@ -333,7 +336,8 @@ function firstWrong(judged: readonly (string | undefined)[]): string | undefined
 /** the programs' idea of fresh (bpf/include/ct.h), at the slowest tick there is */
 const FRESH_MS = 2_500
 
-async function makeOlder({ ct, links }: Maps, ms: number): Promise<void> {
+async function makeOlder({ ct, links, affinity }: Maps, ms: number): Promise<void> {
+  for (const [key, value] of await affinity.entries()) affinity.set(key, { ...value, seen: Math.max(0, value.seen - ms) })
   for (const [key, value] of await links.entries()) links.set(key, { ...value, since: Math.max(0, value.since - ms) })
   for (const [key, value] of await ct.entries()) ct.set(key, { ...value, seen: Math.max(0, older(value.seen, ms)) })
 }

@@ -104,6 +104,22 @@ function forFamily(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: affinity lasts as long as is said after the client's last flow, and no longer`,
+      given: { backends: [here], maglev: [0], flags: FRONTEND_MAGLEV, affinity: 10 },
+      steps: [
+        datagram(f, near),
+        ...[1, 2].map((number) =>
+          datagram(f, near, {
+            say: `8 s after the one before, ${number}`,
+            from: at(f.client, PORT + number),
+            age: 8000,
+            given: { backends: [here, there], maglev: [1], flags: FRONTEND_MAGLEV, affinity: 10 },
+          }),
+        ),
+        datagram(f, far, { say: '11 s after the last', from: at(f.client, PORT + 3), age: 11_000 }),
+      ],
+    },
+    {
       name: `${f.name}: Maglev's table decides`,
       given: { backends: [here, there], maglev: [1], flags: FRONTEND_MAGLEV },
       steps: [1, 2, 3, 4, 5, 6, 7, 8].map((number) => datagram(f, far, { from: at(f.client, PORT + number) })),

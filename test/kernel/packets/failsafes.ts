@@ -5,7 +5,7 @@ import { parseAddr, parsePort } from '#lib/base/ip.ts'
 import type { FailsafePort, Failsafes } from '#agent/compile/failsafes.ts'
 import type { Policy } from '#lib/model/policy.ts'
 import { tcp, udp } from '../../support/packet.ts'
-import { HOST } from '../packet-policy.ts'
+import { HOST, UNDERLAY } from '../packet-policy.ts'
 import type { PacketCase, ProgramName, Step } from './case.ts'
 import { policy } from './policies.ts'
 import type { Family } from './world.ts'
@@ -162,6 +162,16 @@ function forFamily(f: Family): PacketCase[] {
       name: `${f.name}: a host whose rules deny all asks failsafe ports, and none that is alike`,
       given: { ...given, policies: closed },
       steps: [...steps('to_host', 'pass', leaves.asks), ...steps('to_host', 'drop', leaves.asksElse)],
+    },
+    {
+      name: `${f.name}: failsafe ports are asked by the host itself: what it forwards to such a port is cut`,
+      given: { ...given, policies: [policy('out', { of: UNDERLAY, egress: [], scope: 'forward' })] },
+      steps: [
+        ...steps('from_workload', 'drop', [
+          { say: 'a pod to a port that the host asks', packet: syn(at(f.pod, OTHER), at(f.client, ASKED)) },
+          { say: 'a pod to a port that the host asks by UDP', packet: datagram(at(f.pod, OTHER), at(f.stranger, DNS)) },
+        ]),
+      ],
     },
     {
       name: `${f.name}: where no port is spared, untracked rules let in none`,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Fragments of datagrams. Layer: test. */
-import { udp } from '../../support/packet.ts'
+import { tcp, udp } from '../../support/packet.ts'
 import type { PacketCase } from './case.ts'
 import { cut } from './cut.ts'
 import type { Family } from './world.ts'
@@ -71,6 +71,24 @@ function fragments(f: Family): PacketCase[] {
         },
       ],
     },
+    ...(f.v4
+      ? [
+          {
+            name: `${f.name}: ids of fragments are each protocol's own`,
+            given: {},
+            steps: [
+              { say: 'first', through: 'from_host', packet: first(at(f.pod, 9)), action: 'redirect' },
+              {
+                say: "another protocol's last",
+                through: 'from_host',
+                packet: tcp(c, at(f.pod, 9), { payload, id: 77, fragment: { offset: 24, more: false } }),
+                action: 'drop',
+                reason: 'DROP_FRAGMENT_UNKNOWN',
+              },
+            ],
+          } as const,
+        ]
+      : []),
     {
       name: `${f.name}: a fragment to a service address does not circle`,
       given: {},

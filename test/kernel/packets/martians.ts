@@ -195,6 +195,50 @@ function established(f: Family): PacketCase[] {
   ]
 }
 
+/** A node's tunnel packet is for pods that are here, or for the node itself. */
+function outOfTunnel(f: Family): PacketCase[] {
+  const from = at(f.client, PORT)
+  const refused = (say: string, packet: Uint8Array, reason: string): Step => ({ say, through: 'from_host', packet, action: 'drop', reason })
+  const goesOn = (to: string): Step => refused(to, inTunnel(f, f.otherNode, udp(from, at(to, 80))), 'DROP_NO_ROUTE')
+  const unflagged = inTunnel(f, f.otherNode, udp(from, at(f.pod, 80)))
+  unflagged[14 + (f.v4 ? 20 : 40) + 8] = 0
+  const asks = icmp(f.otherNode, f.node, { type: 135, ttl: 255, body: new Uint8Array(16) })
+  return [
+    {
+      name: `${f.name}: nothing out of the tunnel is sent on to others`,
+      given: {},
+      steps: [f.stranger, f.thirdNode, f.remotePod, f.overlayPod, f.lost].map(goesOn),
+    },
+    {
+      name: `${f.name}: a tunnel header that does not say whose network it is is none`,
+      given: {},
+      steps: [refused('no VNI', unflagged, 'DROP_TUNNEL_HEADER')],
+    },
+    ...(f.v4
+      ? []
+      : [
+          {
+            name: `${f.name}: the tunnel brings no message of a link`,
+            given: { policies: [policy('closed', { of: HOST, ingress: [] })] },
+            steps: [refused('neighbour solicitation', inTunnel(f, f.otherNode, asks), 'DROP_POLICY')],
+          },
+          {
+            name: `${f.name}: a listener's report has a source of the link, or rules are asked`,
+            given: { policies: [policy('closed', { of: 'pod', egress: [] })] },
+            steps: [
+              {
+                say: "by the pod's own address",
+                through: 'from_workload',
+                packet: icmp(f.pod, 'ff02::16', { type: 143, ttl: 1, body: new Uint8Array(8) }),
+                action: 'drop',
+                reason: 'DROP_POLICY',
+              } as const,
+            ],
+          },
+        ]),
+  ]
+}
+
 /** What looks like it, and is right. */
 function believed(f: Family): PacketCase[] {
   const [pod, second] = [at(f.pod, 80), at(f.secondPod, 80)]
@@ -257,4 +301,4 @@ function believed(f: Family): PacketCase[] {
 /** What is refused whatever bpfEnforceRPF says. */
 export const refused: readonly PacketCase[] = families.flatMap((f) => refusedOf(f))
 
-export const cases: readonly PacketCase[] = [...refused, ...families.flatMap((f) => [...established(f), ...believed(f)])]
+export const cases: readonly PacketCase[] = [...refused, ...families.flatMap((f) => [...established(f), ...outOfTunnel(f), ...believed(f)])]

@@ -178,6 +178,18 @@ function newFlows(f: Family): PacketCase[] {
       ],
     },
     {
+      name: `${f.name}: of what came in the tunnel nothing passes unread`,
+      given: {},
+      steps: [
+        step(
+          'a later fragment of an unknown datagram, for nobody here',
+          'from_host',
+          by(f, f.otherNode, udp(at(f.client, PORT), at(f.stranger, 80), { id: 77, fragment: { offset: 16, more: false }, payload: 'x' })),
+          { action: 'drop', reason: 'DROP_FRAGMENT_UNKNOWN' },
+        ),
+      ],
+    },
+    {
       name: `${f.name}: nobody on the network has a service's address and port`,
       given: { backends: [{ addr: f.secondPod, port: 80 }], frontends: [at(f.stranger, 53), at(f.bareVip, 81)], external: [f.stranger] },
       steps: [
