@@ -6,7 +6,7 @@ import { rejectedText } from '#lib/base/result.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Conflict } from './compile/compile.ts'
-import { listId } from './compile/ids.ts'
+import { listId, listIdBefore } from './compile/ids.ts'
 import { clearWay } from './dataplane/clear-way.ts'
 import type { Pins } from './dataplane/pins.ts'
 import type { ServerPlace } from './sources.ts'
@@ -20,10 +20,13 @@ export interface ApiWayOptions {
   readonly log: Log
 }
 
-/** Of default/kubernetes, whose port has always had this name. */
-const SERVERS = new Set(
+/** Of default/kubernetes, whose port has always had this name. An agent that comes after one with other ids must not close its own way. */
+export const SERVERS = new Set(
   (['IPv4', 'IPv6'] as const).flatMap((family) =>
-    [false, true].map((local) => listId({ namespace: 'default', name: 'kubernetes', port: 'https', family, local })),
+    [false, true].flatMap((local) => {
+      const ref = { namespace: 'default', name: 'kubernetes', port: 'https', family, local }
+      return [listId(ref), listIdBefore(ref)]
+    }),
   ),
 )
 

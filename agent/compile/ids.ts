@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Ids that are the same after every restart. Layer: agent/compile (pure). */
-import { fnv1a64 } from '#lib/base/hash.ts'
+import { fnv1a64, sha256Start } from '#lib/base/hash.ts'
 import type { Family } from '#lib/model/service.ts'
 import type { ListId } from './desired.ts'
 
@@ -14,10 +14,23 @@ export interface ListRef {
   readonly local: boolean
 }
 
+/** Ids that begin so are numbers of sets. */
+const NUMBERED = '00000000'
+
 /** Hash of "namespace/name:port"; the backends of the IPv6 side are a set of their own, "namespace/name:port/IPv6", and so are those of
- * one node, ".../local". Two of 10,000 ports share an id with a chance of about 1 in 10^11. */
+ * one node, ".../local". Authors of services choose these texts: it must be a hash that does not let them choose the id. */
 export function listId(ref: ListRef): ListId {
-  return fnv1a64(`${ref.namespace}/${ref.name}:${ref.port}${ref.family === 'IPv6' ? '/IPv6' : ''}${ref.local ? '/local' : ''}`)
+  const id = sha256Start(listText(ref))
+  return id.startsWith(NUMBERED) ? `f${id.slice(1)}` : id
+}
+
+/** As agents knew it before there was a hash that nobody can choose: what they left in the kernel has it. */
+export function listIdBefore(ref: ListRef): ListId {
+  return fnv1a64(listText(ref))
+}
+
+function listText({ namespace, name, port, family, local }: ListRef): string {
+  return `${namespace}/${name}:${port}${family === 'IPv6' ? '/IPv6' : ''}${local ? '/local' : ''}`
 }
 
 /** A set of prefixes that is known by number, in the form of a list's id. */

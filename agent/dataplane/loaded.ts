@@ -114,10 +114,7 @@ function assemble({ shared, generation, objects, interfaces, clock }: Parts): Lo
     tables,
     policy,
     address: addressProgress({ table: tables.addrs, join, codecs }),
-    holds: policyHolds(
-      policy,
-      holdsFor(bind, () => tables.backends.pendingKeys()),
-    ),
+    holds: policyHolds(policy, holdsFor(bind, tables)),
     btf,
     counters: counterSlots(btf),
     cables: () => {

@@ -130,9 +130,9 @@ export class Table {
     }
   }
 
-  /** Keys of rows to write. */
-  pendingKeys(): Iterable<string> {
-    return this.#delta.updates().keys()
+  /** Rows to write. */
+  pendingRows(): ReadonlyMap<string, string> {
+    return this.#delta.updates()
   }
 
   /** Writes what is wanted and not there: first what replaces a row, for that needs no room. Rows that are to wait stay pending. */

@@ -159,10 +159,21 @@ test.each<[string, ServiceSpec]>([
   expect(compile(of, slice('web-1', { endpoints: ['10.0.0.1'] }))).toEqual([])
 })
 
+test.each([
+  ['another service\u2019s list', 'prod/web:http', 'evil/x:3e7w7624aonfffhr4v8xsbotv04bymsh2lks37tg709emb014e880elhyap3'],
+  ['the API server\u2019s', 'default/kubernetes:https', 'aaa/x:1qotykzmx6ur2bgk07rg9wu2651xg17qc3jiajbx7vmxvwo2wfjidigrhxcz'],
+])('no port can be named so that its list has the id of %s', (_, ...texts) => {
+  const ids = texts.map((text) => {
+    const [namespace = '', name = '', port = ''] = text.split(/[/:]/)
+    return listId({ namespace, name, port, family: 'IPv4', local: false })
+  })
+  expect(new Set(ids).size).toBe(2)
+})
+
 test('ids depend on namespace, name, port, family and policy alone', () => {
   const id = listId({ namespace: 'default', name: 'web', port: 'http', family: 'IPv4', local: false })
   expect(id).toMatch(/^[0-9a-f]{16}$/)
-  expect(id).toBe('39913c9c97f4d7e3')
+  expect(id).toBe('7f26b5a65bbdc498')
   expect(
     new Set([
       id,

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { fnv1a64, sha1 } from '#lib/base/hash.ts'
+import { fnv1a64, sha1, sha256Start } from '#lib/base/hash.ts'
 
 test.each([
   ['', 'cbf29ce484222325'],
@@ -24,6 +24,11 @@ test('FNV-1a by big numbers gives the same', () => {
       expect(fnv1a64(text)).toBe(slow(text))
     }),
   )
+})
+
+test('SHA-256 begins as published', () => {
+  expect(sha256Start('abc')).toBe('ba7816bf8f01cfea')
+  expect(sha256Start('ö')).toBe(createHash('sha256').update('ö').digest('hex').slice(0, 16))
 })
 
 test('SHA-1 is the platform’s, at every length around a block', () => {
