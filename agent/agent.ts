@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { release } from 'node:os'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
+import { checkOwnFolder } from '#lib/base/own-folder.ts'
 import { packageVersion } from '#lib/base/package.ts'
 import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
 import type { Problem } from '#lib/store/source.ts'
@@ -70,7 +71,9 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const onServers = (): void => {
     now.wired?.loop.mark()
   }
-  const way = new ApiWay({ pins: new Pins(options.pinDir), health, log })
+  checkOwnFolder(options.keepDir)
+  const pins = ownPins(options.pinDir, log)
+  const way = new ApiWay({ pins, health, log })
   const clearWay = (place: ServerPlace): void => {
     way.clear(place)
   }
@@ -199,7 +202,21 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     leaveLostAddress({ source, log }, interfaces)
   }
   const running = stack.use(
-    wire({ options, features, store, wanted, log, health, onNode, onPass: toAll(passes), onSettled, mayGrow, cleansProxy, onInterfaces }),
+    wire({
+      options,
+      pins,
+      features,
+      store,
+      wanted,
+      log,
+      health,
+      onNode,
+      onPass: toAll(passes),
+      onSettled,
+      mayGrow,
+      cleansProxy,
+      onInterfaces,
+    }),
   )
   now.wired = running
   const attached = new AttachedPods(options.node)
@@ -266,6 +283,20 @@ function nodeBook(health: Health, log: RootLog): (missing: string | undefined) =
     else if (before !== undefined) log.info({}, 'node.found')
     before = missing
   }
+}
+
+/** Before anything is believed that is pinned. */
+function ownPins(dir: string, log: RootLog): Pins {
+  const pins = new Pins(dir, (foreign) => {
+    log.warn({ ...foreign }, 'pins.foreign')
+  })
+  try {
+    pins.disown()
+  } catch (thrown) {
+    // the data plane cannot be there either, and says so
+    log.error({ error: thrown }, 'pins.unusable')
+  }
+  return pins
 }
 
 interface Refusing extends Pick<RunOptions, 'log' | 'signal'> {

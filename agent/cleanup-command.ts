@@ -36,8 +36,10 @@ export async function cleanupCommand(command: CleanupCommand): Promise<number> {
 async function cleanUp(command: CleanupCommand): Promise<CleanupReport> {
   dropLastGood(command.keepDir)
   const cni = withoutCni(command)
-  const own = cleanup({ pins: new Pins(command.pinDir), sysctlState: sysctlFile(command.stateDir), cgroup: command.cgroup })
-  return await withTakeover({ ...own, removed: [...cni.removed, ...own.removed], failed: [...cni.failed, ...own.failed] })
+  const foreign: string[] = []
+  const pins = new Pins(command.pinDir, ({ path, uid }) => foreign.push(`${path} of user ${uid}`))
+  const own = cleanup({ pins, sysctlState: sysctlFile(command.stateDir), cgroup: command.cgroup })
+  return await withTakeover({ ...own, removed: [...cni.removed, ...foreign, ...own.removed], failed: [...cni.failed, ...own.failed] })
 }
 
 /** What runtimes find us by. Pods' cables and what is known of them stay: they are the runtimes' to take away. */

@@ -8,6 +8,7 @@ import { connect, createServer, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { abstractOwner, lockFile } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
+import { checkOwnFolder } from '#lib/base/own-folder.ts'
 
 const SOCKET = 'netplane-agent'
 /** What agents say of themselves begins with this. */
@@ -31,9 +32,10 @@ export interface LockOptions {
   readonly socket?: string
 }
 
-/** Takes the lock, or says what its holder says of itself. */
+/** Takes the lock, or says what its holder says of itself. Throws ConfigError where others may take the file away. */
 export async function takeLock({ path, line, socket = SOCKET }: LockOptions): Promise<Lock> {
   const made = mkdirSync(dirname(path), { recursive: true, mode: 0o755 })
+  checkOwnFolder(dirname(path))
   const file = lockFile(path)
   if (file === undefined) return { kind: 'taken', by: readFileSync(path, 'utf8').trim() || 'a process that is just starting' }
   ftruncateSync(file)

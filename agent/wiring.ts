@@ -15,7 +15,7 @@ import { findKubeProxy, proxyRulesText } from './dataplane/kube-proxy.ts'
 import { ApplyLoop } from './dataplane/loop.ts'
 import { TABLES, type Loaded } from './dataplane/loaded.ts'
 import { MapFill } from './dataplane/map-fill.ts'
-import { Pins } from './dataplane/pins.ts'
+import type { Pins } from './dataplane/pins.ts'
 import { InterfaceMonitor, MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from './interfaces/monitor.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from './interfaces/netlink/exchange.ts'
 import type { Interfaces } from './interfaces/table.ts'
@@ -27,6 +27,7 @@ import type { Wanted } from './wanted.ts'
 
 export interface WiringOptions {
   readonly options: AgentOptions
+  readonly pins: Pins
   readonly features: Features
   readonly store: Store
   readonly wanted: Wanted
@@ -67,6 +68,7 @@ export function kernelFeatures(log: Log): Features {
 /** Nothing runs yet but the interface table, which is complete. Throws the addon's errors. */
 export function wire({
   options,
+  pins,
   features,
   store,
   wanted,
@@ -92,7 +94,7 @@ export function wire({
   const monitor = new InterfaceMonitor({ socket: monitorSocket(), log, events })
   const netlink = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
   const dataplane = new Dataplane({
-    pins: new Pins(options.pinDir),
+    pins,
     objects: options.objects ?? packageObjects(),
     features,
     interfaces: monitor.interfaces,

@@ -48,6 +48,11 @@ export interface CleanupReport {
 /** Each step on its own: a failure leaves the others to be done. */
 export function cleanup(options: CleanupOptions): CleanupReport {
   const report = new Report()
+  // pins that others have put there may be others' links
+  report.step('pins', () => {
+    options.pins.disown()
+  })
+  if (report.failed.length > 0) return report
   const links = new LinkPins(options.pins.links)
   const netlink = new NetlinkExchange(NetlinkSocket.open({ protocol: NETLINK_ROUTE }))
   report.step('hooks', () => {

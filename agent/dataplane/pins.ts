@@ -1,28 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Where our pins are, and changing a whole folder of them at once. bpffs refuses names with dots. Layer: agent/dataplane. */
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statfsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import {
+  chmodSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  type Stats,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { UnsupportedError } from '#lib/base/errors.ts'
 import { DEFAULT_PIN_DIR } from '../maps/catalogue.ts'
 
 const BPFFS_MAGIC = 0xcafe4a11
 
+/** A folder, or what has the name of one, that somebody else owned: taken away with all that was in it. */
+export interface Foreign {
+  readonly path: string
+  readonly uid: number
+}
+
 export class Pins {
+  readonly #onForeign: (foreign: Foreign) => void
   readonly dir: string
   readonly maps: string
   readonly programs: string
   readonly links: string
 
-  constructor(dir: string = DEFAULT_PIN_DIR) {
+  constructor(dir: string = DEFAULT_PIN_DIR, onForeign: (foreign: Foreign) => void = () => undefined) {
+    this.#onForeign = onForeign
     this.dir = dir
     this.maps = join(dir, 'maps')
     this.programs = join(dir, 'programs')
     this.links = join(dir, 'links')
   }
 
-  /** Makes the folders. Throws UnsupportedError where there is no BPF file system. */
+  /** Makes the folders, without what others have made there. Throws UnsupportedError where there is no BPF file system for us. */
   prepare(): void {
+    this.disown()
     for (const folder of [this.maps, this.programs, this.links]) makePinFolder(folder)
+  }
+
+  /** Takes folders away that somebody else has made: whose they are may change what is in them, and lead us to others' pins. To be done before
+   * any pin is opened. Throws as above, but not where there is none. */
+  disown(): void {
+    for (const folder of [this.maps, this.programs, this.links])
+      for (const path of wayTo(folder) ?? []) {
+        const stat = lstatSync(path, { throwIfNoEntry: false })
+        if (stat === undefined) break
+        if (isOurs(stat) || !isWithin(this.dir, path)) continue
+        removeForeign(path)
+        this.#onForeign({ path, uid: stat.uid })
+      }
   }
 
   map(name: string): string {
@@ -72,14 +107,55 @@ function oldPrefix(name: string): string {
   return `old-${name}-`
 }
 
-/** Makes a folder for pins, and those above it. Throws UnsupportedError where there is no BPF file system: asked first, because sysfs
- * answers mkdir with ENOENT, and Node's recursive one then tries for ever. */
+/** Makes a folder for pins, and those above it, for us alone. Throws UnsupportedError where there is no BPF file system (sysfs answers mkdir with
+ * ENOENT), and where others may change what is there. */
 export function makePinFolder(folder: string): void {
-  let there = folder
-  while (!existsSync(there)) there = dirname(there)
-  if (statfsSync(there).type !== BPFFS_MAGIC)
-    throw new UnsupportedError('bpffs', `${folder} is on no BPF file system: mount one with "mount -t bpf bpf /sys/fs/bpf"`)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const way = wayTo(folder)
+  if (way === undefined) throw new UnsupportedError('bpffs', `${folder} is on no BPF file system: ${MOUNT}`)
+  for (const path of way) {
+    const stat = lstatSync(path, { throwIfNoEntry: false })
+    if (stat === undefined) mkdirSync(path, { mode: OURS })
+    else if (!isOurs(stat) || !stat.isDirectory()) throw new UnsupportedError('bpffs', `${path} is no folder of ours (user ${stat.uid})`)
+    else if ((stat.mode & 0o777) !== OURS) chmodSync(path, OURS)
+  }
+}
+
+const OURS = 0o700
+const STICKY = 0o1000
+const MOUNT = 'mount one with "mount -t bpf -o mode=700 bpf /sys/fs/bpf"'
+
+/** From the mount, which is not among them, down to the folder, which need not be there; undefined where none is mounted. Throws
+ * UnsupportedError where others may take away what we make there. */
+function wayTo(folder: string): readonly string[] | undefined {
+  const all: string[] = []
+  for (let at = resolve(folder); at !== dirname(at); at = dirname(at)) all.unshift(at)
+  const mount = all.findIndex((path) => existsSync(path) && statfsSync(path).type === BPFFS_MAGIC)
+  const root = all[mount]
+  if (root === undefined) return undefined
+  const stat = statSync(root)
+  if (!isOurs(stat) || ((stat.mode & 0o022) !== 0 && (stat.mode & STICKY) === 0))
+    throw new UnsupportedError('bpffs', `others may change what is in ${root}: ${MOUNT}`)
+  return all.slice(mount + 1)
+}
+
+function isOurs({ uid }: Stats): boolean {
+  return uid === process.geteuid?.()
+}
+
+function isWithin(dir: string, path: string): boolean {
+  return path === resolve(dir) || path.startsWith(`${resolve(dir)}/`)
+}
+
+/** Each is made ours before it is looked at: from then on nobody puts another one, or a symbolic link, in its place. */
+function removeForeign(path: string): void {
+  lchownSync(path, process.geteuid?.() ?? 0, process.getegid?.() ?? 0)
+  if (!lstatSync(path).isDirectory()) {
+    rmSync(path)
+    return
+  }
+  chmodSync(path, OURS)
+  for (const name of readdirSync(path)) removeForeign(join(path, name))
+  rmdirSync(path)
 }
 
 /** The file system replaces the old pin in one step. */
