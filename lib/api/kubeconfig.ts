@@ -103,6 +103,7 @@ function loginOf({ file, folder, user, cluster, ca, before, clock, loginMs }: Lo
   if (exec === undefined && provider === undefined) return undefined
   const of = { exec, provider, cluster: isObject(exec) && exec['provideClusterInfo'] === true ? cluster : undefined }
   if (before !== undefined && same(before.of, of)) return before
+  if (exec === undefined) checkProvider(file, provider)
   if (exec === undefined) return { of, ...lateLogin(file), [Symbol.dispose]: () => undefined }
   const login = new ExecLogin({ exec, folder, cluster: () => clusterInfo(cluster, ca), clock, limitMs: loginMs })
   return {
@@ -159,6 +160,17 @@ async function headersOf(user: Fields, folder: string): Promise<Readonly<Record<
   return name === undefined ? {} : { authorization: `Basic ${Buffer.from(`${name}:${password ?? ''}`).toString('base64')}` }
 }
 
+/** The library runs those of clouds itself, without a limit of time while everything else waits, and again for each request. kubectl has not
+ * had them since 1.26. Throws ConfigError. */
+function checkProvider(file: string, provider: unknown): void {
+  const [name, config] = isObject(provider) ? [provider['name'], provider['config']] : []
+  if (name !== 'oidc')
+    throw new ConfigError(`${file}: auth-provider`, `${JSON.stringify(name)} is not taken: give "exec" with the program that logs in`)
+  // for the library such a one is a program as well
+  if (isObject(config) && config['exec'] !== undefined)
+    throw new ConfigError(`${file}: auth-provider: exec`, 'is not taken: give it as "exec" of the user')
+}
+
 /** By the library of the Kubernetes project, which takes a second and 60 MB to load. It remembers what is still good. */
 function lateLogin(file: string): Pick<LoginSource, 'get' | 'forget'> {
   let loading: Promise<(options: LoginOptions) => Promise<void>> | undefined
@@ -166,6 +178,8 @@ function lateLogin(file: string): Pick<LoginSource, 'get' | 'forget'> {
     const { KubeConfig } = await import('@kubernetes/client-node')
     const config = new KubeConfig()
     config.loadFromFile(file)
+    // it may be another file by now
+    checkProvider(file, config.getCurrentUser()?.authProvider)
     return (options: LoginOptions) => config.applyToHTTPSOptions(options)
   }
   const get = async (): Promise<Login> => {

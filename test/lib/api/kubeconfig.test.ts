@@ -34,6 +34,10 @@ function config(user: object, cluster: object = {}): string {
   )
 }
 
+function provider(name: string, config: object): object {
+  return { 'auth-provider': { name, config } }
+}
+
 describe('a kubeconfig', () => {
   test.each([
     ['https://10.0.0.1', 'https://10.0.0.1:443', ''],
@@ -81,9 +85,23 @@ describe('a kubeconfig', () => {
     [{}, { 'insecure-skip-tls-verify': true }, /insecure-skip-tls-verify: is not taken/],
     [{}, { 'proxy-url': 'http://proxy.example:3128' }, /proxy-url: is not taken/],
     [{}, { server: 'api.example' }, /server: "api.example" is no URL/],
+    // kubectl has none of these any more; the library waits for their programs with everything else
+    [provider('gcp', { 'cmd-path': '/bin/false' }), {}, /auth-provider: "gcp" is not taken: give "exec"/],
+    [provider('azure', { 'access-token': 'abc' }), {}, /auth-provider: "azure" is not taken/],
+    [provider('oidc', { exec: { command: '/bin/false' } }), {}, /auth-provider: exec: is not taken/],
   ])('user %j, cluster %j is refused', (user, cluster, reason) => {
     expect(() => fromKubeconfig(config(user, cluster))).toThrow(reason)
   })
+
+  test('whose provider becomes one that is not taken is refused when it is read for the first login', async () => {
+    const soon = new Date(Date.now() + 3_600_000).getTime() / 1000
+    const token = `e30.${Buffer.from(JSON.stringify({ exp: soon })).toString('base64url')}.e30`
+    const oidc = provider('oidc', { 'id-token': token, 'client-id': 'c', 'refresh-token': 'r', 'idp-issuer-url': 'https://127.0.0.1:1' })
+    const [read, other] = [fromKubeconfig(config(oidc)), fromKubeconfig(config(oidc))]
+    expect(await read.headers()).toEqual({ authorization: `Bearer ${token}` })
+    config(provider('azure', { 'cmd-path': '/bin/false' }))
+    await expect(other.headers()).rejects.toThrow(/auth-provider: "azure" is not taken/)
+  }, 30_000)
 
   test('that is none is refused by name', () => {
     expect(() => fromKubeconfig(join(folder, 'none'))).toThrow(/none: ENOENT/)
