@@ -3,6 +3,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Clock } from '../base/clock.ts'
+import { unmapped } from '../base/ip.ts'
 import { same } from '../base/same.ts'
 
 export type Resolve = (host: string) => Promise<readonly string[]>
@@ -45,7 +46,9 @@ export class Addresses {
     // nothing that was known is of another host
     if (host !== this.#host) this.#known = []
     this.#host = host
-    this.#known = isIP(host) > 0 ? [host] : await this.#resolved(host, signal)
+    const found = isIP(host) > 0 ? [host] : await this.#resolved(host, signal)
+    // who keeps services off these knows IPv4 by one form alone, and sockets make no difference
+    this.#known = [...new Set(found.map(unmapped))]
     if (!same(before.toSorted(), this.#known.toSorted())) onChange?.()
     // a balancer's name may have others each day
     for (const addresses of [this.#failed, this.#ranks])

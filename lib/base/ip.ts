@@ -39,6 +39,12 @@ export function tryParseAddr(text: string): Addr | undefined {
   return text.includes(':') ? parseV6(text) : parseV4(text)
 }
 
+/** "1.2.3.4" for "::ffff:1.2.3.4" or "::ffff:102:304", to which sockets connect by IPv4; anything else as it is. */
+export function unmapped(text: string): string {
+  const addr = text.includes(':') ? readV6(text) : undefined
+  return addr !== undefined && isV4(addr) ? formatAddr(addr) : text
+}
+
 /** As {@link tryParseAddr}; throws ParseError. */
 export function parseAddr(text: string): Addr {
   const addr = tryParseAddr(text)
@@ -194,6 +200,12 @@ function parseV4(text: string): Addr | undefined {
 }
 
 function parseV6(text: string): Addr | undefined {
+  const addr = readV6(text)
+  return addr !== undefined && !isV4(addr) ? addr : undefined
+}
+
+/** The mapped form as well. */
+function readV6(text: string): Addr | undefined {
   const halves = text.split('::')
   const [head, tail] = halves
   if (halves.length > 2 || head === undefined) return undefined
@@ -204,7 +216,7 @@ function parseV6(text: string): Addr | undefined {
   if (tail === undefined ? missing !== 0 : missing < 1) return undefined
   const groups = [...left, ...Array<number>(missing).fill(0), ...right]
   const bytes = String.fromCharCode(...groups.flatMap((group) => [group >> 8, group & 255]))
-  return isSixteen(bytes) && !isV4(bytes) ? bytes : undefined
+  return isSixteen(bytes) ? bytes : undefined
 }
 
 /** 16-bit groups between colons; the last may be a dotted quad where `quad` allows it. */

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { PROTOBUF } from '#lib/api/envelopes.ts'
 import { ApiSource } from '#lib/api/source.ts'
+import { parseAddr } from '#lib/base/ip.ts'
 import { LastGoodFile } from '#lib/store/last-good.ts'
 import { readOnce } from '#lib/store/once.ts'
 import { framed } from '../../../bench/control/encode.ts'
@@ -378,4 +379,17 @@ test('read once, it ends with the mark', async () => {
   fake.put(SERVICES, service('web'))
   const { events, unavailable } = await readOnce(new ApiSource({ node: 'n1', server: fake.server }))
   expect([events.length, unavailable]).toEqual([1, undefined])
+})
+
+test.each([
+  ['is written', '::ffff:127.0.0.1', undefined],
+  ['is written as a URL has it', '::ffff:7f00:1', undefined],
+  ['is what its name means', 'api.example', ['::ffff:127.0.0.1']],
+])('a mapped address that %s is known as the IPv4 address that it is', async (_, host, answers) => {
+  const asked: string[] = []
+  const resolving = answers === undefined ? {} : { resolve: () => Promise.resolve(answers) }
+  const options = { server: { ...fake.server, host }, ...resolving, beforeConnect: (address: string) => asked.push(address) }
+  await using source = await run(options).untilSynced()
+  expect(source.source.servers().addresses).toEqual([parseAddr('127.0.0.1')])
+  expect(new Set(asked)).toEqual(new Set(['127.0.0.1']))
 })
