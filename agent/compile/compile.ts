@@ -27,7 +27,7 @@ import { claimKey, claimRank, contestedText, isContested } from './rows.ts'
 import type { ContestedRow } from './rows.ts'
 import { compileService } from './services.ts'
 import type { ServiceContext } from './services.ts'
-import { API_SERVER_RANK, serverClaims, serverRows, SERVERS, type ServersInput } from './servers.ts'
+import { API_SERVER_RANK, apiEndpoints, serverClaims, serverRows, SERVERS, type ServersInput } from './servers.ts'
 import { API_SERVER, Touched } from './touched.ts'
 import type { Surroundings } from './touched.ts'
 
@@ -218,7 +218,7 @@ export class Compiler {
       },
     }
     const rows = compileService(service, slices, context)
-    return { rows: key === API_SERVER ? [...rows, ...serverFailsafes(slices)] : rows }
+    return { rows: key === API_SERVER ? [...rows, ...serverFailsafes(apiEndpoints(slices))] : rows }
   }
 
   #servers({ snapshot, settings, servers = [] }: CompileInput): Draft {

@@ -38,6 +38,16 @@ export const API_SERVER_RANK = OWN_RANK - 1
 
 const LOOPBACKS = [parseCidr('127.0.0.0/8'), parseCidr('::1/128')]
 
+/** What API servers say of themselves: of the slices of default/kubernetes the one that they write, where it says who answers. Whoever may write
+ * slices can make others for that service, which lead its clients, and keep nothing free. */
+export function apiEndpoints(slices: readonly EndpointSlice[]): readonly EndpointSlice[] {
+  return slices
+    .filter(({ name }) => name === API_SLICE)
+    .map((slice) => ({ ...slice, endpoints: slice.endpoints.filter(({ state }) => state.ready || state.serving) }))
+}
+
+const API_SLICE = 'kubernetes'
+
 export function serverClaims(input: ServersInput): readonly Claim[] {
   const own = input.servers.map((place) => ({ ...place, rank: OWN_RANK }))
   const said = saidPlaces(input).map((place) => ({ ...place, rank: SAID_RANK }))
@@ -58,7 +68,7 @@ export function serverRows({ servers, service, ...input }: ServersInput): readon
 }
 
 function saidPlaces({ slices, self }: Pick<ServersInput, 'slices' | 'self'>): readonly ServerPlace[] {
-  return slices.flatMap(({ endpoints, ports }) =>
+  return apiEndpoints(slices).flatMap(({ endpoints, ports }) =>
     endpoints.flatMap(({ addr }) =>
       ports.filter(({ protocol }) => protocol === 'TCP').map(({ port }) => ({ addr, port, here: self?.addresses.includes(addr) === true })),
     ),

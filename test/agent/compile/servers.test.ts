@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Services that want to be where an API server is asked. Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
+import { formatCidr, parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
 import type { ServerPlace } from '#agent/compile/servers.ts'
 import { node, service, slice, type Manifest, type ServiceSpec } from '../../support/build.ts'
 import { showFragment } from '../../support/show.ts'
@@ -26,6 +26,12 @@ class Node extends World {
   /** Frontends that come out of a compilation, "10.0.0.1:80/TCP". */
   frontends(): string[] {
     return this.compile().fragments.flatMap((fragment) => showFragment(fragment).match(/\S+(?= ->)/g) ?? [])
+  }
+
+  /** Ends of those of a compilation that are one address. */
+  failsafes(): string[] {
+    const rows = this.compile().fragments.flatMap((fragment) => fragment.rows)
+    return rows.flatMap((row) => (row.table === 'failsafes' && row.key.cidr.bits === 32 ? [formatCidr(row.key.cidr)] : []))
   }
 }
 
@@ -122,7 +128,7 @@ test('a Service has other ports of an API server\u2019s address, and UDP, and no
 describe('default/kubernetes', () => {
   const api = [
     service('kubernetes', { clusterIPs: ['10.96.0.1'], ports: [{ name: 'https', port: 443 }] }),
-    slice('kubernetes-1', { ports: [{ name: 'https', port: 6443 }], endpoints: ['192.168.0.1', '192.168.0.2'] }),
+    slice('kubernetes', { service: 'kubernetes', ports: [{ name: 'https', port: 6443 }], endpoints: ['192.168.0.1', '192.168.0.2'] }),
   ]
 
   test('keeps its cluster address where the agent asks it there, and no other Service gets that', () => {
@@ -156,14 +162,35 @@ describe('default/kubernetes', () => {
       ...thief({ clusterIPs: ['10.96.0.9'], ports: [{ port: 6443 }], spec: { externalIPs: ['192.168.0.2'] } }),
     )
     expect(world.frontends()).not.toContain('192.168.0.2:6443/TCP')
-    world.put(slice('kubernetes-1', { ports: [{ name: 'https', port: 6443 }], endpoints: ['192.168.0.1'] }))
+    world.put(slice('kubernetes', { service: 'kubernetes', ports: [{ name: 'https', port: 6443 }], endpoints: ['192.168.0.1'] }))
     expect(world.frontends()).toContain('192.168.0.2:6443/TCP')
     expect(world.conflicts).toEqual([])
-    world.put(slice('kubernetes-1', { ports: [{ name: 'https', port: 6443 }], endpoints: ['192.168.0.2'] }))
+    world.put(slice('kubernetes', { service: 'kubernetes', ports: [{ name: 'https', port: 6443 }], endpoints: ['192.168.0.2'] }))
     expect(world.owners()).toEqual(['Service/default/kubernetes', 'Service/default/thief', 'server/api'])
     expect(world.conflicts).toEqual([refusal('192.168.0.2:6443/TCP')])
   })
+
+  test.each([
+    ['made by somebody else', slice('kubernetes-1', said('192.168.0.9'))],
+    ["an API server's, of one that does not serve", slice('kubernetes', { service: 'kubernetes', ...said('192.168.0.9', false) })],
+  ])('has a slice that is %s: it keeps nothing free', (_, other) => {
+    const objects = [...api, other, ...thief({ ports: [{ port: 6443 }], spec: { externalIPs: ['192.168.0.9'] } })]
+    const world = new Node([], ...objects)
+    expect(world.frontends()).toContain('192.168.0.9:6443/TCP')
+    expect(world.conflicts).toEqual([])
+    expect(new Node([], ...objects).failsafes()).not.toContain('192.168.0.9/32')
+  })
+
+  test('has endpoints that are failsafe ports of others', () => {
+    expect(new Node([], ...api).failsafes()).toEqual(['192.168.0.1/32', '192.168.0.2/32'])
+  })
 })
+
+/** Beside one that serves. */
+function said(addr: string, serving = true) {
+  const endpoint = { addr, ready: serving, serving }
+  return { ports: [{ name: 'https', port: 6443 }], endpoints: ['192.168.0.1', endpoint] }
+}
 
 test('an API server that is found at another address gives one place back, and takes the other', () => {
   const spec = { externalIPs: ['203.0.113.8', '203.0.113.9'] }
