@@ -12,6 +12,7 @@ import { ALL, and, not } from '#lib/model/selector.ts'
 import type { Selector } from '#lib/model/selector.ts'
 import { atomOf } from './atoms.ts'
 import type { Condition, Question, ServicePort } from './atoms.ts'
+import type { Effort } from './effort.ts'
 import {
   EVERYTHING,
   except,
@@ -61,11 +62,15 @@ export interface Expansion {
   readonly name: string
   readonly meanings: Meanings
   /** what names of this end's ports mean; undefined: what they mean on the address that the packet has */
-  readonly ownPorts: readonly NamedPort[] | undefined
+  readonly ownPorts: ReadonlyMap<string, readonly NamedPort[]> | undefined
+  /** of all rules of the policy in this direction */
+  readonly effort: Effort
+  /** what a list of ports means at this end: rules that were one share it */
+  readonly shared: Map<readonly PortMatch[], readonly Way[]>
 }
 
 /** One of the ways in which a part of a rule can hold. */
-interface Way {
+export interface Way {
   readonly conditions: readonly Condition[]
   readonly plane: Plane
 }
@@ -74,36 +79,38 @@ const ANYHOW: readonly Way[] = [{ conditions: [], plane: EVERYTHING }]
 const V4_NETS: readonly Cidr[] = [{ addr: ANY_V4, bits: 0 }]
 const V6_NETS: readonly Cidr[] = [{ addr: ANY_V6, bits: 0 }]
 
-/** None for a rule that can never hold. */
-export function expandRule(rule: Rule, of: Expansion): readonly ExpandedRule[] {
+/** None for a rule that can never hold. No more than are taken are made; they end early where the effort does. */
+export function* expandRule(rule: Rule, of: Expansion): Iterable<ExpandedRule> {
   const isIngress = of.direction === 'ingress'
   const whole = planeOf(rule)
   const version = rule.ipVersion === undefined ? [] : [asked({ kind: 'nets', nets: rule.ipVersion === 4 ? V4_NETS : V6_NETS })]
-  const result: ExpandedRule[] = []
-  for (const source of waysOf(rule.source, { ...of, isOwn: !isIngress, isDestination: false })) {
-    for (const destination of waysOf(rule.destination, { ...of, isOwn: isIngress, isDestination: true })) {
+  const sources = partsOf(rule.source, { ...of, isOwn: !isIngress, isDestination: false })
+  const destinations = partsOf(rule.destination, { ...of, isOwn: isIngress, isDestination: true })
+  for (const source of waysOf(sources, of.effort))
+    for (const destination of waysOf(destinations, of.effort)) {
       const ports = intersect(intersect(whole, destination.plane), supportOf(source.plane))
       if (isNowhere(ports)) continue
       const [peer, own] = isIngress ? [source, destination] : [destination, source]
-      result.push(
-        withText({
-          action: rule.action,
-          name: of.name,
-          peer: [...version, ...peer.conditions],
-          own: own.conditions,
-          ports,
-          source: source.plane,
-        }),
-      )
+      const made = withText({
+        action: rule.action,
+        name: of.name,
+        peer: [...version, ...peer.conditions],
+        own: own.conditions,
+        ports,
+        source: source.plane,
+      })
+      if (!of.effort.write(made.text)) return
+      yield made
     }
-  }
-  return result
 }
 
 /** Always holds: ends of tiers and the like. */
 export function plainRule(action: Outcome, name: string): ExpandedRule {
   return withText({ action, name, peer: [], own: [], ports: EVERYTHING, source: EVERYTHING })
 }
+
+/** In the place of rules for which the effort was not enough. */
+export const CUT = plainRule('deny', 'too many combinations')
 
 function withText(rule: Omit<ExpandedRule, 'text' | 'hash'>): ExpandedRule {
   const parts = [rule.action, rule.name, conditionsText(rule.peer), conditionsText(rule.own), planeText(rule.ports), planeText(rule.source)]
@@ -132,18 +139,22 @@ interface SideExpansion extends Expansion {
   readonly isDestination: boolean
 }
 
-function waysOf(side: Side, of: SideExpansion): readonly Way[] {
+/** Lists of ways of which one each must hold. */
+function partsOf(side: Side, of: SideExpansion): readonly (readonly Way[])[] {
   const selector = selectorOf(side)
-  if (side.nets?.length === 0 || selector?.op === 'none') return []
+  if (side.nets?.length === 0 || selector?.op === 'none') return [[]]
   const plain: Condition[] = []
   if (selector !== undefined) plain.push(asked({ kind: 'labels', selector }))
   else if (side.notSelector !== undefined) plain.push(asked({ kind: 'labels', selector: side.notSelector }, false))
   if (side.nodes !== undefined) plain.push(asked({ kind: 'nodes', selector: side.nodes }))
   if (side.nets !== undefined) plain.push(asked({ kind: 'nets', nets: side.nets }))
   if (side.notNets.length > 0) plain.push(asked({ kind: 'nets', nets: side.notNets }, false))
-  return [portWays({ ...side, selector }, of), notPortWays({ ...side, selector }, of), serviceWays(side, of)].reduce(both, [
-    { conditions: plain, plane: EVERYTHING },
-  ])
+  return [
+    [{ conditions: plain, plane: EVERYTHING }],
+    portWays({ ...side, selector }, of),
+    notPortWays({ ...side, selector }, of),
+    serviceWays(side, of),
+  ]
 }
 
 /** One owner of the address must be all that is asked and none of what is excluded. Without a selector there need not be an owner. */
@@ -151,25 +162,41 @@ function selectorOf({ selector, notSelector }: Side): Selector | undefined {
   return selector === undefined || notSelector === undefined ? selector : and(selector, not(notSelector))
 }
 
+/** All in which one way of each part holds, as far as the effort goes. */
+function waysOf(parts: readonly (readonly Way[])[], effort: Effort): Iterable<Way> {
+  return parts.reduce<Iterable<Way>>((ways, part) => both(ways, part, effort), [{ conditions: [], plane: EVERYTHING }])
+}
+
 /** All pairs, where both hold. */
-function both(a: readonly Way[], b: readonly Way[]): readonly Way[] {
-  return a.flatMap((one) =>
-    b.map((other) => ({ conditions: [...one.conditions, ...other.conditions], plane: intersect(one.plane, other.plane) })),
-  )
+function* both(a: Iterable<Way>, b: readonly Way[], effort: Effort): Iterable<Way> {
+  for (const one of a)
+    for (const other of b) {
+      if (!effort.spend(1)) return
+      const plane = intersect(one.plane, other.plane)
+      if (!isNowhere(plane)) yield { conditions: [...one.conditions, ...other.conditions], plane }
+    }
 }
 
 /** A name is that of an endpoint which the side's selector finds. */
 function portWays({ selector, ports }: Side, of: SideExpansion): readonly Way[] {
   if (ports === undefined) return ANYHOW
+  const isShared = isKnownHere(selector, of)
+  const known = isShared ? of.shared.get(ports) : undefined
+  if (known !== undefined) return known
   const numbers = numbersOf(ports)
   const ways: Way[] = numbers.length === 0 ? [] : [{ conditions: [], plane: only(PORT_PROTOCOLS, numbers) }]
   for (const name of namesOf(ports)) {
+    if (!of.effort.spend(1)) break
     const own = ownPortsNamed(name, selector, of)
     if (own !== undefined) for (const port of own) ways.push({ conditions: [], plane: only([port.protocol], one(port)) })
     else
-      for (const port of of.meanings.portsNamed(name, selector ?? ALL))
-        ways.push({ conditions: [asked(portQuestion(name, selector, port))], plane: only([port.protocol], one(port)) })
+      for (const port of of.meanings.portsNamed(name, selector ?? ALL)) {
+        const condition = asked(portQuestion(name, selector, port))
+        if (!of.effort.write(condition.atom.key)) break
+        ways.push({ conditions: [condition], plane: only([port.protocol], one(port)) })
+      }
   }
+  if (isShared) of.shared.set(ports, ways)
   return ways
 }
 
@@ -180,21 +207,26 @@ function portQuestion(name: string, selector: Selector | undefined, port: Servic
 /** Other ports than those any of the names means anywhere; and those, on addresses where it does not mean them. */
 function notPortWays({ selector, notPorts }: Side, of: SideExpansion): readonly Way[] {
   if (notPorts.length === 0) return ANYHOW
-  let elsewhere = except(PORT_PROTOCOLS, numbersOf(notPorts))
+  const here: ServicePort[] = []
   const meant = new Map<string, { readonly port: ServicePort; readonly conditions: Condition[] }>()
   for (const name of namesOf(notPorts)) {
+    if (!of.effort.spend(1)) break
     const own = ownPortsNamed(name, selector, of)
-    if (own !== undefined) elsewhere = own.reduce(without, elsewhere)
+    if (own !== undefined) for (const port of own) here.push(port)
     else
       for (const port of of.meanings.portsNamed(name, selector ?? ALL)) {
         const entry = meant.get(portText(port)) ?? { port, conditions: [] }
-        entry.conditions.push(asked(portQuestion(name, selector, port), false))
+        const condition = asked(portQuestion(name, selector, port), false)
+        if (!of.effort.write(condition.atom.key)) break
+        entry.conditions.push(condition)
         meant.set(portText(port), entry)
       }
   }
+  const elsewhere = without(except(PORT_PROTOCOLS, numbersOf(notPorts)), here)
   const there = [...meant.values()]
+  const everywhere = there.map(({ port }) => port)
   return [
-    { conditions: [], plane: there.reduce((plane, { port }) => without(plane, port), elsewhere) },
+    { conditions: [], plane: without(elsewhere, everywhere) },
     ...there.map(({ port, conditions }) => ({ conditions, plane: intersect(elsewhere, only([port.protocol], one(port))) })),
   ]
 }
@@ -214,22 +246,24 @@ function asked(question: Question, holds = true): Condition {
   return { atom: atomOf(question), holds }
 }
 
-function without(plane: Plane, port: ServicePort): Plane {
-  return intersect(plane, except([port.protocol], one(port)))
+function without(plane: Plane, ports: readonly ServicePort[]): Plane {
+  const byProtocol = Map.groupBy(ports, ({ protocol }) => protocol)
+  return [...byProtocol].reduce((rest, [protocol, some]) => intersect(rest, except([protocol], rangesOf(some.flatMap(one)))), plane)
 }
 
 function one({ port }: { readonly port: number }): Ranges {
   return [[port, port]]
 }
 
-/** What the name means at this end, where that is known beforehand; with a selector it is a question about the address. */
-function ownPortsNamed(
-  name: string,
-  selector: Selector | undefined,
-  { isOwn, ownPorts }: SideExpansion,
-): readonly ServicePort[] | undefined {
-  if (!isOwn || ownPorts === undefined || selector !== undefined) return undefined
-  return ownPorts.filter((port) => port.name === name).map(({ protocol, port }) => ({ protocol, port }))
+/** Are names of this end's ports known beforehand? With a selector they are a question about the address. */
+function isKnownHere(selector: Selector | undefined, { isOwn, ownPorts }: SideExpansion): boolean {
+  return isOwn && ownPorts !== undefined && selector === undefined
+}
+
+/** What the name means at this end, where that is known beforehand. */
+function ownPortsNamed(name: string, selector: Selector | undefined, of: SideExpansion): readonly ServicePort[] | undefined {
+  if (!isKnownHere(selector, of)) return undefined
+  return (of.ownPorts?.get(name) ?? []).map(({ protocol, port }) => ({ protocol, port }))
 }
 
 function namesOf(ports: readonly PortMatch[]): readonly string[] {

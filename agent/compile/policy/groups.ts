@@ -66,9 +66,9 @@ export interface LineQuery {
 /** Where the rules come from. */
 export interface Rules {
   readonly tiers: readonly Tier[]
-  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): readonly ExpandedRule[]
+  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule>
   /** undefined: there is no such profile */
-  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): readonly ExpandedRule[] | undefined
+  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> | undefined
 }
 
 /** undefined: no policy selects the endpoint, and its profiles allow everything. */
@@ -107,10 +107,14 @@ function tierStage(
   const asked = policies.filter((policy) => !isClosed(policy))
   return [
     {
-      rules: asked.flatMap((policy) => rules.policy(policy, slot.direction, ownPorts(group))),
+      rules: rulesOf(asked, (policy) => rules.policy(policy, slot.direction, ownPorts(group))),
       end: denies ? plainRule('deny', `Tier/${tier.name} ${slot.direction} end`) : undefined,
     },
   ]
+}
+
+function* rulesOf(policies: readonly Policy[], rules: (policy: Policy) => Iterable<ExpandedRule>): Iterable<ExpandedRule> {
+  for (const policy of policies) yield* rules(policy)
 }
 
 /** A host has many addresses, and what it forwards is for others': its names of ports are looked up by address. */

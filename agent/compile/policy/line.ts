@@ -2,13 +2,13 @@
 /** Policies in their order → one line of rules. Layer: agent/compile (pure). */
 import { RULES_PER_BLOCK } from '#lib/base/flags.ts'
 import { fnv1a64 } from '#lib/base/hash.ts'
-import { plainRule } from './expand.ts'
+import { CUT, plainRule } from './expand.ts'
 import type { ExpandedRule } from './expand.ts'
 import { isEverything } from './plane.ts'
 
 /** Rules that are asked in order, and what comes when none of them holds. */
 export interface Stage {
-  readonly rules: readonly ExpandedRule[]
+  readonly rules: Iterable<ExpandedRule>
   /** a rule that always holds; undefined: on to the next stage */
   readonly end: ExpandedRule | undefined
 }
@@ -43,8 +43,14 @@ function makeRoom(rules: LineRule[]): void {
   while (rules.length % RULES_PER_BLOCK !== 0) rules.push(NEVER)
 }
 
+function* followedBy(rules: Iterable<ExpandedRule>, end: ExpandedRule | undefined): Iterable<ExpandedRule> {
+  yield* rules
+  if (end !== undefined) yield end
+}
+
 /** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. `blocks`: so many are looked through. */
 export function lineOf(stages: readonly Stage[], last: ExpandedRule, blocks: number): Line {
+  const longest = blocks * RULES_PER_BLOCK
   const rules: LineRule[] = []
   let open = true
   let passed = false
@@ -52,8 +58,9 @@ export function lineOf(stages: readonly Stage[], last: ExpandedRule, blocks: num
     open ||= passed
     passed = false
     let begins = true
-    for (const rule of [...some, ...(end === undefined ? [] : [end])]) {
-      if (!open) break
+    for (const rule of followedBy(some, end)) {
+      // no more of them are made than count
+      if (!open || rules.length > longest) break
       if (begins) makeRoom(rules)
       rules.push({ rule, begins })
       begins = false
@@ -61,9 +68,8 @@ export function lineOf(stages: readonly Stage[], last: ExpandedRule, blocks: num
       open = !isCertain(rule)
     }
   }
-  const longest = blocks * RULES_PER_BLOCK
-  const isCut = rules.length > longest
-  if (isCut) rules.length = longest
+  const isCut = rules.length > longest || rules.some(({ rule }) => rule === CUT)
+  if (rules.length > longest) rules.length = longest
   return { rules, hash: fnv1a64(rules.map(({ rule, begins }) => `${rule.hash}${Number(begins)}`).join()), isCut }
 }
 

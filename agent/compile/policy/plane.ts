@@ -46,8 +46,14 @@ export function common(a: Ranges, b: Ranges): Ranges {
   if (isFull(a)) return b
   if (isFull(b)) return a
   const result: [number, number][] = []
-  for (const [from, to] of a)
-    for (const [start, end] of b) if (start <= to && end >= from) result.push([Math.max(from, start), Math.min(to, end)])
+  let first = 0
+  for (const [from, to] of a) {
+    while ((b[first]?.[1] ?? to) < from) first++
+    for (let at = first; (b[at]?.[0] ?? Infinity) <= to; at++) {
+      const [start, end] = b[at] ?? [from, to]
+      result.push([Math.max(from, start), Math.min(to, end)])
+    }
+  }
   return result
 }
 

@@ -2,11 +2,13 @@
 /** Policies, tiers, profiles and services, and their rules expanded once for all endpoints. Layer: agent/compile (pure). */
 import { tiersInOrder } from '#lib/model/policy-order.ts'
 import { realKind } from '#lib/model/policy.ts'
-import type { NamedPort, Policy, Profile, Rule, Side, Tier } from '#lib/model/policy.ts'
+import type { NamedPort, Policy, PortMatch, Profile, Rule, Tier } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { ServicePort } from './atoms.ts'
-import { expandRule } from './expand.ts'
-import type { Direction, ExpandedRule, Meanings } from './expand.ts'
+import { Drawn } from './drawn.ts'
+import { Effort } from './effort.ts'
+import { CUT, expandRule } from './expand.ts'
+import type { Direction, ExpandedRule, Expansion, Meanings, Way } from './expand.ts'
 import type { Rules } from './groups.ts'
 import { portsText } from './things.ts'
 import type { ServicePeers } from './world.ts'
@@ -19,7 +21,7 @@ interface Entry {
   readonly names: ReadonlySet<string>
   readonly services: ReadonlySet<string>
   /** by direction, and by own ports where their names matter */
-  readonly expanded: Map<string, readonly ExpandedRule[]>
+  readonly expanded: Map<string, Iterable<ExpandedRule>>
 }
 
 export class Rulebook implements Rules {
@@ -80,25 +82,40 @@ export class Rulebook implements Rules {
     return changed
   }
 
-  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): readonly ExpandedRule[] {
+  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> {
     const entry = this.#entries.get(refText(policy))
     return entry === undefined ? [] : this.#expand(entry, direction, ownPorts)
   }
 
-  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): readonly ExpandedRule[] | undefined {
+  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> | undefined {
     const entry = this.#entries.get(`Profile/${name}`)
     return entry && this.#expand(entry, direction, ownPorts)
   }
 
-  #expand(entry: Entry, direction: Direction, ownPorts: readonly NamedPort[] | undefined): readonly ExpandedRule[] {
+  #expand(entry: Entry, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> {
     const key = `${direction} ${ownPorts === undefined ? 'by address' : portsText(ownPorts.filter(({ name }) => entry.names.has(name)))}`
     const known = entry.expanded.get(key)
     if (known !== undefined) return known
-    const expanded = (entry.rules[direction] ?? []).flatMap((rule) =>
-      expandRule(rule, { direction, name: `${entry.ref} ${direction} ${rule.at}`, meanings: this.#meanings, ownPorts }),
-    )
+    const named = ownPorts && Map.groupBy(ownPorts, ({ name }) => name)
+    const expanded = new Drawn(this.#rulesOf(entry, direction, named))
     entry.expanded.set(key, expanded)
     return expanded
+  }
+
+  *#rulesOf({ ref, rules }: Entry, direction: Direction, ownPorts: Expansion['ownPorts']): Iterable<ExpandedRule> {
+    const of = {
+      direction,
+      meanings: this.#meanings,
+      ownPorts,
+      effort: new Effort(),
+      shared: new Map<readonly PortMatch[], readonly Way[]>(),
+    }
+    for (const rule of rules[direction] ?? []) {
+      yield* expandRule(rule, { ...of, name: `${ref} ${direction} ${rule.at}` })
+      if (!of.effort.isSpent) continue
+      yield CUT
+      return
+    }
   }
 
   readonly #meanings: Meanings = {
@@ -127,14 +144,17 @@ function entryOf(ref: string, rules: Entry['rules']): Entry {
   return {
     ref,
     rules,
-    names: new Set(sides.flatMap(namesIn)),
+    // rules that were one share their list of ports
+    names: namesIn(new Set(sides.flatMap(({ ports, notPorts }) => [ports ?? [], notPorts]))),
     services: new Set(sides.flatMap((side) => (side.services ?? []).map(({ namespace, name }) => `${namespace}/${name}`))),
     expanded: new Map(),
   }
 }
 
-function namesIn({ ports, notPorts }: Side): readonly string[] {
-  return [...(ports ?? []), ...notPorts].flatMap((match) => ('name' in match ? [match.name] : []))
+function namesIn(lists: Iterable<readonly PortMatch[]>): ReadonlySet<string> {
+  const names = new Set<string>()
+  for (const list of lists) for (const match of list) if ('name' in match) names.add(match.name)
+  return names
 }
 
 function haveCommon(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
