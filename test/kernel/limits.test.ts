@@ -64,39 +64,39 @@ function fits(packet: Uint8Array): Step {
   return { say: 'as long as the way is wide', through: 'from_workload', packet, action: 'redirect' }
 }
 
-async function wrong(name: string, steps: readonly Step[]): Promise<string | undefined> {
+function wrong(name: string, steps: readonly Step[]): string | undefined {
   const [runner] = opened
-  return runner === undefined ? 'not loaded' : await runner.run({ name, given: {}, steps })
+  return runner === undefined ? 'not loaded' : runner.run({ name, given: {}, steps })
 }
 
-test.each(families)("$name: a route's own MTU counts where it is locked, as for what the kernel forwards", async (f) => {
+test.each(families)("$name: a route's own MTU counts where it is locked, as for what the kernel forwards", (f) => {
   const { locked } = places(f)
-  expect(await wrong('locked', [fits(long(f, locked, ROUTE_MTU)), tooBig(f, long(f, locked, ROUTE_MTU + 1), ROUTE_MTU)])).toBeUndefined()
+  expect(wrong('locked', [fits(long(f, locked, ROUTE_MTU)), tooBig(f, long(f, locked, ROUTE_MTU + 1), ROUTE_MTU)])).toBeUndefined()
 })
 
-test.each(families)('$name: the MTU of a route that is not locked does not count, as for what the kernel forwards', async (f) => {
+test.each(families)('$name: the MTU of a route that is not locked does not count, as for what the kernel forwards', (f) => {
   const { unlocked } = places(f)
   const steps = [fits(long(f, unlocked, DEVICE_MTU)), tooBig(f, long(f, unlocked, DEVICE_MTU + 1), DEVICE_MTU)]
-  expect(await wrong('unlocked', steps)).toBeUndefined()
+  expect(wrong('unlocked', steps)).toBeUndefined()
 })
 
-test.each(families)("$name: a route's MTU beyond its device's does not make the device wider", async (f) => {
+test.each(families)("$name: a route's MTU beyond its device's does not make the device wider", (f) => {
   const { wide } = places(f)
-  expect(await wrong('wide', [fits(long(f, wide, DEVICE_MTU)), tooBig(f, long(f, wide, DEVICE_MTU + 1), DEVICE_MTU)])).toBeUndefined()
+  expect(wrong('wide', [fits(long(f, wide, DEVICE_MTU)), tooBig(f, long(f, wide, DEVICE_MTU + 1), DEVICE_MTU)])).toBeUndefined()
 })
 
-test.each(families)('$name: rules that route by source count: a pod does not reach what its own table calls unreachable', async (f) => {
+test.each(families)('$name: rules that route by source count: a pod does not reach what its own table calls unreachable', (f) => {
   const { refused } = places(f)
   const from = (pod: string, action: Step['action']): Step => {
     return { say: pod, through: 'from_workload', packet: udp(at(pod, PORT), at(refused, 80)), action }
   }
   // passed to the kernel, which refuses it and says so
-  expect(await wrong('by source', [from(f.pod, 'pass'), from(f.secondPod, 'redirect')])).toBeUndefined()
+  expect(wrong('by source', [from(f.pod, 'pass'), from(f.secondPod, 'redirect')])).toBeUndefined()
 })
 
 test('a CPU answers 1,000 packets a second that nobody is there for, and is silent from the next on', async () => {
   const [runner] = opened
-  await runner?.run({ name: 'fill', given: {}, steps: [] })
+  runner?.run({ name: 'fill', given: {}, steps: [] })
   // TCP is answered by RST, UDP by ICMP: both count
   const refused = families.flatMap((f) => [
     tcp(at(f.client, PORT), at(f.vip, 80), { flags: 'S' }),

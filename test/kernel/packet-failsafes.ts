@@ -6,7 +6,7 @@ import { depthOf } from '#agent/compile/policy/prefixes.ts'
 import { failsafeDirection } from '#agent/dataplane/rows.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { Loaded } from '../support/objects.ts'
-import { TestMap } from '../support/objects.ts'
+import { KeptMap } from '../support/kept-map.ts'
 
 export const NO_FAILSAFES: Failsafes = { inbound: [], outbound: [] }
 /** Bits of struct failsafe_key before the address. */
@@ -15,21 +15,18 @@ const PORT_BITS = 32
 export class PacketFailsafes {
   readonly #ports
   readonly #spared
-  #slots: readonly number[] = []
 
   constructor(loaded: Loaded) {
-    this.#ports = new TestMap(loaded, catalogue.np_failsafes)
-    this.#spared = new TestMap(loaded, catalogue.np_spared)
+    this.#ports = new KeptMap(loaded, catalogue.np_failsafes)
+    this.#spared = new KeptMap(loaded, catalogue.np_spared, 0)
   }
 
   /** Whatever was there goes. */
-  async start(failsafes: Failsafes): Promise<void> {
-    await this.#ports.clear()
-    for (const slot of this.#slots) this.#spared.set(slot, 0)
-    const rows = failsafeRows(failsafes)
-    this.#slots = rows.flatMap((row) => (row.table === 'spared' ? [row.key.slot] : []))
-    for (const slot of this.#slots) this.#spared.set(slot, 1)
-    for (const row of rows) {
+  start(failsafes: Failsafes): void {
+    this.#ports.clear()
+    this.#spared.clear()
+    for (const row of failsafeRows(failsafes)) {
+      if (row.table === 'spared') this.#spared.set(row.key.slot, 1)
       if (row.table !== 'failsafes') continue
       const { direction, protocol: proto, port, cidr } = row.key
       this.#ports.set(
@@ -37,6 +34,7 @@ export class PacketFailsafes {
         1,
       )
     }
+    for (const map of [this.#ports, this.#spared]) map.flush()
   }
 
   close(): void {

@@ -33,6 +33,8 @@ import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
 import { impliedMark, markText, runMarked, takesMarks } from './packet-mark.ts'
 import { NO_FAILSAFES, PacketFailsafes } from './packet-failsafes.ts'
 import { PacketPolicy } from './packet-policy.ts'
+import type { Policy } from '#lib/model/policy.ts'
+import { KeptMap } from '../support/kept-map.ts'
 import type { BackendGiven, FlowWanted, Given, PacketCase, ProgramName, Step } from './packets/case.ts'
 import { addrInfo } from '../support/addr-info.ts'
 import { NAT_PORT, NODE_PORT, VNI, WEB, at, devices, families, namespaceCommands, namespaceSysctls } from './packets/world.ts'
@@ -51,6 +53,8 @@ const ALL: readonly ProgramName[] = ['from_workload', 'to_workload', 'from_host'
 const HOUR = 3_600_000
 /** bits of others: no program of ours reads or changes them */
 const FOREIGN = 0x00f0
+/** one list, which the maps know again */
+const NO_POLICIES: readonly Policy[] = []
 
 export function testCfg(features: Features): NodeCfg {
   return {
@@ -106,7 +110,7 @@ export interface Passed {
 
 export interface PacketRunner {
   /** undefined when all steps came out as they should, else what differed */
-  run(test: PacketCase): Promise<string | undefined>
+  run(test: PacketCase): string | undefined
   /** what one packet alone comes to, in the cluster that the last case left */
   send(through: ProgramName, packet: Uint8Array): string
   /** the same with what comes out, and the mark on both sides */
@@ -125,11 +129,11 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
   const maps = openMaps(workload)
   const marks = takesMarks()
   return {
-    async run(test) {
-      await fill(maps, test.given)
+    run(test) {
+      fill(maps, test.given)
       for (const step of test.steps) {
         if (step.mark !== undefined && !marks) return undefined
-        const wrong = await runStep(step, { programs, maps, loaded: workload, marks, redirectPeer: features.redirectPeer })
+        const wrong = runStep(step, { programs, maps, loaded: workload, marks, redirectPeer: features.redirectPeer })
         if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
       }
       return undefined
@@ -153,65 +157,76 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
 }
 
 function openMaps(loaded: Loaded) {
+  const own = {
+    frontends: new KeptMap(loaded, catalogue.np_frontends),
+    backends: new KeptMap(loaded, catalogue.np_backends),
+    addrs: new KeptMap(loaded, catalogue.np_addrs),
+    ifaces: new KeptMap(loaded, catalogue.np_ifaces),
+    live: new KeptMap(loaded, catalogue.np_live),
+    maglev: new KeptMap(loaded, catalogue.np_maglev),
+    ranges: new KeptMap(loaded, catalogue.np_ranges),
+    routes: new KeptMap(loaded, catalogue.np_routes),
+    state: new KeptMap(loaded, catalogue.np_state, { takeover_until: 0, epoch: 0 }),
+  }
+  const { addrs, state } = own
   return {
-    frontends: new TestMap(loaded, catalogue.np_frontends),
-    backends: new TestMap(loaded, catalogue.np_backends),
-    addrs: new TestMap(loaded, catalogue.np_addrs),
-    ifaces: new TestMap(loaded, catalogue.np_ifaces),
+    own,
+    // programs write these
     ct: new TestMap(loaded, catalogue.np_ct),
     frags: new TestMap(loaded, catalogue.np_frags),
     links: new TestMap(loaded, catalogue.np_links),
-    live: new TestMap(loaded, catalogue.np_live),
     affinity: new TestMap(loaded, catalogue.np_affinity),
-    maglev: new TestMap(loaded, catalogue.np_maglev),
-    ranges: new TestMap(loaded, catalogue.np_ranges),
-    routes: new TestMap(loaded, catalogue.np_routes),
-    state: new TestMap(loaded, catalogue.np_state),
-    policy: new PacketPolicy(loaded),
+    policy: new PacketPolicy(loaded, { addrs, state }),
     failsafes: new PacketFailsafes(loaded),
     counters: loaded.object.map('np_counters'),
   }
 }
 
 type Maps = ReturnType<typeof openMaps>
+type OwnMaps = Maps['own']
 
 /** Every case starts from the same small cluster and no flows. */
-async function fill(maps: Maps, given: Given): Promise<void> {
-  for (const [addr, { flags }] of await maps.addrs.entries()) if ((flags & ADDR_EXTERNAL) !== 0) maps.addrs.delete(addr)
-  for (const addr of given.external ?? []) maps.addrs.set(parseAddr(addr), addrInfo(0, { flags: ADDR_EXTERNAL }))
-  for (const map of [maps.ct, maps.frags, maps.links, maps.affinity]) await map.clear()
+function fill({ own, ...maps }: Maps, given: Given): void {
+  for (const map of [maps.ct, maps.frags, maps.links, maps.affinity]) map.empty()
+  for (const map of [own.addrs, own.ifaces, own.routes]) map.clear()
+  for (const addr of given.external ?? []) own.addrs.set(parseAddr(addr), addrInfo(0, { flags: ADDR_EXTERNAL }))
   const lo = ifindexOf('lo')
   for (const device of [devices.pod, devices.secondPod, devices.underlay]) {
-    maps.ifaces.set(ifindexOf(device.name), { mtu: device.mtu, kind: device === devices.underlay ? 2 : 1, mac: device.mac })
+    own.ifaces.set(ifindexOf(device.name), { mtu: device.mtu, kind: device === devices.underlay ? 2 : 1, mac: device.mac })
   }
   // test runs without an interface in their context happen on lo: a pod's veth, with a larger MTU than the underlay
-  maps.ifaces.set(lo, { mtu: 2000, kind: 1, mac: devices.pod.mac })
+  own.ifaces.set(lo, { mtu: 2000, kind: 1, mac: devices.pod.mac })
   for (const f of families) {
     // a pod sends from the device that test runs happen on
-    for (const pod of [f.pod, f.secondPod]) maps.addrs.set(parseAddr(pod), addrInfo(ADDR_LOCAL_POD, { ifindex: lo }))
-    maps.addrs.set(parseAddr(f.maskedPod), addrInfo(ADDR_LOCAL_POD, { flags: ADDR_MASQUERADE, ifindex: lo }))
-    maps.addrs.set(parseAddr(f.routedPod), addrInfo(ADDR_LOCAL_POD, { flags: ADDR_ROUTED, ifindex: lo }))
-    maps.addrs.set(parseAddr(f.elsewherePod), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.pod.name) }))
-    for (const own of [f.node, f.loopback]) maps.addrs.set(parseAddr(own), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
-    maps.addrs.set(parseAddr(f.quietOwn), addrInfo(ADDR_SELF))
-    for (const node of [f.otherNode, f.thirdNode, ...f.alikeNodes]) maps.addrs.set(parseAddr(node), addrInfo(ADDR_NODE))
-    maps.addrs.set(parseAddr(f.bareVip), addrInfo(ADDR_SERVICE))
-    maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(f.otherNode) })
+    for (const pod of [f.pod, f.secondPod]) own.addrs.set(parseAddr(pod), addrInfo(ADDR_LOCAL_POD, { ifindex: lo }))
+    own.addrs.set(parseAddr(f.maskedPod), addrInfo(ADDR_LOCAL_POD, { flags: ADDR_MASQUERADE, ifindex: lo }))
+    own.addrs.set(parseAddr(f.routedPod), addrInfo(ADDR_LOCAL_POD, { flags: ADDR_ROUTED, ifindex: lo }))
+    own.addrs.set(parseAddr(f.elsewherePod), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.pod.name) }))
+    for (const addr of [f.node, f.loopback]) own.addrs.set(parseAddr(addr), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
+    own.addrs.set(parseAddr(f.quietOwn), addrInfo(ADDR_SELF))
+    for (const node of [f.otherNode, f.thirdNode, ...f.alikeNodes]) own.addrs.set(parseAddr(node), addrInfo(ADDR_NODE))
+    own.addrs.set(parseAddr(f.bareVip), addrInfo(ADDR_SERVICE))
+    own.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(f.otherNode) })
   }
-  await fillServices(maps, given)
-  await maps.policy.start(given.policies ?? [])
-  await maps.failsafes.start(given.failsafes ?? NO_FAILSAFES)
+  fillServices(own, given)
+  maps.policy.start(given.policies ?? NO_POLICIES)
+  maps.failsafes.start(given.failsafes ?? NO_FAILSAFES)
+  flush(own)
+}
+
+function flush(own: OwnMaps): void {
+  for (const map of Object.values(own)) map.flush()
 }
 
 /** The maps that say what the service is. */
-async function fillServices(maps: Maps, given: Given): Promise<void> {
-  for (const map of [maps.frontends, maps.backends, maps.live, maps.maglev, maps.ranges]) await map.clear()
-  maps.state.set(0, { takeover_until: given.takeover === true ? 1e12 : 0, epoch: 0 })
+function fillServices(own: OwnMaps, given: Given): void {
+  for (const map of [own.frontends, own.backends, own.live, own.maglev, own.ranges]) map.clear()
+  own.state.set(0, { takeover_until: given.takeover === true ? 1e12 : 0, epoch: 0 })
   for (const f of families) {
-    const inside = (addr: string): void => maps.ranges.set({ prefix: 64 + 128, set: rangeSet(RANGE_INSIDE), addr: parseAddr(addr) }, 0)
+    const inside = (addr: string): void => own.ranges.set({ prefix: 64 + 128, set: rangeSet(RANGE_INSIDE), addr: parseAddr(addr) }, 0)
     for (const addr of [f.pod, f.secondPod, f.maskedPod, f.remotePod, f.overlayPod]) inside(addr)
-    maps.ranges.set({ prefix: 64 + 128, set: rangeSet(RANGE_TUNNEL_BACK), addr: parseAddr(f.client) }, 0)
-    fillService(maps, { given, vip: at(f.vip, 80), v4: f.v4 })
+    own.ranges.set({ prefix: 64 + 128, set: rangeSet(RANGE_TUNNEL_BACK), addr: parseAddr(f.client) }, 0)
+    fillService(own, { given, vip: at(f.vip, 80), v4: f.v4 })
   }
 }
 
@@ -220,7 +235,7 @@ function rangeSet(number: number): string {
 }
 
 /** The service has backends of the case's own family only: the frontends of the other family find none. */
-function fillService(maps: Maps, options: { readonly given: Given; readonly vip: string; readonly v4: boolean }): void {
+function fillService(maps: OwnMaps, options: { readonly given: Given; readonly vip: string; readonly v4: boolean }): void {
   const { given, vip, v4 } = options
   const list = listOf(v4)
   const local = list.replace(/^0/, '1')
@@ -254,7 +269,7 @@ function ofFamily(backends: readonly BackendGiven[] | undefined, v4: boolean): r
 }
 
 /** Returns how many there are. */
-function fillList(maps: Maps, list: string, backends: readonly BackendGiven[]): number {
+function fillList(maps: OwnMaps, list: string, backends: readonly BackendGiven[]): number {
   for (const [slot, backend] of backends.entries()) {
     const [addr, node] = [parseAddr(backend.addr), backend.node === undefined ? ANY_V6 : parseAddr(backend.node)]
     maps.backends.set({ list, slot }, { addr, node, port: backend.port, flags: 0 })
@@ -271,7 +286,7 @@ function actionText(through: ProgramName, retval: number): string {
   return (through === 'untracked' ? XDP_ACTIONS : TC_ACTIONS)[retval | 0] ?? `action ${retval}`
 }
 
-async function runStep(
+function runStep(
   step: Step,
   world: {
     readonly programs: ReadonlyMap<ProgramName, BpfProgram>
@@ -280,24 +295,15 @@ async function runStep(
     readonly marks: boolean
     readonly redirectPeer: boolean
   },
-): Promise<string | undefined> {
+): string | undefined {
   const run = world.programs.get(step.through)
   if (run === undefined) return 'no such program'
   const slot = step.reason === undefined ? undefined : enumValues(world.loaded.btf, 'drop').get(step.reason)
   if (step.reason !== undefined && slot === undefined) return `no drop reason ${step.reason}`
   const before = slot === undefined ? 0 : counter(world.maps, slot)
-  if (step.given !== undefined) await fillServices(world.maps, step.given)
-  if (step.policies !== undefined) world.maps.policy.change(step.policies, step.sameEpoch !== true)
-  if (step.reused !== undefined)
-    world.maps.addrs.set(parseAddr(step.reused), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.secondPod.name) }))
-  if (step.gone !== undefined) world.maps.addrs.delete(parseAddr(step.gone))
-  if (step.becomesNode !== undefined) world.maps.addrs.set(parseAddr(step.becomesNode), addrInfo(ADDR_NODE))
-  if (step.overlayBy !== undefined)
-    for (const f of families)
-      if (f.v4 !== step.overlayBy.includes(':'))
-        world.maps.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(step.overlayBy) })
+  change(world.maps, step)
   if (step.forget !== undefined) forget(world.maps.ct, step.forget)
-  if (step.age !== undefined) await makeOlder(world.maps, step.age)
+  if (step.age !== undefined) makeOlder(world.maps, step.age)
   // before there is a packet, for XDP, there is no mark
   const { retval, dataOut, mark } =
     world.marks && step.through !== 'untracked'
@@ -319,6 +325,21 @@ async function runStep(
   return firstWrong([judgeAffinity(world.maps, step, dataOut), ...(step.flows ?? []).map((wanted) => judgeFlow(world.maps, wanted))])
 }
 
+/** What is otherwise from this step on. */
+function change({ own, policy }: Maps, step: Step): void {
+  if (step.given !== undefined) fillServices(own, step.given)
+  if (step.policies !== undefined) policy.change(step.policies, step.sameEpoch !== true)
+  if (step.reused !== undefined)
+    own.addrs.set(parseAddr(step.reused), addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf(devices.secondPod.name) }))
+  if (step.gone !== undefined) own.addrs.delete(parseAddr(step.gone))
+  if (step.becomesNode !== undefined) own.addrs.set(parseAddr(step.becomesNode), addrInfo(ADDR_NODE))
+  if (step.overlayBy !== undefined)
+    for (const f of families)
+      if (f.v4 !== step.overlayBy.includes(':'))
+        own.routes.set({ prefix: 128, addr: parseAddr(f.overlayPod) }, { node: parseAddr(step.overlayBy) })
+  flush(own)
+}
+
 function judgeAffinity({ affinity }: Maps, step: Step, out: Uint8Array): string | undefined {
   if (step.affinity === undefined) return undefined
   const { client, among } = step.affinity
@@ -336,10 +357,10 @@ function firstWrong(judged: readonly (string | undefined)[]): string | undefined
 /** the programs' idea of fresh (bpf/include/ct.h), at the slowest tick there is */
 const FRESH_MS = 2_500
 
-async function makeOlder({ ct, links, affinity }: Maps, ms: number): Promise<void> {
-  for (const [key, value] of await affinity.entries()) affinity.set(key, { ...value, seen: Math.max(0, value.seen - ms) })
-  for (const [key, value] of await links.entries()) links.set(key, { ...value, since: Math.max(0, value.since - ms) })
-  for (const [key, value] of await ct.entries()) ct.set(key, { ...value, seen: Math.max(0, older(value.seen, ms)) })
+function makeOlder({ ct, links, affinity }: Maps, ms: number): void {
+  for (const [key, value] of affinity.now()) affinity.set(key, { ...value, seen: Math.max(0, value.seen - ms) })
+  for (const [key, value] of links.now()) links.set(key, { ...value, since: Math.max(0, value.since - ms) })
+  for (const [key, value] of ct.now()) ct.set(key, { ...value, seen: Math.max(0, older(value.seen, ms)) })
 }
 
 /** Its low 24 bits are jiffies (bpf/include/ct.h); the fastest tick there is takes a millisecond. */

@@ -34,8 +34,8 @@ for (const [title, features, stubs, knobs, cases] of [
     })
     afterAll(() => opened.forEach((runner) => runner.close()))
 
-    test.each(cases.map((packetCase) => [packetCase.name, packetCase] as const))('%s', async (_name, packetCase) => {
-      for (const runner of opened) expect(await runner.run(packetCase)).toBeUndefined()
+    test.each(cases.map((packetCase) => [packetCase.name, packetCase] as const))('%s', (_name, packetCase) => {
+      for (const runner of opened) expect(runner.run(packetCase)).toBeUndefined()
     })
   })
 }

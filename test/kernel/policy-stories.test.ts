@@ -84,9 +84,9 @@ const opened: PacketRunner[] = []
 beforeAll(() => setUpNamespace())
 
 /** Throws when the packets end otherwise than they can by rules. */
-async function verdict(policies: readonly Policy[], given: Story['given'], steps: readonly Step[]): Promise<'allow' | 'deny'> {
+function verdict(policies: readonly Policy[], given: Story['given'], steps: readonly Step[]): 'allow' | 'deny' {
   const [runner] = opened
-  const wrong = await runner?.run({ name: '', given: { ...given, policies }, steps })
+  const wrong = runner?.run({ name: '', given: { ...given, policies }, steps })
   if (wrong === undefined) return 'allow'
   if (/: drop instead of (pass|redirect)/.test(wrong)) return 'deny'
   throw new Error(wrong)
@@ -111,12 +111,12 @@ function sent(
 }
 
 /** A flow that begins by rules ends by no closer look while these are the same; one that does not, goes on by none of its packets when they come. */
-async function check(told: Told, policies: readonly Policy[]): Promise<void> {
+function check(told: Told, policies: readonly Policy[]): void {
   const { given } = told.story
   const first = sent(told, 'asks', { flags: 'S' })
   const again = { policies }
   const title = `${told.story.name}, ${told.kind}, ${told.f.name}`
-  const isAsked = await verdict(policies, given, first)
+  const isAsked = verdict(policies, given, first)
   const later: Readonly<Record<string, readonly Step[]>> = {
     'the first answer': sent(told, 'answers', { flags: 'SA', change: again }),
     'a later answer': [
@@ -130,7 +130,7 @@ async function check(told: Told, policies: readonly Policy[]): Promise<void> {
   }
   for (const [what, steps] of Object.entries(later)) {
     if (!steps.some(({ policies: changed }) => changed !== undefined)) continue
-    const then = await verdict(isAsked === 'allow' ? policies : OPEN, given, [...first, ...steps])
+    const then = verdict(isAsked === 'allow' ? policies : OPEN, given, [...first, ...steps])
     expect(`${title}: ${what}: ${then}`).toBe(`${title}: ${what}: ${isAsked}`)
   }
   if (isAsked === 'allow' || told.kind === 'ping' || told.story.asks.length > 1) return
@@ -144,23 +144,23 @@ async function check(told: Told, policies: readonly Policy[]): Promise<void> {
     ...denied(sent(told, 'asks', { flags: 'S' })),
     ...denied(sent(told, 'answers', { flags: 'A' })),
   ]
-  expect([title, await verdict(OPEN, given, [...first, ...refused])]).toEqual([title, 'allow'])
+  expect([title, verdict(OPEN, given, [...first, ...refused])]).toEqual([title, 'allow'])
 }
 
 /** Each place by itself, and then all together. */
-async function checkAll(f: Family, story: Story): Promise<void> {
+function checkAll(f: Family, story: Story): void {
   const kinds = KINDS.filter((kind) => has(story, kind))
   for (const kind of kinds) {
     const told = { f, kind, story }
     const both = [...sent(told, 'asks', { flags: 'S' }), ...sent(told, 'answers', { flags: 'SA' })]
-    expect(await verdict(OPEN, story.given, both)).toBe('allow')
+    expect(verdict(OPEN, story.given, both)).toBe('allow')
   }
   for (const slot of SLOTS) {
     const closed = policyAt(slot, [{ action: 'deny' }])
-    await check({ f, kind: 'tcp', story }, [...OPEN.filter(({ name }) => name !== closed.name), closed])
+    check({ f, kind: 'tcp', story }, [...OPEN.filter(({ name }) => name !== closed.name), closed])
   }
-  const together = fc.asyncProperty(fc.constantFrom(...kinds), world, async (kind, policies) => await check({ f, kind, story }, policies))
-  await fc.assert(together, { numRuns: RUNS })
+  const together = fc.property(fc.constantFrom(...kinds), world, (kind, policies) => check({ f, kind, story }, policies))
+  fc.assert(together, { numRuns: RUNS })
 }
 
 describe.each([
@@ -180,7 +180,7 @@ describe.each([
   )
   test.each(told)(
     '$family, $name: every packet asks what the first one asked',
-    async ({ f, story }) => await checkAll(f, story),
+    ({ f, story }) => checkAll(f, story),
     Math.max(120_000, RUNS * 5000),
   )
 })

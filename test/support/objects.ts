@@ -103,9 +103,29 @@ export class TestMap<K, V> {
     ])
   }
 
+  /** The same at once, of a map with few entries while nothing changes it. */
+  now(): [K, V][] {
+    return this.#keys().flatMap((bytes) => {
+      const key = decodeBytes(this.codecs.key, bytes)
+      const value = this.get(key)
+      return value === undefined ? [] : [[key, value]]
+    })
+  }
+
   async clear(): Promise<void> {
     const { keys, count } = await this.map.dump()
     this.map.deleteBatch(keys, count)
+  }
+
+  /** The same at once, of a map with few entries. */
+  empty(): void {
+    for (const key of this.#keys()) this.map.delete(key)
+  }
+
+  #keys(): Buffer[] {
+    const keys: Buffer[] = []
+    for (let key = this.map.nextKey(undefined); key !== undefined; key = this.map.nextKey(key)) keys.push(key)
+    return keys
   }
 }
 

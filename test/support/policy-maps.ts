@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rows of compiled policy in the maps of loaded programs. Layer: test. */
+import type { BpfMap } from '#native'
+import type { MapCodecs, MapDefinition } from '#agent/maps/catalogue.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { PolicyRow } from '#agent/compile/policy/tables.ts'
 import { wordsOf } from '#lib/base/bytes.ts'
@@ -7,6 +9,17 @@ import { depthOf } from '#agent/compile/policy/prefixes.ts'
 import { RULE_CELLS, RULE_WORDS } from '#lib/base/flags.ts'
 import type { Loaded } from './objects.ts'
 import { TestMap } from './objects.ts'
+
+/** A map by the values of its keys and rows. */
+interface Writable<K, V> {
+  readonly map: BpfMap
+  readonly codecs: MapCodecs<K, V>
+  set(key: K, value: V): void
+  delete(key: K): boolean
+  clear(): Promise<void> | void
+}
+
+export type OpenMap = <K, V>(definition: MapDefinition<K, V>) => Writable<K, V>
 
 /** All but what addresses and devices have beside policy: np_addrs and np_hosts. */
 export class PolicyMaps {
@@ -16,12 +29,12 @@ export class PolicyMaps {
   readonly #rules
   readonly #nets
 
-  constructor(loaded: Loaded) {
-    this.#bits = new TestMap(loaded, catalogue.np_bits)
-    this.#ports = new TestMap(loaded, catalogue.np_ports)
-    this.#pages = new TestMap(loaded, catalogue.np_pages)
-    this.#rules = new TestMap(loaded, catalogue.np_rules)
-    this.#nets = new TestMap(loaded, catalogue.np_nets)
+  constructor(loaded: Loaded, open: OpenMap = (definition) => new TestMap(loaded, definition)) {
+    this.#bits = open(catalogue.np_bits)
+    this.#ports = open(catalogue.np_ports)
+    this.#pages = open(catalogue.np_pages)
+    this.#rules = open(catalogue.np_rules)
+    this.#nets = open(catalogue.np_nets)
   }
 
   /** One map operation. Returns the row's bytes. Throws when a row that is to go is not there. */
@@ -62,7 +75,7 @@ export class PolicyMaps {
   }
 }
 
-function put<K, V>(map: TestMap<K, V>, key: K, value: V | undefined): number {
+function put<K, V>(map: Writable<K, V>, key: K, value: V | undefined): number {
   if (value !== undefined) map.set(key, value)
   else if (!map.delete(key)) throw new Error('a row that is to go is not there')
   return map.codecs.key.size + map.codecs.value.size
