@@ -2,7 +2,7 @@
 /** Labels of an object, and selectors in the form of the Kubernetes API. Layer: lib/kube. */
 import { NO_LABELS } from '../model/labels.ts'
 import type { Labels } from '../model/labels.ts'
-import { and } from '../model/selector.ts'
+import { allOf } from '../model/selector.ts'
 import type { Selector } from '../model/selector.ts'
 import { compareText } from '../base/order.ts'
 import { asRecord, FieldError, inside, under } from './fields.ts'
@@ -68,7 +68,7 @@ export function labelSelector(raw: Raw, prefix = ''): Selector {
         return { op: 'equals', label: prefix + labelKey(key, `['${key}']`), value }
       }),
   )
-  return and(...labels, ...matchExpressions.map((said, at) => under(`matchExpressions[${at}]`, () => expression(said, prefix))))
+  return allOf([...labels, ...matchExpressions.map((said, at) => under(`matchExpressions[${at}]`, () => expression(said, prefix)))])
 }
 
 function expression({ key, operator, values }: ReturnType<typeof expressionShape.read>, prefix: string): Selector {

@@ -74,6 +74,11 @@ export function not(of: Selector): Selector {
 
 /** All of them hold; parts that say nothing are left out. */
 export function and(...parts: readonly Selector[]): Selector {
+  return allOf(parts)
+}
+
+/** The same of parts that somebody else counts: arguments are bounded. */
+export function allOf(parts: readonly Selector[]): Selector {
   const saying = parts.flatMap((part) => (part.op === 'and' ? part.of : part.op === 'all' ? [] : [part]))
   if (saying.some((part) => part.op === 'none')) return NONE_AT_ALL
   const [first, second] = saying

@@ -89,9 +89,9 @@ export class PolicyCompiler {
       nets: new Map([...plan.rest.nets, ...later.nets]),
     })
     const back = plan.twins.size === 0 ? [] : this.#flip(touched, undefined)
-    for (const twin of plan.twins.values()) forget.push(...this.#sets.release(twin))
+    for (const twin of plan.twins.values()) for (const row of this.#sets.release(twin)) forget.push(row)
     this.#shown.takeEpoch()
-    for (const identity of this.#addresses.identities.sweep()) forget.push(...this.#sets.forget(identity))
+    for (const identity of this.#addresses.identities.sweep()) for (const row of this.#sets.forget(identity)) forget.push(row)
     const steps: readonly PolicyStep[] = [
       { kind: 'learn', rows: learn },
       { kind: 'move', rows: move },

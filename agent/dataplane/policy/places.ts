@@ -82,7 +82,7 @@ export class PlainPlace implements Place {
     for (const key of this.#old) this.#table.rows.unwant(key)
     this.#old.clear()
     const excess = [...this.#table.excessKeys()]
-    this.#staged.push(...(this.#sweepOrder === undefined ? excess : excess.sort(this.#sweepOrder)))
+    for (const key of this.#sweepOrder === undefined ? excess : excess.sort(this.#sweepOrder)) this.#staged.push(key)
   }
 }
 
@@ -133,7 +133,7 @@ export class AddrPlace implements Place {
 
   sweep(): void {
     for (const key of this.#old) this.#join.rule(key, undefined)
-    this.#staged.push(...this.#old)
+    for (const key of this.#old) this.#staged.push(key)
     this.#old.clear()
   }
 }
