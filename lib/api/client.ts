@@ -61,6 +61,8 @@ export interface DeleteOptions extends WriteOptions {
 
 /** Beyond this a page is a burden for both sides. */
 export const PAGE = 250
+/** No cluster has as many objects of a kind: who sends more never ends. */
+const MOST_PAGES = 4000
 const TIMEOUT_MS = 30_000
 const FIELD_MANAGER = 'netplane'
 const PATCH_TYPES = {
@@ -110,12 +112,14 @@ export class ApiClient implements AsyncDisposable {
   async *pages(collection: Collection, options: ListOptions = {}): AsyncGenerator<Page> {
     const { labelSelector, fieldSelector, limit = PAGE } = options
     let next = ''
-    do {
+    for (let pages = 1; pages === 1 || next !== ''; pages++) {
+      if (pages > MOST_PAGES) throw new UnreachableError(`list of ${collection.kind}: more than ${MOST_PAGES} pages`)
       const query = { limit, labelSelector, fieldSelector, continue: next === '' ? undefined : next }
       const page = pageOf(await this.request({ ...options, method: 'GET', path: collectionPath(collection), query }))
       yield page
+      if (page.continue === next && next !== '') throw new UnreachableError(`list of ${collection.kind}: its pages do not end`)
       next = page.continue
-    } while (next !== '')
+    }
   }
 
   /** Events as they come, an empty batch when it begins; ends when the server ends it. Bookmarks are among them. */

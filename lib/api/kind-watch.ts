@@ -62,6 +62,11 @@ export class KindWatch {
     return this.#failing
   }
 
+  /** The last version that was heard. */
+  get latest(): string {
+    return this.#latest
+  }
+
   get facts(): KindFacts {
     return { ...this.#counts, objects: this.#shared.held.count(this.watched.entry.kind), lastEventAt: this.#lastEventAt }
   }
@@ -92,7 +97,7 @@ export class KindWatch {
 
   async #round(signal: AbortSignal): Promise<void> {
     const { clock, presence, past, turns, absentMs, onListed, onWentBack, emit, held } = this.#shared
-    const before = this.#version !== undefined && this.#isCut ? await past.before(this.#version) : undefined
+    const before = this.#version === undefined ? undefined : await (this.#isCut ? past.before(this.#version) : past.look())
     if (before !== undefined) onWentBack(before)
     if (this.#version === undefined) {
       if (this.watched.optional && !(await presence.has(this.watched, signal))) {
@@ -181,7 +186,8 @@ export class KindWatch {
     let version = ''
     try {
       for await (const page of client.pages(this.watched, options)) {
-        this.#worked()
+        // one that never ends is no good list
+        if (page.continue === '') this.#worked()
         if (isBelow(page.resourceVersion, this.#latest)) this.#shared.onWentBack(page.resourceVersion)
         this.#takePage(page.items, list)
         version = page.resourceVersion

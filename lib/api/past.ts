@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Whether an API server still has the past that what is held comes from: a store that is restored from a backup goes back. Layer: lib/api. */
+import type { Clock } from '../base/clock.ts'
 import { isObject } from '../base/object.ts'
 import type { ApiClient } from './client.ts'
 import { ApiError } from './errors.ts'
@@ -18,12 +19,34 @@ export function wentBack(what: string, version: string): ApiError {
   return new ApiError({ status: 410, reason: 'Expired', message })
 }
 
-export class Past {
-  readonly #client: Pick<ApiClient, 'request'>
-  #asking: Promise<string> | undefined
+export interface PastOptions {
+  readonly client: Pick<ApiClient, 'request'>
+  readonly clock: Clock
+  /** between two questions that nobody had a reason for */
+  readonly pauseMs: number
+  /** the last that was heard of each kind */
+  readonly versions: () => readonly string[]
+}
 
-  constructor(client: Pick<ApiClient, 'request'>) {
-    this.#client = client
+export class Past {
+  readonly #options: PastOptions
+  #asking: Promise<string> | undefined
+  #lookedAt = -Infinity
+
+  constructor(options: PastOptions) {
+    this.#options = options
+  }
+
+  /** Now and then, for all kinds: the version that the server is at, when that is before what one of them has heard. One that was told a version far
+   * ahead hears nothing more, and its watches begin and end as they should. */
+  async look(): Promise<string | undefined> {
+    const { clock, pauseMs, versions } = this.#options
+    if (clock.now() < this.#lookedAt + pauseMs) return undefined
+    this.#lookedAt = clock.now()
+    // what is heard while it answers may be after what it says
+    const before = versions()
+    const now = await this.#ask()
+    return before.some((version) => isBelow(now, version)) ? now : undefined
   }
 
   /** The version that the server is at, when that is before this one. A watch would begin, and say nothing until it is reached. One request is for
@@ -38,7 +61,9 @@ export class Past {
 
   /** All kinds are in one store, and this one is always there. */
   async #ask(): Promise<string> {
-    const list = await this.#client.request({ method: 'GET', path: '/api/v1/namespaces', query: { limit: 1 } }).catch(() => undefined)
+    const list = await this.#options.client
+      .request({ method: 'GET', path: '/api/v1/namespaces', query: { limit: 1 } })
+      .catch(() => undefined)
     const metadata = isObject(list) ? list['metadata'] : undefined
     const version = isObject(metadata) ? metadata['resourceVersion'] : undefined
     return typeof version === 'string' ? version : ''

@@ -77,7 +77,10 @@ export class ApiSource implements Source {
       onWentBack: (version: string) => {
         for (const kind of this.#kinds) kind.wentBack(version)
       },
-      past: new Past(this.#client),
+      past: new Past({
+        ...{ client: this.#client, clock, pauseMs: watchSeconds * 500 },
+        versions: () => this.#kinds.map(({ latest }) => latest),
+      }),
       onStatus: say,
       turns: new Turns(LISTS_AT_ONCE),
     }

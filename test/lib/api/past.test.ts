@@ -127,7 +127,7 @@ test('a server whose versions are no numbers is not taken for one that went back
   expect(lists(SERVICES)).toBe(1)
 })
 
-test('a watch that ends when it is due asks for nothing but the next one', async () => {
+test('a watch that ends when it is due asks for the next one, and once for all which version the server is at', async () => {
   fake.fault = ({ path, query }, response) => {
     if (path !== SERVICES || !query.has('watch')) return false
     void sleep(Number(query.get('timeoutSeconds')) * 1000).then(() => response.end())
@@ -138,8 +138,23 @@ test('a watch that ends when it is due asks for nothing but the next one', async
   await using source = await new SourceRun({ server: fake.server, watchSeconds: 6 }).untilSynced()
   const asked = (): number => fake.requests.filter((request) => request.startsWith(`${SERVICES} watch`)).length
   await until('two watches', () => asked() >= 2, 15_000)
-  expect([lists(SERVICES), lists(NAMESPACES)]).toEqual([1, 1])
+  expect([lists(SERVICES), lists(NAMESPACES)]).toEqual([1, 2])
   expect(source.unavailable).toBeUndefined()
+}, 20_000)
+
+test('a bookmark far ahead makes no kind deaf, though its watches end when they are due', async () => {
+  fake.fault = ({ path, query }, response) => {
+    if (path !== SERVICES || !query.has('watch')) return false
+    response.writeHead(200, { 'content-type': 'application/json' })
+    if (lists(SERVICES) === 1)
+      response.write(`${JSON.stringify({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '1000000000' } } })}\n`)
+    response.flushHeaders()
+    void sleep(Number(query.get('timeoutSeconds')) * 1000).then(() => response.end())
+    return true
+  }
+  await using source = await new SourceRun({ server: fake.server, watchSeconds: 2 }).untilSynced()
+  fake.put(SERVICES, service('new'))
+  await source.untilThere('Service/default/new', 15_000)
 }, 20_000)
 
 describe('an error that only a list cures leads to one:', () => {

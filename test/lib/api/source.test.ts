@@ -393,3 +393,24 @@ test.each([
   expect(source.source.servers().addresses).toEqual([parseAddr('127.0.0.1')])
   expect(new Set(asked)).toEqual(new Set(['127.0.0.1']))
 })
+
+test.each([
+  ['of which the same page follows', () => 'more', /list of Service: its pages do not end/],
+  ['of more pages than there can be objects', () => String(Math.random()), /list of Service: more than 4000 pages/],
+])(
+  'a list %s ends, and that is said',
+  async (_, next, reason) => {
+    let pages = 0
+    fake.fault = ({ path, query }, response) => {
+      if (path !== SERVICES || query.has('watch')) return false
+      pages++
+      json(response, 200, { metadata: { resourceVersion: '100', continue: next() }, items: [] })
+      return true
+    }
+    await using source = run({ backoff: { firstMs: 500, maxMs: 5000 } })
+    await until('a reason', () => source.unavailable !== undefined, 50_000)
+    expect(source.unavailable).toMatch(reason)
+    expect(pages).toBeLessThanOrEqual(3 * 4000)
+  },
+  60_000,
+)
