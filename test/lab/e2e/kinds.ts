@@ -103,12 +103,13 @@ export function kindTests(cluster: Cluster): void {
       endpoints: [protocol === 'TCP' ? 'a-1' : 'b-1'],
     }))
     service.put({ slices })
-    const [tcp, udp] = (['tcp', 'udp'] as const).map((proto) => [service.at(4, proto), service.at(6, proto)])
-    await cluster.reaches(SHELLS, tcp ?? [], ['a-1'])
-    await cluster.reaches(SHELLS, udp ?? [], ['b-1'])
+    const both = (proto: 'tcp' | 'udp') => [service.at(4, proto), service.at(6, proto)]
+    const [tcp, udp] = [both('tcp'), both('udp')]
+    await cluster.reaches(SHELLS, tcp, ['a-1'])
+    await cluster.reaches(SHELLS, udp, ['b-1'])
     service.put({ ports: BOTH_PROTOCOLS.slice(1) })
-    await cluster.fails(SHELLS, tcp ?? [])
-    await cluster.reaches(SHELLS, udp ?? [], ['b-1'])
+    await cluster.fails(SHELLS, tcp)
+    await cluster.reaches(SHELLS, udp, ['b-1'])
   })
 
   test('should serve endpoints on same port and different protocol for internal traffic on Type LoadBalancer', async () => {
