@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Draws sequences of frames from a seed: policies and services, a few flows, and frames that are about those more often than not. Layer: test. */
-import { addrBytes, isV4, parseAddr } from '#lib/base/ip.ts'
+import { addrBytes, isV4, isWithin, parseAddr } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { ICMP, ICMPV6, SCTP, TCP, UDP } from '#lib/policy/packet.ts'
 import { arp, concat } from '../../support/packet.ts'
@@ -12,6 +12,7 @@ import type { Flow, Shape } from './bytes.ts'
 import { Dice } from './dice.ts'
 import { givenOf } from './given.ts'
 import { extensionsOf, fragmentOf, optionsOf, tagsOf } from './headers.ts'
+import { LINK, LOOPBACK, NODE, UNSPECIFIED } from './places.ts'
 
 export interface Sent {
   readonly through: ProgramName
@@ -26,6 +27,9 @@ export interface Sequence {
 }
 
 const TUNNEL_PORT = 4789
+/** what the node itself sends is from these */
+const SENT_FROM = [...NODE, ...LOOPBACK]
+const OF_A_LINK = [...LINK, ...UNSPECIFIED]
 const PORTS = [80, 80, 80, 81, 81, 22, 8080, NODE_PORT, TUNNEL_PORT, TUNNEL_PORT, NAT_PORT, 546, 0, 65535]
 const CLIENT_PORTS = [42_000, 42_000, 42_001, 80, TUNNEL_PORT, 22, NAT_PORT]
 const V4_ODD = ['127.0.0.1', '0.0.0.0', '224.0.0.5', '255.255.255.255', '192.168.50.255', '169.254.7.7', '240.0.0.1', '10.10.1.77']
@@ -88,7 +92,11 @@ class Draw {
     const through = this.#through(flow)
     if (dice.chance(2)) return { through, frame: this.#arp() }
     const [protocol, l4] = this.#content(flow)
-    const inner = packet({ ...flow, protocol }, l4, this.#shape(flow, l4.length))
+    const shape = this.#shape(flow, l4.length)
+    // the kernel takes one off what it forwards to where packets leave
+    const isForwarded = through.startsWith('to') && !SENT_FROM.includes(flow.src) && !isWithin(OF_A_LINK, flow.src)
+    const hop = isForwarded ? Math.min(shape.hop, 254) : shape.hop
+    const inner = packet({ ...flow, protocol }, l4, { ...shape, hop })
     const type = typeOf(flow)
     if (through === 'from_host' && dice.chance(25)) return { through, frame: this.#tunnelled(ethernet(type, inner)) }
     const isTagged = through.startsWith('from') && dice.chance(5)

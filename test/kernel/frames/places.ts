@@ -13,6 +13,8 @@ export const OWN = all((f) => [f.pod, f.secondPod, f.maskedPod, f.routedPod])
 export const ROUTED = all((f) => [f.routedPod])
 export const LOCAL = all((f) => [f.pod, f.secondPod, f.maskedPod, f.routedPod, f.elsewherePod])
 export const NODE = all((f) => [f.node, f.quietOwn])
+/** the node's to itself: what it sends to its pods may come from there */
+export const LOOPBACK = all((f) => [f.loopback])
 export const OTHERS = all((f) => [f.otherNode, f.thirdNode, ...f.alikeNodes])
 export const LOST = all((f) => [f.lost])
 export const NO_SOURCE = cidrs('127.0.0.0/8', '0.0.0.0/8', '224.0.0.0/4', '255.255.255.255/32', '::1/128', '::/128', 'ff00::/8')

@@ -9,7 +9,7 @@ import { ICMPV6, UDP } from '#lib/policy/packet.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import type { ProgramName } from '../packets/case.ts'
 import { VNI } from '../packets/world.ts'
-import { LINK, LINK_GROUPS, LOCAL, LOST, NODE, NO_SOURCE, OTHERS, OWN, ROUTED, TO_ALL, UNSPECIFIED } from './places.ts'
+import { LINK, LINK_GROUPS, LOCAL, LOOPBACK, LOST, NODE, NO_SOURCE, OTHERS, OWN, ROUTED, TO_ALL, UNSPECIFIED } from './places.ts'
 import { innerOf, isAboutError, isEchoReply, quoteOf, readFrame } from './read.ts'
 import type { IpSeen, Reading, Seen } from './read.ts'
 import { PolicyOpinion } from './policies.ts'
@@ -94,7 +94,7 @@ export class Rules {
     if (fromHost && [...NODE, ...LOCAL].includes(sent.src) && this.#isOpen(got)) return undefined
     if ((fromPod || tunnelled) && isForTunnel(got) && !ROUTED.includes(sent.src)) return "a pod's packet to the tunnel port of a node"
     // what the node itself sends, and what never leaves by such a device
-    if (through === 'to_workload' && (NODE.includes(sent.src) || isWithin(LINK, sent.src))) return undefined
+    if (through === 'to_workload' && ([...NODE, ...LOOPBACK].includes(sent.src) || isWithin(LINK, sent.src))) return undefined
     if (through === 'to_host' && toPod) return undefined
     return this.#ofFragment(fromPod || toPod, sent) ?? this.#ofError(fromPod, sent, got) ?? this.#ofPolicy(journey, sent, got)
   }
