@@ -23,6 +23,7 @@ import { Attachments, compileNode } from './node.ts'
 import { PolicyPart } from './policy/part.ts'
 import { poolsIn, type Pools } from './pools.ts'
 import { rangeRows } from './ranges.ts'
+import { serviceRoom } from './room.ts'
 import { claimKey, claimRank, contestedText, isContested } from './rows.ts'
 import type { ContestedRow } from './rows.ts'
 import { compileService } from './services.ts'
@@ -46,6 +47,8 @@ interface Draft {
   readonly lost?: Pod['lost']
   /** keys that nobody else may have, though there are no rows for them */
   readonly kept?: readonly Claim[]
+  /** why there are none */
+  readonly refused?: string
 }
 
 /** An address or port that an object wants and another has. */
@@ -58,6 +61,8 @@ export interface Conflict {
 }
 
 interface Lost {
+  /** why it has nothing at all */
+  readonly refused: string | undefined
   readonly rows: readonly ContestedRow[]
   readonly toPods: NonNullable<Pod['lost']>
   /** the owner has others */
@@ -128,9 +133,10 @@ export class Compiler {
 
   /** Every address or port that an object wants and another holds, at present. */
   conflicts(): readonly Conflict[] {
-    return sortedEntries(this.#lost).flatMap(([ref, { rows, toPods, isPart }]) => {
+    return sortedEntries(this.#lost).flatMap(([ref, { refused, rows, toPods, isPart }]) => {
       const part = isPart ? { inPart: true as const } : {}
       return [
+        ...(refused === undefined ? [] : [{ rejected: { ref, path: '', reason: refused } }]),
         ...rows.map((row) => ({ ...this.#conflictOf(ref, row), ...part })),
         ...toPods.map(({ addr, to }) => ({
           rejected: { ref, path: '', reason: `${formatAddr(addr)} already belongs to Pod/${to}` },
@@ -172,12 +178,13 @@ export class Compiler {
     const claims = contested.map((row) => ({ key: claimKey(row), rank: rankOf(owner, row) }))
     const { lost, disturbed } = this.#claims.set(owner, [...claims, ...(draft.kept ?? [])])
     const toPods = draft.lost ?? []
-    if (lost.size + toPods.length === 0) {
+    const { refused } = draft
+    if (lost.size + toPods.length === 0 && refused === undefined) {
       this.#lost.delete(owner)
       return { fragment: { owner, rows: draft.rows }, disturbed }
     }
     const rows = contested.filter((row) => lost.has(claimKey(row)))
-    if (owner !== SERVERS) this.#lost.set(owner, { rows, toPods, isPart: rows.length < contested.length })
+    if (owner !== SERVERS) this.#lost.set(owner, { refused, rows, toPods, isPart: rows.length < contested.length })
     return { fragment: { owner, rows: draft.rows.filter((row) => !isContested(row) || !lost.has(claimKey(row))) }, disturbed }
   }
 
@@ -203,8 +210,10 @@ export class Compiler {
   #service(key: string, { snapshot, settings }: CompileInput): Draft {
     const service = snapshot.services.get(key)
     const slices = key === API_SERVER ? this.#apiSlices(snapshot.slicesOf(key)) : snapshot.slicesOf(key)
-    this.#setHealthCheck(key, service && healthCheckOf(service, slices, this.#node))
-    if (service === undefined) return NOTHING
+    if (service === undefined) {
+      this.#setHealthCheck(key, undefined)
+      return NOTHING
+    }
     const self = snapshot.nodes.get(this.#node)
     const context: ServiceContext = {
       node: this.#node,
@@ -216,9 +225,12 @@ export class Compiler {
         const node = name === this.#node ? undefined : snapshot.nodes.get(name)
         return node === undefined ? undefined : nodeAddress(node, v4)
       },
+      // agents may need it
+      most: key === API_SERVER ? undefined : serviceRoom(settings.mapSizes),
     }
-    const rows = compileService(service, slices, context)
-    return { rows: key === API_SERVER ? [...rows, ...serverFailsafes(apiEndpoints(slices))] : rows }
+    const compiled = compileService(service, slices, context)
+    this.#setHealthCheck(key, compiled.refused === undefined ? healthCheckOf(service, slices, this.#node) : undefined)
+    return key === API_SERVER ? { rows: [...compiled.rows, ...serverFailsafes(apiEndpoints(slices))] } : compiled
   }
 
   #servers({ snapshot, settings, servers = [] }: CompileInput): Draft {

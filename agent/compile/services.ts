@@ -24,6 +24,7 @@ import { MOST_BACKENDS } from './maglev.ts'
 import { placesOf } from './places.ts'
 import type { ServicePlace } from './places.ts'
 import { rangeRows, sourcesOf } from './ranges.ts'
+import { excess, type ServiceRoom } from './room.ts'
 import { claimKey, compareAddrs, compareFrontends } from './rows.ts'
 
 export interface ServiceContext extends Place {
@@ -32,15 +33,24 @@ export interface ServiceContext extends Place {
   readonly selection: BackendSelection
   /** addresses that are not ours to serve */
   readonly excluded: readonly Cidr[]
+  /** rows that one service may have; undefined: as many as it wants */
+  readonly most: ServiceRoom | undefined
 }
 
-/** Rows of all ports, table by table, each sorted by key; none for a service that is not ours to serve. A frontend without a usable
- * endpoint has count 0: connections to it are refused at once. */
-export function compileService(service: Service, slices: readonly EndpointSlice[], context: ServiceContext): readonly Row[] {
-  if (service.notServed !== undefined) return []
+export interface ServiceRows {
+  readonly rows: readonly Row[]
+  /** why there are none */
+  readonly refused?: string
+}
+
+/** Rows of all ports, table by table, each sorted by key; none for a service that is not ours to serve, or that would leave others no
+ * room. A frontend without a usable endpoint has count 0: connections to it are refused at once. */
+export function compileService(service: Service, slices: readonly EndpointSlice[], context: ServiceContext): ServiceRows {
+  if (service.notServed !== undefined) return { rows: [] }
   const frontends = new Map<string, FrontendRow>()
   const lists: BackendList[] = []
   const ranges: Row[] = []
+  const wants = { frontends: 0, backends: 0, live: 0, maglev: 0, ranges: 0 }
   for (const family of service.families) {
     for (const port of service.ports) {
       const places = placesOf(service, port, family).filter(({ addr }) => !isWithin(context.excluded, addr))
@@ -49,13 +59,24 @@ export function compileService(service: Service, slices: readonly EndpointSlice[
       const rows = places.map((place) => frontendRow(place, { service, port, choices, context }))
       // of an address that is listed twice the first kind stays
       for (const row of rows) if (!frontends.has(claimKey(row))) frontends.set(claimKey(row), row)
-      lists.push(...usedLists(choices, rows))
-      if (places.some(({ kind }) => kind === 'restricted'))
-        ranges.push(...rangeRows(choices.cluster.id, sourcesOf(service, family, context.selfAddresses)))
+      const used = usedLists(choices, rows)
+      lists.push(...used)
+      const sources = places.some(({ kind }) => kind === 'restricted') ? sourcesOf(service, family, context.selfAddresses) : []
+      wants.frontends = frontends.size
+      wants.ranges += sources.length
+      for (const { targets, live, maglev } of used) {
+        wants.backends += targets.length
+        wants.live += live?.length ?? 0
+        wants.maglev += maglev ? 1 : 0
+      }
+      // before all of it is made: ports and addresses multiply
+      const refused = context.most && excess(wants, context.most)
+      if (refused !== undefined) return { rows: [], refused }
+      for (const row of rangeRows(choices.cluster.id, sources)) ranges.push(row)
     }
   }
   const rows = [...frontends.values()].sort(compareFrontends)
-  return [...rows, ...listRows(lists, context.otherNode), ...ranges, ...addressRows(rows)]
+  return { rows: [...rows, ...listRows(lists, context.otherNode), ...ranges, ...addressRows(rows)] }
 }
 
 interface PortQuery {

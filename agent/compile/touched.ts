@@ -84,7 +84,7 @@ export class Touched {
   surroundings(before: Surroundings, after: Surroundings): void {
     const [old, now] = [before.settings, after.settings]
     if (!same(old, now)) this.node = true
-    if (!same(old.services, now.services)) this.#services()
+    if (!same([old.services, old.mapSizes], [now.services, now.mapSizes])) this.#services()
     if (!same(old.nodes, now.nodes)) this.#nodes()
     const { nodePortAddresses: ports } = now.nodes
     if (!same([before.servers, old.nodes.nodePortAddresses], [after.servers, ports])) this.owners.add(SERVERS)

@@ -18,6 +18,7 @@ export const context: ServiceContext = {
   selfAddresses: [parseAddr('192.168.0.1'), parseAddr('fd01::1')],
   selection: 'Random',
   excluded: [],
+  most: undefined,
   otherNode: (name: string, v4: boolean) => {
     const text = v4 ? nodes.get(name)?.v4 : nodes.get(name)?.v6
     return text === undefined ? undefined : parseAddr(text)
@@ -33,5 +34,5 @@ export function compileAs(here: ServiceContext, of: ServiceSpec, ...slices: read
   const web = model(service('web', of))
   const models = slices.map(model).filter((object): object is EndpointSlice => object.kind === 'EndpointSlice')
   if (web.kind !== 'Service') throw new Error('not a service')
-  return showRows(compileService(web, models, here))
+  return showRows(compileService(web, models, here).rows)
 }
