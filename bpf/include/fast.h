@@ -142,7 +142,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	__u32 dir;
 	int act;
 
-	if (!hook_is_from(hook) && mark_is_decided(skb))
+	if (hook != FROM_WORKLOAD && mark_is_decided(skb)) /* where packets come in: an answer that a program has made */
 		return NP_PASS;
 	if (skb->vlan_present && !tags_are_priorities(skb, hook))
 		return other_frame(skb, hook);

@@ -5,7 +5,7 @@ import { HOST } from '../packet-policy.ts'
 import type { PacketCase, Step } from './case.ts'
 import { numbers } from './errors.ts'
 import { DENIED, policy } from './policies.ts'
-import { NODE_PORT, VNI, at, families, type Family } from './world.ts'
+import { DECIDED, NODE_PORT, VNI, at, families, type Family } from './world.ts'
 
 const PORT = 44_000
 const SPOOFED = { action: 'drop', reason: 'DROP_SPOOFED' } as const
@@ -196,6 +196,10 @@ function newFlows(f: Family): PacketCase[] {
         forged('of the cluster', udp(at(f.bareVip, 81), at(f.pod, PORT))),
         forged('of the cluster, a port that it has not', udp(at(f.bareVip, 99), at(f.pod, PORT))),
         forged('of a host', udp(at(f.stranger, 53), at(f.pod, PORT))),
+        {
+          ...step('an answer that a program has made', 'from_host', tcp(at(f.bareVip, 81), at(f.node, PORT), { flags: 'RA' }), KERNELS),
+          mark: DECIDED,
+        },
         step('another port of that host', 'from_host', udp(at(f.stranger, 54), at(f.pod, PORT))),
       ],
     },

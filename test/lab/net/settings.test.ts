@@ -314,10 +314,12 @@ describe('the tunnel', () => {
     const [place, source] = from === 'client' ? [from, world.client(family)] : [`node/${from}`, nodeAddress(from, family)]
     const [outer, pod] = [nodeAddress(to, family), podAddress(from === 'client' ? 'b-1' : `${from}-1`, family)]
     const inner = udp(hostPort(pod, nextPort++), hostPort(podAddress(`${to}-1`, family), POD_PORT), { payload: '{}\n' })
-    const payload = l3(tunnel(source, outer, { inner, vni, sport: 5000 })).subarray(family === 4 ? 28 : 48)
-    const script = `const socket = require('node:dgram').createSocket('udp${family}')
-      socket.send(Buffer.from('${Buffer.from(payload).toString('hex')}', 'hex'), ${port}, '${outer}', () => socket.close())`
-    await world.lab.mustRun(place, [process.execPath, '-e', script])
+    const packet = Buffer.from(l3(tunnel(source, outer, { inner, vni, sport: 5000, port }))).toString('hex')
+    // as a kernel's: no socket of a node may send there
+    const [domain, address] = family === 4 ? ['AF_INET', 'sockaddr_in(0, $to)'] : ['AF_INET6', 'pack_sockaddr_in6(0, $to)']
+    const script = `$to = Socket::inet_pton(${domain}, '${outer}'); socket(S, ${domain}, SOCK_RAW, 255) or die $!;
+      send(S, pack('H*', '${packet}'), 0, ${address}) or die $!`
+    await world.lab.mustRun(place, ['perl', '-MSocket', '-e', script])
   }
 
   const taken = (node: NodeName): Promise<number> => world.metric(node, 'netplane_packets_total{event="tunnel_taken"}')
