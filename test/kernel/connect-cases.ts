@@ -248,7 +248,10 @@ async function playsNode(loaded: Loaded, family: Family, { features }: KernelFac
     const socket = await bound(family)
     try {
       const error = await new Promise<unknown>((resolve) => {
-        if (!connected) return void socket.send('hi', port, family.local, resolve)
+        if (!connected) {
+          socket.send('hi', port, family.local, resolve)
+          return
+        }
         socket.once('error', resolve)
         socket.connect(port, family.local, (failed?: Error) => {
           if (failed === undefined) socket.send('hi', resolve)

@@ -175,7 +175,7 @@ describe('np_ct', () => {
 
   test('with fewer fields: flows are carried over field by field', async () => {
     const old = await pinOld('np_ct', [
-      ['struct addr via;\t/* tunnel peer of the leg with LEG_ENCAP */', ''],
+      ['struct addr via;\t/* tunnel peer of the legs with LEG_ENCAP and LEG_TUNNELLED */', ''],
       ['};\n_Static_assert(sizeof(struct ct_value)', '__u8 reserved[16];\n};\n_Static_assert(sizeof(struct ct_value)'],
     ])
     const codecs = ctCodecs()

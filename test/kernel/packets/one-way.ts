@@ -13,17 +13,18 @@ const SENT = { action: 'redirect' } as const
 const KERNELS = { action: 'pass', out: 'same' } as const
 
 type End = Pick<Step, 'action' | 'reason' | 'out'>
-type Through = Step['through']
 
-function step(say: string, through: Through, packet: Uint8Array, end: End = SENT): Step {
-  return { say, through, packet, ...end }
+function by(through: Step['through']): (say: string, packet: Uint8Array, end?: End) => Step {
+  return (say, packet, end = SENT) => ({ say, through, packet, ...end })
 }
+
+const [fromHost, fromPod, toPod] = [by('from_host'), by('from_workload'), by('to_workload')]
 
 function forged(say: string, packet: Uint8Array): Step {
-  return step(`forged: ${say}`, 'from_host', packet, SPOOFED)
+  return fromHost(`forged: ${say}`, packet, SPOOFED)
 }
 
-function by(f: Family, node: string, inner: Uint8Array): Uint8Array {
+function inTunnel(f: Family, node: string, inner: Uint8Array): Uint8Array {
   return tunnel(node, f.node, { inner, vni: VNI, sport: 50_000 })
 }
 
@@ -39,8 +40,8 @@ function openFlows(f: Family): PacketCase[] {
       name: `${f.name}: the network says nothing in a flow of the node to its pod`,
       given: {},
       steps: [
-        step('asks', 'to_workload', udp(node, pod), { action: 'pass' }),
-        step('answers', 'from_workload', udp(pod, node), { action: 'pass' }),
+        toPod('asks', udp(node, pod), { action: 'pass' }),
+        fromPod('answers', udp(pod, node), { action: 'pass' }),
         forged('asks again', udp(node, pod)),
       ],
     },
@@ -48,8 +49,8 @@ function openFlows(f: Family): PacketCase[] {
       name: `${f.name}: the network says nothing in a flow of a pod to its node`,
       given: {},
       steps: [
-        step('asks', 'from_workload', udp(pod, node), { action: 'pass' }),
-        step('answers', 'to_workload', udp(node, pod), { action: 'pass' }),
+        fromPod('asks', udp(pod, node), { action: 'pass' }),
+        toPod('answers', udp(node, pod), { action: 'pass' }),
         forged('answers again', udp(node, pod)),
       ],
     },
@@ -57,9 +58,9 @@ function openFlows(f: Family): PacketCase[] {
       name: `${f.name}: what a service has answered has come from its backend`,
       given: { backends: [{ addr: f.secondPod, port: 80 }], frontends: [at(f.bareVip, 81)] },
       steps: [
-        step('asks', 'from_workload', udp(pod, at(f.bareVip, 81))),
+        fromPod('asks', udp(pod, at(f.bareVip, 81))),
         forged('answers as the service', udp(at(f.bareVip, 81), pod)),
-        step('answers', 'from_workload', udp(at(f.secondPod, 80), pod)),
+        fromPod('answers', udp(at(f.secondPod, 80), pod)),
         forged('answers again as the service', udp(at(f.bareVip, 81), pod)),
       ],
     },
@@ -67,21 +68,21 @@ function openFlows(f: Family): PacketCase[] {
       name: `${f.name}: an overlay pod answers out of its node's tunnel alone, and by the node that it has moved to`,
       given: {},
       steps: [
-        step('asks', 'from_workload', udp(pod, overlay)),
+        fromPod('asks', udp(pod, overlay)),
         forged('answers without the tunnel', udp(overlay, pod)),
-        forged("answers in another node's tunnel", by(f, f.thirdNode, udp(overlay, pod))),
-        step('answers', 'from_host', by(f, f.otherNode, udp(overlay, pod))),
-        { ...step('answers by another node', 'from_host', by(f, f.thirdNode, udp(overlay, pod))), overlayBy: f.thirdNode },
+        forged("answers in another node's tunnel", inTunnel(f, f.thirdNode, udp(overlay, pod))),
+        fromHost('answers', inTunnel(f, f.otherNode, udp(overlay, pod))),
+        { ...fromHost('answers by another node', inTunnel(f, f.thirdNode, udp(overlay, pod))), overlayBy: f.thirdNode },
       ],
     },
     {
       name: `${f.name}: no other node takes an overlay pod's connection over`,
       given: {},
       steps: [
-        step('SYN', 'from_host', by(f, f.otherNode, tcp(overlay, pod, { flags: 'S' }))),
-        step('SYN-ACK', 'from_workload', tcp(pod, overlay, { flags: 'SA' })),
-        step('ACK', 'from_host', by(f, f.otherNode, tcp(overlay, pod, { flags: 'A' }))),
-        forged('ACK', by(f, f.thirdNode, tcp(overlay, pod, { flags: 'A' }))),
+        fromHost('SYN', inTunnel(f, f.otherNode, tcp(overlay, pod, { flags: 'S' }))),
+        fromPod('SYN-ACK', tcp(pod, overlay, { flags: 'SA' })),
+        fromHost('ACK', inTunnel(f, f.otherNode, tcp(overlay, pod, { flags: 'A' }))),
+        forged('ACK', inTunnel(f, f.thirdNode, tcp(overlay, pod, { flags: 'A' }))),
         forged('ACK without the tunnel', tcp(overlay, pod, { flags: 'A' })),
       ],
     },
@@ -89,24 +90,24 @@ function openFlows(f: Family): PacketCase[] {
       name: `${f.name}: without ports as well an overlay pod sends in its node's tunnel alone`,
       given: {},
       steps: [
-        step('comes', 'from_host', by(f, f.otherNode, noPorts(f.overlayPod, f.pod))),
+        fromHost('comes', inTunnel(f, f.otherNode, noPorts(f.overlayPod, f.pod))),
         forged('comes without the tunnel', noPorts(f.overlayPod, f.pod)),
-        forged("comes in another node's tunnel", by(f, f.thirdNode, noPorts(f.overlayPod, f.pod))),
+        forged("comes in another node's tunnel", inTunnel(f, f.thirdNode, noPorts(f.overlayPod, f.pod))),
       ],
     },
     {
       name: `${f.name}: a node port's answer comes in the tunnel of its backend's node`,
       given: { backends: web },
       steps: [
-        step('asks', 'from_host', udp(client, nodePort)),
+        fromHost('asks', udp(client, nodePort)),
         forged('answers without the tunnel', udp(at(f.overlayPod, 8080), client)),
-        step('answers', 'from_host', by(f, f.otherNode, udp(at(f.overlayPod, 8080), client))),
+        fromHost('answers', inTunnel(f, f.otherNode, udp(at(f.overlayPod, 8080), client))),
       ],
     },
     {
       name: `${f.name}: the answer of a node port that a process of the node serves is the node's own`,
       given: { backends: local },
-      steps: [step('asks', 'from_host', udp(client, nodePort), { action: 'pass' }), forged('answers', udp(at(f.node, 8080), client))],
+      steps: [fromHost('asks', udp(client, nodePort), { action: 'pass' }), forged('answers', udp(at(f.node, 8080), client))],
     },
   ]
 }
@@ -123,14 +124,14 @@ function errors(f: Family): PacketCase[] {
       name: `${f.name}: the network tells of no packet that it never had`,
       given: { backends: [{ addr: f.secondPod, port: 80 }], frontends: [at(f.vip, 81)] },
       steps: [
-        step('to a pod of the node', 'from_workload', udp(pod, second)),
+        fromPod('to a pod of the node', udp(pod, second)),
         forged('of it', tells(f.client, f.pod, udp(pod, second))),
-        step('in the tunnel', 'from_workload', udp(pod, overlay)),
+        fromPod('in the tunnel', udp(pod, overlay)),
         forged('of it', tells(f.client, f.pod, udp(pod, overlay))),
-        step('out of the tunnel', 'from_host', by(f, f.otherNode, udp(at(f.overlayPod, PORT), second))),
-        step('and its answer', 'from_workload', udp(second, at(f.overlayPod, PORT))),
+        fromHost('out of the tunnel', inTunnel(f, f.otherNode, udp(at(f.overlayPod, PORT), second))),
+        fromPod('and its answer', udp(second, at(f.overlayPod, PORT))),
         forged('of that', tells(f.client, f.secondPod, udp(second, at(f.overlayPod, PORT)))),
-        step('to a service', 'from_workload', udp(at(f.pod, PORT + 1), at(f.vip, 81))),
+        fromPod('to a service', udp(at(f.pod, PORT + 1), at(f.vip, 81))),
         forged('of it', tells(f.client, f.pod, udp(at(f.pod, PORT + 1), at(f.vip, 81)))),
         forged('of it behind its translation', tells(f.client, f.pod, udp(at(f.pod, PORT + 1), second))),
       ],
@@ -141,7 +142,7 @@ function errors(f: Family): PacketCase[] {
       steps: [
         ...[f.secondPod, f.node, f.overlayPod].map((from) => forged(from, tells(from, f.pod, unknown))),
         forged('a pod, to the node', tells(f.secondPod, f.node, udp(at(f.node, 9), at(f.client, 9)))),
-        step('a pod of another node, to this one', 'from_host', tells(f.overlayPod, f.node, udp(at(f.node, 9), overlay)), KERNELS),
+        fromHost('a pod of another node, to this one', tells(f.overlayPod, f.node, udp(at(f.node, 9), overlay)), KERNELS),
       ],
     },
   ]
@@ -173,18 +174,21 @@ function newFlows(f: Family): PacketCase[] {
       given: {},
       steps: [
         ...[...here, f.overlayPod].flatMap((from) => of(at(from, PORT), at(f.overlayPod, 80))),
-        step('a client', 'from_host', udp(at(f.client, PORT), at(f.overlayPod, 80)), KERNELS),
-        step('an overlay pod to the node itself', 'from_host', udp(at(f.overlayPod, PORT), at(f.node, 80)), KERNELS),
+        fromHost('a client', udp(at(f.client, PORT), at(f.overlayPod, 80)), KERNELS),
+        fromHost('an overlay pod to the node itself', udp(at(f.overlayPod, PORT), at(f.node, 80)), KERNELS),
       ],
     },
     {
       name: `${f.name}: of what came in the tunnel nothing passes unread`,
       given: {},
       steps: [
-        step(
+        fromHost(
           'a later fragment of an unknown datagram, for nobody here',
-          'from_host',
-          by(f, f.otherNode, udp(at(f.client, PORT), at(f.stranger, 80), { id: 77, fragment: { offset: 16, more: false }, payload: 'x' })),
+          inTunnel(
+            f,
+            f.otherNode,
+            udp(at(f.client, PORT), at(f.stranger, 80), { id: 77, fragment: { offset: 16, more: false }, payload: 'x' }),
+          ),
           { action: 'drop', reason: 'DROP_FRAGMENT_UNKNOWN' },
         ),
       ],
@@ -197,10 +201,10 @@ function newFlows(f: Family): PacketCase[] {
         forged('of the cluster, a port that it has not', udp(at(f.bareVip, 99), at(f.pod, PORT))),
         forged('of a host', udp(at(f.stranger, 53), at(f.pod, PORT))),
         {
-          ...step('an answer that a program has made', 'from_host', tcp(at(f.bareVip, 81), at(f.node, PORT), { flags: 'RA' }), KERNELS),
+          ...fromHost('an answer that a program has made', tcp(at(f.bareVip, 81), at(f.node, PORT), { flags: 'RA' }), KERNELS),
           mark: DECIDED,
         },
-        step('another port of that host', 'from_host', udp(at(f.stranger, 54), at(f.pod, PORT))),
+        fromHost('another port of that host', udp(at(f.stranger, 54), at(f.pod, PORT))),
       ],
     },
   ]
@@ -215,7 +219,7 @@ function decided(f: Family): PacketCase[] {
   const asked = tcp(at(f.pod, PORT), at(f.secondPod, 80), { flags: 'S' })
   const tells = icmp(f.secondPod, f.pod, { type, code, body: l3(asked) })
   const pod = (say: string, packet: Uint8Array, then: Partial<Step> = {}): Step => ({
-    ...step(say, 'from_workload', packet),
+    ...fromPod(say, packet),
     ...then,
   })
   const open = ['pod', 'second'].map((of) => policy(`open ${of}`, { of, ingress: [{}], egress: [{}] }))
@@ -235,7 +239,7 @@ function decided(f: Family): PacketCase[] {
     {
       name: `${f.name}: who is masqueraded is heard by its node as itself, by whichever of the node's addresses`,
       given: {},
-      steps: [step('asks', 'from_workload', udp(at(f.maskedPod, PORT), f.v4 ? '192.168.50.255:80' : '[fe80::1:2]:80'), KERNELS)],
+      steps: [fromPod('asks', udp(at(f.maskedPod, PORT), f.v4 ? '192.168.50.255:80' : '[fe80::1:2]:80'), KERNELS)],
     },
   ]
 }
