@@ -24,6 +24,12 @@ static __always_inline bool flow_gives_way(struct scratch *s, const struct ct_va
 	return !ct_fresh(v) || s->told || came_its_way(v, &v->leg[s->dir & 1], s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
 }
 
+/* Is its destination, of which s->dst is known, the node itself or a pod of it? */
+static __always_inline bool is_here(const struct scratch *s)
+{
+	return s->dst.kind == ADDR_SELF || (s->dst.kind == ADDR_LOCAL_POD && s->dst.ifindex);
+}
+
 /* Enters s->v under the packet's own tuple, unless a live flow is there. */
 static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 {
@@ -40,7 +46,7 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 	/* answers of a translated flow are seen from the backend's view: what has its service's address already, is none */
 	if (leg->flags & LEG_ENCAP && !(leg->flags & LEG_NAT))
 		back->flags |= LEG_TUNNELLED;
-	else if (leg->flags & (LEG_POD | LEG_NAT) || s->dst.kind == ADDR_SELF)
+	else if (leg->flags & LEG_NAT || is_here(s))
 		back->flags |= LEG_BY_NODE;
 	if (s->p.tcp_flags & TCP_SYN) {
 		syn_options(skb);
@@ -88,7 +94,7 @@ NP_GLOBAL __u32 peer_make(void)
 	if (v->leg[s->dir & 1].flags & LEG_ENCAP) {
 		peer->leg[dir & 1].flags |= LEG_TUNNELLED;
 		peer->via = v->via;
-	} else if (v->leg[s->dir & 1].flags & LEG_POD || s->dst.kind == ADDR_SELF) {
+	} else if (is_here(s)) {
 		peer->leg[dir & 1].flags |= LEG_BY_NODE;
 	}
 	peer->leg[opposite(dir)].ifindex = v->leg[s->dir & 1].ifindex;

@@ -12,6 +12,7 @@ export const OWN = all((f) => [f.pod, f.secondPod, f.maskedPod, f.routedPod])
 /** of another plugin, which may have it on a link with others */
 export const ROUTED = all((f) => [f.routedPod])
 export const LOCAL = all((f) => [f.pod, f.secondPod, f.maskedPod, f.routedPod, f.elsewherePod])
+export const OVERLAY = all((f) => [f.overlayPod])
 export const NODE = all((f) => [f.node, f.quietOwn])
 /** the node's to itself: what it sends to its pods may come from there */
 export const LOOPBACK = all((f) => [f.loopback])

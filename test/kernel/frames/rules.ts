@@ -9,7 +9,7 @@ import { ICMPV6, UDP } from '#lib/policy/packet.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import type { ProgramName } from '../packets/case.ts'
 import { VNI } from '../packets/world.ts'
-import { LINK, LINK_GROUPS, LOCAL, LOOPBACK, LOST, NODE, NO_SOURCE, OTHERS, OWN, ROUTED, TO_ALL, UNSPECIFIED } from './places.ts'
+import { LINK, LINK_GROUPS, LOCAL, LOOPBACK, LOST, NODE, NO_SOURCE, OTHERS, OVERLAY, OWN, ROUTED, TO_ALL, UNSPECIFIED } from './places.ts'
 import { innerOf, isAboutError, isEchoReply, quoteOf, readFrame } from './read.ts'
 import type { IpSeen, Reading, Seen } from './read.ts'
 import { PolicyOpinion } from './policies.ts'
@@ -85,13 +85,18 @@ export class Rules {
     const { through, place, tunnelled } = journey
     const [fromPod, fromHost, toPod] = [through === 'from_workload', through === 'from_host', place === 'pod']
     if (sent.mapped && (fromPod || toPod)) return 'an IPv6 packet with an IPv4 address'
+    // whatever it tells
+    const isWhole = toPod || sent.inside.kind !== 'later' // of which the node makes nothing without the first
+    const liar =
+      fromHost && !tunnelled && place !== 'out' && isWhole
+        ? nameOfLiar(sent, toPod && sent.inside.kind === 'whole' && !this.#isOpen(got))
+        : undefined
+    if (liar !== undefined) return liar
     if (fromHost && toPod && !this.#isOpen(got) && !this.#isAnswered(sent)) {
       if (isWithin(NO_SOURCE, sent.src)) return `no packet of the network is from ${formatAddr(sent.src)}`
       const fault = tunnelled ? undefined : this.#ofSource(sent, got)
       if (fault !== undefined) return fault
     }
-    // by the ends of a flow of this node's own a packet of the network is taken for one of that
-    if (fromHost && [...NODE, ...LOCAL].includes(sent.src) && this.#isOpen(got)) return undefined
     if ((fromPod || tunnelled) && isForTunnel(got) && !ROUTED.includes(sent.src)) return "a pod's packet to the tunnel port of a node"
     // what the node itself sends, and what never leaves by such a device
     if (through === 'to_workload' && ([...NODE, ...LOOPBACK].includes(sent.src) || isWithin(LINK, sent.src))) return undefined
@@ -103,8 +108,6 @@ export class Rules {
   #ofSource(sent: IpSeen, got: IpSeen): string | undefined {
     // any router may tell of an error
     if (isDiscovery(sent) || isAboutError(sent)) return undefined
-    if (NODE.includes(sent.src)) return 'packets of this node do not come from the network'
-    if (LOCAL.includes(sent.src) && !ROUTED.includes(sent.src)) return 'packets of a pod of this node do not come from the network'
     // of IPv4 some clouds ask for the health of node ports from such addresses
     if (!sent.v4 && isWithin(LINK, sent.src)) return 'an address of the link passes no router'
     // untracked rules decide alone
@@ -292,4 +295,12 @@ function reversed(flow: string): string {
 
 function flowText(src: Addr, dst: Addr, { protocol, sport, dport }: Pick<Reading, 'protocol' | 'sport' | 'dport'>): string {
   return [protocol, formatAddr(src), sport, formatAddr(dst), dport].join(SEPARATOR)
+}
+
+/** Of what does not come by the tunnel: who sends from elsewhere. A flow may have come by a device that is none of ours. */
+function nameOfLiar(sent: IpSeen, isNew: boolean): string | undefined {
+  if (isDiscovery(sent) || isWithin(TO_ALL, sent.dst)) return undefined
+  if (NODE.includes(sent.src)) return 'packets of this node do not come from the network'
+  if (LOCAL.includes(sent.src)) return 'packets of a pod of this node do not come from the network'
+  return isNew && OVERLAY.includes(sent.src) ? "an overlay pod's packets come in the tunnel" : undefined
 }
