@@ -231,7 +231,7 @@ describe('host endpoints', () => {
     machine.drop('early.json')
     machine.drop('hosts.json')
     await expect.poll(() => rows(machine, 'np_hosts'), { timeout: 5000 }).toBe(0)
-    expect(read(catalogue.np_untracked, ifindex)).toBe(NO_SET)
+    await agent.until('no set for XDP', () => read(catalogue.np_untracked, ifindex) === NO_SET)
   })
 
   test('have ports that are never cut', async () => {
