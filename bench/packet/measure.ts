@@ -38,22 +38,21 @@ export function measureEstablished(bench: Bench, tally: Tally, repeat: number): 
 }
 
 /** One round of new flows, `flows.count` of them from `flows.step` addresses further on. They go through the hooks a few at a time,
- * so that a hook meets what the one before it has just made while that is still in the cache, as it is for a real packet. */
+ * so that a hook meets what the one before it has just made while that is still in the cache, as it is for a real packet. The round's
+ * figure is its median batch's: what else runs on the machine interrupts some batches, and would be most of what a mean differs by. */
 export function measureNew(bench: Bench, tallies: readonly Tally[], flows: { readonly count: number; readonly step: number }): void {
   const { wrapper } = bench
-  const sums = tallies.map(() => ({ program: 0, baseline: 0 }))
+  const batches = tallies.map(() => ({ programs: new Array<number>(), baselines: new Array<number>() }))
   for (let next = 0; next < flows.count; next += AT_A_TIME) {
     for (const [index, { hook }] of tallies.entries()) {
       const subject = { packet: fromFurther(hook.packet, flows.step), mark: hook.mark ?? 0, flows: flows.count, next }
-      const sum = sums[index] ?? { program: 0, baseline: 0 }
-      sum.baseline += wrapper.run(wrapper.own('nothing'), subject, AT_A_TIME).ns
-      sum.program += runHook(bench, hook, { subject, repeat: AT_A_TIME })
+      batches[index]?.baselines.push(wrapper.run(wrapper.own('nothing'), subject, AT_A_TIME).ns)
+      batches[index]?.programs.push(runHook(bench, hook, { subject, repeat: AT_A_TIME }))
     }
   }
-  const runs = flows.count / AT_A_TIME
   for (const [index, tally] of tallies.entries()) {
-    tally.baselines.push((sums[index]?.baseline ?? 0) / runs)
-    tally.programs.push((sums[index]?.program ?? 0) / runs)
+    tally.baselines.push(median(batches[index]?.baselines ?? []))
+    tally.programs.push(median(batches[index]?.programs ?? []))
   }
 }
 
