@@ -100,8 +100,8 @@ static __noinline int arp_from_pod(struct __sk_buff *skb, struct scratch *s)
 	return answer_send(skb, m, sizeof(*m));
 }
 
-/* Does what is sent there stay on the link, or come to the node itself? Of pods of other plugins, which share a bridge, the kernel knows:
- * what it sends on to others has not this hop limit any more. */
+/* Does what is sent there stay on the link, or come to the node itself? Pods of other plugins may share a bridge, of which the kernel knows:
+ * what it sends on to others has not this hop limit any more. To the network they are behind the node. */
 static __noinline bool link_has(struct __sk_buff *skb, struct scratch *s)
 {
 	const struct addr *dst = &s->p.t.dst;
@@ -113,8 +113,9 @@ static __noinline bool link_has(struct __sk_buff *skb, struct scratch *s)
 		return true;
 	info = bpf_map_lookup_elem(&np_addrs, dst);
 	if (info && info->kind)
-		return info->kind == ADDR_SELF || (info->kind == ADDR_LOCAL_POD && info->flags & ADDR_ROUTED);
-	return addr_is_own(skb, s, &s->p.t.src, dst);
+		return info->kind == ADDR_SELF ||
+		       (s->hook == FROM_WORKLOAD && info->kind == ADDR_LOCAL_POD && info->flags & ADDR_ROUTED);
+	return !(cfg.overlay && route_to(dst)) && addr_is_own(skb, s, &s->p.t.src, dst);
 }
 
 enum link_message {

@@ -104,7 +104,7 @@ function pretended(f: Family): PacketCase[] {
     {
       name: 'IPv6: messages of the link that go beyond it are asked about like any, from pods',
       given: { policies: CLOSED },
-      steps: [f.secondPod, f.elsewherePod, f.remotePod, f.client, f.otherNode].flatMap((to) => [
+      steps: [f.secondPod, f.elsewherePod, f.remotePod, f.overlayPod, f.client, f.otherNode].flatMap((to) => [
         ...each(`to ${to}`, 'from_workload', { from: f.pod, to, ttl: 255 }),
         ...each(`to ${to}, as any packet`, 'from_workload', { from: f.pod, to, ttl: 64 }),
       ]),
@@ -129,7 +129,9 @@ function pretended(f: Family): PacketCase[] {
       steps: [
         ...each('to the host', 'from_host', { from: f.client, to: f.node, ttl: 64 }),
         ...each('to all', 'from_host', { from: f.client, to: 'ff02::1', ttl: 64 }),
-        ...each('through it', 'from_host', { from: f.client, to: f.remotePod, ttl: 255 }),
+        ...[f.remotePod, f.overlayPod, f.routedPod].flatMap((to) =>
+          each(`through it to ${to}`, 'from_host', { from: f.client, to, ttl: 255 }),
+        ),
       ],
     },
     {
