@@ -9,6 +9,16 @@
 #include "neigh.h"
 #include "reset.h"
 
+/* Of what cannot be read, must it not pass unseen? What a pod sends or gets must not. Of the host's own it puts fragments together that
+ * come before their first, which is asked about; other headers hide what its rules ask for. */
+static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, enum drop why)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
+
+	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || s->p.tunnelled || (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))) ||
+	       (why == DROP_EXTENSION_HEADERS && host_asks(skb->ifindex));
+}
+
 /* May the error's sender tell of the flow in s->v? From the network any router may, if its address is one, though of the link. The tunnel brings word from the flow's other end, or from
  * the node that the flow passes, but of other nodes' pods from that end only: their addresses are in no router. */
 static __noinline bool may_tell(struct scratch *s, const struct quoted *quoted)
@@ -60,6 +70,9 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	why = quoted_read(skb, s, &quoted);
 	if (s->hook == FROM_WORKLOAD && quoted.has_ends && !addr_eq(&s->p.t.src, &quoted.t.src))
 		return DROPPED(DROP_SPOOFED); /* a pod forwards for no other: it tells of packets that were sent to itself */
+	/* who it is for may read more of it than we do, or have the rest in another fragment: no error is so long */
+	if (why && (quoted.has_ends || s->first_fragment) && unread_is_ours(skb, s, why))
+		return DROPPED(why);
 	if (why)
 		return FLOW_NONE; /* about no packet that we could have sent on */
 	if (!addr_eq(&s->p.t.dst, &quoted.t.dst))
@@ -188,16 +201,6 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		v->leg[s->dir & 1].flags |= LEG_BY_NODE;
 	}
 	return flow_send(skb, s, v);
-}
-
-/* Of what cannot be read, must it not pass unseen? What a pod sends or gets must not. Of the host's own it puts fragments together that
- * come before their first, which is asked about; other headers hide what its rules ask for. */
-static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, enum drop why)
-{
-	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
-
-	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || s->p.tunnelled || (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))) ||
-	       (why == DROP_EXTENSION_HEADERS && host_asks(skb->ifindex));
 }
 
 /* What the fast path would not read. 0: go on as a packet of a flow. */

@@ -2,6 +2,8 @@
 /** Whose ICMP errors about a flow are believed: of pods, its other end's alone. Layer: test. */
 import { icmp, l3, plain, tcp, tunnel, udp } from '../../support/packet.ts'
 import type { PacketCase, Step } from './case.ts'
+import { HEADERS, chained, type Header } from './chain.ts'
+import { cut } from './cut.ts'
 import { numbers } from './errors.ts'
 import { DENIED, policy } from './policies.ts'
 import { tunnelPort } from './tunnel-port.ts'
@@ -50,7 +52,7 @@ function ofPods(f: Family): PacketCase[] {
   const opened = flows.map(([say, packet]): Step => ({ say, through: 'from_workload', packet, action: 'redirect' }))
   const sends = (say: string, packet: Uint8Array): Step => ({ say, through: 'from_workload', packet, ...REFUSED })
   const masked = at(f.maskedPod, PORT)
-  const cut = l3(udp(asker, server)).subarray(0, f.v4 ? 22 : 42)
+  const stub = l3(udp(asker, server)).subarray(0, f.v4 ? 22 : 42)
   return [
     {
       name: `${f.name}: a pod's error about another pods' flow goes nowhere, whether policy lets the pod in or not`,
@@ -99,7 +101,7 @@ function ofPods(f: Family): PacketCase[] {
       given: { policies: [policy('closed', { of: 'second', ingress: [] })] },
       steps: [0, f.v4 ? 19 : 39].flatMap((length): Step[] => {
         const error = (to: string): Uint8Array =>
-          icmp(f.maskedPod, to, { type: n.unreachable[0], code: n.unreachable[1], body: cut.subarray(0, length) })
+          icmp(f.maskedPod, to, { type: n.unreachable[0], code: n.unreachable[1], body: stub.subarray(0, length) })
         return [
           { say: `${length} bytes`, through: 'from_workload', packet: error(f.pod), action: 'pass' },
           { say: `${length} bytes, to a pod that is closed`, through: 'from_workload', packet: error(f.secondPod), ...DENIED },
@@ -111,7 +113,7 @@ function ofPods(f: Family): PacketCase[] {
       given: {},
       steps: [
         ...opened.slice(0, 1),
-        sends('cut short', icmp(f.maskedPod, f.pod, { type: n.unreachable[0], code: n.unreachable[1], body: cut })),
+        sends('cut short', icmp(f.maskedPod, f.pod, { type: n.unreachable[0], code: n.unreachable[1], body: stub })),
         sends(
           'a last fragment',
           told(f, {
@@ -129,6 +131,65 @@ function ofPods(f: Family): PacketCase[] {
           }),
         ),
         sends('of another protocol', told(f, { from: f.maskedPod, to: f.pod, about: plain(f.pod, f.secondPod, { proto: 47 }) })),
+      ],
+    },
+  ]
+}
+
+/** What the pod's kernel would read, and programs do not. */
+function unread(f: Family): PacketCase[] {
+  const n = numbers(f)
+  const about = udp(at(f.pod, PORT), at(f.secondPod, 80), { payload: 'x'.repeat(8) })
+  const senders: readonly (readonly [through: Step['through'], from: string, wrap: (frame: Uint8Array) => Uint8Array])[] = [
+    ['from_workload', f.maskedPod, (frame) => frame],
+    ['from_host', f.client, (frame) => frame],
+    ['from_host', f.remotePod, (inner) => tunnel(f.thirdNode, f.node, { inner, vni: VNI, sport: 50_000 })],
+  ]
+  const opened: Step = { say: 'datagram', through: 'from_workload', packet: about, action: 'redirect' }
+  const bodies = { 'no quote': 8, 'part of it': 16 }
+  // more headers than are followed; of a later fragment, to which IPv4's readers do not look
+  const odd = f.v4 ? about.slice() : chained(about, new Array<Header>(9).fill(HEADERS.destination))
+  if (f.v4) new DataView(odd.buffer).setUint16(20, 5)
+  const [type, code] = n.unreachable
+  const error = (from: string, { quote = about, ...part }: { quote?: Uint8Array; fragment?: { offset: number; more: boolean } } = {}) =>
+    icmp(from, f.pod, { type, code, id: 91, body: l3(quote), ...part })
+  const short = { action: 'drop', reason: 'DROP_SHORT' } as const
+  return [
+    {
+      name: `${f.name}: no error comes to a pod in fragments of which the first does not tell about whom`,
+      given: {},
+      steps: [
+        opened,
+        ...senders.flatMap(([through, from, wrap]) =>
+          Object.entries(bodies).map(([say, bytes]): Step => {
+            const first = cut(f, error(from, { fragment: { offset: 0, more: true } }), bytes)
+            return { say: `${from}, with ${say}`, through, packet: wrap(first), ...short }
+          }),
+        ),
+        {
+          say: 'nor from the other end',
+          through: 'from_workload',
+          packet: cut(f, error(f.secondPod, { fragment: { offset: 0, more: true } }), 8),
+          ...short,
+        },
+      ],
+    },
+    {
+      name: `${f.name}: no error comes to a pod whose quote is not to be read`,
+      given: {},
+      steps: [
+        opened,
+        ...senders
+          .slice(1)
+          .map(([through, from, wrap]): Step => ({ say: from, through, packet: wrap(error(from, { quote: odd })), ...short })),
+        { say: 'the other end, in one piece', through: 'from_workload', packet: error(f.secondPod), action: 'redirect' },
+        {
+          say: 'to the node, which reads it itself',
+          through: 'from_host',
+          packet: icmp(f.client, f.node, { type, code, body: l3(odd) }),
+          action: 'pass',
+          out: 'same',
+        },
       ],
     },
   ]
@@ -204,4 +265,4 @@ function fromElsewhere(f: Family): PacketCase[] {
   ]
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...ofPods(f), ...fromElsewhere(f)])
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...ofPods(f), ...unread(f), ...fromElsewhere(f)])
