@@ -210,19 +210,31 @@ static __noinline bool source_is_here(struct scratch *s, const struct addr_info 
 	return !info->kind && info->flags & ADDR_EXTERNAL && frontend_at(&s->p.t.src, s->p.t.sport, s->p.proto);
 }
 
-/* The same, or that it is of a pod that sends in the tunnel from another node? By another node's port this node and its pods come back in the
- * tunnel. */
-static __noinline bool source_is_elsewhere(struct scratch *s)
+/* Is it of a pod that sends in the tunnel from another node, and did not come so? */
+static __always_inline bool source_is_tunnels(struct scratch *s, const struct addr_info *info)
 {
-	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
 	struct route *route;
 
-	if (info && !s->p.tunnelled && source_is_here(s, info))
-		return true;
 	if (!cfg.overlay || (info && info->kind))
 		return false;
 	route = route_to(&s->p.t.src);
 	return route && !(s->p.tunnelled && addr_eq(&route->node, &s->tunnel_from));
+}
+
+/* Either of these? By another node's port this node and its pods come back in the tunnel. */
+static __noinline bool source_is_elsewhere(struct scratch *s)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
+
+	if (info && !s->p.tunnelled && source_is_here(s, info))
+		return true;
+	return source_is_tunnels(s, info);
+}
+
+/* Does the kernel lead something to a pod, by a port of the node, that says it is of the tunnel? What was in it has the mark. */
+static __noinline bool source_is_led(struct scratch *s)
+{
+	return !s->told && source_is_tunnels(s, bpf_map_lookup_elem(&np_addrs, &s->p.t.src));
 }
 
 /* Of what we send on, and the kernel would not see: is its source one to believe, whatever is asked of routes? */
@@ -296,6 +308,8 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 		return DROPPED(DROP_STRAY_SERVICE);
 	if (s->hook == TO_WORKLOAD && s->dst.kind != ADDR_LOCAL_POD)
 		return DROPPED(DROP_POLICY); /* whose rules are not known yet, or not any more */
+	if (s->hook == TO_WORKLOAD && source_is_led(s))
+		return DROPPED(DROP_SPOOFED);
 	if (s->hook == TO_HOST) {
 		s->reroute = in_overlay(s, &s->p.t.dst);
 		if (!s->reroute && !s->key.lane && !host_asks(skb->ifindex))

@@ -5,7 +5,7 @@ import { HOST } from '../packet-policy.ts'
 import type { PacketCase, Step } from './case.ts'
 import { numbers } from './errors.ts'
 import { DENIED, policy } from './policies.ts'
-import { DECIDED, NODE_PORT, VNI, at, families, type Family } from './world.ts'
+import { DECIDED, NODE_PORT, TRANSLATED, VNI, at, families, type Family } from './world.ts'
 
 const PORT = 44_000
 const SPOOFED = { action: 'drop', reason: 'DROP_SPOOFED' } as const
@@ -181,6 +181,18 @@ function newFlows(f: Family): PacketCase[] {
         ...[...here, f.overlayPod].flatMap((from) => of(at(from, PORT), at(f.overlayPod, 80))),
         fromHost('a client', udp(at(f.client, PORT), at(f.overlayPod, 80)), KERNELS),
         fromHost('an overlay pod to the node itself', udp(at(f.overlayPod, PORT), at(f.node, 80)), KERNELS),
+      ],
+    },
+    {
+      name: `${f.name}: by a port of the node the kernel leads nobody to a pod who says to be an overlay pod`,
+      given: {},
+      steps: [
+        ...kinds(at(f.overlayPod, PORT), at(f.pod, 80)).map(([kind, packet]) => toPod(`forged: ${kind}`, packet, SPOOFED)),
+        { ...toPod('an overlay pod, out of the tunnel', udp(at(f.overlayPod, PORT), at(f.pod, 80)), KERNELS), mark: TRANSLATED },
+        toPod('a pod of another node', udp(at(f.remotePod, PORT), at(f.pod, 80)), KERNELS),
+        toPod('a client', udp(at(f.client, PORT), at(f.pod, 80)), KERNELS),
+        fromPod('asks an overlay pod', udp(at(f.pod, PORT), at(f.overlayPod, 80))),
+        { ...toPod('is answered out of the tunnel', udp(at(f.overlayPod, 80), at(f.pod, PORT)), KERNELS), mark: TRANSLATED },
       ],
     },
     {
