@@ -56,7 +56,7 @@ static __always_inline bool may_be_answer(__u8 proto, __u8 tcp_flags)
 /* The same of one that was parsed. Without their first, which has the flags, fragments come to nothing. */
 static __always_inline bool pkt_may_be_answer(const struct pkt *p)
 {
-	return p->fragment || may_be_answer(p->proto, p->tcp_flags);
+	return p->fragment || (p->proto == IPPROTO_SCTP ? !p->asks : may_be_answer(p->proto, p->tcp_flags));
 }
 
 /* Are its ports such a port's when it answers: to this node (FAILSAFE_IN), or from it? */

@@ -97,7 +97,7 @@ static __noinline int flow_look_again(struct scratch *s, const struct ct_value *
 /* Who answers tries to connect itself, by the same addresses and ports, or sends ICMP that is no answer. */
 static __always_inline bool is_attempt_back(const struct scratch *s, const struct ct_leg *leg)
 {
-	return leg->flags & LEG_ANSWER && (pkt_is_icmp(&s->p) ? s->p.icmp_asks : pkt_is_syn(&s->p));
+	return leg->flags & LEG_ANSWER && pkt_asks(&s->p);
 }
 
 /* Of ICMP, last fragments have no type, and answers to others than echoes another than was let be: they follow the decision, as long as the
@@ -106,7 +106,7 @@ static __always_inline bool is_let_be(const struct scratch *s, const struct ct_v
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
 
-	return v->epoch == policy_epoch() && pkt_is_icmp(&s->p) && (s->p.fragment || (leg->flags & LEG_ANSWER && pkt_is_message(&s->p) && !s->p.icmp_asks));
+	return v->epoch == policy_epoch() && pkt_is_icmp(&s->p) && (s->p.fragment || (leg->flags & LEG_ANSWER && pkt_is_message(&s->p) && !s->p.asks));
 }
 
 /* What is to be judged when a flow that is there is judged again: the flow, or an attempt of the other end, by itself. */

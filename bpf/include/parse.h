@@ -41,7 +41,7 @@ static __always_inline enum drop parse_icmp(struct __sk_buff *skb, struct pkt *p
 	if (bpf_skb_load_bytes(skb, p->l4, &icmp, sizeof(icmp)))
 		return DROP_SHORT;
 	p->tcp_flags = 0;
-	p->icmp_asks = !icmp_answers(icmp.type, p->v4);
+	p->asks = !icmp_answers(icmp.type, p->v4);
 	p->t.sport = 0;
 	p->t.dport = 0;
 	if (p->v4 ? icmp.type == ICMP_ECHO || icmp.type == ICMP_ECHO_REPLY : icmp.type == ICMP6_ECHO || icmp.type == ICMP6_ECHO_REPLY) {
@@ -53,6 +53,10 @@ static __always_inline enum drop parse_icmp(struct __sk_buff *skb, struct pkt *p
 
 static __noinline enum drop parse_l4(struct __sk_buff *skb, struct pkt *p)
 {
+	struct {
+		__be16 source, dest;
+		__be32 tag;
+	} sctp;
 	struct tcphdr th;
 	struct udphdr uh;
 
@@ -77,8 +81,11 @@ static __noinline enum drop parse_l4(struct __sk_buff *skb, struct pkt *p)
 		return DROP_NONE;
 	case IPPROTO_SCTP:
 		/* for rules, and to tell associations apart: they are not translated */
-		if (bpf_skb_load_bytes(skb, p->l4, &p->t.sport, 4))
+		if (bpf_skb_load_bytes(skb, p->l4, &sctp, sizeof(sctp)))
 			return DROP_SHORT;
+		p->t.sport = sctp.source;
+		p->t.dport = sctp.dest;
+		p->asks = !sctp.tag; /* which only who has heard of the other end knows */
 		p->tcp_flags = 0;
 		return DROP_NONE;
 	case IPPROTO_ICMP:
@@ -100,9 +107,8 @@ static __always_inline __u32 l4_length(__u8 proto)
 	case IPPROTO_UDP:
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
-		return 8;
 	case IPPROTO_SCTP:
-		return 4;
+		return 8;
 	}
 	return 0;
 }

@@ -85,7 +85,7 @@ struct pkt {
 	__u8 tcp_flags;
 	union {
 		__u8 tcp_header;	/* its length with options */
-		__u8 icmp_asks;		/* a message of its own, and no answer to another */
+		__u8 asks;		/* ICMP: a message of its own, and no answer to another; SCTP: it begins an association */
 	};
 	__u8 gso;		/* more than one segment: the sender keeps segments small enough */
 	__u8 tunnelled;		/* came in the tunnel */
@@ -110,6 +110,12 @@ static __always_inline bool pkt_has_ports(const struct pkt *p)
 static __always_inline bool pkt_is_icmp(const struct pkt *p)
 {
 	return p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6;
+}
+
+/* Does it begin something, whatever its ports are? Of UDP nothing tells. */
+static __always_inline bool pkt_asks(const struct pkt *p)
+{
+	return pkt_is_icmp(p) || p->proto == IPPROTO_SCTP ? p->asks : pkt_is_syn(p);
 }
 
 /* ICMP that is no echo: whatever its type, it is of one flow with all others between the two. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** ICMP from who may answer, that is no answer. Layer: test. */
-import { icmp } from '../../support/packet.ts'
+/** ICMP, and SCTP, from who may answer, that is no answer. Layer: test. */
+import { icmp, plain } from '../../support/packet.ts'
 import type { PacketCase, Step } from './case.ts'
 import { numbers } from './errors.ts'
 import { policy } from './policies.ts'
@@ -43,4 +43,35 @@ function asks(f: Family): PacketCase[] {
   ]
 }
 
-export const cases: readonly PacketCase[] = families.flatMap(asks)
+/** An SCTP packet; without a tag it begins an association. */
+export function sctp([from, sport]: readonly [string, number], [to, dport]: readonly [string, number], tag: number): Uint8Array {
+  const body = new Uint8Array(16)
+  const view = new DataView(body.buffer)
+  for (const [at, port] of [sport, dport].entries()) view.setUint16(at * 2, port)
+  view.setUint32(4, tag)
+  body[12] = tag === 0 ? 1 : 3
+  return plain(from, to, { proto: 132, body })
+}
+
+/** Who may answer an association begins none for that. */
+function begins(f: Family): PacketCase {
+  const [own, far] = [
+    [f.secondPod, 38_412],
+    [f.pod, 38_412],
+  ] as const
+  const sends = (say: string, packet: Uint8Array): Pick<Step, 'say' | 'through' | 'packet'> => ({ say, through: 'from_workload', packet })
+  return {
+    name: `${f.name}: an SCTP association lets its answers in, and none that the other end begins by the same ports`,
+    given: { policies: [policy('in', { of: 'second', ingress: [] })] },
+    steps: [
+      { ...sends('begins', sctp(own, far, 0)), action: 'redirect' },
+      { ...sends('begins back', sctp(far, own, 0)), action: 'drop', reason: 'DROP_POLICY' },
+      { ...sends('answers', sctp(far, own, 7)), action: 'redirect' },
+      { ...sends('goes on', sctp(own, far, 8)), action: 'redirect' },
+      { ...sends('begins back again', sctp(far, own, 0)), action: 'drop', reason: 'DROP_POLICY' },
+      { ...sends('goes on, back', sctp(far, own, 7)), action: 'redirect' },
+    ],
+  }
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...asks(f), begins(f)])

@@ -6,12 +6,13 @@ import type { FailsafePort, Failsafes } from '#agent/compile/failsafes.ts'
 import type { Policy } from '#lib/model/policy.ts'
 import { tcp, udp } from '../../support/packet.ts'
 import { HOST, UNDERLAY } from '../packet-policy.ts'
+import { sctp } from './asks-back.ts'
 import type { PacketCase, ProgramName, Step } from './case.ts'
 import { policy } from './policies.ts'
 import type { Family } from './world.ts'
 import { at, families } from './world.ts'
 
-const [TCP, UDP] = [6, 17]
+const [TCP, UDP, SCTP] = [6, 17, 132]
 /** of no port that is spared, nor of one that the compressed table takes for it */
 const OTHER = 40_000
 const SSH = 22
@@ -19,6 +20,8 @@ const SSH = 22
 const NARROW = 2222
 /** ports of others */
 const [ASKED, DNS] = [8080, 53]
+/** of both ends */
+const NGAP = 38_412
 /** for the other family alone */
 const FOREIGN = 4443
 /** each is in the same slot of the compressed table */
@@ -29,8 +32,8 @@ function failsafes(f: Family): Failsafes {
   const client = { addr: parseAddr(f.client), bits: f.v4 ? 32 : 128 }
   const others = { addr: parseAddr(f.v4 ? '::' : '0.0.0.0'), bits: 0 }
   return {
-    inbound: [port(TCP, SSH), port(TCP, NARROW, client), port(TCP, FOREIGN, others)],
-    outbound: [port(TCP, ASKED, client), port(UDP, DNS), port(TCP, FOREIGN, others)],
+    inbound: [port(TCP, SSH), port(TCP, NARROW, client), port(TCP, FOREIGN, others), port(SCTP, NGAP)],
+    outbound: [port(TCP, ASKED, client), port(UDP, DNS), port(TCP, FOREIGN, others), port(SCTP, NGAP)],
   }
 }
 
@@ -144,6 +147,26 @@ function forFamily(f: Family): PacketCase[] {
       steps: [
         ...steps('to_host', 'pass', [...leaves.asks, ...leaves.answers]),
         ...steps('to_host', 'drop', [...leaves.asksElse, ...leaves.answersElse]),
+      ],
+    },
+    ...(['untracked', 'from_host'] as const).map((through) => ({
+      name: `${f.name}: to untracked rules that deny all (${through}) no segment is an answer that neither acknowledges nor resets`,
+      given: { ...given, policies: [cut, rest] },
+      steps: ['', 'F', 'P', 'FP', 'SF', 'SP', 'SR', 'A', 'SA', 'FA', 'R', 'RA'].flatMap((flags, index) => {
+        const packet = tcp(at(f.client, ASKED), at(f.node, OTHER + index), { flags })
+        return steps(through, /A|^R/.test(flags) ? 'pass' : 'drop', [{ say: `flags "${flags}"`, packet }])
+      }),
+    })),
+    {
+      name: `${f.name}: untracked rules that deny all let no SCTP association begin from a failsafe port, in or out`,
+      given: { ...given, policies: [cut, rest] },
+      steps: [
+        ...([f.client, f.node] as const).flatMap((from) => {
+          const [through, to] = from === f.node ? (['to_host', f.client] as const) : (['from_host', f.node] as const)
+          const one = (tag: number): Asked => ({ say: `from ${from}, tag ${tag}`, packet: sctp([from, NGAP], [to, OTHER], tag) })
+          return [...steps(through, 'pass', [one(7)]), ...steps(through, 'drop', [one(0)])]
+        }),
+        ...steps('from_host', 'pass', [{ say: 'to such a port', packet: sctp([f.client, OTHER], [f.node, NGAP], 0) }]),
       ],
     },
     {
