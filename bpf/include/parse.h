@@ -88,6 +88,13 @@ static __noinline enum drop parse_l4(struct __sk_buff *skb, struct pkt *p)
 		p->asks = !sctp.tag; /* which only who has heard of the other end knows */
 		p->tcp_flags = 0;
 		return DROP_NONE;
+	case IPPROTO_DCCP:
+	case IPPROTO_UDPLITE:
+		/* no rule asks for their ports, but an answer comes from the port that was asked */
+		if (bpf_skb_load_bytes(skb, p->l4, &p->t.sport, 4))
+			return DROP_SHORT;
+		p->tcp_flags = 0;
+		return DROP_NONE;
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
 		return parse_icmp(skb, p);
@@ -109,6 +116,9 @@ static __always_inline __u32 l4_length(__u8 proto)
 	case IPPROTO_ICMPV6:
 	case IPPROTO_SCTP:
 		return 8;
+	case IPPROTO_DCCP:
+	case IPPROTO_UDPLITE:
+		return 4;
 	}
 	return 0;
 }

@@ -101,15 +101,15 @@ static __always_inline bool pkt_is_syn(const struct pkt *p)
 	return (p->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
 }
 
-/* Has it ports, or an echo's id, that could be others? */
-static __always_inline bool pkt_has_ports(const struct pkt *p)
-{
-	return (p->t.sport || p->t.dport) && p->proto != IPPROTO_SCTP;
-}
-
 static __always_inline bool pkt_is_icmp(const struct pkt *p)
 {
 	return p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6;
+}
+
+/* Has it ports, or an echo's id, that could be others? */
+static __always_inline bool pkt_has_ports(const struct pkt *p)
+{
+	return (p->t.sport || p->t.dport) && (p->proto == IPPROTO_TCP || p->proto == IPPROTO_UDP || pkt_is_icmp(p));
 }
 
 /* Does it begin something, whatever its ports are? Of UDP nothing tells. */

@@ -126,7 +126,7 @@ class Draw {
       [1, () => dice.one([f.vip, f.bareVip, f.vip, f.gateway])],
       [1, () => dice.one(odd)],
     ])
-    const protocol = dice.one([TCP, TCP, UDP, UDP, UDP, SCTP, f.v4 ? ICMP : ICMPV6, 47, 2, 50])
+    const protocol = dice.one([TCP, TCP, UDP, UDP, UDP, SCTP, 33, 136, f.v4 ? ICMP : ICMPV6, 47, 2, 50])
     return { v4: f.v4, src: address(src), dst: address(dst), protocol, sport: dice.one(CLIENT_PORTS), dport: dice.one(PORTS) }
   }
 

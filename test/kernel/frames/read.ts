@@ -44,9 +44,11 @@ export type Seen =
 const NOTHING: Seen = { kind: 'nothing' }
 const MOBILITY = 135
 const NO_NEXT = 59
+const DCCP = 33
+const UDP_LITE = 136
 const TAGS = [0x8100, 0x88a8]
 /** bytes of the header that rules, and what keeps flows apart, need */
-const NEEDED: Readonly<Record<number, number>> = { [TCP]: 20, [UDP]: 8, [SCTP]: 4, [ICMP]: 8, [ICMPV6]: 8 }
+const NEEDED: Readonly<Record<number, number>> = { [TCP]: 20, [UDP]: 8, [SCTP]: 4, [DCCP]: 4, [UDP_LITE]: 4, [ICMP]: 8, [ICMPV6]: 8 }
 
 /** A tag of network 0 is a priority only: receivers take it off, and another behind it. */
 export function untagged(frame: Uint8Array): Uint8Array {
@@ -140,7 +142,7 @@ function readTransport(protocol: number, l4: Uint8Array, icmpOf: number): Readin
     const id = isEcho(protocol, type) ? at16(l4, 4) : 0
     return { protocol, sport: id, dport: id, icmp: { type, code } }
   }
-  const hasPorts = [TCP, UDP, SCTP].includes(protocol)
+  const hasPorts = [TCP, UDP, SCTP, DCCP, UDP_LITE].includes(protocol)
   return { protocol, sport: hasPorts ? at16(l4, 0) : 0, dport: hasPorts ? at16(l4, 2) : 0, icmp: undefined }
 }
 
