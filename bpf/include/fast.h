@@ -146,8 +146,13 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 		return NP_PASS;
 	if (skb->vlan_present && !tags_are_priorities(skb, hook))
 		return other_frame(skb, hook);
-	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST) /* to others or to all: not ours to route */
-		return cfg.host_policy && skb->pkt_type != PACKET_OTHERHOST ? fast_to_slow(&p, PARSE_SLOW, false, 0, &origin, hook) : NP_PASS;
+	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST) { /* to others, or to all: not ours to route */
+		if (skb->pkt_type == PACKET_OTHERHOST)
+			return NP_PASS;
+		untag(skb, hook);
+		opaque(skb);
+		return skb->vlan_present ? other_frame(skb, hook) : fast_to_slow(&p, PARSE_SLOW, false, 0, &origin, hook);
+	}
 	pkt_linear(skb);
 	parsed = pkt_parse_fast(skb, &p);
 	if (parsed == PARSE_OTHER && untag(skb, hook))

@@ -259,7 +259,7 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 	}
 	/* by its address, or by its frame alone, as what is for all of a network */
 	if (addr_is_multicast(&s->p.t.dst, s->p.v4) || (s->hook == FROM_HOST && skb->pkt_type != PACKET_HOST)) {
-		if (s->hook != FROM_WORKLOAD && !(s->hook == FROM_HOST && host_asks(skb->ifindex)))
+		if (!hook_is_from(s->hook))
 			return NP_PASS;
 		if (s->hook == FROM_HOST && s->p.v4 && s->p.proto == IPPROTO_IGMP && s->p.ttl == 1)
 			return NP_PASS; /* as IPv6's listener messages do */

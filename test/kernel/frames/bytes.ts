@@ -149,8 +149,17 @@ function extension({ kind, extra, field = 0, id = 0, left = 0 }: Extension, next
   return bytes
 }
 
-export function ethernet(type: number, body: Uint8Array, tags: readonly (readonly [type: number, tci: number])[] = []): Uint8Array {
-  const macs = Uint8Array.from([0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1])
+export interface FrameOptions {
+  readonly tags?: readonly (readonly [type: number, tci: number])[]
+  /** the MAC address that it is for */
+  readonly to?: readonly number[]
+}
+
+export const TO_NODE: readonly number[] = [0, 0, 0, 0, 0, 0]
+export const TO_ALL: readonly number[] = [255, 255, 255, 255, 255, 255]
+
+export function ethernet(type: number, body: Uint8Array, { tags = [], to = TO_NODE }: FrameOptions = {}): Uint8Array {
+  const macs = Uint8Array.from([...to, 2, 0, 0, 0, 0, 1])
   return concat([macs, ...tags.map(([kind, tci]) => word(kind, tci)), Uint8Array.from([type >> 8, type & 255]), body])
 }
 

@@ -7,7 +7,7 @@ import { arp, concat } from '../../support/packet.ts'
 import type { Given, ProgramName } from '../packets/case.ts'
 import { NAT_PORT, NODE_PORT, VNI, families } from '../packets/world.ts'
 import type { Family } from '../packets/world.ts'
-import { V4_TYPE, V6_TYPE, ethernet, message, packet, transport, vxlan, word } from './bytes.ts'
+import { TO_ALL, TO_NODE, V4_TYPE, V6_TYPE, ethernet, message, packet, transport, vxlan, word } from './bytes.ts'
 import type { Flow, Shape } from './bytes.ts'
 import { Dice } from './dice.ts'
 import { givenOf } from './given.ts'
@@ -100,7 +100,8 @@ class Draw {
     const type = typeOf(flow)
     if (through === 'from_host' && dice.chance(25)) return { through, frame: this.#tunnelled(ethernet(type, inner)) }
     const isTagged = through.startsWith('from') && dice.chance(5)
-    return { through, frame: ethernet(type, inner, isTagged ? tagsOf(dice) : []) }
+    const to = through === 'from_host' && dice.chance(5) ? TO_ALL : TO_NODE
+    return { through, frame: ethernet(type, inner, { to, tags: isTagged ? tagsOf(dice) : [] }) }
   }
 
   #turned(flow: Flow): Flow {

@@ -72,12 +72,14 @@ function travel(runner: PacketRunner, { through, frame: sent }: Sent): Journey {
   return ends(second.action === 'redirect' && isAnswer(sent, second.out) ? 'dropped' : place, second.out)
 }
 
-/** What forwards: without tags of priority; nothing of another network, nor from an address that nobody on a network has. */
+/** What forwards: without tags of priority; nothing of another network, nothing that is for all by its frame, nor from an address that nobody on
+ * a network has. */
 function throughKernel(frame: Uint8Array): Uint8Array | undefined {
   const seen = readFrame(frame)
   if (seen.kind === 'vlan') return undefined
   if (seen.kind !== 'ip') return untagged(frame)
-  if (seen.hop < 2 || seen.broken || isWithin(seen.v4 ? NEVER_FROM_V4 : NEVER_FROM_V6, seen.src)) return undefined
+  const isToAll = ((frame[0] ?? 0) & 1) === 1
+  if (isToAll || seen.hop < 2 || seen.broken || isWithin(seen.v4 ? NEVER_FROM_V4 : NEVER_FROM_V6, seen.src)) return undefined
   if (!LOCAL.includes(seen.dst) && !isWithin(REACHED, seen.dst)) return undefined
   return untagged(frame)
 }
@@ -86,7 +88,8 @@ function placeOf(frame: Uint8Array): Place {
   const seen = readFrame(frame)
   if (seen.kind !== 'ip') return 'node'
   if (LOCAL.includes(seen.dst) && !seen.mapped) return 'pod'
-  const isHere = /^(ff|22[4-9]\.|23\d\.|255\.|127\.|::1$)/.test(formatAddr(seen.dst))
+  // the last: to all of the node's network
+  const isHere = /^(ff|22[4-9]\.|23\d\.|255\.|127\.|::1$|192\.168\.50\.255$)/.test(formatAddr(seen.dst))
   return NODE.includes(seen.dst) || isHere ? 'node' : 'out'
 }
 

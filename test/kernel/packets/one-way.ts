@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sources that are true from one way only: in open flows, by errors, past rules, and through the node to another. Layer: test. */
-import { icmp, l3, plain, tcp, tunnel, udp } from '../../support/packet.ts'
+import { MACS, icmp, l3, plain, tcp, tunnel, udp } from '../../support/packet.ts'
 import { HOST } from '../packet-policy.ts'
 import type { PacketCase, Step } from './case.ts'
 import { numbers } from './errors.ts'
@@ -261,4 +261,27 @@ function decided(f: Family): PacketCase[] {
   ]
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...openFlows(f), ...errors(f), ...newFlows(f), ...decided(f)])
+/** By its frame a packet is for all, by its address for the node: whose sockets hear it. */
+function framesToAll(f: Family): PacketCase[] {
+  return ['ff:ff:ff:ff:ff:ff', '01:00:5e:00:00:01'].map((dst) => {
+    const from = (source: string): Uint8Array => udp(at(source, PORT), at(f.node, 9999), { macs: { ...MACS, dst } })
+    return {
+      name: `${f.name}: a frame to ${dst} says from the network of nobody here that it is of him`,
+      given: { backends: [{ addr: f.pod, port: 8080 }], frontends: [at(f.bareVip, 80)] },
+      steps: [
+        fromHost("a neighbour's", from(f.client), KERNELS),
+        forged("a pod's", from(f.pod)),
+        forged("the node's", from(f.node)),
+        forged("a service's", from(f.bareVip)),
+      ],
+    }
+  })
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [
+  ...openFlows(f),
+  ...errors(f),
+  ...newFlows(f),
+  ...decided(f),
+  ...framesToAll(f),
+])
