@@ -261,6 +261,21 @@ function decided(f: Family): PacketCase[] {
   ]
 }
 
+/** Without ports, who sends from a place after another takes the flow over, and is asked about by the rules for that place. */
+function takenOver(f: Family): PacketCase {
+  const packet = plain(f.pod, f.secondPod, { proto: 47 })
+  return {
+    name: `${f.name}: a pod that may send nothing goes on with no flow without ports that another node has begun in its name`,
+    given: { policies: [policy('none', { of: 'pod', egress: [] })] },
+    steps: [
+      fromHost('in the tunnel', inTunnel(f, f.otherNode, packet)),
+      fromPod('the pod itself', packet, DENIED),
+      fromHost('in the tunnel again', inTunnel(f, f.otherNode, packet)),
+      fromPod('the pod itself again', packet, DENIED),
+    ],
+  }
+}
+
 /** By its frame a packet is for all, by its address for the node: whose sockets hear it. */
 function framesToAll(f: Family): PacketCase[] {
   return ['ff:ff:ff:ff:ff:ff', '01:00:5e:00:00:01'].map((dst) => {
@@ -283,5 +298,6 @@ export const cases: readonly PacketCase[] = families.flatMap((f) => [
   ...errors(f),
   ...newFlows(f),
   ...decided(f),
+  takenOver(f),
   ...framesToAll(f),
 ])
