@@ -30,6 +30,12 @@ static __always_inline bool is_here(const struct scratch *s)
 	return s->dst.kind == ADDR_SELF || (s->dst.kind == ADDR_LOCAL_POD && s->dst.ifindex);
 }
 
+/* What the packet adds to the flow's state by where it is met. */
+static __always_inline __u8 brought_bit(const struct scratch *s)
+{
+	return s->hook == TO_WORKLOAD && !s->told ? CT_BROUGHT : 0;
+}
+
 /* Enters s->v under the packet's own tuple, unless a live flow is there. */
 static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 {
@@ -37,7 +43,7 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 	struct ct_value *v = &s->v, *known;
 
 	ct_touch(v, s->now);
-	v->state |= ct_state_after(0, &s->p, s->dir);
+	v->state |= ct_state_after(0, &s->p, s->dir) | brought_bit(s);
 	back->flags |= LEG_ANSWER;
 	if (s->hook == FROM_WORKLOAD)
 		back->ifindex = skb->ifindex;

@@ -45,6 +45,9 @@ static __always_inline bool fast_enough(const struct ct_value *v, __u32 dir, con
 		return false;
 	if (p->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST))
 		return false;
+	/* it is known by packets of which rules without tracking were not asked, as they are here of each */
+	if (cfg.untracked && hook == FROM_HOST && v->state & CT_BROUGHT)
+		return false;
 	if (hook_is_from(hook) && p->ttl <= 1 && !p->tunnelled)
 		return false;
 	return p->len <= leg->mtu || p->gso;

@@ -64,6 +64,7 @@ enum ct_state {
 	CT_FIN_HI = 16,
 	CT_RST = 32,
 	CT_FOREIGN = 64,	/* made before us by another proxy: the kernel's own */
+	CT_BROUGHT = 128,	/* the kernel has brought packets of it to a pod, by whichever device */
 };
 
 /* A flow that is not translated has one entry. A translated one has two: the client's view (client, service) with

@@ -27,7 +27,7 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	}
 	if ((s->p.tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		leg->ack = 0; /* a new attempt: what it is refused with knows nothing of the old one */
-	v->state = ct_state_after(v->state, &s->p, s->dir);
+	v->state = ct_state_after(v->state, &s->p, s->dir) | brought_bit(s);
 	if (leg->flags & LEG_HALF && s->p.tcp_flags & TCP_ACK) {
 		/* the client has its answer, which did not pass here */
 		v->state |= CT_TCP_OPEN;

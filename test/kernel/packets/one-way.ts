@@ -261,6 +261,24 @@ function decided(f: Family): PacketCase[] {
   ]
 }
 
+/** Rules without tracking are asked about each packet that comes by their device, whatever has come another way. */
+function cameAnotherWay(f: Family): PacketCase[] {
+  const [asks, answers] = [udp(at(f.client, PORT), at(f.pod, 80)), udp(at(f.pod, 80), at(f.client, PORT))]
+  const given = { policies: [policy('cut', { of: HOST, ingress: [{ action: 'deny' }], scope: 'doNotTrack' })] }
+  return [
+    {
+      name: `${f.name}: untracked rules of a device refuse packets of a flow that came in by another`,
+      given,
+      steps: [toPod('by another', asks, { action: 'pass' }), fromHost('by this', asks, DENIED)],
+    },
+    {
+      name: `${f.name}: untracked rules of a device refuse answers in a flow whose other answers came by another`,
+      given,
+      steps: [fromPod('asks', answers), toPod('answers by another', asks, { action: 'pass' }), fromHost('by this', asks, DENIED)],
+    },
+  ]
+}
+
 /** Without ports, who sends from a place after another takes the flow over, and is asked about by the rules for that place. */
 function takenOver(f: Family): PacketCase {
   const packet = plain(f.pod, f.secondPod, { proto: 47 })
@@ -299,5 +317,6 @@ export const cases: readonly PacketCase[] = families.flatMap((f) => [
   ...newFlows(f),
   ...decided(f),
   takenOver(f),
+  ...cameAnotherWay(f),
   ...framesToAll(f),
 ])
