@@ -261,7 +261,7 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 	if (addr_is_multicast(&s->p.t.dst, s->p.v4) || (s->hook == FROM_HOST && skb->pkt_type != PACKET_HOST)) {
 		if (!hook_is_from(s->hook))
 			return NP_PASS;
-		if (s->hook == FROM_HOST && s->p.v4 && s->p.proto == IPPROTO_IGMP && s->p.ttl == 1)
+		if (s->hook == FROM_HOST && s->p.v4 && s->p.proto == IPPROTO_IGMP && s->p.ttl == 1 && !s->first_fragment)
 			return NP_PASS; /* as IPv6's listener messages do */
 		addr_look(&s->dst, &s->p.t.dst);
 		if (s->hook == FROM_HOST)

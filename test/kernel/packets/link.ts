@@ -188,12 +188,14 @@ function told(f: Family): PacketCase {
 /** IPv4's listeners. */
 function igmp(f: Family): PacketCase {
   const report = (ttl: number) => plain(f.client, '224.0.0.22', { proto: 2, ttl })
+  const first = plain(f.client, '224.0.0.22', { proto: 2, ttl: 1, df: false, fragment: { offset: 0, more: true } })
   return {
     name: 'IPv4: group messages come to a host without any rights, if no router will send them on',
     given: { policies: CLOSED },
     steps: [
       { say: 'of the link', through: 'from_host', packet: report(1), action: 'pass', out: 'same' },
       { say: 'from beyond', through: 'from_host', packet: report(64), ...DENIED },
+      { say: 'of which more is to come', through: 'from_host', packet: first, ...DENIED },
     ],
   }
 }
