@@ -132,6 +132,7 @@ function pretended(f: Family): PacketCase[] {
         ...[f.remotePod, f.overlayPod, f.routedPod].flatMap((to) =>
           each(`through it to ${to}`, 'from_host', { from: f.client, to, ttl: 255 }),
         ),
+        ...each('to its loopback', 'from_host', { from: f.client, to: '::1', ttl: 255 }),
       ],
     },
     {
