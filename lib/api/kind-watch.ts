@@ -7,7 +7,7 @@ import { isObject } from '../base/object.ts'
 import type { SourceEvent } from '../store/source.ts'
 import { PAGE } from './client.ts'
 import { Deadline } from './deadline.ts'
-import { ApiError, isExpired, isWrongRequest, refusalOf, UnreachableError, UnreadableError } from './errors.ts'
+import { ApiError, isExpired, isFault, isWrongRequest, refusalOf, UnreachableError, UnreadableError } from './errors.ts'
 import { metadataOf, textIn } from './held.ts'
 import type { KindFacts, Shared } from './kind-shared.ts'
 import type { Lost } from './link.ts'
@@ -40,8 +40,12 @@ export class KindWatch {
   #isCut = false
   /** ends the watch that there is */
   #cut: (reason: Error) => void = () => undefined
-  /** errors as events of watches, in a row */
-  #errorEvents = 0
+  /** the watch has begun */
+  #isHeard = false
+  /** what only a list may cure, in a row */
+  #faults = 0
+  /** where they were: the next watch begins there after all when the list fails */
+  #faulty: string | undefined
   /** in a row */
   #failures = 0
   /** lists in a row that expired between two pages */
@@ -89,7 +93,7 @@ export class KindWatch {
   /** The server is at this version. Versions after it are none of its own: what has one is read again whatever it is. */
   wentBack(version: string): void {
     if (!isBelow(version, this.#latest)) return
-    this.#version = undefined
+    this.#version = this.#faulty = undefined
     this.#latest = ''
     this.#shared.held.forgetVersions(this.watched)
     this.#cut(wentBack(`watch of ${this.watched.kind}`, version))
@@ -108,13 +112,15 @@ export class KindWatch {
         return
       }
       this.#latest = this.#version = await turns.take(() => this.#list(signal))
+      this.#faulty = undefined
       onListed(this.watched)
     }
     const began = clock.now()
     this.#isCut = true
+    this.#isHeard = false
     await this.#watch(this.#version, signal)
     if (clock.now() - began < SHORT_MS) await this.#wait(signal)
-    else this.#failures = 0
+    else this.#failures = this.#faults = 0
   }
 
   /** Resolves when it is worth trying again. */
@@ -137,6 +143,8 @@ export class KindWatch {
       this.#counts.unreadable++
     }
     const expired = isExpired(thrown)
+    if (this.#version === undefined && !expired) [this.#version, this.#faulty] = [this.#faulty, undefined]
+    else if (isFault(thrown, this.#isHeard) && isPowerOfTwo(++this.#faults)) [this.#faulty, this.#version] = [this.#version, undefined]
     // a connection that ends takes everybody's requests with it
     const tolerated = client.transport.connected === this.#connection ? 0 : LOST_CONNECTIONS
     if (expired || isWrongRequest(thrown)) this.#version = undefined
@@ -197,7 +205,6 @@ export class KindWatch {
       throw thrown
     }
     this.#expiredLists = 0
-    this.#errorEvents = 0
     emit(held.keepOnly(this.watched, list))
     return version
   }
@@ -235,6 +242,7 @@ export class KindWatch {
     }
     try {
       for await (const values of batches) {
+        this.#isHeard = true
         deadline.in(seconds * 1000 + graceMs)
         if (values.length === 0) cancel = clock.after(HEARD_MS, () => this.#worked())
         else {
@@ -261,9 +269,9 @@ export class KindWatch {
 
   #take(value: unknown): readonly SourceEvent[] {
     const { type, object } = isObject(value) ? value : {}
-    if (type === 'ERROR') throw this.#refusal(object)
+    if (type === 'ERROR') throw refusalOf(object, { status: 500, request: `watch of ${this.watched.kind}` })
     if (!isObject(object) || typeof type !== 'string')
-      throw new UnreachableError(`watch of ${this.watched.kind}: an event without an object`)
+      throw new UnreadableError(`watch of ${this.watched.kind}: an event without an object`)
     const { held, clock } = this.#shared
     const version = textIn(metadataOf(object), 'resourceVersion')
     if (isBelow(version, this.#latest)) {
@@ -271,20 +279,15 @@ export class KindWatch {
       throw wentBack(`watch of ${this.watched.kind}`, version)
     }
     if (version !== '') this.#latest = this.#version = version
-    this.#errorEvents = 0
     if (type === 'BOOKMARK') return []
+    this.#faults = 0
     this.#counts.events++
     this.#lastEventAt = clock.wall()
     return type === 'DELETED' ? held.remove(this.watched, object) : held.put(this.watched, object)
   }
-
-  /** One that comes again from the same version on does not end by asking a third time. */
-  #refusal(status: unknown): ApiError {
-    const refusal = refusalOf(status, { status: 500, request: `watch of ${this.watched.kind}` })
-    if (refusal.status >= 500 && ++this.#errorEvents > 1) this.#version = undefined
-    return refusal
-  }
 }
+
+const isPowerOfTwo = (count: number): boolean => count > 1 && (count & (count - 1)) === 0
 
 function ignoreWhen(signal: AbortSignal): (thrown: unknown) => void {
   return (thrown) => {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The answer of a watch: one JSON value a line, as many as have come at a time. Layer: lib/api. */
-import { UnreachableError } from './errors.ts'
+import { UnreachableError, UnreadableError } from './errors.ts'
 
 const NEWLINE = 0x0a
 
-/** Throws UnreachableError for a line that is no JSON, or has no end. */
+/** Throws UnreadableError for a line that is no JSON, UnreachableError where one has no end. */
 export async function* jsonLines(body: AsyncIterable<Buffer>): AsyncGenerator<readonly unknown[]> {
   /** the start of a line whose end has not come */
   let open: Buffer[] = []
@@ -27,6 +27,6 @@ function valueOf(line: Buffer): unknown {
   try {
     return JSON.parse(line.toString())
   } catch (thrown) {
-    throw new UnreachableError('an event of the watch is no JSON', thrown)
+    throw new UnreadableError('an event of the watch is no JSON', thrown)
   }
 }

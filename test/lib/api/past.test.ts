@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** An API server whose store was restored from a backup, and errors that only a list cures. Layer: test. */
+import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { isBelow } from '#lib/api/past.ts'
@@ -191,12 +192,80 @@ describe('an error that only a list cures leads to one:', () => {
     expect(source.synced).toBe(1)
   })
 
+  /** Watches begin and end with this, until there was a list. */
+  async function curedByList(answer: (response: ServerResponse) => void): Promise<void> {
+    await using source = await watching()
+    fake.fault = ({ path, query }, response) => {
+      if (path !== SERVICES || !query.has('watch') || lists(SERVICES) > 1) return false
+      answer(response)
+      return true
+    }
+    fake.quietly(() => fake.put(SERVICES, service('late')))
+    fake.endWatches(SERVICES)
+    await source.untilThere('Service/default/late', 10_000)
+    await until('the watch', () => fake.watching(SERVICES) === 1)
+    expect(lists(SERVICES)).toBe(2)
+    await until('the end of it', () => source.unavailable === undefined)
+  }
+
+  const event = (type: string, object: unknown): string => `${JSON.stringify({ type, object })}\n`
+  const failed = event('ERROR', { kind: 'Status', code: 500, reason: 'InternalError' })
+
+  test.each<[string, () => string]>([
+    ['of an error behind a bookmark', () => event('BOOKMARK', { metadata: { resourceVersion: fake.version } }) + failed],
+    ['of an error that says nothing', () => event('ERROR', { message: 'no leader' })],
+    ['without an object', () => event('ADDED', null)],
+    ['that is no JSON', () => '{"type": \n'],
+  ])('each watch ends with an event %s', async (_, text) => {
+    await curedByList((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.end(text())
+    })
+  })
+
+  test('no watch begins', async () => {
+    await curedByList((response) => {
+      refuse(response, 500, 'InternalError')
+    })
+  })
+
+  test('but not again and again', async () => {
+    await using source = await watching()
+    let asked = 0
+    fake.fault = ({ path, query }, response) => {
+      if (path !== SERVICES || !query.has('watch')) return false
+      asked++
+      refuse(response, 500, 'InternalError')
+      return true
+    }
+    fake.endWatches(SERVICES)
+    await until('many', () => asked === 17)
+    // after 2, 4, 8 and 16
+    expect(lists(SERVICES)).toBe(5)
+    expect(source.unavailable).toContain('InternalError')
+  })
+
+  test('but where lists fail as well, and watches no more, they go on', async () => {
+    await using source = await watching()
+    let failed = 0
+    fake.fault = ({ path, query }, response) => {
+      if (path !== SERVICES || (query.has('watch') && failed >= 2)) return false
+      failed++
+      refuse(response, 500, 'InternalError')
+      return true
+    }
+    fake.quietly(() => fake.put(SERVICES, service('late')))
+    fake.endWatches(SERVICES)
+    await source.untilThere('Service/default/late')
+    expect(lists(SERVICES)).toBe(2)
+  })
+
   test('but what is refused to who asks, or for now, does not', async () => {
     let failed = 0
     fake.fault = ({ path, query }, response) => {
-      if (path !== SERVICES || !query.has('watch') || failed >= 6) return false
+      if (path !== SERVICES || !query.has('watch') || failed >= 10) return false
       failed++
-      refuse(response, [403, 429, 503][failed % 3] ?? 0, 'No')
+      refuse(response, [403, 429, 502, 503, 504][failed % 5] ?? 0, 'No')
       return true
     }
     await using source = await new SourceRun({ server: fake.server }).untilSynced()
