@@ -12,7 +12,7 @@ import { A_WHILE, NAT_PORT, NODE_PORT, families, type Family } from './packets/w
 
 /** RUNS=300 for a long look. */
 const RUNS = Number(process.env['RUNS'] ?? 10)
-const KINDS: readonly Kind[] = ['tcp', 'udp', 'ping']
+const KINDS: readonly Kind[] = ['tcp', 'udp', 'sctp', 'ping']
 const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true, netnsCookies: true }
 const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every way in which a flow and its answers pass this node, as far as rules are concerned. Layer: test. */
 import { icmp, tcp, tunnel, udp } from '../../support/packet.ts'
+import { sctp } from './asks-back.ts'
 import type { Given, ProgramName, Step } from './case.ts'
 import { numbers } from './errors.ts'
 import type { Family } from './world.ts'
@@ -31,12 +32,12 @@ export interface Story {
   readonly isForeign?: true
 }
 
-export type Kind = 'tcp' | 'udp' | 'ping'
+export type Kind = 'tcp' | 'udp' | 'sctp' | 'ping'
 
-/** Are there echoes of it? Services have none, and masquerade changes their id. */
+/** Are there echoes of it, and SCTP? Services have neither, and masquerade changes an echo's id. */
 export function has({ asks, answers, given }: Story, kind: Kind): boolean {
   const [ask, answer] = [asks.at(0), answers.at(-1)]
-  return kind !== 'ping' || (given.backends === undefined && ask?.from === answer?.to && ask?.to === answer?.from)
+  return kind === 'tcp' || kind === 'udp' || (given.backends === undefined && ask?.from === answer?.to && ask?.to === answer?.from)
 }
 
 /** TCP: `flags`. */
@@ -45,7 +46,14 @@ export function packetOf(f: Family, kind: Kind, { passage, flags }: { readonly p
   const { echo, reply } = numbers(f)
   const host = (end: string) => end.slice(0, end.lastIndexOf(':')).replace(/^\[|\]$/g, '')
   const asked = { type: flags.startsWith('S') && !flags.includes('A') ? echo : reply, word: PORT << 16 }
-  const inner = kind === 'tcp' ? tcp(from, to, { flags }) : kind === 'udp' ? udp(from, to) : icmp(host(from), host(to), asked)
+  const port = (end: string) => Number(end.slice(end.lastIndexOf(':') + 1))
+  const of: Readonly<Record<Kind, () => Uint8Array>> = {
+    tcp: () => tcp(from, to, { flags }),
+    udp: () => udp(from, to),
+    sctp: () => sctp([host(from), port(from)], [host(to), port(to)], flags === 'S' ? 0 : 7),
+    ping: () => icmp(host(from), host(to), asked),
+  }
+  const inner = of[kind]()
   if (node === undefined) return inner
   return tunnel(node, f.node, { inner, vni: VNI, sport: 50_000, ...(origin === undefined ? {} : { origin }) })
 }
@@ -98,6 +106,16 @@ function ofServices(f: Family): readonly Story[] {
     story('pod to a service elsewhere', [going('from_workload', [c, vip]), going('from_host', [remote, c])], backends(f.remotePod)),
     story('pod to itself by a service', [going('from_workload', [c, vip]), going('from_workload', [own, itself])], backends(f.pod)),
     story(
+      'pod as its node to a service outside',
+      [going('from_workload', [at(f.maskedPod, PORT), vip]), going('from_host', [at(f.client, 8080), at(f.node, NAT_PORT)])],
+      backends(f.client),
+    ),
+    story(
+      "pod to another host's address, which a service has",
+      [going('from_workload', [c, at(f.stranger, 53)]), going('from_workload', [second, c])],
+      { ...backends(f.secondPod), frontends: [at(f.stranger, 53)], external: [f.stranger] },
+    ),
+    story(
       'pod to a service of its node',
       [going('from_workload', [c, vip], { action: 'pass' }), going('to_workload', [node, c], { action: 'pass' })],
       backends(f.node),
@@ -128,6 +146,21 @@ function ofOutside(f: Family): readonly Story[] {
       there,
     ),
     { name: 'outside to a node port, answered elsewhere', given: there, asks: [going('from_host', [direct, front])], answers: [] },
+    story(
+      "outside to a node port of the node's own process",
+      [going('from_host', [client, front], { action: 'pass' }), going('to_host', [at(f.node, 8080), client], { action: 'pass' })],
+      { backends: [{ addr: f.node, port: 8080 }] },
+    ),
+    story(
+      'outside to a node port, its backend outside',
+      [going('from_host', [client, front]), going('from_host', [at(f.stranger, 8080), at(f.node, NAT_PORT)])],
+      { backends: [{ addr: f.stranger, port: 8080 }] },
+    ),
+    story(
+      "outside to a node port, its backend another plugin's pod",
+      [going('from_host', [client, front]), going('from_workload', [at(f.routedPod, 8080), client])],
+      { backends: [{ addr: f.routedPod, port: 8080 }] },
+    ),
     story("outside to another's node port", [going('from_host', [client, own], { node }), going('from_workload', [own, client])]),
     story("outside to another's node port, answered from here", [
       going('from_host', [direct, own], { node, origin }),
@@ -177,6 +210,12 @@ function ofKernel(f: Family): readonly Story[] {
   const far = at(f.client, 443)
   const pass = { action: 'pass' } as const
   return [
+    {
+      name: 'the world to a host port of a pod',
+      given: {},
+      asks: [going('to_workload', [client, at(f.pod, 8080)], pass)],
+      answers: [going('from_workload', [at(f.pod, 8080), client], pass)],
+    },
     {
       name: "another plugin's pod to the world",
       given: {},
