@@ -284,3 +284,39 @@ describe.each([
     expect(answers(host)).toEqual(EVERYBODY)
   })
 })
+
+test.each([
+  ['IPv4', '198.51.100.7', '198.51.100.7', NODE.v4],
+  ['IPv6', '[fd07::7]', 'fd07::7', NODE.v6],
+])('%s: a node port has not the port of a server at an address that no Node names, of another device', async (_, host, address, via) => {
+  const bits = address.includes(':') ? '128 nodad' : '32'
+  machine.sh(`
+    ip link add vip0 type veth peer name vip1
+    ip link set vip1 up
+    ip link set vip0 up
+    ip addr add ${address}/${bits} dev vip0
+    ip -n outside route add ${address} via ${via}`)
+  await server()
+  const agent = agentOf(host)
+  await agent.event('dataplane.ready')
+  put(thief({}, PORT))
+  await agent.event('object.rejected', 1)
+  expect(answers(host)).toEqual(EVERYBODY)
+  await agent.stop()
+  const next = agentOf(host)
+  await next.event('dataplane.ready')
+  expect(answers(host)).toEqual(EVERYBODY)
+})
+
+test('a server that is asked at loopback, by a name of both families, keeps its port from node ports', async () => {
+  await server()
+  const agent = agentOf('localhost')
+  await agent.event('dataplane.ready')
+  put(thief({}, PORT))
+  await agent.event('object.rejected')
+  const { process: own } = answers('localhost')
+  expect(own).toBe('"List"')
+  await agent.stop()
+  await agentOf('localhost').event('dataplane.ready')
+  expect(answers('localhost').process).toBe('"List"')
+})
