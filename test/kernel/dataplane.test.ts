@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The data plane without an agent: passes one by one, with real programs and maps, where things fail. Layer: test. */
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { ifindexOf } from '#native'
+import { BpfProgram, ifindexOf, xdpAttach } from '#native'
 import { parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
-import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
-import type { PolicyStep } from '#agent/compile/policy/tables.ts'
+import type { DesiredChange, DesiredNode } from '#agent/compile/desired.ts'
+import { NO_SET, type HostValue, type PolicyStep } from '#agent/compile/policy/tables.ts'
 import { cgroup2Mount } from '#agent/dataplane/cgroup.ts'
 import { Dataplane } from '#agent/dataplane/dataplane.ts'
 import { probeFeatures } from '#agent/dataplane/features.ts'
+import { pinName } from '#agent/dataplane/hook.ts'
 import { objectFileName } from '#agent/dataplane/objects.ts'
 import { pinnedRoom } from '#agent/dataplane/pinned.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
@@ -28,6 +29,26 @@ import { objectPath } from '../support/objects.ts'
 
 const features = probeFeatures()
 const DEVICE = 'np-generation'
+const XDP = 6
+/** `r0 = 2; exit` */
+const PASS = Buffer.from('b7000000020000009500000000000000', 'hex')
+
+const NO_SETS: HostValue['sets'] = {
+  untrackedIngress: NO_SET,
+  untrackedEgress: NO_SET,
+  earlyIngress: NO_SET,
+  forwardIngress: NO_SET,
+  forwardEgress: NO_SET,
+  normalIngress: NO_SET,
+  normalEgress: NO_SET,
+}
+/** Has rules for every packet that comes in. */
+const UNTRACKED: HostValue = {
+  interfaceName: DEVICE,
+  addrs: [],
+  sets: { ...NO_SETS, untrackedIngress: '00000000000000aa' },
+  staged: NO_SETS,
+}
 
 const NODE: DesiredNode = {
   knobs: KNOBS,
@@ -121,8 +142,8 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) cleanup()
 })
 
-function want(wanted: DesiredNode, fragments: readonly Fragment[] = []): void {
-  whole = { fragments, node: wanted, policy: [], complete: true }
+function want(wanted: DesiredNode, of: Partial<Pick<DesiredChange, 'fragments' | 'policy'>> = {}): void {
+  whole = { fragments: [], node: wanted, policy: [], complete: true, ...of }
   change = whole
 }
 
@@ -185,9 +206,9 @@ test('rows outlive a first look that fails, and programs that come before the ne
   const row = { table: 'routes', key: { cidr }, value: { node: parseAddr('192.0.2.2') } } as const
   const fragments = [{ owner: 'Node/n2', rows: [row] }]
   netlink.fails = true
-  want(node, fragments)
+  want(node, { fragments })
   expect([await passes(), unmet()]).toEqual([1000, ['dataplane.read-back', 'policy.host-endpoints']])
-  want({ ...node, knobs: { ...node.knobs, dsr: true } }, fragments)
+  want({ ...node, knobs: { ...node.knobs, dsr: true } }, { fragments })
   change = { ...whole, fragments: [], complete: false }
   await passes()
   await dataplane.current.finish()
@@ -253,9 +274,7 @@ describe('another setting', () => {
     await withDevice()
     const [before] = pins.generations()
     expect(dataplane.devices.list().filter(({ use }) => use === 'host')).toHaveLength(1)
-    want(other())
-    whole = { ...whole, policy: [refused] }
-    change = whole
+    want(other(), { policy: [refused] })
     await passes()
     await dataplane.current.finish()
     await passes()
@@ -264,6 +283,52 @@ describe('another setting', () => {
     want(other())
     expect([await passes(), unmet(), pins.generations().length, dataplane.current.settled]).toEqual([undefined, [], 1, true])
     expect(pins.generations()).not.toContain(before)
+  })
+
+  /** Has programs for the other setting loaded, and taken up by a single pass. */
+  async function takeUp(): Promise<void> {
+    want(other(), { policy: whole.policy })
+    await dataplane.pass()
+    await dataplane.current.finish()
+    await dataplane.pass()
+  }
+
+  const state = (): readonly [unmet: readonly string[], generations: number, settled: boolean] => {
+    return [unmet(), pins.generations().length, dataplane.current.settled]
+  }
+
+  test('old programs stay pinned while connections are made by some of them', async () => {
+    await passes()
+    await takeUp()
+    expect(state(), 'of eight hooks a pass writes four').toEqual([[], 2, false])
+    expect([await passes(), ...state()]).toEqual([undefined, [], 1, true])
+  })
+
+  test('old programs stay pinned while a hook cannot be cleared', async () => {
+    const stuck = join(pins.links, pinName('np-gone/ingress'))
+    mkdirSync(stuck, { recursive: true })
+    await passes()
+    await takeUp()
+    await passes()
+    expect(state()).toEqual([['dataplane.hooks.remove'], 2, false])
+    rmdirSync(stuck)
+    expect([await passes(), ...state()]).toEqual([undefined, [], 1, true])
+  })
+
+  test('old programs stay pinned while somebody else has the XDP hook', async () => {
+    await withDevice()
+    const stranger = BpfProgram.load({ type: XDP, instructions: PASS })
+    cleanups.push(() => {
+      stranger.close()
+    })
+    xdpAttach(ifindexOf(DEVICE), stranger)
+    want(node, { policy: [{ kind: 'move', rows: [{ table: 'hosts', key: { endpoint: 'HostEndpoint/one' }, value: UNTRACKED }] }] })
+    await passes()
+    await takeUp()
+    await passes()
+    expect(state()).toEqual([['dataplane.xdp'], 2, false])
+    xdpAttach(ifindexOf(DEVICE), undefined)
+    expect([await passes(), ...state()]).toEqual([undefined, [], 1, true])
   })
 
   test('programs that come while those before them settle keep their pins', async () => {
