@@ -13,8 +13,9 @@ static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
 	return !s->told && !came_its_way(v, leg, s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
 }
 
-/* Has its way changed, rather? Without ports, flows cannot be told apart; and a node may take a connection over from another. */
-static __noinline bool flow_has_moved(struct scratch *s, struct ct_value *v)
+/* Has its way changed, rather? Without ports, flows cannot be told apart; and a node may take a connection over from another. What begins another
+ * way now is asked about as it comes now: of what the network brings a pod's own rules are not. */
+static __noinline bool flow_has_moved(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1];
 	const bool to_service = leg->flags & LEG_NAT;
@@ -29,8 +30,15 @@ static __noinline bool flow_has_moved(struct scratch *s, struct ct_value *v)
 		return false;
 	if (s->p.tunnelled)
 		v->via = s->tunnel_from;
-	else if (other_way)
+	else
 		leg->flags &= ~LEG_TUNNELLED;
+	if (!(leg->flags & LEG_ANSWER)) {
+		v->leg[0].hook = s->hook;
+		v->leg[1].hook = s->hook;
+		v->device = device_of(skb, s, leg);
+		if (s->p.tunnelled)
+			leg->flags |= LEG_TUNNELLED;
+	}
 	s->renew = 1;
 	return true;
 }
@@ -170,7 +178,7 @@ static __always_inline void foreign_is_inner(struct ct_leg *leg, struct ct_leg *
 }
 
 /* The packet's flow, if there is one. */
-static __noinline struct ct_value *flow_find(struct scratch *s)
+static __noinline struct ct_value *flow_find(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_value *v = s->known_miss ? 0 : bpf_map_lookup_elem(&np_ct, &s->key), *beside;
 
@@ -189,7 +197,7 @@ static __noinline struct ct_value *flow_find(struct scratch *s)
 	beside = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (beside && !ct_replaceable(beside, &s->p, s->now) && !flow_is_other(s, beside))
 		return beside;
-	if (v && !flow_has_moved(s, v))
+	if (v && !flow_has_moved(skb, s, v))
 		return 0;
 	s->key.lane = 0;
 	if (v && !(v->leg[s->dir & 1].flags & LEG_ANSWER) && v->leg[0].hook != s->hook) {

@@ -146,7 +146,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (act != FLOW_THERE && act != NP_PASS)
 			return act;
 	}
-	v = s->alone ? 0 : flow_find(s);
+	v = s->alone ? 0 : flow_find(skb, s);
 	if (v) {
 		s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() || pkt_is_message(&s->p) ||
 			    is_attempt_back(s, &v->leg[s->dir & 1]) ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Policy over a flow's life: where it is asked, what comes after a change, and how flows that are not plain are asked about. Layer: test. */
-import { icmp, l3, tcp, tunnel, udp } from '../../support/packet.ts'
+import { icmp, l3, plain, tcp, tunnel, udp } from '../../support/packet.ts'
 import type { FlowWanted, PacketCase, Step } from './case.ts'
 import { numbers } from './errors.ts'
 import { DENIED, opens, podSide, policy, ruleOf, toPort } from './policies.ts'
@@ -272,4 +272,32 @@ const onLink: PacketCase = {
   ],
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...changes(f), ...otherWays(f)]).concat(onLink)
+/** Flows without ports cannot be told apart by their way: each packet is asked about as it comes. */
+function moves(f: Family): PacketCase {
+  const kinds: readonly (readonly [say: string, packet: Uint8Array])[] = [
+    ['of an association', plain(f.pod, f.secondPod, { proto: 132, body: Uint8Array.from([0, 7, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0]) })],
+    ['without ports', plain(f.pod, f.secondPod, { proto: 47 })],
+    ['ICMP that is no echo', icmp(f.pod, f.secondPod, { type: f.v4 ? 13 : 139 })],
+  ]
+  return {
+    name: `${f.name}: what a pod sends is asked by its own rules, though the same came in the tunnel before`,
+    given: { policies: [policy('out', { of: 'pod', egress: [] })] },
+    steps: kinds.flatMap(([say, packet]): readonly Step[] => {
+      const inner = { inner: packet, vni: VNI, sport: 50_000 }
+      const comes: Step = {
+        say: `${say}, in the tunnel`,
+        through: 'from_host',
+        packet: tunnel(f.otherNode, f.node, inner),
+        action: 'redirect',
+      }
+      return [
+        comes,
+        { say, through: 'from_workload', packet, ...DENIED },
+        comes,
+        { say: `${say} again`, through: 'from_workload', packet, ...DENIED },
+      ]
+    }),
+  }
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...changes(f), ...otherWays(f), moves(f)]).concat(onLink)
