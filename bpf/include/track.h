@@ -80,8 +80,10 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 	leg->mtu = next.mtu;
 	asm volatile("" ::: "memory");
 	leg->flags = next.flags;
-	if (next.flags & LEG_OVERLAY)
+	if (next.flags & LEG_OVERLAY && !(v->leg[opposite(s->dir)].flags & LEG_TUNNELLED)) {
 		v->leg[opposite(s->dir)].flags |= LEG_TUNNELLED;
+		v->state &= ~ct_seen_bit(opposite(s->dir)); /* not this way yet: the first is looked at */
+	}
 	return DROP_NONE;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What would pass for a node's tunnel packet: pods, and services that lead to a node's tunnel port. Layer: test. */
 import { tcp, tunnel, udp } from '../../support/packet.ts'
+import { HOST } from '../packet-policy.ts'
 import type { BackendGiven, PacketCase, Step } from './case.ts'
+import { policy } from './policies.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
 import { A_WHILE, NODE_PORT, VNI, at, families } from './world.ts'
@@ -81,6 +83,7 @@ function pods(f: Family): PacketCase[] {
   const back = (addr: string, port: number): Uint8Array => udp(at(f.pod, 8080), at(addr, port), { payload: FORGED })
   const answers = (say: string, packet: Uint8Array): Step => ({ say, through: 'from_workload', packet, ...REFUSED })
   const outer = { vni: VNI, sport: tunnelPort({ src: f.thirdNode, dst: f.pod, sport: TUNNEL_PORT, dport: 8080 }) }
+  const overlaid = at(f.overlayPod, PORT)
   const own = { say: 'own', action: 'pass', out: 'same' } as const
   return [
     {
@@ -129,6 +132,20 @@ function pods(f: Family): PacketCase[] {
         },
         answers('direct answer', back(f.thirdNode, TUNNEL_PORT)),
         { ...answers('answer a while later', back(f.otherNode, TUNNEL_PORT)), age: A_WHILE },
+      ],
+    },
+    {
+      name: `${f.name}: a flow that goes on by the tunnel leads to no tunnel port, though it began without it`,
+      given: { policies: [policy('through', { of: HOST, ingress: [{}], egress: [{}], scope: 'forward' })] },
+      steps: [
+        { say: 'begins', through: 'from_host', packet: udp(overlaid, at(f.thirdNode, TUNNEL_PORT)), action: 'redirect' },
+        { say: 'is answered', through: 'from_host', packet: udp(at(f.thirdNode, TUNNEL_PORT), overlaid), action: 'redirect' },
+        {
+          say: 'goes on',
+          through: 'from_host',
+          packet: tunnel(f.otherNode, f.node, { inner: udp(overlaid, at(f.thirdNode, TUNNEL_PORT)), ...outer }),
+          ...REFUSED,
+        },
       ],
     },
     {
