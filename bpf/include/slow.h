@@ -10,13 +10,13 @@
 #include "reset.h"
 
 /* Of what cannot be read, must it not pass unseen? What a pod sends or gets must not. Of the host's own it puts fragments together that
- * come before their first, which is asked about; other headers hide what its rules ask for. */
+ * come before their first, which is asked about; other headers hide what its rules ask for, but not a source that is not true. */
 static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, enum drop why)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
 
 	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || s->p.tunnelled || (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))) ||
-	       (why == DROP_EXTENSION_HEADERS && host_asks(skb->ifindex));
+	       (why == DROP_EXTENSION_HEADERS && (host_asks(skb->ifindex) || (s->hook == FROM_HOST && source_is_elsewhere(s))));
 }
 
 /* May the error's sender tell of the flow in s->v? From the network any router may, if its address is one, though of the link. The tunnel brings word from the flow's other end, or from

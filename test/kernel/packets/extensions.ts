@@ -97,6 +97,14 @@ function unread(f: Family): PacketCase[] {
       steps: [{ say: 'too many to the host', through: 'from_host', packet: chained(forHost, tooMany), action: 'pass', out: 'same' }],
     },
     {
+      name: 'IPv6: extension headers of which no rules ask hide no source that is not true',
+      given: {},
+      steps: [f.pod, f.node, f.overlayPod].map((from) => {
+        const packet = chained(tcp(at(from, PORT), at(f.node, OPEN), { flags: 'S' }), tooMany)
+        return drops(`too many to the host from ${from}`, packet, 'DROP_EXTENSION_HEADERS')
+      }),
+    },
+    {
       name: 'IPv6: a mobility header that nothing follows is a protocol of its own',
       given: { policies: [policy('in', { of: 'pod', ingress: [{ protocols: [135] }] })] },
       steps: [
