@@ -59,14 +59,20 @@ static __always_inline bool is_links_own(struct scratch *s, __u32 ifindex, const
 	return true;
 }
 
-/* May the pod behind this device say that the address is its own? */
+static __always_inline bool is_gateway_v6(const struct addr *a)
+{
+	return a->w[0] == cfg.gateway_v6.w[0] && a->w[1] == cfg.gateway_v6.w[1] && a->w[2] == cfg.gateway_v6.w[2] &&
+	       a->w[3] == cfg.gateway_v6.w[3];
+}
+
+/* May the pod behind this device say that the address is its own? The gateway's is this side's. */
 static __noinline bool is_senders_own(struct __sk_buff *skb, struct scratch *s, const struct addr *a)
 {
 	__u32 ifindex = skb->ifindex;
 	struct addr_info *info;
 
 	if (addr_is_link_local(a))
-		return is_links_own(s, ifindex, a);
+		return !is_gateway_v6(a) && is_links_own(s, ifindex, a);
 	info = bpf_map_lookup_elem(&np_addrs, a);
 	return info && info->kind == ADDR_LOCAL_POD && info->ifindex == ifindex;
 }
@@ -192,8 +198,7 @@ static __noinline int nd_from_pod(struct __sk_buff *skb, struct scratch *s)
 	if (m->icmp.type == ICMP6_ADVERTISEMENT)
 		return is_senders_own(skb, s, &target) ? NP_PASS : DROPPED(DROP_SPOOFED);
 	dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);
-	if (!dev || addr_is_zero(src) || target.w[0] != cfg.gateway_v6.w[0] || target.w[1] != cfg.gateway_v6.w[1] ||
-	    target.w[2] != cfg.gateway_v6.w[2] || target.w[3] != cfg.gateway_v6.w[3])
+	if (!dev || addr_is_zero(src) || !is_gateway_v6(&target))
 		return NP_PASS;
 	return nd_answer(skb, s, dev);
 }

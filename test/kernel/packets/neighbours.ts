@@ -106,6 +106,15 @@ function senders(): PacketCase[] {
           { ...says(`tells all as ${sender}`, 1, [sender, sender]), ...spoofed },
         ]),
         { ...says('answers as nobody', 2, ['0.0.0.0', node]), ...spoofed },
+        ...['127.0.0.1', '0.0.0.1', '169.254.9.9', '224.0.0.1', '255.255.255.255', '10.96.0.10', '10.10.2.5'].map((sender) => ({
+          ...says(`asks as ${sender}`, 1, [sender, node]),
+          ...spoofed,
+        })),
+        // which the kernel takes on Ethernet as well: of IEEE 802 networks
+        ...([pod, stranger] as const).map((sender) => {
+          const step = says(`of another kind of network, asks as ${sender}`, 1, [sender, node])
+          return { ...step, packet: step.packet.with(15, 6), ...(sender === pod ? passes : spoofed) }
+        }),
       ],
     },
     {
@@ -117,8 +126,11 @@ function senders(): PacketCase[] {
         { ...asks('another', 'fe80::6'), ...spoofed },
         { ...asks('another, of the gateway', 'fe80::6', { to: 'fe80::1' }), ...spoofed },
         { ...asks('another, for routers', 'fe80::6', { type: 133 }), ...spoofed },
+        ...['fec0::5', 'febf::5', '::1', 'ff02::5', 'fd00:10:1::77', 'fd00:96::10'].map((from) => ({ ...asks(from, from), ...spoofed })),
         { ...asks('another, as an answer', 'fe80::6', { to: 'fe80::6', type: 136 }), ...spoofed },
         { ...asks('the first still', 'fe80::5'), ...passes },
+        { ...asks("the gateway's", 'fe80::1'), age: 1100, ...spoofed },
+        { ...asks("the gateway's, as an answer", 'fe80::1', { to: 'fe80::1', type: 136 }), ...spoofed },
         { ...asks('another after a while', 'fe80::6'), age: 1100, ...passes },
         { ...asks('the first no more', 'fe80::5'), ...spoofed },
       ],
