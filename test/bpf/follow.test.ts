@@ -53,7 +53,11 @@ describe('what is looked for', () => {
     const found = new Set(findUnfollowed({ name, instructions }).map(({ what }) => what))
     const wanted = name.startsWith('good_')
       ? []
-      : [name === 'bad_lower_first' ? 'a lower bound asked for before the upper one' : 'an address made with a number that nothing bounds']
+      : [
+          name.startsWith('bad_lower_first')
+            ? 'a lower bound asked for before the upper one'
+            : 'an address made with a number that nothing bounds',
+        ]
     expect([...found]).toEqual(wanted)
   })
 })
