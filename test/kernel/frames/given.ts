@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Draws what is in the maps while frames are sent: backends, policies of pods and of the host, failsafe ports. Layer: test. */
 import type { FailsafePort } from '#agent/compile/failsafes.ts'
+import { FAILSAFE_PORTS } from '#lib/base/flags.ts'
 import { parsePort } from '#lib/base/ip.ts'
 import type { Policy, Rule, Scope } from '#lib/model/policy.ts'
 import { ICMP, ICMPV6, SCTP, TCP, UDP } from '#lib/policy/packet.ts'
@@ -24,7 +25,9 @@ export function givenOf(dice: Dice): Given {
     ])
   })
   const port = (number: number): FailsafePort => ({ protocol: dice.one([TCP, UDP]), port: parsePort(number), net: undefined })
-  const failsafes = dice.chance(25) ? { inbound: [port(22)], outbound: [port(81)] } : { inbound: [], outbound: [] }
+  // programs ask a compressed table first, in which the second of each is like a port of frames
+  const [inbound, outbound] = [dice.one([22, 80 + FAILSAFE_PORTS]), dice.one([81, 42_000 - FAILSAFE_PORTS])]
+  const failsafes = dice.chance(25) ? { inbound: [port(inbound)], outbound: [port(outbound)] } : { inbound: [], outbound: [] }
   return { backends, policies: policiesOf(dice), failsafes }
 }
 

@@ -88,8 +88,8 @@ export function readV4(packet: Uint8Array, quoted = false): Seen {
 
   function insideV4(): Inside {
     if (offset > 0) return { kind: 'later', key, offset }
-    // of what is whole its receiver takes no more than it says it has, or nothing
-    const l4 = packet.subarray(header, more ? Math.max(header, total) : packet.length)
+    // of what is whole its receiver takes no more than it says it has, or nothing; of what is quoted the beginning tells whose it is
+    const l4 = packet.subarray(header, more && !quoted ? Math.max(header, total) : packet.length)
     const reading = readTransport(protocol, l4, ICMP)
     return more ? { kind: 'first', key, reading, ends: NEEDED[protocol] ?? 0, l4 } : { kind: 'whole', reading, l4 }
   }
@@ -101,7 +101,7 @@ export function readV6(packet: Uint8Array, quoted = false): Seen {
   const broken = !quoted && 40 + length > packet.length
   const [src, dst] = [packet.subarray(8, 24), packet.subarray(24, 40)]
   const ends = { src: addrFromBytes(src), dst: addrFromBytes(dst) }
-  const within = readChain(packet[6] ?? 0, packet.subarray(40, 40 + length), `${ends.src}${ends.dst}`)
+  const within = readChain(packet[6] ?? 0, quoted ? packet.subarray(40) : packet.subarray(40, 40 + length), `${ends.src}${ends.dst}`)
   const inside = within.kind === 'whole' ? readChain(packet[6] ?? 0, packet.subarray(40), '') : within
   return { kind: 'ip', v4: false, ...ends, hop: packet[7] ?? 0, mapped: isMapped(src) || isMapped(dst), broken, inside }
 }

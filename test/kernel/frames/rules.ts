@@ -5,7 +5,7 @@ import type { Failsafes } from '#agent/compile/failsafes.ts'
 import { formatAddr, isWithin } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import type { Policy } from '#lib/model/policy.ts'
-import { ICMPV6, UDP } from '#lib/policy/packet.ts'
+import { ICMPV6, TCP, UDP } from '#lib/policy/packet.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import type { ProgramName } from '../packets/case.ts'
 import { VNI } from '../packets/world.ts'
@@ -29,6 +29,7 @@ export interface Journey {
 }
 
 const TUNNEL_PORT = 4789
+const [SYN, ACK] = [2, 16]
 const SEPARATOR = ' '
 /** What is remembered of what was let through, in one sequence of frames over the same policies. */
 export class Rules {
@@ -178,7 +179,7 @@ export class Rules {
     }
     const flow = this.#flowOf(sent)
     const icmp = sent.inside.kind === 'later' ? undefined : sent.inside.reading?.icmp
-    const isAnswer = icmp === undefined || (sent.v4 ? [0, 14, 16, 18] : [129, 140]).includes(icmp.type)
+    const isAnswer = icmp === undefined ? !isRequest(sent) : (sent.v4 ? [0, 14, 16, 18] : [129, 140]).includes(icmp.type)
     return flow !== undefined && isAnswer && this.#flows.get(reversed(flow))?.has(got.dst) === true
   }
 
@@ -265,6 +266,11 @@ function isSpared(sent: IpSeen): boolean {
   const isGroup = sent.inside.kind === 'whole' && sent.inside.reading?.protocol === 2 && isWithin(TO_ALL, sent.dst)
   const isOwn = NODE.includes(sent.src) && (isWithin(TO_ALL, sent.dst) || isDiscovery({ ...sent, dst: sent.src }))
   return isDiscovery(sent) || isGroup || isOwn
+}
+
+/** A SYN alone is nobody's answer. */
+function isRequest({ inside }: IpSeen): boolean {
+  return inside.kind !== 'later' && inside.reading?.protocol === TCP && ((inside.l4[13] ?? 0) & (SYN | ACK)) === SYN
 }
 
 function isForTunnel({ dst, inside }: IpSeen): boolean {
