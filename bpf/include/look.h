@@ -200,10 +200,6 @@ static __noinline struct ct_value *flow_find(struct __sk_buff *skb, struct scrat
 	if (v && !flow_has_moved(skb, s, v))
 		return 0;
 	s->key.lane = 0;
-	if (v && !(v->leg[s->dir & 1].flags & LEG_ANSWER) && v->leg[0].hook != s->hook) {
-		flow_forget(s, v); /* its sender is another now, of whom other rules are asked */
-		return 0;
-	}
 	return v;
 }
 
