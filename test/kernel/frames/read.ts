@@ -98,11 +98,14 @@ export function readV4(packet: Uint8Array, quoted = false): Seen {
 export function readV6(packet: Uint8Array, quoted = false): Seen {
   const length = at16(packet, 4)
   if (packet.length < 40 || (packet[0] ?? 0) >> 4 !== 6) return NOTHING
-  const broken = !quoted && 40 + length > packet.length
   const [src, dst] = [packet.subarray(8, 24), packet.subarray(24, 40)]
   const ends = { src: addrFromBytes(src), dst: addrFromBytes(dst) }
   const within = readChain(packet[6] ?? 0, quoted ? packet.subarray(40) : packet.subarray(40, 40 + length), `${ends.src}${ends.dst}`)
-  const inside = within.kind === 'whole' ? readChain(packet[6] ?? 0, packet.subarray(40), '') : within
+  const padded = readChain(packet[6] ?? 0, packet.subarray(40), '')
+  // what says that it is a fragment, behind the packet's end, its receiver never sees
+  const isCut = within.kind === 'whole' && padded.kind !== 'whole'
+  const inside = within.kind === 'whole' && !isCut ? padded : within
+  const broken = !quoted && (isCut || 40 + length > packet.length)
   return { kind: 'ip', v4: false, ...ends, hop: packet[7] ?? 0, mapped: isMapped(src) || isMapped(dst), broken, inside }
 }
 
@@ -150,6 +153,7 @@ function readTransport(protocol: number, l4: Uint8Array, icmpOf: number): Readin
 export function quoteOf(inside: Inside, v4: boolean): IpSeen | undefined {
   if (inside.kind === 'later' || inside.reading === undefined || !isError(inside.reading, v4)) return undefined
   const quote = inside.l4.subarray(8)
+  if (quote.length < (v4 ? 20 : 40)) return undefined
   // a quote has 8 bytes of the transport header at least, not always all
   const padded = concat([quote, new Uint8Array(24)])
   const seen = v4 ? readV4(padded, true) : readV6(padded, true)
