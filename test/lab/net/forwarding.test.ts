@@ -246,8 +246,13 @@ describe('a frame with a VLAN tag', () => {
     await world.lab.mustRun(place, ['perl', '-e', script, Buffer.from(frame).toString('hex')])
   }
 
-  function tagged(frame: Uint8Array): Uint8Array {
-    return concat([frame.subarray(0, 12), Uint8Array.of(0x81, 0, 0, 7), frame.subarray(12)])
+  const [VLAN, PRIORITY, PROVIDER] = [
+    [0x81, 0, 0, 7],
+    [0x81, 0, 0xe0, 0],
+    [0x88, 0xa8, 0x30, 0],
+  ]
+  function tagged(frame: Uint8Array, ...tags: readonly (readonly number[])[]): Uint8Array {
+    return concat([frame.subarray(0, 12), Uint8Array.from(tags.flat()), frame.subarray(12)])
   }
 
   const served = (): Promise<number> => world.metric('a', 'netplane_packets_total{event="flow_service"}')
@@ -259,8 +264,8 @@ describe('a frame with a VLAN tag', () => {
     const outside = udp(hostPort(world.client(family), 17_000 + family), toNode, { macs, payload: '{}\n' })
     const inside = udp(hostPort(podAddress('a-1', family), 17_000 + family), toNode, { macs, payload: '{}\n' })
     const before = { drops: await world.drops('a', 'vlan'), served: await served() }
-    await put('client', tagged(outside))
-    await put('a-1', tagged(inside))
+    await put('client', tagged(outside, VLAN))
+    await put('a-1', tagged(inside, VLAN))
     await expect.poll(() => world.drops('a', 'vlan'), SOON).toBe(before.drops + 1)
     expect(await served()).toBe(before.served)
     // the same without the tag
@@ -269,5 +274,25 @@ describe('a frame with a VLAN tag', () => {
     await put('a-1', inside)
     await expect.poll(served, SOON).toBe(before.served + 2)
     expect(await world.drops('a', 'vlan')).toBe(before.drops + 1)
+  })
+
+  test.each(FAMILIES)('IPv%i: of VLAN 0 it is as good as one without, beside the frame and within it', async (family) => {
+    const [, dst = ''] = /ether ([0-9a-f:]+)/.exec(await world.ip('node/a', 'link', 'show', 'eth0')) ?? []
+    const macs = { src: '02:00:00:00:00:07', dst }
+    const toNode = hostPort(nodeAddress('a', family), NODE_PORT)
+    for (const [index, tags] of [[PRIORITY], [PROVIDER], [PRIORITY, PRIORITY], [PROVIDER, PRIORITY, PRIORITY]].entries()) {
+      for (const [place, address] of [
+        ['client', world.client(family)],
+        ['a-1', podAddress('a-1', family)],
+      ] as const) {
+        const before = await served()
+        await put(place, tagged(udp(hostPort(address, 17_100 + index), toNode, { macs, payload: '{}\n' }), ...tags))
+        await expect.poll(served, SOON).toBe(before + 1)
+      }
+    }
+    const drops = await world.drops('a', 'vlan')
+    const inside = udp(hostPort(podAddress('a-1', family), 17_110), toNode, { macs })
+    await put('a-1', tagged(inside, PRIORITY, VLAN))
+    await expect.poll(() => world.drops('a', 'vlan'), SOON).toBe(drops + 1)
   })
 })
