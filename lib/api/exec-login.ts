@@ -90,7 +90,9 @@ export class ExecLogin implements Disposable {
         detached: true,
       })
       const output = await outputOf(child, { clock: this.#clock, limitMs, signal: this.#closed.signal })
-      this.#given = givenBy(output)
+      const { login, until } = givenBy(output)
+      // by this machine's clock it may have ended before it came: not each request runs the program
+      this.#given = { login, until: until === undefined ? until : Math.max(until, this.#clock.wall() + RETRY.firstMs) }
       this.#failures = 0
       this.#failed = undefined
       return this.#given

@@ -135,6 +135,14 @@ test('what a program has given is asked for again when it ends, and not before',
   expect(await server.headers()).toEqual({ authorization: 'Bearer token-2' })
 })
 
+test('what a program has given is used for a second, though it has ended by the clock of this machine', async () => {
+  const clock = new FakeClock()
+  const server = fromKubeconfig(config(program('', ', "expirationTimestamp": "1970-01-01T00:00:00Z"')), { clock })
+  for (let time = 0; time < 10; time++) expect(await server.headers()).toEqual({ authorization: 'Bearer token-1' })
+  clock.advance(1000)
+  expect(await server.headers()).toEqual({ authorization: 'Bearer token-2' })
+})
+
 describe('a program', () => {
   test('that hangs is killed with what it has started, and that is said', async () => {
     await using api = client(config(program(`sleep 1000 & echo $! > ${folder}/pid; sleep 1000`)), { loginMs: 500 })
