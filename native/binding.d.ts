@@ -284,7 +284,7 @@ export function ticksPerSecond(): number
 export function netnsCookie(): string
 /** open and write in that network namespace: for files below /proc/sys/net, which are those of whoever looks */
 export function writeInNetns(netns: string, path: string, text: string): void
-/** open and flock(LOCK_EX) without waiting: makes the file, for its owner alone, where there is none. Its descriptor, which whoever calls
+/** open and flock(LOCK_EX) without waiting: makes the file, for its owner alone, where there is none or one of others. Its descriptor, which whoever calls
  * closes; the kernel closes it when the process ends. undefined: another process has locked it */
 export function lockFile(path: string): number | undefined
 /** connect and getsockopt(SO_PEERCRED): the user id of the process that listens at this abstract name; undefined: none does, or its queue

@@ -87,13 +87,18 @@ Napi::Value LockFile(const Napi::CallbackInfo& info) {
   for (;;) {
     Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file.open()) Throw(info.Env(), errno, "open", path);
+    struct stat held = {};
+    if (fstat(file.get(), &held) != 0) Throw(info.Env(), errno, "fstat", path);
+    // one that others may open they may have locked: it is no lock
+    if (held.st_uid != geteuid() || (held.st_mode & 077) != 0) {
+      if (unlink(path.c_str()) != 0 && errno != ENOENT) Throw(info.Env(), errno, "unlink", path);
+      continue;
+    }
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK) return info.Env().Undefined();
       Throw(info.Env(), errno, op, path);
     }
-    struct stat held = {};
     struct stat named = {};
-    if (fstat(file.get(), &held) != 0) Throw(info.Env(), errno, "fstat", path);
     if (lstat(path.c_str(), &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino)
       return Napi::Number::New(info.Env(), file.Release());
   }

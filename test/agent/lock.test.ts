@@ -2,10 +2,10 @@
 /** One agent on a node: who may hold its lock, who hears of whom, and what is left. Layer: test. */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { takeLock, type HeldLock, type Lock } from '#agent/lock.ts'
 
@@ -108,6 +108,34 @@ test.skipIf(!isRoot)('another user can neither lock the file nor take it away', 
   const as = (...command: readonly string[]): number | null =>
     spawnSync('setpriv', ['--reuid', '65534', '--clear-groups', ...command]).status
   expect([as('true'), as('flock', path, 'true'), as('rm', '-f', path)]).toEqual([0, 66, 1])
+})
+
+test.skipIf(!isRoot).each([
+  ['that others may open', 0o666, 0],
+  ['of another user', 0o600, NOBODY],
+])('a file %s is no lock, whoever has locked it', async (_, mode, uid) => {
+  spawnSync('chmod', ['755', folder])
+  mkdirSync(dirname(path))
+  writeFileSync(path, '')
+  chmodSync(path, mode)
+  chownSync(path, uid, 0)
+  const holder = spawn('setpriv', [
+    '--reuid',
+    String(NOBODY),
+    '--clear-groups',
+    'flock',
+    '--no-fork',
+    path,
+    'sh',
+    '-c',
+    'echo ready; exec sleep 60',
+  ])
+  children.push(holder)
+  await once(holder.stdout, 'data')
+  const lock = await held('netplane-agent of node n1, pid 1')
+  expect([statSync(path).mode & 0o777, statSync(path).uid]).toEqual([0o600, 0])
+  expect(await take('netplane-agent of node n1, pid 2')).toEqual({ kind: 'taken', by: 'netplane-agent of node n1, pid 1' })
+  lock[Symbol.dispose]()
 })
 
 test('a lock that is removed leaves nothing, and locks nobody out', async () => {
