@@ -322,7 +322,7 @@ describe('another setting', () => {
       stranger.close()
     })
     xdpAttach(ifindexOf(DEVICE), stranger)
-    want(node, { policy: [{ kind: 'move', rows: [{ table: 'hosts', key: { endpoint: 'HostEndpoint/one' }, value: UNTRACKED }] }] })
+    want(node, { policy: [{ kind: 'flip', rows: [{ table: 'hosts', key: { endpoint: 'HostEndpoint/one' }, value: UNTRACKED }] }] })
     await passes()
     await takeUp()
     await passes()
