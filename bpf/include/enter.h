@@ -47,7 +47,7 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 	back->flags |= LEG_ANSWER;
 	if (s->hook == FROM_WORKLOAD)
 		back->ifindex = skb->ifindex;
-	if (s->hook == FROM_WORKLOAD || (!hook_is_from(s->hook) && s->src.kind == ADDR_SELF))
+	if (s->hook == FROM_WORKLOAD)
 		leg->flags |= LEG_BY_NODE;
 	/* answers of a translated flow are seen from the backend's view: what has its service's address already, is none */
 	if (leg->flags & LEG_ENCAP && !(leg->flags & LEG_NAT))
@@ -96,7 +96,7 @@ NP_GLOBAL __u32 peer_make(void)
 	peer->leg[0].hook = v->leg[0].hook;
 	peer->leg[1].hook = v->leg[0].hook;
 	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
-	peer->leg[opposite(dir)].flags = LEG_INNER;
+	peer->leg[opposite(dir)].flags = LEG_INNER | (v->leg[s->dir & 1].flags & LEG_BY_NODE);
 	if (v->leg[s->dir & 1].flags & LEG_ENCAP) {
 		peer->leg[dir & 1].flags |= LEG_TUNNELLED;
 		peer->via = v->via;

@@ -18,6 +18,17 @@ static __always_inline bool is_told(struct __sk_buff *skb, const enum hook hook)
 	return !hook_is_from(hook) && mark_is_translated(skb);
 }
 
+/* Where packets leave, does the kernel bring one of which no program has seen that a pod sent it, or a service, as it says? */
+static __always_inline bool is_pretended(struct __sk_buff *skb, const struct addr *src)
+{
+	struct addr_info *info;
+
+	if (mark_is_known(skb))
+		return false;
+	info = bpf_map_lookup_elem(&np_addrs, src);
+	return info && ((info->kind == ADDR_LOCAL_POD && (!info->ifindex || info->ifindex != skb->ingress_ifindex)) || info->kind == ADDR_SERVICE);
+}
+
 /* Did the packet come the way that this flow's packets of its direction come? Others are another flow's. Where they leave, a connection
  * that another proxy made has packets that the kernel has translated. */
 static __always_inline bool came_its_way(const struct ct_value *v, const struct ct_leg *leg, const struct addr *tunnel_from,
@@ -187,6 +198,8 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	leg = &v->leg[dir & 1];
 	if (hook == FROM_WORKLOAD && v->leg[opposite(dir)].ifindex != skb->ifindex)
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* from another pod than the flow's */
+	if (!hook_is_from(hook) && leg->flags & LEG_BY_NODE && is_pretended(skb, &p.t.src))
+		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	if (!fast_enough(v, dir, &p, hook) || (!came_its_way(v, leg, tunnel_from, hook) && !is_told(skb, hook)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	ct_note_ack(leg, &p);

@@ -297,6 +297,7 @@ static __noinline void judged_flow(struct scratch *s, const struct ct_value *v)
 	j->hook = leg->hook;
 	j->device = v->device;
 	j->tunnelled = leg->flags & (LEG_TUNNELLED | LEG_BY_TUNNEL);
+	j->by_node = leg->flags & LEG_BY_NODE;
 	j->way_out = way_out_of(leg);
 	j->before = seen;
 	if (leg->flags & LEG_NAT) { /* its client's view */
@@ -319,15 +320,15 @@ static __always_inline void judged_ends(struct __sk_buff *skb, struct scratch *s
 	const struct judged *j = &s->judged;
 	const bool from = hook_is_from(j->hook);
 
-	if (j->hook == FROM_HOST)
+	if (j->hook == FROM_HOST || (!from && s->src.kind == ADDR_SELF))
 		s->src.kind = 0;
+	if (!from && j->by_node)
+		s->src.kind = ADDR_SELF;
 	if (!cfg.host_policy && !cfg.pod_to_host)
 		return;
 	if (from && !s->dst.kind && !j->way_out && /* no route leads on */
 	    addr_is_own_by(skb, s, j->device ? j->device : skb->ifindex, &j->t.src, &j->t.dst))
 		s->dst.kind = ADDR_SELF;
-	if (!from && !s->src.kind && addr_is_link_local(&j->t.src))
-		s->src.kind = ADDR_SELF;
 }
 
 static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)

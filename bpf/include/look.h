@@ -139,6 +139,8 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 	}
 	addr_look(&s->src, &j->t.src);
 	addr_look(&s->dst, &j->t.dst);
+	if (is_attempt_back(s, leg))
+		j->by_node = !hook_is_from(s->hook) && is_nodes_own(skb, s);
 	judged_ends(skb, s);
 }
 

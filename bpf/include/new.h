@@ -205,7 +205,7 @@ static __always_inline bool source_is_martian(const struct pkt *p)
  * its address only where programs have put it? */
 static __noinline bool source_is_here(struct scratch *s, const struct addr_info *info)
 {
-	if (info->kind == ADDR_SELF || info->kind == ADDR_SERVICE || (info->kind == ADDR_LOCAL_POD && info->ifindex))
+	if (info->kind == ADDR_SELF || info->kind == ADDR_SERVICE || info->kind == ADDR_LOCAL_POD)
 		return true;
 	return !info->kind && info->flags & ADDR_EXTERNAL && frontend_at(&s->p.t.src, s->p.t.sport, s->p.proto);
 }
@@ -231,10 +231,17 @@ static __noinline bool source_is_elsewhere(struct scratch *s)
 	return source_is_tunnels(s, info);
 }
 
-/* Does the kernel lead something to a pod, by a port of the node, that says it is of the tunnel? What was in it has the mark. */
-static __noinline bool source_is_led(struct scratch *s)
+/* Where packets leave: is it of a pod or a service that did not send it? Devices without programs bring such, and processes of the node, which
+ * may bind any IPv6 address. Nor does what is forwarded go to a tunnel port of a node: it may leave with this node's address. */
+static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct scratch *s)
 {
-	return !s->told && source_is_tunnels(s, bpf_map_lookup_elem(&np_addrs, &s->p.t.src));
+	const bool own = !skb->ingress_ifindex;
+
+	if (mark_is_known(skb) || (own && s->p.v4 && s->hook == TO_HOST))
+		return DROP_NONE;
+	if (is_pretended(skb, &s->p.t.src) || source_is_tunnels(s, bpf_map_lookup_elem(&np_addrs, &s->p.t.src)))
+		return DROP_SPOOFED;
+	return !own && s->hook == TO_HOST && is_tunnel_end(&s->p.t.dst, s->p.t.dport, s->p.proto) ? DROP_TUNNEL_SOURCE : DROP_NONE;
 }
 
 /* Of what we send on, and the kernel would not see: is its source one to believe, whatever is asked of routes? */
@@ -308,8 +315,6 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 		return DROPPED(DROP_STRAY_SERVICE);
 	if (s->hook == TO_WORKLOAD && s->dst.kind != ADDR_LOCAL_POD)
 		return DROPPED(DROP_POLICY); /* whose rules are not known yet, or not any more */
-	if (s->hook == TO_WORKLOAD && source_is_led(s))
-		return DROPPED(DROP_SPOOFED);
 	if (s->hook == TO_HOST) {
 		s->reroute = in_overlay(s, &s->p.t.dst);
 		if (!s->reroute && !s->key.lane && !host_asks(skb->ifindex))
@@ -368,6 +373,15 @@ static __always_inline __u32 device_of(struct __sk_buff *skb, const struct scrat
 	return way_out_of(leg);
 }
 
+/* Where packets leave, does the node itself send this one, of whose source s->src is known? What the kernel forwards may have its address as well.
+ * What a pod has sent and gets back itself is as good. */
+static __always_inline bool is_nodes_own(struct __sk_buff *skb, const struct scratch *s)
+{
+	if (skb->ingress_ifindex)
+		return s->hook == TO_WORKLOAD && s->src.kind == ADDR_SELF && skb->ingress_ifindex == skb->ifindex;
+	return s->hook == TO_HOST || s->src.kind == ADDR_SELF || addr_is_link_local(&s->p.t.src);
+}
+
 /* The flow in s->v begins with this packet: what is to be judged. */
 static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 {
@@ -380,6 +394,8 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 		s->src.kind = 0; /* nobody asks who it is */
 	else if (s->hook != FROM_WORKLOAD)
 		addr_look(&s->src, &s->p.t.src);
+	if (!hook_is_from(s->hook) && is_nodes_own(skb, s))
+		v->leg[s->dir & 1].flags |= LEG_BY_NODE;
 	if (!is_judged(s) && !cfg.pod_to_host)
 		return;
 	judged_flow(s, v);

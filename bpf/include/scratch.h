@@ -36,6 +36,7 @@ struct judged {
 	__u32 way_out;		/* of the network by which it is forwarded; 0: none */
 	__u32 by_answer;	/* the packet at hand is an answer of it */
 	__u32 tunnelled;	/* it came in the tunnel */
+	__u32 by_node;		/* where it left, the node itself sent its packets */
 	/* the rules that decide, and that would with the staged policies; 0: none was asked */
 	__u32 egress_rule, ingress_rule, staged_egress_rule, staged_ingress_rule;
 };

@@ -106,6 +106,8 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 	if (flags & LEG_STACK || hook == TO_WORKLOAD) {
 		if (flags & LEG_NAT || p->tunnelled) /* the kernel may lead it to another hook of ours */
 			mark_set_translated(skb);
+		if (hook == FROM_WORKLOAD)
+			mark_set_asked(skb);
 		return NP_PASS;
 	}
 	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) { /* the kernel allows it at ingress only */

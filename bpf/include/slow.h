@@ -137,6 +137,9 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (act != RULE_OPEN)
 			return act == RULE_ALLOW ? NP_PASS : DROPPED(DROP_POLICY);
 	}
+	why = hook_is_from(s->hook) ? DROP_NONE : source_refused_leaving(skb, s);
+	if (why)
+		return DROPPED(why);
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
 	if (hook_is_from(s->hook) && pkt_is_syn(&s->p) && !s->alone) {
 		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it is not */
@@ -303,6 +306,8 @@ static __always_inline int slow_path(struct __sk_buff *skb)
 	s->first_fragment = 0;
 	s->told = is_told(skb, s->hook);
 	act = slow_packet(skb, s);
+	if (act == NP_PASS && s->hook == FROM_WORKLOAD)
+		mark_set_asked(skb);
 	if (!IS_DROPPED(act))
 		return act;
 	why = DROP_REASON(act);

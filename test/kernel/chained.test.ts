@@ -167,6 +167,19 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     expect(agent.events('apply.failed')).toEqual([])
   })
 
+  test('a pod is no more open by its host port than by its address', async () => {
+    await of.ready()
+    of.add('stranger')
+    of.add('friend')
+    of.add('closed', { runtimeConfig: { portMappings: [{ hostPort: HOST_PORT, containerPort: 8080, protocol: 'tcp' }] } })
+    await of.serve('closed', 8080)
+    const address = of.address('closed', 'v4')
+    expect(of.get('friend', address, 8080)).toBe(`closed ${of.address('friend', 'v4')}`)
+    expect(of.get('stranger', address, 8080)).toBeUndefined()
+    expect(of.get('outside', NODE.v4, HOST_PORT)).toBeUndefined()
+    expect(of.get('stranger', NODE.v4, HOST_PORT)).toBeUndefined()
+  })
+
   test('DEL leaves nothing, of pods that we never heard of either, and ADD says why it cannot', async () => {
     const agent = await of.ready()
     for (const pod of ['friend', 'stranger']) of.add(pod)

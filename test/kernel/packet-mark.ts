@@ -5,7 +5,7 @@ import { errorCode } from '#lib/base/errors.ts'
 import { tcp } from '../support/packet.ts'
 import { readIp } from '../support/packet-text.ts'
 import type { Step } from './packets/case.ts'
-import { DECIDED, TRANSLATED, families } from './packets/world.ts'
+import { ASKED, DECIDED, TRANSLATED, families } from './packets/world.ts'
 
 const NODE = families.map((f) => f.node)
 const PODS = families.flatMap((f) => [f.pod, f.secondPod, f.maskedPod, f.routedPod, f.elsewherePod])
@@ -15,26 +15,43 @@ const ARP_REPLY = 2
 /** what a test run is given and gives back beside the packet: struct __sk_buff */
 const CONTEXT_SIZE = 192
 const MARK_AT = 8
+const INGRESS_IFINDEX_AT = 36
 const SCHED_CLS = 3
 /** `r0 = 0; exit` */
 const NOTHING = Buffer.from('b7000000000000009500000000000000', 'hex')
 
+/** What a packet has beside its bytes; `arrived`: the index of the device by which the node got it, 0 of its own. */
+interface Came {
+  readonly mark: number
+  readonly arrived?: number
+}
+
 type Run = ReturnType<BpfProgram['testRun']> & { readonly mark: number }
 
-export function runMarked(program: BpfProgram, packet: Uint8Array, mark: number): Run {
+export function runMarked(program: BpfProgram, packet: Uint8Array, { mark, arrived = 0 }: Came): Run {
   const context = Buffer.alloc(CONTEXT_SIZE)
   context.writeUInt32LE(mark, MARK_AT)
+  context.writeUInt32LE(arrived, INGRESS_IFINDEX_AT)
   const run = program.testRun({ data: packet, context })
   return { ...run, mark: run.contextOut.readUInt32LE(MARK_AT) }
 }
 
 /** Does this kernel give packets of test runs a mark, and tell it? Since 5.6; vendors have it in older ones. */
 export function takesMarks(): boolean {
+  return takes({ mark: DECIDED })
+}
+
+/** The same of the device by which the node got them. */
+export function takesArrivals(): boolean {
+  return takes({ mark: DECIDED, arrived: 1 })
+}
+
+function takes(came: Came): boolean {
   const program = BpfProgram.load({ type: SCHED_CLS, instructions: NOTHING })
   const packet = tcp('10.0.0.1:1', '10.0.0.2:2')
   try {
     program.testRun({ data: packet })
-    return runMarked(program, packet, DECIDED).mark === DECIDED
+    return runMarked(program, packet, came).mark === DECIDED
   } catch (error) {
     if (errorCode(error) === 'EINVAL') return false
     throw error
@@ -47,7 +64,8 @@ export function takesMarks(): boolean {
 export function impliedMark(step: Step, out: Uint8Array, redirectsPeer: boolean): number | undefined {
   const came = step.mark ?? 0
   if (step.action === 'drop') return undefined
-  if (step.action === 'pass') return endsOf(out) === endsOf(step.packet) ? came : came | TRANSLATED
+  const asked = step.through === 'from_workload' ? ASKED : 0
+  if (step.action === 'pass') return came | asked | (endsOf(out) === endsOf(step.packet) ? 0 : TRANSLATED)
   return isMade(out, step.packet) || !isHandedOver(step, out, redirectsPeer) ? came | DECIDED : came
 }
 

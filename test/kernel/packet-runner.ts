@@ -30,7 +30,7 @@ import { packetText, readIp } from '../support/packet-text.ts'
 import { endpoint } from '../support/packet.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
-import { impliedMark, markText, runMarked, takesMarks } from './packet-mark.ts'
+import { impliedMark, markText, runMarked, takesArrivals, takesMarks } from './packet-mark.ts'
 import { NO_FAILSAFES, PacketFailsafes } from './packet-failsafes.ts'
 import { PacketPolicy } from './packet-policy.ts'
 import type { Policy } from '#lib/model/policy.ts'
@@ -127,12 +127,12 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
   const objectOf = (name: ProgramName) => (name === 'untracked' ? xdp : name.endsWith('workload') ? workload : host)
   const programs = new Map(ALL.map((name) => [name, program(objectOf(name), name)]))
   const maps = openMaps(workload)
-  const marks = takesMarks()
+  const [marks, arrivals] = [takesMarks(), takesArrivals()]
   return {
     run(test) {
       fill(maps, test.given)
       for (const step of test.steps) {
-        if (step.mark !== undefined && !marks) return undefined
+        if ((step.mark !== undefined && !marks) || (step.arrived !== undefined && !arrivals)) return undefined
         const wrong = runStep(step, { programs, maps, loaded: workload, marks, redirectPeer: features.redirectPeer })
         if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
       }
@@ -146,7 +146,7 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
       const run = programs.get(through)
       if (run === undefined) throw new Error('no such program')
       // before there is a packet, for XDP, there is no mark
-      const came = through === 'untracked' ? { ...run.testRun({ data: packet }), mark } : runMarked(run, packet, mark)
+      const came = through === 'untracked' ? { ...run.testRun({ data: packet }), mark } : runMarked(run, packet, { mark })
       return { action: actionText(through, came.retval), out: came.dataOut, mark: came.mark }
     },
     close() {
@@ -307,7 +307,7 @@ function runStep(
   // before there is a packet, for XDP, there is no mark
   const { retval, dataOut, mark } =
     world.marks && step.through !== 'untracked'
-      ? runMarked(run, step.packet, (step.mark ?? 0) | FOREIGN)
+      ? runMarked(run, step.packet, { mark: (step.mark ?? 0) | FOREIGN, arrived: step.arrived === undefined ? 0 : ifindexOf(step.arrived) })
       : { ...run.testRun({ data: step.packet }), mark: undefined }
   const action = actionText(step.through, retval)
   if (action !== step.action) return `${action} instead of ${step.action}: ${packetText(dataOut)}`

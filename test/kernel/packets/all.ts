@@ -2,6 +2,7 @@
 /** Every packet case. Layer: test. */
 import type { PacketCase } from './case.ts'
 import { cases as asksBack } from './asks-back.ts'
+import { cases as believed } from './believed.ts'
 import { cases as checksums } from './checksums.ts'
 import { cases as choice } from './choice.ts'
 import { cases as collisions } from './collisions.ts'
@@ -37,6 +38,7 @@ import { cases as tunnelEnd } from './tunnel-end.ts'
 
 const cases: readonly PacketCase[] = [
   ...asksBack,
+  ...believed,
   ...checksums,
   ...choice,
   ...collisions,

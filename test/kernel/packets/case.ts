@@ -55,6 +55,8 @@ export interface Step {
   readonly reason?: string
   /** skb mark going in, default 0; on kernels whose test runs take none the case ends here, for what follows relies on the step */
   readonly mark?: number
+  /** the device by which the node got it, where packets leave; default: none, it is the node's own; as with marks, not on all kernels */
+  readonly arrived?: string
   /** and coming out, where it is not what packet-mark.ts says of what became of the packet */
   readonly marked?: number
   /** before the step the maps become these; flows stay */

@@ -98,7 +98,9 @@ function forFamily(f: Family): PacketCase[] {
     {
       name: `${f.name}: pod to pod on this node`,
       given: {},
-      steps: handshake(f, { client: f.pod, server: f.secondPod }, { there: 'from_workload', back: 'from_workload' }),
+      steps: handshake(f, { client: f.pod, server: f.secondPod }, { there: 'from_workload', back: 'from_workload' }).filter(
+        (s) => s.through !== 'to_workload',
+      ),
     },
     {
       name: `${f.name}: outside to pod, no translation`,

@@ -42,6 +42,8 @@ export interface Family {
 /** Packets' marks, of bpf/include/mark.h */
 export const DECIDED = 0x01000000
 export const TRANSLATED = 0x02000000
+/** given to the kernel as it came from a pod */
+export const ASKED = 0x04000000
 
 export const families: readonly Family[] = [
   {
