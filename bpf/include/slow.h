@@ -9,14 +9,18 @@
 #include "neigh.h"
 #include "reset.h"
 
-/* Of what cannot be read, must it not pass unseen? What a pod sends or gets must not. Of the host's own it puts fragments together that
- * come before their first, which is asked about; other headers hide what its rules ask for, but not a source that is not true. */
+/* Of what cannot be read, must it not pass unseen? What a pod sends or gets must not, nor what rules of the host are about. Only its own it puts
+ * together, where fragments come before their first, which is asked about; other headers hide what its rules ask for, but not a source that is not true. */
 static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, enum drop why)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
+	const bool own = info && info->kind == ADDR_SELF;
 
-	return s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || s->p.tunnelled || (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))) ||
-	       (why == DROP_EXTENSION_HEADERS && (host_asks(skb->ifindex) || (s->hook == FROM_HOST && source_is_elsewhere(s))));
+	if (s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || s->p.tunnelled || (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))))
+		return true;
+	if (why == DROP_EXTENSION_HEADERS)
+		return host_asks(skb->ifindex) || (s->hook == FROM_HOST && source_is_elsewhere(s));
+	return s->hook == FROM_HOST && host_asks(skb->ifindex) && !own && !addr_is_own(skb, s, &s->p.t.src, &s->p.t.dst);
 }
 
 /* May the error's sender tell of the flow in s->v? From the network any router may, if its address is one, though of the link. The tunnel brings word from the flow's other end, or from

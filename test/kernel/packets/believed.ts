@@ -3,7 +3,7 @@
 import { icmp, udp } from '../../support/packet.ts'
 import { HOST } from '../packet-policy.ts'
 import type { PacketCase, Step } from './case.ts'
-import { DENIED, policy } from './policies.ts'
+import { DENIED, netSide, policy } from './policies.ts'
 import { at, devices, families, type Family } from './world.ts'
 
 const PORT = 45_000
@@ -84,6 +84,29 @@ function processes(f: Family): PacketCase[] {
   ]
 }
 
+function toNode(f: Family): PacketCase[] {
+  const late = udp(at(f.client, PORT), at(f.node, 80), { id: 9, fragment: { offset: 64, more: false }, payload: 'hello123'.repeat(4) })
+  const through = udp(at(f.client, PORT), at(f.remotePod, 80), {
+    id: 9,
+    fragment: { offset: 64, more: false },
+    payload: 'hello123'.repeat(4),
+  })
+  const bits = f.v4 ? 32 : 128
+  const refuses = [{ action: 'deny', source: netSide(`${f.client}/${bits}`) }, {}] as const
+  return [
+    {
+      name: `${f.name}: a last fragment without its first passes no rules of a host, and waits for it only at the node itself`,
+      given: {
+        policies: [policy('host', { of: HOST, ingress: refuses }), policy('through', { of: HOST, ingress: refuses, scope: 'forward' })],
+      },
+      steps: [
+        { say: 'to the node', through: 'from_host', packet: late, ...KERNELS },
+        { say: 'through it', through: 'from_host', packet: through, action: 'drop', reason: 'DROP_FRAGMENT_UNKNOWN' },
+      ],
+    },
+  ]
+}
+
 /** The kernel sends on what comes from the network to another plugin's pod: no message of a link comes so far. */
 function discovery(f: Family): PacketCase[] {
   const asks = (from: string): Uint8Array => icmp(from, f.routedPod, { type: 135, ttl: 255, body: new Uint8Array(16) })
@@ -101,6 +124,7 @@ function discovery(f: Family): PacketCase[] {
 
 export const cases: readonly PacketCase[] = families.flatMap((f) => [
   ...forwarded(f),
+  ...toNode(f),
   // of IPv4 the kernel refuses a source that is not the node's
   ...(f.v4 ? [] : [...processes(f), ...discovery(f)]),
 ])
