@@ -239,6 +239,8 @@ static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct
 
 	if (mark_is_known(skb) || (own && s->p.v4 && s->hook == TO_HOST))
 		return DROP_NONE;
+	if (!own && s->hook == TO_WORKLOAD && source_is_martian(&s->p))
+		return DROP_MARTIAN;
 	if (is_pretended(skb, &s->p.t.src) || source_is_tunnels(s, bpf_map_lookup_elem(&np_addrs, &s->p.t.src)))
 		return DROP_SPOOFED;
 	return !own && s->hook == TO_HOST && is_tunnel_end(&s->p.t.dst, s->p.t.dport, s->p.proto) ? DROP_TUNNEL_SOURCE : DROP_NONE;

@@ -286,10 +286,10 @@ describe.each([
 })
 
 test.each([
-  ['IPv4', '198.51.100.7', '198.51.100.7', NODE.v4],
-  ['IPv6', '[fd07::7]', 'fd07::7', NODE.v6],
-])('%s: a node port has not the port of a server at an address that no Node names, of another device', async (_, host, address, via) => {
-  const bits = address.includes(':') ? '128 nodad' : '32'
+  ['IPv4', '198.51.100.7', NODE.v4],
+  ['IPv6', 'fd07::7', NODE.v6],
+])('%s: a node port has not the port of a server at an address that no Node names, of another device', async (_, address, via) => {
+  const [host, bits] = address.includes(':') ? [`[${address}]`, '128 nodad'] : [address, '32']
   machine.sh(`
     ip link add vip0 type veth peer name vip1
     ip link set vip1 up

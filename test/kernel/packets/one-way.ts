@@ -5,7 +5,7 @@ import { HOST } from '../packet-policy.ts'
 import type { PacketCase, Step } from './case.ts'
 import { numbers } from './errors.ts'
 import { DENIED, policy } from './policies.ts'
-import { DECIDED, NODE_PORT, TRANSLATED, VNI, at, families, type Family } from './world.ts'
+import { DECIDED, NODE_PORT, TRANSLATED, VNI, at, devices, families, type Family } from './world.ts'
 
 const PORT = 44_000
 const SPOOFED = { action: 'drop', reason: 'DROP_SPOOFED' } as const
@@ -184,7 +184,7 @@ function newFlows(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: by a port of the node the kernel leads nobody to a pod who says to be an overlay pod`,
+      name: `${f.name}: by a port of the node the kernel leads nobody to a pod who says to be an overlay pod, or is of the link`,
       given: {},
       steps: [
         ...kinds(at(f.overlayPod, PORT), at(f.pod, 80)).map(([kind, packet]) => toPod(`forged: ${kind}`, packet, SPOOFED)),
@@ -193,6 +193,7 @@ function newFlows(f: Family): PacketCase[] {
         toPod('a client', udp(at(f.client, PORT), at(f.pod, 80)), KERNELS),
         fromPod('asks an overlay pod', udp(at(f.pod, PORT), at(f.overlayPod, 80))),
         { ...toPod('is answered out of the tunnel', udp(at(f.overlayPod, 80), at(f.pod, PORT)), KERNELS), mark: TRANSLATED },
+        ...linkLocal(f),
       ],
     },
     {
@@ -224,6 +225,21 @@ function newFlows(f: Family): PacketCase[] {
         fromHost('another port of that host', udp(at(f.stranger, 54), at(f.pod, PORT))),
       ],
     },
+  ]
+}
+
+/** What a router sends on has no such source; the node itself may have one. */
+function linkLocal(f: Family): Step[] {
+  const [pod, link, own] = [at(f.pod, 80), at(f.v4 ? '169.254.7.7' : 'fe80::7', PORT), at(f.v4 ? '169.254.20.10' : 'fe80::1', 53)]
+  const led = (say: string, packet: Uint8Array): Step => ({
+    ...toPod(say, packet, { action: 'drop', reason: 'DROP_MARTIAN' }),
+    arrived: devices.underlay.name,
+  })
+  return [
+    fromPod('asks such an address of the node', udp(pod, own), { action: 'pass' }),
+    toPod('is answered by it', udp(own, pod), KERNELS),
+    led('an address of the link', udp(link, pod)),
+    led('an address of the link, SYN', tcp(link, pod, { flags: 'S' })),
   ]
 }
 
