@@ -113,12 +113,12 @@ static __noinline bool link_has(struct __sk_buff *skb, struct scratch *s)
 	const struct addr *dst = &s->p.t.dst;
 	struct addr_info *info;
 
-	if (addr_is_inner(dst, false))
-		return false;
 	if (addr_is_multicast(dst, false))
 		return (dst->w[0] & bpf_htonl(0x000f0000)) <= bpf_htonl(0x00020000); /* its scope */
 	if (addr_is_link_local(dst))
 		return true;
+	if (addr_is_inner(dst, false))
+		return false; /* the node's own alone */
 	info = bpf_map_lookup_elem(&np_addrs, dst);
 	if (info && info->kind)
 		return info->kind == ADDR_SELF ||

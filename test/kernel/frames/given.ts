@@ -24,10 +24,14 @@ export function givenOf(dice: Dice): Given {
       [],
     ])
   })
-  const port = (number: number): FailsafePort => ({ protocol: dice.one([TCP, UDP]), port: parsePort(number), net: undefined })
-  // programs ask a compressed table first, in which the second of each is like a port of frames
-  const [inbound, outbound] = [dice.one([22, 80 + FAILSAFE_PORTS]), dice.one([81, 42_000 - FAILSAFE_PORTS])]
-  const failsafes = dice.chance(25) ? { inbound: [port(inbound)], outbound: [port(outbound)] } : { inbound: [], outbound: [] }
+  // programs ask a compressed table first, in which those of UDP are like ports of frames
+  const port = (ofTcp: number, ofUdp: number): FailsafePort => {
+    const protocol = dice.one([TCP, UDP])
+    return { protocol, port: parsePort(protocol === TCP ? ofTcp : ofUdp), net: undefined }
+  }
+  const failsafes = dice.chance(25)
+    ? { inbound: [port(22, 80 + FAILSAFE_PORTS)], outbound: [port(81, 42_000 - FAILSAFE_PORTS)] }
+    : { inbound: [], outbound: [] }
   return { backends, policies: policiesOf(dice), failsafes }
 }
 

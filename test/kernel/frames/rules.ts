@@ -175,7 +175,8 @@ export class Rules {
     const quote = quoteOf(sent.inside, sent.v4)
     if (quote !== undefined) {
       const flow = this.#flowOf(quote)
-      return flow !== undefined && this.#flows.get(flow)?.has(got.dst) === true
+      const both = flow === undefined ? [] : quote.src === quote.dst ? [flow, reversed(flow)] : [flow]
+      return both.some((one) => this.#flows.get(one)?.has(got.dst) === true)
     }
     const flow = this.#flowOf(sent)
     const icmp = sent.inside.kind === 'later' ? undefined : sent.inside.reading?.icmp

@@ -6,7 +6,7 @@ import { numbers } from './errors.ts'
 import { policy } from './policies.ts'
 import { tunnelPort } from './tunnel-port.ts'
 import type { Family } from './world.ts'
-import { NAT_PORT, VNI, at, families } from './world.ts'
+import { A_WHILE, NAT_PORT, VNI, at, families } from './world.ts'
 
 const PORT = 47_000
 const STRAY = { action: 'redirect', reason: 'DROP_STRAY_SERVICE' } as const
@@ -122,6 +122,58 @@ function fromHere(f: Family): PacketCase[] {
   ]
 }
 
+/** Addresses that are somebody's here. */
+function ofHere(f: Family): PacketCase[] {
+  const before = { say: 'data to it', through: 'from_workload', action: 'redirect' } as const
+  const [asker, server] = [at(f.pod, PORT), at(f.client, 53)]
+  const data = (ttl: number): Uint8Array => tcp(asker, server, { flags: 'PA', payload: 'x', ttl })
+  const answers: Step = {
+    say: 'data from it',
+    through: 'from_host',
+    packet: tcp(server, asker, { flags: 'PA', payload: 'x' }),
+    action: 'redirect',
+  }
+  const ends: readonly (readonly [whose: string, addr: string, action: 'pass' | 'redirect'])[] = [
+    ['a pod of the node', f.maskedPod, 'redirect'],
+    ['the node', f.quietOwn, 'pass'],
+  ]
+  return [
+    ...ends.map(([whose, addr, action]): PacketCase => ({
+      name: `${f.name}: on other ports than a service's, ${whose} whose address it names is reached by pods and the network`,
+      given: named(addr, f),
+      steps: [
+        ...others(f).map(({ say, make }): Step => ({ say, through: 'from_workload', packet: make(f.pod, addr), action })),
+        ...others(f).map(({ say, make }): Step => ({ say, through: 'from_host', packet: make(f.client, addr), action })),
+        {
+          say: 'the port is the service’s',
+          through: 'from_workload',
+          packet: udp(asker, at(addr, 53)),
+          action: 'redirect',
+          out: udp(asker, at(f.secondPod, 8080), { ttl: 63 }),
+        },
+      ],
+    })),
+    {
+      name: `${f.name}: a connection to a host stays with it when a service takes its address and port`,
+      given: {},
+      steps: [
+        { ...before, say: 'SYN', packet: tcp(asker, server, { flags: 'S' }) },
+        { ...answers, say: 'SYN-ACK', packet: tcp(server, asker, { flags: 'SA' }) },
+        { ...before, say: 'ACK', packet: tcp(asker, server, { flags: 'A' }) },
+        { ...answers, given: named(f.client, f) },
+        { ...answers, say: 'data from it after a while', age: A_WHILE },
+        { ...before, packet: data(64), out: data(63), age: A_WHILE },
+        {
+          ...before,
+          say: 'a new one is the service’s',
+          packet: tcp(at(f.pod, PORT + 1), server, { flags: 'S' }),
+          out: tcp(at(f.pod, PORT + 1), at(f.secondPod, 8080), { flags: 'S', ttl: 63 }),
+        },
+      ],
+    },
+  ]
+}
+
 function fromNetwork(f: Family): PacketCase[] {
   const passes = { through: 'from_host', action: 'pass', out: 'same' } as const
   const { unreachable } = numbers(f)
@@ -154,4 +206,4 @@ function fromNetwork(f: Family): PacketCase[] {
   ]
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...fromHere(f), ...fromNetwork(f)])
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...fromHere(f), ...ofHere(f), ...fromNetwork(f)])

@@ -136,6 +136,27 @@ function pretended(f: Family): PacketCase[] {
       ],
     },
     {
+      name: 'IPv6: messages of the link to loopback are of no link',
+      given: {},
+      steps: ALL.flatMap((type): Step[] => [
+        { say: `type ${type}`, through: 'from_host', packet: message({ type, from: f.node, to: '::1', ttl: 255 }), ...SPOOFED },
+        {
+          say: `type ${type}`,
+          through: 'from_host',
+          packet: message({ type, from: f.client, to: '::1', ttl: 255 }),
+          action: 'pass',
+          out: 'same',
+        },
+        {
+          say: `type ${type}`,
+          through: 'from_workload',
+          packet: message({ type, from: f.pod, to: '::1', ttl: 255 }),
+          action: 'drop',
+          reason: 'DROP_MARTIAN',
+        },
+      ]),
+    },
+    {
       name: 'IPv6: discovery in fragments, or in the data of a later one, is no discovery',
       given: { policies: CLOSED },
       steps: [
