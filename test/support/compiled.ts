@@ -58,6 +58,8 @@ function asCompiled(file: Buffer): Compiled {
 export interface MapTypes {
   readonly keyTypeId: number
   readonly valueTypeId: number
+  /** undefined where it declares none */
+  readonly maxEntries: number | undefined
 }
 
 /** By name of the map. */
@@ -69,7 +71,9 @@ export function declaredMaps(btf: Btf): Map<string, MapTypes> {
     const definition = typeById(btf, variable.type)
     const target = (field: string): number =>
       definition.kind === 'struct' ? pointee(btf.types, definition.members.find(({ name }) => name === field)?.type) : 0
-    maps.set(variable.name, { keyTypeId: target('key'), valueTypeId: target('value') })
+    const size = btf.types[target('max_entries')]
+    const maxEntries = size?.kind === 'array' ? size.length : undefined
+    maps.set(variable.name, { keyTypeId: target('key'), valueTypeId: target('value'), maxEntries })
   }
   return maps
 }

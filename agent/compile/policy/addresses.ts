@@ -13,6 +13,7 @@ import type { Thing } from './things.ts'
 
 /** Bits of an address in the map. */
 const WHOLE = 128
+const V4_KEY = prefixKey(ANY_V4, 96)
 
 interface Known {
   /** endpoints that have the address; one twice counts twice */
@@ -37,6 +38,22 @@ export interface AddressChanges {
 
 export interface NetMove extends Move {
   readonly cidr: Cidr
+  /** it had no row before */
+  readonly isNew: boolean
+}
+
+/** What is different after both, one after the other. */
+export function joined(first: AddressChanges, then: AddressChanges): AddressChanges {
+  const ends = new Map(first.ends)
+  const nets = new Map(first.nets)
+  for (const [addr, move] of then.ends) ends.set(addr, { ...move, was: ends.get(addr)?.was ?? move.was })
+  for (const [key, move] of then.nets) {
+    const { was, isNew } = nets.get(key) ?? move
+    // nobody has heard of it
+    if (isNew && move.isGone) nets.delete(key)
+    else nets.set(key, { ...move, was, isNew })
+  }
+  return { ends, nets }
 }
 
 export class Addresses {
@@ -162,6 +179,7 @@ export class Addresses {
     })
     this.#dirtyPrefixes.clear()
     this.#dirtyEnds.clear()
+    const had = prefixes.map(({ key, identity }) => identity !== undefined || (key === V4_KEY && this.#hiddenV4))
     const changed = prefixes.map((prefix) => this.#settlePrefix(prefix))
     const nets = new Map<string, NetMove>()
     for (const [at, { key, cidr, identity }] of prefixes.entries())
@@ -171,6 +189,7 @@ export class Addresses {
           was: strangers[at] ?? NOBODY,
           now: this.#prefixes.identityAround(cidr.addr, depthOf(cidr)),
           isGone: identity === undefined,
+          isNew: had[at] === false,
         })
     this.#coverV4(nets)
     return { ends: new Map(ends.map((end) => [end.addr, this.#settleEnd(end)])), nets }
@@ -222,11 +241,11 @@ export class Addresses {
   /** In the map ::/0 and its like contain IPv4's range as well: IPv4 gets a prefix of its own, which has nothing. */
   #coverV4(nets: Map<string, NetMove>): void {
     const around = this.#prefixes.around(ANY_V6, 80).some(({ identity }) => identity !== undefined)
-    const key = prefixKey(ANY_V4, 96)
-    const shown = this.#prefixes.get(key)?.identity !== undefined
-    const cover = { cidr: { addr: ANY_V4, bits: 0 }, was: nets.get(key)?.was ?? NOBODY, now: NOBODY }
-    if (around && !shown && (!this.#hiddenV4 || nets.has(key))) nets.set(key, { ...cover, isGone: false })
-    if (this.#hiddenV4 && !around && !shown) nets.set(key, { ...cover, isGone: true })
+    const shown = this.#prefixes.get(V4_KEY)?.identity !== undefined
+    const { was, isNew } = nets.get(V4_KEY) ?? { was: NOBODY, isNew: !this.#hiddenV4 }
+    const cover = { cidr: { addr: ANY_V4, bits: 0 }, was, now: NOBODY, isNew }
+    if (around && !shown && (!this.#hiddenV4 || nets.has(V4_KEY))) nets.set(V4_KEY, { ...cover, isGone: false })
+    if (this.#hiddenV4 && !around && !shown) nets.set(V4_KEY, { ...cover, isGone: true })
     this.#hiddenV4 = around && !shown
   }
 

@@ -50,12 +50,17 @@ function keyOf(question: Question): string {
     case 'port':
       return `port ${question.name} ${question.protocol} ${question.port} ${formatSelector(question.selector)}`
     case 'nets':
-      return `nets ${[...new Set(question.nets.map(formatCidr))].sort(compareText).join(' ')}`
+      return `nets ${[...distinct(question.nets)].sort(compareText).join(' ')}`
     case 'services': {
       const { port } = question
       return `services ${[...new Set(question.services)].sort(compareText).join(' ')} ${port === undefined ? '' : `${port.protocol} ${port.port}`}`
     }
   }
+}
+
+/** One that is named twice is there once. */
+export function distinct(nets: readonly Cidr[]): ReadonlySet<string> {
+  return new Set(nets.map(formatCidr))
 }
 
 /** Whatever has an address or prefix and can be told by labels. */

@@ -12,17 +12,22 @@ import { refText } from '#lib/model/ref.ts'
 import { selects } from '#lib/model/selector.ts'
 import { Addresses } from './addresses.ts'
 import type { AddressChanges } from './addresses.ts'
+import { distinct } from './atoms.ts'
 import type { Atom } from './atoms.ts'
 import { selecting } from './groups.ts'
 import { MOST_BLOCKS } from './line.ts'
 import { Lines, stagedName } from './lines.ts'
 import { LiveSets } from './live-sets.ts'
-import type { LiveSet } from './live-sets.ts'
-import { NO_SETS, Population } from './population.ts'
-import type { GroupSets, Members } from './population.ts'
+import { NO_LINES, NO_SETS, Population } from './population.ts'
+import type { GroupSets, Members, NewGroup } from './population.ts'
+import { Regroup } from './regroup.ts'
+import type { Touched } from './regroup.ts'
+import { Room, TABLE_SIZES } from './room.ts'
+import type { Rows } from './room.ts'
 import { Rulebook } from './rulebook.ts'
+import { decides } from './set.ts'
 import { Shown, targetsOf } from './shown.ts'
-import type { CutLines, PolicySize } from './size.ts'
+import type { CutLines, NoRoom, PolicySize } from './size.ts'
 import { NO_SET } from './tables.ts'
 import type { EndValue, HostSlot, HostValue, PolicyRow, PolicyRowOf, PolicyStep, SetId } from './tables.ts'
 import { Turn } from './turn.ts'
@@ -39,15 +44,6 @@ const HOST_SLOTS = [
   'normalEgress',
 ] as const satisfies readonly HostSlot[]
 
-/** What updates have touched. */
-interface Touched {
-  readonly groups: Set<Members>
-  readonly addrs: Set<Addr>
-  readonly services: Set<string>
-  /** keys of endpoints that may be host endpoints */
-  readonly hosts: Set<string>
-}
-
 export class PolicyCompiler {
   readonly #addresses = new Addresses((atom) => this.#servicesAddrs(atom))
   readonly #rules = new Rulebook((name, selector) => this.#addresses.things.portsNamed(name, selector))
@@ -55,21 +51,33 @@ export class PolicyCompiler {
   readonly #sets = new LiveSets(this.#addresses)
   readonly #shown = new Shown()
   readonly #lines: Lines
-  /** names of lines by group */
-  readonly #cuts = new Map<Members, readonly string[]>()
+  readonly #regroup: Regroup
 
-  /** `blocks` of a line are looked through by programs. */
-  constructor(blocks = MOST_BLOCKS) {
-    this.#lines = new Lines(this.#rules, this.#sets, blocks)
+  /** `blocks` of a line are looked through by programs; `sizes`: of their maps. */
+  constructor(blocks = MOST_BLOCKS, sizes: Rows = TABLE_SIZES) {
+    this.#lines = new Lines(this.#rules, blocks)
+    const [addresses, population, lines, sets] = [this.#addresses, this.#population, this.#lines, this.#sets]
+    const room = new Room({
+      sizes,
+      rulesOf: ({ rules }) => rules.filter(decides).length,
+      rowsOf: (line) => sets.rowsOf(line),
+      netsOf: (atom) => (atom.question.kind === 'nets' ? distinct(atom.question.nets).size : new Set(this.#servicesAddrs(atom)).size),
+    })
+    this.#regroup = new Regroup({ addresses, population, lines, sets, room })
   }
 
   /** Steps to be taken one after the other, none of them empty. The first time it is everything. */
   change(updates: Iterable<PolicyUpdate>): readonly PolicyStep[] {
-    const touched: Touched = { groups: new Set(), addrs: new Set(), services: new Set(), hosts: new Set() }
+    const touched = nothingTouched()
     for (const update of updates) this.#update(update, touched)
     this.#meanings(touched)
-    const old = this.#regroup(touched)
-    const moves = this.#addresses.settle()
+    const steps = this.#steps(touched, true)
+    return this.#regroup.isHalfDone ? [...steps, ...this.#steps(nothingTouched(), false)] : steps
+  }
+
+  /** `inHalves`: there may be more to be done. */
+  #steps(touched: Touched, inHalves: boolean): readonly PolicyStep[] {
+    const { old, moves } = this.#regroup.change(touched, inHalves)
     for (const addr of moves.ends.keys()) touched.addrs.add(addr)
     const turn = this.#turn(touched, moves)
     const plan = turn.plan()
@@ -120,7 +128,11 @@ export class PolicyCompiler {
   }
 
   get cuts(): readonly CutLines[] {
-    return [...this.#cuts].map(([{ ends }, lines]) => ({ endpoints: [...ends].sort(), lines }))
+    return this.#regroup.cuts
+  }
+
+  get noRoom(): readonly NoRoom[] {
+    return this.#regroup.noRoom
   }
 
   get size(): PolicySize {
@@ -133,7 +145,7 @@ export class PolicyCompiler {
       groups: groups.length,
       endpoints: groups.reduce((sum, { sets, ends }) => sum + (sets.size > 0 ? ends.size : 0), 0),
       rules: this.#sets.numbers.names.size,
-      cutLines: [...this.#cuts.values()].reduce((sum, lines) => sum + lines.length, 0),
+      cutLines: this.#regroup.cutLines,
     }
   }
 
@@ -164,8 +176,8 @@ export class PolicyCompiler {
     }
   }
 
-  #newGroup(of: Omit<Members, 'policies' | 'sets'>, touched: Touched): Members {
-    const group = { ...of, policies: selecting(this.#rules.policies.values(), of.labels), sets: NO_SETS }
+  #newGroup(of: NewGroup, touched: Touched): Members {
+    const group = { ...of, policies: selecting(this.#rules.policies.values(), of.labels), lines: NO_LINES, sets: NO_SETS }
     touched.groups.add(group)
     return group
   }
@@ -201,26 +213,6 @@ export class PolicyCompiler {
     for (const group of this.#population.groups.values())
       if (group.policies.some((policy) => changed.has(refText(policy))) || group.profiles.some((name) => changed.has(`Profile/${name}`)))
         touched.groups.add(group)
-  }
-
-  /** New lines of the groups; returns the sets that they had. */
-  #regroup(touched: Touched): readonly LiveSet[] {
-    const old: LiveSet[] = []
-    for (const group of this.#population.takeEmptied()) touched.groups.add(group)
-    this.#lines.trim(this.#population.groups.size)
-    for (const group of touched.groups) {
-      const before = group.sets
-      group.sets = group.ends.size === 0 ? NO_SETS : this.#lines.take(group)
-      if (group.ends.size === 0) this.#population.groups.delete(group.key)
-      old.push(...before.values())
-      const cut = [...group.sets].flatMap(([name, { line }]) => (line.isCut ? [name] : []))
-      if (cut.length === 0) this.#cuts.delete(group)
-      else this.#cuts.set(group, cut)
-      if (isSameSets(before, group.sets)) continue
-      for (const addr of this.#population.addrsOf(group)) touched.addrs.add(addr)
-      if (group.kind === 'host') for (const key of group.ends) touched.hosts.add(key)
-    }
-    return old
   }
 
   /** Who of those gets other sets. */
@@ -279,6 +271,10 @@ export class PolicyCompiler {
   }
 }
 
+function nothingTouched(): Touched {
+  return { groups: new Set(), addrs: new Set(), services: new Set(), hosts: new Set() }
+}
+
 function idIn(sets: GroupSets, name: string, plan: Plan | undefined): SetId {
   const set = sets.get(name)
   return set === undefined ? NO_SET : (plan?.twins.get(set) ?? set).compiled.id
@@ -290,8 +286,4 @@ function slotsOfEnd({ ingress, egress, stagedIngress, stagedEgress }: EndValue):
 
 function slotsOfHost(value: HostValue | undefined): readonly SetId[] {
   return HOST_SLOTS.flatMap((slot) => (value === undefined ? [NO_SET, NO_SET] : [value.sets[slot], value.staged[slot]]))
-}
-
-function isSameSets(a: GroupSets, b: GroupSets): boolean {
-  return a.size === b.size && [...a].every(([name, set]) => b.get(name) === set)
 }

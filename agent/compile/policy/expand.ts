@@ -38,6 +38,8 @@ export interface ExpandedRule {
   readonly action: Outcome
   /** "NetworkPolicy default/web ingress 2": all that a rule became share it */
   readonly name: string
+  /** the namespace whose policy it is of; undefined: the cluster's, or nobody's */
+  readonly owner: string | undefined
   readonly peer: readonly Condition[]
   readonly own: readonly Condition[]
   /** by destination port, or ICMP type and code */
@@ -60,6 +62,7 @@ export interface Meanings {
 export interface Expansion {
   readonly direction: Direction
   readonly name: string
+  readonly owner: string | undefined
   readonly meanings: Meanings
   /** what names of this end's ports mean; undefined: what they mean on the address that the packet has */
   readonly ownPorts: ReadonlyMap<string, readonly NamedPort[]> | undefined
@@ -94,6 +97,7 @@ export function* expandRule(rule: Rule, of: Expansion): Iterable<ExpandedRule> {
       const made = withText({
         action: rule.action,
         name: of.name,
+        owner: of.owner,
         peer: [...version, ...peer.conditions],
         own: own.conditions,
         ports,
@@ -106,7 +110,7 @@ export function* expandRule(rule: Rule, of: Expansion): Iterable<ExpandedRule> {
 
 /** Always holds: ends of tiers and the like. */
 export function plainRule(action: Outcome, name: string): ExpandedRule {
-  return withText({ action, name, peer: [], own: [], ports: EVERYTHING, source: EVERYTHING })
+  return withText({ action, name, owner: undefined, peer: [], own: [], ports: EVERYTHING, source: EVERYTHING })
 }
 
 /** In the place of rules for which the effort was not enough. */

@@ -10,6 +10,8 @@ export interface LiveAtom {
   readonly index: number
   readonly hash: number
   users: number
+  /** rows that sets have, at the most, of each identity of which it is true: by whose sets they are, '' of the cluster's */
+  readonly rows: Map<string, number>
 }
 
 export interface Identity {
@@ -39,6 +41,7 @@ export class Identities {
   readonly #byAtom = new Map<LiveAtom, Set<Identity>>()
   readonly #atoms = new Map<string, LiveAtom>()
   #nextIndex = 0
+  #rows = 0
 
   /** Made since they were last taken away, and without users since then. */
   readonly made = new Set<Identity>()
@@ -48,8 +51,27 @@ export class Identities {
     return this.#atoms.values()
   }
 
+  get all(): Iterable<Identity> {
+    return this.#byKey.values()
+  }
+
   get size(): number {
     return this.#byId.size - 1
+  }
+
+  /** Rows that sets have of all of them, at the most. */
+  get rows(): number {
+    return this.#rows
+  }
+
+  /** A set of that owner has so many rows more of each identity of which the atom is true. */
+  weigh(key: string, owner: string, rows: number): void {
+    const atom = this.#atoms.get(key)
+    if (atom === undefined) return
+    const sum = (atom.rows.get(owner) ?? 0) + rows
+    if (sum === 0) atom.rows.delete(owner)
+    else atom.rows.set(owner, sum)
+    this.#rows += rows * (this.#byAtom.get(atom)?.size ?? 0)
   }
 
   /** One more set asks it. True when it is new. */
@@ -59,7 +81,13 @@ export class Identities {
       known.users++
       return { live: known, isNew: false }
     }
-    const live: LiveAtom = { atom, index: this.#nextIndex++, hash: Number.parseInt(fnv1a64(atom.key).slice(0, 8), 16), users: 1 }
+    const live: LiveAtom = {
+      atom,
+      index: this.#nextIndex++,
+      hash: Number.parseInt(fnv1a64(atom.key).slice(0, 8), 16),
+      users: 1,
+      rows: new Map(),
+    }
     this.#atoms.set(atom.key, live)
     return { live, isNew: true }
   }
@@ -98,15 +126,25 @@ export class Identities {
   /** Forgets those that are without users, and says which. */
   sweep(): readonly Identity[] {
     const gone = [...this.unused]
-    this.unused.clear()
-    for (const identity of gone) {
-      this.#byKey.delete(identity.key)
-      this.#byId.delete(identity.id)
-      this.made.delete(identity)
-      for (const atom of identity.atoms) this.#byAtom.get(atom)?.delete(identity)
-      for (const atom of identity.atoms) if (this.#byAtom.get(atom)?.size === 0) this.#byAtom.delete(atom)
-    }
+    for (const identity of gone) this.#forget(identity)
     return gone
+  }
+
+  /** The same of those that no set has heard of yet. */
+  sweepMade(): void {
+    for (const identity of [...this.made]) if (this.unused.has(identity)) this.#forget(identity)
+  }
+
+  #forget(identity: Identity): void {
+    this.#byKey.delete(identity.key)
+    this.#byId.delete(identity.id)
+    this.made.delete(identity)
+    this.unused.delete(identity)
+    for (const atom of identity.atoms) {
+      const identities = this.#byAtom.get(atom)
+      if (identities?.delete(identity) === true) this.#rows -= rowsOf(atom)
+      if (identities?.size === 0) this.#byAtom.delete(atom)
+    }
   }
 
   /** Those of which at least one of the atoms is true. */
@@ -135,6 +173,7 @@ export class Identities {
       const identities = this.#byAtom.get(atom)
       if (identities === undefined) this.#byAtom.set(atom, new Set([identity]))
       else identities.add(identity)
+      this.#rows += rowsOf(atom)
     }
     return identity
   }
@@ -145,4 +184,11 @@ export class Identities {
     while (this.#byId.has(id)) id = (id + 1) >>> 0
     return id
   }
+}
+
+/** Of all owners. */
+export function rowsOf({ rows }: LiveAtom): number {
+  let sum = 0
+  for (const some of rows.values()) sum += some
+  return sum
 }

@@ -23,6 +23,8 @@ export interface Line {
   readonly rules: readonly LineRule[]
   /** of all that is in it, 16 hex digits */
   readonly hash: string
+  /** the namespace whose policies have rules in it */
+  readonly owner: string | undefined
   /** it would be longer than programs look: what would come later is denied */
   readonly isCut: boolean
 }
@@ -70,8 +72,13 @@ export function lineOf(stages: readonly Stage[], last: ExpandedRule, blocks: num
   }
   const isCut = rules.length > longest || rules.some(({ rule }) => rule === CUT)
   if (rules.length > longest) rules.length = longest
-  return { rules, hash: fnv1a64(rules.map(({ rule, begins }) => `${rule.hash}${Number(begins)}`).join()), isCut }
+  const owner = rules.find(({ rule }) => rule.owner !== undefined)?.rule.owner
+  return { rules, hash: fnv1a64(rules.map(({ rule, begins }) => `${rule.hash}${Number(begins)}`).join()), owner, isCut }
 }
+
+/** In the place of a line for which there is no room. */
+export const NO_ROOM = 'no room'
+export const CLOSED = lineOf([], plainRule('deny', NO_ROOM), 1)
 
 export function isSameLine(a: Line, b: Line): boolean {
   return (

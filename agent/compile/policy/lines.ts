@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The sets of each group of local endpoints. Layer: agent/compile (pure). */
+/** The lines of each group of local endpoints. Layer: agent/compile (pure). */
 import type { Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import { groupLine, SLOTS } from './groups.ts'
 import type { Slot } from './groups.ts'
 import type { Line } from './line.ts'
-import type { LiveSet, LiveSets } from './live-sets.ts'
-import type { GroupSets, Members } from './population.ts'
+import type { GroupLines, Members } from './population.ts'
 import type { Rulebook } from './rulebook.ts'
 import { portsText } from './things.ts'
 
@@ -16,15 +15,13 @@ const LINES_SPARE = 100
 
 export class Lines {
   readonly #rules: Rulebook
-  readonly #sets: LiveSets
   readonly #blocks: number
   /** of groups that the same policies select, as long as no rule changes */
   readonly #known = new Map<string, Line | undefined>()
 
   /** `blocks` of a line are looked through */
-  constructor(rules: Rulebook, sets: LiveSets, blocks: number) {
+  constructor(rules: Rulebook, blocks: number) {
     this.#rules = rules
-    this.#sets = sets
     this.#blocks = blocks
   }
 
@@ -38,17 +35,16 @@ export class Lines {
     if (this.#known.size > LINES_A_GROUP * groups + LINES_SPARE) this.#known.clear()
   }
 
-  /** Each of them in use once more. */
-  take(group: Members): GroupSets {
+  of(group: Members): GroupLines {
     const isStagedToo = group.policies.some((policy) => policy.staged !== undefined || !this.#rules.isStaged(policy))
-    const sets = new Map<string, LiveSet>()
+    const lines = new Map<string, Line>()
     for (const [name, slot] of Object.entries<Slot>(SLOTS[group.kind])) {
       const real = this.#lineOf(group, slot, false)
       const staged = isStagedToo ? this.#lineOf(group, slot, true) : real
-      if (real !== undefined) sets.set(name, this.#sets.take(real))
-      if (staged !== undefined) sets.set(stagedName(name), this.#sets.take(staged))
+      if (real !== undefined) lines.set(name, real)
+      if (staged !== undefined) lines.set(stagedName(name), staged)
     }
-    return sets
+    return lines
   }
 
   #lineOf(group: Members, slot: Slot, staged: boolean): Line | undefined {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sets in use, and what each says of each identity. Layer: agent/compile (pure). */
-import { DIMENSION_OWN, DIMENSION_PEER } from '#lib/base/flags.ts'
+import { DIMENSION_OWN, DIMENSION_PEER, RULES_PER_BLOCK } from '#lib/base/flags.ts'
 import { fnv1a64 } from '#lib/base/hash.ts'
 import type { Addresses } from './addresses.ts'
 import type { Identity } from './identities.ts'
 import { isSameLine } from './line.ts'
 import type { Line } from './line.ts'
 import { Numbers } from './numbers.ts'
-import { bitsRow, compileSet } from './set.ts'
+import type { CompiledRows } from './room.ts'
+import { bitsRow, compileSet, ruleRows } from './set.ts'
 import type { CompiledSet } from './set.ts'
 import { bitsOf } from './sides.ts'
 import type { SideTable } from './sides.ts'
@@ -23,7 +24,10 @@ export interface LiveSet {
   readonly ruleNames: readonly string[]
   /** rows of identities that differ from those of nobody */
   readonly rowsOf: Map<Identity, readonly SetRow[]>
+  readonly rules: readonly SetRow[]
   users: number
+  /** those of them that are to keep it */
+  wanted: number
 }
 
 export class LiveSets {
@@ -34,6 +38,10 @@ export class LiveSets {
   readonly #askers = new Map<string, Set<LiveSet>>()
   /** taken since rows were last asked for */
   #fresh: LiveSet[] = []
+  /** of lines that may never be in use, until rows are asked for */
+  readonly #compiled = new Map<Line, CompiledSet>()
+  /** rows but for those of identities */
+  #bits = 0
 
   constructor(addresses: Addresses) {
     this.#addresses = addresses
@@ -47,14 +55,44 @@ export class LiveSets {
     return this.#byId.values()
   }
 
+  /** How many there are of the set that it is, or would be. */
+  rowsOf(line: Line): CompiledRows {
+    const { id, known } = this.#find(line)
+    const compiled = known?.compiled ?? compileSet(id, line)
+    if (known === undefined) this.#compiled.set(line, compiled)
+    const rows = { ports: 0, pages: 0, bits: 0 }
+    for (const { table } of compiled.rows) if (table !== 'rules') rows[table]++
+    return rows
+  }
+
   /** One more endpoint has this line. */
   take(line: Line): LiveSet {
     const { id, known } = this.#find(line)
-    if (known !== undefined) {
-      known.users++
-      return known
-    }
-    return this.#add(id, line)
+    const set = known ?? this.#add(id, line)
+    if (known !== undefined) known.users++
+    if (set.wanted++ === 0) this.#weigh(set, 1)
+    return set
+  }
+
+  /** An endpoint that has it is to have another. */
+  leave(set: LiveSet): void {
+    if (--set.wanted === 0) this.#weigh(set, -1)
+  }
+
+  /** Rows there are at the most while sets that somebody is leaving are still there. */
+  bitsWith(old: readonly LiveSet[]): number {
+    const leaving = new Set(old.filter(({ wanted }) => wanted === 0))
+    for (const set of leaving) this.#weigh(set, 1)
+    const rows = this.#bits + this.#addresses.identities.rows
+    for (const set of leaving) this.#weigh(set, -1)
+    return rows
+  }
+
+  /** Rows of identities count for as long as the set is wanted. */
+  #weigh(set: LiveSet, by: 1 | -1): void {
+    const { identities } = this.#addresses
+    const owner = set.line.owner ?? ''
+    for (const { askers } of sidesOf(set)) for (const [key, rules] of askers) identities.weigh(key, owner, by * blocksIn(rules))
   }
 
   /** The same line under another name. */
@@ -67,9 +105,12 @@ export class LiveSets {
   #add(id: SetId, line: Line): LiveSet {
     const ruleNames = [...new Set(line.rules.map(({ rule }) => rule.name))]
     const numbers = new Map(ruleNames.map((name) => [name, this.numbers.take(name)]))
-    const compiled = compileSet({ id, line, ruleId: (name) => numbers.get(name) ?? 0 })
-    const set: LiveSet = { compiled, line, ruleNames, rowsOf: new Map(), users: 1 }
+    const known = this.#compiled.get(line)
+    const compiled = known?.id === id ? known : compileSet(id, line)
+    const rules = ruleRows(id, line.rules, (name) => numbers.get(name) ?? 0)
+    const set: LiveSet = { compiled, line, ruleNames, rules, rowsOf: new Map(), users: 1, wanted: 0 }
     this.#byId.set(id, set)
+    this.#bits += bitsIn(compiled)
     for (const side of sidesOf(set))
       for (const [key, atom] of side.atoms) {
         this.#addresses.useAtom(atom)
@@ -85,6 +126,7 @@ export class LiveSets {
   release(set: LiveSet): readonly SetRow[] {
     if (--set.users > 0) return []
     this.#byId.delete(set.compiled.id)
+    this.#bits -= bitsIn(set.compiled)
     this.#fresh = this.#fresh.filter((one) => one !== set)
     for (const name of set.ruleNames) this.numbers.release(name)
     for (const side of sidesOf(set))
@@ -94,7 +136,7 @@ export class LiveSets {
         askers?.delete(set)
         if (askers?.size === 0) this.#askers.delete(key)
       }
-    return [...set.compiled.rows, ...[...set.rowsOf.values()].flat()]
+    return [...set.compiled.rows, ...set.rules, ...[...set.rowsOf.values()].flat()]
   }
 
   /** Rows of sets that are new, and of all sets about identities that are: those that are being left judge one between two by the earlier. */
@@ -104,6 +146,7 @@ export class LiveSets {
     const fresh = new Set(this.#fresh)
     for (const set of fresh) {
       for (const row of set.compiled.rows) rows.push(row)
+      for (const row of set.rules) rows.push(row)
       for (const identity of identities.having(sidesOf(set).flatMap((side) => [...side.atoms.keys()])))
         this.#describe(set, { identity, as: identity }, rows)
     }
@@ -112,6 +155,7 @@ export class LiveSets {
         if (!fresh.has(set)) this.#describe(set, { identity, as: left.has(set) ? (identity.was ?? identity) : identity }, rows)
     identities.made.clear()
     this.#fresh = []
+    this.#compiled.clear()
     return rows
   }
 
@@ -165,4 +209,13 @@ export class LiveSets {
 
 function sidesOf({ compiled }: LiveSet): readonly SideTable[] {
   return compiled.own === undefined ? [compiled.peer] : [compiled.peer, compiled.own]
+}
+
+function bitsIn({ rows }: CompiledSet): number {
+  return rows.filter(({ table }) => table === 'bits').length
+}
+
+/** In how many blocks these rules are, which are in order. */
+function blocksIn(rules: readonly number[]): number {
+  return rules.filter((rule, at) => Math.floor(rule / RULES_PER_BLOCK) !== Math.floor((rules[at - 1] ?? -1) / RULES_PER_BLOCK)).length
 }

@@ -3,7 +3,7 @@
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { PolicyCompiler } from './compiler.ts'
 import { PolicyFeed } from './feed.ts'
-import type { CutLines, PolicySize } from './size.ts'
+import type { CutLines, NoRoom, PolicySize } from './size.ts'
 import type { PolicyStep } from './tables.ts'
 
 export class PolicyPart {
@@ -34,6 +34,10 @@ export class PolicyPart {
 
   get cuts(): readonly CutLines[] {
     return this.#compiler.cuts
+  }
+
+  get noRoom(): readonly NoRoom[] {
+    return this.#compiler.noRoom
   }
 
   get size(): PolicySize {

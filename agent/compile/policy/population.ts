@@ -3,6 +3,7 @@
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Addresses } from './addresses.ts'
 import type { Group } from './groups.ts'
+import type { Line } from './line.ts'
 import type { LiveSet } from './live-sets.ts'
 import type { Thing } from './things.ts'
 import type { LabelledNets, PolicyEndpoint } from './world.ts'
@@ -12,11 +13,22 @@ export type GroupSets = ReadonlyMap<string, LiveSet>
 
 export const NO_SETS: GroupSets = new Map()
 
+/** By the same names. */
+export type GroupLines = ReadonlyMap<string, Line>
+
+export const NO_LINES: GroupLines = new Map()
+
 /** Local endpoints that nothing tells apart but their addresses. */
 export interface Members extends Group {
   readonly ends: Set<string>
+  /** what its policies say */
+  lines: GroupLines
+  /** those of its lines, or others for want of room */
   sets: GroupSets
 }
+
+/** Without what is to be found out of it. */
+export type NewGroup = Omit<Members, 'policies' | 'lines' | 'sets'>
 
 interface Resident {
   readonly value: PolicyEndpoint
@@ -55,11 +67,7 @@ export class Population {
   }
 
   /** `newGroup` makes the group of a local endpoint that is the first of its kind. Returns addresses whose sets may be others now. */
-  setEndpoint(
-    key: string,
-    value: PolicyEndpoint | undefined,
-    newGroup: (group: Omit<Members, 'policies' | 'sets'>) => Members,
-  ): readonly Addr[] {
+  setEndpoint(key: string, value: PolicyEndpoint | undefined, newGroup: (group: NewGroup) => Members): readonly Addr[] {
     const before = this.#ends.get(key)
     const after = value === undefined ? undefined : this.#settle(key, value, newGroup)
     if (after === undefined) this.#ends.delete(key)
@@ -98,7 +106,7 @@ export class Population {
     this.#addresses.things.release(before.thing)
   }
 
-  #settle(key: string, value: PolicyEndpoint, newGroup: (group: Omit<Members, 'policies' | 'sets'>) => Members): Resident {
+  #settle(key: string, value: PolicyEndpoint, newGroup: (group: NewGroup) => Members): Resident {
     const { labels, ports, profiles } = value
     const kind = value.kind === 'node' ? 'node' : 'endpoint'
     const thing = this.#addresses.things.take({ kind, labels, ports }, this.#addresses.identities.atoms)

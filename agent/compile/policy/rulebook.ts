@@ -16,6 +16,8 @@ import type { ServicePeers } from './world.ts'
 /** A policy's or profile's rules, and what they were made into. */
 interface Entry {
   readonly ref: string
+  /** the namespace of a policy that has one */
+  readonly owner: string | undefined
   readonly rules: { readonly ingress: readonly Rule[] | undefined; readonly egress: readonly Rule[] | undefined }
   /** names of ports, and services, that its rules speak of */
   readonly names: ReadonlySet<string>
@@ -57,12 +59,12 @@ export class Rulebook implements Rules {
     }
     this.#count(policy, 1)
     this.policies.set(key, policy)
-    this.#entries.set(key, entryOf(refText(policy), policy))
+    this.#entries.set(key, entryOf(refText(policy), policy, policy.namespace || undefined))
   }
 
   setProfile(name: string, profile: Profile | undefined): void {
     if (profile === undefined) this.#entries.delete(`Profile/${name}`)
-    else this.#entries.set(`Profile/${name}`, entryOf(`Profile/${name}`, profile))
+    else this.#entries.set(`Profile/${name}`, entryOf(`Profile/${name}`, profile, undefined))
   }
 
   /** Is it one of those that stand when staged policies are real? */
@@ -102,9 +104,10 @@ export class Rulebook implements Rules {
     return expanded
   }
 
-  *#rulesOf({ ref, rules }: Entry, direction: Direction, ownPorts: Expansion['ownPorts']): Iterable<ExpandedRule> {
+  *#rulesOf({ ref, owner, rules }: Entry, direction: Direction, ownPorts: Expansion['ownPorts']): Iterable<ExpandedRule> {
     const of = {
       direction,
+      owner,
       meanings: this.#meanings,
       ownPorts,
       effort: new Effort(),
@@ -139,10 +142,11 @@ export class Rulebook implements Rules {
   }
 }
 
-function entryOf(ref: string, rules: Entry['rules']): Entry {
+function entryOf(ref: string, rules: Entry['rules'], owner: string | undefined): Entry {
   const sides = [...(rules.ingress ?? []), ...(rules.egress ?? [])].flatMap(({ source, destination }) => [source, destination])
   return {
     ref,
+    owner,
     rules,
     // rules that were one share their list of ports
     names: namesIn(new Set(sides.flatMap(({ ports, notPorts }) => [ports ?? [], notPorts]))),

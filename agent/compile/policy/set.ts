@@ -26,19 +26,14 @@ import type { Dimension, PolicyRowOf, SetId, SetRow } from './tables.ts'
 
 export interface CompiledSet {
   readonly id: SetId
+  /** but for those of rules */
   readonly rows: readonly SetRow[]
   readonly peer: SideTable
   /** undefined where no rule asks about this end's address */
   readonly own: SideTable | undefined
 }
 
-export interface SetOf {
-  readonly id: SetId
-  readonly line: Line
-  readonly ruleId: (name: string) => number
-}
-
-export function compileSet({ id, line, ruleId }: SetOf): CompiledSet {
+export function compileSet(id: SetId, line: Line): CompiledSet {
   const blocks = blocksOf(line.rules)
   const peer = sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.peer)))
   const own = line.rules.some(({ rule }) => rule.own.length > 0)
@@ -51,7 +46,7 @@ export function compileSet({ id, line, ruleId }: SetOf): CompiledSet {
     rows.push(...portRows({ id, block, blocks: blocks.length, rules, nobody, hasOwn: own !== undefined, pages }))
     if (own !== undefined) rows.push(bitsRow({ set: id, block, dimension: DIMENSION_OWN, class: 0 }, own.base[block] ?? ''))
   }
-  return { id, rows: [...rows, ...pages.rows, ...ruleRows(id, line.rules, ruleId)], peer, own }
+  return { id, rows: [...rows, ...pages.rows], peer, own }
 }
 
 function blocksOf(rules: readonly LineRule[]): readonly (readonly LineRule[])[] {
@@ -64,11 +59,16 @@ export function bitsRow(key: PolicyRowOf<'bits'>['key'], word: Bits, sure = SURE
   return { table: 'bits', key, value: { word, sure } }
 }
 
-function ruleRows(set: SetId, rules: readonly LineRule[], ruleId: (name: string) => number): readonly SetRow[] {
-  // what only fills a block up decides nothing, and np_rules is for all sets of the node
+export function ruleRows(set: SetId, rules: readonly LineRule[], ruleId: (name: string) => number): readonly SetRow[] {
+  // np_rules is for all sets of the node
   return rules.flatMap(({ rule }, index): readonly SetRow[] =>
-    rule === NEVER.rule ? [] : [{ table: 'rules', key: { set, index }, value: { number: ruleId(rule.name) } }],
+    !decides({ rule }) ? [] : [{ table: 'rules', key: { set, index }, value: { number: ruleId(rule.name) } }],
   )
+}
+
+/** What only fills a block up does not. */
+export function decides({ rule }: Pick<LineRule, 'rule'>): boolean {
+  return rule !== NEVER.rule
 }
 
 interface Block {

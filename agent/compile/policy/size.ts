@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** How much there is of policy on a node, and what of it is too much. Layer: agent/compile (types). */
 
+import type { RoomTable } from './room.ts'
+
 export interface PolicySize {
   /** of endpoints of the whole cluster */
   readonly addresses: number
@@ -13,6 +15,17 @@ export interface PolicySize {
   readonly rules: number
   /** longer than programs look */
   readonly cutLines: number
+}
+
+/** Policies that are closed, for there is no room for what their namespace wants. */
+export interface NoRoom {
+  readonly namespace: string
+  /** of which it wants more than all others */
+  readonly table: RoomTable
+  /** rows that all policies together may have of it */
+  readonly most: number
+  /** refs, of those that select endpoints of this node, sorted */
+  readonly policies: readonly string[]
 }
 
 /** Lines that are longer than programs look. */

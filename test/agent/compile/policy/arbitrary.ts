@@ -145,7 +145,7 @@ export const plainPolicy: fc.Arbitrary<KubeObject> = fc
   })
 const rules = fc.array(rule, { maxLength: 5 }).map((all) => all.map((one, at) => ({ ...one, at })))
 
-const policy: fc.Arbitrary<Policy> = fc
+export const policy: fc.Arbitrary<Policy> = fc
   .record({
     kind: fc.constantFrom(...POLICY_KINDS),
     namespace: fc.constantFrom('', ...NAMESPACES),
@@ -177,7 +177,7 @@ const namedPort: fc.Arbitrary<NamedPort> = fc.record({
   port: fc.constantFrom(...PORTS.map(portNumber)),
 })
 
-const pod: fc.Arbitrary<Pod> = fc
+export const pod: fc.Arbitrary<Pod> = fc
   .record({
     namespace: namespaceName,
     name,

@@ -2,6 +2,7 @@
 /** A node whose tables follow a store, and what the evaluator says in the same words. Layer: test. */
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { PolicyFeed } from '#agent/compile/policy/feed.ts'
+import type { Rows } from '#agent/compile/policy/room.ts'
 import type { PolicyStep } from '#agent/compile/policy/tables.ts'
 import { judgeByTables, judgeHost, judgeUntracked } from '#agent/policy/judge.ts'
 import type { HostPassing, Side } from '#agent/policy/judge.ts'
@@ -20,12 +21,14 @@ import { Store } from '#lib/store/store.ts'
 export class Follower {
   readonly store = new Store({ sources: ['test'] })
   readonly tables = new PolicyTables()
-  readonly compiler = new PolicyCompiler()
+  readonly compiler: PolicyCompiler
   readonly node: string
   readonly #feed: PolicyFeed
 
-  constructor(node: string) {
+  /** `sizes`: of its tables */
+  constructor(node: string, sizes?: Rows) {
     this.node = node
+    this.compiler = new PolicyCompiler(undefined, sizes)
     this.#feed = new PolicyFeed(node)
     this.store.sink('test').synced()
   }
