@@ -187,6 +187,9 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     onCuts: (lines) => {
       cuts.note(lines)
     },
+    onNoRoom: (noRoom) => {
+      policies.noteNoRoom(noRoom)
+    },
     onNode: nodeBook(health, log),
   })
   now.wanted = wanted

@@ -7,7 +7,7 @@ import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Compiler, type Conflict } from './compile/compile.ts'
 import type { DesiredChange } from './compile/desired.ts'
-import type { CutLines } from './compile/policy/size.ts'
+import type { CutLines, NoRoom } from './compile/policy/size.ts'
 import { resolveConfig, type Resolved } from './config/resolve.ts'
 import { configurationsOf, type Said } from './config/said.ts'
 import type { FailsafePort } from './compile/failsafes.ts'
@@ -41,6 +41,8 @@ export interface WantedOptions {
   readonly onConflicts?: (conflicts: readonly Conflict[]) => void
   /** lines of policy rules that are longer than programs look, each time they may be others */
   readonly onCuts?: (cuts: readonly CutLines[]) => void
+  /** policies that are closed for want of room, each time they may be others */
+  readonly onNoRoom?: (noRoom: readonly NoRoom[]) => void
   /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that changes */
   readonly onNode?: (missing: string | undefined) => void
 }
@@ -88,6 +90,7 @@ export class Wanted {
     const change = everything ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
     this.#sayConflicts()
     this.#options.onCuts?.(this.#compiler.policy.cuts)
+    this.#options.onNoRoom?.(this.#compiler.policy.noRoom)
     return change
   }
 

@@ -94,7 +94,7 @@ export class Compiler {
   }
 
   /** Rules as programs record them, and how much there is of policy. */
-  get policy(): Pick<PolicyPart, 'ruleNames' | 'size' | 'cuts'> {
+  get policy(): Pick<PolicyPart, 'ruleNames' | 'size' | 'cuts' | 'noRoom'> {
     return this.#policy
   }
 

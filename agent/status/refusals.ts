@@ -43,6 +43,9 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   'in-part': 'the rest of it is in force',
 }
 
+/** By state: what no refusal tells of. */
+const EVENTS: Readonly<Record<string, string>> = { 'no-tier': 'NoTier', 'no-room': 'NoRoom' }
+
 /** Sorted, each once. */
 export function refusalsOf({ node, refused, policies, strays, cuts }: RefusedNow): readonly Refusal[] {
   const all = new Map<string, Refusal>()
@@ -53,8 +56,10 @@ export function refusalsOf({ node, refused, policies, strays, cuts }: RefusedNow
   }
   for (const [by, problems] of refused) for (const problem of problems) add(refusalOf(problem, { by, node, policies }))
   for (const [ref, { state, reason }] of policies) {
-    const object = state === 'no-tier' ? objectOf(ref) : undefined
-    if (object !== undefined) add({ object, reason: 'NoTier', message: reason, own: false })
+    const event = EVENTS[state]
+    const object = event === undefined ? undefined : objectOf(ref)
+    // tables are each node's own
+    if (event !== undefined && object !== undefined) add({ object, reason: event, message: reason, own: state === 'no-room' })
   }
   const addOwn = (ref: string, reason: string, message: string): void => {
     const object = objectOf(ref)

@@ -11,6 +11,7 @@ import { judge, type Hit, type Judgement, type Line } from '#lib/policy/judge.ts
 import { podLine, type Direction, type View } from '#lib/policy/line.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { isAbout } from '#lib/policy/rule.ts'
+import { NO_ROOM } from '#agent/compile/policy/line.ts'
 import { NO_SET, type HostSlot, type SetId } from '#agent/compile/policy/tables.ts'
 import { judgeBySet } from '#agent/policy/judge.ts'
 import type { PolicyVerdict } from '#agent/policy/walk.ts'
@@ -67,6 +68,7 @@ export function check(world: World, node: NodeView, query: CheckQuery): Check {
   const last = judgement.hits.at(-1)
   const verdict = subject.stage !== 'pod' && last?.kind === 'end' && last.action === 'allow' ? 'open' : judgement.action
   const ids = numbersOf(tables, node)
+  if (ids.has(NO_ROOM)) return noRoom(node, query, ids.get(NO_ROOM) ?? null)
   return {
     node: node.name,
     endpoint: refText(subject.endpoint),
@@ -76,6 +78,14 @@ export function check(world: World, node: NodeView, query: CheckQuery): Check {
     steps: judgement.hits.map((hit) => stepOf(hit, { world, line, query, ids })),
     disagreement: difference({ judgement, verdict, set, tables, names: [...ids.keys()] }, direction),
   }
+}
+
+/** Whatever the policies say. */
+function noRoom(node: NodeView, { subject, direction }: CheckQuery, id: number | null): Check {
+  const text = `there is no room on the node for the policies of its namespace: closed`
+  const step = { tier: null, outcome: 'deny' as const, by: null, rule: null, id, text }
+  const of = { node: node.name, endpoint: refText(subject.endpoint), stage: subject.stage, direction }
+  return { ...of, verdict: 'deny', steps: [step], disagreement: null }
 }
 
 function lineOf({ snapshot }: World, { subject, direction, view }: CheckQuery): Line<Policy> {

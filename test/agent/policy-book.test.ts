@@ -41,6 +41,7 @@ test('all is well', () => {
     ['last-good', 0],
     ['closed', 0],
     ['no-tier', 0],
+    ['no-room', 0],
     ['refused', 0],
   ])
 })
@@ -59,12 +60,28 @@ test('closed ones, and those of tiers that nobody has, are said once, and when t
   expect(reasonOf(health)).toMatch(
     /^GlobalNetworkPolicy\/lost: there is no Tier nowhere: closed for all that it selects; GlobalNetworkPolicy\/bad: cannot be read/,
   )
-  expect([...book.counts().values(), health.report().ready]).toEqual([1, 0, 0, 1, 1, 0, true])
+  expect([...book.counts().values(), health.report().ready]).toEqual([1, 0, 0, 1, 1, 0, 0, true])
   book.note({ ...snapshot, policies: new Map() }, [])
   expect(said).toHaveLength(2)
   book.note({ ...snapshot, policies: new Map() }, CHANGED)
   expect(said.slice(2).sort()).toEqual(['policy.mended GlobalNetworkPolicy/bad', 'policy.mended GlobalNetworkPolicy/lost'])
   expect(reasonOf(health)).toBe('')
+})
+
+test('those that there is no room for are named, whatever else is said of them, until there is', () => {
+  const { said, health, book } = setup()
+  const { snapshot } = storeOf([global('good', {}), global('lost', { tier: 'nowhere' })])
+  book.noteNoRoom([])
+  book.note(snapshot, undefined)
+  const policies = ['GlobalNetworkPolicy/good', 'GlobalNetworkPolicy/lost']
+  book.noteNoRoom([{ namespace: 'shop', table: 'rules', most: 32768, policies }])
+  expect(said).toEqual(['policy.no-tier GlobalNetworkPolicy/lost', 'policy.no-room GlobalNetworkPolicy/good'])
+  expect(reasonOf(health)).toMatch(
+    /GlobalNetworkPolicy\/good: on this node the policies of namespace shop have most rules, and there is room for 32768 of all policies: closed/,
+  )
+  expect([...book.counts().values(), health.report().ready]).toEqual([0, 0, 0, 0, 1, 1, 0, true])
+  book.noteNoRoom([])
+  expect(said.slice(2)).toEqual(['policy.mended GlobalNetworkPolicy/good'])
 })
 
 /** A directory as the agent reads it, and what is said of it. */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** explain of manifests on disk: whole answers, as people read them and as JSON. Layer: test. */
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
@@ -52,6 +54,62 @@ describe('explain --resources', () => {
         to 10.1.1.3:5432 (shop/db-1 on n2): deny
         CHECK                  TIER     OUTCOME  BY  RULE  ID          TEXT
         egress shop/web on n1  default  deny     -   -     2773330387  end of the tier: no rule of StagedNetworkPolicy/shop/default.later
+      "
+    `)
+  })
+
+  test('a namespace whose policies there is no room for: closed, as programs have it', async () => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'np-explain-'))
+    const peers = (net: number): object[] =>
+      Array.from({ length: 16_300 }, (_, at) => ({ ipBlock: { cidr: `198.${net}.${at >> 8}.${at & 255}/32` } }))
+    const metadata = { name: 'big', namespace: 'shop' }
+    const spec = { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [{ from: peers(18) }], egress: [{ to: peers(19) }] }
+    const candidate = join(folder.path, 'big.json')
+    writeFileSync(candidate, JSON.stringify({ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata, spec }))
+    const { text, warnings } = await run(['--with', candidate, 'shop/web', 'shop/db-0:sql'])
+    expect(warnings).not.toContain('DEFECT')
+    expect(text).toMatchInlineSnapshot(`
+      "TCP 10.1.0.2:50000 (shop/web on n1) > 10.1.0.3:5432 (shop/db-0 on n1)
+        verdict: allow
+        CHECK                    TIER      OUTCOME  BY                                   RULE  ID          TEXT
+        egress shop/web on n1    -         allow    Profile kns.shop                     0     -           allow
+        ingress shop/db-0 on n1  security  pass     GlobalNetworkPolicy security.no-old  1     2018846189  pass
+                                 default   allow    KubernetesNetworkPolicy shop/db      0     3919635314  allow tcp from (netplane.io/orchestrator == "k8s" && netplane.io/namespace == "shop" && app == "web") to ports "sql"
+
+      with the staged policies: allow -> deny
+        CHECK                  TIER     OUTCOME  BY  RULE  ID          TEXT
+        egress shop/web on n1  default  deny     -   -     2773330387  end of the tier: no rule of StagedNetworkPolicy/shop/default.later
+
+      with the candidate: allow -> deny
+        CHECK                    TIER  OUTCOME  BY  RULE  ID          TEXT
+        egress shop/web on n1    -     deny     -   -     3867278368  there is no room on the node for the policies of its namespace: closed
+        ingress shop/db-0 on n1  -     deny     -   -     3867278368  there is no room on the node for the policies of its namespace: closed
+
+      with the candidate and the staged policies: deny, as before
+        CHECK                    TIER  OUTCOME  BY  RULE  ID          TEXT
+        egress shop/web on n1    -     deny     -   -     3867278368  there is no room on the node for the policies of its namespace: closed
+        ingress shop/db-0 on n1  -     deny     -   -     3867278368  there is no room on the node for the policies of its namespace: closed
+
+      TCP [fd00:1::2]:50000 (shop/web on n1) > [fd00:1::3]:5432 (shop/db-0 on n1)
+        verdict: allow
+        CHECK                    TIER      OUTCOME  BY                                   RULE  ID          TEXT
+        egress shop/web on n1    -         allow    Profile kns.shop                     0     -           allow
+        ingress shop/db-0 on n1  security  pass     GlobalNetworkPolicy security.no-old  1     2018846189  pass
+                                 default   allow    KubernetesNetworkPolicy shop/db      0     3919635314  allow tcp from (netplane.io/orchestrator == "k8s" && netplane.io/namespace == "shop" && app == "web") to ports "sql"
+
+      with the staged policies: allow -> deny
+        CHECK                  TIER     OUTCOME  BY  RULE  ID          TEXT
+        egress shop/web on n1  default  deny     -   -     2773330387  end of the tier: no rule of StagedNetworkPolicy/shop/default.later
+
+      with the candidate: allow -> deny
+        CHECK                    TIER  OUTCOME  BY  RULE  ID          TEXT
+        egress shop/web on n1    -     deny     -   -     3867278368  there is no room on the node for the policies of its namespace: closed
+        ingress shop/db-0 on n1  -     deny     -   -     3867278368  there is no room on the node for the policies of its namespace: closed
+
+      with the candidate and the staged policies: deny, as before
+        CHECK                    TIER  OUTCOME  BY  RULE  ID          TEXT
+        egress shop/web on n1    -     deny     -   -     3867278368  there is no room on the node for the policies of its namespace: closed
+        ingress shop/db-0 on n1  -     deny     -   -     3867278368  there is no room on the node for the policies of its namespace: closed
       "
     `)
   })

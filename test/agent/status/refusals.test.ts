@@ -50,6 +50,11 @@ describe('what is refused', () => {
     expect(of({}, policies)).toEqual(['netplane.io/v3 GlobalNetworkPolicy a | NoTier | there is no Tier x'])
   })
 
+  test('so is one for whose namespace this node has no room', () => {
+    const policies = { 'KubernetesNetworkPolicy/shop/web': { state: 'no-room', reason: 'closed for all that it selects here' } }
+    expect(of({}, policies)).toEqual(['networking.k8s.io/v1 NetworkPolicy shop web | NoRoom | closed for all that it selects here | own'])
+  })
+
   test('what only this node knows is its own to say', () => {
     const api = [problem('FelixConfiguration/node.n1', 'spec.x'), problem('FelixConfiguration/node.n2', 'spec.x'), problem('Pod/a/b', '')]
     expect(of({ api, compiler: [problem('Pod/a/c', ''), problem('Service/a/c', '')] }).filter((text) => text.endsWith('own'))).toEqual([
