@@ -56,15 +56,17 @@ export function felix(cgroup: string, spec: Readonly<Record<string, unknown>> = 
 
 interface PodSpec {
   readonly node: string
+  /** default unless given */
+  readonly namespace?: string
   readonly labels: Readonly<Record<string, string>>
 }
 
 /** A pod of any node. */
-export function labelled(name: string, ip: string, { node: nodeName, labels }: PodSpec): unknown {
+export function labelled(name: string, ip: string, { node: nodeName, namespace = 'default', labels }: PodSpec): unknown {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name, namespace: 'default', labels },
+    metadata: { name, namespace, labels },
     spec: { nodeName, containers: [{ name: 'c', image: 'i' }] },
     status: { phase: 'Running', podIP: ip, podIPs: [{ ip }] },
   }
@@ -82,6 +84,22 @@ export function onlyFrom(name: string, labels: MatchLabels, peers: MatchLabels):
       podSelector: { matchLabels: labels },
       policyTypes: ['Ingress'],
       ingress: [{ from: [{ podSelector: { matchLabels: peers } }], ports: [{ protocol: 'TCP', port: 8080 }] }],
+    },
+  }
+}
+
+/** Pods of that application of a namespace: a rule for each of so many prefixes, in both directions. */
+export function manyPeers(namespace: string, app: string, of: { readonly count: number; readonly net: number }): object {
+  const peers = Array.from({ length: of.count }, (_, at) => ({ ipBlock: { cidr: `198.${of.net}.${at >> 8}.${at & 255}/32` } }))
+  return {
+    apiVersion: 'networking.k8s.io/v1',
+    kind: 'NetworkPolicy',
+    metadata: { name: app, namespace },
+    spec: {
+      podSelector: { matchLabels: { app } },
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: [{ from: peers }],
+      egress: [{ to: peers }],
     },
   }
 }

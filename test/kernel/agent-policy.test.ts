@@ -11,7 +11,7 @@ import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
 import { NO_SET } from '../support/addr-info.ts'
 import { bindDeclared, builtObject } from '../support/compiled.ts'
 import type { ScratchNode } from '../support/scratch-node.ts'
-import { labelled, onlyFrom, hostEndpoint, globalPolicy } from './agent-manifests.ts'
+import { labelled, manyPeers, onlyFrom, hostEndpoint, globalPolicy } from './agent-manifests.ts'
 import { makeNode, PINS, plug, POD_A, POD_B, rows } from './agent-node.ts'
 
 const { btf } = builtObject('workload')
@@ -146,6 +146,31 @@ describe('a policy for a local pod', () => {
     map.close()
     expect(first).toMatchObject({ kind: 1, ingress: info('10.1.1.5')?.ingress })
   })
+})
+
+test('policies of one namespace that would fill the tables shut out nobody else', async () => {
+  machine.put('pods.json', [
+    labelled('a', '10.1.1.5', { node: 'n1', labels: { app: 'web' } }),
+    ...[6, 7, 8].map((at) => labelled(`bad-${at}`, `10.1.1.${at}`, { node: 'n1', namespace: 'bad', labels: { app: `a${at}` } })),
+  ])
+  const agent = machine.agent()
+  await agent.event('dataplane.ready')
+  // 97,800 rules and as many prefixes: a table has 65,536
+  machine.put(
+    'bad.json',
+    [6, 7, 8].map((at) => manyPeers('bad', `a${at}`, { count: 16_300, net: at })),
+  )
+  await agent.until('their pods to be closed', () => (info('10.1.1.6')?.ingress ?? NO_SET) !== NO_SET)
+  expect(info('10.1.1.6')?.egress).toBe(info('10.1.1.8')?.ingress)
+  expect(await agent.event('policy.no-room')).toMatchObject({ policy: 'KubernetesNetworkPolicy/bad/a6' })
+  machine.put('policy.json', [onlyFrom('web', { app: 'web' }, { app: 'client' })])
+  await agent.until('a deny of another namespace', () => (info('10.1.1.5')?.ingress ?? NO_SET) !== NO_SET)
+  expect(await rows(machine, 'np_rules')).toBe(1 + 2)
+  machine.put('bad.json', [manyPeers('bad', 'a6', { count: 2, net: 1 })])
+  await agent.event('policy.mended')
+  await agent.until('their own rules', () => info('10.1.1.6')?.ingress !== info('10.1.1.6')?.egress)
+  await expect.poll(() => rows(machine, 'np_rules'), { timeout: 5000 }).toBe(2 + 2 * 3)
+  expect(agent.events('apply.failed')).toEqual([])
 })
 
 describe('of two pods with one address', () => {
