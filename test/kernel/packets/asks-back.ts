@@ -76,21 +76,28 @@ function begins(f: Family): PacketCase {
 
 /** Protocols whose ports no rule asks for: what was asked answers from the port that was asked, to the port that asked. */
 function lesser(f: Family): PacketCase[] {
-  const sends = (from: string, to: string, proto: number, ports: readonly [number, number]): Pick<Step, 'through' | 'packet'> => {
-    const body = new Uint8Array(16)
-    for (const [at, port] of ports.entries()) new DataView(body.buffer).setUint16(at * 2, port)
-    return { through: 'from_workload', packet: plain(from, to, { proto, body }) }
-  }
-  return Object.entries({ 'UDP-Lite': 136, DCCP: 33 }).map(([name, proto]) => ({
-    name: `${f.name}: a question by ${name} lets its answer in, and opens no other port`,
-    given: { policies: [policy('in', { of: 'second', ingress: [] })] },
-    steps: [
-      { say: 'asks', ...sends(f.secondPod, f.pod, proto, [2000, 1000]), action: 'redirect' },
-      { say: 'answer', ...sends(f.pod, f.secondPod, proto, [1000, 2000]), action: 'redirect' },
-      { say: 'to another port', ...sends(f.pod, f.secondPod, proto, [1000, 5353]), action: 'drop', reason: 'DROP_POLICY' },
-      { say: 'from another port', ...sends(f.pod, f.secondPod, proto, [1001, 2000]), action: 'drop', reason: 'DROP_POLICY' },
-    ],
-  }))
+  type End = readonly [addr: string, port: number]
+  return Object.entries({ 'UDP-Lite': 136, DCCP: 33 }).map(([name, proto]) => {
+    const sends = (from: End, to: End): Pick<Step, 'through' | 'packet'> => {
+      const body = new Uint8Array(16)
+      for (const [at, [, port]] of [from, to].entries()) new DataView(body.buffer).setUint16(at * 2, port)
+      return { through: 'from_workload', packet: plain(from[0], to[0], { proto, body }) }
+    }
+    const [own, far] = [
+      [f.secondPod, 2000],
+      [f.pod, 1000],
+    ] as const
+    return {
+      name: `${f.name}: a question by ${name} lets its answer in, and opens no other port`,
+      given: { policies: [policy('in', { of: 'second', ingress: [] })] },
+      steps: [
+        { say: 'asks', ...sends(own, far), action: 'redirect' },
+        { say: 'answer', ...sends(far, own), action: 'redirect' },
+        { say: 'to another port', ...sends(far, [f.secondPod, 5353]), action: 'drop', reason: 'DROP_POLICY' },
+        { say: 'from another port', ...sends([f.pod, 1001], own), action: 'drop', reason: 'DROP_POLICY' },
+      ],
+    }
+  })
 }
 
 export const cases: readonly PacketCase[] = families.flatMap((f) => [...asks(f), begins(f), ...lesser(f)])

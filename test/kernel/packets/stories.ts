@@ -5,7 +5,7 @@ import { sctp } from './asks-back.ts'
 import type { Given, ProgramName, Step } from './case.ts'
 import { numbers } from './errors.ts'
 import type { Family } from './world.ts'
-import { NAT_PORT, NODE_PORT, TRANSLATED, VNI, at } from './world.ts'
+import { ASKED, NAT_PORT, NODE_PORT, TRANSLATED, VNI, at } from './world.ts'
 
 const PORT = 43_000
 
@@ -219,14 +219,14 @@ function ofKernel(f: Family): readonly Story[] {
     {
       name: "another plugin's pod to the world",
       given: {},
-      asks: [going('from_workload', [pod, far], pass), going('to_host', [pod, far], pass)],
+      asks: [going('from_workload', [pod, far], pass), going('to_host', [pod, far], { ...pass, mark: ASKED })],
       answers: [going('from_host', [far, pod], pass), going('to_workload', [far, pod], pass)],
     },
     {
       name: "the world to another plugin's pod",
       given: {},
       asks: [going('from_host', [client, server], pass), going('to_workload', [client, server], pass)],
-      answers: [going('from_workload', [server, client], pass), going('to_host', [server, client], pass)],
+      answers: [going('from_workload', [server, client], pass), going('to_host', [server, client], { ...pass, mark: ASKED })],
     },
     {
       name: "another plugin's pod to a service elsewhere",
