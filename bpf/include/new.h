@@ -231,19 +231,39 @@ static __noinline bool source_is_elsewhere(struct scratch *s)
 	return source_is_tunnels(s, info);
 }
 
-/* Where packets leave: is it of a pod or a service that did not send it? Devices without programs bring such, and processes of the node, which
- * may bind any IPv6 address. Nor does what is forwarded go to a tunnel port of a node: it may leave with this node's address. */
+/* Where packets leave: would another node take it out of the tunnel, though no program has put it there? What is forwarded may leave with this
+ * node's address, and a socket may have been connected before its peer was a node. Tunnels of the node's kernel send by neither. */
+static __noinline bool plays_node_leaving(struct __sk_buff *skb, const struct pkt *p)
+{
+	struct bpf_sock *socket;
+
+	if (p->proto != IPPROTO_UDP || p->t.dport != cfg.tunnel_port)
+		return false;
+	if (!skb->ingress_ifindex) {
+		socket = skb->sk;
+		if (!socket || socket->dst_port != p->t.dport)
+			return false;
+	}
+	return is_tunnel_end(&p->t.dst, p->t.dport, p->proto);
+}
+
+/* Is it of a pod or a service that did not send it? Devices without programs bring such, and processes of the node, which may bind any IPv6
+ * address. */
 static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct scratch *s)
 {
 	const bool own = !skb->ingress_ifindex;
 
-	if (mark_is_known(skb) || (own && s->p.v4 && s->hook == TO_HOST))
+	if (mark_is_known(skb))
+		return DROP_NONE;
+	if (s->hook == TO_HOST && plays_node_leaving(skb, &s->p))
+		return DROP_TUNNEL_SOURCE;
+	if (own && s->p.v4 && s->hook == TO_HOST)
 		return DROP_NONE;
 	if (!own && s->hook == TO_WORKLOAD && source_is_martian(&s->p))
 		return DROP_MARTIAN;
 	if (is_pretended(skb, &s->p.t.src) || source_is_tunnels(s, bpf_map_lookup_elem(&np_addrs, &s->p.t.src)))
 		return DROP_SPOOFED;
-	return !own && s->hook == TO_HOST && is_tunnel_end(&s->p.t.dst, s->p.t.dport, s->p.proto) ? DROP_TUNNEL_SOURCE : DROP_NONE;
+	return DROP_NONE;
 }
 
 /* Of what we send on, and the kernel would not see: is its source one to believe, whatever is asked of routes? */

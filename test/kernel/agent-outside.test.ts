@@ -122,3 +122,23 @@ test('a process of another user that took the name of agents of before keeps no 
   stranger.kill()
   await once(stranger, 'exit')
 })
+
+test('a socket that was connected to a tunnel port before a node had its address sends nothing there', { timeout: 60_000 }, async () => {
+  machine.sh('ip neigh add 192.0.2.9 lladdr 02:00:00:00:00:09 dev eth0')
+  const sending = `const socket = require('node:dgram').createSocket('udp4')
+    socket.connect(4789, '192.0.2.9', () => { console.log('ready'); setInterval(() => socket.send('x', () => {}), 50) })`
+  const agent = machine.agent('--metrics-port', '9091')
+  await agent.event('dataplane.ready')
+  await agent.event('metrics.listening')
+  const sender = machine.spawn([process.execPath, '-e', sending])
+  if (sender.stdout !== null) await once(sender.stdout, 'data')
+  const left = (): number => Number(/TX:.*\n\s*\d+\s+(\d+)/.exec(machine.sh('ip -s link show eth0'))?.[1])
+  const refused = (): number => Number(/^netplane_drops_total\{reason="tunnel_source"\} (\d+)$/m.exec(metrics())?.[1])
+  const before = left()
+  await expect.poll(left, SOON).toBeGreaterThan(before + 5)
+  expect(refused()).toBe(0)
+  machine.put('joined.json', [node('n9', '192.0.2.9', '10.1.9.0/24')])
+  await expect.poll(refused, SOON).toBeGreaterThan(5)
+  sender.kill()
+  await once(sender, 'exit')
+})
