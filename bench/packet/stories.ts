@@ -58,12 +58,12 @@ function turned(ends: Ends): Ends {
   return { from: ends.to, to: ends.from }
 }
 
-/** A connection of which this node has both hooks: `sent` as the client says it, `got` as the backend hears it. */
+/** A connection of which this node has both hooks: `sent` as the client says it, `got` as the backend hears it; it goes into its pod past
+ * the other hook. */
 function connection(options: { readonly sent: Ends; readonly got: Ends; readonly enters: ProgramName }): readonly Opening[] {
   const { sent, got, enters } = options
   return [
     { program: enters, packet: packets.syn(sent) },
-    { program: 'to_workload', packet: packets.syn(got, 63) },
     { program: 'from_workload', packet: packets.synAck(turned(got)) },
     { program: enters, packet: packets.data(sent) },
     { program: 'from_workload', packet: packets.data(turned(got)) },
