@@ -57,10 +57,10 @@ export class Report {
     }
   }
 
-  /** A chapter that could not be told to its end. */
+  /** A chapter that could not be told to its end: one failure, however many lines say why. */
   failure(text: string): void {
     this.#failed++
-    for (const line of text.split('\n')) this.#line(this.#paint(`   FAILED  ${line}`, 31))
+    for (const [at, line] of text.split('\n').entries()) this.#line(this.#paint(`   ${at === 0 ? 'FAILED' : '      '}  ${line}`, 31))
   }
 
   /** The last line. */

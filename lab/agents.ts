@@ -10,6 +10,7 @@ import { readManifests } from './manifests.ts'
 import { agentLog, toolCommand } from './paths.ts'
 import { agentCgroup, entryOf, requireHolder } from './places.ts'
 import { at, listAt, textAt } from './raw.ts'
+import { longer } from './slowness.ts'
 import type { SavedOptions } from './state.ts'
 import { nodeNamed, type Topology } from './topology.ts'
 
@@ -51,7 +52,8 @@ export class Agents {
 
   /** Throws LabError with the end of its log when it ends, or is not ready in time. */
   async waitReady(node: string, timeoutMs = READY_MS): Promise<void> {
-    const end = systemClock.now() + timeoutMs
+    const longest = longer(timeoutMs)
+    const end = systemClock.now() + longest
     let answer = { ready: false, text: '' }
     while (!answer.ready) {
       const ended = this.pid(node) === undefined
@@ -59,7 +61,7 @@ export class Agents {
         const log = logTail(agentLog(this.#topology.lab, node), 10)
         throw new LabError(
           `agent of node ${node}`,
-          `${ended ? 'ended' : `not ready after ${timeoutMs} ms: ${answer.text.trim()}`}; its log ends:\n${log}`,
+          `${ended ? 'ended' : `not ready after ${longest} ms: ${answer.text.trim()}`}; its log ends:\n${log}`,
         )
       }
       answer = await this.readiness(node, 2000)

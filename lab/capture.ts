@@ -3,6 +3,7 @@
 import { systemClock } from '#lib/base/clock.ts'
 import { LabError } from './errors.ts'
 import type { Lab } from './lab.ts'
+import { longer } from './slowness.ts'
 import { waitFor } from './wait.ts'
 
 export interface CaptureOptions {
@@ -39,7 +40,7 @@ export async function startCapture(lab: Lab, options: CaptureOptions): Promise<C
     closed.resolve(false)
   })
   const late = new AbortController()
-  const timeout = systemClock.sleep(10_000, late.signal).then(
+  const timeout = systemClock.sleep(longer(10_000), late.signal).then(
     () => false,
     () => false,
   )

@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { CommandError } from '#lib/base/errors.ts'
 import { joinCgroup } from './launch.ts'
+import { longer } from './slowness.ts'
 
 export interface Outcome {
   /** undefined when a signal ended it */
@@ -39,7 +40,7 @@ export function runCommand(command: readonly string[], options: CommandOptions =
   const timer = setTimeout(() => {
     timedOut = true
     child.kill('SIGKILL')
-  }, options.timeoutMs ?? 60_000)
+  }, timeLimit(options))
   child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk))
   child.stderr.on('data', (chunk: Buffer) => stderr.push(chunk))
   // a child that ends without reading its input is not our error
@@ -60,10 +61,14 @@ export function runCommand(command: readonly string[], options: CommandOptions =
 export async function mustRun(command: readonly string[], options: CommandOptions = {}): Promise<string> {
   const outcome = await runCommand(command, options)
   if (outcome.status !== 0) {
-    const stderr = outcome.timedOut ? `no end after ${options.timeoutMs ?? 60_000} ms; ${outcome.stderr}` : outcome.stderr
+    const stderr = outcome.timedOut ? `no end after ${timeLimit(options)} ms; ${outcome.stderr}` : outcome.stderr
     throw new CommandError({ command: command.join(' '), status: outcome.status, stderr })
   }
   return outcome.stdout
+}
+
+function timeLimit({ timeoutMs = 60_000 }: CommandOptions): number {
+  return longer(timeoutMs)
 }
 
 /** {@link mustRun}, or that in a certain place. */

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { systemClock } from '#lib/base/clock.ts'
 import { LabError } from './errors.ts'
 import { toolCommand } from './paths.ts'
+import { longer, slower } from './slowness.ts'
 import { endpointText, type Endpoint } from './tools/address.ts'
 import { isFlowResult, isRequestsResult, type FlowResult, type RequestsResult } from './tools/results.ts'
 
@@ -50,8 +51,8 @@ export function startRequests(lab: Spawner, options: RequestOptions): Running<Re
   const flags = {
     to: endpointText(options.to),
     count: options.count ?? 1,
-    rate: options.rate ?? 100,
-    'timeout-ms': options.timeoutMs ?? 2000,
+    rate: slower(options.rate ?? 100),
+    'timeout-ms': longer(options.timeoutMs ?? 2000),
     payload: options.payload ?? 64,
     reply: options.reply ?? 0,
   }
@@ -64,7 +65,7 @@ export function startRequests(lab: Spawner, options: RequestOptions): Running<Re
 
 /** Steady numbered streams, each on one socket, until `stop`. Resolves when each has had an answer. */
 export async function startFlow(lab: Spawner, options: FlowOptions): Promise<Running<FlowResult>> {
-  const flags = { rate: options.rate ?? 200, payload: options.payload ?? 64, 'drain-ms': options.drainMs ?? 1000 }
+  const flags = { rate: slower(options.rate ?? 200), payload: options.payload ?? 64, 'drain-ms': longer(options.drainMs ?? 1000) }
   const command = [
     ...toolCommand('flow'),
     ...options.to.flatMap((to) => ['--to', endpointText(to)]),
@@ -104,7 +105,8 @@ export class Running<T> {
   /** Resolves when the tool has said so; throws LabError when it ends first or does not within `timeoutMs`, and ends it. */
   async event(name: string, timeoutMs: number): Promise<void> {
     const stop = new AbortController()
-    const late = systemClock.sleep(timeoutMs, stop.signal).then(
+    const longest = longer(timeoutMs)
+    const late = systemClock.sleep(longest, stop.signal).then(
       () => 'late' as const,
       () => 'done' as const,
     )
@@ -116,7 +118,7 @@ export class Running<T> {
       const result = JSON.stringify(await this.result)
       throw new LabError(
         this.#subject,
-        first === 'late' ? `not ${name} after ${timeoutMs} ms: ${result}` : `ended before it was ${name}: ${result}`,
+        first === 'late' ? `not ${name} after ${longest} ms: ${result}` : `ended before it was ${name}: ${result}`,
       )
     } finally {
       stop.abort()

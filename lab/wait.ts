@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Waits for a condition, never longer than said. Layer: lab. */
 import { systemClock } from '#lib/base/clock.ts'
+import { longer } from './slowness.ts'
 
 export interface WaitOptions {
   readonly timeoutMs: number
@@ -11,7 +12,7 @@ export interface WaitOptions {
 
 /** The first value of `look` that is not undefined; undefined when there was none in time. */
 export async function waitFor<T>(look: () => T | undefined | Promise<T | undefined>, options: WaitOptions): Promise<T | undefined> {
-  const end = systemClock.now() + options.timeoutMs
+  const end = systemClock.now() + longer(options.timeoutMs)
   const signal = options.signal ?? new AbortController().signal
   for (;;) {
     const found = await look()

@@ -2,6 +2,7 @@
 /** The endpoint changes under traffic: new connections go to the new pod, established ones stay where they are, none is lost. Layer: demo. */
 import { systemClock } from '#lib/base/clock.ts'
 import { LabError } from '../../lab/errors.ts'
+import { longer } from '../../lab/slowness.ts'
 import { request, startFlow, startRequests } from '../../lab/traffic.ts'
 import type { StreamResult } from '../../lab/tools/results.ts'
 import { waitFor } from '../../lab/wait.ts'
@@ -11,6 +12,8 @@ import { failureText } from './answers.ts'
 import { FLOW_HEAD, flowRows, isWhole } from './flows.ts'
 
 const NEW = 'web-2'
+/** until new connections reach a service's new pod */
+const FOUND_MS = 5000
 
 export async function* endpoints(stage: Stage): AsyncGenerator<Piece> {
   const { lab } = stage
@@ -35,7 +38,7 @@ export async function* endpoints(stage: Stage): AsyncGenerator<Piece> {
       {
         cells: [
           `a new connection reaches ${NEW}`,
-          first === undefined ? 'not within 5 s' : `${first - start} ms after the manifest was replaced`,
+          first === undefined ? `not within ${longer(FOUND_MS) / 1000} s` : `${first - start} ms after the manifest was replaced`,
         ],
         ok: moved && first !== undefined,
       },
@@ -59,7 +62,7 @@ async function waitForPod(stage: Stage, pod: string): Promise<boolean> {
       const result = await request(stage.lab, { from: 'far', to: stage.nodePort('node-a', 'tcp', family) })
       return result.answers[0]?.pod === pod ? true : undefined
     }
-    if ((await waitFor(ask, { timeoutMs: 5000 })) === undefined) return false
+    if ((await waitFor(ask, { timeoutMs: FOUND_MS })) === undefined) return false
   }
   return true
 }
@@ -71,5 +74,5 @@ function podsText(pods: Readonly<Record<string, number>>): string {
 }
 
 async function pause(ms: number): Promise<void> {
-  await systemClock.sleep(ms, new AbortController().signal)
+  await systemClock.sleep(longer(ms), new AbortController().signal)
 }

@@ -2,6 +2,7 @@
 /** Agents die and come back under load: nothing is lost, and the second start finds everything as it should be. Layer: demo. */
 import { readFileSync } from 'node:fs'
 import { systemClock } from '#lib/base/clock.ts'
+import { longer } from '../../lab/slowness.ts'
 import { startFlow, startRequests } from '../../lab/traffic.ts'
 import { total } from '../metrics.ts'
 import type { Piece, Row } from '../report.ts'
@@ -83,5 +84,5 @@ function softnetDrops(): number {
 }
 
 async function pause(ms: number): Promise<void> {
-  await systemClock.sleep(ms, new AbortController().signal)
+  await systemClock.sleep(longer(ms), new AbortController().signal)
 }

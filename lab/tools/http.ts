@@ -3,6 +3,7 @@
  *
  * http [--wait-ms N] URL. Exit 0: status 200; 1: another status (body on standard output); 2: no answer. */
 import { parseArgs } from 'node:util'
+import { longer } from '../slowness.ts'
 
 const { values, positionals } = parseArgs({ options: { 'wait-ms': { type: 'string', default: '0' } }, allowPositionals: true })
 const end = performance.now() + Number(values['wait-ms'])
@@ -10,7 +11,7 @@ const url = positionals[0] ?? ''
 
 async function ask(): Promise<{ code: number; text: string }> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2000) })
+    const response = await fetch(url, { signal: AbortSignal.timeout(longer(2000)) })
     return { code: response.ok ? 0 : 1, text: await response.text() }
   } catch (thrown) {
     const cause = thrown instanceof Error ? (thrown.cause ?? thrown) : thrown

@@ -35,7 +35,7 @@ test('a story as plain text, its last line the count', () => {
 
 2. Second
    FAILED  broke
-   FAILED  here
+           here
 
 demo: 1 passed, 2 failed
 `)
