@@ -117,9 +117,9 @@ test-kernel: all
 	@scripts/install-deps.sh vm
 	@$(RUN) test/run.ts vm
 
-# Every kernel that test/kernel/vm/kernels.json names, one of each minor version: half an hour.
+# Every kernel that test/kernel/vm/kernels.json names, one of each minor version, and the demo on the oldest: half an hour.
 kernels: all
-	@scripts/install-deps.sh vm
+	@scripts/install-deps.sh demo vm
 	@test/kernel/run --all
 
 bench: all $(TRAFFIC)

@@ -17,6 +17,8 @@ export interface RunOptions {
   readonly token: string
   readonly log: string
   readonly timeout: number
+  /** megabytes */
+  readonly memory: number
 }
 
 /** The processor's word counts for random numbers (a 5.3 kernel would wait for minutes before Node's first one);
@@ -31,7 +33,7 @@ export async function runDirect(options: RunOptions): Promise<GuestResult> {
   const append = [`console=${facts.console},115200`, ...KERNEL_ARGS, '--', '/netplane/init', token, 'reboot'].join(' ')
   const args = [
     ...facts.machine,
-    ...['-accel', 'tcg', '-smp', '1', '-m', '1024'],
+    ...['-accel', 'tcg', '-smp', '1', '-m', String(options.memory)],
     ...['-nodefaults', '-no-user-config', '-no-reboot', '-display', 'none', '-monitor', 'none', '-serial', 'stdio'],
     ...['-device', 'virtio-rng-pci'],
     ...['-kernel', kernel.image, '-initrd', initrd, '-append', append],

@@ -15,11 +15,13 @@ export type Runner = 'direct' | 'virtme-ng'
 /** What of the payload a kernel can run: without modules there are no devices. */
 export type Parts = 'all' | 'objects'
 
-interface Row {
+export interface Row {
   readonly name: string
   readonly arch: Arch
   /** booted by `make kernels` only */
   readonly soak: boolean
+  /** booted by `make kernels` once more, for the demo */
+  readonly demo: boolean
 }
 
 export interface KernelRow extends Row {

@@ -4,12 +4,13 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
+import { hostArch } from './arch.ts'
 import type { Arch } from './arch.ts'
 import { bundlePayload } from './bundle.ts'
 import { runDirect } from './direct.ts'
 import type { GuestResult } from './guest.ts'
 import { fetchKernel, givenKernel, imageKernel } from './kernel.ts'
-import type { Kernel } from './kernel.ts'
+import type { Kernel, Row } from './kernel.ts'
 import { USAGE, parseOptions } from './options.ts'
 import type { Options } from './options.ts'
 import { rootEntries } from './root.ts'
@@ -18,6 +19,8 @@ import type { Table } from './table.ts'
 import { userlandFor } from './userland.ts'
 import type { Userland } from './userland.ts'
 import { runVirtme } from './virtme.ts'
+import { worksOf } from './works.ts'
+import type { Work } from './works.ts'
 
 const TOP = resolve(import.meta.dirname, '../../..')
 /** Not in build/, which node-gyp clears. */
@@ -25,12 +28,20 @@ const LOGS = join(TOP, '.cache/kernel-vm')
 /** Each keeps one core busy. */
 const AT_ONCE = 2
 const SHOWN_LINES = 40
+/** megabytes */
+const MEMORY: Readonly<Record<Work, number>> = { tests: 1024, demo: 3072 }
 
 /** Everything a run needs that is made before the first machine starts. */
 interface Prepared {
-  readonly kernels: readonly Kernel[]
+  readonly machines: readonly Machine[]
   readonly userlands: ReadonlyMap<Arch, Userland>
-  readonly payload: string
+  /** as one file of JavaScript each */
+  readonly payloads: Readonly<Record<Work, string>>
+}
+
+interface Machine {
+  readonly kernel: Kernel
+  readonly work: Work
 }
 
 async function main(options: Options): Promise<boolean> {
@@ -40,77 +51,98 @@ async function main(options: Options): Promise<boolean> {
   if (options.kind === 'fetch') return true
   mkdirSync(LOGS, { recursive: true })
   const started = performance.now()
-  const results = await inParallel(prepared.kernels, (kernel) => runOne({ kernel, prepared, work, options }))
+  const results = await inParallel(prepared.machines, (machine) => runOne({ machine, prepared, dir: work, options }))
   const passed = results.reduce((sum, result) => sum + result.passed, 0)
   const failed = results.reduce((sum, result) => sum + (result.ok ? 0 : Math.max(1, result.failed)), 0)
   const seconds = (performance.now() - started) / 1000
   const cpu = results.reduce((sum, result) => sum + result.cpu, 0)
-  console.log(`${results.length} kernels, ${AT_ONCE} at a time: ${seconds.toFixed(0)} s, ${cpu.toFixed(0)} s of processor time`)
+  console.log(`${results.length} machines, ${AT_ONCE} at a time: ${seconds.toFixed(0)} s, ${cpu.toFixed(0)} s of processor time`)
   console.log(`${passed} passed, ${failed} failed`)
   return failed === 0
 }
 
 async function prepare(options: Options, work: string): Promise<Prepared> {
   const table = readTable()
-  const payload = join(work, 'payload.mjs')
-  await bundlePayload(options.payload, payload)
-  const kernels = options.kind === 'given' ? [givenKernel(options.kernel)] : await wantedKernels(table, options)
+  const payloads = { tests: join(work, 'tests.mjs'), demo: join(work, 'demo.mjs') }
+  await bundlePayload(options.payloads.tests, payloads.tests)
+  await bundlePayload(options.payloads.demo, payloads.demo)
+  const given = (kernel: Kernel): Machine[] => [{ kernel, work: options.demo ? 'demo' : 'tests' }]
+  const machines = options.kind === 'given' ? given(givenKernel(options.kernel)) : await wantedMachines(table, options)
+  for (const { kernel, work: what } of machines) if (what === 'demo') requireDemo(kernel)
   const userlands = new Map<Arch, Userland>()
-  for (const { arch } of kernels) {
+  for (const { arch } of machines.map(({ kernel }) => kernel)) {
     if (!userlands.has(arch)) userlands.set(arch, await userlandFor(arch, TOP, table))
   }
-  return { kernels, userlands, payload }
+  return { machines, userlands, payloads }
 }
 
 type Wanted = Exclude<Options, { readonly kind: 'given' }>
 
 /** Images first, which take the longest. Where their folder is not there, it is said that they were not booted. */
-async function wantedKernels({ images, kernels }: Table, { names, all, images: dir }: Wanted): Promise<Kernel[]> {
+async function wantedMachines({ images, kernels }: Table, options: Wanted): Promise<Machine[]> {
+  const { names, images: dir } = options
   const known = [...images, ...kernels].map(({ name }) => name)
   const unknown = names.find((name) => !known.includes(name))
   if (unknown !== undefined) throw new Error(`no kernel ${unknown}: ${known.join(', ')}`)
-  const isWanted = ({ name, soak }: { readonly name: string; readonly soak: boolean }): boolean =>
-    names.length > 0 ? names.includes(name) : all || !soak
-  const wanted: Kernel[] = []
+  const machines: Machine[] = []
+  const add = (kernel: Kernel, works: readonly Work[]): number => machines.push(...works.map((work) => ({ kernel, work })))
+  const isWanted = (row: Row): boolean => worksOf(row, options).length > 0
   for (const row of images.filter(isWanted)) {
-    if (existsSync(dir)) wanted.push(imageKernel(row, dir))
+    if (existsSync(dir)) add(imageKernel(row, dir), worksOf(row, options))
     else console.log(`${row.name}: not booted, for there is no folder ${dir}`)
   }
-  for (const row of kernels.filter(isWanted)) wanted.push(await fetchKernel(row))
-  return wanted
+  for (const row of kernels.filter(isWanted)) add(await fetchKernel(row), worksOf(row, options))
+  return machines
+}
+
+/** The guest gets this machine's tools, and of modules only those that the tests need. */
+function requireDemo({ name, arch, modules }: Kernel): void {
+  if (arch !== hostArch()) throw new Error(`${name}: the demo runs on this machine's architecture alone, ${hostArch()}`)
+  if (modules.length > 0) throw new Error(`${name}: the demo runs on kernels that have all built in, and this one has modules`)
 }
 
 interface OneRun {
-  readonly kernel: Kernel
+  readonly machine: Machine
   readonly prepared: Prepared
-  readonly work: string
+  readonly dir: string
   readonly options: Options
 }
 
-async function runOne({ kernel, prepared, work, options }: OneRun): Promise<GuestResult> {
+async function runOne({ machine, prepared, dir, options }: OneRun): Promise<GuestResult> {
+  const { kernel, work } = machine
   const userland = prepared.userlands.get(kernel.arch)
   if (userland === undefined) throw new Error(`nothing prepared for ${kernel.arch}`)
   const root = await rootEntries({
     userland,
-    payload: prepared.payload,
+    payload: prepared.payloads[work],
     objectsDir: join(TOP, 'bpf'),
     modules: kernel.modules,
     parts: kernel.parts,
+    ...(work === 'demo' ? { demoOf: TOP } : {}),
   })
-  const own = join(work, kernel.name)
+  const name = work === 'demo' ? `${kernel.name}-demo` : kernel.name
+  const own = join(dir, name)
   mkdirSync(own)
-  const log = join(LOGS, `${kernel.name}.log`)
+  const log = join(LOGS, `${name}.log`)
   const run = kernel.runner === 'direct' ? runDirect : runVirtme
-  const result = await run({ kernel, root, work: own, token: randomUUID(), log, timeout: options.timeout })
+  const result = await run({
+    kernel,
+    root,
+    work: own,
+    token: randomUUID(),
+    log,
+    timeout: options.timeouts[work],
+    memory: MEMORY[work],
+  })
   rmSync(own, { recursive: true })
-  report(kernel, result, log)
+  report(machine, result, log)
   return result
 }
 
-function report(kernel: Kernel, result: GuestResult, log: string): void {
+function report({ kernel, work }: Machine, result: GuestResult, log: string): void {
   const tally = result.reason ?? `${result.passed} passed, ${result.failed} failed`
   console.log(
-    `${kernel.name} by ${kernel.runner}: ${tally} in ${result.seconds.toFixed(0)} s, ${result.cpu.toFixed(0)} s of processor time`,
+    `${kernel.name}${work === 'demo' ? ', the demo,' : ''} by ${kernel.runner}: ${tally} in ${result.seconds.toFixed(0)} s, ${result.cpu.toFixed(0)} s of processor time`,
   )
   if (kernel.note !== undefined) console.log(`  note: ${kernel.note}`)
   for (const line of result.lines.slice(0, SHOWN_LINES)) console.log(`  ${line}`)

@@ -4,20 +4,26 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { hostArch, parseArch } from './arch.ts'
 import type { GivenKernel } from './kernel.ts'
+import type { Work } from './works.ts'
 
 export const USAGE = `usage: test/kernel/run [NAME...]                    kernels of test/kernel/vm/kernels.json; without a name those that CI boots
-       test/kernel/run --all                         all of them
+       test/kernel/run --all                         all of them, and the demo on those that kernels.json names for it
        test/kernel/run --kernel IMAGE [--modules DIR] [--arch amd64|arm64]
                                                      any image; modules lie anywhere below DIR, without it all is built in
        test/kernel/run --fetch [NAME...]             only fill the cache
-       --timeout SECONDS a machine (900)   --payload FILE.ts instead of test/kernel/payload.ts
+       test/kernel/run --demo [NAME... | --kernel IMAGE]
+                                                     the demo, with its agents, in the place of the tests: on kernels of this
+                                                     machine's architecture that have all built in, as bridges
+       --timeout SECONDS a machine (900, with the demo 2400)   --payload FILE.ts instead of test/kernel/payload.ts
        KERNELS=DIR where images of old kernels lie (../shared/kernels)`
 
 interface Common {
   /** milliseconds for one machine */
-  readonly timeout: number
-  /** source of the program that runs inside */
-  readonly payload: string
+  readonly timeouts: Readonly<Record<Work, number>>
+  /** sources of the programs that run inside */
+  readonly payloads: Readonly<Record<Work, string>>
+  /** instead of the tests */
+  readonly demo: boolean
   /** the folder of images */
   readonly images: string
 }
@@ -32,11 +38,12 @@ export type Options = Common &
 export function parseOptions(args: readonly string[], top: string): Options | undefined {
   const { values, positionals } = parseStrictly(args)
   if (values.help === true) return undefined
-  const seconds = Number(values.timeout ?? '900')
-  if (!(seconds > 0)) throw new Error(`--timeout ${values.timeout ?? ''} is not a number of seconds\n${USAGE}`)
+  const demo = values.demo === true
+  if (demo && (values.fetch === true || values.payload !== undefined)) throw new Error(`--demo has its own payload\n${USAGE}`)
   const common = {
-    timeout: seconds * 1000,
-    payload: values.payload ?? join(top, 'test/kernel/payload.ts'),
+    timeouts: { tests: milliseconds(values.timeout ?? '900'), demo: milliseconds(values.timeout ?? '2400') },
+    payloads: { tests: values.payload ?? join(top, 'test/kernel/payload.ts'), demo: join(top, 'test/kernel/demo-payload.ts') },
+    demo,
     images: resolve(top, process.env['KERNELS'] ?? '../shared/kernels'),
   }
   if (values.kernel === undefined) {
@@ -47,6 +54,12 @@ export function parseOptions(args: readonly string[], top: string): Options | un
   const arch = values.arch === undefined ? hostArch() : parseArch(values.arch)
   const modules = values.modules === undefined ? {} : { modulesDir: values.modules }
   return { ...common, kind: 'given', kernel: { image: values.kernel, arch, ...modules } }
+}
+
+function milliseconds(text: string): number {
+  const seconds = Number(text)
+  if (!(seconds > 0)) throw new Error(`--timeout ${text} is not a number of seconds\n${USAGE}`)
+  return seconds * 1000
 }
 
 function parseStrictly(args: readonly string[]) {
@@ -63,6 +76,7 @@ function parseStrictly(args: readonly string[]) {
         payload: option,
         all: { type: 'boolean' },
         fetch: { type: 'boolean' },
+        demo: { type: 'boolean' },
         help: { type: 'boolean' },
       },
     })

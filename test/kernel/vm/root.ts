@@ -4,6 +4,7 @@ import { readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { withParents } from './entry.ts'
 import type { Entry } from './entry.ts'
+import { demoEntries, demoTools } from './demo.ts'
 import { neededLibraries } from './libraries.ts'
 import type { Parts } from './kernel.ts'
 import type { Module } from './modules.ts'
@@ -17,9 +18,11 @@ export interface RootOptions {
   readonly objectsDir: string
   readonly modules: readonly Module[]
   readonly parts: Parts
+  /** the repository, for a guest that runs the demo */
+  readonly demoOf?: string
 }
 
-const APPLETS = ['sh', 'mount', 'mkdir', 'ln', 'insmod', 'dmesg', 'cat', 'tail', 'sleep', 'reboot']
+const APPLETS = ['sh', 'mount', 'mkdir', 'ln', 'insmod', 'dmesg', 'cat', 'tail', 'sleep', 'reboot', 'env', 'rm']
 const EMPTY = ['proc', 'sys', 'tmp', 'run', 'etc', 'var']
 /** For kernels without devtmpfs. */
 const DEVICES = [
@@ -33,15 +36,21 @@ const DEVICES = [
 ]
 
 export async function rootEntries(options: RootOptions): Promise<Entry[]> {
-  const { userland, modules, parts } = options
-  const { loader, libraries } = await neededLibraries([userland.node, userland.addon, userland.ip, userland.nft], userland.libraryDirs)
+  const { userland, modules, parts, demoOf } = options
+  const tools =
+    demoOf === undefined
+      ? new Map([
+          ['ip', userland.ip],
+          ['nft', userland.nft],
+        ])
+      : demoTools()
+  const { loader, libraries } = await neededLibraries([userland.node, userland.addon, ...tools.values()], userland.libraryDirs)
   const loaderFile = libraries.get(basename(loader)) ?? ''
   return withParents([
     ...EMPTY.map((path): Entry => ({ kind: 'directory', path })),
     ...DEVICES.map((device): Entry => ({ kind: 'device', ...device })),
     file('bin/busybox', userland.busybox),
-    file('bin/ip', userland.ip),
-    file('bin/nft', userland.nft),
+    ...[...tools].map(([name, source]) => file(`bin/${name}`, source)),
     { kind: 'bytes', path: 'netplane/parts', content: Buffer.from(parts), mode: 0o644 },
     ...APPLETS.map((name): Entry => ({ kind: 'link', path: `bin/${name}`, target: 'busybox' })),
     file('netplane/init', join(import.meta.dirname, 'guest-init.sh')),
@@ -51,6 +60,7 @@ export async function rootEntries(options: RootOptions): Promise<Entry[]> {
     file(loader.slice(1), loaderFile),
     ...[...libraries].map(([name, source]): Entry => file(`lib/${name}`, source)),
     ...objects(options.objectsDir),
+    ...(demoOf === undefined ? [] : demoEntries(demoOf)),
     ...modules.map((module, index): Entry => moduleEntry(module, index)),
   ])
 }

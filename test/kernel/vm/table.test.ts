@@ -22,6 +22,10 @@ test('CI boots the two oldest kernels, the newest, and lines between; the rest i
   expect(minors).toEqual(['6.16', '6.17', '6.18', '6.19', '7.0', '7.1', '7.2', '7.3-rt'])
 })
 
+test('make kernels runs the demo on the oldest kernel', () => {
+  expect([...table.images, ...table.kernels].filter(({ demo }) => demo).map(({ name }) => name)).toEqual(['el8-4.18.0-193-amd64'])
+})
+
 test('every architecture has its tools, and all is pinned', () => {
   for (const { arch } of table.kernels)
     expect(table.userland.filter((tool) => tool.arch === arch).map((tool) => tool.package)).toContain('busybox-static')
@@ -30,14 +34,18 @@ test('every architecture has its tools, and all is pinned', () => {
 })
 
 test.each([
-  [[], { kind: 'table', names: [], timeout: 900_000 }],
-  [['5.10-amd64', '--timeout', '60'], { kind: 'table', names: ['5.10-amd64'], timeout: 60_000 }],
+  [[], { kind: 'table', names: [], timeouts: { tests: 900_000, demo: 2_400_000 } }],
+  [['5.10-amd64', '--timeout', '60'], { kind: 'table', names: ['5.10-amd64'], timeouts: { tests: 60_000, demo: 60_000 } }],
   [['--fetch'], { kind: 'fetch', names: [] }],
+  [['--demo', '5.4-amd64'], { kind: 'table', names: ['5.4-amd64'], demo: true }],
   [['--all'], { kind: 'table', names: [], all: true, images: '/shared/kernels' }],
   [['--kernel', 'k'], { kind: 'given', kernel: { image: 'k', arch: hostArch() } }],
   [['--kernel', 'k', '--modules', 'm', '--arch', 'aarch64'], { kind: 'given', kernel: { image: 'k', arch: 'arm64', modulesDir: 'm' } }],
 ])('%j', (args, wanted) => {
-  expect(parseOptions(args, '/top')).toMatchObject({ ...wanted, payload: '/top/test/kernel/payload.ts' })
+  expect(parseOptions(args, '/top')).toMatchObject({
+    ...wanted,
+    payloads: { tests: '/top/test/kernel/payload.ts', demo: '/top/test/kernel/demo-payload.ts' },
+  })
 })
 
 test.each([
@@ -46,6 +54,8 @@ test.each([
   [['--timeout', 'soon']],
   [['--all', '--kernel', 'k']],
   [['--arch', 'vax', '--kernel', 'k']],
+  [['--demo', '--payload', 'p.ts']],
+  [['--demo', '--fetch']],
   [['--nonsense']],
 ])('%j makes no sense', (args) => {
   expect(() => parseOptions(args, '/top')).toThrow()

@@ -25,7 +25,7 @@ export async function runVirtme(options: RunOptions): Promise<GuestResult> {
     join(tool, 'bin', 'vng'),
     ...['--verbose', '--run', join(tree, 'boot', `vmlinuz-${kernel.release}`), '--root', tree],
     ...['--disable-kvm', '--disable-microvm', '--disable-monitor', '--force-9p'],
-    ...['--cpus', '1', '--memory', '1G', '--user', 'root'],
+    ...['--cpus', '1', '--memory', `${options.memory}M`, '--user', 'root'],
     ...['--append', 'mitigations=off', '--append', 'random.trust_cpu=on'],
     ...['--exec', `sh /netplane/init ${token} return`],
   ]
