@@ -60,6 +60,8 @@ static __noinline enum drop parse_l4(struct __sk_buff *skb, struct pkt *p)
 	struct tcphdr th;
 	struct udphdr uh;
 
+	if (p->l4 > skb->len)
+		return DROP_SHORT; /* its headers say that they are longer than all of it */
 	switch (p->proto) {
 	case IPPROTO_TCP:
 		if (bpf_skb_load_bytes(skb, p->l4, &th, sizeof(th)))

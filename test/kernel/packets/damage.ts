@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Damaged, odd and forbidden packets. Layer: test. */
 import { addrBytes, parseAddr } from '#lib/base/ip.ts'
-import { tcp, tunnel } from '../../support/packet.ts'
+import { plain, tcp, tunnel } from '../../support/packet.ts'
 import type { PacketCase } from './case.ts'
+import { chained } from './chain.ts'
+import { DENIED, policy } from './policies.ts'
 import type { Family } from './world.ts'
 import { NODE_PORT, VNI, at, families } from './world.ts'
 
@@ -18,6 +20,14 @@ function damage(f: Family): PacketCase[] {
       steps: [{ say: 'TCP header cut', through: 'from_host', packet: short, action: 'drop', reason: 'DROP_SHORT' }],
     },
     {
+      name: `${f.name}: headers that are longer than the packet open no flow, though what is behind them has no ports`,
+      given: { policies: [policy('in', { of: 'pod', ingress: [] })] },
+      steps: [
+        { say: 'of a pod', through: 'from_workload', packet: beyond(f), action: 'drop', reason: 'DROP_SHORT' },
+        { say: 'an answer', through: 'from_host', packet: plain(f.client, f.pod, { proto: 50 }), ...DENIED },
+      ],
+    },
+    {
       name: `${f.name}: options and extension headers are read`,
       given: { backends: [{ addr: f.pod, port: 8080 }] },
       steps: [
@@ -31,6 +41,14 @@ function damage(f: Family): PacketCase[] {
       ],
     },
   ]
+}
+
+/** ESP whose headers say that they go on behind the packet's end. */
+function beyond(f: Family): Uint8Array {
+  const frame = plain(f.pod, f.client, { proto: 50, body: new Uint8Array() })
+  if (!f.v4) return chained(frame, [{ type: 51, bytes: Uint8Array.of(0, 4, 0, 0, 0, 0, 0, 0) }], { last: 50 })
+  frame[14] = 0x4f
+  return frame
 }
 
 const mapped: PacketCase = {
