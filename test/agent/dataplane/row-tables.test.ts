@@ -114,6 +114,20 @@ describe('RowTables', () => {
     expect(rows.interfaceChanged('other')).toBe(false)
   })
 
+  test('a pod of ours is known before its interface is there, and after: nobody else has its address', () => {
+    const own: Row = { table: 'addrs', key: { addr: parseAddr('10.1.0.1') }, value: { kind: 1, flags: 2, iface: 'npl1' } }
+    rows.setFragment({ owner: 'Pod/default/a', rows: [own] })
+    const indexes: unknown[] = []
+    for (const index of [undefined, 5, undefined]) {
+      if (index === undefined) interfaces.delete('npl1')
+      else interfaces.set('npl1', index)
+      rows.interfaceChanged('npl1')
+      apply()
+      indexes.push(...addrRows())
+    }
+    expect(indexes).toEqual([0, 5, 0].map((ifindex) => [parseAddr('10.1.0.1'), addrInfo(1, { flags: 2, ifindex })]))
+  })
+
   test('owners that are gone no longer wait', () => {
     rows.setFragment({ owner: 'Pod/default/a', rows: [podRow('10.1.0.1', 'npl1')] })
     rows.complete(new Set())
