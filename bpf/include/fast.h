@@ -200,6 +200,9 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* from another pod than the flow's */
 	if (!hook_is_from(hook) && leg->flags & LEG_BY_NODE && is_pretended(skb, &p.t.src))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
+	/* answers out of the tunnel that did not come so before are for here: others are looked at */
+	if (tunnel_from && (leg->flags & (LEG_NEIGH | LEG_TUNNELLED)) == LEG_NEIGH)
+		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	if (!fast_enough(v, dir, &p, hook) || (!came_its_way(v, leg, tunnel_from, hook) && !is_told(skb, hook)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	ct_note_ack(leg, &p);

@@ -173,4 +173,26 @@ function pods(f: Family): PacketCase[] {
   ]
 }
 
-export const cases: readonly PacketCase[] = families.flatMap((f) => [...services(f), ...pods(f)])
+/** What the node forwards, and what its tunnel brings: not each other's. */
+function forwarded(f: Family): PacketCase {
+  const [node, pod] = [at(f.otherNode, TUNNEL_PORT), at(f.remotePod, 22)]
+  const answer = udp(pod, node, { payload: FORGED })
+  const sent = { through: 'from_host', action: 'redirect' } as const
+  return {
+    name: `${f.name}: by an answer of what is forwarded nothing goes out of the tunnel to a node's tunnel port`,
+    given: { policies: [policy('through', { of: HOST, scope: 'forward', ingress: [{}], egress: [{}] })] },
+    steps: [
+      { say: 'asks', ...sent, packet: udp(node, pod) },
+      { say: 'answers', ...sent, packet: answer },
+      { say: 'answers again', ...sent, packet: answer },
+      {
+        say: 'in the tunnel',
+        through: 'from_host',
+        packet: tunnel(f.thirdNode, f.node, { inner: answer, vni: VNI, sport: 50_000 }),
+        ...REFUSED,
+      },
+    ],
+  }
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...services(f), ...pods(f), forwarded(f)])
