@@ -202,6 +202,8 @@ export class Rules {
   }
 
   #remember(sent: IpSeen, got: IpSeen): void {
+    const begun = got.inside.kind === 'later' ? this.#firsts.get(got.inside.key)?.flow : undefined
+    if (begun !== undefined) this.#opened(begun, sent.src)
     if (got.inside.kind === 'later' || got.inside.reading === undefined) return
     const flow = flowText(got.src, got.dst, got.inside.reading)
     // its peer may know the sender's own address, and that of the service
@@ -212,7 +214,11 @@ export class Rules {
       this.#firsts.set(sent.inside.key, { ends, flow })
       if (got.inside.kind === 'first') this.#firsts.set(got.inside.key, { ends, flow })
     }
-    for (const one of [flow, asSent]) this.#flows.set(one, (this.#flows.get(one) ?? new Set()).add(sent.src))
+    for (const one of [flow, asSent]) this.#opened(one, sent.src)
+  }
+
+  #opened(flow: string, by: Addr): void {
+    this.#flows.set(flow, (this.#flows.get(flow) ?? new Set()).add(by))
   }
 }
 
