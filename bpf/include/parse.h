@@ -117,6 +117,9 @@ static __always_inline __u32 l4_length(__u8 proto)
 	case IPPROTO_ICMP:
 	case IPPROTO_ICMPV6:
 	case IPPROTO_SCTP:
+	case V6_MOBILITY:
+	case V6_HIP:
+	case V6_SHIM6:
 		return 8;
 	case IPPROTO_DCCP:
 	case IPPROTO_UDPLITE:

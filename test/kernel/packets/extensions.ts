@@ -235,6 +235,21 @@ function tiny(f: Family): PacketCase[] {
   ]
 }
 
+/** What nothing follows is a protocol of its own, and its header a header. */
+function behind(f: Family): PacketCase {
+  const packet = chained(udp(at(f.client, PORT), at(f.pod, OPEN)), [fragment(0, true), mobility], { to: 0, last: 59 })
+  const cutOff = packet.slice()
+  cutOff[19] = 8
+  return {
+    name: `${f.name}: a first fragment whose last header is in the padding does not hold it`,
+    given: {},
+    steps: [
+      { say: 'in the padding', through: 'from_host', packet: cutOff, action: 'drop', reason: 'DROP_SHORT' },
+      { say: 'in the packet', through: 'from_host', packet, action: 'redirect' },
+    ],
+  }
+}
+
 /** Its ports are behind its options, in the first fragment as well. */
 const options: PacketCase = {
   name: 'IPv4: rules by port hold behind options, in whole packets and first fragments',
@@ -254,7 +269,7 @@ const options: PacketCase = {
 }
 
 export const cases: readonly PacketCase[] = [
-  ...families.filter(({ v4 }) => !v4).flatMap((f) => [...hidden(f), ...unread(f), ...parts(f), ...quoted(f)]),
+  ...families.filter(({ v4 }) => !v4).flatMap((f) => [...hidden(f), ...unread(f), ...parts(f), ...quoted(f), behind(f)]),
   ...families.flatMap(tiny),
   options,
 ]
