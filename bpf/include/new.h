@@ -247,25 +247,6 @@ static __noinline bool plays_node_leaving(struct __sk_buff *skb, const struct pk
 	return is_tunnel_end(&p->t.dst, p->t.dport, p->proto);
 }
 
-/* Is it of a pod or a service that did not send it? Devices without programs bring such, and processes of the node, which may bind any IPv6
- * address. */
-static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct scratch *s)
-{
-	const bool own = !skb->ingress_ifindex;
-
-	if (mark_is_known(skb))
-		return DROP_NONE;
-	if (s->hook == TO_HOST && plays_node_leaving(skb, &s->p))
-		return DROP_TUNNEL_SOURCE;
-	if (own && s->p.v4 && s->hook == TO_HOST)
-		return DROP_NONE;
-	if (!own && s->hook == TO_WORKLOAD && source_is_martian(&s->p))
-		return DROP_MARTIAN;
-	if (is_pretended(skb, &s->p.t.src) || source_is_tunnels(s, bpf_map_lookup_elem(&np_addrs, &s->p.t.src)))
-		return DROP_SPOOFED;
-	return DROP_NONE;
-}
-
 /* Of what we send on, and the kernel would not see: is its source one to believe, whatever is asked of routes? */
 static __noinline enum drop source_refused(struct __sk_buff *skb, struct scratch *s)
 {
@@ -383,6 +364,29 @@ NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
 	if ((ours || s->hook == FROM_WORKLOAD) && taking_over(s))
 		return prepare_foreign(s);
 	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);
+}
+
+/* Is it of a pod or a service that did not send it? Devices without programs bring such, and processes of the node, which may bind any IPv6
+ * address. In a connection that another proxy made the kernel gives answers their service's address back. */
+static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct scratch *s)
+{
+	const bool own = !skb->ingress_ifindex;
+	struct ct_value *v;
+
+	if (mark_is_known(skb))
+		return DROP_NONE;
+	if (s->hook == TO_HOST && plays_node_leaving(skb, &s->p))
+		return DROP_TUNNEL_SOURCE;
+	if (own && s->p.v4 && s->hook == TO_HOST)
+		return DROP_NONE;
+	if (!own && s->hook == TO_WORKLOAD && source_is_martian(&s->p))
+		return DROP_MARTIAN;
+	if (source_is_tunnels(s, bpf_map_lookup_elem(&np_addrs, &s->p.t.src)))
+		return DROP_SPOOFED;
+	if (!is_pretended(skb, &s->p.t.src) || taking_over(s))
+		return DROP_NONE;
+	v = bpf_map_lookup_elem(&np_ct, &s->key);
+	return v && v->state & CT_FOREIGN ? DROP_NONE : DROP_SPOOFED;
 }
 
 /* The device by whose rules the packet passes: none between node and pods, and another than that of here where its service's backend is. */

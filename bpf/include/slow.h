@@ -141,10 +141,10 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (act != RULE_OPEN)
 			return act == RULE_ALLOW ? NP_PASS : DROPPED(DROP_POLICY);
 	}
+	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
 	why = hook_is_from(s->hook) ? DROP_NONE : source_refused_leaving(skb, s);
 	if (why)
 		return DROPPED(why);
-	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
 	if (hook_is_from(s->hook) && pkt_is_syn(&s->p) && !s->alone) {
 		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it is not */
 		act = flow_new(skb, s);

@@ -14,6 +14,7 @@ function forFamily(f: Family): PacketCase[] {
   const front = at(f.node, NODE_PORT)
   const pod = at(f.pod, 8080)
   const backends = [{ addr: f.pod, port: 8080 }]
+  const kernels = { action: 'pass', out: 'same' } as const
   /** of a connection of the proxy before us */
   const answer: Step = { say: 'its answer', through: 'from_workload', packet: tcp(pod, c, { flags: 'A' }), action: 'pass', out: 'same' }
   return [
@@ -53,6 +54,29 @@ function forFamily(f: Family): PacketCase[] {
           packet: tcp(at(f.client, PORT + 2), front, { flags: 'A' }),
           action: 'drop',
           reason: 'DROP_NO_FLOW',
+        },
+      ],
+    },
+    {
+      name: `${f.name}: in a connection of the proxy before us the kernel gives answers their service's address back, in no other`,
+      given: { backends, frontends: [at(f.bareVip, 80)], takeover: true },
+      steps: [
+        { say: 'request', through: 'from_workload', packet: tcp(at(f.secondPod, PORT), at(f.bareVip, 80), { flags: 'A' }), ...kernels },
+        { say: 'answer', through: 'to_workload', packet: tcp(at(f.bareVip, 80), at(f.secondPod, PORT), { flags: 'A' }), ...kernels },
+        {
+          say: 'answer when the time is over',
+          through: 'to_workload',
+          packet: tcp(at(f.bareVip, 80), at(f.secondPod, PORT), { flags: 'PA' }),
+          ...kernels,
+          age: A_WHILE,
+          given: { backends, frontends: [at(f.bareVip, 80)] },
+        },
+        {
+          say: 'answer to nothing',
+          through: 'to_workload',
+          packet: tcp(at(f.bareVip, 80), at(f.secondPod, PORT + 1), { flags: 'A' }),
+          action: 'drop',
+          reason: 'DROP_SPOOFED',
         },
       ],
     },
