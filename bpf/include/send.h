@@ -29,7 +29,8 @@ static __always_inline int send_by_fib(struct __sk_buff *skb, const struct addr 
 		fib.ipv4_src = src->w[3];
 		fib.ipv4_dst = dst->w[3];
 	} else {
-		addr_to_v6(fib.ipv6_src, src);
+		if (!addr_is_link_local(src)) /* of the link that it came by, which is not that of the route: some kernels find none then */
+			addr_to_v6(fib.ipv6_src, src);
 		addr_to_v6(fib.ipv6_dst, dst);
 	}
 	if (!fib_found(bpf_fib_lookup(skb, &fib, sizeof(fib), 0)))
