@@ -240,7 +240,8 @@ function taken(outer: Seen, { got }: Journey): { readonly inner: Seen; readonly 
 /** The packet in the tunnel that the programs have put it into. */
 function put(last: Seen, sent: Seen): Seen | undefined {
   if (last.kind !== 'ip' || last.inside.kind !== 'whole' || last.inside.reading?.dport !== TUNNEL_PORT) return undefined
-  if (!NODE.includes(last.src) || !OTHERS.includes(last.dst) || (sent.kind === 'ip' && sent.src === last.src && sent.dst === last.dst)) return undefined
+  if (!NODE.includes(last.src) || !OTHERS.includes(last.dst) || (sent.kind === 'ip' && sent.src === last.src && sent.dst === last.dst))
+    return undefined
   const within = innerOf(last.inside.l4)
   return within?.vni === VNI ? readFrame(within.frame) : undefined
 }
