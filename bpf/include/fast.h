@@ -18,14 +18,9 @@ static __always_inline bool is_told(struct __sk_buff *skb, const enum hook hook)
 	return !hook_is_from(hook) && mark_is_translated(skb);
 }
 
-/* Where packets leave, does the kernel bring one of which no program has seen that a pod sent it, or a service, as it says? */
-static __always_inline bool is_pretended(struct __sk_buff *skb, const struct addr *src)
+/* Where packets leave, and no program has seen this one come: is its source, of which `info` is known, a pod's or a service's, that did not send it? */
+static __always_inline bool is_pretended(struct __sk_buff *skb, const struct addr_info *info)
 {
-	struct addr_info *info;
-
-	if (mark_is_known(skb))
-		return false;
-	info = bpf_map_lookup_elem(&np_addrs, src);
 	return info && ((info->kind == ADDR_LOCAL_POD && (!info->ifindex || info->ifindex != skb->ingress_ifindex)) || info->kind == ADDR_SERVICE);
 }
 
@@ -198,7 +193,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	leg = &v->leg[dir & 1];
 	if (hook == FROM_WORKLOAD && v->leg[opposite(dir)].ifindex != skb->ifindex)
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* from another pod than the flow's */
-	if (!hook_is_from(hook) && leg->flags & LEG_BY_NODE && is_pretended(skb, &p.t.src))
+	if (!hook_is_from(hook) && leg->flags & LEG_BY_NODE && !mark_is_known(skb) && is_pretended(skb, bpf_map_lookup_elem(&np_addrs, &p.t.src)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	/* answers out of the tunnel that did not come so before are for here: others are looked at */
 	if (tunnel_from && (leg->flags & (LEG_NEIGH | LEG_TUNNELLED)) == LEG_NEIGH)

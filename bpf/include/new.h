@@ -371,6 +371,7 @@ NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
 static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct scratch *s)
 {
 	const bool own = !skb->ingress_ifindex;
+	struct addr_info *info;
 	struct ct_value *v;
 
 	if (mark_is_known(skb))
@@ -381,9 +382,10 @@ static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct
 		return DROP_NONE;
 	if (!own && s->hook == TO_WORKLOAD && source_is_martian(&s->p))
 		return DROP_MARTIAN;
-	if (source_is_tunnels(s, bpf_map_lookup_elem(&np_addrs, &s->p.t.src)))
+	info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
+	if (source_is_tunnels(s, info))
 		return DROP_SPOOFED;
-	if (!is_pretended(skb, &s->p.t.src) || taking_over(s))
+	if (!is_pretended(skb, info) || taking_over(s))
 		return DROP_NONE;
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	return v && v->state & CT_FOREIGN ? DROP_NONE : DROP_SPOOFED;
