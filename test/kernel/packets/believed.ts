@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sources that the kernel brings: whose packet is it, when no program of the network or of a pod has seen it come? Layer: test. */
-import { icmp, udp } from '../../support/packet.ts'
+import { icmp, tcp, udp } from '../../support/packet.ts'
 import { HOST } from '../packet-policy.ts'
 import type { PacketCase, Step } from './case.ts'
 import { DENIED, netSide, policy } from './policies.ts'
@@ -43,7 +43,12 @@ function forwarded(f: Family): PacketCase[] {
       steps: [
         leaves('to_workload')('its own', udp(at(f.node, PORT), pod), KERNELS),
         byUnderlay('from the network', udp(at(f.node, PORT + 1), pod), DENIED),
-        leaves('to_workload', cable.name)('from a pod', udp(at(f.node, PORT + 2), pod), DENIED),
+        leaves('to_workload', cable.name)('from another pod', udp(at(f.node, PORT + 2), pod), DENIED),
+        // where test runs happen
+        leaves('to_workload', 'lo')('from the pod itself', udp(at(f.node, PORT + 3), pod), KERNELS),
+        { say: 'the pod asks the node', through: 'from_workload', packet: tcp(pod, at(f.node, PORT + 4), { flags: 'S' }), ...KERNELS },
+        leaves('to_workload')('the node asks back', tcp(at(f.node, PORT + 4), pod, { flags: 'S' }), KERNELS),
+        byUnderlay('the network asks back as the node', tcp(at(f.node, PORT + 4), pod, { flags: 'S' }), DENIED),
       ],
     },
     {
