@@ -24,8 +24,8 @@ export function nodeRootScript(root: NodeRoot): string {
     `mount -n --move ${stage} /run`,
     // a new sysfs shows this network namespace; the machine's bpffs and cgroups go out of sight with the old one
     'umount -n -R -l /sys',
-    // wherever else they are mounted: the agent takes the first cgroup2 that it finds; %b reads a space's \040
-    String.raw`for dir in $(sed -n 's/^[^ ]* \([^ ]*\) \(cgroup2\|bpf\) .*/\1/p' /proc/self/mounts); do umount -n -l "$(printf %b "$dir")"; done`,
+    // wherever else they are mounted: the agent takes the first cgroup2 that it finds. A space is \040, whose 0 is no digit of %b's \0nnn.
+    String.raw`for dir in $(sed -n 's/^[^ ]* \([^ ]*\) \(cgroup2\|bpf\) .*/\1/p' /proc/self/mounts | sed 's/\\/\\0/g'); do umount -n -l "$(printf %b "$dir")"; done`,
     'mount -n -t sysfs sysfs /sys',
     'mount -n -t cgroup2 cgroup2 /sys/fs/cgroup',
     'mount -n -t bpf bpf /sys/fs/bpf',

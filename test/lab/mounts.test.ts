@@ -9,7 +9,7 @@ import { Lab } from '../../lab/lab.ts'
 import { Manifests, TWO_NODES } from './cluster.ts'
 
 test("a node has no cgroups but its own, and no pins of the machine's, wherever the machine has them mounted", async () => {
-  const elsewhere = { cgroup2: mkdtempSync(join(tmpdir(), 'netplane cgroup2 ')), bpf: mkdtempSync(join(tmpdir(), 'netplane-bpf-')) }
+  const elsewhere = { cgroup2: mkdtempSync(join(tmpdir(), 'netplane cgroup2 7')), bpf: mkdtempSync(join(tmpdir(), 'netplane-bpf-')) }
   for (const [type, dir] of Object.entries(elsewhere)) execFileSync('mount', ['-t', type, 'none', dir])
   try {
     using manifests = new Manifests(TWO_NODES)
