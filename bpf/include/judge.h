@@ -230,6 +230,18 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 
 /* ---- flows ---------------------------------------------------------------------------------------- */
 
+/* A pod of this node with rules for flows to it. */
+static __always_inline bool is_guarded(const struct addr_info *info)
+{
+	return info->kind == ADDR_LOCAL_POD && (info->ingress || info->staged_ingress);
+}
+
+/* One with rules for flows from it. */
+static __always_inline bool is_held(const struct addr_info *info)
+{
+	return info->kind == ADDR_LOCAL_POD && (info->egress || info->staged_egress);
+}
+
 /* Do all rules let the flow be that s->judged tells of? s->src and s->dst: what is known of its ends. What a pod's rules say is what is
  * noted, where both it and the node have any. Returns an enum drop. */
 NP_GLOBAL __u32 judge(struct __sk_buff *skb)
@@ -242,13 +254,13 @@ NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 	j = &s->judged;
 	if (cfg.host_policy && (host_ingress(skb, s) == RULE_DENY || host_egress(skb, s) == RULE_DENY))
 		return DROP_POLICY;
-	if (s->src.kind == ADDR_LOCAL_POD) {
+	if (is_held(&s->src)) {
 		query_source(s);
 		if (policy_ask(s, s->src.egress, s->src.staged_egress, false) == RULE_DENY)
 			return DROP_POLICY;
 	}
 	/* the node always reaches its pods */
-	if (s->dst.kind == ADDR_LOCAL_POD && (s->src.kind != ADDR_SELF || hook_is_from(j->hook))) {
+	if (is_guarded(&s->dst) && (s->src.kind != ADDR_SELF || hook_is_from(j->hook))) {
 		query_destination(s);
 		if (policy_ask(s, s->dst.ingress, s->dst.staged_ingress, true) == RULE_DENY)
 			return DROP_POLICY;
@@ -256,16 +268,10 @@ NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 	return DROP_NONE;
 }
 
-/* A pod of this node with rules for flows to it. */
-static __always_inline bool is_guarded(const struct addr_info *info)
-{
-	return info->kind == ADDR_LOCAL_POD && (info->ingress || info->staged_ingress);
-}
-
 /* Is there anything to ask? */
 static __always_inline bool is_judged(const struct scratch *s)
 {
-	return cfg.host_policy || (s->src.kind == ADDR_LOCAL_POD && (s->src.egress || s->src.staged_egress)) || is_guarded(&s->dst);
+	return cfg.host_policy || is_held(&s->src) || is_guarded(&s->dst);
 }
 
 /* The way by which packets of a translated flow leave for its backend, where `v` shows the flow from that side. `inner`: such a packet. */

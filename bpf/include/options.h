@@ -11,8 +11,54 @@
 #define TCP_OPTION_NOP 1
 #define TCP_OPTION_MSS 2
 #define TCP_OPTION_WSCALE 3
+#define TCP_OPTION_SACK 4
+#define TCP_OPTION_TIMESTAMP 8
 
-/* To s->syn. Reads them all at once into s->buf: each helper call costs more than the scan. */
+#define SYN_OPTIONS_SHORT 8	/* MSS, window scale */
+#define SYN_OPTIONS_SACK 12	/* MSS, SACK, window scale */
+#define SYN_OPTIONS_FULL 20	/* MSS, SACK, timestamps, window scale */
+
+/* What begins and ends a SYN's options as Linux lays them out. */
+struct syn_start {
+	__u8 mss_kind, mss_length, mss[2];
+	__u8 next_kind, next_length, then_kind, then_length;
+};
+struct syn_end {
+	__u8 pad, wscale_kind, wscale_length, wscale;
+};
+
+/* Reads those where they are. False: they are laid out in another way. */
+static __always_inline bool syn_usual(struct __sk_buff *skb, const struct scratch *s, __u64 length, struct syn_options *to)
+{
+	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
+	const struct syn_start *start = data + (s->p.l4 & 0x3fff) + sizeof(struct tcphdr);
+	__u64 last = length - sizeof(struct syn_end);
+	const struct syn_end *end;
+	bool usual;
+
+	if ((void *)(start + 1) > data_end || start->mss_kind != TCP_OPTION_MSS || start->mss_length != 4)
+		return false;
+	if (length == SYN_OPTIONS_FULL)
+		usual = start->next_kind == TCP_OPTION_SACK && start->next_length == 2 && start->then_kind == TCP_OPTION_TIMESTAMP &&
+			start->then_length == 10;
+	else if (length == SYN_OPTIONS_SACK)
+		usual = start->next_kind == TCP_OPTION_NOP && start->next_length == TCP_OPTION_NOP &&
+			start->then_kind == TCP_OPTION_SACK && start->then_length == 2;
+	else
+		usual = length == SYN_OPTIONS_SHORT;
+	if (!usual)
+		return false;
+	opaque(last);
+	end = (void *)start + (last & 31);
+	if ((void *)(end + 1) > data_end || end->pad != TCP_OPTION_NOP || end->wscale_kind != TCP_OPTION_WSCALE || end->wscale_length != 3)
+		return false;
+	to->mss_at = s->p.l4 + sizeof(struct tcphdr) + offsetof(struct syn_start, mss);
+	to->mss = (__u16)start->mss[0] << 8 | start->mss[1];
+	to->wscale = end->wscale;
+	return true;
+}
+
+/* To s->syn. Others than the usual are read at once into s->buf: each helper call costs more than the scan. */
 NP_GLOBAL int syn_options(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
@@ -25,6 +71,8 @@ NP_GLOBAL int syn_options(struct __sk_buff *skb)
 	o = &s->syn;
 	length = (__u64)s->p.tcp_header - sizeof(struct tcphdr);
 	__builtin_memset(o, 0, sizeof(*o));
+	if (syn_usual(skb, s, length, o))
+		return 0;
 	opaque(length);
 	/* what is short has gone below zero: verifiers since 7.2 lose the lower bound when it is asked for before the upper one */
 	if (length > TCP_OPTION_BYTES || length < 4 ||

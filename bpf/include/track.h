@@ -172,7 +172,8 @@ static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct
 		if (why)
 			return DROPPED(why);
 	}
-	s->v = *v;
+	if (v != &s->v)
+		s->v = *v;
 	return send_decided(skb);
 }
 

@@ -24,6 +24,10 @@ export interface Envelope {
   readonly extensions?: number
 }
 
+/** What is beside MSS and window scale among TCP's options: SACK, timestamps as well, the MSS at an odd offset, an unknown option that ends as a
+ * window scale does. */
+export type TcpLayout = 'sack' | 'timestamps' | 'odd' | 'unknown'
+
 export interface TcpOptions extends Envelope {
   /** any of S A F R P; default A */
   readonly flags?: string
@@ -31,9 +35,9 @@ export interface TcpOptions extends Envelope {
   readonly ack?: number
   readonly window?: number
   readonly mss?: number
-  /** puts the MSS at an odd offset */
-  readonly oddMss?: boolean
   readonly wscale?: number
+  /** default: MSS and window scale alone */
+  readonly layout?: TcpLayout
   readonly payload?: Uint8Array | string
 }
 
@@ -63,15 +67,28 @@ export function endpoint(text: string): Endpoint {
   return { addr: parseAddr(text.slice(0, at).replace(/^\[|\]$/g, '')), port: Number(text.slice(at + 1)) }
 }
 
+/** Before the MSS and behind it; multiples of four bytes together. */
+const LAYOUTS: Readonly<Record<TcpLayout, readonly [readonly number[], readonly number[]]>> = {
+  sack: [[], [1, 1, 4, 2]],
+  timestamps: [[], [4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0]],
+  odd: [[1], [1, 1, 1]],
+  unknown: [[], [253, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 3, 3, 14]],
+}
+
+function tcpOptions({ mss, wscale, layout }: TcpOptions): number[] {
+  const [before, behind] = layout === undefined ? [[], []] : LAYOUTS[layout]
+  return [
+    ...before,
+    ...(mss === undefined ? [] : [2, 4, mss >> 8, mss & 255]),
+    ...behind,
+    ...(wscale === undefined ? [] : [1, 3, 3, wscale]),
+  ]
+}
+
 export function tcp(from: string, to: string, options: TcpOptions = {}): Uint8Array {
   const src = endpoint(from)
   const dst = endpoint(to)
-  const extra = [
-    ...(options.oddMss === true ? [1] : []),
-    ...(options.mss === undefined ? [] : [2, 4, options.mss >> 8, options.mss & 255]),
-    ...(options.oddMss === true ? [1, 1, 1] : []),
-    ...(options.wscale === undefined ? [] : [1, 3, 3, options.wscale]),
-  ]
+  const extra = tcpOptions(options)
   const payload = bytesOf(options.payload)
   const segment = new Uint8Array(20 + extra.length + payload.length)
   const view = viewOf(segment)

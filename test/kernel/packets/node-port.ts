@@ -96,19 +96,26 @@ function nodePortFar(f: Family): PacketCase[] {
         },
       ],
     },
-    {
-      name: `${f.name}: an MSS at an odd offset is clamped as well`,
+    ...(['sack', 'timestamps', 'odd', 'unknown'] as const).map((layout): PacketCase => ({
+      name: `${f.name}: an MSS is clamped wherever it stands among options (${layout})`,
       given: { backends: [{ addr: f.remotePod, port: 8080, node: f.otherNode }] },
       steps: [
         {
           say: 'SYN',
           through: 'from_host',
-          packet: tcp(c, front, { flags: 'S', mss: 1460, oddMss: true }),
+          packet: tcp(c, front, { flags: 'S', mss: 1460, layout }),
           action: 'redirect',
-          out: sent('S', { mss, oddMss: true }),
+          out: sent('S', { mss, layout }),
+        },
+        {
+          say: 'of another flow, with a window scale',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'S', mss: 1460, layout, wscale: 7, seq: 2000 }),
+          action: 'redirect',
+          out: sent('S', { mss, layout, wscale: 7, seq: 2000 }),
         },
       ],
-    },
+    })),
     {
       name: `${f.name}: tunnel packets from a stranger are dropped, another VNI is left alone`,
       given: {},

@@ -25,6 +25,19 @@ function flowRules(f: Family): PacketCase[] {
     },
     { say: 'ACK', through: 'from_host', packet: tcp(c, front, { flags: 'A', seq: 1001, ack: 5001, window: 100 }), action: 'redirect' },
   ] as const
+  /** the client has a window of 100, which is `bytes` */
+  const window100 = (bytes: number) =>
+    [
+      { say: 'ACK', through: 'from_host', packet: tcp(c, front, { flags: 'A', seq: 1001, ack: 5001, window: 100 }), action: 'redirect' },
+      {
+        say: 'beyond',
+        through: 'from_workload',
+        packet: tcp(back, c, { flags: 'R', seq: 5001 + bytes + 1 }),
+        action: 'drop',
+        reason: 'DROP_TCP_RST_WINDOW',
+      },
+      { say: 'within', through: 'from_workload', packet: tcp(back, c, { flags: 'R', seq: 5001 + bytes }), action: 'redirect' },
+    ] as const
   return [
     {
       name: `${f.name}: a RST is believed only inside the window`,
@@ -61,26 +74,40 @@ function flowRules(f: Family): PacketCase[] {
         },
       ],
     },
+    ...([undefined, 'sack', 'timestamps', 'odd'] as const).map((layout): PacketCase => {
+      const options = { mss: 1460, wscale: 7, ...(layout && { layout }) }
+      return {
+        name: `${f.name}: the window a RST must lie in is scaled as the SYN said (${layout ?? 'nothing'} beside it)`,
+        given: { backends },
+        steps: [
+          { say: 'SYN', through: 'from_host', packet: tcp(c, front, { flags: 'S', seq: 1000, ...options }), action: 'redirect' },
+          {
+            say: 'SYN-ACK',
+            through: 'from_workload',
+            packet: tcp(back, c, { flags: 'SA', seq: 5000, ack: 1001, ...options }),
+            action: 'redirect',
+          },
+          ...window100(100 * 128),
+        ],
+      }
+    }),
     {
-      name: `${f.name}: the window a RST must lie in is scaled as the SYN said`,
+      name: `${f.name}: what ends an unknown option scales no window`,
       given: { backends },
       steps: [
-        { say: 'SYN', through: 'from_host', packet: tcp(c, front, { flags: 'S', seq: 1000, mss: 1460, wscale: 7 }), action: 'redirect' },
+        {
+          say: 'SYN',
+          through: 'from_host',
+          packet: tcp(c, front, { flags: 'S', seq: 1000, mss: 1460, layout: 'unknown' }),
+          action: 'redirect',
+        },
         {
           say: 'SYN-ACK',
           through: 'from_workload',
-          packet: tcp(back, c, { flags: 'SA', seq: 5000, ack: 1001, mss: 1460, wscale: 7 }),
+          packet: tcp(back, c, { flags: 'SA', seq: 5000, ack: 1001, mss: 1460, layout: 'unknown' }),
           action: 'redirect',
         },
-        { say: 'ACK', through: 'from_host', packet: tcp(c, front, { flags: 'A', seq: 1001, ack: 5001, window: 100 }), action: 'redirect' },
-        {
-          say: 'beyond',
-          through: 'from_workload',
-          packet: tcp(back, c, { flags: 'R', seq: 5001 + 100 * 128 + 1 }),
-          action: 'drop',
-          reason: 'DROP_TCP_RST_WINDOW',
-        },
-        { say: 'within', through: 'from_workload', packet: tcp(back, c, { flags: 'R', seq: 5001 + 100 * 128 }), action: 'redirect' },
+        ...window100(100),
       ],
     },
     {
