@@ -15,7 +15,7 @@ import { fromNets, fullest, NAMESPACE, spacePolicy } from './room-world.ts'
 import { fromSide, ruleAt, toPorts } from './scale.ts'
 
 /** RUNS=3000 for a long look. */
-const RUNS = Number(process.env['RUNS'] ?? 100)
+const RUNS = Number(process.env['RUNS'] ?? 50)
 const LARGE: Rows = { rules: 10_000, ports: 10_000, pages: 10_000, bits: 10_000, nets: 10_000 }
 const SMALL: Rows = { rules: 44, ports: 24, pages: 8, bits: 240, nets: 8 }
 
