@@ -28,8 +28,8 @@ export async function tell<Step extends { readonly kind: string }>(
   let failed = 0
   const fail = (name: string, faults: readonly string[]): void => {
     failed++
-    say(`FAILED  ${name}`)
-    for (const fault of faults) say(`          ${fault}`)
+    say(`FAILED  ${[name, ...faults.slice(0, 1)].join(': ')}`) // of a long log no more than this line may be seen
+    for (const fault of faults.slice(1)) say(`          ${fault}`)
   }
   try {
     for await (const check of checks) {

@@ -144,10 +144,11 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
     await this.#calm()
     await holds('pods', FOLLOW_MS, () => [...this.#kubelets.values()].flatMap((kubelet) => kubelet.unfinished()))
     await this.#addresses()
-    const checked = await Promise.all([...this.#kubelets.values()].map((kubelet) => kubelet.check()))
-    if (checked.flat().length > 0) throw new SoakError('what the plugin finds', checked.flat())
     // once a minute nodes give back blocks that have been empty for a while
     await Promise.all(this.nodes.map((node) => settleNode(node, true)))
+    // only now: before, rules that have just changed may be on their way yet
+    const checked = await Promise.all([...this.#kubelets.values()].map((kubelet) => kubelet.check()))
+    if (checked.flat().length > 0) throw new SoakError('what the plugin finds', checked.flat())
   }
 
   async restartAll(): Promise<number> {
