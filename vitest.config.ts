@@ -18,6 +18,8 @@ export default defineConfig({
           exclude: ['test/native/**', 'test/kernel/**', 'test/api/**', 'test/lab/**', 'test/e2e/**'],
           // files keep nothing in modules: a fresh worker for each would cost as much as a third of the tests
           isolate: false,
+          // some wait for their own timers most of the time
+          maxWorkers: 3,
           // thousands of random cases take a second of an idle CPU
           testTimeout: 30_000,
         },
