@@ -91,7 +91,7 @@ demo: all
 check: bpf native
 	@$(RUN) test/check.ts
 
-# One test, or all of a folder, of any kind: make t F=test/kernel/packets.test.ts; what it runs is built first.
+# One test file, or all of a folder, of any kind: make t F=test/kernel/packets.test.ts; T='part of a title' of it. What it runs is built first.
 t: node_modules/.package-lock.json
 	@$(RUN) test/one.ts $(F)
 

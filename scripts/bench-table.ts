@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Writes the tables of bench/results/latest.json into the README, between its markers. Layer: tools. */
+/** Writes the tables of bench/results/latest.json into docs/benchmarks.md, between its markers. Layer: tools. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseResults } from '../bench/base/results.ts'
@@ -9,5 +9,5 @@ import { between } from '../bench/base/markers.ts'
 const path = (name: string): string => fileURLToPath(new URL(`../${name}`, import.meta.url))
 
 const results = parseResults(readFileSync(path('bench/results/latest.json'), 'utf8'))
-const readme = readFileSync(path('README.md'), 'utf8')
-writeFileSync(path('README.md'), between(readme, 'bench', pageOf(results)))
+const page = readFileSync(path('docs/benchmarks.md'), 'utf8')
+writeFileSync(path('docs/benchmarks.md'), between(page, 'bench', pageOf(results)))

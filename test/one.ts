@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Runs the tests of one file or folder, of any kind, after building what they run: `make t F=…`, and `make watch`. Layer: test. */
+/** Runs the tests of one file or folder, of any kind, after building what they run: `make t F=… [T='part of a title']`, and `make watch`. Layer: test. */
 import { spawnSync } from 'node:child_process'
 import { watch } from 'node:fs'
 import { kindOf, type Kind } from './support/kinds.ts'
 
-const USAGE = 'usage: make t F=test/…, a test file or a folder of one kind; make watch [F=…]'
+const USAGE = "usage: make t F=test/… [T='part of a title'], a test file or a folder of one kind; make watch [F=…]"
+/** Only tests with such a title. */
+const TITLE = process.env['T']
 /** What is written by hand: a build writes beside it. */
 const SOURCE = /\.(c|h|cc|ts|mjs|json|ya?ml|gyp)$/
 const BUILT = /^(\.|build|dist|node_modules|docs)/
@@ -28,6 +30,7 @@ function vitest(kind: Kind, ...args: readonly string[]): number {
     '--project',
     kind.project,
     ...paths,
+    ...(TITLE === undefined ? [] : ['--testNamePattern', TITLE]),
   ])
 }
 

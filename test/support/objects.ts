@@ -59,8 +59,19 @@ export async function loadObject(name: ObjectName, options: LoadOptions = {}): P
   for (const program of options.without ?? []) object.setAutoload(program, false)
   if (options.stubHelpers !== undefined && options.stubHelpers.length > 0) object.stubHelpers(options.stubHelpers)
   if (options.statistics === true) return { object, btf, told: await object.loadWithStatistics() }
-  await object.load()
+  await object.load().catch((thrown: unknown) => {
+    throw withVerifierLog(thrown)
+  })
   return { object, btf }
+}
+
+const LAST_LINES = 25
+
+/** The same error; its message ends with the end of the verifier's log, for of a failed test no more is shown. */
+function withVerifierLog(thrown: unknown): unknown {
+  if (thrown instanceof Error && 'verifierLog' in thrown && typeof thrown.verifierLog === 'string')
+    thrown.message += `\n${thrown.verifierLog.trimEnd().split('\n').slice(-LAST_LINES).join('\n')}`
+  return thrown
 }
 
 /** The maps of a loaded object, to be shared with the next. Tail-call arrays and read-only data stay its own. */
