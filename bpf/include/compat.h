@@ -35,19 +35,22 @@ static __always_inline __u64 np_now(void)
 #define NP_ENCAP_FLAGS(l3, extra)                                                                                   \
 	(BPF_F_ADJ_ROOM_FIXED_GSO | (l3) | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(14 + (extra)))
 
-/* Functions that the verifier looks at once, not for each way to them; they have to return a number. Before 5.6 there are none: objects for such kernels do without what
- * would be too much for it, which are staged policies, lines of more than 1,024 rules, and asking about ICMP errors. */
+/* Functions that the verifier looks at once, not for each way to them; they have to return a number. Before 5.6 there are none: objects for
+ * such kernels do without what would be too much for it, which are staged policies, lines of more than 1,024 rules, asking about ICMP errors,
+ * and reading a SYN's options where they are. */
 #ifdef NP_FLOOR
 #define NP_GLOBAL static __noinline
 #define NP_PART static __noinline
 #define NP_STAGED 0
 #define NP_JUDGED_ERRORS 0
+#define NP_SYN_IN_PLACE 0
 #define NP_RULE_BLOCKS 1
 #else
 #define NP_GLOBAL __noinline
 #define NP_PART static __always_inline /* of such a function: calls cost a third of a verdict */
 #define NP_STAGED 1
 #define NP_JUDGED_ERRORS 1
+#define NP_SYN_IN_PLACE 1
 #define NP_RULE_BLOCKS 16
 #endif
 
