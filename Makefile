@@ -18,7 +18,7 @@ TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts'
 CACHE := .cache/check
 
 .PHONY: all image deps bpf native shim ts demo check t watch test test-unit test-oracle test-kernel kernels bench scale soak kubernetes e2e \
-	types lint lint-cached format clean docs
+	types lint lint-c lint-cached format clean docs
 
 all: bpf native shim ts
 
@@ -153,17 +153,29 @@ e2e: all
 types: node_modules/.package-lock.json
 	@$(NODE) node_modules/typescript/bin/tsc --noEmit --incremental --tsBuildInfoFile $(CACHE)/types.tsbuildinfo -p tsconfig.json
 
-lint: types
+C_FILES = git ls-files '*.c' '*.h' '*.cc'
+# as binding.gyp has them
+NATIVE_FLAGS = -std=gnu++17 -Inode_modules/node-linux-$(ARCH)/include/node -Inode_modules/node-addon-api -DNAPI_VERSION=9 -DNAPI_CPP_EXCEPTIONS \
+	-DNODE_ADDON_API_CPP_EXCEPTIONS_ALL -DNODE_ADDON_API_DISABLE_DEPRECATED
+
+lint: types lint-c
 	@$(NODE) node_modules/eslint/bin/eslint.js .
 	@$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn .
+	@git ls-files 'native/*.cc' | xargs clang-tidy-19 --quiet -- $(NATIVE_FLAGS) 2>/dev/null
+
+lint-c:
+	@scripts/install-deps.sh lint
+	@$(C_FILES) | xargs clang-format-19 --dry-run --Werror
 
 # Of files that have not changed it believes what it found in them before, whatever they import: lint, which CI runs, does not.
-lint-cached: node_modules/.package-lock.json
+lint-cached: node_modules/.package-lock.json lint-c
 	@$(NODE) node_modules/eslint/bin/eslint.js --cache --cache-strategy content --cache-location $(CACHE)/eslint .
 	@$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn --cache --cache-strategy content --cache-location $(CACHE)/prettier .
 
 format: node_modules/.package-lock.json
 	@$(NODE) node_modules/prettier/bin/prettier.cjs --write --log-level warn .
+	@scripts/install-deps.sh lint
+	@$(C_FILES) | xargs clang-format-19 -i
 
 docs: all
 	@$(RUN) scripts/generate-docs.ts

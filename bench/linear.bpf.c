@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What a verdict costs that asks one rule after the other, as others do: a look into the rule's set of addresses for each. Layer: bench. */
+/* What a verdict costs that asks one rule after the other, as others do: a look into the rule's set of addresses
+ * for each. Layer: bench. */
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <linux/pkt_cls.h>
@@ -11,7 +12,7 @@
 
 struct linear_rule {
 	__u32 set;
-	__u16 from, to;		/* ports, host order */
+	__u16 from, to; /* ports, host order */
 };
 
 struct member {

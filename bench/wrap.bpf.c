@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Runs before the program under test on every repeat of a test run: the same packet each time, or a new flow. Layer: bench. */
+/* Runs before the program under test on every repeat of a test run: the same packet each time, or a new flow.
+ * Layer: bench. */
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <linux/if_ether.h>
@@ -8,16 +9,16 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 
-#define HEADERS_V4 54	/* Ethernet, IPv4, TCP */
+#define HEADERS_V4 54 /* Ethernet, IPv4, TCP */
 #define HEADERS_V6 74
 
 struct wrap {
 	__u32 mark;
 	__u32 cb[5];
 	__u32 v6;
-	__u32 flows;		/* that many distinct ones by source address and port, then from the start; 0: the template's own */
-	__u32 next;		/* number of the flow to come */
-	__u32 length;		/* of the packet as given; what is longer has a tunnel header to be taken off */
+	__u32 flows;  /* that many, by source address and port, then from the start; 0: the template's own */
+	__u32 next;   /* number of the flow to come */
+	__u32 length; /* of the packet as given; what is longer has a tunnel header to be taken off */
 	__u8 headers[80];
 };
 _Static_assert(sizeof(struct wrap) == 120, "wrap");
@@ -40,8 +41,8 @@ struct {
 
 #define PORTS_PER_ADDRESS 1000
 
-/* Copies as the fields lie, not as memcpy() would: a program that reads a field right after it was stored in pieces, or over the
- * seam of two stores, waits for both to reach the cache, which no real packet makes it do. */
+/* Copies as the fields lie, not as memcpy() would: a program that reads a field right after it was stored in
+ * pieces, or over the seam of two stores, waits for both to reach the cache, which no real packet makes it do. */
 #define COPY(type, to, w, at) (*(type *)((to) + (at)) = *(const type *)((w)->headers + (at)))
 
 static __always_inline void restore_ethernet(void *to, const struct wrap *w)
@@ -57,14 +58,14 @@ static __always_inline void restore_v4(void *to, const struct wrap *w, __u32 ste
 	__be32 source = *(const __be32 *)(w->headers + 26), ports = *(const __be32 *)(w->headers + 34);
 
 	restore_ethernet(to, w);
-	COPY(__u64, to, w, 14);	/* version .. fragment offset */
-	COPY(__u32, to, w, 22);	/* ttl, protocol, checksum */
+	COPY(__u64, to, w, 14); /* version .. fragment offset */
+	COPY(__u32, to, w, 22); /* ttl, protocol, checksum */
 	*(__be32 *)(to + 26) = bpf_htonl(bpf_ntohl(source) + step_address);
 	COPY(__u32, to, w, 30);
 	*(__be32 *)(to + 34) = bpf_htonl(bpf_ntohl(ports) + (step_port << 16));
-	COPY(__u32, to, w, 38);	/* sequence number */
+	COPY(__u32, to, w, 38); /* sequence number */
 	COPY(__u32, to, w, 42);
-	COPY(__u64, to, w, 46);	/* flags .. urgent pointer */
+	COPY(__u64, to, w, 46); /* flags .. urgent pointer */
 }
 
 static __always_inline void restore_v6(void *to, const struct wrap *w, __u32 step_address, __u32 step_port)
@@ -72,7 +73,7 @@ static __always_inline void restore_v6(void *to, const struct wrap *w, __u32 ste
 	__be32 source = *(const __be32 *)(w->headers + 34), ports = *(const __be32 *)(w->headers + 54);
 
 	restore_ethernet(to, w);
-	COPY(__u64, to, w, 14);	/* version .. hop limit */
+	COPY(__u64, to, w, 14); /* version .. hop limit */
 	COPY(__u64, to, w, 22);
 	COPY(__u32, to, w, 30);
 	*(__be32 *)(to + 34) = bpf_htonl(bpf_ntohl(source) + step_address);
@@ -173,9 +174,9 @@ int nothing_xdp(struct xdp_md *ctx)
 }
 
 struct spent {
-	__u64 clock;	/* ns between two readings of the clock */
-	__u64 grow;	/* with one reading of the clock in it */
-	__u64 undo;	/* the same */
+	__u64 clock; /* ns between two readings of the clock */
+	__u64 grow;  /* with one reading of the clock in it */
+	__u64 undo;  /* the same */
 	__u64 runs;
 };
 
@@ -187,7 +188,7 @@ struct {
 	__type(value, struct spent);
 } bench_spent SEC(".maps");
 
-const volatile __u32 grow_bytes = 50;	/* set before load */
+const volatile __u32 grow_bytes = 50; /* set before load */
 
 /* Room for a tunnel header made and taken away again: what the undo in the wrapper costs. */
 SEC("tc")

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Connect-time load balancing: sockets that mean a service get a backend at once, and no packet needs translating. Layer: attach point. */
+/* Connect-time load balancing: sockets that mean a service get a backend at once, and no packet needs translating.
+ * Layer: attach point. */
 #define NP_NO_FLOWS
 #define NP_SOCKETS
 #include "service.h"
 
 enum {
-	REFUSE = 0,	/* a cgroup program's answer: EPERM */
+	REFUSE = 0, /* a cgroup program's answer: EPERM */
 	GO_ON = 1,
 };
 
-static __always_inline void socket_key_of(struct bpf_sock_addr *ctx, struct socket_key *k, const struct addr *a, __be16 port,
-					  enum socket_role role)
+static __always_inline void socket_key_of(struct bpf_sock_addr *ctx, struct socket_key *k, const struct addr *a,
+					  __be16 port, enum socket_role role)
 {
 	__builtin_memset(k, 0, sizeof(*k));
 	k->cookie = bpf_get_socket_cookie(ctx);
@@ -28,14 +29,15 @@ static __always_inline bool is_host_socket(struct bpf_sock_addr *ctx)
 	return bpf_get_netns_cookie(ctx) == (cfg.netns ? cfg.netns : bpf_get_netns_cookie(0));
 }
 
-/* A service that the socket means, and whether it is reached here or nowhere: the node's packets to its own addresses never
- * leave the loopback device. */
+/* A service that the socket means, and whether it is reached here or nowhere: the node's packets to its own
+ * addresses never leave the loopback device. */
 struct meant {
 	struct frontend *fe;
 	bool here_only;
 };
 
-/* To the kernel no address is loopback's: of the socket's own namespace. It is no frontend's, though those of node ports are written so. */
+/* To the kernel no address is loopback's: of the socket's own namespace. It is no frontend's, though those of node
+ * ports are written so. */
 static __always_inline void addr_none_is_loopback(struct addr *a)
 {
 	if (addr_is_v4(a) && !a->w[3])
@@ -63,8 +65,8 @@ static __always_inline struct meant service_of(struct bpf_sock_addr *ctx, const 
 	m.here_only = info.kind == ADDR_SELF && is_host_socket(ctx);
 	if (m.here_only)
 		m.fe = fe;
-	else if ((proto == IPPROTO_TCP ? cfg.connect_tcp : cfg.connect_udp) && !addr_is_inner(&at, addr_is_v4(&at)) && !fe->affinity &&
-		 !(fe->flags & FRONTEND_RANGES))
+	else if ((proto == IPPROTO_TCP ? cfg.connect_tcp : cfg.connect_udp) && !addr_is_inner(&at, addr_is_v4(&at)) &&
+		 !fe->affinity && !(fe->flags & FRONTEND_RANGES))
 		m.fe = fe;
 	return m;
 }
@@ -79,9 +81,10 @@ static __always_inline struct backend *backend_for(const struct frontend *fe)
 	return backend_at_random(&fe->inside, &slot);
 }
 
-/* `dst`, `port`: the service going in, the backend coming out. False: what goes there has to pass the packet path, which drops it. */
-static __always_inline bool socket_sent_to(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port, const struct addr *backend,
-					   __be16 backend_port)
+/* `dst`, `port`: the service going in, the backend coming out. False: what goes there has to pass the packet path,
+ * which drops it. */
+static __always_inline bool socket_sent_to(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port,
+					   const struct addr *backend, __be16 backend_port)
 {
 	struct socket_peer meant = {};
 	struct socket_key key;
@@ -98,8 +101,8 @@ static __always_inline bool socket_sent_to(struct bpf_sock_addr *ctx, struct add
 	return true;
 }
 
-/* A stream gets its backend once. Datagrams of a connected socket are translated one by one where they can be, for the socket
- * would stay with a backend that is gone. False: leave the socket alone. */
+/* A stream gets its backend once. Datagrams of a connected socket are translated one by one where they can be, for
+ * the socket would stay with a backend that is gone. False: leave the socket alone. */
 static __always_inline bool to_backend(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port)
 {
 	struct meant m = service_of(ctx, dst, *port);
@@ -109,7 +112,7 @@ static __always_inline bool to_backend(struct bpf_sock_addr *ctx, struct addr *d
 		return false;
 	be = backend_for(m.fe);
 	if (!be)
-		return false;	/* no backend: the packet path refuses it with an answer */
+		return false; /* no backend: the packet path refuses it with an answer */
 	return socket_sent_to(ctx, dst, port, &be->addr, be->port);
 }
 
@@ -155,8 +158,8 @@ static __always_inline bool to_service(struct bpf_sock_addr *ctx, struct addr *p
 	return true;
 }
 
-/* Does a process of the node play the node? Only kernels send to the port where nodes take tunnel packets: what comes there from a node's address
- * is believed. */
+/* Does a process of the node play the node? Only kernels send to the port where nodes take tunnel packets: what
+ * comes there from a node's address is believed. */
 static __always_inline bool plays_node(struct bpf_sock_addr *ctx, const struct addr *dst, __be16 port)
 {
 	return is_tunnel_end(dst, port, ctx->protocol);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Untracked policy at its earliest: what it denies is dropped before the kernel makes a packet of it. The rest goes on to from_host, which
- * asks again, also about what is not read here: fragments, options, extension headers, ICMP. Layer: attach point. */
+/* Untracked policy at its earliest: what it denies is dropped before the kernel makes a packet of it. The rest goes
+ * on to from_host, which asks again, also about what is not read here: fragments, options, extension headers, ICMP.
+ * Layer: attach point. */
 #include "hosts.h"
 
 /* Reads a plain TCP or UDP packet. */
@@ -59,7 +60,8 @@ static __always_inline __u64 untracked_set(__u32 ifindex)
 	return set ? *set : 0;
 }
 
-/* What the rules say; with those of one who is known, and whom they judge whatever else the packet is, it is one lookup. */
+/* What the rules say; with those of one who is known, and whom they judge whatever else the packet is, it is one
+ * lookup. */
 static __always_inline __u32 untracked_verdict(const struct query *q)
 {
 	struct bits *bits = q->peer ? bits_of(q, 0, DIMENSION_PEER, q->peer) : 0;
@@ -94,7 +96,8 @@ int untracked(struct xdp_md *ctx)
 	if (untracked_verdict(&q) != RULE_DENY)
 		return XDP_PASS;
 	/* most of what is dropped is for the node itself, and for none of these ports */
-	if (is_failsafe(q.proto, &t, FAILSAFE_IN) || (may_be_answer(q.proto, flags) && is_failsafe_answer(q.proto, &t, FAILSAFE_IN))) {
+	if (is_failsafe(q.proto, &t, FAILSAFE_IN) ||
+	    (may_be_answer(q.proto, flags) && is_failsafe_answer(q.proto, &t, FAILSAFE_IN))) {
 		info = bpf_map_lookup_elem(&np_addrs, &t.dst);
 		if (!info || !info->kind || info->kind == ADDR_SELF)
 			return XDP_PASS; /* which is asked again where routes are known */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The CNI plugin that runtimes run: hands the call to the agent of this node and prints its answer. Everything else is the agent's.
+ * The CNI plugin that runtimes run: hands the call to the agent of this node and prints its answer. Everything else
+ * is the agent's.
  *
- * To the agent: one line of JSON, the environment and the network configuration as texts. From it: a digit, the exit status, and
- * what to print. VERSION is answered here: it must not depend on an agent. So is STATUS on a node that has been ready since it was
- * started, as the file beside the socket says: a runtime that hears otherwise calls the whole node unready, and its pods with it, while
- * they go on without an agent.
+ * To the agent: one line of JSON, the environment and the network configuration as texts. From it: a digit, the
+ * exit status, and what to print. VERSION is answered here: it must not depend on an agent. So is STATUS on a node
+ * that has been ready since it was started, as the file beside the socket says: a runtime that hears otherwise
+ * calls the whole node unready, and its pods with it, while they go on without an agent.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,8 +24,16 @@
 #define READY_SUFFIX ".ready"
 #define NEWEST "1.1.0"
 
-enum { TRY_AGAIN = 11, DECODE = 6, IO = 5, NOT_READY = 50 };
-enum { MOST_BYTES = 1 << 20, DEADLINE_MS = 90 * 1000 };
+enum {
+	TRY_AGAIN = 11,
+	DECODE = 6,
+	IO = 5,
+	NOT_READY = 50
+};
+enum {
+	MOST_BYTES = 1 << 20,
+	DEADLINE_MS = 90 * 1000
+};
 
 struct text {
 	char *data;
@@ -86,7 +95,8 @@ static const char *skip_string(const char *at)
 	return *at ? at + 1 : at;
 }
 
-/* The text at this key of the outermost object; NULL when there is none, or it has escapes, which no path or version needs. */
+/* The text at this key of the outermost object; NULL when there is none, or it has escapes, which no path or
+ * version needs. */
 static char *find(const char *json, const char *key)
 {
 	size_t length = strlen(key);
@@ -129,7 +139,7 @@ static long now_ms(void)
 /* False when it is too late. */
 static bool wait_for(int fd, short events, long deadline)
 {
-	struct pollfd wanted = { fd, events, 0 };
+	struct pollfd wanted = {fd, events, 0};
 
 	for (;;) {
 		long left = deadline - now_ms();
@@ -166,9 +176,9 @@ static struct text read_all(int fd, long deadline)
 
 static int connect_to(const char *path)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	/* also of a connect() that finds too many before it */
-	struct timeval most = { .tv_sec = DEADLINE_MS / 1000 };
+	struct timeval most = {.tv_sec = DEADLINE_MS / 1000};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -202,8 +212,9 @@ static void put_field(struct text *line, const char *name, const char *value)
 static void send_line(int fd, const struct text *config, long deadline)
 {
 	static const char *const fields[][2] = {
-		{ "command", "CNI_COMMAND" }, { "containerId", "CNI_CONTAINERID" }, { "netns", "CNI_NETNS" },
-		{ "ifname", "CNI_IFNAME" },   { "args", "CNI_ARGS" },		     { "path", "CNI_PATH" },
+		{"command", "CNI_COMMAND"}, {"containerId", "CNI_CONTAINERID"},
+		{"netns", "CNI_NETNS"},     {"ifname", "CNI_IFNAME"},
+		{"args", "CNI_ARGS"},       {"path", "CNI_PATH"},
 	};
 	struct text line = {};
 
@@ -233,7 +244,8 @@ int main(void)
 	int fd;
 
 	if (command && !strcmp(command, "VERSION")) {
-		puts("{\"cniVersion\":\"" NEWEST "\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}");
+		puts("{\"cniVersion\":\"" NEWEST
+		     "\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}");
 		return 0;
 	}
 	config = read_all(STDIN_FILENO, deadline);

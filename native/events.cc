@@ -38,7 +38,8 @@ EventReader::EventReader(const Napi::CallbackInfo& info) : Handle<EventReader>(i
   on_batch_ = std::move(init.on_batch);
   LibbpfLog log;
   int epoll = init.map_type == BPF_MAP_TYPE_RINGBUF ? OpenRing() : OpenPerf(init.perf_pages);
-  Check(info.Env(), epoll, init.map_type == BPF_MAP_TYPE_RINGBUF ? "ring_buffer__new" : "perf_buffer__new_raw", log.Text());
+  Check(info.Env(), epoll, init.map_type == BPF_MAP_TYPE_RINGBUF ? "ring_buffer__new" : "perf_buffer__new_raw",
+        log.Text());
   context_ = std::make_unique<Napi::AsyncContext>(info.Env(), "netplane.EventReader");
   poller_ = Poller::Open(info.Env(), epoll, [this] { Drain(); });
   poller_->Start();
@@ -143,11 +144,13 @@ void EventReader::Close(const Napi::CallbackInfo&) {
 }
 
 void EventReader::Define(Napi::Env env, Napi::Object exports) {
-  Export(env, exports, DefineClass(env, kName, {
-    StaticMethod<&EventReader::Open>("open"),
-    InstanceMethod<&EventReader::Lost>("lost"),
-    InstanceMethod<&EventReader::Close>("close"),
-  }));
+  Export(env, exports,
+         DefineClass(env, kName,
+                     {
+                         StaticMethod<&EventReader::Open>("open"),
+                         InstanceMethod<&EventReader::Lost>("lost"),
+                         InstanceMethod<&EventReader::Close>("close"),
+                     }));
 }
 
 }  // namespace netplane

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel interface newer than the headers we build with (Linux 6.1), each with the version that brought it. Layer: native.
+// Kernel interface newer than the headers we build with (Linux 6.1), each with the version that brought it.
+// Layer: native.
 #pragma once
 
 #include <cstdint>

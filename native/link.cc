@@ -98,17 +98,19 @@ void BpfLink::Detach(const Napi::CallbackInfo& info) {
 void BpfLink::Pin(const Napi::CallbackInfo& info) { PinFd(info, fd("bpf_obj_pin")); }
 
 void BpfLink::Define(Napi::Env env, Napi::Object exports) {
-  Export(env, exports, DefineClass(env, kName, {
-    StaticMethod<&BpfLink::AttachTcx>("attachTcx"),
-    StaticMethod<&BpfLink::AttachXdp>("attachXdp"),
-    StaticMethod<&BpfLink::AttachCgroup>("attachCgroup"),
-    StaticMethod<&BpfLink::OpenPinned>("openPin"),
-    InstanceMethod<&BpfLink::Info>("info"),
-    InstanceMethod<&BpfLink::Update>("update"),
-    InstanceMethod<&BpfLink::Detach>("detach"),
-    InstanceMethod<&BpfLink::Pin>("pin"),
-    InstanceMethod<&BpfLink::Close>("close"),
-  }));
+  Export(env, exports,
+         DefineClass(env, kName,
+                     {
+                         StaticMethod<&BpfLink::AttachTcx>("attachTcx"),
+                         StaticMethod<&BpfLink::AttachXdp>("attachXdp"),
+                         StaticMethod<&BpfLink::AttachCgroup>("attachCgroup"),
+                         StaticMethod<&BpfLink::OpenPinned>("openPin"),
+                         InstanceMethod<&BpfLink::Info>("info"),
+                         InstanceMethod<&BpfLink::Update>("update"),
+                         InstanceMethod<&BpfLink::Detach>("detach"),
+                         InstanceMethod<&BpfLink::Pin>("pin"),
+                         InstanceMethod<&BpfLink::Close>("close"),
+                     }));
 }
 
 }  // namespace netplane

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batched writes, with a loop of single calls where the kernel or the map's type has no batch. Layer: native, used by map.cc.
+// Batched writes, with a loop of single calls where the kernel or the map's type has no batch. Layer: native, used by
+// map.cc.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,8 @@ constexpr int kMaxInterruptions = 100;
 
 uint32_t Room(const MapShape& shape, uint32_t asked) {
   size_t fitting = kMostBytes / std::max<size_t>(1, shape.key_bytes + shape.value_bytes);
-  return static_cast<uint32_t>(std::clamp<size_t>(std::min<size_t>(asked, shape.max_entries), 1, std::max<size_t>(1, fitting)));
+  return static_cast<uint32_t>(
+      std::clamp<size_t>(std::min<size_t>(asked, shape.max_entries), 1, std::max<size_t>(1, fitting)));
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ MapShape ReadShape(Napi::Env env, int fd) {
   MapShape shape{map.type, map.key_size, map.value_size, map.max_entries};
   if (IsPerCpu(map.type)) {
     size_t stride = (static_cast<size_t>(map.value_size) + 7) / 8 * 8;
-    shape.value_bytes = stride * static_cast<size_t>(Check(env, libbpf_num_possible_cpus(), "libbpf_num_possible_cpus"));
+    shape.value_bytes =
+        stride * static_cast<size_t>(Check(env, libbpf_num_possible_cpus(), "libbpf_num_possible_cpus"));
   }
   return shape;
 }
@@ -208,26 +209,28 @@ Napi::Value BpfMap::ReadChunk(const Napi::CallbackInfo& info) {
 void BpfMap::Pin(const Napi::CallbackInfo& info) { PinFd(info, fd("bpf_obj_pin")); }
 
 void BpfMap::Define(Napi::Env env, Napi::Object exports) {
-  Export(env, exports, DefineClass(env, kName, {
-    StaticMethod<&BpfMap::Create>("create"),
-    StaticMethod<&BpfMap::OpenPinned>("openPin"),
-    StaticMethod<&BpfMap::OpenId>("openId"),
-    InstanceMethod<&BpfMap::Info>("info"),
-    Property<&BpfMap::ValueBytes>("valueBytes"),
-    Property<&BpfMap::KeyBytes>("keyBytes"),
-    InstanceMethod<&BpfMap::Lookup>("lookup"),
-    InstanceMethod<&BpfMap::Update>("update"),
-    InstanceMethod<&BpfMap::UpdateFd>("updateFd"),
-    InstanceMethod<&BpfMap::Delete>("delete"),
-    InstanceMethod<&BpfMap::NextKey>("nextKey"),
-    InstanceMethod<&BpfMap::UpdateBatch>("updateBatch"),
-    InstanceMethod<&BpfMap::DeleteBatch>("deleteBatch"),
-    InstanceMethod<&BpfMap::DeleteSame>("deleteSame"),
-    InstanceMethod<&BpfMap::Dump>("dump"),
-    InstanceMethod<&BpfMap::ReadChunk>("readChunk"),
-    InstanceMethod<&BpfMap::Pin>("pin"),
-    InstanceMethod<&BpfMap::Close>("close"),
-  }));
+  Export(env, exports,
+         DefineClass(env, kName,
+                     {
+                         StaticMethod<&BpfMap::Create>("create"),
+                         StaticMethod<&BpfMap::OpenPinned>("openPin"),
+                         StaticMethod<&BpfMap::OpenId>("openId"),
+                         InstanceMethod<&BpfMap::Info>("info"),
+                         Property<&BpfMap::ValueBytes>("valueBytes"),
+                         Property<&BpfMap::KeyBytes>("keyBytes"),
+                         InstanceMethod<&BpfMap::Lookup>("lookup"),
+                         InstanceMethod<&BpfMap::Update>("update"),
+                         InstanceMethod<&BpfMap::UpdateFd>("updateFd"),
+                         InstanceMethod<&BpfMap::Delete>("delete"),
+                         InstanceMethod<&BpfMap::NextKey>("nextKey"),
+                         InstanceMethod<&BpfMap::UpdateBatch>("updateBatch"),
+                         InstanceMethod<&BpfMap::DeleteBatch>("deleteBatch"),
+                         InstanceMethod<&BpfMap::DeleteSame>("deleteSame"),
+                         InstanceMethod<&BpfMap::Dump>("dump"),
+                         InstanceMethod<&BpfMap::ReadChunk>("readChunk"),
+                         InstanceMethod<&BpfMap::Pin>("pin"),
+                         InstanceMethod<&BpfMap::Close>("close"),
+                     }));
 }
 
 }  // namespace netplane

@@ -13,7 +13,8 @@
 namespace netplane {
 namespace {
 
-// A datagram larger than this is read whole all the same; and the kernel makes dumps in larger pieces when it sees room.
+// A datagram larger than this is read whole all the same; and the kernel makes dumps in larger pieces when it sees
+// room.
 constexpr size_t kScratchBytes = 64 << 10;
 
 sockaddr_nl Address() {
@@ -183,15 +184,17 @@ void NetlinkSocket::Close(const Napi::CallbackInfo&) {
 }
 
 void NetlinkSocket::Define(Napi::Env env, Napi::Object exports) {
-  Export(env, exports, DefineClass(env, kName, {
-    StaticMethod<&NetlinkSocket::Open>("open"),
-    Property<&NetlinkSocket::Port>("port"),
-    InstanceMethod<&NetlinkSocket::Send>("send"),
-    InstanceMethod<&NetlinkSocket::Receive>("receive"),
-    InstanceMethod<&NetlinkSocket::ReceiveWait>("receiveWait"),
-    InstanceMethod<&NetlinkSocket::OnReadable>("onReadable"),
-    InstanceMethod<&NetlinkSocket::Close>("close"),
-  }));
+  Export(env, exports,
+         DefineClass(env, kName,
+                     {
+                         StaticMethod<&NetlinkSocket::Open>("open"),
+                         Property<&NetlinkSocket::Port>("port"),
+                         InstanceMethod<&NetlinkSocket::Send>("send"),
+                         InstanceMethod<&NetlinkSocket::Receive>("receive"),
+                         InstanceMethod<&NetlinkSocket::ReceiveWait>("receiveWait"),
+                         InstanceMethod<&NetlinkSocket::OnReadable>("onReadable"),
+                         InstanceMethod<&NetlinkSocket::Close>("close"),
+                     }));
 }
 
 }  // namespace netplane

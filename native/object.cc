@@ -221,26 +221,28 @@ void BpfObject::Close(const Napi::CallbackInfo&) {
 }
 
 void BpfObject::Define(Napi::Env env, Napi::Object exports) {
-  Export(env, exports, DefineClass(env, kName, {
-    StaticMethod<&BpfObject::Open>("open"),
-    InstanceMethod<&BpfObject::Btf>("btf"),
-    InstanceMethod<&BpfObject::Maps>("maps"),
-    InstanceMethod<&BpfObject::Programs>("programs"),
-    InstanceMethod<&BpfObject::Rodata>("rodata"),
-    InstanceMethod<&BpfObject::SetRodata>("setRodata"),
-    InstanceMethod<&BpfObject::SetMaxEntries>("setMaxEntries"),
-    InstanceMethod<&BpfObject::SetMapType>("setMapType"),
-    InstanceMethod<&BpfObject::SetMapFlags>("setMapFlags"),
-    InstanceMethod<&BpfObject::SkipMap>("skipMap"),
-    InstanceMethod<&BpfObject::ReuseMap>("reuseMap"),
-    InstanceMethod<&BpfObject::SetAutoload>("setAutoload"),
-    InstanceMethod<&BpfObject::StubHelpers>("stubHelpers"),
-    InstanceMethod<&BpfObject::Load>("load"),
-    InstanceMethod<&BpfObject::LoadWithStatistics>("loadWithStatistics"),
-    InstanceMethod<&BpfObject::Map>("map"),
-    InstanceMethod<&BpfObject::Program>("program"),
-    InstanceMethod<&BpfObject::Close>("close"),
-  }));
+  Export(env, exports,
+         DefineClass(env, kName,
+                     {
+                         StaticMethod<&BpfObject::Open>("open"),
+                         InstanceMethod<&BpfObject::Btf>("btf"),
+                         InstanceMethod<&BpfObject::Maps>("maps"),
+                         InstanceMethod<&BpfObject::Programs>("programs"),
+                         InstanceMethod<&BpfObject::Rodata>("rodata"),
+                         InstanceMethod<&BpfObject::SetRodata>("setRodata"),
+                         InstanceMethod<&BpfObject::SetMaxEntries>("setMaxEntries"),
+                         InstanceMethod<&BpfObject::SetMapType>("setMapType"),
+                         InstanceMethod<&BpfObject::SetMapFlags>("setMapFlags"),
+                         InstanceMethod<&BpfObject::SkipMap>("skipMap"),
+                         InstanceMethod<&BpfObject::ReuseMap>("reuseMap"),
+                         InstanceMethod<&BpfObject::SetAutoload>("setAutoload"),
+                         InstanceMethod<&BpfObject::StubHelpers>("stubHelpers"),
+                         InstanceMethod<&BpfObject::Load>("load"),
+                         InstanceMethod<&BpfObject::LoadWithStatistics>("loadWithStatistics"),
+                         InstanceMethod<&BpfObject::Map>("map"),
+                         InstanceMethod<&BpfObject::Program>("program"),
+                         InstanceMethod<&BpfObject::Close>("close"),
+                     }));
 }
 
 }  // namespace netplane

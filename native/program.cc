@@ -79,7 +79,8 @@ class FunctionTypes {
   bpf_func_info functions_[2];
 };
 
-// Input and output of one test run. Without data or context none is asked for: some kernels and program types have none.
+// Input and output of one test run. Without data or context none is asked for: some kernels and program types have
+// none.
 class TestPacket {
  public:
   TestPacket(const Napi::Value& data_value, const Napi::Value& context_value, const char* op) {
@@ -115,7 +116,8 @@ class TestPacket {
   std::vector<uint8_t> context_;
 };
 
-// While it lives, this thread gets no signals: the kernel ends a test run of several packets in its middle for one that is waiting.
+// While it lives, this thread gets no signals: the kernel ends a test run of several packets in its middle for one that
+// is waiting.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -152,7 +154,8 @@ Napi::Value BpfProgram::Load(const Napi::CallbackInfo& info) {
   opts.log_size = kLogBytes;
   std::optional<FunctionTypes> functions;
   Napi::Value part = options.Get("globalAt");
-  if (!part.IsUndefined()) Check(info.Env(), functions.emplace(ToU32(part, op, "globalAt")).Use(&opts), "btf__load_into_kernel");
+  if (!part.IsUndefined())
+    Check(info.Env(), functions.emplace(ToU32(part, op, "globalAt")).Use(&opts), "btf__load_into_kernel");
   int fd = bpf_prog_load(type, nullptr, license_text.c_str(), insns.data(), insns.size(), &opts);
   if (fd < 0) throw ToError(info.Env(), Failure{-fd, op, "", log.get()});
   return FromFd(info.Env(), Fd(fd));
@@ -201,15 +204,17 @@ Napi::Value BpfProgram::TestRun(const Napi::CallbackInfo& info) {
 void BpfProgram::Pin(const Napi::CallbackInfo& info) { PinFd(info, fd("bpf_obj_pin")); }
 
 void BpfProgram::Define(Napi::Env env, Napi::Object exports) {
-  Export(env, exports, DefineClass(env, kName, {
-    StaticMethod<&BpfProgram::Load>("load"),
-    StaticMethod<&BpfProgram::OpenPinned>("openPin"),
-    StaticMethod<&BpfProgram::OpenId>("openId"),
-    InstanceMethod<&BpfProgram::Info>("info"),
-    InstanceMethod<&BpfProgram::TestRun>("testRun"),
-    InstanceMethod<&BpfProgram::Pin>("pin"),
-    InstanceMethod<&BpfProgram::Close>("close"),
-  }));
+  Export(env, exports,
+         DefineClass(env, kName,
+                     {
+                         StaticMethod<&BpfProgram::Load>("load"),
+                         StaticMethod<&BpfProgram::OpenPinned>("openPin"),
+                         StaticMethod<&BpfProgram::OpenId>("openId"),
+                         InstanceMethod<&BpfProgram::Info>("info"),
+                         InstanceMethod<&BpfProgram::TestRun>("testRun"),
+                         InstanceMethod<&BpfProgram::Pin>("pin"),
+                         InstanceMethod<&BpfProgram::Close>("close"),
+                     }));
 }
 
 }  // namespace netplane

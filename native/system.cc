@@ -48,7 +48,8 @@ Napi::Value MonotonicNs(const Napi::CallbackInfo& info) {
 Napi::Value TicksPerSecond(const Napi::CallbackInfo& info) {
   timespec tick = {};
   if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) != 0) Throw(info.Env(), errno, "clock_getres");
-  return Napi::Number::New(info.Env(), std::round(1e9 / (static_cast<double>(tick.tv_sec) * 1e9 + static_cast<double>(tick.tv_nsec))));
+  return Napi::Number::New(
+      info.Env(), std::round(1e9 / (static_cast<double>(tick.tv_sec) * 1e9 + static_cast<double>(tick.tv_nsec))));
 }
 
 // /proc/sys/net is that of whoever looks.

@@ -46,8 +46,8 @@ Filter ToFilter(const Napi::Value& value, const char* op) {
   return filter;
 }
 
-// Arguments are checked before, so the kernel's EINVAL is left with: no clsact qdisc, or a filter of another kind at this
-// priority. Neither is ours.
+// Arguments are checked before, so the kernel's EINVAL is left with: no clsact qdisc, or a filter of another kind at
+// this priority. Neither is ours.
 bool NothingThere(int result) { return result == -ENOENT || result == -EINVAL; }
 
 Napi::Value CreateHook(const Napi::CallbackInfo& info) {

@@ -55,9 +55,7 @@ static int open_as(const struct command *c, enum kind kind) {
   return fd;
 }
 
-static void failed(const char *what) {
-  printf("{\"error\":\"%s: %s\"}\n", what, strerror(errno));
-}
+static void failed(const char *what) { printf("{\"error\":\"%s: %s\"}\n", what, strerror(errno)); }
 
 static void print_samples(size_t count, uint64_t took_ns) {
   if (count == 0) {
@@ -65,8 +63,8 @@ static void print_samples(size_t count, uint64_t took_ns) {
     return;
   }
   qsort(samples, count, sizeof(samples[0]), by_size);
-  printf("{\"count\":%zu,\"p50_ns\":%u,\"p99_ns\":%u,\"per_second\":%.1f}\n", count, samples[count / 2], samples[count * 99 / 100],
-         (double)count * 1e9 / (double)took_ns);
+  printf("{\"count\":%zu,\"p50_ns\":%u,\"p99_ns\":%u,\"per_second\":%.1f}\n", count, samples[count / 2],
+         samples[count * 99 / 100], (double)count * 1e9 / (double)took_ns);
 }
 
 static void request_response(const struct command *c) {
@@ -183,7 +181,8 @@ static void stream(const struct command *c) {
   }
   cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu + report.cpu_ns;
   close(fd);
-  printf("{\"bits_per_second\":%.0f,\"cpu_ns_per_bit\":%.6f}\n", (double)report.amount * 8 / seconds, (double)cpu / ((double)report.amount * 8));
+  printf("{\"bits_per_second\":%.0f,\"cpu_ns_per_bit\":%.6f}\n", (double)report.amount * 8 / seconds,
+         (double)cpu / ((double)report.amount * 8));
 }
 
 static bool parse(char *line, struct command *c, char **verb) {
@@ -220,4 +219,3 @@ void drive(void) {
     fflush(stdout);
   }
 }
-

@@ -109,4 +109,3 @@ void serve(int port) {
     close(fd);
   }
 }
-

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes traffic and measures it. Layer: bench.
 //
-//   traffic serve PORT      answers on TCP and UDP, both families, one connection at a time, until it is killed; says "ready"
+//   traffic serve PORT      answers on TCP and UDP, both families, one connection at a time, until it is killed; says
+// "ready"
 //   traffic drive           reads commands, one a line, and answers each with one line of JSON:
 //     rr   ADDR PORT MS CLIENT_CPU SERVER_CPU    requests and responses of 64 bytes on one connection
 //     crr  …                                     connect, request, response, close
-//     pps  …                                     UDP datagrams of 64 bytes as fast as they go, counted where they arrive
+//     pps  …                                     UDP datagrams of 64 bytes as fast as they go, counted where they
+// arrive
 //     tput …                                     one TCP stream as fast as it goes, counted where it arrives
 //
 // A TCP connection begins with a message of 64 bytes: its kind, and the CPU on which the server is to work on it.
@@ -43,9 +45,7 @@ bool receive_all(int fd, void *into, size_t size) {
   return true;
 }
 
-bool send_all(int fd, const void *from, size_t size) {
-  return send(fd, from, size, MSG_NOSIGNAL) == (ssize_t)size;
-}
+bool send_all(int fd, const void *from, size_t size) { return send(fd, from, size, MSG_NOSIGNAL) == (ssize_t)size; }
 
 void no_delay(int fd) {
   int on = 1;

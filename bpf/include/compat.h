@@ -19,8 +19,9 @@
 /* The loopback device is the first of every network namespace. */
 #define NP_LOOPBACK 1
 
-/* The compiler forgets what it knew of the variable, so that the bounds check that follows is really made: verifiers before
- * 5.13 do not draw the conclusions that made it superfluous. For 64-bit variables: of narrower ones a copy is checked. */
+/* The compiler forgets what it knew of the variable, so that the bounds check that follows is really made:
+ * verifiers before 5.13 do not draw the conclusions that made it superfluous. For 64-bit variables: of narrower
+ * ones a copy is checked. */
 #define opaque(variable) asm volatile("" : "+r"(variable))
 
 /* bpf_ktime_get_coarse_ns: 5.11, a third of the price; same clock, one tick late at most. */
@@ -31,13 +32,14 @@ static __always_inline __u64 np_now(void)
 	return bpf_ktime_get_ns();
 }
 
-/* BPF_F_ADJ_ROOM_ENCAP_L2_ETH came with 5.13; without it the kernel segments by skb->protocol, which is right for us too. */
-#define NP_ENCAP_FLAGS(l3, extra)                                                                                   \
+/* BPF_F_ADJ_ROOM_ENCAP_L2_ETH came with 5.13; without it the kernel segments by skb->protocol, which is right for
+ * us too. */
+#define NP_ENCAP_FLAGS(l3, extra) \
 	(BPF_F_ADJ_ROOM_FIXED_GSO | (l3) | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(14 + (extra)))
 
-/* Functions that the verifier looks at once, not for each way to them; they have to return a number. Before 5.6 there are none: objects for
- * such kernels do without what would be too much for it, which are staged policies, lines of more than 1,024 rules, asking about ICMP errors,
- * and reading a SYN's options where they are. */
+/* Functions that the verifier looks at once, not for each way to them; they have to return a number. Before 5.6
+ * there are none: objects for such kernels do without what would be too much for it, which are staged policies,
+ * lines of more than 1,024 rules, asking about ICMP errors, and reading a SYN's options where they are. */
 #ifdef NP_FLOOR
 #define NP_GLOBAL static __noinline
 #define NP_PART static __noinline

@@ -8,37 +8,37 @@
 /* From 5.5 on the verifier folds these and prunes what they switch off; before, they are ordinary loads and the
  * addon has replaced calls of missing helpers, so the same object still loads. */
 struct node_cfg {
-	struct addr node_v4;	/* this node's address, source of tunnel packets and ICMP errors; zero: none */
+	struct addr node_v4; /* this node's address, source of tunnel packets and ICMP errors; zero: none */
 	struct addr node_v6;
-	struct addr gateway_v4;	/* the pods' gateway, answered for by us */
+	struct addr gateway_v4; /* the pods' gateway, answered for by us */
 	struct addr gateway_v6;
-	__u64 timeout_tcp_syn;	/* ns */
+	__u64 timeout_tcp_syn; /* ns */
 	__u64 timeout_tcp_open;
 	__u64 timeout_tcp_fin;
 	__u64 timeout_tcp_rst;
-	__u64 timeout_udp;	/* one direction seen */
+	__u64 timeout_udp;        /* one direction seen */
 	__u64 timeout_udp_stream; /* both seen */
 	__u64 timeout_icmp;
-	__u64 netns;		/* cookie of the node's network namespace; 0: it is the first one */
-	__u32 fresh_jiffies;	/* how long a flow goes without a closer look, in jiffies */
+	__u64 netns;         /* cookie of the node's network namespace; 0: it is the first one */
+	__u32 fresh_jiffies; /* how long a flow goes without a closer look, in jiffies */
 	__u32 tunnel_vni;
 	__be16 tunnel_port;
-	__u16 nat_port_min;	/* source ports for flows that need another than their own */
+	__u16 nat_port_min; /* source ports for flows that need another than their own */
 	__u16 nat_port_count;
-	__u8 redirect_peer;	/* kernel has bpf_redirect_peer (5.10) */
-	__u8 redirect_neigh;	/* kernel has bpf_redirect_neigh (5.10) */
-	__u8 coarse_clock;	/* kernel has bpf_ktime_get_coarse_ns (5.11) */
-	__u8 jiffies;		/* kernel has bpf_jiffies64 (5.6) */
-	__u8 netns_cookies;	/* kernel has bpf_get_netns_cookie for sockets that connect (5.7) */
-	__u8 connect_udp;	/* connect-time load balancing for UDP as well */
-	__u8 connect_tcp;	/* connect-time load balancing for TCP */
-	__u8 dsr;		/* backends on other nodes answer clients outside themselves */
-	__u8 source_check;	/* enum source_check, for packets from the network */
-	__u8 stray_service;	/* enum stray_service */
-	__u8 overlay;		/* np_routes has entries to look for */
-	__u8 host_policy;	/* np_hosts has */
-	__u8 untracked;		/* some of them have rules for every packet */
-	__u8 pod_to_host;	/* enum pod_to_host */
+	__u8 redirect_peer;  /* kernel has bpf_redirect_peer (5.10) */
+	__u8 redirect_neigh; /* kernel has bpf_redirect_neigh (5.10) */
+	__u8 coarse_clock;   /* kernel has bpf_ktime_get_coarse_ns (5.11) */
+	__u8 jiffies;        /* kernel has bpf_jiffies64 (5.6) */
+	__u8 netns_cookies;  /* kernel has bpf_get_netns_cookie for sockets that connect (5.7) */
+	__u8 connect_udp;    /* connect-time load balancing for UDP as well */
+	__u8 connect_tcp;    /* connect-time load balancing for TCP */
+	__u8 dsr;            /* backends on other nodes answer clients outside themselves */
+	__u8 source_check;   /* enum source_check, for packets from the network */
+	__u8 stray_service;  /* enum stray_service */
+	__u8 overlay;        /* np_routes has entries to look for */
+	__u8 host_policy;    /* np_hosts has */
+	__u8 untracked;      /* some of them have rules for every packet */
+	__u8 pod_to_host;    /* enum pod_to_host */
 	__u8 pad[4];
 };
 _Static_assert(sizeof(struct node_cfg) == 160, "node_cfg");
@@ -46,11 +46,12 @@ _Static_assert(sizeof(struct node_cfg) == 160, "node_cfg");
 /* What is asked of the source of a flow that comes from the network. */
 enum source_check {
 	SOURCE_ANY = 0,
-	SOURCE_LOOSE = 1,	/* there is a route to it */
-	SOURCE_STRICT = 2,	/* by the device it came from */
+	SOURCE_LOOSE = 1,  /* there is a route to it */
+	SOURCE_STRICT = 2, /* by the device it came from */
 };
 
-/* What becomes of packets to a service's address on a port that it does not have: else they would circle between node and router. */
+/* What becomes of packets to a service's address on a port that it does not have: else they would circle between
+ * node and router. */
 enum stray_service {
 	STRAY_PASS = 0,
 	STRAY_DROP = 1,

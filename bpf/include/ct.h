@@ -6,10 +6,12 @@
 #include "pkt.h"
 
 /* How stale `seen` may be: a flow's first packet after that takes the slow path, which refreshes its entry and looks
- * whether its backend is still there: so answers must not do that for the client's. Jiffies cost nothing where a clock costs 20 ns a packet. */
+ * whether its backend is still there: so answers must not do that for the client's. Jiffies cost nothing where a
+ * clock costs 20 ns a packet. */
 #define CT_FRESH_NS 750000000ULL
 
-/* The bits of `seen` that are of jiffies: 17 ms are too little to matter, and these come round every 4 hours or more. */
+/* The bits of `seen` that are of jiffies: 17 ms are too little to matter, and these come round every 4 hours or
+ * more. */
 #define CT_JIFFIES 0xffffffULL
 
 static __always_inline void ct_touch(struct ct_value *v, __u64 now)
@@ -24,8 +26,8 @@ static __always_inline bool ct_fresh(const struct ct_value *v)
 	return np_now() - v->seen <= CT_FRESH_NS;
 }
 
-/* By this byte flows know whether they were judged by the rules that are in force. It may come round again: old flows are judged anew
- * with every closer look in any case. */
+/* By this byte flows know whether they were judged by the rules that are in force. It may come round again: old
+ * flows are judged anew with every closer look in any case. */
 static __always_inline __u8 policy_epoch(void)
 {
 	struct node_state *state;
@@ -49,8 +51,8 @@ static __always_inline bool ct_from_hi(const struct ct_tuple *t)
 	return t->sport > t->dport;
 }
 
-/* The leg of the other direction. Verifiers before 5.10 take the result of a negation for any number: so it is a sum here, out of the
- * compiler's sight, and the mask is what bounds it. */
+/* The leg of the other direction. Verifiers before 5.10 take the result of a negation for any number: so it is a
+ * sum here, out of the compiler's sight, and the mask is what bounds it. */
 static __always_inline __u32 opposite(__u32 dir)
 {
 	__u64 other = (__u64)dir + 1;

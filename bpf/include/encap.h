@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The NodePort tunnel: VXLAN put on and taken off by the programs themselves, inner and outer of one family. Layer: tc programs. */
+/* The NodePort tunnel: VXLAN put on and taken off by the programs themselves, inner and outer of one family.
+ * Layer: tc programs. */
 #ifndef NP_ENCAP_H
 #define NP_ENCAP_H
 
@@ -7,8 +8,8 @@
 #include "mark.h"
 
 struct vxlan {
-	__be32 flags;		/* 0x08000000: the VNI is valid */
-	__be32 vni;		/* in the upper 24 bits */
+	__be32 flags; /* 0x08000000: the VNI is valid */
+	__be32 vni;   /* in the upper 24 bits */
 };
 
 #define VXLAN_VNI_VALID bpf_htonl(0x08000000)
@@ -31,17 +32,17 @@ struct tunnel_v6 {
 _Static_assert(sizeof(struct tunnel_v4) == 50, "tunnel_v4");
 _Static_assert(sizeof(struct tunnel_v6) == 70, "tunnel_v6");
 
-/* Between the inner Ethernet header and the packet, where the other node is to answer the client itself: as whom. Sent with
- * a flow's first packet and now and then; a node that has not got it answers through the tunnel. */
+/* Between the inner Ethernet header and the packet, where the other node is to answer the client itself: as whom.
+ * Sent with a flow's first packet and now and then; a node that has not got it answers through the tunnel. */
 struct origin {
 	struct addr addr;
 	__be16 port;
-	__be16 proto;		/* ethertype of what follows */
+	__be16 proto; /* ethertype of what follows */
 } __attribute__((packed));
 
 _Static_assert(sizeof(struct origin) == 20, "origin");
 
-#define ETH_P_ORIGIN bpf_htons(0x88b5)	/* IEEE: for local experiments */
+#define ETH_P_ORIGIN bpf_htons(0x88b5) /* IEEE: for local experiments */
 
 static __always_inline __u16 tunnel_overhead(bool v4)
 {
@@ -59,13 +60,13 @@ static __always_inline __be16 tunnel_source_port(const struct pkt *p)
 	return bpf_htons(0xc000 | (h & 0x3fff));
 }
 
-static __always_inline void tunnel_fill(struct udphdr *udp, struct vxlan *vxlan, struct ethhdr *eth, const struct pkt *p,
-					__u16 extra)
+static __always_inline void tunnel_fill(struct udphdr *udp, struct vxlan *vxlan, struct ethhdr *eth,
+					const struct pkt *p, __u16 extra)
 {
 	udp->source = tunnel_source_port(p);
 	udp->dest = cfg.tunnel_port;
 	udp->len = bpf_htons(p->len + extra + sizeof(*udp) + sizeof(*vxlan) + sizeof(*eth));
-	udp->check = 0;	/* RFC 7348; for IPv6 RFC 6935 */
+	udp->check = 0; /* RFC 7348; for IPv6 RFC 6935 */
 	vxlan->flags = VXLAN_VNI_VALID;
 	vxlan->vni = bpf_htonl(cfg.tunnel_vni << 8);
 	__builtin_memset(eth->h_dest, 2, ETH_ALEN); /* nobody reads them: locally administered */
@@ -87,13 +88,15 @@ static __always_inline void origin_fill(struct ethhdr *eth, const struct pkt *p)
 #define TUNNEL_V4_DF bpf_htons(0x4000)
 #define TUNNEL_V4_TTL_PROTO bpf_htons(64 << 8 | IPPROTO_UDP)
 
-static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pkt *p, const struct addr *via, __u16 extra)
+static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pkt *p, const struct addr *via,
+					  __u16 extra)
 {
 	__be16 length = bpf_htons(p->len + sizeof(struct tunnel_v4) + extra);
 	__be32 self = cfg.node_v4.w[3];
 	struct tunnel_v4 *h;
 
-	if (bpf_skb_adjust_room(skb, sizeof(*h) + extra, BPF_ADJ_ROOM_MAC, NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV4, extra)))
+	if (bpf_skb_adjust_room(skb, sizeof(*h) + extra, BPF_ADJ_ROOM_MAC,
+				NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV4, extra)))
 		return DROP_ENCAP;
 	h = (void *)(long)skb->data + ETH_HLEN;
 	if ((void *)(h + 1) + extra > (void *)(long)skb->data_end)
@@ -103,7 +106,8 @@ static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pk
 	h->ip.id = 0;
 	h->ip.frag_off = TUNNEL_V4_DF;
 	*(__be16 *)&h->ip.ttl = TUNNEL_V4_TTL_PROTO;
-	h->ip.check = ~sum_fold16((__u64)TUNNEL_V4_START + length + TUNNEL_V4_DF + TUNNEL_V4_TTL_PROTO + self + via->w[3]);
+	h->ip.check =
+		~sum_fold16((__u64)TUNNEL_V4_START + length + TUNNEL_V4_DF + TUNNEL_V4_TTL_PROTO + self + via->w[3]);
 	h->ip.saddr = self;
 	h->ip.daddr = via->w[3];
 	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, extra);
@@ -112,12 +116,14 @@ static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pk
 	return DROP_NONE;
 }
 
-static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pkt *p, const struct addr *via, __u16 extra)
+static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pkt *p, const struct addr *via,
+					  __u16 extra)
 {
 	struct tunnel_v6 *h;
 	struct addr self;
 
-	if (bpf_skb_adjust_room(skb, sizeof(*h) + extra, BPF_ADJ_ROOM_MAC, NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV6, extra)))
+	if (bpf_skb_adjust_room(skb, sizeof(*h) + extra, BPF_ADJ_ROOM_MAC,
+				NP_ENCAP_FLAGS(BPF_F_ADJ_ROOM_ENCAP_L3_IPV6, extra)))
 		return DROP_ENCAP;
 	h = (void *)(long)skb->data + ETH_HLEN;
 	if ((void *)(h + 1) + extra > (void *)(long)skb->data_end)
@@ -136,7 +142,8 @@ static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pk
 }
 
 /* `with_origin`: tells the other node whom the client meant, which is the packet's destination as it came. */
-static __always_inline enum drop encap(struct __sk_buff *skb, const struct pkt *p, const struct addr *via, bool with_origin)
+static __always_inline enum drop encap(struct __sk_buff *skb, const struct pkt *p, const struct addr *via,
+				       bool with_origin)
 {
 	__u16 extra = with_origin ? sizeof(struct origin) : 0;
 
@@ -144,14 +151,16 @@ static __always_inline enum drop encap(struct __sk_buff *skb, const struct pkt *
 }
 
 enum decap {
-	DECAP_NONE,	/* not our tunnel: leave it alone */
-	DECAP_TAKEN,	/* the inner packet is there now: parse again */
+	DECAP_NONE,  /* not our tunnel: leave it alone */
+	DECAP_TAKEN, /* the inner packet is there now: parse again */
 	DECAP_DROP,
-	DECAP_SHORT,	/* headers outside the linear part, or none */
+	DECAP_SHORT, /* headers outside the linear part, or none */
 };
 
-/* Takes the tunnel header off a packet that another node of the cluster sent us. `origin->proto` is 0 when it told none. */
-static __always_inline enum decap decap_linear(struct __sk_buff *skb, const struct pkt *p, struct origin *origin, enum drop *why)
+/* Takes the tunnel header off a packet that another node of the cluster sent us. `origin->proto` is 0 when it told
+ * none. */
+static __always_inline enum decap decap_linear(struct __sk_buff *skb, const struct pkt *p, struct origin *origin,
+					       enum drop *why)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	struct vxlan *vxlan = data + (p->v4 ? ETH_HLEN + sizeof(struct iphdr) + sizeof(struct udphdr)
@@ -192,7 +201,8 @@ static __always_inline enum decap decap_linear(struct __sk_buff *skb, const stru
 	return DECAP_TAKEN;
 }
 
-static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt *p, struct origin *origin, enum drop *why)
+static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt *p, struct origin *origin,
+					enum drop *why)
 {
 	enum decap done = decap_linear(skb, p, origin, why);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* How flows get into the table: an entry of the packet's own, and of a translated flow one of the backend's view. Layer: slow paths. */
+/* How flows get into the table: an entry of the packet's own, and of a translated flow one of the backend's view.
+ * Layer: slow paths. */
 #ifndef NP_ENTER_H
 #define NP_ENTER_H
 
@@ -9,19 +10,20 @@
 #define PORT_TRIES 32
 
 /* What looking for or making a flow ends in, beside TC actions and DROPPED(). */
-#define FLOW_PREPARED 0x0ff	/* s->v is ready to be entered */
-#define FLOW_MADE 0x100		/* s->v is in the table */
-#define FLOW_THERE 0x101	/* it was there already */
-#define FLOW_STALE 0x102	/* its backend is gone: it is to be made anew */
-#define FLOW_NONE 0x103		/* the error is about none of ours */
+#define FLOW_PREPARED 0x0ff /* s->v is ready to be entered */
+#define FLOW_MADE 0x100     /* s->v is in the table */
+#define FLOW_THERE 0x101    /* it was there already */
+#define FLOW_STALE 0x102    /* its backend is gone: it is to be made anew */
+#define FLOW_NONE 0x103     /* the error is about none of ours */
 
-/* May the packet's flow take the place of this one? Not of one that has just ended and came another way: its server may not have had
- * its last packet, which this one may overtake, and would answer as of the connection that ends. */
+/* May the packet's flow take the place of this one? Not of one that has just ended and came another way: its server
+ * may not have had its last packet, which this one may overtake, and would answer as of the connection that ends. */
 static __always_inline bool flow_gives_way(struct scratch *s, const struct ct_value *v)
 {
 	if (!ct_replaceable(v, &s->p, s->now))
 		return false;
-	return !ct_fresh(v) || s->told || came_its_way(v, &v->leg[s->dir & 1], s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
+	return !ct_fresh(v) || s->told ||
+	       came_its_way(v, &v->leg[s->dir & 1], s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
 }
 
 /* Is its destination, of which s->dst is known, the node itself or a pod of it? */
@@ -49,7 +51,8 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 		back->ifindex = skb->ifindex;
 	if (s->hook == FROM_WORKLOAD)
 		leg->flags |= LEG_BY_NODE;
-	/* answers of a translated flow are seen from the backend's view: what has its service's address already, is none */
+	/* answers of a translated flow are seen from the backend's view: what has its service's address already, is
+	 * none */
 	if (leg->flags & LEG_ENCAP && !(leg->flags & LEG_NAT))
 		back->flags |= LEG_TUNNELLED;
 	else if (leg->flags & LEG_NAT || is_here(s))
@@ -121,9 +124,10 @@ NP_GLOBAL __u32 peer_make(void)
 	return dir;
 }
 
-/* The other entry of a translated flow, found by reversing what packets leave as; 0 when there is none. `out`: what packets of that one
- * leave as, for a client that was given another backend is in its old one's view no more. */
-static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_value *v, const struct ct_tuple *out, __u32 *dir)
+/* The other entry of a translated flow, found by reversing what packets leave as; 0 when there is none. `out`: what
+ * packets of that one leave as, for a client that was given another backend is in its old one's view no more. */
+static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_value *v, const struct ct_tuple *out,
+					     __u32 *dir)
 {
 	struct ct_tuple back;
 	struct ct_value *peer;
@@ -146,18 +150,20 @@ static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
 	bpf_map_update_elem(&np_ct, &s->peer_key, &s->peer, BPF_NOEXIST);
 }
 
-/* A source port of those that are kept for this, which the node's own sockets do not use. An echo has its id in both ports. */
+/* A source port of those that are kept for this, which the node's own sockets do not use. An echo has its id in
+ * both ports. */
 static __always_inline void port_change(struct scratch *s)
 {
 	struct ct_tuple *out = &s->v.out;
 
-	out->sport = bpf_htons(cfg.nat_port_min + bpf_get_prandom_u32() % (cfg.nat_port_count ? cfg.nat_port_count : 1));
+	out->sport =
+		bpf_htons(cfg.nat_port_min + bpf_get_prandom_u32() % (cfg.nat_port_count ? cfg.nat_port_count : 1));
 	if (s->p.proto == IPPROTO_ICMP || s->p.proto == IPPROTO_ICMPV6)
 		out->dport = out->sport;
 }
 
-/* Looks for a port with which the backend's view is free; the last one tried need not be. The order of the key's addresses does
- * not depend on it, but where both are the same: then it is as good as any. */
+/* Looks for a port with which the backend's view is free; the last one tried need not be. The order of the key's
+ * addresses does not depend on it, but where both are the same: then it is as good as any. */
 NP_GLOBAL int port_find(__u32 dir)
 {
 	struct scratch *s = scratch_take();
@@ -180,7 +186,8 @@ NP_GLOBAL int port_find(__u32 dir)
 
 /* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
  * client must be its own: if another flow has the same, the client's port is changed. One that has just ended is
- * replaced where there is no other port: a SYN may overtake its last packet, and be answered as of the connection that ends. */
+ * replaced where there is no other port: a SYN may overtake its last packet, and be answered as of the connection
+ * that ends. */
 static __noinline enum drop flow_enter_peer(struct scratch *s)
 {
 	struct ct_value *known, *peer = &s->peer;
@@ -195,8 +202,8 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 	if (!known)
 		return DROP_FLOW_INSERT;
 	is_over = ct_replaceable(known, &s->p, s->now);
-	if ((!is_over || ct_fresh(known)) &&
-	    !(known->leg[dir & 1].flags & LEG_NAT && known->lane == peer->lane && ct_tuple_eq(&known->out, &peer->out))) {
+	if ((!is_over || ct_fresh(known)) && !(known->leg[dir & 1].flags & LEG_NAT && known->lane == peer->lane &&
+					       ct_tuple_eq(&known->out, &peer->out))) {
 		port_find(dir);
 		peer_make();
 		if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The fast path: packets of decided flows, one flow lookup each; all else goes to the hook's slow path. Layer: tc programs.
- * Fully inlined: before 5.10 (arm64: 6.0) a program that tail-calls may have no subprograms. */
+/* The fast path: packets of decided flows, one flow lookup each; all else goes to the hook's slow path. Layer: tc
+ * programs. Fully inlined: before 5.10 (arm64: 6.0) a program that tail-calls may have no subprograms. */
 #ifndef NP_FAST_H
 #define NP_FAST_H
 
@@ -12,22 +12,25 @@ static __always_inline int drop_counted(enum drop why)
 	return TC_ACT_SHOT;
 }
 
-/* Where packets leave, what this node has translated, or taken out of the tunnel, was told from others where it came, and has the mark. */
+/* Where packets leave, what this node has translated, or taken out of the tunnel, was told from others where it
+ * came, and has the mark. */
 static __always_inline bool is_told(struct __sk_buff *skb, const enum hook hook)
 {
 	return !hook_is_from(hook) && mark_is_translated(skb);
 }
 
-/* Where packets leave, and no program has seen this one come: is its source, of which `info` is known, a pod's or a service's, that did not send it? */
+/* Where packets leave, and no program has seen this one come: is its source, of which `info` is known, a pod's or a
+ * service's, that did not send it? */
 static __always_inline bool is_pretended(struct __sk_buff *skb, const struct addr_info *info)
 {
-	return info && ((info->kind == ADDR_LOCAL_POD && (!info->ifindex || info->ifindex != skb->ingress_ifindex)) || info->kind == ADDR_SERVICE);
+	return info && ((info->kind == ADDR_LOCAL_POD && (!info->ifindex || info->ifindex != skb->ingress_ifindex)) ||
+			info->kind == ADDR_SERVICE);
 }
 
-/* Did the packet come the way that this flow's packets of its direction come? Others are another flow's. Where they leave, a connection
- * that another proxy made has packets that the kernel has translated. */
-static __always_inline bool came_its_way(const struct ct_value *v, const struct ct_leg *leg, const struct addr *tunnel_from,
-					 const enum hook hook)
+/* Did the packet come the way that this flow's packets of its direction come? Others are another flow's. Where they
+ * leave, a connection that another proxy made has packets that the kernel has translated. */
+static __always_inline bool came_its_way(const struct ct_value *v, const struct ct_leg *leg,
+					 const struct addr *tunnel_from, const enum hook hook)
 {
 	if (hook == FROM_HOST && leg->flags & LEG_BY_NODE)
 		return false;
@@ -46,8 +49,8 @@ static __always_inline bool fast_enough(const struct ct_value *v, __u32 dir, con
 	const struct ct_leg *leg = &v->leg[dir & 1];
 	const __u8 seen = ct_seen_bit(dir);
 
-	if ((leg->flags & (LEG_READY | LEG_HALF)) != LEG_READY || (v->state & (seen | CT_RST)) != seen || !ct_fresh(v) ||
-	    v->epoch != policy_epoch())
+	if ((leg->flags & (LEG_READY | LEG_HALF)) != LEG_READY || (v->state & (seen | CT_RST)) != seen ||
+	    !ct_fresh(v) || v->epoch != policy_epoch())
 		return false;
 	if (p->tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST))
 		return false;
@@ -63,8 +66,9 @@ static __always_inline bool fast_enough(const struct ct_value *v, __u32 dir, con
 #define FAST_SLOW (-0x1000)
 
 /* Hands what was read to the slow path, which runs next on this CPU. */
-static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool known_miss, const struct addr *tunnel_from,
-					 const struct origin *origin, const enum hook hook)
+static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool known_miss,
+					const struct addr *tunnel_from, const struct origin *origin,
+					const enum hook hook)
 {
 	struct scratch *s = scratch_take();
 
@@ -92,8 +96,8 @@ static __always_inline bool is_tag(__be16 proto)
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
 }
 
-/* Is the frame one of this network? A tag of VLAN 0 tells a priority alone, and the kernel will take it off, and the next: so do we, where
- * frames come in. Where they leave it may stay. */
+/* Is the frame one of this network? A tag of VLAN 0 tells a priority alone, and the kernel will take it off, and
+ * the next: so do we, where frames come in. Where they leave it may stay. */
 static __always_inline bool tags_are_priorities(struct __sk_buff *skb, const enum hook hook)
 {
 	if (!hook_is_from(hook))
@@ -123,8 +127,8 @@ static __always_inline bool untag(struct __sk_buff *skb, const enum hook hook)
 	return tags_are_priorities(skb, hook);
 }
 
-/* What is not IP, or has tags left. Of another network: not ours, and not a pod's either. More priorities than are taken off here the
- * kernel would take off unseen. */
+/* What is not IP, or has tags left. Of another network: not ours, and not a pod's either. More priorities than are
+ * taken off here the kernel would take off unseen. */
 static __always_inline int other_frame(struct __sk_buff *skb, const enum hook hook)
 {
 	const bool pods = hook == FROM_WORKLOAD || hook == TO_WORKLOAD;
@@ -151,7 +155,8 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	__u32 dir;
 	int act;
 
-	if (hook != FROM_WORKLOAD && mark_is_decided(skb)) /* where packets come in: an answer that a program has made */
+	/* where packets come in: an answer that a program has made */
+	if (hook != FROM_WORKLOAD && mark_is_decided(skb))
 		return NP_PASS;
 	if (skb->vlan_present && !tags_are_priorities(skb, hook))
 		return other_frame(skb, hook);
@@ -160,7 +165,8 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 			return NP_PASS;
 		untag(skb, hook);
 		opaque(skb);
-		return skb->vlan_present ? other_frame(skb, hook) : fast_to_slow(&p, PARSE_SLOW, false, 0, &origin, hook);
+		return skb->vlan_present ? other_frame(skb, hook)
+					 : fast_to_slow(&p, PARSE_SLOW, false, 0, &origin, hook);
 	}
 	pkt_linear(skb);
 	parsed = pkt_parse_fast(skb, &p);
@@ -192,8 +198,9 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 		return fast_to_slow(&p, parsed, true, tunnel_from, &origin, hook);
 	leg = &v->leg[dir & 1];
 	if (hook == FROM_WORKLOAD && v->leg[opposite(dir)].ifindex != skb->ifindex)
-		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* from another pod than the flow's */
-	if (!hook_is_from(hook) && leg->flags & LEG_BY_NODE && !mark_is_known(skb) && is_pretended(skb, bpf_map_lookup_elem(&np_addrs, &p.t.src)))
+		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* another pod than the flow's */
+	if (!hook_is_from(hook) && leg->flags & LEG_BY_NODE && !mark_is_known(skb) &&
+	    is_pretended(skb, bpf_map_lookup_elem(&np_addrs, &p.t.src)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	/* answers out of the tunnel that did not come so before are for here: others are looked at */
 	if (tunnel_from && (leg->flags & (LEG_NEIGH | LEG_TUNNELLED)) == LEG_NEIGH)

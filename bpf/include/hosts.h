@@ -44,10 +44,12 @@ static __always_inline bool is_spared(__u32 direction, __be16 port)
 /* Is the packet sent to such a port: one of the node's (FAILSAFE_IN), or of another for the node? */
 static __always_inline bool is_failsafe(__u8 proto, const struct ct_tuple *t, __u32 direction)
 {
-	return is_spared(direction, t->dport) && is_failsafe_port(direction, proto, t->dport, direction == FAILSAFE_IN ? &t->src : &t->dst);
+	return is_spared(direction, t->dport) &&
+	       is_failsafe_port(direction, proto, t->dport, direction == FAILSAFE_IN ? &t->src : &t->dst);
 }
 
-/* May the packet be an answer? TCP's acknowledge something or reset, and none is a SYN without that; others do not tell. */
+/* May the packet be an answer? TCP's acknowledge something or reset, and none is a SYN without that; others do not
+ * tell. */
 static __always_inline bool may_be_answer(__u8 proto, __u8 tcp_flags)
 {
 	return proto != IPPROTO_TCP || tcp_flags & TCP_ACK || (tcp_flags & (TCP_SYN | TCP_RST)) == TCP_RST;
@@ -64,7 +66,8 @@ static __always_inline bool is_failsafe_answer(__u8 proto, const struct ct_tuple
 {
 	__u32 theirs = direction == FAILSAFE_IN ? FAILSAFE_OUT : FAILSAFE_IN;
 
-	return is_spared(theirs, t->sport) && is_failsafe_port(theirs, proto, t->sport, direction == FAILSAFE_IN ? &t->src : &t->dst);
+	return is_spared(theirs, t->sport) &&
+	       is_failsafe_port(theirs, proto, t->sport, direction == FAILSAFE_IN ? &t->src : &t->dst);
 }
 
 #endif

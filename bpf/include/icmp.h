@@ -103,7 +103,7 @@ static __always_inline bool answer_wanted(enum drop why)
 	return why == DROP_TTL || why == DROP_TOO_BIG || refusal(why);
 }
 
-#define ANSWERS_A_SECOND 1000	/* on each CPU; as many as the kernel makes by default */
+#define ANSWERS_A_SECOND 1000 /* on each CPU; as many as the kernel makes by default */
 
 /* Nobody is to flood others by way of us. */
 static __always_inline bool answer_allowed(struct scratch *s)
@@ -169,10 +169,10 @@ static __noinline int icmp_answer(struct __sk_buff *skb, struct scratch *s, enum
 
 /* The packet an error quotes. */
 struct quoted {
-	struct ct_tuple t;	/* reversed: it finds the flow the way an answer of the error's sender would */
-	__u16 l4;		/* offset of its transport header */
+	struct ct_tuple t; /* reversed: it finds the flow the way an answer of the error's sender would */
+	__u16 l4;          /* offset of its transport header */
 	__u8 proto;
-	__u8 has_ends;		/* its addresses are there, whatever else is not */
+	__u8 has_ends; /* its addresses are there, whatever else is not */
 };
 
 /* An echo has its id in both ports, and once in the packet. */
@@ -225,7 +225,8 @@ static __noinline enum drop quoted_read(struct __sk_buff *skb, struct scratch *s
 
 /* Shows the error's receiver the addresses it knows: outer destination (and source, when the backend itself speaks),
  * quoted addresses and ports. `out` is what an answer with the quoted tuple leaves as. */
-static __noinline enum drop icmp_translate(struct __sk_buff *skb, struct pkt *p, const struct quoted *q, const struct ct_tuple *out)
+static __noinline enum drop icmp_translate(struct __sk_buff *skb, struct pkt *p, const struct quoted *q,
+					   const struct ct_tuple *out)
 {
 	const struct ct_tuple *was = &q->t;
 	const bool echo = quoted_is_echo(q);
@@ -233,10 +234,11 @@ static __noinline enum drop icmp_translate(struct __sk_buff *skb, struct pkt *p,
 	__u64 outer = addr_diff(&p->t.src, src, p->v4) + addr_diff(&p->t.dst, &out->dst, p->v4);
 	__u64 inner = addr_diff(&was->src, &out->src, p->v4) + addr_diff(&was->dst, &out->dst, p->v4);
 	__u64 ports = (__u64)(__u16)~was->sport + out->sport + (echo ? 0 : (__u64)(__u16)~was->dport + out->dport);
-	__be16 quoted[2] = { out->dport, out->sport };
+	__be16 quoted[2] = {out->dport, out->sport};
 	__u32 at = p->l4 + sizeof(struct icmp), csum = p->l4 + offsetof(struct icmp, checksum);
 
-	if (bpf_skb_store_bytes(skb, q->l4 + (echo ? offsetof(struct icmp, id) : 0), quoted, echo ? 2 : sizeof(quoted), 0))
+	if (bpf_skb_store_bytes(skb, q->l4 + (echo ? offsetof(struct icmp, id) : 0), quoted, echo ? 2 : sizeof(quoted),
+				0))
 		return DROP_REWRITE;
 	if (p->v4) {
 		if (bpf_skb_store_bytes(skb, at + offsetof(struct iphdr, saddr), &out->dst.w[3], 4, 0) ||
@@ -248,10 +250,14 @@ static __noinline enum drop icmp_translate(struct __sk_buff *skb, struct pkt *p,
 		    bpf_l3_csum_replace(skb, ETH_HLEN + offsetof(struct iphdr, check), 0, sum_fold32(outer), 0))
 			return DROP_REWRITE;
 	} else {
-		if (bpf_skb_store_bytes(skb, at + offsetof(struct ipv6hdr, saddr), &out->dst, 16, BPF_F_RECOMPUTE_CSUM) ||
-		    bpf_skb_store_bytes(skb, at + offsetof(struct ipv6hdr, daddr), &out->src, 16, BPF_F_RECOMPUTE_CSUM) ||
-		    bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, saddr), src, 16, BPF_F_RECOMPUTE_CSUM) ||
-		    bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, daddr), &out->dst, 16, BPF_F_RECOMPUTE_CSUM) ||
+		if (bpf_skb_store_bytes(skb, at + offsetof(struct ipv6hdr, saddr), &out->dst, 16,
+					BPF_F_RECOMPUTE_CSUM) ||
+		    bpf_skb_store_bytes(skb, at + offsetof(struct ipv6hdr, daddr), &out->src, 16,
+					BPF_F_RECOMPUTE_CSUM) ||
+		    bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, saddr), src, 16,
+					BPF_F_RECOMPUTE_CSUM) ||
+		    bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, daddr), &out->dst, 16,
+					BPF_F_RECOMPUTE_CSUM) ||
 		    bpf_l4_csum_replace(skb, csum, 0, sum_fold32(outer), BPF_F_PSEUDO_HDR) ||
 		    bpf_l4_csum_replace(skb, csum, 0, sum_fold32(inner + ports), 0))
 			return DROP_REWRITE;

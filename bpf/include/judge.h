@@ -30,7 +30,8 @@ static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scrat
 }
 
 /* Who the ends are, for the one that is asked. */
-static __always_inline void query_ends(struct query *q, const struct addr *own, const struct addr *peer, const struct addr_info *info)
+static __always_inline void query_ends(struct query *q, const struct addr *own, const struct addr *peer,
+				       const struct addr_info *info)
 {
 	q->own = *own;
 	q->peer = identity_of(peer, info);
@@ -130,8 +131,9 @@ static __always_inline __u32 host_ask(struct scratch *s, __u32 device, __u32 slo
 	return policy_ask(s, host_set(real, slot), host_set(staged, slot), ingress);
 }
 
-/* Is the flow a TCP connection of the node's own with a failsafe port, older than the rules, so that the port's end is seen first? Then
- * the node has a socket for it, and where the port is the other end's, has opened it: no other of its sockets listens on this one's port. */
+/* Is the flow a TCP connection of the node's own with a failsafe port, older than the rules, so that the port's end
+ * is seen first? Then the node has a socket for it, and where the port is the other end's, has opened it: no other
+ * of its sockets listens on this one's port. */
 static __noinline bool is_older(struct __sk_buff *skb, struct scratch *s, __u32 direction)
 {
 	struct ct_tuple t = s->judged.t;
@@ -146,7 +148,8 @@ static __noinline bool is_older(struct __sk_buff *skb, struct scratch *s, __u32 
 	return direction == FAILSAFE_OUT || tcp_state(skb, &t) != BPF_TCP_LISTEN;
 }
 
-/* What comes in by a device of the node, or from a pod for the node itself: first as it came, before services are translated. */
+/* What comes in by a device of the node, or from a pod for the node itself: first as it came, before services are
+ * translated. */
 static __always_inline __u32 host_ingress(struct __sk_buff *skb, struct scratch *s)
 {
 	struct judged *j = &s->judged;
@@ -190,7 +193,8 @@ static __always_inline __u32 host_egress(struct __sk_buff *skb, struct scratch *
 	return is_failsafe(s->p.proto, &j->t, FAILSAFE_OUT) || is_older(skb, s, FAILSAFE_OUT) ? RULE_OPEN : action;
 }
 
-/* The device of the network by which packets of this leg leave; some have a pod's, for which there are no such rules. */
+/* The device of the network by which packets of this leg leave; some have a pod's, for which there are no such
+ * rules. */
 static __always_inline __u32 way_out_of(const struct ct_leg *leg)
 {
 	return leg->flags & (LEG_NEIGH | LEG_ENCAP | LEG_STACK) ? leg->ifindex : 0;
@@ -242,8 +246,8 @@ static __always_inline bool is_held(const struct addr_info *info)
 	return info->kind == ADDR_LOCAL_POD && (info->egress || info->staged_egress);
 }
 
-/* Do all rules let the flow be that s->judged tells of? s->src and s->dst: what is known of its ends. What a pod's rules say is what is
- * noted, where both it and the node have any. Returns an enum drop. */
+/* Do all rules let the flow be that s->judged tells of? s->src and s->dst: what is known of its ends. What a pod's
+ * rules say is what is noted, where both it and the node have any. Returns an enum drop. */
 NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
@@ -274,7 +278,8 @@ static __always_inline bool is_judged(const struct scratch *s)
 	return cfg.host_policy || is_held(&s->src) || is_guarded(&s->dst);
 }
 
-/* The way by which packets of a translated flow leave for its backend, where `v` shows the flow from that side. `inner`: such a packet. */
+/* The way by which packets of a translated flow leave for its backend, where `v` shows the flow from that side.
+ * `inner`: such a packet. */
 static __noinline __u32 way_out_of_peer(struct scratch *s, const struct ct_value *v, const struct ct_tuple *inner)
 {
 	struct ct_value *peer;
@@ -284,8 +289,9 @@ static __noinline __u32 way_out_of_peer(struct scratch *s, const struct ct_value
 	return peer ? way_out_of(&peer->leg[dir & 1]) : 0;
 }
 
-/* The facts that rules are asked by, from the flow's entry alone: the same for its first packet, which has just made that, and for every
- * later one of either direction. So all of them are asked the same rules in the same order. */
+/* The facts that rules are asked by, from the flow's entry alone: the same for its first packet, which has just
+ * made that, and for every later one of either direction. So all of them are asked the same rules in the same
+ * order. */
 static __noinline void judged_flow(struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
@@ -319,8 +325,9 @@ static __noinline void judged_flow(struct scratch *s, const struct ct_value *v)
 	j->t = seen;
 }
 
-/* What its ends are for the rules, from rows (s->src, s->dst). Those know what is this node's wherever it is asked; here what is so on a link, in
- * a network, by a route. What comes from the network is no pod's of this node, whatever its address: that was asked about where it left the pod. */
+/* What its ends are for the rules, from rows (s->src, s->dst). Those know what is this node's wherever it is asked;
+ * here what is so on a link, in a network, by a route. What comes from the network is no pod's of this node,
+ * whatever its address: that was asked about where it left the pod. */
 static __always_inline void judged_ends(struct __sk_buff *skb, struct scratch *s)
 {
 	const struct judged *j = &s->judged;
@@ -348,7 +355,8 @@ static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratc
 	j->staged_ingress_rule = 0;
 	if (cfg.pod_to_host && s->src.kind == ADDR_LOCAL_POD && s->dst.kind == ADDR_SELF)
 		return DROP_POLICY;
-	if (is_judged(s) && !(j->hook == FROM_WORKLOAD && addr_eq(&j->t.src, &j->t.dst))) { /* a pod always reaches itself, as long as it is it */
+	/* a pod always reaches itself, as long as it is it */
+	if (is_judged(s) && !(j->hook == FROM_WORKLOAD && addr_eq(&j->t.src, &j->t.dst))) {
 		why = query_ports(skb, s, &j->t);
 		if (!why)
 			why = judge(skb);

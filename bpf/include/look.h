@@ -5,7 +5,8 @@
 
 #include "track.h"
 
-/* Does the packet belong to another flow with the same addresses and ports: a client's that came by another node, or by a service? */
+/* Does the packet belong to another flow with the same addresses and ports: a client's that came by another node,
+ * or by a service? */
 static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1];
@@ -13,13 +14,15 @@ static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
 	return !s->told && !came_its_way(v, leg, s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
 }
 
-/* Has its way changed, rather? Without ports, flows cannot be told apart; and a node may take a connection over from another. What begins another
- * way now is asked about as it comes now: of what the network brings a pod's own rules are not. */
+/* Has its way changed, rather? Without ports, flows cannot be told apart; and a node may take a connection over
+ * from another. What begins another way now is asked about as it comes now: of what the network brings a pod's own
+ * rules are not. */
 static __noinline bool flow_has_moved(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1];
 	const bool to_service = leg->flags & LEG_NAT;
-	bool taken_over = s->p.tunnelled && leg->flags & LEG_TUNNELLED && s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p);
+	bool taken_over = s->p.tunnelled && leg->flags & LEG_TUNNELLED && s->p.proto == IPPROTO_TCP &&
+			  !pkt_is_syn(&s->p);
 	/* pods' answers, when the tunnel between them has come to be or to an end */
 	bool other_way = leg->flags & LEG_ANSWER && leg->flags & LEG_TUNNELLED;
 
@@ -43,8 +46,8 @@ static __noinline bool flow_has_moved(struct __sk_buff *skb, struct scratch *s, 
 	return true;
 }
 
-/* Has the flow's backend gone, or has its destination become a service's? Connections stay with what they have, as far as there is
- * one; datagrams and attempts to connect move on. */
+/* Has the flow's backend gone, or has its destination become a service's? Connections stay with what they have, as
+ * far as there is one; datagrams and attempts to connect move on. */
 static __noinline bool flow_is_stale(struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
@@ -108,16 +111,18 @@ static __always_inline bool is_attempt_back(const struct scratch *s, const struc
 	return leg->flags & LEG_ANSWER && pkt_asks(&s->p);
 }
 
-/* Of ICMP, last fragments have no type, and answers to others than echoes another than was let be: they follow the decision, as long as the
- * rules are those that made it. */
+/* Of ICMP, last fragments have no type, and answers to others than echoes another than was let be: they follow the
+ * decision, as long as the rules are those that made it. */
 static __always_inline bool is_let_be(const struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
 
-	return v->epoch == policy_epoch() && pkt_is_icmp(&s->p) && (s->p.fragment || (leg->flags & LEG_ANSWER && pkt_is_message(&s->p) && !s->p.asks));
+	return v->epoch == policy_epoch() && pkt_is_icmp(&s->p) &&
+	       (s->p.fragment || (leg->flags & LEG_ANSWER && pkt_is_message(&s->p) && !s->p.asks));
 }
 
-/* What is to be judged when a flow that is there is judged again: the flow, or an attempt of the other end, by itself. */
+/* What is to be judged when a flow that is there is judged again: the flow, or an attempt of the other end, by
+ * itself. */
 static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
@@ -144,8 +149,9 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 	judged_ends(skb, s);
 }
 
-/* The rules let the flow be no longer. Its entries stay as long as they would without another packet: each that comes is asked about, and none is
- * taken for the first of another flow, which would go its own way, untranslated. ICMP is asked about packet by packet. */
+/* The rules let the flow be no longer. Its entries stay as long as they would without another packet: each that
+ * comes is asked about, and none is taken for the first of another flow, which would go its own way, untranslated.
+ * ICMP is asked about packet by packet. */
 static __noinline void flow_deny(struct scratch *s, struct ct_value *v)
 {
 	struct ct_value *peer;
@@ -166,13 +172,14 @@ static __noinline void flow_deny(struct scratch *s, struct ct_value *v)
 /* The lane of flows that came as this one did, when another has its addresses and ports. */
 static __always_inline __u16 lane_of(const struct scratch *s)
 {
-	__u16 from = mix_end(mix_addr(0, &s->tunnel_from)); /* nodes' addresses are alike: a sum or XOR of their parts is often the same */
+	/* nodes' addresses are alike: a sum or XOR of their parts is often the same */
+	__u16 from = mix_end(mix_addr(0, &s->tunnel_from));
 
 	return !s->p.tunnelled ? 1 : from < 2 ? from + 2 : from;
 }
 
-/* Who has another proxy's connection by these addresses and ports would not begin one: the kernel translates to them what its client
- * sends to a service, and only behind that packets of this direction are its. */
+/* Who has another proxy's connection by these addresses and ports would not begin one: the kernel translates to
+ * them what its client sends to a service, and only behind that packets of this direction are its. */
 static __always_inline void foreign_is_inner(struct ct_leg *leg, struct ct_leg *back)
 {
 	back->flags |= LEG_ANSWER;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Every map; rows.h, rules.h and flows.h have the structs: the single definition of what crosses to TypeScript. Layer: shared by all programs and,
- * through BTF, the agent. */
+/* Every map; rows.h, rules.h and flows.h have the structs: the single definition of what crosses to TypeScript.
+ * Layer: shared by all programs and, through BTF, the agent. */
 #ifndef NP_MAPS_H
 #define NP_MAPS_H
 
@@ -14,38 +14,38 @@
 /* Sizes of those that grow with the cluster are set by the agent before load. Shared maps are pinned by name and
  * reused by every object; what is not preallocated costs memory only for what is in it. */
 
-#define NP_HASH(name, k, v, size)                                                                                   \
-	struct {                                                                                                     \
-		__uint(type, BPF_MAP_TYPE_HASH);                                                                     \
-		__uint(max_entries, size);                                                                           \
-		__uint(map_flags, BPF_F_NO_PREALLOC);                                                                \
-		__type(key, k);                                                                                      \
-		__type(value, v);                                                                                    \
+#define NP_HASH(name, k, v, size)                     \
+	struct {                                      \
+		__uint(type, BPF_MAP_TYPE_HASH);      \
+		__uint(max_entries, size);            \
+		__uint(map_flags, BPF_F_NO_PREALLOC); \
+		__type(key, k);                       \
+		__type(value, v);                     \
 	} name SEC(".maps")
 
-#define NP_LRU(name, k, v, size)                                                                                    \
-	struct {                                                                                                     \
-		__uint(type, BPF_MAP_TYPE_LRU_HASH);                                                                 \
-		__uint(max_entries, size);                                                                           \
-		__type(key, k);                                                                                      \
-		__type(value, v);                                                                                    \
+#define NP_LRU(name, k, v, size)                     \
+	struct {                                     \
+		__uint(type, BPF_MAP_TYPE_LRU_HASH); \
+		__uint(max_entries, size);           \
+		__type(key, k);                      \
+		__type(value, v);                    \
 	} name SEC(".maps")
 
-#define NP_ARRAY(name, v, size)                                                                                     \
-	struct {                                                                                                     \
-		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                    \
-		__uint(max_entries, size);                                                                           \
-		__type(key, __u32);                                                                                  \
-		__type(value, v);                                                                                    \
+#define NP_ARRAY(name, v, size)                   \
+	struct {                                  \
+		__uint(type, BPF_MAP_TYPE_ARRAY); \
+		__uint(max_entries, size);        \
+		__type(key, __u32);               \
+		__type(value, v);                 \
 	} name SEC(".maps")
 
-#define NP_TRIE(name, k, v, size)                                                                                   \
-	struct {                                                                                                     \
-		__uint(type, BPF_MAP_TYPE_LPM_TRIE);                                                                 \
-		__uint(max_entries, size);                                                                           \
-		__uint(map_flags, BPF_F_NO_PREALLOC);                                                                \
-		__type(key, k);                                                                                      \
-		__type(value, v);                                                                                    \
+#define NP_TRIE(name, k, v, size)                     \
+	struct {                                      \
+		__uint(type, BPF_MAP_TYPE_LPM_TRIE);  \
+		__uint(max_entries, size);            \
+		__uint(map_flags, BPF_F_NO_PREALLOC); \
+		__type(key, k);                       \
+		__type(value, v);                     \
 	} name SEC(".maps")
 
 /* written by the agent, read by all programs */
@@ -102,7 +102,8 @@ struct {
 	__type(value, __u64);
 } np_counters SEC(".maps");
 
-/* Nothing that counts the same interrupts programs of packets; processes that connect on one CPU interrupt one another. */
+/* Nothing that counts the same interrupts programs of packets; processes that connect on one CPU interrupt one
+ * another. */
 static __always_inline void count_slot(__u32 slot)
 {
 	__u64 *n = bpf_map_lookup_elem(&np_counters, &slot);

@@ -8,8 +8,9 @@
 /*
  * bit         writer                  reader                 meaning
  * 0x01000000  all                     to_workload, to_host   decided by this node: pass without a look
- * 0x02000000  all                     to_workload, to_host   translated by this node, or out of its tunnel: of no other flow than it was then
- * 0x04000000  from_workload           to_workload, to_host   given to the kernel as it came from a pod: its source is true
+ * 0x02000000  all                     to_workload, to_host   translated by this node, or out of its tunnel: of no
+ * other flow than it was then 0x04000000  from_workload           to_workload, to_host   given to the kernel as it
+ * came from a pod: its source is true
  *
  * The mark does not leave the node: crossing to a pod's namespace or a wire clears it.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What links need for themselves, of which no rules ask: neighbour discovery, multicast listeners. Answers for the pods' gateway: ARP and
- * neighbour solicitation. Layer: slow paths. */
+/* What links need for themselves, of which no rules ask: neighbour discovery, multicast listeners. Answers for the
+ * pods' gateway: ARP and neighbour solicitation. Layer: slow paths. */
 #ifndef NP_NEIGH_H
 #define NP_NEIGH_H
 
@@ -23,7 +23,7 @@ struct nd_message {
 	struct ipv6hdr ip;
 	struct icmp icmp;
 	__be32 target[4];
-	__u8 option[2];		/* link-layer address, one unit of 8 bytes */
+	__u8 option[2]; /* link-layer address, one unit of 8 bytes */
 	__u8 mac[ETH_ALEN];
 } __attribute__((packed));
 
@@ -41,10 +41,12 @@ static __always_inline int answer_send(struct __sk_buff *skb, const void *bytes,
 	return bpf_redirect(skb->ifindex, 0);
 }
 
-/* Where the kernel's table is full it makes room of neighbours that it heard of more than 5 s ago: a device is to have few younger ones. */
+/* Where the kernel's table is full it makes room of neighbours that it heard of more than 5 s ago: a device is to
+ * have few younger ones. */
 #define LINK_CHANGES_NS 1000000000ULL
 
-/* An address of the link is the pod's own if it is the one that its device has now: made-up ones would fill the node's table of neighbours. */
+/* An address of the link is the pod's own if it is the one that its device has now: made-up ones would fill the
+ * node's table of neighbours. */
 static __always_inline bool is_links_own(struct scratch *s, __u32 ifindex, const struct addr *a)
 {
 	struct link_addr *known = bpf_map_lookup_elem(&np_links, &ifindex), now = {};
@@ -77,7 +79,8 @@ static __noinline bool is_senders_own(struct __sk_buff *skb, struct scratch *s, 
 	return info && info->kind == ADDR_LOCAL_POD && info->ifindex == ifindex;
 }
 
-/* A pod tells who it is, or asks whether anybody is already. Who has the gateway? This side of the veth. Other ARP is the kernel's. */
+/* A pod tells who it is, or asks whether anybody is already. Who has the gateway? This side of the veth. Other ARP
+ * is the kernel's. */
 static __noinline int arp_from_pod(struct __sk_buff *skb, struct scratch *s)
 {
 	__u32 ifindex = skb->ifindex;
@@ -106,8 +109,9 @@ static __noinline int arp_from_pod(struct __sk_buff *skb, struct scratch *s)
 	return answer_send(skb, m, sizeof(*m));
 }
 
-/* Does what is sent there stay on the link, or come to the node itself? Pods of other plugins may share a bridge, of which the kernel knows:
- * what it sends on to others has not this hop limit any more. To the network they are behind the node. */
+/* Does what is sent there stay on the link, or come to the node itself? Pods of other plugins may share a bridge,
+ * of which the kernel knows: what it sends on to others has not this hop limit any more. To the network they are
+ * behind the node. */
 static __noinline bool link_has(struct __sk_buff *skb, struct scratch *s)
 {
 	const struct addr *dst = &s->p.t.dst;
@@ -128,8 +132,8 @@ static __noinline bool link_has(struct __sk_buff *skb, struct scratch *s)
 
 enum link_message {
 	LINK_NONE,
-	LINK_DISCOVERY,	/* of neighbours and routers: its hop limit tells that no router has sent it on */
-	LINK_LISTENER,	/* of multicast: its hop limit tells that none will */
+	LINK_DISCOVERY, /* of neighbours and routers: its hop limit tells that no router has sent it on */
+	LINK_LISTENER,  /* of multicast: its hop limit tells that none will */
 };
 
 /* What the packet is to its link. The type alone does not make it so. */
@@ -145,7 +149,8 @@ static __noinline enum link_message link_message(struct __sk_buff *skb, struct s
 		return p->ttl == 255 && (!hook_is_from(s->hook) || link_has(skb, s)) ? LINK_DISCOVERY : LINK_NONE;
 	if (type != ICMP6_LISTENER_REPORT2 && (type < ICMP6_LISTENER_QUERY || type > ICMP6_LISTENER_DONE))
 		return LINK_NONE;
-	return p->ttl == 1 && addr_is_multicast(&p->t.dst, false) && (addr_is_link_local(&p->t.src) || addr_is_zero(&p->t.src))
+	return p->ttl == 1 && addr_is_multicast(&p->t.dst, false) &&
+			       (addr_is_link_local(&p->t.src) || addr_is_zero(&p->t.src))
 		       ? LINK_LISTENER
 		       : LINK_NONE;
 }
@@ -169,8 +174,8 @@ static __noinline int nd_answer(struct __sk_buff *skb, struct scratch *s, struct
 	m->option[0] = ND_OPTION_TARGET;
 	m->option[1] = 1;
 	__builtin_memcpy(m->mac, dev->mac, ETH_ALEN);
-	m->icmp.checksum = ~sum_fold16((__u64)(__u32)bpf_csum_diff(0, 0, (void *)&m->ip.saddr, 32 + body, 0) + bpf_htons(body) +
-					  bpf_htons(IPPROTO_ICMPV6));
+	m->icmp.checksum = ~sum_fold16((__u64)(__u32)bpf_csum_diff(0, 0, (void *)&m->ip.saddr, 32 + body, 0) +
+				       bpf_htons(body) + bpf_htons(IPPROTO_ICMPV6));
 	return answer_send(skb, m, sizeof(*m));
 }
 
@@ -184,7 +189,8 @@ static __noinline int nd_from_pod(struct __sk_buff *skb, struct scratch *s)
 	struct iface *dev;
 
 	/* up to the target, which not all have: the option is the sender's and may be missing */
-	if (bpf_skb_load_bytes(skb, 0, m, offsetof(struct nd_message, icmp)) || bpf_skb_load_bytes(skb, s->p.l4, &m->icmp, sizeof(m->icmp)))
+	if (bpf_skb_load_bytes(skb, 0, m, offsetof(struct nd_message, icmp)) ||
+	    bpf_skb_load_bytes(skb, s->p.l4, &m->icmp, sizeof(m->icmp)))
 		return DROPPED(DROP_SHORT);
 	if (m->icmp.type == ICMP6_ROUTER_ADVERTISEMENT || m->icmp.type == ICMP6_REDIRECT)
 		return DROPPED(DROP_SPOOFED); /* it is no router */

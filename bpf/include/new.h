@@ -27,8 +27,9 @@ static __noinline int prepare_plain(struct __sk_buff *skb, struct scratch *s)
 	count_slot(DROP_MAX + (s->p.tunnelled ? COUNT_TUNNEL_TAKEN : COUNT_FLOW_NEW));
 	to_itself = s->p.tunnelled && addr_eq(&s->p.t.src, &s->p.t.dst);
 	if (s->key.lane || to_itself) {
-		/* Another flow has these addresses and ports: to its destination this one comes from another port. Or a backend has
-		 * reached itself by another node: it would take nothing from its own address, so it comes from that node. */
+		/* Another flow has these addresses and ports: to its destination this one comes from another port.
+		 * Or a backend has reached itself by another node: it would take nothing from its own address, so
+		 * it comes from that node. */
 		v->out = s->p.t;
 		if (to_itself)
 			v->out.src = s->tunnel_from;
@@ -58,7 +59,8 @@ static __noinline bool masquerades(struct __sk_buff *skb, struct scratch *s, con
 		return false; /* nothing to tell its flows apart by */
 	if ((s->dst.kind != 0 && s->dst.kind != ADDR_NODE) || range_has(RANGE_INSIDE, dst))
 		return false;
-	return s->dst.kind || !addr_is_own(skb, s, &s->p.t.src, dst); /* the node's by a route or a link: it is to hear who it is */
+	/* what is the node's by a route or a link hears the pod's own address */
+	return s->dst.kind || !addr_is_own(skb, s, &s->p.t.src, dst);
 }
 
 /* It leaves as this node, from a port of those kept for it. */
@@ -106,17 +108,19 @@ static __noinline bool taking_over(struct scratch *s)
 	return state && s->now < state->takeover_until;
 }
 
-/* Is the backend, known by s->dst, with nobody who would send its answer back to us? What comes from outside then leaves as this node. */
+/* Is the backend, known by s->dst, with nobody who would send its answer back to us? What comes from outside then
+ * leaves as this node. */
 static __always_inline bool fronts(struct scratch *s)
 {
 	struct addr node;
 
 	addr_of_node(&node, s->p.v4);
-	return s->hook == FROM_HOST && s->dst.kind != ADDR_LOCAL_POD && s->dst.kind != ADDR_SELF && !addr_is_zero(&node);
+	return s->hook == FROM_HOST && s->dst.kind != ADDR_LOCAL_POD && s->dst.kind != ADDR_SELF &&
+	       !addr_is_zero(&node);
 }
 
-/* Where the backend is: in the tunnel when it is on another node and the client is outside, so that the answer comes back through
- * this node, or goes out as its; by route otherwise. */
+/* Where the backend is: in the tunnel when it is on another node and the client is outside, so that the answer
+ * comes back through this node, or goes out as its; by route otherwise. */
 static __always_inline enum drop service_way(struct __sk_buff *skb, struct scratch *s, const struct backend *be)
 {
 	struct ct_value *v = &s->v;
@@ -158,8 +162,9 @@ static __noinline int prepare_service(struct __sk_buff *skb, struct scratch *s, 
 		return DROPPED(DROP_SOURCE_RANGE);
 	be = backend_pick(s, fe, from, &slot);
 	if (!be)
-		return DROPPED(fe->flags & (s->hook == FROM_HOST ? FRONTEND_OUTSIDE_LOCAL : FRONTEND_INSIDE_LOCAL) ? DROP_NO_LOCAL_BACKEND
-														     : DROP_NO_BACKEND);
+		return DROPPED(fe->flags & (s->hook == FROM_HOST ? FRONTEND_OUTSIDE_LOCAL : FRONTEND_INSIDE_LOCAL)
+				       ? DROP_NO_LOCAL_BACKEND
+				       : DROP_NO_BACKEND);
 	v->out.src = s->p.t.src;
 	v->out.sport = s->p.t.sport;
 	v->out.dst = be->addr;
@@ -201,8 +206,8 @@ static __always_inline bool source_is_martian(const struct pkt *p)
 	return p->v4 ? (a->w[3] & bpf_htonl(0xffff0000)) == bpf_htonl(0xa9fe0000) : addr_is_link_local(a);
 }
 
-/* Does what comes from the network say that it is of one who sends from this node: itself, a pod behind its veth, a service, whose packets have
- * its address only where programs have put it? */
+/* Does what comes from the network say that it is of one who sends from this node: itself, a pod behind its veth, a
+ * service, whose packets have its address only where programs have put it? */
 static __noinline bool source_is_here(struct scratch *s, const struct addr_info *info)
 {
 	if (info->kind == ADDR_SELF || info->kind == ADDR_SERVICE || info->kind == ADDR_LOCAL_POD)
@@ -231,8 +236,9 @@ static __noinline bool source_is_elsewhere(struct scratch *s)
 	return source_is_tunnels(s, info);
 }
 
-/* Where packets leave: would another node take it out of the tunnel, though no program has put it there? What is forwarded may leave with this
- * node's address, and a socket may have been connected before its peer was a node. Tunnels of the node's kernel send by neither. */
+/* Where packets leave: would another node take it out of the tunnel, though no program has put it there? What is
+ * forwarded may leave with this node's address, and a socket may have been connected before its peer was a node.
+ * Tunnels of the node's kernel send by neither. */
 static __noinline bool plays_node_leaving(struct __sk_buff *skb, const struct pkt *p)
 {
 	struct bpf_sock *socket;
@@ -257,8 +263,9 @@ static __noinline enum drop source_refused(struct __sk_buff *skb, struct scratch
 	return cfg.source_check && !source_reachable(skb, s) ? DROP_REVERSE_PATH : DROP_NONE;
 }
 
-/* Of what is the kernel's, or no flow's: is its source not to be believed, by a pod, by another node because it comes in our tunnel, or beside a
- * flow of ours? The node itself hears pods of other nodes without the tunnel. s->dst: what is known of its destination. */
+/* Of what is the kernel's, or no flow's: is its source not to be believed, by a pod, by another node because it
+ * comes in our tunnel, or beside a flow of ours? The node itself hears pods of other nodes without the tunnel.
+ * s->dst: what is known of its destination. */
 static __noinline enum drop source_refused_alone(struct scratch *s)
 {
 	struct addr_info *info;
@@ -297,8 +304,9 @@ static __noinline bool would_circle(struct __sk_buff *skb, struct scratch *s)
 	return fib->ifindex == skb->ifindex || !addr_eq(&hop, &s->p.t.dst);
 }
 
-/* To an address of services, and no part of what it is there for: between node and router it would circle. Where the address may be a real
- * host's, what pods and the node send goes there, and what comes from the network as long as it does not go back. */
+/* To an address of services, and no part of what it is there for: between node and router it would circle. Where
+ * the address may be a real host's, what pods and the node send goes there, and what comes from the network as long
+ * as it does not go back. */
 static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const struct addr_info *info)
 {
 	if (!cfg.stray_service)
@@ -329,7 +337,7 @@ static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *
 		if (why)
 			return DROPPED(why);
 		if (!asked)
-			return NP_PASS; /* other traffic is left alone, unless a flow of ours would take its answers, or there are rules for it */
+			return NP_PASS; /* left alone: no rules, and no flow of ours that would take its answers */
 	}
 	if (masquerades(skb, s, &s->p.t.dst))
 		return prepare_masquerade(skb, s);
@@ -356,7 +364,7 @@ NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
 	ours = fe || s->dst.kind == ADDR_LOCAL_POD;
 	if (s->hook == FROM_WORKLOAD || (s->hook == FROM_HOST && (ours || s->p.tunnelled))) {
 		if (addr_is_inner(&s->p.t.dst, s->p.v4))
-			return DROPPED(DROP_MARTIAN); /* node ports there are for the node's own processes, whose packets do not leave it */
+			return DROPPED(DROP_MARTIAN); /* node ports there are for the node's own processes alone */
 		why = s->hook == FROM_HOST ? source_refused(skb, s) : DROP_NONE;
 		if (why)
 			return DROPPED(why);
@@ -366,8 +374,9 @@ NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
 	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);
 }
 
-/* Is it of a pod or a service that did not send it? Devices without programs bring such, and processes of the node, which may bind any IPv6
- * address. In a connection that another proxy made the kernel gives answers their service's address back. */
+/* Is it of a pod or a service that did not send it? Devices without programs bring such, and processes of the node,
+ * which may bind any IPv6 address. In a connection that another proxy made the kernel gives answers their service's
+ * address back. */
 static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct scratch *s)
 {
 	const bool own = !skb->ingress_ifindex;
@@ -391,7 +400,8 @@ static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct
 	return v && v->state & CT_FOREIGN ? DROP_NONE : DROP_SPOOFED;
 }
 
-/* The device by whose rules the packet passes: none between node and pods, and another than that of here where its service's backend is. */
+/* The device by whose rules the packet passes: none between node and pods, and another than that of here where its
+ * service's backend is. */
 static __always_inline __u32 device_of(struct __sk_buff *skb, const struct scratch *s, const struct ct_leg *leg)
 {
 	if (s->hook != FROM_HOST && s->hook != TO_HOST)
@@ -401,8 +411,8 @@ static __always_inline __u32 device_of(struct __sk_buff *skb, const struct scrat
 	return way_out_of(leg);
 }
 
-/* Where packets leave, does the node itself send this one, of whose source s->src is known? What the kernel forwards may have its address as well.
- * What a pod has sent and gets back itself is as good. */
+/* Where packets leave, does the node itself send this one, of whose source s->src is known? What the kernel
+ * forwards may have its address as well. What a pod has sent and gets back itself is as good. */
 static __always_inline bool is_nodes_own(struct __sk_buff *skb, const struct scratch *s)
 {
 	if (skb->ingress_ifindex)

@@ -5,8 +5,8 @@
 
 #include "parse.h"
 
-#define TCP_OPTION_BYTES 40	/* all there can be */
-#define TCP_OPTIONS_MAX 10	/* Linux sends at most six */
+#define TCP_OPTION_BYTES 40 /* all there can be */
+#define TCP_OPTIONS_MAX 10  /* Linux sends at most six */
 #define TCP_OPTION_END 0
 #define TCP_OPTION_NOP 1
 #define TCP_OPTION_MSS 2
@@ -14,9 +14,9 @@
 #define TCP_OPTION_SACK 4
 #define TCP_OPTION_TIMESTAMP 8
 
-#define SYN_OPTIONS_SHORT 8	/* MSS, window scale */
-#define SYN_OPTIONS_SACK 12	/* MSS, SACK, window scale */
-#define SYN_OPTIONS_FULL 20	/* MSS, SACK, timestamps, window scale */
+#define SYN_OPTIONS_SHORT 8 /* MSS, window scale */
+#define SYN_OPTIONS_SACK 12 /* MSS, SACK, window scale */
+#define SYN_OPTIONS_FULL 20 /* MSS, SACK, timestamps, window scale */
 
 /* What begins and ends a SYN's options as Linux lays them out. */
 struct syn_start {
@@ -28,7 +28,8 @@ struct syn_end {
 };
 
 /* Reads those where they are. False: they are laid out in another way. */
-static __always_inline bool syn_usual(struct __sk_buff *skb, const struct scratch *s, __u64 length, struct syn_options *to)
+static __always_inline bool syn_usual(struct __sk_buff *skb, const struct scratch *s, __u64 length,
+				      struct syn_options *to)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	const struct syn_start *start = data + (s->p.l4 & 0x3fff) + sizeof(struct tcphdr);
@@ -39,8 +40,8 @@ static __always_inline bool syn_usual(struct __sk_buff *skb, const struct scratc
 	if ((void *)(start + 1) > data_end || start->mss_kind != TCP_OPTION_MSS || start->mss_length != 4)
 		return false;
 	if (length == SYN_OPTIONS_FULL)
-		usual = start->next_kind == TCP_OPTION_SACK && start->next_length == 2 && start->then_kind == TCP_OPTION_TIMESTAMP &&
-			start->then_length == 10;
+		usual = start->next_kind == TCP_OPTION_SACK && start->next_length == 2 &&
+			start->then_kind == TCP_OPTION_TIMESTAMP && start->then_length == 10;
 	else if (length == SYN_OPTIONS_SACK)
 		usual = start->next_kind == TCP_OPTION_NOP && start->next_length == TCP_OPTION_NOP &&
 			start->then_kind == TCP_OPTION_SACK && start->then_length == 2;
@@ -50,7 +51,8 @@ static __always_inline bool syn_usual(struct __sk_buff *skb, const struct scratc
 		return false;
 	opaque(last);
 	end = (void *)start + (last & 31);
-	if ((void *)(end + 1) > data_end || end->pad != TCP_OPTION_NOP || end->wscale_kind != TCP_OPTION_WSCALE || end->wscale_length != 3)
+	if ((void *)(end + 1) > data_end || end->pad != TCP_OPTION_NOP || end->wscale_kind != TCP_OPTION_WSCALE ||
+	    end->wscale_length != 3)
 		return false;
 	to->mss_at = s->p.l4 + sizeof(struct tcphdr) + offsetof(struct syn_start, mss);
 	to->mss = (__u16)start->mss[0] << 8 | start->mss[1];
@@ -74,7 +76,8 @@ NP_GLOBAL int syn_options(struct __sk_buff *skb)
 	if (NP_SYN_IN_PLACE && syn_usual(skb, s, length, o))
 		return 0;
 	opaque(length);
-	/* what is short has gone below zero: verifiers since 7.2 lose the lower bound when it is asked for before the upper one */
+	/* what is short has gone below zero: verifiers since 7.2 lose the lower bound when it is asked for before
+	 * the upper one */
 	if (length > TCP_OPTION_BYTES || length < 4 ||
 	    bpf_skb_load_bytes(skb, s->p.l4 + sizeof(struct tcphdr), s->buf, length))
 		return 0;
@@ -100,7 +103,8 @@ NP_GLOBAL int syn_options(struct __sk_buff *skb)
 	return 0;
 }
 
-/* Lowers the MSS a side offers to what fits the way: full-size segments of the other side then need no second thought. */
+/* Lowers the MSS a side offers to what fits the way: full-size segments of the other side then need no second
+ * thought. */
 static __noinline void clamp_mss(struct __sk_buff *skb, struct scratch *s, __u32 mtu)
 {
 	__u32 limit = mtu - (s->p.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) - sizeof(struct tcphdr);
@@ -113,7 +117,7 @@ static __noinline void clamp_mss(struct __sk_buff *skb, struct scratch *s, __u32
 		return;
 	mss = bpf_htons(limit);
 	was = bpf_htons(o->mss);
-	odd = (o->mss_at ^ s->p.l4) & 1;	/* at an odd offset the value's bytes stand the other way round in the sum */
+	odd = (o->mss_at ^ s->p.l4) & 1; /* at an odd offset the value's bytes stand the other way round in the sum */
 	bpf_l4_csum_replace(skb, s->p.l4 + offsetof(struct tcphdr, check), odd ? __builtin_bswap16(was) : was,
 			    odd ? __builtin_bswap16(mss) : mss, 2);
 	bpf_skb_store_bytes(skb, o->mss_at, &mss, 2, 0);

@@ -8,7 +8,7 @@
 #define IP_OFFSET_MASK bpf_htons(0x1fff)
 #define IP_MORE bpf_htons(0x2000)
 #define EXTENSION_HEADERS_MAX 8
-#define CHAIN_END 0x3000	/* longer than the packets of any network; offsets are looked at by 14 bits */
+#define CHAIN_END 0x3000 /* longer than the packets of any network; offsets are looked at by 14 bits */
 
 /* Numbers of headers that <linux/in.h> has not. */
 enum v6_header {
@@ -20,8 +20,8 @@ enum v6_header {
 /* All begin so; the Fragment header has its offset and id where others have their own. */
 struct v6_extension {
 	__u8 next;
-	__u8 len;	/* in 8 bytes, without the first 8; AH's in 4 bytes, without the first 8 */
-	__be16 offset;	/* upper 13 bits; lowest: more follow */
+	__u8 len;      /* in 8 bytes, without the first 8; AH's in 4 bytes, without the first 8 */
+	__be16 offset; /* upper 13 bits; lowest: more follow */
 	__be32 id;
 };
 
@@ -29,7 +29,8 @@ struct v6_extension {
 static __always_inline bool icmp_answers(__u8 type, bool v4)
 {
 	if (v4)
-		return type == ICMP_ECHO_REPLY || type == ICMP_TIMESTAMP_REPLY || type == ICMP_INFORMATION_REPLY || type == ICMP_MASK_REPLY;
+		return type == ICMP_ECHO_REPLY || type == ICMP_TIMESTAMP_REPLY || type == ICMP_INFORMATION_REPLY ||
+		       type == ICMP_MASK_REPLY;
 	return type == ICMP6_ECHO_REPLY || type == ICMP6_NODE_REPLY;
 }
 
@@ -44,7 +45,8 @@ static __always_inline enum drop parse_icmp(struct __sk_buff *skb, struct pkt *p
 	p->asks = !icmp_answers(icmp.type, p->v4);
 	p->t.sport = 0;
 	p->t.dport = 0;
-	if (p->v4 ? icmp.type == ICMP_ECHO || icmp.type == ICMP_ECHO_REPLY : icmp.type == ICMP6_ECHO || icmp.type == ICMP6_ECHO_REPLY) {
+	if (p->v4 ? icmp.type == ICMP_ECHO || icmp.type == ICMP_ECHO_REPLY
+		  : icmp.type == ICMP6_ECHO || icmp.type == ICMP6_ECHO_REPLY) {
 		p->t.sport = icmp.id;
 		p->t.dport = icmp.id;
 	}
@@ -128,8 +130,9 @@ static __always_inline __u32 l4_length(__u8 proto)
 	return 0;
 }
 
-/* A later fragment has no ports: they were learned from the first, which must have come before, with all headers in it. `start`: offset of
- * what is cut; `at`: where in it the fragment belongs; `end`: of the packet, by what it says itself. */
+/* A later fragment has no ports: they were learned from the first, which must have come before, with all headers in
+ * it. `start`: offset of what is cut; `at`: where in it the fragment belongs; `end`: of the packet, by what it says
+ * itself. */
 static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct scratch *s, __u32 start, __u32 at, __u32 end)
 {
 	struct pkt *p = &s->p;
@@ -145,7 +148,7 @@ static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct scratch
 		return parse_l4(skb, p);
 	}
 	if (at == 8 && p->proto == IPPROTO_TCP)
-		return DROP_MALFORMED; /* no first fragment ends there: it is for those that this one would write over */
+		return DROP_MALFORMED; /* no first fragment ends there: this one would write over its headers */
 	known = bpf_map_lookup_elem(&np_frags, &s->frag);
 	if (!known)
 		return DROP_FRAGMENT_UNKNOWN;
@@ -202,7 +205,8 @@ static __noinline enum drop parse_v4(struct __sk_buff *skb, struct scratch *s)
 	if (!(ip.frag_off & (IP_OFFSET_MASK | IP_MORE)))
 		return parse_l4(skb, p);
 	fragment_key(s, ip.id, ip.protocol);
-	return parse_fragment(skb, s, p->l4, bpf_ntohs(ip.frag_off & IP_OFFSET_MASK) * 8, ETH_HLEN + bpf_ntohs(ip.tot_len));
+	return parse_fragment(skb, s, p->l4, bpf_ntohs(ip.frag_off & IP_OFFSET_MASK) * 8,
+			      ETH_HLEN + bpf_ntohs(ip.tot_len));
 }
 
 /* A protocol of its own where nothing follows it. */
@@ -213,12 +217,13 @@ static __always_inline bool is_last_header(__u32 proto, __u8 next)
 
 static __always_inline bool is_extension(__u32 proto)
 {
-	return proto == IPPROTO_HOPOPTS || proto == IPPROTO_ROUTING || proto == IPPROTO_FRAGMENT || proto == IPPROTO_DSTOPTS ||
-	       proto == IPPROTO_AH || proto == V6_MOBILITY || proto == V6_HIP || proto == V6_SHIM6;
+	return proto == IPPROTO_HOPOPTS || proto == IPPROTO_ROUTING || proto == IPPROTO_FRAGMENT ||
+	       proto == IPPROTO_DSTOPTS || proto == IPPROTO_AH || proto == V6_MOBILITY || proto == V6_HIP ||
+	       proto == V6_SHIM6;
 }
 
-/* Follows the extension headers of an IPv6 packet from the first, `proto` at `off`, to s->chain: a rule by ports has to know where
- * they are. Returns an enum drop. */
+/* Follows the extension headers of an IPv6 packet from the first, `proto` at `off`, to s->chain: a rule by ports
+ * has to know where they are. Returns an enum drop. */
 NP_GLOBAL int chain_read(struct __sk_buff *skb, __u32 off, __u32 proto)
 {
 	struct scratch *s = scratch_take();
@@ -289,7 +294,8 @@ static __always_inline bool icmp_is_error(struct __sk_buff *skb, const struct pk
 {
 	__u8 type;
 
-	if (p->proto != (p->v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6) || p->fragment || bpf_skb_load_bytes(skb, p->l4, &type, 1))
+	if (p->proto != (p->v4 ? IPPROTO_ICMP : IPPROTO_ICMPV6) || p->fragment ||
+	    bpf_skb_load_bytes(skb, p->l4, &type, 1))
 		return false;
 	if (p->v4)
 		return type == ICMP_UNREACHABLE || type == ICMP_TIME_EXCEEDED || type == ICMP_PARAMETER_PROBLEM;

@@ -20,7 +20,8 @@ static __noinline bool range_has(__u64 set, const struct addr *a)
 	return bpf_map_lookup_elem(&np_ranges, &k) != 0;
 }
 
-/* This node's pods and processes have their own choice, and so have pods of other nodes where it matters most: there may be no backend here. */
+/* This node's pods and processes have their own choice, and so have pods of other nodes where it matters most:
+ * there may be no backend here. */
 static __noinline const struct choice *choice_of(const struct scratch *s, const struct frontend *fe)
 {
 	if (s->hook != FROM_HOST || (fe->flags & FRONTEND_OUTSIDE_LOCAL && range_has(RANGE_INSIDE, &s->p.t.src)))
@@ -34,7 +35,8 @@ static __always_inline __u32 flow_hash(const struct ct_tuple *t, __u64 list, boo
 	return mix_end(mix(mix_addr(mix((__u32)list, (__u32)(list >> 32)), &t->src), with_port ? t->sport : 0));
 }
 
-static __noinline struct backend *pick_by_maglev(struct scratch *s, const struct frontend *fe, const struct choice *from, __u32 *slot)
+static __noinline struct backend *pick_by_maglev(struct scratch *s, const struct frontend *fe,
+						 const struct choice *from, __u32 *slot)
 {
 	__u64 list = from->list;
 	struct maglev *table = bpf_map_lookup_elem(&np_maglev, &list);
@@ -48,7 +50,8 @@ static __noinline struct backend *pick_by_maglev(struct scratch *s, const struct
 }
 
 /* The backend of the client's last flow, if that was not too long ago and new flows may still go there. */
-static __noinline struct backend *pick_by_affinity(struct scratch *s, const struct frontend *fe, const struct choice *from, __u32 *slot)
+static __noinline struct backend *pick_by_affinity(struct scratch *s, const struct frontend *fe,
+						   const struct choice *from, __u32 *slot)
 {
 	struct affinity_key k = {};
 	struct affinity *a;
@@ -81,7 +84,8 @@ static __noinline void affinity_note(struct scratch *s, const struct choice *fro
 }
 
 /* 0: there is none. */
-static __noinline struct backend *backend_pick(struct scratch *s, const struct frontend *fe, const struct choice *from, __u32 *slot)
+static __noinline struct backend *backend_pick(struct scratch *s, const struct frontend *fe, const struct choice *from,
+					       __u32 *slot)
 {
 	struct backend *be = 0;
 
@@ -102,7 +106,8 @@ static __noinline struct backend *backend_pick(struct scratch *s, const struct f
 /* May flows stay with this backend? */
 static __noinline bool backend_stays(const struct choice *from, const struct ct_value *v)
 {
-	return backend_is(backend_in(from->list, v->slot), &v->out.dst, v->out.dport) || backend_live(from->list, &v->out.dst, v->out.dport);
+	return backend_is(backend_in(from->list, v->slot), &v->out.dst, v->out.dport) ||
+	       backend_live(from->list, &v->out.dst, v->out.dport);
 }
 
 #endif

@@ -13,14 +13,15 @@
 #include <stddef.h>
 #include "addr.h"
 
-/* ICMP and ICMPv6 have the same first 8 bytes. (<linux/icmp.h> drags in libc headers, which are not for this target.) */
+/* ICMP and ICMPv6 have the same first 8 bytes. (<linux/icmp.h> drags in libc headers, which are not for this
+ * target.) */
 struct icmp {
 	__u8 type;
 	__u8 code;
 	__be16 checksum;
 	union {
-		__be16 id;	/* echo */
-		__be32 word;	/* errors: MTU, IPv4 in the lower half; neighbour messages: flags */
+		__be16 id;   /* echo */
+		__be32 word; /* errors: MTU, IPv4 in the lower half; neighbour messages: flags */
 	};
 };
 
@@ -75,24 +76,24 @@ static __always_inline bool hook_is_from(enum hook hook)
 }
 
 struct pkt {
-	struct ct_tuple t;	/* ICMP echo: id in both ports */
-	__u16 l4;		/* offset of the transport header */
-	__u16 len;		/* of the IP packet; for GSO of all segments, capped */
+	struct ct_tuple t; /* ICMP echo: id in both ports */
+	__u16 l4;          /* offset of the transport header */
+	__u16 len;         /* of the IP packet; for GSO of all segments, capped */
 	__u16 window;
 	__u8 proto;
 	__u8 v4;
 	__u8 ttl;
 	__u8 tcp_flags;
 	union {
-		__u8 tcp_header;	/* its length with options */
-		__u8 asks;		/* ICMP: a message of its own, and no answer to another; SCTP: it begins an association */
+		__u8 tcp_header; /* its length with options */
+		__u8 asks; /* ICMP: a message of its own, and no answer to another; SCTP: it begins an association */
 	};
-	__u8 gso;		/* more than one segment: the sender keeps segments small enough */
-	__u8 tunnelled;		/* came in the tunnel */
-	__u8 origin;		/* which told whom the client meant */
-	__u8 fragment;		/* has no ports of its own */
+	__u8 gso;       /* more than one segment: the sender keeps segments small enough */
+	__u8 tunnelled; /* came in the tunnel */
+	__u8 origin;    /* which told whom the client meant */
+	__u8 fragment;  /* has no ports of its own */
 	__u8 dont_fragment;
-	__u32 seq;		/* host order */
+	__u32 seq; /* host order */
 	__u32 ack;
 };
 
@@ -147,8 +148,8 @@ static __always_inline __u32 pkt_csum_offset(const struct pkt *p)
 
 enum parse {
 	PARSE_OK,
-	PARSE_SLOW,	/* needs the slow path's eyes, or is damaged */
-	PARSE_OTHER,	/* no IP at all */
+	PARSE_SLOW,  /* needs the slow path's eyes, or is damaged */
+	PARSE_OTHER, /* no IP at all */
 };
 
 static __always_inline enum parse pkt_parse_l4(struct pkt *p, void *l4, void *data_end)
@@ -190,7 +191,8 @@ static __always_inline bool pkt_pull(struct __sk_buff *skb, __u32 bytes)
 	return !bpf_skb_pull_data(skb, skb->len < bytes ? skb->len : bytes);
 }
 
-/* What decides whether a packet is the tunnel's: where drivers split headers from data, not even that may be in the linear part. */
+/* What decides whether a packet is the tunnel's: where drivers split headers from data, not even that may be in the
+ * linear part. */
 #define HEADERS_LEAST (ETH_HLEN + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
 
 static __always_inline void pkt_linear(struct __sk_buff *skb)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What rules say of a flow: classify it in each dimension, AND the bits, take the first. Knows nothing of Kubernetes. Layer: slow paths. */
+/* What rules say of a flow: classify it in each dimension, AND the bits, take the first. Knows nothing of
+ * Kubernetes. Layer: slow paths. */
 #ifndef NP_POLICY_H
 #define NP_POLICY_H
 
@@ -39,7 +40,8 @@ static __always_inline struct bits *bits_of(const struct query *q, __u32 block, 
 	return bpf_map_lookup_elem(&np_bits, &k);
 }
 
-/* What the set says to such a peer whatever else the packet is: one of enum rule_action, and in *rule which one. RULE_NONE: that matters. */
+/* What the set says to such a peer whatever else the packet is: one of enum rule_action, and in *rule which one.
+ * RULE_NONE: that matters. */
 static __always_inline __u32 sure_verdict(const struct bits *peer, __u32 *rule)
 {
 	if (!peer || peer->sure == SURE_NOT)
@@ -127,7 +129,8 @@ static __always_inline __u64 cell_of(const struct ports *ports, enum rule_bits k
 }
 
 /* Of those that are met only the rules from the stage on that begins first: at `begin` of word i, or in a later one. */
-static __always_inline bool stage_from(struct scratch *s, const struct ports *ports, __u32 i, __u64 begin, const bool small)
+static __always_inline bool stage_from(struct scratch *s, const struct ports *ports, __u32 i, __u64 begin,
+				       const bool small)
 {
 	__u64 later = ports->begins & (~1ULL << i), met;
 
@@ -204,18 +207,21 @@ static __noinline void meet(struct scratch *s, const __u64 *these, const __u64 *
 		met = these[i] & those[i];
 		s->met[i] = met;
 		negated = -met;
-		opaque(negated); /* or the compiler makes branches of what has none, and the verifier would follow every combination */
+		/* or the compiler makes branches of what has none, and the verifier would follow every combination */
+		opaque(negated);
 		some |= (met | negated) >> 63 << i;
 	}
 	s->some = some;
 }
 
 /* Any block of a set. */
-static __always_inline __u32 block_verdict(struct scratch *s, const struct ports *ports, const struct bits *bits, __u32 block)
+static __always_inline __u32 block_verdict(struct scratch *s, const struct ports *ports, const struct bits *bits,
+					   __u32 block)
 {
 	const struct query *q = &s->query;
 	__u32 class = class_of(q, ports, q->port);
-	const __u64 *port = &ports->cell[RULES_CLASS * RULE_WORDS], *peer = bits ? bits->word : &ports->cell[RULES_NOBODY * RULE_WORDS];
+	const __u64 *port = &ports->cell[RULES_CLASS * RULE_WORDS],
+		    *peer = bits ? bits->word : &ports->cell[RULES_NOBODY * RULE_WORDS];
 
 	if (class) {
 		bits = class == NO_CLASS ? 0 : bits_of(q, block, DIMENSION_PORT, class);

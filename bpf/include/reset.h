@@ -26,7 +26,8 @@ static __always_inline bool reset_wanted(enum drop why, __u8 proto)
 /* RFC 9293 3.5.2: with the number that the other side has acknowledged, or else acknowledging what it sent. */
 static __always_inline void reset_tcp(struct tcphdr *th, const struct pkt *p)
 {
-	__u32 sent = p->len - (p->l4 - ETH_HLEN) - p->tcp_header + !!(p->tcp_flags & TCP_SYN) + !!(p->tcp_flags & TCP_FIN);
+	__u32 sent = p->len - (p->l4 - ETH_HLEN) - p->tcp_header + !!(p->tcp_flags & TCP_SYN) +
+		     !!(p->tcp_flags & TCP_FIN);
 	bool acked = p->tcp_flags & TCP_ACK;
 
 	__builtin_memset(th, 0, sizeof(*th));
@@ -95,8 +96,8 @@ static __always_inline void reset_length(struct __sk_buff *skb, struct pkt *p)
 		p->len = len;
 }
 
-/* Turns the packet of a TCP flow into the RST that answers it, and sends it back the way it came: in the tunnel if it came by it.
- * Returns a TC action; 0: the packet is dropped in silence. */
+/* Turns the packet of a TCP flow into the RST that answers it, and sends it back the way it came: in the tunnel if
+ * it came by it. Returns a TC action; 0: the packet is dropped in silence. */
 static __noinline int reset_answer(struct __sk_buff *skb, struct scratch *s)
 {
 	__u8 eth[ETH_HLEN];
@@ -110,7 +111,8 @@ static __noinline int reset_answer(struct __sk_buff *skb, struct scratch *s)
 	answer_eth((void *)s->buf, eth, p->v4);
 	reset_length(skb, p);
 	size = p->v4 ? reset_fill_v4(s) : reset_fill_v6(s);
-	if (size > sizeof(s->buf) || bpf_skb_change_tail(skb, size, 0) || bpf_skb_store_bytes(skb, 0, s->buf, size, BPF_F_RECOMPUTE_CSUM))
+	if (size > sizeof(s->buf) || bpf_skb_change_tail(skb, size, 0) ||
+	    bpf_skb_store_bytes(skb, 0, s->buf, size, BPF_F_RECOMPUTE_CSUM))
 		return 0;
 	mark_set_decided(skb);
 	if (!p->tunnelled)

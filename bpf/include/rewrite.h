@@ -6,9 +6,10 @@
 #include "pkt.h"
 
 /* TTL and protocol share a 16-bit word of the IPv4 header: one hop less subtracts 0x0100 from it. */
-#define TTL_WORD_DIFF bpf_htons(0xfeff)	/* one's complement of 0x0100 */
+#define TTL_WORD_DIFF bpf_htons(0xfeff) /* one's complement of 0x0100 */
 
-static __always_inline enum drop rewrite_v4(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out, __u64 diff)
+static __always_inline enum drop rewrite_v4(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out,
+					    __u64 diff)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	struct iphdr *ip = data + ETH_HLEN;
@@ -25,7 +26,8 @@ static __always_inline enum drop rewrite_v4(struct __sk_buff *skb, const struct 
 	return DROP_NONE;
 }
 
-static __always_inline enum drop rewrite_v6(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out, __u64 diff)
+static __always_inline enum drop rewrite_v6(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out,
+					    __u64 diff)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	struct ipv6hdr *ip = data + ETH_HLEN;
@@ -40,14 +42,16 @@ static __always_inline enum drop rewrite_v6(struct __sk_buff *skb, const struct 
 		diff += bpf_htons((ip->nexthdr << 8) | p->ttl);
 		ip->hop_limit = p->ttl;
 	}
-	/* IPv6 has no header checksum that would cancel these edits in a device's full-packet checksum (CHECKSUM_COMPLETE);
-	 * on other packets this does nothing. The L4 replacement below takes the pseudo header's part off again. */
+	/* IPv6 has no header checksum that would cancel these edits in a device's full-packet checksum
+	 * (CHECKSUM_COMPLETE); on other packets this does nothing. The L4 replacement below takes the pseudo
+	 * header's part off again. */
 	bpf_csum_update(skb, sum_fold32(diff));
 	return DROP_NONE;
 }
 
 /* An echo has its id instead of ports. ICMPv6's checksum covers the addresses as well. */
-static __noinline enum drop rewrite_echo(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out, __u64 diff)
+static __noinline enum drop rewrite_echo(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out,
+					 __u64 diff)
 {
 	__u32 csum = p->l4 + offsetof(struct icmp, checksum);
 
@@ -72,8 +76,8 @@ static __always_inline __u16 *checksum_at(struct __sk_buff *skb, const struct pk
 	return (void *)(check + 1) > (void *)(long)skb->data_end ? 0 : check;
 }
 
-/* One call instead of two: a checksum that is left to the device covers the pseudo header only, and how the helper takes the
- * addresses in tells which kind it is. Then the ports are ours to add, or not to. */
+/* One call instead of two: a checksum that is left to the device covers the pseudo header only, and how the helper
+ * takes the addresses in tells which kind it is. Then the ports are ours to add, or not to. */
 static __always_inline enum drop rewrite_checksum(struct __sk_buff *skb, const struct pkt *p, __u64 addrs, __u32 ports)
 {
 	const __u32 udp = p->proto == IPPROTO_UDP ? BPF_F_MARK_MANGLED_0 : 0, offset = pkt_csum_offset(p);
@@ -105,7 +109,8 @@ static __always_inline enum drop rewrite_checksum(struct __sk_buff *skb, const s
 }
 
 /* Addresses and ports of `out`, hop limit of `p` (the caller lowers it); checksums follow. `echo`: it may be one. */
-static __always_inline enum drop rewrite(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out, const bool echo)
+static __always_inline enum drop rewrite(struct __sk_buff *skb, const struct pkt *p, const struct ct_tuple *out,
+					 const bool echo)
 {
 	__u64 diff = addr_diff(&p->t.src, &out->src, p->v4) + addr_diff(&p->t.dst, &out->dst, p->v4);
 	__u32 ports = sum_fold32((__u64)(__u16)~p->t.sport + out->sport + (__u16)~p->t.dport + out->dport);
@@ -114,7 +119,7 @@ static __always_inline enum drop rewrite(struct __sk_buff *skb, const struct pkt
 	__be16 *port;
 
 	if (why || p->fragment)
-		return why;	/* a later fragment ends here: ports and checksum are in the first */
+		return why; /* a later fragment ends here: ports and checksum are in the first */
 	if (echo && (p->proto == IPPROTO_ICMP || p->proto == IPPROTO_ICMPV6))
 		return rewrite_echo(skb, p, out, diff);
 	data = (void *)(long)skb->data;

@@ -11,13 +11,15 @@
 #define IS_DROPPED(act) ((act) <= -0x100)
 #define DROP_REASON(act) (-0x100 - (act))
 
-/* The helper also compares this packet, unsegmented, with the device's MTU; that is decided elsewhere, and the route is there. */
+/* The helper also compares this packet, unsegmented, with the device's MTU; that is decided elsewhere, and the
+ * route is there. */
 static __always_inline bool fib_found(long ret)
 {
 	return ret == BPF_FIB_LKUP_RET_SUCCESS || ret == BPF_FIB_LKUP_RET_FRAG_NEEDED;
 }
 
-/* Before 5.10: the routing table also tells the neighbour's MAC; while it is not known the kernel takes the packet and asks. */
+/* Before 5.10: the routing table also tells the neighbour's MAC; while it is not known the kernel takes the packet
+ * and asks. */
 static __always_inline int send_by_fib(struct __sk_buff *skb, const struct addr *src, const struct addr *dst, bool v4)
 {
 	struct bpf_fib_lookup fib = {};
@@ -29,7 +31,8 @@ static __always_inline int send_by_fib(struct __sk_buff *skb, const struct addr 
 		fib.ipv4_src = src->w[3];
 		fib.ipv4_dst = dst->w[3];
 	} else {
-		if (!addr_is_link_local(src)) /* of the link that it came by, which is not that of the route: some kernels find none then */
+		/* of the link that it came by, which is not that of the route: some kernels find none then */
+		if (!addr_is_link_local(src))
 			addr_to_v6(fib.ipv6_src, src);
 		addr_to_v6(fib.ipv6_dst, dst);
 	}
@@ -49,8 +52,8 @@ static __always_inline int send_out(struct __sk_buff *skb, __u32 ifindex, const 
 	return send_by_fib(skb, &t->src, &t->dst, v4);
 }
 
-static __always_inline int send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct addr *to, __u32 ifindex,
-					  bool with_origin)
+static __always_inline int send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct addr *to,
+					  __u32 ifindex, bool with_origin)
 {
 	struct addr self, via = *to;
 	enum drop why = encap(skb, p, &via, with_origin);
@@ -75,10 +78,10 @@ static __always_inline int send_to_self(struct __sk_buff *skb)
 	return bpf_redirect(NP_LOOPBACK, BPF_F_INGRESS);
 }
 
-/* Does what the leg says. Returns a TC action or DROPPED(). `p->t` is the packet's tuple. `slow`: it is the slow path's, which
- * may have any packet in its hands. The tunnel counts as one hop, taken where it begins. */
-static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const struct ct_value *v, const struct ct_leg *leg,
-				const enum hook hook, const bool slow)
+/* Does what the leg says. Returns a TC action or DROPPED(). `p->t` is the packet's tuple. `slow`: it is the slow
+ * path's, which may have any packet in its hands. The tunnel counts as one hop, taken where it begins. */
+static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const struct ct_value *v,
+				const struct ct_leg *leg, const enum hook hook, const bool slow)
 {
 	const struct ct_tuple *out = leg->flags & LEG_NAT ? &v->out : &p->t;
 	const __u32 ifindex = leg->ifindex, flags = leg->flags;
@@ -112,7 +115,8 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 		return NP_PASS;
 	}
 	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) { /* the kernel allows it at ingress only */
-		/* what is for another port of the sender's bridge: the kernel calls it the receiver's own from 6.16 on */
+		/* what is for another port of the sender's bridge: the kernel calls it the receiver's own from 6.16
+		 * on */
 		if (hook == FROM_WORKLOAD && skb->pkt_type != PACKET_HOST)
 			bpf_skb_change_type(skb, PACKET_HOST);
 		return bpf_redirect_peer(ifindex, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Services: address and port to a frontend, and a backend of it. Layer: shared by tc slow paths and connect-time programs. */
+/* Services: address and port to a frontend, and a backend of it. Layer: shared by tc slow paths and connect-time
+ * programs. */
 #ifndef NP_SERVICE_H
 #define NP_SERVICE_H
 
@@ -17,7 +18,8 @@ static __always_inline struct frontend *frontend_at(const struct addr *dst, __be
 }
 
 /* The node port that is served on an address of this node. */
-static __always_inline struct frontend *frontend_of_node(const struct addr *dst, __be16 port, __u8 proto, const struct addr_info *info)
+static __always_inline struct frontend *frontend_of_node(const struct addr *dst, __be16 port, __u8 proto,
+							 const struct addr_info *info)
 {
 	struct addr any;
 
@@ -27,10 +29,10 @@ static __always_inline struct frontend *frontend_of_node(const struct addr *dst,
 	return frontend_at(&any, port, proto);
 }
 
-/* The service reached at this address; `dst_info` is what is known of the address, where it was asked for. Packets from the
- * network are for this node most of the time (`to_node_first`), others hardly ever. */
-static __always_inline struct frontend *frontend_find(const struct addr *dst, __be16 port, __u8 proto, struct addr_info *dst_info,
-						      bool to_node_first)
+/* The service reached at this address; `dst_info` is what is known of the address, where it was asked for. Packets
+ * from the network are for this node most of the time (`to_node_first`), others hardly ever. */
+static __always_inline struct frontend *frontend_find(const struct addr *dst, __be16 port, __u8 proto,
+						      struct addr_info *dst_info, bool to_node_first)
 {
 	bool has_ports = proto == IPPROTO_TCP || proto == IPPROTO_UDP;
 	struct addr_info *info;
@@ -50,7 +52,8 @@ static __always_inline struct frontend *frontend_find(const struct addr *dst, __
 	return fe || !to_node_first ? fe : frontend_at(dst, port, proto);
 }
 
-/* Does a node take tunnel packets there? What a program translates to it would come from a node, and be taken for that node's. */
+/* Does a node take tunnel packets there? What a program translates to it would come from a node, and be taken for
+ * that node's. */
 static __always_inline bool is_tunnel_end(const struct addr *a, __be16 port, __u8 proto)
 {
 	struct addr_info *info;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The slow path: a flow's first packets, its turns (SYN, FIN, RST, age), and whatever is no plain TCP or UDP. Layer: tc programs.
- * Made of subprograms, and therefore without tail calls of its own. */
+/* The slow path: a flow's first packets, its turns (SYN, FIN, RST, age), and whatever is no plain TCP or UDP.
+ * Layer: tc programs. Made of subprograms, and therefore without tail calls of its own. */
 #ifndef NP_SLOW_H
 #define NP_SLOW_H
 
@@ -9,30 +9,36 @@
 #include "neigh.h"
 #include "reset.h"
 
-/* Of what cannot be read, must it not pass unseen? What a pod sends or gets must not, nor what rules of the host are about. Only its own it puts
- * together, where fragments come before their first, which is asked about; other headers hide what its rules ask for, but not a source that is not true. */
+/* Of what cannot be read, must it not pass unseen? What a pod sends or gets must not, nor what rules of the host
+ * are about. Only its own it puts together, where fragments come before their first, which is asked about; other
+ * headers hide what its rules ask for, but not a source that is not true. */
 static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, enum drop why)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
 	const bool own = info && info->kind == ADDR_SELF;
 
-	if (s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || s->p.tunnelled || (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))))
+	if (s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || s->p.tunnelled ||
+	    (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))))
 		return true;
 	if (why == DROP_EXTENSION_HEADERS)
 		return host_asks(skb->ifindex) || (s->hook == FROM_HOST && source_is_elsewhere(s));
-	return s->hook == FROM_HOST && host_asks(skb->ifindex) && !own && !addr_is_own(skb, s, &s->p.t.src, &s->p.t.dst);
+	return s->hook == FROM_HOST && host_asks(skb->ifindex) && !own &&
+	       !addr_is_own(skb, s, &s->p.t.src, &s->p.t.dst);
 }
 
-/* May the error's sender tell of the flow in s->v? From the network any router may, if its address is one, though of the link. The tunnel brings word from the flow's other end, or from
- * the node that the flow passes, but of other nodes' pods from that end only: their addresses are in no router. */
+/* May the error's sender tell of the flow in s->v? From the network any router may, if its address is one, though
+ * of the link. The tunnel brings word from the flow's other end, or from the node that the flow passes, but of
+ * other nodes' pods from that end only: their addresses are in no router. */
 static __noinline bool may_tell(struct scratch *s, const struct quoted *quoted)
 {
 	const struct ct_leg *answers = &s->v.leg[s->dir & 1], *went = &s->v.leg[opposite(s->dir)];
 
 	if (!s->p.tunnelled && s->hook == FROM_HOST) {
-		if (answers->flags & LEG_BY_NODE || went->flags & LEG_ENCAP || (answers->flags & LEG_ANSWER && answers->flags & LEG_TUNNELLED))
+		if (answers->flags & LEG_BY_NODE || went->flags & LEG_ENCAP ||
+		    (answers->flags & LEG_ANSWER && answers->flags & LEG_TUNNELLED))
 			return false; /* the network has not had what it quotes */
-		return !(addr_is_inner(&s->p.t.src, s->p.v4) || addr_is_multicast(&s->p.t.src, s->p.v4) || source_is_elsewhere(s));
+		return !(addr_is_inner(&s->p.t.src, s->p.v4) || addr_is_multicast(&s->p.t.src, s->p.v4) ||
+			 source_is_elsewhere(s));
 	}
 	if (!s->p.tunnelled)
 		return true;
@@ -41,8 +47,10 @@ static __noinline bool may_tell(struct scratch *s, const struct quoted *quoted)
 	return addr_eq(&s->v.via, &s->tunnel_from) && !(cfg.overlay && route_to(&s->p.t.src));
 }
 
-/* Do rules that have changed meanwhile let the flow be that the error quotes? An echo's packets are asked about themselves. */
-static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v, const struct quoted *quoted)
+/* Do rules that have changed meanwhile let the flow be that the error quotes? An echo's packets are asked about
+ * themselves. */
+static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v,
+					  const struct quoted *quoted)
 {
 	struct ct_tuple was = s->p.t;
 	__u8 proto = s->p.proto;
@@ -73,14 +81,14 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 
 	why = quoted_read(skb, s, &quoted);
 	if (s->hook == FROM_WORKLOAD && quoted.has_ends && !addr_eq(&s->p.t.src, &quoted.t.src))
-		return DROPPED(DROP_SPOOFED); /* a pod forwards for no other: it tells of packets that were sent to itself */
+		return DROPPED(DROP_SPOOFED); /* a pod forwards for no other: it tells of what it was sent */
 	/* who it is for may read more of it than we do, or have the rest in another fragment: no error is so long */
 	if (why && (quoted.has_ends || s->first_fragment) && unread_is_ours(skb, s, why))
 		return DROPPED(why);
 	if (why)
 		return FLOW_NONE; /* about no packet that we could have sent on */
 	if (!addr_eq(&s->p.t.dst, &quoted.t.dst))
-		return FLOW_NONE; /* not to who sent what it quotes: whoever has a flow could send anything to anybody */
+		return FLOW_NONE; /* else an end of a flow could send anything to any address */
 	s->dir = ct_key_of(&s->key, &quoted.t, quoted.proto);
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (!v)
@@ -111,8 +119,8 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	return flow_send(skb, s, &s->v);
 }
 
-/* Would it pass for a node's tunnel packet? It goes where a node takes such, by whichever address, and a pod sent it or a program translated
- * it. What the node's own kernel sends there is another plugin's, and left alone. */
+/* Would it pass for a node's tunnel packet? It goes where a node takes such, by whichever address, and a pod sent
+ * it or a program translated it. What the node's own kernel sends there is another plugin's, and left alone. */
 static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
 {
 	const bool nat = v->leg[s->dir & 1].flags & LEG_NAT, from_pod = s->hook == FROM_WORKLOAD || s->p.tunnelled;
@@ -146,7 +154,8 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	if (why)
 		return DROPPED(why);
 	if (hook_is_from(s->hook) && pkt_is_syn(&s->p) && !s->alone) {
-		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it is not */
+		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it
+		 * is not */
 		act = flow_new(skb, s);
 		if (act == FLOW_MADE)
 			return flow_send(skb, s, &s->v);
@@ -155,9 +164,10 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	}
 	v = s->alone ? 0 : flow_find(skb, s);
 	if (v) {
-		s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() || pkt_is_message(&s->p) ||
-			    is_attempt_back(s, &v->leg[s->dir & 1]) ||
-			    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex); /* another pod by now */
+		/* the last: it is another pod's by now */
+		s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() ||
+			    pkt_is_message(&s->p) || is_attempt_back(s, &v->leg[s->dir & 1]) ||
+			    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex);
 		act = s->renew ? flow_look_again(s, v) : FLOW_THERE;
 		if (act == FLOW_STALE)
 			v = 0;
@@ -176,7 +186,7 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		judged_again(skb, s, v);
 	}
 	if (plays_node(skb, s, v ? v : &s->v))
-		return DROPPED(DROP_TUNNEL_SOURCE); /* an answer as well: it stays unseen, and so none goes the fast way */
+		return DROPPED(DROP_TUNNEL_SOURCE); /* answers as well: they stay unseen, so none goes the fast way */
 	if (!v || (s->renew && !is_let_be(s, v))) {
 		why = flow_judge(skb, s, v ? v : &s->v);
 		if (why && v && !is_attempt_back(s, &v->leg[s->dir & 1]))
@@ -268,7 +278,8 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 	if (addr_is_multicast(&s->p.t.dst, s->p.v4) || (s->hook == FROM_HOST && skb->pkt_type != PACKET_HOST)) {
 		if (!hook_is_from(s->hook))
 			return NP_PASS;
-		if (s->hook == FROM_HOST && s->p.v4 && s->p.proto == IPPROTO_IGMP && s->p.ttl == 1 && !s->first_fragment)
+		if (s->hook == FROM_HOST && s->p.v4 && s->p.proto == IPPROTO_IGMP && s->p.ttl == 1 &&
+		    !s->first_fragment)
 			return NP_PASS; /* as IPv6's listener messages do */
 		addr_look(&s->dst, &s->p.t.dst);
 		if (s->hook == FROM_HOST)
@@ -316,7 +327,9 @@ static __always_inline int slow_path(struct __sk_buff *skb)
 		return act;
 	why = DROP_REASON(act);
 	count_slot(why);
-	act = reset_wanted(why, s->p.proto) ? reset_answer(skb, s) : answer_wanted(why) ? icmp_answer(skb, s, why, s->mtu) : 0;
+	act = reset_wanted(why, s->p.proto) ? reset_answer(skb, s)
+	      : answer_wanted(why)          ? icmp_answer(skb, s, why, s->mtu)
+					    : 0;
 	if (act)
 		return act;
 	return TC_ACT_SHOT;

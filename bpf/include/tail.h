@@ -7,15 +7,15 @@
 
 /* Filled by libbpf at load, pinned by the agent per generation: the array empties when its last user reference goes.
  * One slow program for both directions: the verifier has to look at each. */
-#define NP_TAIL(name, program)                                                                                      \
-	int program(struct __sk_buff *skb);                                                                          \
-	struct {                                                                                                     \
-		__uint(type, BPF_MAP_TYPE_PROG_ARRAY);                                                               \
-		__uint(max_entries, 1);                                                                              \
-		__type(key, __u32);                                                                                  \
-		__array(values, int(struct __sk_buff *));                                                            \
-	} name SEC(".maps") = {                                                                                      \
-		.values = { [0] = (void *)&program },                                                                \
+#define NP_TAIL(name, program)                            \
+	int program(struct __sk_buff *skb);               \
+	struct {                                          \
+		__uint(type, BPF_MAP_TYPE_PROG_ARRAY);    \
+		__uint(max_entries, 1);                   \
+		__type(key, __u32);                       \
+		__array(values, int(struct __sk_buff *)); \
+	} name SEC(".maps") = {                           \
+		.values = {[0] = (void *)&program},       \
 	}
 
 static __always_inline int go_slow(struct __sk_buff *skb, void *array)

@@ -18,7 +18,7 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	if (!peer && leg->flags & LEG_NAT && !(leg->flags & LEG_ANSWER))
 		peer_restore(s, v);
 	if (peer && leg->flags & LEG_NAT)
-		other = &peer->leg[peer_dir & 1];	/* where the other side's packets are seen first */
+		other = &peer->leg[peer_dir & 1]; /* where the other side's packets are seen first */
 	if (s->p.tcp_flags & TCP_RST && !ct_rst_in_window(other, &s->p))
 		return DROP_TCP_RST_WINDOW;
 	if (s->p.tcp_flags & TCP_SYN) {
@@ -49,10 +49,11 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 }
 
 /* What a leg keeps when it is decided again. */
-#define LEG_LASTING (LEG_NAT | LEG_TUNNELLED | LEG_DSR | LEG_ANSWER | LEG_INNER | LEG_HALF | LEG_BY_TUNNEL | LEG_BY_NODE)
+#define LEG_LASTING \
+	(LEG_NAT | LEG_TUNNELLED | LEG_DSR | LEG_ANSWER | LEG_INNER | LEG_HALF | LEG_BY_TUNNEL | LEG_BY_NODE)
 
-/* Decides a leg that was not, or decides it again. Only answers come undecided: new flows have their leg from the start,
- * and answers follow the decision made for them. */
+/* Decides a leg that was not, or decides it again. Only answers come undecided: new flows have their leg from the
+ * start, and answers follow the decision made for them. */
 static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1], next = {};
@@ -61,7 +62,7 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 
 	next.flags = flags & LEG_LASTING;
 	if (!hook_is_from(s->hook))
-		next.ifindex = leg->ifindex; /* on its way out already: the device whose rules it has passed stays known */
+		next.ifindex = leg->ifindex; /* on its way out: the device whose rules it has passed */
 	if ((flags & (LEG_ENCAP | LEG_OVERLAY)) == LEG_ENCAP) {
 		dst = v->via;
 		if (way_by_tunnel(skb, s, v, &next, &dst)) {
@@ -87,8 +88,9 @@ static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s
 	return DROP_NONE;
 }
 
-/* Does the packet not fit its way? A GSO packet is many that do. Tunnel headers and devices of virtual machines lose the
- * count of its segments (gso_segs 0): then it is known by being longer than what its device can receive at once. */
+/* Does the packet not fit its way? A GSO packet is many that do. Tunnel headers and devices of virtual machines
+ * lose the count of its segments (gso_segs 0): then it is known by being longer than what its device can receive at
+ * once. */
 static __noinline bool flow_too_big(struct __sk_buff *skb, const struct pkt *p, __u32 mtu)
 {
 	__u32 ifindex = skb->ifindex, came = p->len;
@@ -103,7 +105,8 @@ static __noinline bool flow_too_big(struct __sk_buff *skb, const struct pkt *p, 
 }
 
 /* What either side of a tunnelled flow sends must fit the tunnel, though answers may go without it. */
-static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v, const struct ct_leg *leg)
+static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v,
+					   const struct ct_leg *leg)
 {
 	const struct ct_leg *other = &v->leg[opposite(s->dir)];
 	__u32 ifindex = skb->ifindex;

@@ -7,11 +7,12 @@
 
 #define MTU_UNLIMITED 0xffff
 
-static __always_inline void fib_fill(struct bpf_fib_lookup *fib, __u32 ifindex, const struct addr *src, const struct addr *dst)
+static __always_inline void fib_fill(struct bpf_fib_lookup *fib, __u32 ifindex, const struct addr *src,
+				     const struct addr *dst)
 {
 	__builtin_memset(fib, 0, sizeof(*fib));
 	fib->ifindex = ifindex;
-	fib->tot_len = 1;	/* asks for the route's MTU, which comes in its place since 5.12 */
+	fib->tot_len = 1; /* asks for the route's MTU, which comes in its place since 5.12 */
 	if (addr_is_v4(dst)) {
 		fib->family = AF_INET;
 		fib->ipv4_dst = dst->w[3];
@@ -23,10 +24,10 @@ static __always_inline void fib_fill(struct bpf_fib_lookup *fib, __u32 ifindex, 
 	}
 }
 
-/* Is `dst`, to which `src` sends by this device, the node's, though no row says so: of a link, of a whole network, of a route to itself?
- * The kernel forwards no such. */
+/* Is `dst`, to which `src` sends by this device, the node's, though no row says so: of a link, of a whole network,
+ * of a route to itself? The kernel forwards no such. */
 static __noinline bool addr_is_own_by(struct __sk_buff *skb, struct scratch *s, __u32 device, const struct addr *src,
-				    const struct addr *dst)
+				      const struct addr *dst)
 {
 	long ret;
 
@@ -38,14 +39,15 @@ static __noinline bool addr_is_own_by(struct __sk_buff *skb, struct scratch *s, 
 }
 
 /* The same by the device at hand. */
-static __always_inline bool addr_is_own(struct __sk_buff *skb, struct scratch *s, const struct addr *src, const struct addr *dst)
+static __always_inline bool addr_is_own(struct __sk_buff *skb, struct scratch *s, const struct addr *src,
+					const struct addr *dst)
 {
 	return addr_is_own_by(skb, s, skb->ifindex, src, dst);
 }
 
 /* The kernel's route to `dst`: a host device of ours, or its own stack for everything we do not handle ourselves. */
-static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *s, struct ct_leg *leg, const struct addr *src,
-					 const struct addr *dst)
+static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *s, struct ct_leg *leg,
+					 const struct addr *src, const struct addr *dst)
 {
 	struct bpf_fib_lookup *fib = &s->fib;
 	struct iface *dev;
@@ -70,8 +72,8 @@ static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *
 }
 
 /* The way into the tunnel to node `via`. Without a route to it there is none. */
-static __noinline enum drop way_by_tunnel(struct __sk_buff *skb, struct scratch *s, struct ct_value *v, struct ct_leg *leg,
-					       const struct addr *via)
+static __noinline enum drop way_by_tunnel(struct __sk_buff *skb, struct scratch *s, struct ct_value *v,
+					  struct ct_leg *leg, const struct addr *via)
 {
 	struct addr self;
 	enum drop why;
@@ -118,9 +120,10 @@ static __always_inline bool addr_is_routed(const struct addr *a)
 	return info && info->kind == ADDR_LOCAL_POD && info->flags & ADDR_ROUTED;
 }
 
-/* Is the packet the kernel's, though we could send it on? Netfilter has to see both directions of a flow or none. It has seen what came to
- * a pod by no other hook of ours, as what portmap translates; and where another plugin has the pod, its rules are for all that passes
- * between the pod and the network, but for what leaves as a service's: the kernel takes nothing from its own addresses. */
+/* Is the packet the kernel's, though we could send it on? Netfilter has to see both directions of a flow or none.
+ * It has seen what came to a pod by no other hook of ours, as what portmap translates; and where another plugin has
+ * the pod, its rules are for all that passes between the pod and the network, but for what leaves as a service's:
+ * the kernel takes nothing from its own addresses. */
 static __noinline bool way_is_kernels(struct scratch *s, const struct ct_value *v, const struct ct_leg *leg)
 {
 	const bool answer = leg->flags & LEG_ANSWER, nat = leg->flags & LEG_NAT;
@@ -142,23 +145,27 @@ static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, str
 				   const struct addr *dst)
 {
 	const struct addr_info *info = &s->dst;
-	bool ours = hook_is_from(s->hook) || s->reroute; /* else the kernel has routed it already, to where it still goes */
+	/* else the kernel has routed it already, to where it still goes */
+	bool ours = hook_is_from(s->hook) || s->reroute;
 	struct route *route;
 
 	if (way_is_kernels(s, v, leg)) {
 		leg->ifindex = info->ifindex;
-		if (cfg.host_policy && s->hook == FROM_WORKLOAD) /* by the device that this finds it will leave, and has rules to pass */
+		/* by the device that this finds it will leave, and has rules to pass */
+		if (cfg.host_policy && s->hook == FROM_WORKLOAD)
 			way_by_route(skb, s, leg, &s->p.t.src, dst);
 		leg->mtu = MTU_UNLIMITED;
 		leg->flags &= ~LEG_NEIGH;
-		leg->flags |= LEG_READY | LEG_STACK | (leg->flags & LEG_NAT && s->hook != FROM_WORKLOAD ? LEG_LATER : 0);
+		leg->flags |= LEG_READY | LEG_STACK |
+			      (leg->flags & LEG_NAT && s->hook != FROM_WORKLOAD ? LEG_LATER : 0);
 		return;
 	}
 	if (info->kind == ADDR_LOCAL_POD && info->ifindex) {
 		leg->ifindex = info->ifindex;
 		leg->mtu = MTU_UNLIMITED; /* the kernel checks a veth's own */
 		leg->flags |= LEG_READY | LEG_POD;
-		if (s->hook == TO_HOST && info->flags & ADDR_ROUTED) /* behind a bridge, whose ports have no neighbours */
+		/* behind a bridge, whose ports have no neighbours */
+		if (s->hook == TO_HOST && info->flags & ADDR_ROUTED)
 			leg->flags |= LEG_SELF;
 		return;
 	}

@@ -68,7 +68,7 @@ int jump(struct __sk_buff *skb)
 SEC("tc")
 int count(struct __sk_buff *skb)
 {
-	struct key key = { .a = 1, .b = skb->mark };
+	struct key key = {.a = 1, .b = skb->mark};
 	__u64 one = 1, *value = bpf_map_lookup_elem(&t_hash, &key);
 
 	if (value)

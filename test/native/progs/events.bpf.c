@@ -26,7 +26,7 @@ static volatile __u32 ring_next, perf_next;
 SEC("tc")
 int to_ring(struct __sk_buff *skb)
 {
-	struct record record = { .number = ring_next, .mark = skb->mark, .end = 0x0a0b0c0d };
+	struct record record = {.number = ring_next, .mark = skb->mark, .end = 0x0a0b0c0d};
 
 	ring_next++;
 	return bpf_ringbuf_output(&t_ring, &record, sizeof(record), 0) == 0;
@@ -35,7 +35,7 @@ int to_ring(struct __sk_buff *skb)
 SEC("tc")
 int to_perf(struct __sk_buff *skb)
 {
-	struct record record = { .number = perf_next, .mark = skb->mark, .end = 0x0a0b0c0d };
+	struct record record = {.number = perf_next, .mark = skb->mark, .end = 0x0a0b0c0d};
 
 	perf_next++;
 	return bpf_perf_event_output(skb, &t_perf, BPF_F_CURRENT_CPU, &record, sizeof(record)) == 0;
