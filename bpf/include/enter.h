@@ -16,6 +16,18 @@
 #define FLOW_STALE 0x102    /* its backend is gone: it is to be made anew */
 #define FLOW_NONE 0x103     /* the error is about none of ours */
 
+/* Does a packet in the middle of a TCP connection that we do not know belong to the proxy before us? */
+static __noinline bool taking_over(struct scratch *s)
+{
+	struct node_state *state;
+	__u32 zero = 0;
+
+	if (s->p.proto != IPPROTO_TCP || s->p.tunnelled || pkt_is_syn(&s->p))
+		return false;
+	state = bpf_map_lookup_elem(&np_state, &zero);
+	return state && s->now < state->takeover_until;
+}
+
 /* May the packet's flow take the place of this one? Not of one that has just ended and came another way: its server
  * may not have had its last packet, which this one may overtake, and would answer as of the connection that ends. */
 static __always_inline bool flow_gives_way(struct scratch *s, const struct ct_value *v)
