@@ -3,7 +3,7 @@
  * Layer: attach point. */
 #define NP_NO_FLOWS
 #define NP_SOCKETS
-#include "service.h"
+#include "lb/service.h"
 
 enum {
 	REFUSE = 0, /* a cgroup program's answer: EPERM */

@@ -4,7 +4,7 @@
 #define NP_HOOK_OUT TO_HOST
 #include "fast.h"
 #include "slow.h"
-#include "tail.h"
+#include "base/tail_call.h"
 
 NP_TAIL(np_tail, host_slow);
 

@@ -2,7 +2,7 @@
 /* Untracked policy at its earliest: what it denies is dropped before the kernel makes a packet of it. The rest goes
  * on to from_host, which asks again, also about what is not read here: fragments, options, extension headers, ICMP.
  * Layer: attach point. */
-#include "hosts.h"
+#include "policy/host.h"
 
 /* Reads a plain TCP or UDP packet. */
 static __always_inline bool xdp_parse(struct xdp_md *ctx, struct ct_tuple *t, __u8 *proto, __u8 *tcp_flags)

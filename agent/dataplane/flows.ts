@@ -42,7 +42,7 @@ interface Places {
   readonly via: number
 }
 
-/** Reads entries as ct.h does. Throws LayoutError or ParseError when the types of the objects are not those it knows. */
+/** Reads entries as conntrack/entry.h does. Throws LayoutError or ParseError when the types of the objects are not those it knows. */
 export class FlowReader {
   readonly #timeouts: FlowTimeouts
   readonly #places: Places

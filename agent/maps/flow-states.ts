@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the state bits of a flow mean, as ct.h has it. Layer: agent/maps (pure). */
+/** What the state bits of a flow mean, as conntrack/entry.h has it. Layer: agent/maps (pure). */
 import { enumValue, type Btf } from './btf.ts'
 
 export type FlowState = 'opening' | 'open' | 'closing' | 'reset' | 'one-way' | 'two-way' | 'other'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the programs do with a flow's first packet, lookup by lookup: policy.h in TypeScript. Layer: agent. */
+/** What the programs do with a flow's first packet, lookup by lookup: policy/evaluate.h in TypeScript. Layer: agent. */
 import {
   DIMENSION_OWN,
   DIMENSION_PEER,

@@ -6,7 +6,7 @@ import { at } from '../../test/kernel/packets/world.ts'
 import type { ProgramName } from './node.ts'
 import { BACKEND_PORT, FAR_PORT, NEAR_PORT, firstSender } from './node.ts'
 
-/** mark.h: decided by this node */
+/** base/mark.h: decided by this node */
 export const MARK_DECIDED = 0x01000000
 export const PASS = -1
 export const REDIRECT = 7

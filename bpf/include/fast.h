@@ -4,7 +4,7 @@
 #ifndef NP_FAST_H
 #define NP_FAST_H
 
-#include "scratch.h"
+#include "base/scratch.h"
 
 static __always_inline int drop_counted(enum drop why)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* Every map; rows.h, rules.h and flows.h have the structs: the single definition of what crosses to TypeScript.
- * Layer: shared by all programs and, through BTF, the agent. */
+/* Every map; types/lb.h, types/policy.h and types/conntrack.h have the structs: the single definition of what crosses
+ * to TypeScript. Layer: shared by all programs and, through BTF, the agent. */
 #ifndef NP_MAPS_H
 #define NP_MAPS_H
 
 #include <linux/types.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
-#include "reason.h"
-#include "rules.h"
-#include "flows.h"
+#include "types/reason.h"
+#include "types/policy.h"
+#include "types/conntrack.h"
 
 /* Sizes of those that grow with the cluster are set by the agent before load. Shared maps are pinned by name and
  * reused by every object; what is not preallocated costs memory only for what is in it. */

@@ -4,10 +4,10 @@
 #ifndef NP_SLOW_H
 #define NP_SLOW_H
 
-#include "look.h"
-#include "icmp.h"
-#include "neigh.h"
-#include "reset.h"
+#include "conntrack/lookup.h"
+#include "l3/icmp.h"
+#include "l3/neighbour.h"
+#include "l3/reset.h"
 
 /* Of what cannot be read, must it not pass unseen? What a pod sends or gets must not, nor what rules of the host
  * are about. Only its own it puts together, where fragments come before their first, which is asked about; other

@@ -11,7 +11,7 @@ import { error, numbers } from './packets/errors.ts'
 import type { Family } from './packets/world.ts'
 import { at, families } from './packets/world.ts'
 
-/** bpf/include/icmp.h: ICMP errors and RSTs that one CPU makes in a second */
+/** bpf/include/l3/icmp.h: ICMP errors and RSTs that one CPU makes in a second */
 const ANSWERS_A_SECOND = 1000
 const SECOND_MS = 1000
 const ROUTE_MTU = 1300

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The mark that a packet must leave a program with, by what became of it: what bpf/include/mark.h says to the programs behind. Layer: test. */
+/** The mark that a packet must leave a program with, by what became of it: what bpf/include/base/mark.h says to the programs behind. Layer: test. */
 import { BpfProgram } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
 import { tcp } from '../support/packet.ts'

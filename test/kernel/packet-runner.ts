@@ -354,7 +354,7 @@ function firstWrong(judged: readonly (string | undefined)[]): string | undefined
   return judged.find((text) => text !== undefined)
 }
 
-/** the programs' idea of fresh (bpf/include/ct.h), at the slowest tick there is */
+/** the programs' idea of fresh (bpf/include/conntrack/entry.h), at the slowest tick there is */
 const FRESH_MS = 2_500
 
 function makeOlder({ ct, links, affinity }: Maps, ms: number): void {
@@ -363,7 +363,7 @@ function makeOlder({ ct, links, affinity }: Maps, ms: number): void {
   for (const [key, value] of ct.now()) ct.set(key, { ...value, seen: Math.max(0, older(value.seen, ms)) })
 }
 
-/** Its low 24 bits are jiffies (bpf/include/ct.h); the fastest tick there is takes a millisecond. */
+/** Its low 24 bits are jiffies (bpf/include/conntrack/entry.h); the fastest tick there is takes a millisecond. */
 function older(seen: number, ms: number): number {
   const ns = BigInt(Math.round(seen * 1e6))
   return Number(((ns - BigInt(ms) * 1_000_000n) & ~0xffffffn) | ((ns - BigInt(ms)) & 0xffffffn)) / 1e6

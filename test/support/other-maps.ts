@@ -26,7 +26,7 @@ export async function otherMaps(edit: HeaderEdit, sizes: Readonly<Record<string,
 const ANCHORS = 'enum counter counter_anchor; enum drop drop_anchor; char LICENSE[] __attribute__((section("license"))) = "GPL";'
 
 function otherHeader(edit: HeaderEdit): string {
-  const today = ['reason.h', 'rows.h', 'rules.h', 'flows.h', 'maps.h']
+  const today = ['types/reason.h', 'types/lb.h', 'types/policy.h', 'types/conntrack.h', 'maps.h']
     .map((file) => readFileSync(join(INCLUDE, file), 'latin1'))
     .join('\n')
     .replaceAll(/#include ".*"/g, '')

@@ -58,7 +58,7 @@ test('the numbers that rows carry are those of the enums', () => {
     ...mirrored
   } = flags
   expect(MAGLEV_SIZE * RULE_WORDS, 'the codec compares them with C').toBeGreaterThan(0)
-  const header = readFileSync(join(INCLUDE, 'rules.h'), 'utf8')
+  const header = readFileSync(join(INCLUDE, 'types/policy.h'), 'utf8')
   expect(header).toContain(`#define PORTS_PAGE 0x${PORTS_PAGE.toString(16)}`)
   expect([RULE_CELLS, header.includes('#define RULE_CELLS (RULE_WORDS * 5)')]).toEqual([RULE_WORDS * 5, true])
   expect([SMALL_CLASSES, header.includes('#define SMALL_CLASSES (RULE_CELLS - 4)')]).toEqual([RULE_CELLS - 4, true])

@@ -39,7 +39,7 @@ export interface Family {
   readonly loopback: string
 }
 
-/** Packets' marks, of bpf/include/mark.h */
+/** Packets' marks, of bpf/include/base/mark.h */
 export const DECIDED = 0x01000000
 export const TRANSLATED = 0x02000000
 /** given to the kernel as it came from a pod */

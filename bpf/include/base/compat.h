@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What differs between kernels, each with the version that brought it. Layer: shared by all programs. */
+#ifndef NP_BASE_COMPAT_H
+#define NP_BASE_COMPAT_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+#include "types/config.h"
+
+#define AF_INET 2
+#define AF_INET6 10
+
+/* TC_ACT_UNSPEC lets the next program on the hook look too (tcx: TCX_NEXT); with none behind us the packet passes. */
+#define NP_PASS TC_ACT_UNSPEC
+
+/* The loopback device is the first of every network namespace. */
+#define NP_LOOPBACK 1
+
+/* The compiler forgets what it knew of the variable, so that the bounds check that follows is really made:
+ * verifiers before 5.13 do not draw the conclusions that made it superfluous. For 64-bit variables: of narrower
+ * ones a copy is checked. */
+#define opaque(variable) asm volatile("" : "+r"(variable))
+
+/* bpf_ktime_get_coarse_ns: 5.11, a third of the price; same clock, one tick late at most. */
+static __always_inline __u64 np_now(void)
+{
+	if (cfg.coarse_clock)
+		return bpf_ktime_get_coarse_ns();
+	return bpf_ktime_get_ns();
+}
+
+/* BPF_F_ADJ_ROOM_ENCAP_L2_ETH came with 5.13; without it the kernel segments by skb->protocol, which is right for
+ * us too. */
+#define NP_ENCAP_FLAGS(l3, extra) \
+	(BPF_F_ADJ_ROOM_FIXED_GSO | (l3) | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(14 + (extra)))
+
+/* Functions that the verifier looks at once, not for each way to them; they have to return a number. Before 5.6
+ * there are none: objects for such kernels do without what would be too much for it, which are staged policies,
+ * lines of more than 1,024 rules, asking about ICMP errors, and reading a SYN's options where they are. */
+#ifdef NP_FLOOR
+#define NP_GLOBAL static __noinline
+#define NP_PART static __noinline
+#define NP_STAGED 0
+#define NP_JUDGED_ERRORS 0
+#define NP_SYN_IN_PLACE 0
+#define NP_RULE_BLOCKS 1
+#else
+#define NP_GLOBAL __noinline
+#define NP_PART static __always_inline /* of such a function: calls cost a third of a verdict */
+#define NP_STAGED 1
+#define NP_JUDGED_ERRORS 1
+#define NP_SYN_IN_PLACE 1
+#define NP_RULE_BLOCKS 16
+#endif
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What a slow path works with: too big for the stack, so one per CPU. Layer: slow paths. */
+#ifndef NP_BASE_SCRATCH_H
+#define NP_BASE_SCRATCH_H
+
+#include "l3/forward.h"
+
+#define QUOTE_MAX 68 /* an ICMP error quotes this much of the packet at most */
+
+/* A flow's first packet as one of its ends and that end's rules see it. */
+struct query {
+	__u64 set;
+	__u32 peer; /* identity */
+	__u32 pad_peer;
+	struct addr own; /* this end's address, of which rules seldom ask */
+	__u16 port;      /* destination port, or ICMP type and code */
+	__u16 source_port;
+	__u8 proto;
+	__u8 pad[3];
+};
+
+/* What a SYN offers. */
+struct syn_options {
+	__u16 mss_at; /* offset of the MSS value in the packet; 0: not offered */
+	__u16 mss;
+	__u8 wscale;
+	__u8 pad[3];
+};
+
+/* The flow that is asked about. */
+struct judged {
+	struct ct_tuple before; /* as it comes */
+	struct ct_tuple t;      /* from the one that opens it to the one that it reaches, behind all translation */
+	__u32 hook;             /* enum hook, where it began */
+	__u32 device;           /* of the network by which it came, or by which the node sends it; 0: none */
+	__u32 way_out;          /* of the network by which it is forwarded; 0: none */
+	__u32 by_answer;        /* the packet at hand is an answer of it */
+	__u32 tunnelled;        /* it came in the tunnel */
+	__u32 by_node;          /* where it left, the node itself sent its packets */
+	/* the rules that decide, and that would with the staged policies; 0: none was asked */
+	__u32 egress_rule, ingress_rule, staged_egress_rule, staged_ingress_rule;
+};
+
+/* What an IPv6 packet's extension headers lead to. */
+struct chain {
+	__u16 l4;      /* offset of the transport header */
+	__u16 start;   /* of what a Fragment header is about; 0: there is none */
+	__be16 offset; /* as it stands there */
+	__u8 proto;
+	__u8 pad;
+	__be32 id;
+};
+
+struct scratch {
+	struct pkt p;
+	struct ct_key key;
+	__u32 dir;
+	__u32 hook;
+	__u32 mtu;           /* of the way ahead, for the sender to know */
+	__u8 parsed;         /* by the fast path: p is complete */
+	__u8 known_miss;     /* the fast path found no flow */
+	__u8 reroute;        /* the kernel routed the packet to a service address: its way is another now */
+	__u8 first_fragment; /* of the datagram `frag`, whose others have no ports */
+	__u8 alone;          /* of no flow: ICMP that is about none of ours, or what is sent to all */
+	__u8 renew;          /* the flow's leg is due to be decided again: routes, MTUs and pods change */
+	__u8 told;           /* translated by this node before: no other flow's than it was then */
+	__u8 pad;
+	__u64 now;
+	struct addr_info dst;    /* what we know of the packet's destination; kind 0: nothing */
+	struct addr answer_from; /* source of the ICMP error being made */
+	struct addr tunnel_from; /* with p.tunnelled */
+	struct origin origin;    /* with p.origin */
+	struct chain chain;
+	__u32 heads; /* with first_fragment: bytes of the datagram that are headers */
+	struct frag_key frag;
+	struct addr_info src;  /* what we know of its source; kind 0: nothing */
+	struct query query;    /* what is asked of policy */
+	__u32 rule;            /* the number in its line of the rule that decided; NO_RULE */
+	__u32 seek;            /* a rule passed: on with the next stage */
+	__u64 some;            /* words of `met` that are not zero, a bit each */
+	__u64 met[RULE_WORDS]; /* rules of the block that are met, of those that still count */
+	struct judged judged;
+	struct ct_value v;      /* the entry being made, or that by which the packet is sent */
+	struct ct_key peer_key; /* its peer: the way back of a translated flow */
+	struct ct_value peer;
+	struct bpf_fib_lookup fib;
+	struct syn_options syn;
+	__u64 answers_since; /* these two outlive the packet */
+	__u32 answers;
+	__u8 buf[14 + 40 + 8 + QUOTE_MAX + 2]; /* answer being made */
+};
+
+/* Written and read within one packet's programs, each object's own. Nothing on this CPU runs them meanwhile: where
+ * packets come in and where they leave soft interrupts are off. Real-time kernels that let one packet interrupt
+ * another are refused (agent/node/facts.ts), and programs of sockets, which processes run, must do without. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct scratch);
+} np_scratch SEC(".maps");
+
+static __always_inline struct scratch *scratch_take(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&np_scratch, &zero);
+}
+
+#endif

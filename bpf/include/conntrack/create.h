@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* A flow's first packet: service, backend, way, verdict. Layer: slow paths. */
+#ifndef NP_CONNTRACK_CREATE_H
+#define NP_CONNTRACK_CREATE_H
+
+#include "l3/route.h"
+#include "lb/select.h"
+#include "conntrack/insert.h"
+#include "policy/apply.h"
+#include "l3/source.h"
+
+/* The flow of a packet that is not translated. The answer's way is decided when it comes. */
+static __noinline int prepare_plain(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_value *v = &s->v;
+	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
+	bool to_itself;
+
+	if (s->p.tunnelled) {
+		if (s->dst.kind != ADDR_LOCAL_POD && s->dst.kind != ADDR_SELF)
+			return DROPPED(DROP_NO_ROUTE);
+		if (!s->p.origin && way_by_tunnel(skb, s, v, back, &s->tunnel_from))
+			return DROPPED(DROP_NO_ROUTE);
+		v->via = s->tunnel_from;
+		leg->flags = LEG_TUNNELLED;
+	}
+	way_by_info(skb, s, v, leg, &s->p.t.dst);
+	count_slot(DROP_MAX + (s->p.tunnelled ? COUNT_TUNNEL_TAKEN : COUNT_FLOW_NEW));
+	to_itself = s->p.tunnelled && addr_eq(&s->p.t.src, &s->p.t.dst);
+	if (s->key.lane || to_itself) {
+		/* Another flow has these addresses and ports: to its destination this one comes from another port.
+		 * Or a backend has reached itself by another node: it would take nothing from its own address, so
+		 * it comes from that node. */
+		v->out = s->p.t;
+		if (to_itself)
+			v->out.src = s->tunnel_from;
+		leg->flags |= LEG_NAT;
+		back->flags = 0;
+		return FLOW_PREPARED;
+	}
+	if (s->p.origin) {
+		ct_reverse(&v->out, &s->p.t);
+		v->out.src = s->origin.addr;
+		v->out.sport = s->origin.port;
+		back->flags = LEG_NAT;
+		count_slot(DROP_MAX + COUNT_DSR);
+	}
+	return FLOW_PREPARED;
+}
+
+/* Does a packet of a pod whose address means nothing outside go there? s->dst: what is known of `dst`. */
+static __noinline bool masquerades(struct __sk_buff *skb, struct scratch *s, const struct addr *dst)
+{
+	struct addr node;
+
+	if (s->hook != FROM_WORKLOAD || !(s->src.flags & ADDR_MASQUERADE))
+		return false;
+	addr_of_node(&node, s->p.v4);
+	if (addr_is_zero(&node) || s->p.fragment || !pkt_has_ports(&s->p))
+		return false; /* nothing to tell its flows apart by */
+	if ((s->dst.kind != 0 && s->dst.kind != ADDR_NODE) || range_has(RANGE_INSIDE, dst))
+		return false;
+	/* what is the node's by a route or a link hears the pod's own address */
+	return s->dst.kind || !addr_is_own(skb, s, &s->p.t.src, dst);
+}
+
+/* It leaves as this node, from a port of those kept for it. */
+static __always_inline void masquerade(struct scratch *s)
+{
+	addr_of_node(&s->v.out.src, s->p.v4);
+	port_change(s);
+	count_slot(DROP_MAX + COUNT_MASQUERADED);
+}
+
+static __noinline int prepare_masquerade(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_value *v = &s->v;
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+
+	v->out = s->p.t;
+	masquerade(s);
+	leg->flags = LEG_NAT;
+	way_by_info(skb, s, v, leg, &v->out.dst);
+	return FLOW_PREPARED;
+}
+
+/* Made before us by another proxy, and known to the kernel, which goes on with it. */
+static __noinline int prepare_foreign(struct scratch *s)
+{
+	struct ct_value *v = &s->v;
+
+	for (int i = 0; i < 2; i++) {
+		v->leg[i].flags = LEG_READY | LEG_STACK;
+		v->leg[i].mtu = MTU_UNLIMITED;
+	}
+	v->state = CT_FOREIGN | CT_TCP_OPEN;
+	return FLOW_PREPARED;
+}
+
+/* Is the backend, known by s->dst, with nobody who would send its answer back to us? What comes from outside then
+ * leaves as this node. */
+static __always_inline bool fronts(struct scratch *s)
+{
+	struct addr node;
+
+	addr_of_node(&node, s->p.v4);
+	return s->hook == FROM_HOST && s->dst.kind != ADDR_LOCAL_POD && s->dst.kind != ADDR_SELF &&
+	       !addr_is_zero(&node);
+}
+
+/* Where the backend is: in the tunnel when it is on another node and the client is outside, so that the answer
+ * comes back through this node, or goes out as its; by route otherwise. */
+static __always_inline enum drop service_way(struct __sk_buff *skb, struct scratch *s, const struct backend *be)
+{
+	struct ct_value *v = &s->v;
+	struct ct_leg *leg = &v->leg[s->dir & 1];
+
+	leg->flags = LEG_NAT;
+	if (s->hook == FROM_HOST && !addr_is_zero(&be->node)) {
+		if (cfg.host_policy) /* else no rule asks for it: it is another node's pod */
+			addr_look(&s->dst, &v->out.dst);
+		if (way_by_tunnel(skb, s, v, leg, &be->node))
+			return DROP_NO_ROUTE;
+		if (cfg.dsr && !range_has(RANGE_TUNNEL_BACK, &s->p.t.src))
+			leg->flags |= LEG_DSR | (s->p.proto == IPPROTO_TCP ? LEG_HALF : 0);
+		count_slot(DROP_MAX + COUNT_TUNNEL_SENT);
+		return DROP_NONE;
+	}
+	addr_look(&s->dst, &v->out.dst);
+	s->reroute = s->hook == TO_HOST;
+	/* to oneself: the answer must pass here to be translated back */
+	if (addr_eq(&v->out.dst, &s->p.t.src) || (s->reroute && s->dst.kind == ADDR_SELF))
+		v->out.src = s->p.t.dst;
+	if (masquerades(skb, s, &v->out.dst) || fronts(s))
+		masquerade(s);
+	way_by_info(skb, s, v, leg, &v->out.dst);
+	return DROP_NONE;
+}
+
+static __noinline int prepare_service(struct __sk_buff *skb, struct scratch *s, const struct frontend *fe)
+{
+	const struct choice *from = choice_of(s, fe);
+	struct ct_value *v = &s->v;
+	struct backend *be;
+	__u32 slot = 0;
+	enum drop why;
+
+	if (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) && !(fe->flags & FRONTEND_MAGLEV))
+		return DROPPED(DROP_NO_FLOW);
+	if (fe->flags & FRONTEND_RANGES && !range_has(fe->inside.list, &s->p.t.src))
+		return DROPPED(DROP_SOURCE_RANGE);
+	be = backend_pick(s, fe, from, &slot);
+	if (!be)
+		return DROPPED(fe->flags & (s->hook == FROM_HOST ? FRONTEND_OUTSIDE_LOCAL : FRONTEND_INSIDE_LOCAL)
+				       ? DROP_NO_LOCAL_BACKEND
+				       : DROP_NO_BACKEND);
+	v->out.src = s->p.t.src;
+	v->out.sport = s->p.t.sport;
+	v->out.dst = be->addr;
+	v->out.dport = be->port;
+	v->slot = slot;
+	why = service_way(skb, s, be);
+	if (why)
+		return DROPPED(why);
+	count_slot(DROP_MAX + COUNT_FLOW_SERVICE);
+	return FLOW_PREPARED;
+}
+
+/* Would the kernel send the packet to where it came from, or to a router, which may send it back? */
+static __noinline bool would_circle(struct __sk_buff *skb, struct scratch *s)
+{
+	struct bpf_fib_lookup *fib = &s->fib;
+	struct addr hop;
+	long ret;
+
+	fib_fill(fib, skb->ifindex, &s->p.t.src, &s->p.t.dst);
+	ret = bpf_fib_lookup(skb, fib, sizeof(*fib), 0);
+	if (ret != BPF_FIB_LKUP_RET_NO_NEIGH && !fib_found(ret))
+		return false;
+	if (fib->family == AF_INET)
+		addr_from_v4(&hop, fib->ipv4_dst);
+	else
+		addr_from_v6(&hop, fib->ipv6_dst);
+	return fib->ifindex == skb->ifindex || !addr_eq(&hop, &s->p.t.dst);
+}
+
+/* To an address of services, and no part of what it is there for: between node and router it would circle. Where
+ * the address may be a real host's, what pods and the node send goes there, and what comes from the network as long
+ * as it does not go back. */
+static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const struct addr_info *info)
+{
+	if (!cfg.stray_service)
+		return false;
+	if (info->kind || !(info->flags & ADDR_EXTERNAL))
+		return info->kind == ADDR_SERVICE;
+	return s->hook == FROM_HOST && !s->p.tunnelled && would_circle(skb, s);
+}
+
+/* A packet that means no service. */
+static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *s)
+{
+	enum drop why;
+	bool asked;
+
+	if (is_stray(skb, s, &s->dst))
+		return DROPPED(DROP_STRAY_SERVICE);
+	if (s->hook == TO_WORKLOAD && s->dst.kind != ADDR_LOCAL_POD)
+		return DROPPED(DROP_POLICY); /* whose rules are not known yet, or not any more */
+	if (s->hook == TO_HOST) {
+		s->reroute = in_overlay(s, &s->p.t.dst);
+		if (!s->reroute && !s->key.lane && !host_asks(skb->ifindex))
+			return NP_PASS; /* the host's own traffic */
+	}
+	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD) {
+		asked = s->key.lane || host_asks(skb->ifindex);
+		why = source_refused_by_host(s, asked);
+		if (why)
+			return DROPPED(why);
+		if (!asked)
+			return NP_PASS; /* left alone: no rules, and no flow of ours that would take its answers */
+	}
+	if (masquerades(skb, s, &s->p.t.dst))
+		return prepare_masquerade(skb, s);
+	return prepare_plain(skb, s);
+}
+
+/* Makes the flow in s->v. Returns FLOW_PREPARED, a TC action or DROPPED(). */
+NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
+{
+	struct scratch *s = scratch_take();
+	struct frontend *fe = 0;
+	enum drop why;
+	bool ours;
+
+	if (!s)
+		return DROPPED(DROP_PROGRAM_MISSING);
+	__builtin_memset(&s->v, 0, sizeof(s->v));
+	__builtin_memset(&s->dst, 0, sizeof(s->dst));
+	if (s->hook == TO_WORKLOAD || s->p.tunnelled || s->p.fragment) {
+		addr_look(&s->dst, &s->p.t.dst);
+	} else {
+		fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &s->dst, s->hook == FROM_HOST);
+	}
+	ours = fe || s->dst.kind == ADDR_LOCAL_POD;
+	if (s->hook == FROM_WORKLOAD || (s->hook == FROM_HOST && (ours || s->p.tunnelled))) {
+		if (addr_is_inner(&s->p.t.dst, s->p.v4))
+			return DROPPED(DROP_MARTIAN); /* node ports there are for the node's own processes alone */
+		why = s->hook == FROM_HOST ? source_refused(skb, s) : DROP_NONE;
+		if (why)
+			return DROPPED(why);
+	}
+	if ((ours || s->hook == FROM_WORKLOAD) && taking_over(s))
+		return prepare_foreign(s);
+	return fe ? prepare_service(skb, s, fe) : prepare_other(skb, s);
+}
+
+/* The device by whose rules the packet passes: none between node and pods, and another than that of here where its
+ * service's backend is. */
+static __always_inline __u32 device_of(struct __sk_buff *skb, const struct scratch *s, const struct ct_leg *leg)
+{
+	if (s->hook != FROM_HOST && s->hook != TO_HOST)
+		return 0;
+	if (s->hook == FROM_HOST || !s->reroute || !(leg->flags & (LEG_POD | LEG_NEIGH)))
+		return skb->ifindex;
+	return way_out_of(leg);
+}
+
+/* Where packets leave, does the node itself send this one, of whose source s->src is known? What the kernel
+ * forwards may have its address as well. What a pod has sent and gets back itself is as good. */
+static __always_inline bool is_nodes_own(struct __sk_buff *skb, const struct scratch *s)
+{
+	if (skb->ingress_ifindex)
+		return s->hook == TO_WORKLOAD && s->src.kind == ADDR_SELF && skb->ingress_ifindex == skb->ifindex;
+	return s->hook == TO_HOST || s->src.kind == ADDR_SELF || addr_is_link_local(&s->p.t.src);
+}
+
+/* The flow in s->v begins with this packet: what is to be judged. */
+static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_value *v = &s->v;
+
+	v->leg[0].hook = s->hook;
+	v->leg[1].hook = s->hook;
+	v->device = device_of(skb, s, &v->leg[s->dir & 1]);
+	if (s->hook == FROM_HOST && !cfg.host_policy && !is_guarded(&s->dst))
+		s->src.kind = 0; /* nobody asks who it is */
+	else if (s->hook != FROM_WORKLOAD)
+		addr_look(&s->src, &s->p.t.src);
+	if (!hook_is_from(s->hook) && is_nodes_own(skb, s))
+		v->leg[s->dir & 1].flags |= LEG_BY_NODE;
+	if (!is_judged(s) && !cfg.pod_to_host)
+		return;
+	judged_flow(s, v);
+	judged_ends(skb, s);
+}
+
+/* Makes the flow of the packet and enters it. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */
+static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
+{
+	int act = flow_prepare(skb);
+	enum drop why;
+
+	if (act != FLOW_PREPARED)
+		return act;
+	judged_new(skb, s);
+	why = flow_judge(skb, s, &s->v);
+	return why ? DROPPED(why) : flow_enter(skb);
+}
+
+#endif

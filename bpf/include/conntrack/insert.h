@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* How flows get into the table: an entry of the packet's own, and of a translated flow one of the backend's view.
+ * Layer: slow paths. */
+#ifndef NP_CONNTRACK_INSERT_H
+#define NP_CONNTRACK_INSERT_H
+
+#include "l3/tcp_options.h"
+#include "base/scratch.h"
+
+#define PORT_TRIES 32
+
+/* What looking for or making a flow ends in, beside TC actions and DROPPED(). */
+#define FLOW_PREPARED 0x0ff /* s->v is ready to be entered */
+#define FLOW_MADE 0x100     /* s->v is in the table */
+#define FLOW_THERE 0x101    /* it was there already */
+#define FLOW_STALE 0x102    /* its backend is gone: it is to be made anew */
+#define FLOW_NONE 0x103     /* the error is about none of ours */
+
+/* Does a packet in the middle of a TCP connection that we do not know belong to the proxy before us? */
+static __noinline bool taking_over(struct scratch *s)
+{
+	struct node_state *state;
+	__u32 zero = 0;
+
+	if (s->p.proto != IPPROTO_TCP || s->p.tunnelled || pkt_is_syn(&s->p))
+		return false;
+	state = bpf_map_lookup_elem(&np_state, &zero);
+	return state && s->now < state->takeover_until;
+}
+
+/* May the packet's flow take the place of this one? Not of one that has just ended and came another way: its server
+ * may not have had its last packet, which this one may overtake, and would answer as of the connection that ends. */
+static __always_inline bool flow_gives_way(struct scratch *s, const struct ct_value *v)
+{
+	if (!ct_replaceable(v, &s->p, s->now))
+		return false;
+	return !ct_fresh(v) || s->told ||
+	       came_its_way(v, &v->leg[s->dir & 1], s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
+}
+
+/* Is its destination, of which s->dst is known, the node itself or a pod of it? */
+static __always_inline bool is_here(const struct scratch *s)
+{
+	return s->dst.kind == ADDR_SELF || (s->dst.kind == ADDR_LOCAL_POD && s->dst.ifindex);
+}
+
+/* What the packet adds to the flow's state by where it is met. */
+static __always_inline __u8 brought_bit(const struct scratch *s)
+{
+	return s->hook == TO_WORKLOAD && !s->told ? CT_BROUGHT : 0;
+}
+
+/* Enters s->v under the packet's own tuple, unless a live flow is there. */
+static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_leg *leg = &s->v.leg[s->dir & 1], *back = &s->v.leg[opposite(s->dir)];
+	struct ct_value *v = &s->v, *known;
+
+	ct_touch(v, s->now);
+	v->state |= ct_state_after(0, &s->p, s->dir) | brought_bit(s);
+	back->flags |= LEG_ANSWER;
+	if (s->hook == FROM_WORKLOAD)
+		back->ifindex = skb->ifindex;
+	if (s->hook == FROM_WORKLOAD)
+		leg->flags |= LEG_BY_NODE;
+	/* answers of a translated flow are seen from the backend's view: what has its service's address already, is
+	 * none */
+	if (leg->flags & LEG_ENCAP && !(leg->flags & LEG_NAT))
+		back->flags |= LEG_TUNNELLED;
+	else if (leg->flags & LEG_NAT || is_here(s))
+		back->flags |= LEG_BY_NODE;
+	if (s->p.tcp_flags & TCP_SYN) {
+		syn_options(skb);
+		leg->wscale = s->syn.wscale;
+	} else {
+		leg->wscale = WSCALE_UNKNOWN; /* picked up on its way */
+	}
+	back->wscale = WSCALE_UNKNOWN;
+	ct_note_ack(leg, &s->p);
+	if (!bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST))
+		return FLOW_MADE;
+	known = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (known && !flow_gives_way(s, known))
+		return FLOW_THERE;
+	return bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY) ? DROPPED(DROP_FLOW_INSERT) : FLOW_MADE;
+}
+
+/* Makes the backend's view of s->v in s->peer from what packets leave as; returns its direction for answers. */
+NP_GLOBAL __u32 peer_make(void)
+{
+	struct scratch *s = scratch_take();
+	struct ct_value *v, *peer;
+	struct ct_tuple back;
+	__u32 dir;
+
+	if (!s)
+		return 0;
+	v = &s->v;
+	peer = &s->peer;
+	ct_reverse(&back, &v->out);
+	dir = ct_key_of(&s->peer_key, &back, s->p.proto);
+	__builtin_memset(peer, 0, sizeof(*peer));
+	ct_reverse(&peer->out, &s->p.t);
+	peer->lane = s->key.lane;
+	peer->epoch = v->epoch;
+	peer->egress_rule = v->egress_rule;
+	peer->ingress_rule = v->ingress_rule;
+	peer->staged_egress_rule = v->staged_egress_rule;
+	peer->staged_ingress_rule = v->staged_ingress_rule;
+	peer->device = v->device;
+	peer->leg[0].hook = v->leg[0].hook;
+	peer->leg[1].hook = v->leg[0].hook;
+	peer->leg[dir & 1].flags = LEG_NAT | LEG_ANSWER;
+	peer->leg[opposite(dir)].flags = LEG_INNER | (v->leg[s->dir & 1].flags & LEG_BY_NODE);
+	if (v->leg[s->dir & 1].flags & LEG_ENCAP) {
+		peer->leg[dir & 1].flags |= LEG_TUNNELLED;
+		peer->via = v->via;
+	} else if (is_here(s)) {
+		peer->leg[dir & 1].flags |= LEG_BY_NODE;
+	}
+	peer->leg[opposite(dir)].ifindex = v->leg[s->dir & 1].ifindex;
+	if (s->p.tunnelled) {
+		peer->leg[opposite(dir)].flags |= LEG_BY_TUNNEL;
+		peer->via = s->tunnel_from;
+		peer->leg[dir & 1].flags |= LEG_ENCAP;
+		if (s->p.origin) {
+			peer->leg[dir & 1].flags &= ~LEG_ENCAP;
+			peer->out.src = s->origin.addr;
+			peer->out.sport = s->origin.port;
+		}
+	}
+	peer->leg[0].wscale = WSCALE_UNKNOWN;
+	peer->leg[1].wscale = WSCALE_UNKNOWN;
+	ct_touch(peer, s->now);
+	peer->state = ct_seen_bit(!dir) | (v->state & CT_TCP_OPEN);
+	return dir;
+}
+
+/* The other entry of a translated flow, found by reversing what packets leave as; 0 when there is none. `out`: what
+ * packets of that one leave as, for a client that was given another backend is in its old one's view no more. */
+static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_value *v, const struct ct_tuple *out,
+					     __u32 *dir)
+{
+	struct ct_tuple back;
+	struct ct_value *peer;
+
+	if (!((v->leg[0].flags | v->leg[1].flags) & LEG_NAT))
+		return 0;
+	ct_reverse(&back, &v->out);
+	*dir = ct_key_of(&s->peer_key, &back, s->p.proto);
+	s->peer_key.lane = v->lane;
+	peer = bpf_map_lookup_elem(&np_ct, &s->peer_key);
+	return peer && peer->leg[*dir & 1].flags & LEG_NAT && ct_tuple_eq(&peer->out, out) ? peer : 0;
+}
+
+/* A full table may have lost the backend's view alone: the client's next packet brings it back. */
+static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
+{
+	s->v = *v;
+	addr_look(&s->dst, &s->v.out.dst);
+	peer_make();
+	bpf_map_update_elem(&np_ct, &s->peer_key, &s->peer, BPF_NOEXIST);
+}
+
+/* A source port of those that are kept for this, which the node's own sockets do not use. An echo has its id in
+ * both ports. */
+static __always_inline void port_change(struct scratch *s)
+{
+	struct ct_tuple *out = &s->v.out;
+
+	out->sport =
+		bpf_htons(cfg.nat_port_min + bpf_get_prandom_u32() % (cfg.nat_port_count ? cfg.nat_port_count : 1));
+	if (s->p.proto == IPPROTO_ICMP || s->p.proto == IPPROTO_ICMPV6)
+		out->dport = out->sport;
+}
+
+/* Looks for a port with which the backend's view is free; the last one tried need not be. The order of the key's
+ * addresses does not depend on it, but where both are the same: then it is as good as any. */
+NP_GLOBAL int port_find(__u32 dir)
+{
+	struct scratch *s = scratch_take();
+	struct ct_key *k;
+
+	if (!s)
+		return 0;
+	k = &s->peer_key;
+	for (int i = 0; i < PORT_TRIES; i++) {
+		port_change(s);
+		if (dir || s->v.out.dport == s->v.out.sport)
+			k->lo_port = s->v.out.sport;
+		if (!dir || s->v.out.dport == s->v.out.sport)
+			k->hi_port = s->v.out.sport;
+		if (!bpf_map_lookup_elem(&np_ct, k))
+			break;
+	}
+	return 0;
+}
+
+/* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
+ * client must be its own: if another flow has the same, the client's port is changed. One that has just ended is
+ * replaced where there is no other port: a SYN may overtake its last packet, and be answered as of the connection
+ * that ends. */
+static __noinline enum drop flow_enter_peer(struct scratch *s)
+{
+	struct ct_value *known, *peer = &s->peer;
+	__u32 dir = peer_make();
+	__be16 sport = s->v.out.sport, dport = s->v.out.dport;
+	bool is_over;
+
+	opaque(dir); /* the verifier does not know what the function may return */
+	if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
+		return DROP_NONE;
+	known = bpf_map_lookup_elem(&np_ct, &s->peer_key);
+	if (!known)
+		return DROP_FLOW_INSERT;
+	is_over = ct_replaceable(known, &s->p, s->now);
+	if ((!is_over || ct_fresh(known)) && !(known->leg[dir & 1].flags & LEG_NAT && known->lane == peer->lane &&
+					       ct_tuple_eq(&known->out, &peer->out))) {
+		port_find(dir);
+		peer_make();
+		if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
+			return DROP_NONE;
+		if (!is_over)
+			return DROP_PORT_COLLISION;
+		s->v.out.sport = sport;
+		s->v.out.dport = dport;
+		peer_make();
+	}
+	return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY) ? DROP_FLOW_INSERT : DROP_NONE;
+}
+
+/* Enters the flow in s->v, and its peer if it is translated. */
+NP_GLOBAL int flow_enter(struct __sk_buff *skb)
+{
+	struct scratch *s = scratch_take();
+	enum drop why;
+	__be16 sport;
+	int act;
+
+	if (!s)
+		return DROPPED(DROP_PROGRAM_MISSING);
+	act = flow_enter_own(skb, s);
+	if (act != FLOW_MADE || !(s->v.leg[s->dir & 1].flags & LEG_NAT))
+		return act;
+	sport = s->v.out.sport;
+	why = flow_enter_peer(s);
+	if (why) {
+		bpf_map_delete_elem(&np_ct, &s->key); /* half a flow would lead the next packet astray */
+		return DROPPED(why);
+	}
+	if (s->v.out.sport != sport && bpf_map_update_elem(&np_ct, &s->key, &s->v, BPF_ANY))
+		return DROPPED(DROP_FLOW_INSERT);
+	return FLOW_MADE;
+}
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The last step: a decided packet, translated, on its way. Layer: tc programs. */
+#ifndef NP_L3_FORWARD_H
+#define NP_L3_FORWARD_H
+
+#include "l3/rewrite.h"
+#include "l3/encap.h"
+
+/* One int carries a TC action (>= -1) or the reason of a drop. */
+#define DROPPED(why) (-0x100 - (int)(why))
+#define IS_DROPPED(act) ((act) <= -0x100)
+#define DROP_REASON(act) (-0x100 - (act))
+
+/* The helper also compares this packet, unsegmented, with the device's MTU; that is decided elsewhere, and the
+ * route is there. */
+static __always_inline bool fib_found(long ret)
+{
+	return ret == BPF_FIB_LKUP_RET_SUCCESS || ret == BPF_FIB_LKUP_RET_FRAG_NEEDED;
+}
+
+/* Before 5.10: the routing table also tells the neighbour's MAC; while it is not known the kernel takes the packet
+ * and asks. */
+static __always_inline int send_by_fib(struct __sk_buff *skb, const struct addr *src, const struct addr *dst, bool v4)
+{
+	struct bpf_fib_lookup fib = {};
+	struct ethhdr eth;
+
+	fib.family = v4 ? AF_INET : AF_INET6;
+	fib.ifindex = skb->ifindex;
+	if (v4) {
+		fib.ipv4_src = src->w[3];
+		fib.ipv4_dst = dst->w[3];
+	} else {
+		/* of the link that it came by, which is not that of the route: some kernels find none then */
+		if (!addr_is_link_local(src))
+			addr_to_v6(fib.ipv6_src, src);
+		addr_to_v6(fib.ipv6_dst, dst);
+	}
+	if (!fib_found(bpf_fib_lookup(skb, &fib, sizeof(fib), 0)))
+		return NP_PASS;
+	__builtin_memcpy(eth.h_dest, fib.dmac, ETH_ALEN);
+	__builtin_memcpy(eth.h_source, fib.smac, ETH_ALEN);
+	if (bpf_skb_store_bytes(skb, 0, &eth, 2 * ETH_ALEN, 0))
+		return NP_PASS;
+	return bpf_redirect(fib.ifindex, 0);
+}
+
+static __always_inline int send_out(struct __sk_buff *skb, __u32 ifindex, const struct ct_tuple *t, bool v4)
+{
+	if (cfg.redirect_neigh)
+		return bpf_redirect_neigh(ifindex, 0, 0, 0);
+	return send_by_fib(skb, &t->src, &t->dst, v4);
+}
+
+static __always_inline int send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct addr *to,
+					  __u32 ifindex, bool with_origin)
+{
+	struct addr self, via = *to;
+	enum drop why = encap(skb, p, &via, with_origin);
+
+	if (why)
+		return DROPPED(why);
+	mark_set_decided(skb);
+	if (cfg.redirect_neigh)
+		return bpf_redirect_neigh(ifindex, 0, 0, 0);
+	addr_of_node(&self, p->v4);
+	return send_by_fib(skb, &self, &via, p->v4);
+}
+
+/* From the way out back in: the loopback device takes frames for no address only. */
+static __always_inline int send_to_self(struct __sk_buff *skb)
+{
+	struct ethhdr *eth = (void *)(long)skb->data;
+
+	if ((void *)(eth + 1) > (void *)(long)skb->data_end)
+		return DROPPED(DROP_SHORT);
+	__builtin_memset(eth, 0, 2 * ETH_ALEN);
+	return bpf_redirect(NP_LOOPBACK, BPF_F_INGRESS);
+}
+
+/* Does what the leg says. Returns a TC action or DROPPED(). `p->t` is the packet's tuple. `slow`: it is the slow
+ * path's, which may have any packet in its hands. The tunnel counts as one hop, taken where it begins. */
+static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const struct ct_value *v,
+				const struct ct_leg *leg, const enum hook hook, const bool slow)
+{
+	const struct ct_tuple *out = leg->flags & LEG_NAT ? &v->out : &p->t;
+	const __u32 ifindex = leg->ifindex, flags = leg->flags;
+	const bool hop = hook_is_from(hook) && !(flags & LEG_STACK) && !p->tunnelled;
+	const bool with_origin = slow && flags & LEG_DSR && !p->gso && p->len + sizeof(struct origin) <= leg->mtu;
+	enum drop why = DROP_NONE;
+	int act;
+
+	if (hook == FROM_HOST && flags & LEG_LATER)
+		return NP_PASS;
+	if (hop)
+		p->ttl--;
+	if (flags & LEG_NAT)
+		why = rewrite(skb, p, out, slow);
+	else if (hop)
+		why = rewrite_ttl(skb, p);
+	if (why)
+		return DROPPED(why);
+	if (flags & LEG_ENCAP)
+		return send_in_tunnel(skb, p, &v->via, ifindex, with_origin);
+	if (hook == TO_HOST && flags & LEG_SELF) {
+		if (flags & LEG_POD) /* where the kernel has no way to it but this one it would circle */
+			mark_set_decided(skb);
+		return send_to_self(skb);
+	}
+	if (flags & LEG_STACK || hook == TO_WORKLOAD) {
+		if (flags & LEG_NAT || p->tunnelled) /* the kernel may lead it to another hook of ours */
+			mark_set_translated(skb);
+		if (hook == FROM_WORKLOAD)
+			mark_set_asked(skb);
+		return NP_PASS;
+	}
+	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) { /* the kernel allows it at ingress only */
+		/* what is for another port of the sender's bridge: the kernel calls it the receiver's own from 6.16
+		 * on */
+		if (hook == FROM_WORKLOAD && skb->pkt_type != PACKET_HOST)
+			bpf_skb_change_type(skb, PACKET_HOST);
+		return bpf_redirect_peer(ifindex, 0);
+	}
+	mark_set_decided(skb);
+	act = send_out(skb, ifindex, out, p->v4);
+	/* its neighbour is not known yet: on this way out the kernel would not ask for it */
+	return hook == TO_HOST && act == NP_PASS ? send_to_self(skb) : act;
+}
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* The RST of nobody there: for a service without backends, or a pod that is gone. Layer: slow paths. */
+#ifndef NP_L3_RESET_H
+#define NP_L3_RESET_H
+
+#include "l3/icmp.h"
+
+struct reset_v4 {
+	struct ethhdr eth;
+	struct iphdr ip;
+	struct tcphdr tcp;
+} __attribute__((packed));
+
+struct reset_v6 {
+	struct ethhdr eth;
+	struct ipv6hdr ip;
+	struct tcphdr tcp;
+} __attribute__((packed));
+
+/* TCP is refused by RST: an ICMP error that comes back while connect() still holds the socket is lost on it. */
+static __always_inline bool reset_wanted(enum drop why, __u8 proto)
+{
+	return proto == IPPROTO_TCP && (why == DROP_POD_GONE || refusal(why));
+}
+
+/* RFC 9293 3.5.2: with the number that the other side has acknowledged, or else acknowledging what it sent. */
+static __always_inline void reset_tcp(struct tcphdr *th, const struct pkt *p)
+{
+	__u32 sent = p->len - (p->l4 - ETH_HLEN) - p->tcp_header + !!(p->tcp_flags & TCP_SYN) +
+		     !!(p->tcp_flags & TCP_FIN);
+	bool acked = p->tcp_flags & TCP_ACK;
+
+	__builtin_memset(th, 0, sizeof(*th));
+	th->source = p->t.dport;
+	th->dest = p->t.sport;
+	th->seq = acked ? bpf_htonl(p->ack) : 0;
+	th->ack_seq = acked ? 0 : bpf_htonl(p->seq + sent);
+	((__u8 *)th)[12] = sizeof(*th) / 4 << 4;
+	((__u8 *)th)[13] = TCP_RST | (acked ? 0 : TCP_ACK);
+}
+
+static __noinline __u32 reset_fill_v4(struct scratch *s)
+{
+	struct reset_v4 *a = (void *)s->buf;
+	__u16 *word = (void *)&a->ip;
+	__u64 sum = 0;
+
+	__builtin_memset(&a->ip, 0, sizeof(a->ip));
+	a->ip.version = 4;
+	a->ip.ihl = 5;
+	a->ip.tot_len = bpf_htons(sizeof(a->ip) + sizeof(a->tcp));
+	a->ip.frag_off = bpf_htons(0x4000);
+	a->ip.ttl = 64;
+	a->ip.protocol = IPPROTO_TCP;
+	a->ip.saddr = s->p.t.dst.w[3];
+	a->ip.daddr = s->p.t.src.w[3];
+#pragma unroll
+	for (int i = 0; i < 10; i++)
+		sum += word[i];
+	a->ip.check = ~sum_fold16(sum);
+	reset_tcp(&a->tcp, &s->p);
+	/* addresses and header in one go, then length and protocol of the pseudo header */
+	sum = (__u32)bpf_csum_diff(0, 0, (void *)&a->ip.saddr, 8 + sizeof(a->tcp), 0);
+	a->tcp.check = ~sum_fold16(sum + bpf_htons(sizeof(a->tcp)) + bpf_htons(IPPROTO_TCP));
+	return sizeof(*a);
+}
+
+static __noinline __u32 reset_fill_v6(struct scratch *s)
+{
+	struct reset_v6 *a = (void *)s->buf;
+	__u64 sum;
+
+	__builtin_memset(&a->ip, 0, sizeof(a->ip));
+	a->ip.version = 6;
+	a->ip.payload_len = bpf_htons(sizeof(a->tcp));
+	a->ip.nexthdr = IPPROTO_TCP;
+	a->ip.hop_limit = 64;
+	addr_to_v6(a->ip.saddr.in6_u.u6_addr32, &s->p.t.dst);
+	addr_to_v6(a->ip.daddr.in6_u.u6_addr32, &s->p.t.src);
+	reset_tcp(&a->tcp, &s->p);
+	sum = (__u32)bpf_csum_diff(0, 0, (void *)&a->ip.saddr, 32 + sizeof(a->tcp), 0);
+	a->tcp.check = ~sum_fold16(sum + bpf_htons(sizeof(a->tcp)) + bpf_htons(IPPROTO_TCP));
+	return sizeof(*a);
+}
+
+/* Without what pads short frames; long ones may not say it. */
+static __always_inline void reset_length(struct __sk_buff *skb, struct pkt *p)
+{
+	__u32 at = p->v4 ? offsetof(struct iphdr, tot_len) : offsetof(struct ipv6hdr, payload_len), len;
+	__be16 said;
+
+	if (bpf_skb_load_bytes(skb, ETH_HLEN + at, &said, sizeof(said)) || !said)
+		return;
+	len = bpf_ntohs(said) + (p->v4 ? 0 : sizeof(struct ipv6hdr));
+	if (len < p->len)
+		p->len = len;
+}
+
+/* Turns the packet of a TCP flow into the RST that answers it, and sends it back the way it came: in the tunnel if
+ * it came by it. Returns a TC action; 0: the packet is dropped in silence. */
+static __noinline int reset_answer(struct __sk_buff *skb, struct scratch *s)
+{
+	__u8 eth[ETH_HLEN];
+	struct pkt *p = &s->p;
+	struct ct_tuple back;
+	__u32 size;
+	int act;
+
+	if (p->tcp_flags & TCP_RST || !answer_allowed(s) || bpf_skb_load_bytes(skb, 0, eth, sizeof(eth)))
+		return 0;
+	answer_eth((void *)s->buf, eth, p->v4);
+	reset_length(skb, p);
+	size = p->v4 ? reset_fill_v4(s) : reset_fill_v6(s);
+	if (size > sizeof(s->buf) || bpf_skb_change_tail(skb, size, 0) ||
+	    bpf_skb_store_bytes(skb, 0, s->buf, size, BPF_F_RECOMPUTE_CSUM))
+		return 0;
+	mark_set_decided(skb);
+	if (!p->tunnelled)
+		return bpf_redirect(skb->ifindex, hook_is_from(s->hook) ? 0 : BPF_F_INGRESS);
+	ct_reverse(&back, &p->t);
+	p->t = back;
+	p->len = size - ETH_HLEN;
+	act = send_in_tunnel(skb, p, &s->tunnel_from, skb->ifindex, false);
+	return IS_DROPPED(act) ? 0 : act;
+}
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* Is a packet's source true? Of what comes from the network, and of what leaves without having been seen. Layer: slow
+ * paths. */
+#ifndef NP_L3_SOURCE_H
+#define NP_L3_SOURCE_H
+
+#include "conntrack/insert.h"
+#include "fast.h"
+#include "lb/service.h"
+#include "l3/route.h"
+
+/* ---- what comes from the network ------------------------------------------------------------------ */
+
+/* Is there a way back to who sends from the network, as the settings ask? With the tunnel that is the other node. */
+static __noinline bool source_reachable(struct __sk_buff *skb, struct scratch *s)
+{
+	struct bpf_fib_lookup *fib = &s->fib;
+	struct addr self;
+	long ret;
+
+	if (s->p.tunnelled) {
+		addr_of_node(&self, s->p.v4);
+		fib_fill(fib, skb->ifindex, &self, &s->tunnel_from);
+	} else {
+		fib_fill(fib, skb->ifindex, &s->p.t.dst, &s->p.t.src);
+	}
+	ret = bpf_fib_lookup(skb, fib, sizeof(*fib), 0);
+	if (ret != BPF_FIB_LKUP_RET_NO_NEIGH && !fib_found(ret))
+		return false;
+	return cfg.source_check != SOURCE_STRICT || fib->ifindex == skb->ifindex;
+}
+
+/* Is it no host's beyond the link? Packets that a router sends on have no such source. */
+static __always_inline bool source_is_martian(const struct pkt *p)
+{
+	const struct addr *a = &p->t.src;
+
+	if (addr_is_inner(a, p->v4) || addr_is_multicast(a, p->v4))
+		return true;
+	return p->v4 ? (a->w[3] & bpf_htonl(0xffff0000)) == bpf_htonl(0xa9fe0000) : addr_is_link_local(a);
+}
+
+/* Does what comes from the network say that it is of one who sends from this node: itself, a pod behind its veth, a
+ * service, whose packets have its address only where programs have put it? */
+static __noinline bool source_is_here(struct scratch *s, const struct addr_info *info)
+{
+	if (info->kind == ADDR_SELF || info->kind == ADDR_SERVICE || info->kind == ADDR_LOCAL_POD)
+		return true;
+	return !info->kind && info->flags & ADDR_EXTERNAL && frontend_at(&s->p.t.src, s->p.t.sport, s->p.proto);
+}
+
+/* Is it of a pod that sends in the tunnel from another node, and did not come so? */
+static __always_inline bool source_is_tunnels(struct scratch *s, const struct addr_info *info)
+{
+	struct route *route;
+
+	if (!cfg.overlay || (info && info->kind))
+		return false;
+	route = route_to(&s->p.t.src);
+	return route && !(s->p.tunnelled && addr_eq(&route->node, &s->tunnel_from));
+}
+
+/* Either of these? By another node's port this node and its pods come back in the tunnel. */
+static __noinline bool source_is_elsewhere(struct scratch *s)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
+
+	if (info && !s->p.tunnelled && source_is_here(s, info))
+		return true;
+	return source_is_tunnels(s, info);
+}
+
+/* Of what we send on, and the kernel would not see: is its source one to believe, whatever is asked of routes? */
+static __noinline enum drop source_refused(struct __sk_buff *skb, struct scratch *s)
+{
+	if (source_is_martian(&s->p))
+		return DROP_MARTIAN;
+	if (source_is_elsewhere(s))
+		return DROP_SPOOFED;
+	return cfg.source_check && !source_reachable(skb, s) ? DROP_REVERSE_PATH : DROP_NONE;
+}
+
+/* Of what is the kernel's, or no flow's: is its source not to be believed, by a pod, by another node because it
+ * comes in our tunnel, or beside a flow of ours? The node itself hears pods of other nodes without the tunnel.
+ * s->dst: what is known of its destination. */
+static __noinline enum drop source_refused_alone(struct scratch *s)
+{
+	struct addr_info *info;
+
+	if (s->dst.kind == ADDR_LOCAL_POD && source_is_martian(&s->p))
+		return DROP_MARTIAN;
+	if (s->key.lane || s->dst.kind == ADDR_LOCAL_POD || in_overlay(s, &s->p.t.dst))
+		return source_is_elsewhere(s) ? DROP_SPOOFED : DROP_NONE;
+	info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
+	return info && !s->p.tunnelled && source_is_here(s, info) ? DROP_SPOOFED : DROP_NONE;
+}
+
+/* The same of what the kernel goes on with. `asked`: there are rules for it. */
+static __noinline enum drop source_refused_by_host(struct scratch *s, bool asked)
+{
+	if (asked && s->dst.kind != ADDR_SELF && !addr_is_link_local(&s->p.t.dst) && source_is_martian(&s->p))
+		return DROP_MARTIAN;
+	return source_refused_alone(s);
+}
+
+/* ---- what leaves ------------------------------------------------------------------------------------ */
+
+/* Where packets leave: would another node take it out of the tunnel, though no program has put it there? What is
+ * forwarded may leave with this node's address, and a socket may have been connected before its peer was a node.
+ * Tunnels of the node's kernel send by neither. */
+static __noinline bool plays_node_leaving(struct __sk_buff *skb, const struct pkt *p)
+{
+	struct bpf_sock *socket;
+
+	if (p->proto != IPPROTO_UDP || p->t.dport != cfg.tunnel_port)
+		return false;
+	if (!skb->ingress_ifindex) {
+		socket = skb->sk;
+		if (!socket || socket->dst_port != p->t.dport)
+			return false;
+	}
+	return is_tunnel_end(&p->t.dst, p->t.dport, p->proto);
+}
+
+/* Is it of a pod or a service that did not send it? Devices without programs bring such, and processes of the node,
+ * which may bind any IPv6 address. In a connection that another proxy made the kernel gives answers their service's
+ * address back. */
+static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct scratch *s)
+{
+	const bool own = !skb->ingress_ifindex;
+	struct addr_info *info;
+	struct ct_value *v;
+
+	if (mark_is_known(skb))
+		return DROP_NONE;
+	if (s->hook == TO_HOST && plays_node_leaving(skb, &s->p))
+		return DROP_TUNNEL_SOURCE;
+	if (own && s->p.v4 && s->hook == TO_HOST)
+		return DROP_NONE;
+	if (!own && s->hook == TO_WORKLOAD && source_is_martian(&s->p))
+		return DROP_MARTIAN;
+	info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
+	if (source_is_tunnels(s, info))
+		return DROP_SPOOFED;
+	if (!is_pretended(skb, info) || taking_over(s))
+		return DROP_NONE;
+	v = bpf_map_lookup_elem(&np_ct, &s->key);
+	return v && v->state & CT_FOREIGN ? DROP_NONE : DROP_SPOOFED;
+}
+
+#endif

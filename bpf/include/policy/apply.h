@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* May a flow be? Host policy is asked first, then that of its ends which are pods of this node. Layer: slow paths. */
+#ifndef NP_POLICY_APPLY_H
+#define NP_POLICY_APPLY_H
+
+#include "conntrack/insert.h"
+#include "policy/apply_host.h"
+#include "l3/route.h"
+
+/* The device of the network by which packets of this leg leave; some have a pod's, for which there are no such
+ * rules. */
+static __always_inline __u32 way_out_of(const struct ct_leg *leg)
+{
+	return leg->flags & (LEG_NEIGH | LEG_ENCAP | LEG_STACK) ? leg->ifindex : 0;
+}
+
+/* A pod of this node with rules for flows to it. */
+static __always_inline bool is_guarded(const struct addr_info *info)
+{
+	return info->kind == ADDR_LOCAL_POD && (info->ingress || info->staged_ingress);
+}
+
+/* One with rules for flows from it. */
+static __always_inline bool is_held(const struct addr_info *info)
+{
+	return info->kind == ADDR_LOCAL_POD && (info->egress || info->staged_egress);
+}
+
+/* Do all rules let the flow be that s->judged tells of? s->src and s->dst: what is known of its ends. What a pod's
+ * rules say is what is noted, where both it and the node have any. Returns an enum drop. */
+NP_GLOBAL __u32 judge(struct __sk_buff *skb)
+{
+	struct scratch *s = scratch_take();
+	struct judged *j;
+
+	if (!s)
+		return DROP_POLICY;
+	j = &s->judged;
+	if (cfg.host_policy && (host_ingress(skb, s) == RULE_DENY || host_egress(skb, s) == RULE_DENY))
+		return DROP_POLICY;
+	if (is_held(&s->src)) {
+		query_source(s);
+		if (policy_ask(s, s->src.egress, s->src.staged_egress, false) == RULE_DENY)
+			return DROP_POLICY;
+	}
+	/* the node always reaches its pods */
+	if (is_guarded(&s->dst) && (s->src.kind != ADDR_SELF || hook_is_from(j->hook))) {
+		query_destination(s);
+		if (policy_ask(s, s->dst.ingress, s->dst.staged_ingress, true) == RULE_DENY)
+			return DROP_POLICY;
+	}
+	return DROP_NONE;
+}
+
+/* Is there anything to ask? */
+static __always_inline bool is_judged(const struct scratch *s)
+{
+	return cfg.host_policy || is_held(&s->src) || is_guarded(&s->dst);
+}
+
+/* The way by which packets of a translated flow leave for its backend, where `v` shows the flow from that side.
+ * `inner`: such a packet. */
+static __noinline __u32 way_out_of_peer(struct scratch *s, const struct ct_value *v, const struct ct_tuple *inner)
+{
+	struct ct_value *peer;
+	__u32 dir = 0;
+
+	peer = flow_peer(s, v, inner, &dir);
+	return peer ? way_out_of(&peer->leg[dir & 1]) : 0;
+}
+
+/* The facts that rules are asked by, from the flow's entry alone: the same for its first packet, which has just
+ * made that, and for every later one of either direction. So all of them are asked the same rules in the same
+ * order. */
+static __noinline void judged_flow(struct scratch *s, const struct ct_value *v)
+{
+	const struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
+	struct judged *j = &s->judged;
+	struct ct_tuple seen;
+
+	j->by_answer = !!(leg->flags & LEG_ANSWER);
+	if (j->by_answer) {
+		leg = back;
+		back = &v->leg[s->dir & 1];
+		ct_reverse(&seen, &s->p.t);
+	} else {
+		seen = s->p.t;
+	}
+	j->hook = leg->hook;
+	j->device = v->device;
+	j->tunnelled = leg->flags & (LEG_TUNNELLED | LEG_BY_TUNNEL);
+	j->by_node = leg->flags & LEG_BY_NODE;
+	j->way_out = way_out_of(leg);
+	j->before = seen;
+	if (leg->flags & LEG_NAT) { /* its client's view */
+		seen.dst = v->out.dst;
+		seen.dport = v->out.dport;
+	} else if (back->flags & LEG_NAT) { /* its backend's */
+		if (cfg.host_policy && leg->flags & LEG_INNER)
+			j->way_out = way_out_of_peer(s, v, &seen);
+		ct_reverse(&j->before, &v->out);
+		seen.src = j->before.src;
+		seen.sport = j->before.sport;
+	}
+	j->t = seen;
+}
+
+/* What its ends are for the rules, from rows (s->src, s->dst). Those know what is this node's wherever it is asked;
+ * here what is so on a link, in a network, by a route. What comes from the network is no pod's of this node,
+ * whatever its address: that was asked about where it left the pod. */
+static __always_inline void judged_ends(struct __sk_buff *skb, struct scratch *s)
+{
+	const struct judged *j = &s->judged;
+	const bool from = hook_is_from(j->hook);
+
+	if (j->hook == FROM_HOST || (!from && s->src.kind == ADDR_SELF))
+		s->src.kind = 0;
+	if (!from && j->by_node)
+		s->src.kind = ADDR_SELF;
+	if (!cfg.host_policy && !cfg.pod_to_host)
+		return;
+	if (from && !s->dst.kind && !j->way_out && /* no route leads on */
+	    addr_is_own_by(skb, s, j->device ? j->device : skb->ifindex, &j->t.src, &j->t.dst))
+		s->dst.kind = ADDR_SELF;
+}
+
+static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+{
+	struct judged *j = &s->judged;
+	enum drop why;
+
+	j->egress_rule = 0;
+	j->ingress_rule = 0;
+	j->staged_egress_rule = 0;
+	j->staged_ingress_rule = 0;
+	if (cfg.pod_to_host && s->src.kind == ADDR_LOCAL_POD && s->dst.kind == ADDR_SELF)
+		return DROP_POLICY;
+	/* a pod always reaches itself, as long as it is it */
+	if (is_judged(s) && !(j->hook == FROM_WORKLOAD && addr_eq(&j->t.src, &j->t.dst))) {
+		why = query_ports(skb, s, &j->t);
+		if (!why)
+			why = judge(skb);
+		if (why)
+			return why;
+	}
+	v->epoch = policy_epoch();
+	v->egress_rule = j->egress_rule;
+	v->ingress_rule = j->ingress_rule;
+	v->staged_egress_rule = j->staged_egress_rule;
+	v->staged_ingress_rule = j->staged_ingress_rule;
+	return DROP_NONE;
+}
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* What rules say of a flow: classify it in each dimension, AND the bits, take the first. Knows nothing of
+ * Kubernetes. Layer: slow paths. */
+#ifndef NP_POLICY_EVALUATE_H
+#define NP_POLICY_EVALUATE_H
+
+#include "base/scratch.h"
+
+#define NO_RULE 0xffffffff
+/* Stages that may begin in one block: whoever passes more of them is let through by nothing. */
+#define MAX_STAGES 16
+/* Beside enum rule_action: nothing is said yet. */
+#define RULE_NONE 4
+
+/* Whom policy takes an address for that has no row of its own, or one that says nothing. */
+NP_PART __u32 identity_by_net(const struct addr *a)
+{
+	struct net_key k = {};
+	__u32 *identity;
+
+	k.prefix = 128;
+	k.addr = *a;
+	identity = bpf_map_lookup_elem(&np_nets, &k);
+	return identity ? *identity : 0;
+}
+
+static __always_inline __u32 identity_of(const struct addr *a, const struct addr_info *info)
+{
+	return info->identity ? info->identity : identity_by_net(a);
+}
+
+static __always_inline struct bits *bits_of(const struct query *q, __u32 block, __u32 dimension, __u32 class)
+{
+	struct bits_key k = {};
+
+	k.set = q->set;
+	k.class = class;
+	k.block = block;
+	k.dimension = dimension;
+	return bpf_map_lookup_elem(&np_bits, &k);
+}
+
+/* What the set says to such a peer whatever else the packet is: one of enum rule_action, and in *rule which one.
+ * RULE_NONE: that matters. */
+static __always_inline __u32 sure_verdict(const struct bits *peer, __u32 *rule)
+{
+	if (!peer || peer->sure == SURE_NOT)
+		return RULE_NONE;
+	*rule = peer->sure >> 2;
+	return peer->sure & 3;
+}
+
+/* Of this end's address. */
+static __noinline struct bits *bits_of_own(const struct query *q, __u32 block)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &q->own);
+	__u32 class = info && info->identity ? info->identity : identity_by_net(&q->own);
+	struct bits *bits = class ? bits_of(q, block, DIMENSION_OWN, class) : 0;
+
+	return bits ? bits : bits_of(q, block, DIMENSION_OWN, 0);
+}
+
+#define NO_CLASS 0xffffffff
+
+/* The class of a port. */
+NP_PART __u32 class_of(const struct query *q, const struct ports *ports, __u32 number)
+{
+	__u64 port = number, high = port >> 8 & 0xff, low = port & 0xff;
+	struct page_key k = {};
+	struct ports_page *page;
+	__u32 class;
+
+	opaque(high);
+	if (high > 0xff)
+		return NO_CLASS;
+	class = ports->at[high];
+	if (!(class & PORTS_PAGE))
+		return class;
+	k.set = q->set;
+	k.page = class & ~PORTS_PAGE;
+	page = bpf_map_lookup_elem(&np_pages, &k);
+	opaque(low);
+	if (!page || low > 0xff)
+		return NO_CLASS;
+	return page->class[low];
+}
+
+NP_PART struct ports *ports_of(const struct query *q, __u32 block, __u32 source)
+{
+	struct ports_key k = {};
+	struct ports *ports;
+
+	k.set = q->set;
+	k.block = block;
+	k.proto = q->proto;
+	k.source = source;
+	ports = bpf_map_lookup_elem(&np_ports, &k);
+	if (ports)
+		return ports;
+	k.proto = 0;
+	return bpf_map_lookup_elem(&np_ports, &k);
+}
+
+/* Of the source port. */
+static __always_inline struct bits *bits_of_source(const struct query *q, __u32 block)
+{
+	struct ports *ports = ports_of(q, block, 1);
+	__u32 class = ports ? class_of(q, ports, q->source_port) : NO_CLASS;
+
+	return class == NO_CLASS ? 0 : bits_of(q, block, DIMENSION_SOURCE_PORT, class);
+}
+
+/* Number of the lowest bit; there is one. Without branches, of which the verifier would follow every combination. */
+static __always_inline __u32 lowest_bit(__u64 w)
+{
+	w = (w & -w) - 1;
+	w -= w >> 1 & 0x5555555555555555ULL;
+	w = (w & 0x3333333333333333ULL) + (w >> 2 & 0x3333333333333333ULL);
+	w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	w = w * 0x0101010101010101ULL >> 56;
+	opaque(w); /* whoever takes it for an index bounds it, which the compiler would think needless */
+	return w;
+}
+
+/* Word i of a kind of bits that the row has itself. */
+static __always_inline __u64 cell_of(const struct ports *ports, enum rule_bits kind, __u32 i, const bool small)
+{
+	return ports->cell[small ? kind : kind * RULE_WORDS + i % RULE_WORDS];
+}
+
+/* Of those that are met only the rules from the stage on that begins first: at `begin` of word i, or in a later one. */
+static __always_inline bool stage_from(struct scratch *s, const struct ports *ports, __u32 i, __u64 begin,
+				       const bool small)
+{
+	__u64 later = ports->begins & (~1ULL << i), met;
+
+	if (!begin) {
+		if (small || !later)
+			return false;
+		i = lowest_bit(later) % RULE_WORDS;
+		begin = cell_of(ports, RULES_BEGIN, i, small);
+	}
+	met = s->met[i] & -(begin & -begin);
+	s->met[i] = met;
+	s->some &= (met ? ~0ULL : ~1ULL) << i;
+	return true;
+}
+
+/* The first rule that is met, and from one that passes on the next stage's. RULE_NONE: on with the next block. */
+static __always_inline __u32 met_verdict(struct scratch *s, const struct ports *ports, __u32 block, const bool small)
+{
+	/* in memory, of which the verifier forgets what it was: it looks at each turn once */
+	volatile __u64 *some = &s->some;
+	__u64 words, bit, pass;
+	__u32 i = 0;
+
+	for (int n = 0; n < MAX_STAGES; n++) {
+		words = *some;
+		if (!words)
+			return RULE_NONE;
+		if (!small)
+			i = lowest_bit(words) % RULE_WORDS;
+		bit = s->met[i];
+		bit &= -bit;
+		s->rule = block * RULES_PER_BLOCK + i * 64 + lowest_bit(bit);
+		pass = cell_of(ports, RULES_PASS, i, small) & bit;
+		if (cell_of(ports, RULES_ALLOW, i, small) & bit)
+			return pass ? RULE_OPEN : RULE_ALLOW;
+		if (!pass)
+			return RULE_DENY;
+		s->seek = !stage_from(s, ports, i, cell_of(ports, RULES_BEGIN, i, small) & -bit << 1, small);
+		if (s->seek)
+			return RULE_NONE;
+	}
+	return RULE_DENY;
+}
+
+/* A set of up to 64 rules, as nearly all are: a few lookups and a few words. */
+static __always_inline __u32 small_verdict(struct scratch *s, const struct ports *ports, const struct bits *bits)
+{
+	const struct query *q = &s->query;
+	__u64 class = class_of(q, ports, q->port), met = 0;
+
+	opaque(class);
+	if (class < SMALL_CLASSES)
+		met = ports->cell[RULES_CLASS + class];
+	met &= bits ? bits->word[0] : ports->cell[RULES_NOBODY];
+	if (ports->flags & PORTS_OWN) {
+		bits = bits_of_own(q, 0);
+		met &= bits ? bits->word[0] : 0;
+	}
+	if (ports->flags & PORTS_SOURCE) {
+		bits = bits_of_source(q, 0);
+		met &= bits ? bits->word[0] : 0;
+	}
+	s->met[0] = met;
+	s->some = !!met;
+	return met_verdict(s, ports, 0, true);
+}
+
+/* Rules that both say are met. */
+static __noinline void meet(struct scratch *s, const __u64 *these, const __u64 *those)
+{
+	__u64 some = 0, met, negated;
+
+	for (int i = 0; i < RULE_WORDS; i++) {
+		met = these[i] & those[i];
+		s->met[i] = met;
+		negated = -met;
+		/* or the compiler makes branches of what has none, and the verifier would follow every combination */
+		opaque(negated);
+		some |= (met | negated) >> 63 << i;
+	}
+	s->some = some;
+}
+
+/* Any block of a set. */
+static __always_inline __u32 block_verdict(struct scratch *s, const struct ports *ports, const struct bits *bits,
+					   __u32 block)
+{
+	const struct query *q = &s->query;
+	__u32 class = class_of(q, ports, q->port);
+	const __u64 *port = &ports->cell[RULES_CLASS * RULE_WORDS],
+		    *peer = bits ? bits->word : &ports->cell[RULES_NOBODY * RULE_WORDS];
+
+	if (class) {
+		bits = class == NO_CLASS ? 0 : bits_of(q, block, DIMENSION_PORT, class);
+		if (!bits)
+			return RULE_DENY;
+		port = bits->word;
+	}
+	meet(s, port, peer);
+	if (ports->flags & PORTS_OWN) {
+		bits = bits_of_own(q, block);
+		if (!bits)
+			return RULE_DENY;
+		meet(s, s->met, bits->word);
+	}
+	if (ports->flags & PORTS_SOURCE) {
+		bits = bits_of_source(q, block);
+		if (!bits)
+			return RULE_DENY;
+		meet(s, s->met, bits->word);
+	}
+	if (s->seek) {
+		if (!stage_from(s, ports, 0, cell_of(ports, RULES_BEGIN, 0, false), false))
+			return RULE_NONE;
+		s->seek = 0;
+	}
+	return met_verdict(s, ports, block, false);
+}
+
+/* What no rule has met. */
+static __always_inline __u32 met_none(struct scratch *s)
+{
+	s->rule = NO_RULE; /* nor is it the last that passed */
+	return RULE_DENY;
+}
+
+/* What a block of the set says. RULE_NONE: on with the next one. */
+static __always_inline __u32 block_says(struct scratch *s, __u32 block)
+{
+	struct bits *bits = s->query.peer ? bits_of(&s->query, block, DIMENSION_PEER, s->query.peer) : 0;
+	__u32 action = block ? RULE_NONE : sure_verdict(bits, &s->rule);
+	struct ports *ports;
+
+	if (action != RULE_NONE)
+		return action;
+	ports = ports_of(&s->query, block, 0);
+	if (!ports)
+		return met_none(s);
+	action = ports->flags & PORTS_SMALL ? small_verdict(s, ports, bits) : block_verdict(s, ports, bits, block);
+	return action == RULE_NONE && block + 1 >= ports->blocks ? met_none(s) : action;
+}
+
+/* Of any block but the first, which is most often the only one, and spared a call. */
+NP_GLOBAL __u32 later_block_says(__u32 block)
+{
+	struct scratch *s = scratch_take();
+
+	return s ? block_says(s, block) : RULE_DENY;
+}
+
+/* What the set in the scratch's query says: one of enum rule_action. Which rule said it is left there as well. */
+NP_GLOBAL __u32 policy_verdict(void)
+{
+	struct scratch *s = scratch_take();
+	__u32 action;
+
+	if (!s)
+		return RULE_DENY;
+	s->rule = NO_RULE;
+	s->seek = 0;
+	action = block_says(s, 0);
+	for (__u32 block = 1; action == RULE_NONE && block < NP_RULE_BLOCKS; block++)
+		action = later_block_says(block);
+	return action == RULE_NONE ? met_none(s) : action;
+}
+
+/* The number by which the agent knows the rule that decided. */
+static __noinline __u32 rule_number(struct scratch *s)
+{
+	struct rule_key k = {};
+	__u32 *number;
+
+	k.set = s->query.set;
+	k.index = s->rule;
+	number = bpf_map_lookup_elem(&np_rules, &k);
+	return number ? *number : 0;
+}
+
+#endif
