@@ -5,43 +5,7 @@
 #define NP_FAST_H
 
 #include "base/scratch.h"
-
-static __always_inline int drop_counted(enum drop why)
-{
-	count_slot(why);
-	return TC_ACT_SHOT;
-}
-
-/* Where packets leave, what this node has translated, or taken out of the tunnel, was told from others where it
- * came, and has the mark. */
-static __always_inline bool is_told(struct __sk_buff *skb, const enum hook hook)
-{
-	return !hook_is_from(hook) && mark_is_translated(skb);
-}
-
-/* Where packets leave, and no program has seen this one come: is its source, of which `info` is known, a pod's or a
- * service's, that did not send it? */
-static __always_inline bool is_pretended(struct __sk_buff *skb, const struct addr_info *info)
-{
-	return info && ((info->kind == ADDR_LOCAL_POD && (!info->ifindex || info->ifindex != skb->ingress_ifindex)) ||
-			info->kind == ADDR_SERVICE);
-}
-
-/* Did the packet come the way that this flow's packets of its direction come? Others are another flow's. Where they
- * leave, a connection that another proxy made has packets that the kernel has translated. */
-static __always_inline bool came_its_way(const struct ct_value *v, const struct ct_leg *leg,
-					 const struct addr *tunnel_from, const enum hook hook)
-{
-	if (hook == FROM_HOST && leg->flags & LEG_BY_NODE)
-		return false;
-	if (leg->flags & LEG_ANSWER && (hook != FROM_HOST || !(leg->flags & LEG_TUNNELLED)))
-		return true;
-	if (!hook_is_from(hook) && v->state & CT_FOREIGN)
-		return true;
-	if (!tunnel_from)
-		return !(leg->flags & (LEG_TUNNELLED | LEG_INNER));
-	return leg->flags & LEG_TUNNELLED && addr_eq(&v->via, tunnel_from);
-}
+#include "conntrack/match.h"
 
 /* Is the flow decided, fresh and unremarkable enough to go on without a closer look? */
 static __always_inline bool fast_enough(const struct ct_value *v, __u32 dir, const struct pkt *p, const enum hook hook)

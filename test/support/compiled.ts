@@ -21,10 +21,19 @@ export interface Compiled {
   readonly section: (name: string) => Buffer
 }
 
+function clang(source: string, ...flags: readonly string[]): void {
+  const common = ['-g', '-O2', '-target', 'bpf', '-mcpu=v2', '-I', INCLUDE, '-I', ASM, '-x', 'c', '-']
+  execFileSync(process.env['CLANG'] ?? 'clang-19', [...common, ...flags], { input: source, stdio: ['pipe', 'pipe', 'pipe'] })
+}
+
 /** Throws with the compiler's output. */
 export function compileTo(object: string, source: string): void {
-  const flags = ['-g', '-O2', '-target', 'bpf', '-mcpu=v2', '-I', INCLUDE, '-I', ASM, '-x', 'c', '-c', '-', '-o', object]
-  execFileSync(process.env['CLANG'] ?? 'clang-19', flags, { input: source, stdio: ['pipe', 'pipe', 'pipe'] })
+  clang(source, '-c', '-o', object)
+}
+
+/** Throws with the compiler's output when there is something wrong with it. */
+export function checkC(source: string): void {
+  clang(source, '-fsyntax-only')
 }
 
 /** As {@link compileTo}, for what is only looked at. */

@@ -62,6 +62,13 @@ enum icmp_code {
 #define TCP_RST 0x04
 #define TCP_ACK 0x10
 
+/* The end of a packet that is dropped. */
+static __always_inline int drop_counted(enum drop why)
+{
+	count_slot(why);
+	return TC_ACT_SHOT;
+}
+
 enum hook {
 	FROM_WORKLOAD,
 	TO_WORKLOAD,

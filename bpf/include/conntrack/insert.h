@@ -4,8 +4,10 @@
 #ifndef NP_CONNTRACK_INSERT_H
 #define NP_CONNTRACK_INSERT_H
 
-#include "l3/tcp_options.h"
 #include "base/scratch.h"
+#include "conntrack/match.h"
+#include "l3/route.h"
+#include "l3/tcp_options.h"
 
 #define PORT_TRIES 32
 

@@ -5,7 +5,6 @@
 #define NP_L3_SOURCE_H
 
 #include "conntrack/insert.h"
-#include "fast.h"
 #include "lb/service.h"
 #include "l3/route.h"
 
