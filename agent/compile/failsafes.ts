@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Ports that policy of host endpoints never cuts. Layer: agent/compile (pure). */
 import { FAILSAFE_IN, FAILSAFE_OUT, FAILSAFE_PORTS } from '#lib/base/flags.ts'
-import { ANY_V4, ANY_V6, protocolNumber, type Cidr, type Port } from '#lib/base/ip.ts'
+import { ANY_V4, ANY_V6, protocolNumber, type Cidr } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
+import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'
 import type { FailsafeRow, SparedRow } from './desired.ts'
 import { wholeCidr } from './ranges.ts'
-
-export interface FailsafePort {
-  readonly protocol: number
-  readonly port: Port
-  /** where the other end is; undefined: anywhere */
-  readonly net: Cidr | undefined
-}
-
-export interface Failsafes {
-  /** ports of this node */
-  readonly inbound: readonly FailsafePort[]
-  /** ports of others that this node asks */
-  readonly outbound: readonly FailsafePort[]
-}
 
 export function failsafeRows({ inbound, outbound }: Failsafes): readonly (FailsafeRow | SparedRow)[] {
   return [...rows(FAILSAFE_IN, inbound), ...rows(FAILSAFE_OUT, outbound)]

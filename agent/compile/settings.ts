@@ -3,7 +3,7 @@
 import type { Cidr, Port } from '#lib/base/ip.ts'
 import type { BackendSelection } from '#lib/model/service.ts'
 import type { Knobs, MapSizes, PortRange } from './desired.ts'
-import type { Failsafes } from './failsafes.ts'
+import type { Failsafes } from '#lib/model/failsafe.ts'
 
 /** What all services depend on. */
 export interface ServiceSettings {

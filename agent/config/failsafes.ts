@@ -3,7 +3,7 @@
 import { CIDR_SCHEMA } from '#lib/base/address-schema.ts'
 import { isPort, parsePort, protocolNumber, protocolText, tryParseCidr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
-import type { FailsafePort } from '#agent/compile/failsafes.ts'
+import type { FailsafePort } from '#lib/model/failsafe.ts'
 import type { Parser } from './parsers.ts'
 
 const PROTOCOLS: ReadonlyMap<string, number> = new Map((['TCP', 'UDP', 'SCTP'] as const).map((name) => [name, protocolNumber(name)]))

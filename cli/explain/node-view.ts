@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What one node's agent would write: services, addresses and tables of policy, compiled when they are asked for. Layer: cli (pure). */
-import { ADDR_EXTERNAL, ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE, FAILSAFE_IN, FAILSAFE_OUT } from '#lib/base/flags.ts'
+import { ADDR_EXTERNAL, ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE, FAILSAFE_IN } from '#lib/base/flags.ts'
 import { ANY_V4, ANY_V6, isV4, isWithin, protocolNumber, type Addr, type Cidr } from '#lib/base/ip.ts'
+import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
-import type { Packet } from '#lib/policy/packet.ts'
 import { Compiler } from '#agent/compile/compile.ts'
-import type { AddrRow, BackendRow, FailsafeRow, FrontendRow, ListId, Row } from '#agent/compile/desired.ts'
+import type { AddrRow, BackendRow, FrontendRow, ListId, Row } from '#agent/compile/desired.ts'
 import { setId } from '#agent/compile/ids.ts'
 import { isServices } from '#agent/compile/rows.ts'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
@@ -28,7 +28,7 @@ interface Rows {
   readonly addrs: ReadonlyMap<Addr, AddrRow['value']>
   readonly ranges: ReadonlyMap<ListId, readonly Cidr[]>
   readonly overlay: readonly Cidr[]
-  readonly failsafes: readonly FailsafeRow['key'][]
+  readonly failsafes: Failsafes
 }
 
 interface PolicyOfNode {
@@ -82,12 +82,9 @@ export class NodeView {
     return isWithin(this.#compiled().overlay, addr)
   }
 
-  /** A port that policy of host endpoints never cuts, of this node (`ingress`) or of others for it? */
-  isFailsafe({ src, dst, protocol, dport }: Packet, direction: 'ingress' | 'egress'): boolean {
-    const [way, peer] = direction === 'ingress' ? [FAILSAFE_IN, src] : [FAILSAFE_OUT, dst]
-    return this.#compiled().failsafes.some(
-      (key) => key.direction === way && key.protocol === protocol && key.port === dport && isWithin([key.cidr], peer),
-    )
+  /** Those that the endpoints of the API server are among. */
+  get failsafes(): Failsafes {
+    return this.#compiled().failsafes
   }
 
   get policy(): PolicyOfNode {
@@ -117,7 +114,7 @@ function rowsOf(fragments: readonly { readonly owner: string; readonly rows: rea
   const addrs = new Map<Addr, AddrRow['value']>()
   const ranges = new Map<ListId, Cidr[]>()
   const overlay: Cidr[] = []
-  const failsafes: FailsafeRow['key'][] = []
+  const failsafes: { readonly inbound: FailsafePort[]; readonly outbound: FailsafePort[] } = { inbound: [], outbound: [] }
   for (const { owner, rows } of fragments)
     for (const row of rows) {
       if (row.table === 'frontends')
@@ -131,8 +128,10 @@ function rowsOf(fragments: readonly { readonly owner: string; readonly rows: rea
         const known = addrs.get(row.key.addr)
         const isFirst = known === undefined || (row.value.kind === ADDR_SERVICE && (known.flags & ADDR_EXTERNAL) !== 0)
         if (isFirst || !isServices(row)) addrs.set(row.key.addr, row.value)
-      } else if (row.table === 'failsafes') failsafes.push(row.key)
-      else if (row.table === 'ranges') put(ranges, row.key.set, row.key.cidr)
+      } else if (row.table === 'failsafes') {
+        const { direction, protocol, port, cidr: net } = row.key
+        failsafes[direction === FAILSAFE_IN ? 'inbound' : 'outbound'].push({ protocol, port, net })
+      } else if (row.table === 'ranges') put(ranges, row.key.set, row.key.cidr)
       else if (row.table === 'routes') overlay.push(row.key.cidr)
     }
   return { frontends, backends, addrs, ranges, overlay, failsafes }

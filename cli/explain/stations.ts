@@ -5,7 +5,7 @@ import { isV4, type Addr } from '#lib/base/ip.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { HostEndpoint } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
-import { endpointOf, WILDCARD } from '#lib/policy/host.ts'
+import { endpointOf, isFailsafe, WILDCARD } from '#lib/policy/host.ts'
 import type { View } from '#lib/policy/line.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { check, type Check, type CheckQuery, type Stage } from './check.ts'
@@ -43,7 +43,7 @@ export function checksAt({ world, view, device }: Station, visit: Visit): readon
   const host = (endpoint: HostEndpoint | undefined, { stage, ...of }: HostQuery): readonly Check[] => {
     if (endpoint === undefined) return []
     const isNodes = of.direction === 'ingress' ? isOwn : fromNode
-    const isSafe = isNodes && node.isFailsafe(packet, of.direction)
+    const isSafe = isNodes && isFailsafe(node.failsafes, packet, of.direction)
     return [
       isSafe ? settled(node, { endpoint, direction: of.direction, text: 'failsafe port' }) : ask({ subject: { stage, endpoint }, ...of }),
     ]

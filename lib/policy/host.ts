@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Host endpoints: which one an interface is, and what its packets are judged by. Layer: lib/policy (pure). */
 import { isWithin } from '../base/ip.ts'
-import type { Addr, Cidr } from '../base/ip.ts'
+import type { Addr } from '../base/ip.ts'
 import { compareText } from '../base/order.ts'
 import { hostEndpointLabels } from '../model/effective-labels.ts'
+import type { Failsafes } from '../model/failsafe.ts'
 import type { HostEndpoint, Policy, Scope } from '../model/policy.ts'
 import { isClosedIn } from '../model/policy-order.ts'
 import type { Line, RuleList, TierLine } from './judge.ts'
@@ -71,15 +72,15 @@ function open(tier: TierLine<Policy>): TierLine<Policy> {
   return { ...tier, end: tier.policies.some(({ of }) => isClosedIn(of, tier.tier)) ? 'deny' : 'pass' }
 }
 
-/** A port that policy never cuts: of the host when it is asked, of others when the host asks. */
-export interface Failsafe {
-  readonly protocol: number
-  readonly port: number
-  /** the other end */
-  readonly net: Cidr
+/** Is the packet sent to a port that policy never cuts: of the host when it is asked, of others when the host asks? */
+export function isFailsafe({ inbound, outbound }: Failsafes, { src, dst, protocol, dport }: Packet, direction: Direction): boolean {
+  const [ports, peer] = direction === 'ingress' ? [inbound, src] : [outbound, dst]
+  return ports.some((one) => one.protocol === protocol && one.port === dport && (one.net === undefined || isWithin([one.net], peer)))
 }
 
-export function isFailsafe(failsafes: readonly Failsafe[], { src, dst, protocol, dport }: Packet, direction: Direction): boolean {
-  const peer = direction === 'ingress' ? src : dst
-  return failsafes.some((one) => one.protocol === protocol && one.port === dport && isWithin([one.net], peer))
+/** Is it sent from one, as what such a port answers? Untracked policies know of no flow: they let it be if it may be an answer, which of what
+ * begins a flow only a datagram may. */
+export function isFailsafeAnswer(failsafes: Failsafes, packet: Packet, direction: Direction): boolean {
+  const asked = { ...packet, src: packet.dst, dst: packet.src, sport: packet.dport, dport: packet.sport }
+  return isFailsafe(failsafes, asked, direction === 'ingress' ? 'egress' : 'ingress')
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Failsafe ports in the maps, as the agent writes them: the ports, and the compressed table that programs ask first. Layer: test. */
 import { failsafeRows } from '#agent/compile/failsafes.ts'
-import type { Failsafes } from '#agent/compile/failsafes.ts'
 import { depthOf } from '#agent/compile/policy/prefixes.ts'
 import { failsafeDirection } from '#agent/dataplane/rows.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
+import type { Failsafes } from '#lib/model/failsafe.ts'
 import type { Loaded } from '../support/objects.ts'
 import { KeptMap } from '../support/kept-map.ts'
 

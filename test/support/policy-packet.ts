@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What policy sees of a packet → a flow's first packet with all that, as bytes. Layer: test. */
+/** What policy sees of a packet → a flow's first packet with all that, or a TCP segment with other flags, as bytes. Layer: test. */
 import { formatAddr, hostPort } from '#lib/base/ip.ts'
 import { ICMP, ICMPV6, SCTP, TCP, UDP, hasPorts } from '#lib/policy/packet.ts'
 import type { Packet } from '#lib/policy/packet.ts'
@@ -8,12 +8,12 @@ import { icmp, plain, tcp, udp } from './packet.ts'
 /** Of a ping: both ports of its flow. */
 export const ECHO_ID = 7
 
-export function bytesOf(packet: Packet): Uint8Array {
+export function bytesOf(packet: Packet, flags = 'S'): Uint8Array {
   const [src, dst] = [formatAddr(packet.src), formatAddr(packet.dst)]
   const [from, to] = [hostPort(src, packet.sport), hostPort(dst, packet.dport)]
   switch (packet.protocol) {
     case TCP:
-      return tcp(from, to, { flags: 'S' })
+      return tcp(from, to, { flags })
     case UDP:
       return udp(from, to)
     case ICMP:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Draws what is in the maps while frames are sent: backends, policies of pods and of the host, failsafe ports. Layer: test. */
-import type { FailsafePort } from '#agent/compile/failsafes.ts'
+import type { FailsafePort } from '#lib/model/failsafe.ts'
 import { FAILSAFE_PORTS } from '#lib/base/flags.ts'
 import { parsePort } from '#lib/base/ip.ts'
 import type { Policy, Rule, Scope } from '#lib/model/policy.ts'

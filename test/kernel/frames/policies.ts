@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the policies of a sequence of frames deny, as lib/policy's evaluator has it. Layer: test. */
-import type { Failsafes } from '#agent/compile/failsafes.ts'
+import type { Failsafes } from '#lib/model/failsafe.ts'
 import { isV4, isWithin } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import type { Policy } from '#lib/model/policy.ts'

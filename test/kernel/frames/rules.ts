@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which frames must not arrive: by RFCs, the words of the docs and lib/policy's evaluator, never by the programs. One-sided: of most frames it has
  * no opinion. Layer: test. */
-import type { Failsafes } from '#agent/compile/failsafes.ts'
+import type { Failsafes } from '#lib/model/failsafe.ts'
 import { formatAddr, isWithin } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import type { Policy } from '#lib/model/policy.ts'

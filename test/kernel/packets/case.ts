@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form of a packet case: what is in the maps, then packets through programs, each with what must come out. Layer: test. */
 
-import type { Failsafes } from '#agent/compile/failsafes.ts'
+import type { Failsafes } from '#lib/model/failsafe.ts'
 import type { Policy } from '#lib/model/policy.ts'
 
 /** untracked: what XDP asks, of what comes in */

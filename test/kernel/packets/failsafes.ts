@@ -2,7 +2,7 @@
 /** Ports that no policy of a host cuts, and all that is like them and is cut: they are ways around policy. Layer: test. */
 import { FAILSAFE_PORTS } from '#lib/base/flags.ts'
 import { parseAddr, parsePort } from '#lib/base/ip.ts'
-import type { FailsafePort, Failsafes } from '#agent/compile/failsafes.ts'
+import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'
 import type { Policy } from '#lib/model/policy.ts'
 import { tcp, udp } from '../../support/packet.ts'
 import { HOST, UNDERLAY } from '../packet-policy.ts'

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The plain evaluator: which rule decides, for pods and hosts, really and as staged. Layer: test. */
 import { describe, expect, test } from 'vitest'
-import { parseAddr, parseCidr } from '#lib/base/ip.ts'
+import { parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { HostEndpoint, Policy } from '#lib/model/policy.ts'
 import { Evaluator } from '#lib/policy/evaluate.ts'
-import { endpointOf, isFailsafe } from '#lib/policy/host.ts'
+import { endpointOf, isFailsafe, isFailsafeAnswer } from '#lib/policy/host.ts'
 import type { Hit, Judgement } from '#lib/policy/judge.ts'
 import type { Direction, View } from '#lib/policy/line.ts'
 import type { Packet } from '#lib/policy/packet.ts'
@@ -264,10 +264,17 @@ describe('a host endpoint', () => {
   })
 
   test('keeps its failsafe ports', () => {
-    const failsafes = [{ protocol: 6, port: 22, net: parseCidr('192.0.2.0/24') }]
+    const port = (number: number) => ({ protocol: 6, port: parsePort(number), net: parseCidr('192.0.2.0/24') })
+    const failsafes = { inbound: [port(22)], outbound: [port(53)] }
+    const answer = (src: string, dst: string, sport: number) => ({ ...tcp(src, dst, 40_000), sport })
     expect(isFailsafe(failsafes, tcp(FAR, HOST, 22), 'ingress')).toBe(true)
     expect(isFailsafe(failsafes, tcp(WEB, HOST, 22), 'ingress')).toBe(false)
-    expect(isFailsafe(failsafes, tcp(HOST, FAR, 22), 'egress')).toBe(true)
-    expect(isFailsafe(failsafes, tcp(FAR, HOST, 80), 'ingress')).toBe(false)
+    expect(isFailsafe(failsafes, tcp(FAR, HOST, 53), 'ingress')).toBe(false)
+    expect(isFailsafe(failsafes, tcp(HOST, FAR, 53), 'egress')).toBe(true)
+    expect(isFailsafe(failsafes, tcp(HOST, FAR, 22), 'egress')).toBe(false)
+    expect(isFailsafeAnswer(failsafes, answer(FAR, HOST, 53), 'ingress')).toBe(true)
+    expect(isFailsafeAnswer(failsafes, answer(WEB, HOST, 53), 'ingress')).toBe(false)
+    expect(isFailsafeAnswer(failsafes, answer(FAR, HOST, 22), 'ingress')).toBe(false)
+    expect(isFailsafeAnswer(failsafes, answer(HOST, FAR, 22), 'egress')).toBe(true)
   })
 })

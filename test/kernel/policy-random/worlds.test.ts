@@ -8,12 +8,12 @@ import { hasOwnAddresses } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { NODE, object, packet } from '../agent/compile/policy/arbitrary.ts'
-import { dense, isSent } from '../agent/compile/policy/dense.ts'
-import type { Change } from '../agent/compile/policy/dense.ts'
-import { longLine } from '../agent/compile/policy/long.ts'
-import { Follower, Oracle } from '../agent/compile/policy/follower.ts'
-import { KernelNode } from '../oracle/kernel-node.ts'
+import { NODE, object, packet } from '../../agent/compile/policy/arbitrary.ts'
+import { dense, isSent } from '../../agent/compile/policy/dense.ts'
+import type { Change } from '../../agent/compile/policy/dense.ts'
+import { longLine } from '../../agent/compile/policy/long.ts'
+import { Follower, Oracle } from '../../agent/compile/policy/follower.ts'
+import { KernelNode } from '../../oracle/kernel-node.ts'
 
 /** RUNS=300 for a long look. */
 const RUNS = Number(process.env['RUNS'] ?? 15)
