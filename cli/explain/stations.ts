@@ -5,9 +5,9 @@ import { isV4, type Addr } from '#lib/base/ip.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { HostEndpoint } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
-import { endpointOf, isFailsafe, WILDCARD } from '#lib/policy/host.ts'
+import { endpointOf, isFailsafe, isFailsafeAnswer, WILDCARD } from '#lib/policy/host.ts'
 import type { View } from '#lib/policy/line.ts'
-import type { Packet } from '#lib/policy/packet.ts'
+import { UDP, type Packet } from '#lib/policy/packet.ts'
 import { check, type Check, type CheckQuery, type Stage } from './check.ts'
 import type { NodeView } from './node-view.ts'
 import type { World } from './world.ts'
@@ -42,11 +42,12 @@ export function checksAt({ world, view, device }: Station, visit: Visit): readon
   const fromNode = arrival === 'here' && !fromPod
   const host = (endpoint: HostEndpoint | undefined, { stage, ...of }: HostQuery): readonly Check[] => {
     if (endpoint === undefined) return []
-    const isNodes = of.direction === 'ingress' ? isOwn : fromNode
-    const isSafe = isNodes && isFailsafe(node.failsafes, packet, of.direction)
-    return [
-      isSafe ? settled(node, { endpoint, direction: of.direction, text: 'failsafe port' }) : ask({ subject: { stage, endpoint }, ...of }),
-    ]
+    const asked = (): Check => ask({ subject: { stage, endpoint }, ...of })
+    const seen = stage === 'untracked' ? of.packet : packet
+    const isNodes = of.direction === 'ingress' ? node.isSelf(seen.dst) : fromNode
+    if (!isNodes) return [asked()]
+    if (stage === 'untracked') return [sparedByUntracked(node, asked(), of)]
+    return [isFailsafe(node.failsafes, packet, of.direction) ? settled(node, { endpoint, direction: of.direction }) : asked()]
   }
   const outer = deviceEndpoint(world, node, device)
   const inner = endpointOf(world.snapshot.hostEndpoints.values(), { node: node.name, name: WILDCARD, addresses: [] })
@@ -54,8 +55,8 @@ export function checksAt({ world, view, device }: Station, visit: Visit): readon
   if (fromPod) checks.push(ask({ subject: { stage: 'pod', endpoint: from.pod }, direction: 'egress', packet }))
   if (fromPod && isOwn && node.config.compile.podToHost === POD_TO_HOST_DROP) checks.push(dropped(node))
   if (fromPod && isOwn) checks.push(...host(inner, { stage: 'normal', direction: 'ingress', packet }))
-  if (arrival !== 'here') checks.push(...comingIn({ arrival, before, packet, isOwn }, (of) => host(outer, of)))
-  if (fromNode) checks.push(...host(toPod ? inner : outer, { stage: 'normal', direction: 'egress', packet }))
+  if (arrival !== 'here') checks.push(...inTurn(comingIn({ arrival, before, packet, isOwn }), (of) => host(outer, of)))
+  if (fromNode) checks.push(...inTurn(sent({ packet, toPod }), (of) => host(toPod ? inner : outer, of)))
   else if (!toPod && !isOwn) checks.push(...host(outer, { stage: 'forward', direction: 'egress', packet }))
   // a node always reaches its pods
   if (toPod && (fromPod || arrival !== 'here'))
@@ -64,12 +65,30 @@ export function checksAt({ world, view, device }: Station, visit: Visit): readon
   return checks.filter(({ verdict, steps }) => verdict !== 'open' || steps.length > 1)
 }
 
+const FAILSAFE = 'failsafe port'
+
+/** Of what the node itself sends or receives: what untracked policies do not let be, and the others are asked about instead. */
+function sparedByUntracked({ failsafes }: NodeView, said: Check, { packet, direction }: Omit<HostQuery, 'stage'>): Check {
+  // of what begins a flow only a datagram may be an answer
+  const isAnswer = packet.protocol === UDP && isFailsafeAnswer(failsafes, packet, direction)
+  if (said.verdict !== 'deny' || !(isAnswer || isFailsafe(failsafes, packet, direction))) return said
+  const step = {
+    tier: null,
+    outcome: 'open',
+    by: null,
+    rule: null,
+    id: null,
+    text: isAnswer ? `answer of a ${FAILSAFE}` : FAILSAFE,
+  } as const
+  return { ...said, verdict: 'open', steps: [...said.steps, step] }
+}
+
 /** Where policy of host endpoints is not asked. */
 function settled(
   { name }: NodeView,
-  { endpoint, direction, text }: { readonly endpoint: HostEndpoint; readonly direction: CheckQuery['direction']; readonly text: string },
+  { endpoint, direction }: { readonly endpoint: HostEndpoint; readonly direction: CheckQuery['direction'] },
 ): Check {
-  const step = { tier: null, outcome: 'allow', by: null, rule: null, id: null, text } as const
+  const step = { tier: null, outcome: 'allow', by: null, rule: null, id: null, text: FAILSAFE } as const
   return { node: name, endpoint: refText(endpoint), stage: 'normal', direction, verdict: 'allow', steps: [step], disagreement: null }
 }
 
@@ -85,19 +104,28 @@ interface HostQuery {
   readonly packet: Packet
 }
 
-/** By a device: whoever decides ends it, and those behind are not asked. */
-function comingIn(
-  { arrival, before, packet, isOwn }: Omit<Visit, 'node'> & { readonly isOwn: boolean },
-  host: (of: HostQuery) => readonly Check[],
-): readonly Check[] {
+/** By a device. */
+function comingIn({ arrival, before, packet, isOwn }: Omit<Visit, 'node'> & { readonly isOwn: boolean }): readonly HostQuery[] {
   const direction = 'ingress'
   const late: HostQuery = { stage: isOwn ? 'normal' : 'forward', direction, packet }
   const first: readonly HostQuery[] = [
     { stage: 'untracked', direction, packet: before },
     { stage: 'early', direction, packet: before },
   ]
+  return arrival === 'network' ? [...first, late] : [late]
+}
+
+/** By the node itself: what its pods get passes no device of the network. */
+function sent({ packet, toPod }: { readonly packet: Packet; readonly toPod: boolean }): readonly HostQuery[] {
+  const direction = 'egress'
+  const late: HostQuery = { stage: 'normal', direction, packet }
+  return toPod ? [late] : [{ stage: 'untracked', direction, packet }, late]
+}
+
+/** Whoever decides ends it, and those behind are not asked. */
+function inTurn(queries: readonly HostQuery[], host: (of: HostQuery) => readonly Check[]): readonly Check[] {
   const checks: Check[] = []
-  for (const query of arrival === 'network' ? [...first, late] : [late]) {
+  for (const query of queries) {
     const asked = host(query)
     checks.push(...asked)
     if (asked.some(({ verdict }) => verdict !== 'open')) break

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the rules in pinned maps say of a packet: those of the node's devices, and those of its ends that are pods here. Layer: cli (pure). */
-import { ADDR_LOCAL_POD, ADDR_SELF, FAILSAFE_IN, FAILSAFE_V6, HOST_REAL, HOST_STAGED } from '#lib/base/flags.ts'
+import { ADDR_LOCAL_POD, ADDR_SELF, FAILSAFE_IN, FAILSAFE_OUT, FAILSAFE_V6, HOST_REAL, HOST_STAGED } from '#lib/base/flags.ts'
 import { formatAddr, isV4 } from '#lib/base/ip.ts'
-import type { Packet } from '#lib/policy/packet.ts'
+import { UDP, type Packet } from '#lib/policy/packet.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { NO_SET, type SetId } from '#agent/compile/policy/tables.ts'
 import { judgeBySet } from '#agent/policy/judge.ts'
@@ -95,12 +95,14 @@ class Checks {
   /** Whoever decides ends it, and those behind are not asked. */
   #comingIn(isOwn: boolean): readonly SideCheck[] {
     const { before, packet, device } = this.#passage
-    if ((device === 0 && !isOwn) || (isOwn && this.#isFailsafe())) return []
+    if ((device === 0 && !isOwn) || (isOwn && this.#isFailsafe(FAILSAFE_IN, packet.dport))) return []
     const late = [isOwn ? 'normal' : 'forward', packet] as const
     const asked = device === 0 ? [late] : [['untracked', before] as const, ['early', before] as const, late]
     const checks: SideCheck[] = []
     for (const [stage, seen] of asked) {
-      const found = this.#host(stage, { direction: 'ingress', device, packet: seen })
+      const isAnswer = stage === 'untracked' && isOwn && packet.protocol === UDP && this.#isFailsafe(FAILSAFE_OUT, packet.sport)
+      const asked = this.#host(stage, { direction: 'ingress', device, packet: seen })
+      const found = asked.filter(({ verdict }) => verdict !== 'deny' || !isAnswer)
       checks.push(...found)
       if (found.some(({ verdict }) => verdict !== 'open')) break
     }
@@ -130,11 +132,10 @@ class Checks {
     return { ...what, ...real, staged: isSame(real, staged) ? null : staged }
   }
 
-  /** Of the node's own ports. */
-  #isFailsafe(): boolean {
-    const { src, dport, protocol } = this.#passage.packet
-    const direction = FAILSAFE_IN | (isV4(src) ? 0 : FAILSAFE_V6)
-    const key = { prefix: 160, direction, proto: protocol, port: dport, addr: src }
+  /** A port of the node's own, or of whoever sends the packet. */
+  #isFailsafe(of: number, port: number): boolean {
+    const { src, protocol } = this.#passage.packet
+    const key = { prefix: 160, direction: of | (isV4(src) ? 0 : FAILSAFE_V6), proto: protocol, port, addr: src }
     return this.#of.tables.open(catalogue.np_failsafes).get(key) !== undefined
   }
 }

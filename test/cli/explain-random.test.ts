@@ -74,6 +74,7 @@ test('every stage was asked', () => {
     'normal ingress',
     'pod egress',
     'pod ingress',
+    'untracked egress',
     'untracked ingress',
   ])
 })

@@ -2,9 +2,11 @@
 /** explain on a node, without one: the packet, the walk through maps, what fits and what does not. Layer: test. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { ADDR_SELF, FAILSAFE_OUT } from '#lib/base/flags.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
+import { addrInfo } from '../support/addr-info.ts'
 import { FakeTables } from '../support/fake-tables.ts'
 import { packetText } from '../support/packet-text.ts'
 import { readWorlds } from '../../cli/explain/worlds.ts'
@@ -54,6 +56,27 @@ describe('checksOf', () => {
     expect(stages(2)).toEqual(['early ingress if2 allow', 'pod ingress 10.1.0.3 deny'])
     expect(stages(3)).toEqual(['pod ingress 10.1.0.3 deny'])
     expect(stages(0)).toEqual(['pod egress 10.1.0.2 allow', 'pod ingress 10.1.0.3 deny'])
+  })
+
+  test.each([
+    { what: 'a datagram from a failsafe port may be an answer', protocol: 17, sport: 53, stages: ['normal'] },
+    { what: 'a SYN from such a port is none', protocol: 6, sport: 53, stages: ['untracked'] },
+    { what: 'nor is a datagram from another port', protocol: 17, sport: 54, stages: ['untracked'] },
+  ])('what untracked rules deny of what comes to the node: $what', ({ protocol, sport, stages }) => {
+    const tables = filledTables(view)
+    const node = parseAddr('192.0.2.77')
+    const [none, set] = ['0'.repeat(16), view.policy.tables.end(DB)?.ingress ?? '']
+    const sets = { untracked_egress: none, early_ingress: none, forward_ingress: none, forward_egress: none, normal_egress: none }
+    tables.put(catalogue.np_hosts, [
+      { ifindex: 2, view: 0 },
+      { ...sets, untracked_ingress: set, normal_ingress: set },
+    ])
+    tables.put(catalogue.np_addrs, [node, addrInfo(ADDR_SELF)])
+    for (const proto of [6, 17])
+      tables.put(catalogue.np_failsafes, [{ prefix: 160, direction: FAILSAFE_OUT, proto, port: 53, addr: WEB }, 1])
+    const one = { ...packet, dst: node, protocol, sport, dport: 40_000 }
+    const checks = checksOf(known(tables), { before: one, packet: one, device: 2, out: 0 })
+    expect(checks.map(({ stage, verdict }) => `${stage} ${verdict}`)).toEqual(stages.map((stage) => `${stage} deny`))
   })
 })
 
