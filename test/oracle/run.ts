@@ -7,6 +7,8 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { asRecord } from '#lib/kube/fields.ts'
+import { FailsafePrograms } from './failsafe-programs.ts'
+import { askFailsafes, explainer, failsafeTable } from './failsafes.ts'
 import { packetMismatches } from './packet-verdicts.ts'
 import { inOwnNamespaces } from '../support/namespaces.ts'
 import { selectorMismatches } from './selectors.ts'
@@ -32,6 +34,15 @@ async function own(file: string): Promise<void> {
     const { asked, wrong } = await compare(adapter, table)
     count(`${adapter.name}: ${table.id}`, asked, wrong)
   }
+}
+
+async function ownFailsafes(): Promise<void> {
+  const programs = isRoot ? [await FailsafePrograms.load()] : []
+  for (const judge of [explainer, ...programs]) {
+    const { asked, wrong } = askFailsafes(judge, failsafeTable)
+    count(`${judge.name}: ${failsafeTable.id}`, asked, wrong)
+  }
+  for (const one of programs) one.close()
 }
 
 /** A table or folder of others, by their runner, which says in its last line how it went. */
@@ -102,6 +113,7 @@ async function askAll(folder: string | undefined): Promise<number> {
     total.skipped++
   }
   for (const file of adapters) await own(file)
+  await ownFailsafes()
   const cases = resolve(folder ?? '')
   if (folder !== undefined && existsSync(cases) && statSync(cases).isDirectory()) await others(cases, adapters)
   else console.log('no folder of other cases: only the project’s own have been asked')
