@@ -161,7 +161,7 @@ NATIVE_FLAGS = -std=gnu++17 -Inode_modules/node-linux-$(ARCH)/include/node -Inod
 lint: types lint-c
 	@$(NODE) node_modules/eslint/bin/eslint.js .
 	@$(NODE) node_modules/prettier/bin/prettier.cjs --check --log-level warn .
-	@git ls-files 'native/*.cc' | xargs clang-tidy-19 --quiet -- $(NATIVE_FLAGS) 2>/dev/null
+	@clang-tidy-19 --quiet $$(git ls-files 'native/*.cc') -- $(NATIVE_FLAGS) 2>/dev/null
 
 lint-c:
 	@scripts/install-deps.sh lint

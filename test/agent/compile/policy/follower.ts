@@ -8,13 +8,16 @@ import { judgeByTables, judgeHost, judgeUntracked } from '#agent/policy/judge.ts
 import type { HostPassing, Side } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/tables.ts'
 import type { Addr } from '#lib/base/ip.ts'
+import { same } from '#lib/base/same.ts'
 import { refText } from '#lib/model/ref.ts'
 import { hasOwnAddresses } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
-import type { HostEndpoint, Policy } from '#lib/model/policy.ts'
+import type { HostEndpoint, Policy, Profile } from '#lib/model/policy.ts'
 import type { KubeObject, Snapshot } from '#lib/model/snapshot.ts'
+import type { Direction } from '#lib/policy/line.ts'
 import { Evaluator } from '#lib/policy/evaluate.ts'
 import type { Hit } from '#lib/policy/judge.ts'
+import { podProfiles } from '#lib/policy/line.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { Store } from '#lib/store/store.ts'
 
@@ -92,8 +95,9 @@ export class Oracle {
     if (pod === undefined) return ' allow'
     const { action, hits } = this.#evaluator.pod(pod, packet, { direction, view: staged ? 'staged' : 'real' })
     const names = hits.flatMap((hit) => nameOf(hit, direction))
-    // where everything is allowed for want of policies no rule is asked
-    return `${hits.length === 1 && names[0] === `Profile/kns.${pod.namespace} ${direction} 0` && !this.#hasProfile(pod) ? '' : names.join(', ')} ${action}`
+    // where no policy says otherwise and the namespace allows everything, no rule is asked
+    const isOpen = hits.length === 1 && names[0] === `Profile/kns.${pod.namespace} ${direction} 0` && this.#allowsAll(pod, direction)
+    return `${isOpen ? '' : names.join(', ')} ${action}`
   }
 
   hostActions(endpoint: HostEndpoint, { direction, staged = false, packet, before, ofHost }: HostPassing): readonly string[] {
@@ -103,8 +107,12 @@ export class Oracle {
     return [untracked, this.#evaluator.host(endpoint, { ...of, packet, before, ofHost }).action]
   }
 
-  #hasProfile(pod: Pod): boolean {
-    return this.#snapshot.profiles.has(`kns.${pod.namespace}`)
+  /** The first rule of the namespace's profile, written or for want of one. */
+  #allowsAll(pod: Pod, direction: Direction): boolean {
+    const [written, plain] = [this.#snapshot, { profiles: new Map<string, Profile>() }].map(
+      (world) => podProfiles(world, pod, direction)[0]?.rules[0],
+    )
+    return same({ ...written, name: undefined }, plain)
   }
 
   #podAt(addr: Packet['src']): Pod | undefined {

@@ -8,9 +8,11 @@ import type { Side } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/tables.ts'
 import { walk } from '#agent/policy/walk.ts'
 import { SURE_NOT } from '#lib/base/flags.ts'
+import type { Profile } from '#lib/model/policy.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
-import { NODE, object, owners, packet, plainPolicy } from './arbitrary.ts'
+import { NODE, object, owners, packet, plainPolicy, pod } from './arbitrary.ts'
 import { Follower, Oracle } from './follower.ts'
+import { ruleAt } from './scale.ts'
 
 /** RUNS=3000 for a long look. */
 const RUNS = Number(process.env['RUNS'] ?? 100)
@@ -44,6 +46,27 @@ test(
   },
   TIMEOUT,
 )
+
+test('a namespace whose written profile allows everything asks no rule, like one without a profile', () => {
+  const profile: Profile = {
+    kind: 'Profile',
+    namespace: '',
+    name: 'kns.x',
+    labels: new Map(),
+    ingress: [ruleAt(0, {})],
+    egress: [ruleAt(0, {})],
+  }
+  fc.assert(
+    fc.property(fc.array(pod, { minLength: 1, maxLength: 5 }), packets, (pods, some) => {
+      const follower = new Follower(NODE)
+      follower.put([...pods, profile])
+      const oracle = new Oracle(follower)
+      for (const one of some)
+        for (const side of SIDES) expect([side, follower.verdict(one, side)]).toEqual([side, oracle.verdict(one, side)])
+    }),
+    { numRuns: 20 },
+  )
+})
 
 test.each([
   ['of rules that ask one thing as well', fc.array(object, { minLength: 5, maxLength: 10 })],
