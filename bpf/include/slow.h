@@ -29,11 +29,13 @@ static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, 
 /* May the error's sender tell of the flow in s->v? From the network any router may, if its address is one, though
  * of the link. The tunnel brings word from the flow's other end, or from the node that the flow passes, but of
  * other nodes' pods from that end only: their addresses are in no router. */
-static __noinline bool may_tell(struct scratch *s, const struct quoted *quoted)
+static __noinline bool may_tell(struct __sk_buff *skb, struct scratch *s, const struct quoted *quoted)
 {
 	const struct ct_leg *answers = &s->v.leg[s->dir & 1], *went = &s->v.leg[opposite(s->dir)];
+	/* from a device without programs, for example */
+	const bool brought = !hook_is_from(s->hook) && skb->ingress_ifindex && !mark_is_known(skb);
 
-	if (!s->p.tunnelled && s->hook == FROM_HOST) {
+	if (!s->p.tunnelled && (s->hook == FROM_HOST || brought)) {
 		if (answers->flags & LEG_BY_NODE || went->flags & LEG_ENCAP ||
 		    (answers->flags & LEG_ANSWER && answers->flags & LEG_TUNNELLED))
 			return false; /* the network has not had what it quotes */
@@ -96,7 +98,7 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	if (ct_expired(v, quoted.proto, s->now))
 		return FLOW_NONE;
 	s->v = *v;
-	if (!may_tell(s, &quoted))
+	if (!may_tell(skb, s, &quoted))
 		return DROPPED(DROP_SPOOFED);
 	why = related_judge(skb, s, v, &quoted);
 	if (why)
@@ -150,9 +152,6 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 			return act == RULE_ALLOW ? NP_PASS : DROPPED(DROP_POLICY);
 	}
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
-	why = hook_is_from(s->hook) ? DROP_NONE : source_refused_leaving(skb, s);
-	if (why)
-		return DROPPED(why);
 	if (hook_is_from(s->hook) && pkt_is_syn(&s->p) && !s->alone) {
 		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it
 		 * is not */
@@ -163,9 +162,14 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 			return act;
 	}
 	v = s->alone ? 0 : flow_find(skb, s);
+	if (v && begins_again(&v->leg[s->dir & 1], s->hook) && host_asks(skb->ifindex)) {
+		flow_forget(s, v); /* there are such rules now: it is asked about by those and by where it will leave */
+		v = 0;
+	}
 	if (v) {
+		s->by_other = by_other_device(skb, v, &v->leg[s->dir & 1], s->hook);
 		/* the last: it is another pod's by now */
-		s->renew |= !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() ||
+		s->renew |= s->by_other || !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() ||
 			    pkt_is_message(&s->p) || is_attempt_back(s, &v->leg[s->dir & 1]) ||
 			    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex);
 		act = s->renew ? flow_look_again(s, v) : FLOW_THERE;
@@ -182,6 +186,10 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (act != FLOW_PREPARED)
 			return act;
 		judged_new(skb, s);
+		if (serves_older(skb, s)) {
+			judged_served(skb, s);
+			s->alone = 1; /* its client's next packet makes the flow */
+		}
 	} else if (s->renew) {
 		judged_again(skb, s, v);
 	}
@@ -189,10 +197,12 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		return DROPPED(DROP_TUNNEL_SOURCE); /* answers as well: they stay unseen, so none goes the fast way */
 	if (!v || (s->renew && !is_let_be(s, v))) {
 		why = flow_judge(skb, s, v ? v : &s->v);
-		if (why && v && !is_attempt_back(s, &v->leg[s->dir & 1]))
+		if (why && v && !s->by_other && !is_attempt_back(s, &v->leg[s->dir & 1]))
 			flow_deny(s, v);
 		if (why)
 			return DROPPED(why);
+		if (s->by_other && v)
+			v->device = skb->ifindex;
 	}
 	if (s->alone)
 		return NP_PASS;
@@ -263,10 +273,26 @@ static __noinline int source_own(struct __sk_buff *skb, struct scratch *s)
 	return DROPPED(DROP_SPOOFED);
 }
 
+/* Where packets leave, the same of all of them: whatever rules, flows, and what cannot be read have to say. Of no pod's
+ * way in is that which is not read. */
+static __noinline int source_leaving(struct __sk_buff *skb, struct scratch *s)
+{
+	enum drop why;
+
+	ct_key_of(&s->key, &s->p.t, s->p.proto);
+	why = source_refused_leaving(skb, s);
+	return why ? DROPPED(why) : 0;
+}
+
 static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 {
-	int act = s->parsed ? 0 : slow_parse(skb, s);
+	int act = s->parsed ? 0 : slow_parse(skb, s), left;
 
+	if (s->hook == TO_HOST ? !IS_DROPPED(act) : s->hook == TO_WORKLOAD && !act) {
+		left = source_leaving(skb, s);
+		if (left)
+			return left;
+	}
 	if (act)
 		return act;
 	if (s->hook == FROM_WORKLOAD) {
@@ -318,6 +344,7 @@ static __always_inline int slow_path(struct __sk_buff *skb)
 	s->reroute = 0;
 	s->renew = 0;
 	s->alone = 0;
+	s->by_other = 0;
 	s->first_fragment = 0;
 	s->told = is_told(skb, s->hook);
 	act = slow_packet(skb, s);

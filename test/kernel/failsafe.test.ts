@@ -220,3 +220,24 @@ describe.each(families.map((f) => [f.name, f] as const))('%s: rules of the node 
     expect(await passes('to_host', tcp(at(f.node, OWN), at(peer, 40_001), { flags: 'S' }))).toBe(false)
   })
 })
+
+describe.each(families.map((f) => [f.name, f] as const))('%s: rules of the node that deny what comes in alone', (_name, f: Family) => {
+  beforeAll(() => closed({ normal_ingress: CLOSED }))
+  const peer = PEER[f.name]
+  const answers = (from: number, to: number, flags = 'PA'): Uint8Array => tcp(at(f.node, from), at(peer, to), { flags, payload: 'x' })
+
+  test('another has opened a connection to the node before there were rules: that the node speaks first does not keep it', async () => {
+    using old = await connection({ addr: peer, port: 40_003 }, f.node, CLOSED_PORT)
+    expect(old.server.listening).toBe(true)
+    expect(await passes('to_host', answers(CLOSED_PORT, 40_003))).toBe(false)
+    expect(await passes('to_host', answers(CLOSED_PORT, 40_003, 'FA'))).toBe(false)
+  })
+
+  test('to a failsafe port of the node, or opened by the node itself, it goes on', async () => {
+    using served = await connection({ addr: peer, port: 40_004 }, f.node, OWN)
+    using asked = await connection({ addr: f.node, port: 40_005 }, peer, CLOSED_PORT)
+    expect([served.server.listening, asked.server.listening]).toEqual([true, true])
+    expect(await passes('to_host', answers(OWN, 40_004))).toBe(true)
+    expect(await passes('to_host', answers(40_005, CLOSED_PORT))).toBe(true)
+  })
+})

@@ -16,22 +16,26 @@ const ARP_REPLY = 2
 const CONTEXT_SIZE = 192
 const MARK_AT = 8
 const INGRESS_IFINDEX_AT = 36
+const IFINDEX_AT = 40
 const SCHED_CLS = 3
 /** `r0 = 0; exit` */
 const NOTHING = Buffer.from('b7000000000000009500000000000000', 'hex')
 
-/** What a packet has beside its bytes; `arrived`: the index of the device by which the node got it, 0 of its own. */
+/** What a packet has beside its bytes; `arrived`: the index of the device by which the node got it, 0 of its own; `device`: of the one that it passes,
+ * 0 the loopback device. */
 interface Came {
   readonly mark: number
   readonly arrived?: number
+  readonly device?: number
 }
 
 type Run = ReturnType<BpfProgram['testRun']> & { readonly mark: number }
 
-export function runMarked(program: BpfProgram, packet: Uint8Array, { mark, arrived = 0 }: Came): Run {
+export function runMarked(program: BpfProgram, packet: Uint8Array, { mark, arrived = 0, device = 0 }: Came): Run {
   const context = Buffer.alloc(CONTEXT_SIZE)
   context.writeUInt32LE(mark, MARK_AT)
   context.writeUInt32LE(arrived, INGRESS_IFINDEX_AT)
+  context.writeUInt32LE(device, IFINDEX_AT)
   const run = program.testRun({ data: packet, context })
   return { ...run, mark: run.contextOut.readUInt32LE(MARK_AT) }
 }
@@ -44,6 +48,11 @@ export function takesMarks(): boolean {
 /** The same of the device by which the node got them. */
 export function takesArrivals(): boolean {
   return takes({ mark: DECIDED, arrived: 1 })
+}
+
+/** And of the device that they pass, other than loopback's. */
+export function takesDevices(index: number): boolean {
+  return takes({ mark: DECIDED, device: index })
 }
 
 function takes(came: Came): boolean {

@@ -30,7 +30,7 @@ import { packetText, readIp } from '../support/packet-text.ts'
 import { endpoint } from '../support/packet.ts'
 import type { Loaded } from '../support/objects.ts'
 import { TestMap, loadObject, program, sharedMaps } from '../support/objects.ts'
-import { impliedMark, markText, runMarked, takesArrivals, takesMarks } from './packet-mark.ts'
+import { impliedMark, markText, runMarked, takesArrivals, takesDevices, takesMarks } from './packet-mark.ts'
 import { NO_FAILSAFES, PacketFailsafes } from './packet-failsafes.ts'
 import { PacketPolicy } from './packet-policy.ts'
 import type { Policy } from '#lib/model/policy.ts'
@@ -127,12 +127,13 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
   const objectOf = (name: ProgramName) => (name === 'untracked' ? xdp : name.endsWith('workload') ? workload : host)
   const programs = new Map(ALL.map((name) => [name, program(objectOf(name), name)]))
   const maps = openMaps(workload)
-  const [marks, arrivals] = [takesMarks(), takesArrivals()]
+  const takes = { mark: takesMarks(), arrived: takesArrivals(), device: takesDevices(ifindexOf(devices.underlay.name)) }
+  const { mark: marks } = takes
   return {
     run(test) {
       fill(maps, test.given)
       for (const step of test.steps) {
-        if ((step.mark !== undefined && !marks) || (step.arrived !== undefined && !arrivals)) return undefined
+        if ((['mark', 'arrived', 'device'] as const).some((what) => step[what] !== undefined && !takes[what])) return undefined
         const wrong = runStep(step, { programs, maps, loaded: workload, marks, redirectPeer: features.redirectPeer })
         if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
       }
@@ -154,6 +155,11 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
       for (const { object } of [workload, host, xdp]) object.close()
     },
   }
+}
+
+/** 0: none is named. */
+function indexOf(device: string | undefined): number {
+  return device === undefined ? 0 : ifindexOf(device)
 }
 
 function openMaps(loaded: Loaded) {
@@ -307,7 +313,7 @@ function runStep(
   // before there is a packet, for XDP, there is no mark
   const { retval, dataOut, mark } =
     world.marks && step.through !== 'untracked'
-      ? runMarked(run, step.packet, { mark: (step.mark ?? 0) | FOREIGN, arrived: step.arrived === undefined ? 0 : ifindexOf(step.arrived) })
+      ? runMarked(run, step.packet, { mark: (step.mark ?? 0) | FOREIGN, arrived: indexOf(step.arrived), device: indexOf(step.device) })
       : { ...run.testRun({ data: step.packet }), mark: undefined }
   const action = actionText(step.through, retval)
   if (action !== step.action) return `${action} instead of ${step.action}: ${packetText(dataOut)}`

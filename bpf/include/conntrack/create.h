@@ -294,6 +294,39 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 	judged_ends(skb, s);
 }
 
+/* Where packets leave, is it one of a connection that another has opened to the node, before there were rules, and so
+ * flows, of what comes in here? The node has a socket for it, and another that listens on its port. */
+static __noinline bool serves_older(struct __sk_buff *skb, struct scratch *s)
+{
+	struct ct_tuple t;
+	__u32 state;
+
+	if (s->hook != TO_HOST || s->reroute || s->key.lane || s->p.proto != IPPROTO_TCP || s->p.fragment ||
+	    pkt_is_syn(&s->p) || !is_nodes_own(skb, s) || !host_asks(skb->ifindex))
+		return false;
+	ct_reverse(&t, &s->p.t);
+	state = tcp_state(skb, &t);
+	if (!state || state == BPF_TCP_LISTEN)
+		return false;
+	t.sport = 0; /* as in is_older */
+	return tcp_state(skb, &t) == BPF_TCP_LISTEN;
+}
+
+/* What is to be judged of such: the connection, as it would have come in. */
+static __noinline void judged_served(struct __sk_buff *skb, struct scratch *s)
+{
+	struct judged *j = &s->judged;
+
+	__builtin_memset(j, 0, sizeof(*j));
+	j->hook = FROM_HOST;
+	j->device = skb->ifindex;
+	ct_reverse(&j->t, &s->p.t);
+	j->before = j->t;
+	addr_look(&s->src, &j->t.src);
+	addr_look(&s->dst, &j->t.dst);
+	judged_ends(skb, s);
+}
+
 /* Makes the flow of the packet and enters it. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */
 static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
 {

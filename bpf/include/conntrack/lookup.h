@@ -129,6 +129,8 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 	struct judged *j = &s->judged;
 
 	judged_flow(s, v);
+	if (s->by_other)
+		j->device = skb->ifindex;
 	if (is_attempt_back(s, leg)) {
 		j->hook = s->hook;
 		j->device = device_of(skb, s, leg);

@@ -39,4 +39,20 @@ static __always_inline bool came_its_way(const struct ct_value *v, const struct 
 	return leg->flags & LEG_TUNNELLED && addr_eq(&v->via, tunnel_from);
 }
 
+/* Does a flow come in here that is known by where it left alone, for there were no rules for what comes in? */
+static __always_inline bool begins_again(const struct ct_leg *leg, const enum hook hook)
+{
+	return cfg.host_policy && hook == FROM_HOST && leg->hook == TO_HOST && !(leg->flags & LEG_ANSWER);
+}
+
+/* Does it pass another device than the one by whose rules it was let be? A process may choose the device, and so may
+ * a sender that forges its source. */
+static __always_inline bool by_other_device(struct __sk_buff *skb, const struct ct_value *v, const struct ct_leg *leg,
+					    const enum hook hook)
+{
+	if (!cfg.host_policy || leg->hook != hook || leg->flags & LEG_ANSWER || v->device == skb->ifindex)
+		return false;
+	return hook == FROM_HOST || (hook == TO_HOST && leg->flags & LEG_STACK);
+}
+
 #endif

@@ -3,6 +3,7 @@
 import type { PacketCase } from './case.ts'
 import { cases as asksBack } from './asks-back.ts'
 import { cases as believed } from './believed.ts'
+import { cases as brought } from './brought.ts'
 import { cases as checksums } from './checksums.ts'
 import { cases as choice } from './choice.ts'
 import { cases as collisions } from './collisions.ts'
@@ -35,10 +36,12 @@ import { cases as takeover } from './takeover.ts'
 import { cases as tcp } from './tcp.ts'
 import { cases as telling } from './telling.ts'
 import { cases as tunnelEnd } from './tunnel-end.ts'
+import { cases as untracked } from './untracked.ts'
 
 const cases: readonly PacketCase[] = [
   ...asksBack,
   ...believed,
+  ...brought,
   ...checksums,
   ...choice,
   ...collisions,
@@ -71,6 +74,7 @@ const cases: readonly PacketCase[] = [
   ...tcp,
   ...telling,
   ...tunnelEnd,
+  ...untracked,
 ]
 
 /** Those that programs for such a kernel are to pass. */

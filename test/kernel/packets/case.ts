@@ -57,6 +57,8 @@ export interface Step {
   readonly mark?: number
   /** the device by which the node got it, where packets leave; default: none, it is the node's own; as with marks, not on all kernels */
   readonly arrived?: string
+  /** the device that it passes; default: loopback's, and so on all kernels */
+  readonly device?: string
   /** and coming out, where it is not what packet-mark.ts says of what became of the packet */
   readonly marked?: number
   /** before the step the maps become these; flows stay */
