@@ -12,7 +12,7 @@ BPF_FLAGS := -g -O2 -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-funct
 BPF_OBJECTS := $(patsubst %.bpf.c,%.bpf.o,$(wildcard bpf/*.bpf.c bench/*.bpf.c)) bpf/host.floor.bpf.o bpf/workload.floor.bpf.o bpf/xdp.floor.bpf.o
 ADDON := build/Release/netplane_native.node
 SHIM := build/netplane-cni
-TS_SOURCES := $(shell find agent lib lab demo cli bench soak native -name '*.ts' 2>/dev/null)
+TS_SOURCES := $(shell find agent lib lab demo cli bench soak testkit native -name '*.ts' 2>/dev/null)
 
 # What the quick loop remembers between its runs.
 CACHE := .cache/check
@@ -143,7 +143,7 @@ soak: all kubernetes
 # The real Kubernetes that end-to-end tests run, and `make bench` measures beside Netplane: built once, ten CPU minutes.
 kubernetes: all
 	@scripts/install-deps.sh go
-	@$(RUN) test/kubernetes/main.ts
+	@$(RUN) testkit/kubernetes/main.ts
 
 # Ours, and Kubernetes' own end-to-end tests, on a real cluster of this machine: hours; `make test` has a short form.
 e2e: all

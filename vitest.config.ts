@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Kinds of tests: unit (anyone), kernel and api (root, own network and mount namespace), lab (root), e2e (root, a real cluster). Layer: test. */
 import { defineConfig } from 'vitest/config'
-import { isLong } from './test/e2e/length.ts'
+import { isLong } from './test/cluster/length.ts'
 
 const resolve = { conditions: ['source'] }
 const ssr = { resolve: { conditions: ['source'] } }
@@ -15,7 +15,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/native/**', 'test/kernel/**', 'test/api/**', 'test/lab/**', 'test/e2e/**'],
+          exclude: ['test/native/**', 'test/kernel/**', 'test/apiserver/**', 'test/lab/**', 'test/cluster/**'],
           // files keep nothing in modules: a fresh worker for each would cost as much as a third of the tests
           isolate: false,
           // some wait for their own timers most of the time
@@ -41,7 +41,7 @@ export default defineConfig({
         ssr,
         test: {
           name: 'api',
-          include: ['test/api/**/*.test.ts'],
+          include: ['test/apiserver/**/*.test.ts'],
           globalSetup: 'test/kernel/own-namespace.ts',
           fileParallelism: false,
           testTimeout: 120_000,
@@ -64,8 +64,8 @@ export default defineConfig({
         ssr,
         test: {
           name: 'e2e',
-          include: ['test/e2e/*.test.ts', ...(isLong ? ['test/e2e/long/*.test.ts'] : [])],
-          globalSetup: 'test/e2e/setup.ts',
+          include: ['test/cluster/*.test.ts', ...(isLong ? ['test/cluster/long/*.test.ts'] : [])],
+          globalSetup: 'test/cluster/setup.ts',
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 180_000,

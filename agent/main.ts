@@ -4,8 +4,8 @@
  *
  * What a command needs is loaded when it is run: --version must not depend on the addon, and a warm start is quick. */
 import { errorText } from '#lib/base/errors.ts'
-import { packageVersion } from '#lib/base/package.ts'
-import { HELP, parseOptions, type AgentOptions, type Command } from './options.ts'
+import { packageVersion } from '#lib/base/os/package.ts'
+import { HELP, parseOptions, type AgentOptions, type Command } from './run/options.ts'
 
 /** Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
 async function main(argv: readonly string[]): Promise<number> {
@@ -24,12 +24,12 @@ async function main(argv: readonly string[]): Promise<number> {
       process.stdout.write(`netplane-agent ${packageVersion()}\n`)
       return 0
     case 'print-desired': {
-      const { printOnce } = await import('#agent/print-once.ts')
+      const { printOnce } = await import('#agent/commands/print-desired.ts')
       return await printOnce(command.options)
     }
     case 'cleanup': {
       if (await mayNot()) return 1
-      const { cleanupCommand } = await import('#agent/cleanup-command.ts')
+      const { cleanupCommand } = await import('#agent/commands/cleanup.ts')
       return await cleanupCommand(command)
     }
     case 'run':
@@ -56,8 +56,8 @@ async function run(options: AgentOptions): Promise<number> {
   }
   process.on('uncaughtException', fatal)
   process.on('unhandledRejection', fatal)
-  const { takeLock } = await import('#agent/lock.ts')
-  const { lockPath } = await import('#agent/state-files.ts')
+  const { takeLock } = await import('#agent/run/lock.ts')
+  const { lockPath } = await import('#agent/run/state-files.ts')
   const taken = await takeLock({ path: lockPath(options.stateDir), line: `netplane-agent of node ${options.node}, pid ${process.pid}` })
   if (taken.kind === 'taken') {
     log.error({ by: taken.by }, 'agent.already-running')
@@ -72,7 +72,7 @@ async function run(options: AgentOptions): Promise<number> {
       stop.abort()
     })
   }
-  const { runAgent } = await import('#agent/agent.ts')
+  const { runAgent } = await import('#agent/run/run-agent.ts')
   try {
     await runAgent({ options, log, signal: stop.signal })
   } catch (thrown) {

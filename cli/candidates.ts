@@ -3,7 +3,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
-import { identify } from '#lib/kube/parse-core.ts'
+import { identify } from '#lib/kube/parse/parse-object.ts'
 import { isObject } from '#lib/base/object.ts'
 import { parseFile } from '#lib/manifests/file.ts'
 import { readManifest } from '#lib/manifests/read.ts'

@@ -5,10 +5,10 @@
  * What reads the kernel is loaded when it is needed: help and version must not depend on the addon. */
 import { once } from 'node:events'
 import { errorCode, errorText } from '#lib/base/errors.ts'
-import { packageVersion } from '#lib/base/package.ts'
+import { packageVersion } from '#lib/base/os/package.ts'
 import { readArgs, type Order } from './args.ts'
 import { usage } from './commands.ts'
-import type { Printed } from './printed.ts'
+import type { Printed } from './command-result.ts'
 
 /** Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
 async function main(args: readonly string[]): Promise<number> {
@@ -27,7 +27,7 @@ async function main(args: readonly string[]): Promise<number> {
       await write(`netplanectl ${packageVersion()}\n`)
       return 0
     case 'report': {
-      const { reportTexts } = await import('#cli/read.ts')
+      const { reportTexts } = await import('#cli/run-report.ts')
       for await (const text of reportTexts(order)) await write(text)
       return 0
     }

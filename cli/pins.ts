@@ -4,12 +4,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { BpfMap, btfById } from '#native'
 import { errorCode, errorText } from '#lib/base/errors.ts'
-import { packageVersion } from '#lib/base/package.ts'
-import { carriedTypes, type CarriedTypes } from '#agent/maps/carried.ts'
+import { packageVersion } from '#lib/base/os/package.ts'
+import { carriedTypes, type CarriedTypes } from '#agent/maps/map-btf.ts'
 import { bindMap, catalogue, type MapDefinition } from '#agent/maps/catalogue.ts'
 import { counterSlots, counterTotal, namedCounters } from '#agent/maps/counters.ts'
 import { PinsError } from './errors.ts'
-import { tableOf, writableTableOf, type CounterValue, type Table, type Tables, type WritableTable } from './tables.ts'
+import { tableOf, writableTableOf, type CounterValue, type Table, type Tables, type WritableTable } from './map-tables.ts'
 
 /** Holds maps open until it is disposed of. */
 export class PinnedTables implements Tables, Disposable {

@@ -3,7 +3,7 @@
 import { growingTable } from '#lib/base/table.ts'
 import type { Filter } from './filter.ts'
 import type { RuleNames } from './rules.ts'
-import type { Tables } from './tables.ts'
+import type { Tables } from './map-tables.ts'
 
 /** What a command finds on the node, and what was asked of it. */
 export interface Question {

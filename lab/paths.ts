@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { nodeCommand, packageRoot } from '#lib/base/package.ts'
+import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 
 const HERE = fileURLToPath(import.meta.url)
 /** ".ts" in a source tree, ".js" in a build: what this file itself is. */

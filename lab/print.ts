@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Text for terminals: tables of a lab's state. Layer: lab (pure). */
 import { table } from '#lib/base/table.ts'
-import type { Leftover } from './down.ts'
+import type { Leftover } from './network/down.ts'
 import type { LabStatus } from './status.ts'
 
 export function statusText(status: LabStatus): string {

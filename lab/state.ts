@@ -7,7 +7,7 @@ import { errorCode } from '#lib/base/errors.ts'
 import { LabError } from './errors.ts'
 import { LABS, labPaths } from './paths.ts'
 import { numberAt } from './raw.ts'
-import type { Topology } from './topology.ts'
+import type { Topology } from './network/topology.ts'
 
 const VERSION = 1
 

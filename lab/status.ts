@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a lab consists of and how it is, for people and for programs. Layer: lab. */
-import { Agents } from './agents.ts'
-import { mapLimit } from './command.ts'
-import { netnsExists } from './netns.ts'
-import { holderInPlace } from './places.ts'
-import { listeningServer } from './servers.ts'
+import { Agents } from './processes/agents.ts'
+import { mapLimit } from './processes/command.ts'
+import { netnsExists } from './network/netns.ts'
+import { holderInPlace } from './processes/place-holders.ts'
+import { listeningServer } from './processes/servers.ts'
 import type { LabState } from './state.ts'
 
 export interface NodeStatus {

@@ -2,8 +2,8 @@
 /** What is looked at when the changes are over: losses, logs, leaks, and what a fresh agent finds to do. Layer: soak. */
 import { isObject } from '#lib/base/object.ts'
 import { waitFor } from '../lab/wait.ts'
-import type { Load, LoadResult } from '../lab/load.ts'
-import type { Leftover } from '../lab/down.ts'
+import type { Load, LoadResult } from '../lab/traffic/load.ts'
+import type { Leftover } from '../lab/network/down.ts'
 import { at } from '../lab/raw.ts'
 import { lossesIn, refusalsIn, slowestText, type Loss, type Way } from './flows.ts'
 import type { Holdings, SoakedNode } from './node.ts'

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The cluster that is soaked: who lives where, and the services with a promise. Layer: soak (pure). */
-import { addressOf, FAMILIES, felixObject, nodeObject, NODES, podObject, type Family } from '../test/lab/e2e/objects.ts'
-import { SENDERS, SINKS } from './marks.ts'
+import { addressOf, FAMILIES, felixObject, nodeObject, NODES, podObject, type Family } from '../testkit/lab/manifests.ts'
+import { SENDERS, SINKS } from './marks/marked-flows.ts'
 
 export { NODES }
 

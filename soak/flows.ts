@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The traffic of a soak, what each stream is promised, and whether it was kept. Layer: soak (pure). */
-import type { Load } from '../lab/load.ts'
+import type { Load } from '../lab/traffic/load.ts'
 import { endpointText, type Endpoint } from '../lab/tools/address.ts'
 import type { RequestsResult, StreamResult } from '../lab/tools/results.ts'
-import { addressOf, FAMILIES, PROTOS, type Proto } from '../test/lab/e2e/objects.ts'
-import { TestService } from '../test/lab/e2e/service.ts'
+import { addressOf, FAMILIES, PROTOS, type Proto } from '../testkit/lab/manifests.ts'
+import { TestService } from '../testkit/lab/test-service.ts'
 import { SERVICE } from './cluster.ts'
 
 /** keeps: every message is answered, on one connection. moves: no silence of more than a second. control: as keeps, without any service:

@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '#lib/base/errors.ts'
-import { nodeCommand, packageRoot } from '#lib/base/package.ts'
+import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 
 const HERE = fileURLToPath(import.meta.url)
 /** What is put in front of each: objects of an API server are asked for from a network namespace of our own, with a cable to the lab. */
@@ -35,7 +35,7 @@ async function soak(name: string, isolation: readonly string[]): Promise<Count> 
   const kept = join(packageRoot(), 'build/soak', name)
   rmSync(kept, { recursive: true, force: true })
   mkdirSync(kept, { recursive: true })
-  const part = nodeCommand(join(dirname(HERE), `part${extname(HERE)}`))
+  const part = nodeCommand(join(dirname(HERE), `scenario-process${extname(HERE)}`))
   const [program, ...args] = [...isolation, ...part, name, String(minutes), String(seed), kept]
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   ended.signal.addEventListener('abort', () => child.kill('SIGTERM'))

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What policy says should be in the tables. Layer: soak. */
 import type { PolicyStep } from '#agent/compile/policy/tables.ts'
-import type { Wanted } from '#agent/dataplane/claims.ts'
-import type { Device } from '#agent/dataplane/devices.ts'
-import { AddrJoin } from '#agent/dataplane/policy/addr-join.ts'
-import { HostRules } from '#agent/dataplane/policy/host-rules.ts'
-import type { PolicyTableName } from '#agent/dataplane/policy/plane.ts'
-import { policyWriter } from '#agent/dataplane/policy/rows.ts'
-import type { BindMap } from '#agent/dataplane/rows.ts'
+import type { Wanted } from '#agent/dataplane/maps/key-owners.ts'
+import type { Device } from '#agent/dataplane/host/devices.ts'
+import { AddrJoin } from '#agent/dataplane/policy/addr-merger.ts'
+import { HostRules } from '#agent/dataplane/policy/host-endpoint-rules.ts'
+import type { PolicyTableName } from '#agent/dataplane/policy/policy-dataplane.ts'
+import { policyWriter } from '#agent/dataplane/policy/encode-rows.ts'
+import type { BindMap } from '#agent/dataplane/maps/encode-rows.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
-import { entryWriter, type Entry } from '#agent/maps/text.ts'
-import { PolicyTables } from '#agent/policy/tables.ts'
+import { entryWriter, type Entry } from '#agent/maps/byte-rows.ts'
+import { PolicyTables } from '#agent/policy/table-rows.ts'
 
 export interface PolicyContentsOptions {
   /** of a whole */

@@ -2,15 +2,15 @@
 /** What the programs of a node were loaded with, and what its configuration says. Layer: soak. */
 import { BpfMap, btfById } from '#native'
 import type { Knobs } from '#agent/compile/desired.ts'
-import type { Features } from '#agent/dataplane/features.ts'
-import { nodeConfig } from '#agent/dataplane/knobs.ts'
+import type { Features } from '#agent/dataplane/programs/kernel-features.ts'
+import { nodeConfig } from '#agent/dataplane/programs/node-config.ts'
 import { findType, parseBtf, typeById } from '#agent/maps/btf.ts'
 import { bind } from '#agent/maps/codec.ts'
 import { structLayout } from '#agent/maps/layout.ts'
 import { nodeCfg, type NodeCfg } from '#agent/maps/shapes.ts'
-import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
+import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { errorCode } from '#lib/base/errors.ts'
-import { same } from '#lib/base/same.ts'
+import { same } from '#lib/base/deep-equal.ts'
 
 /** "workload.rodata: dsr is 0, not 1": a line for each setting that is another. `maps`: ids of the maps that programs use, of which those
  * with settings are looked at. */

@@ -3,16 +3,16 @@
 import { cpSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Leftover } from '../lab/down.ts'
+import type { Leftover } from '../lab/network/down.ts'
 import { Lab } from '../lab/lab.ts'
 import { labPaths } from '../lab/paths.ts'
-import { TestService } from '../test/lab/e2e/service.ts'
+import { TestService } from '../testkit/lab/test-service.ts'
 import { ANCHORS, clusterObjects, type ClusterNow, MOVERS, NODES, OTHERS, SERVICE } from './cluster.ts'
-import type { Changed } from './course.ts'
+import type { Changed } from './run.ts'
 import { SoakError } from './errors.ts'
-import { holds } from './holds.ts'
+import { holds } from './eventually.ts'
 import { SoakedNode } from './node.ts'
-import { FIRST, type Step } from './steps.ts'
+import { FIRST, type Step } from './changes/steps.ts'
 
 /** ms in which every node has followed, whatever changed: programs may have to be loaded on all of them at once. */
 const FOLLOW_MS = 30_000

@@ -3,8 +3,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { command, vitest } from './support/commands.ts'
-import { runStages, type Part } from './support/stages.ts'
+import { command, vitest } from './runner/commands.ts'
+import { runStages, type Part } from './runner/stages.ts'
 
 const make =
   (target: string): Part =>

@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** A layer and the layers its files may import; its own always. `types:` allows `import type` only. */
 const ALLOWED = tableOf(readFileSync(join(root, 'docs/architecture.md'), 'utf8'))
-const TOPS = ['lib', 'agent', 'lab', 'demo', 'cli', 'bench', 'soak', 'native', 'scripts']
+const TOPS = ['lib', 'agent', 'lab', 'demo', 'cli', 'bench', 'soak', 'testkit', 'native', 'scripts']
 /** No I/O, clock or process in what must be pure. */
 const PURE = ['lib/model', 'lib/policy', 'agent/compile']
 
@@ -105,9 +105,31 @@ describe('layers', () => {
     expect(wrong.map((one) => `${one.from} imports ${one.target}`)).toEqual([])
   })
 
+  test('nothing but tests imports from test/, and the table allows it to nobody', () => {
+    const wrong = files.flatMap(importsOf).filter((one) => one.target.startsWith('test/'))
+    expect(wrong.map((one) => `${one.from} imports ${one.target}`)).toEqual([])
+    const reaches = (from: string) => isAllowed({ from, target: 'test/support/build.ts', typeOnly: true })
+    expect([...ALLOWED.keys()].filter((layer) => reaches(`${layer}/any.ts`))).toEqual([])
+  })
+
   test('what must be pure imports nothing of the outside', () => {
     const wrong = files.filter((file) => PURE.some((layer) => file.startsWith(`${layer}/`))).flatMap(importsOf)
     expect(wrong.filter((one) => !/^(lib|agent)\//.test(one.target)).map((one) => `${one.from} imports ${one.target}`)).toEqual([])
+  })
+
+  test('a folder of more than 20 files is one that docs/architecture.md gives a reason for', () => {
+    const section = /^## Large folders$([\s\S]*?)^## /m.exec(readFileSync(join(root, 'docs/architecture.md'), 'utf8'))?.[1] ?? ''
+    const excused = [...section.matchAll(/^\| `(.*?)` \| (?=\S)/gm)].map(([, folder = '']) => folder)
+    expect(excused.length).toBeGreaterThan(0)
+    const counts = new Map<string, number>()
+    for (const top of [...TOPS, 'bpf', 'cni', 'deploy', 'docs', 'test'])
+      for (const path of readdirSync(join(root, top), { recursive: true, encoding: 'utf8' })) {
+        if (!/\.(ts|mjs|c|cc|h|sh|ya?ml|json|txt|md)$/.test(path)) continue
+        const folder = dirname(join(top, path))
+        counts.set(folder, (counts.get(folder) ?? 0) + 1)
+      }
+    expect([...counts].filter(([folder, count]) => count > 20 && !excused.includes(folder))).toEqual([])
+    expect(excused.filter((folder) => !counts.has(folder))).toEqual([])
   })
 
   test('late imports go by the package, which compiled files resolve as well', () => {

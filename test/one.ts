@@ -2,7 +2,7 @@
 /** Runs the tests of one file or folder, of any kind, after building what they run: `make t F=… [T='part of a title']`, and `make watch`. Layer: test. */
 import { spawnSync } from 'node:child_process'
 import { watch } from 'node:fs'
-import { kindOf, type Kind } from './support/kinds.ts'
+import { kindOf, type Kind } from './runner/kinds.ts'
 
 const USAGE = "usage: make t F=test/… [T='part of a title'], a test file or a folder of one kind; make watch [F=…]"
 /** Only tests with such a title. */

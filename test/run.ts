@@ -5,18 +5,18 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { cgroupObstacle } from './kubernetes/cgroups.ts'
-import { command, vitest } from './support/commands.ts'
-import type { Outcome } from './support/failures.ts'
-import { inOwnNamespaces } from './support/namespaces.ts'
-import { runStages, type Part, type Print, type Stage } from './support/stages.ts'
+import { cgroupObstacle } from '../testkit/kubernetes/cgroups.ts'
+import { command, vitest } from './runner/commands.ts'
+import type { Outcome } from './runner/failures.ts'
+import { inOwnNamespaces } from '../testkit/base/namespaces.ts'
+import { runStages, type Part, type Print, type Stage } from './runner/stages.ts'
 
 const node = process.execPath
 const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
 /** Tests of the lab that count what is lost or late while something happens, take silence for an answer, or compare the machine before and after. */
 const ALONE = [
-  ...['agents', 'e2e/networking', 'hand-over', 'kill', 'lab'],
-  ...['net/forwarding', 'net/node-life', 'policy', 'services', 'traffic'],
+  ...['processes/agents', 'upstream/networking', 'hand-over', 'processes/kill', 'lab'],
+  ...['net/forwarding', 'net/node-life', 'policy', 'services', 'traffic/traffic'],
 ].map((name) => `test/lab/${name}.test.ts`)
 
 /** The longest first: then the lanes end together. */
@@ -73,7 +73,7 @@ function ofKubernetes(...line: readonly string[]): Part {
 async function withKubernetes(print: Print, then: () => Promise<Outcome>): Promise<Outcome> {
   const built = await command(print, [
     ...['flock', join(tmpdir(), 'netplane-kubernetes.lock')],
-    ...[node, '--conditions=source', 'test/kubernetes/main.ts'],
+    ...[node, '--conditions=source', 'testkit/kubernetes/main.ts'],
   ])
   return built.failed > 0 ? built : await then()
 }

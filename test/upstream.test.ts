@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { packageRoot } from '#lib/base/package.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
 import { at } from '../lab/raw.ts'
 
 const root = packageRoot()
@@ -13,7 +13,7 @@ const root = packageRoot()
 function upstream(): string[] {
   const names: string[] = []
   let suite = ''
-  for (const line of readFileSync(join(root, 'test/lab/e2e/upstream.txt'), 'utf8').split('\n')) {
+  for (const line of readFileSync(join(root, 'test/lab/upstream/upstream.txt'), 'utf8').split('\n')) {
     if (line.startsWith('[')) suite = line
     else if (/^[DN] /.test(line)) names.push(`${suite} > ${line.slice(2)}`)
   }
@@ -30,7 +30,15 @@ function documented(): { readonly name: string; readonly reason: string }[] {
 
 /** As vitest itself lists them: nothing of theirs is run. */
 function ours(): string[] {
-  const vitest = [join(root, 'node_modules/vitest/vitest.mjs'), 'list', 'test/lab/e2e', '--project', 'lab', '--no-static-parse', '--json']
+  const vitest = [
+    join(root, 'node_modules/vitest/vitest.mjs'),
+    'list',
+    'test/lab/upstream',
+    '--project',
+    'lab',
+    '--no-static-parse',
+    '--json',
+  ]
   const text = execFileSync(process.execPath, ['--conditions=source', ...vitest], { cwd: root, encoding: 'utf8' })
   const list: unknown = JSON.parse(text)
   return (Array.isArray(list) ? list : []).map((entry) => String(at(entry, 'name'))).filter((name) => name.startsWith('[sig-network]'))

@@ -2,15 +2,15 @@
 /** Which sandboxes have which cable and addresses, on disk so that the next agent knows. Layer: agent/cni. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { removeDurably, removeUnfinished, writeDurably } from '#lib/base/durable-file.ts'
+import { removeDurably, removeUnfinished, writeDurably } from '#lib/base/os/durable-file.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
 import { nameKey } from '#lib/model/ref.ts'
-import type { Attached } from './attached-pods.ts'
+import type { Attached } from './pod-overlay-sink.ts'
 import { CniError } from './cni-error.ts'
-import type { PodLink } from './pod-link.ts'
+import type { PodLink } from './pod-veth.ts'
 import type { PodSandbox } from './request.ts'
 import { filesIn } from './files.ts'
 

@@ -10,7 +10,7 @@ import type { Log } from '#lib/obs/log.ts'
 import type { Ipam } from '#agent/ipam/ipam.ts'
 import { holderOf, type Attachment, type Delegate } from './attachments.ts'
 import { CniError } from './cni-error.ts'
-import { delegateAddresses, runDelegate, type DelegateCall } from './delegate.ts'
+import { delegateAddresses, runDelegate, type DelegateCall } from './exec-plugin.ts'
 import type { NetworkConfig, PodSandbox, Request } from './request.ts'
 
 export interface PodAddressesOptions {

@@ -6,7 +6,7 @@ import type { Clock } from '#lib/base/clock.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { runDelegate } from './delegate.ts'
+import { runDelegate } from './exec-plugin.ts'
 
 export const PORTMAP = 'portmap'
 /** Of one that does not answer: what Kubernetes' own packages have had for long. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pods and nodes → what the data plane must know about their addresses. Layer: agent/compile (pure). */
-import { ADDR_LOCAL_POD, ADDR_MASQUERADE, ADDR_NODE, ADDR_NODE_PORTS, ADDR_ROUTED, ADDR_SELF } from '#lib/base/flags.ts'
+import { ADDR_LOCAL_POD, ADDR_MASQUERADE, ADDR_NODE, ADDR_NODE_PORTS, ADDR_ROUTED, ADDR_SELF } from '#lib/base/bpf-constants.ts'
 import { isWithin, parseAddr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Node } from '#lib/model/node.ts'
@@ -9,7 +9,7 @@ import type { Pod } from '#lib/model/pod.ts'
 import type { AddrRow } from './desired.ts'
 import { isMasqueraded } from './pools.ts'
 import type { PodPools } from './pools.ts'
-import { compareAddrs } from './rows.ts'
+import { compareAddrs } from './row-keys.ts'
 
 /** True when the pod has, or is about to have, a veth of its own on the node. */
 export function isLocalWorkload(pod: Pod, node: string): boolean {

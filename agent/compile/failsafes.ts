@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Ports that policy of host endpoints never cuts. Layer: agent/compile (pure). */
-import { FAILSAFE_IN, FAILSAFE_OUT, FAILSAFE_PORTS } from '#lib/base/flags.ts'
+import { FAILSAFE_IN, FAILSAFE_OUT, FAILSAFE_PORTS } from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, protocolNumber, type Cidr } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'
 import type { FailsafeRow, SparedRow } from './desired.ts'
-import { wholeCidr } from './ranges.ts'
+import { wholeCidr } from './prefix-sets.ts'
 
 export function failsafeRows({ inbound, outbound }: Failsafes): readonly (FailsafeRow | SparedRow)[] {
   return [...rows(FAILSAFE_IN, inbound), ...rows(FAILSAFE_OUT, outbound)]

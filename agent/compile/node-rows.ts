@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A node → rows: its addresses, and for another one the ranges that are reached in the tunnel. Layer: agent/compile (pure). */
-import { RANGE_INSIDE, RANGE_TUNNEL_BACK } from '#lib/base/flags.ts'
+import { RANGE_INSIDE, RANGE_TUNNEL_BACK } from '#lib/base/bpf-constants.ts'
 import { compareText } from '#lib/base/order.ts'
 import { podRanges } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
@@ -8,10 +8,10 @@ import type { Snapshot } from '#lib/model/snapshot.ts'
 import { otherNodeAddrs, selfAddrs } from './addresses.ts'
 import type { OverlayRow, Row } from './desired.ts'
 import { failsafeRows } from './failsafes.ts'
-import { setId } from './ids.ts'
+import { setId } from './services/list-ids.ts'
 import { overlayAddress, rangesInside } from './pools.ts'
 import type { OtherNode, Pools } from './pools.ts'
-import { rangeRows, wholeCidr } from './ranges.ts'
+import { rangeRows, wholeCidr } from './prefix-sets.ts'
 import type { CompileSettings } from './settings.ts'
 
 export interface NodeRowsInput {

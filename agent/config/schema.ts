@@ -9,7 +9,7 @@ import {
   STRAY_DROP,
   STRAY_PASS,
   STRAY_REFUSE,
-} from '#lib/base/flags.ts'
+} from '#lib/base/bpf-constants.ts'
 import { parsePort } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import type { BackendSelection } from '#lib/model/service.ts'

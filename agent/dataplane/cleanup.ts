@@ -18,15 +18,15 @@ import {
   RTM_GETTFILTER,
 } from '#agent/interfaces/netlink/tc.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
-import { cgroup2Mount, CgroupAttachments, CgroupLinks } from './cgroup.ts'
-import { ClsactHooks } from './clsact.ts'
-import { parseHookKey, type Hooks, type Place } from './hook.ts'
-import { LinkPins } from './link-pins.ts'
+import { cgroup2Mount, CgroupAttachments, CgroupLinks } from './attach/cgroup.ts'
+import { ClsactHooks } from './attach/clsact.ts'
+import { parseHookKey, type Hooks, type Place } from './attach/hook.ts'
+import { LinkPins } from './attach/link-pins.ts'
 import type { Pins } from './pins.ts'
-import { listOwnRoutes, removeRoute } from './routes.ts'
-import { restoreSysctls } from './sysctls.ts'
-import { TcxHooks } from './tcx.ts'
-import { XdpHooks } from './xdp.ts'
+import { listOwnRoutes, removeRoute } from './host/routes.ts'
+import { restoreSysctls } from './host/sysctls.ts'
+import { TcxHooks } from './attach/tcx.ts'
+import { XdpHooks } from './attach/xdp.ts'
 
 export interface CleanupOptions {
   readonly pins: Pins

@@ -2,12 +2,12 @@
 /** Blocks of this node in a folder: ranges that are its own by the cluster's word, and where there is no API server, all. Layer: agent/ipam. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { removeDurably, writeDurably } from '#lib/base/durable-file.ts'
+import { removeDurably, writeDurably } from '#lib/base/os/durable-file.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import { compareText } from '#lib/base/order.ts'
-import { blockName, ipBlockObject, parseIPBlock } from '#lib/kube/ip-block.ts'
+import { blockName, ipBlockObject, parseIPBlock } from '#lib/kube/objects/ip-block.ts'
 import type { IPBlock } from '#lib/model/ip-block.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 

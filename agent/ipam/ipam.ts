@@ -3,7 +3,7 @@
 import { AddressError, NotYetError } from '#lib/base/errors.ts'
 import { addrBits, cidrContains, formatAddr, formatCidr, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { addrAt, overlaps } from '#lib/base/range.ts'
-import { same } from '#lib/base/same.ts'
+import { same } from '#lib/base/deep-equal.ts'
 import {
   addressOf,
   assign,
@@ -19,8 +19,8 @@ import type { AddressPlan } from '#lib/ipam/plan.ts'
 import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
-import { Claims, type Claim } from './claims.ts'
-import { OneAtATime } from './one-at-a-time.ts'
+import { Claims, type Claim } from './block-allocator.ts'
+import { OneAtATime } from '#lib/base/mutex.ts'
 import { OwnBlocks } from './own-blocks.ts'
 
 export interface IpamOptions {

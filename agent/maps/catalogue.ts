@@ -3,8 +3,8 @@
 import type { Btf } from './btf.ts'
 import type { Codec } from './codec.ts'
 import { bind, bindKey } from './codec.ts'
-import type { Field } from './kinds.ts'
-import { addr, id64, u32, u64 } from './kinds.ts'
+import type { Field } from './field-kinds.ts'
+import { addr, id64, u32, u64 } from './field-kinds.ts'
 import { layoutOf } from './layout.ts'
 import * as shapes from './shapes.ts'
 

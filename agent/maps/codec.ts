@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A shape bound to a layout: encode and decode. An edge: `as` stands where bytes become typed values. Layer: agent/maps. */
 import { LayoutError } from '#lib/base/errors.ts'
-import type { Field, Kind } from './kinds.ts'
+import type { Field, Kind } from './field-kinds.ts'
 import type { Layout } from './layout.ts'
 import { isPadding, layoutText, refuseHoles } from './layout.ts'
-import type { Part } from './parts.ts'
-import { scalarPart } from './parts.ts'
+import type { Part } from './field-codecs.ts'
+import { scalarPart } from './field-codecs.ts'
 
 /** `size` bytes from `at` on are all written, padding as zeros. Throws LayoutError, naming the field, for a value that does not fit. */
 export interface Codec<T> {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The structs of maps.h and types/config.h as TypeScript sees them. Layer: agent/maps. */
-import { MAGLEV_SIZE, RULE_CELLS, RULE_WORDS } from '#lib/base/flags.ts'
-import type { ShapeType } from './kinds.ts'
-import { addr, arrayOf, be16, be32, bigId, bitList, id64, mac, ns, shape, u16, u16List, u32, u8 } from './kinds.ts'
+import { MAGLEV_SIZE, RULE_CELLS, RULE_WORDS } from '#lib/base/bpf-constants.ts'
+import type { ShapeType } from './field-kinds.ts'
+import { addr, arrayOf, be16, be32, bigId, bitList, id64, mac, ns, shape, u16, u16List, u32, u8 } from './field-kinds.ts'
 
 export const frontendKey = shape('frontend_key', { addr, port: be16, proto: u8 })
 export const choice = shape('choice', { list: id64, count: u32 })

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { release, version } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { packageRoot } from '#lib/base/package.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
 
 /** The oldest kernel line that Netplane is made for, as people write it. */
 export const FLOOR = 'Linux 5.3, or 4.18.0-193 of Enterprise Linux 8'

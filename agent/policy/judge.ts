@@ -3,9 +3,9 @@
 import type { Addr } from '#lib/base/ip.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import type { HostValue, SetId } from '#agent/compile/policy/tables.ts'
-import type { PolicyLookup } from './tables.ts'
-import { identityOf, walk } from './walk.ts'
-import type { PolicyVerdict } from './walk.ts'
+import type { PolicyLookup } from './table-rows.ts'
+import { identityOf, walk } from './verdict.ts'
+import type { PolicyVerdict } from './verdict.ts'
 
 export interface Side {
   /** as the endpoint sees it */

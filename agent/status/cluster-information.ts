@@ -3,7 +3,7 @@
 import { isObject } from '#lib/base/object.ts'
 import { ApiError, isRefused } from '#lib/api/errors.ts'
 import { asApiObject, type Named } from '#lib/api/resource.ts'
-import { same } from '#lib/base/same.ts'
+import { same } from '#lib/base/deep-equal.ts'
 import {
   CLUSTER_INFORMATION,
   clusterInformationObject,
@@ -12,11 +12,11 @@ import {
   readinessOf,
   type ClusterInformation,
   type DataplaneReadiness,
-} from '#lib/kube/cluster-information.ts'
+} from '#lib/kube/objects/cluster-information.ts'
 import type { Labels } from '#lib/model/labels.ts'
 import type { Due, Subject } from './outbox.ts'
 import { TIMEOUT_MS, type StatusApi } from './status-api.ts'
-import { placeAmong, turnMs } from './turns.ts'
+import { placeAmong, turnMs } from './leader-order.ts'
 
 /** How old its numbers of nodes may be; and somebody may have deleted it. */
 const LOOK_MS = 60_000

@@ -5,11 +5,11 @@
  * refused its event is said again, and counted; what is no longer refused is not, and is forgotten. */
 import { isRefused } from '#lib/api/errors.ts'
 import { asApiObject } from '#lib/api/resource.ts'
-import { eventNamed, eventObject, eventPatch, readEvent, type FoundEvent, type Warning } from '#lib/kube/events.ts'
+import { eventNamed, eventObject, eventPatch, readEvent, type FoundEvent, type Warning } from '#lib/kube/objects/events.ts'
 import type { Due, Subject } from './outbox.ts'
 import type { Refusal } from './refusals.ts'
 import { lookUp, TIMEOUT_MS, type StatusApi } from './status-api.ts'
-import { placeAmong, turnMs } from './turns.ts'
+import { placeAmong, turnMs } from './leader-order.ts'
 
 /** Before the API server forgets it. */
 export const AGAIN_MS = 45 * 60_000

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** NetworkUnavailable of this node's Node, as schedulers read it; what goes wrong is said there. Layer: agent/status. */
 import { firstFew } from '#lib/base/first-few.ts'
-import { conditionEntry, findCondition, saysTheSame, type Condition } from '#lib/kube/conditions.ts'
+import { conditionEntry, findCondition, saysTheSame, type Condition } from '#lib/kube/objects/conditions.ts'
 import type { Due, Subject } from './outbox.ts'
 import { lookUp, TIMEOUT_MS, type StatusApi } from './status-api.ts'
 

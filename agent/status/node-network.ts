@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** This node's NodeNetwork: what the others have to know of it to reach its pods. Of Nodes each agent watches its own alone. Layer: agent/status. */
 import { isV4, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
-import { same } from '#lib/base/same.ts'
+import { same } from '#lib/base/deep-equal.ts'
 import { isRefused } from '#lib/api/errors.ts'
 import { asApiObject } from '#lib/api/resource.ts'
-import { NODE_NETWORK, nodeNetworkRaw, sortedCidrs } from '#lib/kube/node-network.ts'
+import { NODE_NETWORK, nodeNetworkRaw, sortedCidrs } from '#lib/kube/objects/node-network.ts'
 import type { Node, NodeNetwork } from '#lib/model/node.ts'
 import type { Due, Subject } from './outbox.ts'
 import { TIMEOUT_MS, type StatusApi } from './status-api.ts'

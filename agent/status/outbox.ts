@@ -10,7 +10,7 @@ import { firstFew } from '#lib/base/first-few.ts'
 import { ApiError, UnreachableError } from '#lib/api/errors.ts'
 import type { Gate, Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { Bucket } from './bucket.ts'
+import { Bucket } from './token-bucket.ts'
 
 /** Something to be written now. */
 export interface Due {

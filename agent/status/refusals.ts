@@ -2,7 +2,7 @@
 /** What is refused at present, as warnings about objects of the API server. Layer: agent/status (pure). */
 import { compareText } from '#lib/base/order.ts'
 import type { Named } from '#lib/api/resource.ts'
-import { WATCHED } from '#lib/api/watched.ts'
+import { WATCHED } from '#lib/api/watch/watch-list.ts'
 import type { Problem } from '#lib/store/source.ts'
 
 export interface Refusal {

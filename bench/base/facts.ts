@@ -2,7 +2,7 @@
 /** On what was measured. Layer: bench. */
 import { execFileSync } from 'node:child_process'
 import { cpus, release } from 'node:os'
-import { packageRoot } from '#lib/base/package.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
 import type { Facts } from './results.ts'
 
 export function readFacts(): Facts {

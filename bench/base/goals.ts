@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The numbers to beat. Layer: bench (pure). */
-import type { Measure } from '../path/figure.ts'
+import type { Measure } from '../path/result.ts'
 
 /** ns a packet at most; the same for IPv6. */
 export const packetGoals: Readonly<Record<string, number>> = {

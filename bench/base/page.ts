@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The few figures that fit on a page which is read first. Layer: bench (pure). */
-import type { Measure, Peer } from '../path/figure.ts'
+import type { Measure, Peer } from '../path/result.ts'
 import { controlGoals, LOSS_GOAL, packetGoals } from './goals.ts'
 import type { Results } from './results.ts'
 import type { Table } from './tables.ts'

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form of bench/results/latest.json, and the figures put into it. Layer: bench (pure). */
-import type { ControlFigure, ListFigure, PolicyFigure } from '../control/figure.ts'
-import type { LossFigure, Losses } from '../loss/figure.ts'
-import type { PacketFigure } from '../packet/figure.ts'
-import type { Contender, Measure, RatioFigure } from '../path/figure.ts'
-import { PEERS } from '../path/figure.ts'
+import type { ControlFigure, ListFigure, PolicyFigure } from '../control/result.ts'
+import type { LossFigure, Losses } from '../loss/result.ts'
+import type { PacketFigure } from '../packet/result.ts'
+import type { Contender, Measure, RatioFigure } from '../path/result.ts'
+import { PEERS } from '../path/result.ts'
 import { ParseError } from '#lib/base/errors.ts'
 import { isObjectWith } from './shape.ts'
 import type { Interval } from './statistics.ts'

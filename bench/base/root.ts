@@ -2,7 +2,7 @@
 /** How a part of the benchmark is started as a process of its own. Layer: bench. */
 import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { nodeCommand, packageRoot } from '#lib/base/package.ts'
+import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 
 const HERE = fileURLToPath(import.meta.url)
 /** ".ts" among the sources, ".js" in a build */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Results as tables: ratios against goals, for a terminal or a page. Layer: bench (pure). */
-import type { Measure } from '../path/figure.ts'
-import { PEERS } from '../path/figure.ts'
-import { isTime, paceOf, paceText } from './pace.ts'
+import type { Measure } from '../path/result.ts'
+import { PEERS } from '../path/result.ts'
+import { isTime, paceOf, paceText } from './machine-speed.ts'
 import { controlGoals, isRate, LOSS_GOAL, packetGoal, pathGoal } from './goals.ts'
 import type { Ratios, Results } from './results.ts'
 import type { Interval } from './statistics.ts'

@@ -4,11 +4,11 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { InternalError } from '#lib/base/errors.ts'
-import { mustRun } from '../../lab/command.ts'
+import { mustRun } from '../../lab/processes/command.ts'
 import { partCommand } from '../base/root.ts'
 import { isObjectWith } from '../base/shape.ts'
 import { median } from '../base/statistics.ts'
-import type { ListFigure, ReaderFigure } from './figure.ts'
+import type { ListFigure, ReaderFigure } from './result.ts'
 import type { OwnFacts } from './own-facts.ts'
 
 const READERS = ['control/api-client', 'control/client-node'] as const

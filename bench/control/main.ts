@@ -10,9 +10,9 @@ import { clusterIp, endpointAddress, replaceSlice, writeCluster } from '../gener
 import { median, quantile } from '../base/statistics.ts'
 import type { AgentProcess } from './agent-process.ts'
 import { cleanUp } from './agent-process.ts'
-import type { ControlFigure } from './figure.ts'
-import type { Ground } from './ground.ts'
-import { CHANGE_TIMEOUT_MS, QUIET_MS, READY_MS, onGround, start } from './ground.ts'
+import type { ControlFigure } from './result.ts'
+import type { Ground } from './sandbox.ts'
+import { CHANGE_TIMEOUT_MS, QUIET_MS, READY_MS, onGround, start } from './sandbox.ts'
 import { ServiceRows, countRows, mapMemory } from './rows.ts'
 
 const ENDPOINTS = 10

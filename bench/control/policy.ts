@@ -2,7 +2,7 @@
 /** Policy of a large cluster: from the start of the real agent until all of it is in the kernel, and new pods. To be run in network and
  * mount namespaces of its own; writes its figures to standard output as JSON. Layer: bench. */
 import { catalogue } from '#agent/maps/catalogue.ts'
-import { encodeBytes } from '#agent/maps/text.ts'
+import { encodeBytes } from '#agent/maps/byte-rows.ts'
 import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { parseAddr } from '#lib/base/ip.ts'
@@ -10,9 +10,9 @@ import { median, quantile } from '../base/statistics.ts'
 import { addPod, newPod, podAddresses, writePolicyCluster, type PolicyClusterSize } from '../policy-cluster.ts'
 import type { AgentProcess } from './agent-process.ts'
 import { cleanUp } from './agent-process.ts'
-import type { PolicyFigure } from './figure.ts'
-import type { Ground } from './ground.ts'
-import { CHANGE_TIMEOUT_MS, QUIET_MS, READY_MS, onGround, start } from './ground.ts'
+import type { PolicyFigure } from './result.ts'
+import type { Ground } from './sandbox.ts'
+import { CHANGE_TIMEOUT_MS, QUIET_MS, READY_MS, onGround, start } from './sandbox.ts'
 import { PinnedMap, policyMemory } from './rows.ts'
 
 const NO_SET = '0'.repeat(16)

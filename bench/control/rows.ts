@@ -6,7 +6,7 @@ import { BpfMap, btfById } from '#native'
 import { parseBtf } from '#agent/maps/btf.ts'
 import type { MapCodecs, MapDefinition, MapName } from '#agent/maps/catalogue.ts'
 import { bindMap, catalogue } from '#agent/maps/catalogue.ts'
-import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
+import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 

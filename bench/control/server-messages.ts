@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a server says of services and slices, not only what is read of them. Layer: bench (pure). */
-import { messageFor } from '#lib/api/messages.ts'
-import { many, messageOf, one, type Field, type Message } from '#lib/api/protobuf.ts'
+import { messageFor } from '#lib/api/decode/messages.ts'
+import { many, messageOf, one, type Field, type Message } from '#lib/api/decode/protobuf.ts'
 import { InternalError } from '#lib/base/errors.ts'
 
 const OWNER = messageOf({

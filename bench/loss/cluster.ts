@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The demo's cluster as the place where losses are counted: its service, and the load on it. Layer: bench (pure). */
-import type { Load } from '../../lab/load.ts'
+import type { Load } from '../../lab/traffic/load.ts'
 import type { Endpoint } from '../../lab/tools/address.ts'
 
 /** below the package's root */

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Straight to a backend, then from the same port by its service: the second connection's SYN must not be lost. Layer: bench. */
 import { InternalError } from '#lib/base/errors.ts'
-import { mustRun } from '../../lab/command.ts'
+import { mustRun } from '../../lab/processes/command.ts'
 import type { Lab } from '../../lab/lab.ts'
 import { toolCommand } from '../../lab/paths.ts'
 import { endpointText, type Endpoint } from '../../lab/tools/address.ts'
 import { isCollideResult } from '../../lab/tools/results.ts'
-import { podNamed } from '../../lab/topology.ts'
+import { podNamed } from '../../lab/network/topology.ts'
 import { BACKEND, BACKEND_NODE, CLUSTER_IP, NODE_PORT_LOCAL, NODE_PORT_REMOTE, POD } from './cluster.ts'
-import type { LossFigure, Losses } from './figure.ts'
+import type { LossFigure, Losses } from './result.ts'
 import { sumOf } from './sum.ts'
 
 interface Way {
@@ -42,7 +42,7 @@ export async function collide(lab: Lab, tries: number): Promise<LossFigure> {
 }
 
 async function tried(lab: Lab, way: Way, flags: readonly string[]): Promise<Losses> {
-  const command = [...toolCommand('collide'), '--direct', endpointText(BACKEND), '--service', endpointText(way.to), ...flags]
+  const command = [...toolCommand('port-collision'), '--direct', endpointText(BACKEND), '--service', endpointText(way.to), ...flags]
   // outside the node's cgroup nothing translates at connect: it is the packets that must be
   const line =
     way.from === 'pod' ? ['nsenter', `--net=/run/netns/${podNamed(lab.topology, POD).netns}`, ...command] : lab.commandIn('client', command)

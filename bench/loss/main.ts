@@ -2,13 +2,13 @@
 /** What is lost when agents die, tables grow, ports collide and kube-proxy is replaced, beside the same without; writes its figures to
  * standard output as JSON. Layer: bench. */
 import { join } from 'node:path'
-import { packageRoot } from '#lib/base/package.ts'
-import { killAgents } from '../../lab/kill.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
+import { killAgents } from '../../lab/processes/kill.ts'
 import { Lab } from '../../lab/lab.ts'
-import { builtPrograms } from '../../test/kubernetes/programs.ts'
+import { builtPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { LOAD, RESOURCES } from './cluster.ts'
 import { collide } from './collision.ts'
-import type { LossFigure } from './figure.ts'
+import type { LossFigure } from './result.ts'
 import { grow } from './growth.ts'
 import { switchFrom } from './proxy-switch.ts'
 import { lossesUnder, rest, timed } from './under.ts'

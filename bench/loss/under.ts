@@ -3,10 +3,10 @@
 import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import type { Lab } from '../../lab/lab.ts'
-import { lossesOf, underLoad } from '../../lab/load.ts'
-import type { Load } from '../../lab/load.ts'
+import { lossesOf, underLoad } from '../../lab/traffic/load.ts'
+import type { Load } from '../../lab/traffic/load.ts'
 import { waitFor } from '../../lab/wait.ts'
-import type { Losses } from './figure.ts'
+import type { Losses } from './result.ts'
 
 /** Throws InternalError when there was nothing to lose. */
 export async function lossesUnder(lab: Lab, load: Load, happen: () => Promise<void>): Promise<Losses> {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Packet cost: to be run in a network namespace of its own; writes its figures to standard output as JSON. Layer: bench. */
 import { release } from 'node:os'
-import { setUpNamespace } from '../../test/kernel/packet-runner.ts'
-import type { Features } from '../../test/kernel/packet-runner.ts'
-import type { PacketFigure } from './figure.ts'
+import { setUpNamespace } from '../../testkit/packets/runner.ts'
+import type { Features } from '../../testkit/packets/runner.ts'
+import type { PacketFigure } from './result.ts'
 import type { Bench } from './measure.ts'
 import { figureOf, measureEstablished, measureNew, newTallies, undoCost } from './measure.ts'
 import { Node } from './node.ts'
 import type { Story } from './stories.ts'
-import { families } from '../../test/kernel/packets/world.ts'
+import { families } from '../../testkit/packets/cluster.ts'
 import { establishedStories, newStories } from './stories.ts'
 import { policyFigures } from './policy.ts'
 import { Wrapper } from './wrapper.ts'

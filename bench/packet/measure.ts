@@ -2,7 +2,7 @@
 /** Rounds of program and baseline in turn, and what comes out of them. Layer: bench. */
 import { InternalError } from '#lib/base/errors.ts'
 import { median, minimum, quantile } from '../base/statistics.ts'
-import type { PacketFigure } from './figure.ts'
+import type { PacketFigure } from './result.ts'
 import type { Node } from './node.ts'
 import type { Hook, Story } from './stories.ts'
 import type { Subject, Wrapper } from './wrapper.ts'

@@ -8,10 +8,10 @@ import type { Btf } from '#agent/maps/btf.ts'
 import { findType, parseBtf, typeById } from '#agent/maps/btf.ts'
 import { bind } from '#agent/maps/codec.ts'
 import type { Codec } from '#agent/maps/codec.ts'
-import type { Field } from '#agent/maps/kinds.ts'
+import type { Field } from '#agent/maps/field-kinds.ts'
 import { layoutOf } from '#agent/maps/layout.ts'
 import { InternalError } from '#lib/base/errors.ts'
-import { packageRoot } from '#lib/base/package.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
 
 export interface Loaded {
   readonly object: BpfObject

@@ -2,15 +2,15 @@
 /** Policies to be measured: each has a pod of its own, to which flows come that its last rules let in. Layer: bench. */
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import type { PolicyStep } from '#agent/compile/policy/tables.ts'
-import type { PolicyUpdate } from '#agent/compile/policy/world.ts'
+import type { PolicyUpdate } from '#agent/compile/policy/policy-update.ts'
 import { addrBytes, addrFromBytes, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { ANYWHERE } from '#lib/model/policy.ts'
 import type { Policy, Rule } from '#lib/model/policy.ts'
-import { and, equals } from '#lib/model/selector.ts'
+import { and, equals } from '#lib/model/selector/selector.ts'
 import { refText } from '#lib/model/ref.ts'
-import { ruleAt } from '../../test/agent/compile/policy/scale.ts'
-import type { Family } from '../../test/kernel/packets/world.ts'
+import { ruleAt } from '../../testkit/policy/scale.ts'
+import type { Family } from '../../testkit/packets/cluster.ts'
 
 /** the service port of every flow */
 export const PORT = 80

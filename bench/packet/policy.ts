@@ -2,9 +2,9 @@
 /** What the verdict of a new flow costs, by number and kind of rules; and beside it what one rule after the other would. Layer: bench. */
 import { formatAddr } from '#lib/base/ip.ts'
 import { median, minimum, quantile } from '../base/statistics.ts'
-import { at } from '../../test/kernel/packets/world.ts'
-import type { Family } from '../../test/kernel/packets/world.ts'
-import type { PacketFigure } from './figure.ts'
+import { at } from '../../testkit/packets/cluster.ts'
+import type { Family } from '../../testkit/packets/cluster.ts'
+import type { PacketFigure } from './result.ts'
 import { Linear } from './linear.ts'
 import type { Bench, Tally } from './measure.ts'
 import { measureNew } from './measure.ts'

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is measured: which packet at which hooks, and what made its flow. Layer: bench. */
-import { tcp } from '../../test/support/packet.ts'
-import type { Family } from '../../test/kernel/packets/world.ts'
-import { at } from '../../test/kernel/packets/world.ts'
+import { tcp } from '../../testkit/packets/packet.ts'
+import type { Family } from '../../testkit/packets/cluster.ts'
+import { at } from '../../testkit/packets/cluster.ts'
 import type { ProgramName } from './node.ts'
 import { BACKEND_PORT, FAR_PORT, NEAR_PORT, firstSender } from './node.ts'
 

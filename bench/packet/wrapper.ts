@@ -2,9 +2,9 @@
 /** The wrapper program at work: a packet, a program behind it, how long one repeat takes. Layer: bench. */
 import type { BpfMap, BpfProgram } from '#native'
 import type { Codec } from '#agent/maps/codec.ts'
-import type { ShapeType } from '#agent/maps/kinds.ts'
-import { arrayOf, shape, u32, u64, u8 } from '#agent/maps/kinds.ts'
-import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
+import type { ShapeType } from '#agent/maps/field-kinds.ts'
+import { arrayOf, shape, u32, u64, u8 } from '#agent/maps/field-kinds.ts'
+import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import type { Loaded } from './objects.ts'
 import { loadObject, valueCodec } from './objects.ts'

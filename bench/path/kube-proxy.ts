@@ -3,11 +3,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { mapLimit } from '../../lab/command.ts'
+import { mapLimit } from '../../lab/processes/command.ts'
 import type { Lab } from '../../lab/lab.ts'
-import { ControlPlane } from '../../test/kubernetes/control-plane.ts'
-import { startKubeProxy, stopKubeProxy } from '../../test/kubernetes/kube-proxy.ts'
-import type { ProxyMode } from '../../test/kubernetes/kube-proxy.ts'
+import { ControlPlane } from '../../testkit/kubernetes/control-plane.ts'
+import { startKubeProxy, stopKubeProxy } from '../../testkit/kubernetes/kube-proxy.ts'
+import type { ProxyMode } from '../../testkit/kubernetes/kube-proxy.ts'
 import { POD_CIDR, SERVICE_CIDR, clusterObjects, far, near } from './manifests.ts'
 
 /** Its rules are what is measured, and they stay: nothing of Kubernetes runs beside the measurement. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The paths of goals.md: where each begins, and what it is compared with. Layer: bench (pure). */
-import type { Start } from './arena.ts'
-import type { Setting } from './figure.ts'
+import type { Start } from './contender-lab.ts'
+import type { Setting } from './result.ts'
 import { ADDRESSES, PORT, far, near } from './manifests.ts'
 
 export interface Destination {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a node costs the API server: its lists, its watches, and each change that it is told of; with more and more of them. Layer: bench. */
 import type { ApiClient } from '#lib/api/client.ts'
-import type { ApiServer } from '#lib/api/server.ts'
+import type { ApiServer } from '#lib/api/connection/server.ts'
 import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
-import { mapLimit } from '../../lab/command.ts'
+import { mapLimit } from '../../lab/processes/command.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { cpuOf, memoryOf } from '../base/process.ts'
 import { NODES } from '../generate.ts'
 import { writeChange } from './changes.ts'
-import type { FanOutFigure, ListCost } from './figure.ts'
+import type { FanOutFigure, ListCost } from './result.ts'
 import { nodeName, writeBlocks, writeImages, writeReport } from './reports.ts'
 import { begins, kindsOn, listAll, Watcher, type Told } from './watchers.ts'
 

@@ -5,9 +5,9 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
-import { runCommand } from '../../lab/command.ts'
+import { runCommand } from '../../lab/processes/command.ts'
 import { waitFor } from '../../lab/wait.ts'
-import { proxyFlags, stopKubeProxy } from '../../test/kubernetes/kube-proxy.ts'
+import { proxyFlags, stopKubeProxy } from '../../testkit/kubernetes/kube-proxy.ts'
 
 const TABLE = ['ip', 'kube-proxy'] as const
 const LOOK_MS = 120_000

@@ -3,8 +3,8 @@
 import { join } from 'node:path'
 import type { ApiClient } from '#lib/api/client.ts'
 import { namedOf, type ApiObject } from '#lib/api/resource.ts'
-import { packageRoot } from '#lib/base/package.ts'
-import { mustRun } from '../../lab/command.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
+import { mustRun } from '../../lab/processes/command.ts'
 import { statusOf } from './objects.ts'
 
 /** What a server of two processors has in hand at a time without making anybody wait. */

@@ -7,14 +7,14 @@ import { loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ConfigError, errorText, InternalError } from '#lib/base/errors.ts'
-import { packageRoot } from '#lib/base/package.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
 import { readFacts } from '../base/facts.ts'
-import { ISOLATION } from '../base/part.ts'
+import { ISOLATION } from '../base/run-part.ts'
 import type { Results } from '../base/results.ts'
 import { partCommand } from '../base/root.ts'
 import { isObjectWith } from '../base/shape.ts'
 import { asText, factsLine } from '../base/tables.ts'
-import type { ScaleFigures } from './figure.ts'
+import type { ScaleFigures } from './result.ts'
 import { scaleControl } from './results.ts'
 import { notAhead, scaleTables } from './tables.ts'
 
@@ -29,7 +29,7 @@ async function measure(size: readonly number[]): Promise<ScaleFigures> {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-scale-'))
   try {
     const out = join(folder, 'figures.json')
-    const [program, ...args] = [...ISOLATION, ...partCommand('scale/part'), ...size.map(String), out]
+    const [program, ...args] = [...ISOLATION, ...partCommand('scale/measure'), ...size.map(String), out]
     const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] })
     await once(child, 'exit')
     if (child.exitCode !== 0) throw new InternalError('measuring at scale has failed')

@@ -3,7 +3,7 @@
 import type { Results } from '../base/results.ts'
 import { rounded, sizeText } from '../base/results.ts'
 import { line, median, quantile } from '../base/statistics.ts'
-import type { FanOutFigure, ScaleFigure, ScaleFigures } from './figure.ts'
+import type { FanOutFigure, ScaleFigure, ScaleFigures } from './result.ts'
 
 type Named = readonly (readonly [id: string, value: number])[]
 

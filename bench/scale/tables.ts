@@ -3,7 +3,7 @@
 import { rounded, sizeText } from '../base/results.ts'
 import { median, quantile } from '../base/statistics.ts'
 import type { Table } from '../base/tables.ts'
-import type { Contender, ScaleFigure, ScaleFigures } from './figure.ts'
+import type { Contender, ScaleFigure, ScaleFigures } from './result.ts'
 import { nodeCost } from './results.ts'
 
 /** As many nodes as a cluster of Kubernetes may have. */

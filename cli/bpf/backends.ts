@@ -4,8 +4,8 @@ import { formatAddr, isAny } from '#lib/base/ip.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { Frontend, Live, LiveKey } from '#agent/maps/shapes.ts'
 import type { End } from '../filter.ts'
-import type { Entry, Tables } from '../tables.ts'
-import { flagWords } from '../words.ts'
+import type { Entry, Tables } from '../map-tables.ts'
+import { flagWords } from '../enum-names.ts'
 
 export interface Backend extends End {
   /** null: new flows do not go there, but flows that have it stay */

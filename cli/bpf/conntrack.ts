@@ -9,9 +9,9 @@ import { passes, type Filter } from '../filter.ts'
 import type { Question, Report } from '../report.ts'
 import { flowRules, ruleText, type FlowRules, type RuleRecord } from '../rules.ts'
 import { durationText, endRecord, endText, orDash, type EndRecord } from '../text.ts'
-import { flagWords } from '../words.ts'
+import { flagWords } from '../enum-names.ts'
 import { flowsOf, type Flow, type FlowEnds } from './flows.ts'
-import { wayOf, wayText, type Way } from './ways.ts'
+import { wayOf, wayText, type Way } from './next-hop.ts'
 
 interface Ends {
   readonly from: EndRecord

@@ -5,7 +5,7 @@ import { enumValue } from '#agent/maps/btf.ts'
 import { flowKey, flowTuple, reversed, type CtTuple, type Direction } from '#agent/maps/flow-key.ts'
 import type { CtKey, CtValue } from '#agent/maps/shapes.ts'
 import type { RuleNumbers } from '../rules.ts'
-import type { Entry, Table } from '../tables.ts'
+import type { Entry, Table } from '../map-tables.ts'
 
 /** What becomes of the packets of one side. */
 export interface FlowLeg {

@@ -4,9 +4,9 @@ import { addrBits, formatAddr, type Addr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { Question, Report } from '../report.ts'
-import { entriesOf, type Tables } from '../tables.ts'
+import { entriesOf, type Tables } from '../map-tables.ts'
 import { orDash, prefixText } from '../text.ts'
-import { flagWords, kindWord } from '../words.ts'
+import { flagWords, kindWord } from '../enum-names.ts'
 import { listNames, namesText } from './services.ts'
 
 export interface RouteRecord {

@@ -4,7 +4,7 @@ import { formatAddr, hostPort, isAny, protocolText } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { Frontend, FrontendKey } from '#agent/maps/shapes.ts'
-import { entriesOf, type Entry, type Tables } from '../tables.ts'
+import { entriesOf, type Entry, type Tables } from '../map-tables.ts'
 
 /** By address, IPv4 first; then port and protocol. */
 export async function sortedFrontends(tables: Tables): Promise<Entry<FrontendKey, Frontend>[]> {

@@ -5,7 +5,7 @@ import { arch, cpus, freemem, hostname, loadavg, release, totalmem, uptime } fro
 import { join } from 'node:path'
 import { libbpfVersion, possibleCpus, ticksPerSecond } from '#native'
 import { errorCode, errorText } from '#lib/base/errors.ts'
-import { packageVersion } from '#lib/base/package.ts'
+import { packageVersion } from '#lib/base/os/package.ts'
 import type { Part } from './collect.ts'
 import { jsonText } from './maps.ts'
 

@@ -15,7 +15,7 @@ import { interfaceNames } from '../interfaces.ts'
 import { PinnedTables } from '../pins.ts'
 import { printerOf, type Printer } from '../report.ts'
 import { NO_NAMES } from '../rules.ts'
-import type { Tables } from '../tables.ts'
+import type { Tables } from '../map-tables.ts'
 import type { Part } from './collect.ts'
 import { plain } from './rows.ts'
 

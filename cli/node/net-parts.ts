@@ -2,8 +2,8 @@
 /** Parts of a bundle about the node's network: interfaces, routes, neighbours, and other programs' firewalls. Layer: cli. */
 import { readFileSync } from 'node:fs'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
-import { toolRunner } from '#lib/base/run-tool.ts'
-import { findFirewalls } from '#agent/node/firewall/find.ts'
+import { toolRunner } from '#lib/base/os/run-tool.ts'
+import { findFirewalls } from '#agent/node/firewall/detect.ts'
 import { ownDevices } from '#agent/node/firewall/pod-devices.ts'
 import { legacyTables } from '#agent/node/firewall/legacy.ts'
 import type { Part } from './collect.ts'

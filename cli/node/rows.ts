@@ -2,7 +2,7 @@
 /** Rows of maps as plain data: addresses as text, many numbers as few words. Layer: cli (pure). */
 import { formatAddr, type Addr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
-import type { Kind } from '#agent/maps/kinds.ts'
+import type { Kind } from '#agent/maps/field-kinds.ts'
 
 /** `value` is what the codec of a field of this kind gives. */
 export function plain(kind: Kind, value: unknown): unknown {

@@ -5,7 +5,7 @@ import { isObject } from '#lib/base/object.ts'
 import { growingTable } from '#lib/base/table.ts'
 import { agentPage, DEFAULT_AGENT } from '../agent.ts'
 import type { NodeStatusOrder } from '../args.ts'
-import type { Printed } from '../printed.ts'
+import type { Printed } from '../command-result.ts'
 import { orDash } from '../text.ts'
 
 interface Line {

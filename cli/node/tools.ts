@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Programs of the node whose output is part of a bundle. Layer: cli. */
-import { toolRunner } from '#lib/base/run-tool.ts'
+import { toolRunner } from '#lib/base/os/run-tool.ts'
 
 const run = toolRunner({ timeoutMs: 5000 })
 

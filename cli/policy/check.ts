@@ -2,14 +2,14 @@
 /** `policy check`: what is wrong with candidates, whom they select, and which flows they change. Layer: cli. */
 import { readFileSync } from 'node:fs'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
-import { same } from '#lib/base/same.ts'
+import { same } from '#lib/base/deep-equal.ts'
 import { refText } from '#lib/model/ref.ts'
 import { isPolicyKind, type KubeObject } from '#lib/model/snapshot.ts'
 import type { CheckOrder } from '../args.ts'
 import { readCandidates } from '../candidates.ts'
-import { worldOf, type World } from '../explain/world.ts'
-import { readWorlds, type Worlds } from '../explain/worlds.ts'
-import { linesText, problemRecord, problemText, type Printed } from '../printed.ts'
+import { worldOf, type World } from '../explain/manifests/cluster.ts'
+import { readWorlds, type Worlds } from '../explain/manifests/load-cluster.ts'
+import { linesText, problemRecord, problemText, type Printed } from '../command-result.ts'
 import { flowChanges, flowTable, type FlowChange } from './flow-changes.ts'
 import { selections, selectionTable } from './selections.ts'
 

@@ -4,12 +4,12 @@ import { ConfigError, errorText } from '#lib/base/errors.ts'
 import { formatAddr, isV4 } from '#lib/base/ip.ts'
 import { table } from '#lib/base/table.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import type { Check, Step } from '../explain/check.ts'
-import type { Course } from '../explain/course.ts'
-import { explain } from '../explain/explain.ts'
-import { packetsOf } from '../explain/flows.ts'
+import type { Check, Step } from '../explain/manifests/endpoint-check.ts'
+import type { Course } from '../explain/manifests/trace.ts'
+import { explain } from '../explain/manifests/explain.ts'
+import { packetsOf } from '../explain/manifests/flows.ts'
 import { readFlow } from '../explain/query.ts'
-import type { Worlds } from '../explain/worlds.ts'
+import type { Worlds } from '../explain/manifests/load-cluster.ts'
 
 export interface FlowChange {
   /** as it is in the list */

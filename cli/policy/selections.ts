@@ -7,9 +7,9 @@ import type { Policy } from '#lib/model/policy.ts'
 import { tiersInOrder } from '#lib/model/policy-order.ts'
 import { nameKey, refText } from '#lib/model/ref.ts'
 import { isPolicyKind, type KubeObject, type Snapshot } from '#lib/model/snapshot.ts'
-import { formatSelector } from '#lib/model/selector-text.ts'
-import { selects } from '#lib/model/selector.ts'
-import type { World } from '../explain/world.ts'
+import { formatSelector } from '#lib/model/selector/text.ts'
+import { selects } from '#lib/model/selector/selector.ts'
+import type { World } from '../explain/manifests/cluster.ts'
 
 export interface SelectionRecord {
   /** "NetworkPolicy/shop/db" */

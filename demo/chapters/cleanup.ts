@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** --cleanup leaves a node as it was before there was an agent. Layer: demo. */
 import { hostPort } from '#lib/base/ip.ts'
-import { request } from '../../lab/traffic.ts'
+import { request } from '../../lab/traffic/traffic.ts'
 import type { Piece, Row } from '../report.ts'
 import { NODES, type Stage } from '../stage.ts'
 import { failureText } from './answers.ts'

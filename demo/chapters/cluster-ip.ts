@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The service's cluster address from pods on both nodes, and from the nodes themselves. Layer: demo. */
 import { hostPort } from '#lib/base/ip.ts'
-import { request } from '../../lab/traffic.ts'
+import { request } from '../../lab/traffic/traffic.ts'
 import type { Piece, Row } from '../report.ts'
 import type { Stage } from '../stage.ts'
 import { answerCells, saw } from './answers.ts'

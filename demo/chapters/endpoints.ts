@@ -3,7 +3,7 @@
 import { systemClock } from '#lib/base/clock.ts'
 import { LabError } from '../../lab/errors.ts'
 import { longer } from '../../lab/slowness.ts'
-import { request, startFlow, startRequests } from '../../lab/traffic.ts'
+import { request, startFlow, startRequests } from '../../lab/traffic/traffic.ts'
 import type { StreamResult } from '../../lab/tools/results.ts'
 import { waitFor } from '../../lab/wait.ts'
 import type { Piece } from '../report.ts'

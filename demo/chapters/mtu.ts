@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Everything that fits the network arrives, and what does not fit the tunnel is told so. Layer: demo. */
 import { hostPort } from '#lib/base/ip.ts'
-import { request } from '../../lab/traffic.ts'
+import { request } from '../../lab/traffic/traffic.ts'
 import type { Piece, Row } from '../report.ts'
 import type { Family, Stage } from '../stage.ts'
 import { failureText } from './answers.ts'

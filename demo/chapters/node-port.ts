@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** NodePort through the node without the pod: the answer comes, and the pod saw the client itself. Layer: demo. */
 import { hostPort } from '#lib/base/ip.ts'
-import { startCapture } from '../../lab/capture.ts'
-import { request } from '../../lab/traffic.ts'
+import { startCapture } from '../../lab/traffic/capture.ts'
+import { request } from '../../lab/traffic/traffic.ts'
 import { growth } from '../metrics.ts'
 import type { Piece, Row } from '../report.ts'
 import { NODES, type Family, type Stage } from '../stage.ts'

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { systemClock } from '#lib/base/clock.ts'
 import { longer } from '../../lab/slowness.ts'
-import { startFlow, startRequests } from '../../lab/traffic.ts'
+import { startFlow, startRequests } from '../../lab/traffic/traffic.ts'
 import { total } from '../metrics.ts'
 import type { Piece, Row } from '../report.ts'
 import { NODES, type Stage } from '../stage.ts'

@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { endpointText, parseEndpoint, type Endpoint } from './address.ts'
 import { udpSocketDrops } from './drops.ts'
 import { parseAnswer, type FlowResult } from './results.ts'
-import { Tally } from './tally.ts'
+import { Tally } from './stream-stats.ts'
 
 interface Stream {
   readonly tally: Tally

@@ -3,12 +3,12 @@
  *
  * Each call rejects with ApiError when the server refuses (`isRefused(error, 'NotFound')`), with UnreachableError when it cannot be
  * asked or does not answer in time. Nothing is tried again here: who calls knows what a second time would mean. */
-import { acceptOf } from './envelopes.ts'
-import { answerOf, eventsOf, pageOf, type Page } from './answer.ts'
+import { acceptOf } from './decode/envelopes.ts'
+import { answerOf, eventsOf, pageOf, type Page } from './decode/answer.ts'
 import { UnreachableError } from './errors.ts'
-import type { Message } from './protobuf.ts'
+import type { Message } from './decode/protobuf.ts'
 import { collectionPath, isApiObject, namedOf, objectPath, type ApiObject, type Collection, type Named } from './resource.ts'
-import { Transport, type TransportOptions } from './transport.ts'
+import { Transport, type TransportOptions } from './connection/transport.ts'
 
 export interface CallOptions {
   readonly signal?: AbortSignal

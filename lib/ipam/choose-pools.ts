@@ -8,10 +8,10 @@ import type { IPPool } from '../model/ip-pool.ts'
 import { NO_LABELS } from '../model/labels.ts'
 import type { Namespace } from '../model/namespace.ts'
 import type { Node } from '../model/node.ts'
-import { selects } from '../model/selector.ts'
+import { selects } from '../model/selector/selector.ts'
 import type { Family } from '../model/service.ts'
-import { FIXED } from './wishes.ts'
-import type { NamedPools } from './wishes.ts'
+import { FIXED } from './ip-annotations.ts'
+import type { NamedPools } from './ip-annotations.ts'
 
 /** Where a pod is. */
 export interface PoolQuery {

@@ -12,7 +12,7 @@ import { nameKey, refText } from '../model/ref.ts'
 import type { Family } from '../model/service.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { choosePools, poolOfFixed } from './choose-pools.ts'
-import { readWishes } from './wishes.ts'
+import { readWishes } from './ip-annotations.ts'
 
 /** Of one address. */
 export type AddressPlan =

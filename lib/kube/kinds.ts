@@ -2,29 +2,29 @@
 /** Every kind of object that is read, and who reads it. Layer: lib/kube. */
 import type { Kind } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
-import type { ParseInput } from './fields.ts'
-import { parseAdminNetworkPolicy, parseBaselineAdminNetworkPolicy } from './parse-admin-network-policy.ts'
-import { parseClusterNetworkPolicy } from './parse-cluster-network-policy.ts'
-import { parseFelixConfiguration } from './parse-config.ts'
-import { parseEndpointSlice } from './parse-endpoint-slice.ts'
-import { parseHostEndpoint } from './parse-host-endpoint.ts'
-import { parseIPPool } from './parse-ip-pool.ts'
-import { parseNetworkPolicy } from './parse-network-policy.ts'
-import { parseGlobalNetworkSet, parseNetworkSet } from './parse-network-set.ts'
-import { parseNodeNetwork } from './node-network.ts'
-import { parseNamespace, parseNode } from './parse-node.ts'
-import { parsePod } from './parse-pod.ts'
+import type { ParseInput } from './parse/fields.ts'
+import { parseAdminNetworkPolicy, parseBaselineAdminNetworkPolicy } from './parse/policy/admin-network-policy.ts'
+import { parseClusterNetworkPolicy } from './parse/policy/cluster-network-policy.ts'
+import { parseFelixConfiguration } from './parse/felix-configuration.ts'
+import { parseEndpointSlice } from './parse/endpoint-slice.ts'
+import { parseHostEndpoint } from './parse/host-endpoint.ts'
+import { parseIPPool } from './parse/ip-pool.ts'
+import { parseNetworkPolicy } from './parse/policy/network-policy.ts'
+import { parseGlobalNetworkSet, parseNetworkSet } from './parse/network-set.ts'
+import { parseNodeNetwork } from './objects/node-network.ts'
+import { parseNamespace, parseNode } from './parse/node.ts'
+import { parsePod } from './parse/pod.ts'
 import {
   parseGlobalPolicy,
   parseStagedGlobalPolicy,
   parseStagedKubernetesPolicy,
   parseStagedV3Policy,
   parseV3Policy,
-} from './parse-policy.ts'
-import { parseProfile } from './parse-profile.ts'
-import { parseService } from './parse-service.ts'
-import { parseServiceAccount } from './parse-service-account.ts'
-import { parseTier } from './parse-tier.ts'
+} from './parse/policy/v3-policy.ts'
+import { parseProfile } from './parse/profile.ts'
+import { parseService } from './parse/service.ts'
+import { parseServiceAccount } from './parse/service-account.ts'
+import { parseTier } from './parse/tier.ts'
 
 export interface KindEntry {
   readonly kind: Kind

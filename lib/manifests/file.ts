@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One manifest file → model values and what is wrong with it, by line and field. Layer: lib/manifests. */
 import type { Rejected } from '../base/result.ts'
-import { identify, parseObject } from '../kube/parse-core.ts'
-import type { Pool } from '../kube/pool.ts'
+import { identify, parseObject } from '../kube/parse/parse-object.ts'
+import type { Pool } from '../kube/parse/intern.ts'
 import { refText } from '../model/ref.ts'
 import { isPolicyMatter } from '../model/snapshot.ts'
 import type { KubeObject } from '../model/snapshot.ts'

@@ -4,7 +4,7 @@ import { watch } from 'node:fs'
 import type { FSWatcher } from 'node:fs'
 import { basename, join } from 'node:path'
 import { errorCode, errorText } from '../base/errors.ts'
-import type { Touched } from './agenda.ts'
+import type { Touched } from './change-debouncer.ts'
 import { directoryId } from './tree.ts'
 
 export class TreeWatcher implements Disposable {

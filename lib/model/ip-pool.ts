@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Ranges that pods' addresses come from, and how the network outside treats them. Layer: lib/model. */
 import type { Cidr } from '../base/ip.ts'
-import type { Selector } from './selector.ts'
+import type { Selector } from './selector/selector.ts'
 
 export interface IPPool {
   readonly kind: 'IPPool'

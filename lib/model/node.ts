@@ -2,7 +2,7 @@
 /** Nodes: their addresses and the ranges of their pods. Layer: lib/model. */
 import { isV4 } from '../base/ip.ts'
 import type { Addr, Cidr } from '../base/ip.ts'
-import { same } from '../base/same.ts'
+import { same } from '../base/deep-equal.ts'
 import type { Labels } from './labels.ts'
 import type { Snapshot } from './snapshot.ts'
 

@@ -2,7 +2,7 @@
 /** Policies as lines that one can read in a review. Layer: lib/model. */
 import { formatCidr, protocolText } from '../base/ip.ts'
 import type { Policy, PortMatch, Rule, Side } from './policy.ts'
-import { formatSelector } from './selector-text.ts'
+import { formatSelector } from './selector/text.ts'
 
 /** What it is, then one line for each rule. */
 export function policyText(policy: Policy): readonly string[] {

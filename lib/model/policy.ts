@@ -2,7 +2,7 @@
 /** One form for all kinds of policy: whom it selects, its ordered rules, and whom those mean. Layer: lib/model. */
 import type { Addr, Cidr, Port } from '../base/ip.ts'
 import type { Labels } from './labels.ts'
-import type { Selector } from './selector.ts'
+import type { Selector } from './selector/selector.ts'
 
 /** `pass`: the next tier decides. */
 export type Action = 'allow' | 'deny' | 'pass'

@@ -2,8 +2,8 @@
 /** What a packet passes at one interface: host policy of three kinds, then the pod's own. Layer: lib/policy (pure).
  *
  * An allow of host policy ends host policy, not the pod's; a deny ends everything. */
-import { judge } from './judge.ts'
-import type { Hit, Judgement, Line } from './judge.ts'
+import { judge } from './walk-rules.ts'
+import type { Hit, Judgement, Line } from './walk-rules.ts'
 import type { Packet } from './packet.ts'
 import type { Peers } from './peers.ts'
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which pod has an address that several say they have, so that every reader of a snapshot goes by the same one. Layer: lib/store. */
 import type { Addr } from '../base/ip.ts'
-import { same } from '../base/same.ts'
+import { same } from '../base/deep-equal.ts'
 import { compareOwners, statedAddresses } from '../model/pod.ts'
 import type { Pod } from '../model/pod.ts'
 import { nameKey } from '../model/ref.ts'

@@ -3,7 +3,7 @@
  *
  * Nothing is copied per change: the snapshot is a view of the live maps, valid as it is until control returns to the event loop. Values
  * are replaced, never changed, so one that was read stays as it was. */
-import { same } from '../base/same.ts'
+import { same } from '../base/deep-equal.ts'
 import type { EndpointSlice } from '../model/endpoint-slice.ts'
 import type { FelixConfiguration } from '../model/felix-configuration.ts'
 import type { IPPool } from '../model/ip-pool.ts'
@@ -17,8 +17,8 @@ import type { Ref } from '../model/ref.ts'
 import type { KubeObject, ObjectChange, Snapshot, SnapshotKind, SnapshotObject } from '../model/snapshot.ts'
 import type { ServiceAccount } from '../model/service-account.ts'
 import type { Service } from '../model/service.ts'
-import { Groups } from './index.ts'
-import { Layers } from './layers.ts'
+import { Groups } from './grouped-index.ts'
+import { Layers } from './source-precedence.ts'
 import { PodAddresses } from './pod-addresses.ts'
 import type { Sink, SourceEvent, SourceStatus } from './source.ts'
 

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { packageRoot, packageVersion } from '#lib/base/package.ts'
+import { packageRoot, packageVersion } from '#lib/base/os/package.ts'
 import { writeArchive } from './archive.ts'
 
 const build = join(packageRoot(), 'build')

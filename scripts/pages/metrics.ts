@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** docs/generated/metrics.md: the agent's metrics, from what it would show Prometheus. Layer: scripts. */
-import { agentMetrics } from '#agent/observe.ts'
+import { agentMetrics } from '#agent/report/metrics.ts'
 
 export async function metricsPage(): Promise<string> {
   const metrics = agentMetrics({
@@ -21,7 +21,7 @@ export async function metricsPage(): Promise<string> {
   const rows = [...text.matchAll(/^# HELP (\S+) (.*)$/gm)].map(
     ([, name = '', help = '']) => `| \`${name}\` | ${types.get(name) ?? ''} | ${help} |`,
   )
-  return `<!-- Made by scripts/generate-docs.ts from agent/observe.ts: change it there. -->
+  return `<!-- Made by scripts/generate-docs.ts from agent/report/metrics.ts: change it there. -->
 # Metrics
 
 At \`/metrics\` of the agent's metrics port (off by default; \`prometheusMetricsEnabled\`, or \`--metrics-port\`). Reasons and events are

@@ -2,7 +2,7 @@
 /** deploy/rbac.yaml: what the agent may do with the API server, from what it watches and what it writes, and of whose. Layer: scripts. */
 import { dump } from 'js-yaml'
 import { pluralOf } from '#lib/api/resource.ts'
-import { WATCHED } from '#lib/api/watched.ts'
+import { WATCHED } from '#lib/api/watch/watch-list.ts'
 
 const NAME = 'netplane-agent'
 const NAMESPACE = 'netplane-system'

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The cluster whose pods come by CNI: its nodes, pools, the pods that stay, and who may speak with whom. Layer: soak (pure). */
 import { at } from '../../lab/raw.ts'
-import { addressOf, FAMILIES, felixObject, nodeObject, nodeOf, NODES, PORTS } from '../../test/lab/e2e/objects.ts'
+import { addressOf, FAMILIES, felixObject, nodeObject, nodeOf, NODES, PORTS } from '../../testkit/lab/manifests.ts'
 import { ANCHORS } from '../cluster.ts'
 import { loadOf, byPlace, service, straight, tcp, ways, type Way } from '../flows.ts'
 import type { Random } from '../random.ts'

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Each pod that comes is tried at once: what it may reach answers, and nobody reaches what is closed. Layer: soak. */
-import { Asker } from '../../lab/asker.ts'
+import { Asker } from '../../lab/traffic/request-agent.ts'
 import type { Lab } from '../../lab/lab.ts'
 import { endpointText } from '../../lab/tools/address.ts'
-import { addressOf, FAMILIES, NODES, PORTS, PROTOS, type NodeName } from '../../test/lab/e2e/objects.ts'
-import { NEVER_ECHO } from '../marks.ts'
+import { addressOf, FAMILIES, NODES, PORTS, PROTOS, type NodeName } from '../../testkit/lab/manifests.ts'
+import { NEVER_ECHO } from '../marks/marked-flows.ts'
 import type { Check } from '../checks.ts'
 import type { Made } from './kubelet.ts'
 import type { PodPlaces } from './places.ts'

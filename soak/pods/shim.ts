@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { systemClock } from '#lib/base/clock.ts'
 import { isObject } from '#lib/base/object.ts'
 import type { Lab } from '../../lab/lab.ts'
-import { requireHolder } from '../../lab/places.ts'
+import { requireHolder } from '../../lab/processes/place-holders.ts'
 import { listAt, numberAt, textAt } from '../../lab/raw.ts'
 
 /** Where agents put what runtimes find; each node has a /run of its own. */

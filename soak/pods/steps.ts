@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What can happen to a cluster whose pods come by CNI, one thing after another: a function of the seed alone. Layer: soak (pure). */
-import type { EndpointSpec } from '../../test/lab/e2e/objects.ts'
-import type { ServiceSpec } from '../../test/lab/e2e/service.ts'
+import type { EndpointSpec } from '../../testkit/lab/manifests.ts'
+import type { ServiceSpec } from '../../testkit/lab/test-service.ts'
 import { ANCHORS } from '../cluster.ts'
-import type { ChangePlan } from '../course.ts'
+import type { ChangePlan } from '../run.ts'
 import { Random } from '../random.ts'
 import { extraPolicies, HUES, NODES } from './cluster.ts'
 

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { nodeCommand, packageRoot } from '#lib/base/package.ts'
+import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 
 const BUILT = join(packageRoot(), 'dist/agent')
 

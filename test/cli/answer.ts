@@ -3,7 +3,7 @@
 import { text } from 'node:stream/consumers'
 import { readArgs } from '../../cli/args.ts'
 import { NO_NAMES, type RuleNames } from '../../cli/rules.ts'
-import type { FakeTables } from '../support/fake-tables.ts'
+import type { FakeTables } from '../support/fakes/fake-tables.ts'
 
 /** ms on the programs' clock when the command asks */
 export const NOW_MS = 10_000_000

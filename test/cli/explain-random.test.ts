@@ -5,9 +5,9 @@ import { expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import { object, packet } from '../agent/compile/policy/arbitrary.ts'
-import { explain } from '../../cli/explain/explain.ts'
-import { explanationText } from '../../cli/explain/text.ts'
-import { worldOf } from '../../cli/explain/world.ts'
+import { explain } from '../../cli/explain/manifests/explain.ts'
+import { explanationText } from '../../cli/explain/manifests/text.ts'
+import { worldOf } from '../../cli/explain/manifests/cluster.ts'
 
 /** Strangers of `packet` are nodes here, and host endpoints are whole nodes. */
 const FIXED: readonly KubeObject[] = [

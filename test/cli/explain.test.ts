@@ -8,12 +8,12 @@ import { describe, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
 import { readArgs } from '../../cli/args.ts'
 import { explainCommand } from '../../cli/explain/command.ts'
-import { explain } from '../../cli/explain/explain.ts'
-import { packetsOf } from '../../cli/explain/flows.ts'
+import { explain } from '../../cli/explain/manifests/explain.ts'
+import { packetsOf } from '../../cli/explain/manifests/flows.ts'
 import { readFlow } from '../../cli/explain/query.ts'
-import { explanationText } from '../../cli/explain/text.ts'
-import { readWorlds } from '../../cli/explain/worlds.ts'
-import type { Printed } from '../../cli/printed.ts'
+import { explanationText } from '../../cli/explain/manifests/text.ts'
+import { readWorlds } from '../../cli/explain/manifests/load-cluster.ts'
+import type { Printed } from '../../cli/command-result.ts'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A node's compiled policy in maps in memory. Layer: test. */
-import { ADDR_LOCAL_POD, RULE_CELLS, RULE_WORDS } from '#lib/base/flags.ts'
+import { ADDR_LOCAL_POD, RULE_CELLS, RULE_WORDS } from '#lib/base/bpf-constants.ts'
 import { wordsOf } from '#lib/base/bytes.ts'
-import { depthOf } from '#agent/compile/policy/prefixes.ts'
+import { depthOf } from '#agent/compile/policy/identities/prefixes.ts'
 import type { PolicyRow } from '#agent/compile/policy/tables.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
-import type { NodeView } from '../../cli/explain/node-view.ts'
-import { addrInfo } from '../support/addr-info.ts'
-import { FakeTables } from '../support/fake-tables.ts'
+import type { NodeView } from '../../cli/explain/manifests/node-view.ts'
+import { addrInfo } from '../../testkit/packets/addr-info.ts'
+import { FakeTables } from '../support/fakes/fake-tables.ts'
 
 /** Its pods are there; devices have no rules. */
 export function filledTables(view: NodeView): FakeTables {

@@ -9,10 +9,10 @@ import {
   FRONTEND_RANGES,
   LIVE_CHOSEN,
   MAGLEV_SIZE,
-} from '#lib/base/flags.ts'
+} from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, parseAddr, type Addr } from '#lib/base/ip.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
-import { FakeTables } from '../support/fake-tables.ts'
+import { FakeTables } from '../support/fakes/fake-tables.ts'
 import { answer, NOW_MS } from './answer.ts'
 
 const [WEB, LOCAL, DNS, EMPTY] = ['00000000000000aa', '00000000000000ab', '00000000000000bb', '00000000000000cc']

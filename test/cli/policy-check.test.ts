@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { readArgs } from '../../cli/args.ts'
 import { checkCommand } from '../../cli/policy/check.ts'
-import type { Printed } from '../../cli/printed.ts'
+import type { Printed } from '../../cli/command-result.ts'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 

@@ -2,9 +2,9 @@
 /** Flows as they are written. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
-import { packetsOf } from '../../cli/explain/flows.ts'
+import { packetsOf } from '../../cli/explain/manifests/flows.ts'
 import { readEnd, readFlow, readProtocol } from '../../cli/explain/query.ts'
-import { worldOf } from '../../cli/explain/world.ts'
+import { worldOf } from '../../cli/explain/manifests/cluster.ts'
 import { model, pod } from '../support/build.ts'
 
 describe('readEnd', () => {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** bpf routes, bpf counters. Layer: test. */
 import { expect, test } from 'vitest'
-import { ADDR_LOCAL_POD, ADDR_MASQUERADE, ADDR_NODE, ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE } from '#lib/base/flags.ts'
+import { ADDR_LOCAL_POD, ADDR_MASQUERADE, ADDR_NODE, ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE } from '#lib/base/bpf-constants.ts'
 import { ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
-import { FakeTables } from '../support/fake-tables.ts'
+import { FakeTables } from '../support/fakes/fake-tables.ts'
 import { answer } from './answer.ts'
-import { addrInfo } from '../support/addr-info.ts'
+import { addrInfo } from '../../testkit/packets/addr-info.ts'
 
 const WEB = '00000000000000aa'
 

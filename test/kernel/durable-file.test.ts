@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { writeDurably } from '#lib/base/durable-file.ts'
+import { writeDurably } from '#lib/base/os/durable-file.ts'
 
 test('a file for which there is no room stays as it was, and nothing is left beside it', () => {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-durable-'))

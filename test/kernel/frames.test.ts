@@ -4,8 +4,8 @@
  * FRAMES=n: so many; SEED=s: the same again. `make soak` sends a million. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { play } from './frames/play.ts'
-import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
-import type { Features, PacketRunner } from './packet-runner.ts'
+import { HELPERS, packetRunner, setUpNamespace } from '../../testkit/packets/runner.ts'
+import type { Features, PacketRunner } from '../../testkit/packets/runner.ts'
 
 const FRAMES = Number(process.env['FRAMES'] ?? 10_000)
 const SEED = Number(process.env['SEED'] ?? 1)

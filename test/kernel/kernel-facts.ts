@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the running kernel has of what our objects can use: the agent's own probes, as tests need them. Layer: test. */
 import { existsSync, readFileSync } from 'node:fs'
-import { missingHelpers, missingHooks, probeFeatures } from '#agent/dataplane/features.ts'
-import { isFloor } from '#agent/dataplane/objects.ts'
+import { missingHelpers, missingHooks, probeFeatures } from '#agent/dataplane/programs/kernel-features.ts'
+import { isFloor } from '#agent/dataplane/programs/objects.ts'
 import { libbpfVersion } from '#native'
-import { takesMarks } from './packet-mark.ts'
-import type { Features } from './packet-runner.ts'
-import { kernelRelease } from './packet-runner.ts'
+import { takesMarks } from '../../testkit/packets/mark.ts'
+import type { Features } from '../../testkit/packets/runner.ts'
+import { kernelRelease } from '../../testkit/packets/runner.ts'
 
 export interface KernelFacts {
   readonly features: Features
@@ -15,7 +15,7 @@ export interface KernelFacts {
   /** connect-time programs the kernel has no hook for */
   readonly missingHooks: ReadonlySet<string>
   readonly kernelBtf: boolean
-  /** of test runs: packet-mark.ts */
+  /** of test runs: mark.ts */
   readonly marks: boolean
   /** one line for the report */
   readonly text: string

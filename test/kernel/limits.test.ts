@@ -3,13 +3,13 @@
 import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { tcp, udp } from '../support/packet.ts'
-import type { PacketRunner } from './packet-runner.ts'
-import { packetRunner, setUpNamespace } from './packet-runner.ts'
-import type { Step } from './packets/case.ts'
-import { error, numbers } from './packets/errors.ts'
-import type { Family } from './packets/world.ts'
-import { at, families } from './packets/world.ts'
+import { tcp, udp } from '../../testkit/packets/packet.ts'
+import type { PacketRunner } from '../../testkit/packets/runner.ts'
+import { packetRunner, setUpNamespace } from '../../testkit/packets/runner.ts'
+import type { Step } from '../../testkit/packets/case.ts'
+import { error, numbers } from './packets/icmp/errors.ts'
+import type { Family } from '../../testkit/packets/cluster.ts'
+import { at, families } from '../../testkit/packets/cluster.ts'
 
 /** bpf/include/l3/icmp.h: ICMP errors and RSTs that one CPU makes in a second */
 const ANSWERS_A_SECOND = 1000

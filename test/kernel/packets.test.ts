@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every packet case through the programs as this kernel runs them, and once more as the oldest supported would; then those of a setting that is another program. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { POD_TO_HOST_DROP, SOURCE_ANY, SOURCE_STRICT } from '#lib/base/flags.ts'
-import type { Features, PacketRunner } from './packet-runner.ts'
-import { takesMarks } from './packet-mark.ts'
-import { HELPERS, packetRunner, setUpNamespace } from './packet-runner.ts'
+import { POD_TO_HOST_DROP, SOURCE_ANY, SOURCE_STRICT } from '#lib/base/bpf-constants.ts'
+import type { Features, PacketRunner } from '../../testkit/packets/runner.ts'
+import { takesMarks } from '../../testkit/packets/mark.ts'
+import { HELPERS, packetRunner, setUpNamespace } from '../../testkit/packets/runner.ts'
 import { casesFor } from './packets/all.ts'
-import { cases as martians, refused } from './packets/martians.ts'
-import { dropCases } from './packets/own-node.ts'
+import { cases as martians, refused } from './packets/sources/martians.ts'
+import { dropCases } from './packets/policy/own-node.ts'
 
 const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true, netnsCookies: true }
 const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }

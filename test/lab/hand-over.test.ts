@@ -2,11 +2,11 @@
 /** From a real kube-proxy's rules to ours under traffic: what was open goes on, the rules are gone, new connections are served. Layer: test. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { Asker } from '../../lab/asker.ts'
+import { Asker } from '../../lab/traffic/request-agent.ts'
 import { Lab } from '../../lab/lab.ts'
-import { startFlow, startRequests } from '../../lab/traffic.ts'
+import { startFlow, startRequests } from '../../lab/traffic/traffic.ts'
 import { endpointText, type Endpoint } from '../../lab/tools/address.ts'
-import type { Outcome } from '../../lab/tools/orders.ts'
+import type { Outcome } from '../../lab/tools/protocol.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { Manifests, node, pod } from './cluster.ts'
 

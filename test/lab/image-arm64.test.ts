@@ -5,11 +5,11 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { packageRoot } from '#lib/base/package.ts'
-import { FACTS } from '../kernel/vm/arch.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
+import { FACTS } from '../../testkit/base/arch.ts'
 import { readTable } from '../kernel/vm/table.ts'
-import { userlandFor } from '../kernel/vm/userland.ts'
-import { node } from '../kernel/agent-manifests.ts'
+import { userlandFor } from '../kernel/vm/root/userland.ts'
+import { node } from '../kernel/agent/manifests.ts'
 
 const TOP = packageRoot()
 const BUILD_MS = 10 * 60_000

@@ -10,8 +10,8 @@ import { loadAll } from 'js-yaml'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isObject } from '#lib/base/object.ts'
 import { waitFor } from '../../lab/wait.ts'
-import type { ScratchNode } from '../support/scratch-node.ts'
-import { links, makeNode } from '../kernel/agent-node.ts'
+import type { ScratchNode } from '../../testkit/base/scratch-node.ts'
+import { links, makeNode } from '../kernel/agent/node.ts'
 
 const TOP = fileURLToPath(new URL('../../', import.meta.url))
 const BUILD_MS = 10 * 60_000

@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { labCgroup } from '../../lab/cgroup.ts'
+import { labCgroup } from '../../lab/processes/cgroup.ts'
 import { labPaths } from '../../lab/paths.ts'
 
 /** The machine's own view of things that a lab has of its own: must be the same before, during and after. */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** netplanectl on nodes whose programs have made the flows, with agents and without. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { nodeCommand, packageRoot } from '#lib/base/package.ts'
+import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { hostPort } from '#lib/base/ip.ts'
-import { startFlow, type Running } from '../../lab/traffic.ts'
+import { startFlow, type Running } from '../../lab/traffic/traffic.ts'
 import type { FlowResult } from '../../lab/tools/results.ts'
-import { Cluster, peers } from './e2e/cluster.ts'
-import { addressOf, FAMILIES, METRICS_PORT, PROTOS, type Family, type NodeName } from './e2e/objects.ts'
+import { Cluster, peers } from '../../testkit/lab/cluster.ts'
+import { addressOf, FAMILIES, METRICS_PORT, PROTOS, type Family, type NodeName } from '../../testkit/lab/manifests.ts'
 
 const cluster = new Cluster('ctl')
 const service = cluster.service()

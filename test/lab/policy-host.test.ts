@@ -2,7 +2,7 @@
 /** Policies of host endpoints against real connections: the node's own ports, those that are never cut, and pods behind it. Layer: test. */
 import { expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
-import { request } from '../../lab/traffic.ts'
+import { request } from '../../lab/traffic/traffic.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { Manifests, node, pod } from './cluster.ts'
 

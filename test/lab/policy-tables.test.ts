@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Truth tables against real connections: their pods on two nodes with agents, each asks each. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Asker } from '../../lab/asker.ts'
+import { Asker } from '../../lab/traffic/request-agent.ts'
 import { Lab } from '../../lab/lab.ts'
 import { endpointText, type Endpoint } from '../../lab/tools/address.ts'
 import { waitFor } from '../../lab/wait.ts'

@@ -2,7 +2,7 @@
 /** Policies of a directory of manifests against real connections: who gets in, whose flows end, and what agents that die and come back change. Layer: test. */
 import { expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
-import { request, startFlow } from '../../lab/traffic.ts'
+import { request, startFlow } from '../../lab/traffic/traffic.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { Manifests, node, pod } from './cluster.ts'
 

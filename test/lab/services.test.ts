@@ -3,8 +3,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostPort } from '#lib/base/ip.ts'
 import { Lab } from '../../lab/lab.ts'
-import { packageRoot } from '#lib/base/package.ts'
-import { request, startFlow } from '../../lab/traffic.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
+import { request, startFlow } from '../../lab/traffic/traffic.ts'
 import type { Endpoint } from '../../lab/tools/address.ts'
 import { receiveDatagrams } from './datagrams.ts'
 

@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { BpfMap, BpfProgram } from '#native'
 import { BpfObject, EventReader } from '#native'
-import { until } from '../support/until.ts'
+import { until } from '../../testkit/base/until.ts'
 import { splitRecords } from './records.ts'
 import { codeOf, compiled, createMap, isRoot, loadOnly, MAP } from './support.ts'
 

@@ -4,7 +4,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { NetlinkSocket, ifindexOf, writeInNetns } from '#native'
-import { until } from '../support/until.ts'
+import { until } from '../../testkit/base/until.ts'
 import { codeOf, errorCode, isRoot } from './support.ts'
 
 const ROUTE = 0

@@ -2,7 +2,7 @@
 /** What the addon says of the machine, compared with what programs see. Layer: test. */
 import { expect, test } from 'vitest'
 import { BpfProgram, monotonicNs, ticksPerSecond } from '#native'
-import { until } from '../support/until.ts'
+import { until } from '../../testkit/base/until.ts'
 import { isRoot, PROGRAM } from './support.ts'
 
 /** `call bpf_jiffies64; exit` */

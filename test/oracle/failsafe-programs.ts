@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The loaded programs as who answers the table of failsafe ports: packets through hooks. Needs root, in a namespace of its own. Layer: test. */
 import { kernelFacts } from '../kernel/kernel-facts.ts'
-import { packetRunner, setUpNamespace } from '../kernel/packet-runner.ts'
-import type { PacketRunner } from '../kernel/packet-runner.ts'
-import type { PacketCase, ProgramName, Step } from '../kernel/packets/case.ts'
+import { packetRunner, setUpNamespace } from '../../testkit/packets/runner.ts'
+import type { PacketRunner } from '../../testkit/packets/runner.ts'
+import type { PacketCase, ProgramName, Step } from '../../testkit/packets/case.ts'
 import { bytesOf } from '../support/policy-packet.ts'
 import type { FailsafeJudge, Question, Sent } from './failsafes.ts'
 

@@ -2,9 +2,9 @@
 /** One node's policy in loaded programs, and beside it in tables that say by which rule. Layer: test. */
 import type { PolicyStep } from '#agent/compile/policy/tables.ts'
 import { judgeByTables } from '#agent/policy/judge.ts'
-import { PolicyTables } from '#agent/policy/tables.ts'
+import { PolicyTables } from '#agent/policy/table-rows.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { testCfg } from '../kernel/packet-runner.ts'
+import { testCfg } from '../../testkit/packets/runner.ts'
 import { PolicyPrograms } from '../support/policy-programs.ts'
 import type { Answer } from '../support/policy-programs.ts'
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A table of selectors → what our grammar says otherwise: matches, validity, canonical text, needs. Layer: test. */
 import { ParseError } from '#lib/base/errors.ts'
-import { same } from '#lib/base/same.ts'
-import { asRecord, each, flag, record, text } from '#lib/kube/fields.ts'
-import type { Raw } from '#lib/kube/fields.ts'
-import { needsOf } from '#lib/model/selector-needs.ts'
-import { formatSelector, parseSelector } from '#lib/model/selector-text.ts'
-import { selects } from '#lib/model/selector.ts'
-import type { Selector } from '#lib/model/selector.ts'
+import { same } from '#lib/base/deep-equal.ts'
+import { asRecord, each, flag, record, text } from '#lib/kube/parse/fields.ts'
+import type { Raw } from '#lib/kube/parse/fields.ts'
+import { needsOf } from '#lib/model/selector/needs.ts'
+import { formatSelector, parseSelector } from '#lib/model/selector/text.ts'
+import { selects } from '#lib/model/selector/selector.ts'
+import type { Selector } from '#lib/model/selector/selector.ts'
 
 /** By part of the table: how many entries there are, and one line for each that differs. */
 export function selectorMismatches(raw: Raw): { readonly counts: ReadonlyMap<string, number>; readonly wrong: readonly string[] } {

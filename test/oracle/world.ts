@@ -3,7 +3,7 @@
 import { isV4, parseAddr, protocolNumber } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { rejectedText } from '#lib/base/result.ts'
-import { identify, parseObject } from '#lib/kube/parse-core.ts'
+import { identify, parseObject } from '#lib/kube/parse/parse-object.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import { ICMP, ICMPV6 } from '#lib/policy/packet.ts'

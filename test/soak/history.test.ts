@@ -2,7 +2,7 @@
 /** Which step it was. */
 import { expect, test } from 'vitest'
 import { History } from '../../soak/history.ts'
-import type { Step } from '../../soak/steps.ts'
+import type { Step } from '../../soak/changes/steps.ts'
 
 test('the last before a time', () => {
   const history = new History<Step>()

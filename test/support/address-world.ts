@@ -2,10 +2,10 @@
 /** A cluster's addresses for tests: blocks that its nodes share, and a time of its own. Layer: test. */
 import { formatAddr, formatCidr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { AddressPlan } from '#lib/ipam/plan.ts'
-import { ALL } from '#lib/model/selector.ts'
+import { ALL } from '#lib/model/selector/selector.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
 import { Ipam, type AddressRequest } from '#agent/ipam/ipam.ts'
-import { MemoryBlocks, type Fate } from './memory-blocks.ts'
+import { MemoryBlocks, type Fate } from './fakes/memory-blocks.ts'
 
 export const REST_MS = 1000
 

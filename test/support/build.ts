@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Manifests as tests want them: short to write, complete as the API gives them. Layer: test. */
-import { parseObject } from '#lib/kube/parse-core.ts'
+import { parseObject } from '#lib/kube/parse/parse-object.ts'
 import { rejectedText } from '#lib/base/result.ts'
-import { identify } from '#lib/kube/parse-core.ts'
+import { identify } from '#lib/kube/parse/parse-object.ts'
 import type { KubeObject, Snapshot } from '#lib/model/snapshot.ts'
 import { Store } from '#lib/store/store.ts'
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Prints what the agent would say of the firewalls of the namespace that this runs in, as JSON. Layer: test. */
-import { toolRunner } from '#lib/base/run-tool.ts'
-import { findFirewalls } from '#agent/node/firewall/find.ts'
+import { toolRunner } from '#lib/base/os/run-tool.ts'
+import { findFirewalls } from '#agent/node/firewall/detect.ts'
 import { legacyTables } from '#agent/node/firewall/legacy.ts'
 import { ownDevices } from '#agent/node/firewall/pod-devices.ts'
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Entries of the flow table for tests: everything has a default but what a test is about. Layer: test. */
 import { ANY_V6, parseAddr } from '#lib/base/ip.ts'
-import type { FlowTimeouts } from '#agent/dataplane/flows.ts'
+import type { FlowTimeouts } from '#agent/dataplane/conntrack/reader.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { CtKey, CtValue } from '#agent/maps/shapes.ts'
-import { encodeBytes } from '#agent/maps/text.ts'
+import { encodeBytes } from '#agent/maps/byte-rows.ts'
 import { bindDeclared, builtObject } from './compiled.ts'
 import { NOT_JUDGED } from './flow-value.ts'
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Settings of programs and sizes of maps, small, for tests that load them. Layer: test. */
-import { SOURCE_LOOSE, STRAY_DROP } from '#lib/base/flags.ts'
+import { SOURCE_LOOSE, STRAY_DROP } from '#lib/base/bpf-constants.ts'
 import { ANY_V6, parseAddr, parsePort } from '#lib/base/ip.ts'
 import type { Knobs, MapSizes } from '#agent/compile/desired.ts'
 

@@ -3,7 +3,7 @@
 import { formatAddr, hostPort } from '#lib/base/ip.ts'
 import { ICMP, ICMPV6, SCTP, TCP, UDP, hasPorts } from '#lib/policy/packet.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { icmp, plain, tcp, udp } from './packet.ts'
+import { icmp, plain, tcp, udp } from '../../testkit/packets/packet.ts'
 
 /** Of a ping: both ports of its flow. */
 export const ECHO_ID = 7

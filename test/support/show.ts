@@ -20,7 +20,7 @@ import {
   LIVE_CHOSEN,
   RANGE_INSIDE,
   RANGE_TUNNEL_BACK,
-} from '#lib/base/flags.ts'
+} from '#lib/base/bpf-constants.ts'
 import type { AddrRow, DesiredChange, DesiredNode, Fragment, FrontendRow, Row } from '#agent/compile/desired.ts'
 
 /** One line a row, below its owner; owners sorted. */

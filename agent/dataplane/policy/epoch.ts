@@ -4,8 +4,8 @@ import { bind } from '#agent/maps/codec.ts'
 import { structLayout } from '#agent/maps/layout.ts'
 import type { Btf } from '#agent/maps/btf.ts'
 import { nodeState } from '#agent/maps/shapes.ts'
-import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
-import { failure, NOTHING_DONE, type Outcome, type Part } from '../part.ts'
+import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
+import { failure, NOTHING_DONE, type Outcome, type Part } from '../reconcile/step.ts'
 
 /** Nobody else writes to it but for the beginning of a takeover. */
 export interface StateMap {

@@ -2,7 +2,7 @@
 /** Whether the kernel has nf_tables, and netfilter's tools where it has not. Layer: agent/interfaces. */
 import { NetlinkSocket } from '#native'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
-import { toolRunner, type RunTool } from '#lib/base/run-tool.ts'
+import { toolRunner, type RunTool } from '#lib/base/os/run-tool.ts'
 import { NetlinkExchange } from './exchange.ts'
 
 const NETLINK_NETFILTER = 12

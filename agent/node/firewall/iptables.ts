@@ -12,7 +12,7 @@ import {
   type Match,
   type Rule,
   type RuleSet,
-} from './walk.ts'
+} from './evaluate.ts'
 
 const HOOKS: ReadonlyMap<string, Hook> = new Map([
   ['INPUT', 'input'],

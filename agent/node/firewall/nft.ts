@@ -14,7 +14,7 @@ import {
   type Probe,
   type Rule,
   type RuleSet,
-} from './walk.ts'
+} from './evaluate.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { silentLog } from '#lib/obs/log.ts'
 import { Portmap } from '#agent/cni/portmap.ts'
-import { FakeClock } from '../../support/fake-clock.ts'
+import { FakeClock } from '../../support/fakes/fake-clock.ts'
 
 let folder: string
 let asked: string

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { nameKey, refText } from '#lib/model/ref.ts'
 import { Compiler } from '#agent/compile/compile.ts'
 import type { DesiredChange, DesiredNode, Row } from '#agent/compile/desired.ts'
-import { isServices } from '#agent/compile/rows.ts'
+import { isServices } from '#agent/compile/row-keys.ts'
 import { model, node, nodeNetwork, pod, pool, service, slice } from '../../support/build.ts'
 import { cluster, World } from './world.ts'
 

@@ -2,8 +2,8 @@
 /** The service "web" compiled on node n1, as lines. Layer: test. */
 import { parseAddr } from '#lib/base/ip.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
-import { compileService } from '#agent/compile/services.ts'
-import type { ServiceContext } from '#agent/compile/services.ts'
+import { compileService } from '#agent/compile/services/compile-service.ts'
+import type { ServiceContext } from '#agent/compile/services/compile-service.ts'
 import { model, service } from '../../support/build.ts'
 import type { Manifest, ServiceSpec } from '../../support/build.ts'
 import { showRows } from '../../support/show.ts'

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { formatAddr } from '#lib/base/ip.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { InterfaceMonitor } from '#agent/interfaces/monitor.ts'
-import { FakeNetlink, type FakeLink } from '../../support/fake-netlink.ts'
+import { FakeNetlink, type FakeLink } from '../../support/fakes/fake-netlink.ts'
 import * as captured from './netlink/captured.ts'
 
 const ETH0: FakeLink = { index: 2, name: 'eth0', addresses: [{ addr: '192.0.2.1', bits: 24 }] }

@@ -7,8 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { formatCidr, type Cidr } from '#lib/base/ip.ts'
 import type { BlockStore } from '#agent/ipam/block-store.ts'
 import { FileBlocks } from '#agent/ipam/file-blocks.ts'
-import { BLOCK, keepsBlocks } from '../../support/block-store-contract.ts'
-import { MemoryBlocks } from '../../support/memory-blocks.ts'
+import { BLOCK, keepsBlocks } from '../../support/contracts/block-store-contract.ts'
+import { MemoryBlocks } from '../../support/fakes/memory-blocks.ts'
 
 let folder: string
 let announced: readonly Cidr[]

@@ -7,7 +7,7 @@ import type { Node } from '#lib/model/node.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { AddressRequest } from '#agent/ipam/ipam.ts'
 import { FOUR, REST_MS, SIX, World, give, poolOf, pools, request } from '../../support/address-world.ts'
-import { Dead, type Fate } from '../../support/memory-blocks.ts'
+import { Dead, type Fate } from '../../support/fakes/memory-blocks.ts'
 
 function podOf(name: string, address: string, nodeName: string): Pod {
   const rest = {

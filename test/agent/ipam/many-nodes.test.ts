@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Addr } from '#lib/base/ip.ts'
 import { FOUR, SIX, World, give, pools, take } from '../../support/address-world.ts'
-import { Dead, type Fate } from '../../support/memory-blocks.ts'
+import { Dead, type Fate } from '../../support/fakes/memory-blocks.ts'
 
 const NODES = ['n1', 'n2', 'n3']
 const step = fc.record({

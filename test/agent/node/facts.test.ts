@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { packageRoot, packageVersion } from '#lib/base/package.ts'
+import { packageRoot, packageVersion } from '#lib/base/os/package.ts'
 import { countsMemlock, isBelowFloor, isRealtime, packageObjects, tooOld, unsafeKernel } from '#agent/node/facts.ts'
 
 test.each([

@@ -4,7 +4,7 @@ import { ApiError, UnreachableError } from '#lib/api/errors.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog, type Log, type LogFields } from '#lib/obs/log.ts'
 import { Outbox, WRITTEN, type Subject } from '#agent/status/outbox.ts'
-import { FakeClock } from '../../support/fake-clock.ts'
+import { FakeClock } from '../../support/fakes/fake-clock.ts'
 
 const RUNNING = new AbortController().signal
 

@@ -10,7 +10,7 @@ import {
   pathResults,
   type Results,
 } from '../../../bench/base/results.ts'
-import type { ControlFigure, PolicyFigure } from '../../../bench/control/figure.ts'
+import type { ControlFigure, PolicyFigure } from '../../../bench/control/result.ts'
 
 const control: ControlFigure = {
   services: 10_000,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Names by which runs are compared, and what one more node costs. Layer: test. */
 import { expect, test } from 'vitest'
-import type { FanOutFigure, ScaleFigure, ScaleFigures } from '../../../bench/scale/figure.ts'
+import type { FanOutFigure, ScaleFigure, ScaleFigures } from '../../../bench/scale/result.ts'
 import { nodeCost, scaleControl } from '../../../bench/scale/results.ts'
 import { notAhead, scaleTables } from '../../../bench/scale/tables.ts'
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { systemClock } from '#lib/base/clock.ts'
 import { bundleOf } from '../../../cli/node/bundle.ts'
 import { collect, type Part } from '../../../cli/node/collect.ts'
-import { FakeClock } from '../../support/fake-clock.ts'
+import { FakeClock } from '../../support/fakes/fake-clock.ts'
 
 const BOUNDS = { partMs: 50, wholeMs: 60_000, partBytes: 10 }
 

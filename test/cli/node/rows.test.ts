@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
-import { addr, arrayOf, id64, shape, u16List, u32 } from '#agent/maps/kinds.ts'
+import { addr, arrayOf, id64, shape, u16List, u32 } from '#agent/maps/field-kinds.ts'
 import { plain } from '../../../cli/node/rows.ts'
 
 test('addresses are text wherever they are, lists of numbers short, all else as it is', () => {

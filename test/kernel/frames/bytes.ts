@@ -3,7 +3,7 @@
 import { addrBytes } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { TCP, UDP, ICMP, ICMPV6 } from '#lib/policy/packet.ts'
-import { checksum, concat } from '../../support/packet.ts'
+import { checksum, concat } from '../../../testkit/packets/packet.ts'
 
 export interface Flow {
   /** by the header: one of IPv6 may have IPv4 addresses in it */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Pods and the host endpoint of packet-policy.ts as lib/policy's evaluator knows them. Layer: test. */
+/** Pods and the host endpoint of testkit/packets/policy.ts as lib/policy's evaluator knows them. Layer: test. */
 import { parseAddr } from '#lib/base/ip.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { BUILT_IN_TIERS } from '#lib/model/policy.ts'
 import type { HostEndpoint, Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { PolicyWorld } from '#lib/policy/peers.ts'
-import { HOST, PODS } from '../packet-policy.ts'
-import { families } from '../packets/world.ts'
+import { HOST, PODS } from '../../../testkit/packets/policy.ts'
+import { families } from '../../../testkit/packets/cluster.ts'
 
 export const endpoint: HostEndpoint = {
   kind: 'HostEndpoint',

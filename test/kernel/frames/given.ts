@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Draws what is in the maps while frames are sent: backends, policies of pods and of the host, failsafe ports. Layer: test. */
 import type { FailsafePort } from '#lib/model/failsafe.ts'
-import { FAILSAFE_PORTS } from '#lib/base/flags.ts'
+import { FAILSAFE_PORTS } from '#lib/base/bpf-constants.ts'
 import { parsePort } from '#lib/base/ip.ts'
 import type { Policy, Rule, Scope } from '#lib/model/policy.ts'
 import { ICMP, ICMPV6, SCTP, TCP, UDP } from '#lib/policy/packet.ts'
-import { HOST } from '../packet-policy.ts'
-import type { Given } from '../packets/case.ts'
-import { netSide, podSide, policy, portSide } from '../packets/policies.ts'
-import { families } from '../packets/world.ts'
+import { HOST } from '../../../testkit/packets/policy.ts'
+import type { Given } from '../../../testkit/packets/case.ts'
+import { netSide, podSide, policy, portSide } from '../packets/policy/policies.ts'
+import { families } from '../../../testkit/packets/cluster.ts'
 import type { Dice } from './dice.ts'
 
 const TUNNEL_PORT = 4789

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The addresses of world.ts by what they are to a frame. Layer: test. */
+/** The addresses of testkit/packets/cluster.ts by what they are to a frame. Layer: test. */
 import { parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
-import { families } from '../packets/world.ts'
-import type { Family } from '../packets/world.ts'
+import { families } from '../../../testkit/packets/cluster.ts'
+import type { Family } from '../../../testkit/packets/cluster.ts'
 
 const all = (of: (f: Family) => readonly string[]): readonly Addr[] => families.flatMap(of).map(parseAddr)
 const cidrs = (...texts: readonly string[]): readonly Cidr[] => texts.map(parseCidr)

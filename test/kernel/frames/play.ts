@@ -2,9 +2,9 @@
 /** Sends sequences of frames through the programs as a node would, from hook to hook, and shortens those that went wrong. Layer: test. */
 import { setImmediate } from 'node:timers/promises'
 import { formatAddr, isWithin } from '#lib/base/ip.ts'
-import { packetText } from '../../support/packet-text.ts'
-import type { PacketRunner } from '../packet-runner.ts'
-import { NO_FAILSAFES } from '../packet-failsafes.ts'
+import { packetText } from '../../../testkit/packets/packet-text.ts'
+import type { PacketRunner } from '../../../testkit/packets/runner.ts'
+import { NO_FAILSAFES } from '../../../testkit/packets/failsafes.ts'
 import { sequenceOf } from './draw.ts'
 import type { Sent, Sequence } from './draw.ts'
 import { LOCAL, NEVER_FROM_V4, NEVER_FROM_V6, NODE, REACHED } from './places.ts'

@@ -3,7 +3,7 @@
 import { addrFromBytes } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { ICMP, ICMPV6, SCTP, TCP, UDP } from '#lib/policy/packet.ts'
-import { checksum, concat } from '../../support/packet.ts'
+import { checksum, concat } from '../../../testkit/packets/packet.ts'
 
 /** What rules ask about, without the addresses. An echo's id stands in both ports. */
 export interface Reading {

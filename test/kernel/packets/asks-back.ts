@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What comes from an end that may answer, and is no answer: ICMP, SCTP, UDP-Lite, DCCP. Layer: test. */
-import { icmp, plain } from '../../support/packet.ts'
-import type { PacketCase, Step } from './case.ts'
-import { numbers } from './errors.ts'
-import { policy } from './policies.ts'
-import type { Family } from './world.ts'
-import { families } from './world.ts'
+import { icmp, plain } from '../../../testkit/packets/packet.ts'
+import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
+import { numbers } from './icmp/errors.ts'
+import { policy } from './policy/policies.ts'
+import type { Family } from '../../../testkit/packets/cluster.ts'
+import { families } from '../../../testkit/packets/cluster.ts'
 
 /** The one who may answer pings may not ping for that. */
 function asks(f: Family): PacketCase[] {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the kernel brings and no flow says of whom it is: flows that began where they leave, groups, ICMP errors. Layer: test. */
-import { MACS, icmp, l3, udp } from '../../support/packet.ts'
-import { HOST, UNDERLAY } from '../packet-policy.ts'
-import type { PacketCase, Step } from './case.ts'
-import { numbers } from './errors.ts'
-import { DENIED, policy } from './policies.ts'
-import { at, devices, families, type Family } from './world.ts'
+import { MACS, icmp, l3, udp } from '../../../testkit/packets/packet.ts'
+import { HOST, UNDERLAY } from '../../../testkit/packets/policy.ts'
+import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
+import { numbers } from './icmp/errors.ts'
+import { DENIED, policy } from './policy/policies.ts'
+import { at, devices, families, type Family } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 46_000
 const SPOOFED = { action: 'drop', reason: 'DROP_SPOOFED' } as const

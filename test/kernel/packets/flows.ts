@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Packet lives: pod to pod, services, node ports near, in both families. Layer: test. */
-import { tcp, udp } from '../../support/packet.ts'
-import type { PacketCase, Step } from './case.ts'
-import type { Family } from './world.ts'
-import { NODE_PORT, at, families } from './world.ts'
+import { tcp, udp } from '../../../testkit/packets/packet.ts'
+import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
+import type { Family } from '../../../testkit/packets/cluster.ts'
+import { NODE_PORT, at, families } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 40000
 const WIRE = { src: '02:00:00:00:50:01', dst: '02:00:00:00:99:99' }

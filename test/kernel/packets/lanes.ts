@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Flows with the addresses and ports of others, beyond their first packets. Layer: test. */
-import { tcp, tunnel, udp } from '../../support/packet.ts'
-import type { PacketCase, Step } from './case.ts'
+import { tcp, tunnel, udp } from '../../../testkit/packets/packet.ts'
+import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
 import { tunnelPort } from './tunnel-port.ts'
-import type { Family } from './world.ts'
-import { fixHeader } from './cut.ts'
-import { NAT_PORT, NODE_PORT, VNI, at, families } from './world.ts'
+import type { Family } from '../../../testkit/packets/cluster.ts'
+import { fixHeader } from './headers/cut.ts'
+import { NAT_PORT, NODE_PORT, VNI, at, families } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 40000
 

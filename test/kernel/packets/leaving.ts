@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is seen only where it leaves: the node's own sockets, and what the kernel has led to a pod. Each flow is told from others there. Layer: test. */
-import { tcp, tunnel, udp } from '../../support/packet.ts'
-import type { PacketCase, Step } from './case.ts'
+import { tcp, tunnel, udp } from '../../../testkit/packets/packet.ts'
+import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
 import { tunnelPort } from './tunnel-port.ts'
-import type { Family } from './world.ts'
-import { A_WHILE, NAT_PORT, NODE_PORT, TRANSLATED, VNI, at, families } from './world.ts'
+import type { Family } from '../../../testkit/packets/cluster.ts'
+import { A_WHILE, NAT_PORT, NODE_PORT, TRANSLATED, VNI, at, families } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 40000
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Approval, age and renewal: what the flow table remembers beside the way. Layer: test. */
-import { tcp, udp } from '../../support/packet.ts'
-import type { FlowWanted, PacketCase } from './case.ts'
-import type { Family } from './world.ts'
-import { at, DECIDED, families } from './world.ts'
+import { tcp, udp } from '../../../testkit/packets/packet.ts'
+import type { FlowWanted, PacketCase } from '../../../testkit/packets/case.ts'
+import type { Family } from '../../../testkit/packets/cluster.ts'
+import { at, DECIDED, families } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 40000
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is the kernel's to route although we know the way: where netfilter has to see both directions. Layer: test. */
-import { tcp } from '../../support/packet.ts'
-import type { PacketCase, Step } from './case.ts'
-import type { Family } from './world.ts'
-import { A_WHILE, DECIDED, NODE_PORT, at, families } from './world.ts'
+import { tcp } from '../../../testkit/packets/packet.ts'
+import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
+import type { Family } from '../../../testkit/packets/cluster.ts'
+import { A_WHILE, DECIDED, NODE_PORT, at, families } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 40000
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** RST windows, ports that collide, and ports that are used again. Layer: test. */
-import { tcp } from '../../support/packet.ts'
-import type { PacketCase } from './case.ts'
-import type { Family } from './world.ts'
-import { NAT_PORT, NODE_PORT, at, families } from './world.ts'
+import { tcp } from '../../../testkit/packets/packet.ts'
+import type { PacketCase } from '../../../testkit/packets/case.ts'
+import type { Family } from '../../../testkit/packets/cluster.ts'
+import { NAT_PORT, NODE_PORT, at, families } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 41000
 

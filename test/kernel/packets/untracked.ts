@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rules without tracking: what they let leave is no other's, and what they cut has no flow that goes on. Layer: test. */
-import { concat, udp } from '../../support/packet.ts'
-import { HOST } from '../packet-policy.ts'
-import type { PacketCase, Step } from './case.ts'
-import { DENIED, policy } from './policies.ts'
-import { at, devices, families, type Family } from './world.ts'
+import { concat, udp } from '../../../testkit/packets/packet.ts'
+import { HOST } from '../../../testkit/packets/policy.ts'
+import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
+import { DENIED, policy } from './policy/policies.ts'
+import { at, devices, families, type Family } from '../../../testkit/packets/cluster.ts'
 
 const PORT = 46_000
 const SPOOFED = { action: 'drop', reason: 'DROP_SPOOFED' } as const

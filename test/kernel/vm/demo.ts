@@ -2,7 +2,7 @@
 /** What a guest needs beside its root to run the demo: the built programs, their packages, and this machine's tools. Layer: test. */
 import { existsSync, readFileSync, readdirSync, realpathSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import type { Entry } from './entry.ts'
+import type { Entry } from './root/entry.ts'
 
 /** Where this machine has them, and the guest as well: scripts and the agent ask for them by name. */
 const TOOLS = ['dash', 'ip', 'tc', 'nft', 'tcpdump', 'ping', 'nsenter', 'unshare', 'mount', 'umount', 'sed', 'find', 'ls', 'sort']

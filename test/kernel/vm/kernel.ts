@@ -3,12 +3,12 @@
 import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fetchPackage, unpack } from './apt.ts'
-import type { Pin } from './apt.ts'
-import type { Arch } from './arch.ts'
-import { cached, keyOf } from './cache.ts'
-import { modulesInOrder } from './modules.ts'
-import type { Module } from './modules.ts'
+import { fetchPackage, unpack } from './root/apt.ts'
+import type { Pin } from './root/apt.ts'
+import type { Arch } from '../../../testkit/base/arch.ts'
+import { cached, keyOf } from '../../../testkit/base/cache.ts'
+import { modulesInOrder } from './root/modules.ts'
+import type { Module } from './root/modules.ts'
 
 export type Runner = 'direct' | 'virtme-ng'
 

@@ -2,7 +2,7 @@
 /** Understands the command line of test/kernel/run. Layer: test. */
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { hostArch, parseArch } from './arch.ts'
+import { hostArch, parseArch } from '../../../testkit/base/arch.ts'
 import type { GivenKernel } from './kernel.ts'
 import type { Work } from './works.ts'
 
@@ -14,7 +14,7 @@ export const USAGE = `usage: test/kernel/run [NAME...]                    kernel
        test/kernel/run --demo [NAME... | --kernel IMAGE]
                                                      the demo, with its agents, in the place of the tests: on kernels of this
                                                      machine's architecture that have all built in, as bridges
-       --timeout SECONDS a machine (900, with the demo 2400)   --payload FILE.ts instead of test/kernel/payload.ts
+       --timeout SECONDS a machine (900, with the demo 2400)   --payload FILE.ts instead of test/kernel/vm/payload/tests.ts
        KERNELS=DIR where images of old kernels lie (../shared/kernels)`
 
 interface Common {
@@ -42,7 +42,7 @@ export function parseOptions(args: readonly string[], top: string): Options | un
   if (demo && (values.fetch === true || values.payload !== undefined)) throw new Error(`--demo has its own payload\n${USAGE}`)
   const common = {
     timeouts: { tests: milliseconds(values.timeout ?? '900'), demo: milliseconds(values.timeout ?? '2400') },
-    payloads: { tests: values.payload ?? join(top, 'test/kernel/payload.ts'), demo: join(top, 'test/kernel/demo-payload.ts') },
+    payloads: { tests: values.payload ?? join(top, 'test/kernel/vm/payload/tests.ts'), demo: join(top, 'test/kernel/vm/payload/demo.ts') },
     demo,
     images: resolve(top, process.env['KERNELS'] ?? '../shared/kernels'),
   }

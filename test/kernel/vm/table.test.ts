@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** kernels.json promises what the runs need; the command line is understood. Layer: test. */
 import { expect, test } from 'vitest'
-import { hostArch } from './arch.ts'
+import { hostArch } from '../../../testkit/base/arch.ts'
 import { parseOptions } from './options.ts'
 import { readTable } from './table.ts'
 
@@ -44,7 +44,7 @@ test.each([
 ])('%j', (args, wanted) => {
   expect(parseOptions(args, '/top')).toMatchObject({
     ...wanted,
-    payloads: { tests: '/top/test/kernel/payload.ts', demo: '/top/test/kernel/demo-payload.ts' },
+    payloads: { tests: '/top/test/kernel/vm/payload/tests.ts', demo: '/top/test/kernel/vm/payload/demo.ts' },
   })
 })
 

@@ -3,10 +3,10 @@
  * Layer: test. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Pin } from './apt.ts'
-import { parseArch } from './arch.ts'
+import type { Pin } from './root/apt.ts'
+import { parseArch } from '../../../testkit/base/arch.ts'
 import type { ImageRow, KernelRow, Parts, Runner } from './kernel.ts'
-import type { Packages } from './userland.ts'
+import type { Packages } from './root/userland.ts'
 
 export interface Table extends Packages {
   /** of a folder beside the repository that need not be there */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** How services answer at the edge: clients behind a router, errors on the way, what is no service's, backends that go. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startCapture } from '../../../lab/capture.ts'
-import { mustRun } from '../../../lab/command.ts'
+import { startCapture } from '../../../lab/traffic/capture.ts'
+import { mustRun } from '../../../lab/processes/command.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { hostPort } from '#lib/base/ip.ts'
 import { FAMILIES, FAR, NODE_PORT, nodeAddress, PROTOS, serviceAddress, World, type Family, type NodeName, type Wishes } from './world.ts'

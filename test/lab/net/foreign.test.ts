@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A service that names hosts' addresses as its own: it has its ports there, and the hosts have the others. Root. Layer: test. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startCapture } from '../../../lab/capture.ts'
+import { startCapture } from '../../../lab/traffic/capture.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { FAMILIES, FAR, FAR_PORT, gateway, POD_PORT, podAddress, PROTOS, nodeAddress, World, type Family, type Wishes } from './world.ts'
 

@@ -2,10 +2,10 @@
 /** Ways between pods, nodes and the world: pools, the overlay behind a router, masquerade, whose source is believed, devices. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostPort } from '#lib/base/ip.ts'
-import { startCapture } from '../../../lab/capture.ts'
-import { mustRun } from '../../../lab/command.ts'
+import { startCapture } from '../../../lab/traffic/capture.ts'
+import { mustRun } from '../../../lab/processes/command.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
-import { concat, udp } from '../../support/packet.ts'
+import { concat, udp } from '../../../testkit/packets/packet.ts'
 import {
   FAMILIES,
   FAR,

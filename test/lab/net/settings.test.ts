@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostPort } from '#lib/base/ip.ts'
 import { endpointText, type Endpoint } from '../../../lab/tools/address.ts'
-import { l3, tunnel, udp } from '../../support/packet.ts'
+import { l3, tunnel, udp } from '../../../testkit/packets/packet.ts'
 import {
   FAMILIES,
   NODES,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Nodes as administrators make them: jumbo frames, a bridge that has the node's address, reverse path filtering for all. Root. Layer: test. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startCapture } from '../../../lab/capture.ts'
+import { startCapture } from '../../../lab/traffic/capture.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { FAMILIES, gateway, NODES, NODE_PORT, nodeAddress, PROTOS, serviceAddress, World, type Family, type Wishes } from './world.ts'
 

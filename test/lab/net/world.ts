@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A cluster with a router in it, pools, and questions to ask there. Layer: test. */
 import { once } from 'node:events'
-import { packageRoot } from '#lib/base/package.ts'
+import { packageRoot } from '#lib/base/os/package.ts'
 import { parseMetrics } from '../../../demo/metrics.ts'
-import { Asker } from '../../../lab/asker.ts'
+import { Asker } from '../../../lab/traffic/request-agent.ts'
 import { Lab } from '../../../lab/lab.ts'
 import type { UpOptions } from '../../../lab/options.ts'
 import { toolCommand } from '../../../lab/paths.ts'
 import { endpointText, type Endpoint } from '../../../lab/tools/address.ts'
-import type { Outcome } from '../../../lab/tools/orders.ts'
+import type { Outcome } from '../../../lab/tools/protocol.ts'
 import { Manifests } from '../cluster.ts'
 
 export const NODES = ['a', 'b', 'c'] as const

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ApiServer } from '#lib/api/server.ts'
+import type { ApiServer } from '#lib/api/connection/server.ts'
 
 type Raw = Readonly<Record<string, unknown>>
 

@@ -3,7 +3,7 @@
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { until } from '../../support/until.ts'
+import { until } from '../../../testkit/base/until.ts'
 import { FakeServer, refuse, refuseAsEvent, service } from './fake-server.ts'
 import { SourceRun, type SourceRunOptions } from './source-run.ts'
 

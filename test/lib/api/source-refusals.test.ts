@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What a server that can be reached refuses: who else is asked, and when again. Layer: test. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { until } from '../../support/until.ts'
+import { until } from '../../../testkit/base/until.ts'
 import { FakeServer, refuse, service } from './fake-server.ts'
 import { SourceRun } from './source-run.ts'
 

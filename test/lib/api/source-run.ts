@@ -4,7 +4,7 @@ import { ApiSource, type ApiSourceOptions } from '#lib/api/source.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { SourceEvent, SourceStatus } from '#lib/store/source.ts'
-import { until } from '../../support/until.ts'
+import { until } from '../../../testkit/base/until.ts'
 
 export type SourceRunOptions = Omit<ApiSourceOptions, 'node'> & Partial<Pick<ApiSourceOptions, 'node'>>
 

@@ -2,7 +2,7 @@
 /** Waiting: by the machine's clock and by the tests' own. Layer: test. */
 import { expect, test } from 'vitest'
 import { everyMs, restless, systemClock } from '#lib/base/clock.ts'
-import { FakeClock } from '../../support/fake-clock.ts'
+import { FakeClock } from '../../support/fakes/fake-clock.ts'
 
 test('a sleep ends by time', async () => {
   const before = systemClock.now()

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { listAt, numberAt, textAt } from '../../../lab/raw.ts'
 import { clusterObjects, extraPolicies, nodeObjects } from '../../../soak/pods/cluster.ts'
-import { NEVER_ECHO } from '../../../soak/marks.ts'
+import { NEVER_ECHO } from '../../../soak/marks/marked-flows.ts'
 import { Random } from '../../../soak/random.ts'
 
 function ports(policy: object): unknown[] {

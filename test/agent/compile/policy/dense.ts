@@ -7,10 +7,10 @@ import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { ANYWHERE } from '#lib/model/policy.ts'
 import type { HostEndpoint, NetworkSet, Policy, Scope, Side } from '#lib/model/policy.ts'
-import { ALL, equals } from '#lib/model/selector.ts'
+import { ALL, equals } from '#lib/model/selector/selector.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { ruleAt } from './scale.ts'
+import { ruleAt } from '../../../../testkit/policy/scale.ts'
 
 const NODE = 'n1'
 const PODS = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.1.1', '10.0.1.2']

@@ -4,9 +4,9 @@ import fc from 'fast-check'
 import { parseCidr } from '#lib/base/ip.ts'
 import { ANYWHERE } from '#lib/model/policy.ts'
 import type { Policy, Rule } from '#lib/model/policy.ts'
-import { ALL, equals } from '#lib/model/selector.ts'
+import { ALL, equals } from '#lib/model/selector/selector.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { ruleAt } from './scale.ts'
+import { ruleAt } from '../../../../testkit/policy/scale.ts'
 
 const FIRST = 1000
 const SOURCES = [40_000, 40_001]

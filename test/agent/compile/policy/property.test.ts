@@ -3,16 +3,16 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
-import { PolicyFeed } from '#agent/compile/policy/feed.ts'
+import { PolicyFeed } from '#agent/compile/policy/object-to-update.ts'
 import type { Side } from '#agent/policy/judge.ts'
-import { PolicyTables } from '#agent/policy/tables.ts'
-import { walk } from '#agent/policy/walk.ts'
-import { SURE_NOT } from '#lib/base/flags.ts'
+import { PolicyTables } from '#agent/policy/table-rows.ts'
+import { walk } from '#agent/policy/verdict.ts'
+import { SURE_NOT } from '#lib/base/bpf-constants.ts'
 import type { Profile } from '#lib/model/policy.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import { NODE, object, owners, packet, plainPolicy, pod } from './arbitrary.ts'
 import { Follower, Oracle } from './follower.ts'
-import { ruleAt } from './scale.ts'
+import { ruleAt } from '../../../../testkit/policy/scale.ts'
 
 /** RUNS=3000 for a long look. */
 const RUNS = Number(process.env['RUNS'] ?? 100)

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import type { PolicyRow, PolicyStep } from '#agent/compile/policy/tables.ts'
-import { manyRules, policyUpdate, scalePod, scalePolicy } from './scale.ts'
+import { manyRules, policyUpdate, scalePod, scalePolicy } from '../../../../testkit/policy/scale.ts'
 
 const PODS = 10_000
 const POLICIES = 1000

@@ -4,10 +4,10 @@ import { beforeEach, expect, test } from 'vitest'
 import { parseAddr, parsePort } from '#lib/base/ip.ts'
 import { endpointState, type EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import { ANYWHERE, type Policy, type Profile, type Rule } from '#lib/model/policy.ts'
-import { ALL } from '#lib/model/selector.ts'
+import { ALL } from '#lib/model/selector/selector.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { Follower } from './follower.ts'
-import { ruleAt } from './scale.ts'
+import { ruleAt } from '../../../../testkit/policy/scale.ts'
 
 const CLIENT: Pod = {
   kind: 'Pod',

@@ -3,9 +3,9 @@
 import { beforeEach, expect, test } from 'vitest'
 import { Epoch } from '#agent/dataplane/policy/epoch.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
-import { decodeBytes, encodeBytes } from '#agent/maps/text.ts'
+import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { bindDeclared, builtObject } from '../../../support/compiled.ts'
-import { FakeMap } from '../../../support/fake-map.ts'
+import { FakeMap } from '../../../support/fakes/fake-map.ts'
 
 const { btf } = builtObject('workload')
 const codecs = bindDeclared(catalogue.np_state, btf)

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a runtime reads to find us: a list of our own, or another plugin's with us at its end. Layer: agent/cni. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { removeDurably, writeDurably } from '#lib/base/os/durable-file.ts'
+import { ConfigError, errorCode, errorText } from '#lib/base/errors.ts'
+import { isObject } from '#lib/base/object.ts'
+import { PORTMAP } from '../portmap.ts'
+import { CNI_VERSIONS } from '../request.ts'
+import { SHIM } from './shim.ts'
+import { filesIn } from '../files.ts'
+
+/** Runtimes take the first by name. */
+export const CONFLISTS = { own: '10-netplane.conflist', chained: '00-00-netplane.conflist' } as const
+
+/** Which runtimes that read cniVersion alone do not know: those with a libcni before 1.2. */
+const NEWEST = '1.1.0'
+
+/** `portmap`: the versions that it speaks; undefined: there is none. Then we are told of hostPorts, and refuse them: nobody would serve them.
+ * Newer runtimes take the newest of cniVersions that they know, ask none of the plugins, and each is called with it. Throws ConfigError when
+ * portmap has none of ours. */
+export function conflistText({ socket, portmap }: { readonly socket: string; readonly portmap: readonly string[] | undefined }): string {
+  const capabilities = { portMappings: true }
+  const plugins = portmap
+    ? [
+        { type: SHIM, socket },
+        { type: PORTMAP, capabilities, snat: true },
+      ]
+    : [{ type: SHIM, socket, capabilities }]
+  const cniVersions = portmap === undefined ? CNI_VERSIONS : CNI_VERSIONS.filter((version) => portmap.includes(version))
+  const cniVersion = cniVersions.findLast((version) => version !== NEWEST)
+  if (cniVersion === undefined)
+    throw new ConfigError(PORTMAP, `speaks ${portmap?.join(', ')}, of which no runtime before libcni 1.2 knows any`)
+  return textOf({ cniVersion, cniVersions, name: 'netplane', plugins })
+}
+
+export interface Conflist {
+  readonly kind: keyof typeof CONFLISTS
+  /** undefined: there is to be none */
+  readonly text: string | undefined
+}
+
+/** The first list of another in this folder, which a runtime would take, with us at its end. Its name stays: addresses and results are kept
+ * by it. No text: it has us already. Undefined: there is no other list. Throws ConfigError when it is none that we can be in. */
+export function chainedConflist(confDir: string, socket: string): Conflist | undefined {
+  const name = firstOfOthers(confDir)
+  if (name === undefined) return undefined
+  if (name < CONFLISTS.chained) throw new ConfigError(name, `comes before ${CONFLISTS.chained}: runtimes would pass over Netplane`)
+  const raw = readJson(join(confDir, name))
+  // a file with a single plugin is what was there before lists
+  const list = Array.isArray(raw['plugins']) ? raw : { cniVersion: raw['cniVersion'], name: raw['name'], plugins: [raw] }
+  const plugins: readonly unknown[] = Array.isArray(list['plugins']) ? list['plugins'] : []
+  const types = plugins.map((plugin) => (isObject(plugin) && typeof plugin['type'] === 'string' ? plugin['type'] : undefined))
+  if (types.length === 0 || types.includes(undefined)) throw new ConfigError(name, 'plugins: must be objects with a type')
+  if (types.includes(SHIM)) return { kind: 'chained', text: undefined }
+  const { cniVersion } = list
+  if (!isOurs(cniVersion)) {
+    const what = cniVersion === undefined ? 'is missing, and must be' : `${JSON.stringify(cniVersion)} is not`
+    throw new ConfigError(name, `cniVersion: ${what} one of ${CNI_VERSIONS.join(', ')}: no pod would start`)
+  }
+  // of those that newer runtimes may choose from, what we are not called with
+  const offered: unknown = list['cniVersions']
+  const cniVersions = Array.isArray(offered) ? { cniVersions: offered.filter(isOurs) } : {}
+  return { kind: 'chained', text: textOf({ ...list, ...cniVersions, plugins: [...plugins, { type: SHIM, socket }] }) }
+}
+
+function isOurs(version: unknown): boolean {
+  return CNI_VERSIONS.some((one) => one === version)
+}
+
+/** Throws ConfigError when runtimes take another list than our own. */
+export function refuseOthersBefore(confDir: string): void {
+  const name = firstOfOthers(confDir)
+  if (name !== undefined && name < CONFLISTS.own)
+    throw new ConfigError(
+      join(confDir, name),
+      `comes before ${CONFLISTS.own}: runtimes pass over Netplane (--cni-chained puts it at the end of that list)`,
+    )
+}
+
+function firstOfOthers(confDir: string): string | undefined {
+  const ours: readonly string[] = Object.values(CONFLISTS)
+  return filesIn(confDir)
+    .filter((file) => /\.(conf|conflist|json)$/.test(file) && !ours.includes(file))
+    .sort()
+    .at(0)
+}
+
+/** The only list that there is of us then. True when it was not so before. */
+export function installConflist(confDir: string, { kind, text }: Conflist): boolean {
+  const isThere = (name: string): boolean => textIn(join(confDir, name)) !== undefined
+  const path = join(confDir, CONFLISTS[kind])
+  const isNew = text !== undefined && textIn(path) !== text
+  if (isNew) writeDurably(path, text, 0o644)
+  const left = Object.values(CONFLISTS).filter((name) => isThere(name) && (name !== CONFLISTS[kind] || text === undefined))
+  for (const name of left) removeDurably(join(confDir, name))
+  return isNew
+}
+
+function textOf(list: object): string {
+  return `${JSON.stringify(list, null, 2)}\n`
+}
+
+function readJson(path: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    if (!isObject(value)) throw new TypeError('is no JSON object')
+    return value
+  } catch (thrown) {
+    throw new ConfigError(path, `cannot be read: ${errorText(thrown)}`, thrown)
+  }
+}
+
+function textIn(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (thrown) {
+    if (errorCode(thrown) === 'ENOENT') return undefined
+    throw thrown
+  }
+}

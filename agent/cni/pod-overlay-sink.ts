@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Between a source and the store: pods of this node get the cables that they have, and the addresses of those, before the cluster hears
+ * of them, and whatever it has heard. Layer: agent/cni. */
+import type { Addr } from '#lib/base/ip.ts'
+import { same } from '#lib/base/deep-equal.ts'
+import { hasOwnAddresses, type Cable, type Pod } from '#lib/model/pod.ts'
+import { nameKey } from '#lib/model/ref.ts'
+import type { Sink, SourceEvent } from '#lib/store/source.ts'
+
+/** What is known of a pod here. */
+export interface Attached extends Omit<Cable, 'former'> {
+  /** of the pod whose it is, where its runtime has said so */
+  readonly uid?: string | undefined
+  /** undefined: what the cluster says */
+  readonly addresses?: readonly Addr[]
+}
+
+interface Ref {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** Only a pod that the source has is changed: without its labels nobody could say which rules are for it. */
+export class AttachedPods {
+  readonly #node: string
+  /** by name: as the source has them */
+  readonly #pods = new Map<string, Pod>()
+  /** those whose runtimes have said so */
+  readonly #attached = new Map<string, Attached>()
+  /** of those, that have no cable any more */
+  readonly #detached = new Set<string>()
+  /** those that were looked for */
+  readonly #found = new Map<string, Attached>()
+  #sink: Sink | undefined
+
+  constructor(node: string) {
+    this.#node = node
+  }
+
+  /** The source's own sink, with pods as they are. One source has pods. `whole`: it has said what there is, and nobody has acted on it. */
+  over(sink: Sink, whole?: () => void): Sink {
+    this.#sink = sink
+    return {
+      apply: (events) => {
+        sink.apply(events.map((event) => this.#passOn(event)))
+      },
+      synced: () => {
+        whole?.()
+        sink.synced()
+      },
+      status: (status) => {
+        sink.status(status)
+      },
+    }
+  }
+
+  /** A pod of this node as its source has it. */
+  known(pod: Ref): Pod | undefined {
+    return this.#pods.get(nameKey(pod))
+  }
+
+  /** undefined: it has no cable any more */
+  attach(pod: Ref, attached: Attached | undefined): void {
+    const key = nameKey(pod)
+    if (attached !== undefined) this.#detached.delete(key)
+    else if (this.#pods.has(key)) this.#detached.add(key)
+    this.#set(this.#attached, pod, attached)
+  }
+
+  /** Somebody else has plugged it in; undefined: it is not to be found. What a runtime says goes before it. */
+  find(pod: Ref, iface: string | undefined): void {
+    this.#set(this.#found, pod, iface === undefined ? undefined : { iface, ours: false })
+  }
+
+  /** Those that may have a cable, of which no runtime has said anything. */
+  unattached(): readonly Pod[] {
+    const isUnheard = (key: string): boolean => !this.#attached.has(key) && !this.#detached.has(key)
+    return [...this.#pods].flatMap(([key, pod]) => (hasOwnAddresses(pod) && isUnheard(key) ? [this.#withCable(pod)] : []))
+  }
+
+  #set(of: Map<string, Attached>, pod: Ref, attached: Attached | undefined): void {
+    const key = nameKey(pod)
+    if (same(of.get(key), attached)) return
+    if (attached === undefined) of.delete(key)
+    else of.set(key, attached)
+    const known = this.#pods.get(key)
+    if (known !== undefined) this.#sink?.apply([{ kind: 'upsert', object: this.#withCable(known) }])
+  }
+
+  #passOn(event: SourceEvent): SourceEvent {
+    const ref = event.kind === 'upsert' ? event.object : event.ref
+    if (ref.kind !== 'Pod') return event
+    const pod = event.kind === 'upsert' && event.object.kind === 'Pod' ? event.object : undefined
+    if (pod?.nodeName !== this.#node) {
+      this.#pods.delete(nameKey(ref))
+      this.#found.delete(nameKey(ref))
+      this.#detached.delete(nameKey(ref))
+      return event
+    }
+    this.#pods.set(nameKey(ref), pod)
+    return { kind: 'upsert', object: this.#withCable(pod) }
+  }
+
+  #withCable(pod: Pod): Pod {
+    const key = nameKey(pod)
+    const attached = pod.hostNetwork ? undefined : (this.#attached.get(key) ?? this.#found.get(key))
+    if (attached === undefined) return pod
+    const { iface, ours, uid, addresses = pod.podIPs } = attached
+    const isFormer = uid !== undefined && pod.uid !== undefined && uid !== pod.uid
+    // until the old one is taken away its packets are judged by what is known of the new one
+    return { ...pod, podIPs: addresses, cable: { iface, ours, ...(isFormer ? { former: true } : {}) } }
+  }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/** netplane-agent --cleanup. Layer: agent. */
+import { rmSync } from 'node:fs'
+import { errorText } from '#lib/base/errors.ts'
+import { removeInstalled } from '../cni/install/record.ts'
+import { cleanup, type CleanupReport } from '../dataplane/cleanup.ts'
+import { endTakeover } from '../dataplane/kube-proxy/cleanup.ts'
+import { Pins } from '../dataplane/pins.ts'
+import { takeLock } from '../run/lock.ts'
+import { cniFoldersFile, cniReadyFile, cniSocket, dropLastGood, lockPath, sysctlFile } from '../run/state-files.ts'
+
+export interface CleanupCommand {
+  readonly pinDir: string
+  readonly stateDir: string
+  readonly keepDir: string
+  readonly cgroup: string | undefined
+}
+
+/** Prints what was removed; returns the exit code. */
+export async function cleanupCommand(command: CleanupCommand): Promise<number> {
+  const taken = await takeLock({ path: lockPath(command.stateDir), line: `netplane-agent --cleanup, pid ${process.pid}` })
+  if (taken.kind === 'taken') {
+    process.stderr.write(`netplane-agent: an agent is running and would put everything back: ${taken.by}. Stop it first.\n`)
+    return 1
+  }
+  using lock = taken.lock
+  const found = await cleanUp(command)
+  const report = lock.remove() ? { ...found, removed: [...found.removed, `folder ${command.stateDir}`] } : found
+  for (const line of report.removed) process.stdout.write(`removed ${line}\n`)
+  for (const line of report.restored) process.stdout.write(`restored ${line}\n`)
+  for (const line of report.failed) process.stderr.write(`failed ${line}\n`)
+  if (report.removed.length + report.restored.length + report.failed.length === 0) process.stdout.write('there was nothing to remove\n')
+  return report.failed.length === 0 ? 0 : 1
+}
+
+async function cleanUp(command: CleanupCommand): Promise<CleanupReport> {
+  dropLastGood(command.keepDir)
+  const cni = withoutCni(command)
+  const foreign: string[] = []
+  const pins = new Pins(command.pinDir, ({ path, uid }) => foreign.push(`${path} of user ${uid}`))
+  const own = cleanup({ pins, sysctlState: sysctlFile(command.stateDir), cgroup: command.cgroup })
+  return await withTakeover({ ...own, removed: [...cni.removed, ...foreign, ...own.removed], failed: [...cni.failed, ...own.failed] })
+}
+
+/** What runtimes find us by. Pods' cables and what is known of them stay: they are the runtimes' to take away. */
+function withoutCni({ stateDir, keepDir }: CleanupCommand): Pick<CleanupReport, 'removed' | 'failed'> {
+  try {
+    const removed = removeInstalled(cniFoldersFile(keepDir))
+    const socket = cniSocket(stateDir)
+    for (const path of [socket, cniReadyFile(socket)]) rmSync(path, { force: true })
+    return { removed: removed.map((path) => `file ${path}`), failed: [] }
+  } catch (thrown) {
+    return { removed: [], failed: [`cni: ${errorText(thrown)}`] }
+  }
+}
+
+/** Connections that kube-proxy made are kept up by tables of ours as well. */
+async function withTakeover(report: CleanupReport): Promise<CleanupReport> {
+  try {
+    return (await endTakeover()) ? { ...report, removed: [...report.removed, 'nftables netplane-takeover'] } : report
+  } catch (thrown) {
+    return { ...report, failed: [...report.failed, `nftables: ${errorText(thrown)}`] }
+  }
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is wanted of a node, compiled from nothing. Layer: agent. */
+import { readOnce } from '#lib/store/read-once.ts'
+import type { SourceStatus } from '#lib/store/source.ts'
+import { Store } from '#lib/store/store.ts'
+import type { DesiredChange } from '../compile/desired.ts'
+import { dutiesOf, type AgentOptions } from '../run/options.ts'
+import { ownSettings } from '../run/local-settings.ts'
+import { openSource, type ServerPlace } from '../run/sources.ts'
+import { Wanted } from '../run/desired-state.ts'
+
+export interface DesiredOnce {
+  /** undefined: `missing` says why */
+  readonly desired: DesiredChange | undefined
+  /** what the source refuses */
+  readonly problems: SourceStatus['problems']
+  readonly missing: string | undefined
+  /** of policy, by number */
+  readonly ruleNames: ReadonlyMap<number, string>
+}
+
+/** Reads the source once. */
+export async function desiredOnce(
+  options: Pick<AgentOptions, 'node' | 'origin' | 'cni'> & Partial<Pick<AgentOptions, 'config'>>,
+): Promise<DesiredOnce> {
+  const source = await openSource(options.origin, { node: options.node })
+  const { events, problems, unavailable } = await readOnce(source)
+  const store = new Store({ sources: [source.name] })
+  const sink = store.sink(source.name)
+  sink.apply(events)
+  if (unavailable === undefined) sink.synced()
+  let missing: string | undefined
+  const onNode = (why: string | undefined): void => {
+    missing = why
+  }
+  const own = ownSettings(options.config, process.env)
+  const servers = (): readonly ServerPlace[] => source.servers?.() ?? []
+  const wanted = new Wanted({ node: options.node, store, own, onConfig: () => undefined, onNode, servers, ...dutiesOf(options) })
+  const desired = wanted.take(true)
+  const why = unavailable ?? missing ?? `the source (${source.name}) could not be read`
+  return { desired, problems, missing: desired === undefined ? why : undefined, ruleNames: wanted.policy.ruleNames }
+}

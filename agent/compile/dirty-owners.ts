@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Whose rows a change may alter. Layer: agent/compile (pure). */
+import { same } from '#lib/base/deep-equal.ts'
+import { nodeAddress } from '#lib/model/node.ts'
+import type { Node } from '#lib/model/node.ts'
+import { nameKey } from '#lib/model/ref.ts'
+import type { Kind } from '#lib/model/ref.ts'
+import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
+import { SERVERS, type ServerPlace } from './api-server-addresses.ts'
+import type { CompileSettings } from './settings.ts'
+
+/** What compilation depends on besides objects. */
+export interface Surroundings {
+  readonly settings: CompileSettings
+  /** where the agent asks API servers */
+  readonly servers?: readonly ServerPlace[]
+}
+
+/** The service of the API server. */
+export const API_SERVER = 'default/kubernetes'
+
+export class Touched {
+  readonly owners = new Set<string>()
+  readonly #self: string
+  readonly #snapshot: Snapshot
+  readonly #moved = new Set<string>()
+  /** what belongs to the node as a whole */
+  node = false
+
+  /** `self` is this node's name */
+  constructor(of: { readonly self: string; readonly snapshot: Snapshot }) {
+    this.#self = of.self
+    this.#snapshot = of.snapshot
+  }
+
+  all(): void {
+    this.node = true
+    this.owners.add(SERVERS)
+    this.#services()
+    this.#nodes()
+    this.#pods()
+    for (const name of this.#snapshot.pools.keys()) this.#add('IPPool', name)
+  }
+
+  objects(changes: readonly ObjectChange[]): void {
+    for (const change of changes) this.#object(change)
+    // backends on nodes that have other addresses are reached another way
+    if (this.#moved.size > 0) for (const service of this.#snapshot.servicesOn(this.#moved)) this.#add('Service', service)
+  }
+
+  #object(change: ObjectChange): void {
+    switch (change.kind) {
+      case 'Service':
+        return this.#named(change)
+      case 'EndpointSlice':
+        for (const slice of [change.before, change.after])
+          if (slice?.service !== undefined) this.#add('Service', `${slice.namespace}/${slice.service}`)
+        return
+      case 'Pod':
+        if (change.before?.nodeName !== this.#self && change.after?.nodeName !== this.#self) return
+        this.node = true
+        return this.#named(change)
+      case 'Node':
+        this.node = true
+        this.#named(change)
+        return this.#nodeChanged(change)
+      case 'IPPool':
+        this.node = true
+        this.#named(change)
+        this.#nodes()
+        return this.#pods()
+      case 'HostEndpoint':
+        this.node = true
+        return
+      case 'GlobalNetworkPolicy':
+        for (const policy of [change.before, change.after]) if (policy?.scope === 'doNotTrack') this.node = true
+        return
+      default:
+        return
+    }
+  }
+
+  /** What is not an object. */
+  surroundings(before: Surroundings, after: Surroundings): void {
+    const [old, now] = [before.settings, after.settings]
+    if (!same(old, now)) this.node = true
+    if (!same([old.services, old.mapSizes], [now.services, now.mapSizes])) this.#services()
+    if (!same(old.nodes, now.nodes)) this.#nodes()
+    const { nodePortAddresses: ports } = now.nodes
+    if (!same([before.servers, old.nodes.nodePortAddresses], [after.servers, ports])) this.owners.add(SERVERS)
+    if (old.interfacePrefix !== now.interfacePrefix) this.#pods()
+  }
+
+  #nodeChanged({ before, after }: Extract<ObjectChange, { readonly kind: 'Node' }>): void {
+    const name = (after ?? before)?.name ?? ''
+    if (name === this.#self) {
+      if (before?.zone !== after?.zone || !same(before?.addresses, after?.addresses)) this.#services()
+      if (!same(before?.addresses, after?.addresses)) this.owners.add(SERVERS)
+      const hasOtherRanges = !same([before?.podCIDRs, before?.blocks], [after?.podCIDRs, after?.blocks])
+      if (hasOtherRanges) this.#pods()
+      if (hasOtherRanges || !same(before?.subnets, after?.subnets)) this.#nodes()
+    } else if (![true, false].every((v4) => addressOf(before, v4) === addressOf(after, v4))) this.#moved.add(name)
+  }
+
+  #named({ before, after }: Exclude<ObjectChange, { readonly kind: 'EndpointSlice' }>): void {
+    for (const object of [before, after]) if (object !== undefined) this.#add(object.kind, nameKey(object))
+  }
+
+  #services(): void {
+    for (const key of this.#snapshot.services.keys()) this.#add('Service', key)
+  }
+
+  #nodes(): void {
+    this.#add('Node', this.#self)
+    for (const name of this.#snapshot.nodes.keys()) this.#add('Node', name)
+  }
+
+  #pods(): void {
+    for (const pod of this.#snapshot.podsOn(this.#self)) this.#add('Pod', nameKey(pod))
+  }
+
+  #add(kind: Kind, key: string): void {
+    this.owners.add(`${kind}/${key}`)
+    if (kind === 'Service' && key === API_SERVER) this.owners.add(SERVERS)
+  }
+}
+
+function addressOf(node: Node | undefined, v4: boolean): unknown {
+  return node && nodeAddress(node, v4)
+}

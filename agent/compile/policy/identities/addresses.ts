@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which identity each address and prefix has, kept up to date. Layer: agent/compile (pure). */
+import { addrBits, ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
+import type { Addr, Cidr } from '#lib/base/ip.ts'
+import { isTrueOf } from './predicates.ts'
+import type { Atom } from './predicates.ts'
+import { Identities, NOBODY, NOBODY_OF_OURS } from './identities.ts'
+import type { Identity, LiveAtom } from './identities.ts'
+import { depthOf, prefixKey, Prefixes } from './prefixes.ts'
+import type { Prefix } from './prefixes.ts'
+import { Things } from './label-profiles.ts'
+import type { Thing } from './label-profiles.ts'
+
+/** Bits of an address in the map. */
+const WHOLE = 128
+const V4_KEY = prefixKey(ANY_V4, 96)
+
+interface Known {
+  /** endpoints that have the address; one twice counts twice */
+  readonly things: Thing[]
+  /** undefined: nobody has asked yet */
+  identity: Identity | undefined
+}
+
+/** Whom an address was taken for and is taken for, whether by a row of its own or by that of the prefix around it. */
+export interface Move {
+  readonly was: Identity
+  readonly now: Identity
+  /** it has no row any more */
+  readonly isGone: boolean
+}
+
+/** What is different since last time. */
+export interface AddressChanges {
+  readonly ends: ReadonlyMap<Addr, Move>
+  readonly nets: ReadonlyMap<string, NetMove>
+}
+
+export interface NetMove extends Move {
+  readonly cidr: Cidr
+  /** it had no row before */
+  readonly isNew: boolean
+}
+
+/** What is different after both, one after the other. */
+export function joined(first: AddressChanges, then: AddressChanges): AddressChanges {
+  const ends = new Map(first.ends)
+  const nets = new Map(first.nets)
+  for (const [addr, move] of then.ends) ends.set(addr, { ...move, was: ends.get(addr)?.was ?? move.was })
+  for (const [key, move] of then.nets) {
+    const { was, isNew } = nets.get(key) ?? move
+    // nobody has heard of it
+    if (isNew && move.isGone) nets.delete(key)
+    else nets.set(key, { ...move, was, isNew })
+  }
+  return { ends, nets }
+}
+
+export class Addresses {
+  readonly identities = new Identities()
+  readonly things = new Things()
+  readonly #prefixes = new Prefixes()
+  readonly #ends = new Map<Addr, Known>()
+  readonly #users = new Map<Thing, { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> }>()
+  /** prefixes of an atom that is about prefixes or services */
+  readonly #named = new Map<LiveAtom, readonly Prefix[]>()
+  readonly #dirtyEnds = new Set<Addr>()
+  readonly #dirtyPrefixes = new Set<string>()
+  #hiddenV4 = false
+
+  /** What the compiler knows of services: the addresses that such an atom is true of. */
+  readonly #servicesAddrs: (atom: Atom) => readonly Addr[]
+
+  constructor(servicesAddrs: (atom: Atom) => readonly Addr[]) {
+    this.#servicesAddrs = servicesAddrs
+  }
+
+  get size(): number {
+    return this.#ends.size
+  }
+
+  has(addr: Addr): boolean {
+    return this.#ends.has(addr)
+  }
+
+  identityOf(addr: Addr): Identity {
+    return this.#ends.get(addr)?.identity ?? NOBODY
+  }
+
+  /** The endpoint gets the address, or loses it. */
+  attach(addr: Addr, thing: Thing): void {
+    const known = this.#ends.get(addr) ?? { things: [], identity: undefined }
+    known.things.push(thing)
+    this.#ends.set(addr, known)
+    this.#usersOf(thing).addrs.add(addr)
+    this.#dirtyEnds.add(addr)
+  }
+
+  detach(addr: Addr, thing: Thing): void {
+    const known = this.#ends.get(addr)
+    if (known === undefined) return
+    takeOut(known.things, thing)
+    if (!known.things.includes(thing)) this.#forgetUser(thing, (users) => users.addrs.delete(addr))
+    this.#dirtyEnds.add(addr)
+  }
+
+  /** The same with network sets and their prefixes. */
+  attachNet(cidr: Cidr, thing: Thing): void {
+    const prefix = this.#prefixes.at(cidr)
+    prefix.things.push(thing)
+    this.#usersOf(thing).prefixes.add(prefix)
+    this.#dirtyPrefixes.add(prefix.key)
+  }
+
+  detachNet(cidr: Cidr, thing: Thing): void {
+    const prefix = this.#prefixes.at(cidr)
+    takeOut(prefix.things, thing)
+    if (!prefix.things.includes(thing)) this.#forgetUser(thing, (users) => users.prefixes.delete(prefix))
+    this.#dirtyPrefixes.add(prefix.key)
+  }
+
+  useAtom(atom: Atom): void {
+    const { live, isNew } = this.identities.useAtom(atom)
+    if (!isNew) return
+    const { question } = atom
+    if (question.kind === 'nets' || question.kind === 'services') return this.#nameNets(live)
+    for (const thing of this.things.candidates(question)) {
+      if (thing.atoms.at(-1) === live || !isTrueOf(question, thing)) continue
+      thing.atoms.push(live)
+      this.#markThing(thing)
+    }
+  }
+
+  dropAtom(key: string): void {
+    const gone = this.identities.dropAtom(key)
+    if (gone === undefined) return
+    const { question } = gone.atom
+    if (question.kind === 'nets' || question.kind === 'services') return this.#unnameNets(gone)
+    for (const thing of this.things.candidates(question)) {
+      if (!thing.atoms.includes(gone)) continue
+      thing.atoms = thing.atoms.filter((atom) => atom !== gone)
+      this.#markThing(thing)
+    }
+  }
+
+  /** The endpoints of the services that this live atom is about are others. */
+  servicesChanged(live: LiveAtom): void {
+    this.#unnameNets(live)
+    this.#nameNets(live)
+  }
+
+  #nameNets(live: LiveAtom): void {
+    const { question } = live.atom
+    const cidrs = question.kind === 'nets' ? question.nets : this.#servicesAddrs(live.atom).map((addr) => ({ addr, bits: addrBits(addr) }))
+    const prefixes = [...new Set(cidrs.map((cidr) => this.#prefixes.at(cidr)))]
+    for (const prefix of prefixes) {
+      prefix.atoms.push(live)
+      this.#dirtyPrefixes.add(prefix.key)
+    }
+    this.#named.set(live, prefixes)
+  }
+
+  #unnameNets(live: LiveAtom): void {
+    for (const prefix of this.#named.get(live) ?? []) {
+      takeOut(prefix.atoms, live)
+      this.#dirtyPrefixes.add(prefix.key)
+    }
+    this.#named.delete(live)
+  }
+
+  /** Brings everything up to date. */
+  settle(): AddressChanges {
+    this.#spread()
+    const prefixes = [...this.#dirtyPrefixes].flatMap((key) => this.#prefixes.get(key) ?? [])
+    const strangers = prefixes.map((prefix) => this.#prefixes.identityAround(prefix.cidr.addr, depthOf(prefix.cidr)))
+    const ends = [...this.#dirtyEnds].flatMap((addr): EndBefore[] => {
+      const known = this.#ends.get(addr)
+      return known === undefined ? [] : [{ addr, known, was: known.identity ?? this.#prefixes.identityAround(addr, WHOLE) }]
+    })
+    this.#dirtyPrefixes.clear()
+    this.#dirtyEnds.clear()
+    const had = prefixes.map(({ key, identity }) => identity !== undefined || (key === V4_KEY && this.#hiddenV4))
+    const changed = prefixes.map((prefix) => this.#settlePrefix(prefix))
+    const nets = new Map<string, NetMove>()
+    for (const [at, { key, cidr, identity }] of prefixes.entries())
+      if (changed[at] === true)
+        nets.set(key, {
+          cidr,
+          was: strangers[at] ?? NOBODY,
+          now: this.#prefixes.identityAround(cidr.addr, depthOf(cidr)),
+          isGone: identity === undefined,
+          isNew: had[at] === false,
+        })
+    this.#coverV4(nets)
+    return { ends: new Map(ends.map((end) => [end.addr, this.#settleEnd(end)])), nets }
+  }
+
+  /** Whatever is within a dirty prefix is dirty as well. */
+  #spread(): void {
+    const wide = new Set<string>()
+    for (const key of this.#dirtyPrefixes) {
+      const prefix = this.#prefixes.get(key)
+      if (prefix === undefined) continue
+      if (depthOf(prefix.cidr) < WHOLE) wide.add(key)
+      else if (this.#ends.has(prefix.cidr.addr)) this.#dirtyEnds.add(prefix.cidr.addr)
+    }
+    if (wide.size === 0) return
+    for (const { key, cidr } of this.#prefixes.values())
+      if (this.#prefixes.around(cidr.addr, depthOf(cidr)).some((around) => wide.has(around.key))) this.#dirtyPrefixes.add(key)
+    for (const addr of this.#ends.keys())
+      if (this.#prefixes.around(addr, WHOLE).some((around) => wide.has(around.key))) this.#dirtyEnds.add(addr)
+  }
+
+  /** True when its row is another one. */
+  #settlePrefix(prefix: Prefix): boolean {
+    const { cidr, identity: before } = prefix
+    prefix.identity = hasOwn(prefix) ? this.identities.take(this.#atomsAround(cidr.addr, depthOf(cidr))) : undefined
+    if (before !== undefined) this.identities.release(before)
+    if (prefix.things.length === 0 && prefix.atoms.length === 0) this.#prefixes.delete(prefix)
+    return before !== prefix.identity
+  }
+
+  #settleEnd({ addr, known, was }: EndBefore): Move {
+    const { identity: before } = known
+    const isGone = known.things.length === 0
+    const identity = this.identities.take(isGone ? [] : this.#atomsAround(addr, WHOLE, known.things))
+    known.identity = identity === NOBODY ? NOBODY_OF_OURS : identity
+    if (before !== undefined) this.identities.release(before)
+    if (isGone) this.#ends.delete(addr)
+    return { was, now: isGone ? this.#prefixes.identityAround(addr, WHOLE) : known.identity, isGone }
+  }
+
+  #atomsAround(addr: Addr, depth: number, things: readonly Thing[] = []): readonly LiveAtom[] {
+    const lists: (readonly LiveAtom[])[] = things.map((thing) => thing.atoms)
+    for (const prefix of this.#prefixes.around(addr, depth)) lists.push(prefix.atoms, ...prefix.things.map((thing) => thing.atoms))
+    const [first] = lists
+    if (lists.length === 1 && first !== undefined) return first
+    return [...new Set(lists.flat())].sort((a, b) => a.index - b.index)
+  }
+
+  /** In the map ::/0 and its like contain IPv4's range as well: IPv4 gets a prefix of its own, which has nothing. */
+  #coverV4(nets: Map<string, NetMove>): void {
+    const around = this.#prefixes.around(ANY_V6, 80).some(({ identity }) => identity !== undefined)
+    const shown = this.#prefixes.get(V4_KEY)?.identity !== undefined
+    const { was, isNew } = nets.get(V4_KEY) ?? { was: NOBODY, isNew: !this.#hiddenV4 }
+    const cover = { cidr: { addr: ANY_V4, bits: 0 }, was, now: NOBODY, isNew }
+    if (around && !shown && (!this.#hiddenV4 || nets.has(V4_KEY))) nets.set(V4_KEY, { ...cover, isGone: false })
+    if (this.#hiddenV4 && !around && !shown) nets.set(V4_KEY, { ...cover, isGone: true })
+    this.#hiddenV4 = around && !shown
+  }
+
+  #markThing(thing: Thing): void {
+    const users = this.#users.get(thing)
+    for (const addr of users?.addrs ?? []) this.#dirtyEnds.add(addr)
+    for (const prefix of users?.prefixes ?? []) this.#dirtyPrefixes.add(prefix.key)
+  }
+
+  #usersOf(thing: Thing): { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> } {
+    const users = this.#users.get(thing) ?? { addrs: new Set(), prefixes: new Set() }
+    this.#users.set(thing, users)
+    return users
+  }
+
+  #forgetUser(thing: Thing, forget: (users: { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> }) => void): void {
+    const users = this.#usersOf(thing)
+    forget(users)
+    if (users.addrs.size + users.prefixes.size === 0) this.#users.delete(thing)
+  }
+}
+
+interface EndBefore {
+  readonly addr: Addr
+  readonly known: Known
+  readonly was: Identity
+}
+
+/** Does it say more than the prefix around it? */
+function hasOwn({ atoms, things }: Prefix): boolean {
+  return atoms.length > 0 || things.some((thing) => thing.atoms.length > 0)
+}
+
+function takeOut<T>(list: T[], value: T): void {
+  const at = list.indexOf(value)
+  if (at >= 0) list.splice(at, 1)
+}

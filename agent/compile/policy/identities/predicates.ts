@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The questions that rules ask of an address. Layer: agent/compile (pure). */
+import { compareText } from '#lib/base/order.ts'
+import { formatCidr } from '#lib/base/ip.ts'
+import type { Cidr } from '#lib/base/ip.ts'
+import { formatSelector } from '#lib/model/selector/text.ts'
+import { selects } from '#lib/model/selector/selector.ts'
+import type { Selector } from '#lib/model/selector/selector.ts'
+import type { Labels } from '#lib/model/labels.ts'
+import type { NamedPort } from '#lib/model/policy.ts'
+
+export type Question =
+  /** Is it an endpoint's, or in a network set, that the selector finds? */
+  | { readonly kind: 'labels'; readonly selector: Selector }
+  /** Is it a node's that the selector finds? */
+  | { readonly kind: 'nodes'; readonly selector: Selector }
+  /** Is it an endpoint's that the selector finds and whose port of that name is this one? */
+  | { readonly kind: 'port'; readonly selector: Selector; readonly name: string; readonly protocol: number; readonly port: number }
+  /** Is it within one of these prefixes? */
+  | { readonly kind: 'nets'; readonly nets: readonly Cidr[] }
+  /** Is it one of these services' endpoint, with this port where one is given? Keys are "namespace/name". */
+  | { readonly kind: 'services'; readonly services: readonly string[]; readonly port: ServicePort | undefined }
+
+export interface ServicePort {
+  readonly protocol: number
+  readonly port: number
+}
+
+/** A question with its text, by which equal ones are known. */
+export interface Atom {
+  readonly key: string
+  readonly question: Question
+}
+
+/** What a rule asks of an address: each of these answers. */
+export interface Condition {
+  readonly atom: Atom
+  readonly holds: boolean
+}
+
+export function atomOf(question: Question): Atom {
+  return { key: keyOf(question), question }
+}
+
+function keyOf(question: Question): string {
+  switch (question.kind) {
+    case 'labels':
+    case 'nodes':
+      return `${question.kind} ${formatSelector(question.selector)}`
+    case 'port':
+      return `port ${question.name} ${question.protocol} ${question.port} ${formatSelector(question.selector)}`
+    case 'nets':
+      return `nets ${[...distinct(question.nets)].sort(compareText).join(' ')}`
+    case 'services': {
+      const { port } = question
+      return `services ${[...new Set(question.services)].sort(compareText).join(' ')} ${port === undefined ? '' : `${port.protocol} ${port.port}`}`
+    }
+  }
+}
+
+/** One that is named twice is there once. */
+export function distinct(nets: readonly Cidr[]): ReadonlySet<string> {
+  return new Set(nets.map(formatCidr))
+}
+
+/** Whatever has an address or prefix and can be told by labels. */
+export interface Described {
+  readonly kind: 'endpoint' | 'node' | 'set'
+  readonly labels: Labels
+  /** none but of endpoints */
+  readonly ports: readonly NamedPort[]
+}
+
+/** Is it true of its addresses, because of what it is? Prefixes and services are not about that. */
+export function isTrueOf(question: Question, thing: Described): boolean {
+  switch (question.kind) {
+    case 'labels':
+      return thing.kind !== 'node' && selects(question.selector, thing.labels)
+    case 'nodes':
+      return thing.kind === 'node' && selects(question.selector, thing.labels)
+    case 'port':
+      return thing.ports.some((own) => isPort(own, question)) && selects(question.selector, thing.labels)
+    default:
+      return false
+  }
+}
+
+function isPort(own: NamedPort, { name, protocol, port }: { readonly name: string } & ServicePort): boolean {
+  return own.name === name && own.protocol === protocol && own.port === port
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Prefixes of which something is true, and which of them an address is in. Layer: agent/compile (pure). */
+import { isV4 } from '#lib/base/ip.ts'
+import type { Addr, Cidr } from '#lib/base/ip.ts'
+import { NOBODY } from './identities.ts'
+import type { Identity, LiveAtom } from './identities.ts'
+import type { Thing } from './label-profiles.ts'
+
+export interface Prefix {
+  readonly key: string
+  readonly cidr: Cidr
+  /** network sets that name it; one twice counts twice */
+  readonly things: Thing[]
+  /** of prefixes and services, that name it */
+  readonly atoms: LiveAtom[]
+  /** whom strangers within are taken for; undefined where the prefix around says it as well */
+  identity: Identity | undefined
+}
+
+export class Prefixes {
+  readonly #all = new Map<string, Prefix>()
+  /** how many there are of each length, by family */
+  readonly #lengths = { v4: new Map<number, number>(), v6: new Map<number, number>() }
+
+  values(): Iterable<Prefix> {
+    return this.#all.values()
+  }
+
+  get(key: string): Prefix | undefined {
+    return this.#all.get(key)
+  }
+
+  /** Made if need be. */
+  at(cidr: Cidr): Prefix {
+    const key = prefixKey(cidr.addr, depthOf(cidr))
+    const known = this.#all.get(key)
+    if (known !== undefined) return known
+    const prefix: Prefix = { key, cidr, things: [], atoms: [], identity: undefined }
+    this.#all.set(key, prefix)
+    const lengths = this.#lengthsOf(cidr.addr)
+    lengths.set(depthOf(cidr), (lengths.get(depthOf(cidr)) ?? 0) + 1)
+    return prefix
+  }
+
+  delete(prefix: Prefix): void {
+    this.#all.delete(prefix.key)
+    const lengths = this.#lengthsOf(prefix.cidr.addr)
+    const depth = depthOf(prefix.cidr)
+    const count = (lengths.get(depth) ?? 0) - 1
+    if (count === 0) lengths.delete(depth)
+    else lengths.set(depth, count)
+  }
+
+  /** Those of the address's family that contain its first `depth` bits, itself included. */
+  around(addr: Addr, depth: number): readonly Prefix[] {
+    const result: Prefix[] = []
+    for (const length of this.#lengthsOf(addr).keys()) {
+      if (length > depth) continue
+      const prefix = this.#all.get(prefixKey(addr, length))
+      if (prefix !== undefined) result.push(prefix)
+    }
+    return result
+  }
+
+  /** Whom a stranger with these first bits is taken for. */
+  identityAround(addr: Addr, depth: number): Identity {
+    const shown = this.around(addr, depth).flatMap(({ cidr, identity }) =>
+      identity === undefined ? [] : [{ depth: depthOf(cidr), identity }],
+    )
+    return shown.reduce((best, one) => (one.depth > best.depth ? one : best), { depth: -1, identity: NOBODY }).identity
+  }
+
+  #lengthsOf(addr: Addr): Map<number, number> {
+    return isV4(addr) ? this.#lengths.v4 : this.#lengths.v6
+  }
+}
+
+/** Of the prefix of that length, in bits of the map's addresses (IPv4: 96 and its own), which the address is in. */
+export function prefixKey(addr: Addr, bits: number): string {
+  const whole = bits >> 3
+  const rest = (bits & 7) === 0 ? '' : String.fromCharCode(addr.charCodeAt(whole) & (0xff00 >> (bits & 7)))
+  return `${addr.slice(0, whole)}${rest}/${bits}`
+}
+
+/** Bits of the map's addresses that the prefix fixes. */
+export function depthOf({ addr, bits }: Cidr): number {
+  return isV4(addr) ? bits + 96 : bits
+}

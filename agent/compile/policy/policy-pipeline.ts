@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The policy of one node: what the store says → steps. Layer: agent/compile (pure). */
+import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
+import { PolicyCompiler } from './compiler.ts'
+import { PolicyFeed } from './object-to-update.ts'
+import type { CutLines, NoRoom, PolicySize } from './policy-size.ts'
+import type { PolicyStep } from './tables.ts'
+
+export class PolicyPart {
+  readonly #feed: PolicyFeed
+  readonly #compiler: PolicyCompiler
+
+  /** `node` is this node's name; `blocks` of a line are looked through by its programs. */
+  constructor(node: string, blocks?: number) {
+    this.#compiler = new PolicyCompiler(blocks)
+    this.#feed = new PolicyFeed(node)
+  }
+
+  /** Once, before all others. */
+  all(snapshot: Snapshot): readonly PolicyStep[] {
+    return this.#compiler.change(this.#feed.all(snapshot))
+  }
+
+  /** These are in the snapshot already. */
+  changes(changes: readonly ObjectChange[], snapshot: Snapshot): readonly PolicyStep[] {
+    const updates = [...this.#feed.changes(changes, snapshot)]
+    return updates.length === 0 ? [] : this.#compiler.change(updates)
+  }
+
+  /** by number */
+  get ruleNames(): ReadonlyMap<number, string> {
+    return this.#compiler.ruleNames
+  }
+
+  get cuts(): readonly CutLines[] {
+    return this.#compiler.cuts
+  }
+
+  get noRoom(): readonly NoRoom[] {
+    return this.#compiler.noRoom
+  }
+
+  get size(): PolicySize {
+    return this.#compiler.size
+  }
+}

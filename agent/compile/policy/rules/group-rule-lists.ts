@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The lines of each group of local endpoints. Layer: agent/compile (pure). */
+import type { Policy } from '#lib/model/policy.ts'
+import { refText } from '#lib/model/ref.ts'
+import { groupLine, SLOTS } from './groups.ts'
+import type { Slot } from './groups.ts'
+import type { Line } from './rule-list.ts'
+import type { GroupLines, Members } from '../rulesets/endpoint-groups.ts'
+import type { Rulebook } from './rulebook.ts'
+import { portsText } from '../identities/label-profiles.ts'
+
+/** As many lines as groups have, and again as many of groups that are gone. */
+const LINES_A_GROUP = 16
+const LINES_SPARE = 100
+
+export class Lines {
+  readonly #rules: Rulebook
+  readonly #blocks: number
+  /** of groups that the same policies select, as long as no rule changes */
+  readonly #known = new Map<string, Line | undefined>()
+
+  /** `blocks` of a line are looked through */
+  constructor(rules: Rulebook, blocks: number) {
+    this.#rules = rules
+    this.#blocks = blocks
+  }
+
+  /** Some rule has changed. */
+  forget(): void {
+    this.#known.clear()
+  }
+
+  /** Forgets lines of groups that are gone, now and then. */
+  trim(groups: number): void {
+    if (this.#known.size > LINES_A_GROUP * groups + LINES_SPARE) this.#known.clear()
+  }
+
+  of(group: Members): GroupLines {
+    const isStagedToo = group.policies.some((policy) => policy.staged !== undefined || !this.#rules.isStaged(policy))
+    const lines = new Map<string, Line>()
+    for (const [name, slot] of Object.entries<Slot>(SLOTS[group.kind])) {
+      const real = this.#lineOf(group, slot, false)
+      const staged = isStagedToo ? this.#lineOf(group, slot, true) : real
+      if (real !== undefined) lines.set(name, real)
+      if (staged !== undefined) lines.set(stagedName(name), staged)
+    }
+    return lines
+  }
+
+  #lineOf(group: Members, slot: Slot, staged: boolean): Line | undefined {
+    const { kind, ports, profiles, policies } = group
+    const place = [kind, slot.direction, slot.end, slot.tiers, slot.scopes.join(), staged]
+    const key = [...place, portsText(ports), profiles.join(), ...policies.map(refText)].join('\n')
+    if (this.#known.has(key)) return this.#known.get(key)
+    const isIn = staged ? (policy: Policy) => this.#rules.isStaged(policy) : (policy: Policy) => policy.staged === undefined
+    const line = groupLine({ group, slot, isIn, blocks: this.#blocks }, this.#rules)
+    this.#known.set(key, line)
+    return line
+  }
+}
+
+/** Where the set is that would be in the place of another if staged policies were real. */
+export function stagedName(name: string): string {
+  return `staged ${name}`
+}

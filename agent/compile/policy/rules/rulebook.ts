@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Policies, tiers, profiles and services, and their rules expanded once for all endpoints. Layer: agent/compile (pure). */
+import { tiersInOrder } from '#lib/model/policy-order.ts'
+import { realKind } from '#lib/model/policy.ts'
+import type { NamedPort, Policy, PortMatch, Profile, Rule, Tier } from '#lib/model/policy.ts'
+import { refText } from '#lib/model/ref.ts'
+import type { ServicePort } from '../identities/predicates.ts'
+import { Drawn } from './lazy-list.ts'
+import { Effort } from './expansion-limit.ts'
+import { CUT, expandRule } from './expand.ts'
+import type { Direction, ExpandedRule, Expansion, Meanings, Way } from './expand.ts'
+import type { Rules } from './groups.ts'
+import { portsText } from '../identities/label-profiles.ts'
+import type { ServicePeers } from '../policy-update.ts'
+
+/** A policy's or profile's rules, and what they were made into. */
+interface Entry {
+  readonly ref: string
+  /** the namespace of a policy that has one */
+  readonly owner: string | undefined
+  readonly rules: { readonly ingress: readonly Rule[] | undefined; readonly egress: readonly Rule[] | undefined }
+  /** names of ports, and services, that its rules speak of */
+  readonly names: ReadonlySet<string>
+  readonly services: ReadonlySet<string>
+  /** by direction, and by own ports where their names matter */
+  readonly expanded: Map<string, Iterable<ExpandedRule>>
+}
+
+export class Rulebook implements Rules {
+  readonly policies = new Map<string, Policy>()
+  readonly services = new Map<string, ServicePeers>()
+  readonly #tiers = new Map<string, Tier>()
+  readonly #entries = new Map<string, Entry>()
+  readonly #replaced = new Map<string, number>()
+  readonly #named: Meanings['portsNamed']
+  #inOrder: readonly Tier[] = tiersInOrder(new Map())
+
+  constructor(portsNamed: Meanings['portsNamed']) {
+    this.#named = portsNamed
+  }
+
+  get tiers(): readonly Tier[] {
+    return this.#inOrder
+  }
+
+  setTier(name: string, tier: Tier | undefined): void {
+    if (tier === undefined) this.#tiers.delete(name)
+    else this.#tiers.set(name, tier)
+    this.#inOrder = tiersInOrder(this.#tiers)
+  }
+
+  setPolicy(key: string, policy: Policy | undefined): void {
+    const before = this.policies.get(key)
+    if (before !== undefined) this.#count(before, -1)
+    if (policy === undefined) {
+      this.policies.delete(key)
+      this.#entries.delete(key)
+      return
+    }
+    this.#count(policy, 1)
+    this.policies.set(key, policy)
+    this.#entries.set(key, entryOf(refText(policy), policy, policy.namespace || undefined))
+  }
+
+  setProfile(name: string, profile: Profile | undefined): void {
+    if (profile === undefined) this.#entries.delete(`Profile/${name}`)
+    else this.#entries.set(`Profile/${name}`, entryOf(`Profile/${name}`, profile, undefined))
+  }
+
+  /** Is it one of those that stand when staged policies are real? */
+  isStaged(policy: Policy): boolean {
+    return policy.staged === undefined ? !this.#replaced.has(refText(policy)) : policy.staged === 'Set'
+  }
+
+  /** What names of ports, or services, mean has changed: policies whose rules are others now. */
+  meansOther(names: ReadonlySet<string>, services: ReadonlySet<string>): ReadonlySet<string> {
+    const changed = new Set<string>()
+    if (names.size + services.size === 0) return changed
+    for (const [key, entry] of this.#entries) {
+      if (!haveCommon(entry.names, names) && !haveCommon(entry.services, services)) continue
+      entry.expanded.clear()
+      changed.add(key)
+    }
+    return changed
+  }
+
+  policy(policy: Policy, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> {
+    const entry = this.#entries.get(refText(policy))
+    return entry === undefined ? [] : this.#expand(entry, direction, ownPorts)
+  }
+
+  profile(name: string, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> | undefined {
+    const entry = this.#entries.get(`Profile/${name}`)
+    return entry && this.#expand(entry, direction, ownPorts)
+  }
+
+  #expand(entry: Entry, direction: Direction, ownPorts: readonly NamedPort[] | undefined): Iterable<ExpandedRule> {
+    const key = `${direction} ${ownPorts === undefined ? 'by address' : portsText(ownPorts.filter(({ name }) => entry.names.has(name)))}`
+    const known = entry.expanded.get(key)
+    if (known !== undefined) return known
+    const named = ownPorts && Map.groupBy(ownPorts, ({ name }) => name)
+    const expanded = new Drawn(this.#rulesOf(entry, direction, named))
+    entry.expanded.set(key, expanded)
+    return expanded
+  }
+
+  *#rulesOf({ ref, owner, rules }: Entry, direction: Direction, ownPorts: Expansion['ownPorts']): Iterable<ExpandedRule> {
+    const of = {
+      direction,
+      owner,
+      meanings: this.#meanings,
+      ownPorts,
+      effort: new Effort(),
+      shared: new Map<readonly PortMatch[], readonly Way[]>(),
+    }
+    for (const rule of rules[direction] ?? []) {
+      yield* expandRule(rule, { ...of, name: `${ref} ${direction} ${rule.at}` })
+      if (!of.effort.isSpent) continue
+      yield CUT
+      return
+    }
+  }
+
+  readonly #meanings: Meanings = {
+    portsNamed: (name, selector) => this.#named(name, selector),
+    portsOf: (services) => {
+      const ports = new Map<number, ServicePort>()
+      for (const service of services)
+        for (const { ports: some } of this.services.get(service)?.ends ?? [])
+          for (const port of some) ports.set(port.protocol * 65536 + port.port, port)
+      return [...ports].sort((a, b) => a[0] - b[0]).map(([, port]) => port)
+    },
+  }
+
+  /** Those that learn, or are to be ignored, stand in for nobody. */
+  #count(staged: Policy, by: number): void {
+    if (staged.staged !== 'Set' && staged.staged !== 'Delete') return
+    const ref = refText({ ...staged, kind: realKind(staged.kind) })
+    const count = (this.#replaced.get(ref) ?? 0) + by
+    if (count === 0) this.#replaced.delete(ref)
+    else this.#replaced.set(ref, count)
+  }
+}
+
+function entryOf(ref: string, rules: Entry['rules'], owner: string | undefined): Entry {
+  const sides = [...(rules.ingress ?? []), ...(rules.egress ?? [])].flatMap(({ source, destination }) => [source, destination])
+  return {
+    ref,
+    owner,
+    rules,
+    // rules that were one share their list of ports
+    names: namesIn(new Set(sides.flatMap(({ ports, notPorts }) => [ports ?? [], notPorts]))),
+    services: new Set(sides.flatMap((side) => (side.services ?? []).map(({ namespace, name }) => `${namespace}/${name}`))),
+    expanded: new Map(),
+  }
+}
+
+function namesIn(lists: Iterable<readonly PortMatch[]>): ReadonlySet<string> {
+  const names = new Set<string>()
+  for (const list of lists) for (const match of list) if ('name' in match) names.add(match.name)
+  return names
+}
+
+function haveCommon(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  const [few, many] = a.size < b.size ? [a, b] : [b, a]
+  return [...few].some((value) => many.has(value))
+}

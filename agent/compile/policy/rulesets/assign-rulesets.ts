@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which sets groups of endpoints have, and which of them there is no room for. Layer: agent/compile (pure). */
+import type { Addr } from '#lib/base/ip.ts'
+import { refText } from '#lib/model/ref.ts'
+import { joined } from '../identities/addresses.ts'
+import type { AddressChanges, Addresses } from '../identities/addresses.ts'
+import { crowdOf } from './identity-rows.ts'
+import { CLOSED } from '../rules/rule-list.ts'
+import type { Lines } from '../rules/group-rule-lists.ts'
+import type { LiveSet, LiveSets } from './rulesets.ts'
+import { NO_LINES, NO_SETS } from './endpoint-groups.ts'
+import type { GroupSets, Members, Population } from './endpoint-groups.ts'
+import { CLUSTER } from './policy-quota.ts'
+import type { Room, RoomTable } from './policy-quota.ts'
+import type { CutLines, NoRoom } from '../policy-size.ts'
+
+/** What updates have touched. */
+export interface Touched {
+  readonly groups: Set<Members>
+  readonly addrs: Set<Addr>
+  readonly services: Set<string>
+  /** keys of endpoints that may be host endpoints */
+  readonly hosts: Set<string>
+}
+
+export interface RegroupOptions {
+  readonly addresses: Addresses
+  readonly population: Population
+  readonly lines: Lines
+  readonly sets: LiveSets
+  readonly room: Room
+}
+
+export interface Regrouped {
+  /** sets that groups had: they are to be released */
+  readonly old: readonly LiveSet[]
+  readonly moves: AddressChanges
+}
+
+export class Regroup {
+  readonly #of: RegroupOptions
+  /** names of lines by group */
+  readonly #cuts = new Map<Members, readonly string[]>()
+  /** namespaces whose lines are closed, and the table that has no room for them */
+  #closed: ReadonlyMap<string, RoomTable> = new Map()
+  /** those of them whose questions are too many, which depends on everybody's */
+  #crowded: ReadonlySet<string> = new Set()
+  /** namespaces whose lines are closed until the next change */
+  #postponed: ReadonlySet<string> = new Set()
+
+  constructor(of: RegroupOptions) {
+    this.#of = of
+  }
+
+  /** There was no room for old sets beside new ones: the rest of it is another change. */
+  get isHalfDone(): boolean {
+    return this.#postponed.size > 0
+  }
+
+  /** New lines of the groups; addresses are settled. `inHalves`: if need be some of it is left for the next time. */
+  change(touched: Touched, inHalves: boolean): Regrouped {
+    const { addresses, population } = this.#of
+    for (const group of population.takeEmptied()) touched.groups.add(group)
+    // whoever was in the way may be gone
+    for (const group of this.#groupsOf(new Set([...this.#crowded, ...this.#postponed]))) touched.groups.add(group)
+    this.#newLines(touched.groups)
+    const closed = new Map(this.#of.room.closed())
+    const turned = [...this.#closed.keys(), ...closed.keys()].filter((owner) => closed.has(owner) !== this.#closed.has(owner))
+    for (const group of this.#groupsOf(new Set(turned))) touched.groups.add(group)
+    const before = new Map<Members, GroupSets>()
+    for (const group of touched.groups) this.#give(group, closed, before)
+    let moves = addresses.settle()
+    const settleAgain = (): void => {
+      moves = joined(moves, addresses.settle())
+      addresses.identities.sweepMade()
+    }
+    this.#crowded = this.#crowd(closed, before)
+    this.#closed = closed
+    if (this.#crowded.size > 0) settleAgain()
+    const old = [...before.values()].flatMap((sets) => [...sets.values()])
+    this.#postponed = inHalves && this.#of.sets.bitsWith(old) > this.#of.room.size('bits') ? this.#changing(before) : new Set()
+    for (const group of [...before.keys()]) if (isOf(group.lines.values(), this.#postponed)) this.#give(group, this.#postponed, before)
+    if (this.#postponed.size > 0) settleAgain()
+    for (const [group, had] of before) this.#changed(group, had, touched)
+    return { old: [...before.values()].flatMap((sets) => [...sets.values()]), moves }
+  }
+
+  get cuts(): readonly CutLines[] {
+    return [...this.#cuts].map(([{ ends }, lines]) => ({ endpoints: [...ends].sort(), lines }))
+  }
+
+  get cutLines(): number {
+    return [...this.#cuts.values()].reduce((sum, lines) => sum + lines.length, 0)
+  }
+
+  get noRoom(): readonly NoRoom[] {
+    const policies = new Map<string, Set<string>>()
+    for (const group of this.#groupsOf(new Set(this.#closed.keys())))
+      for (const policy of group.policies) {
+        if (!this.#closed.has(policy.namespace)) continue
+        const refs = policies.get(policy.namespace) ?? new Set()
+        policies.set(policy.namespace, refs.add(refText(policy)))
+      }
+    return [...this.#closed].map(([namespace, table]) => ({
+      namespace,
+      table,
+      most: this.#of.room.share(table)[0],
+      policies: [...(policies.get(namespace) ?? [])].sort(),
+    }))
+  }
+
+  #groupsOf(owners: ReadonlySet<string>): readonly Members[] {
+    if (owners.size === 0) return []
+    return [...this.#of.population.groups.values()].filter(({ lines }) => isOf(lines.values(), owners))
+  }
+
+  #newLines(groups: ReadonlySet<Members>): void {
+    const { lines, population, room } = this.#of
+    lines.trim(population.groups.size)
+    for (const group of groups) for (const line of group.lines.values()) room.drop(line)
+    for (const group of groups) {
+      group.lines = group.ends.size === 0 ? NO_LINES : lines.of(group)
+      if (group.ends.size === 0) population.groups.delete(group.key)
+      for (const line of group.lines.values()) room.take(line)
+    }
+  }
+
+  /** The sets of its lines. `before`: what groups had, of which nothing is let go of yet. */
+  #give(group: Members, closed: { has(owner: string): boolean }, before: Map<Members, GroupSets>): void {
+    const { sets } = this.#of
+    const had = group.sets
+    const isClosed = (owner: string | undefined): boolean => owner !== undefined && closed.has(owner)
+    const given = [...group.lines].map(([name, line]) => [name, sets.take(isClosed(line.owner) ? CLOSED : line)] as const)
+    group.sets = given.length === 0 ? NO_SETS : new Map(given)
+    for (const set of had.values()) sets.leave(set)
+    if (!before.has(group)) before.set(group, had)
+    // nothing has been said of these yet
+    else for (const set of had.values()) sets.release(set)
+  }
+
+  /** Closes namespaces until identities leave others room. */
+  #crowd(closed: Map<string, RoomTable>, before: Map<Members, GroupSets>): ReadonlySet<string> {
+    const { addresses, room } = this.#of
+    const crowded = new Set<string>()
+    const [half, least] = room.share('bits')
+    if (room.sum('bits') + addresses.identities.rows <= half) return crowded
+    const own = room.rowsOf(CLUSTER, 'bits')
+    for (;;) {
+      const open = room.namespaces.filter((owner) => !closed.has(owner))
+      const fixed = open.reduce((sum, owner) => sum + room.rowsOf(owner, 'bits'), own)
+      const { rows, cluster, saved } = crowdOf(addresses.identities.all)
+      if (fixed + rows <= Math.max(half, own + cluster + least)) return crowded
+      const savedBy = (owner: string): number => room.rowsOf(owner, 'bits') + (saved.get(owner) ?? 0)
+      // of equal ones the first by name
+      const [worst] = open.filter((owner) => savedBy(owner) > 0).sort((a, b) => savedBy(b) - savedBy(a))
+      if (worst === undefined) return crowded
+      crowded.add(worst)
+      closed.set(worst, 'bits')
+      for (const group of this.#groupsOf(new Set([worst]))) this.#give(group, closed, before)
+    }
+  }
+
+  /** Namespaces whose endpoints are to have other sets. */
+  #changing(before: ReadonlyMap<Members, GroupSets>): ReadonlySet<string> {
+    const owners = new Set<string>()
+    for (const [group, had] of before)
+      if (!isSameSets(had, group.sets)) for (const { line } of group.sets.values()) if (line.owner !== undefined) owners.add(line.owner)
+    return owners
+  }
+
+  #changed(group: Members, had: GroupSets, touched: Touched): void {
+    const cut = [...group.sets].flatMap(([name, { line }]) => (line.isCut ? [name] : []))
+    if (cut.length === 0) this.#cuts.delete(group)
+    else this.#cuts.set(group, cut)
+    if (isSameSets(had, group.sets)) return
+    for (const addr of this.#of.population.addrsOf(group)) touched.addrs.add(addr)
+    if (group.kind === 'host') for (const key of group.ends) touched.hosts.add(key)
+  }
+}
+
+function isOf(lines: Iterable<{ readonly owner: string | undefined }>, owners: ReadonlySet<string>): boolean {
+  for (const { owner } of lines) if (owner !== undefined && owners.has(owner)) return true
+  return false
+}
+
+function isSameSets(a: GroupSets, b: GroupSets): boolean {
+  return a.size === b.size && [...a].every(([name, set]) => b.get(name) === set)
+}

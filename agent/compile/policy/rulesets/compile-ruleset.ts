@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A line of rules → the rows that hold it, but for those of identities. Layer: agent/compile (pure). */
+import {
+  DIMENSION_OWN,
+  DIMENSION_PORT,
+  DIMENSION_SOURCE_PORT,
+  PORTS_OWN,
+  PORTS_PAGE,
+  PORTS_SMALL,
+  PORTS_SOURCE,
+  RULES_BEGIN,
+  RULES_PER_BLOCK,
+  RULE_WORDS,
+  SMALL_CLASSES,
+  SURE_NOT,
+} from '#lib/base/bpf-constants.ts'
+import { BitDraft, padded, wordAt, wordsFor } from './bits.ts'
+import type { Bits } from './bits.ts'
+import { NEVER } from '../rules/rule-list.ts'
+import type { Line, LineRule } from '../rules/rule-list.ts'
+import { isFull, isSameRanges, rangesFor } from '../rules/protocol-ports.ts'
+import type { Plane, Ranges } from '../rules/protocol-ports.ts'
+import { sideOf } from './peer-bitmaps.ts'
+import type { SideTable } from './peer-bitmaps.ts'
+import type { Dimension, PolicyRowOf, SetId, SetRow } from '../tables.ts'
+
+export interface CompiledSet {
+  readonly id: SetId
+  /** but for those of rules */
+  readonly rows: readonly SetRow[]
+  readonly peer: SideTable
+  /** undefined where no rule asks about this end's address */
+  readonly own: SideTable | undefined
+}
+
+export function compileSet(id: SetId, line: Line): CompiledSet {
+  const blocks = blocksOf(line.rules)
+  const peer = sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.peer)))
+  const own = line.rules.some(({ rule }) => rule.own.length > 0)
+    ? sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.own)))
+    : undefined
+  const pages = new Pages(id)
+  const rows: SetRow[] = []
+  for (const [block, rules] of blocks.entries()) {
+    const nobody = peer.base[block] ?? ''
+    rows.push(...portRows({ id, block, blocks: blocks.length, rules, nobody, hasOwn: own !== undefined, pages }))
+    if (own !== undefined) rows.push(bitsRow({ set: id, block, dimension: DIMENSION_OWN, class: 0 }, own.base[block] ?? ''))
+  }
+  return { id, rows: [...rows, ...pages.rows], peer, own }
+}
+
+function blocksOf(rules: readonly LineRule[]): readonly (readonly LineRule[])[] {
+  return Array.from({ length: Math.ceil(rules.length / RULES_PER_BLOCK) }, (_, block) =>
+    rules.slice(block * RULES_PER_BLOCK, (block + 1) * RULES_PER_BLOCK),
+  )
+}
+
+export function bitsRow(key: PolicyRowOf<'bits'>['key'], word: Bits, sure = SURE_NOT): PolicyRowOf<'bits'> {
+  return { table: 'bits', key, value: { word, sure } }
+}
+
+export function ruleRows(set: SetId, rules: readonly LineRule[], ruleId: (name: string) => number): readonly SetRow[] {
+  // np_rules is for all sets of the node
+  return rules.flatMap(({ rule }, index): readonly SetRow[] =>
+    !decides({ rule }) ? [] : [{ table: 'rules', key: { set, index }, value: { number: ruleId(rule.name) } }],
+  )
+}
+
+/** What only fills a block up does not. */
+export function decides({ rule }: Pick<LineRule, 'rule'>): boolean {
+  return rule !== NEVER.rule
+}
+
+interface Block {
+  readonly id: SetId
+  readonly block: number
+  readonly blocks: number
+  readonly rules: readonly LineRule[]
+  readonly nobody: Bits
+  readonly hasOwn: boolean
+  readonly pages: Pages
+}
+
+function portRows(of: Block): readonly SetRow[] {
+  const { id, block, blocks, rules, pages } = of
+  const ports = rules.map(({ rule }) => rule.ports)
+  const sources = rules.map(({ rule }) => rule.source)
+  const words = wordsFor(rules.length)
+  const classes = new Classes(words)
+  const sourceClasses = new Classes(words)
+  const drafts: { readonly key: PolicyRowOf<'ports'>['key']; readonly flags: number; readonly at: Uint16Array }[] = []
+  for (const proto of protocolsOf([...ports, ...sources])) {
+    const hasSource = sources.some((plane, at) => !isFull(rangesFor(plane, proto)) && rangesFor(ports[at] ?? plane, proto).length > 0)
+    const flags = (of.hasOwn ? PORTS_OWN : 0) | (hasSource ? PORTS_SOURCE : 0)
+    const listOf = (all: Classes, planes: readonly Plane[]): Uint16Array =>
+      all.listOf(
+        planes.map((plane) => rangesFor(plane, proto)),
+        pages,
+      )
+    drafts.push({ key: { set: id, block, proto, source: 0 }, flags, at: listOf(classes, ports) })
+    if (hasSource) drafts.push({ key: { set: id, block, proto, source: 1 }, flags, at: listOf(sourceClasses, sources) })
+  }
+  const isSmall = blocks === 1 && words === 1 && classes.all.length <= SMALL_CLASSES
+  const kinds = [of.nobody, ...ruleBits(rules), ...classes.all.slice(0, isSmall ? SMALL_CLASSES : 1)]
+  const cell = kinds.map((bits) => padded(bits, isSmall ? 1 : RULE_WORDS)).join('')
+  const begins = wordsInUse(kinds[RULES_BEGIN] ?? '')
+  const rows = drafts.map(({ key, flags, at }): SetRow => {
+    const value = { blocks, words, flags: flags | (isSmall ? PORTS_SMALL : 0), begins, cell, at }
+    return { table: 'ports', key, value }
+  })
+  const classRows = (dimension: Dimension, { all }: Classes): readonly SetRow[] =>
+    all.map((bits, number) => bitsRow({ set: id, block, dimension, class: number }, bits))
+  return [...rows, ...(isSmall ? [] : classRows(DIMENSION_PORT, classes).slice(1)), ...classRows(DIMENSION_SOURCE_PORT, sourceClasses)]
+}
+
+/** RULES_ALLOW, RULES_PASS (both: those that leave open) and RULES_BEGIN. */
+function ruleBits(rules: readonly LineRule[]): readonly Bits[] {
+  const words = wordsFor(rules.length)
+  const bitsWhere = (is: (rule: LineRule) => boolean): Bits => {
+    const draft = new BitDraft(words)
+    for (const [bit, rule] of rules.entries()) draft.put(bit, is(rule))
+    return draft.toBits()
+  }
+  return [
+    bitsWhere(({ rule: { action } }) => action === 'allow' || action === 'open'),
+    bitsWhere(({ rule: { action } }) => action === 'pass' || action === 'open'),
+    bitsWhere(({ begins }) => begins),
+  ]
+}
+
+/** A bit for each word that is not zero. */
+function wordsInUse(bits: Bits): number {
+  let words = 0
+  for (let word = 0; 8 * word < bits.length; word++) if (wordAt(bits, word) !== 0n) words |= 1 << word
+  return words
+}
+
+/** 0 and those that some rule tells from the rest, sorted. */
+function protocolsOf(planes: readonly Plane[]): readonly number[] {
+  const named = new Set([0])
+  for (const plane of planes) for (const [proto, ranges] of plane) if (!isSameRanges(ranges, rangesFor(plane, 0))) named.add(proto)
+  return [...named].sort((a, b) => a - b)
+}
+
+/** Classes of one dimension of a block, numbered in the order in which they come up. */
+class Classes {
+  /** by number */
+  readonly all: Bits[] = []
+  readonly #numbers = new Map<Bits, number>()
+  readonly #words: number
+
+  constructor(words: number) {
+    this.#words = words
+  }
+
+  /** 256 classes or pages, of what each rule of the block takes. */
+  listOf(rules: readonly Ranges[], pages: Pages): Uint16Array {
+    const runs = this.#runs(rules)
+    const list = new Uint16Array(256)
+    let at = 0
+    for (let high = 0; high < 256; high++) {
+      const last = high * 256 + 255
+      while ((runs[at + 1]?.from ?? 0x10000) <= high * 256) at++
+      if ((runs[at + 1]?.from ?? 0x10000) > last) list[high] = runs[at]?.number ?? 0
+      else list[high] = PORTS_PAGE | pages.numberOf(pageOf(runs, at, high * 256))
+    }
+    return list
+  }
+
+  /** Classes of all ports, where they change. */
+  #runs(rules: readonly Ranges[]): readonly Run[] {
+    const turns = new Map<number, [bit: number, value: boolean][]>([[0, []]])
+    const turn = (port: number, bit: number, value: boolean): void => {
+      const list = turns.get(port)
+      if (list === undefined) turns.set(port, [[bit, value]])
+      else list.push([bit, value])
+    }
+    for (const [bit, ranges] of rules.entries())
+      for (const [from, to] of ranges) {
+        turn(from, bit, true)
+        if (to < 0xffff) turn(to + 1, bit, false)
+      }
+    const draft = new BitDraft(this.#words)
+    return [...turns.keys()]
+      .sort((a, b) => a - b)
+      .map((from) => {
+        for (const [bit, value] of turns.get(from) ?? []) draft.put(bit, value)
+        return { from, number: this.#numberOf(draft.toBits()) }
+      })
+  }
+
+  #numberOf(bits: Bits): number {
+    const known = this.#numbers.get(bits)
+    if (known !== undefined) return known
+    const number = this.all.length
+    this.#numbers.set(bits, number)
+    this.all.push(bits)
+    return number
+  }
+}
+
+interface Run {
+  readonly from: number
+  readonly number: number
+}
+
+/** Classes of 256 ports from `first` on, which is in the run `at`. */
+function pageOf(runs: readonly Run[], at: number, first: number): Uint16Array {
+  const page = new Uint16Array(256)
+  let run = at
+  for (let low = 0; low < 256; low++) {
+    while ((runs[run + 1]?.from ?? 0x10000) <= first + low) run++
+    page[low] = runs[run]?.number ?? 0
+  }
+  return page
+}
+
+/** A set's pages, equal ones once. */
+class Pages {
+  readonly rows: SetRow[] = []
+  readonly #set: SetId
+  readonly #numbers = new Map<string, number>()
+
+  constructor(set: SetId) {
+    this.#set = set
+  }
+
+  numberOf(page: Uint16Array): number {
+    const text = page.join()
+    const known = this.#numbers.get(text)
+    if (known !== undefined) return known
+    const number = this.#numbers.size
+    this.#numbers.set(text, number)
+    this.rows.push({ table: 'pages', key: { set: this.#set, page: number }, value: { class: page } })
+    return number
+  }
+}

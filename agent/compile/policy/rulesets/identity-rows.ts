@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Rows by which sets know identities, and whose questions multiply them. Layer: agent/compile (pure).
+ *
+ * Every set that asks about an address has a row of each identity that the address may have, and identities are told apart by what anybody
+ * asks: who asks for many prefixes, or for many parts of all pods, makes rows of others' sets. */
+import { rowsOf } from '../identities/identities.ts'
+import type { Identity, LiveAtom } from '../identities/identities.ts'
+import { CLUSTER } from './policy-quota.ts'
+
+export interface Crowd {
+  /** of all sets that are wanted, at the most */
+  readonly rows: number
+  /** of the cluster's own, if no namespace asked anything */
+  readonly cluster: number
+  /** by namespace: rows that there would not be if it asked nothing */
+  readonly saved: ReadonlyMap<string, number>
+}
+
+/** Of identities as they will be when what nobody wants to ask any more is forgotten. */
+export function crowdOf(identities: Iterable<Identity>): Crowd {
+  const distinct = new Map<string, readonly LiveAtom[]>()
+  for (const { users, atoms } of identities) {
+    const wanted = users > 0 ? atoms.filter(({ rows: some }) => some.size > 0) : []
+    if (wanted.length > 0) distinct.set(keyOf(wanted), wanted)
+  }
+  const saved = new Map<string, number>()
+  const seen = new Map<string, Set<string>>()
+  const cluster = new Set<string>()
+  const sums = { rows: 0, cluster: 0 }
+  for (const atoms of distinct.values()) {
+    sums.rows += sumOf(atoms, rowsOf)
+    const own = atoms.filter(({ rows: some }) => some.has(CLUSTER))
+    const ownKey = keyOf(own)
+    if (!cluster.has(ownKey)) sums.cluster += sumOf(own, (atom) => rowsFor(atom, CLUSTER))
+    cluster.add(ownKey)
+    for (const owner of new Set(atoms.flatMap(({ rows: some }) => [...some.keys()]))) {
+      if (owner === CLUSTER) continue
+      const keys = seen.get(owner) ?? new Set()
+      seen.set(owner, keys)
+      const others = atoms.filter((atom) => atom.rows.size > 1 || !atom.rows.has(owner))
+      const key = keyOf(others)
+      // without it this one would be the same as another
+      const merges = others.length < atoms.length && (distinct.has(key) || keys.has(key))
+      keys.add(key)
+      const rows = sumOf(atoms, (atom) => (merges ? rowsOf(atom) : rowsFor(atom, owner)))
+      saved.set(owner, (saved.get(owner) ?? 0) + rows)
+    }
+  }
+  return { ...sums, saved }
+}
+
+function keyOf(atoms: readonly LiveAtom[]): string {
+  return atoms.map(({ index }) => index).join()
+}
+
+function rowsFor({ rows }: LiveAtom, owner: string): number {
+  return rows.get(owner) ?? 0
+}
+
+function sumOf(atoms: readonly LiveAtom[], rows: (atom: LiveAtom) => number): number {
+  return atoms.reduce((sum, atom) => sum + rows(atom), 0)
+}

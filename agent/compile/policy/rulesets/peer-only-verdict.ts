@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What a line says to a peer whatever else the packet is: one lookup then is the verdict. Layer: agent/compile (pure). */
+import { RULE_ALLOW, RULE_DENY, RULE_OPEN, RULES_PER_BLOCK, SURE_NOT } from '#lib/base/bpf-constants.ts'
+import { firstBit } from './bits.ts'
+import type { Bits } from './bits.ts'
+import { asksOnlyPeer } from '../rules/rule-list.ts'
+import type { LineRule } from '../rules/rule-list.ts'
+
+const ACTIONS = { deny: RULE_DENY, allow: RULE_ALLOW, open: RULE_OPEN }
+
+/** `peer`: which rules of the first block such a peer meets. Returns the rule's number * 4 + enum rule_action, or SURE_NOT: ports, sources or this
+ * end's address matter, or a later block decides. */
+export function sureWord(rules: readonly LineRule[], peer: Bits): number {
+  let from = 0
+  while (from < RULES_PER_BLOCK) {
+    const index = firstBit(peer, from)
+    const rule = index === undefined ? undefined : rules[index]?.rule
+    if (index === undefined || rule === undefined || !asksOnlyPeer(rule)) return SURE_NOT
+    if (rule.action !== 'pass') return index * 4 + ACTIONS[rule.action]
+    const next = rules.findIndex(({ begins }, at) => begins && at > index)
+    if (next < 0) return SURE_NOT
+    from = next
+  }
+  return SURE_NOT
+}

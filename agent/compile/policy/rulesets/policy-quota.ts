@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+/** How much of the tables the policies of namespaces may have, and whose do not fit. Layer: agent/compile (pure).
+ *
+ * All lines together have half of each table: of a change the old ones stay until the last endpoint has the new. What the cluster's own
+ * policies need of that comes first, but they leave namespaces a quarter of the table. Where these want more, who wants most has nothing:
+ * so whoever fills a table alone, while others are content with half of the room, shuts out nobody else. */
+import { compareText } from '#lib/base/order.ts'
+import type { Atom } from '../identities/predicates.ts'
+import { isSameLine } from '../rules/rule-list.ts'
+import type { Line } from '../rules/rule-list.ts'
+
+/** In this order they are asked: what is found out with ease first. */
+const TABLES = ['rules', 'nets', 'ports', 'pages', 'bits'] as const
+export type RoomTable = (typeof TABLES)[number]
+export type Rows = Readonly<Record<RoomTable, number>>
+
+/** Of the maps, np_<table>. */
+export const TABLE_SIZES: Rows = { rules: 65536, ports: 16384, pages: 32768, bits: 65536, nets: 65536 }
+
+/** Whose the lines are that no namespace has rules in. */
+export const CLUSTER = ''
+
+export interface RoomOptions {
+  readonly sizes: Rows
+  readonly rulesOf: (line: Line) => number
+  /** rows of a set with this line, but for those of identities; it has to be compiled for that */
+  readonly rowsOf: (line: Line) => CompiledRows
+  /** prefixes that an atom names */
+  readonly netsOf: (atom: Atom) => number
+}
+
+export type CompiledRows = Omit<Rows, 'rules' | 'nets'>
+
+/** A line in use, with what was added for it. */
+interface Counted {
+  readonly line: Line
+  readonly rules: number
+  /** undefined: not yet */
+  rows: CompiledRows | undefined
+  /** by owner of the rules */
+  readonly atoms: ReadonlyMap<string, ReadonlyMap<string, Atom>>
+  users: number
+}
+
+interface Owner {
+  readonly rows: Record<RoomTable, number>
+  /** questions about prefixes, by key: a prefix that several lines name is there once */
+  readonly named: Map<string, { readonly nets: number; users: number }>
+  readonly uncounted: Set<Counted>
+}
+
+export class Room {
+  readonly #of: RoomOptions
+  /** by hash */
+  readonly #lines = new Map<string, Counted[]>()
+  readonly #owners = new Map<string, Owner>()
+  /** of all namespaces */
+  readonly #sum = emptyRows()
+
+  constructor(of: RoomOptions) {
+    this.#of = of
+  }
+
+  /** One more group is to have the line. */
+  take(line: Line): void {
+    const known = this.#find(line)
+    if (known !== undefined) {
+      known.users++
+      return
+    }
+    const counted: Counted = { line, rules: this.#of.rulesOf(line), rows: undefined, atoms: atomsOf(line), users: 1 }
+    this.#lines.set(line.hash, [...(this.#lines.get(line.hash) ?? []), counted])
+    this.#add(ownerOf(line), { rules: counted.rules }, 1).uncounted.add(counted)
+    for (const [owner, atoms] of counted.atoms) for (const atom of atoms.values()) this.#name(owner, atom)
+  }
+
+  drop(line: Line): void {
+    const known = this.#find(line)
+    if (known === undefined || --known.users > 0) return
+    const others = this.#lines.get(line.hash)?.filter((one) => one !== known) ?? []
+    if (others.length === 0) this.#lines.delete(line.hash)
+    else this.#lines.set(line.hash, others)
+    for (const [owner, atoms] of known.atoms) for (const key of atoms.keys()) this.#unname(owner, key)
+    this.#owners.get(ownerOf(line))?.uncounted.delete(known)
+    this.#add(ownerOf(line), { rules: known.rules, ...known.rows }, -1)
+  }
+
+  size(table: RoomTable): number {
+    return this.#of.sizes[table]
+  }
+
+  /** Rows that there may be of all, and that namespaces may have in any case. */
+  share(table: RoomTable): readonly [all: number, least: number] {
+    const size = this.#of.sizes[table]
+    return [Math.floor(size / 2), Math.floor(size / 4)]
+  }
+
+  /** Rows that all namespaces may have. */
+  most(table: RoomTable): number {
+    const [all, least] = this.share(table)
+    return Math.max(all - this.rowsOf(CLUSTER, table), least)
+  }
+
+  /** Of everybody, closed or not. */
+  sum(table: RoomTable): number {
+    return this.rowsOf(CLUSTER, table) + this.#sum[table]
+  }
+
+  rowsOf(owner: string, table: RoomTable): number {
+    return this.#owners.get(owner)?.rows[table] ?? 0
+  }
+
+  get namespaces(): readonly string[] {
+    return [...this.#owners.keys()].filter((owner) => owner !== CLUSTER).sort(compareText)
+  }
+
+  /** Namespaces that there is no room for, and the table of which they want most. */
+  closed(): ReadonlyMap<string, RoomTable> {
+    const closed = new Map<string, RoomTable>()
+    for (const table of TABLES) {
+      // of who has too many rules or prefixes no more is found out
+      if (table === 'ports') for (const owner of this.#owners.keys()) if (!closed.has(owner)) this.#count(owner)
+      let over = this.#sum[table] - this.most(table)
+      if (over <= 0) continue
+      for (const owner of closed.keys()) over -= this.rowsOf(owner, table)
+      const open = this.namespaces.filter((owner) => !closed.has(owner))
+      // of equal ones the first by name
+      for (const owner of open.sort((a, b) => this.rowsOf(b, table) - this.rowsOf(a, table))) {
+        if (over <= 0) break
+        closed.set(owner, table)
+        over -= this.rowsOf(owner, table)
+      }
+    }
+    return closed
+  }
+
+  #count(owner: string): void {
+    const uncounted = this.#owners.get(owner)?.uncounted ?? new Set()
+    for (const counted of uncounted) {
+      counted.rows = this.#of.rowsOf(counted.line)
+      this.#add(owner, counted.rows, 1)
+    }
+    uncounted.clear()
+  }
+
+  #find(line: Line): Counted | undefined {
+    return this.#lines.get(line.hash)?.find((one) => isSameLine(one.line, line))
+  }
+
+  #add(owner: string, rows: Partial<Rows>, by: 1 | -1): Owner {
+    const of = this.#owners.get(owner) ?? { rows: emptyRows(), named: new Map(), uncounted: new Set() }
+    this.#owners.set(owner, of)
+    for (const table of TABLES) {
+      const more = by * (rows[table] ?? 0)
+      of.rows[table] += more
+      if (owner !== CLUSTER) this.#sum[table] += more
+    }
+    if (of.named.size === 0 && TABLES.every((table) => of.rows[table] === 0)) this.#owners.delete(owner)
+    return of
+  }
+
+  #name(owner: string, atom: Atom): void {
+    const known = this.#owners.get(owner)?.named.get(atom.key)
+    if (known !== undefined) {
+      known.users++
+      return
+    }
+    const nets = this.#of.netsOf(atom)
+    if (nets === 0) return
+    this.#add(owner, { nets }, 1)
+    this.#owners.get(owner)?.named.set(atom.key, { nets, users: 1 })
+  }
+
+  #unname(owner: string, key: string): void {
+    const of = this.#owners.get(owner)
+    const known = of?.named.get(key)
+    if (of === undefined || known === undefined || --known.users > 0) return
+    of.named.delete(key)
+    this.#add(owner, { nets: known.nets }, -1)
+  }
+}
+
+function ownerOf({ owner = CLUSTER }: Line): string {
+  return owner
+}
+
+function emptyRows(): Record<RoomTable, number> {
+  return { rules: 0, ports: 0, pages: 0, bits: 0, nets: 0 }
+}
+
+/** By owner of the rules that ask: what is asked about prefixes and services. */
+function atomsOf({ rules }: Line): Counted['atoms'] {
+  const atoms = new Map<string, Map<string, Atom>>()
+  for (const { rule } of rules)
+    for (const { atom } of [...rule.peer, ...rule.own]) {
+      if (atom.question.kind !== 'nets' && atom.question.kind !== 'services') continue
+      const owner = rule.owner ?? CLUSTER
+      const some = atoms.get(owner) ?? new Map<string, Atom>()
+      atoms.set(owner, some)
+      some.set(atom.key, atom)
+    }
+  return atoms
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Order and identity of rows. Layer: agent/compile (pure). */
+import { formatAddr, formatCidr, isV4, protocolNumber } from '#lib/base/ip.ts'
+import { compareText } from '#lib/base/order.ts'
+import type { AddrRow, FrontendRow, OverlayRow, Row } from './desired.ts'
+import {
+  ADDR_EXTERNAL,
+  ADDR_LOCAL_POD,
+  ADDR_NODE,
+  ADDR_SELF,
+  ADDR_SERVICE,
+  FRONTEND_EXTERNAL,
+  FRONTEND_NODE_PORT,
+} from '#lib/base/bpf-constants.ts'
+
+export function compareFrontends(a: FrontendRow, b: FrontendRow): number {
+  return compareText(a.key.addr, b.key.addr) || a.key.port - b.key.port || protocolNumber(a.key.proto) - protocolNumber(b.key.proto)
+}
+
+export function compareAddrs(a: AddrRow, b: AddrRow): number {
+  return compareText(a.key.addr, b.key.addr)
+}
+
+/** Rows whose key two owners may want with another value each. A backend's key is its service's own. Services may share an address, and
+ * whoever else has it goes before them all: that is for the dataplane to see, which knows more addresses than we do. */
+export type ContestedRow = FrontendRow | AddrRow | OverlayRow
+
+export function isContested(row: Row): row is ContestedRow {
+  return row.table === 'frontends' || row.table === 'routes' || (row.table === 'addrs' && !isServices(row))
+}
+
+/** Is it a service that has this address? */
+export function isServices({ value }: AddrRow): boolean {
+  return value.kind === ADDR_SERVICE || (value.flags & ADDR_EXTERNAL) !== 0
+}
+
+/** Text by which the row's place is known. */
+export function claimKey(row: ContestedRow): string {
+  switch (row.table) {
+    case 'addrs':
+      return row.key.addr
+    case 'frontends':
+      return frontendClaim(row.key)
+    case 'routes':
+      return `route ${row.key.cidr.addr}/${row.key.cidr.bits}`
+  }
+}
+
+export function frontendClaim({ addr, port, proto }: FrontendRow['key']): string {
+  return `${addr}${port}/${proto}`
+}
+
+/** Who gives way to whom: the lower rank stays. Nobody takes a cluster address from its service by naming it as an external one, nor the
+ * node's own address by giving it to a pod. */
+export function claimRank(row: ContestedRow): number {
+  if (row.table === 'routes') return 0
+  if (row.table === 'frontends') {
+    if ((row.value.flags & FRONTEND_EXTERNAL) === 0) return 0
+    return (row.value.flags & FRONTEND_NODE_PORT) !== 0 ? 1 : 2
+  }
+  return ADDR_RANKS.get(row.value.kind) ?? ADDR_RANKS.size
+}
+
+const ADDR_RANKS = new Map([ADDR_SELF, ADDR_LOCAL_POD, ADDR_NODE].map((kind, rank) => [kind, rank]))
+
+/** For messages: "10.96.0.1:80/TCP", "[fd00::1]:80/UDP", "10.0.0.7". */
+export function contestedText(row: ContestedRow): string {
+  if (row.table === 'routes') return formatCidr(row.key.cidr)
+  const addr = formatAddr(row.key.addr)
+  if (row.table === 'addrs') return addr
+  return `${isV4(row.key.addr) ? addr : `[${addr}]`}:${row.key.port}/${row.key.proto}`
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A service and its slices → the rows by which packets to it find an endpoint. Layer: agent/compile (pure). */
+import {
+  ADDR_EXTERNAL,
+  ADDR_SERVICE,
+  FRONTEND_EXTERNAL,
+  FRONTEND_INSIDE_LOCAL,
+  FRONTEND_MAGLEV,
+  FRONTEND_NODE_PORT,
+  FRONTEND_OUTSIDE_LOCAL,
+  FRONTEND_RANGES,
+} from '#lib/base/bpf-constants.ts'
+import { isAny, isWithin } from '#lib/base/ip.ts'
+import type { Addr, Cidr } from '#lib/base/ip.ts'
+import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
+import type { BackendSelection, Family, Service, ServicePort } from '#lib/model/service.ts'
+import type { AddrRow, Choice, FrontendRow, Row } from '../desired.ts'
+import { chooseEndpoints } from './endpoints.ts'
+import type { Place } from './endpoints.ts'
+import { listId } from './list-ids.ts'
+import { listRows } from './backend-rows.ts'
+import type { BackendList, OtherNode } from './backend-rows.ts'
+import { MOST_BACKENDS } from './maglev.ts'
+import { placesOf } from './frontend-addresses.ts'
+import type { ServicePlace } from './frontend-addresses.ts'
+import { rangeRows, sourcesOf } from '../prefix-sets.ts'
+import { excess, type ServiceRoom } from './service-quota.ts'
+import { claimKey, compareAddrs, compareFrontends } from '../row-keys.ts'
+
+export interface ServiceContext extends Place {
+  readonly otherNode: OtherNode
+  readonly selfAddresses: readonly Addr[]
+  readonly selection: BackendSelection
+  /** addresses that are not ours to serve */
+  readonly excluded: readonly Cidr[]
+  /** rows that one service may have; undefined: as many as it wants */
+  readonly most: ServiceRoom | undefined
+}
+
+export interface ServiceRows {
+  readonly rows: readonly Row[]
+  /** why there are none */
+  readonly refused?: string
+}
+
+/** Rows of all ports, table by table, each sorted by key; none for a service that is not ours to serve, or that would leave others no
+ * room. A frontend without a usable endpoint has count 0: connections to it are refused at once. */
+export function compileService(service: Service, slices: readonly EndpointSlice[], context: ServiceContext): ServiceRows {
+  if (service.notServed !== undefined) return { rows: [] }
+  const frontends = new Map<string, FrontendRow>()
+  const lists: BackendList[] = []
+  const ranges: Row[] = []
+  const wants = { frontends: 0, backends: 0, live: 0, maglev: 0, ranges: 0 }
+  for (const family of service.families) {
+    for (const port of service.ports) {
+      const places = placesOf(service, port, family).filter(({ addr }) => !isWithin(context.excluded, addr))
+      if (places.length === 0) continue
+      const choices = choicesOf({ service, port, family, slices }, context)
+      const rows = places.map((place) => frontendRow(place, { service, port, choices, context }))
+      // of an address that is listed twice the first kind stays
+      for (const row of rows) if (!frontends.has(claimKey(row))) frontends.set(claimKey(row), row)
+      const used = usedLists(choices, rows)
+      lists.push(...used)
+      const sources = places.some(({ kind }) => kind === 'restricted') ? sourcesOf(service, family, context.selfAddresses) : []
+      wants.frontends = frontends.size
+      wants.ranges += sources.length
+      for (const { targets, live, maglev } of used) {
+        wants.backends += targets.length
+        wants.live += live?.length ?? 0
+        wants.maglev += maglev ? 1 : 0
+      }
+      // before all of it is made: ports and addresses multiply
+      const refused = context.most && excess(wants, context.most)
+      if (refused !== undefined) return { rows: [], refused }
+      for (const row of rangeRows(choices.cluster.id, sources)) ranges.push(row)
+    }
+  }
+  const rows = [...frontends.values()].sort(compareFrontends)
+  return { rows: [...rows, ...listRows(lists, context.otherNode), ...ranges, ...addressRows(rows)] }
+}
+
+interface PortQuery {
+  readonly service: Service
+  readonly port: ServicePort
+  readonly family: Family
+  readonly slices: readonly EndpointSlice[]
+}
+
+type PortList = Omit<BackendList, 'maglev'>
+
+/** What a port's frontends choose from. */
+interface Choices {
+  readonly cluster: PortList
+  readonly local: PortList
+  /** some endpoint somewhere could serve */
+  readonly served: boolean
+}
+
+function choicesOf(query: PortQuery, context: ServiceContext): Choices {
+  const { service, port, family } = query
+  const { serving, cluster, local } = chooseEndpoints(query, context)
+  const ref = { namespace: service.namespace, name: service.name, port: port.name, family }
+  const kept = service.affinitySeconds !== undefined || port.protocol === 'UDP'
+  const here = serving.filter(({ nodeName }) => nodeName === context.node)
+  return {
+    cluster: { id: listId({ ...ref, local: false }), targets: cluster, live: kept ? serving : undefined },
+    local: { id: listId({ ...ref, local: true }), targets: local, live: kept ? here : undefined },
+    served: cluster.length + local.length > 0,
+  }
+}
+
+interface FrontendOf {
+  readonly service: Service
+  readonly port: ServicePort
+  readonly choices: Choices
+  readonly context: ServiceContext
+}
+
+/** Pods and processes of this node take the short cut past the external policy, as upstream has it. */
+function frontendRow(place: ServicePlace, { service, port, choices, context }: FrontendOf): FrontendRow {
+  const { cluster, local, served } = choices
+  const isCluster = place.kind === 'cluster'
+  const inside = isCluster && service.internalTrafficPolicy === 'Local' ? local : cluster
+  const outside = isCluster ? inside : service.externalTrafficPolicy === 'Local' ? local : cluster
+  const selection = service.backendSelection ?? context.selection
+  const fits = outside.targets.length > 0 && outside.targets.length <= MOST_BACKENDS
+  const flags =
+    (place.kind === 'node-port' ? FRONTEND_NODE_PORT : 0) |
+    (isCluster ? 0 : FRONTEND_EXTERNAL) |
+    (place.kind === 'restricted' ? FRONTEND_RANGES : 0) |
+    (!isCluster && selection === 'Maglev' && fits ? FRONTEND_MAGLEV : 0) |
+    // with no endpoint anywhere the answer is a refusal, whatever the policy
+    (served && inside === local ? FRONTEND_INSIDE_LOCAL : 0) |
+    (served && outside === local ? FRONTEND_OUTSIDE_LOCAL : 0)
+  return {
+    table: 'frontends',
+    key: { addr: place.addr, port: place.port, proto: port.protocol },
+    value: { inside: choiceOf(inside), outside: choiceOf(outside), flags, affinity: service.affinitySeconds ?? 0 },
+  }
+}
+
+function choiceOf({ id, targets }: PortList): Choice {
+  return { list: id, count: targets.length }
+}
+
+/** Those that these frontends choose from. */
+function usedLists({ cluster, local }: Choices, frontends: readonly FrontendRow[]): readonly BackendList[] {
+  const uses = ({ value }: FrontendRow, { id }: PortList): boolean => value.inside.list === id || value.outside.list === id
+  const hashes = ({ value }: FrontendRow, { id }: PortList): boolean => (value.flags & FRONTEND_MAGLEV) !== 0 && value.outside.list === id
+  return [cluster, local]
+    .filter((list) => frontends.some((row) => uses(row, list)))
+    .map((list) => ({ ...list, maglev: frontends.some((row) => hashes(row, list)) }))
+}
+
+/** Each address once. Cluster addresses are of ranges that are for services alone; whose the others are besides is not known. */
+function addressRows(frontends: readonly FrontendRow[]): readonly AddrRow[] {
+  const rows = new Map<Addr, AddrRow>()
+  for (const { key, value } of frontends) {
+    const isCluster = (value.flags & FRONTEND_EXTERNAL) === 0
+    if (isAny(key.addr) || (rows.has(key.addr) && !isCluster)) continue
+    const kind = isCluster ? { kind: ADDR_SERVICE, flags: 0 } : { kind: 0, flags: ADDR_EXTERNAL }
+    rows.set(key.addr, { table: 'addrs', key: { addr: key.addr }, value: { ...kind, iface: undefined } })
+  }
+  return [...rows.values()].sort(compareAddrs)
+}

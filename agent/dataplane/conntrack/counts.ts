@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Flows counted while the table is walked. Layer: agent/dataplane (pure data structure). */
+import type { FlowProtocol, FlowState } from '../../maps/flow-states.ts'
+import type { FlowEntry } from './reader.ts'
+
+export interface FlowCount {
+  readonly proto: FlowProtocol
+  readonly state: FlowState
+  readonly translated: boolean
+  /** flows, not entries */
+  readonly flows: number
+}
+
+export class FlowCensus {
+  /** entries that programs go by */
+  live = 0
+  /** entries that they take for none */
+  expired = 0
+  readonly #counts = new Map<string, { readonly of: Omit<FlowCount, 'flows'>; entries: number }>()
+
+  add({ proto, state, translated, expiredMs }: FlowEntry): void {
+    if (expiredMs > 0) {
+      this.expired++
+      return
+    }
+    this.live++
+    const key = `${proto} ${state} ${String(translated)}`
+    const count = this.#counts.get(key)
+    if (count === undefined) this.#counts.set(key, { of: { proto, state, translated }, entries: 1 })
+    else count.entries++
+  }
+
+  get entries(): number {
+    return this.live + this.expired
+  }
+
+  /** Of live ones. A translated flow is counted once, though it has two entries. */
+  counts(): FlowCount[] {
+    return [...this.#counts.values()].map(({ of, entries }) => ({ ...of, flows: of.translated ? Math.ceil(entries / 2) : entries }))
+  }
+}

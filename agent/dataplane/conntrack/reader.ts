@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Entries of the flow table as whoever counts and clears them sees them: by their bytes, for there may be a million. Layer: agent/dataplane (pure). */
+import { LayoutError } from '#lib/base/errors.ts'
+import type { Knobs } from '../../compile/desired.ts'
+import { enumValue, type Btf } from '../../maps/btf.ts'
+import type { Chunk } from '../../maps/chunks.ts'
+import { flowKinds, type FlowProtocol, type FlowState } from '../../maps/flow-states.ts'
+import { structLayout, type Layout } from '../../maps/layout.ts'
+import { LITTLE_ENDIAN } from '../../maps/view.ts'
+
+/** ms without a packet after which programs take an entry for none */
+export type FlowTimeouts = Knobs['timeouts']
+
+const TIMEOUT_OF = {
+  opening: 'tcpSyn',
+  open: 'tcpOpen',
+  closing: 'tcpFin',
+  reset: 'tcpRst',
+  'one-way': 'udp',
+  'two-way': 'udpStream',
+  other: 'icmp',
+} as const satisfies Record<FlowState, keyof FlowTimeouts>
+
+/** One entry. A translated flow has two, both as old as each other. */
+export interface FlowEntry {
+  readonly proto: FlowProtocol
+  readonly state: FlowState
+  readonly translated: boolean
+  /** ms since programs took it for none; negative: for so long they will not */
+  readonly expiredMs: number
+}
+
+const ADDR_BYTES = 16
+
+interface Places {
+  readonly key: number
+  readonly value: number
+  readonly proto: number
+  readonly seen: number
+  readonly state: number
+  readonly flags: readonly number[]
+  readonly via: number
+}
+
+/** Reads entries as conntrack/entry.h does. Throws LayoutError or ParseError when the types of the objects are not those it knows. */
+export class FlowReader {
+  readonly #timeouts: FlowTimeouts
+  readonly #places: Places
+  readonly #kinds: ReturnType<typeof flowKinds>
+  readonly #nat: number
+
+  constructor(btf: Btf, timeouts: FlowTimeouts) {
+    this.#timeouts = timeouts
+    this.#places = placesOf(btf)
+    this.#kinds = flowKinds(btf)
+    this.#nat = enumValue(btf, 'leg_flag', 'LEG_NAT')
+  }
+
+  /** The address of the tunnel's other end, in these bytes of a value. */
+  via(value: Buffer): Buffer {
+    return value.subarray(this.#places.via, this.#places.via + ADDR_BYTES)
+  }
+
+  /** Entry `at` of the chunk; `nowMs` of the programs' clock, which is the monotonic one. */
+  read({ keys, values }: Pick<Chunk, 'keys' | 'values'>, at: number, nowMs: number): FlowEntry {
+    const { key, value, proto, seen, state, flags } = this.#places
+    const base = at * value
+    const kind = this.#kinds(keys[at * key + proto] ?? 0, values[base + state] ?? 0)
+    const timeout = this.#timeouts[TIMEOUT_OF[kind.state]]
+    return {
+      proto: kind.proto,
+      state: kind.state,
+      translated: flags.some((offset) => (word(values, base + offset) & this.#nat) !== 0),
+      expiredMs: nowMs - milliseconds(values, base + seen) - timeout,
+    }
+  }
+}
+
+function placesOf(btf: Btf): Places {
+  const [key, value] = [structLayout(btf, 'ct_key'), structLayout(btf, 'ct_value')]
+  const legs = field(value, 'leg', 'array')
+  if (legs.layout.kind !== 'array') throw new LayoutError('ct_value', 'leg is no array')
+  const { of, length } = legs.layout
+  const flags = field(of, 'flags', 2).offset
+  return {
+    key: key.size,
+    value: value.size,
+    proto: field(key, 'proto', 1).offset,
+    seen: field(value, 'seen', 8).offset,
+    state: field(value, 'state', 1).offset,
+    via: field(value, 'via', 'struct').offset,
+    flags: Array.from({ length }, (_, leg) => legs.offset + leg * of.size + flags),
+  }
+}
+
+/** `is`: its size, for a number. */
+function field(layout: Layout, name: string, is: number | 'array' | 'struct'): { readonly offset: number; readonly layout: Layout } {
+  const found = layout.kind === 'struct' ? layout.fields.find((one) => one.name === name) : undefined
+  if (found === undefined || (typeof is === 'string' ? found.layout.kind !== is : found.layout.kind !== 'int' || found.layout.size !== is))
+    throw new LayoutError(layout.kind === 'struct' ? layout.name : layout.kind, `no field ${name} as the agent knows it`)
+  return found
+}
+
+/** 8 bytes of ns. */
+function milliseconds(bytes: Buffer, at: number): number {
+  const [low, high] = LITTLE_ENDIAN
+    ? [bytes.readUInt32LE(at), bytes.readUInt32LE(at + 4)]
+    : [bytes.readUInt32BE(at + 4), bytes.readUInt32BE(at)]
+  return (high * 2 ** 32 + low) / 1e6
+}
+
+function word(bytes: Buffer, at: number): number {
+  return LITTLE_ENDIAN ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at)
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Programs, maps and tables of one configuration, brought into the kernel or found there. Layer: agent/dataplane. */
+import { join } from 'node:path'
+import type { BpfMap } from '#native'
+import type { Configuration } from '#agent/compile/desired.ts'
+import type { Interfaces } from '#agent/interfaces/table.ts'
+import type { Btf } from '#agent/maps/btf.ts'
+import { bindMap, catalogue, type MapCodecs, type MapDefinition, type MapName } from '#agent/maps/catalogue.ts'
+import { counterSlots } from '#agent/maps/counters.ts'
+import { entryWriter } from '#agent/maps/byte-rows.ts'
+import type { Clock } from '#lib/base/clock.ts'
+import { InternalError } from '#lib/base/errors.ts'
+import type { Cidr } from '#lib/base/ip.ts'
+import { recordOf } from '#lib/base/object.ts'
+import type { Device } from './host/devices.ts'
+import type { HookPrograms, Wanted } from './attach/attachments.ts'
+import { Claims } from './maps/key-owners.ts'
+import type { Features } from './programs/kernel-features.ts'
+import type { LoadedProgram, Place } from './attach/hook.ts'
+import { xdpPlace } from './attach/xdp.ts'
+import { holdsFor, type Holds } from './maps/write-order.ts'
+import { nodeConfig } from './programs/node-config.ts'
+import { objectFileName, openObject, type OpenObject } from './programs/objects.ts'
+import { ensureMaps, type SharedMaps } from './programs/shared-maps.ts'
+import type { Pins } from './pins.ts'
+import { addressProgress, type AddressProgress } from './pod-readiness.ts'
+import { AddrJoin } from './policy/addr-merger.ts'
+import { policyHolds, policyPlane, POLICY_TABLES, type PolicyPlane } from './policy/policy-dataplane.ts'
+import { ensureGeneration, type Generation } from './programs/generation.ts'
+import { RowTables, type FragmentSink } from './maps/row-tables.ts'
+import { ROW_TABLES, rowWriters, type BindMap } from './maps/encode-rows.ts'
+import { addressClaims, cablesIn, ifaceRows, SELF_OWNER, selfFragment } from './host/node-rows.ts'
+import { tableMap } from './maps/array-map.ts'
+import { Table } from './maps/map-table.ts'
+
+export interface LoadOptions {
+  readonly pins: Pins
+  /** folder of the BPF objects */
+  readonly objects: string
+  readonly features: Features
+  readonly interfaces: Interfaces
+  readonly clock: Clock
+}
+
+/** Maps that we fill, np_<name> each: what is referred to before what refers to it. */
+export const TABLES = ['ifaces', ...POLICY_TABLES, ...ROW_TABLES] as const
+export type TableName = (typeof TABLES)[number]
+
+/** Handles only: what is in the kernel stays there when it is disposed of. */
+export interface Loaded extends Disposable {
+  readonly generation: Generation
+  readonly shared: SharedMaps
+  readonly rows: RowTables
+  readonly tables: Readonly<Record<TableName, Table>>
+  readonly policy: PolicyPlane
+  /** how far the rows of a pod's address are */
+  readonly address: AddressProgress
+  /** rows that have to wait for others */
+  readonly holds: Holds
+  /** the objects' own types */
+  readonly btf: Btf
+  /** "DROP_TTL", "COUNT_CONNECT" → slot of np_counters */
+  readonly counters: ReadonlyMap<string, number>
+  /** indexes of interfaces that the kernel's programs know as pods'; undefined before these were read */
+  cables(): ReadonlySet<number> | undefined
+  /** rows of these devices and of the node's own addresses, with those where node ports are served; none: everywhere */
+  setDevices(devices: readonly Device[], nodePorts: readonly Cidr[]): void
+}
+
+/** Throws ProgramError, MapError, LayoutError or UnsupportedError; then hooks and tables are as they were. */
+export async function load(configuration: Configuration, options: LoadOptions): Promise<Loaded> {
+  const names = ['workload', 'host', 'connect', 'xdp']
+  const objects: OpenObject[] = []
+  try {
+    for (const name of names) objects.push(openObject({ name, path: join(options.objects, objectFileName(name, options.features)) }))
+    const shared = await ensureMaps({ pins: options.pins, objects, sizes: configuration.mapSizes })
+    try {
+      const knobs = nodeConfig(configuration.knobs, options.features)
+      const generation = await ensureGeneration({ pins: options.pins, objects, knobs, features: options.features, maps: shared.maps })
+      return assemble({ shared, generation, objects, interfaces: options.interfaces, clock: options.clock })
+    } catch (thrown) {
+      shared.undo()
+      shared[Symbol.dispose]()
+      throw thrown
+    }
+  } finally {
+    for (const { object } of objects) object.close()
+  }
+}
+
+interface Parts {
+  readonly shared: SharedMaps
+  readonly generation: Generation
+  readonly objects: readonly OpenObject[]
+  readonly interfaces: Interfaces
+  readonly clock: Clock
+}
+
+function assemble({ shared, generation, objects, interfaces, clock }: Parts): Loaded {
+  const tables = recordOf(TABLES, (name) => new Table(tableMap(mapOf(shared, `np_${name}`))))
+  const bind: BindMap = (definition) => codecsOf(definition, objects)
+  const codecs = bind(catalogue.np_addrs)
+  const join = new AddrJoin({ rows: tables.addrs.rows, value: codecs.value, actual: (key) => tables.addrs.actualAt(key) })
+  const sinks = { ...tables, addrs: new Claims(join, addressClaims(codecs.value)) }
+  const rows = new RowTables<FragmentSink>({ tables: sinks, writers: rowWriters(bind), resolve: (name) => interfaces.byName(name)?.index })
+  const ifaces = bind(catalogue.np_ifaces)
+  const ifaceEntry = entryWriter(ifaces)
+  const { btf } = objects.find((one) => one.shared.has('np_ct')) ?? missing('np_ct')
+  const policy = policyPlane({ bind, tables, join, btf, state: mapOf(shared, 'np_state'), now: () => clock.now() })
+  return {
+    generation,
+    shared,
+    rows,
+    tables,
+    policy,
+    address: addressProgress({ table: tables.addrs, join, codecs }),
+    holds: policyHolds(policy, holdsFor(bind, tables)),
+    btf,
+    counters: counterSlots(btf),
+    cables: () => {
+      const rows = tables.ifaces.actual()
+      return rows && cablesIn(rows, ifaces)
+    },
+    setDevices: (devices, nodePorts) => {
+      tables.ifaces.setFragment(SELF_OWNER, ifaceRows(devices).map(ifaceEntry))
+      rows.setFragment(selfFragment(interfaces, nodePorts))
+      policy.hosts.setDevices(devices)
+    },
+    [Symbol.dispose]() {
+      policy.epoch.apply()
+      generation[Symbol.dispose]()
+      shared[Symbol.dispose]()
+    },
+  }
+}
+
+function mapOf(shared: SharedMaps, name: MapName): BpfMap {
+  return shared.maps.get(name) ?? missing(name)
+}
+
+function codecsOf<K, V>(definition: MapDefinition<K, V>, objects: readonly OpenObject[]): MapCodecs<K, V> {
+  for (const { btf, shared } of objects) {
+    const spec = [...shared.values()].find(({ name }) => name === definition.name)
+    if (spec !== undefined) return bindMap(definition, btf, spec)
+  }
+  return missing(definition.name)
+}
+
+function missing(map: string): never {
+  throw new InternalError(`no object has the map ${map}`)
+}
+
+/** By the hooks of interfaces. */
+export function hookPrograms(loaded: Loaded): HookPrograms {
+  const program = (name: string): LoadedProgram => {
+    const found = loaded.generation.programs.get(name)
+    if (found === undefined) throw new InternalError(`there is no program ${name}`)
+    return found
+  }
+  return {
+    from_workload: program('workload.from_workload'),
+    to_workload: program('workload.to_workload'),
+    from_host: program('host.from_host'),
+    to_host: program('host.to_host'),
+  }
+}
+
+/** The XDP program where there are rules for every packet. */
+export function xdpPrograms({ generation, policy }: Loaded): readonly Wanted<Place>[] {
+  const program = generation.programs.get('xdp.untracked')
+  return program === undefined ? [] : policy.hosts.untracked.map((iface) => ({ place: xdpPlace(iface), program }))
+}
+
+/** By hook. Where connect-time balancing is off they serve the node's own addresses only. */
+export function connectPrograms(loaded: Loaded): Map<string, LoadedProgram> {
+  const prefix = 'connect.'
+  return new Map(
+    [...loaded.generation.programs]
+      .filter(([name]) => name.startsWith(prefix))
+      .map(([name, program]) => [name.slice(prefix.length), program]),
+  )
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which interfaces get programs, and what the programs have to know of the node's interfaces. Layer: agent/dataplane (pure). */
+import type { Interface, InterfaceAddress, Interfaces } from '#agent/interfaces/table.ts'
+import type { DesiredNode } from '#agent/compile/desired.ts'
+import { SCOPE_GLOBAL } from '#agent/interfaces/netlink/addr.ts'
+import { addrBits, formatAddr, isV4, type Addr } from '#lib/base/ip.ts'
+import { REVERSE_PATH_OF_ALL } from './sysctls.ts'
+import type { Ways } from './route-lookup.ts'
+
+/** A pod's veth, or a device to the world outside this node. */
+export interface Device {
+  readonly kind: 'workload' | 'host'
+  readonly iface: Interface
+}
+
+/** What became of an interface, and why. refused: it would have programs, were it of a kind that they can work on. */
+export interface Decision {
+  readonly iface: Interface
+  readonly use: Device['kind'] | 'none' | 'refused'
+  readonly reason: string
+  /** it carries an address of the node: without it the node is of no use */
+  readonly vital: boolean
+}
+
+/** Interfaces that hold service addresses of kube-proxy's IPVS mode: none of them is this node's own. */
+const FOREIGN_SERVICE_DEVICE = 'kube-ipvs0'
+const OUR_VETH = /^npl[0-9a-f]{11}$/
+const ETHERNET = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
+/** Kinds of links that lead to a network by themselves; undefined is hardware. Bridges and tunnels are most often somebody's own. */
+const NETWORK_KINDS: ReadonlySet<string | undefined> = new Set([undefined, 'bond', 'team', 'veth', 'macvlan', 'ipvlan'])
+
+/** What the kernel has. */
+export interface Found {
+  readonly ways: Ways
+  /** indexes of interfaces that have been pods' */
+  readonly cables: ReadonlySet<number>
+}
+
+/** Devices to attach to, sorted by index. */
+export function chosenDevices(decisions: readonly Decision[]): Device[] {
+  return decisions.flatMap(({ iface, use }) => (use === 'workload' || use === 'host' ? [{ kind: use, iface }] : []))
+}
+
+/** One for each interface, sorted by index. A pod's veth never counts as a host device, even if its name or address fits. Programs are on it as long
+ * as it is there: before its pod is known and after it is forgotten its address has no row, and they let nothing pass. */
+export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces, { ways, cables }: Found): Decision[] {
+  const pods = new Map(node.workloads.map(({ iface, pod }) => [iface, pod]))
+  const asked = { interfaces, excluded: new RegExp(node.host.excluded), why: reasonsToChoose(node, { interfaces, ways }) }
+  return interfaces.all().map((iface) => {
+    const pod = pods.get(iface.name)
+    const forgotten: Decision = { iface, use: 'workload', reason: 'of no pod that we know', vital: false }
+    if (pod !== undefined) return { ...forgotten, reason: `pod ${pod}` }
+    if (OUR_VETH.test(iface.name)) return forgotten
+    const decision = decideHost(iface, asked)
+    return cables.has(iface.index) && !decision.vital ? forgotten : decision
+  })
+}
+
+interface Asked {
+  readonly excluded: RegExp
+  readonly interfaces: Interfaces
+  readonly why: (iface: Interface) => { readonly reason: string | undefined; readonly vital: boolean }
+}
+
+function decideHost(iface: Interface, { interfaces, excluded, why }: Asked): Decision {
+  const none = (reason: string): Decision => ({ iface, use: 'none', reason, vital: false })
+  if (iface.loopback) return none('loopback')
+  if (excluded.test(iface.name)) return none('named by interfaceExclude')
+  const { reason, vital } = why(iface)
+  if (reason === undefined) return none('leads to no network by itself')
+  const master = interfaces.all().find(({ index }) => index === iface.master)
+  if (master !== undefined && master.kind !== 'vrf') return none(`part of ${master.name}`)
+  if (iface.kind === 'vlan') return { iface, use: 'refused', reason: `tagged VLAN: not supported (${reason})`, vital }
+  if (!ETHERNET.test(iface.mac)) return { iface, use: 'refused', reason: `not Ethernet: not supported (${reason})`, vital }
+  return { iface, use: 'host', reason, vital }
+}
+
+/** Why programs are to see what the interface carries; undefined: they are not. */
+function reasonsToChoose(
+  { host, workloads }: Pick<DesiredNode, 'workloads' | 'host'>,
+  { interfaces, ways }: { readonly interfaces: Interfaces; readonly ways: Ways },
+): Asked['why'] {
+  const addresses = new Set<Addr>(host.addresses)
+  const pattern = host.pattern === undefined ? undefined : new RegExp(host.pattern)
+  const elsewhere = new Set(host.elsewhere)
+  const pods = new Set(host.elsewhere.flatMap((addr) => ways.hops.get(addr)?.device ?? []))
+  for (const { iface } of workloads) pods.delete(interfaces.byName(iface)?.master ?? 0)
+  const nodes = new Map([...ways.hops].flatMap(([addr, { device }]) => (elsewhere.has(addr) ? [] : [[device, addr] as const])))
+  const other = (iface: Interface): string | undefined => {
+    if (ways.defaults.includes(iface.index)) return 'a default route leaves by it'
+    const node = nodes.get(iface.index)
+    if (node !== undefined) return `the way to node ${formatAddr(node)}`
+    if (pods.has(iface.index)) return "the way to other nodes' pods"
+    if (pattern?.test(iface.name) === true) return 'matches bpfDataIfacePattern'
+    const network = iface.addresses.find(isNetwork)
+    return network !== undefined && NETWORK_KINDS.has(iface.kind)
+      ? `has the network of ${formatAddr(network.addr)}/${network.bits}`
+      : undefined
+  }
+  return (iface) => {
+    const own = iface.addresses.find(({ addr }) => addresses.has(addr))
+    const reason = own === undefined ? other(iface) : `has the node's address ${formatAddr(own.addr)}`
+    return { reason, vital: own !== undefined }
+  }
+}
+
+/** With neighbours, who may reach the node's services here. */
+function isNetwork({ addr, bits, scope }: InterfaceAddress): boolean {
+  return scope === SCOPE_GLOBAL && bits < addrBits(addr) && !isLocalOnly(addr)
+}
+
+/** Settings of devices with programs, and of the loopback device. Translated packets that the kernel is to route on may have a source of
+ * the node's own, also on the loopback device, where those go that a process of the node sent to a service and another of its processes
+ * is to have. Reverse path filtering is off on pods' veths: such a device has no address, so that even loose filtering refuses what comes
+ * from a service's address, as answers to the node's own processes do. So it is off for all as a whole, see Sysctls; that of host
+ * devices is their administrator's. */
+export function deviceSysctls(devices: readonly Device[], interfaces: Interfaces): Record<string, string> {
+  const settings: Record<string, string> = {}
+  const set = (iface: Interface, name: string, value: string): void => {
+    settings[`net/ipv4/conf/${iface.name}/${name}`] = value
+  }
+  const bridges = new Map<number, Interface>()
+  for (const iface of interfaces.all()) {
+    if (iface.loopback) set(iface, 'accept_local', '1')
+    if (iface.kind === 'bridge') bridges.set(iface.index, iface)
+  }
+  for (const { kind, iface } of devices) {
+    // what comes in by its port comes in by the bridge
+    const entrance = bridges.get(iface.master) ?? iface
+    set(entrance, 'accept_local', '1')
+    if (kind !== 'workload') continue
+    set(entrance, 'rp_filter', '0')
+    settings[REVERSE_PATH_OF_ALL] = '0'
+  }
+  return settings
+}
+
+/** Every address the node answers on: those of global scope that are not link-local, sorted and distinct. */
+export function selfAddresses(interfaces: Interfaces): Addr[] {
+  const found = new Set<Addr>()
+  for (const iface of interfaces.all()) {
+    if (!iface.up || iface.name === FOREIGN_SERVICE_DEVICE) continue
+    for (const { addr, scope } of iface.addresses) if (scope === SCOPE_GLOBAL && !isLocalOnly(addr)) found.add(addr)
+  }
+  return [...found].sort()
+}
+
+/** Loopback and link-local addresses, whatever scope somebody gave them. */
+function isLocalOnly(addr: Addr): boolean {
+  const at = isV4(addr) ? 12 : 0
+  const [first, second] = [addr.charCodeAt(at), addr.charCodeAt(at + 1)]
+  if (isV4(addr)) return first === 127 || (first === 169 && second === 254)
+  return (first === 0xfe && (second & 0xc0) === 0x80) || /^\0{15}\x01$/.test(addr)
+}

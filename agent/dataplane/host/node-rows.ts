@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Rows that only the node itself can know: its own addresses, and its devices. Layer: agent/dataplane (pure). */
+import { ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE, IFACE_HOST, IFACE_WORKLOAD } from '#lib/base/bpf-constants.ts'
+import { compareText, type Compare } from '#lib/base/order.ts'
+import { isWithin, type Cidr } from '#lib/base/ip.ts'
+import type { AddrRow, Fragment } from '#agent/compile/desired.ts'
+import type { Interfaces } from '#agent/interfaces/table.ts'
+import type { MapCodecs } from '#agent/maps/catalogue.ts'
+import type { Codec } from '#agent/maps/codec.ts'
+import type { AddrInfo, Iface } from '#agent/maps/shapes.ts'
+import { decodeText } from '#agent/maps/byte-rows.ts'
+import type { Claim } from '../maps/key-owners.ts'
+import { selfAddresses, type Device } from './devices.ts'
+
+/** Owner of these rows. */
+export const SELF_OWNER = 'node/self'
+
+/** Who is believed when several say what an address is: the cluster's pods and nodes, then our own interfaces, then the service whose cluster
+ * address it is, then services that are reached there from outside. `codec`: of the rows. */
+export function addressClaims(codec: Codec<AddrInfo>): Compare<Claim> {
+  const rank = ({ owner, value }: Claim): number =>
+    !owner.startsWith('Service/') ? 0 : decodeText(codec, value).kind === ADDR_SERVICE ? 1 : 2
+  return (a, b) => rank(a) - rank(b) || compareText(a.owner, b.owner)
+}
+
+const IFACE_KIND = { workload: IFACE_WORKLOAD, host: IFACE_HOST } as const
+const NO_MAC = '00:00:00:00:00:00'
+const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
+
+/** Every address that an interface of this node answers on. `nodePorts`: where node ports are served; empty: everywhere. */
+export function selfFragment(interfaces: Interfaces, nodePorts: readonly Cidr[]): Fragment {
+  const rows = selfAddresses(interfaces).map((addr): AddrRow => ({
+    table: 'addrs',
+    key: { addr },
+    value: { kind: ADDR_SELF, flags: nodePorts.length === 0 || isWithin(nodePorts, addr) ? ADDR_NODE_PORTS : 0, iface: undefined },
+  }))
+  return { owner: SELF_OWNER, rows }
+}
+
+/** Indexes of pods' interfaces among these rows. */
+export function cablesIn(rows: ReadonlyMap<string, string>, { key, value }: MapCodecs<number, Iface>): ReadonlySet<number> {
+  const isCable = (row: string): boolean => decodeText(value, row).kind === IFACE_WORKLOAD
+  return new Set([...rows].flatMap(([index, row]) => (isCable(row) ? [decodeText(key, index)] : [])))
+}
+
+/** By index, what the programs have to know of the devices they run on. Devices without an Ethernet address have an all-zero one. */
+export function ifaceRows(devices: readonly Device[]): (readonly [number, Iface])[] {
+  return devices.map(({ kind, iface }) => [
+    iface.index,
+    { mtu: iface.mtu, kind: IFACE_KIND[kind], mac: MAC.test(iface.mac) ? iface.mac : NO_MAC },
+  ])
+}

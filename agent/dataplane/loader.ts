@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is loaded now, what it takes the place of, and when that may go. Layer: agent/dataplane. */
+import { freemem } from 'node:os'
+import { monotonicNs } from '#native'
+import type { Configuration } from '#agent/compile/desired.ts'
+import { backoffMs } from '#lib/base/backoff.ts'
+import type { Clock } from '#lib/base/clock.ts'
+import { errorText } from '#lib/base/errors.ts'
+import { same } from '#lib/base/deep-equal.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log } from '#lib/obs/log.ts'
+import { generationPins, repinMaps } from './programs/pin-drift.ts'
+import type { FlowTable } from './conntrack/gc.ts'
+import { FlowReader } from './conntrack/reader.ts'
+import { doubled, keptRoom } from './conntrack/resize.ts'
+import { load, type Loaded, type LoadOptions } from './generation-tables.ts'
+import { conditionOf } from './reconcile/reconciler.ts'
+import { pinnedRoom } from './programs/shared-maps.ts'
+import { dropGenerations } from './programs/generation.ts'
+import { beginTakeover, TAKEOVER_MS } from './conntrack/takeover.ts'
+
+export interface CurrentOptions extends LoadOptions {
+  readonly clock: Clock
+  /** Has another proxy been at work on this node? Asked when no programs of ours were found there; never rejects. */
+  readonly otherProxy: () => Promise<boolean>
+  /** what was begun has been loaded, or was refused: {@link Current.ensure} is to be called */
+  readonly onLoaded: () => void
+  readonly log: Log
+  readonly health: Health
+}
+
+/** What is being loaded, and then waits to be taken up. */
+interface Coming {
+  readonly configuration: Configuration
+  fresh: Loaded | undefined
+  /** settles when it is loaded, or was refused */
+  loading: Promise<void>
+}
+
+const RETRY = { firstMs: 500, maxMs: 60_000 }
+
+export class Current implements Disposable {
+  readonly #options: CurrentOptions
+  #loaded: Loaded | undefined
+  #for: Configuration | undefined
+  /** pins that the generation was made with */
+  #pins = 0
+  /** still at work at some hooks, until all run what is loaded */
+  #outgoing: Loaded[] = []
+  #settled = true
+  #flows: FlowTable | undefined
+  #otherProxy: Promise<boolean> | undefined
+  /** entries of the flow table as the settings say */
+  #configured: number | undefined
+  /** what it is to have; undefined: as the settings say */
+  #room: number | undefined
+  /** size at which it was said to be full */
+  #full: number | undefined
+  /** what it had before it was to grow, until it has grown */
+  #smaller: number | undefined
+  #failures = 0
+  #notBefore = 0
+  #coming: Coming | undefined
+
+  constructor(options: CurrentOptions) {
+    this.#options = options
+  }
+
+  get loaded(): Loaded | undefined {
+    return this.#loaded
+  }
+
+  /** The flow table, for whoever walks it; undefined while flows may be in two. */
+  get flows(): FlowTable | undefined {
+    return this.#settled ? this.#flows : undefined
+  }
+
+  /** Has the next {@link ensure} make the flow table twice as large; false when it may not be larger. */
+  grow(): boolean {
+    const { flows } = this
+    if (flows === undefined || this.#smaller !== undefined || this.#configured === undefined) return false
+    const entryBytes = flows.map.keyBytes + flows.map.valueBytes
+    const room = doubled({ room: flows.maxEntries, configured: this.#configured, entryBytes, freeBytes: freemem() })
+    if (room === undefined) {
+      this.#sayFull(flows.maxEntries)
+      return false
+    }
+    this.#options.log.info({ entries: flows.maxEntries, to: room }, 'flows.growing')
+    this.#smaller = flows.maxEntries
+    this.#room = room
+    return true
+  }
+
+  /** false while hooks still run, or may run, what was loaded before */
+  get settled(): boolean {
+    return this.#settled
+  }
+
+  /** Has it loaded if that is needed and due; true when something else is loaded than before. Only the first time it is waited for: to load
+   * programs takes a while, in which what is there is to be kept right. A failure leaves that at work. */
+  async ensure(asked: Configuration): Promise<boolean> {
+    const wanted = this.#sized(asked)
+    const replaced = await this.#takeUp()
+    if (this.#coming === undefined) {
+      if (same(wanted, this.#for)) this.#forgive()
+      else if (this.#options.clock.now() >= this.#notBefore) this.#begin(wanted)
+    }
+    if (this.#loaded !== undefined) return replaced
+    await this.#coming?.loading
+    return await this.#takeUp()
+  }
+
+  /** Resolves when nothing is being loaded. */
+  async finish(): Promise<void> {
+    await this.#coming?.loading
+  }
+
+  /** ms until a failed load is due again; undefined when there is none, or it is being tried */
+  retryMs(): number | undefined {
+    return this.#failures === 0 || this.#coming !== undefined ? undefined : Math.max(0, this.#notBefore - this.#options.clock.now())
+  }
+
+  /** Every hook runs what is loaded: the rest goes. */
+  async settle(): Promise<void> {
+    const loaded = this.#loaded
+    // the pins of what is coming are not to be dropped
+    if (this.#settled || loaded === undefined || this.#coming !== undefined) return
+    this.#settled = true
+    const copied = await loaded.shared.finish()
+    const dropped = dropGenerations(this.#options.pins, loaded.generation.id)
+    for (const one of this.#outgoing.splice(0)) one[Symbol.dispose]()
+    if (dropped.length > 0 || copied > 0) this.#options.log.info({ dropped, copied }, 'programs.retired')
+  }
+
+  /** Looks for pins that are gone; returns what is. Maps are pinned again at once. A generation that lost a pin is loaded anew by the
+   * next {@link ensure}: slow paths are reached through arrays that empty with their last pin. */
+  checkPins(): string[] {
+    const loaded = this.#loaded
+    // while others are made, pins change by our own doing
+    if (loaded === undefined || this.#for === undefined || this.#coming !== undefined) return []
+    const lost: string[] = []
+    try {
+      lost.push(...repinMaps(this.#options.pins, loaded.shared).map((name) => `map ${name}`))
+    } catch {
+      // their file system is gone, perhaps; loading says why it fails, and is tried again
+      lost.push('maps')
+    }
+    if (generationPins(this.#options.pins, loaded.generation.id) >= this.#pins) return lost
+    this.#for = undefined
+    return [...lost, `programs ${loaded.generation.id}`]
+  }
+
+  /** Lets go of every handle, once nothing is being loaded; what is pinned goes on. */
+  [Symbol.dispose](): void {
+    for (const one of [...this.#outgoing, this.#loaded, this.#coming?.fresh]) one?.[Symbol.dispose]()
+  }
+
+  /** True when something was waiting. */
+  async #takeUp(): Promise<boolean> {
+    const { fresh, configuration } = this.#coming ?? {}
+    if (fresh === undefined || configuration === undefined) return false
+    this.#coming = undefined
+    if (this.#loaded === undefined && (await this.#otherProxy)) this.#takeOver(fresh)
+    if (this.#loaded !== undefined) this.#outgoing.push(this.#loaded)
+    this.#loaded = fresh
+    this.#for = configuration
+    this.#pins = generationPins(this.#options.pins, fresh.generation.id)
+    this.#settled = false
+    this.#flows = flowTable(fresh, configuration)
+    this.#smaller = undefined
+    this.#failures = 0
+    return true
+  }
+
+  #begin(configuration: Configuration): void {
+    this.#otherProxy ??= this.#askOtherProxy()
+    const coming: Coming = { configuration, fresh: undefined, loading: Promise.resolve() }
+    this.#coming = coming
+    coming.loading = this.#load(coming)
+  }
+
+  /** Maps alone are no sign of ours: programs may have been refused, or their loader killed. */
+  #askOtherProxy(): Promise<boolean> {
+    return this.#options.pins.generations().length > 0 ? Promise.resolve(false) : this.#options.otherProxy()
+  }
+
+  /** Never rejects. */
+  async #load(coming: Coming): Promise<void> {
+    const start = this.#options.clock.now()
+    try {
+      // where our programs are nobody asks again: a start after a kill is not to find them before this one knows
+      await this.#otherProxy
+      // what is at work keeps its flows
+      if (this.#loaded !== undefined) repinMaps(this.#options.pins, this.#loaded.shared)
+      coming.fresh = await load(coming.configuration, this.#options)
+      this.#say(coming.fresh, this.#options.clock.now() - start)
+    } catch (thrown) {
+      this.#coming = undefined
+      if (!this.#staysSmaller(thrown)) this.#refused(thrown)
+    }
+    this.#options.onLoaded()
+  }
+
+  #refused(thrown: unknown): void {
+    this.#notBefore = this.#options.clock.now() + backoffMs(RETRY, this.#failures++)
+    this.#options.health.fail(conditionOf('programs'), errorText(thrown))
+    this.#options.log.error({ error: thrown }, 'programs.refused')
+  }
+
+  /** What was refused is not wanted any more. */
+  #forgive(): void {
+    if (this.#failures === 0) return
+    this.#failures = 0
+    this.#notBefore = 0
+    this.#options.health.pass(conditionOf('programs'))
+  }
+
+  #sized(asked: Configuration): Configuration {
+    const { conntrack } = asked.mapSizes
+    this.#configured = conntrack
+    this.#room = keptRoom(conntrack, this.#room ?? pinnedRoom(this.#options.pins))
+    return { ...asked, mapSizes: { ...asked.mapSizes, conntrack: this.#room } }
+  }
+
+  /** True when the table has its old size still, because it could not be made or programs were refused with it: then all is as it was, and
+   * that is no reason to try again before somebody asks for more room. */
+  #staysSmaller(thrown: unknown): boolean {
+    if (this.#smaller === undefined || pinnedRoom(this.#options.pins) !== this.#smaller) return false
+    this.#options.log.error({ entries: this.#smaller, error: thrown }, 'flows.not-grown')
+    this.#room = this.#smaller
+    this.#smaller = undefined
+    return true
+  }
+
+  /** Once for each size. */
+  #sayFull(entries: number): void {
+    if (this.#full === entries) return
+    this.#full = entries
+    this.#options.log.warn({ entries }, 'flows.full')
+  }
+
+  #takeOver({ shared, btf }: Loaded): void {
+    const map = shared.maps.get('np_state')
+    if (map === undefined) return
+    beginTakeover(map, btf, monotonicNs() / 1e6)
+    this.#options.log.info({ ms: TAKEOVER_MS }, 'takeover.begun')
+  }
+
+  #say({ generation, shared }: Loaded, ms: number): void {
+    const { adopted, created, replaced } = shared
+    this.#options.health.pass(conditionOf('programs'))
+    this.#options.log.info(
+      { generation: generation.id, adopted: generation.adopted, maps: { adopted: adopted.length, created, replaced }, ms: Math.round(ms) },
+      'programs.ready',
+    )
+  }
+}
+
+function flowTable({ shared, btf }: Loaded, { knobs }: Configuration): FlowTable | undefined {
+  const map = shared.maps.get('np_ct')
+  return map === undefined ? undefined : { map, reader: new FlowReader(btf, knobs.timeouts), maxEntries: map.info().maxEntries }
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A table's two directions as parts of the apply loop. Layer: agent/dataplane. */
+import type { Holds } from './maps/write-order.ts'
+import type { TableName } from './generation-tables.ts'
+import { NOTHING_DONE, type Outcome, type Part } from './reconcile/step.ts'
+import type { Applied, Table } from './maps/map-table.ts'
+
+/** What must be done before rows of a table may go. Frontends that could not be written still speak of the old rows. */
+export const REMOVED_AFTER: Readonly<Partial<Record<TableName, readonly string[]>>> = {
+  ifaces: ['hooks.remove'],
+  ranges: ['frontends'],
+  backends: ['frontends'],
+  live: ['frontends'],
+  maglev: ['frontends'],
+}
+
+/** Asked for anew each time: a new configuration may have brought another one. */
+export interface TableNow {
+  readonly table: Table
+  readonly holds: Holds
+}
+
+export function writesOf(name: string, now: () => TableNow | undefined): Part {
+  return {
+    name,
+    pending: () => (now()?.table.pending.updates ?? 0) > 0,
+    apply: () => {
+      const { table, holds } = now() ?? {}
+      const isHeld = holds?.writes(name)
+      return outcome(name, table?.applyUpdates(isHeld), isHeld !== undefined)
+    },
+  }
+}
+
+export function removalsOf(name: string, now: () => TableNow | undefined): Part {
+  return {
+    name: `${name}.remove`,
+    pending: () => (now()?.table.pending.deletes ?? 0) > 0,
+    apply: () => {
+      const { table, holds } = now() ?? {}
+      const isHeld = holds?.removals(name)
+      return outcome(name, table?.applyDeletes(isHeld), isHeld !== undefined)
+    },
+  }
+}
+
+function outcome(name: string, applied: Applied | undefined, held: boolean): Outcome {
+  if (applied === undefined) return NOTHING_DONE
+  return { done: applied.done, failures: applied.errors.map((error) => ({ item: name, reason: error.message, cause: error })), held }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Our programs, one pinned generation for each combination of objects, knobs and maps: adopted when it is there, else loaded beside the old one. Layer: agent/dataplane. */
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { BpfMap, BpfProgram } from '#native'
+import type { MapName } from '../../maps/catalogue.ts'
+import type { NodeCfg } from '../../maps/shapes.ts'
+import type { Features } from './kernel-features.ts'
+import { missingHelpers, missingHooks } from './kernel-features.ts'
+import type { LoadedProgram } from '../attach/hook.ts'
+import type { OpenObject } from './objects.ts'
+import { programError, setKnobs } from './objects.ts'
+import type { Pins } from '../pins.ts'
+import { makePinFolder, movePin, removePins } from '../pins.ts'
+
+export interface GenerationOptions {
+  readonly pins: Pins
+  /** Used up: an opened object can be loaded once. The caller still closes them. */
+  readonly objects: readonly OpenObject[]
+  readonly knobs: NodeCfg
+  readonly features: Features
+  readonly maps: ReadonlyMap<MapName, BpfMap>
+}
+
+/** Whoever gets it closes it; the pins keep the programs and their tail-call arrays. */
+export interface Generation extends Disposable {
+  readonly id: string
+  /** it was there already: nothing was loaded */
+  readonly adopted: boolean
+  /** by "workload.from_workload"; those for hooks that the kernel does not have are left out */
+  readonly programs: ReadonlyMap<string, LoadedProgram>
+}
+
+/** What goes into one generation: names of pins, by object. */
+interface Plan {
+  readonly opened: OpenObject
+  readonly programs: readonly string[]
+}
+
+/** Of the four threads that Node has for such work one is left to others: a load takes a while. */
+const AT_ONCE = 3
+
+/** Leaves other generations alone. Throws ProgramError, with the verifier's log when it was the verifier. */
+export async function ensureGeneration(options: GenerationOptions): Promise<Generation> {
+  const plans = options.objects.map((opened) => planOf(opened, options.features))
+  const hash = fingerprint(plans, options)
+  for (let attempt = 0; ; attempt++) {
+    const id = attempt === 0 ? hash : `${hash}-${attempt}`
+    if (!existsSync(options.pins.generation(id))) return await load(id, plans, options)
+    const found = open(id, plans, options.pins)
+    // one that lacks a pin may still be at work, so it keeps what it has until it is dropped as a whole
+    if (found !== undefined) return found
+  }
+}
+
+/** Removes the pins of all other generations. Only once no hook runs them: a tail-call array empties with its last pin. */
+export function dropGenerations(pins: Pins, keep: string): string[] {
+  const dropped = pins.generations().filter((id) => id !== keep)
+  for (const id of dropped) removePins(pins.generation(id))
+  return dropped
+}
+
+function planOf(opened: OpenObject, features: Features): Plan {
+  const missing = missingHooks(features)
+  return {
+    opened,
+    programs: opened.object
+      .programs()
+      .map(({ name }) => name)
+      .filter((name) => !missing.has(name)),
+  }
+}
+
+/** Sets the knobs on the way, for they are part of what is hashed. Map ids make it the generation of these very maps: ids are not given twice. */
+function fingerprint(plans: readonly Plan[], options: GenerationOptions): string {
+  const hash = createHash('sha256')
+  for (const { opened, programs } of plans) {
+    hash.update(JSON.stringify([opened.name, opened.digest, programs]))
+    hash.update(setKnobs(opened, options.knobs))
+  }
+  hash.update(JSON.stringify([missingHelpers(options.features), [...options.maps].map(([name, map]) => [name, map.info().id]).sort()]))
+  return hash.digest('hex').slice(0, 16)
+}
+
+/** undefined when a pin is missing or is something else. */
+function open(id: string, plans: readonly Plan[], pins: Pins): Generation | undefined {
+  const programs = new Map<string, LoadedProgram>()
+  const generation = generationOf(id, true, programs)
+  try {
+    for (const { opened, programs: names } of plans) {
+      for (const name of names) {
+        const handle = BpfProgram.openPin(pinPath(pins.generation(id), opened, name))
+        const info = handle.info()
+        programs.set(`${opened.name}.${name}`, { id: info.id, handle })
+        if (!isNamed(info.name, name)) throw new Error(`pin of ${name} is program ${info.name}`)
+      }
+      for (const tail of opened.tails) BpfMap.openPin(pinPath(pins.generation(id), opened, tail)).close()
+    }
+    return generation
+  } catch {
+    generation[Symbol.dispose]()
+    return undefined
+  }
+}
+
+async function load(id: string, plans: readonly Plan[], options: GenerationOptions): Promise<Generation> {
+  const programs = new Map<string, LoadedProgram>()
+  const generation = generationOf(id, false, programs)
+  const folder = options.pins.newGeneration(id)
+  try {
+    removePins(folder)
+    makePinFolder(folder)
+    const queue = [...plans]
+    const loadAll = async (): Promise<void> => {
+      for (let plan = queue.shift(); plan !== undefined; plan = queue.shift()) await loadObject(plan, { folder, programs, options })
+    }
+    await allOf(Array.from({ length: AT_ONCE }, loadAll))
+    movePin(folder, options.pins.generation(id))
+    return generation
+  } catch (thrown) {
+    generation[Symbol.dispose]()
+    removePins(folder)
+    throw thrown
+  }
+}
+
+/** Side by side: what the verifier takes is most of an agent's start. Whatever fails, nothing goes on behind our back. */
+async function allOf(works: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(works)).find((outcome) => outcome.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
+}
+
+async function loadObject(
+  plan: Plan,
+  into: { readonly folder: string; readonly programs: Map<string, LoadedProgram>; readonly options: GenerationOptions },
+): Promise<void> {
+  const { opened } = plan
+  const { maps, features } = into.options
+  try {
+    for (const { name } of opened.object.programs()) if (!plan.programs.includes(name)) opened.object.setAutoload(name, false)
+    for (const name of opened.shared.keys()) {
+      const map = maps.get(name)
+      if (map !== undefined) opened.object.reuseMap(name, map)
+    }
+    const missing = missingHelpers(features)
+    if (missing.length > 0) opened.object.stubHelpers(missing)
+    await opened.object.load()
+    for (const tail of opened.tails) pinTail(opened, tail, into.folder)
+    for (const name of plan.programs) {
+      const handle = opened.object.program(name)
+      into.programs.set(`${opened.name}.${name}`, { id: handle.info().id, handle })
+      handle.pin(pinPath(into.folder, opened, name))
+    }
+  } catch (cause) {
+    throw programError(opened.name, 'load', cause)
+  }
+}
+
+function pinTail(opened: OpenObject, name: string, folder: string): void {
+  const map = opened.object.map(name)
+  try {
+    map.pin(pinPath(folder, opened, name))
+  } finally {
+    map.close()
+  }
+}
+
+/** bpffs refuses dots in names. */
+function pinPath(folder: string, opened: OpenObject, name: string): string {
+  return join(folder, `${opened.name}-${name}`)
+}
+
+/** The kernel keeps the first 15 characters. */
+function isNamed(actual: string, name: string): boolean {
+  return actual === name.slice(0, 15)
+}
+
+function generationOf(id: string, adopted: boolean, programs: Map<string, LoadedProgram>): Generation {
+  return {
+    id,
+    adopted,
+    programs,
+    [Symbol.dispose]() {
+      for (const { handle } of programs.values()) handle.close()
+      programs.clear()
+    },
+  }
+}

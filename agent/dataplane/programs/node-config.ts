@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The wanted knobs and what the kernel can do, as the programs' read-only configuration. Layer: agent/dataplane (pure). */
+import { parseAddr } from '#lib/base/ip.ts'
+import type { Knobs } from '../../compile/desired.ts'
+import type { NodeCfg } from '../../maps/shapes.ts'
+import type { Features } from './kernel-features.ts'
+import { noneIfAny } from '../maps/encode-rows.ts'
+
+/** The pods' default gateways: on no device, answered for by from_workload. */
+const GATEWAY_V4 = parseAddr('169.254.1.1')
+const GATEWAY_V6 = parseAddr('fe80::1')
+
+/** How long a flow goes without a closer look. */
+const FRESH_SECONDS = 0.75
+
+export function nodeConfig(knobs: Knobs, features: Features): NodeCfg {
+  const { timeouts } = knobs
+  return {
+    node_v4: noneIfAny(knobs.nodeV4),
+    node_v6: noneIfAny(knobs.nodeV6),
+    gateway_v4: GATEWAY_V4,
+    gateway_v6: GATEWAY_V6,
+    timeout_tcp_syn: timeouts.tcpSyn,
+    timeout_tcp_open: timeouts.tcpOpen,
+    timeout_tcp_fin: timeouts.tcpFin,
+    timeout_tcp_rst: timeouts.tcpRst,
+    timeout_udp: timeouts.udp,
+    timeout_udp_stream: timeouts.udpStream,
+    timeout_icmp: timeouts.icmp,
+    netns: features.netns,
+    fresh_jiffies: Math.round(FRESH_SECONDS * features.hz),
+    tunnel_vni: knobs.tunnelVni,
+    tunnel_port: knobs.tunnelPort,
+    nat_port_min: knobs.natPorts.from,
+    nat_port_count: knobs.natPorts.to - knobs.natPorts.from + 1,
+    redirect_peer: Number(features.redirect_peer === 'yes'),
+    redirect_neigh: Number(features.redirect_neigh === 'yes'),
+    jiffies: Number(features.jiffies64 === 'yes'),
+    netns_cookies: Number(features.get_netns_cookie === 'yes'),
+    coarse_clock: Number(features.ktime_get_coarse_ns === 'yes'),
+    connect_udp: Number(knobs.connectUdp),
+    connect_tcp: Number(knobs.connectTcp),
+    dsr: Number(knobs.dsr),
+    source_check: knobs.sourceCheck,
+    stray_service: knobs.strayService,
+    overlay: Number(knobs.overlay),
+    host_policy: Number(knobs.hostPolicy),
+    untracked: Number(knobs.untracked),
+    pod_to_host: knobs.podToHost,
+  }
+}

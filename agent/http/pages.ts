@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which of the agent's own pages are served, and where the settings want them. Layer: agent. */
+import type { Health } from '#lib/obs/health.ts'
+import type { Page, Pages } from '#lib/obs/http.ts'
+import type { Metrics } from '#lib/obs/metrics.ts'
+import { defaultConfig, type Config, type Served } from '../config/config.ts'
+import type { Listener } from './listeners.ts'
+import type { AgentOptions } from '../run/options.ts'
+
+/** What there is to serve, by the names that logs have. */
+const NAMES = ['health', 'metrics', 'proxy-health'] as const
+export type Listening = Readonly<Record<(typeof NAMES)[number], Listen>>
+
+export interface Listen {
+  /** undefined: every address */
+  readonly host: string | undefined
+  /** undefined: off */
+  readonly port: number | undefined
+}
+
+export type PagesOf = Readonly<Record<(typeof NAMES)[number], Listener['pages']>>
+
+/** Flags go before the configuration; until there is one, health is at its default place, and nobody outside is told anything. */
+export function listening(options: Pick<AgentOptions, 'healthPort' | 'metricsPort'>, config: Config | undefined): Listening {
+  return {
+    health: place(options.healthPort, (config ?? defaultConfig).health),
+    metrics: place(options.metricsPort, (config ?? defaultConfig).prometheus),
+    'proxy-health': { host: undefined, port: config?.proxyHealthPort === 0 ? undefined : config?.proxyHealthPort },
+  }
+}
+
+function place(flag: number | undefined, served: Served): Listen {
+  // Node would take ::1 for it, where nobody asks
+  const host = served.host === 'localhost' ? '127.0.0.1' : served.host
+  if (flag === undefined) return { host, port: served.enabled ? served.port : undefined }
+  return { host, port: flag === 0 ? undefined : flag }
+}
+
+export function ownListeners(listening: Listening, pages: PagesOf): Map<string, Listener> {
+  const wanted = new Map<string, Listener>()
+  for (const name of NAMES) {
+    const { host, port } = listening[name]
+    if (port !== undefined) wanted.set(name, { host, port, pages: pages[name] })
+  }
+  return wanted
+}
+
+export function healthPages(health: Health): Pages {
+  return { '/liveness': () => verdict(health, 'live'), '/readiness': () => verdict(health, 'ready') }
+}
+
+/** /policy/rules: by number, as programs record it, which rule of which policy that is. For netplanectl. */
+export function policyPages(ruleNames: () => ReadonlyMap<number, string>): Pages {
+  return {
+    '/policy/rules': () => ({ status: 200, type: 'application/json', body: `${JSON.stringify(Object.fromEntries(ruleNames()))}\n` }),
+  }
+}
+
+/** `make` is called when the first request for metrics can come. */
+export async function metricsPages(make: () => Promise<Metrics>): Promise<Pages> {
+  const metrics = await make()
+  return { '/metrics': async () => ({ status: 200, type: metrics.contentType, body: await metrics.text() }) }
+}
+
+function verdict(health: Health, what: 'ready' | 'live'): Page {
+  const report = health.report()
+  return { status: report[what] ? 200 : 503, type: 'application/json', body: `${JSON.stringify(report)}\n` }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Everything the agent serves over HTTP: its own pages, and the ports of services' health checks. Layer: agent. */
+import { systemClock } from '#lib/base/clock.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Pages } from '#lib/obs/http.ts'
+import type { Log } from '#lib/obs/log.ts'
+import type { Metrics } from '#lib/obs/metrics.ts'
+import type { HealthCheck } from '../compile/desired.ts'
+import type { Config } from '../config/config.ts'
+import { Listeners } from './listeners.ts'
+import type { AgentOptions } from '../run/options.ts'
+import { ProxyHealth } from './proxy-health.ts'
+import { healthPages, listening, metricsPages, ownListeners, policyPages } from './pages.ts'
+
+export interface PortsOptions {
+  readonly options: Pick<AgentOptions, 'healthPort' | 'metricsPort'>
+  readonly health: Health
+  readonly log: Log
+  /** made when the first request for metrics can come, and once: they are told of all that is done */
+  readonly metrics: () => Promise<Metrics>
+  /** of policy, by number */
+  readonly ruleNames: () => ReadonlyMap<number, string>
+  /** pages beside those of health */
+  readonly more: Pages
+  /** false while the node is being taken away */
+  readonly eligible: () => boolean
+}
+
+export class Ports implements AsyncDisposable {
+  readonly #options: PortsOptions
+  readonly #proxy: ProxyHealth
+  readonly #own: Listeners
+  readonly #services: Listeners
+  #metrics: Promise<Pages> | undefined
+
+  constructor(options: PortsOptions) {
+    const { health, log, eligible } = options
+    const listeners = (condition: string): Listeners => new Listeners({ condition, clock: systemClock, health, log })
+    this.#options = options
+    this.#proxy = new ProxyHealth({ health, wall: () => systemClock.wall(), eligible })
+    this.#own = listeners('ports.own')
+    this.#services = listeners('ports.health-checks')
+  }
+
+  /** undefined: there is none yet. Takes effect soon; what goes wrong is in health and log. */
+  configure(config: Config | undefined): void {
+    const { options, health, metrics, ruleNames, more } = this.#options
+    const pages = {
+      health: () => ({ ...healthPages(health), ...policyPages(ruleNames), ...more }),
+      // whatever happens to its port
+      metrics: () => (this.#metrics ??= metricsPages(metrics)),
+      'proxy-health': () => this.#proxy.nodePages,
+    }
+    this.#own.set(ownListeners(listening(options, config), pages))
+  }
+
+  setHealthChecks(checks: readonly HealthCheck[]): void {
+    this.#services.set(this.#proxy.listeners(checks))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#own[Symbol.asyncDispose]()
+    await this.#services[Symbol.asyncDispose]()
+  }
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Gives pods their cables and addresses, for runtimes that ask by CNI. Layer: agent. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { NetlinkSocket } from '#native'
+import { backoffMs } from '#lib/base/backoff.ts'
+import { everyMs, systemClock } from '#lib/base/clock.ts'
+import { errorText } from '#lib/base/errors.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import { isAnnounced, type NodeNetwork } from '#lib/model/node.ts'
+import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log, LogFields } from '#lib/obs/log.ts'
+import type { Store } from '#lib/store/store.ts'
+import { Abandoned } from '../cni/orphaned-sandboxes.ts'
+import type { AttachedPods } from '../cni/pod-overlay-sink.ts'
+import { AttachmentFiles } from '../cni/attachments.ts'
+import { Installation } from '../cni/install/installer.ts'
+import { podMtu } from '../cni/mtu.ts'
+import { Plugin, type PodNode } from '../cni/plugin.ts'
+import { PodAddresses } from '../cni/pod-addresses.ts'
+import { CniServer } from '../cni/server.ts'
+import { Waiting } from '../cni/condition-waiter.ts'
+import { hasOverlay, poolsIn } from '../compile/pools.ts'
+import type { Config } from '../config/config.ts'
+import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
+import { ApiBlocks, type BlockApi } from '../ipam/api-blocks.ts'
+import type { BlockStore } from '../ipam/block-store.ts'
+import { FileBlocks } from '../ipam/file-blocks.ts'
+import { Ipam } from '../ipam/ipam.ts'
+import type { AgentOptions, CniOptions } from '../run/options.ts'
+import { cniFolder, cniFoldersFile, cniReadyFile } from '../run/state-files.ts'
+import type { Wired } from '../run/dataplane-setup.ts'
+
+export interface PodsOptions {
+  readonly options: AgentOptions
+  readonly cni: CniOptions
+  /** gets those that come this way */
+  readonly attached: AttachedPods
+  readonly store: Store
+  readonly log: Log
+  readonly health: Health
+  readonly wired: () => Wired | undefined
+  readonly config: () => Config | undefined
+  /** undefined: there is no API server, and this node shares its blocks with nobody */
+  readonly api: BlockApi | undefined
+}
+
+/** Condition: runtimes can ask for pods. */
+const LISTENING = 'cni.listening'
+/** Condition: runtimes find whom to ask. */
+const INSTALLED = 'cni.installed'
+/** Condition: nothing is held for sandboxes that are gone. */
+const COLLECTED = 'cni.collected'
+const COLLECT_MS = 60_000
+const COLLECT_AGAIN_MS = 5000
+const READY_MS = 200
+const LISTEN_AGAIN = { firstMs: 500, maxMs: 15_000 }
+/** Others may have connections to an address for so long after its pod is gone. */
+const REST_MS = 60_000
+
+export class Pods {
+  readonly #options: PodsOptions
+  readonly #waiting = new Waiting(systemClock)
+  readonly #attachments: AttachmentFiles
+  readonly #abandoned = new Abandoned()
+  readonly #installation: Installation
+  /** by condition, why it does not hold */
+  readonly #failing = new Map<string, string>()
+  /** ms of the clock: at once, for whoever was here before may have died between two steps, and more often than this is due */
+  #collectAt = 0
+  /** of this node, to the others */
+  #said: NodeNetwork | undefined
+  #wasAnnounced = false
+
+  constructor(options: PodsOptions) {
+    this.#options = options
+    const { cni, log } = options
+    const { stateDir, keepDir } = options.options
+    this.#attachments = new AttachmentFiles(join(cniFolder(stateDir), 'sandboxes'))
+    this.#installation = new Installation({ ...cni, log, readyFile: cniReadyFile(cni.socket), foldersFile: cniFoldersFile(keepDir) })
+    // a node that nobody can ask for pods is not ready; one that holds too much for a while is
+    for (const condition of [LISTENING, INSTALLED]) options.health.expect(condition, 'readiness')
+    options.health.expect(COLLECTED, 'none')
+  }
+
+  /** A pass is over. */
+  news(): void {
+    this.#waiting.news()
+  }
+
+  /** Serves until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { cni } = this.#options
+    using netlink = closing(NetlinkSocket.open({ protocol: NETLINK_ROUTE }))
+    const plugin = this.#plugin(new NetlinkExchange(netlink.socket))
+    plugin.start()
+    await using server = new CniServer({ path: cni.socket, call: (line) => plugin.call(line) })
+    using stack = new DisposableStack()
+    // who waits keeps the process alive, and the server and the collector wait for them
+    const end = (): void => {
+      this.#waiting.end()
+    }
+    signal.addEventListener('abort', end)
+    stack.defer(end)
+    await Promise.all([
+      this.#listen(server, signal),
+      everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#install() }),
+      everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#collectWhenDue(plugin) }),
+    ])
+  }
+
+  /** Tried again for as long as it cannot be, and when the socket has been taken away. */
+  async #listen(server: CniServer, signal: AbortSignal): Promise<void> {
+    const isOver = (): boolean => signal.aborted
+    for (let attempt = 0; !isOver();) {
+      if (server.isThere || (await this.#start(server))) attempt = 0
+      else attempt++
+      await systemClock.sleep(attempt === 0 ? READY_MS : backoffMs(LISTEN_AGAIN, attempt - 1), signal).catch(() => undefined)
+    }
+  }
+
+  async #start(server: CniServer): Promise<boolean> {
+    const { cni, log } = this.#options
+    try {
+      await server.start()
+      this.#works(LISTENING)
+      log.info({ socket: cni.socket }, 'cni.listening')
+      return true
+    } catch (thrown) {
+      this.#fails(LISTENING, thrown, { socket: cni.socket })
+      return false
+    }
+  }
+
+  /** Says it once for each reason. */
+  #fails(condition: string, thrown: unknown, fields: LogFields): void {
+    const reason = errorText(thrown)
+    if (this.#failing.get(condition) === reason) return
+    this.#failing.set(condition, reason)
+    this.#options.health.fail(condition, reason)
+    this.#options.log.error({ ...fields, error: thrown }, `${condition}.failed`)
+  }
+
+  #works(condition: string): void {
+    this.#failing.delete(condition)
+    this.#options.health.pass(condition)
+  }
+
+  #plugin(netlink: NetlinkExchange): Plugin {
+    const { options, cni, log, attached } = this.#options
+    return new Plugin({
+      node: options.node,
+      attachments: this.#attachments,
+      pods: attached,
+      addresses: cni.chained ? undefined : this.#addresses(),
+      netlink,
+      waiting: this.#waiting,
+      clock: systemClock,
+      log,
+      of: this.#node(),
+    })
+  }
+
+  #addresses(): PodAddresses {
+    const { options, cni, api, store, log } = this.#options
+    const { node } = options
+    return new PodAddresses({
+      log,
+      ipam: this.#ipam(),
+      node,
+      isAlone: api === undefined,
+      folders: [cni.binDir],
+      snapshot: () => store.snapshot,
+    })
+  }
+
+  #ipam(): Ipam {
+    const { options, api, log } = this.#options
+    const files = (folder: string): BlockStore =>
+      new FileBlocks({
+        folder: join(cniFolder(options.stateDir), folder),
+        node: options.node,
+        announce: (ranges) => {
+          if (ranges.length > 0) log.warn({ blocks: ranges.length }, 'ipam.blocks-unannounced')
+        },
+      })
+    const shared =
+      api === undefined
+        ? files('blocks')
+        : new ApiBlocks({ api, node: options.node, unreadable: (error) => log.warn({ error }, 'ipam.block-unreadable') })
+    return new Ipam({ node: options.node, shared, local: files('ranges'), now: () => systemClock.wall(), restMs: REST_MS })
+  }
+
+  #node(): PodNode {
+    const { store, config, wired, health } = this.#options
+    const isAnnounced = (): boolean => this.#isAnnounced()
+    return {
+      get synced() {
+        return store.synced
+      },
+      get announced() {
+        return isAnnounced()
+      },
+      get interfacePrefix() {
+        return config()?.compile.interfacePrefix ?? INTERFACE_PREFIX
+      },
+      mtu: (addresses) => this.#mtu(addresses),
+      missingOf: (pod) => wired()?.dataplane.missingOf(pod),
+      notReady: () => {
+        const { ready, conditions } = health.report()
+        return ready ? undefined : conditions.flatMap(({ ok, name, reason }) => (ok ? [] : [`${name}: ${reason}`])).join('; ')
+      },
+    }
+  }
+
+  /** Of the devices with the node's own addresses; where these have none, of all that lead out. */
+  #mtu(addresses: readonly Addr[]): number {
+    const { wired, store, cni, options } = this.#options
+    const devices = (wired()?.dataplane.devices.list() ?? []).filter(({ use }) => use === 'host')
+    const vital = devices.filter((one) => one.vital)
+    const mtus = (vital.length > 0 ? vital : devices).map(({ iface }) => iface.mtu)
+    const pools = poolsIn({ snapshot: store.snapshot, node: options.node, servesPods: !cni.chained })
+    return podMtu({ mtus, overlay: hasOverlay(pools) }, addresses)
+  }
+
+  /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node ready. */
+  async #install(): Promise<void> {
+    const { cni, wired } = this.#options
+    const isAnnounced = this.#isAnnounced()
+    // what is said of a node that is known here already makes no pass
+    if (isAnnounced !== this.#wasAnnounced) this.#waiting.news()
+    this.#wasAnnounced = isAnnounced
+    if (wired()?.dataplane.isReady !== true || !isAnnounced) return
+    try {
+      await this.#installation.renew()
+      this.#works(INSTALLED)
+    } catch (thrown) {
+      this.#fails(INSTALLED, thrown, { folders: [cni.binDir, cni.confDir] })
+    }
+  }
+
+  /** Condition network.announced says why not. */
+  #isAnnounced(): boolean {
+    const { api, cni, store, options } = this.#options
+    return api === undefined || cni.chained || isAnnounced(store.snapshot, options.node)
+  }
+
+  async #collectWhenDue(plugin: Plugin): Promise<void> {
+    const { store, options } = this.#options
+    const said = store.snapshot.nodeNetworks.get(options.node)
+    // one that was made anew, or cut, knows nothing of blocks, to which the others send nothing then
+    const before = this.#said?.blocks.length ?? Infinity
+    if (said !== this.#said && said !== undefined && said.blocks.length < before) this.#collectAt = 0
+    this.#said = said
+    if (!store.synced || systemClock.now() < this.#collectAt) return
+    this.#collectAt = systemClock.now() + COLLECT_MS
+    await this.#collect(plugin)
+  }
+
+  /** What nobody will ever take away; retried as long as it fails. */
+  async #collect(plugin: Plugin): Promise<void> {
+    const { health, log, attached } = this.#options
+    const failed: unknown[] = []
+    try {
+      const all = this.#attachments.all()
+      const seen = all.map((one) => ({
+        containerId: one.containerId,
+        hasNetns: existsSync(one.netns),
+        hasPod: attached.known({ namespace: one.namespace, name: one.pod }) !== undefined,
+      }))
+      const gone = new Set(this.#abandoned.judge(seen, systemClock.now()))
+      for (const one of all.filter(({ containerId }) => gone.has(containerId))) {
+        log.warn({ containerId: one.containerId, namespace: one.namespace, pod: one.pod }, 'cni.sandbox-abandoned')
+        await plugin.remove(one).catch((thrown: unknown) => failed.push(thrown))
+      }
+      await plugin.collect()
+      // one that cannot be taken away holds up no other
+      if (failed.length > 0) throw failed[0]
+      health.pass(COLLECTED)
+    } catch (thrown) {
+      this.#collectAt = systemClock.now() + COLLECT_AGAIN_MS
+      health.fail(COLLECTED, errorText(thrown))
+      log.warn({ error: thrown }, 'cni.collect-failed')
+    }
+  }
+}
+
+function closing(socket: NetlinkSocket): Disposable & { readonly socket: NetlinkSocket } {
+  return {
+    socket,
+    [Symbol.dispose]: () => {
+      socket.close()
+    },
+  }
+}

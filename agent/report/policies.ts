@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which policies are not what their authors meant, for log, health and metrics. Layer: agent. */
+import { firstFew } from '#lib/base/first-few.ts'
+import { same } from '#lib/base/deep-equal.ts'
+import { rejectedText } from '#lib/base/result.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log } from '#lib/obs/log.ts'
+import { tiersInOrder } from '#lib/model/policy-order.ts'
+import { refText, type Ref } from '#lib/model/ref.ts'
+import { isPolicyMatter, type ObjectChange, type Snapshot } from '#lib/model/snapshot.ts'
+import type { Problem, SourceStatus } from '#lib/store/source.ts'
+import type { RoomTable } from '../compile/policy/rulesets/policy-quota.ts'
+import type { NoRoom } from '../compile/policy/policy-size.ts'
+
+/** Condition: all policies, and the tiers, sets, profiles and host endpoints they rest on, are in force as they were written last. */
+export const POLICIES = 'policy.as-written'
+
+/** in-part: some of its rules are not. last-good: that version is, for the newer one cannot be read. closed: it cannot be read, and denies
+ * everything to whom it selects. no-tier: there is no such tier, and it is closed in the default one. no-room: its namespace wants more of this node's tables than
+ * there is, and whatever it selects is closed. refused: nothing of it is in force. */
+const STATES = ['in-force', 'in-part', 'last-good', 'closed', 'no-tier', 'no-room', 'refused'] as const
+export type PolicyState = (typeof STATES)[number]
+
+type Written = Pick<Snapshot, 'policies' | 'tiers' | 'networkSets' | 'profiles' | 'hostEndpoints'>
+
+export interface Wrong {
+  readonly state: PolicyState
+  readonly reason: string
+}
+
+export class PolicyBook {
+  readonly #health: Health
+  readonly #log: Log
+  readonly #sources = new Map<string, SourceStatus>()
+  /** undefined before all is known */
+  #snapshot: Written | undefined
+  /** by ref */
+  #wrong: ReadonlyMap<string, Wrong> = new Map()
+  /** by ref */
+  #noRoom: ReadonlyMap<string, string> = new Map()
+
+  constructor({ health, log }: { readonly health: Health; readonly log: Log }) {
+    this.#health = health
+    this.#log = log
+    health.expect(POLICIES, 'none')
+  }
+
+  /** What there is, and what changed of it: undefined the first time. Stays a view of it, as the store's is. */
+  note(snapshot: Written, changes: readonly ObjectChange[] | undefined): void {
+    this.#snapshot = snapshot
+    if (changes?.some(({ kind }) => isPolicyMatter(kind)) !== false) this.#say(snapshot)
+  }
+
+  /** What a source cannot read. */
+  noteSource(source: string, status: SourceStatus): void {
+    this.#sources.set(source, status)
+    if (this.#snapshot !== undefined) this.#say(this.#snapshot)
+  }
+
+  /** All policies that are closed for want of room. */
+  noteNoRoom(noRoom: readonly NoRoom[]): void {
+    const before = this.#noRoom
+    this.#noRoom = new Map(noRoom.flatMap((one) => one.policies.map((ref) => [ref, noRoomText(one)] as const)))
+    if (this.#snapshot !== undefined && !same(before, this.#noRoom)) this.#say(this.#snapshot)
+  }
+
+  /** By ref. */
+  get wrong(): ReadonlyMap<string, Wrong> {
+    return this.#wrong
+  }
+
+  counts(): ReadonlyMap<PolicyState, number> {
+    const count = (state: PolicyState): number => [...this.#wrong.values()].filter((one) => one.state === state).length
+    const all = this.#snapshot === undefined ? 0 : [...written(this.#snapshot)].length
+    const inForce = all - (this.#wrong.size - count('refused'))
+    return new Map(STATES.map((state) => [state, state === 'in-force' ? inForce : count(state)]))
+  }
+
+  /** Says what is new. */
+  #say(snapshot: Written): void {
+    const before = this.#wrong
+    this.#wrong = wrongOnes(snapshot, [...this.#sources.values()], this.#noRoom)
+    for (const [policy, { state, reason }] of this.#wrong)
+      if (before.get(policy)?.state !== state) this.#log.warn({ policy, reason }, `policy.${state}`)
+    for (const policy of before.keys()) if (!this.#wrong.has(policy)) this.#log.info({ policy }, 'policy.mended')
+    this.#sayHealth()
+  }
+
+  #sayHealth(): void {
+    if (this.#wrong.size === 0) {
+      this.#health.pass(POLICIES)
+      return
+    }
+    this.#health.fail(POLICIES, firstFew([...this.#wrong].map(([policy, { reason }]) => `${policy}: ${reason}`)))
+  }
+}
+
+function* written({ policies, tiers, networkSets, profiles, hostEndpoints }: Written): Generator<Ref> {
+  for (const objects of [policies, tiers, networkSets, profiles, hostEndpoints]) yield* objects.values()
+}
+
+function wrongOnes(snapshot: Written, sources: readonly SourceStatus[], noRoom: ReadonlyMap<string, string>): Map<string, Wrong> {
+  const wrong = new Map<string, Wrong>()
+  const known = new Set(tiersInOrder(snapshot.tiers).map(({ name }) => name))
+  for (const policy of snapshot.policies.values()) {
+    if (!known.has(policy.tier))
+      wrong.set(refText(policy), { state: 'no-tier', reason: `there is no Tier ${policy.tier}: closed for all that it selects` })
+    else if (policy.closed === true)
+      wrong.set(refText(policy), {
+        state: 'closed',
+        reason: 'cannot be read as a whole, and no good version is known: closed for all that it selects',
+      })
+  }
+  for (const [ref, reason] of noRoom) if (!wrong.has(ref)) wrong.set(ref, { state: 'no-room', reason })
+  const problems = sources.flatMap((source) => source.problems).filter(({ rejected }) => isOfPolicy(rejected.ref))
+  for (const ref of sources.flatMap(({ kept = [] }) => kept)) {
+    if (wrong.has(ref) || !isOfPolicy(ref)) continue
+    const problem = problems.find(({ rejected }) => rejected.ref === ref)
+    const why = problem === undefined ? 'cannot be read' : whatOf(problem)
+    wrong.set(ref, { state: 'last-good', reason: `${why}: the last good version stays in force` })
+  }
+  const there = new Set(problems.length === 0 ? [] : [...written(snapshot)].map(refText))
+  for (const problem of problems) {
+    const { ref } = problem.rejected
+    if (wrong.has(ref)) continue
+    if (!there.has(ref)) wrong.set(ref, { state: 'refused', reason: `${whatOf(problem)}: nothing of it is in force` })
+    else if (problem.inPart === true) wrong.set(ref, { state: 'in-part', reason: whatOf(problem) })
+  }
+  return wrong
+}
+
+const WHAT: Readonly<Record<RoomTable, string>> = {
+  rules: 'rules',
+  ports: 'protocols',
+  pages: 'ports',
+  bits: 'combinations of peers',
+  nets: 'prefixes',
+}
+
+/** In whatever line of its namespace one of its rules would be. */
+function noRoomText({ namespace, table, most }: NoRoom): string {
+  return `on this node the policies of namespace ${namespace} have most ${WHAT[table]}, and there is room for ${most} of all policies: closed for all that it selects here`
+}
+
+function isOfPolicy(ref: string): boolean {
+  return isPolicyMatter(ref.slice(0, ref.indexOf('/')))
+}
+
+function whatOf({ rejected }: Problem): string {
+  return rejectedText({ ...rejected, ref: '' })
+}

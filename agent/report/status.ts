@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the API server hears of this node: what others need to reach it, conditions of its Node and pods, events about what is refused,
+ * ClusterInformation. Layer: agent. */
+import { randomUUID } from 'node:crypto'
+import type { Backoff } from '#lib/base/backoff.ts'
+import type { Clock } from '#lib/base/clock.ts'
+import { isAnnounced, ownNode } from '#lib/model/node.ts'
+import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log } from '#lib/obs/log.ts'
+import type { Store } from '#lib/store/store.ts'
+import type { Config } from '../config/config.ts'
+import type { Duties } from '../run/options.ts'
+import type { PolicyBook } from './policies.ts'
+import { ANNOUNCED } from '../http/proxy-health.ts'
+import type { SourceBook } from './sources.ts'
+import { ClusterFacts } from '../status/cluster-information.ts'
+import { Events } from '../status/events.ts'
+import { NodeCondition } from '../status/node-condition.ts'
+import { OwnNetwork } from '../status/node-network.ts'
+import { Outbox } from '../status/outbox.ts'
+import { PodConditions } from '../status/pod-conditions.ts'
+import { endpointRefusals, firewallRefusals, refusalsOf, type Refusal } from '../status/refusals.ts'
+import type { StatusApi } from '../status/status-api.ts'
+import type { Wired } from '../run/dataplane-setup.ts'
+
+export interface StatusOptions {
+  readonly api: StatusApi
+  readonly node: string
+  readonly version: string
+  readonly clock: Clock
+  readonly store: Pick<Store, 'snapshot' | 'synced'>
+  readonly book: Pick<SourceBook, 'refused'>
+  readonly policies: Pick<PolicyBook, 'wrong'>
+  /** endpoints of this node whose rules are not all looked at: by ref, what becomes of them */
+  readonly cuts: () => ReadonlyMap<string, string> | undefined
+  readonly health: Health
+  readonly log: Log
+  /** the node was, under an agent before, since it was started */
+  readonly wasReady: boolean
+  /** undefined before anything runs */
+  readonly wired: () => Pick<Wired, 'dataplane' | 'monitor'> | undefined
+  readonly config: () => Config | undefined
+  readonly duties: Duties
+  /** of the agents */
+  readonly daemonSet?: { readonly namespace: string; readonly name: string } | undefined
+  /** what other programs' firewalls drop, a line each */
+  readonly firewalls: () => readonly string[]
+  /** why the API server is asked at the address of its service; undefined: it is not */
+  readonly byService: string | undefined
+}
+
+const NETWORK_RETRY: Backoff = { firstMs: 1000, maxMs: 10_000 }
+
+/** Of one that runs while there is an API server: manifests in a directory have nobody to tell. */
+export function statusOf(options: StatusOptions): readonly Outbox[] {
+  const { api, node, version, clock, store, health, log, wasReady, wired, config } = options
+  const { snapshot } = store
+  const wall = (): number => clock.wall()
+  const isReady = (): boolean => wired()?.dataplane.isReady === true
+  const daemonSet = options.daemonSet && { apiVersion: 'apps/v1', kind: 'DaemonSet', ...options.daemonSet }
+  const nodes = (): Iterable<string> => snapshot.nodes.keys()
+  const network = new OwnNetwork({
+    api,
+    node,
+    self: () => (store.synced ? ownNode(snapshot, node) : undefined),
+    said: () => snapshot.nodeNetworks.get(node),
+    // in whose network is no tunnel of ours
+    held: () =>
+      options.duties.makesRoutes
+        ? wired()
+            ?.monitor.interfaces.all()
+            .flatMap(({ addresses }) => addresses)
+        : [],
+  })
+  const facts = new Outbox({
+    ...{ clock, health, log },
+    subjects: [
+      new NodeCondition({
+        api,
+        node,
+        wall,
+        wasReady,
+        unready: () => health.unready().map(({ name, reason }) => `${name}: ${reason}`),
+        isKnown: () => !store.synced || ownNode(snapshot, node) !== undefined,
+      }),
+      new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID, daemonSet }),
+      new Events({ api, node, nodes, wall, refusals: () => refusals(options) }),
+      new PodConditions({
+        api,
+        node,
+        wall,
+        isReady,
+        pods: () => snapshot.podsOn(node),
+        interfacePrefix: () => config()?.compile.interfacePrefix ?? INTERFACE_PREFIX,
+        missingOf: (place) => wired()?.dataplane.missingOf(place),
+      }),
+    ],
+  })
+  const announced = new Outbox({
+    ...{ clock, health, log, subjects: [network], condition: ANNOUNCED, retry: NETWORK_RETRY },
+    // pods wait for it that are ours
+    gate: options.duties.servesPods ? 'readiness' : 'none',
+    lacks: () => (isAnnounced(snapshot, node) ? undefined : 'other nodes have not heard of the addresses and ranges of this one'),
+  })
+  return [announced, facts]
+}
+
+/** Before all is known, objects may be missing that others rest on. */
+function refusals({ node, store, book, policies, cuts, wired, firewalls, byService }: StatusOptions): readonly Refusal[] {
+  const found = [...firewallRefusals(node, firewalls()), ...endpointRefusals(node, byService)]
+  if (!store.synced) return found
+  const now = { refused: book.refused, policies: policies.wrong, strays: wired()?.dataplane.strays, cuts: cuts() }
+  return [...refusalsOf({ node, ...now }), ...found]
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The parts of a running agent and who hears whom. Layer: agent. */
+import { monotonicNs, NetlinkSocket, raiseMemlock, type BpfMap } from '#native'
+import { systemClock } from '#lib/base/clock.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log } from '#lib/obs/log.ts'
+import type { Store } from '#lib/store/store.ts'
+import type { DesiredNode } from '../compile/desired.ts'
+import { Dataplane } from '../dataplane/dataplane.ts'
+import { probeFeatures, type Features } from '../dataplane/programs/kernel-features.ts'
+import { FlowMoves } from '../dataplane/conntrack/node-moves.ts'
+import { FlowSweep } from '../dataplane/conntrack/gc.ts'
+import { HandOver } from '../dataplane/kube-proxy/handover.ts'
+import { findKubeProxy, proxyRulesText } from '../dataplane/kube-proxy/cleanup.ts'
+import { ApplyLoop } from '../dataplane/reconcile/loop.ts'
+import { TABLES, type Loaded } from '../dataplane/generation-tables.ts'
+import { MapFill } from '../dataplane/maps/map-usage.ts'
+import type { Pins } from '../dataplane/pins.ts'
+import { InterfaceMonitor, MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from '../interfaces/monitor.ts'
+import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
+import type { Interfaces } from '../interfaces/table.ts'
+import type { MapName } from '../maps/catalogue.ts'
+import { countsMemlock, packageObjects } from '../node/facts.ts'
+import { sysctlFile } from './state-files.ts'
+import type { AgentOptions } from './options.ts'
+import type { Wanted } from './desired-state.ts'
+
+export interface WiringOptions {
+  readonly options: AgentOptions
+  readonly pins: Pins
+  readonly features: Features
+  readonly store: Store
+  readonly wanted: Wanted
+  readonly log: Log
+  readonly health: Health
+  /** called when what is wanted of the node as a whole has changed */
+  readonly onNode: (node: DesiredNode) => void
+  /** seconds of each pass */
+  readonly onPass: (seconds: number) => void
+  /** may the flow table become larger than the settings say */
+  readonly mayGrow: () => boolean
+  /** may kube-proxy's rules go; undefined: not known yet */
+  readonly cleansProxy: () => boolean | undefined
+  /** everything that was taken so far is in the kernel */
+  readonly onSettled: () => void
+  /** after interfaces or their addresses changed */
+  readonly onInterfaces: (interfaces: Interfaces) => void
+}
+
+export interface Wired extends Disposable {
+  readonly dataplane: Dataplane
+  readonly loop: ApplyLoop
+  readonly sweep: FlowSweep
+  readonly fill: MapFill
+  readonly moves: FlowMoves
+  readonly handOver: HandOver
+  readonly monitor: InterfaceMonitor
+}
+
+/** What the kernel can do; from now on it may be asked to load programs. */
+export function kernelFeatures(log: Log): Features {
+  liftMemlock(log)
+  const features = probeFeatures()
+  log.info({ ...features }, 'kernel.features')
+  return features
+}
+
+/** Nothing runs yet but the interface table, which is complete. Throws the addon's errors. */
+export function wire({
+  options,
+  pins,
+  features,
+  store,
+  wanted,
+  log,
+  health,
+  onNode,
+  onPass,
+  mayGrow,
+  cleansProxy,
+  onSettled,
+  onInterfaces,
+}: WiringOptions): Wired {
+  const routes = (): void => {
+    dataplane.checkRoutes()
+    loop.mark()
+  }
+  const interfaces = (names: ReadonlySet<string>): void => {
+    dataplane.interfacesChanged(names)
+    loop.mark()
+    onInterfaces(monitor.interfaces)
+  }
+  const events = { interfacesChanged: interfaces, routesChanged: routes, overrun: routes }
+  const monitor = new InterfaceMonitor({ socket: monitorSocket(), log, events })
+  const netlink = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
+  const dataplane = new Dataplane({
+    pins,
+    objects: options.objects ?? packageObjects(),
+    features,
+    interfaces: monitor.interfaces,
+    netlink: new NetlinkExchange(netlink),
+    sysctlState: sysctlFile(options.stateDir),
+    otherProxy: () => findsOtherProxy(log),
+    onLoaded: () => {
+      loop.mark()
+    },
+    clock: systemClock,
+    log,
+    health,
+    take: (everything) => {
+      const change = wanted.take(everything)
+      if (store.synced) health.pass('sources.synced')
+      if (change?.node !== undefined) onNode(change.node)
+      return change
+    },
+  })
+  const pass = async (): Promise<number | undefined> => {
+    const start = performance.now()
+    const again = await dataplane.pass()
+    onPass((performance.now() - start) / 1000)
+    if (isWritten(dataplane.loaded)) onSettled()
+    return again
+  }
+  const loop = new ApplyLoop({ clock: systemClock, pass })
+  const sweep = new FlowSweep({
+    clock: systemClock,
+    log,
+    monotonicMs: () => monotonicNs() / 1e6,
+    table: () => dataplane.current.flows,
+    onFull: () => {
+      if (mayGrow() && dataplane.current.grow()) loop.mark()
+    },
+  })
+  const moves = new FlowMoves({ clock: systemClock, log, table: () => dataplane.current.flows })
+  const fill = new MapFill({ clock: systemClock, log, maps: () => filledByPrograms(dataplane.loaded?.shared.maps) })
+  const handOver = new HandOver({ clock: systemClock, log, health, serves: () => dataplane.isReady, wanted: cleansProxy })
+  monitor.start()
+  const dispose = (): void => {
+    monitor[Symbol.dispose]()
+    dataplane[Symbol.dispose]()
+    netlink.close()
+  }
+  return { dataplane, loop, sweep, fill, moves, handOver, monitor, [Symbol.dispose]: dispose }
+}
+
+/** Whatever else may have failed. */
+function isWritten(loaded: Loaded | undefined): boolean {
+  return loaded !== undefined && TABLES.every((name) => loaded.tables[name].pending.updates === 0)
+}
+
+/** The flow table is counted by its sweep. */
+function filledByPrograms(maps: ReadonlyMap<MapName, BpfMap> = new Map<MapName, BpfMap>()): Map<string, BpfMap> {
+  const names: readonly MapName[] = ['np_affinity', 'np_frags', 'np_links', 'np_sockets']
+  return new Map([...maps].filter(([name]) => names.includes(name)))
+}
+
+/** One that cannot be ruled out may have been there: its connections shall live. */
+async function findsOtherProxy(log: Log): Promise<boolean> {
+  try {
+    const found = await findKubeProxy()
+    if (found.length > 0) log.info({ rules: found.map(proxyRulesText) }, 'kube-proxy.found')
+    return found.length > 0
+  } catch (thrown) {
+    log.warn({ error: thrown }, 'kube-proxy.unknown')
+    return true
+  }
+}
+
+/** Kernels before 5.11 count maps against this limit; on later ones not being allowed to lift it does not matter. */
+function liftMemlock(log: Log): void {
+  try {
+    raiseMemlock()
+  } catch (thrown) {
+    if (countsMemlock()) log.warn({ error: thrown, needs: 'CAP_SYS_RESOURCE, or no limit of locked memory' }, 'memlock.stays')
+  }
+}
+
+function monitorSocket(): NetlinkSocket {
+  return NetlinkSocket.open({ protocol: NETLINK_ROUTE, groups: MONITOR_GROUPS, receiveBufferBytes: MONITOR_BUFFER_BYTES })
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Says when another program's firewall drops what Netplane leaves to the kernel, and when it no longer does. Layer: agent. */
+import { everyMs, type Clock } from '#lib/base/clock.ts'
+import type { RunTool } from '#lib/base/os/run-tool.ts'
+import { same } from '#lib/base/deep-equal.ts'
+import type { Health } from '#lib/obs/health.ts'
+import type { Log } from '#lib/obs/log.ts'
+import { netfilterTools } from '../interfaces/netlink/nf-tables.ts'
+import type { PodDevices } from '../node/firewall/pod-devices.ts'
+import { findFirewalls, findingText, type FirewallOptions, type FirewallReport } from '../node/firewall/detect.ts'
+import { legacyTables } from '../node/firewall/legacy.ts'
+
+/** Condition: no firewall of others drops what is ours. Nobody is unready for it. */
+export const FIREWALL = 'node.firewall'
+
+export interface FirewallWatchOptions extends Pick<FirewallOptions, 'forwards'> {
+  readonly clock: Clock
+  readonly log: Log
+  readonly health: Health
+  /** everything wanted is in place: before that there are more urgent things */
+  readonly serves: () => boolean
+  readonly pods: () => readonly PodDevices[]
+  readonly run?: RunTool
+}
+
+const TICK_MS = 1000
+/** Six short-lived processes, 50 ms of CPU time. */
+const LOOK_MS = 60_000
+const TOOL_MS = 10_000
+
+export class FirewallWatch {
+  readonly #options: FirewallWatchOptions
+  readonly #run: RunTool
+  #lookAt = 0
+  /** of which it was asked last */
+  #devices: readonly string[] = []
+  #said: readonly string[] = []
+  #unread: readonly string[] = []
+
+  constructor(options: FirewallWatchOptions) {
+    this.#options = options
+    this.#run = options.run ?? netfilterTools({ timeoutMs: TOOL_MS })
+    options.health.expect(FIREWALL, 'none')
+  }
+
+  /** What is said at present, a line each. */
+  get findings(): readonly string[] {
+    return this.#said
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await everyMs(this.#options.clock, { ms: TICK_MS, signal, run: () => this.tick() })
+  }
+
+  /** Looks when that is due, and when pods have other devices. */
+  async tick(): Promise<void> {
+    const { clock, serves, forwards } = this.#options
+    if (!serves()) return
+    const pods = this.#options.pods()
+    const devices = pods.map(({ name, prefix = name }) => prefix)
+    if (clock.now() < this.#lookAt && same(devices, this.#devices)) return
+    this.#note(await findFirewalls({ run: this.#run, legacyTables, pods, forwards }))
+    this.#devices = devices
+    this.#lookAt = clock.now() + LOOK_MS
+  }
+
+  /** Each finding once. */
+  #note({ findings, unread }: FirewallReport): void {
+    const { log, health } = this.#options
+    const texts = findings.map(findingText)
+    for (const finding of findings) if (!this.#said.includes(findingText(finding))) log.warn({ ...finding }, 'firewall.drops')
+    for (const text of this.#said) if (!texts.includes(text)) log.info({ finding: text }, 'firewall.passes')
+    if (unread.length > 0 && !same(unread, this.#unread)) log.warn({ reasons: unread }, 'firewall.unread')
+    this.#said = texts
+    this.#unread = unread
+    if (texts.length === 0) health.pass(FIREWALL)
+    else health.fail(FIREWALL, texts.join('; '))
+  }
+}

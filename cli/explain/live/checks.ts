@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the rules in pinned maps say of a packet: those of the node's devices, and those of its ends that are pods here. Layer: cli (pure). */
+import { ADDR_LOCAL_POD, ADDR_SELF, FAILSAFE_IN, FAILSAFE_OUT, FAILSAFE_V6, HOST_REAL, HOST_STAGED } from '#lib/base/bpf-constants.ts'
+import { formatAddr, isV4 } from '#lib/base/ip.ts'
+import { UDP, type Packet } from '#lib/policy/packet.ts'
+import { catalogue } from '#agent/maps/catalogue.ts'
+import { NO_SET, type SetId } from '#agent/compile/policy/tables.ts'
+import { judgeBySet } from '#agent/policy/judge.ts'
+import type { PolicyLookup } from '#agent/policy/table-rows.ts'
+import type { PolicyVerdict } from '#agent/policy/verdict.ts'
+import type { Stage } from '../manifests/endpoint-check.ts'
+import { ruleRecord, type RuleNames, type RuleRecord } from '../../rules.ts'
+import type { Tables } from '../../map-tables.ts'
+import { pinnedPolicy } from './pinned-policy.ts'
+
+export interface SideVerdict {
+  /** `open`: whoever is asked next decides */
+  readonly verdict: 'allow' | 'deny' | 'open'
+  /** that decided; null: no rules are asked */
+  readonly rule: RuleRecord | null
+  /** that passed it on, in order */
+  readonly passed: readonly RuleRecord[]
+}
+
+export interface SideCheck extends SideVerdict {
+  readonly stage: Stage
+  readonly direction: 'ingress' | 'egress'
+  /** "10.1.0.2", a pod's; "eth0"; "the node" for what its pods send to it */
+  readonly of: string
+  /** with the staged policies; null: the same */
+  readonly staged: SideVerdict | null
+}
+
+export interface Passage {
+  /** as it came, and behind translation */
+  readonly before: Packet
+  readonly packet: Packet
+  /** by which it came; 0: from a pod of this node */
+  readonly device: number
+  /** by which it leaves, if that is known; 0: none */
+  readonly out: number
+}
+
+export interface Knowledge {
+  readonly tables: Tables
+  readonly deviceName: (index: number) => string
+  readonly names: RuleNames
+}
+
+/** In the order in which programs ask; those that have no rules are left out, but for pods. */
+export function checksOf(of: Knowledge, passage: Passage): readonly SideCheck[] {
+  // a pod always reaches itself
+  if (passage.packet.src === passage.packet.dst) return []
+  return new Checks(of, passage).all()
+}
+
+interface Asked extends Pick<SideCheck, 'stage' | 'direction' | 'of'> {
+  readonly packet: Packet
+  readonly sets: readonly [real: SetId, staged: SetId]
+}
+
+const HOST_STAGES = {
+  untracked: { ingress: 'untracked_ingress', egress: 'untracked_egress' },
+  early: { ingress: 'early_ingress', egress: 'early_ingress' },
+  forward: { ingress: 'forward_ingress', egress: 'forward_egress' },
+  normal: { ingress: 'normal_ingress', egress: 'normal_egress' },
+} as const
+
+class Checks {
+  readonly #of: Knowledge
+  readonly #passage: Passage
+  readonly #lookup: PolicyLookup
+
+  constructor(of: Knowledge, passage: Passage) {
+    this.#of = of
+    this.#passage = passage
+    this.#lookup = pinnedPolicy(of.tables)
+  }
+
+  all(): readonly SideCheck[] {
+    const { packet, out } = this.#passage
+    const addrs = this.#of.tables.open(catalogue.np_addrs)
+    const [src, dst] = [addrs.get(packet.src), addrs.get(packet.dst)]
+    const pod = (direction: SideCheck['direction'], addr: Packet['src'], sets: Asked['sets']): SideCheck =>
+      this.#ask({ stage: 'pod', direction, of: formatAddr(addr), packet, sets })
+    return [
+      ...this.#comingIn(dst?.kind === ADDR_SELF),
+      ...(out === 0 ? [] : this.#host('forward', { direction: 'egress', device: out, packet })),
+      // what a pod sends is asked about where it leaves the pod
+      ...(src?.kind === ADDR_LOCAL_POD && this.#passage.device === 0 ? [pod('egress', packet.src, [src.egress, src.staged_egress])] : []),
+      ...(dst?.kind === ADDR_LOCAL_POD ? [pod('ingress', packet.dst, [dst.ingress, dst.staged_ingress])] : []),
+    ]
+  }
+
+  /** Whoever decides ends it, and those behind are not asked. */
+  #comingIn(isOwn: boolean): readonly SideCheck[] {
+    const { before, packet, device } = this.#passage
+    if ((device === 0 && !isOwn) || (isOwn && this.#isFailsafe(FAILSAFE_IN, packet.dport))) return []
+    const late = [isOwn ? 'normal' : 'forward', packet] as const
+    const asked = device === 0 ? [late] : [['untracked', before] as const, ['early', before] as const, late]
+    const checks: SideCheck[] = []
+    for (const [stage, seen] of asked) {
+      const isAnswer = stage === 'untracked' && isOwn && packet.protocol === UDP && this.#isFailsafe(FAILSAFE_OUT, packet.sport)
+      const asked = this.#host(stage, { direction: 'ingress', device, packet: seen })
+      const found = asked.filter(({ verdict }) => verdict !== 'deny' || !isAnswer)
+      checks.push(...found)
+      if (found.some(({ verdict }) => verdict !== 'open')) break
+    }
+    return checks
+  }
+
+  #host(
+    stage: keyof typeof HOST_STAGES,
+    { direction, device, packet }: { readonly direction: SideCheck['direction']; readonly device: number; readonly packet: Packet },
+  ): readonly SideCheck[] {
+    const hosts = this.#of.tables.open(catalogue.np_hosts)
+    const real = hosts.get({ ifindex: device, view: HOST_REAL })
+    if (real === undefined) return []
+    const field = HOST_STAGES[stage][direction]
+    const staged = hosts.get({ ifindex: device, view: HOST_STAGED }) ?? real
+    const sets = [real[field], staged[field]] as const
+    const of = device === 0 ? 'the node' : this.#of.deviceName(device)
+    return sets.every((set) => set === NO_SET) ? [] : [this.#ask({ stage, direction, of, packet, sets })]
+  }
+
+  #ask({ packet, sets, ...what }: Asked): SideCheck {
+    const side = (set: SetId): SideVerdict => {
+      if (set === NO_SET) return { verdict: what.stage === 'pod' ? 'allow' : 'open', rule: null, passed: [] }
+      return sideVerdict(judgeBySet(this.#lookup, set, { packet, direction: what.direction }), this.#of.names)
+    }
+    const [real, staged] = [side(sets[0]), side(sets[1])]
+    return { ...what, ...real, staged: isSame(real, staged) ? null : staged }
+  }
+
+  /** A port of the node's own, or of whoever sends the packet. */
+  #isFailsafe(of: number, port: number): boolean {
+    const { src, protocol } = this.#passage.packet
+    const key = { prefix: 160, direction: of | (isV4(src) ? 0 : FAILSAFE_V6), proto: protocol, port, addr: src }
+    return this.#of.tables.open(catalogue.np_failsafes).get(key) !== undefined
+  }
+}
+
+function sideVerdict({ action, rule, passed }: PolicyVerdict, names: RuleNames): SideVerdict {
+  return {
+    verdict: action,
+    rule: rule === undefined ? null : ruleRecord(rule, names),
+    passed: passed.map((number) => ruleRecord(number, names)),
+  }
+}
+
+function isSame(a: SideVerdict, b: SideVerdict): boolean {
+  return a.verdict === b.verdict && a.rule?.number === b.rule?.number
+}

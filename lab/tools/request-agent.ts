@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Asks what it is told to ask, as long as it is told: one process a place, instead of one a question. Layer: lab (tool).
+ *
+ * A line of standard input is an {@link Order}, a line of standard output the {@link Reply} to one of them, in the order in which they are
+ * done. Ends with its input. */
+import { createInterface } from 'node:readline'
+import { parseEndpoint } from './address.ts'
+import { exchange } from './exchange.ts'
+import { Held } from './persistent-connection.ts'
+import { isOrder, type Ask, type Order, type Outcome } from './protocol.ts'
+import { parseAnswer } from './results.ts'
+
+const held = new Map<string, Held>()
+
+async function one(ask: Ask): Promise<Outcome> {
+  const fields = ask.reply > 0 ? { reply: ask.reply } : {}
+  const request = `${JSON.stringify(fields).padEnd(ask.payload - 1)}\n`
+  const ending = await exchange({ to: parseEndpoint(ask.to), request, timeoutMs: ask.timeoutMs, localPort: ask.localPort })
+  if ('code' in ending) return { failed: ending.code }
+  const answer = parseAnswer(ending.line)
+  if (answer === undefined) return { failed: 'NO_ANSWER' }
+  if ((answer.pad?.length ?? 0) !== ask.reply) return { failed: 'SHORT' }
+  return { pod: answer.pod, peer: answer.peer, local: answer.local, bytes: answer.bytes }
+}
+
+async function all(ask: Ask): Promise<Outcome[]> {
+  // those from one port can only follow each other
+  if (ask.localPort === undefined) return await Promise.all(Array.from({ length: ask.count }, () => one(ask)))
+  const outcomes: Outcome[] = []
+  while (outcomes.length < ask.count) outcomes.push(await one(ask))
+  return outcomes
+}
+
+async function page(url: string): Promise<Outcome> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(2000), headers: { connection: 'close' } })
+    return { status: response.status, text: await response.text() }
+  } catch (thrown) {
+    const cause = thrown instanceof Error ? (thrown.cause ?? thrown) : thrown
+    return { failed: cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause) }
+  }
+}
+
+/** The connection of that name; a new one takes its place. */
+function connection(order: Extract<Order, { connection: string }>): Held {
+  if (order.do === 'open') {
+    held.get(order.connection)?.close()
+    held.set(order.connection, new Held(parseEndpoint(order.to), order.localPort))
+  }
+  const found = held.get(order.connection)
+  if (found === undefined) throw new Error(`no connection ${order.connection}`)
+  return found
+}
+
+async function obey(order: Order): Promise<Outcome[]> {
+  switch (order.do) {
+    case 'ask':
+      return await all(order)
+    case 'get':
+      return [await page(order.url)]
+    case 'open':
+    case 'say':
+      return [await connection(order).say(order.text ?? '{}', order.timeoutMs)]
+    case 'finish':
+      return [await connection(order).finish(order.timeoutMs)]
+  }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const order: unknown = JSON.parse(line)
+  if (!isOrder(order)) throw new Error(`not an order: ${line}`)
+  void obey(order).then((outcomes) => process.stdout.write(`${JSON.stringify({ id: order.id, outcomes })}\n`))
+}
+process.exit(0)

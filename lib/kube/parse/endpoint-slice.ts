@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Raw EndpointSlice → model. Layer: lib/kube. */
+import { isV4 } from '../../base/ip.ts'
+import type { Endpoint, EndpointHints, EndpointPort, EndpointSlice } from '../../model/endpoint-slice.ts'
+import { endpointState } from '../../model/endpoint-slice.ts'
+import { asRecord, each, FieldError, flag, inside, NONE, oneOf, own, port, protocol, record, text } from './fields.ts'
+import type { ParseInput, Raw } from './fields.ts'
+import { asReachable } from './special-addresses.ts'
+
+type AddressType = EndpointSlice['addressType']
+
+export function parseEndpointSlice(input: ParseInput): EndpointSlice {
+  const { raw, intern } = input
+  const labels = inside(raw, 'metadata', (metadata) => record(metadata, 'labels'))
+  const addressType = oneOf(raw, 'addressType', { words: ['IPv4', 'IPv6', 'FQDN'], absent: undefined })
+  if (addressType === undefined) throw new FieldError('addressType', 'is missing')
+  const ports = each(raw, 'ports', (value) => endpointPort(asRecord(value), intern)).filter((entry) => entry !== undefined)
+  const triggered = inside(raw, 'metadata', (metadata) => triggerTime(record(metadata, 'annotations')))
+  return {
+    kind: 'EndpointSlice',
+    namespace: input.namespace,
+    name: input.name,
+    ...serviceOf(labels, intern),
+    addressType,
+    ports,
+    endpoints: addressType === 'FQDN' ? NONE : each(raw, 'endpoints', (value) => endpoint(asRecord(value), addressType, input)),
+    ...(triggered === undefined ? {} : { triggered }),
+  }
+}
+
+/** For measuring only: one that is no time is none. */
+function triggerTime(annotations: Raw): number | undefined {
+  const stamp = annotations['endpoints.kubernetes.io/last-change-trigger-time']
+  const ms = typeof stamp === 'string' ? Date.parse(stamp) : Number.NaN
+  return Number.isNaN(ms) ? undefined : ms
+}
+
+function serviceOf(labels: Raw, intern: (text: string) => string): Pick<EndpointSlice, 'service' | 'unserved'> {
+  const name = text(labels, 'kubernetes.io/service-name') ?? ''
+  if (name === '') return { service: undefined }
+  const others = ['service.kubernetes.io/headless', 'service.kubernetes.io/service-proxy-name']
+  return others.some((label) => Object.hasOwn(labels, label)) ? { service: undefined, unserved: intern(name) } : { service: intern(name) }
+}
+
+function endpointPort(raw: Raw, intern: (text: string) => string): EndpointPort | undefined {
+  const number = port(raw, 'port')
+  return number === undefined ? undefined : { name: intern(text(raw, 'name') ?? ''), protocol: protocol(raw), port: number }
+}
+
+function endpoint(raw: Raw, addressType: AddressType, { intern }: ParseInput): Endpoint {
+  const addresses = each(raw, 'addresses', asReachable)
+  const addr = addresses[0]
+  if (addr === undefined) throw new FieldError('addresses', 'must have at least one')
+  if (isV4(addr) !== (addressType === 'IPv4')) throw new FieldError('addresses[0]', `must be of family ${addressType}`)
+  const nodeName = text(raw, 'nodeName')
+  const zone = text(raw, 'zone')
+  return {
+    addr,
+    state: inside(raw, 'conditions', conditions),
+    nodeName: nodeName === undefined ? undefined : intern(nodeName),
+    zone: zone === undefined ? undefined : intern(zone),
+    // most have none, and there are hundreds of thousands of endpoints
+    hints: own(raw, 'hints') === undefined ? undefined : inside(raw, 'hints', (value) => hints(value, intern)),
+  }
+}
+
+function hints(raw: Raw, intern: (text: string) => string): EndpointHints | undefined {
+  const names = (key: string): readonly string[] =>
+    each(raw, key, (value) => {
+      const name = text(asRecord(value), 'name')
+      if (name === undefined) throw new FieldError('name', 'is missing')
+      return intern(name)
+    })
+  const [nodes, zones] = [names('forNodes'), names('forZones')]
+  return nodes.length === 0 && zones.length === 0 ? undefined : { nodes, zones }
+}
+
+/** Unknown ready counts as ready, unknown serving as ready says, unknown terminating as not: the API's own reading. */
+function conditions(raw: Raw): Endpoint['state'] {
+  const ready = flag(raw, 'ready') ?? true
+  return endpointState(ready, flag(raw, 'serving') ?? ready, flag(raw, 'terminating') ?? false)
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Reading fields of raw JSON, with the path of whatever is wrong. Layer: lib/kube. */
+import { NetplaneError } from '../../base/errors.ts'
+import { addrBits, isPort, tryParseAddr, tryParseCidr } from '../../base/ip.ts'
+import type { Addr, Cidr, Port, Protocol } from '../../base/ip.ts'
+import { isObject } from '../../base/object.ts'
+import type { Pool } from './intern.ts'
+
+/** A JSON object. Only own fields with names of ours are ever read from it. */
+export type Raw = Readonly<Record<string, unknown>>
+
+/** A field that cannot be used; thrown by the readers here and caught where an object or one of its parts is parsed. */
+export class FieldError extends NetplaneError {
+  readonly code = 'FIELD'
+  /** from the object that is being read: "ports[0].port" */
+  readonly path: string
+  readonly reason: string
+
+  constructor(path: string, reason: string) {
+    super({ message: `${path}: ${reason}` })
+    this.path = path
+    this.reason = reason
+  }
+
+  under(path: string): FieldError {
+    return new FieldError(this.path === '' || this.path.startsWith('[') ? path + this.path : `${path}.${this.path}`, this.reason)
+  }
+}
+
+/** What a parser of one kind is given: the object, who it is, where to say what was left out, and shared copies of repeated texts. */
+export interface ParseInput {
+  readonly raw: Raw
+  readonly namespace: string
+  readonly name: string
+  readonly refuse: (error: FieldError) => void
+  readonly intern: (text: string) => string
+  /** the same for labels and ports */
+  readonly shared: Pick<Pool, 'labels' | 'ports'>
+}
+
+/** The one empty list of all values that have none. */
+export const NONE: readonly never[] = Object.freeze([])
+
+/** Null counts as missing, as in the API. */
+export function own(raw: Raw, key: string): unknown {
+  const value = raw[key]
+  // most fields are missing, and need no second look
+  return value === undefined || value === null || !Object.hasOwn(raw, key) ? undefined : value
+}
+
+export function text(raw: Raw, key: string): string | undefined {
+  const value = own(raw, key)
+  if (value === undefined || typeof value === 'string') return value
+  throw new FieldError(key, 'must be text')
+}
+
+export function flag(raw: Raw, key: string): boolean | undefined {
+  const value = own(raw, key)
+  if (value === undefined || typeof value === 'boolean') return value
+  throw new FieldError(key, 'must be true or false')
+}
+
+export function integer(raw: Raw, key: string): number | undefined {
+  const value = own(raw, key)
+  if (value === undefined || (typeof value === 'number' && Number.isSafeInteger(value))) return value
+  throw new FieldError(key, 'must be a whole number')
+}
+
+export function number(raw: Raw, key: string): number | undefined {
+  const value = own(raw, key)
+  if (value === undefined || (typeof value === 'number' && Number.isFinite(value))) return value
+  throw new FieldError(key, 'must be a number')
+}
+
+/** In ms since 1970. */
+export function time(raw: Raw, key: string): number | undefined {
+  const value = text(raw, key)
+  const ms = value === undefined ? undefined : Date.parse(value)
+  if (Number.isNaN(ms)) throw new FieldError(key, 'must be a time')
+  return ms
+}
+
+export function port(raw: Raw, key: string): Port | undefined {
+  const value = own(raw, key)
+  if (value === undefined) return undefined
+  if (typeof value === 'number' && isPort(value)) return value
+  throw new FieldError(key, 'must be 1..65535')
+}
+
+/** One of the given words; `absent` when the field is missing. */
+export function oneOf<const W extends string, const A>(
+  raw: Raw,
+  key: string,
+  choice: { readonly words: readonly W[]; readonly absent: A },
+): W | A {
+  const value = text(raw, key)
+  if (value === undefined) return choice.absent
+  const word = choice.words.find((candidate) => candidate === value)
+  if (word === undefined) throw new FieldError(key, `must be ${choice.words.join(' or ')}`)
+  return word
+}
+
+export function protocol(raw: Raw): Protocol {
+  return oneOf(raw, 'protocol', { words: ['TCP', 'UDP', 'SCTP'], absent: 'TCP' })
+}
+
+/** Refuses fields of other names: one that is not understood might be what narrows the rest. */
+export function only(raw: Raw, keys: readonly string[]): Raw {
+  const other = Object.keys(raw).find((key) => !keys.includes(key) && own(raw, key) !== undefined)
+  if (other !== undefined) throw new FieldError(other, 'is not a field that is understood here')
+  return raw
+}
+
+/** An empty object when the field is missing. */
+export function record(raw: Raw, key: string): Raw {
+  const value = own(raw, key)
+  if (value === undefined) return {}
+  if (isObject(value)) return value
+  throw new FieldError(key, 'must be an object')
+}
+
+/** What `read` throws as FieldError comes out with `path` in front. */
+export function under<T>(path: string, read: () => T): T {
+  try {
+    return read()
+  } catch (thrown) {
+    throw thrown instanceof FieldError ? thrown.under(path) : thrown
+  }
+}
+
+/** Reads the object in field `key`, an empty one when the field is missing. */
+export function inside<T>(raw: Raw, key: string, read: (value: Raw) => T): T {
+  const value = record(raw, key)
+  return under(key, () => read(value))
+}
+
+/** Every element, or nothing at all. The shared empty list when the field is missing. */
+export function each<T>(raw: Raw, key: string, read: (value: unknown) => T): readonly T[] {
+  const values = own(raw, key)
+  if (values === undefined) return NONE
+  if (!Array.isArray(values)) throw new FieldError(key, 'must be a list')
+  if (values.length === 0) return NONE
+  // map makes a list of exactly this length; pushing would leave a third of it empty
+  return values.map((value: unknown, at) => {
+    try {
+      return read(value)
+    } catch (thrown) {
+      throw thrown instanceof FieldError ? thrown.under(`${key}[${at}]`) : thrown
+    }
+  })
+}
+
+/** As {@link each}, but what cannot be used is left out and handed to `refuse`. */
+export function usable<T>(
+  raw: Raw,
+  key: string,
+  use: { readonly read: (value: unknown) => T | undefined; readonly refuse: (error: FieldError) => void },
+): readonly T[] {
+  const parts = each(raw, key, (value) => ({ value }))
+  const result: T[] = []
+  for (const [at, part] of parts.entries()) {
+    try {
+      const value = use.read(part.value)
+      if (value !== undefined) result.push(value)
+    } catch (thrown) {
+      if (!(thrown instanceof FieldError)) throw thrown
+      use.refuse(thrown.under(`${key}[${at}]`))
+    }
+  }
+  return result.length === 0 ? NONE : result
+}
+
+export function asText(value: unknown): string {
+  if (typeof value === 'string') return value
+  throw new FieldError('', 'must be text')
+}
+
+export function asRecord(value: unknown): Raw {
+  if (isObject(value)) return value
+  throw new FieldError('', 'must be an object')
+}
+
+export function asAddr(value: unknown): Addr {
+  const addr = typeof value === 'string' ? tryParseAddr(value) : undefined
+  if (addr === undefined) throw new FieldError('', 'must be an IP address')
+  return addr
+}
+
+/** A prefix, or an address that stands for itself alone. */
+export function asNet(value: unknown): Cidr {
+  if (typeof value === 'string' && !value.includes('/')) {
+    const addr = asAddr(value)
+    return { addr, bits: addrBits(addr) }
+  }
+  return asCidr(value)
+}
+
+export function asCidr(value: unknown): Cidr {
+  const cidr = typeof value === 'string' ? tryParseCidr(value) : undefined
+  if (cidr === undefined) throw new FieldError('', 'must be an IP prefix, like 10.0.0.0/24')
+  return cidr
+}

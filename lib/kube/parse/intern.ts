@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Values that many objects have alike, held once: a node's name, the labels of all pods of a Deployment. Layer: lib/kube. */
+import type { Labels } from '../../model/labels.ts'
+import type { NamedPort } from '../../model/policy.ts'
+
+export interface Pool {
+  readonly text: (text: string) => string
+  readonly labels: (labels: Labels) => Labels
+  readonly ports: (ports: readonly NamedPort[]) => readonly NamedPort[]
+}
+
+/** Each part is emptied when it grows past `limit`. */
+export function createPool(limit = 50_000): Pool {
+  const text = keyed<string>(limit, (value) => value)
+  return {
+    text,
+    labels: keyed(limit, (labels) => JSON.stringify([...labels])),
+    ports: keyed(limit, (ports) => JSON.stringify(ports)),
+  }
+}
+
+/** Keeps nothing. */
+export const NO_POOL: Pool = { text: (text) => text, labels: (labels) => labels, ports: (ports) => ports }
+
+/** Values with the same key are alike. */
+function keyed<T>(limit: number, keyOf: (value: T) => string): (value: T) => T {
+  const pool = new Map<string, T>()
+  return (value) => {
+    const key = keyOf(value)
+    const known = pool.get(key)
+    if (known !== undefined) return known
+    if (pool.size >= limit) pool.clear()
+    pool.set(key, value)
+    return value
+  }
+}

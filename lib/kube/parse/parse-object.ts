@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Raw JSON of any kind we use → model value or reasons. Layer: lib/kube.
+ *
+ * What the API server would refuse rejects the whole object, so that its last good version stays in force; what is valid but not ours to
+ * serve is left out, with a reason, and the rest is used. Nothing raw is kept. */
+import { isObject } from '../../base/object.ts'
+import type { Parsed, Rejected } from '../../base/result.ts'
+import { nameKey, refText } from '../../model/ref.ts'
+import type { Ref } from '../../model/ref.ts'
+import type { KubeObject } from '../../model/snapshot.ts'
+import { FieldError, record, text } from './fields.ts'
+import type { Raw } from './fields.ts'
+import { KINDS } from '../kinds.ts'
+import type { KindEntry } from '../kinds.ts'
+import { NO_POOL } from './intern.ts'
+import type { Pool } from './intern.ts'
+
+/** Kinds that would change what traffic may do if we obeyed them: refused aloud, while other kinds are not our business. */
+const NOT_YET = /^(networking\.k8s\.io\/v1 NetworkPolicy|policy\.networking\.k8s\.io\/\S+ \S+|netplane\.io\/\S+ \S+)$/
+
+export type Identified =
+  | { readonly kind: 'ours'; readonly ref: Ref; readonly entry: KindEntry }
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'rejected'; readonly ref: Ref | undefined; readonly rejected: Rejected }
+
+/** Reads kind, namespace ("default" when a namespaced object has none) and name. */
+export function identify(value: unknown): Identified {
+  try {
+    return identifyRaw(value)
+  } catch (thrown) {
+    if (!(thrown instanceof FieldError)) throw thrown
+    return { kind: 'rejected', ref: undefined, rejected: { ref: '', path: thrown.path, reason: thrown.reason } }
+  }
+}
+
+function identifyRaw(value: unknown): Identified {
+  if (!isObject(value)) throw new FieldError('', 'must be an object')
+  const kind = text(value, 'kind')
+  const apiVersion = text(value, 'apiVersion')
+  if (kind === undefined) throw new FieldError('kind', 'is missing')
+  if (apiVersion === undefined) throw new FieldError('apiVersion', 'is missing')
+  const entry = KINDS.find(
+    (candidate) => (candidate.manifestKind ?? candidate.kind) === kind && sameGroup(candidate.apiVersion, apiVersion),
+  )
+  const known = entry !== undefined
+  if (!known && !NOT_YET.test(`${apiVersion} ${kind}`)) return { kind: 'foreign' }
+  const metadata = record(value, 'metadata')
+  const name = checkedName(metadata, 'name')
+  if (name === undefined) throw new FieldError('metadata.name', 'is missing')
+  const namespace = checkedName(metadata, 'namespace')
+  if (!known) {
+    const ref = `${kind}/${nameKey({ namespace: namespace ?? '', name })}`
+    return { kind: 'rejected', ref: undefined, rejected: { ref, path: 'kind', reason: 'is not implemented' } }
+  }
+  const ref: Ref = { kind: entry.kind, namespace: entry.namespaced ? (namespace ?? 'default') : '', name }
+  if (apiVersion === entry.apiVersion) return { kind: 'ours', ref, entry }
+  return { kind: 'rejected', ref, rejected: { ref: refText(ref), path: 'apiVersion', reason: `must be ${entry.apiVersion}` } }
+}
+
+/** Parses what {@link identify} has found to be ours. Never throws on any JSON. */
+export function parseObject(value: unknown, ref: Ref, pool: Pool = NO_POOL): Parsed<KubeObject> {
+  const rejected: Rejected[] = []
+  const owner = refText(ref)
+  const refuse = (error: FieldError): void => {
+    rejected.push({ ref: owner, path: error.path, reason: error.reason })
+  }
+  const entry = KINDS.find((candidate) => candidate.kind === ref.kind)
+  try {
+    if (entry === undefined || !isObject(value)) throw new FieldError('', 'must be an object')
+    const parsed = entry.parse({ raw: value, namespace: pool.text(ref.namespace), name: ref.name, refuse, intern: pool.text, shared: pool })
+    return 'closed' in parsed ? { kind: 'rejected', rejected, instead: parsed } : { kind: 'ok', value: parsed, rejected }
+  } catch (thrown) {
+    if (!(thrown instanceof FieldError)) throw thrown
+    refuse(thrown)
+    return { kind: 'rejected', rejected }
+  }
+}
+
+function sameGroup(a: string, b: string): boolean {
+  const group = (apiVersion: string): string => apiVersion.slice(0, Math.max(0, apiVersion.indexOf('/')))
+  return group(a) === group(b)
+}
+
+function checkedName(metadata: Raw, key: string): string | undefined {
+  const name = text(metadata, key)
+  if (name === undefined || name === '') return undefined
+  if (name.length > 253 || !/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name)) {
+    throw new FieldError(`metadata.${key}`, 'must be lower-case letters, digits, "-" and "."')
+  }
+  return name
+}

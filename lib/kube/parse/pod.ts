@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Raw Pod → model. Layer: lib/kube. */
+import { isV4, protocolNumber } from '../../base/ip.ts'
+import type { Addr } from '../../base/ip.ts'
+import type { Pod, PodPhase } from '../../model/pod.ts'
+import type { NamedPort } from '../../model/policy.ts'
+import {
+  asAddr,
+  asRecord,
+  each,
+  FieldError,
+  flag,
+  inside,
+  NONE,
+  oneOf,
+  own,
+  port,
+  protocol,
+  record,
+  text,
+  time,
+  under,
+  usable,
+} from './fields.ts'
+import type { ParseInput, Raw } from './fields.ts'
+import { labelsOf } from './labels.ts'
+import { wishesOf } from './ip-annotations.ts'
+
+const PHASES: readonly PodPhase[] = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown']
+
+export function parsePod(input: ParseInput): Pod {
+  const { nodeName, hostNetwork, serviceAccount, ports } = inside(input.raw, 'spec', (spec) => ({
+    nodeName: text(spec, 'nodeName') ?? '',
+    hostNetwork: flag(spec, 'hostNetwork') ?? false,
+    serviceAccount: text(spec, 'serviceAccountName') ?? '',
+    ports: namedPorts(spec, input),
+  }))
+  const status = inside(input.raw, 'status', statusOf)
+  return {
+    kind: 'Pod',
+    namespace: input.namespace,
+    name: input.name,
+    nodeName: nodeName === '' ? undefined : input.intern(nodeName),
+    hostNetwork,
+    ...status,
+    terminating: inside(input.raw, 'metadata', (metadata) => text(metadata, 'deletionTimestamp')) !== undefined,
+    labels: labelsOf(input),
+    serviceAccount: input.intern(serviceAccount === '' ? DEFAULT_SERVICE_ACCOUNT : serviceAccount),
+    ports,
+    ...uidOf(input),
+    ...wishesOf(input),
+  }
+}
+
+/** Before a pod has an address, when it was started is no news. */
+function statusOf(status: Raw): Pick<Pod, 'podIPs' | 'phase' | 'startedAt'> {
+  const podIPs = addresses(status)
+  const phase = oneOf(status, 'phase', { words: PHASES, absent: 'Pending' })
+  const startedAt = podIPs.length === 0 ? undefined : time(status, 'startTime')
+  return { podIPs, phase, ...(startedAt === undefined ? {} : { startedAt }) }
+}
+
+/** What the server shows of a pod of the kubelet's own files has an id of the server's; the kubelet's stands beside it. */
+function uidOf({ raw }: ParseInput): Pick<Pod, 'uid'> {
+  return inside(raw, 'metadata', (metadata) => {
+    const uid = own(record(metadata, 'annotations'), 'kubernetes.io/config.mirror') ?? own(metadata, 'uid')
+    return typeof uid === 'string' && uid !== '' ? { uid } : {}
+  })
+}
+
+const DEFAULT_SERVICE_ACCOUNT = 'default'
+
+/** Those of side-cars, which are init containers that stay, as well. */
+function namedPorts(spec: Raw, { intern, shared }: ParseInput): readonly NamedPort[] {
+  const containers = [...each(spec, 'containers', asRecord), ...each(spec, 'initContainers', asRecord)]
+  const ports = containers.flatMap((container) =>
+    usable(container, 'ports', { read: (value) => namedPort(asRecord(value), intern), refuse: () => undefined }),
+  )
+  return ports.length === 0 ? NONE : shared.ports(ports)
+}
+
+function namedPort(raw: Raw, intern: (text: string) => string): NamedPort | undefined {
+  const name = text(raw, 'name') ?? ''
+  const number = port(raw, 'containerPort')
+  return name === '' || number === undefined ? undefined : { name: intern(name), protocol: protocolNumber(protocol(raw)), port: number }
+}
+
+/** podIPs, or podIP alone where a hand-written manifest has only that. */
+function addresses(status: Raw): readonly Addr[] {
+  const single = text(status, 'podIP') ?? ''
+  const plural = each(status, 'podIPs', (value) => {
+    const entry = asRecord(value)
+    const ip = text(entry, 'ip')
+    if (ip === undefined) throw new FieldError('ip', 'is missing')
+    return under('ip', () => asAddr(ip))
+  })
+  const addrs = plural.length > 0 || single === '' ? plural : [under('podIP', () => asAddr(single))]
+  if (addrs.filter(isV4).length > 1 || addrs.filter((addr) => !isV4(addr)).length > 1)
+    throw new FieldError('podIPs', 'must be at most one of each family')
+  return addrs.length === 0 ? NONE : addrs
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the parsers of all kinds of policy have in common. Layer: lib/kube. */
+import { NAMESPACE_LABEL, ORCHESTRATOR_LABEL } from '../../../model/labels.ts'
+import { ANYWHERE } from '../../../model/policy.ts'
+import type { Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
+import { equals } from '../../../model/selector/selector.ts'
+import type { Selector } from '../../../model/selector/selector.ts'
+import { FieldError } from '../fields.ts'
+import type { ParseInput, Raw } from '../fields.ts'
+
+/** Nothing but pods. */
+export const PODS: Selector = equals(ORCHESTRATOR_LABEL, 'k8s')
+
+export function inNamespace(namespace: string): Selector {
+  return equals(NAMESPACE_LABEL, namespace)
+}
+
+export type Direction = 'ingress' | 'egress'
+
+/** A rule of which only what is given is asked. */
+export function ruleOf(at: number, of: Partial<Omit<Rule, 'at'>>): Rule {
+  return {
+    at,
+    action: 'allow',
+    name: undefined,
+    ipVersion: undefined,
+    protocols: undefined,
+    notProtocols: [],
+    icmp: undefined,
+    notIcmp: undefined,
+    source: ANYWHERE,
+    destination: ANYWHERE,
+    ...of,
+  }
+}
+
+/** What a rule asks of a packet's protocol and destination port. */
+export interface PortNeed {
+  readonly protocols: readonly number[] | undefined
+  readonly ports: readonly PortMatch[] | undefined
+}
+
+export const ANY_PORT: PortNeed = { protocols: undefined, ports: undefined }
+
+/** One rule for each peer and each protocol. */
+export function crossed(
+  at: number,
+  of: {
+    readonly direction: Direction
+    readonly peers: readonly Side[]
+    readonly ports: readonly PortNeed[]
+    readonly rule: Partial<Rule>
+  },
+): readonly Rule[] {
+  return of.peers.flatMap((peer) =>
+    of.ports.map(({ protocols, ports }) => {
+      const source = of.direction === 'ingress' ? peer : ANYWHERE
+      const destination = of.direction === 'ingress' ? ANYWHERE : peer
+      return ruleOf(at, { ...of.rule, protocols, source, destination: ports === undefined ? destination : { ...destination, ports } })
+    }),
+  )
+}
+
+/** What is known of a policy whatever else of it can be read. */
+export type Known = Pick<Policy, 'kind' | 'namespace' | 'name' | 'tier' | 'subject' | 'staged'>
+
+/** How the rest of it is read. Paths of what is thrown begin after "spec". */
+export interface Reading {
+  readonly frame: () => Pick<Policy, 'tier' | 'order' | 'scope'> & { readonly directions: readonly Direction[] }
+  readonly rules: (direction: Direction) => readonly Rule[]
+}
+
+const BOTH: readonly Direction[] = ['ingress', 'egress']
+
+/** The policy; where it cannot be read it is closed, in the directions it may mean, and why is said. */
+export function policyOf(input: ParseInput, known: Known, { frame, rules }: Reading): Policy {
+  let said: ReturnType<Reading['frame']> = { tier: known.tier, order: Number.POSITIVE_INFINITY, scope: 'normal', directions: BOTH }
+  try {
+    said = frame()
+    const read = said.directions.map((direction) => [direction, rules(direction)] as const)
+    return assembled(known, said, new Map(read))
+  } catch (thrown) {
+    if (!(thrown instanceof FieldError)) throw thrown
+    input.refuse(thrown.under('spec'))
+    return { ...assembled(known, said, new Map(said.directions.map((direction) => [direction, []]))), closed: true }
+  }
+}
+
+function assembled(
+  known: Known,
+  { tier, order, scope }: ReturnType<Reading['frame']>,
+  rules: ReadonlyMap<Direction, readonly Rule[]>,
+): Policy {
+  return { ...known, tier, order, scope, ingress: rules.get('ingress'), egress: rules.get('egress') }
+}
+
+/** The elements of a list that may be missing or empty, which then means everything. */
+export function isSaid(raw: Raw, key: string): boolean {
+  const value = Object.hasOwn(raw, key) ? raw[key] : undefined
+  return Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null
+}

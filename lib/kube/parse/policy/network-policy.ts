@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Raw NetworkPolicy of networking.k8s.io → model. Layer: lib/kube. */
+import { protocolNumber } from '../../../base/ip.ts'
+import { ANYWHERE } from '../../../model/policy.ts'
+import type { Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
+import { ALL, and } from '../../../model/selector/selector.ts'
+import { each, inside } from '../fields.ts'
+import type { ParseInput, Raw } from '../fields.ts'
+import { kubernetesPolicyRules } from '../../schema/network-policy.ts'
+import type { Peer, PortEntry } from '../../schema/network-policy.ts'
+import { ANY_PORT, crossed, inNamespace, isSaid, PODS, policyOf } from './common.ts'
+import type { Direction, PortNeed } from './common.ts'
+import { KUBERNETES_POLICY_SPEC, POLICY_SPECS } from '../../schema/v3-policies.ts'
+
+/** Among the policies of the default tier. */
+const ORDER = 1000
+
+export function parseNetworkPolicy(input: ParseInput): Policy {
+  return inside(input.raw, 'spec', (spec) => kubernetesPolicy(input, spec, { kind: 'KubernetesNetworkPolicy', staged: undefined }))
+}
+
+/** `spec` as networking.k8s.io has it. */
+export function kubernetesPolicy(input: ParseInput, spec: Raw, as: Pick<Policy, 'kind' | 'staged'>): Policy {
+  const shape = POLICY_SPECS.StagedKubernetesNetworkPolicy
+  // a field of another name may be a misspelt selector: without it the policy would close its whole namespace
+  const { only } = as.staged === undefined ? KUBERNETES_POLICY_SPEC : shape
+  only(spec)
+  const subject = and(PODS, inNamespace(input.namespace), shape.at(spec, 'podSelector') ?? ALL)
+  const known = { ...as, namespace: input.namespace, name: input.name, tier: 'default', subject }
+  return policyOf(input, known, {
+    frame: () => ({ tier: known.tier, order: ORDER, scope: 'normal', directions: directionsOf(spec) }),
+    rules: (direction) => rulesOf(spec, direction, input.namespace),
+  })
+}
+
+function directionsOf(spec: Raw): readonly Direction[] {
+  const types = POLICY_SPECS.StagedKubernetesNetworkPolicy.at(spec, 'policyTypes')
+  if (types.length > 0) return types.map((type) => (type === 'Ingress' ? 'ingress' : 'egress'))
+  return isSaid(spec, 'egress') ? ['ingress', 'egress'] : ['ingress']
+}
+
+function rulesOf(spec: Raw, direction: Direction, namespace: string): readonly Rule[] {
+  const read = (raw: unknown): { readonly peers: readonly Peer[]; readonly ports: readonly PortEntry[] } => {
+    if (direction === 'egress') {
+      const { to, ports } = kubernetesPolicyRules.egress.read(raw)
+      return { peers: to, ports }
+    }
+    const { from, ports } = kubernetesPolicyRules.ingress.read(raw)
+    return { peers: from, ports }
+  }
+  return each(spec, direction, read).flatMap(({ peers, ports }, at) => {
+    const sides = peers.length === 0 ? [ANYWHERE] : peers.map((peer) => peerOf(peer, namespace))
+    return crossed(at, { direction, peers: sides, ports: portNeeds(ports), rule: {} })
+  })
+}
+
+function peerOf({ ipBlock, podSelector, namespaceSelector }: Peer, namespace: string): Side {
+  if (ipBlock !== undefined) return { ...ANYWHERE, nets: [ipBlock.cidr], notNets: ipBlock.except }
+  return { ...ANYWHERE, selector: and(PODS, namespaceSelector ?? inNamespace(namespace), podSelector ?? ALL) }
+}
+
+/** Entries of one protocol together, each protocol once; none at all mean every packet. */
+function portNeeds(entries: readonly PortEntry[]): readonly PortNeed[] {
+  if (entries.length === 0) return [ANY_PORT]
+  return [...new Set(entries.map((entry) => entry.protocol))].map((protocol) => {
+    const ports = entries.filter((entry) => entry.protocol === protocol).map(portMatch)
+    const some = ports.filter((match) => match !== undefined)
+    return { protocols: [protocolNumber(protocol)], ports: some.length === ports.length ? some : undefined }
+  })
+}
+
+/** Undefined: all ports of the protocol. */
+function portMatch({ port, endPort }: PortEntry): PortMatch | undefined {
+  if (typeof port === 'string') return { name: port }
+  return port === undefined ? undefined : { from: port, to: endPort ?? port }
+}

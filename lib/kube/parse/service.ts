@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Raw Service → model. Layer: lib/kube. */
+import { formatCidr, isV4 } from '../../base/ip.ts'
+import type { Addr, Cidr, Protocol } from '../../base/ip.ts'
+import type { BackendSelection, Family, NotServed, Service, ServicePort } from '../../model/service.ts'
+import {
+  asAddr,
+  asCidr,
+  asRecord,
+  each,
+  FieldError,
+  flag,
+  inside,
+  integer,
+  NONE,
+  oneOf,
+  port,
+  protocol,
+  record,
+  text,
+  under,
+  usable,
+} from './fields.ts'
+import type { ParseInput, Raw } from './fields.ts'
+import { asReachable } from './special-addresses.ts'
+
+const DEFAULT_AFFINITY_SECONDS = 10_800
+const MAX_AFFINITY_SECONDS = 86_400
+
+export function parseService(input: ParseInput): Service {
+  const { labels, annotations } = inside(input.raw, 'metadata', (metadata) => ({
+    labels: record(metadata, 'labels'),
+    annotations: record(metadata, 'annotations'),
+  }))
+  const loadBalancerIPs = inside(input.raw, 'status', (status) =>
+    inside(status, 'loadBalancer', (balancer) => loadBalancerAddresses(balancer, refuseUnder(input, 'status.loadBalancer'))),
+  )
+  return inside(input.raw, 'spec', (spec) => {
+    const type = oneOf(spec, 'type', { words: ['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName'], absent: 'ClusterIP' })
+    const clusterIPs = clusterAddresses(spec)
+    const notServed = whyNotServed({ type, headless: clusterIPs === 'None', labels, annotations })
+    const refuse = refuseUnder(input, 'spec')
+    const service: Service = {
+      kind: 'Service',
+      namespace: input.namespace,
+      name: input.name,
+      type,
+      notServed,
+      families: clusterIPs === 'None' ? NONE : familiesOf(spec, clusterIPs),
+      clusterIPs: clusterIPs === 'None' ? NONE : clusterIPs,
+      externalIPs: usable(spec, 'externalIPs', { read: asReachable, refuse }),
+      loadBalancerIPs,
+      loadBalancerSourceRanges: sourceRanges(spec, refuse),
+      backendSelection: backendSelection(annotations, input),
+      ports: servicePorts(spec, { type, refuse, intern: input.intern, required: notServed === undefined }),
+      externalTrafficPolicy: trafficPolicy(spec, 'externalTrafficPolicy'),
+      internalTrafficPolicy: trafficPolicy(spec, 'internalTrafficPolicy'),
+      affinitySeconds: affinity(spec),
+      publishNotReadyAddresses: flag(spec, 'publishNotReadyAddresses') ?? false,
+      healthCheckNodePort: integer(spec, 'healthCheckNodePort') === 0 ? undefined : port(spec, 'healthCheckNodePort'),
+    }
+    if (notServed === undefined) sayUnusable(service, refuse)
+    return service
+  })
+}
+
+/** What is taken as it is, but is hardly meant so. */
+function sayUnusable({ clusterIPs, families, loadBalancerSourceRanges = [] }: Service, refuse: (error: FieldError) => void): void {
+  if (clusterIPs.length === 0) refuse(new FieldError('clusterIP', 'is missing: the service has no cluster address'))
+  for (const cidr of loadBalancerSourceRanges) {
+    if (!families.includes(familyOf(cidr.addr)))
+      refuse(new FieldError('loadBalancerSourceRanges', `${formatCidr(cidr)} is of a family that the service does not have`))
+  }
+}
+
+function refuseUnder(input: ParseInput, path: string): (error: FieldError) => void {
+  return (error) => {
+    input.refuse(error.under(path))
+  }
+}
+
+function whyNotServed(of: {
+  readonly type: Service['type']
+  readonly headless: boolean
+  readonly labels: Raw
+  readonly annotations: Raw
+}): NotServed | undefined {
+  if (of.type === 'ExternalName') return 'external-name'
+  if (of.headless || Object.hasOwn(of.labels, 'service.kubernetes.io/headless')) return 'headless'
+  if (Object.hasOwn(of.labels, 'service.kubernetes.io/service-proxy-name')) return 'other-proxy'
+  return text(of.annotations, 'netplane.io/nat-exclude-service') === 'true' ? 'excluded' : undefined
+}
+
+/** A range that cannot be read lets nobody in, so that a slip of the pen does not open the service to everybody. */
+function sourceRanges(spec: Raw, refuse: (error: FieldError) => void): readonly Cidr[] | undefined {
+  if (each(spec, 'loadBalancerSourceRanges', () => true).length === 0) return undefined
+  return usable(spec, 'loadBalancerSourceRanges', { read: (value) => asCidr(typeof value === 'string' ? value.trim() : value), refuse })
+}
+
+const SELECTION = 'netplane.io/backend-selection'
+
+function backendSelection(annotations: Raw, input: ParseInput): BackendSelection | undefined {
+  const word = text(annotations, SELECTION)
+  if (word === undefined || word === 'Random' || word === 'Maglev') return word
+  input.refuse(new FieldError(`metadata.annotations['${SELECTION}']`, 'must be Random or Maglev'))
+  return undefined
+}
+
+function clusterAddresses(spec: Raw): readonly Addr[] | 'None' {
+  const single = text(spec, 'clusterIP') ?? ''
+  if (single === 'None') return 'None'
+  const plural = each(spec, 'clusterIPs', (value) => (value === 'None' ? undefined : asAddr(value)))
+  const addrs = plural.filter((value) => value !== undefined)
+  if (addrs.length < plural.length) return 'None'
+  if (addrs.length > 2 || (addrs.length === 2 && familyOf(addrs[0]) === familyOf(addrs[1])))
+    throw new FieldError('clusterIPs', 'must be at most one of each family')
+  if (addrs.length > 0 || single === '') return addrs
+  return [under('clusterIP', () => asAddr(single))]
+}
+
+function familyOf(addr: Addr | undefined): Family {
+  return addr === undefined || isV4(addr) ? 'IPv4' : 'IPv6'
+}
+
+const IPV4_ONLY: readonly Family[] = Object.freeze(['IPv4'])
+const IPV6_ONLY: readonly Family[] = Object.freeze(['IPv6'])
+const BOTH: readonly Family[] = Object.freeze(['IPv4', 'IPv6'])
+
+/** Those of the cluster addresses; a manifest that has none may say them itself. */
+function familiesOf(spec: Raw, clusterIPs: readonly Addr[]): readonly Family[] {
+  const said = each(spec, 'ipFamilies', asFamily)
+  const families = new Set<Family>(clusterIPs.length > 0 ? clusterIPs.map(familyOf) : said)
+  if (families.size === 2) return BOTH
+  return families.has('IPv6') ? IPV6_ONLY : IPV4_ONLY
+}
+
+function asFamily(value: unknown): Family {
+  if (value === 'IPv4' || value === 'IPv6') return value
+  throw new FieldError('', 'must be IPv4 or IPv6')
+}
+
+/** Addresses in mode Proxy are for the load balancer itself, as in upstream's proxy. */
+function loadBalancerAddresses(balancer: Raw, refuse: (error: FieldError) => void): readonly Addr[] {
+  return usable(balancer, 'ingress', {
+    read: (value) => {
+      const ingress = asRecord(value)
+      const ip = text(ingress, 'ip') ?? ''
+      const mode = oneOf(ingress, 'ipMode', { words: ['VIP', 'Proxy'], absent: 'VIP' })
+      if (ip === '' || mode === 'Proxy') return undefined
+      return under('ip', () => asReachable(ip))
+    },
+    refuse,
+  })
+}
+
+interface PortContext {
+  readonly type: Service['type']
+  readonly required: boolean
+  readonly refuse: (error: FieldError) => void
+  readonly intern: (text: string) => string
+}
+
+function servicePorts(spec: Raw, context: PortContext): readonly ServicePort[] {
+  const all = each(spec, 'ports', (value) => servicePort(asRecord(value), context))
+  if (all.length === 0 && context.required) throw new FieldError('ports', 'must have at least one')
+  refuseTwins(all)
+  for (const [at, entry] of all.entries()) {
+    if (entry.protocol === 'SCTP') context.refuse(new FieldError(`ports[${at}].protocol`, 'SCTP is not supported'))
+  }
+  return all.filter((entry) => entry.protocol !== 'SCTP')
+}
+
+function servicePort(raw: Raw, context: PortContext): ServicePort {
+  const number = port(raw, 'port')
+  if (number === undefined) throw new FieldError('port', 'is missing')
+  const name = text(raw, 'name') ?? ''
+  if (name !== '' && (name.length > 63 || !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name)))
+    throw new FieldError('name', 'must be lower-case letters, digits and "-"')
+  const nodePort = raw['nodePort'] === 0 ? undefined : port(raw, 'nodePort')
+  if (nodePort !== undefined && context.type !== 'NodePort' && context.type !== 'LoadBalancer')
+    throw new FieldError('nodePort', `must not be set when type is ${context.type}`)
+  return { name: context.intern(name), protocol: protocol(raw), port: number, nodePort, targetPort: targetPort(raw, context) ?? number }
+}
+
+function targetPort(raw: Raw, context: PortContext): number | string | undefined {
+  const value = raw['targetPort']
+  if (typeof value === 'string') return value === '' ? undefined : context.intern(value)
+  return value === 0 ? undefined : port(raw, 'targetPort')
+}
+
+/** Names, port numbers and node ports must tell ports apart. */
+function refuseTwins(ports: readonly ServicePort[]): void {
+  const seen = new Set<string>()
+  const once = (key: string, path: string, reason: string): void => {
+    if (seen.has(key)) throw new FieldError(path, reason)
+    seen.add(key)
+  }
+  for (const [at, entry] of ports.entries()) {
+    if (entry.name === '' && ports.length > 1) throw new FieldError(`ports[${at}].name`, 'is missing: needed when there are several ports')
+    once(`name ${entry.name}`, `ports[${at}].name`, 'is used twice')
+    once(`port ${twinKey(entry.protocol, entry.port)}`, `ports[${at}].port`, 'is used twice for this protocol')
+    if (entry.nodePort !== undefined)
+      once(`nodePort ${twinKey(entry.protocol, entry.nodePort)}`, `ports[${at}].nodePort`, 'is used twice for this protocol')
+  }
+}
+
+function twinKey(protocolName: Protocol, number: number): string {
+  return `${protocolName} ${number}`
+}
+
+function trafficPolicy(spec: Raw, key: string): 'Cluster' | 'Local' {
+  return oneOf(spec, key, { words: ['Cluster', 'Local'], absent: 'Cluster' })
+}
+
+function affinity(spec: Raw): number | undefined {
+  if (oneOf(spec, 'sessionAffinity', { words: ['None', 'ClientIP'], absent: 'None' }) === 'None') return undefined
+  return inside(spec, 'sessionAffinityConfig', (config) =>
+    inside(config, 'clientIP', (clientIP) => {
+      const seconds = integer(clientIP, 'timeoutSeconds') ?? DEFAULT_AFFINITY_SECONDS
+      if (seconds < 1 || seconds > MAX_AFFINITY_SECONDS) throw new FieldError('timeoutSeconds', `must be 1..${MAX_AFFINITY_SECONDS}`)
+      return seconds
+    }),
+  )
+}

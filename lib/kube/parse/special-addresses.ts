@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Addresses that must not be anybody's service or endpoint, as in the API's own rules. Layer: lib/kube. */
+import { cidrContains, parseCidr } from '../../base/ip.ts'
+import type { Addr, Cidr } from '../../base/ip.ts'
+import { asAddr, FieldError } from './fields.ts'
+
+/** An endpoint at a loopback address would open the node's own services to everybody. */
+const special: readonly { readonly cidr: Cidr; readonly what: string }[] = [
+  { cidr: parseCidr('0.0.0.0/32'), what: 'the unspecified address' },
+  { cidr: parseCidr('::/128'), what: 'the unspecified address' },
+  { cidr: parseCidr('127.0.0.0/8'), what: 'a loopback address' },
+  { cidr: parseCidr('::1/128'), what: 'a loopback address' },
+  { cidr: parseCidr('169.254.0.0/16'), what: 'a link-local address' },
+  { cidr: parseCidr('fe80::/10'), what: 'a link-local address' },
+  { cidr: parseCidr('224.0.0.0/24'), what: 'a link-local multicast address' },
+  { cidr: parseCidr('ff02::/16'), what: 'a link-local multicast address' },
+]
+
+/** First bytes of the ranges above: nearly every address is done with one look. */
+const firstBytes = new Set(special.map(({ cidr }) => firstByte(cidr.addr)))
+
+export function asReachable(value: unknown): Addr {
+  const addr = asAddr(value)
+  if (!firstBytes.has(firstByte(addr))) return addr
+  const hit = special.find(({ cidr }) => cidrContains(cidr, addr))
+  if (hit !== undefined) throw new FieldError('', `must not be ${hit.what}`)
+  return addr
+}
+
+/** Of the family's own bytes, IPv6 apart from IPv4. */
+function firstByte(addr: Addr): number {
+  const v4 = addr.charCodeAt(10) === 255 && addr.startsWith('\0\0\0\0\0\0\0\0\0\0\xff\xff')
+  return v4 ? addr.charCodeAt(12) : 256 + addr.charCodeAt(0)
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the files of a directory hold, file by file as they are looked at. Layer: lib/manifests. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { errorCode, errorText } from '../base/errors.ts'
+import { compareText } from '../base/order.ts'
+import type { Rejected } from '../base/result.ts'
+import { same } from '../base/deep-equal.ts'
+import { createPool } from '../kube/parse/intern.ts'
+import { refText } from '../model/ref.ts'
+import type { KubeObject } from '../model/snapshot.ts'
+import type { Problem, SourceEvent } from '../store/source.ts'
+import { MOST_PLACED, parseFile, placeOf } from './file.ts'
+import type { ParsedFile } from './file.ts'
+import { Holdings } from './object-owners.ts'
+import type { LastGoodFile } from '../store/last-good.ts'
+import { readChanged } from './tree.ts'
+import type { FileRead, Stamp, Tree } from './tree.ts'
+
+export class Contents {
+  readonly #root: string
+  readonly #holdings = new Holdings()
+  readonly #stamps = new Map<string, Stamp>()
+  readonly #problems = new Map<string, readonly Problem[]>()
+  readonly #pool = createPool()
+  readonly #lastGood: LastGoodFile | undefined
+  /** as objects were written, of the kinds that are kept */
+  readonly #raws = new WeakMap<KubeObject, unknown>()
+  #problemRevision = 0
+  #keptRevision = 0
+
+  /** `lastGood`: where last good versions outlive this process */
+  constructor(root: string, lastGood?: LastGoodFile) {
+    this.#root = root
+    this.#lastGood = lastGood
+  }
+
+  /** What the process before this one kept, as if its files had been read. */
+  recall(): readonly SourceEvent[] {
+    const byFile = Map.groupBy(this.#lastGood?.read() ?? [], ({ file }) => file)
+    return [...byFile].flatMap(([file, objects]) => {
+      const list = { apiVersion: 'v1', kind: 'List', items: objects.map(({ object }) => object) }
+      const content = parseFile(`${file}.json`, JSON.stringify(list), this.#pool)
+      const events = this.#put(file, content)
+      this.#holdings.keepAll(file)
+      return events
+    })
+  }
+
+  /** Notes for the process after this one what has to stay over its start. */
+  remember(): void {
+    const { keptRevision } = this.#holdings
+    if (this.#lastGood === undefined || keptRevision === this.#keptRevision) return
+    const failed = this.#lastGood.failed
+    const kept = [...this.#holdings.kept()].map(({ file, object }) => ({ file, object: this.#raws.get(object) }))
+    this.#lastGood.write(kept.filter(({ object }) => object !== undefined))
+    if (this.#lastGood.failed === undefined) this.#keptRevision = keptRevision
+    if (this.#lastGood.failed !== failed) this.#problemRevision++
+  }
+
+  /** Reads one file; undefined: it is a directory, or was one. `force` reads it even when its stamp is the same: two writes within one tick of the file
+   * system's clock leave none. */
+  look(file: string, force: boolean): readonly SourceEvent[] | undefined {
+    const read = this.#read(file, force)
+    switch (read?.kind) {
+      case undefined:
+      case 'unchanged':
+        return []
+      case 'directory':
+        return undefined
+      case 'gone':
+        return this.#isLost(file) ? undefined : this.gone(file)
+      case 'read': {
+        const content = parseFile(file, read.text, this.#pool)
+        this.#stamps.set(file, read.stamp)
+        this.#setProblems(file, content.problems)
+        return this.#put(file, content)
+      }
+    }
+  }
+
+  gone(file: string): readonly SourceEvent[] {
+    this.#stamps.delete(file)
+    this.#setProblems(file, [])
+    return this.#holdings.put(file)
+  }
+
+  /** Files known here that are no longer in the tree. What is below an unreadable directory may still be there. */
+  missing({ files, unreadable }: Tree): readonly string[] {
+    const there = new Set(files)
+    const unseen = [...unreadable.keys()]
+    const known = new Set([...this.#stamps.keys(), ...this.#problems.keys(), ...this.#holdings.fileNames()])
+    return [...known].filter((file) => !there.has(file) && !unseen.some((path) => file === path || file.startsWith(`${path}/`)))
+  }
+
+  /** Files and directories that are there and cannot be looked at, and why. */
+  unreadable(paths: ReadonlyMap<string, string>): void {
+    for (const [path, why] of paths) this.#cannotRead(path, why)
+  }
+
+  get holdings(): Holdings {
+    return this.#holdings
+  }
+
+  /** Another number whenever the problems may be others. */
+  get problemRevision(): number {
+    return this.#problemRevision + this.#holdings.conflictRevision
+  }
+
+  hasProblem(path: string): boolean {
+    return this.#problems.has(path)
+  }
+
+  /** Everything that is wrong, by file. */
+  problems(): readonly Problem[] {
+    const files = [...this.#problems].sort((a, b) => compareText(a[0], b[0]))
+    // a file that is gone holds its objects for a moment more
+    const conflicts = this.#holdings.conflicts().filter(({ file }) => this.#stamps.has(file))
+    const placed = conflicts.map(({ file, rejected }, at) => ({ place: at < MOST_PLACED ? this.#placeIn(file, rejected) : file, rejected }))
+    const failed = this.#lastGood?.failed
+    const unkept = failed === undefined ? [] : [{ place: undefined, rejected: { ref: '', path: '', reason: failed } }]
+    return [...unkept, ...files.flatMap(([, problems]) => problems), ...placed]
+  }
+
+  /** Refs of objects in force whose own file does not give them at present. */
+  kept(): readonly string[] {
+    const kept = [...this.#holdings.kept()].map(({ file, object }) => ({ file, ref: refText(object) }))
+    return kept.flatMap(({ file, ref }) => (this.#holdings.holder(ref) === file ? [ref] : [])).sort(compareText)
+  }
+
+  /** "services.yaml:12" for a field of an object in force; undefined when no file has it. */
+  placeOf(rejected: Rejected): string | undefined {
+    const file = this.#holdings.holder(rejected.ref)
+    return file === undefined ? undefined : this.#placeIn(file, rejected)
+  }
+
+  /** Was a directory that could not be looked at: what it had is here still. */
+  #isLost(path: string): boolean {
+    return this.#problems.has(path) && [...this.#holdings.fileNames()].some((file) => file.startsWith(`${path}/`))
+  }
+
+  #placeIn(file: string, rejected: Rejected): string {
+    try {
+      return placeOf(file, readFileSync(join(this.#root, file), 'utf8'), rejected) ?? file
+    } catch {
+      return file
+    }
+  }
+
+  #put(file: string, content: ParsedFile): readonly SourceEvent[] {
+    for (const [object, raw] of content.raws) this.#raws.set(object, raw)
+    return this.#holdings.put(file, content)
+  }
+
+  #setProblems(file: string, problems: readonly Problem[]): void {
+    if (same(this.#problems.get(file) ?? [], problems)) return
+    this.#problemRevision++
+    if (problems.length === 0) this.#problems.delete(file)
+    else this.#problems.set(file, problems)
+  }
+
+  #read(file: string, force: boolean): FileRead | undefined {
+    try {
+      return readChanged(join(this.#root, file), force ? undefined : this.#stamps.get(file))
+    } catch (thrown) {
+      this.#cannotRead(file, errorCode(thrown) ?? errorText(thrown))
+      return undefined
+    }
+  }
+
+  #cannotRead(path: string, why: string): void {
+    this.#holdings.keepAll(path)
+    this.#setProblems(path, [{ place: path, rejected: { ref: '', path: '', reason: `cannot be read: ${why}` } }])
+  }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { ConfigError } from '#lib/base/errors.ts'
+import { chainedConflist, conflistText, installConflist, refuseOthersBefore } from '#agent/cni/install/conflist.ts'
+
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'netplane-conflist-'))
+})
+
+afterEach(() => {
+  rmSync(folder, { recursive: true })
+})
+
+function chained(list: object): unknown {
+  writeFileSync(join(folder, '10-theirs.conflist'), JSON.stringify(list))
+  try {
+    const text = chainedConflist(folder, '/s')?.text
+    return text === undefined ? undefined : (JSON.parse(text) as unknown)
+  } catch (thrown) {
+    if (!(thrown instanceof ConfigError)) throw thrown
+    return thrown.message
+  }
+}
+
+const BRIDGE = { type: 'bridge' }
+const OURS = { type: 'netplane-cni', socket: '/s' }
+const VERSIONS = '0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0: no pod would start'
+
+test.each([
+  ['a list', { cniVersion: '0.3.0', name: 'a', plugins: [BRIDGE] }, { cniVersion: '0.3.0', name: 'a', plugins: [BRIDGE, OURS] }],
+  [
+    'a plugin by itself',
+    { cniVersion: '1.0.0', name: 'a', ...BRIDGE },
+    { cniVersion: '1.0.0', name: 'a', plugins: [{ cniVersion: '1.0.0', name: 'a', ...BRIDGE }, OURS] },
+  ],
+  ['one with us in it, of any version', { cniVersion: '0.2.0', name: 'a', plugins: [BRIDGE, OURS] }, undefined],
+  [
+    'an old version',
+    { cniVersion: '0.2.0', name: 'a', plugins: [BRIDGE] },
+    `10-theirs.conflist: cniVersion: "0.2.0" is not one of ${VERSIONS}`,
+  ],
+  [
+    'versions to choose from, of which we speak some',
+    { cniVersion: '1.0.0', cniVersions: ['0.2.0', '1.0.0', '1.1.0', '1.2.0'], name: 'a', plugins: [BRIDGE] },
+    { cniVersion: '1.0.0', cniVersions: ['1.0.0', '1.1.0'], name: 'a', plugins: [BRIDGE, OURS] },
+  ],
+  ['no version', { name: 'a', plugins: [BRIDGE] }, `10-theirs.conflist: cniVersion: is missing, and must be one of ${VERSIONS}`],
+  ['a plugin of no version', { name: 'a', ...BRIDGE }, `10-theirs.conflist: cniVersion: is missing, and must be one of ${VERSIONS}`],
+  ['no plugins', { cniVersion: '1.0.0', name: 'a', plugins: [] }, '10-theirs.conflist: plugins: must be objects with a type'],
+])('%s', (_, list, expected) => {
+  expect(chained(list)).toEqual(expected)
+})
+
+const ALL = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0']
+test.each([
+  ['alone', undefined, { cniVersion: '1.0.0', cniVersions: ALL }],
+  ['beside a portmap of today', ['0.1.0', ...ALL, '1.2.0'], { cniVersion: '1.0.0', cniVersions: ALL }],
+  ['beside one of 2022', ['0.4.0', '1.0.0'], { cniVersion: '1.0.0', cniVersions: ['0.4.0', '1.0.0'] }],
+  ['beside one of 2020', ['0.3.1', '0.4.0'], { cniVersion: '0.4.0', cniVersions: ['0.3.1', '0.4.0'] }],
+])('our own list, %s, is of versions that both speak', (_, portmap, expected) => {
+  expect(JSON.parse(conflistText({ socket: '/s', portmap }))).toMatchObject(expected)
+})
+
+test('a portmap that speaks none of ours is named', () => {
+  expect(() => conflistText({ socket: '/s', portmap: ['0.1.0', '1.1.0'] })).toThrow(/portmap: speaks 0\.1\.0, 1\.1\.0, of which/)
+})
+
+test('a list that runtimes take before our own is named', () => {
+  installConflist(folder, { kind: 'own', text: '{}' })
+  writeFileSync(join(folder, '10-zzz.conflist'), '{}')
+  expect(() => refuseOthersBefore(folder)).not.toThrow()
+  writeFileSync(join(folder, '10-flannel.conflist'), '{}')
+  expect(() => refuseOthersBefore(folder)).toThrow(/10-flannel\.conflist.*comes before 10-netplane\.conflist/)
+})

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Contested keys. Layer: test. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { Claims } from '#agent/compile/key-conflicts.ts'
+
+test('lower rank, then first name; those who win or lose by it are named', () => {
+  const claims = new Claims()
+  expect(claims.set('b', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(), disturbed: new Set() })
+  expect(claims.set('c', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(['k']), disturbed: new Set() })
+  expect(claims.set('a', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(), disturbed: new Set(['b']) })
+  expect(claims.set('c', [{ key: 'k', rank: 0 }])).toEqual({ lost: new Set(), disturbed: new Set(['a']) })
+  expect(claims.set('c', [])).toEqual({ lost: new Set(), disturbed: new Set(['a']) })
+  expect(claims.set('a', [{ key: 'other', rank: 0 }])).toEqual({ lost: new Set(), disturbed: new Set(['b']) })
+})
+
+test('who holds what does not depend on the order', () => {
+  const owner = fc.constantFrom('a', 'b', 'c')
+  const claim = fc.record({ key: fc.constantFrom('k', 'l'), rank: fc.nat(2) })
+  fc.assert(
+    fc.property(fc.array(fc.tuple(owner, fc.uniqueArray(claim, { selector: ({ key }) => key })), { maxLength: 20 }), (steps) => {
+      const claims = new Claims()
+      const held = new Map<string, ReadonlySet<string>>()
+      const last = new Map(steps)
+      const settle = (name: string, wants: readonly { readonly key: string; readonly rank: number }[]): void => {
+        const { lost, disturbed } = claims.set(name, wants)
+        held.set(name, new Set(wants.map(({ key }) => key).filter((key) => !lost.has(key))))
+        seen.set(name, wants)
+        for (const other of disturbed) settle(other, seen.get(other) ?? [])
+      }
+      const seen = new Map<string, readonly { readonly key: string; readonly rank: number }[]>()
+      for (const [name, wants] of steps) settle(name, wants)
+      for (const key of ['k', 'l']) {
+        const best = [...last]
+          .flatMap(([name, wants]) => wants.filter((want) => want.key === key).map(({ rank }) => ({ name, rank })))
+          .sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1))[0]
+        expect([...held].filter(([, keys]) => keys.has(key)).map(([name]) => name)).toEqual(best === undefined ? [] : [best.name])
+      }
+    }),
+  )
+})

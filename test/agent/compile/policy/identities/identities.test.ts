@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Identities come and go with those who have them. Layer: test. */
+import { expect, test } from 'vitest'
+import { atomOf } from '#agent/compile/policy/identities/predicates.ts'
+import { Identities, NOBODY } from '#agent/compile/policy/identities/identities.ts'
+import { parseCidr } from '#lib/base/ip.ts'
+
+const atom = atomOf({ kind: 'nets', nets: [parseCidr('10.0.0.0/8')] })
+const other = atomOf({ kind: 'nets', nets: [parseCidr('10.1.0.0/16')] })
+
+test('nothing is left of one that nobody has, whatever became of the list that it was made of', () => {
+  const identities = new Identities()
+  const list = [identities.useAtom(atom).live]
+  const identity = identities.take(list)
+  expect([...identities.having([atom.key])]).toEqual([identity])
+  list.pop()
+  identities.release(identity)
+  expect(identities.sweep()).toEqual([identity])
+  expect([...identities.having([atom.key])]).toEqual([])
+  expect(identities.size).toBe(1)
+})
+
+test('one between two is known by what is true of either, and goes with the next sweep', () => {
+  const identities = new Identities()
+  const [was, now] = [atom, other].map((one) => identities.take([identities.useAtom(one).live]))
+  if (was === undefined || now === undefined) throw new Error('two were made')
+  const between = identities.between(was, now)
+  expect(identities.between(was, now)).toBe(between)
+  expect([0, was.id, now.id]).not.toContain(between.id)
+  expect([between.was, between.isTrue]).toEqual([was, now.isTrue])
+  expect([...identities.having([atom.key])]).toEqual([was, between])
+  expect([...identities.having([other.key])]).toEqual([now, between])
+  expect(identities.sweep()).toEqual([between])
+  expect(identities.size).toBe(3)
+  expect(identities.take([])).toBe(NOBODY)
+})

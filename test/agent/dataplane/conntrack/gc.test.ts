@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The sweep over a table in memory: what it counts, what it deletes, what it leaves, how much time it takes. Layer: test. */
+import { describe, expect, test } from 'vitest'
+import { silentLog } from '#lib/obs/log.ts'
+import { FlowSweep, type FlowTable } from '#agent/dataplane/conntrack/gc.ts'
+import { FlowReader } from '#agent/dataplane/conntrack/reader.ts'
+import { FakeClock } from '../../../support/fakes/fake-clock.ts'
+import { FakeMap } from '../../../support/fakes/fake-map.ts'
+import { FLOW_BYTES, flowEntry, flowTypes, PROTO, STATE, TIMEOUTS, type FlowSpec } from '../../../support/flow-entries.ts'
+
+const NOW = 10_000_000
+
+/** Sleeps end at once, and are added up. */
+class HastyClock extends FakeClock {
+  slept = 0
+
+  override sleep(ms: number): Promise<void> {
+    this.slept += ms
+    return Promise.resolve()
+  }
+}
+
+function setup(flows: readonly FlowSpec[], maxEntries = 10_000) {
+  const map = new FakeMap({ name: 'np_ct', keySize: FLOW_BYTES.key, valueSize: FLOW_BYTES.value, maxEntries })
+  for (const flow of flows) {
+    const { key, value } = flowEntry(flow)
+    map.update(key, value)
+  }
+  const table: FlowTable = { map, reader: new FlowReader(flowTypes, TIMEOUTS), maxEntries }
+  const found: { table: FlowTable | undefined; full: number } = { table, full: 0 }
+  const clock = new HastyClock()
+  const sweep = new FlowSweep({
+    clock,
+    log: silentLog,
+    monotonicMs: () => NOW,
+    table: () => found.table,
+    onFull: () => found.full++,
+  })
+  const pass = (): Promise<void> => sweep.pass(table, new AbortController().signal)
+  const has = (flow: FlowSpec): boolean => map.lookup(flowEntry(flow).key) !== undefined
+  /** Each look takes so long. */
+  const slow = (ms: number): void => {
+    const read = map.readChunk.bind(map)
+    map.readChunk = (cursor, room) => {
+      clock.advance(ms)
+      return read(cursor, room)
+    }
+  }
+  return { map, table, found, clock, sweep, slow, pass, has }
+}
+
+/** ms since the flow was seen */
+function idle(number: number, ms: number, rest: Omit<FlowSpec, 'number' | 'seen'> = {}): FlowSpec {
+  return { number, seen: NOW - ms, ...rest }
+}
+
+describe('the sweep', () => {
+  test.each<[string, Omit<FlowSpec, 'number' | 'seen'>, number]>([
+    ['opening', { state: STATE.seenLo }, TIMEOUTS.tcpSyn],
+    ['open', {}, TIMEOUTS.tcpOpen],
+    ['closing', { state: STATE.open | STATE.finHi }, TIMEOUTS.tcpFin],
+    ['reset', { state: STATE.open | STATE.finLo | STATE.rst }, TIMEOUTS.tcpRst],
+    ['one-way', { proto: PROTO.udp, state: STATE.seenHi }, TIMEOUTS.udp],
+    ['two-way', { proto: PROTO.udp, state: STATE.seenHi | STATE.seenLo }, TIMEOUTS.udpStream],
+    ['other', { proto: PROTO.icmp, state: STATE.seenLo }, TIMEOUTS.icmp],
+  ])('a flow that is %s lives as long as programs think, and is deleted some time after that', async (state, flow, timeout) => {
+    const [live, late, dead] = [idle(1, timeout - 1, flow), idle(2, timeout + 29_000, flow), idle(3, timeout + 31_000, flow)]
+    const { sweep, pass, has } = setup([live, late, dead])
+    await pass()
+    expect([has(live), has(late), has(dead)]).toEqual([true, true, false])
+    expect(sweep.census?.counts()).toMatchObject([{ state, flows: 1 }])
+    expect([sweep.census?.live, sweep.census?.expired, sweep.deleted]).toEqual([1, 2, 1])
+  })
+
+  test('both entries of a translated flow count as one, and go in one pass', async () => {
+    const both = [idle(1, 5, { translated: true }), idle(2, 5, { translated: true })]
+    const old = [idle(3, 9_000_000, { translated: true }), idle(4, 9_000_000, { translated: true })]
+    const { sweep, pass, has } = setup([...both, ...old])
+    await pass()
+    expect(sweep.census?.counts()).toEqual([{ proto: 'tcp', state: 'open', translated: true, flows: 1 }])
+    expect([...both, ...old].map(has)).toEqual([true, true, false, false])
+  })
+
+  test('an entry that a packet has changed since it was read stays', async () => {
+    const [old, fresh, other] = [idle(1, 9_000_000), idle(1, 0), idle(2, 9_000_000)]
+    const { map, sweep, pass, has } = setup([old, other])
+    const deleteSame = map.deleteSame.bind(map)
+    map.deleteSame = (keys, values, count) => {
+      const { key, value } = flowEntry(fresh)
+      map.update(key, value)
+      return deleteSame(keys, values, count)
+    }
+    await pass()
+    expect([has(old), has(other), sweep.deleted]).toEqual([true, false, 1])
+  })
+
+  test('takes no more than a hundredth of a CPU', async () => {
+    const { clock, map, slow, pass } = setup(Array.from({ length: 5000 }, (_, number) => idle(number, 0)))
+    slow(2)
+    await pass()
+    expect(map.calls).toHaveLength(5)
+    expect(clock.slept).toBe(5 * 2 * 99)
+  })
+
+  test('rests a second at the most, also after it was kept from the CPU', async () => {
+    const { clock, slow, pass } = setup([idle(1, 0)])
+    slow(500)
+    await pass()
+    expect(clock.slept).toBe(1000)
+  })
+
+  test('says once a pass that live flows fill the table, which expired ones do not', async () => {
+    const live = Array.from({ length: 95 }, (_, number) => idle(number, 0))
+    const { found, pass } = setup(live, 100)
+    await pass()
+    await pass()
+    expect(found.full).toBe(2)
+    const other = setup([...live.slice(0, 80), ...Array.from({ length: 15 }, (_, number) => idle(1000 + number, 9_000_000))], 100)
+    await other.pass()
+    expect(other.found.full).toBe(0)
+  })
+
+  test('leaves off when the table is replaced, and counts nothing', async () => {
+    const { found, sweep, pass } = setup([idle(1, 0)])
+    found.table = undefined
+    await pass()
+    expect(sweep.census).toBeUndefined()
+  })
+})

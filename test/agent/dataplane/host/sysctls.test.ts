@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { restoreSysctls, Sysctls } from '#agent/dataplane/host/sysctls.ts'
+
+const FORWARD = 'net/ipv4/ip_forward'
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'netplane-sysctls-'))
+  mkdirSync(join(folder, 'sys/net/ipv4'), { recursive: true })
+  write('0\n')
+})
+
+afterEach(() => {
+  rmSync(folder, { recursive: true })
+})
+
+function options() {
+  return { root: join(folder, 'sys'), stateFile: join(folder, 'run/sysctls.json') }
+}
+
+function write(value: string): void {
+  writeFileSync(join(folder, 'sys', FORWARD), value)
+}
+
+function read(): string {
+  return readFileSync(join(folder, 'sys', FORWARD), 'utf8')
+}
+
+function apply(wanted: Record<string, string>) {
+  const sysctls = new Sysctls(options())
+  sysctls.setDesired(wanted)
+  return { sysctls, outcome: sysctls.apply() }
+}
+
+describe('sysctls', () => {
+  test('are set once and put back', () => {
+    const { sysctls, outcome } = apply({ [FORWARD]: '1' })
+    expect([outcome.done, read().trim(), sysctls.pending()]).toEqual([1, '1', false])
+    expect(apply({ [FORWARD]: '1' }).outcome.done).toBe(0)
+    expect(restoreSysctls(options())).toEqual({ restored: [`sysctl ${FORWARD} = 0`], failed: [] })
+    expect(read().trim()).toBe('0')
+    expect(existsSync(options().stateFile)).toBe(false)
+  })
+
+  test('one of an interface that is gone is no failure, another that is missing is', () => {
+    mkdirSync(join(folder, 'sys/net/ipv4/conf'))
+    const { outcome } = apply({ 'net/ipv4/conf/gone/rp_filter': '0', 'net/ipv4/none': '1' })
+    expect(outcome.failures.map(({ item }) => item)).toEqual(['net/ipv4/none'])
+  })
+
+  test('the oldest value is the one that is remembered', () => {
+    apply({ [FORWARD]: '1' })
+    apply({ [FORWARD]: '2' })
+    restoreSysctls(options())
+    expect(read().trim()).toBe('0')
+  })
+
+  test('what was right already is not put back', () => {
+    write('1\n')
+    apply({ [FORWARD]: '1' })
+    expect(restoreSysctls(options()).restored).toEqual([])
+  })
+
+  test('one that does not exist stays pending, the others are set', () => {
+    const { sysctls, outcome } = apply({ [FORWARD]: '1', 'net/ipv9/x': '1' })
+    expect([outcome.done, outcome.failures.map((one) => one.item), sysctls.pending()]).toEqual([1, ['net/ipv9/x'], true])
+  })
+
+  test('one whose interface is gone is skipped when they are put back, a refused one is named', () => {
+    mkdirSync(join(folder, 'run'))
+    mkdirSync(join(folder, 'sys/net/ipv4/conf'))
+    writeFileSync(options().stateFile, JSON.stringify({ 'net/ipv4/conf': '0', 'net/gone': '1' }))
+    const { restored, failed } = restoreSysctls(options())
+    expect([restored, failed]).toEqual([[], [expect.stringMatching(/^sysctl net\/ipv4\/conf = 0: EISDIR/)]])
+    expect(JSON.parse(readFileSync(options().stateFile, 'utf8'))).toEqual({ 'net/ipv4/conf': '0' })
+  })
+
+  test('reverse path filtering for all is handed down to the interfaces it held for, and put back', () => {
+    const file = (name: string): string => join(folder, 'sys/net/ipv4/conf', name, 'rp_filter')
+    const all = ['all', 'default', 'eth0', 'eth1', 'npl1']
+    const put = (...values: readonly number[]): void =>
+      all.forEach((name, at) => {
+        mkdirSync(join(file(name), '..'), { recursive: true })
+        writeFileSync(file(name), `${values[at] ?? ''}\n`)
+      })
+    const now = (): string => all.map((name) => readFileSync(file(name), 'utf8').trim()).join(' ')
+    const wanted = { 'net/ipv4/conf/all/rp_filter': '0', 'net/ipv4/conf/npl1/rp_filter': '0' }
+    put(1, 0, 2, 0, 2)
+    expect(apply(wanted).outcome).toEqual({ done: 2, failures: [] })
+    expect(now()).toBe('0 1 2 1 0')
+    // what the administrator has set for one interface only is no business of ours
+    writeFileSync(file('eth1'), '0\n')
+    expect(apply(wanted).outcome.done).toBe(0)
+    restoreSysctls(options())
+    expect(now()).toBe('1 0 2 0 2')
+  })
+
+  test('a change by somebody else is put right when it is looked for', () => {
+    const { sysctls } = apply({ [FORWARD]: '1' })
+    write('0\n')
+    expect(sysctls.pending()).toBe(false)
+    sysctls.check()
+    expect(sysctls.apply().done).toBe(1)
+    expect(read().trim()).toBe('1')
+  })
+})

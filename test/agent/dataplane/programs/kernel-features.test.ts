@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Answers of kernels that are not at hand. Layer: test. */
+import { describe, expect, test } from 'vitest'
+import type { Features, TryProgram } from '#agent/dataplane/programs/kernel-features.ts'
+import { objectFileName } from '#agent/dataplane/programs/objects.ts'
+import { missingHelpers, missingHooks, probeFeatures } from '#agent/dataplane/programs/kernel-features.ts'
+
+class Refused extends Error {
+  readonly code: string
+
+  constructor(code: string) {
+    super(code)
+    this.code = code
+  }
+}
+
+/** Refuses calls of these helpers and these attach types as an old kernel does. */
+function kernelWithout(helpers: readonly number[], attachTypes: readonly number[]): TryProgram {
+  return ({ instructions, expectedAttachType }) => {
+    const view = new DataView(instructions.buffer, instructions.byteOffset, instructions.byteLength)
+    for (let at = 0; at < view.byteLength; at += 8) {
+      if (view.getUint8(at) === 0x85 && helpers.includes(view.getInt32(at + 4, true))) throw new Refused('EINVAL')
+    }
+    if (expectedAttachType !== undefined && attachTypes.includes(expectedAttachType)) throw new Refused('EINVAL')
+  }
+}
+
+function answers(features: Features): Set<unknown> {
+  return new Set(Object.entries(features).flatMap(([name, value]) => (name === 'hz' || name === 'netns' ? [] : [value])))
+}
+
+describe('probeFeatures', () => {
+  test('a kernel with everything', () => {
+    const features = probeFeatures(kernelWithout([], []), 250)
+    expect(answers(features)).toEqual(new Set(['yes']))
+    expect([missingHelpers(features), missingHooks(features).size]).toEqual([[], 0])
+  })
+
+  test('a kernel of the floor', () => {
+    const features = probeFeatures(kernelWithout([118, 122, 152, 155, 160], [29, 30]), 1000)
+    expect(features).toMatchObject({
+      redirect_peer: 'no',
+      redirect_neigh: 'no',
+      ktime_get_coarse_ns: 'no',
+      recvmsg4: 'yes',
+      getpeername6: 'no',
+      hz: 1000,
+    })
+    expect(missingHelpers(features)).toEqual([118, 122, 152, 155, 160])
+    expect([...missingHooks(features)]).toEqual(['getpeername4', 'getpeername6'])
+  })
+
+  test('a kernel without type information of its own has every helper, and is given the objects of the floor', () => {
+    const features = probeFeatures(({ globalAt }) => {
+      if (globalAt !== undefined) throw new Refused('EINVAL')
+    }, 250)
+    expect(features).toMatchObject({ jiffies64: 'yes', redirect_peer: 'yes', global_functions: 'no' })
+    expect(['workload', 'connect'].map((name) => objectFileName(name, features))).toEqual(['workload.floor.bpf.o', 'connect.bpf.o'])
+  })
+
+  test('a process that may load nothing cannot tell, and does without', () => {
+    const features = probeFeatures(() => {
+      throw new Refused('EPERM')
+    }, 100)
+    expect(answers(features)).toEqual(new Set(['unknown']))
+    expect(missingHelpers(features)).toEqual([118, 122, 152, 155, 160])
+  })
+})

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+import { createServer } from 'node:net'
+import { expect, test } from 'vitest'
+import { parsePort } from '#lib/base/ip.ts'
+import { Health } from '#lib/obs/health.ts'
+import { silentLog } from '#lib/obs/log.ts'
+import { Metrics } from '#lib/obs/metrics.ts'
+import { defaultConfig, type Config } from '#agent/config/config.ts'
+import { Ports } from '#agent/http/servers.ts'
+
+test('metrics are made once, however often their port is refused, given up and had again', async () => {
+  const holder = createServer()
+  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve))
+  const address = holder.address()
+  const port = parsePort(typeof address === 'object' && address !== null ? address.port : 0)
+  let made = 0
+  await using ports = new Ports({
+    ...{ options: { healthPort: 0, metricsPort: undefined }, health: new Health(() => 0), log: silentLog },
+    metrics: () => {
+      made++
+      return Promise.resolve(new Metrics())
+    },
+    ruleNames: () => new Map(),
+    more: {},
+    eligible: () => true,
+  })
+  const wants = (enabled: boolean): Config => ({
+    ...defaultConfig,
+    proxyHealthPort: 0,
+    prometheus: { ...defaultConfig.prometheus, enabled, host: '127.0.0.1', port },
+  })
+  const status = (): Promise<number | undefined> =>
+    fetch(`http://127.0.0.1:${port}/metrics`).then(
+      (answer) => answer.status,
+      () => undefined,
+    )
+  ports.configure(wants(true))
+  await expect.poll(() => made).toBe(1)
+  await new Promise((resolve) => holder.close(resolve))
+  await expect.poll(status, { timeout: 5000 }).toBe(200)
+  ports.configure(wants(false))
+  await expect.poll(status).toBeUndefined()
+  ports.configure(wants(true))
+  await expect.poll(status).toBe(200)
+  expect(made).toBe(1)
+})

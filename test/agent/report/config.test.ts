@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is said of the settings in force. Layer: test. */
+import { expect, test } from 'vitest'
+import { Health } from '#lib/obs/health.ts'
+import { ConfigBook } from '#agent/report/config.ts'
+import { resolveConfig, type Resolved } from '#agent/config/resolve.ts'
+import { saidBy } from '#agent/config/layers.ts'
+import { allFields } from '#agent/config/schema.ts'
+
+function resolve(spec: Record<string, number>, previous?: Resolved): Resolved {
+  return resolveConfig([saidBy({ kind: 'FelixConfiguration', namespace: '', name: 'node.a', spec })], previous)
+}
+
+function setUp() {
+  const health = new Health(() => 0)
+  const lines: string[] = []
+  const write = (fields: object, event: string): void => {
+    lines.push(`${event} ${JSON.stringify(fields)}`)
+  }
+  const log = { info: write, warn: write }
+  const book = new ConfigBook({ health, log })
+  const page = async (): Promise<unknown> => JSON.parse((await book.pages['/config']?.())?.body ?? '')
+  return { health, lines, book, page }
+}
+
+test('who said it is in log, page and counts', async () => {
+  const { lines, book, page } = setUp()
+  expect((await book.pages['/config']?.())?.status).toBe(503)
+  book.note(resolve({ vxlanPort: 4790 }))
+  expect(lines).toEqual(['configuration.in-force {"field":"vxlanPort","value":4790,"from":"node"}'])
+  expect(await page()).toMatchObject({
+    fields: {
+      vxlanPort: { value: 4790, from: 'node', takesEffect: 'at once' },
+      healthPort: { value: '9099', from: 'built-in' },
+      bpfMapSizeConntrack: { takesEffect: 'at the next start' },
+    },
+    refused: [],
+  })
+  expect(book.counts().get('node')).toBe(1)
+  expect(book.counts().get('built-in')).toBe(allFields.length - 1)
+})
+
+test('only what changes is logged; what waits is a condition that makes nobody unready', () => {
+  const { health, lines, book } = setUp()
+  const first = resolve({ vxlanPort: 4790 })
+  book.note(first)
+  const second = resolve({ vxlanPort: 4790, bpfMapSizeConntrack: 4096 }, first)
+  book.note(second)
+  book.note(second)
+  expect(lines.slice(1)).toEqual(['configuration.waits-for-restart {"fields":["bpfMapSizeConntrack"]}'])
+  const { ready, conditions } = health.report()
+  expect([ready, conditions[0]?.reason]).toEqual([true, "at the agent's next start: bpfMapSizeConntrack"])
+  book.note(resolve({ vxlanPort: 4790 }, second))
+  expect(health.report().conditions[0]?.ok).toBe(true)
+})

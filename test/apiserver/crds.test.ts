@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+/** deploy/crds.yaml in a real API server: it takes them, and what their schemas accept the parsers accept. Layer: test. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ApiClient } from '#lib/api/client.ts'
+import { ApiError } from '#lib/api/errors.ts'
+import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
+import { asApiObject, collectionPath, namedOf } from '#lib/api/resource.ts'
+import { errorText } from '#lib/base/errors.ts'
+import { rejectedText } from '#lib/base/result.ts'
+import { FieldError } from '#lib/kube/parse/fields.ts'
+import { IP_BLOCK, parseIPBlock } from '#lib/kube/objects/ip-block.ts'
+import { identify, parseObject } from '#lib/kube/parse/parse-object.ts'
+import { resources, type Resource } from '#lib/kube/resources.ts'
+import { felixSchema } from '#agent/config/open-api.ts'
+import { resolveConfig } from '#agent/config/resolve.ts'
+import { saidBy } from '#agent/config/layers.ts'
+import { manifests } from './definitions.ts'
+import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
+import { runCommand } from '../../lab/processes/command.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
+import { spoilt, valueOf } from '../support/from-schema.ts'
+import { edgesOf, type Beside } from '../support/schema-edges.ts'
+
+const BUILD_MS = 30 * 60_000
+const ALL = resources(felixSchema())
+/** Samples of each kind. */
+const ACCEPTED = 30
+
+let folder = ''
+let cluster: LoopbackCluster
+let client: ApiClient
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'netplane-crds-'))
+  cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder })
+  client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
+  for (const definition of manifests('crds')) await client.request(create(definition, {}))
+  for (const { kind } of ALL) await served(kind)
+}, BUILD_MS)
+
+afterAll(async () => {
+  await client[Symbol.asyncDispose]()
+  await cluster[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
+
+function create(object: unknown, query: { readonly dryRun?: 'All' }) {
+  const path = collectionPath(namedOf(asApiObject(object)))
+  return { method: 'POST', path, query: { fieldValidation: 'Strict', ...query }, body: object } as const
+}
+
+async function served(kind: string): Promise<void> {
+  const lists = async (): Promise<true | undefined> => {
+    try {
+      await client.list({ apiVersion: 'netplane.io/v3', kind })
+      return true
+    } catch {
+      return undefined
+    }
+  }
+  if ((await waitFor(lists, { timeoutMs: 30_000, everyMs: 100 })) === undefined) throw new Error(`${kind} is not served in time`)
+}
+
+function objectOf({ kind, namespaced }: Resource, spec: unknown): Readonly<Record<string, unknown>> {
+  const metadata = namespaced ? { namespace: 'default', name: 'default' } : { name: kind === 'Tier' ? 'own' : 'default' }
+  return { apiVersion: 'netplane.io/v3', kind, metadata, spec }
+}
+
+/** Undefined when it is accepted. */
+async function refusal(object: unknown): Promise<string | undefined> {
+  try {
+    await client.request(create(object, { dryRun: 'All' }))
+    return undefined
+  } catch (thrown) {
+    if (thrown instanceof ApiError && thrown.status < 500) return errorText(thrown)
+    throw thrown
+  }
+}
+
+/** Nobody parses them: one nobody reads, the other one is written by agents alone. */
+const UNREAD = ['ControllersConfiguration', 'ClusterInformation']
+
+/** What the agent would say of it. */
+function complaints(object: Readonly<Record<string, unknown>>): readonly string[] {
+  if (object['kind'] === IP_BLOCK.kind) return blockComplaints(object)
+  const identified = identify(object)
+  if (identified.kind !== 'ours') return UNREAD.includes(String(object['kind'])) ? [] : [`is ${identified.kind}`]
+  const parsed = parseObject(object, identified.ref)
+  const felix =
+    parsed.kind === 'ok' && parsed.value.kind === 'FelixConfiguration' ? resolveConfig([saidBy(parsed.value)], undefined).rejected : []
+  return [...parsed.rejected, ...felix].map(rejectedText)
+}
+
+function blockComplaints(object: Readonly<Record<string, unknown>>): readonly string[] {
+  try {
+    parseIPBlock(object)
+    return []
+  } catch (thrown) {
+    if (thrown instanceof FieldError) return [errorText(thrown)]
+    throw thrown
+  }
+}
+
+/** What no schema can say, and what is only reported. */
+const AGENTS_ALONE = [
+  /is not in [^ ]+$/,
+  /not a selector/,
+  /must be the key of a label/,
+  /a range like 8000:9000/,
+  /regular expression/,
+  /Log is not supported in eBPF mode: the rule is left out/,
+  /ipipMode: is not supported/,
+]
+
+const isForAgents = (complaint: string): boolean => AGENTS_ALONE.some((pattern) => pattern.test(complaint))
+
+/** What fields need beside them. */
+const BESIDE: readonly Beside[] = [
+  { of: /\.(source|destination)\.(ports|notPorts)/, at: /gress\[\]$/, are: { protocol: 'TCP' } },
+  { of: /\.(icmp|notICMP)/, at: /gress\[\]$/, are: { protocol: 'ICMP' } },
+  { of: /\.code$/, at: /\.(icmp|notICMP)$/, are: { type: 8 } },
+  { of: /\.matchExpressions\[\]/, at: /\.matchExpressions\[\]$/, are: { key: 'a', operator: 'In', values: ['b'] } },
+  { of: /\.ipBlock\.except/, at: /\.ipBlock$/, are: { cidr: '0.0.0.0/0' } },
+  { of: /\.endPort$/, at: /\.ports\[\]$/, are: { port: 1 } },
+]
+const BESIDE_IN: Readonly<Record<string, readonly Beside[]>> = {
+  HostEndpoint: [{ of: /^/, at: /^$/, are: { interfaceName: 'eth0' } }],
+  IPAMBlock: [
+    { of: /^(allocations|released)/, at: /^$/, are: { cidr: '10.0.0.0/26' } },
+    { of: /^(allocations|released)/, at: /\[\]$/, are: { address: '10.0.0.1' } },
+  ],
+}
+
+/** Peers that say nothing, and addresses, of which hardly one is in the block. */
+const NEVER_ALONE = [/^(ingress\[\]\.from|egress\[\]\.to)\[\]$/, /^(allocations|released)\[\]\.address$/]
+
+describe.each(ALL.map((resource) => [resource.kind, resource] as const))('%s', (_, resource) => {
+  test('what the server accepts the agent accepts', async () => {
+    const specs = fc.oneof({ weight: 3, arbitrary: valueOf(resource.spec) }, { weight: 1, arbitrary: spoilt(valueOf(resource.spec)) })
+    const check = async (spec: unknown): Promise<void> => {
+      const object = objectOf(resource, spec)
+      // another one in its place; a generator that is worth nothing runs out of them
+      fc.pre((await refusal(object)) === undefined)
+      expect(complaints(object).filter((text) => !isForAgents(text))).toEqual([])
+    }
+    await fc.assert(fc.asyncProperty(specs, check), { numRuns: ACCEPTED, maxSkipsPerRun: 10, endOnFailure: true })
+  })
+
+  test('each of its fields alone is taken, and what the agent refuses of it the server refuses: bounds, words, forms', async () => {
+    const edges = edgesOf(resource.spec, [...BESIDE, ...(BESIDE_IN[resource.kind] ?? [])])
+    const untaken = new Set(edges.map(({ path }) => path))
+    const wrong: string[] = []
+    for (const { path, value } of edges) {
+      const object = objectOf(resource, value)
+      const said = complaints(object)
+      if (said.length === 0) untaken.delete(path)
+      const [first] = said.filter((text) => !isForAgents(text))
+      if (first !== undefined && (await refusal(object)) === undefined) wrong.push(`${JSON.stringify(value).slice(0, 200)}: ${first}`)
+    }
+    expect(wrong).toEqual([])
+    expect([...untaken].filter((path) => !NEVER_ALONE.some((pattern) => pattern.test(path)))).toEqual([])
+  })
+})
+
+const RULE = { action: 'Allow' }
+const REFUSED: readonly (readonly [kind: string, spec: object, says: readonly string[]])[] = [
+  [
+    'NetworkPolicy',
+    { ingress: [{ ...RULE, destination: { ports: [80] } }] },
+    ['spec.ingress[0].destination.ports', 'needs protocol TCP, UDP or SCTP'],
+  ],
+  ['NetworkPolicy', { ingress: [{ ...RULE, http: {} }] }, ['spec.ingress[0].http', 'application layer policy is not supported']],
+  [
+    'NetworkPolicy',
+    { egress: [{ ...RULE, source: { services: { name: 'a' } } }] },
+    ['spec.egress[0].source.services', 'must not be the source of an egress rule'],
+  ],
+  [
+    'NetworkPolicy',
+    { ingress: [{ ...RULE, source: { services: { name: 'a' }, nets: ['10.0.0.0/8'] } }] },
+    ['spec.ingress[0].source.nets', 'must not stand beside services'],
+  ],
+  ['NetworkPolicy', { ingress: [{ ...RULE, source: { nets: ['10.0.0.0/8', 'fd00::/8'] } }] }, ['spec.ingress[0]']],
+  ['NetworkPolicy', { selectr: 'all()' }, ['unknown field "spec.selectr"']],
+  ['GlobalNetworkPolicy', { preDNAT: true, doNotTrack: true }, ['spec.preDNAT', 'must not be said with doNotTrack']],
+  ['GlobalNetworkPolicy', { preDNAT: true, applyOnForward: false }, ['spec.applyOnForward', 'must be true with preDNAT']],
+  ['Tier', { defaultAction: 'Allow' }, ['spec.defaultAction', 'supported values: "Deny", "Pass"']],
+  ['HostEndpoint', { node: 'a' }, ['spec.interfaceName', 'is missing, and so are expectedIPs']],
+  ['IPPool', { cidr: '10.0.0.0/16', blockSize: 8 }, ['spec.blockSize']],
+  ['IPPool', { cidr: '10.0.0.0' }, ['spec.cidr']],
+  ['FelixConfiguration', { iptablesBackend: 'NFT' }, ['spec.iptablesBackend', 'there is no other data plane than eBPF']],
+  ['FelixConfiguration', { wireguardEnabled: true }, ['spec.wireguardEnabled', 'WireGuard is not implemented']],
+  [
+    'FelixConfiguration',
+    { bpfConntrackTimeouts: { genericTimeout: '5s' } },
+    ['spec.bpfConntrackTimeouts.genericTimeout', 'only TCP, UDP and ICMP'],
+  ],
+  ['FelixConfiguration', { bpfPSNATPorts: '30000:20000' }, ['spec.bpfPSNATPorts', 'must be two ports, like 20000:29999']],
+]
+
+test.each(REFUSED)('%s %j is refused with field and reason', async (kind, spec, says) => {
+  const resource = ALL.find((one) => one.kind === kind)
+  if (resource === undefined) throw new Error(kind)
+  const refused = await refusal(objectOf(resource, spec))
+  for (const text of [kind === 'NetworkPolicy' && says[0]?.startsWith('unknown') === true ? '' : resource.plural, ...says])
+    expect(refused?.toLowerCase()).toContain(text.toLowerCase())
+})
+
+test.each([
+  ['FelixConfiguration', 'other', 'metadata.name must be default or node.<name>'],
+  ['Tier', 'a.b', 'metadata.name must have no'],
+  ['ControllersConfiguration', 'other', 'metadata.name must be default'],
+])('%s of the name %s is refused', async (kind, name, says) => {
+  expect(await refusal({ apiVersion: 'netplane.io/v3', kind, metadata: { name }, spec: {} })).toContain(says)
+})
+
+test('a kind that nobody reads is taken with a warning', async () => {
+  const kubectl = [join(await kubernetesPrograms(), 'kubectl'), `--kubeconfig=${cluster.kubeconfig()}`]
+  const { stderr } = await runCommand([...kubectl, 'get', 'controllersconfigurations'])
+  expect(stderr).toContain('nobody reads it')
+})
+
+test('built-in tiers are as they are', async () => {
+  const tier = (spec: object) => ({ apiVersion: 'netplane.io/v3', kind: 'Tier', metadata: { name: 'default' }, spec })
+  expect(await refusal(tier({ order: 5 }))).toContain('spec.order of tier default must be 1000000')
+  expect(await refusal(tier({ order: 1_000_000, defaultAction: 'Deny' }))).toBeUndefined()
+})
+
+test('the range of a pool stays', async () => {
+  const pool = (spec: object) => asApiObject({ apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name: 'pods' }, spec })
+  await client.apply(pool({ cidr: '10.0.0.0/16' }))
+  await client.apply(pool({ cidr: '10.0.0.0/16', natOutgoing: true }))
+  await expect(client.apply(pool({ cidr: '10.1.0.0/16' }))).rejects.toThrow(/spec.cidr.*cannot be changed/)
+  await expect(client.apply(pool({ cidr: '10.0.0.0/16', blockSize: 26 }))).rejects.toThrow(/spec.blockSize.*cannot be changed/)
+})

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+/** deploy/ in a real API server: it takes every manifest as it is, and the agent can do its work with what rbac.yaml lets it do, and with
+ * nothing less. Layer: test. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { loadAll } from 'js-yaml'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ApiClient } from '#lib/api/client.ts'
+import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
+import { asApiObject, objectPath, namedOf, pluralOf, type ApiObject, type Collection } from '#lib/api/resource.ts'
+import { ApiSource } from '#lib/api/source.ts'
+import { WATCHED } from '#lib/api/watch/watch-list.ts'
+import { errorText } from '#lib/base/errors.ts'
+import { parseCidr } from '#lib/base/ip.ts'
+import { isObject } from '#lib/base/object.ts'
+import { emptyBlock } from '#lib/ipam/block.ts'
+import { blockName, IP_BLOCK } from '#lib/kube/objects/ip-block.ts'
+import { NODE_NETWORK } from '#lib/kube/objects/node-network.ts'
+import type { Sink } from '#lib/store/source.ts'
+import { ApiBlocks } from '#agent/ipam/api-blocks.ts'
+import { parseOptions } from '#agent/run/options.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { agentRules, type RbacRule } from '../../scripts/pages/rbac.ts'
+import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
+import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
+import { tellAll } from './status/writes.ts'
+
+const BUILD_MS = 30 * 60_000
+const ACCOUNT = { apiVersion: 'v1', kind: 'ServiceAccount', namespace: 'netplane-system', name: 'netplane-agent' } as const
+const NODE = { apiVersion: 'v1', kind: 'Node' } as const
+const ROLE = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', name: 'netplane-agent' } as const
+
+let folder = ''
+let cluster: LoopbackCluster
+let admin: ApiClient
+
+/** In the order in which kubectl takes them: the folder's own files by name, then the examples. */
+function manifests(): readonly (readonly [file: string, object: ApiObject])[] {
+  const deploy = fileURLToPath(new URL('../../deploy', import.meta.url))
+  const files = [deploy, join(deploy, 'examples')].flatMap((dir) =>
+    readdirSync(dir)
+      .filter((name) => name.endsWith('.yaml'))
+      .sort()
+      .map((name) => join(dir, name)),
+  )
+  return files.flatMap((file) =>
+    loadAll(readFileSync(file, 'utf8')).map((object) => [file.slice(deploy.length + 1), asApiObject(object)] as const),
+  )
+}
+
+/** As `kubectl apply --server-side --validate=strict`. */
+async function apply(object: ApiObject): Promise<void> {
+  await admin.request({
+    method: 'PATCH',
+    path: objectPath(namedOf(object)),
+    query: { fieldManager: 'test', fieldValidation: 'Strict' },
+    contentType: 'application/apply-patch+yaml',
+    body: object,
+  })
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'netplane-deploy-'))
+  cluster = await LoopbackCluster.start({ programs: await kubernetesPrograms(), folder })
+  admin = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
+}, BUILD_MS)
+
+afterAll(async () => {
+  await admin[Symbol.asyncDispose]()
+  await cluster[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true })
+})
+
+test('every manifest is taken as it is', async () => {
+  for (const [file, object] of manifests()) {
+    const taken = async (): Promise<true | undefined> => {
+      try {
+        await apply(object)
+        return true
+      } catch (thrown) {
+        // kinds of definitions that were made a moment ago
+        if (file.startsWith('examples') && /the server could not find the requested resource/.test(errorText(thrown))) return undefined
+        throw new Error(`${file} ${object.kind} ${object.metadata.name}`, { cause: thrown })
+      }
+    }
+    expect(await waitFor(taken, { timeoutMs: 30_000, everyMs: 200 })).toBe(true)
+  }
+})
+
+test('probes ask where health is served, whatever resources say', () => {
+  const [, agents] = manifests().find(([, { kind }]) => kind === 'DaemonSet') ?? []
+  const text = JSON.stringify(agents)
+  const probes = [...text.matchAll(/"httpGet":\{"host":"127\.0\.0\.1","path":"[^"]*","port":(\d+)\}/g)].map(([, port = '']) => port)
+  expect(probes).toHaveLength(2)
+  const pinned = [...text.matchAll(/"name":"FELIX_HEALTH(\w+)","value":"([^"]*)"/g)].map(([, name, value]) => [name, value])
+  expect(Object.fromEntries(pinned)).toEqual({ ENABLED: 'true', HOST: 'localhost', PORT: probes[0] })
+  expect(probes[1]).toBe(probes[0])
+})
+
+test('whoever has folders of the node may write them under SELinux', () => {
+  const daemonSets = manifests().filter(([, { kind }]) => kind === 'DaemonSet')
+  const confined = daemonSets.flatMap(([file, object]) =>
+    containersOf(object)
+      .filter(({ volumeMounts = [] }) => Array.isArray(volumeMounts) && volumeMounts.length > 0)
+      .filter(({ securityContext }) => !/"privileged":true|"seLinuxOptions":\{"type":"spc_t"/.test(JSON.stringify(securityContext)))
+      .map(({ name }) => `${file}: ${String(name)}`),
+  )
+  expect(daemonSets).toHaveLength(2)
+  expect(confined).toEqual([])
+})
+
+test('docs/install.md has what the agent may do on its node, and which folders it has', () => {
+  const page = readFileSync(fileURLToPath(new URL('../../docs/install.md', import.meta.url)), 'utf8')
+  const [, capabilities = '', folders = ''] =
+    /The agent is root with the capabilities (.*?), a root file system that it cannot write, and these folders of the node:\s(.*?) to read\./s.exec(
+      page,
+    ) ?? []
+  const agent = manifests()
+    .filter(([file, { kind }]) => file === 'netplane.yaml' && kind === 'DaemonSet')
+    .flatMap(([, object]) => containersOf(object))
+    .find(({ name }) => name === 'agent')
+  const mounts = Array.isArray(agent?.['volumeMounts'])
+    ? agent['volumeMounts'].filter(isObject).map(({ mountPath }) => String(mountPath))
+    : []
+  // of the pod's own
+  expect([...folders.matchAll(/`([^`]+)`/g)].map(([, folder]) => folder).sort()).toEqual(mounts.filter((path) => path !== '/tmp').sort())
+  expect(agent).toMatchObject({ securityContext: { capabilities: { add: capabilities.split(/, | and /) } } })
+})
+
+test('the lines that are there to be uncommented are taken, each where it belongs', async () => {
+  const text = readFileSync(fileURLToPath(new URL('../../deploy/netplane.yaml', import.meta.url)), 'utf8')
+  const objects = loadAll(text.replaceAll(/^( *)# (- \S+)$/gm, '$1$2')).map(asApiObject)
+  for (const object of objects) await apply(object)
+  const agent = objects
+    .filter(({ kind }) => kind === 'DaemonSet')
+    .flatMap(containersOf)
+    .find(({ name }) => name === 'agent')
+  const args = Array.isArray(agent?.['args']) ? agent['args'].map((arg) => String(arg).replace(/\$\(\w+\)/, 'x')) : []
+  expect(parseOptions(args)).toMatchObject({ kind: 'run', options: { cni: { chained: true } } })
+  const capabilities = { drop: ['ALL'], add: ['NET_ADMIN', 'NET_RAW', 'SYS_ADMIN', 'SYS_RESOURCE'] }
+  expect(agent).toMatchObject({ securityContext: { capabilities } })
+})
+
+/** Of a daemon set. */
+function containersOf(object: ApiObject): readonly Readonly<Record<string, unknown>>[] {
+  const { spec } = object
+  const template = isObject(spec) && isObject(spec['template']) ? spec['template']['spec'] : undefined
+  if (!isObject(template)) throw new Error(`${object.metadata.name} has no pods`)
+  return [template['initContainers'], template['containers']].flatMap((list) => (Array.isArray(list) ? list.filter(isObject) : []))
+}
+
+/** A kubeconfig with a token of the daemon set's account, as made by hand; with a node: as its pod there has it. */
+async function asAgent(node?: ApiObject): Promise<string> {
+  const of = node && { apiVersion: 'v1', kind: 'Node', name: node.metadata.name, uid: node.metadata.uid }
+  const spec = { audiences: [], expirationSeconds: 3600, ...(of && { boundObjectRef: of }) }
+  const answer = await admin.request({
+    method: 'POST',
+    path: objectPath(ACCOUNT, 'token'),
+    body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec },
+  })
+  const status = isObject(answer) ? answer['status'] : undefined
+  const token = isObject(status) ? status['token'] : undefined
+  if (typeof token !== 'string') throw new Error('no token')
+  return cluster.kubeconfig({ token })
+}
+
+/** Undefined: it has everything, and watches it; otherwise what it is refused. */
+async function reads(kubeconfig: string): Promise<string | undefined> {
+  const stop = new AbortController()
+  const seen: { refused?: string; synced?: true } = {}
+  const source = new ApiSource({ node: 'n1', server: fromKubeconfig(kubeconfig), absentMs: 100, backoff: { firstMs: 10, maxMs: 50 } })
+  const sink: Sink = {
+    apply: () => undefined,
+    synced: () => {
+      seen.synced = true
+    },
+    status: ({ unavailable }) => {
+      if (unavailable !== undefined && /forbidden/i.test(unavailable.reason)) seen.refused = unavailable.reason
+    },
+  }
+  const running = source.run(sink, stop.signal)
+  const watchesAll = (): boolean => [...source.facts().values()].every(({ watches }) => watches > 0)
+  const settled = (): true | undefined => (seen.refused !== undefined || (seen.synced === true && watchesAll()) ? true : undefined)
+  await waitFor(() => Promise.resolve(settled()), { timeoutMs: 20_000, everyMs: 20 })
+  // a watch that was begun may still be refused, and it is said when it is for the second time
+  if (seen.refused === undefined) await waitFor(() => Promise.resolve(seen.refused), { timeoutMs: 500, everyMs: 20 })
+  stop.abort()
+  await running
+  return seen.refused ?? (seen.synced === true ? undefined : 'not synced in time')
+}
+
+/** What the agent of a node writes: blocks of addresses, what others have to know of it, and its status. */
+async function writes(kubeconfig: string): Promise<string | undefined> {
+  await using client = new ApiClient({ server: fromKubeconfig(kubeconfig) })
+  const blocks = new ApiBlocks({ api: client, node: 'n', unreadable: () => undefined })
+  const block = emptyBlock(parseCidr('10.0.0.0/26'), 'n')
+  try {
+    await blocks.own()
+    const made = await blocks.create(block)
+    const changed = made && (await blocks.replace(made, { ...block, freed: new Map([[1, 0]]) }))
+    if (changed === undefined || !(await blocks.remove(changed))) return 'somebody else is at work'
+    await tellAll(client, { admin, node: 'n' })
+    await blocks.announce([block.cidr])
+    return undefined
+  } catch (thrown) {
+    return errorText(thrown)
+  } finally {
+    for (const kind of [IP_BLOCK, NODE_NETWORK])
+      for (const left of await admin.list(kind)) await admin.delete({ ...kind, name: left.metadata.name })
+  }
+}
+
+const isRead = ({ verbs }: RbacRule): boolean => verbs.includes('watch')
+
+/** Each way to take away one verb of one resource. */
+function lessened(): readonly (readonly [text: string, read: boolean, rules: readonly RbacRule[]])[] {
+  const rules = agentRules()
+  return rules.flatMap((rule, at) =>
+    rule.resources.flatMap((resource) =>
+      rule.verbs.map((verb) => {
+        const less = [
+          { ...rule, resources: rule.resources.filter((one) => one !== resource) },
+          { ...rule, resources: [resource], verbs: rule.verbs.filter((one) => one !== verb) },
+        ].filter(({ resources, verbs }) => resources.length > 0 && verbs.length > 0)
+        return [`${verb} ${resource}.${rule.apiGroups[0] ?? ''}`, isRead(rule), rules.toSpliced(at, 1, ...less)] as const
+      }),
+    ),
+  )
+}
+
+describe('the account of the daemon set', () => {
+  test('may do what the agent does', async () => {
+    await nodeCalled('n')
+    await definePolicyKinds()
+    await served([IP_BLOCK, ...WATCHED])
+    const kubeconfig = await asAgent()
+    expect(await reads(kubeconfig)).toBeUndefined()
+    expect(await writes(kubeconfig)).toBeUndefined()
+  })
+
+  test('may change nothing of another node', async () => {
+    const [n, other] = [await nodeCalled('n'), await nodeCalled('other')]
+    expect(await writes(await asAgent(n))).toBeUndefined()
+    await using agent = new ApiClient({ server: fromKubeconfig(await asAgent(other)) })
+    const pod = { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'other-pod' } as const
+    await admin.create(asApiObject({ ...pod, metadata: pod, spec: { nodeName: 'n', containers: [{ name: 'c', image: 'i' }] } }))
+    const block = emptyBlock(parseCidr('10.0.0.0/26'), 'n')
+    await admin.create(asApiObject({ ...NODE_NETWORK, metadata: { name: 'n' } }))
+    const made = await new ApiBlocks({ api: admin, node: 'n', unreadable: () => undefined }).create(block)
+    if (made === undefined) throw new Error('no block')
+    const status = { type: 'merge', subresource: 'status' } as const
+    const { name } = n.metadata
+    for (const [text, write] of [
+      ['conditions', () => agent.patch({ ...NODE, name }, { status: { conditions: [] } }, status)],
+      ['network', () => agent.patch({ ...NODE_NETWORK, name }, { spec: { addresses: ['192.0.2.2'] } }, { type: 'merge' })],
+      ['network that is not there', () => agent.create(asApiObject({ ...NODE_NETWORK, metadata: { name: 'third' } }))],
+      ['network, away', () => agent.delete({ ...NODE_NETWORK, name })],
+      ['pod', () => agent.patch(pod, { status: { conditions: [] } }, status)],
+      [
+        'block in its name',
+        () => new ApiBlocks({ api: agent, node: name, unreadable: () => undefined }).create(emptyBlock(parseCidr('10.0.0.64/26'), name)),
+      ],
+      [
+        'its block',
+        () => new ApiBlocks({ api: agent, node: 'other', unreadable: () => undefined }).replace(made, { ...block, node: 'other' }),
+      ],
+    ] as const) {
+      const refused = (): Promise<string | undefined> =>
+        write().then(
+          () => undefined,
+          (thrown: unknown) => errorText(thrown),
+        )
+      // a policy takes a moment to be in force
+      expect(`${text}: ${(await waitFor(refused, { timeoutMs: 10_000, everyMs: 100 })) ?? 'taken'}`).toContain('this is not of node other')
+    }
+    await new ApiBlocks({ api: agent, node: 'other', unreadable: () => undefined }).announce([])
+    await admin.delete({ ...IP_BLOCK, name: blockName(block.cidr) })
+    await admin.delete({ ...NODE_NETWORK, name })
+  })
+
+  test('may do nothing else', async () => {
+    const kubeconfig = await asAgent()
+    for (const [text, read, rules] of lessened()) {
+      await setRules(rules, kubeconfig)
+      const refused = read ? await reads(kubeconfig) : await writes(kubeconfig)
+      expect(`${text}: ${refused ?? 'not missed'}`).toMatch(/forbidden/i)
+    }
+    await setRules(agentRules(), kubeconfig)
+    expect(await reads(kubeconfig)).toBeUndefined()
+    const own = { ...ROLE, kind: 'Role', namespace: ACCOUNT.namespace }
+    const { rules } = await admin.get(own)
+    await admin.patch(own, { rules: [] }, { type: 'merge' })
+    // taken away a moment later
+    await expect.poll(() => writes(kubeconfig), { timeout: 10_000, interval: 100 }).toMatch(/daemonsets.* forbidden/)
+    await admin.patch(own, { rules }, { type: 'merge' })
+  }, 600_000)
+})
+
+async function nodeCalled(name: string): Promise<ApiObject> {
+  return await admin.apply(asApiObject({ ...NODE, metadata: { name } }))
+}
+
+/** Definitions take a moment to be followed. */
+async function served(collections: readonly Collection[]): Promise<void> {
+  for (const collection of collections) {
+    const lists = (): Promise<true | undefined> =>
+      admin.list(collection).then(
+        () => true,
+        () => undefined,
+      )
+    if ((await waitFor(lists, { timeoutMs: 30_000, everyMs: 100 })) === undefined)
+      throw new Error(`${collection.kind} is not served in time`)
+  }
+}
+
+/** Definitions of others' kinds that the agent reads where they are. */
+async function definePolicyKinds(): Promise<void> {
+  for (const { apiVersion, kind } of WATCHED.filter(({ apiVersion: version }) => version.startsWith('policy.networking.k8s.io/'))) {
+    const [group = '', version = ''] = apiVersion.split('/')
+    const plural = pluralOf(kind)
+    const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
+    await apply(
+      asApiObject({
+        apiVersion: 'apiextensions.k8s.io/v1',
+        kind: 'CustomResourceDefinition',
+        metadata: {
+          name: `${plural}.${group}`,
+          annotations: { 'api-approved.kubernetes.io': 'https://github.com/kubernetes/enhancements' },
+        },
+        spec: { group, names: { kind, plural }, scope: 'Cluster', versions: [{ name: version, served: true, storage: true, schema }] },
+      }),
+    )
+  }
+}
+
+/** Resolves when the server goes by them. */
+async function setRules(rules: readonly RbacRule[], kubeconfig: string): Promise<void> {
+  await admin.patch(ROLE, { rules }, { type: 'merge' })
+  await using agent = new ApiClient({ server: fromKubeconfig(kubeconfig) })
+  const wanted = permissions(rules)
+  const holds = async (): Promise<true | undefined> => {
+    const review = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview', spec: { namespace: 'default' } }
+    const answer = await agent.request({ method: 'POST', path: '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', body: review })
+    const status = isObject(answer) ? answer['status'] : undefined
+    const known = isObject(status) && Array.isArray(status['resourceRules']) ? status['resourceRules'].filter(isRule) : []
+    const own = known.filter(({ apiGroups }) => !/authorization|authentication/.test(apiGroups.join()))
+    return permissions(own).join() === wanted.join() ? true : undefined
+  }
+  if ((await waitFor(holds, { timeoutMs: 10_000, everyMs: 20 })) === undefined) throw new Error('the role does not change')
+}
+
+function isRule(value: unknown): value is RbacRule {
+  return isObject(value) && ['apiGroups', 'resources', 'verbs'].every((key) => Array.isArray(value[key]))
+}
+
+function permissions(rules: readonly RbacRule[]): readonly string[] {
+  const all = rules.flatMap(({ apiGroups, resources, verbs }) =>
+    apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}.${group}`))),
+  )
+  return [...new Set(all)].sort()
+}

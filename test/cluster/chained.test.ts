@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A cluster whose pods are another plugin's, point to point with a route for each, as providers' are. Layer: test. */
+import { expect, test } from 'vitest'
+import { listAt, textAt } from '../../lab/raw.ts'
+import { Cluster } from '../../testkit/kubernetes/cluster.ts'
+import { chainedManifests, importImage, install } from './installed.ts'
+import { Namespace } from './namespaces.ts'
+import { ask, HTTP_PORT, runPods, urlOf } from './pods.ts'
+
+/** Its list on each node, and the ways between them. */
+async function installOther(cluster: Cluster): Promise<void> {
+  const nodes = listAt(await cluster.get('nodes'), 'items').map((node) => ({
+    name: textAt(node, 'metadata.name') ?? '',
+    cidr: textAt(node, 'spec.podCIDR') ?? '',
+    address: listAt(node, 'status.addresses').flatMap((entry) => textAt(entry, 'address') ?? [])[0] ?? '',
+  }))
+  for (const { name, cidr } of nodes) {
+    const ipam = { type: 'host-local', dataDir: '/run/host-local', ranges: [[{ subnet: cidr }]], routes: [{ dst: '0.0.0.0/0' }] }
+    const list = { cniVersion: '1.0.0', name: 'other', plugins: [{ type: 'ptp', ipam }] }
+    const ways = nodes.filter((other) => other.name !== name).map((other) => `ip route add ${other.cidr} via ${other.address}`)
+    const script = [...ways, 'cat > /etc/cni/net.d/10-other.conflist'].join('\n')
+    await cluster.lab.mustRun(`node/${name}`, ['sh', '-ec', script], { input: JSON.stringify(list) })
+  }
+}
+
+test(
+  'pods of another plugin, those that were there and those that come, have our services and policy',
+  async () => {
+    await using cluster = await Cluster.up({ name: 'chained' })
+    await importImage(cluster)
+    await installOther(cluster)
+    await cluster.nodesReady()
+    await using namespace = await Namespace.make(cluster, 'theirs')
+    const { name } = namespace
+    const [before] = await runPods(cluster, name, [{ name: 'before', node: 'a', labels: { app: 'web' } }])
+    await install(cluster, chainedManifests(cluster))
+    await cluster.nodesReady()
+    const [near, far] = await runPods(cluster, name, [
+      { name: 'near', node: 'a', labels: { role: 'friend' }, gates: ['netplane.io/Programmed'] },
+      { name: 'far', node: 'b' },
+    ])
+    if (before === undefined || near === undefined || far === undefined) throw new Error('no pods')
+    const spec = { selector: { app: 'web' }, ports: [{ port: 80, targetPort: HTTP_PORT }] }
+    await cluster.apply({ apiVersion: 'v1', kind: 'Service', metadata: { namespace: name, name: 'web' }, spec })
+    const url = urlOf(textAt(await cluster.get('service', 'web', '-n', name), 'spec.clusterIP') ?? '', 80)
+    const answers = () => Promise.all([near, far].map((client) => ask(cluster, client, url)))
+    await expect.poll(answers, { timeout: 20_000 }).toEqual(['before', 'before'])
+    const friends = [{ from: [{ podSelector: { matchLabels: { role: 'friend' } } }] }]
+    await cluster.apply({
+      ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' },
+      ...{ metadata: { namespace: name, name: 'friends' }, spec: { podSelector: { matchLabels: { app: 'web' } }, ingress: friends } },
+    })
+    await expect.poll(answers, { timeout: 20_000 }).toEqual(['before', undefined])
+    // and they are theirs still
+    expect(near.addresses).toHaveLength(1)
+    expect(listAt(await cluster.get('ipamblocks'), 'items')).toEqual([])
+  },
+  20 * 60_000,
+)

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A pod on each node behind a node port, for who asks from outside. Layer: test. */
+import { listAt, numberAt } from '../../lab/raw.ts'
+import type { Cluster } from '../../testkit/kubernetes/cluster.ts'
+import { HTTP_PORT, runPods, urlOf, type RunningPod } from './pods.ts'
+
+export const WEB_LABELS = { app: 'web' }
+
+export interface Web {
+  readonly pods: readonly RunningPod[]
+  /** of the node port, at node a */
+  readonly url: string
+}
+
+/** "web-a", "web-b" on those nodes; `nodes`: both when not given. */
+export async function makeWeb(cluster: Cluster, namespace: string, nodes: readonly string[] = ['a', 'b']): Promise<Web> {
+  const spec = { type: 'NodePort', selector: WEB_LABELS, ports: [{ port: 80, targetPort: HTTP_PORT }] }
+  await cluster.apply({ apiVersion: 'v1', kind: 'Service', metadata: { namespace, name: 'web' }, spec })
+  const specs = nodes.map((node) => ({ name: `web-${node}`, node, labels: WEB_LABELS }))
+  const pods = await runPods(cluster, namespace, specs)
+  const service = await cluster.get('service', 'web', '-n', namespace)
+  const address = cluster.lab.topology.nodes[0]?.addresses[0]?.split('/')[0] ?? ''
+  return { pods, url: urlOf(address, numberAt(listAt(service, 'spec.ports')[0], 'nodePort') ?? 0) }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The whole agent on a node where strangers remove what is its own. Layer: test. */
+import { existsSync } from 'node:fs'
+import { afterEach, beforeEach, describe, test } from 'vitest'
+import { BpfLink } from '#native'
+import type { ScratchNode } from '../../../testkit/base/scratch-node.ts'
+import { links, makeNode, PINS } from './node.ts'
+
+let machine: ScratchNode
+
+beforeEach(async () => {
+  machine = await makeNode()
+})
+
+afterEach(async () => {
+  await machine[Symbol.asyncDispose]()
+})
+
+/** links that are on an interface, not cut off from it */
+function onInterfaces(): number {
+  return Object.entries(links(machine)).filter(([name, link]) => !name.startsWith('cgroup') && !link.endsWith(' 0')).length
+}
+
+function detach(): void {
+  const link = BpfLink.openPin(machine.path(`${PINS}/links/eth0:ingress`))
+  link.detach()
+  link.close()
+}
+
+describe('what strangers remove is found and put back', () => {
+  const damages: readonly (readonly [string, () => void])[] = [
+    ['the pin of a link', () => machine.sh('rm /sys/fs/bpf/netplane/links/eth0:ingress')],
+    ['a link', detach],
+    ['every link, with its folder', () => machine.sh('rm -r /sys/fs/bpf/netplane/links')],
+    ['a map’s pin', () => machine.sh('rm /sys/fs/bpf/netplane/maps/np_ct')],
+    ['a tail-call array', () => machine.sh('rm /sys/fs/bpf/netplane/programs/*/host-np_tail')],
+    ['all pins', () => machine.sh('rm -r /sys/fs/bpf/netplane')],
+  ]
+
+  test.each(damages)('%s', async (_, damage) => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    const pins = (): string => machine.sh('find /sys/fs/bpf/netplane -type f | sed s,programs/[^/]*,programs, | sort')
+    const before = pins()
+    damage()
+    await agent.event('drift.found')
+    await agent.until('the pins to be whole', () => existsSync(machine.path(PINS)) && pins() === before && onInterfaces() === 4)
+  })
+
+  test('the file system of the pins, once there is one again', async () => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    machine.sh('mount -t tmpfs none /sys/fs/bpf')
+    await agent.event('programs.refused')
+    machine.sh('umount /sys/fs/bpf')
+    await agent.event('programs.ready', 2)
+    await agent.until('the hooks to be pinned', () => onInterfaces() === 4)
+  })
+
+  test('a route', async () => {
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    machine.sh('ip route del 10.1.2.0/24')
+    await agent.event('drift.found')
+    await agent.until('the route', () => machine.sh('ip route show proto 80').includes('10.1.2.0/24'))
+  })
+})

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Pods by CNI: the real shim, a real agent, real namespaces. Layer: test. */
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { workloadInterface } from '#lib/model/pod.ts'
+import { onlyFrom } from '../agent/manifests.ts'
+import { links } from '../agent/node.ts'
+import { CniNode, ips, refusalOf, waitingPod, type Outcome } from './node.ts'
+
+let of: CniNode
+beforeEach(async () => {
+  of = await CniNode.make()
+})
+
+afterEach(async () => {
+  await of.machine[Symbol.asyncDispose]()
+})
+
+function host(name: string): string {
+  return workloadInterface({ namespace: 'default', name })
+}
+
+describe('ADD', () => {
+  test('pods reach each other and the node, in both families', async () => {
+    await of.ready()
+    const [a, b] = [of.add({ pod: 'a' }), of.add({ pod: 'b' })]
+    expect([ips(a), ips(b)]).toEqual([
+      ['10.1.1.0/32', 'fd00:1::/128'],
+      ['10.1.1.1/32', 'fd00:1::1/128'],
+    ])
+    expect(a.output['interfaces']).toMatchObject([{ name: host('a') }, { name: 'eth0', sandbox: of.netns({ pod: 'a' }) }])
+    // at once: nothing has to be found out first
+    for (const target of ['10.1.1.1', 'fd00:1::1']) expect(of.machine.sh(`ping -c 1 -W 0.5 ${target} || true`)).toContain('1 received')
+    for (const target of ['10.1.1.1', 'fd00:1::1', '192.0.2.1', 'fd00::1'])
+      expect(of.succeeds({ pod: 'a' }, `ping -c 2 -i 0.2 -W 2 ${target}`)).toBe(true)
+    // without pools nodes beyond a router are reached in the tunnel, by IPv6 as well
+    expect(of.inPod({ pod: 'a' }, 'ip link show eth0')).toContain('mtu 1430')
+  })
+
+  test('the same sandbox again has the same answer, and keeps its cable', async () => {
+    await of.ready()
+    const first = of.add({ pod: 'a' })
+    const index = of.machine.sh(`ip -o link show ${host('a')}`)
+    expect(of.call('ADD', { pod: 'a' })).toEqual(first)
+    expect(of.machine.sh(`ip -o link show ${host('a')}`)).toBe(index)
+  })
+
+  test('a cable that is made anew is up with its programs', async () => {
+    await of.ready()
+    of.add({ pod: 'a' })
+    for (let times = 0; times < 5; times++) {
+      of.inPod({ pod: 'a' }, 'ip link set eth0 down')
+      expect(of.call('ADD', { pod: 'a' }).status).toBe(0)
+      const found = links(of.machine)
+      const index = /^\d+/.exec(of.machine.sh(`ip -o link show ${host('a')}`))?.[0]
+      // link, program, device
+      const devices = ['ingress', 'egress'].map((hook) => found[`${host('a')}:${hook}`]?.split(' ')[2])
+      expect(devices).toEqual([index, index])
+    }
+  })
+
+  test('another sandbox of the pod takes the place of the one before, whose DEL then changes nothing', async () => {
+    await of.ready()
+    const [old, now] = [
+      { pod: 'a', id: 'a-old' },
+      { pod: 'a', id: 'a-new' },
+    ]
+    expect(ips(of.add(old))).toContain('10.1.1.0/32')
+    expect(ips(of.add(now))).toContain('10.1.1.1/32')
+    expect(of.call('DEL', old)).toEqual({ status: 0, output: {} })
+    expect(of.saved()).toEqual(['a-new.json'])
+    expect(of.succeeds(now, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
+  })
+
+  test('one that waits while another sandbox of the pod is asked for ends at once: it would take the place of the newer one', async () => {
+    await of.ready()
+    const answer = of.beginAdd({ pod: 'ghost', id: 'early' })
+    // the listener, and who has come
+    await expect.poll(() => of.machine.sh('grep -c cni.sock /proc/net/unix').trim(), { timeout: 5000 }).toBe('2')
+    expect(refusalOf(of.add({ pod: 'ghost', id: 'late' }, { timeoutSeconds: 1 }))).toContain('no source has Pod default/ghost')
+    await expect
+      .poll(answer, { timeout: 2000 })
+      .toMatchObject({ status: 1, output: { code: 11, msg: 'another sandbox of the pod is asked for: late' } })
+  })
+
+  test('a pod that no source has is refused with that reason', async () => {
+    await of.ready()
+    expect(of.add({ pod: 'ghost' }, { timeoutSeconds: 1 })).toMatchObject({
+      status: 1,
+      output: { code: 11, msg: 'not ready in time: no source has Pod default/ghost on node n1' },
+    })
+    expect(of.saved()).toEqual([])
+  })
+
+  test('an agent that is stopped answers whoever waits, and ends at once', async () => {
+    const agent = await of.ready()
+    const answer = of.beginAdd({ pod: 'ghost' })
+    // the listener, and who has come; what one who comes later asks is done after it
+    await expect.poll(() => of.machine.sh('grep -c cni.sock /proc/net/unix').trim(), { timeout: 5000 }).toBe('2')
+    expect(of.add({ pod: 'a' }).status).toBe(0)
+    const began = performance.now()
+    expect(await agent.stop()).toBe(0)
+    expect(performance.now() - began).toBeLessThan(2000)
+    await expect.poll(answer, { timeout: 5000 }).toMatchObject({ status: 1, output: { code: 11, msg: 'the agent of this node stops' } })
+    expect(of.saved()).toEqual(['a-1.json'])
+  })
+
+  test('a pod of the same name as the one that is meant is not that one', async () => {
+    of.machine.put('pods.json', [waitingPod('a', { uid: 'u1' })])
+    await of.ready()
+    expect(refusalOf(of.add({ pod: 'a', id: 'early', uid: 'u2' }, { timeoutSeconds: 1 }))).toBe(
+      '11: not ready in time: no source has Pod default/a on node n1 with the uid u2, which the runtime says, but with u1',
+    )
+    const answer = of.beginAdd({ pod: 'a', id: 'waits', uid: 'u2' })
+    // one that waits is in nobody's way
+    expect(ips(of.add({ pod: 'a', id: 'old', uid: 'u1' }, { timeoutSeconds: 5 }))).toContain('10.1.1.0/32')
+    expect(answer()).toBeUndefined()
+    of.machine.put('pods.json', [waitingPod('a', { uid: 'u2' })])
+    await expect.poll(answer, { timeout: 10_000 }).toMatchObject({ status: 0 })
+    expect(of.saved()).toEqual(['waits.json'])
+  })
+
+  test('a pod has its address of the pool that it names, else of the one that its namespace names, else of one that is for it', async () => {
+    const pool = (name: string, cidr: string, spec: object = {}): object => {
+      return { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name }, spec: { cidr, ...spec } }
+    }
+    const named = (name: string): object => ({ annotations: { 'cni.netplane.io/ipv4pools': `["${name}"]` } })
+    const namespace = (metadata: object): object => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default', ...metadata } })
+    const pools = [
+      pool('fast', '10.2.0.0/24', { assignmentMode: 'Manual' }),
+      pool('slow', '10.3.0.0/24', { assignmentMode: 'Manual' }),
+      pool('blue', '10.4.0.0/24', { namespaceSelector: "team == 'blue'" }),
+    ]
+    of.machine.put('pools.json', [...pools, namespace(named('slow'))])
+    of.machine.put('pods.json', [waitingPod('a', named('fast')), waitingPod('b'), waitingPod('c')])
+    await of.ready()
+    const [own, ofNamespace] = [of.add({ pod: 'a' }), of.add({ pod: 'b' })]
+    of.machine.put('pools.json', [...pools, namespace({ labels: { team: 'blue' } })])
+    const chosen = async (): Promise<string> => {
+      of.call('DEL', { pod: 'c' })
+      return await Promise.resolve(ips(of.call('ADD', { pod: 'c' }))[0] ?? '')
+    }
+    of.makeNetns({ pod: 'c' })
+    await expect.poll(chosen, { timeout: 10_000 }).toMatch(/^10\.4\.0\./)
+    expect([own, ofNamespace].map((outcome) => ips(outcome)[0])).toEqual([
+      expect.stringMatching(/^10\.2\.0\./),
+      expect.stringMatching(/^10\.3\.0\./),
+    ])
+  })
+
+  test('a policy is in force from the first packet on', async () => {
+    const pool = { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata: { name: 'p' }, spec: { cidr: '10.2.0.0/24' } }
+    const fixed = (name: string, address: string): unknown =>
+      waitingPod(name, { labels: { app: name }, annotations: { 'cni.netplane.io/ipAddrs': `["${address}"]` } })
+    of.machine.put('pods.json', [pool, waitingPod('a'), fixed('open', '10.2.0.5'), fixed('closed', '10.2.0.6')])
+    of.machine.put('policy.json', [onlyFrom('deny', { app: 'closed' }, { app: 'nobody' })])
+    await of.ready()
+    of.add({ pod: 'a' })
+    const datagrams = (name: string): number => Number(of.inPod({ pod: name }, 'grep ^Udp: /proc/self/net/snmp | tail -1').split(' ')[2])
+    for (const [name, address] of [
+      ['open', '10.2.0.5'],
+      ['closed', '10.2.0.6'],
+    ] as const) {
+      const sender = `nsenter --net=${of.netns({ pod: 'a' })} bash -c 'for i in $(seq 400); do echo x > /dev/udp/${address}/9; sleep 0.005; done' 2>/dev/null`
+      of.machine.sh(`${sender} >/dev/null 2>&1 & echo $!`)
+      expect(of.add({ pod: name }).status).toBe(0)
+    }
+    await expect.poll(() => datagrams('open'), { timeout: 5000 }).toBeGreaterThan(10)
+    expect(datagrams('closed')).toBe(0)
+  })
+})
+
+describe('addresses of another plugin', () => {
+  const config = (folder: string): Readonly<Record<string, unknown>> => ({
+    ipam: { type: 'host-local', dataDir: folder, ranges: [[{ subnet: '10.3.0.0/24' }], [{ subnet: 'fd00:3::/64' }]] },
+  })
+
+  test('are used as our own are, and given back', async () => {
+    await of.ready()
+    copyFileSync('/usr/lib/cni/host-local', join(of.binDir, 'host-local'))
+    const ipam = config(join(of.machine.folder, 'host-local'))
+    const [a] = [of.add({ pod: 'a' }, ipam), of.add({ pod: 'b' }, ipam)]
+    expect(ips(a)).toEqual(['10.3.0.2/32', 'fd00:3::2/128'])
+    expect(of.call('ADD', { pod: 'a' }, ipam)).toEqual(a)
+    for (const target of ['10.3.0.3', 'fd00:3::3']) expect(of.succeeds({ pod: 'a' }, `ping -c 1 -W 2 ${target}`)).toBe(true)
+    // what it was given then is on disk
+    for (const pod of ['a', 'b']) expect(of.call('DEL', { pod })).toEqual({ status: 0, output: {} })
+    expect(readdirSync(join(of.machine.folder, 'host-local', 'netplane')).filter((name) => /^(10|fd)/.test(name))).toEqual([])
+  })
+
+  test('of a call that failed, or of which nothing is known, are given back by that plugin', async () => {
+    await of.ready()
+    const calls = join(of.machine.folder, 'calls')
+    // says what it was asked, and gives what cannot be used
+    writeFileSync(
+      join(of.binDir, 'odd'),
+      `#!/bin/sh\ncat > /dev/null\necho "$CNI_COMMAND $CNI_CONTAINERID $CNI_ARGS" >> ${calls}\nexit 1\n`,
+      {
+        mode: 0o755,
+      },
+    )
+    const odd = { ipam: { type: 'odd' } }
+    const args = 'IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=a'
+    expect(of.add({ pod: 'a' }, odd)).toMatchObject({ status: 1, output: { msg: 'plugin odd: ended with 1' } })
+    expect(of.call('DEL', { pod: 'a' }, odd)).toMatchObject({ status: 1 })
+    expect(readFileSync(calls, 'utf8').trim().split('\n')).toEqual([`ADD a-1 ${args}`, `DEL a-1 ${args}`, `DEL a-1 ${args}`])
+  })
+
+  test('that come when nobody waits any more go back at once: no DEL may come after them', async () => {
+    await of.ready()
+    const calls = join(of.machine.folder, 'calls')
+    const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'
+    const script = `cat > /dev/null\necho "$CNI_COMMAND" >> ${calls}\n[ $CNI_COMMAND != ADD ] || { sleep 4; echo '${given}'; }\n`
+    writeFileSync(join(of.binDir, 'slow'), `#!/bin/sh\n${script}`, { mode: 0o755 })
+    const slow = { ipam: { type: 'slow' } }
+    expect(refusalOf(of.add({ pod: 'a' }, { ...slow, timeoutSeconds: 1 }))).toBe(
+      '11: not ready in time: its address is not written down yet',
+    )
+    // this one comes before what it is to take back is given: it is to come again, for the agent might be killed
+    const del = (): string => refusalOf(of.call('DEL', { pod: 'a' }, slow))
+    expect(del()).toBe('11: another plugin is still giving it addresses')
+    const asked = (): readonly string[] => readFileSync(calls, 'utf8').trim().split('\n')
+    await expect.poll(asked, { timeout: 10_000 }).toEqual(['ADD', 'DEL', 'DEL'])
+    expect([of.call('DEL', { pod: 'a' }, slow).status, of.saved()]).toEqual([0, []])
+  })
+
+  test('that are long in coming are waited for no longer than the sandbox is wanted', async () => {
+    await of.ready()
+    const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'
+    const begun = join(of.machine.folder, 'begun')
+    const script = `cat > /dev/null\n[ $CNI_COMMAND != ADD ] || { touch ${begun}; sleep 4; echo '${given}'; }\n`
+    writeFileSync(join(of.binDir, 'slow'), `#!/bin/sh\n${script}`, { mode: 0o755 })
+    const slow = { ipam: { type: 'slow' } }
+    // the manifest has no uid: it tells no sandbox from another
+    const later = { pod: 'a', id: 'later', uid: 'u2' }
+    const early = of.beginAdd({ pod: 'a', id: 'early', uid: 'u1' }, slow)
+    await expect.poll(() => existsSync(begun), { timeout: 5000 }).toBe(true)
+    const began = performance.now()
+    expect(of.add(later).status).toBe(0)
+    expect(performance.now() - began).toBeLessThan(3500)
+    await expect.poll(early).toMatchObject({ status: 1, output: { code: 11, msg: 'another sandbox of the pod is asked for: later' } })
+    expect(of.saved()).toEqual(['later.json'])
+  })
+
+  test('of one that does not take them back keep only its own sandbox', async () => {
+    await of.ready()
+    const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'
+    writeFileSync(join(of.binDir, 'odd'), `#!/bin/sh\ncat > /dev/null\n[ $CNI_COMMAND = ADD ] && echo '${given}'\n`, { mode: 0o755 })
+    expect(ips(of.add({ pod: 'a' }, { ipam: { type: 'odd' } }))).toEqual(['10.3.0.9/32'])
+    of.add({ pod: 'b' })
+    expect(of.saved()).toEqual(['a-1.json', 'b-1.json'])
+    expect(refusalOf(of.call('GC', { pod: 'x' }, { 'cni.dev/valid-attachments': [] }))).toBe('5: plugin odd: ended with 1')
+    expect([of.saved(), of.held()]).toEqual([['a-1.json'], []])
+  })
+
+  test('of one that is not there: its name is in the answer', async () => {
+    await of.ready()
+    expect(of.add({ pod: 'a' }, { ipam: { type: 'nope' } }).output).toMatchObject({
+      code: 7,
+      msg: `ipam.type: there is no plugin nope in ${of.binDir}`,
+    })
+    expect(of.saved()).toEqual([])
+  })
+})
+
+describe('DEL', () => {
+  test('takes all away; again, or without anything there, it succeeds', async () => {
+    await of.ready()
+    of.add({ pod: 'a' })
+    expect(of.held()).toEqual(['a-1'])
+    for (let times = 0; times < 2; times++) expect(of.call('DEL', { pod: 'a' })).toEqual({ status: 0, output: {} })
+    expect([of.saved(), of.held()]).toEqual([[], []])
+    expect(of.machine.sh(`ip -o link; ip route`)).not.toMatch(new RegExp(`${host('a')}|10\\.1\\.1\\.`))
+    expect(of.call('DEL', { pod: 'nobody' }).status).toBe(0)
+    // rests first
+    expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.1/32')
+  })
+
+  test('leaves a cable that is by now that of another sandbox, of which this agent knows nothing', async () => {
+    await of.ready()
+    const added = of.add({ pod: 'a' })
+    expect(of.machine.sh(`ip link show ${host('a')}`)).toContain('alias a-1')
+    of.machine.sh(`ip link set ${host('a')} alias a-2`)
+    expect(of.call('CHECK', { pod: 'a' }, { prevResult: added.output }).output).toMatchObject({
+      code: 101,
+      msg: `${host('a')} is that of the sandbox a-2`,
+    })
+    expect(of.call('DEL', { pod: 'a' })).toEqual({ status: 0, output: {} })
+    expect([of.saved(), of.held()]).toEqual([[], []])
+    expect(of.machine.sh(`ip link show ${host('a')}`)).toContain('alias a-2')
+  })
+
+  test('of one that is still being added ends both at once', async () => {
+    await of.ready()
+    const answer = of.beginAdd({ pod: 'ghost' })
+    const began = performance.now()
+    await expect
+      .poll(
+        () => {
+          expect(of.call('DEL', { pod: 'ghost' })).toEqual({ status: 0, output: {} })
+          return answer()
+        },
+        { timeout: 5000 },
+      )
+      .toMatchObject({ status: 1, output: { code: 11, msg: 'ghost-1 is deleted already' } })
+    expect(performance.now() - began).toBeLessThan(5000)
+    expect([of.saved(), of.machine.sh('ip -br link')]).toEqual([[], expect.not.stringContaining(host('ghost'))])
+  })
+
+  test('of a sandbox whose namespace is gone', async () => {
+    await of.ready()
+    of.add({ pod: 'a' })
+    of.dropNetns({ pod: 'a' })
+    expect(of.call('DEL', { pod: 'a' })).toEqual({ status: 0, output: {} })
+    expect(of.held()).toEqual([])
+  })
+})
+
+describe('CHECK', () => {
+  const check = (previous: Outcome): Outcome => of.call('CHECK', { pod: 'a' }, { prevResult: previous.output })
+
+  test('is content with what ADD has made, and says what is missing', async () => {
+    await of.ready()
+    const added = of.add({ pod: 'a' })
+    expect(check(added)).toEqual({ status: 0, output: {} })
+    expect(check({ status: 0, output: { ips: [{ address: '10.9.9.9/32' }] } }).output).toMatchObject({
+      code: 101,
+      msg: "10.9.9.9 is not the pod's",
+    })
+    of.inPod({ pod: 'a' }, 'ip addr del 10.1.1.0/32 dev eth0')
+    expect(check(added).output).toMatchObject({ code: 101, msg: 'eth0 has lost 10.1.1.0' })
+    expect(of.call('ADD', { pod: 'a' })).toEqual(added)
+    expect(check(added).status).toBe(0)
+    of.machine.sh(`ip link del ${host('a')}`)
+    expect(check(added).output).toMatchObject({ code: 101, msg: `${host('a')} is gone` })
+    expect(of.call('CHECK', { pod: 'b' }, { prevResult: added.output }).output).toMatchObject({ code: 3 })
+  })
+})
+
+describe('GC and STATUS', () => {
+  test('what is not valid goes, and with it what no sandbox has', async () => {
+    await of.ready()
+    for (const pod of ['a', 'b']) of.add({ pod })
+    const valid = { 'cni.dev/valid-attachments': [{ containerID: 'b-1', ifname: 'eth0' }] }
+    expect(of.call('GC', { pod: 'x' }, valid).status).toBe(0)
+    expect([of.saved(), of.held()]).toEqual([['b-1.json'], ['b-1']])
+    expect(of.succeeds({ pod: 'b' }, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
+    expect(of.call('GC', { pod: 'x' }).output).toMatchObject({ code: 7, msg: 'cni.dev/valid-attachments: is missing' })
+  })
+
+  test('a node that has not been ready since it was started says why; later it is, with and without an agent', async () => {
+    const status = (): Outcome => of.call('STATUS', { pod: 'x' })
+    const agent = await of.ready()
+    expect(status()).toEqual({ status: 0, output: {} })
+    await agent.kill()
+    expect(status()).toEqual({ status: 0, output: {} })
+    expect(refusalOf(of.call('ADD', { pod: 'a' }))).toMatch(/^11: .*does not listen/)
+    // as after a boot
+    rmSync(join(of.machine.state, 'cni.sock.ready'))
+    expect(refusalOf(status())).toMatch(/^50: .*does not listen/)
+    const next = of.agent()
+    await next.event('cni.listening')
+    expect(refusalOf(status())).toMatch(/^50: .*: starting/)
+    await next.event('dataplane.ready')
+    await expect.poll(status, { timeout: 10_000 }).toEqual({ status: 0, output: {} })
+    expect(status()).toEqual({ status: 0, output: {} })
+    // each once, however often it was asked
+    const told = (): unknown[] => next.events('cni.status').map((line) => line['told'])
+    const ask = (): unknown => {
+      // the plugin asks nobody where that is
+      rmSync(join(of.machine.state, 'cni.sock.ready'), { force: true })
+      status()
+      return told().at(-1)
+    }
+    await expect.poll(ask, { timeout: 5000 }).toBe('ready')
+    expect(new Set(told()).size).toBe(told().length)
+    expect(of.call('VERSION', { pod: 'x' }).output).toMatchObject({ supportedVersions: ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] })
+  })
+})

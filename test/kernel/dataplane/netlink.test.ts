@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The interface monitor and our routes against the kernel itself. Layer: test. */
+import { execFileSync } from 'node:child_process'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { NetlinkSocket } from '#native'
+import { formatAddr, formatCidr, parseAddr, parseCidr } from '#lib/base/ip.ts'
+import { silentLog } from '#lib/obs/log.ts'
+import { listOwnRoutes, removeRoute, Routes } from '#agent/dataplane/host/routes.ts'
+import { InterfaceMonitor, MONITOR_GROUPS } from '#agent/interfaces/monitor.ts'
+import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import type { Interface } from '#agent/interfaces/table.ts'
+
+const IFACE = 'npnl0'
+const stack: Disposable[] = []
+
+function ip(...words: readonly string[]): void {
+  execFileSync('ip', words, { stdio: ['ignore', 'pipe', 'pipe'] })
+}
+
+beforeEach(() => {
+  ip('link', 'add', IFACE, 'type', 'veth', 'peer', 'name', 'npnl1')
+})
+
+afterEach(() => {
+  for (const one of stack.splice(0)) one[Symbol.dispose]()
+  try {
+    ip('link', 'del', IFACE)
+  } catch {
+    // the test has done it
+  }
+})
+
+interface Monitored {
+  readonly monitor: InterfaceMonitor
+  readonly heard: string[]
+  /** until it is as the condition says */
+  readonly until: (condition: (iface: Interface | undefined) => boolean) => Promise<Interface | undefined>
+}
+
+function monitored(receiveBufferBytes?: number): Monitored {
+  const heard: string[] = []
+  const socket = NetlinkSocket.open({
+    protocol: NETLINK_ROUTE,
+    groups: MONITOR_GROUPS,
+    ...(receiveBufferBytes === undefined ? {} : { receiveBufferBytes }),
+  })
+  const events = {
+    interfacesChanged: (names: ReadonlySet<string>) => heard.push(...names),
+    routesChanged: () => heard.push('a route'),
+    overrun: () => heard.push('overrun'),
+  }
+  const monitor = new InterfaceMonitor({ socket, log: silentLog, events })
+  stack.push(monitor)
+  monitor.start()
+  const until = async (condition: (iface: Interface | undefined) => boolean): Promise<Interface | undefined> => {
+    await expect.poll(() => condition(monitor.interfaces.byName(IFACE)), { timeout: 5000, interval: 2 }).toBe(true)
+    return monitor.interfaces.byName(IFACE)
+  }
+  return { monitor, heard, until }
+}
+
+describe('the monitor', () => {
+  test('knows at once what there is', () => {
+    const { monitor } = monitored()
+    expect(monitor.interfaces.byName('lo')).toMatchObject({ index: 1, loopback: true })
+    expect(monitor.interfaces.byName(IFACE)).toMatchObject({ kind: 'veth', up: false, mtu: 1500 })
+  })
+
+  test('follows an interface through its life', async () => {
+    const { until, heard } = monitored()
+    ip('link', 'set', IFACE, 'up', 'mtu', '1400', 'address', '02:00:00:00:00:77')
+    await until((iface) => iface?.up === true && iface.mtu === 1400 && iface.mac === '02:00:00:00:00:77')
+    ip('addr', 'add', '192.0.2.7/24', 'dev', IFACE)
+    ip('addr', 'add', 'fd00:77::1/64', 'dev', IFACE, 'nodad')
+    const iface = await until((now) => now?.addresses.some((one) => formatAddr(one.addr) === 'fd00:77::1') === true)
+    expect(iface?.addresses.filter((one) => one.scope === 0).map((one) => `${formatAddr(one.addr)}/${one.bits}`)).toEqual([
+      '192.0.2.7/24',
+      'fd00:77::1/64',
+    ])
+    ip('addr', 'flush', 'dev', IFACE)
+    await until((now) => now?.addresses.length === 0)
+    ip('link', 'del', IFACE)
+    await until((now) => now === undefined)
+    expect(heard).toContain(IFACE)
+  })
+
+  test('after more events than its socket holds it is right all the same', async () => {
+    const { monitor, heard, until } = monitored(64 << 10)
+    ip('link', 'set', IFACE, 'up')
+    const batch = Array.from({ length: 200 }, (_, at) => `addr add 198.51.100.${at + 1}/32 dev ${IFACE}\n`).join('')
+    execFileSync('ip', ['-batch', '-'], { input: batch })
+    execFileSync('ip', ['-batch', '-'], { input: batch.replaceAll('addr add', 'addr del').split('\n').slice(10).join('\n') })
+    await until((iface) => iface?.addresses.filter((one) => one.scope === 0).length === 10)
+    expect(heard).toContain('overrun')
+    expect(monitor.interfaces.all().map((one) => one.name)).toContain('npnl1')
+  })
+})
+
+describe('routes', () => {
+  function exchange(): NetlinkExchange {
+    const socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
+    stack.push({
+      [Symbol.dispose]: () => {
+        socket.close()
+      },
+    })
+    return new NetlinkExchange(socket)
+  }
+
+  function apply(routes: Routes, wanted: readonly (readonly [string, string])[]): string[] {
+    routes.setDesired(wanted.map(([cidr, via]) => ({ cidr: parseCidr(cidr), via: parseAddr(via), overlay: false })))
+    routes.readBack()
+    return [routes.writes, routes.removals].flatMap((part) => (part.pending() ? part.apply().failures.map((one) => one.reason) : []))
+  }
+
+  beforeEach(() => {
+    for (const device of [IFACE, 'npnl1']) ip('link', 'set', device, 'up')
+    ip('addr', 'add', '192.0.2.1/24', 'dev', IFACE)
+    ip('addr', 'add', 'fd00:88::1/64', 'dev', IFACE, 'nodad')
+  })
+
+  test('of both families are added, changed and removed', () => {
+    const netlink = exchange()
+    const routes = new Routes({ netlink, log: silentLog })
+    const text = (): string[] =>
+      listOwnRoutes(netlink).map((one) => `${formatCidr(one.cidr)} ${one.via === undefined ? '' : formatAddr(one.via)}`)
+    expect(
+      apply(routes, [
+        ['10.77.0.0/24', '192.0.2.2'],
+        ['fd77::/64', 'fd00:88::2'],
+      ]),
+    ).toEqual([])
+    expect(text()).toEqual(['10.77.0.0/24 192.0.2.2', 'fd77::/64 fd00:88::2'])
+    expect(
+      apply(routes, [
+        ['10.77.0.0/24', '192.0.2.3'],
+        ['fd77::/64', 'fd00:88::3'],
+      ]),
+    ).toEqual([])
+    expect(text()).toEqual(['10.77.0.0/24 192.0.2.3', 'fd77::/64 fd00:88::3'])
+    expect(apply(routes, [])).toEqual([])
+    expect(text()).toEqual([])
+  })
+
+  test('of others stay, and the kernel’s reason is told', () => {
+    const netlink = exchange()
+    const routes = new Routes({ netlink, log: silentLog })
+    ip('route', 'add', '10.78.0.0/24', 'via', '192.0.2.9')
+    expect(
+      apply(routes, [
+        ['10.78.0.0/24', '192.0.2.2'],
+        ['10.79.0.0/24', '203.0.113.1'],
+      ]),
+    ).toEqual([
+      'netlink add route 10.78.0.0/24: a route to there exists that is not ours',
+      expect.stringContaining('netlink add route 10.79.0.0/24: '),
+    ])
+    expect(execFileSync('ip', ['route', 'show', '10.78.0.0/24'], { encoding: 'utf8' })).toContain('192.0.2.9')
+  })
+
+  test('one that is gone already counts as removed, and its removal is heard', async () => {
+    const netlink = exchange()
+    const { heard } = monitored()
+    const routes = new Routes({ netlink, log: silentLog })
+    expect(apply(routes, [['10.77.0.0/24', '192.0.2.2']])).toEqual([])
+    const [route] = listOwnRoutes(netlink)
+    if (route === undefined) throw new Error('no route')
+    removeRoute(netlink, route)
+    removeRoute(netlink, route)
+    await expect.poll(() => heard, { timeout: 5000 }).toContain('a route')
+  })
+})

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What runs inside a kernel VM: every object under every knob, every packet case, every way to attach, with a tally at the end.
+ * It changes the network, cgroups and mounts it runs in. Layer: test. */
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { isRealtime, unsafeKernel } from '#agent/node/facts.ts'
+import { raiseMemlock } from '#native'
+import { attachCases } from '../../dataplane/attach-cases.ts'
+import { connectCases } from '../../dataplane/connect-cases.ts'
+import { KERNEL_BTF, kernelFacts } from '../../kernel-facts.ts'
+import type { KernelFacts } from '../../kernel-facts.ts'
+import { OBJECTS, loadCases, loadUnfolded, runLoadCase } from '../../dataplane/load-cases.ts'
+import { netfilterCases } from '../../firewall/netfilter-cases.ts'
+import type { Features } from '../../../../testkit/packets/runner.ts'
+import { HELPERS, kernelRelease, packetRunner, setUpNamespace } from '../../../../testkit/packets/runner.ts'
+import { casesFor } from '../../packets/all.ts'
+import { devices } from '../../../../testkit/packets/cluster.ts'
+
+const tally = { passed: 0, failed: 0 }
+
+function count(name: string, wrong: string | undefined): void {
+  if (wrong === undefined) tally.passed++
+  else {
+    tally.failed++
+    console.log(`FAIL ${name}: ${wrong}`)
+  }
+}
+
+/** A failure of the part itself is one failed test, and false: the parts that do not need it still run. */
+async function part(name: string, run: () => Promise<void> | void): Promise<boolean> {
+  const started = performance.now()
+  const before = { ...tally }
+  let isDone = true
+  try {
+    await run()
+  } catch (error) {
+    isDone = false
+    count(name, error instanceof Error ? (error.stack ?? error.message) : String(error))
+  }
+  const seconds = ((performance.now() - started) / 1000).toFixed(1)
+  const passed = tally.passed - before.passed
+  const failed = tally.failed - before.failed
+  console.log(`facts: ${name}: ${passed + failed === 0 ? 'done' : `${passed} passed, ${failed} failed`} in ${seconds} s`)
+  return isDone
+}
+
+async function packets(features: Features, stubs: readonly number[]): Promise<void> {
+  const runner = await packetRunner(features, stubs)
+  for (const packetCase of casesFor(features)) count(packetCase.name, runner.run(packetCase))
+  runner.close()
+}
+
+async function objects(facts: KernelFacts): Promise<void> {
+  for (const loadCase of loadCases(facts)) {
+    const tell = (work: string): void => console.log(`facts: verifier, instructions/states, ${loadCase.name}: ${work}`)
+    count(loadCase.name, await runLoadCase(loadCase, facts, tell))
+  }
+  // on kernels for which these are made the knobs are unknown in any case
+  if (!facts.features.jiffies) return
+  for (const object of OBJECTS) count(`${object} with knobs unknown, as before 5.5`, await loadUnfolded(object, facts))
+}
+
+/** From here on all is as on kernels that have no type information of their own. */
+function hideKernelBtf(): void {
+  if (!existsSync(KERNEL_BTF)) return
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', KERNEL_BTF])
+  if (existsSync(`${KERNEL_BTF}/vmlinux`)) throw new Error('the kernel BTF could not be hidden')
+}
+
+async function everything(facts: KernelFacts): Promise<void> {
+  await part('objects', () => objects(facts))
+  if (process.env['NETPLANE_PARTS'] === 'objects') return
+  await part('hiding the kernel BTF', hideKernelBtf)
+  const hasNetwork = await part('devices', setUpNamespace)
+  if (hasNetwork) await onDevices(facts)
+  await part('netfilter', () => netfilterCases(count))
+  const cgroup = process.env['NETPLANE_CGROUP']
+  if (cgroup !== undefined) await part('connecting', () => connectCases(cgroup, facts, count))
+}
+
+function isBefore(major: number, minor: number): boolean {
+  const [first = 0, second = 0] = kernelRelease().split('.').map(Number)
+  return first < major || (first === major && second < minor)
+}
+
+async function onDevices(facts: KernelFacts): Promise<void> {
+  await part('marks', () => count('marks of test runs, since 5.6', facts.marks || isBefore(5, 6) ? undefined : 'the kernel tells none'))
+  await part('packets', () => packets(facts.features, facts.missingHelpers))
+  // Where the kernel has some new helpers, the way without them is tried as well: it must do the same. Where it has all, no other goes
+  // that way but this machine's own, whose packets go both.
+  const has = new Set(Object.values(facts.features))
+  if (has.has(true) && has.has(false)) {
+    const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }
+    await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
+  }
+  await part('attaching', () => attachCases(devices.underlay.name, count))
+}
+
+try {
+  raiseMemlock()
+} catch (error) {
+  // From 5.11 on memory is counted otherwise, and the limit does not matter.
+  console.log(`facts: ${String(error)}`)
+}
+const facts = kernelFacts()
+console.log(`facts: ${facts.text}`)
+console.log(`facts: realtime=${String(isRealtime())}`)
+// of those that are tried there is one, and its packets interrupt one another
+if (isRealtime()) {
+  const why = unsafeKernel()
+  count('a real-time kernel is refused by name', why?.includes('real-time') === true ? undefined : (why ?? 'it is not'))
+}
+await everything(facts)
+console.log(`${tally.passed} passed, ${tally.failed} failed`)
+process.exitCode = tally.failed === 0 ? 0 : 1

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Our agent on the nodes of a real cluster, as a process of each. Layer: testkit. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
+import { mapLimit } from '../../lab/processes/command.ts'
+import { waitFor } from '../../lab/wait.ts'
+import { POD_CIDRS, type Cluster } from './cluster.ts'
+
+const NAME = 'netplane-agent'
+const NAMESPACE = 'netplane-system'
+const HEALTH_PORT = 9099
+/** Programs are verified anew on each node, and nodes share the machine. */
+const READY_MS = 120_000
+
+/** A cluster to an administrator. */
+export type Administered = Pick<Cluster, 'plane' | 'folder' | 'kubectl'>
+
+/** What an administrator applies, and an agent on each node that is ready. */
+export async function installAgents(cluster: Cluster): Promise<void> {
+  await agentKubeconfig(cluster)
+  await cluster.apply(...POD_CIDRS.map(poolOf))
+  await mapLimit(cluster.nodes, 2, (node) => startAgent(cluster, node))
+}
+
+/** Resolves when it is ready. Throws with the end of its log when it ends, or is not ready in time. */
+export async function startAgent(cluster: Cluster, node: string): Promise<void> {
+  const command = nodeCommand(join(packageRoot(), 'agent/main.ts'))
+  const flags = [
+    '--node',
+    node,
+    '--state-dir',
+    '/run/netplane',
+    '--kubeconfig',
+    await nodeKubeconfig(cluster, node),
+    '--cni-conf-dir',
+    '/etc/cni/net.d',
+  ]
+  await cluster.daemons.start({ node }, [...command, ...flags], { name: NAME })
+  const ready = await waitFor(
+    async () => {
+      if (cluster.daemons.pid({ node }, NAME) === undefined) return 'ended'
+      const { status } = await cluster.lab.run(`node/${node}`, ['curl', '-s', '--fail', `http://127.0.0.1:${HEALTH_PORT}/readiness`])
+      return status === 0 ? 'ready' : undefined
+    },
+    { timeoutMs: READY_MS, everyMs: 200 },
+  )
+  if (ready !== 'ready') throw new Error(`${ready ?? 'not ready in time'}: ${cluster.daemons.logEnd({ node }, NAME)}`)
+}
+
+/** False when none ran. */
+export async function stopAgent(cluster: Cluster, node: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<boolean> {
+  return await cluster.daemons.stop({ node }, NAME, signal)
+}
+
+/** Definitions and account as deploy/ has them, and a kubeconfig with a token of the account that the daemon set has. */
+export async function agentKubeconfig(cluster: Administered): Promise<string> {
+  const path = join(cluster.folder, 'agent.kubeconfig')
+  if (existsSync(path)) return path
+  await applyDefinitions(cluster)
+  await applyAccount(cluster)
+  await writeKubeconfig(cluster, path)
+  return path
+}
+
+/** As a pod of the daemon set has it: with a token that says of which node it is. */
+async function nodeKubeconfig(cluster: Administered, node: string): Promise<string> {
+  const path = join(cluster.folder, `agent-${node}.kubeconfig`)
+  await cluster.kubectl(['wait', '--for=create', `node/${node}`, '--timeout=60s'])
+  await writeKubeconfig(cluster, path, ['--bound-object-kind', 'Node', '--bound-object-name', node])
+  return path
+}
+
+async function writeKubeconfig(cluster: Administered, path: string, bound: readonly string[] = []): Promise<void> {
+  const token = await cluster.kubectl(['create', 'token', NAME, '-n', NAMESPACE, '--duration=24h', ...bound])
+  cluster.plane.writeKubeconfig(path, { token: token.trim() }, true)
+}
+
+async function applyDefinitions(cluster: Administered): Promise<void> {
+  await cluster.kubectl(['apply', '--server-side', '-f', join(packageRoot(), 'deploy/crds.yaml')])
+  await cluster.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
+}
+
+/** As deploy/netplane.yaml does, but for the daemon set: here agents are processes. */
+async function applyAccount(cluster: Administered): Promise<void> {
+  const namespace = JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } })
+  await cluster.kubectl(['apply', '-f', '-'], { input: namespace })
+  await cluster.kubectl(['apply', '-f', join(packageRoot(), 'deploy/rbac.yaml')])
+}
+
+function poolOf(cidr: string): object {
+  const metadata = { name: cidr.includes(':') ? 'pods-v6' : 'pods-v4' }
+  return { apiVersion: 'netplane.io/v3', kind: 'IPPool', metadata, spec: { cidr, natOutgoing: true, vxlanMode: 'Always' } }
+}

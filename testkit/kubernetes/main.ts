@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Builds Kubernetes' programs, unless they are in the cache directory already; brings a cluster of them up, asks it, takes it down. Layer: testkit. */
+import { installAgents } from './agents.ts'
+import { Cluster } from './cluster.ts'
+import { builtPrograms, kubernetesPrograms, upstreamTests } from './build/programs.ts'
+import { listUpstream, runUpstream } from './upstream.ts'
+
+/** The longest, a rolling update of LoadBalancers, takes 16 minutes: each of 15 pods has a minute to go. */
+const SPEC_MS = 20 * 60_000
+
+async function build(): Promise<number> {
+  if (builtPrograms() === undefined) console.log('building Kubernetes: ten CPU minutes, once')
+  const began = performance.now()
+  const folder = await kubernetesPrograms()
+  console.log(`Kubernetes: ${folder} (${((performance.now() - began) / 1000).toFixed(0)} s)`)
+  return 0
+}
+
+async function up([nodes]: readonly string[]): Promise<number> {
+  const count = nodes === undefined ? {} : { nodes: Number(nodes) }
+  const cluster = await Cluster.up({ ...count, progress: (text) => console.log(text) })
+  await installAgents(cluster)
+  await cluster.nodesReady()
+  console.log(`KUBECONFIG=${cluster.plane.kubeconfig}, in namespace ${cluster.lab.topology.fabric.netns}`)
+  return 0
+}
+
+async function kubectl(args: readonly string[]): Promise<number> {
+  const { status, stdout, stderr } = await (await Cluster.open()).tryKubectl(args)
+  process.stdout.write(stdout)
+  process.stderr.write(stderr)
+  return status ?? 1
+}
+
+/** Specs whose names match, so many at a time. */
+async function upstream([pattern = '', lanes = '2']: readonly string[]): Promise<number> {
+  const cluster = await Cluster.open()
+  const program = await upstreamTests()
+  const names = (await listUpstream(cluster, program)).filter((name) => new RegExp(pattern).test(name))
+  await using stack = new AsyncDisposableStack()
+  stack.use(await cluster.balance())
+  const outcomes = await runUpstream(cluster, program, { names, lanes: Number(lanes), timeoutMs: names.length * SPEC_MS })
+  for (const { state, seconds, name, message } of outcomes)
+    console.log(`${state} ${seconds.toFixed(0)} s ${name}${message === '' ? '' : `: ${message.slice(0, 2000)}`}`)
+  return outcomes.some(({ state }) => state === 'failed') ? 1 : 0
+}
+
+async function main([verb = 'build', ...args]: readonly string[]): Promise<number> {
+  if (verb === 'build') return await build()
+  if (verb === 'up') return await up(args)
+  if (verb === 'kubectl') return await kubectl(args)
+  if (verb === 'upstream') return await upstream(args)
+  if (verb !== 'down') throw new Error(`no such command: ${verb}; there are build, up, kubectl, upstream, down`)
+  await Cluster.remove()
+  return 0
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (thrown) {
+  console.error(`test/kubernetes: ${thrown instanceof Error ? thrown.message : String(thrown)}`)
+  process.exitCode = 1
+}
