@@ -24,8 +24,8 @@ async function main(argv: readonly string[]): Promise<number> {
       process.stdout.write(`netplane-agent ${packageVersion()}\n`)
       return 0
     case 'print-desired': {
-      const { printOnce } = await import('#agent/commands/print-desired.ts')
-      return await printOnce(command.options)
+      const { printDesired } = await import('#agent/commands/print-desired.ts')
+      return await printDesired(command.options)
     }
     case 'cleanup': {
       if (await mayNot()) return 1

@@ -3,7 +3,7 @@
 import { rejectedText } from '#lib/base/result.ts'
 import type { Problem } from '#lib/store/source.ts'
 
-export interface Printed {
+export interface CommandResult {
   readonly text: string
   /** for standard error: whole lines */
   readonly warnings: string

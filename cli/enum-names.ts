@@ -3,7 +3,7 @@
 import { enumValues, type Btf } from '#agent/maps/btf.ts'
 
 /** Names of the bits that are set; a bit without a name is "bit 12". */
-export function flagWords(btf: Btf, of: string): (flags: number) => readonly string[] {
+export function flagNames(btf: Btf, of: string): (flags: number) => readonly string[] {
   const names = namesOf(btf, of)
   return (flags) => {
     const words: string[] = []
@@ -16,7 +16,7 @@ export function flagWords(btf: Btf, of: string): (flags: number) => readonly str
 }
 
 /** The name of the number; the number itself where it has none. */
-export function kindWord(btf: Btf, of: string): (kind: number) => string {
+export function kindName(btf: Btf, of: string): (kind: number) => string {
   const names = namesOf(btf, of)
   return (kind) => names.get(kind) ?? String(kind)
 }

@@ -8,7 +8,7 @@ import { errorCode, errorText } from '#lib/base/errors.ts'
 import { packageVersion } from '#lib/base/os/package.ts'
 import { readArgs, type Order } from './args.ts'
 import { usage } from './commands.ts'
-import type { Printed } from './command-result.ts'
+import type { CommandResult } from './command-result.ts'
 
 /** Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
 async function main(args: readonly string[]): Promise<number> {
@@ -50,7 +50,7 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-async function print({ text, warnings, exitCode }: Printed): Promise<number> {
+async function print({ text, warnings, exitCode }: CommandResult): Promise<number> {
   process.stderr.write(warnings)
   await write(text)
   return exitCode

@@ -4,7 +4,7 @@ import { waitFor } from '../lab/wait.ts'
 import { SoakError } from './errors.ts'
 
 /** Throws SoakError with the last faults when there are still some after this time. */
-export async function holds(what: string, timeoutMs: number, faults: () => string[] | Promise<string[]>): Promise<void> {
+export async function eventually(what: string, timeoutMs: number, faults: () => string[] | Promise<string[]>): Promise<void> {
   let last: string[] = []
   const none = async (): Promise<true | undefined> => {
     last = await faults()

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { underLoad } from '../lab/traffic/load.ts'
 import { trafficChecks, type Check } from './checks.ts'
-import { COMPARED_EVERY, Course } from './run.ts'
+import { COMPARED_EVERY, ScenarioRun } from './run.ts'
 import { LOAD, WAYS } from './flows.ts'
 import type { SoakRun } from './scenario.ts'
 import { markChecks } from './marks/mark-checks.ts'
@@ -12,10 +12,10 @@ import { underMarks, type MarkedResult } from './marks/marked-traffic.ts'
 import { Soak } from './soak.ts'
 import { Plan, type Step } from './changes/steps.ts'
 
-export async function* manifestsForm(run: SoakRun<Step>): AsyncGenerator<Check> {
+export async function* manifestsScenario(run: SoakRun<Step>): AsyncGenerator<Check> {
   const { name, kept, history, seed, say } = run
   await using soak = await Soak.up({ name, kept, say: (text) => say(`.. ${text}`) })
-  const course = await Course.begin(soak, new Plan(seed), run)
+  const course = await ScenarioRun.begin(soak, new Plan(seed), run)
   let marked: MarkedResult | undefined
   const result = await underLoad(soak.lab, LOAD, async () => {
     marked = await underMarks(soak.lab, () => course.change())

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { BpfMap } from '#native'
 import type { Knobs } from '#agent/compile/desired.ts'
-import { desiredOnce } from '#agent/commands/read-desired.ts'
+import { readDesired } from '#agent/commands/read-desired.ts'
 import { probeFeatures } from '#agent/dataplane/programs/kernel-features.ts'
 import { DEFAULT_PIN_DIR } from '#agent/maps/catalogue.ts'
 import type { Origin } from '#agent/run/sources.ts'
@@ -18,7 +18,7 @@ import type { Lab } from '../lab/lab.ts'
 import { requireHolder } from '../lab/processes/place-holders.ts'
 import { at, listAt, numberAt, textAt } from '../lab/raw.ts'
 import { otherSettings } from './settings.ts'
-import { differences, readContents, rowText, wantedContents, type Contents } from './table-contents.ts'
+import { differences, readContents, rowText, wantedContents, type TableContents } from './table-contents.ts'
 
 /** Of a running agent. */
 export interface Holdings {
@@ -27,7 +27,7 @@ export interface Holdings {
 }
 
 export interface WantedNode {
-  readonly contents: Contents
+  readonly contents: TableContents
   readonly knobs: Knobs
 }
 
@@ -45,7 +45,7 @@ export class SoakedNode {
 
   /** What there should be by the objects and devices there are now. Throws LabError when an object is not taken as it stands. */
   async wanted(): Promise<WantedNode> {
-    const { desired, problems, missing } = await desiredOnce({ node: this.name, origin: this.#origin })
+    const { desired, problems, missing } = await readDesired({ node: this.name, origin: this.#origin })
     const [problem] = problems
     if (problem !== undefined) throw new LabError(`objects of node ${this.name}`, rejectedText(problem.rejected))
     if (desired?.node === undefined) throw new LabError(`objects of node ${this.name}`, missing ?? '')

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What policy says should be in the tables. Layer: soak. */
 import type { PolicyStep } from '#agent/compile/policy/tables.ts'
-import type { Wanted } from '#agent/dataplane/maps/key-owners.ts'
+import type { WantedRow } from '#agent/dataplane/maps/key-owners.ts'
 import type { Device } from '#agent/dataplane/host/devices.ts'
-import { AddrJoin } from '#agent/dataplane/policy/addr-merger.ts'
-import { HostRules } from '#agent/dataplane/policy/host-endpoint-rules.ts'
+import { AddrMerger } from '#agent/dataplane/policy/addr-merger.ts'
+import { HostEndpointRules } from '#agent/dataplane/policy/host-endpoint-rules.ts'
 import type { PolicyTableName } from '#agent/dataplane/policy/policy-dataplane.ts'
 import { policyWriter } from '#agent/dataplane/policy/encode-rows.ts'
 import type { BindMap } from '#agent/dataplane/maps/encode-rows.ts'
@@ -28,8 +28,8 @@ export function policyContents({ steps, devices, bind, put, places }: PolicyCont
   tables.apply(steps)
   const write = policyWriter(bind)
   const addrs = new Map<string, string>()
-  const join = new AddrJoin({ rows: wantedIn(addrs), value: bind(catalogue.np_addrs).value, actual: () => undefined })
-  const hosts = new HostRules()
+  const join = new AddrMerger({ rows: wantedIn(addrs), value: bind(catalogue.np_addrs).value, actual: () => undefined })
+  const hosts = new HostEndpointRules()
   hosts.setDevices(devices)
   for (const row of tables.rows.values()) {
     if (row.table === 'hosts') hosts.set(row.key.endpoint, row.value)
@@ -44,7 +44,7 @@ export function policyContents({ steps, devices, bind, put, places }: PolicyCont
   return addrs
 }
 
-function wantedIn(rows: Map<string, string>): Wanted {
+function wantedIn(rows: Map<string, string>): WantedRow {
   return {
     want: (key, value) => void rows.set(key, value),
     unwant: (key) => void rows.delete(key),

@@ -27,7 +27,7 @@ export interface Changed<Step> extends Soaked {
   tally(): string
 }
 
-export class Course<Step extends { readonly kind: string }> {
+export class ScenarioRun<Step extends { readonly kind: string }> {
   readonly #soak: Changed<Step>
   readonly #plan: ChangePlan<Step>
   readonly #run: SoakRun<Step>
@@ -45,8 +45,8 @@ export class Course<Step extends { readonly kind: string }> {
     soak: Changed<Step>,
     plan: ChangePlan<Step>,
     run: SoakRun<Step>,
-  ): Promise<Course<Step>> {
-    const course = new Course(soak, plan, run)
+  ): Promise<ScenarioRun<Step>> {
+    const course = new ScenarioRun(soak, plan, run)
     await soak.settle()
     for (const node of soak.nodes) course.#before.set(node.name, await soak.belongings(node))
     run.say(`.. ${run.minutes} minutes of changes, seed ${run.seed}; the agent of node ${plan.survivor} is never killed`)

@@ -2,8 +2,8 @@
 /** One form of the soak, as a process of its own: FORM MINUTES SEED FOLDER. The last line counts. Layer: soak. */
 import { tell, type SoakRun } from './scenario.ts'
 import { History } from './history.ts'
-import { manifestsForm } from './manifests-scenario.ts'
-import { podsForm } from './pods/scenario.ts'
+import { manifestsScenario } from './manifests-scenario.ts'
+import { podsScenario } from './pods/scenario.ts'
 import type { PodStep } from './pods/steps.ts'
 import type { Step } from './changes/steps.ts'
 
@@ -19,12 +19,12 @@ const about = { name: `soak${process.pid}`, minutes: Number(minutes), seed: Numb
 
 async function manifests(): ReturnType<typeof tell> {
   const run: SoakRun<Step> = { ...about, history: new History<Step>() }
-  return await tell(manifestsForm(run), run)
+  return await tell(manifestsScenario(run), run)
 }
 
 async function pods(): ReturnType<typeof tell> {
   const run: SoakRun<PodStep> = { ...about, history: new History<PodStep>() }
-  return await tell(podsForm(run), run)
+  return await tell(podsScenario(run), run)
 }
 
 say(`soak of ${form}: seed ${seed}, ${minutes} minutes`)

@@ -10,7 +10,7 @@ import { structLayout } from '#agent/maps/layout.ts'
 import { nodeCfg, type NodeCfg } from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { errorCode } from '#lib/base/errors.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 
 /** "workload.rodata: dsr is 0, not 1": a line for each setting that is another. `maps`: ids of the maps that programs use, of which those
  * with settings are looked at. */
@@ -40,7 +40,7 @@ export function otherSettings(maps: Iterable<number>, knobs: Knobs, features: Fe
 function differing(wanted: NodeCfg, actual: NodeCfg): string[] {
   const before = new Map<string, unknown>(Object.entries(actual))
   return Object.entries(wanted)
-    .filter(([field, value]) => field !== 'netns' && !same(before.get(field), value))
+    .filter(([field, value]) => field !== 'netns' && !deepEqual(before.get(field), value))
     .map(([field, value]) => `${field} is ${String(before.get(field))}, not ${String(value)}`)
 }
 

@@ -10,7 +10,7 @@ import { TestService } from '../testkit/lab/test-service.ts'
 import { ANCHORS, clusterObjects, type ClusterNow, MOVERS, NODES, OTHERS, SERVICE } from './cluster.ts'
 import type { Changed } from './run.ts'
 import { SoakError } from './errors.ts'
-import { holds } from './eventually.ts'
+import { eventually } from './eventually.ts'
 import { SoakedNode } from './node.ts'
 import { FIRST, type Step } from './changes/steps.ts'
 
@@ -207,7 +207,7 @@ export class Soak implements AsyncDisposable, Changed<Step> {
 /** `isMoving`: what is wanted changes by itself, and is compiled anew for each look. Throws SoakError with what differs when it does not follow in time. */
 export async function settleNode(node: SoakedNode, isMoving = false): Promise<void> {
   const first = await node.wanted()
-  await holds(`node ${node.name}`, FOLLOW_MS, async () => await node.differences(isMoving ? await node.wanted() : first))
+  await eventually(`node ${node.name}`, FOLLOW_MS, async () => await node.differences(isMoving ? await node.wanted() : first))
 }
 
 /** Replaces the file, whole and at once. */

@@ -9,7 +9,7 @@ import { chosenDevices, decideDevices } from '#agent/dataplane/host/devices.ts'
 import { TABLES, type TableName } from '#agent/dataplane/generation-tables.ts'
 import { rowWriters, type BindMap, type ResolveInterface, type RowWriters } from '#agent/dataplane/maps/encode-rows.ts'
 import { addressClaims, ifaceRows, selfFragment } from '#agent/dataplane/host/node-rows.ts'
-import { NO_WAYS } from '#agent/dataplane/host/route-lookup.ts'
+import { NO_ROUTES } from '#agent/dataplane/host/route-lookup.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import { parseBtf } from '#agent/maps/btf.ts'
 import { bindMap, catalogue, type MapCodecs, type MapDefinition } from '#agent/maps/catalogue.ts'
@@ -19,13 +19,13 @@ import { compareText } from '#lib/base/order.ts'
 import { policyContents } from './policy-contents.ts'
 
 /** Of each table its rows, encoded: key → value. */
-export type Contents = ReadonlyMap<TableName, ReadonlyMap<string, string>>
+export type TableContents = ReadonlyMap<TableName, ReadonlyMap<string, string>>
 
 /** How a row is shown. */
 export type RowText = (key: string, value: string) => string
 
 /** The maps that are pinned in this folder. Throws the addon's errors. */
-export async function readContents(pinDir: string): Promise<Contents> {
+export async function readContents(pinDir: string): Promise<TableContents> {
   const tables = new Map<TableName, ReadonlyMap<string, string>>()
   for (const name of TABLES) {
     const map = openMap(pinDir, `np_${name}`)
@@ -44,7 +44,7 @@ export async function readContents(pinDir: string): Promise<Contents> {
 }
 
 /** Of everything that is wanted. Of two owners who want one key the first has it. */
-export function wantedContents(desired: DesiredChange, interfaces: Interfaces, pinDir: string): Contents {
+export function wantedContents(desired: DesiredChange, interfaces: Interfaces, pinDir: string): TableContents {
   const bind: BindMap = (definition) => bound(pinDir, definition)
   const tables = new Map<TableName, Map<string, string>>(TABLES.map((name) => [name, new Map<string, string>()]))
   const put = (name: TableName, [key, value]: Entry): void => {
@@ -53,7 +53,7 @@ export function wantedContents(desired: DesiredChange, interfaces: Interfaces, p
   }
   const { node } = desired
   // a lab's nodes have one network, and their address is in it
-  const devices = node === undefined ? [] : chosenDevices(decideDevices(node, interfaces, { ways: NO_WAYS, cables: new Set() }))
+  const devices = node === undefined ? [] : chosenDevices(decideDevices(node, interfaces, { ways: NO_ROUTES, cables: new Set() }))
   const entry = entryWriter(bind(catalogue.np_ifaces))
   for (const row of ifaceRows(devices)) put('ifaces', entry(row))
   const writers = rowWriters(bind)
@@ -73,7 +73,7 @@ export function wantedContents(desired: DesiredChange, interfaces: Interfaces, p
 }
 
 /** "np_addrs lacks …", "np_backends has … too many": a line for each row that is not as wanted. */
-export function differences(wanted: Contents, actual: Contents, textOf: (table: TableName) => RowText): string[] {
+export function differences(wanted: TableContents, actual: TableContents, textOf: (table: TableName) => RowText): string[] {
   return TABLES.flatMap((name) => {
     const [want, have] = [wanted.get(name) ?? new Map<string, string>(), actual.get(name) ?? new Map<string, string>()]
     const text = textOf(name)

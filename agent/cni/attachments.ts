@@ -10,7 +10,7 @@ import type { Holder } from '#lib/model/ip-block.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Attached } from './pod-overlay-sink.ts'
 import { CniError } from './cni-error.ts'
-import type { PodLink } from './pod-veth.ts'
+import type { PodVeth } from './pod-veth.ts'
 import type { PodSandbox } from './request.ts'
 import { filesIn } from './files.ts'
 
@@ -22,7 +22,7 @@ export interface Delegate {
   readonly path: string
 }
 
-export interface Attachment extends PodSandbox, PodLink {
+export interface Attachment extends PodSandbox, PodVeth {
   /** undefined: we gave the addresses */
   readonly delegate: Delegate | undefined
   /** we have made the cable; otherwise another plugin has, and given the addresses */

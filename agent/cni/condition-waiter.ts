@@ -4,7 +4,7 @@ import type { Clock } from '#lib/base/clock.ts'
 import { CniError } from './cni-error.ts'
 
 /** Asked again whenever there is news. */
-export class Waiting {
+export class ConditionWaiter {
   readonly #clock: Pick<Clock, 'after' | 'now'>
   readonly #asking = new Set<() => void>()
   #isOver = false

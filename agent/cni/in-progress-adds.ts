@@ -4,22 +4,22 @@ import type { Pod } from '#lib/model/pod.ts'
 import { CniError } from './cni-error.ts'
 import type { PodSandbox } from './request.ts'
 
-export interface AddingOptions {
+export interface InProgressAddsOptions {
   /** a pod as its source has it */
   readonly known: (pod: { readonly namespace: string; readonly name: string }) => Pick<Pod, 'uid'> | undefined
   /** somebody who waits may have to end */
   readonly news: () => void
 }
 
-export class Adding {
-  readonly #options: AddingOptions
+export class InProgressAdds {
+  readonly #options: InProgressAddsOptions
   readonly #all = new Set<PodSandbox>()
   /** of those, that nobody wants any more, and why */
   readonly #unwanted = new Map<PodSandbox, string>()
   /** for which work goes on, whoever waits for it */
   readonly #busy = new Set<PodSandbox>()
 
-  constructor(options: AddingOptions) {
+  constructor(options: InProgressAddsOptions) {
     this.#options = options
   }
 

@@ -13,7 +13,7 @@ export interface Seen {
 const WITHOUT_NETNS_MS = 60_000
 const WITHOUT_POD_MS = 15 * 60_000
 
-export class Abandoned {
+export class OrphanedSandboxes {
   /** since when it is so */
   readonly #since = new Map<string, { readonly netns: number | undefined; readonly pod: number | undefined }>()
 

@@ -7,18 +7,18 @@ import type { Holder } from '#lib/model/ip-block.ts'
 import { workloadInterface, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { OneAtATime } from '#lib/base/mutex.ts'
+import { Mutex } from '#lib/base/mutex.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
-import { Adding } from './in-progress-adds.ts'
-import type { AttachedPods } from './pod-overlay-sink.ts'
+import { InProgressAdds } from './in-progress-adds.ts'
+import type { PodOverlaySink } from './pod-overlay-sink.ts'
 import { attachedBy, refOf, refuseOther, type Attachment, type AttachmentFiles } from './attachments.ts'
 import { CNI_CODES, CniError, errorAnswer } from './cni-error.ts'
 import { nodeEndOf, whatMoved } from './veth-lookup.ts'
 import type { PodAddresses } from './pod-addresses.ts'
-import { createLink, hasChanged, linkOf, missingOfLink, raiseLink, removeLink, removeOwnLink, whatDiffers } from './pod-veth.ts'
+import { createVeth, hasChanged, vethOf, missingOfVeth, raiseVeth, removeVeth, removeOwnVeth, whatDiffers } from './pod-veth.ts'
 import { parseRequest, versionOf, type PodSandbox, type PreviousResult, type Request } from './request.ts'
 import { addResult } from './result.ts'
-import type { Waiting } from './condition-waiter.ts'
+import type { ConditionWaiter } from './condition-waiter.ts'
 
 /** What the node is asked for a pod. */
 export interface PodNode {
@@ -46,11 +46,11 @@ export interface PluginOptions {
   /** this node's name */
   readonly node: string
   readonly attachments: AttachmentFiles
-  readonly pods: AttachedPods
+  readonly pods: PodOverlaySink
   /** undefined: pods are plugged in by another plugin, before us in the list */
   readonly addresses: PodAddresses | undefined
   readonly netlink: NetlinkExchange
-  readonly waiting: Waiting
+  readonly waiting: ConditionWaiter
   readonly clock: Clock
   readonly log: Log
   readonly of: PodNode
@@ -67,15 +67,15 @@ type Of<C extends Request['command']> = Extract<Request, { readonly command: C }
 export class Plugin {
   readonly #options: PluginOptions
   /** by pod: two calls for one pod wait for each other */
-  readonly #turns = new Map<string, OneAtATime>()
-  readonly #adding: Adding
+  readonly #turns = new Map<string, Mutex>()
+  readonly #adding: InProgressAdds
   /** to who asked for the node's status last */
   #told: string | undefined
 
   constructor(options: PluginOptions) {
     this.#options = options
     const { pods, waiting } = options
-    this.#adding = new Adding({ known: (pod) => pods.known(pod), news: () => waiting.news() })
+    this.#adding = new InProgressAdds({ known: (pod) => pods.known(pod), news: () => waiting.news() })
   }
 
   /** What an agent before has left is in force again. */
@@ -164,8 +164,8 @@ export class Plugin {
     try {
       attachments.save(attachment)
       if (attachment.ours && (before === undefined || hasChanged(netlink, attachment))) {
-        removeLink(netlink, attachment.host)
-        createLink(netlink, attachment)
+        removeVeth(netlink, attachment.host)
+        createVeth(netlink, attachment)
       }
       pods.attach(refOf(attachment), attachedBy(attachment))
       const place = this.#placeOf(attachment)
@@ -175,10 +175,10 @@ export class Plugin {
         return of.missingOf(place)
       }, deadline)
       if (request.previous !== undefined) return request.previous.text
-      raiseLink(netlink, attachment)
+      raiseVeth(netlink, attachment)
       await waiting.poll(() => {
         this.#adding.refuseUnwanted(sandbox)
-        return missingOfLink(netlink, attachment)
+        return missingOfVeth(netlink, attachment)
       }, deadline)
       return addResult(attachment, config.cniVersion)
     } catch (thrown) {
@@ -288,7 +288,7 @@ export class Plugin {
     const { attachments, netlink, pods, addresses, clock } = this.#options
     // one that took its place may have the name by now
     if (attachments.ofPod(refOf(attachment))?.containerId === attachment.containerId) {
-      if (attachment.ours) removeOwnLink(netlink, attachment)
+      if (attachment.ours) removeOwnVeth(netlink, attachment)
       pods.attach(refOf(attachment), undefined)
     }
     await addresses?.releaseDelegated(attachment, path)
@@ -307,7 +307,7 @@ export class Plugin {
 
   /** Throws CniError when the cable is gone. */
   #placeOf({ host, addresses }: Attachment): PodPlace {
-    const index = linkOf(this.#options.netlink, host)?.index
+    const index = vethOf(this.#options.netlink, host)?.index
     if (index === undefined) throw new CniError('io', `${host} is gone`)
     return { iface: host, index, addresses }
   }
@@ -343,7 +343,7 @@ export class Plugin {
 
   async #turn<T>(sandbox: PodSandbox, work: () => Promise<T>): Promise<T> {
     const key = nameKey(refOf(sandbox))
-    const turns = this.#turns.get(key) ?? new OneAtATime()
+    const turns = this.#turns.get(key) ?? new Mutex()
     this.#turns.set(key, turns)
     try {
       return await turns.run(work)

@@ -2,7 +2,7 @@
 /** Between a source and the store: pods of this node get the cables that they have, and the addresses of those, before the cluster hears
  * of them, and whatever it has heard. Layer: agent/cni. */
 import type { Addr } from '#lib/base/ip.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { hasOwnAddresses, type Cable, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Sink, SourceEvent } from '#lib/store/source.ts'
@@ -21,7 +21,7 @@ interface Ref {
 }
 
 /** Only a pod that the source has is changed: without its labels nobody could say which rules are for it. */
-export class AttachedPods {
+export class PodOverlaySink {
   readonly #node: string
   /** by name: as the source has them */
   readonly #pods = new Map<string, Pod>()
@@ -80,7 +80,7 @@ export class AttachedPods {
 
   #set(of: Map<string, Attached>, pod: Ref, attached: Attached | undefined): void {
     const key = nameKey(pod)
-    if (same(of.get(key), attached)) return
+    if (deepEqual(of.get(key), attached)) return
     if (attached === undefined) of.delete(key)
     else of.set(key, attached)
     const known = this.#pods.get(key)

@@ -30,7 +30,7 @@ import {
 } from '#agent/interfaces/netlink/route.ts'
 import { inNetns } from './netns.ts'
 
-export interface PodLink {
+export interface PodVeth {
   /** the sandbox that it is made for: written on the node's end */
   readonly containerId: string
   /** name of the node's end */
@@ -50,7 +50,7 @@ const ENODEV = 19
 const DEFAULTS = { v4: { addr: ANY_V4, bits: 0 }, v6: { addr: ANY_V6, bits: 0 } } as const
 
 /** Both ends, not up: nothing can be sent before the programs are there. */
-export function createLink(node: NetlinkExchange, link: PodLink): void {
+export function createVeth(node: NetlinkExchange, link: PodVeth): void {
   const { host, ifname, mtu } = link
   const netnsFd = openSync(link.netns, 'r')
   try {
@@ -62,21 +62,21 @@ export function createLink(node: NetlinkExchange, link: PodLink): void {
   }
 }
 
-/** As {@link removeLink}, unless it says that it is another sandbox's: one that took this one's place has the name by now. */
-export function removeOwnLink(node: NetlinkExchange, { host, containerId }: Pick<PodLink, 'host' | 'containerId'>): void {
-  if ((linkOf(node, host)?.alias ?? containerId) === containerId) removeLink(node, host)
+/** As {@link removeVeth}, unless it says that it is another sandbox's: one that took this one's place has the name by now. */
+export function removeOwnVeth(node: NetlinkExchange, { host, containerId }: Pick<PodVeth, 'host' | 'containerId'>): void {
+  if ((vethOf(node, host)?.alias ?? containerId) === containerId) removeVeth(node, host)
 }
 
 /** Whosever it is. The pod's end goes along. Nothing happens when it is not there. */
-export function removeLink(node: NetlinkExchange, host: string): void {
+export function removeVeth(node: NetlinkExchange, host: string): void {
   unlessGone(() => {
     node.request({ what: `remove ${host}`, type: RTM_DELLINK, payload: encodeLinkRemoval(host) })
   })
 }
 
 /** Both ends go up, with addresses and routes. May be done again. */
-export function raiseLink(node: NetlinkExchange, link: PodLink): void {
-  const host = linkOf(node, link.host)
+export function raiseVeth(node: NetlinkExchange, link: PodVeth): void {
+  const host = vethOf(node, link.host)
   if (host === undefined) throw new NetlinkError(`raise ${link.host}`, 'no such device', ENODEV)
   const set = setter(node, host.index)
   set.up(link.containerId)
@@ -90,8 +90,8 @@ export function raiseLink(node: NetlinkExchange, link: PodLink): void {
   })
 }
 
-function raiseInside(pod: NetlinkExchange, link: PodLink): void {
-  const [loopback, own] = [linkOf(pod, 'lo'), linkOf(pod, link.ifname)]
+function raiseInside(pod: NetlinkExchange, link: PodVeth): void {
+  const [loopback, own] = [vethOf(pod, 'lo'), vethOf(pod, link.ifname)]
   if (own === undefined) throw new NetlinkError(`raise ${link.ifname} in ${link.netns}`, 'no such device', ENODEV)
   if (loopback !== undefined) setter(pod, loopback.index).up()
   if (link.addresses.some((addr) => !isV4(addr))) enableIpv6(link)
@@ -107,8 +107,8 @@ function raiseInside(pod: NetlinkExchange, link: PodLink): void {
 /** What the kernel does after it has said yes, and without which packets to the pod are lost; undefined: nothing. The end that goes up first
  * takes packets a while after the other one is up; and an address of IPv6 is the pod's when its local route is there, with or without a
  * search for duplicates. */
-export function missingOfLink(node: NetlinkExchange, link: PodLink): string | undefined {
-  if (linkOf(node, link.host)?.running !== true) return `${link.host} has no carrier`
+export function missingOfVeth(node: NetlinkExchange, link: PodVeth): string | undefined {
+  if (vethOf(node, link.host)?.running !== true) return `${link.host} has no carrier`
   const wanted = link.addresses.filter((addr) => !isV4(addr))
   if (wanted.length === 0) return undefined
   const routes = inNetns(link.netns, (pod) => pod.dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(AF_INET6) }))
@@ -118,14 +118,14 @@ export function missingOfLink(node: NetlinkExchange, link: PodLink): string | un
 }
 
 /** What differs from how it was made; undefined: nothing. */
-export function whatDiffers(node: NetlinkExchange, link: PodLink): string | undefined {
-  const host = linkOf(node, link.host)
+export function whatDiffers(node: NetlinkExchange, link: PodVeth): string | undefined {
+  const host = vethOf(node, link.host)
   if (host === undefined) return `${link.host} is gone`
   if (!host.up) return `${link.host} is down`
   if (host.alias !== undefined && host.alias !== link.containerId) return `${link.host} is that of the sandbox ${host.alias}`
   if (host.mac !== macOf(link, 'node')) return `${link.host} has the hardware address ${host.mac ?? ''}`
   return inNetns(link.netns, (pod) => {
-    const own = linkOf(pod, link.ifname)
+    const own = vethOf(pod, link.ifname)
     if (own === undefined) return `${link.ifname} is gone from ${link.netns}`
     if (!own.up) return `${link.ifname} is down`
     if (own.mac !== macOf(link, 'pod')) return `${link.ifname} has the hardware address ${own.mac ?? ''}`
@@ -136,7 +136,7 @@ export function whatDiffers(node: NetlinkExchange, link: PodLink): string | unde
 }
 
 /** It is to be made anew. */
-export function hasChanged(node: NetlinkExchange, link: PodLink): boolean {
+export function hasChanged(node: NetlinkExchange, link: PodVeth): boolean {
   try {
     return whatDiffers(node, link) !== undefined
   } catch {
@@ -146,18 +146,18 @@ export function hasChanged(node: NetlinkExchange, link: PodLink): boolean {
 }
 
 /** The same in every run, and another one at each end. */
-export function macOf({ host }: Pick<PodLink, 'host'>, end: 'node' | 'pod'): string {
+export function macOf({ host }: Pick<PodVeth, 'host'>, end: 'node' | 'pod'): string {
   const digits = sha1(`${host} ${end}`)
   // unicast, given by hand
   return ['02', ...[0, 2, 4, 6, 8].map((at) => digits.slice(at, at + 2))].join(':')
 }
 
-export function familiesOf({ addresses }: Pick<PodLink, 'addresses'>): readonly ('v4' | 'v6')[] {
+export function familiesOf({ addresses }: Pick<PodVeth, 'addresses'>): readonly ('v4' | 'v6')[] {
   return [...(addresses.some(isV4) ? ['v4' as const] : []), ...(addresses.some((addr) => !isV4(addr)) ? ['v6' as const] : [])]
 }
 
 /** Runtimes may have it off for the whole of the pod. A kernel without IPv6 says so when the address is set. */
-function enableIpv6({ netns, ifname }: PodLink): void {
+function enableIpv6({ netns, ifname }: PodVeth): void {
   try {
     writeInNetns(netns, `/proc/sys/net/ipv6/conf/${ifname}/disable_ipv6`, '0')
   } catch (thrown) {
@@ -166,7 +166,7 @@ function enableIpv6({ netns, ifname }: PodLink): void {
 }
 
 /** The device that has this name now. */
-export function linkOf(exchange: NetlinkExchange, name: string): LinkMessage | undefined {
+export function vethOf(exchange: NetlinkExchange, name: string): LinkMessage | undefined {
   const found: (LinkMessage | undefined)[] = []
   const question = { what: `ask for ${name}`, type: RTM_GETLINK, payload: encodeLinkQuestion(name) }
   return unlessGone(() => {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The answer to ADD, in the words of each version of the specification. Layer: agent/cni (pure). */
 import { addrBits, formatAddr, isV4 } from '#lib/base/ip.ts'
-import { familiesOf, GATEWAYS, macOf, type PodLink } from './pod-veth.ts'
+import { familiesOf, GATEWAYS, macOf, type PodVeth } from './pod-veth.ts'
 import type { CniVersion } from './request.ts'
 
-export function addResult(link: PodLink, cniVersion: CniVersion): string {
+export function addResult(link: PodVeth, cniVersion: CniVersion): string {
   const isOld = cniVersion.startsWith('0.')
   const ips = link.addresses.map((addr) => ({
     ...(isOld ? { version: isV4(addr) ? '4' : '6' } : {}),

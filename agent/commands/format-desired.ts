@@ -4,13 +4,13 @@ import { fnv1a64 } from '#lib/base/hash.ts'
 import { formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
 import { unreachable } from '#lib/base/result.ts'
 import type { DesiredChange, DesiredNode, Row } from '../compile/desired.ts'
-import { policyText } from './format-policy.ts'
+import { formatPolicy } from './format-policy.ts'
 
 /** Of a whole. Sorted by owner; two spaces of indent. `ruleNames`: of policy, by number. */
-export function printDesired(desired: DesiredChange, ruleNames: ReadonlyMap<number, string>): string {
+export function formatDesired(desired: DesiredChange, ruleNames: ReadonlyMap<number, string>): string {
   const owners = [...desired.fragments].sort((a, b) => (a.owner < b.owner ? -1 : 1))
   const rows = Object.fromEntries(owners.map((fragment) => [fragment.owner, fragment.rows.map(rowText)]))
-  const policy = policyText(desired.policy, ruleNames)
+  const policy = formatPolicy(desired.policy, ruleNames)
   return `${JSON.stringify({ node: desired.node === undefined ? undefined : nodeText(desired.node), rows, policy }, null, 2)}\n`
 }
 

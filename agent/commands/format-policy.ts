@@ -40,7 +40,7 @@ const DIMENSIONS = new Map<number, string>([
 ])
 
 /** Of a whole. `ruleNames`: by number. */
-export function policyText(steps: readonly PolicyStep[], ruleNames: ReadonlyMap<number, string>): PolicyText {
+export function formatPolicy(steps: readonly PolicyStep[], ruleNames: ReadonlyMap<number, string>): PolicyText {
   const tables = new PolicyTables()
   tables.apply(steps)
   const text: PolicyText = { nets: {}, endpoints: {}, hosts: {}, sets: {} }

@@ -2,13 +2,13 @@
 /** netplane-agent --print-desired. Layer: agent. */
 import { ConfigError } from '#lib/base/errors.ts'
 import { rejectedText } from '#lib/base/result.ts'
-import { desiredOnce } from './read-desired.ts'
+import { readDesired } from './read-desired.ts'
 import type { AgentOptions } from '../run/options.ts'
-import { printDesired } from './format-desired.ts'
+import { formatDesired } from './format-desired.ts'
 
 /** Reads the source once; what it refuses goes to standard error. Returns the exit code. */
-export async function printOnce(options: Pick<AgentOptions, 'node' | 'origin' | 'config' | 'cni'>): Promise<number> {
-  const printed = await desiredOnce(options).catch(refusedSource)
+export async function printDesired(options: Pick<AgentOptions, 'node' | 'origin' | 'config' | 'cni'>): Promise<number> {
+  const printed = await readDesired(options).catch(refusedSource)
   if (printed === undefined) return 1
   const { desired, problems, missing, ruleNames } = printed
   for (const { place, rejected } of problems) process.stderr.write(`${place === undefined ? '' : `${place}: `}${rejectedText(rejected)}\n`)
@@ -16,7 +16,7 @@ export async function printOnce(options: Pick<AgentOptions, 'node' | 'origin' | 
     process.stderr.write(`netplane-agent: ${missing ?? ''}\n`)
     return 1
   }
-  process.stdout.write(printDesired(desired, ruleNames))
+  process.stdout.write(formatDesired(desired, ruleNames))
   return 0
 }
 

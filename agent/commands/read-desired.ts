@@ -4,12 +4,12 @@ import { readOnce } from '#lib/store/read-once.ts'
 import type { SourceStatus } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredChange } from '../compile/desired.ts'
-import { dutiesOf, type AgentOptions } from '../run/options.ts'
-import { ownSettings } from '../run/local-settings.ts'
+import { agentRole, type AgentOptions } from '../run/options.ts'
+import { localSettings } from '../run/local-settings.ts'
 import { openSource, type ServerPlace } from '../run/sources.ts'
-import { Wanted } from '../run/desired-state.ts'
+import { DesiredState } from '../run/desired-state.ts'
 
-export interface DesiredOnce {
+export interface DesiredRead {
   /** undefined: `missing` says why */
   readonly desired: DesiredChange | undefined
   /** what the source refuses */
@@ -20,9 +20,9 @@ export interface DesiredOnce {
 }
 
 /** Reads the source once. */
-export async function desiredOnce(
+export async function readDesired(
   options: Pick<AgentOptions, 'node' | 'origin' | 'cni'> & Partial<Pick<AgentOptions, 'config'>>,
-): Promise<DesiredOnce> {
+): Promise<DesiredRead> {
   const source = await openSource(options.origin, { node: options.node })
   const { events, problems, unavailable } = await readOnce(source)
   const store = new Store({ sources: [source.name] })
@@ -33,9 +33,9 @@ export async function desiredOnce(
   const onNode = (why: string | undefined): void => {
     missing = why
   }
-  const own = ownSettings(options.config, process.env)
+  const own = localSettings(options.config, process.env)
   const servers = (): readonly ServerPlace[] => source.servers?.() ?? []
-  const wanted = new Wanted({ node: options.node, store, own, onConfig: () => undefined, onNode, servers, ...dutiesOf(options) })
+  const wanted = new DesiredState({ node: options.node, store, own, onConfig: () => undefined, onNode, servers, ...agentRole(options) })
   const desired = wanted.take(true)
   const why = unavailable ?? missing ?? `the source (${source.name}) could not be read`
   return { desired, problems, missing: desired === undefined ? why : undefined, ruleNames: wanted.policy.ruleNames }

@@ -10,19 +10,19 @@ import { compareAddrs, frontendClaim } from './row-keys.ts'
 import type { NodeSettings } from './settings.ts'
 
 /** Owner of what is kept free for them. Of two that say what an address is the dataplane believes it after pods, nodes and interfaces, and before services. */
-export const SERVERS = 'server/api'
+export const API_SERVERS = 'server/api'
 
 /** Where the agent asks an API server. */
-export interface ServerPlace {
+export interface ApiServerAddress {
   readonly addr: Addr
   readonly port: Port
   /** the address is this node's own */
   readonly here: boolean
 }
 
-export interface ServersInput {
+export interface ApiServersInput {
   /** the agent's own ones */
-  readonly servers: readonly ServerPlace[]
+  readonly servers: readonly ApiServerAddress[]
   /** of default/kubernetes: where other agents may ask, through whatever forwards to them */
   readonly slices: readonly EndpointSlice[]
   readonly service: Service | undefined
@@ -48,7 +48,7 @@ export function apiEndpoints(slices: readonly EndpointSlice[]): readonly Endpoin
 
 const API_SLICE = 'kubernetes'
 
-export function serverClaims(input: ServersInput): readonly Claim[] {
+export function apiServerClaims(input: ApiServersInput): readonly Claim[] {
   const own = input.servers.map((place) => ({ ...place, rank: OWN_RANK }))
   const said = saidPlaces(input).map((place) => ({ ...place, rank: SAID_RANK }))
   // of a key that comes twice the last counts
@@ -60,14 +60,14 @@ export function serverClaims(input: ServersInput): readonly Claim[] {
 }
 
 /** A service that has other ports there must not have the programs take the address for its own, or they drop what goes to the server. */
-export function serverRows({ servers, service, ...input }: ServersInput): readonly AddrRow[] {
+export function apiServerRows({ servers, service, ...input }: ApiServersInput): readonly AddrRow[] {
   const addrs = new Set([...servers, ...saidPlaces(input)].map(({ addr }) => addr))
   for (const addr of service?.clusterIPs ?? []) addrs.delete(addr)
   const value = { kind: 0, flags: 0, iface: undefined }
   return [...addrs].map((addr): AddrRow => ({ table: 'addrs', key: { addr }, value })).sort(compareAddrs)
 }
 
-function saidPlaces({ slices, self }: Pick<ServersInput, 'slices' | 'self'>): readonly ServerPlace[] {
+function saidPlaces({ slices, self }: Pick<ApiServersInput, 'slices' | 'self'>): readonly ApiServerAddress[] {
   return apiEndpoints(slices).flatMap(({ endpoints, ports }) =>
     endpoints.flatMap(({ addr }) =>
       ports.filter(({ protocol }) => protocol === 'TCP').map(({ port }) => ({ addr, port, here: self?.addresses.includes(addr) === true })),
@@ -75,7 +75,10 @@ function saidPlaces({ slices, self }: Pick<ServersInput, 'slices' | 'self'>): re
   )
 }
 
-function hasNodePorts({ addr, here }: Pick<ServerPlace, 'addr' | 'here'>, { nodePortAddresses }: ServersInput['settings']): boolean {
+function hasNodePorts(
+  { addr, here }: Pick<ApiServerAddress, 'addr' | 'here'>,
+  { nodePortAddresses }: ApiServersInput['settings'],
+): boolean {
   if (!here && !isWithin(LOOPBACKS, addr)) return false
   return nodePortAddresses.length === 0 || isWithin(nodePortAddresses, addr)
 }

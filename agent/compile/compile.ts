@@ -7,29 +7,29 @@ import { FRONTEND_EXTERNAL, RANGE_INSIDE } from '#lib/base/bpf-constants.ts'
 import { formatAddr } from '#lib/base/ip.ts'
 import { sortedEntries } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload, podAddrs } from './addresses.ts'
-import { Claims, type Claim } from './key-conflicts.ts'
+import { KeyConflicts, type Claim } from './key-conflicts.ts'
 import type { DesiredChange, DesiredNode, Fragment, HealthCheck, Row } from './desired.ts'
 import { healthCheckOf } from './services/health-checks.ts'
 import { serverFailsafes } from './failsafes.ts'
 import { setId } from './services/list-ids.ts'
 import { nodeRows } from './node-rows.ts'
 import { Attachments, compileNode } from './node-state.ts'
-import { PolicyPart } from './policy/policy-pipeline.ts'
+import { PolicyPipeline } from './policy/policy-pipeline.ts'
 import { poolsIn, type Pools } from './pools.ts'
 import { rangeRows } from './prefix-sets.ts'
-import { serviceRoom } from './services/service-quota.ts'
+import { serviceQuota } from './services/service-quota.ts'
 import { claimKey, claimRank, contestedText, isContested } from './row-keys.ts'
 import type { ContestedRow } from './row-keys.ts'
 import { compileService } from './services/compile-service.ts'
 import type { ServiceContext } from './services/compile-service.ts'
-import { API_SERVER_RANK, apiEndpoints, serverClaims, serverRows, SERVERS, type ServersInput } from './api-server-addresses.ts'
-import { API_SERVER, Touched } from './dirty-owners.ts'
+import { API_SERVER_RANK, apiEndpoints, apiServerClaims, apiServerRows, API_SERVERS, type ApiServersInput } from './api-server-addresses.ts'
+import { API_SERVER, DirtyOwners } from './dirty-owners.ts'
 import type { Surroundings } from './dirty-owners.ts'
 
 export interface CompileInput extends Surroundings {
@@ -69,14 +69,14 @@ interface Lost {
   readonly isPart: boolean
 }
 
-const SERVER_KIND = SERVERS.slice(0, SERVERS.indexOf('/'))
+const SERVER_KIND = API_SERVERS.slice(0, API_SERVERS.indexOf('/'))
 const NOTHING: Draft = { rows: [] }
 
 export class Compiler {
   readonly #node: string
   readonly #blocks: number | undefined
-  #policy: PolicyPart
-  #claims = new Claims()
+  #policy: PolicyPipeline
+  #claims = new KeyConflicts()
   /** by owner: rows it wants and another has */
   #lost = new Map<string, Lost>()
   /** by key of the service */
@@ -90,22 +90,22 @@ export class Compiler {
   constructor(node: string, blocks?: number) {
     this.#node = node
     this.#blocks = blocks
-    this.#policy = new PolicyPart(node, blocks)
+    this.#policy = new PolicyPipeline(node, blocks)
   }
 
   /** Rules as programs record them, and how much there is of policy. */
-  get policy(): Pick<PolicyPart, 'ruleNames' | 'size' | 'cuts' | 'noRoom'> {
+  get policy(): Pick<PolicyPipeline, 'ruleNames' | 'size' | 'cuts' | 'noRoom'> {
     return this.#policy
   }
 
   /** Everything anew. */
   compileAll(input: CompileInput): DesiredChange {
-    this.#claims = new Claims()
+    this.#claims = new KeyConflicts()
     this.#lost = new Map()
     this.#healthChecks.clear()
     const fragments = this.#fragments(this.#allOwners(input.snapshot), input)
     const node = this.#compileNode(input)
-    this.#policy = new PolicyPart(this.#node, this.#blocks)
+    this.#policy = new PolicyPipeline(this.#node, this.#blocks)
     const policy = this.#policy.all(input.snapshot)
     this.#last = { input, node }
     return { fragments: fragments.filter((fragment) => fragment.rows.length > 0), node, policy, complete: true }
@@ -115,7 +115,7 @@ export class Compiler {
   compileChanges(input: CompileInput, changes: readonly ObjectChange[]): DesiredChange {
     const last = this.#last
     if (last === undefined) return this.compileAll(input)
-    const touched = new Touched({ self: this.#node, snapshot: input.snapshot })
+    const touched = new DirtyOwners({ self: this.#node, snapshot: input.snapshot })
     touched.objects(changes)
     touched.surroundings(last.input, input)
     const before = this.#healthChanges
@@ -123,7 +123,7 @@ export class Compiler {
     const node = touched.node || this.#healthChanges !== before ? this.#compileNode(input) : last.node
     const policy = this.#policy.changes(changes, input.snapshot)
     this.#last = { input, node }
-    return { fragments, node: same(last.node, node) ? undefined : node, policy, complete: false }
+    return { fragments, node: deepEqual(last.node, node) ? undefined : node, policy, complete: false }
   }
 
   #compileNode(input: CompileInput): DesiredNode {
@@ -148,13 +148,13 @@ export class Compiler {
 
   #conflictOf(ref: string, row: ContestedRow): Conflict {
     const holder = this.#claims.holder(claimKey(row)) ?? ''
-    if (holder !== SERVERS) return { rejected: { ref, path: '', reason: `${contestedText(row)} already belongs to ${holder}` } }
+    if (holder !== API_SERVERS) return { rejected: { ref, path: '', reason: `${contestedText(row)} already belongs to ${holder}` } }
     const reason = `${contestedText(row)} is where an API server is asked: no Service may have it`
     return { rejected: { ref, path: '', reason }, atServer: true }
   }
 
   #allOwners(snapshot: Snapshot): Set<string> {
-    const touched = new Touched({ self: this.#node, snapshot })
+    const touched = new DirtyOwners({ self: this.#node, snapshot })
     touched.all()
     return touched.owners
   }
@@ -184,7 +184,7 @@ export class Compiler {
       return { fragment: { owner, rows: draft.rows }, disturbed }
     }
     const rows = contested.filter((row) => lost.has(claimKey(row)))
-    if (owner !== SERVERS) this.#lost.set(owner, { refused, rows, toPods, isPart: rows.length < contested.length })
+    if (owner !== API_SERVERS) this.#lost.set(owner, { refused, rows, toPods, isPart: rows.length < contested.length })
     return { fragment: { owner, rows: draft.rows.filter((row) => !isContested(row) || !lost.has(claimKey(row))) }, disturbed }
   }
 
@@ -226,7 +226,7 @@ export class Compiler {
         return node === undefined ? undefined : nodeAddress(node, v4)
       },
       // agents may need it
-      most: key === API_SERVER ? undefined : serviceRoom(settings.mapSizes),
+      most: key === API_SERVER ? undefined : serviceQuota(settings.mapSizes),
     }
     const compiled = compileService(service, slices, context)
     this.#setHealthCheck(key, compiled.refused === undefined ? healthCheckOf(service, slices, this.#node) : undefined)
@@ -234,14 +234,14 @@ export class Compiler {
   }
 
   #servers({ snapshot, settings, servers = [] }: CompileInput): Draft {
-    const input: ServersInput = {
+    const input: ApiServersInput = {
       servers,
       slices: this.#apiSlices(snapshot.slicesOf(API_SERVER)),
       service: snapshot.services.get(API_SERVER),
       self: snapshot.nodes.get(this.#node),
       settings: settings.nodes,
     }
-    return { rows: serverRows(input), kept: serverClaims(input) }
+    return { rows: apiServerRows(input), kept: apiServerClaims(input) }
   }
 
   /** We may reach the API server by its service: its last endpoints stay until there are others. */
@@ -255,7 +255,7 @@ export class Compiler {
   }
 
   #setHealthCheck(key: string, check: HealthCheck | undefined): void {
-    if (same(this.#healthChecks.get(key), check)) return
+    if (deepEqual(this.#healthChecks.get(key), check)) return
     this.#healthChanges++
     if (check === undefined) this.#healthChecks.delete(key)
     else this.#healthChecks.set(key, check)

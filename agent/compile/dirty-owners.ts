@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Whose rows a change may alter. Layer: agent/compile (pure). */
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Kind } from '#lib/model/ref.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
-import { SERVERS, type ServerPlace } from './api-server-addresses.ts'
+import { API_SERVERS, type ApiServerAddress } from './api-server-addresses.ts'
 import type { CompileSettings } from './settings.ts'
 
 /** What compilation depends on besides objects. */
 export interface Surroundings {
   readonly settings: CompileSettings
   /** where the agent asks API servers */
-  readonly servers?: readonly ServerPlace[]
+  readonly servers?: readonly ApiServerAddress[]
 }
 
 /** The service of the API server. */
 export const API_SERVER = 'default/kubernetes'
 
-export class Touched {
+export class DirtyOwners {
   readonly owners = new Set<string>()
   readonly #self: string
   readonly #snapshot: Snapshot
@@ -35,7 +35,7 @@ export class Touched {
 
   all(): void {
     this.node = true
-    this.owners.add(SERVERS)
+    this.owners.add(API_SERVERS)
     this.#services()
     this.#nodes()
     this.#pods()
@@ -83,22 +83,22 @@ export class Touched {
   /** What is not an object. */
   surroundings(before: Surroundings, after: Surroundings): void {
     const [old, now] = [before.settings, after.settings]
-    if (!same(old, now)) this.node = true
-    if (!same([old.services, old.mapSizes], [now.services, now.mapSizes])) this.#services()
-    if (!same(old.nodes, now.nodes)) this.#nodes()
+    if (!deepEqual(old, now)) this.node = true
+    if (!deepEqual([old.services, old.mapSizes], [now.services, now.mapSizes])) this.#services()
+    if (!deepEqual(old.nodes, now.nodes)) this.#nodes()
     const { nodePortAddresses: ports } = now.nodes
-    if (!same([before.servers, old.nodes.nodePortAddresses], [after.servers, ports])) this.owners.add(SERVERS)
+    if (!deepEqual([before.servers, old.nodes.nodePortAddresses], [after.servers, ports])) this.owners.add(API_SERVERS)
     if (old.interfacePrefix !== now.interfacePrefix) this.#pods()
   }
 
   #nodeChanged({ before, after }: Extract<ObjectChange, { readonly kind: 'Node' }>): void {
     const name = (after ?? before)?.name ?? ''
     if (name === this.#self) {
-      if (before?.zone !== after?.zone || !same(before?.addresses, after?.addresses)) this.#services()
-      if (!same(before?.addresses, after?.addresses)) this.owners.add(SERVERS)
-      const hasOtherRanges = !same([before?.podCIDRs, before?.blocks], [after?.podCIDRs, after?.blocks])
+      if (before?.zone !== after?.zone || !deepEqual(before?.addresses, after?.addresses)) this.#services()
+      if (!deepEqual(before?.addresses, after?.addresses)) this.owners.add(API_SERVERS)
+      const hasOtherRanges = !deepEqual([before?.podCIDRs, before?.blocks], [after?.podCIDRs, after?.blocks])
       if (hasOtherRanges) this.#pods()
-      if (hasOtherRanges || !same(before?.subnets, after?.subnets)) this.#nodes()
+      if (hasOtherRanges || !deepEqual(before?.subnets, after?.subnets)) this.#nodes()
     } else if (![true, false].every((v4) => addressOf(before, v4) === addressOf(after, v4))) this.#moved.add(name)
   }
 
@@ -121,7 +121,7 @@ export class Touched {
 
   #add(kind: Kind, key: string): void {
     this.owners.add(`${kind}/${key}`)
-    if (kind === 'Service' && key === API_SERVER) this.owners.add(SERVERS)
+    if (kind === 'Service' && key === API_SERVER) this.owners.add(API_SERVERS)
   }
 }
 

@@ -19,7 +19,7 @@ interface Claimant {
   readonly rank: number
 }
 
-export class Claims {
+export class KeyConflicts {
   /** best first */
   readonly #claimants = new Map<string, readonly Claimant[]>()
   readonly #keysOf = new Map<string, readonly string[]>()

@@ -9,7 +9,7 @@ import { unimplemented } from './unimplemented.ts'
 export type Origin = 'environment' | 'file' | 'node' | 'default'
 
 /** What one of them says. */
-export interface Said {
+export interface ConfigLayer {
   readonly origin: Origin
   /** who is named when something of it is wrong: "FelixConfiguration/default", "file /etc/netplane.yaml" */
   readonly ref: string
@@ -18,7 +18,7 @@ export interface Said {
   readonly pathOf: (field: string) => string
 }
 
-export function saidBy(object: FelixConfiguration): Said {
+export function layerFrom(object: FelixConfiguration): ConfigLayer {
   return {
     origin: object.name === 'default' ? 'default' : 'node',
     ref: refText(object),
@@ -28,10 +28,10 @@ export function saidBy(object: FelixConfiguration): Said {
 }
 
 /** What objects say that applies to this node. */
-export function configurationsOf(all: ReadonlyMap<string, FelixConfiguration>, node: string): readonly Said[] {
+export function configurationsOf(all: ReadonlyMap<string, FelixConfiguration>, node: string): readonly ConfigLayer[] {
   return [`node.${node}`, 'default'].flatMap((name) => {
     const object = all.get(name)
-    return object === undefined ? [] : [saidBy(object)]
+    return object === undefined ? [] : [layerFrom(object)]
   })
 }
 
@@ -43,7 +43,7 @@ export function variableOf(field: string): string {
 }
 
 /** Variables of the environment. Their texts become what the field's type has: numbers, true or false, lists by commas or as JSON. */
-export function saidByEnvironment(environment: Readonly<Record<string, string | undefined>>): Said {
+export function layerFromEnvironment(environment: Readonly<Record<string, string | undefined>>): ConfigLayer {
   const types = new Map(allFields.map(({ name, parser }) => [variableOf(name), { name, type: parser.schema.type }]))
   for (const [name, { type }] of unimplemented) types.set(variableOf(name), { name, type })
   const spec: Record<string, Json> = {}

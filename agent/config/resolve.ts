@@ -7,11 +7,11 @@
 import { isObject } from '#lib/base/object.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { Json } from '#lib/model/felix-configuration.ts'
 import { assemble } from './config.ts'
 import type { Config } from './config.ts'
-import type { Origin, Said } from './layers.ts'
+import type { Origin, ConfigLayer } from './layers.ts'
 import { allFields } from './schema.ts'
 import type { Field } from './schema.ts'
 import { unimplemented } from './unimplemented.ts'
@@ -35,7 +35,7 @@ export interface InForce {
 }
 
 /** `said` in order of precedence; `previous` is what came out the last time, undefined at the start. */
-export function resolveConfig(said: readonly Said[], previous: Resolved | undefined): Resolved {
+export function resolveConfig(said: readonly ConfigLayer[], previous: Resolved | undefined): Resolved {
   const rejected = said.flatMap(unknownFields)
   const waiting: string[] = []
   const inForce = new Map<string, InForce>()
@@ -44,7 +44,7 @@ export function resolveConfig(said: readonly Said[], previous: Resolved | undefi
     const wanted = choose(field, said, before)
     rejected.push(...wanted.rejected)
     const stays = previous !== undefined && field.change === 'restart'
-    if (stays && !same(wanted.inForce?.raw, before?.raw)) waiting.push(field.name)
+    if (stays && !deepEqual(wanted.inForce?.raw, before?.raw)) waiting.push(field.name)
     const now = stays ? before : wanted.inForce
     if (now === undefined) return field.fallback
     inForce.set(field.name, now)
@@ -60,7 +60,7 @@ export function resolveConfig(said: readonly Said[], previous: Resolved | undefi
 /** The first that has the field decides, unless what it says cannot be used. Undefined: the default. */
 function choose<T>(
   field: Field<T>,
-  all: readonly Said[],
+  all: readonly ConfigLayer[],
   lastGood: InForce | undefined,
 ): { readonly inForce: InForce | undefined; readonly rejected: readonly Rejected[] } {
   const rejected: Rejected[] = []
@@ -77,7 +77,7 @@ function choose<T>(
   return { inForce: lastGood === undefined ? best?.inForce : { ...lastGood, origin: 'last good' }, rejected }
 }
 
-function written(spec: Said['spec'], name: string): Json | undefined {
+function written(spec: ConfigLayer['spec'], name: string): Json | undefined {
   let value: Json | undefined = spec
   for (const step of name.split('.')) {
     if (!isObject(value) || !Object.hasOwn(value, step)) return undefined
@@ -90,7 +90,7 @@ function written(spec: Said['spec'], name: string): Json | undefined {
 const groups = new Set(allFields.filter(({ name }) => name.includes('.')).map(({ name }) => name.slice(0, name.indexOf('.'))))
 const known = new Set(allFields.map(({ name }) => name))
 
-function unknownFields({ spec, ref, pathOf }: Said): readonly Rejected[] {
+function unknownFields({ spec, ref, pathOf }: ConfigLayer): readonly Rejected[] {
   const refuse = (name: string, value: Json): Rejected[] => {
     if (known.has(name)) return []
     const refusal = unimplemented.get(name)

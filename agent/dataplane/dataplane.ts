@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass. Layer: agent/dataplane. */
 import { errorText } from '#lib/base/errors.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import { Attachments, interfacePrograms } from './attach/attachments.ts'
-import { ConnectTime } from './attach/socket-lb.ts'
-import { Current, type CurrentOptions } from './loader.ts'
-import { DeviceBook } from './host/device-report.ts'
+import { SocketLb } from './attach/socket-lb.ts'
+import { ProgramLoader, type ProgramLoaderOptions } from './loader.ts'
+import { DeviceReport } from './host/device-report.ts'
 import { chosenDevices, decideDevices, deviceSysctls } from './host/devices.ts'
 import type { InterfaceHook } from './attach/hook.ts'
 import { interfaceHooks } from './attach/tc.ts'
 import { LinkPins } from './attach/link-pins.ts'
-import { connectPrograms, hookPrograms, xdpPrograms, TABLES, type Loaded, type TableName } from './generation-tables.ts'
+import { connectPrograms, hookPrograms, xdpPrograms, TABLES, type GenerationTables, type TableName } from './generation-tables.ts'
 import { earliest } from './reconcile/loop.ts'
-import { conditionOf, Phases, type Phase } from './reconcile/reconciler.ts'
+import { conditionOf, Reconciler, type Phase } from './reconcile/reconciler.ts'
 import { missingStep, type PodPlace } from './pod-readiness.ts'
-import { policyParts } from './policy/steps.ts'
-import { StrayBook } from './policy/unmatched-host-endpoints.ts'
-import { Repairs } from './drift-report.ts'
+import { policySteps } from './policy/steps.ts'
+import { UnmatchedHostEndpoints } from './policy/unmatched-host-endpoints.ts'
+import { DriftReport } from './drift-report.ts'
 import { Routes } from './host/routes.ts'
 import { SELF_OWNER } from './host/node-rows.ts'
 import { Sysctls } from './host/sysctls.ts'
 import { REMOVED_AFTER, removalsOf, writesOf, type TableNow } from './map-reconcilers.ts'
 import { XdpAttachments } from './attach/xdp.ts'
 
-export interface DataplaneOptions extends CurrentOptions {
+export interface DataplaneOptions extends ProgramLoaderOptions {
   readonly netlink: NetlinkExchange
   /** where old values of sysctls are kept */
   readonly sysctlState: string
@@ -36,18 +36,18 @@ export interface DataplaneOptions extends CurrentOptions {
 const LOOK_AGAIN_MS = 1000
 
 export class Dataplane implements Disposable {
-  readonly phases: Phases
+  readonly phases: Reconciler
   readonly #options: DataplaneOptions
-  readonly #current: Current
+  readonly #current: ProgramLoader
   readonly #links: LinkPins
   readonly #hooks: Attachments<InterfaceHook>
-  readonly #connect: ConnectTime
+  readonly #connect: SocketLb
   readonly #xdp: XdpAttachments
   readonly #routes: Routes
   readonly #sysctls: Sysctls
-  readonly devices: DeviceBook
-  readonly #strays: StrayBook
-  readonly #repairs: Repairs
+  readonly devices: DeviceReport
+  readonly #strays: UnmatchedHostEndpoints
+  readonly #repairs: DriftReport
   #node: DesiredNode | undefined
   #queued: DesiredChange[] = []
   #changedInterfaces = new Set<string>()
@@ -59,10 +59,10 @@ export class Dataplane implements Disposable {
   constructor(options: DataplaneOptions) {
     const { log } = options
     this.#options = options
-    this.#current = new Current(options)
+    this.#current = new ProgramLoader(options)
     this.#links = new LinkPins(options.pins.links)
     this.#hooks = new Attachments({ name: 'hooks', hooks: interfaceHooks(this.#links, options.interfaces), log })
-    this.#connect = new ConnectTime({ pins: this.#links, log })
+    this.#connect = new SocketLb({ pins: this.#links, log })
     this.#xdp = new XdpAttachments({
       interfaces: options.interfaces,
       log,
@@ -70,17 +70,17 @@ export class Dataplane implements Disposable {
     })
     this.#routes = new Routes({ netlink: options.netlink, log })
     this.#sysctls = new Sysctls({ stateFile: options.sysctlState })
-    this.devices = new DeviceBook(options)
-    this.#strays = new StrayBook(options)
-    this.#repairs = new Repairs({ log, hooks: [this.#hooks, this.#xdp] })
-    this.phases = new Phases({ phases: this.#order(), log, health: options.health })
+    this.devices = new DeviceReport(options)
+    this.#strays = new UnmatchedHostEndpoints(options)
+    this.#repairs = new DriftReport({ log, hooks: [this.#hooks, this.#xdp] })
+    this.phases = new Reconciler({ phases: this.#order(), log, health: options.health })
   }
 
-  get current(): Current {
+  get current(): ProgramLoader {
     return this.#current
   }
 
-  get loaded(): Loaded | undefined {
+  get loaded(): GenerationTables | undefined {
     return this.#current.loaded
   }
 
@@ -181,7 +181,7 @@ export class Dataplane implements Disposable {
       const { loaded } = this.#current
       return loaded && { table: loaded.tables[name], holds: loaded.holds }
     }
-    const policy = policyParts(() => this.#current.loaded?.policy)
+    const policy = policySteps(() => this.#current.loaded?.policy)
     const writes = (name: TableName): Phase => ({ part: writesOf(name, now(name)) })
     const [ifaces, ...others] = TABLES
     return [
@@ -220,7 +220,7 @@ export class Dataplane implements Disposable {
     this.#follow = true
   }
 
-  #feedRows(loaded: Loaded): void {
+  #feedRows(loaded: GenerationTables): void {
     for (const change of this.#queued.splice(0)) {
       // first, so that new pods wait for what is announced
       loaded.policy.queue.enqueue(change.policy, change.complete)
@@ -230,7 +230,7 @@ export class Dataplane implements Disposable {
   }
 
   /** What depends on interfaces and routes. */
-  #feedDevices(loaded: Loaded, node: DesiredNode): void {
+  #feedDevices(loaded: GenerationTables, node: DesiredNode): void {
     const cables = loaded.cables()
     // programs are not to go from a pod that is running and forgotten
     this.#follow = cables === undefined
@@ -245,7 +245,7 @@ export class Dataplane implements Disposable {
   }
 
   /** A row that no struct can hold costs that object its rows, not the others theirs. */
-  #setFragment(loaded: Loaded, fragment: Fragment): void {
+  #setFragment(loaded: GenerationTables, fragment: Fragment): void {
     try {
       loaded.rows.setFragment(fragment)
     } catch (thrown) {
@@ -254,7 +254,7 @@ export class Dataplane implements Disposable {
   }
 
   /** Reads whatever is not known, or not to be trusted any more; parts of which that is so write nothing. False when it could not be read. */
-  async #look(loaded: Loaded): Promise<boolean> {
+  async #look(loaded: GenerationTables): Promise<boolean> {
     try {
       for (const name of [...this.#readBack]) {
         const drift = await loaded.tables[name].readBack()
@@ -265,7 +265,7 @@ export class Dataplane implements Disposable {
       const { ways } = this.#routes
       const gone = this.#routes.readBack()
       if (gone > 0) this.#repairs.note('host-routes', { gone })
-      if (!same(ways, this.#routes.ways)) this.#follow = true
+      if (!deepEqual(ways, this.#routes.ways)) this.#follow = true
       this.#options.health.pass(conditionOf('read-back'))
       return true
     } catch (thrown) {
@@ -276,7 +276,7 @@ export class Dataplane implements Disposable {
   }
 
   /** Once, after the first whole pass: what was found as it should be, and what had to be written. */
-  #sayAdopted({ tables, generation }: Loaded, done: ReadonlyMap<string, number>): void {
+  #sayAdopted({ tables, generation }: GenerationTables, done: ReadonlyMap<string, number>): void {
     if (this.#adopted) return
     this.#adopted = true
     const rows = Object.fromEntries(TABLES.map((name) => [name, tables[name].size]))

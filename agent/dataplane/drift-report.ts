@@ -5,19 +5,19 @@ import type { Log } from '#lib/obs/log.ts'
 import type { Attachments } from './attach/attachments.ts'
 import type { Place } from './attach/hook.ts'
 
-export interface RepairsOptions {
+export interface DriftReportOptions {
   readonly log: Log
   /** those of interfaces */
   readonly hooks: readonly Pick<Attachments<Place>, 'check' | 'wants'>[]
 }
 
-export class Repairs {
-  readonly #options: RepairsOptions
+export class DriftReport {
+  readonly #options: DriftReportOptions
   readonly #counts = new Map<string, number>()
   /** hooks that are not as we left them */
   #suspects: readonly Place[] = []
 
-  constructor(options: RepairsOptions) {
+  constructor(options: DriftReportOptions) {
     this.#options = options
   }
 

@@ -13,25 +13,25 @@ import { InternalError } from '#lib/base/errors.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
 import type { Device } from './host/devices.ts'
-import type { HookPrograms, Wanted } from './attach/attachments.ts'
-import { Claims } from './maps/key-owners.ts'
+import type { HookPrograms, WantedProgram } from './attach/attachments.ts'
+import { KeyOwners } from './maps/key-owners.ts'
 import type { Features } from './programs/kernel-features.ts'
 import type { LoadedProgram, Place } from './attach/hook.ts'
 import { xdpPlace } from './attach/xdp.ts'
-import { holdsFor, type Holds } from './maps/write-order.ts'
+import { writeGateFor, type WriteGate } from './maps/write-order.ts'
 import { nodeConfig } from './programs/node-config.ts'
 import { objectFileName, openObject, type OpenObject } from './programs/objects.ts'
 import { ensureMaps, type SharedMaps } from './programs/shared-maps.ts'
 import type { Pins } from './pins.ts'
 import { addressProgress, type AddressProgress } from './pod-readiness.ts'
-import { AddrJoin } from './policy/addr-merger.ts'
-import { policyHolds, policyPlane, POLICY_TABLES, type PolicyPlane } from './policy/policy-dataplane.ts'
+import { AddrMerger } from './policy/addr-merger.ts'
+import { policyHolds, policyDataplane, POLICY_TABLES, type PolicyDataplane } from './policy/policy-dataplane.ts'
 import { ensureGeneration, type Generation } from './programs/generation.ts'
 import { RowTables, type FragmentSink } from './maps/row-tables.ts'
 import { ROW_TABLES, rowWriters, type BindMap } from './maps/encode-rows.ts'
 import { addressClaims, cablesIn, ifaceRows, SELF_OWNER, selfFragment } from './host/node-rows.ts'
 import { tableMap } from './maps/array-map.ts'
-import { Table } from './maps/map-table.ts'
+import { MapTable } from './maps/map-table.ts'
 
 export interface LoadOptions {
   readonly pins: Pins
@@ -47,16 +47,16 @@ export const TABLES = ['ifaces', ...POLICY_TABLES, ...ROW_TABLES] as const
 export type TableName = (typeof TABLES)[number]
 
 /** Handles only: what is in the kernel stays there when it is disposed of. */
-export interface Loaded extends Disposable {
+export interface GenerationTables extends Disposable {
   readonly generation: Generation
   readonly shared: SharedMaps
   readonly rows: RowTables
-  readonly tables: Readonly<Record<TableName, Table>>
-  readonly policy: PolicyPlane
+  readonly tables: Readonly<Record<TableName, MapTable>>
+  readonly policy: PolicyDataplane
   /** how far the rows of a pod's address are */
   readonly address: AddressProgress
   /** rows that have to wait for others */
-  readonly holds: Holds
+  readonly holds: WriteGate
   /** the objects' own types */
   readonly btf: Btf
   /** "DROP_TTL", "COUNT_CONNECT" → slot of np_counters */
@@ -68,7 +68,7 @@ export interface Loaded extends Disposable {
 }
 
 /** Throws ProgramError, MapError, LayoutError or UnsupportedError; then hooks and tables are as they were. */
-export async function load(configuration: Configuration, options: LoadOptions): Promise<Loaded> {
+export async function load(configuration: Configuration, options: LoadOptions): Promise<GenerationTables> {
   const names = ['workload', 'host', 'connect', 'xdp']
   const objects: OpenObject[] = []
   try {
@@ -96,17 +96,17 @@ interface Parts {
   readonly clock: Clock
 }
 
-function assemble({ shared, generation, objects, interfaces, clock }: Parts): Loaded {
-  const tables = recordOf(TABLES, (name) => new Table(tableMap(mapOf(shared, `np_${name}`))))
+function assemble({ shared, generation, objects, interfaces, clock }: Parts): GenerationTables {
+  const tables = recordOf(TABLES, (name) => new MapTable(tableMap(mapOf(shared, `np_${name}`))))
   const bind: BindMap = (definition) => codecsOf(definition, objects)
   const codecs = bind(catalogue.np_addrs)
-  const join = new AddrJoin({ rows: tables.addrs.rows, value: codecs.value, actual: (key) => tables.addrs.actualAt(key) })
-  const sinks = { ...tables, addrs: new Claims(join, addressClaims(codecs.value)) }
+  const join = new AddrMerger({ rows: tables.addrs.rows, value: codecs.value, actual: (key) => tables.addrs.actualAt(key) })
+  const sinks = { ...tables, addrs: new KeyOwners(join, addressClaims(codecs.value)) }
   const rows = new RowTables<FragmentSink>({ tables: sinks, writers: rowWriters(bind), resolve: (name) => interfaces.byName(name)?.index })
   const ifaces = bind(catalogue.np_ifaces)
   const ifaceEntry = entryWriter(ifaces)
   const { btf } = objects.find((one) => one.shared.has('np_ct')) ?? missing('np_ct')
-  const policy = policyPlane({ bind, tables, join, btf, state: mapOf(shared, 'np_state'), now: () => clock.now() })
+  const policy = policyDataplane({ bind, tables, join, btf, state: mapOf(shared, 'np_state'), now: () => clock.now() })
   return {
     generation,
     shared,
@@ -114,7 +114,7 @@ function assemble({ shared, generation, objects, interfaces, clock }: Parts): Lo
     tables,
     policy,
     address: addressProgress({ table: tables.addrs, join, codecs }),
-    holds: policyHolds(policy, holdsFor(bind, tables)),
+    holds: policyHolds(policy, writeGateFor(bind, tables)),
     btf,
     counters: counterSlots(btf),
     cables: () => {
@@ -151,7 +151,7 @@ function missing(map: string): never {
 }
 
 /** By the hooks of interfaces. */
-export function hookPrograms(loaded: Loaded): HookPrograms {
+export function hookPrograms(loaded: GenerationTables): HookPrograms {
   const program = (name: string): LoadedProgram => {
     const found = loaded.generation.programs.get(name)
     if (found === undefined) throw new InternalError(`there is no program ${name}`)
@@ -166,13 +166,13 @@ export function hookPrograms(loaded: Loaded): HookPrograms {
 }
 
 /** The XDP program where there are rules for every packet. */
-export function xdpPrograms({ generation, policy }: Loaded): readonly Wanted<Place>[] {
+export function xdpPrograms({ generation, policy }: GenerationTables): readonly WantedProgram<Place>[] {
   const program = generation.programs.get('xdp.untracked')
   return program === undefined ? [] : policy.hosts.untracked.map((iface) => ({ place: xdpPlace(iface), program }))
 }
 
 /** By hook. Where connect-time balancing is off they serve the node's own addresses only. */
-export function connectPrograms(loaded: Loaded): Map<string, LoadedProgram> {
+export function connectPrograms(loaded: GenerationTables): Map<string, LoadedProgram> {
   const prefix = 'connect.'
   return new Map(
     [...loaded.generation.programs]

@@ -6,24 +6,24 @@ import type { Configuration } from '#agent/compile/desired.ts'
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { generationPins, repinMaps } from './programs/pin-drift.ts'
 import type { FlowTable } from './conntrack/gc.ts'
 import { FlowReader } from './conntrack/reader.ts'
 import { doubled, keptRoom } from './conntrack/resize.ts'
-import { load, type Loaded, type LoadOptions } from './generation-tables.ts'
+import { load, type GenerationTables, type LoadOptions } from './generation-tables.ts'
 import { conditionOf } from './reconcile/reconciler.ts'
 import { pinnedRoom } from './programs/shared-maps.ts'
 import { dropGenerations } from './programs/generation.ts'
 import { beginTakeover, TAKEOVER_MS } from './conntrack/takeover.ts'
 
-export interface CurrentOptions extends LoadOptions {
+export interface ProgramLoaderOptions extends LoadOptions {
   readonly clock: Clock
   /** Has another proxy been at work on this node? Asked when no programs of ours were found there; never rejects. */
   readonly otherProxy: () => Promise<boolean>
-  /** what was begun has been loaded, or was refused: {@link Current.ensure} is to be called */
+  /** what was begun has been loaded, or was refused: {@link ProgramLoader.ensure} is to be called */
   readonly onLoaded: () => void
   readonly log: Log
   readonly health: Health
@@ -32,21 +32,21 @@ export interface CurrentOptions extends LoadOptions {
 /** What is being loaded, and then waits to be taken up. */
 interface Coming {
   readonly configuration: Configuration
-  fresh: Loaded | undefined
+  fresh: GenerationTables | undefined
   /** settles when it is loaded, or was refused */
   loading: Promise<void>
 }
 
 const RETRY = { firstMs: 500, maxMs: 60_000 }
 
-export class Current implements Disposable {
-  readonly #options: CurrentOptions
-  #loaded: Loaded | undefined
+export class ProgramLoader implements Disposable {
+  readonly #options: ProgramLoaderOptions
+  #loaded: GenerationTables | undefined
   #for: Configuration | undefined
   /** pins that the generation was made with */
   #pins = 0
   /** still at work at some hooks, until all run what is loaded */
-  #outgoing: Loaded[] = []
+  #outgoing: GenerationTables[] = []
   #settled = true
   #flows: FlowTable | undefined
   #otherProxy: Promise<boolean> | undefined
@@ -62,11 +62,11 @@ export class Current implements Disposable {
   #notBefore = 0
   #coming: Coming | undefined
 
-  constructor(options: CurrentOptions) {
+  constructor(options: ProgramLoaderOptions) {
     this.#options = options
   }
 
-  get loaded(): Loaded | undefined {
+  get loaded(): GenerationTables | undefined {
     return this.#loaded
   }
 
@@ -102,7 +102,7 @@ export class Current implements Disposable {
     const wanted = this.#sized(asked)
     const replaced = await this.#takeUp()
     if (this.#coming === undefined) {
-      if (same(wanted, this.#for)) this.#forgive()
+      if (deepEqual(wanted, this.#for)) this.#forgive()
       else if (this.#options.clock.now() >= this.#notBefore) this.#begin(wanted)
     }
     if (this.#loaded !== undefined) return replaced
@@ -239,14 +239,14 @@ export class Current implements Disposable {
     this.#options.log.warn({ entries }, 'flows.full')
   }
 
-  #takeOver({ shared, btf }: Loaded): void {
+  #takeOver({ shared, btf }: GenerationTables): void {
     const map = shared.maps.get('np_state')
     if (map === undefined) return
     beginTakeover(map, btf, monotonicNs() / 1e6)
     this.#options.log.info({ ms: TAKEOVER_MS }, 'takeover.begun')
   }
 
-  #say({ generation, shared }: Loaded, ms: number): void {
+  #say({ generation, shared }: GenerationTables, ms: number): void {
     const { adopted, created, replaced } = shared
     this.#options.health.pass(conditionOf('programs'))
     this.#options.log.info(
@@ -256,7 +256,7 @@ export class Current implements Disposable {
   }
 }
 
-function flowTable({ shared, btf }: Loaded, { knobs }: Configuration): FlowTable | undefined {
+function flowTable({ shared, btf }: GenerationTables, { knobs }: Configuration): FlowTable | undefined {
   const map = shared.maps.get('np_ct')
   return map === undefined ? undefined : { map, reader: new FlowReader(btf, knobs.timeouts), maxEntries: map.info().maxEntries }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A table's two directions as parts of the apply loop. Layer: agent/dataplane. */
-import type { Holds } from './maps/write-order.ts'
+import type { WriteGate } from './maps/write-order.ts'
 import type { TableName } from './generation-tables.ts'
-import { NOTHING_DONE, type Outcome, type Part } from './reconcile/step.ts'
-import type { Applied, Table } from './maps/map-table.ts'
+import { NOTHING_DONE, type Outcome, type ReconcileStep } from './reconcile/step.ts'
+import type { Applied, MapTable } from './maps/map-table.ts'
 
 /** What must be done before rows of a table may go. Frontends that could not be written still speak of the old rows. */
 export const REMOVED_AFTER: Readonly<Partial<Record<TableName, readonly string[]>>> = {
@@ -16,11 +16,11 @@ export const REMOVED_AFTER: Readonly<Partial<Record<TableName, readonly string[]
 
 /** Asked for anew each time: a new configuration may have brought another one. */
 export interface TableNow {
-  readonly table: Table
-  readonly holds: Holds
+  readonly table: MapTable
+  readonly holds: WriteGate
 }
 
-export function writesOf(name: string, now: () => TableNow | undefined): Part {
+export function writesOf(name: string, now: () => TableNow | undefined): ReconcileStep {
   return {
     name,
     pending: () => (now()?.table.pending.updates ?? 0) > 0,
@@ -32,7 +32,7 @@ export function writesOf(name: string, now: () => TableNow | undefined): Part {
   }
 }
 
-export function removalsOf(name: string, now: () => TableNow | undefined): Part {
+export function removalsOf(name: string, now: () => TableNow | undefined): ReconcileStep {
   return {
     name: `${name}.remove`,
     pending: () => (now()?.table.pending.deletes ?? 0) > 0,

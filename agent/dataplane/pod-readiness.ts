@@ -7,8 +7,8 @@ import type { MapCodecs } from '#agent/maps/catalogue.ts'
 import type { AddrInfo } from '#agent/maps/shapes.ts'
 import { decodeText, textWriter } from '#agent/maps/byte-rows.ts'
 import { DIRECTIONS, interfaceHook, type Place } from './attach/hook.ts'
-import type { AddrJoin } from './policy/addr-merger.ts'
-import type { Table } from './maps/map-table.ts'
+import type { AddrMerger } from './policy/addr-merger.ts'
+import type { MapTable } from './maps/map-table.ts'
 
 export interface PodPlace {
   readonly iface: string
@@ -21,8 +21,8 @@ export interface PodPlace {
 export type AddressProgress = (addr: Addr, ifindex: number) => string | undefined
 
 export interface AddressProgressOptions {
-  readonly table: Pick<Table, 'actualAt'>
-  readonly join: Pick<AddrJoin, 'isWaiting'>
+  readonly table: Pick<MapTable, 'actualAt'>
+  readonly join: Pick<AddrMerger, 'isWaiting'>
   readonly codecs: MapCodecs<Addr, AddrInfo>
 }
 
@@ -37,7 +37,7 @@ export function addressProgress({ table, join, codecs }: AddressProgressOptions)
   }
 }
 
-export interface PodProgress {
+export interface PodReadiness {
   readonly interfaces: Interfaces
   /** undefined: nothing is loaded */
   readonly address: AddressProgress | undefined
@@ -45,7 +45,7 @@ export interface PodProgress {
 }
 
 /** The first step that is missing, in the order in which they come; undefined: all is there. */
-export function missingStep({ iface, index, addresses }: PodPlace, { interfaces, address, isSettled }: PodProgress): string | undefined {
+export function missingStep({ iface, index, addresses }: PodPlace, { interfaces, address, isSettled }: PodReadiness): string | undefined {
   if (address === undefined) return 'the programs are not loaded'
   const device = interfaces.byName(iface)
   if (device === undefined || (index !== undefined && index !== device.index)) return `${iface} has not been seen yet`

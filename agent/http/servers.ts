@@ -12,7 +12,7 @@ import type { AgentOptions } from '../run/options.ts'
 import { ProxyHealth } from './proxy-health.ts'
 import { healthPages, listening, metricsPages, ownListeners, policyPages } from './pages.ts'
 
-export interface PortsOptions {
+export interface HttpServersOptions {
   readonly options: Pick<AgentOptions, 'healthPort' | 'metricsPort'>
   readonly health: Health
   readonly log: Log
@@ -26,14 +26,14 @@ export interface PortsOptions {
   readonly eligible: () => boolean
 }
 
-export class Ports implements AsyncDisposable {
-  readonly #options: PortsOptions
+export class HttpServers implements AsyncDisposable {
+  readonly #options: HttpServersOptions
   readonly #proxy: ProxyHealth
   readonly #own: Listeners
   readonly #services: Listeners
   #metrics: Promise<Pages> | undefined
 
-  constructor(options: PortsOptions) {
+  constructor(options: HttpServersOptions) {
     const { health, log, eligible } = options
     const listeners = (condition: string): Listeners => new Listeners({ condition, clock: systemClock, health, log })
     this.#options = options

@@ -8,7 +8,7 @@ import type { IPPool } from '#lib/model/ip-pool.ts'
 import type { BlockStore } from './block-store.ts'
 import type { OwnBlocks } from './own-blocks.ts'
 
-export interface ClaimsOptions {
+export interface BlockAllocatorOptions {
   readonly node: string
   /** what other nodes may want as well */
   readonly shared: BlockStore
@@ -30,10 +30,10 @@ export interface Claim {
 /** After so many that others have it is time to look at all. */
 const BLIND_ATTEMPTS = 4
 
-export class Claims {
-  readonly #options: ClaimsOptions
+export class BlockAllocator {
+  readonly #options: BlockAllocatorOptions
 
-  constructor(options: ClaimsOptions) {
+  constructor(options: BlockAllocatorOptions) {
     this.#options = options
   }
 

@@ -3,7 +3,7 @@
 import { AddressError, NotYetError } from '#lib/base/errors.ts'
 import { addrBits, cidrContains, formatAddr, formatCidr, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { addrAt, overlaps } from '#lib/base/range.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import {
   addressOf,
   assign,
@@ -19,8 +19,8 @@ import type { AddressPlan } from '#lib/ipam/plan.ts'
 import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
-import { Claims, type Claim } from './block-allocator.ts'
-import { OneAtATime } from '#lib/base/mutex.ts'
+import { BlockAllocator, type Claim } from './block-allocator.ts'
+import { Mutex } from '#lib/base/mutex.ts'
 import { OwnBlocks } from './own-blocks.ts'
 
 export interface IpamOptions {
@@ -50,18 +50,18 @@ const NOBODY: ReadonlySet<Addr> = new Set()
 
 export class Ipam {
   readonly #options: IpamOptions
-  readonly #turns = new OneAtATime()
+  readonly #turns = new Mutex()
   /** those of pools, and of ranges */
   readonly #shared: OwnBlocks
   readonly #local: OwnBlocks
-  readonly #claims: Claims
+  readonly #claims: BlockAllocator
   #announced: readonly string[] | undefined
 
   constructor(options: IpamOptions) {
     this.#options = options
     this.#shared = new OwnBlocks(options.shared)
     this.#local = new OwnBlocks(options.local)
-    this.#claims = new Claims({ ...options, own: this.#shared })
+    this.#claims = new BlockAllocator({ ...options, own: this.#shared })
   }
 
   /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when there is none, NotYetError
@@ -99,7 +99,7 @@ export class Ipam {
    * `heard`: what they have heard by now, where that is known; somebody may have made them forget. */
   async tidy(pools: readonly IPPool[], heard?: readonly Cidr[]): Promise<void> {
     await this.#turns.run(async () => {
-      if (heard !== undefined && !same(heard.map(formatCidr).sort(), this.#announced?.toSorted())) {
+      if (heard !== undefined && !deepEqual(heard.map(formatCidr).sort(), this.#announced?.toSorted())) {
         this.#announced = undefined
         // who made them forget may have given a block to another node
         this.#shared.forget()
@@ -209,7 +209,7 @@ export class Ipam {
 
   async #ensure(cidr: Cidr): Promise<void> {
     const own = await this.#local.all()
-    if (!own.some(({ block }) => same(block.cidr, cidr))) await this.#local.create(emptyBlock(cidr, this.#options.node))
+    if (!own.some(({ block }) => deepEqual(block.cidr, cidr))) await this.#local.create(emptyBlock(cidr, this.#options.node))
   }
 
   async #release(isGone: IsGone, from: readonly OwnBlocks[]): Promise<number> {
@@ -232,7 +232,7 @@ export class Ipam {
     const { shared } = this.#options
     const ranges = (await this.#shared.all()).filter((one) => !without.includes(one)).map(({ block }) => block.cidr)
     const text = ranges.map(formatCidr)
-    if (same(text, this.#announced)) return
+    if (deepEqual(text, this.#announced)) return
     await shared.announce(ranges)
     this.#announced = text
   }

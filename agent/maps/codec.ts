@@ -4,8 +4,8 @@ import { LayoutError } from '#lib/base/errors.ts'
 import type { Field, Kind } from './field-kinds.ts'
 import type { Layout } from './layout.ts'
 import { isPadding, layoutText, refuseHoles } from './layout.ts'
-import type { Part } from './field-codecs.ts'
-import { scalarPart } from './field-codecs.ts'
+import type { FieldCodec } from './field-codecs.ts'
+import { scalarCodec } from './field-codecs.ts'
 
 /** `size` bytes from `at` on are all written, padding as zeros. Throws LayoutError, naming the field, for a value that does not fit. */
 export interface Codec<T> {
@@ -34,18 +34,18 @@ export function bindKey<T>(field: Field<T>, layout: Layout): Codec<T> {
   return bind(field, layout)
 }
 
-function partOf(kind: Kind, layout: Layout, where: string): Part {
+function partOf(kind: Kind, layout: Layout, where: string): FieldCodec {
   switch (kind.kind) {
     case 'struct':
       return structPart(kind, layout, where)
     case 'array':
       return arrayPart(kind, layout, where)
     default:
-      return scalarPart(kind, layout, where)
+      return scalarCodec(kind, layout, where)
   }
 }
 
-function structPart(kind: Extract<Kind, { kind: 'struct' }>, layout: Layout, where: string): Part {
+function structPart(kind: Extract<Kind, { kind: 'struct' }>, layout: Layout, where: string): FieldCodec {
   if (layout.kind !== 'struct' || layout.name !== kind.name)
     throw new LayoutError(where, `the shape has struct ${kind.name}, the object ${layoutText(layout)}`)
   const known = new Set(kind.fields.map(([name]) => name))
@@ -71,7 +71,7 @@ function structPart(kind: Extract<Kind, { kind: 'struct' }>, layout: Layout, whe
   }
 }
 
-function arrayPart(kind: Extract<Kind, { kind: 'array' }>, layout: Layout, where: string): Part {
+function arrayPart(kind: Extract<Kind, { kind: 'array' }>, layout: Layout, where: string): FieldCodec {
   if (layout.kind !== 'array' || layout.length !== kind.length)
     throw new LayoutError(where, `the shape has ${kind.length} elements, the object ${layoutText(layout)}`)
   const part = partOf(kind.of, layout.of, where)
@@ -88,7 +88,7 @@ function arrayPart(kind: Extract<Kind, { kind: 'array' }>, layout: Layout, where
 }
 
 /** Byte offsets that no field writes. */
-function uncovered(part: Part, size: number): number[] {
+function uncovered(part: FieldCodec, size: number): number[] {
   const zero = new Uint8Array(size).fill(1)
   for (const at of part.covers) zero[at] = 0
   return [...zero.keys()].filter((at) => zero[at] === 1)

@@ -7,7 +7,7 @@ import { layoutText } from './layout.ts'
 import { LITTLE_ENDIAN } from './view.ts'
 
 /** One field, or a struct of them, bound to its place. `covers` are the byte offsets that `put` writes. */
-export interface Part {
+export interface FieldCodec {
   readonly covers: readonly number[]
   put(view: DataView, at: number, value: unknown): void
   get(view: DataView, at: number): unknown
@@ -18,7 +18,7 @@ type Scalar = Exclude<Kind, { kind: 'struct' | 'array' }>
 const TWO_32 = 0x1_0000_0000
 
 /** Throws LayoutError when the object's field is not what the kind says. */
-export function scalarPart(kind: Scalar, layout: Layout, where: string): Part {
+export function scalarCodec(kind: Scalar, layout: Layout, where: string): FieldCodec {
   if (!fits(kind, layout)) throw new LayoutError(where, `${kindText(kind)} in the shape, ${layoutText(layout)} in the object`)
   const covers = Array.from({ length: layout.size }, (_, at) => at)
   switch (kind.kind) {
@@ -91,7 +91,7 @@ function kindText(kind: Scalar): string {
   }
 }
 
-type Access = Pick<Part, 'put' | 'get'>
+type Access = Pick<FieldCodec, 'put' | 'get'>
 
 function integer(size: 1 | 2 | 4, little: boolean, where: string): Access {
   const limit = 2 ** (8 * size)

@@ -8,14 +8,14 @@ import { interfaceOf, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
-import type { AttachedPods } from '../cni/pod-overlay-sink.ts'
+import type { PodOverlaySink } from '../cni/pod-overlay-sink.ts'
 import { pluggedAddresses } from '../cni/veth-lookup.ts'
 import { defaultConfig, type Config } from '../config/config.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
 import type { Interfaces } from '../interfaces/table.ts'
 
-export interface FoundPodsOptions {
-  readonly attached: AttachedPods
+export interface PodDiscoveryOptions {
+  readonly attached: PodOverlaySink
   readonly interfaces: Interfaces
   readonly store: Pick<Store, 'synced'>
   readonly config: () => Config | undefined
@@ -29,8 +29,8 @@ const LOOK_MS = 500
 /** Those that are not to be found may have no cable, or one that is no veth. */
 const AGAIN = { firstMs: 500, maxMs: 60_000 }
 
-export class FoundPods implements Disposable {
-  readonly #options: FoundPodsOptions
+export class PodDiscovery implements Disposable {
+  readonly #options: PodDiscoveryOptions
   readonly #socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
   readonly #node = new NetlinkExchange(this.#socket)
   /** who was looked for last, and among which interfaces */
@@ -38,7 +38,7 @@ export class FoundPods implements Disposable {
   #attempt = 0
   #nextAt = 0
 
-  constructor(options: FoundPodsOptions) {
+  constructor(options: PodDiscoveryOptions) {
     this.#options = options
   }
 

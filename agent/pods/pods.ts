@@ -12,15 +12,15 @@ import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log, LogFields } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
-import { Abandoned } from '../cni/orphaned-sandboxes.ts'
-import type { AttachedPods } from '../cni/pod-overlay-sink.ts'
+import { OrphanedSandboxes } from '../cni/orphaned-sandboxes.ts'
+import type { PodOverlaySink } from '../cni/pod-overlay-sink.ts'
 import { AttachmentFiles } from '../cni/attachments.ts'
-import { Installation } from '../cni/install/installer.ts'
+import { Installer } from '../cni/install/installer.ts'
 import { podMtu } from '../cni/mtu.ts'
 import { Plugin, type PodNode } from '../cni/plugin.ts'
 import { PodAddresses } from '../cni/pod-addresses.ts'
 import { CniServer } from '../cni/server.ts'
-import { Waiting } from '../cni/condition-waiter.ts'
+import { ConditionWaiter } from '../cni/condition-waiter.ts'
 import { hasOverlay, poolsIn } from '../compile/pools.ts'
 import type { Config } from '../config/config.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
@@ -30,17 +30,17 @@ import { FileBlocks } from '../ipam/file-blocks.ts'
 import { Ipam } from '../ipam/ipam.ts'
 import type { AgentOptions, CniOptions } from '../run/options.ts'
 import { cniFolder, cniFoldersFile, cniReadyFile } from '../run/state-files.ts'
-import type { Wired } from '../run/dataplane-setup.ts'
+import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
 export interface PodsOptions {
   readonly options: AgentOptions
   readonly cni: CniOptions
   /** gets those that come this way */
-  readonly attached: AttachedPods
+  readonly attached: PodOverlaySink
   readonly store: Store
   readonly log: Log
   readonly health: Health
-  readonly wired: () => Wired | undefined
+  readonly wired: () => DataplaneSetup | undefined
   readonly config: () => Config | undefined
   /** undefined: there is no API server, and this node shares its blocks with nobody */
   readonly api: BlockApi | undefined
@@ -61,10 +61,10 @@ const REST_MS = 60_000
 
 export class Pods {
   readonly #options: PodsOptions
-  readonly #waiting = new Waiting(systemClock)
+  readonly #waiting = new ConditionWaiter(systemClock)
   readonly #attachments: AttachmentFiles
-  readonly #abandoned = new Abandoned()
-  readonly #installation: Installation
+  readonly #abandoned = new OrphanedSandboxes()
+  readonly #installation: Installer
   /** by condition, why it does not hold */
   readonly #failing = new Map<string, string>()
   /** ms of the clock: at once, for whoever was here before may have died between two steps, and more often than this is due */
@@ -78,7 +78,7 @@ export class Pods {
     const { cni, log } = options
     const { stateDir, keepDir } = options.options
     this.#attachments = new AttachmentFiles(join(cniFolder(stateDir), 'sandboxes'))
-    this.#installation = new Installation({ ...cni, log, readyFile: cniReadyFile(cni.socket), foldersFile: cniFoldersFile(keepDir) })
+    this.#installation = new Installer({ ...cni, log, readyFile: cniReadyFile(cni.socket), foldersFile: cniFoldersFile(keepDir) })
     // a node that nobody can ask for pods is not ready; one that holds too much for a while is
     for (const condition of [LISTENING, INSTALLED]) options.health.expect(condition, 'readiness')
     options.health.expect(COLLECTED, 'none')

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which settings are in force and who said so, for log, health, metrics and the page /config. Layer: agent. */
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Page, Pages } from '#lib/obs/http.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -11,7 +11,7 @@ import { allFields } from '../config/schema.ts'
 const CONDITION = 'config.in-force'
 const BUILT_IN = 'built-in'
 
-export class ConfigBook {
+export class ConfigReport {
   readonly #health: Health
   readonly #log: Pick<Log, 'info' | 'warn'>
   #resolved: Resolved | undefined
@@ -25,7 +25,7 @@ export class ConfigBook {
   /** Logs what is other than before. */
   note(resolved: Resolved): void {
     const before = this.#resolved?.inForce ?? new Map<string, InForce>()
-    const changed = allFields.filter(({ name }) => !same(before.get(name), resolved.inForce.get(name)))
+    const changed = allFields.filter(({ name }) => !deepEqual(before.get(name), resolved.inForce.get(name)))
     const waited = this.#resolved?.waiting
     this.#resolved = resolved
     for (const { name } of changed) {
@@ -35,7 +35,7 @@ export class ConfigBook {
     const { waiting } = resolved
     if (waiting.length === 0) this.#health.pass(CONDITION)
     else this.#health.fail(CONDITION, `at the agent's next start: ${waiting.join(', ')}`)
-    if (waiting.length > 0 && !same(waiting, waited)) this.#log.warn({ fields: waiting }, 'configuration.waits-for-restart')
+    if (waiting.length > 0 && !deepEqual(waiting, waited)) this.#log.warn({ fields: waiting }, 'configuration.waits-for-restart')
   }
 
   /** How many fields have their value from where; nothing before there is a configuration. */

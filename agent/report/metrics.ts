@@ -3,28 +3,28 @@
 import type { KindFacts } from '#lib/api/watch/kind-shared.ts'
 import { Metrics, type Sample } from '#lib/obs/metrics.ts'
 import type { Store } from '#lib/store/store.ts'
-import { TABLES, type Loaded } from '../dataplane/generation-tables.ts'
+import { TABLES, type GenerationTables } from '../dataplane/generation-tables.ts'
 import { counterTotal, namedCounters, type Counter } from '../maps/counters.ts'
-import type { ConfigBook } from './config.ts'
-import type { PolicyBook } from './policies.ts'
+import type { ConfigReport } from './config.ts'
+import type { PolicyReport } from './policies.ts'
 import type { PolicySize } from '../compile/policy/policy-size.ts'
-import type { SourceBook } from './sources.ts'
-import type { Wired } from '../run/dataplane-setup.ts'
+import type { SourceReport } from './sources.ts'
+import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
-export interface Observed {
+export interface MetricsInput {
   readonly node: string
   readonly version: string
   readonly store: Pick<Store, 'synced'>
-  readonly book: Pick<SourceBook, 'list'>
+  readonly book: Pick<SourceReport, 'list'>
   /** by kind, where objects come by kind; undefined where they do not */
   readonly sourceFacts?: () => ReadonlyMap<string, KindFacts> | undefined
-  readonly settings: Pick<ConfigBook, 'counts' | 'waiting'>
+  readonly settings: Pick<ConfigReport, 'counts' | 'waiting'>
   readonly showsProcess: () => boolean
-  readonly policies: Pick<PolicyBook, 'counts'>
+  readonly policies: Pick<PolicyReport, 'counts'>
   /** undefined before anything is known */
   readonly policySize: () => PolicySize | undefined
   /** undefined before anything runs */
-  readonly wired: () => Pick<Wired, 'dataplane' | 'sweep' | 'fill'> | undefined
+  readonly wired: () => Pick<DataplaneSetup, 'dataplane' | 'sweep' | 'fill'> | undefined
   /** hands over what is to be called with the seconds each pass took */
   readonly onPass: (observe: (seconds: number) => void) => void
   /** the same with the seconds from what changed endpoints until the change was applied */
@@ -35,7 +35,7 @@ const NO_LABELS = {}
 const SYNC_SECONDS = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300]
 const PASS_SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5]
 
-export function agentMetrics(observed: Observed): Metrics {
+export function agentMetrics(observed: MetricsInput): Metrics {
   const metrics = new Metrics()
   ofProcess(metrics, observed)
   ofSource(metrics, observed)
@@ -48,7 +48,7 @@ export function agentMetrics(observed: Observed): Metrics {
   return metrics
 }
 
-function ofProcess(metrics: Metrics, { node, version, store, book, showsProcess }: Observed): void {
+function ofProcess(metrics: Metrics, { node, version, store, book, showsProcess }: MetricsInput): void {
   const own = (value: () => number) => (): Sample[] => (showsProcess() ? one(value()) : [])
   metrics.gauge({ name: 'netplane_agent_info', help: 'Always 1: which agent this is.', labels: ['node', 'version'] }, () => [
     { labels: { node, version }, value: 1 },
@@ -90,7 +90,7 @@ function ofProcess(metrics: Metrics, { node, version, store, book, showsProcess 
   )
 }
 
-function ofSource(metrics: Metrics, { sourceFacts }: Observed): void {
+function ofSource(metrics: Metrics, { sourceFacts }: MetricsInput): void {
   const byKind = (value: (facts: KindFacts) => number | undefined) => (): Sample[] =>
     [...(sourceFacts?.() ?? [])].flatMap(([kind, facts]) => {
       const known = value(facts)
@@ -131,7 +131,7 @@ function ofSource(metrics: Metrics, { sourceFacts }: Observed): void {
   )
 }
 
-function ofSettings(metrics: Metrics, { settings }: Observed): void {
+function ofSettings(metrics: Metrics, { settings }: MetricsInput): void {
   const help = 'Settings by where their value is from; "last good": who has a say now says what cannot be used.'
   metrics.gauge({ name: 'netplane_config_fields', help, labels: ['from'] }, () =>
     [...settings.counts()].map(([from, value]) => ({ labels: { from }, value })),
@@ -143,7 +143,7 @@ function ofSettings(metrics: Metrics, { settings }: Observed): void {
 }
 
 /** Names come from the enums of the BPF side: DROP_NO_BACKEND is the reason "no_backend". */
-function ofPackets(metrics: Metrics, { wired }: Observed): void {
+function ofPackets(metrics: Metrics, { wired }: MetricsInput): void {
   metrics.counter({ name: 'netplane_drops_total', help: 'Packets dropped, by reason.', labels: ['reason'] }, () =>
     counts(wired()?.dataplane.loaded, 'drop', 'reason'),
   )
@@ -152,8 +152,8 @@ function ofPackets(metrics: Metrics, { wired }: Observed): void {
   )
 }
 
-function ofTables(metrics: Metrics, { wired }: Observed): void {
-  const tables = (value: (loaded: Loaded, name: (typeof TABLES)[number]) => number) => (): Sample[] => {
+function ofTables(metrics: Metrics, { wired }: MetricsInput): void {
+  const tables = (value: (loaded: GenerationTables, name: (typeof TABLES)[number]) => number) => (): Sample[] => {
     const loaded = wired()?.dataplane.loaded
     return loaded === undefined ? [] : TABLES.map((name) => ({ labels: { map: `np_${name}` }, value: value(loaded, name) }))
   }
@@ -180,7 +180,7 @@ function ofTables(metrics: Metrics, { wired }: Observed): void {
   })
 }
 
-function ofPolicy(metrics: Metrics, { policies, policySize }: Observed): void {
+function ofPolicy(metrics: Metrics, { policies, policySize }: MetricsInput): void {
   metrics.gauge(
     {
       name: 'netplane_policies',
@@ -216,7 +216,7 @@ function ofPolicy(metrics: Metrics, { policies, policySize }: Observed): void {
   metrics.gauge({ name: 'netplane_policy_rules', help: 'Rules of policies and profiles in these lines.', labels: [] }, size('rules'))
 }
 
-function ofFlows(metrics: Metrics, { wired }: Observed): void {
+function ofFlows(metrics: Metrics, { wired }: MetricsInput): void {
   metrics.gauge({ name: 'netplane_flows', help: 'Live flows, as last counted.', labels: ['proto', 'state', 'translated'] }, () =>
     (wired()?.sweep.census?.counts() ?? []).map(({ proto, state, translated, flows }) => ({
       labels: { proto, state, translated: String(translated) },
@@ -228,7 +228,7 @@ function ofFlows(metrics: Metrics, { wired }: Observed): void {
   )
 }
 
-function ofWork(metrics: Metrics, { wired, onPass, onSync }: Observed): void {
+function ofWork(metrics: Metrics, { wired, onPass, onSync }: MetricsInput): void {
   const totals = (value: 'done' | 'failed') => (): Sample[] =>
     [...(wired()?.dataplane.phases.totals ?? [])].map(([part, total]) => ({ labels: { part }, value: total[value] }))
   metrics.counter({ name: 'netplane_changes_total', help: 'Changes made in the kernel.', labels: ['part'] }, totals('done'))
@@ -271,7 +271,7 @@ function one(value: number): Sample[] {
   return [{ labels: NO_LABELS, value }]
 }
 
-function counts(loaded: Loaded | undefined, kind: Counter['kind'], label: string): Sample[] {
+function counts(loaded: GenerationTables | undefined, kind: Counter['kind'], label: string): Sample[] {
   const map = loaded?.shared.maps.get('np_counters')
   if (loaded === undefined || map === undefined) return []
   return namedCounters(loaded.counters)

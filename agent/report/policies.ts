@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which policies are not what their authors meant, for log, health and metrics. Layer: agent. */
 import { firstFew } from '#lib/base/first-few.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -9,8 +9,8 @@ import { tiersInOrder } from '#lib/model/policy-order.ts'
 import { refText, type Ref } from '#lib/model/ref.ts'
 import { isPolicyMatter, type ObjectChange, type Snapshot } from '#lib/model/snapshot.ts'
 import type { Problem, SourceStatus } from '#lib/store/source.ts'
-import type { RoomTable } from '../compile/policy/rulesets/policy-quota.ts'
-import type { NoRoom } from '../compile/policy/policy-size.ts'
+import type { QuotaTable } from '../compile/policy/rulesets/policy-quota.ts'
+import type { QuotaExceeded } from '../compile/policy/policy-size.ts'
 
 /** Condition: all policies, and the tiers, sets, profiles and host endpoints they rest on, are in force as they were written last. */
 export const POLICIES = 'policy.as-written'
@@ -28,7 +28,7 @@ export interface Wrong {
   readonly reason: string
 }
 
-export class PolicyBook {
+export class PolicyReport {
   readonly #health: Health
   readonly #log: Log
   readonly #sources = new Map<string, SourceStatus>()
@@ -58,10 +58,10 @@ export class PolicyBook {
   }
 
   /** All policies that are closed for want of room. */
-  noteNoRoom(noRoom: readonly NoRoom[]): void {
+  noteNoRoom(noRoom: readonly QuotaExceeded[]): void {
     const before = this.#noRoom
     this.#noRoom = new Map(noRoom.flatMap((one) => one.policies.map((ref) => [ref, noRoomText(one)] as const)))
-    if (this.#snapshot !== undefined && !same(before, this.#noRoom)) this.#say(this.#snapshot)
+    if (this.#snapshot !== undefined && !deepEqual(before, this.#noRoom)) this.#say(this.#snapshot)
   }
 
   /** By ref. */
@@ -129,7 +129,7 @@ function wrongOnes(snapshot: Written, sources: readonly SourceStatus[], noRoom: 
   return wrong
 }
 
-const WHAT: Readonly<Record<RoomTable, string>> = {
+const WHAT: Readonly<Record<QuotaTable, string>> = {
   rules: 'rules',
   ports: 'protocols',
   pages: 'ports',
@@ -138,7 +138,7 @@ const WHAT: Readonly<Record<RoomTable, string>> = {
 }
 
 /** In whatever line of its namespace one of its rules would be. */
-function noRoomText({ namespace, table, most }: NoRoom): string {
+function noRoomText({ namespace, table, most }: QuotaExceeded): string {
   return `on this node the policies of namespace ${namespace} have most ${WHAT[table]}, and there is room for ${most} of all policies: closed for all that it selects here`
 }
 

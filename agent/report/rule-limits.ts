@@ -4,18 +4,18 @@ import { firstFew } from '#lib/base/first-few.ts'
 import { RULES_PER_BLOCK } from '#lib/base/bpf-constants.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
-import type { CutLines } from '../compile/policy/policy-size.ts'
+import type { TruncatedRuleLists } from '../compile/policy/policy-size.ts'
 
 /** Condition: programs look at all rules that endpoints of this node have. */
 export const LINES = 'policy.whole-lines'
 
-export class CutBook {
+export class RuleLimitReport {
   readonly #health: Health
   readonly #log: Log
   readonly #most: number
   /** in the log */
   #said: ReadonlySet<string> = new Set()
-  #cuts: readonly CutLines[] = []
+  #cuts: readonly TruncatedRuleLists[] = []
 
   /** `blocks` of a line are looked through. */
   constructor({ health, log, blocks }: { readonly health: Health; readonly log: Log; readonly blocks: number }) {
@@ -33,7 +33,7 @@ export class CutBook {
   }
 
   /** All there are; says what is new. */
-  note(cuts: readonly CutLines[]): void {
+  note(cuts: readonly TruncatedRuleLists[]): void {
     this.#cuts = cuts
     const before = this.#said
     this.#said = new Set(cuts.map(nameOf))
@@ -47,7 +47,7 @@ export class CutBook {
     return `longer than the ${this.#most} rules that programs look at, what comes later is denied`
   }
 
-  #reason(cuts: readonly CutLines[]): string {
+  #reason(cuts: readonly TruncatedRuleLists[]): string {
     const texts = cuts
       .map((cut) => (cut.endpoints.length > 1 ? `${nameOf(cut)} and ${cut.endpoints.length - 1} alike` : nameOf(cut)))
       .sort()
@@ -56,6 +56,6 @@ export class CutBook {
 }
 
 /** "ingress of Pod/shop/web" */
-function nameOf({ endpoints, lines }: CutLines): string {
+function nameOf({ endpoints, lines }: TruncatedRuleLists): string {
   return `${lines.join(', ')} of ${endpoints[0] ?? ''}`
 }

@@ -19,7 +19,7 @@ export interface SourceFacts {
 /** One outage is said once; that it has another reason by now, seldom. The condition has the present one. */
 const SAY_AGAIN = { firstMs: 60_000, maxMs: 3_600_000 }
 
-export class SourceBook {
+export class SourceReport {
   readonly #health: Health
   readonly #log: Log
   readonly #now: () => number

@@ -10,10 +10,10 @@ import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
 import type { Config } from '../config/config.ts'
-import type { Duties } from '../run/options.ts'
-import type { PolicyBook } from './policies.ts'
+import type { AgentRole } from '../run/options.ts'
+import type { PolicyReport } from './policies.ts'
 import { ANNOUNCED } from '../http/proxy-health.ts'
-import type { SourceBook } from './sources.ts'
+import type { SourceReport } from './sources.ts'
 import { ClusterFacts } from '../status/cluster-information.ts'
 import { Events } from '../status/events.ts'
 import { NodeCondition } from '../status/node-condition.ts'
@@ -22,7 +22,7 @@ import { Outbox } from '../status/outbox.ts'
 import { PodConditions } from '../status/pod-conditions.ts'
 import { endpointRefusals, firewallRefusals, refusalsOf, type Refusal } from '../status/refusals.ts'
 import type { StatusApi } from '../status/status-api.ts'
-import type { Wired } from '../run/dataplane-setup.ts'
+import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
 export interface StatusOptions {
   readonly api: StatusApi
@@ -30,8 +30,8 @@ export interface StatusOptions {
   readonly version: string
   readonly clock: Clock
   readonly store: Pick<Store, 'snapshot' | 'synced'>
-  readonly book: Pick<SourceBook, 'refused'>
-  readonly policies: Pick<PolicyBook, 'wrong'>
+  readonly book: Pick<SourceReport, 'refused'>
+  readonly policies: Pick<PolicyReport, 'wrong'>
   /** endpoints of this node whose rules are not all looked at: by ref, what becomes of them */
   readonly cuts: () => ReadonlyMap<string, string> | undefined
   readonly health: Health
@@ -39,9 +39,9 @@ export interface StatusOptions {
   /** the node was, under an agent before, since it was started */
   readonly wasReady: boolean
   /** undefined before anything runs */
-  readonly wired: () => Pick<Wired, 'dataplane' | 'monitor'> | undefined
+  readonly wired: () => Pick<DataplaneSetup, 'dataplane' | 'monitor'> | undefined
   readonly config: () => Config | undefined
-  readonly duties: Duties
+  readonly duties: AgentRole
   /** of the agents */
   readonly daemonSet?: { readonly namespace: string; readonly name: string } | undefined
   /** what other programs' firewalls drop, a line each */

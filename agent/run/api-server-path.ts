@@ -7,14 +7,14 @@ import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Conflict } from '../compile/compile.ts'
 import { listId, listIdBefore } from '../compile/services/list-ids.ts'
-import { clearWay } from '../dataplane/programs/clear-api-server-path.ts'
+import { clearApiServerPath } from '../dataplane/programs/clear-api-server-path.ts'
 import type { Pins } from '../dataplane/pins.ts'
 import type { ServerPlace } from './sources.ts'
 
 /** Condition: no Service asks for an address and port where the API server is asked. */
-export const API_WAY = 'api.way'
+export const API_SERVER_PATH = 'api.way'
 
-export interface ApiWayOptions {
+export interface ApiServerPathOptions {
   readonly pins: Pins
   readonly health: Health
   readonly log: Log
@@ -30,13 +30,13 @@ export const SERVERS = new Set(
   ),
 )
 
-export class ApiWay {
-  readonly #options: ApiWayOptions
+export class ApiServerPath {
+  readonly #options: ApiServerPathOptions
 
-  constructor(options: ApiWayOptions) {
+  constructor(options: ApiServerPathOptions) {
     this.#options = options
-    options.health.expect(API_WAY, 'none')
-    options.health.pass(API_WAY)
+    options.health.expect(API_SERVER_PATH, 'none')
+    options.health.pass(API_SERVER_PATH)
   }
 
   /** Before each connection: what an agent before has left there, or what came to be in the way when the server's name got another address. */
@@ -44,7 +44,7 @@ export class ApiWay {
     const { pins, log } = this.#options
     const server = hostPort(formatAddr(place.addr), place.port)
     try {
-      const cleared = clearWay({ pins, ...place, servers: SERVERS })
+      const cleared = clearApiServerPath({ pins, ...place, servers: SERVERS })
       if (cleared.length > 0) log.warn({ server, cleared }, 'api.way-cleared')
     } catch (thrown) {
       log.error({ error: thrown, server }, 'api.way-unread')
@@ -54,7 +54,7 @@ export class ApiWay {
   /** All that is refused for being there. */
   note(conflicts: readonly Conflict[]): void {
     const refused = conflicts.filter(({ atServer }) => atServer === true).map(({ rejected }) => rejectedText(rejected))
-    if (refused.length === 0) this.#options.health.pass(API_WAY)
-    else this.#options.health.fail(API_WAY, firstFew(refused))
+    if (refused.length === 0) this.#options.health.pass(API_SERVER_PATH)
+    else this.#options.health.fail(API_SERVER_PATH, firstFew(refused))
   }
 }

@@ -8,13 +8,13 @@ import type { Store } from '#lib/store/store.ts'
 import type { DesiredNode } from '../compile/desired.ts'
 import { Dataplane } from '../dataplane/dataplane.ts'
 import { probeFeatures, type Features } from '../dataplane/programs/kernel-features.ts'
-import { FlowMoves } from '../dataplane/conntrack/node-moves.ts'
-import { FlowSweep } from '../dataplane/conntrack/gc.ts'
-import { HandOver } from '../dataplane/kube-proxy/handover.ts'
+import { NodeMoves } from '../dataplane/conntrack/node-moves.ts'
+import { ConntrackGc } from '../dataplane/conntrack/gc.ts'
+import { ProxyHandover } from '../dataplane/kube-proxy/handover.ts'
 import { findKubeProxy, proxyRulesText } from '../dataplane/kube-proxy/cleanup.ts'
 import { ApplyLoop } from '../dataplane/reconcile/loop.ts'
-import { TABLES, type Loaded } from '../dataplane/generation-tables.ts'
-import { MapFill } from '../dataplane/maps/map-usage.ts'
+import { TABLES, type GenerationTables } from '../dataplane/generation-tables.ts'
+import { MapUsage } from '../dataplane/maps/map-usage.ts'
 import type { Pins } from '../dataplane/pins.ts'
 import { InterfaceMonitor, MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from '../interfaces/monitor.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
@@ -23,14 +23,14 @@ import type { MapName } from '../maps/catalogue.ts'
 import { countsMemlock, packageObjects } from '../node/facts.ts'
 import { sysctlFile } from './state-files.ts'
 import type { AgentOptions } from './options.ts'
-import type { Wanted } from './desired-state.ts'
+import type { DesiredState } from './desired-state.ts'
 
-export interface WiringOptions {
+export interface DataplaneSetupOptions {
   readonly options: AgentOptions
   readonly pins: Pins
   readonly features: Features
   readonly store: Store
-  readonly wanted: Wanted
+  readonly wanted: DesiredState
   readonly log: Log
   readonly health: Health
   /** called when what is wanted of the node as a whole has changed */
@@ -47,13 +47,13 @@ export interface WiringOptions {
   readonly onInterfaces: (interfaces: Interfaces) => void
 }
 
-export interface Wired extends Disposable {
+export interface DataplaneSetup extends Disposable {
   readonly dataplane: Dataplane
   readonly loop: ApplyLoop
-  readonly sweep: FlowSweep
-  readonly fill: MapFill
-  readonly moves: FlowMoves
-  readonly handOver: HandOver
+  readonly sweep: ConntrackGc
+  readonly fill: MapUsage
+  readonly moves: NodeMoves
+  readonly handOver: ProxyHandover
   readonly monitor: InterfaceMonitor
 }
 
@@ -66,7 +66,7 @@ export function kernelFeatures(log: Log): Features {
 }
 
 /** Nothing runs yet but the interface table, which is complete. Throws the addon's errors. */
-export function wire({
+export function setUpDataplane({
   options,
   pins,
   features,
@@ -80,7 +80,7 @@ export function wire({
   cleansProxy,
   onSettled,
   onInterfaces,
-}: WiringOptions): Wired {
+}: DataplaneSetupOptions): DataplaneSetup {
   const routes = (): void => {
     dataplane.checkRoutes()
     loop.mark()
@@ -122,7 +122,7 @@ export function wire({
     return again
   }
   const loop = new ApplyLoop({ clock: systemClock, pass })
-  const sweep = new FlowSweep({
+  const sweep = new ConntrackGc({
     clock: systemClock,
     log,
     monotonicMs: () => monotonicNs() / 1e6,
@@ -131,9 +131,9 @@ export function wire({
       if (mayGrow() && dataplane.current.grow()) loop.mark()
     },
   })
-  const moves = new FlowMoves({ clock: systemClock, log, table: () => dataplane.current.flows })
-  const fill = new MapFill({ clock: systemClock, log, maps: () => filledByPrograms(dataplane.loaded?.shared.maps) })
-  const handOver = new HandOver({ clock: systemClock, log, health, serves: () => dataplane.isReady, wanted: cleansProxy })
+  const moves = new NodeMoves({ clock: systemClock, log, table: () => dataplane.current.flows })
+  const fill = new MapUsage({ clock: systemClock, log, maps: () => filledByPrograms(dataplane.loaded?.shared.maps) })
+  const handOver = new ProxyHandover({ clock: systemClock, log, health, serves: () => dataplane.isReady, wanted: cleansProxy })
   monitor.start()
   const dispose = (): void => {
     monitor[Symbol.dispose]()
@@ -144,7 +144,7 @@ export function wire({
 }
 
 /** Whatever else may have failed. */
-function isWritten(loaded: Loaded | undefined): boolean {
+function isWritten(loaded: GenerationTables | undefined): boolean {
   return loaded !== undefined && TABLES.every((name) => loaded.tables[name].pending.updates === 0)
 }
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From the sources to what is wanted of the data plane: store, configuration and compiler in a row. Layer: agent. */
 import { protocolNumber, type Addr } from '#lib/base/ip.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { ownNode, type Node } from '#lib/model/node.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Compiler, type Conflict } from '../compile/compile.ts'
 import type { DesiredChange } from '../compile/desired.ts'
-import type { CutLines, NoRoom } from '../compile/policy/policy-size.ts'
+import type { TruncatedRuleLists, QuotaExceeded } from '../compile/policy/policy-size.ts'
 import { resolveConfig, type Resolved } from '../config/resolve.ts'
-import { configurationsOf, type Said } from '../config/layers.ts'
+import { configurationsOf, type ConfigLayer } from '../config/layers.ts'
 import type { FailsafePort } from '#lib/model/failsafe.ts'
 import { wholeCidr } from '../compile/prefix-sets.ts'
-import type { ServerPlace } from '../compile/api-server-addresses.ts'
+import type { ApiServerAddress } from '../compile/api-server-addresses.ts'
 import type { CompileSettings } from '../compile/settings.ts'
 
-export interface WantedOptions {
+export interface DesiredStateOptions {
   /** this node's name */
   readonly node: string
   readonly store: Store
@@ -30,7 +30,7 @@ export interface WantedOptions {
   /** pods' addresses are ours to give */
   readonly servesPods?: boolean
   /** what goes before the objects' settings */
-  readonly own?: readonly Said[]
+  readonly own?: readonly ConfigLayer[]
   /** called with the first configuration, and with others later */
   readonly onConfig: (resolved: Resolved) => void
   /** what the objects changed to since the first time, before it is handed out */
@@ -40,17 +40,17 @@ export interface WantedOptions {
   /** all addresses and ports that an object wants and another one has, each time that is different */
   readonly onConflicts?: (conflicts: readonly Conflict[]) => void
   /** lines of policy rules that are longer than programs look, each time they may be others */
-  readonly onCuts?: (cuts: readonly CutLines[]) => void
+  readonly onCuts?: (cuts: readonly TruncatedRuleLists[]) => void
   /** policies that are closed for want of room, each time they may be others */
-  readonly onNoRoom?: (noRoom: readonly NoRoom[]) => void
+  readonly onNoRoom?: (noRoom: readonly QuotaExceeded[]) => void
   /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that changes */
   readonly onNode?: (missing: string | undefined) => void
 }
 
-type Place = Omit<ServerPlace, 'here'>
+type Place = Omit<ApiServerAddress, 'here'>
 
-export class Wanted {
-  readonly #options: WantedOptions
+export class DesiredState {
+  readonly #options: DesiredStateOptions
   readonly #compiler: Compiler
   #revision: number | undefined
   #resolved: Resolved | undefined
@@ -59,9 +59,9 @@ export class Wanted {
   #missing: string | undefined
   #asked = false
   #conflicts: readonly Conflict[] = []
-  #servers: readonly ServerPlace[] = []
+  #servers: readonly ApiServerAddress[] = []
 
-  constructor(options: WantedOptions) {
+  constructor(options: DesiredStateOptions) {
     this.#options = options
     this.#compiler = new Compiler(options.node, options.blocks)
   }
@@ -74,7 +74,7 @@ export class Wanted {
     const places = servers?.() ?? []
     const held = places.length === 0 ? [] : (this.#options.held?.() ?? [])
     const now = places.map(({ addr, port }) => ({ addr, port, here: held.includes(addr) }))
-    if (!everything && store.snapshot.revision === this.#revision && same(now, this.#servers)) return undefined
+    if (!everything && store.snapshot.revision === this.#revision && deepEqual(now, this.#servers)) return undefined
     this.#servers = now
     this.#revision = store.snapshot.revision
     const changes = store.takeChanges()
@@ -96,7 +96,7 @@ export class Wanted {
 
   #sayConflicts(): void {
     const conflicts = this.#compiler.conflicts()
-    if (same(this.#conflicts, conflicts)) return
+    if (deepEqual(this.#conflicts, conflicts)) return
     this.#conflicts = conflicts
     this.#options.onConflicts?.(conflicts)
   }

@@ -5,16 +5,16 @@ import { ConfigError, errorCode, errorText } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
 import { readManifest } from '#lib/manifests/read.ts'
 import { plainJson } from '#lib/kube/parse/felix-configuration.ts'
-import { saidByEnvironment, type Said } from '../config/layers.ts'
+import { layerFromEnvironment, type ConfigLayer } from '../config/layers.ts'
 
 /** In order of precedence. Throws ConfigError when the file cannot be read; what is wrong with a field is for whoever resolves it. */
-export function ownSettings(file: string | undefined, environment: Readonly<Record<string, string | undefined>>): readonly Said[] {
-  const said = saidByEnvironment(environment)
+export function localSettings(file: string | undefined, environment: Readonly<Record<string, string | undefined>>): readonly ConfigLayer[] {
+  const said = layerFromEnvironment(environment)
   return [...(Object.keys(said.spec).length === 0 ? [] : [said]), ...(file === undefined ? [] : [saidByFile(file)])]
 }
 
 /** A mapping of fields, or a FelixConfiguration. */
-function saidByFile(file: string): Said {
+function saidByFile(file: string): ConfigLayer {
   const read = readManifest(file, textOf(file))
   if (read.kind === 'broken') throw new ConfigError('--config', `${file}${read.line === undefined ? '' : `:${read.line}`} ${read.reason}`)
   const [only, ...others] = read.objects

@@ -42,14 +42,14 @@ export interface CniOptions {
 }
 
 /** What is ours to see to, and not another plugin's. */
-export interface Duties {
+export interface AgentRole {
   /** ways to other nodes' pods */
   readonly makesRoutes: boolean
   /** pods' addresses */
   readonly servesPods: boolean
 }
 
-export function dutiesOf({ cni }: Pick<AgentOptions, 'cni'>): Duties {
+export function agentRole({ cni }: Pick<AgentOptions, 'cni'>): AgentRole {
   return { makesRoutes: cni?.chained !== true, servesPods: cni?.chained === false }
 }
 

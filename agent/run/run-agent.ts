@@ -13,9 +13,9 @@ import type { Metrics } from '#lib/obs/metrics.ts'
 import { Store } from '#lib/store/store.ts'
 import type { DesiredNode } from '../compile/desired.ts'
 import { FLOOR_BLOCKS, MOST_BLOCKS } from '../compile/policy/rules/rule-list.ts'
-import { ApiWay } from './api-server-path.ts'
-import { checks } from '../watch/resync-timers.ts'
-import { ConfigBook } from '../report/config.ts'
+import { ApiServerPath } from './api-server-path.ts'
+import { resyncTimers } from '../watch/resync-timers.ts'
+import { ConfigReport } from '../report/config.ts'
 import { defaultConfig, type Config } from '../config/config.ts'
 import type { Resolved } from '../config/resolve.ts'
 import { selfAddresses } from '../dataplane/host/devices.ts'
@@ -28,22 +28,22 @@ import type { Features } from '../dataplane/programs/kernel-features.ts'
 import { isBelowFloor, packageObjects, tooOld, unsafeKernel } from '../node/facts.ts'
 import { cniReadyFile, lastGoodFile } from './state-files.ts'
 import type { Interfaces } from '../interfaces/table.ts'
-import { leaveLostAddress, nodeLife, nodeMoves, type NodeLife } from '../watch/node-events.ts'
+import { leaveLostAddress, watchNodeEvents, nodeMoves, type NodeEvents } from '../watch/node-events.ts'
 import { releaseHeap } from '../node/memory.ts'
-import { AttachedPods } from '../cni/pod-overlay-sink.ts'
-import { CutBook } from '../report/rule-limits.ts'
-import { FoundPods } from '../pods/pod-discovery.ts'
-import { dutiesOf, type AgentOptions } from './options.ts'
-import { ownSettings } from './local-settings.ts'
-import { PolicyBook } from '../report/policies.ts'
+import { PodOverlaySink } from '../cni/pod-overlay-sink.ts'
+import { RuleLimitReport } from '../report/rule-limits.ts'
+import { PodDiscovery } from '../pods/pod-discovery.ts'
+import { agentRole, type AgentOptions } from './options.ts'
+import { localSettings } from './local-settings.ts'
+import { PolicyReport } from '../report/policies.ts'
 import { Pods, type PodsOptions } from '../pods/pods.ts'
-import { Ports } from '../http/servers.ts'
-import { SourceBook } from '../report/sources.ts'
+import { HttpServers } from '../http/servers.ts'
+import { SourceReport } from '../report/sources.ts'
 import { openSource, type ServerPlace } from './sources.ts'
 import { SyncLatency } from '../report/sync-latency.ts'
-import { aborted, together, type Task } from './task-group.ts'
-import { Wanted } from './desired-state.ts'
-import { kernelFeatures, wire, type Wired } from './dataplane-setup.ts'
+import { aborted, runTaskGroup, type Task } from './task-group.ts'
+import { DesiredState } from './desired-state.ts'
+import { kernelFeatures, setUpDataplane, type DataplaneSetup } from './dataplane-setup.ts'
 
 const SETTLED_MS = 5000
 /** Condition: the sources have an object of this node. */
@@ -62,18 +62,18 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const version = packageVersion()
   log.info({ version, kernel: release(), pid: process.pid }, 'agent.started')
   const health = startingHealth()
-  const book = new SourceBook(health, log)
-  const policies = new PolicyBook({ health, log })
-  const settings = new ConfigBook({ health, log })
-  const own = ownSettings(options.config, process.env)
+  const book = new SourceReport(health, log)
+  const policies = new PolicyReport({ health, log })
+  const settings = new ConfigReport({ health, log })
+  const own = localSettings(options.config, process.env)
   /** what runs, once it does */
-  const now: { wired?: Wired; config?: Config; wanted?: Wanted; life?: NodeLife; cuts?: CutBook } = {}
+  const now: { wired?: DataplaneSetup; config?: Config; wanted?: DesiredState; life?: NodeEvents; cuts?: RuleLimitReport } = {}
   const onServers = (): void => {
     now.wired?.loop.mark()
   }
   checkOwnFolder(options.keepDir)
   const pins = ownPins(options.pinDir, log)
-  const way = new ApiWay({ pins, health, log })
+  const way = new ApiServerPath({ pins, health, log })
   const clearWay = (place: ServerPlace): void => {
     way.clear(place)
   }
@@ -108,7 +108,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   }
   const eligible = (): boolean => store.snapshot.nodes.get(options.node)?.leaving !== true
   const ruleNames = (): ReadonlyMap<number, string> => now.wanted?.policy.ruleNames ?? new Map<number, string>()
-  const ports = stack.use(new Ports({ options, health, log, metrics, eligible, ruleNames, more: settings.pages }))
+  const ports = stack.use(new HttpServers({ options, health, log, metrics, eligible, ruleNames, more: settings.pages }))
   ports.configure(undefined)
   const refuseAll = (by: string, problems: readonly Omit<Problem, 'place'>[]): void => {
     book.noteRefusals(
@@ -138,11 +138,11 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       cuts: () => now.cuts?.endpoints,
       wired: () => now.wired,
       config: () => now.config,
-      duties: dutiesOf(options),
+      duties: agentRole(options),
       firewalls: () => now.life?.firewalls() ?? [],
       byService: source.byService,
     })
-    await together(
+    await runTaskGroup(
       stop,
       status.map(
         (one): Task =>
@@ -162,16 +162,16 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
   const latency = new SyncLatency({ wall: () => systemClock.wall(), observe: toAll(syncs) })
   const blocks = isFloor(features) ? FLOOR_BLOCKS : MOST_BLOCKS
   if (blocks < MOST_BLOCKS) log.warn({ rules: blocks * RULES_PER_BLOCK, staged: 'not evaluated' }, 'policy.old-kernel')
-  const cuts = new CutBook({ health, log, blocks })
+  const cuts = new RuleLimitReport({ health, log, blocks })
   now.cuts = cuts
-  const wanted = new Wanted({
+  const wanted = new DesiredState({
     node: options.node,
     store,
     blocks,
     own,
     servers: () => source.servers?.() ?? [],
     held: () => (now.wired === undefined ? [] : selfAddresses(now.wired.monitor.interfaces)),
-    ...dutiesOf(options),
+    ...agentRole(options),
     onConfig: configure,
     onChanges: (changes) => {
       latency.note(changes)
@@ -205,7 +205,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     leaveLostAddress({ source, log }, interfaces)
   }
   const running = stack.use(
-    wire({
+    setUpDataplane({
       options,
       pins,
       features,
@@ -222,16 +222,16 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     }),
   )
   now.wired = running
-  const attached = new AttachedPods(options.node)
+  const attached = new PodOverlaySink(options.node)
   const pods = podsOf({ options, attached, store, log, health, wired: () => now.wired, config: () => now.config, api })
   if (pods !== undefined) passes.push(() => pods.news())
-  now.life = nodeLife({ source, wired: running, log, health, features, config: () => now.config ?? defaultConfig })
+  now.life = watchNodeEvents({ source, wired: running, log, health, features, config: () => now.config ?? defaultConfig })
   const { interfaces } = running.monitor
-  const found = stack.use(new FoundPods({ attached, store, interfaces, config: () => now.config, clock: systemClock, log }))
+  const found = stack.use(new PodDiscovery({ attached, store, interfaces, config: () => now.config, clock: systemClock, log }))
   const sink = attached.over(store.sink(source.name), () => {
     found.look()
   })
-  await together(signal, [
+  await runTaskGroup(signal, [
     (stop) => source.run(sink, stop),
     (stop) => pods?.run(stop) ?? aborted(stop),
     (stop) => found.run(stop),
@@ -244,7 +244,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
         (stop) =>
           one.run(stop),
     ),
-    ...checks(running, { health, periods: () => (now.config ?? defaultConfig).periods }),
+    ...resyncTimers(running, { health, periods: () => (now.config ?? defaultConfig).periods }),
     (stop) => settleDown(running, log, stop),
   ])
   log.info({}, 'agent.stopped')
@@ -325,7 +325,7 @@ async function refuse({ why, log, health, signal, tellStatus }: Refusing): Promi
 }
 
 /** Once, some time after the start is over. */
-async function settleDown({ dataplane }: Wired, log: RootLog, stop: AbortSignal): Promise<void> {
+async function settleDown({ dataplane }: DataplaneSetup, log: RootLog, stop: AbortSignal): Promise<void> {
   const over = new AbortController()
   const either = AbortSignal.any([stop, over.signal])
   await everyMs(systemClock, {

@@ -3,7 +3,7 @@
 import { isObject } from '#lib/base/object.ts'
 import { ApiError, isRefused } from '#lib/api/errors.ts'
 import { asApiObject, type Named } from '#lib/api/resource.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import {
   CLUSTER_INFORMATION,
   clusterInformationObject,
@@ -93,7 +93,7 @@ export class ClusterFacts implements Subject {
       ...(dataplane && { dataplane }),
     }
     if (found === undefined) await api.create(asApiObject(clusterInformationObject(spec)), options)
-    else if (!same({ ...found, ...spec }, found)) await api.patch(CLUSTER_INFORMATION, { spec }, { type: 'merge', ...options })
+    else if (!deepEqual({ ...found, ...spec }, found)) await api.patch(CLUSTER_INFORMATION, { spec }, { type: 'merge', ...options })
   }
 
   async #dataplane(signal: AbortSignal): Promise<DataplaneReadiness | undefined> {

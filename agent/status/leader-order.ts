@@ -10,14 +10,14 @@ export const TURN_MS = 30_000
 /** So many nodes are not all down. */
 const STAND_INS = 8
 
-export interface Place {
+export interface LeaderPlace {
   /** how many nodes come before this one */
   readonly at: number
   readonly of: number
 }
 
 /** undefined: it is not among them. */
-export function placeAmong(node: string, nodes: Iterable<string>): Place | undefined {
+export function placeAmong(node: string, nodes: Iterable<string>): LeaderPlace | undefined {
   let [at, of, found] = [0, 0, false]
   for (const other of nodes) {
     of++
@@ -28,7 +28,7 @@ export function placeAmong(node: string, nodes: Iterable<string>): Place | undef
 }
 
 /** For how long the node at this place leaves it to others to say it; undefined: it never does. */
-export function turnMs(place: Place | undefined, what: string): number | undefined {
+export function turnMs(place: LeaderPlace | undefined, what: string): number | undefined {
   if (place === undefined) return undefined
   const first = mix32(Number.parseInt(fnv1a64(what).slice(8), 16)) % place.of
   const turn = (place.at - first + place.of) % place.of

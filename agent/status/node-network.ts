@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** This node's NodeNetwork: what the others have to know of it to reach its pods. Of Nodes each agent watches its own alone. Layer: agent/status. */
 import { isV4, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { isRefused } from '#lib/api/errors.ts'
 import { asApiObject } from '#lib/api/resource.ts'
 import { NODE_NETWORK, nodeNetworkRaw, sortedCidrs } from '#lib/kube/objects/node-network.ts'
@@ -52,13 +52,13 @@ export class OwnNetwork implements Subject {
     // that no device has an address of a family, as while it changes, is no reason to forget
     const kept = (before?.subnets ?? []).filter((one) => !found.some(({ addr }) => isV4(addr) === isV4(one.addr)))
     const wanted = { addresses, podCIDRs, subnets: sortedCidrs([...found, ...kept]), labels, owner }
-    const isHeard = before !== undefined && same(wanted, factsOf(before))
+    const isHeard = before !== undefined && deepEqual(wanted, factsOf(before))
     if (isHeard) {
       // what comes after that is somebody else's doing
       this.#written = undefined
       return []
     }
-    if (same(wanted, this.#written) && now < this.#writtenAt + HEARD_MS) return []
+    if (deepEqual(wanted, this.#written) && now < this.#writtenAt + HEARD_MS) return []
     return [{ key: this.#options.node, write: (signal) => this.#write({ wanted, before, now }, signal) }]
   }
 

@@ -10,7 +10,7 @@ import { firstFew } from '#lib/base/first-few.ts'
 import { ApiError, UnreachableError } from '#lib/api/errors.ts'
 import type { Gate, Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { Bucket } from './token-bucket.ts'
+import { TokenBucket } from './token-bucket.ts'
 
 /** Something to be written now. */
 export interface Due {
@@ -60,7 +60,7 @@ const ALL = ''
 
 export class Outbox {
   readonly #options: OutboxOptions
-  readonly #bucket: Bucket
+  readonly #bucket: TokenBucket
   readonly #condition: string
   /** by scope: everything, "pods", "pods default/web" */
   readonly #failures = new Map<string, Failure>()
@@ -68,7 +68,7 @@ export class Outbox {
 
   constructor(options: OutboxOptions) {
     this.#options = options
-    this.#bucket = new Bucket({ most: AT_ONCE, perSecond: PER_SECOND, now: options.clock.now() })
+    this.#bucket = new TokenBucket({ most: AT_ONCE, perSecond: PER_SECOND, now: options.clock.now() })
     this.#condition = options.condition ?? WRITTEN
     options.health.expect(this.#condition, options.gate ?? 'none')
   }

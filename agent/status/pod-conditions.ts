@@ -4,7 +4,7 @@
  * One small write a pod, because every node hears of it: when it is programmed, or when it is not for so long that this is news. */
 import { formatAddr, type Addr } from '#lib/base/ip.ts'
 import { compareText, sorted } from '#lib/base/order.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { isRefused } from '#lib/api/errors.ts'
 import type { ApiObject } from '#lib/api/resource.ts'
 import { conditionEntry, findCondition, saysTheSame, type Condition, type FoundCondition } from '#lib/kube/objects/conditions.ts'
@@ -189,7 +189,7 @@ export class PodConditions implements Subject {
 
 /** The cluster has its own family first, a cable IPv4. */
 function areSame(a: readonly Addr[], b: readonly Addr[]): boolean {
-  return same(sorted(a, compareText), sorted(b, compareText))
+  return deepEqual(sorted(a, compareText), sorted(b, compareText))
 }
 
 function lostText({ lost = [] }: Pod): string | undefined {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** So many at once, and so many a second from then on. Layer: agent/status (pure). */
 
-export class Bucket {
+export class TokenBucket {
   readonly #most: number
   readonly #perSecond: number
   #left: number

@@ -2,7 +2,7 @@
 /** Says when another program's firewall drops what Netplane leaves to the kernel, and when it no longer does. Layer: agent. */
 import { everyMs, type Clock } from '#lib/base/clock.ts'
 import type { RunTool } from '#lib/base/os/run-tool.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { netfilterTools } from '../interfaces/netlink/nf-tables.ts'
@@ -58,7 +58,7 @@ export class FirewallWatch {
     if (!serves()) return
     const pods = this.#options.pods()
     const devices = pods.map(({ name, prefix = name }) => prefix)
-    if (clock.now() < this.#lookAt && same(devices, this.#devices)) return
+    if (clock.now() < this.#lookAt && deepEqual(devices, this.#devices)) return
     this.#note(await findFirewalls({ run: this.#run, legacyTables, pods, forwards }))
     this.#devices = devices
     this.#lookAt = clock.now() + LOOK_MS
@@ -70,7 +70,7 @@ export class FirewallWatch {
     const texts = findings.map(findingText)
     for (const finding of findings) if (!this.#said.includes(findingText(finding))) log.warn({ ...finding }, 'firewall.drops')
     for (const text of this.#said) if (!texts.includes(text)) log.info({ finding: text }, 'firewall.passes')
-    if (unread.length > 0 && !same(unread, this.#unread)) log.warn({ reasons: unread }, 'firewall.unread')
+    if (unread.length > 0 && !deepEqual(unread, this.#unread)) log.warn({ reasons: unread }, 'firewall.unread')
     this.#said = texts
     this.#unread = unread
     if (texts.length === 0) health.pass(FIREWALL)

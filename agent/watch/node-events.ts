@@ -15,27 +15,27 @@ import { TABLES } from '../dataplane/generation-tables.ts'
 import { FirewallWatch } from './firewall-watch.ts'
 import type { Interfaces } from '../interfaces/table.ts'
 import { podDevices } from '../node/firewall/pod-devices.ts'
-import { SleepWatch, type Absence } from './suspend-detector.ts'
+import { SuspendDetector, type Absence } from './suspend-detector.ts'
 import type { AgentSource } from '../run/sources.ts'
 import type { Task } from '../run/task-group.ts'
-import type { Wired } from '../run/dataplane-setup.ts'
+import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
-export interface NodeLifeOptions {
+export interface NodeEventsOptions {
   readonly source: Pick<AgentSource, 'refresh' | 'localAddress'>
-  readonly wired: Pick<Wired, 'monitor' | 'dataplane' | 'loop'>
+  readonly wired: Pick<DataplaneSetup, 'monitor' | 'dataplane' | 'loop'>
   readonly log: Log
   readonly health: Health
   readonly features: Pick<Features, 'redirect_neigh'>
   readonly config: () => Config
 }
 
-export interface NodeLife {
+export interface NodeEvents {
   readonly tasks: readonly Task[]
   /** what other programs' firewalls drop, a line each */
   readonly firewalls: () => readonly string[]
 }
 
-export function nodeLife(options: NodeLifeOptions): NodeLife {
+export function watchNodeEvents(options: NodeEventsOptions): NodeEvents {
   const { wired, log, health, features, config } = options
   const firewall = new FirewallWatch({
     ...{ clock: systemClock, log, health },
@@ -48,8 +48,8 @@ export function nodeLife(options: NodeLifeOptions): NodeLife {
 }
 
 /** After an absence everything is asked for anew: the source, the kernel's interfaces and routes, every table and hook. */
-function watchSleep({ source, wired, log }: NodeLifeOptions): Task {
-  const watch = new SleepWatch({
+function watchSleep({ source, wired, log }: NodeEventsOptions): Task {
+  const watch = new SuspendDetector({
     clock: systemClock,
     uptimeMs: () => uptime() * 1000,
     cpuMs: () => {
@@ -65,7 +65,7 @@ function watchSleep({ source, wired, log }: NodeLifeOptions): Task {
   return (signal) => watch.run(signal)
 }
 
-function lookAtKernel({ monitor, dataplane, loop }: NodeLifeOptions['wired'], log: Log): void {
+function lookAtKernel({ monitor, dataplane, loop }: NodeEventsOptions['wired'], log: Log): void {
   try {
     monitor.resync()
   } catch (thrown) {
@@ -84,7 +84,7 @@ function absenceText({ stoppedMs, suspendedMs }: Absence): string {
 }
 
 /** A connection whose own address has gone gets no answer any more: that would be noticed only half a minute later. */
-export function leaveLostAddress({ source, log }: Pick<NodeLifeOptions, 'source' | 'log'>, interfaces: Interfaces): void {
+export function leaveLostAddress({ source, log }: Pick<NodeEventsOptions, 'source' | 'log'>, interfaces: Interfaces): void {
   const { localAddress } = source
   const addr = localAddress === undefined ? undefined : tryParseAddr(localAddress)
   // all of 127.0.0.0/8 is here, by one address

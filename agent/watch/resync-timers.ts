@@ -6,7 +6,7 @@ import type { Periods } from '../config/config.ts'
 import { TABLES } from '../dataplane/generation-tables.ts'
 import { limitYoung } from '../node/memory.ts'
 import type { Task } from '../run/task-group.ts'
-import type { Wired } from '../run/dataplane-setup.ts'
+import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
 /** How often it is asked whether a comparison with the kernel is due. */
 const TICK_MS = 1000
@@ -16,8 +16,8 @@ const TABLES_MS = 60_000
 const STUCK_MS = 120_000
 
 /** Each until its signal aborts. */
-export function checks(
-  { dataplane, loop }: Wired,
+export function resyncTimers(
+  { dataplane, loop }: DataplaneSetup,
   { health, periods }: { readonly health: Health; readonly periods: () => Periods },
 ): Task[] {
   let next = 0

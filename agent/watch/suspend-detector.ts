@@ -11,7 +11,7 @@ export interface Absence {
   readonly suspendedMs: number
 }
 
-export interface SleepWatchOptions {
+export interface SuspendDetectorOptions {
   readonly clock: Clock
   /** ms since the machine started, with what it was suspended */
   readonly uptimeMs: () => number
@@ -28,14 +28,14 @@ const SUSPENDED_MS = 1000
 /** What is done on waking costs a starved process more of the time that it lacks. */
 const STOPPED_AGAIN_MS = 60_000
 
-export class SleepWatch {
-  readonly #options: SleepWatchOptions
+export class SuspendDetector {
+  readonly #options: SuspendDetectorOptions
   #earliest = -Infinity
   /** not yet told */
   #stoppedMs = 0
   #last: { readonly now: number; readonly uptime: number; readonly cpu: number }
 
-  constructor(options: SleepWatchOptions) {
+  constructor(options: SuspendDetectorOptions) {
     this.#options = options
     this.#last = this.#look()
   }

@@ -12,12 +12,12 @@ const INFORMERS = 'client_node_list_cpu_s.10k'
 
 /** How many times as long as there everything takes, roughly: programs as an empty one, the control plane, kernel's part and all, as JavaScript that
  * reads JSON. Undefined where that was not measured. */
-export interface Pace {
+export interface MachineSpeed {
   readonly packet: number | undefined
   readonly control: number | undefined
 }
 
-export function paceOf({ packet, control }: Pick<Results, 'packet' | 'control'>): Pace {
+export function machineSpeedOf({ packet, control }: Pick<Results, 'packet' | 'control'>): MachineSpeed {
   const empty = Object.values(packet).map(({ baseline_ns }) => baseline_ns)
   const informers = control[INFORMERS]
   return {
@@ -32,7 +32,7 @@ export function isTime(id: string): boolean {
 }
 
 /** A sentence with a space before it, or nothing. */
-export function paceText({ packet, control }: Pace): string {
+export function machineSpeedText({ packet, control }: MachineSpeed): string {
   const what = [
     ...(packet === undefined ? [] : [`an empty program × ${packet.toFixed(1)}`]),
     ...(control === undefined

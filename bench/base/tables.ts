@@ -2,7 +2,7 @@
 /** Results as tables: ratios against goals, for a terminal or a page. Layer: bench (pure). */
 import type { Measure } from '../path/result.ts'
 import { PEERS } from '../path/result.ts'
-import { isTime, paceOf, paceText } from './machine-speed.ts'
+import { isTime, machineSpeedOf, machineSpeedText } from './machine-speed.ts'
 import { controlGoals, isRate, LOSS_GOAL, packetGoal, pathGoal } from './goals.ts'
 import type { Ratios, Results } from './results.ts'
 import type { Interval } from './statistics.ts'
@@ -39,11 +39,11 @@ export function asMarkdown(table: Table): string {
 export function factsLine(results: Results): string {
   const { facts, noise } = results
   const [before, after] = noise.load
-  return `${facts.date.slice(0, 10)}, commit ${facts.commit}, Linux ${facts.kernel}, ${facts.cores} × ${facts.cpu}, load average ${before.toFixed(1)} before and ${after.toFixed(1)} after.${paceText(paceOf(results))}`
+  return `${facts.date.slice(0, 10)}, commit ${facts.commit}, Linux ${facts.kernel}, ${facts.cores} × ${facts.cpu}, load average ${before.toFixed(1)} before and ${after.toFixed(1)} after.${machineSpeedText(machineSpeedOf(results))}`
 }
 
 function packetTable({ packet, control, noise }: Results): Table {
-  const pace = paceOf({ packet, control }).packet ?? 1
+  const pace = machineSpeedOf({ packet, control }).packet ?? 1
   const rows = Object.entries(packet).map(([id, { net_ns, median_ns, baseline_ns }]) => {
     const goal = packetGoal(id)
     const p90 = noise.packet[id]?.p90_ns
@@ -103,7 +103,7 @@ function pathTable({ path, noise }: Results): Table {
 }
 
 function controlTable({ packet, control, noise }: Results): Table {
-  const pace = paceOf({ packet, control }).control
+  const pace = machineSpeedOf({ packet, control }).control
   const rows = Object.entries(control).map(([id, value]) => {
     const range = noise.control[id]
     const goal = controlGoals[id]

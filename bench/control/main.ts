@@ -11,8 +11,8 @@ import { median, quantile } from '../base/statistics.ts'
 import type { AgentProcess } from './agent-process.ts'
 import { cleanUp } from './agent-process.ts'
 import type { ControlFigure } from './result.ts'
-import type { Ground } from './sandbox.ts'
-import { CHANGE_TIMEOUT_MS, QUIET_MS, READY_MS, onGround, start } from './sandbox.ts'
+import type { Sandbox } from './sandbox.ts'
+import { CHANGE_TIMEOUT_MS, QUIET_MS, READY_MS, inSandbox, start } from './sandbox.ts'
 import { ServiceRows, countRows, mapMemory } from './rows.ts'
 
 const ENDPOINTS = 10
@@ -25,7 +25,7 @@ const IDLE_MS = 5000
 /** garbage, code to be compiled */
 const LEFTOVERS_MS = 1000
 
-interface Rounds extends Ground {
+interface Rounds extends Sandbox {
   readonly starts: number
   readonly changes: number
 }
@@ -146,7 +146,7 @@ async function change(
 
 async function main(argv: readonly string[]): Promise<void> {
   const [sizes = '0,1000,10000', starts = '3', changes = '100'] = argv
-  await onGround(async (ground) => {
+  await inSandbox(async (ground) => {
     const figures: ControlFigure[] = []
     for (const services of sizes.split(',').map(Number))
       figures.push(await measure({ ...ground, starts: Number(starts), changes: Number(changes) }, services))

@@ -11,14 +11,14 @@ import { addPod, newPod, podAddresses, writePolicyCluster, type PolicyClusterSiz
 import type { AgentProcess } from './agent-process.ts'
 import { cleanUp } from './agent-process.ts'
 import type { PolicyFigure } from './result.ts'
-import type { Ground } from './sandbox.ts'
-import { CHANGE_TIMEOUT_MS, QUIET_MS, READY_MS, onGround, start } from './sandbox.ts'
+import type { Sandbox } from './sandbox.ts'
+import { CHANGE_TIMEOUT_MS, QUIET_MS, READY_MS, inSandbox, start } from './sandbox.ts'
 import { PinnedMap, policyMemory } from './rows.ts'
 
 const NO_SET = '0'.repeat(16)
 const PODS_PER_POLICY = 10
 
-interface Rounds extends Ground {
+interface Rounds extends Sandbox {
   readonly starts: number
   readonly newPods: number
 }
@@ -54,7 +54,7 @@ async function measure(ground: Rounds, size: PolicyClusterSize): Promise<PolicyF
 }
 
 /** Ready means that all of it is there: a row for each address, and rules for every endpoint of this node that has any. */
-async function checkRows({ place }: Ground, agent: AgentProcess, { pods }: PolicyClusterSize): Promise<void> {
+async function checkRows({ place }: Sandbox, agent: AgentProcess, { pods }: PolicyClusterSize): Promise<void> {
   const addrs = new PinnedMap(place.pinDir, catalogue.np_addrs)
   const rows = Array.from({ length: pods }, (_, at) => podAddresses(at).map((address) => addrs.get(parseAddr(address)))).flat()
   addrs.map.close()
@@ -90,7 +90,7 @@ async function addPods(ground: Rounds, agent: AgentProcess): Promise<{ readonly 
 async function main(argv: readonly string[]): Promise<void> {
   const [pods = '10000', starts = '3', newPods = '100'] = argv
   const size = { pods: Number(pods), policies: Number(pods) / PODS_PER_POLICY }
-  await onGround(async (ground) => {
+  await inSandbox(async (ground) => {
     const figure = await measure({ ...ground, starts: Number(starts), newPods: Number(newPods) }, size)
     process.stdout.write(`${JSON.stringify([figure])}\n`)
   })

@@ -14,7 +14,7 @@ export const READY_MS = 120_000
 export const QUIET_MS = 10_000
 export const CHANGE_TIMEOUT_MS = 10_000
 
-export interface Ground {
+export interface Sandbox {
   readonly place: AgentPlace
   readonly cgroup: string
   /** agents to be ended whatever happens */
@@ -24,14 +24,14 @@ export interface Ground {
 }
 
 /** An agent that ends with the ground at the latest. */
-export function start({ place, running }: Pick<Ground, 'place' | 'running'>): AgentProcess {
+export function start({ place, running }: Pick<Sandbox, 'place' | 'running'>): AgentProcess {
   const agent = AgentProcess.start(place)
   running.add(agent)
   return agent
 }
 
 /** Makes the node, has it used, and takes everything away again. What is thrown comes after the end of the agent's log. */
-export async function onGround(use: (ground: Ground) => Promise<void>): Promise<void> {
+export async function inSandbox(use: (ground: Sandbox) => Promise<void>): Promise<void> {
   const base = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
   const cgroup = makeCgroup()
   const place = {

@@ -19,7 +19,7 @@ const NO_PACE = 'echo reno > /proc/sys/net/ipv4/tcp_congestion_control'
 /** Where a path begins. Programs outside the node's cgroup have no connect-time load balancing: their packets are translated. */
 export type Start = 'pod' | 'pod-outside-cgroup' | 'client'
 
-export interface ArenaOptions {
+export interface ContenderLabOptions {
   readonly contender: Contender
   readonly setting: Setting
   readonly resources: string
@@ -29,7 +29,7 @@ export interface ArenaOptions {
   readonly serve?: (lab: Lab) => Promise<void>
 }
 
-export class Arena implements AsyncDisposable {
+export class ContenderLab implements AsyncDisposable {
   readonly contender: Contender
   readonly #lab: Lab
   readonly #tool: string
@@ -43,11 +43,11 @@ export class Arena implements AsyncDisposable {
   }
 
   /** Takes down what is left of an earlier one. */
-  static async build(options: ArenaOptions): Promise<Arena> {
+  static async build(options: ContenderLabOptions): Promise<ContenderLab> {
     const name = `bench${options.contender}`
     await Lab.remove(name)
     const lab = await Lab.up({ name, resources: options.resources, plain: options.contender !== 'netplane', servers: false })
-    const arena = new Arena(options.contender, lab, options.tool)
+    const arena = new ContenderLab(options.contender, lab, options.tool)
     await arena.#setUp(options.setting)
     await options.serve?.(lab)
     return arena

@@ -7,8 +7,8 @@ import { InternalError } from '#lib/base/errors.ts'
 import { median, medianInterval } from '../base/statistics.ts'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { builtPrograms } from '../../testkit/kubernetes/build/programs.ts'
-import { Arena } from './contender-lab.ts'
-import type { ArenaOptions } from './contender-lab.ts'
+import { ContenderLab } from './contender-lab.ts'
+import type { ContenderLabOptions } from './contender-lab.ts'
 import type { Contender, Measure, RatioFigure, Setting } from './result.ts'
 import { SETTINGS } from './result.ts'
 import { serveByKernelVxlan } from './kernel-vxlan.ts'
@@ -50,7 +50,7 @@ function valueOf(answer: Answer, measure: Measure): number {
 }
 
 /** ABBA: every round goes through the contenders forwards, then backwards, so that a drift of the machine meets all alike. */
-async function measurePath(arenas: readonly Arena[], path: Path, slices: Slices): Promise<RatioFigure[]> {
+async function measurePath(arenas: readonly ContenderLab[], path: Path, slices: Slices): Promise<RatioFigure[]> {
   const figures: RatioFigure[] = []
   for (const { verb, measures } of VERBS) {
     const rounds: Map<Contender, Answer[]>[] = []
@@ -80,7 +80,7 @@ function ratioOf(
   return { ...what, ratio: median(ratios), interval: medianInterval(ratios), absolute: median(values) }
 }
 
-type Entrant = Pick<ArenaOptions, 'contender' | 'serve'>
+type Entrant = Pick<ContenderLabOptions, 'contender' | 'serve'>
 
 /** What there is to compare with. kube-proxy's programs are not built here (that takes longer than measuring), and it has no DSR. */
 function peersIn(setting: Setting): Entrant[] {
@@ -97,9 +97,9 @@ async function measureSetting(setting: Setting, slices: Slices): Promise<RatioFi
   stack.defer(() => rmSync(resources, { recursive: true }))
   writeFileSync(join(resources, 'cluster.json'), clusterManifest(setting))
   const tool = join(packageRoot(), 'bench/tools/traffic')
-  const arenas: Arena[] = []
+  const arenas: ContenderLab[] = []
   const entrants: readonly Entrant[] = [{ contender: 'plain' }, { contender: 'netplane' }, ...peersIn(setting)]
-  for (const entrant of entrants) arenas.push(stack.use(await Arena.build({ ...entrant, setting, resources, tool })))
+  for (const entrant of entrants) arenas.push(stack.use(await ContenderLab.build({ ...entrant, setting, resources, tool })))
   const figures: RatioFigure[] = []
   for (const path of paths.filter((one) => one.setting === setting)) {
     await measurePath(arenas, path, { rounds: 1, ms: 30 })

@@ -4,7 +4,7 @@ import { addrBytes, parseAddr } from '#lib/base/ip.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { clusterIp } from '../generate.ts'
 import { cleanUp } from '../control/agent-process.ts'
-import { start, type Ground } from '../control/sandbox.ts'
+import { start, type Sandbox } from '../control/sandbox.ts'
 import { countRows, ServiceRows } from '../control/rows.ts'
 import { cpuOf } from '../base/process.ts'
 import type { Contender, Sync } from './result.ts'
@@ -28,7 +28,7 @@ export interface Lookup {
 }
 
 export interface Options {
-  readonly ground: Ground
+  readonly ground: Sandbox
   readonly programs: string
   readonly kubeconfig: string
   readonly services: number

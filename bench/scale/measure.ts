@@ -12,7 +12,7 @@ import { errorText, InternalError } from '#lib/base/errors.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { cpuOf, memoryOf } from '../base/process.ts'
-import { onGround, QUIET_MS, type Ground } from '../control/sandbox.ts'
+import { inSandbox, QUIET_MS, type Sandbox } from '../control/sandbox.ts'
 import { makeChanges } from './changes.ts'
 import { startContender, type Running } from './contender.ts'
 import { fanOut, listCosts } from './fan-out.ts'
@@ -30,7 +30,7 @@ const STARTS: Readonly<Record<Contender, number>> = { netplane: 3, 'kube-proxy':
 const PAUSE_MS: Readonly<Record<Contender, number>> = { netplane: 50, 'kube-proxy': 1200 }
 
 interface Scene {
-  readonly ground: Ground
+  readonly ground: Sandbox
   readonly cluster: LoopbackCluster
   readonly client: ApiClient
   readonly programs: string
@@ -116,7 +116,7 @@ async function main(argv: readonly string[]): Promise<void> {
   const programs = await kubernetesPrograms()
   const folder = mkdtempSync(join(tmpdir(), 'netplane-scale-'))
   try {
-    await onGround(async (ground) => {
+    await inSandbox(async (ground) => {
       await using cluster = await LoopbackCluster.start({ programs, folder: join(folder, 'cluster') })
       await using client = new ApiClient({ server: fromKubeconfig(cluster.kubeconfig()) })
       const changes = { netplane: Number(ours), 'kube-proxy': Number(theirs) }

@@ -8,14 +8,14 @@ import { jsonLines } from '#lib/api/decode/json-lines.ts'
 import { acceptOf, readList } from '#lib/api/decode/envelopes.ts'
 import { collectionPath } from '#lib/api/resource.ts'
 import type { ApiServer } from '#lib/api/connection/server.ts'
-import { watchedOn, type Watched } from '#lib/api/watch/watch-list.ts'
+import { watchedOn, type WatchedKind } from '#lib/api/watch/watch-list.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { isObject } from '#lib/base/object.ts'
 
 const ANSWER_MS = 60_000
 
 export interface Begin {
-  readonly watched: Watched
+  readonly watched: WatchedKind
   readonly version: string
 }
 
@@ -93,7 +93,7 @@ export class Watcher implements AsyncDisposable {
     this.#count(watched, body).catch(() => undefined)
   }
 
-  async #count({ kind, message }: Watched, body: AsyncIterable<Buffer>): Promise<void> {
+  async #count({ kind, message }: WatchedKind, body: AsyncIterable<Buffer>): Promise<void> {
     const counted = this.#counted(body)
     for await (const parts of message === undefined ? jsonLines(counted) : frames(counted))
       this.#heard.set(kind, (this.#heard.get(kind) ?? 0) + parts.length)
@@ -108,7 +108,7 @@ export class Watcher implements AsyncDisposable {
 }
 
 interface PageOf {
-  readonly watched: Watched
+  readonly watched: WatchedKind
   readonly limit: number
   /** the token of the page before; empty for the first one */
   readonly next: string
@@ -130,7 +130,7 @@ async function page(client: ApiClient, { watched, limit, next, packed }: PageOf)
   return { status: answer.status, bytes: body.length, version: text('resourceVersion'), next: text('continue') }
 }
 
-function pathOf(watched: Watched): string {
+function pathOf(watched: WatchedKind): string {
   const selector = watched.fieldSelector === undefined ? '' : `fieldSelector=${encodeURIComponent(watched.fieldSelector)}`
   return `${collectionPath(watched)}?${selector}`
 }

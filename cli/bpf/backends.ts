@@ -5,7 +5,7 @@ import { catalogue } from '#agent/maps/catalogue.ts'
 import type { Frontend, Live, LiveKey } from '#agent/maps/shapes.ts'
 import type { End } from '../filter.ts'
 import type { Entry, Tables } from '../map-tables.ts'
-import { flagWords } from '../enum-names.ts'
+import { flagNames } from '../enum-names.ts'
 
 export interface Backend extends End {
   /** null: new flows do not go there, but flows that have it stay */
@@ -24,7 +24,7 @@ export type BackendReader = (choice: Choice, maglev: boolean) => Backend[]
 /** Slot by slot, then those that only live. A slot that is being rewritten is left out. */
 export async function backendReader(tables: Tables): Promise<BackendReader> {
   const [backends, live] = [tables.open(catalogue.np_backends), tables.open(catalogue.np_live)]
-  const liveWords = flagWords(live.btf, 'live_flag')
+  const liveWords = flagNames(live.btf, 'live_flag')
   const kept = await keptOf(live.parts(), liveWords)
   const shares = sharesOf(tables)
   return ({ list, count }, maglev) => {

@@ -9,9 +9,9 @@ import { passes, type Filter } from '../filter.ts'
 import type { Question, Report } from '../report.ts'
 import { flowRules, ruleText, type FlowRules, type RuleRecord } from '../rules.ts'
 import { durationText, endRecord, endText, orDash, type EndRecord } from '../text.ts'
-import { flagWords } from '../enum-names.ts'
+import { flagNames } from '../enum-names.ts'
 import { flowsOf, type Flow, type FlowEnds } from './flows.ts'
-import { wayOf, wayText, type Way } from './next-hop.ts'
+import { nextHopOf, nextHopText, type NextHop } from './next-hop.ts'
 
 interface Ends {
   readonly from: EndRecord
@@ -27,8 +27,8 @@ export interface FlowRecord extends Ends {
   readonly translated: Ends | null
   /** what answers leave as, where that alone is known here: the node that translates is another */
   readonly answersAs: Ends | null
-  readonly there: Way
-  readonly back: Way
+  readonly there: NextHop
+  readonly back: NextHop
   /** that let it be, and that would with the staged policies */
   readonly rules: FlowRules
   readonly flags: readonly string[]
@@ -51,8 +51,8 @@ export const conntrack: Report<FlowRecord> = {
       endText(flow.from),
       endText(flow.to),
       orDash(translationText(flow)),
-      wayText(flow.there),
-      wayText(flow.back),
+      nextHopText(flow.there),
+      nextHopText(flow.back),
       orDash(rulesText(flow.rules)),
       orDash(stagedText(flow.rules)),
       orDash(flagsText(flow)),
@@ -74,8 +74,8 @@ function isAsked({ proto, sent, forward, answers }: FlowEnds, filter: Filter): b
 
 function recorder(btf: Btf, { nowMs, interfaceName, names }: Question): (flow: Flow) => FlowRecord {
   const kind = flowKinds(btf)
-  const way = wayOf(btf, interfaceName)
-  const stateWords = flagWords(btf, 'ct_state')
+  const way = nextHopOf(btf, interfaceName)
+  const stateWords = flagNames(btf, 'ct_state')
   return (flow) => ({
     proto: protocolText(flow.proto),
     state: kind(flow.proto, flow.state).state,

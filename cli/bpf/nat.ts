@@ -8,7 +8,7 @@ import { passes, type Filter } from '../filter.ts'
 import type { Report } from '../report.ts'
 import { entriesOf, type Tables } from '../map-tables.ts'
 import { endRecord, endText, orDash, prefixText, type EndRecord } from '../text.ts'
-import { flagWords } from '../enum-names.ts'
+import { flagNames } from '../enum-names.ts'
 import { backendReader, type Backend, type BackendReader } from './backends.ts'
 import { sortedFrontends } from './services.ts'
 import { SET_BITS } from './routes.ts'
@@ -39,7 +39,7 @@ export const nat: Report<NatRecord> = {
   heading: ['FRONTEND', 'FOR', 'BACKEND', 'NODE', 'LIVE', 'MAGLEV', 'OPTIONS'],
   async *records({ tables, filter }) {
     const record = recorder({
-      words: flagWords(tables.open(catalogue.np_frontends).btf, 'frontend_flag'),
+      words: flagNames(tables.open(catalogue.np_frontends).btf, 'frontend_flag'),
       backends: await backendReader(tables),
       ranges: await rangesBySet(tables),
       filter,

@@ -3,11 +3,11 @@
 import { formatAddr } from '#lib/base/ip.ts'
 import { enumValue, type Btf } from '#agent/maps/btf.ts'
 import type { Question } from '../report.ts'
-import { flagWords } from '../enum-names.ts'
+import { flagNames } from '../enum-names.ts'
 import type { FlowLeg } from './flows.ts'
 
 /** `undecided`: none has come that way yet. */
-export interface Way {
+export interface NextHop {
   readonly by: 'pod' | 'device' | 'tunnel' | 'stack' | 'undecided'
   readonly interface: string | null
   /** the other end of the tunnel */
@@ -15,8 +15,8 @@ export interface Way {
   readonly flags: readonly string[]
 }
 
-export function wayOf(btf: Btf, interfaceName: Question['interfaceName']): (leg: FlowLeg) => Way {
-  const words = flagWords(btf, 'leg_flag')
+export function nextHopOf(btf: Btf, interfaceName: Question['interfaceName']): (leg: FlowLeg) => NextHop {
+  const words = flagNames(btf, 'leg_flag')
   // the tunnel first: a tunnelled flow leaves by a device as well
   const ways = [
     ['tunnel', 'LEG_ENCAP'],
@@ -36,6 +36,6 @@ export function wayOf(btf: Btf, interfaceName: Question['interfaceName']): (leg:
   }
 }
 
-export function wayText({ by, interface: name, node }: Way): string {
+export function nextHopText({ by, interface: name, node }: NextHop): string {
   return [by, ...(by === 'tunnel' ? [node ?? ''] : name === null ? [] : [name])].join(' ')
 }

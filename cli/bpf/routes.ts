@@ -6,7 +6,7 @@ import { catalogue } from '#agent/maps/catalogue.ts'
 import type { Question, Report } from '../report.ts'
 import { entriesOf, type Tables } from '../map-tables.ts'
 import { orDash, prefixText } from '../text.ts'
-import { flagWords, kindWord } from '../enum-names.ts'
+import { flagNames, kindName } from '../enum-names.ts'
 import { listNames, namesText } from './services.ts'
 
 export interface RouteRecord {
@@ -36,7 +36,7 @@ const NOWHERE = { interface: null, node: null, flags: [], frontends: [] }
 
 async function addresses({ tables, interfaceName }: Question): Promise<RouteRecord[]> {
   const table = tables.open(catalogue.np_addrs)
-  const [kindOf, flagsOf] = [kindWord(table.btf, 'addr_kind'), flagWords(table.btf, 'addr_flag')]
+  const [kindOf, flagsOf] = [kindName(table.btf, 'addr_kind'), flagNames(table.btf, 'addr_flag')]
   const entries = await entriesOf(table)
   return entries
     .sort(([a, { kind }], [b, { kind: other }]) => kind - other || compareText(a, b))
@@ -62,7 +62,7 @@ export const SET_BITS = 64
 async function ranges(tables: Tables): Promise<RouteRecord[]> {
   const table = tables.open(catalogue.np_ranges)
   const names = await listNames(tables)
-  const wordOf = kindWord(table.btf, 'range_set')
+  const wordOf = kindName(table.btf, 'range_set')
   const entries = await entriesOf(table)
   return entries
     .map(([key]) => key)

@@ -8,7 +8,7 @@ import { systemClock } from '#lib/base/clock.ts'
 import { ConfigError, errorCode, errorText } from '#lib/base/errors.ts'
 import { packageVersion } from '#lib/base/os/package.ts'
 import type { BundleOrder } from '../args.ts'
-import type { Printed } from '../command-result.ts'
+import type { CommandResult } from '../command-result.ts'
 import { agentParts } from './agent-parts.ts'
 import { collect, type Bounds, type Collected, type Part } from './collect.ts'
 import { factParts } from './facts.ts'
@@ -26,7 +26,7 @@ export function bundleParts(order: Pick<BundleOrder, 'agent' | 'stateDir' | 'kee
 const STANDARD_OUTPUT = '-'
 
 /** Throws where the file cannot be written; what cannot be read is said in it. */
-export async function bundleCommand(order: BundleOrder): Promise<Printed> {
+export async function bundleCommand(order: BundleOrder): Promise<CommandResult> {
   const at = new Date(systemClock.wall())
   const name = `netplane-bundle-${hostname()}-${at.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`
   const file = order.output ?? `${name}.tar.gz`

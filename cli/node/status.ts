@@ -5,7 +5,7 @@ import { isObject } from '#lib/base/object.ts'
 import { growingTable } from '#lib/base/table.ts'
 import { agentPage, DEFAULT_AGENT } from '../agent.ts'
 import type { NodeStatusOrder } from '../args.ts'
-import type { Printed } from '../command-result.ts'
+import type { CommandResult } from '../command-result.ts'
 import { orDash } from '../text.ts'
 
 interface Line {
@@ -16,7 +16,7 @@ interface Line {
 }
 
 /** Fails when the node is not ready, or nobody says. */
-export async function statusCommand({ agent = DEFAULT_AGENT, json }: NodeStatusOrder): Promise<Printed> {
+export async function statusCommand({ agent = DEFAULT_AGENT, json }: NodeStatusOrder): Promise<CommandResult> {
   try {
     const { body } = await agentPage(agent, '/readiness')
     const report: unknown = JSON.parse(body)

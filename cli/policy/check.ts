@@ -2,23 +2,23 @@
 /** `policy check`: what is wrong with candidates, whom they select, and which flows they change. Layer: cli. */
 import { readFileSync } from 'node:fs'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { refText } from '#lib/model/ref.ts'
 import { isPolicyKind, type KubeObject } from '#lib/model/snapshot.ts'
 import type { CheckOrder } from '../args.ts'
 import { readCandidates } from '../candidates.ts'
-import { worldOf, type World } from '../explain/manifests/cluster.ts'
-import { readWorlds, type Worlds } from '../explain/manifests/load-cluster.ts'
-import { linesText, problemRecord, problemText, type Printed } from '../command-result.ts'
+import { clusterOf, type ExplainedCluster } from '../explain/manifests/cluster.ts'
+import { loadClusters, type Clusters } from '../explain/manifests/load-cluster.ts'
+import { linesText, problemRecord, problemText, type CommandResult } from '../command-result.ts'
 import { flowChanges, flowTable, type FlowChange } from './flow-changes.ts'
 import { selections, selectionTable } from './selections.ts'
 
 /** Exit code 1 where something of the candidates cannot be used. Throws ConfigError when a file cannot be read. */
-export async function checkCommand({ path, resources, flows, json }: CheckOrder): Promise<Printed> {
+export async function checkCommand({ path, resources, flows, json }: CheckOrder): Promise<CommandResult> {
   const candidates = readCandidates(path)
-  const worlds = resources === undefined ? undefined : await readWorlds(resources, candidates)
+  const worlds = resources === undefined ? undefined : await loadClusters(resources, candidates)
   const alone = [...candidates.objects, ...[...candidates.unusable.values()].filter((object) => object !== undefined)]
-  const world = worlds?.candidate ?? worldOf(alone.map((object) => ({ kind: 'upsert', object })))
+  const world = worlds?.candidate ?? clusterOf(alone.map((object) => ({ kind: 'upsert', object })))
   const selected = selections(inForceIn(alone, world), { world, isWhole: worlds !== undefined })
   const changes = flows === undefined || worlds === undefined ? undefined : changesIn(flows, worlds)
   const exitCode = candidates.problems.length > 0 || (changes?.disagreements ?? []).length > 0 ? 1 : 0
@@ -45,8 +45,8 @@ export async function checkCommand({ path, resources, flows, json }: CheckOrder)
 }
 
 /** Of an object that cannot be read the last good version stays, where there is one. */
-function inForceIn(objects: readonly KubeObject[], { snapshot }: World): readonly KubeObject[] {
-  return objects.filter((object) => !isPolicyKind(object.kind) || same(snapshot.policies.get(refText(object)), object))
+function inForceIn(objects: readonly KubeObject[], { snapshot }: ExplainedCluster): readonly KubeObject[] {
+  return objects.filter((object) => !isPolicyKind(object.kind) || deepEqual(snapshot.policies.get(refText(object)), object))
 }
 
 interface Changes {
@@ -54,7 +54,7 @@ interface Changes {
   readonly disagreements: readonly string[]
 }
 
-function changesIn(file: string, worlds: Worlds): Changes {
+function changesIn(file: string, worlds: Clusters): Changes {
   let text: string
   try {
     text = readFileSync(file, 'utf8')

@@ -5,11 +5,11 @@ import { formatAddr, isV4 } from '#lib/base/ip.ts'
 import { table } from '#lib/base/table.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import type { Check, Step } from '../explain/manifests/endpoint-check.ts'
-import type { Course } from '../explain/manifests/trace.ts'
+import type { Trace } from '../explain/manifests/trace.ts'
 import { explain } from '../explain/manifests/explain.ts'
 import { packetsOf } from '../explain/manifests/flows.ts'
 import { readFlow } from '../explain/query.ts'
-import type { Worlds } from '../explain/manifests/load-cluster.ts'
+import type { Clusters } from '../explain/manifests/load-cluster.ts'
 
 export interface FlowChange {
   /** as it is in the list */
@@ -17,11 +17,11 @@ export interface FlowChange {
   readonly family: 'IPv4' | 'IPv6'
   readonly source: string
   readonly destination: string
-  readonly before: Course['verdict']
-  readonly after: Course['verdict']
+  readonly before: Trace['verdict']
+  readonly after: Trace['verdict']
   /** with the staged policies of either */
-  readonly stagedBefore: Course['verdict']
-  readonly stagedAfter: Course['verdict']
+  readonly stagedBefore: Trace['verdict']
+  readonly stagedAfter: Trace['verdict']
   /** what decides afterwards: "NetworkPolicy/shop/db ingress 0" */
   readonly by: readonly string[]
   readonly changes: boolean
@@ -31,7 +31,7 @@ export interface FlowChange {
 /** One for each family of the flow. Throws ConfigError that names the line. */
 export function flowChanges(
   { file, at, line }: { readonly file: string; readonly at: number; readonly line: string },
-  worlds: Worlds,
+  worlds: Clusters,
 ): readonly FlowChange[] {
   try {
     return packetsOf(worlds.candidate ?? worlds.now, readFlow(line)).map((packet) => changeOf(line, packet, worlds))
@@ -40,7 +40,7 @@ export function flowChanges(
   }
 }
 
-function changeOf(flow: string, packet: Packet, worlds: Worlds): FlowChange {
+function changeOf(flow: string, packet: Packet, worlds: Clusters): FlowChange {
   const { now, staged, candidate, disagreements } = explain(worlds, packet, { entry: undefined, device: undefined })
   const after = candidate?.now ?? now
   const verdicts = {
@@ -62,7 +62,7 @@ function changeOf(flow: string, packet: Packet, worlds: Worlds): FlowChange {
 }
 
 /** What has denied, else all that has allowed. */
-function decidersOf({ outcomes }: Course): readonly string[] {
+function decidersOf({ outcomes }: Trace): readonly string[] {
   const checks = outcomes.flatMap((outcome) => outcome.checks)
   const denying = checks.filter(({ verdict }) => verdict === 'deny')
   return [...new Set((denying.length > 0 ? denying : checks).flatMap((check) => deciderText(check, check.steps.at(-1))))]

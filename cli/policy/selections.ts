@@ -9,7 +9,7 @@ import { nameKey, refText } from '#lib/model/ref.ts'
 import { isPolicyKind, type KubeObject, type Snapshot } from '#lib/model/snapshot.ts'
 import { formatSelector } from '#lib/model/selector/text.ts'
 import { selects } from '#lib/model/selector/selector.ts'
-import type { World } from '../explain/manifests/cluster.ts'
+import type { ExplainedCluster } from '../explain/manifests/cluster.ts'
 
 export interface SelectionRecord {
   /** "NetworkPolicy/shop/db" */
@@ -33,7 +33,7 @@ export interface SelectionRecord {
 }
 
 interface Cluster {
-  readonly world: World
+  readonly world: ExplainedCluster
   /** or the candidates alone */
   readonly isWhole: boolean
 }

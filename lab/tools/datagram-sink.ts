@@ -6,13 +6,13 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
-import { Arrivals, parsePulse, type SinkResult } from './probes.ts'
+import { Arrivals, parseProbe, type SinkResult } from './probes.ts'
 
 const { values } = parseArgs({ options: { listen: { type: 'string', multiple: true, default: [] } } })
 const streams = new Map<string, Arrivals>()
 
 function receive(message: Buffer): void {
-  const pulse = parsePulse(message.toString('latin1'))
+  const pulse = parseProbe(message.toString('latin1'))
   if (pulse === undefined) return
   const arrivals = streams.get(pulse.id) ?? new Arrivals()
   streams.set(pulse.id, arrivals)

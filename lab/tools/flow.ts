@@ -10,10 +10,10 @@ import { parseArgs } from 'node:util'
 import { endpointText, parseEndpoint, type Endpoint } from './address.ts'
 import { udpSocketDrops } from './drops.ts'
 import { parseAnswer, type FlowResult } from './results.ts'
-import { Tally } from './stream-stats.ts'
+import { StreamStats } from './stream-stats.ts'
 
 interface Stream {
-  readonly tally: Tally
+  readonly tally: StreamStats
   /** one more message */
   send(): void
   close(): void
@@ -31,17 +31,17 @@ const { values } = parseArgs({
 const payload = Number(values.payload)
 const rate = Number(values.rate)
 
-function message(tally: Tally): string {
+function message(tally: StreamStats): string {
   return `${JSON.stringify({ seq: tally.send(performance.now()) }).padEnd(payload - 1)}\n`
 }
 
-function receive(tally: Tally, line: string): void {
+function receive(tally: StreamStats, line: string): void {
   const answer = parseAnswer(line)
   if (answer !== undefined) tally.answer(answer, performance.now())
 }
 
 function udpStream(to: Endpoint): Stream {
-  const tally = new Tally(endpointText(to))
+  const tally = new StreamStats(endpointText(to))
   const socket = createSocket({ type: to.address.includes(':') ? 'udp6' : 'udp4', recvBufferSize: 4 * 1024 * 1024 })
   const failed = (error: NodeJS.ErrnoException | null): void => {
     if (error !== null) tally.error(error.code ?? error.message)
@@ -65,7 +65,7 @@ function udpStream(to: Endpoint): Stream {
 }
 
 function tcpStream(to: Endpoint): Stream {
-  const tally = new Tally(endpointText(to))
+  const tally = new StreamStats(endpointText(to))
   let socket: Socket | undefined
   let closed = false
   const open = (): void => {

@@ -6,7 +6,7 @@
 import { parseArgs } from 'node:util'
 import { endpointText, parseEndpoint, type Endpoint } from './address.ts'
 import { exchange } from './exchange.ts'
-import type { Knock, KnockResult } from './probes.ts'
+import type { NegativeProbe, NegativeProbeResult } from './probes.ts'
 
 const { values } = parseArgs({
   options: {
@@ -17,7 +17,12 @@ const { values } = parseArgs({
 })
 const [rate, timeoutMs] = [Number(values.rate), Number(values['timeout-ms'])]
 const ends = values.to.map(parseEndpoint)
-const knocks = ends.map((to): { -readonly [K in keyof Knock]: Knock[K] } => ({ to: endpointText(to), tries: 0, through: 0, firstAt: null }))
+const knocks = ends.map((to): { -readonly [K in keyof NegativeProbe]: NegativeProbe[K] } => ({
+  to: endpointText(to),
+  tries: 0,
+  through: 0,
+  firstAt: null,
+}))
 
 async function once(to: Endpoint, at: number): Promise<void> {
   const knock = knocks[at]
@@ -45,5 +50,5 @@ while (!stop.signal.aborted) {
   await new Promise((resolve) => setTimeout(resolve, 1000 / rate))
 }
 await Promise.all(running)
-const result: KnockResult = { event: 'result', knocks }
+const result: NegativeProbeResult = { event: 'result', knocks }
 process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit(0))

@@ -5,7 +5,7 @@ import type { Endpoint } from './address.ts'
 import type { Outcome } from './protocol.ts'
 import { parseAnswer } from './results.ts'
 
-export class Held {
+export class PersistentConnection {
   readonly #socket: Socket
   #received = ''
   #failed: string | undefined

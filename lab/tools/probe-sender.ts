@@ -8,7 +8,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { parseArgs } from 'node:util'
 import { parseEndpoint, type Endpoint } from './address.ts'
-import { pulseText, type BeatResult } from './probes.ts'
+import { probeText, type ProbeResult } from './probes.ts'
 
 interface Stream {
   readonly id: string
@@ -44,7 +44,7 @@ function streamOf(text: string, at: number): Stream {
 }
 
 function send(socket: Socket, to: Endpoint, pulse: { readonly id: string; readonly seq: number }): Promise<void> {
-  const text = pulseText({ ...pulse, at: Date.now() })
+  const text = probeText({ ...pulse, at: Date.now() })
   return new Promise((resolve) => {
     socket.send(text, to.port, to.address, (error) => {
       failed(error)
@@ -87,7 +87,7 @@ for (let round = 0; !stop.signal.aborted; round++) {
   const wait = ((round + 1) * 1000) / rate - (performance.now() - start)
   await new Promise((resolve) => setTimeout(resolve, Math.max(1, wait)))
 }
-const result: BeatResult = {
+const result: ProbeResult = {
   event: 'result',
   sent: Object.fromEntries(streams.map(({ id, rounds, ends }) => [id, rounds * ends.length])),
   errors: Object.fromEntries(errors),

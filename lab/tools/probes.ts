@@ -2,7 +2,7 @@
 /** Datagrams that are counted where they arrive, and what is told of them. Layer: lab (tool, pure). */
 import { isResult } from './results.ts'
 
-export interface Pulse {
+export interface Probe {
   /** without spaces */
   readonly id: string
   readonly seq: number
@@ -18,7 +18,7 @@ export interface SinkResult {
   readonly runs: Readonly<Record<string, readonly Run[]>>
 }
 
-export interface BeatResult {
+export interface ProbeResult {
   readonly event: 'result'
   /** datagrams by id, of those from ports of their own */
   readonly sent: Readonly<Record<string, number>>
@@ -26,12 +26,12 @@ export interface BeatResult {
 }
 
 /** Attempts at what nobody should reach. */
-export interface KnockResult {
+export interface NegativeProbeResult {
   readonly event: 'result'
-  readonly knocks: readonly Knock[]
+  readonly knocks: readonly NegativeProbe[]
 }
 
-export interface Knock {
+export interface NegativeProbe {
   /** "tcp:10.0.0.1:80" */
   readonly to: string
   readonly tries: number
@@ -41,12 +41,12 @@ export interface Knock {
   readonly firstAt: number | null
 }
 
-export function pulseText({ id, seq, at }: Pulse): string {
+export function probeText({ id, seq, at }: Probe): string {
   return `${id} ${seq} ${at}`
 }
 
 /** undefined when it is none */
-export function parsePulse(text: string): Pulse | undefined {
+export function parseProbe(text: string): Probe | undefined {
   const match = /^(\S+) (\d+) (\d+)$/.exec(text)
   return match?.[1] === undefined ? undefined : { id: match[1], seq: Number(match[2]), at: Number(match[3]) }
 }
@@ -56,7 +56,7 @@ export class Arrivals {
   /** number → when it was sent */
   readonly #sentAt: (number | undefined)[] = []
 
-  add({ seq, at }: Pulse): void {
+  add({ seq, at }: Probe): void {
     for (let next = this.#sentAt.length; next < seq; next++) this.#sentAt.push(undefined)
     this.#sentAt[seq] = at
   }
@@ -79,11 +79,11 @@ export function isSinkResult(value: unknown): value is SinkResult {
 }
 
 /** Of a whole line of output, parsed: is it this tool's result? */
-export function isBeatResult(value: unknown): value is BeatResult {
+export function isProbeResult(value: unknown): value is ProbeResult {
   return isResult(value) && 'sent' in value
 }
 
 /** Of a whole line of output, parsed: is it this tool's result? */
-export function isKnockResult(value: unknown): value is KnockResult {
+export function isNegativeProbeResult(value: unknown): value is NegativeProbeResult {
   return isResult(value) && 'knocks' in value
 }

@@ -6,11 +6,11 @@
 import { createInterface } from 'node:readline'
 import { parseEndpoint } from './address.ts'
 import { exchange } from './exchange.ts'
-import { Held } from './persistent-connection.ts'
+import { PersistentConnection } from './persistent-connection.ts'
 import { isOrder, type Ask, type Order, type Outcome } from './protocol.ts'
 import { parseAnswer } from './results.ts'
 
-const held = new Map<string, Held>()
+const held = new Map<string, PersistentConnection>()
 
 async function one(ask: Ask): Promise<Outcome> {
   const fields = ask.reply > 0 ? { reply: ask.reply } : {}
@@ -42,10 +42,10 @@ async function page(url: string): Promise<Outcome> {
 }
 
 /** The connection of that name; a new one takes its place. */
-function connection(order: Extract<Order, { connection: string }>): Held {
+function connection(order: Extract<Order, { connection: string }>): PersistentConnection {
   if (order.do === 'open') {
     held.get(order.connection)?.close()
-    held.set(order.connection, new Held(parseEndpoint(order.to), order.localPort))
+    held.set(order.connection, new PersistentConnection(parseEndpoint(order.to), order.localPort))
   }
   const found = held.get(order.connection)
   if (found === undefined) throw new Error(`no connection ${order.connection}`)

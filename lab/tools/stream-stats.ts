@@ -2,7 +2,7 @@
 /** Counts what became of numbered messages. Layer: lab (tool, pure). */
 import type { Answer, StreamResult } from './results.ts'
 
-export class Tally {
+export class StreamStats {
   readonly #stream: string
   /** number → when it was sent */
   readonly #open = new Map<number, number>()

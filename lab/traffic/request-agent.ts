@@ -9,7 +9,7 @@ import { isReply, type Order, type Outcome } from '../tools/protocol.ts'
 
 type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never
 
-export class Asker {
+export class RequestAgent {
   readonly #place: string
   readonly #child: ChildProcess
   readonly #waiting = new Map<number, PromiseWithResolvers<readonly Outcome[]>>()

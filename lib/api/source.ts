@@ -7,20 +7,20 @@ import type { Backoff } from '../base/backoff.ts'
 import { restless, systemClock, type RestlessClock } from '../base/clock.ts'
 import { parsePort, tryParseAddr, type Addr, type Port } from '../base/ip.ts'
 import type { Rejected } from '../base/result.ts'
-import { same } from '../base/deep-equal.ts'
+import { deepEqual } from '../base/deep-equal.ts'
 import type { LastGoodFile } from '../store/last-good.ts'
 import type { Sink, Source, SourceEvent, SourceStatus } from '../store/source.ts'
 import { ApiClient } from './client.ts'
 import { UnreachableError } from './errors.ts'
-import { Held } from './watch/object-cache.ts'
+import { ObjectCache } from './watch/object-cache.ts'
 import type { KindFacts, Patience } from './watch/kind-shared.ts'
 import { KindWatch } from './watch/kind-watch.ts'
-import { Link } from './watch/reconnect.ts'
-import { Past } from './watch/version-history.ts'
-import { Presence } from './watch/api-discovery.ts'
+import { Reconnect } from './watch/reconnect.ts'
+import { VersionHistory } from './watch/version-history.ts'
+import { ApiDiscovery } from './watch/api-discovery.ts'
 import type { TransportOptions } from './connection/transport.ts'
-import { Turns } from '../base/semaphore.ts'
-import { watchedOn, type Watched } from './watch/watch-list.ts'
+import { Semaphore } from '../base/semaphore.ts'
+import { watchedOn, type WatchedKind } from './watch/watch-list.ts'
 
 export interface ApiSourceOptions extends TransportOptions {
   /** whose it is: of Nodes its own alone is asked for */
@@ -48,10 +48,10 @@ export class ApiSource implements Source {
   /** of all that wait for their next attempt */
   readonly #clock: RestlessClock
   readonly #server: ApiSourceOptions['server']
-  readonly #held: Held
-  readonly #link: Link
+  readonly #held: ObjectCache
+  readonly #link: Reconnect
   readonly #kinds: readonly KindWatch[]
-  readonly #unlisted: Set<Watched>
+  readonly #unlisted: Set<WatchedKind>
   #sink: Sink | undefined
   #wokenAt = -Infinity
   #waking: (() => void) | undefined
@@ -63,26 +63,26 @@ export class ApiSource implements Source {
     this.#clock = clock
     this.#client = new ApiClient(options)
     this.#server = options.server
-    this.#held = new Held(options.lastGood)
+    this.#held = new ObjectCache(options.lastGood)
     const say = (): void => {
       this.#say()
     }
-    this.#link = new Link({ transport: this.#client.transport, clock, backoff, onChange: say })
+    this.#link = new Reconnect({ transport: this.#client.transport, clock, backoff, onChange: say })
     const shared = {
       ...{ client: this.#client, clock, held: this.#held, link: this.#link, backoff, absentMs, watchSeconds, patience },
-      presence: new Presence({ client: this.#client, clock, freshMs: absentMs / 10 }),
+      presence: new ApiDiscovery({ client: this.#client, clock, freshMs: absentMs / 10 }),
       emit: (events: readonly SourceEvent[]) => this.#emit(events),
       onHeard: () => this.#wake(),
-      onListed: (watched: Watched) => this.#listed(watched),
+      onListed: (watched: WatchedKind) => this.#listed(watched),
       onWentBack: (version: string) => {
         for (const kind of this.#kinds) kind.wentBack(version)
       },
-      past: new Past({
+      past: new VersionHistory({
         ...{ client: this.#client, clock, pauseMs: watchSeconds * 500 },
         versions: () => this.#kinds.map(({ latest }) => latest),
       }),
       onStatus: say,
-      turns: new Turns(LISTS_AT_ONCE),
+      turns: new Semaphore(LISTS_AT_ONCE),
     }
     const all = watchedOn(options.node)
     this.#unlisted = new Set(all)
@@ -144,7 +144,7 @@ export class ApiSource implements Source {
     })
   }
 
-  #listed(watched: Watched): void {
+  #listed(watched: WatchedKind): void {
     if (!this.#unlisted.delete(watched) || this.#unlisted.size > 0) return
     this.#sink?.synced()
     this.#say()
@@ -152,7 +152,7 @@ export class ApiSource implements Source {
 
   #say(): void {
     const now = { revision: this.#held.problemRevision, unavailable: this.#unavailable() }
-    if (same(now, this.#said)) return
+    if (deepEqual(now, this.#said)) return
     this.#said = now
     const kept = this.#held.kept()
     this.#sink?.status({ unavailable: now.unavailable, problems: this.#held.problems(), ...(kept.length === 0 ? {} : { kept }) })

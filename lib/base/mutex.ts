@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Has pieces of work wait for those that began before. Layer: agent/ipam. */
-export class OneAtATime {
+export class Mutex {
   #last: Promise<unknown> = Promise.resolve()
   #count = 0
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** At most so many at once, the others in the order in which they came. Layer: lib/api. */
 
-export class Turns {
+export class Semaphore {
   #free: number
   readonly #waiting: (() => void)[] = []
 

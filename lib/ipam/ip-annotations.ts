@@ -19,7 +19,7 @@ export interface NamedPools {
   readonly path: string
 }
 
-export interface Wishes {
+export interface IpAnnotations {
   /** at most one of each family; empty: any will do */
   readonly fixed: readonly Addr[]
   readonly pools: Readonly<Record<Family, NamedPools | undefined>>
@@ -28,7 +28,10 @@ export interface Wishes {
 type Asking = Pick<Pod, 'kind' | 'namespace' | 'name' | 'wishes'> | Pick<Namespace, 'kind' | 'namespace' | 'name' | 'wishes'>
 
 /** The pod's own words go before its namespace's. Throws AddressError that names resource, field and reason. */
-export function readWishes(pod: Pick<Pod, 'kind' | 'namespace' | 'name' | 'wishes'>, namespace: Namespace | undefined): Wishes {
+export function readIpAnnotations(
+  pod: Pick<Pod, 'kind' | 'namespace' | 'name' | 'wishes'>,
+  namespace: Namespace | undefined,
+): IpAnnotations {
   const poolsOf = (family: Family): NamedPools | undefined =>
     namedPools(pod, family) ?? (namespace === undefined ? undefined : namedPools(namespace, family))
   return { fixed: fixedAddresses(pod), pools: { IPv4: poolsOf('IPv4'), IPv6: poolsOf('IPv6') } }

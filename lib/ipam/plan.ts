@@ -12,7 +12,7 @@ import { nameKey, refText } from '../model/ref.ts'
 import type { Family } from '../model/service.ts'
 import type { Snapshot } from '../model/snapshot.ts'
 import { choosePools, poolOfFixed } from './choose-pools.ts'
-import { readWishes } from './ip-annotations.ts'
+import { readIpAnnotations } from './ip-annotations.ts'
 
 /** Of one address. */
 export type AddressPlan =
@@ -32,7 +32,7 @@ export function planAddresses(pod: Pod, world: World, nodeName: string): readonl
   const node = ownNode(world, nodeName)
   if (node === undefined) throw new AddressError({ ref: `Node/${nodeName}`, reason: 'is not known' })
   const namespace = world.namespaces.get(pod.namespace)
-  const wishes = readWishes(pod, namespace)
+  const wishes = readIpAnnotations(pod, namespace)
   const query = { pools: [...world.pools.values()], node, namespace }
   const plans = FAMILIES.flatMap((family): AddressPlan[] => {
     const fixed = wishes.fixed.find((addr) => isV4(addr) === (family === 'IPv4'))

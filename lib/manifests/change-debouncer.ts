@@ -22,7 +22,7 @@ const LONGEST_WAIT_MS = 50
 /** So many events at once that the kernel may have dropped some. */
 const FLOOD = 4096
 
-export class AgendaBook {
+export class ChangeDebouncer {
   /** it is worth looking now */
   isDue = false
   readonly #clock: Clock

@@ -2,7 +2,7 @@
 /** When deletions may be believed: after a moment in which nothing more left. Layer: lib/manifests. */
 import type { Clock } from '../base/clock.ts'
 
-export interface SettlingOptions {
+export interface DeletionDelayOptions {
   readonly clock: Clock
   /** the moment, in ms */
   readonly quietMs: number
@@ -13,14 +13,14 @@ export interface SettlingOptions {
 const LONGEST_MS = 1_000
 const FEW_FILES = 8
 
-export class Settling {
-  readonly #options: SettlingOptions
+export class DeletionDelay {
+  readonly #options: DeletionDelayOptions
   #due = false
   #leaving = 0
   #firstAt: number | undefined
   #cancel: (() => void) | undefined
 
-  constructor(options: SettlingOptions) {
+  constructor(options: DeletionDelayOptions) {
     this.#options = options
   }
 

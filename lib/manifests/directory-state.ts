@@ -5,24 +5,24 @@ import { join } from 'node:path'
 import { errorCode, errorText } from '../base/errors.ts'
 import { compareText } from '../base/order.ts'
 import type { Rejected } from '../base/result.ts'
-import { same } from '../base/deep-equal.ts'
-import { createPool } from '../kube/parse/intern.ts'
+import { deepEqual } from '../base/deep-equal.ts'
+import { createInternPool } from '../kube/parse/intern.ts'
 import { refText } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import type { Problem, SourceEvent } from '../store/source.ts'
 import { MOST_PLACED, parseFile, placeOf } from './file.ts'
 import type { ParsedFile } from './file.ts'
-import { Holdings } from './object-owners.ts'
+import { ObjectOwners } from './object-owners.ts'
 import type { LastGoodFile } from '../store/last-good.ts'
 import { readChanged } from './tree.ts'
 import type { FileRead, Stamp, Tree } from './tree.ts'
 
-export class Contents {
+export class DirectoryState {
   readonly #root: string
-  readonly #holdings = new Holdings()
+  readonly #holdings = new ObjectOwners()
   readonly #stamps = new Map<string, Stamp>()
   readonly #problems = new Map<string, readonly Problem[]>()
-  readonly #pool = createPool()
+  readonly #pool = createInternPool()
   readonly #lastGood: LastGoodFile | undefined
   /** as objects were written, of the kinds that are kept */
   readonly #raws = new WeakMap<KubeObject, unknown>()
@@ -98,7 +98,7 @@ export class Contents {
     for (const [path, why] of paths) this.#cannotRead(path, why)
   }
 
-  get holdings(): Holdings {
+  get holdings(): ObjectOwners {
     return this.#holdings
   }
 
@@ -153,7 +153,7 @@ export class Contents {
   }
 
   #setProblems(file: string, problems: readonly Problem[]): void {
-    if (same(this.#problems.get(file) ?? [], problems)) return
+    if (deepEqual(this.#problems.get(file) ?? [], problems)) return
     this.#problemRevision++
     if (problems.length === 0) this.#problems.delete(file)
     else this.#problems.set(file, problems)

@@ -2,7 +2,7 @@
 /** One manifest file → model values and what is wrong with it, by line and field. Layer: lib/manifests. */
 import type { Rejected } from '../base/result.ts'
 import { identify, parseObject } from '../kube/parse/parse-object.ts'
-import type { Pool } from '../kube/parse/intern.ts'
+import type { InternPool } from '../kube/parse/intern.ts'
 import { refText } from '../model/ref.ts'
 import { isPolicyMatter } from '../model/snapshot.ts'
 import type { KubeObject } from '../model/snapshot.ts'
@@ -30,7 +30,7 @@ export interface ParsedFile extends FileContent {
 export const MOST_PLACED = 20
 
 /** `name` as it is to stand in messages; its ending decides between JSON and YAML. Never throws. */
-export function parseFile(name: string, text: string, pool?: Pool): ParsedFile {
+export function parseFile(name: string, text: string, pool?: InternPool): ParsedFile {
   const read = readManifest(name, text)
   if (read.kind === 'broken') {
     const place = read.line === undefined ? name : `${name}:${read.line}`

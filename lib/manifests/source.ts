@@ -8,14 +8,14 @@ import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { errorCode, errorText } from '../base/errors.ts'
 import type { Rejected } from '../base/result.ts'
-import { same } from '../base/deep-equal.ts'
+import { deepEqual } from '../base/deep-equal.ts'
 import type { Sink, Source, SourceEvent, SourceStatus } from '../store/source.ts'
-import { AgendaBook } from './change-debouncer.ts'
+import { ChangeDebouncer } from './change-debouncer.ts'
 import type { Agenda, Touched } from './change-debouncer.ts'
-import { Contents } from './directory-state.ts'
+import { DirectoryState } from './directory-state.ts'
 import type { LastGoodFile } from '../store/last-good.ts'
 import { isManifestName } from './read.ts'
-import { Settling } from './deletion-delay.ts'
+import { DeletionDelay } from './deletion-delay.ts'
 import { directoryId, listTree } from './tree.ts'
 import type { Tree } from './tree.ts'
 import { TreeWatcher } from './watcher.ts'
@@ -48,9 +48,9 @@ export class DirectorySource implements Source {
   readonly name = 'directory'
   readonly #root: string
   readonly #clock: Clock
-  readonly #contents: Contents
-  readonly #agenda: AgendaBook
-  readonly #settling: Settling
+  readonly #contents: DirectoryState
+  readonly #agenda: ChangeDebouncer
+  readonly #settling: DeletionDelay
   readonly #watcher: TreeWatcher
   #rootId: string | undefined
   #wasRead = false
@@ -64,9 +64,9 @@ export class DirectorySource implements Source {
     }
     this.#root = options.directory
     this.#clock = options.clock
-    this.#contents = new Contents(options.directory, options.lastGood)
-    this.#agenda = new AgendaBook(options.clock, wake)
-    this.#settling = new Settling({ clock: options.clock, quietMs: options.settleMs ?? SETTLE_MS, onDue: wake })
+    this.#contents = new DirectoryState(options.directory, options.lastGood)
+    this.#agenda = new ChangeDebouncer(options.clock, wake)
+    this.#settling = new DeletionDelay({ clock: options.clock, quietMs: options.settleMs ?? SETTLE_MS, onDue: wake })
     this.#watcher = new TreeWatcher(options.directory, (touched) => {
       this.#note(touched)
     })
@@ -203,7 +203,7 @@ export class DirectorySource implements Source {
   #say(sink: Sink): void {
     const { problemRevision: revision, holdings } = this.#contents
     const now: Said = { revision, kept: holdings.keptRevision, unavailable: this.#unavailable, unwatched: this.#watcher.failed }
-    if (same(now, this.#said)) return
+    if (deepEqual(now, this.#said)) return
     this.#said = now
     const reason = `the directory cannot be watched (${now.unwatched ?? ''}): it is looked at every ${LOOK_AGAIN_MS} ms`
     const watching = now.unwatched === undefined ? [] : [{ place: undefined, rejected: { ref: '', path: '', reason } }]

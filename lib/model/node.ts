@@ -2,7 +2,7 @@
 /** Nodes: their addresses and the ranges of their pods. Layer: lib/model. */
 import { isV4 } from '../base/ip.ts'
 import type { Addr, Cidr } from '../base/ip.ts'
-import { same } from '../base/deep-equal.ts'
+import { deepEqual } from '../base/deep-equal.ts'
 import type { Labels } from './labels.ts'
 import type { Snapshot } from './snapshot.ts'
 
@@ -59,7 +59,7 @@ export function ownNode({ nodes }: Pick<Snapshot, 'nodes'>, name: string): Node 
 export function isAnnounced(world: Pick<Snapshot, 'nodes' | 'nodeNetworks'>, name: string): boolean {
   const said = world.nodeNetworks.get(name)
   const own = ownNode(world, name)
-  return said !== undefined && same([said.addresses, said.podCIDRs], [own?.addresses, own?.podCIDRs])
+  return said !== undefined && deepEqual([said.addresses, said.podCIDRs], [own?.addresses, own?.podCIDRs])
 }
 
 /** All ranges that its pods have addresses of. */

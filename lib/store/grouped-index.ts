@@ -8,7 +8,7 @@ interface Named {
 }
 
 /** Values under a group's key, each with a name of its own; sorted by name within a group. A change copies the group's list: some hundreds. */
-export class Groups<T extends Named> {
+export class GroupedIndex<T extends Named> {
   readonly #groups = new Map<string, readonly T[]>()
   readonly #groupOf: (value: T) => string | undefined
 

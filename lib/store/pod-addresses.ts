@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which pod has an address that several say they have, so that every reader of a snapshot goes by the same one. Layer: lib/store. */
 import type { Addr } from '../base/ip.ts'
-import { same } from '../base/deep-equal.ts'
+import { deepEqual } from '../base/deep-equal.ts'
 import { compareOwners, statedAddresses } from '../model/pod.ts'
 import type { Pod } from '../model/pod.ts'
 import { nameKey } from '../model/ref.ts'
@@ -16,7 +16,7 @@ export class PodAddresses {
   /** `shown` is what became of the pod when this was called last. Pods that are to be shown otherwise now, this one among them. */
   replace(shown: Pod | undefined, after: Pod | undefined): readonly Pod[] {
     const before = shown && (this.#losers.get(nameKey(shown)) ?? shown)
-    if (same(before, after)) return []
+    if (deepEqual(before, after)) return []
     const touched = new Map<string, Pod>()
     for (const addr of new Set([...addressesOf(before), ...addressesOf(after)]))
       for (const other of this.#contend(addr, before, after)) touched.set(nameKey(other), other)

@@ -5,7 +5,7 @@ import { refText, type Ref } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 
 /** Earlier sources win. With one source nothing is held twice. */
-export class Layers {
+export class SourcePrecedence {
   readonly #order: readonly string[]
   readonly #layers: ReadonlyMap<string, Map<string, KubeObject>>
 

@@ -3,7 +3,7 @@
  *
  * Nothing is copied per change: the snapshot is a view of the live maps, valid as it is until control returns to the event loop. Values
  * are replaced, never changed, so one that was read stays as it was. */
-import { same } from '../base/deep-equal.ts'
+import { deepEqual } from '../base/deep-equal.ts'
 import type { EndpointSlice } from '../model/endpoint-slice.ts'
 import type { FelixConfiguration } from '../model/felix-configuration.ts'
 import type { IPPool } from '../model/ip-pool.ts'
@@ -17,8 +17,8 @@ import type { Ref } from '../model/ref.ts'
 import type { KubeObject, ObjectChange, Snapshot, SnapshotKind, SnapshotObject } from '../model/snapshot.ts'
 import type { ServiceAccount } from '../model/service-account.ts'
 import type { Service } from '../model/service.ts'
-import { Groups } from './grouped-index.ts'
-import { Layers } from './source-precedence.ts'
+import { GroupedIndex } from './grouped-index.ts'
+import { SourcePrecedence } from './source-precedence.ts'
 import { PodAddresses } from './pod-addresses.ts'
 import type { Sink, SourceEvent, SourceStatus } from './source.ts'
 
@@ -52,14 +52,14 @@ export class Store {
   readonly #networkSets = new Map<string, NetworkSet>()
   readonly #profiles = new Map<string, Profile>()
   readonly #hostEndpoints = new Map<string, HostEndpoint>()
-  readonly #slicesByService = new Groups<EndpointSlice>((slice) =>
+  readonly #slicesByService = new GroupedIndex<EndpointSlice>((slice) =>
     slice.service === undefined ? undefined : `${slice.namespace}/${slice.service}`,
   )
-  readonly #unservedSlices = new Groups<EndpointSlice>((slice) =>
+  readonly #unservedSlices = new GroupedIndex<EndpointSlice>((slice) =>
     slice.unserved === undefined ? undefined : `${slice.namespace}/${slice.unserved}`,
   )
-  readonly #podsByNode = new Groups<Pod>((pod) => pod.nodeName)
-  readonly #layers: Layers
+  readonly #podsByNode = new GroupedIndex<Pod>((pod) => pod.nodeName)
+  readonly #layers: SourcePrecedence
   readonly #waitingFor: Set<string>
   readonly #options: StoreOptions
   /** by ref: the value it had when changes were last taken */
@@ -69,7 +69,7 @@ export class Store {
 
   constructor(options: StoreOptions) {
     this.#options = options
-    this.#layers = new Layers(options.sources)
+    this.#layers = new SourcePrecedence(options.sources)
     this.#waitingFor = new Set(options.sources)
     this.snapshot = this.#view()
   }
@@ -101,7 +101,7 @@ export class Store {
     for (const { ref, before } of pending.values()) {
       const after = this.#get(ref)
       // it may have come back to what it was
-      const change = same(before, after) ? undefined : objectChange(before, after)
+      const change = deepEqual(before, after) ? undefined : objectChange(before, after)
       if (change !== undefined) changes.push(change)
     }
     return changes
@@ -134,7 +134,7 @@ export class Store {
 
   #put(ref: SnapshotRef, after: SnapshotObject | undefined): void {
     const before = this.#get(ref)
-    if (same(before, after)) return
+    if (deepEqual(before, after)) return
     const key = refText(ref)
     if (!this.#pending.has(key)) this.#pending.set(key, { ref, before })
     this.#revision++

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What became of marked flows, against what the versions of the policies said of them. Layer: soak (pure). */
-import type { Knock } from '../../lab/tools/probes.ts'
+import type { NegativeProbe } from '../../lab/tools/probes.ts'
 import type { Check } from '../checks.ts'
-import { lags, MARKS, walk, type Mark, type Truth, type Truths, type Version, type Walk } from './marked-flows.ts'
+import { lags, MARKED_FLOWS, walk, type MarkedFlow, type Truth, type Truths, type Version, type Walk } from './marked-flows.ts'
 import type { MarkedResult } from './marked-traffic.ts'
 
 /** A step that may have changed truths, and when it was begun, in ms since 1970. */
@@ -18,7 +18,7 @@ export interface Told {
 }
 
 export function markChecks(result: MarkedResult, told: Told): Check[] {
-  const walks = MARKS.map((mark) => walked(mark, result, told.written))
+  const walks = MARKED_FLOWS.map((mark) => walked(mark, result, told.written))
   const say = (text: string, at: number): string => dated(text, at, told.stepAt)
   const faults = walks.flatMap(({ mark, fresh, open }) =>
     [[mark.id, fresh] as const, ...open.map((one, at) => [`${mark.id}, open flow to port ${mark.ports[at] ?? 0}`, one] as const)].flatMap(
@@ -37,7 +37,7 @@ export function markChecks(result: MarkedResult, told: Told): Check[] {
   ]
 }
 
-export function closedCheck(knocks: readonly Knock[], stepAt: Told['stepAt']): Check {
+export function closedCheck(knocks: readonly NegativeProbe[], stepAt: Told['stepAt']): Check {
   const tries = knocks.reduce((sum, knock) => sum + knock.tries, 0)
   return {
     name: `${tries} attempts at what is closed: none got through`,
@@ -73,13 +73,13 @@ function followCheck(walks: readonly Walked[], say: (text: string, at: number) =
 }
 
 interface Walked {
-  readonly mark: Mark
+  readonly mark: MarkedFlow
   readonly versions: readonly Version[]
   readonly fresh: Walk
   readonly open: readonly Walk[]
 }
 
-function walked(mark: Mark, { runs, sent, end }: MarkedResult, written: readonly Written[]): Walked {
+function walked(mark: MarkedFlow, { runs, sent, end }: MarkedResult, written: readonly Written[]): Walked {
   const versions = versionsOf(mark.truth, written)
   const of = (id: string, count: number | undefined): Walk => walk({ runs: runs[id] ?? [], sent: count, end }, versions)
   const open = mark.ports.map((_, at) => of(`${mark.id}/${at}`, undefined))

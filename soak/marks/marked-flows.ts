@@ -23,7 +23,7 @@ export const NEVER_ECHO = 8082
 export const SENDERS = ['a-4', 'a-6', 'b-5', 'c-5'] as const
 export const SINKS = ['b-4', 'c-4', 'a-5'] as const
 
-export interface Mark {
+export interface MarkedFlow {
   readonly id: string
   readonly from: string
   readonly to: string
@@ -33,7 +33,7 @@ export interface Mark {
   readonly truth: Truth | boolean
 }
 
-export const MARKS: readonly Mark[] = [
+export const MARKED_FLOWS: readonly MarkedFlow[] = [
   // by rules of b-4, for its label, for its address in a network set; by c-4's own label; by rules of the sender
   ...marks({ from: 'a-4', to: 'b-4', ports: PAIR, truth: 'rules' }),
   ...marks({ from: 'b-5', to: 'b-4', ports: PAIR, truth: 'peer' }),
@@ -46,7 +46,7 @@ export const MARKS: readonly Mark[] = [
   ...marks({ from: 'b-5', to: 'c-4', ports: NEVER, truth: false }),
 ]
 
-function marks(of: Omit<Mark, 'id' | 'address'>): Mark[] {
+function marks(of: Omit<MarkedFlow, 'id' | 'address'>): MarkedFlow[] {
   return FAMILIES.map((family) => ({ ...of, id: `${of.from}>${of.to}:${of.ports[0]}v${family}`, address: addressOf(of.to, family) }))
 }
 

@@ -3,12 +3,19 @@
 import { readFileSync } from 'node:fs'
 import { systemClock } from '#lib/base/clock.ts'
 import { endpointText, type Endpoint } from '../../lab/tools/address.ts'
-import { isBeatResult, isKnockResult, isSinkResult, type Knock, type KnockResult, type Run } from '../../lab/tools/probes.ts'
+import {
+  isProbeResult,
+  isNegativeProbeResult,
+  isSinkResult,
+  type NegativeProbe,
+  type NegativeProbeResult,
+  type Run,
+} from '../../lab/tools/probes.ts'
 import { FAMILIES, PROTOS } from '../../testkit/lab/manifests.ts'
 import { toolCommand } from '../../lab/paths.ts'
 import { Running, type Spawner } from '../../lab/traffic/traffic.ts'
 import { ANCHORS, podAddress, VISITORS } from '../cluster.ts'
-import { ALWAYS, MARKS, NEVER, NEVER_ECHO, PAIR, SENDERS, SINKS } from './marked-flows.ts'
+import { ALWAYS, MARKED_FLOWS, NEVER, NEVER_ECHO, PAIR, SENDERS, SINKS } from './marked-flows.ts'
 
 /** Rounds a second of each pair; attempts a second at each closed port. */
 const [RATE, KNOCKS] = [50, 10]
@@ -24,7 +31,7 @@ export interface MarkedResult {
   readonly sent: Readonly<Record<string, number>>
   /** by code */
   readonly errors: Readonly<Record<string, number>>
-  readonly knocks: readonly Knock[]
+  readonly knocks: readonly NegativeProbe[]
   /** ms since 1970 when the last was sent */
   readonly end: number
 }
@@ -63,12 +70,12 @@ function startSink(lab: Spawner, pod: string) {
 
 /** On one processor: what is sent first is judged first. */
 function startBeat(lab: Spawner, pod: string) {
-  const streams = MARKS.filter(({ from }) => from === pod).map(({ id, address, ports }) =>
+  const streams = MARKED_FLOWS.filter(({ from }) => from === pod).map(({ id, address, ports }) =>
     [id, ...ports.map((port) => endpointText({ proto: 'udp', address, port }))].join(' '),
   )
   const command = [...toolCommand('probe-sender'), '--rate', String(RATE), ...streams.flatMap((stream) => ['--stream', stream])]
   const child = lab.spawn(pod, ['taskset', '-c', ownProcessor(), ...command])
-  return new Running(child, { subject: `beat from ${pod}`, isResult: isBeatResult })
+  return new Running(child, { subject: `beat from ${pod}`, isResult: isProbeResult })
 }
 
 /** The first that we may use. */
@@ -77,10 +84,10 @@ function ownProcessor(): string {
 }
 
 /** At closed ports of these pods, from a place that is not on their node. */
-export function startKnocks(lab: Spawner, place: string, pods: readonly string[]): Running<KnockResult> {
+export function startKnocks(lab: Spawner, place: string, pods: readonly string[]): Running<NegativeProbeResult> {
   const ends = pods.flatMap((pod) =>
     FAMILIES.flatMap((family) => PROTOS.map((proto): Endpoint => ({ proto, address: podAddress(pod, family), port: NEVER_ECHO }))),
   )
   const command = [...toolCommand('negative-probe'), '--rate', String(KNOCKS), ...ends.flatMap((end) => ['--to', endpointText(end)])]
-  return new Running(lab.spawn(place, command), { subject: `knocks from ${place}`, isResult: isKnockResult })
+  return new Running(lab.spawn(place, command), { subject: `knocks from ${place}`, isResult: isNegativeProbeResult })
 }

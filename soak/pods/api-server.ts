@@ -21,7 +21,7 @@ const OUR_ADDRESS = '172.29.0.240/24'
 /** ms in which a pod that was deleted at once is gone. */
 const GONE_MS = 5000
 
-export class Control implements AsyncDisposable {
+export class LabApiServer implements AsyncDisposable {
   readonly plane: ControlPlane
   /** as an administrator */
   readonly client: ApiClient
@@ -39,12 +39,12 @@ export class Control implements AsyncDisposable {
   }
 
   /** With everything in it that is there before the first change. To be run in a network namespace of our own. */
-  static async start(lab: Lab, folder: string): Promise<Control> {
+  static async start(lab: Lab, folder: string): Promise<LabApiServer> {
     const programs = await kubernetesPrograms()
     await layCable(lab)
     const plane = await ControlPlane.start({ lab, programs, folder: join(folder, 'plane'), serviceCidrs: SERVICE_CIDRS })
     const client = new ApiClient({ server: fromKubeconfig(plane.kubeconfig) })
-    const control = new Control(plane, client, await agentKubeconfig(administered({ lab, plane, programs, folder })))
+    const control = new LabApiServer(plane, client, await agentKubeconfig(administered({ lab, plane, programs, folder })))
     await control.apply('cluster', [...nodeObjects().map(({ object }) => object), ...clusterObjects()])
     for (const { name, status } of nodeObjects())
       await client.patch({ apiVersion: 'v1', kind: 'Node', name }, { status }, { type: 'merge', subresource: 'status' })

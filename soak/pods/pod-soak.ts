@@ -3,7 +3,7 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { OneAtATime } from '#lib/base/mutex.ts'
+import { Mutex } from '#lib/base/mutex.ts'
 import { IP_BLOCK, parseIPBlock } from '#lib/kube/objects/ip-block.ts'
 import type { Leftover } from '../../lab/network/down.ts'
 import { Lab } from '../../lab/lab.ts'
@@ -14,12 +14,12 @@ import { TestService } from '../../testkit/lab/test-service.ts'
 import { ANCHORS } from '../cluster.ts'
 import type { Changed } from '../run.ts'
 import { SoakError } from '../errors.ts'
-import { holds } from '../eventually.ts'
+import { eventually } from '../eventually.ts'
 import { SoakedNode } from '../node.ts'
 import { settleNode, type SoakOptions } from '../soak.ts'
 import { addressFaults, Uniqueness } from './addresses.ts'
 import { NODES, podManifest, SERVICE, STAYING } from './cluster.ts'
-import { Control } from './api-server.ts'
+import { LabApiServer } from './api-server.ts'
 import { Kubelet, type Made } from './kubelet.ts'
 import { PodPlaces } from './places.ts'
 import { Probes } from './probes.ts'
@@ -40,13 +40,13 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   readonly uniqueness = new Uniqueness()
   readonly #folder: string
   readonly #kept: string
-  readonly #control: Control
+  readonly #control: LabApiServer
   readonly #kubelets: ReadonlyMap<string, Kubelet>
   readonly #visitors = new Map<string, Visitor>()
   readonly #service: TestService
   readonly #stop = new AbortController()
   /** of starting and killing, by node */
-  readonly #turns = new Map<string, OneAtATime>()
+  readonly #turns = new Map<string, Mutex>()
   /** nodes whose agents were killed → steps until they start again */
   readonly #away = new Map<string, number>()
   readonly #starting = new Set<string>()
@@ -56,7 +56,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   #isCalm = true
   #puts: Promise<void> = Promise.resolve()
 
-  private constructor(lab: Lab, control: Control, options: { readonly folder: string; readonly kept: string }) {
+  private constructor(lab: Lab, control: LabApiServer, options: { readonly folder: string; readonly kept: string }) {
     this.lab = lab
     this.#control = control
     this.#folder = options.folder
@@ -81,7 +81,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
       const agentFlags = ['--kubeconfig', join(folder, 'agent.kubeconfig'), '--cni-conf-dir', CONF_DIR, '--cni-bin-dir', BIN_DIR]
       const lab = await Lab.up({ name, resources, agents: false, servers: false, agentFlags, progress: say })
       say('etcd and kube-apiserver')
-      const control = await Control.start(lab, folder)
+      const control = await LabApiServer.start(lab, folder)
       say(`agents: ${lab.agentCommand.join(' ')} ${agentFlags.join(' ')}`)
       await lab.startAgents(true)
       return new PodSoak(lab, control, { folder, kept })
@@ -142,7 +142,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
    * compile says. Throws SoakError with what is not. */
   async settle(): Promise<void> {
     await this.#calm()
-    await holds('pods', FOLLOW_MS, () => [...this.#kubelets.values()].flatMap((kubelet) => kubelet.unfinished()))
+    await eventually('pods', FOLLOW_MS, () => [...this.#kubelets.values()].flatMap((kubelet) => kubelet.unfinished()))
     await this.#addresses()
     // once a minute nodes give back blocks that have been empty for a while
     await Promise.all(this.nodes.map((node) => settleNode(node, true)))
@@ -192,7 +192,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
     this.#service.put(CALM)
     await this.#puts
     const missing = (): string[] => STAYING.filter((pod) => !this.#made().some((made) => made.pod === pod && made.state === 'ready'))
-    await holds('pods that stay', FOLLOW_MS, missing)
+    await eventually('pods that stay', FOLLOW_MS, missing)
     for (const [node, kubelet] of this.#kubelets) for (const made of kubelet.made) this.places.add(node, made)
     await Promise.all(ANCHORS.map((pod) => this.places.serve(pod)))
   }
@@ -263,8 +263,8 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   }
 
   /** One that is killed by a call that is cut may just be starting. */
-  #turnOf(node: string): OneAtATime {
-    const turn = this.#turns.get(node) ?? new OneAtATime()
+  #turnOf(node: string): Mutex {
+    const turn = this.#turns.get(node) ?? new Mutex()
     this.#turns.set(node, turn)
     return turn
   }
@@ -286,7 +286,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
 
   /** What a call has left that nobody asked for again comes back when agents look for it. */
   async #addresses(): Promise<void> {
-    await holds('addresses', COLLECT_MS, () => this.addressFaults())
+    await eventually('addresses', COLLECT_MS, () => this.addressFaults())
   }
 
   async addressFaults(): Promise<string[]> {

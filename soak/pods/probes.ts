@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Each pod that comes is tried at once: what it may reach answers, and nobody reaches what is closed. Layer: soak. */
-import { Asker } from '../../lab/traffic/request-agent.ts'
+import { RequestAgent } from '../../lab/traffic/request-agent.ts'
 import type { Lab } from '../../lab/lab.ts'
 import { endpointText } from '../../lab/tools/address.ts'
 import { addressOf, FAMILIES, NODES, PORTS, PROTOS, type NodeName } from '../../testkit/lab/manifests.ts'
@@ -15,7 +15,7 @@ const KNOCK = { count: 1, timeoutMs: 300, payload: 2, reply: 0 }
 
 export class Probes {
   readonly #places: PodPlaces
-  readonly #askers: ReadonlyMap<string, Asker>
+  readonly #askers: ReadonlyMap<string, RequestAgent>
   readonly #running = new Set<Promise<void>>()
   readonly #faults: string[] = []
   #tried = 0
@@ -23,7 +23,7 @@ export class Probes {
 
   constructor(lab: Lab, places: PodPlaces) {
     this.#places = places
-    this.#askers = new Map(NODES.map((node) => [node, new Asker(lab, `node/${node}`)]))
+    this.#askers = new Map(NODES.map((node) => [node, new RequestAgent(lab, `node/${node}`)]))
   }
 
   /** `isStill`: it has its network, and nobody takes it away. */

@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { underLoad } from '../../lab/traffic/load.ts'
 import { textAt } from '../../lab/raw.ts'
-import type { Knock } from '../../lab/tools/probes.ts'
+import type { NegativeProbe } from '../../lab/tools/probes.ts'
 import { trafficChecks, type Check } from '../checks.ts'
-import { COMPARED_EVERY, Course } from '../run.ts'
+import { COMPARED_EVERY, ScenarioRun } from '../run.ts'
 import type { SoakRun } from '../scenario.ts'
 import { closedCheck } from '../marks/mark-checks.ts'
 import { startKnocks } from '../marks/marked-traffic.ts'
@@ -14,12 +14,12 @@ import { POD_LOAD, POD_WAYS } from './cluster.ts'
 import { PodSoak } from './pod-soak.ts'
 import { PodPlan, type PodStep } from './steps.ts'
 
-export async function* podsForm(run: SoakRun<PodStep>): AsyncGenerator<Check> {
+export async function* podsScenario(run: SoakRun<PodStep>): AsyncGenerator<Check> {
   const { name, kept, history, seed, say } = run
   await using soak = await PodSoak.up({ name, kept, say: (text) => say(`.. ${text}`) })
   await soak.begin()
-  const course = await Course.begin(soak, new PodPlan(seed), run)
-  let knocks: readonly Knock[] = []
+  const course = await ScenarioRun.begin(soak, new PodPlan(seed), run)
+  let knocks: readonly NegativeProbe[] = []
   const result = await underLoad(soak.places, POD_LOAD, async () => {
     const knocking = startKnocks(soak.places, 'node/c', ['a-1', 'b-1'])
     await course.change()

@@ -12,7 +12,7 @@ import { ApiClient } from '#lib/api/client.ts'
 import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
 import { asApiObject } from '#lib/api/resource.ts'
 import { isObject } from '#lib/base/object.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 import { IP_BLOCK, parseIPBlock } from '#lib/kube/objects/ip-block.ts'
 import { isLong } from '../cluster/length.ts'
@@ -193,7 +193,7 @@ test(
         async () => {
           const [last, now] = [before, await settled()]
           before = now
-          return same(last, now)
+          return deepEqual(last, now)
         },
         { timeout: 60_000, interval: 3000 },
       )

@@ -17,7 +17,7 @@ import { identify, parseObject } from '#lib/kube/parse/parse-object.ts'
 import { resources, type Resource } from '#lib/kube/resources.ts'
 import { felixSchema } from '#agent/config/open-api.ts'
 import { resolveConfig } from '#agent/config/resolve.ts'
-import { saidBy } from '#agent/config/layers.ts'
+import { layerFrom } from '#agent/config/layers.ts'
 import { manifests } from './definitions.ts'
 import { LoopbackCluster } from '../../testkit/kubernetes/loopback-cluster.ts'
 import { runCommand } from '../../lab/processes/command.ts'
@@ -92,7 +92,7 @@ function complaints(object: Readonly<Record<string, unknown>>): readonly string[
   if (identified.kind !== 'ours') return UNREAD.includes(String(object['kind'])) ? [] : [`is ${identified.kind}`]
   const parsed = parseObject(object, identified.ref)
   const felix =
-    parsed.kind === 'ok' && parsed.value.kind === 'FelixConfiguration' ? resolveConfig([saidBy(parsed.value)], undefined).rejected : []
+    parsed.kind === 'ok' && parsed.value.kind === 'FelixConfiguration' ? resolveConfig([layerFrom(parsed.value)], undefined).rejected : []
   return [...parsed.rejected, ...felix].map(rejectedText)
 }
 

@@ -9,7 +9,7 @@ import { fromKubeconfig } from '#lib/api/connection/kubeconfig.ts'
 import { PROTOBUF } from '#lib/api/decode/envelopes.ts'
 import { asApiObject, collectionPath } from '#lib/api/resource.ts'
 import type { Message } from '#lib/api/decode/protobuf.ts'
-import { WATCHED, type Watched } from '#lib/api/watch/watch-list.ts'
+import { WATCHED, type WatchedKind } from '#lib/api/watch/watch-list.ts'
 import { isObject } from '#lib/base/object.ts'
 import { parseObject } from '#lib/kube/parse/parse-object.ts'
 import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
@@ -141,7 +141,7 @@ afterAll(async () => {
 })
 
 /** As parsers read it, by name. */
-function parsed({ entry }: Watched, items: readonly unknown[]): Map<string, unknown> {
+function parsed({ entry }: WatchedKind, items: readonly unknown[]): Map<string, unknown> {
   return new Map(
     items.map((item) => {
       const { metadata: said } = isObject(item) ? item : {}
@@ -168,7 +168,7 @@ test('the server has these kinds so', async () => {
 })
 
 test.each(CODED.map((watched) => [watched.kind, watched] as const))('%s: lists', async (_, watched) => {
-  const read = async (message: Watched['message']): Promise<Map<string, unknown>> => {
+  const read = async (message: WatchedKind['message']): Promise<Map<string, unknown>> => {
     const items: unknown[] = []
     // pages of two: what is said of the next one is read as well
     for await (const page of client.pages(watched, { limit: 2, message })) items.push(...page.items)
@@ -181,7 +181,7 @@ test.each(CODED.map((watched) => [watched.kind, watched] as const))('%s: lists',
 
 test.each(CODED.map((watched) => [watched.kind, watched] as const))('%s: watches', async (_, watched) => {
   const stop = new AbortController()
-  const read = async (message: Watched['message']): Promise<Map<string, unknown>> => {
+  const read = async (message: WatchedKind['message']): Promise<Map<string, unknown>> => {
     const items: unknown[] = []
     // from the beginning: all that is there comes as events
     const options = { resourceVersion: '0', timeoutSeconds: 1, message, signal: stop.signal }

@@ -7,7 +7,7 @@ import type { KubeObject } from '#lib/model/snapshot.ts'
 import { object, packet } from '../agent/compile/policy/arbitrary.ts'
 import { explain } from '../../cli/explain/manifests/explain.ts'
 import { explanationText } from '../../cli/explain/manifests/text.ts'
-import { worldOf } from '../../cli/explain/manifests/cluster.ts'
+import { clusterOf } from '../../cli/explain/manifests/cluster.ts'
 
 /** Strangers of `packet` are nodes here, and host endpoints are whole nodes. */
 const FIXED: readonly KubeObject[] = [
@@ -49,7 +49,7 @@ test(
         fc.array(object, { minLength: 20, maxLength: 50 }),
         fc.array(packet, { minLength: 20, maxLength: 40 }),
         (objects, packets) => {
-          const world = worldOf([...objects, ...FIXED].map((one) => ({ kind: 'upsert', object: one })))
+          const world = clusterOf([...objects, ...FIXED].map((one) => ({ kind: 'upsert', object: one })))
           for (const one of packets) {
             const answer = explain({ now: world, candidate: world }, one, { entry: undefined, device: undefined })
             expect([one, answer.disagreements]).toEqual([one, []])

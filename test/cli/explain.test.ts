@@ -12,12 +12,12 @@ import { explain } from '../../cli/explain/manifests/explain.ts'
 import { packetsOf } from '../../cli/explain/manifests/flows.ts'
 import { readFlow } from '../../cli/explain/query.ts'
 import { explanationText } from '../../cli/explain/manifests/text.ts'
-import { readWorlds } from '../../cli/explain/manifests/load-cluster.ts'
-import type { Printed } from '../../cli/command-result.ts'
+import { loadClusters } from '../../cli/explain/manifests/load-cluster.ts'
+import type { CommandResult } from '../../cli/command-result.ts'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 
-async function run(words: readonly string[]): Promise<Printed> {
+async function run(words: readonly string[]): Promise<CommandResult> {
   const order = readArgs(['explain', '--resources', join(here, 'cluster'), ...words])
   if (order.kind !== 'explain') throw new Error('another command')
   return await explainCommand(order)
@@ -249,7 +249,7 @@ describe('explain --resources', () => {
   })
 
   test('tables that say something else are a defect, said loudly', async () => {
-    const worlds = await readWorlds(join(here, 'cluster'), undefined)
+    const worlds = await loadClusters(join(here, 'cluster'), undefined)
     const [packet] = packetsOf(worlds.now, readFlow('tcp shop/db-0 > shop/db-1:5432'))
     if (packet === undefined) throw new Error('no packet')
     worlds.now.view('n2').policy.tables.rows.clear()

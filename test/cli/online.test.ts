@@ -9,7 +9,7 @@ import { catalogue } from '#agent/maps/catalogue.ts'
 import { addrInfo } from '../../testkit/packets/addr-info.ts'
 import { FakeTables } from '../support/fakes/fake-tables.ts'
 import { packetText } from '../../testkit/packets/packet-text.ts'
-import { readWorlds } from '../../cli/explain/manifests/load-cluster.ts'
+import { loadClusters } from '../../cli/explain/manifests/load-cluster.ts'
 import { checksOf } from '../../cli/explain/live/checks.ts'
 import { frame } from '../../cli/explain/live/frame.ts'
 import { disagreementOf, type RunRecord, type WayRecord } from '../../cli/explain/live/record.ts'
@@ -20,7 +20,7 @@ import { NO_NAMES, type FlowRules } from '../../cli/rules.ts'
 const [WEB, DB] = [parseAddr('10.1.0.2'), parseAddr('10.1.0.3')]
 const packet: Packet = { src: WEB, dst: DB, protocol: 6, sport: 50_000, dport: 5432, icmp: undefined }
 
-const { now } = await readWorlds(fileURLToPath(new URL('cluster', import.meta.url)), undefined)
+const { now } = await loadClusters(fileURLToPath(new URL('cluster', import.meta.url)), undefined)
 const view = now.view('n1')
 const names = { nameOf: (number: number) => view.policy.ruleName(number), missing: undefined }
 const known = (tables: FakeTables) => ({ tables, deviceName: (index: number) => `if${index}`, names })

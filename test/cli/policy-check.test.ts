@@ -5,12 +5,12 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { readArgs } from '../../cli/args.ts'
 import { checkCommand } from '../../cli/policy/check.ts'
-import type { Printed } from '../../cli/command-result.ts'
+import type { CommandResult } from '../../cli/command-result.ts'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 
 /** `@` is the folder of the tests' manifests. */
-async function run(line: string): Promise<Printed> {
+async function run(line: string): Promise<CommandResult> {
   const order = readArgs(['policy', 'check', ...line.split(' ').map((word) => word.replace('@', here))])
   if (order.kind !== 'policy check') throw new Error('another command')
   const { text, warnings, exitCode } = await checkCommand(order)

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import { packetsOf } from '../../cli/explain/manifests/flows.ts'
 import { readEnd, readFlow, readProtocol } from '../../cli/explain/query.ts'
-import { worldOf } from '../../cli/explain/manifests/cluster.ts'
+import { clusterOf } from '../../cli/explain/manifests/cluster.ts'
 import { model, pod } from '../support/build.ts'
 
 describe('readEnd', () => {
@@ -53,7 +53,7 @@ test('a pod has the packets of addresses that are its own, and one without any i
     pod('gone', { ips: ['10.0.0.5'], terminating: true }),
     pod('asker', { ips: ['10.0.0.9', 'fd00::9'] }),
   ]
-  const world = worldOf(manifests.map((manifest) => ({ kind: 'upsert', object: model(manifest) })))
+  const world = clusterOf(manifests.map((manifest) => ({ kind: 'upsert', object: model(manifest) })))
   expect(packetsOf(world, readFlow('tcp default/asker > default/old:80')).map(({ dst }) => dst)).toEqual([parseAddr('fd00::5')])
   expect(packetsOf(world, readFlow('tcp default/asker > default/new:80')).map(({ dst }) => dst)).toEqual([parseAddr('10.0.0.5')])
   expect(() => packetsOf(world, readFlow('tcp default/asker > default/gone:80'))).toThrow('has no address: 10.0.0.5 is that of default/new')

@@ -19,9 +19,9 @@ import { ensureMaps, type SharedMaps } from '#agent/dataplane/programs/shared-ma
 import { Pins } from '#agent/dataplane/pins.ts'
 import { readArgs } from '../../cli/args.ts'
 import { explainCommand } from '../../cli/explain/command.ts'
-import { readWorlds } from '../../cli/explain/manifests/load-cluster.ts'
+import { loadClusters } from '../../cli/explain/manifests/load-cluster.ts'
 import type { NodeView } from '../../cli/explain/manifests/node-view.ts'
-import type { Printed } from '../../cli/command-result.ts'
+import type { CommandResult } from '../../cli/command-result.ts'
 import { addrInfo } from '../../testkit/packets/addr-info.ts'
 import { PolicyMaps } from '../../testkit/packets/policy-maps.ts'
 import { loadObject, objectPath, program, TestMap, type Loaded } from '../../testkit/packets/objects.ts'
@@ -54,7 +54,7 @@ beforeAll(async () => {
   const cfg = { ...testCfg(facts.features), node_v4: parseAddr('192.0.2.1') }
   const stubHelpers = facts.missingHelpers
   loaded = await loadObject('workload', { cfg, share, stubHelpers })
-  const worlds = await readWorlds(fileURLToPath(new URL('../cli/cluster', import.meta.url)), undefined)
+  const worlds = await loadClusters(fileURLToPath(new URL('../cli/cluster', import.meta.url)), undefined)
   view = worlds.now.view('n1')
   fill()
   links.push(BpfLink.attachTcx(program(loaded, 'from_workload'), ifindexOf(DEVICES[0] ?? ''), 'ingress'))
@@ -136,7 +136,7 @@ function fill(): void {
   for (const [slot, value] of view.backends(list).entries()) backends.set({ list, slot }, value)
 }
 
-async function run(line: string, of = agent): Promise<Printed> {
+async function run(line: string, of = agent): Promise<CommandResult> {
   const order = readArgs(['explain', '--pins', pins.dir, '--agent', of, ...line.split(' ')])
   if (order.kind !== 'explain') throw new Error('another command')
   return await explainCommand(order)

@@ -2,7 +2,7 @@
 /** From a real kube-proxy's rules to ours under traffic: what was open goes on, the rules are gone, new connections are served. Layer: test. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { Asker } from '../../lab/traffic/request-agent.ts'
+import { RequestAgent } from '../../lab/traffic/request-agent.ts'
 import { Lab } from '../../lab/lab.ts'
 import { startFlow, startRequests } from '../../lab/traffic/traffic.ts'
 import { endpointText, type Endpoint } from '../../lab/tools/address.ts'
@@ -81,13 +81,13 @@ function waysOf(on: 'a' | 'b') {
 /** One connection by the first service that stays, and others from its port to all the backends that it can have. */
 class Namesakes implements Disposable {
   readonly #from: string
-  readonly #asker: Asker
+  readonly #asker: RequestAgent
   readonly #at: { readonly localPort: number; readonly timeoutMs: number }
   readonly #to: Endpoint
 
   constructor(lab: Lab, from: string, family: (typeof FAMILIES)[number]) {
     this.#from = from
-    this.#asker = new Asker(lab, from)
+    this.#asker = new RequestAgent(lab, from)
     this.#at = { localPort: 20_000, timeoutMs: 5000 }
     this.#to = family === 'IPv4' ? tcp('10.97.0.11', 80) : tcp('fd00:97::11', 80)
   }
@@ -110,7 +110,7 @@ class Namesakes implements Disposable {
     this.#asker.close()
   }
 
-  async #order(order: Parameters<Asker['order']>[0]): Promise<Outcome | undefined> {
+  async #order(order: Parameters<RequestAgent['order']>[0]): Promise<Outcome | undefined> {
     return (await this.#asker.order(order))[0]
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Truth tables against real connections: their pods on two nodes with agents, each asks each. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Asker } from '../../lab/traffic/request-agent.ts'
+import { RequestAgent } from '../../lab/traffic/request-agent.ts'
 import { Lab } from '../../lab/lab.ts'
 import { endpointText, type Endpoint } from '../../lab/tools/address.ts'
 import { waitFor } from '../../lab/wait.ts'
@@ -110,14 +110,14 @@ function arrival(number: number): object {
 class World implements AsyncDisposable {
   readonly #lab: Lab
   readonly #manifests: Manifests
-  readonly #askers: ReadonlyMap<string, Asker>
+  readonly #askers: ReadonlyMap<string, RequestAgent>
   #number = 1
 
   private constructor(lab: Lab, manifests: Manifests) {
     this.#lab = lab
     this.#manifests = manifests
     const places = [...lab.topology.pods.map(({ key }) => key), ...NODE_PLACES]
-    this.#askers = new Map(places.map((place) => [place, new Asker(lab, place)]))
+    this.#askers = new Map(places.map((place) => [place, new RequestAgent(lab, place)]))
   }
 
   static async up(step: Step): Promise<World> {

@@ -9,7 +9,7 @@ import { isFailsafe, isFailsafeAnswer } from '#lib/policy/host.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { TCP } from '#lib/policy/packet.ts'
 import { explain } from '../../cli/explain/manifests/explain.ts'
-import { World } from '../../cli/explain/manifests/cluster.ts'
+import { ExplainedCluster } from '../../cli/explain/manifests/cluster.ts'
 import { devices, families } from '../../testkit/packets/cluster.ts'
 import type { Family } from '../../testkit/packets/cluster.ts'
 import { HOST, UNDERLAY } from '../../testkit/packets/policy.ts'
@@ -55,7 +55,7 @@ export interface Sent {
 
 export interface Question {
   readonly scope: Scope
-  readonly world: World
+  readonly world: ExplainedCluster
   readonly policies: readonly Policy[]
   readonly failsafes: Failsafes
   /** the last is asked about */
@@ -106,7 +106,7 @@ function worldOf(f: Family, { inbound, outbound }: List, scope: Scope): Pick<Que
     policy('closed', 'Deny', scope === 'normal' ? { applyOnForward: true } : { [scope]: true, applyOnForward: true }),
     ...(scope === 'normal' ? [] : [policy('rest', 'Allow', {})]),
   ])
-  const world = new World(snapshot)
+  const world = new ExplainedCluster(snapshot)
   return { world, policies: [...snapshot.policies.values()], failsafes: world.view(NODE).failsafes }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A table of selectors → what our grammar says otherwise: matches, validity, canonical text, needs. Layer: test. */
 import { ParseError } from '#lib/base/errors.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { asRecord, each, flag, record, text } from '#lib/kube/parse/fields.ts'
 import type { Raw } from '#lib/kube/parse/fields.ts'
 import { needsOf } from '#lib/model/selector/needs.ts'
@@ -50,7 +50,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
         { mustBePresent: present, mustBeAbsent: absent, mustHaveOneOf: values },
       ]),
     )
-    return same(got, record(entry, 'restrictions')) ? undefined : `got ${JSON.stringify(got)}`
+    return deepEqual(got, record(entry, 'restrictions')) ? undefined : `got ${JSON.stringify(got)}`
   }),
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Tables that differ. */
 import { expect, test } from 'vitest'
-import { differences, type Contents } from '../../soak/table-contents.ts'
+import { differences, type TableContents } from '../../soak/table-contents.ts'
 
-const contents = (addrs: Readonly<Record<string, string>>): Contents => new Map([['addrs', new Map(Object.entries(addrs))]])
+const contents = (addrs: Readonly<Record<string, string>>): TableContents => new Map([['addrs', new Map(Object.entries(addrs))]])
 const text = () => (key: string, value: string) => `${key}=${value}`
 
 test('equal ones do not', () => {

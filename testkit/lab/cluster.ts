@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { hostPort } from '#lib/base/ip.ts'
-import { Asker } from '../../lab/traffic/request-agent.ts'
+import { RequestAgent } from '../../lab/traffic/request-agent.ts'
 import { Lab } from '../../lab/lab.ts'
 import { waitFor } from '../../lab/wait.ts'
 import { endpointText, type Endpoint } from '../../lab/tools/address.ts'
@@ -51,7 +51,7 @@ interface Question {
 
 export class Cluster {
   readonly #name: string
-  readonly #askers = new Map<string, Asker>()
+  readonly #askers = new Map<string, RequestAgent>()
   #lab: Lab | undefined
   #directory = ''
   #services = 0
@@ -114,7 +114,7 @@ export class Cluster {
   }
 
   async order(place: string, order: WithoutId<Order>): Promise<readonly Outcome[]> {
-    const asker = this.#askers.get(place) ?? new Asker(this.lab, place)
+    const asker = this.#askers.get(place) ?? new RequestAgent(this.lab, place)
     this.#askers.set(place, asker)
     return await asker.order(order)
   }

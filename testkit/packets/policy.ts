@@ -15,7 +15,7 @@ import type { Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import { selects } from '#lib/model/selector/selector.ts'
 import type { Device } from '#agent/dataplane/host/devices.ts'
-import { HostRules } from '#agent/dataplane/policy/host-endpoint-rules.ts'
+import { HostEndpointRules } from '#agent/dataplane/policy/host-endpoint-rules.ts'
 import type { BpfMap } from '#native'
 import { ifindexOf } from '#native'
 import { addrInfo } from './addr-info.ts'
@@ -63,7 +63,7 @@ interface World {
 /** The compiler, and what it is at. */
 interface Compiling {
   readonly compiler: PolicyCompiler
-  readonly rules: HostRules
+  readonly rules: HostEndpointRules
   at: World
 }
 
@@ -92,7 +92,7 @@ export class PacketPolicy {
     this.#state = state
     this.#nothing = { path: [], rows: this.#kept.map(({ rows }) => rows), ends: [], next: new WeakMap() }
     this.#world = this.#nothing
-    this.#compiling = { compiler: new PolicyCompiler(), rules: new HostRules(), at: this.#nothing }
+    this.#compiling = { compiler: new PolicyCompiler(), rules: new HostEndpointRules(), at: this.#nothing }
   }
 
   /** Whatever was there goes. Without policies there is nothing in the maps. */
@@ -138,7 +138,8 @@ export class PacketPolicy {
 
   /** What has compiled all that leads to this world, with that in the maps' rows. */
   #compilingAt(world: World): Compiling {
-    const compiling = this.#compiling.at === world ? this.#compiling : { compiler: new PolicyCompiler(), rules: new HostRules(), at: world }
+    const compiling =
+      this.#compiling.at === world ? this.#compiling : { compiler: new PolicyCompiler(), rules: new HostEndpointRules(), at: world }
     const isNew = compiling !== this.#compiling
     this.#show(isNew ? this.#nothing : world)
     this.#compiling = compiling
@@ -159,7 +160,7 @@ export class PacketPolicy {
     return policies.length === 0 ? [] : this.#take(rules, compiler.change([...ends, ...updates(policies, [])]))
   }
 
-  #take(rules: HostRules, steps: readonly PolicyStep[]): World['ends'] {
+  #take(rules: HostEndpointRules, steps: readonly PolicyStep[]): World['ends'] {
     const ends: (readonly [Addr, EndValue | undefined])[] = []
     for (const step of steps) {
       if (step.kind === 'epoch') continue
@@ -172,7 +173,7 @@ export class PacketPolicy {
     return ends
   }
 
-  #showHost(rules: HostRules, endpoint: string, value: HostValue): void {
+  #showHost(rules: HostEndpointRules, endpoint: string, value: HostValue): void {
     rules.set(endpoint, value)
     for (const [key, sets] of rules.rows()) this.#hosts.set(key, sets)
     this.#untracked.clear()

@@ -11,7 +11,7 @@ import { noteFolders, type Folders } from './record.ts'
 import { Portmap } from '../portmap.ts'
 import { installShim, SHIM } from './shim.ts'
 
-export interface InstallationOptions extends Folders {
+export interface InstallerOptions extends Folders {
   readonly socket: string
   readonly chained: boolean
   /** says to later agents that this node has been ready */
@@ -21,13 +21,13 @@ export interface InstallationOptions extends Folders {
   readonly log: Log
 }
 
-export class Installation {
-  readonly #options: InstallationOptions
+export class Installer {
+  readonly #options: InstallerOptions
   readonly #portmap: Portmap
   /** this version's, since this start */
   #hasShim = false
 
-  constructor(options: InstallationOptions) {
+  constructor(options: InstallerOptions) {
     this.#options = options
     this.#portmap = new Portmap({ ...options, clock: systemClock })
   }

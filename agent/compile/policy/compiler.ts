@@ -13,24 +13,24 @@ import { selects } from '#lib/model/selector/selector.ts'
 import { Addresses } from './identities/addresses.ts'
 import type { AddressChanges } from './identities/addresses.ts'
 import { distinct } from './identities/predicates.ts'
-import type { Atom } from './identities/predicates.ts'
+import type { Predicate } from './identities/predicates.ts'
 import { selecting } from './rules/groups.ts'
 import { MOST_BLOCKS } from './rules/rule-list.ts'
-import { Lines, stagedName } from './rules/group-rule-lists.ts'
-import { LiveSets } from './rulesets/rulesets.ts'
-import { NO_LINES, NO_SETS, Population } from './rulesets/endpoint-groups.ts'
+import { GroupRuleLists, stagedName } from './rules/group-rule-lists.ts'
+import { LiveRulesets } from './rulesets/rulesets.ts'
+import { NO_LINES, NO_SETS, EndpointGroups } from './rulesets/endpoint-groups.ts'
 import type { GroupSets, Members, NewGroup } from './rulesets/endpoint-groups.ts'
-import { Regroup } from './rulesets/assign-rulesets.ts'
-import type { Touched } from './rulesets/assign-rulesets.ts'
-import { Room, TABLE_SIZES } from './rulesets/policy-quota.ts'
+import { RulesetAssignment } from './rulesets/assign-rulesets.ts'
+import type { DirtyGroups } from './rulesets/assign-rulesets.ts'
+import { PolicyQuota, TABLE_SIZES } from './rulesets/policy-quota.ts'
 import type { Rows } from './rulesets/policy-quota.ts'
 import { Rulebook } from './rules/rulebook.ts'
 import { decides } from './rulesets/compile-ruleset.ts'
-import { Shown, targetsOf } from './transition/written-rows.ts'
-import type { CutLines, NoRoom, PolicySize } from './policy-size.ts'
+import { WrittenRows, targetsOf } from './transition/written-rows.ts'
+import type { TruncatedRuleLists, QuotaExceeded, PolicySize } from './policy-size.ts'
 import { NO_SET } from './tables.ts'
 import type { EndValue, HostSlot, HostValue, PolicyRow, PolicyRowOf, PolicyStep, SetId } from './tables.ts'
-import { Turn } from './transition/transition.ts'
+import { Transition } from './transition/transition.ts'
 import type { Plan } from './transition/transition.ts'
 import type { PolicyUpdate } from './policy-update.ts'
 
@@ -47,23 +47,23 @@ const HOST_SLOTS = [
 export class PolicyCompiler {
   readonly #addresses = new Addresses((atom) => this.#servicesAddrs(atom))
   readonly #rules = new Rulebook((name, selector) => this.#addresses.things.portsNamed(name, selector))
-  readonly #population = new Population(this.#addresses)
-  readonly #sets = new LiveSets(this.#addresses)
-  readonly #shown = new Shown()
-  readonly #lines: Lines
-  readonly #regroup: Regroup
+  readonly #population = new EndpointGroups(this.#addresses)
+  readonly #sets = new LiveRulesets(this.#addresses)
+  readonly #shown = new WrittenRows()
+  readonly #lines: GroupRuleLists
+  readonly #regroup: RulesetAssignment
 
   /** `blocks` of a line are looked through by programs; `sizes`: of their maps. */
   constructor(blocks = MOST_BLOCKS, sizes: Rows = TABLE_SIZES) {
-    this.#lines = new Lines(this.#rules, blocks)
+    this.#lines = new GroupRuleLists(this.#rules, blocks)
     const [addresses, population, lines, sets] = [this.#addresses, this.#population, this.#lines, this.#sets]
-    const room = new Room({
+    const room = new PolicyQuota({
       sizes,
       rulesOf: ({ rules }) => rules.filter(decides).length,
       rowsOf: (line) => sets.rowsOf(line),
       netsOf: (atom) => (atom.question.kind === 'nets' ? distinct(atom.question.nets).size : new Set(this.#servicesAddrs(atom)).size),
     })
-    this.#regroup = new Regroup({ addresses, population, lines, sets, room })
+    this.#regroup = new RulesetAssignment({ addresses, population, lines, sets, room })
   }
 
   /** Steps to be taken one after the other, none of them empty. The first time it is everything. */
@@ -76,7 +76,7 @@ export class PolicyCompiler {
   }
 
   /** `inHalves`: there may be more to be done. */
-  #steps(touched: Touched, inHalves: boolean): readonly PolicyStep[] {
+  #steps(touched: DirtyGroups, inHalves: boolean): readonly PolicyStep[] {
     const { old, moves } = this.#regroup.change(touched, inHalves)
     for (const addr of moves.ends.keys()) touched.addrs.add(addr)
     const turn = this.#turn(touched, moves)
@@ -127,11 +127,11 @@ export class PolicyCompiler {
     return this.#sets.numbers.names
   }
 
-  get cuts(): readonly CutLines[] {
+  get cuts(): readonly TruncatedRuleLists[] {
     return this.#regroup.cuts
   }
 
-  get noRoom(): readonly NoRoom[] {
+  get noRoom(): readonly QuotaExceeded[] {
     return this.#regroup.noRoom
   }
 
@@ -149,7 +149,7 @@ export class PolicyCompiler {
     }
   }
 
-  #update(update: PolicyUpdate, touched: Touched): void {
+  #update(update: PolicyUpdate, touched: DirtyGroups): void {
     if (update.kind === 'policy' || update.kind === 'tier' || update.kind === 'profile') this.#lines.forget()
     switch (update.kind) {
       case 'policy':
@@ -176,13 +176,13 @@ export class PolicyCompiler {
     }
   }
 
-  #newGroup(of: NewGroup, touched: Touched): Members {
+  #newGroup(of: NewGroup, touched: DirtyGroups): Members {
     const group = { ...of, policies: selecting(this.#rules.policies.values(), of.labels), lines: NO_LINES, sets: NO_SETS }
     touched.groups.add(group)
     return group
   }
 
-  #setPolicy(key: string, policy: Policy | undefined, touched: Touched): void {
+  #setPolicy(key: string, policy: Policy | undefined, touched: DirtyGroups): void {
     const before = this.#rules.policies.get(key)
     this.#rules.setPolicy(key, policy)
     const replaced = new Set(
@@ -200,7 +200,7 @@ export class PolicyCompiler {
   }
 
   /** Names of ports and services that mean something else make other rules of the policies that speak of them. */
-  #meanings(touched: Touched): void {
+  #meanings(touched: DirtyGroups): void {
     if (touched.services.size > 0)
       for (const live of [...this.#addresses.identities.atoms]) {
         const { question } = live.atom
@@ -216,8 +216,8 @@ export class PolicyCompiler {
   }
 
   /** Who of those gets other sets. */
-  #turn(touched: Touched, moves: AddressChanges): Turn {
-    const turn = new Turn({ sets: this.#sets, identities: this.#addresses.identities, moves })
+  #turn(touched: DirtyGroups, moves: AddressChanges): Transition {
+    const turn = new Transition({ sets: this.#sets, identities: this.#addresses.identities, moves })
     for (const addr of touched.addrs) {
       const after = this.#endAt(addr)
       const before = this.#shown.endAt(addr)
@@ -229,7 +229,7 @@ export class PolicyCompiler {
   }
 
   /** `plan`: not to the end yet. */
-  #flip({ addrs, hosts }: Touched, plan: Plan | undefined): readonly PolicyRowOf<'ends' | 'hosts'>[] {
+  #flip({ addrs, hosts }: DirtyGroups, plan: Plan | undefined): readonly PolicyRowOf<'ends' | 'hosts'>[] {
     return [
       ...this.#shown.flip(addrs, (addr) => this.#endAt(addr, plan)),
       ...this.#shown.flipHosts(hosts, (key) => this.#hostAt(key, plan)),
@@ -261,7 +261,7 @@ export class PolicyCompiler {
     }
   }
 
-  #servicesAddrs({ question }: Atom): readonly Addr[] {
+  #servicesAddrs({ question }: Predicate): readonly Addr[] {
     if (question.kind !== 'services') return []
     const { port } = question
     const ends = question.services.flatMap((service) => this.#rules.services.get(service)?.ends ?? [])
@@ -271,7 +271,7 @@ export class PolicyCompiler {
   }
 }
 
-function nothingTouched(): Touched {
+function nothingTouched(): DirtyGroups {
   return { groups: new Set(), addrs: new Set(), services: new Set(), hosts: new Set() }
 }
 

@@ -3,10 +3,10 @@
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { PolicyCompiler } from './compiler.ts'
 import { PolicyFeed } from './object-to-update.ts'
-import type { CutLines, NoRoom, PolicySize } from './policy-size.ts'
+import type { TruncatedRuleLists, QuotaExceeded, PolicySize } from './policy-size.ts'
 import type { PolicyStep } from './tables.ts'
 
-export class PolicyPart {
+export class PolicyPipeline {
   readonly #feed: PolicyFeed
   readonly #compiler: PolicyCompiler
 
@@ -32,11 +32,11 @@ export class PolicyPart {
     return this.#compiler.ruleNames
   }
 
-  get cuts(): readonly CutLines[] {
+  get cuts(): readonly TruncatedRuleLists[] {
     return this.#compiler.cuts
   }
 
-  get noRoom(): readonly NoRoom[] {
+  get noRoom(): readonly QuotaExceeded[] {
     return this.#compiler.noRoom
   }
 

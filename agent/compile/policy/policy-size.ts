@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** How much there is of policy on a node, and what of it is too much. Layer: agent/compile (types). */
 
-import type { RoomTable } from './rulesets/policy-quota.ts'
+import type { QuotaTable } from './rulesets/policy-quota.ts'
 
 export interface PolicySize {
   /** of endpoints of the whole cluster */
@@ -18,10 +18,10 @@ export interface PolicySize {
 }
 
 /** Policies that are closed, for there is no room for what their namespace wants. */
-export interface NoRoom {
+export interface QuotaExceeded {
   readonly namespace: string
   /** of which it wants more than all others */
-  readonly table: RoomTable
+  readonly table: QuotaTable
   /** rows that all policies together may have of it */
   readonly most: number
   /** refs, of those that select endpoints of this node, sorted */
@@ -29,7 +29,7 @@ export interface NoRoom {
 }
 
 /** Lines that are longer than programs look. */
-export interface CutLines {
+export interface TruncatedRuleLists {
   /** endpoints of this node that have them, sorted: "Pod/shop/web" */
   readonly endpoints: readonly string[]
   /** "ingress", "staged ingress" */

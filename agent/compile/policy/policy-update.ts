@@ -20,7 +20,7 @@ export interface PolicyEndpoint {
 }
 
 /** A network set. */
-export interface LabelledNets {
+export interface LabelledPrefixes {
   /** effective ones */
   readonly labels: Labels
   readonly nets: readonly Cidr[]
@@ -36,7 +36,7 @@ export interface ServicePeers {
 export type PolicyUpdate =
   | { readonly kind: 'policy'; readonly key: string; readonly value: Policy | undefined }
   | { readonly kind: 'tier'; readonly key: string; readonly value: Tier | undefined }
-  | { readonly kind: 'set'; readonly key: string; readonly value: LabelledNets | undefined }
+  | { readonly kind: 'set'; readonly key: string; readonly value: LabelledPrefixes | undefined }
   | { readonly kind: 'profile'; readonly key: string; readonly value: Profile | undefined }
   | { readonly kind: 'endpoint'; readonly key: string; readonly value: PolicyEndpoint | undefined }
   | { readonly kind: 'service'; readonly key: string; readonly value: ServicePeers | undefined }

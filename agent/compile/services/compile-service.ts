@@ -21,10 +21,10 @@ import { listId } from './list-ids.ts'
 import { listRows } from './backend-rows.ts'
 import type { BackendList, OtherNode } from './backend-rows.ts'
 import { MOST_BACKENDS } from './maglev.ts'
-import { placesOf } from './frontend-addresses.ts'
-import type { ServicePlace } from './frontend-addresses.ts'
+import { frontendAddresses } from './frontend-addresses.ts'
+import type { FrontendAddress } from './frontend-addresses.ts'
 import { rangeRows, sourcesOf } from '../prefix-sets.ts'
-import { excess, type ServiceRoom } from './service-quota.ts'
+import { overQuota, type ServiceQuota } from './service-quota.ts'
 import { claimKey, compareAddrs, compareFrontends } from '../row-keys.ts'
 
 export interface ServiceContext extends Place {
@@ -34,7 +34,7 @@ export interface ServiceContext extends Place {
   /** addresses that are not ours to serve */
   readonly excluded: readonly Cidr[]
   /** rows that one service may have; undefined: as many as it wants */
-  readonly most: ServiceRoom | undefined
+  readonly most: ServiceQuota | undefined
 }
 
 export interface ServiceRows {
@@ -53,7 +53,7 @@ export function compileService(service: Service, slices: readonly EndpointSlice[
   const wants = { frontends: 0, backends: 0, live: 0, maglev: 0, ranges: 0 }
   for (const family of service.families) {
     for (const port of service.ports) {
-      const places = placesOf(service, port, family).filter(({ addr }) => !isWithin(context.excluded, addr))
+      const places = frontendAddresses(service, port, family).filter(({ addr }) => !isWithin(context.excluded, addr))
       if (places.length === 0) continue
       const choices = choicesOf({ service, port, family, slices }, context)
       const rows = places.map((place) => frontendRow(place, { service, port, choices, context }))
@@ -70,7 +70,7 @@ export function compileService(service: Service, slices: readonly EndpointSlice[
         wants.maglev += maglev ? 1 : 0
       }
       // before all of it is made: ports and addresses multiply
-      const refused = context.most && excess(wants, context.most)
+      const refused = context.most && overQuota(wants, context.most)
       if (refused !== undefined) return { rows: [], refused }
       for (const row of rangeRows(choices.cluster.id, sources)) ranges.push(row)
     }
@@ -117,7 +117,7 @@ interface FrontendOf {
 }
 
 /** Pods and processes of this node take the short cut past the external policy, as upstream has it. */
-function frontendRow(place: ServicePlace, { service, port, choices, context }: FrontendOf): FrontendRow {
+function frontendRow(place: FrontendAddress, { service, port, choices, context }: FrontendOf): FrontendRow {
   const { cluster, local, served } = choices
   const isCluster = place.kind === 'cluster'
   const inside = isCluster && service.internalTrafficPolicy === 'Local' ? local : cluster

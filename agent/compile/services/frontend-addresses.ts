@@ -4,7 +4,7 @@ import { ANY_V4, ANY_V6, isV4 } from '#lib/base/ip.ts'
 import type { Addr, Port } from '#lib/base/ip.ts'
 import type { Family, Service, ServicePort } from '#lib/model/service.ts'
 
-export interface ServicePlace {
+export interface FrontendAddress {
   /** restricted: a load balancer's address that is for the service's source ranges only */
   readonly kind: 'cluster' | 'node-port' | 'external' | 'restricted'
   readonly addr: Addr
@@ -12,9 +12,9 @@ export interface ServicePlace {
 }
 
 /** Addresses of one family. Of one that is listed twice the stricter kind comes first. */
-export function placesOf(service: Service, port: ServicePort, family: Family): readonly ServicePlace[] {
+export function frontendAddresses(service: Service, port: ServicePort, family: Family): readonly FrontendAddress[] {
   const v4 = family === 'IPv4'
-  const ofFamily = (kind: ServicePlace['kind'], addrs: readonly Addr[]): ServicePlace[] =>
+  const ofFamily = (kind: FrontendAddress['kind'], addrs: readonly Addr[]): FrontendAddress[] =>
     addrs.filter((addr) => isV4(addr) === v4).map((addr) => ({ kind, addr, port: port.port }))
   const places = [
     ...ofFamily('cluster', service.clusterIPs),

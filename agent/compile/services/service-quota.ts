@@ -3,10 +3,10 @@
 import type { MapSizes } from '../desired.ts'
 
 /** Rows by table. */
-export type ServiceRoom = Readonly<Record<'frontends' | 'backends' | 'live' | 'maglev' | 'ranges', number>>
+export type ServiceQuota = Readonly<Record<'frontends' | 'backends' | 'live' | 'maglev' | 'ranges', number>>
 
 /** Large services have many endpoints, and few addresses and ports. */
-export function serviceRoom({ frontends, backends, live }: MapSizes): ServiceRoom {
+export function serviceQuota({ frontends, backends, live }: MapSizes): ServiceQuota {
   return {
     frontends: Math.ceil(frontends / 8),
     backends: Math.ceil(backends / 4),
@@ -18,12 +18,12 @@ export function serviceRoom({ frontends, backends, live }: MapSizes): ServiceRoo
 }
 
 /** Of which table there would be too many; undefined: of none. */
-export function excess(wants: ServiceRoom, most: ServiceRoom): string | undefined {
+export function overQuota(wants: ServiceQuota, most: ServiceQuota): string | undefined {
   const over = TABLES.find(({ table }) => wants[table] > most[table])
   return over && `has more ${over.what} than one Service may have: ${most[over.table]}`
 }
 
-const TABLES: readonly { readonly table: keyof ServiceRoom; readonly what: string }[] = [
+const TABLES: readonly { readonly table: keyof ServiceQuota; readonly what: string }[] = [
   { table: 'frontends', what: 'addresses times ports' },
   { table: 'backends', what: 'endpoints of all its ports' },
   { table: 'live', what: 'endpoints of its UDP ports, or of all with affinity,' },

@@ -4,9 +4,9 @@ import { errorCode } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { interfaceHook, type Hooks, type InterfaceHook, type LoadedProgram, type Place } from './hook.ts'
 import type { Device } from '../host/devices.ts'
-import { failure, type Failure, type Outcome, type Part } from '../reconcile/step.ts'
+import { failure, type Failure, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 
-export interface Wanted<P extends Place> {
+export interface WantedProgram<P extends Place> {
   readonly place: P
   readonly program: LoadedProgram
 }
@@ -23,11 +23,11 @@ const WRITES_A_PASS = 4
 
 /** Adopts what is right already; looks at nothing twice unless {@link check} says so. */
 export class Attachments<P extends Place> {
-  readonly writes: Part
-  readonly removals: Part
+  readonly writes: ReconcileStep
+  readonly removals: ReconcileStep
   readonly #hooks: Hooks<P>
   readonly #log: Log
-  #wanted: ReadonlyMap<string, Wanted<P>> = new Map()
+  #wanted: ReadonlyMap<string, WantedProgram<P>> = new Map()
   /** what was seen or put there */
   readonly #settled = new Map<string, { readonly instance: number; readonly program: number }>()
   readonly #unsettled = new Set<string>()
@@ -67,7 +67,7 @@ export class Attachments<P extends Place> {
     return this.#wanted.get(key)?.place.instance === instance
   }
 
-  setDesired(wanted: readonly Wanted<P>[]): void {
+  setDesired(wanted: readonly WantedProgram<P>[]): void {
     this.#wanted = new Map(wanted.map((one) => [one.place.key, one]))
     this.#unsettled.clear()
     for (const key of this.#settled.keys()) if (!this.#wanted.has(key)) this.#settled.delete(key)
@@ -107,7 +107,7 @@ export class Attachments<P extends Place> {
   }
 
   /** True when something had to be changed. */
-  #settle({ place, program }: Wanted<P>): boolean {
+  #settle({ place, program }: WantedProgram<P>): boolean {
     const right = this.#hooks.read(place) === program.id
     if (right && !this.#settled.has(place.key)) this.#adopted++
     if (!right) {
@@ -155,7 +155,7 @@ export class Attachments<P extends Place> {
 export type HookPrograms = Readonly<Record<'from_workload' | 'to_workload' | 'from_host' | 'to_host', LoadedProgram>>
 
 /** Packets that enter the node by a device are its ingress: those a pod sends, and those the network brings. */
-export function interfacePrograms(devices: readonly Device[], programs: HookPrograms): Wanted<InterfaceHook>[] {
+export function interfacePrograms(devices: readonly Device[], programs: HookPrograms): WantedProgram<InterfaceHook>[] {
   return devices.flatMap(({ kind, iface }) => {
     const [ingress, egress] = kind === 'workload' ? [programs.from_workload, programs.to_workload] : [programs.from_host, programs.to_host]
     return [

@@ -4,37 +4,37 @@ import { readFileSync } from 'node:fs'
 import { BpfLink } from '#native'
 import { errorCode, UnsupportedError } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { Attachments, type Wanted } from './attachments.ts'
+import { Attachments, type WantedProgram } from './attachments.ts'
 import { CGROUP_HOOKS, cgroup2Mount, CgroupAttachments, CgroupLinks, cgroupPlace, type CgroupPlace } from './cgroup.ts'
 import type { Hooks, LoadedProgram } from './hook.ts'
 import type { LinkPins } from './link-pins.ts'
-import { failure, NOTHING_DONE, type Outcome, type Part } from '../reconcile/step.ts'
+import { failure, NOTHING_DONE, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 
-export interface ConnectTimeOptions {
+export interface SocketLbOptions {
   readonly pins: LinkPins
   readonly log: Log
 }
 
 /** Nothing is looked at before it is known which cgroup, if any, is wanted. */
-export class ConnectTime {
-  readonly writes: Part = {
+export class SocketLb {
+  readonly writes: ReconcileStep = {
     name: 'connect',
     pending: () => this.#problem !== undefined || this.#attachments?.writes.pending() === true,
     apply: () => this.#write(),
   }
-  readonly removals: Part = {
+  readonly removals: ReconcileStep = {
     name: 'connect.remove',
     pending: () => this.#attachments?.removals.pending() === true,
     apply: () => this.#attachments?.removals.apply() ?? NOTHING_DONE,
   }
-  readonly #options: ConnectTimeOptions
+  readonly #options: SocketLbOptions
   #cgroup: string | undefined
   /** the means of attaching was found by trying, not by what is there */
   #tried = false
   #attachments: Attachments<CgroupPlace> | undefined
   #problem: unknown
 
-  constructor(options: ConnectTimeOptions) {
+  constructor(options: SocketLbOptions) {
     this.#options = options
   }
 
@@ -52,7 +52,7 @@ export class ConnectTime {
 
   /** `programs` by hook, none when they are not wanted; `cgroup` undefined: the first cgroup2 mount. */
   setDesired(programs: ReadonlyMap<string, LoadedProgram>, cgroup: string | undefined): void {
-    const wanted = CGROUP_HOOKS.flatMap((hook): Wanted<CgroupPlace>[] => {
+    const wanted = CGROUP_HOOKS.flatMap((hook): WantedProgram<CgroupPlace>[] => {
       const program = programs.get(hook)
       return program === undefined ? [] : [{ place: cgroupPlace(hook), program }]
     })
@@ -80,7 +80,7 @@ export class ConnectTime {
     return this.#attachments?.writes.apply() ?? NOTHING_DONE
   }
 
-  #move(directory: string | undefined, wanted: readonly Wanted<CgroupPlace>[]): void {
+  #move(directory: string | undefined, wanted: readonly WantedProgram<CgroupPlace>[]): void {
     if (directory !== this.#cgroup) {
       this.#attachments?.setDesired([])
       this.#attachments?.removals.apply()
@@ -93,14 +93,14 @@ export class ConnectTime {
     this.#tried = directory !== undefined && wanted.length > 0
   }
 
-  #hooks(directory: string, sample: Wanted<CgroupPlace> | undefined): Hooks<CgroupPlace> {
+  #hooks(directory: string, sample: WantedProgram<CgroupPlace> | undefined): Hooks<CgroupPlace> {
     const links = new CgroupLinks(this.#options.pins, directory)
     return links.list().length > 0 || (sample !== undefined && canLink(directory, sample)) ? links : new CgroupAttachments(directory)
   }
 }
 
 /** Tries, for an instant: the program finds no service in the maps yet, or does what it will do anyway. */
-function canLink(directory: string, sample: Wanted<CgroupPlace>): boolean {
+function canLink(directory: string, sample: WantedProgram<CgroupPlace>): boolean {
   try {
     BpfLink.attachCgroup(sample.program.handle, directory, sample.place.hook).close()
     return true

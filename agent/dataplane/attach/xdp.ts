@@ -5,9 +5,9 @@ import { BpfProgram, xdpAttach, xdpQuery } from '#native'
 import { AttachError, errorCode } from '#lib/base/errors.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { Attachments, type Wanted } from './attachments.ts'
+import { Attachments, type WantedProgram } from './attachments.ts'
 import type { Hooks, LoadedProgram, Place } from './hook.ts'
-import type { Part } from '../reconcile/step.ts'
+import type { ReconcileStep } from '../reconcile/step.ts'
 
 /** By this name our program is recognised. */
 const OURS = 'untracked'
@@ -54,13 +54,13 @@ export class XdpHooks implements Hooks<Place> {
 
 /** Where they are wanted is known when the steps of policy have been taken: it is asked for in its turn. */
 export class XdpAttachments extends Attachments<Place> {
-  readonly writesWithPolicy: Part
+  readonly writesWithPolicy: ReconcileStep
 
   /** `wanted`: undefined while nothing is loaded */
   constructor(of: {
     readonly interfaces: Pick<Interfaces, 'all' | 'byName'>
     readonly log: Log
-    readonly wanted: () => readonly Wanted<Place>[] | undefined
+    readonly wanted: () => readonly WantedProgram<Place>[] | undefined
   }) {
     super({ name: 'xdp', hooks: new XdpHooks(of.interfaces), log: of.log })
     const pending = (): boolean => {

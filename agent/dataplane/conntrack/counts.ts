@@ -11,7 +11,7 @@ export interface FlowCount {
   readonly flows: number
 }
 
-export class FlowCensus {
+export class ConntrackCounts {
   /** entries that programs go by */
   live = 0
   /** entries that they take for none */

@@ -10,7 +10,7 @@ import type { Clock } from '#lib/base/clock.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { chunksOf, type Chunk, type ChunkedMap } from '../../maps/chunks.ts'
-import { FlowCensus } from './counts.ts'
+import { ConntrackCounts } from './counts.ts'
 import type { FlowReader } from './reader.ts'
 
 export interface FlowMap extends ChunkedMap {
@@ -27,7 +27,7 @@ export interface FlowTable {
   readonly maxEntries: number
 }
 
-export interface FlowSweepOptions {
+export interface ConntrackGcOptions {
   readonly clock: Clock
   readonly log: Log
   /** ms of the programs' clock */
@@ -50,17 +50,17 @@ const PAUSE_MS = 10_000
 const MARGIN_MS = 30_000
 export const FULL = 0.9
 
-export class FlowSweep {
-  readonly #options: FlowSweepOptions
-  #census: FlowCensus | undefined
+export class ConntrackGc {
+  readonly #options: ConntrackGcOptions
+  #census: ConntrackCounts | undefined
   #deleted = 0
 
-  constructor(options: FlowSweepOptions) {
+  constructor(options: ConntrackGcOptions) {
     this.#options = options
   }
 
   /** as the last whole pass found it */
-  get census(): FlowCensus | undefined {
+  get census(): ConntrackCounts | undefined {
     return this.#census
   }
 
@@ -91,7 +91,7 @@ export class FlowSweep {
   /** The whole table once, unless it is replaced meanwhile, or the signal aborts. */
   async pass(table: FlowTable, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
-    const census = new FlowCensus()
+    const census = new ConntrackCounts()
     const full = { said: false }
     let since = clock.now()
     for await (const chunk of chunksOf(table.map, ROOM)) {
@@ -108,7 +108,7 @@ export class FlowSweep {
     this.#census = census
   }
 
-  #sweep({ map, reader }: FlowTable, chunk: Chunk, census: FlowCensus): void {
+  #sweep({ map, reader }: FlowTable, chunk: Chunk, census: ConntrackCounts): void {
     const now = this.#options.monotonicMs()
     const old: number[] = []
     for (let at = 0; at < chunk.count; at++) {

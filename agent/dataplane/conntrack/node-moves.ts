@@ -10,7 +10,7 @@ import type { Log } from '#lib/obs/log.ts'
 import { chunksOf } from '../../maps/chunks.ts'
 import type { FlowTable } from './gc.ts'
 
-export interface FlowMovesOptions {
+export interface NodeMovesOptions {
   readonly clock: Clock
   readonly log: Log
   /** undefined while there is none, or another takes its place */
@@ -24,12 +24,12 @@ const TICK_MS = 1000
 const ROOM = 1000
 const EXISTING = 2
 
-export class FlowMoves {
-  readonly #options: FlowMovesOptions
+export class NodeMoves {
+  readonly #options: NodeMovesOptions
   /** by the address that entries have: where that node is now */
   #moves = new Map<string, Addr>()
 
-  constructor(options: FlowMovesOptions) {
+  constructor(options: NodeMovesOptions) {
     this.#options = options
   }
 

@@ -7,7 +7,7 @@ import type { Decision } from './devices.ts'
 /** Condition: no device with an address of the node is refused. */
 export const DEVICES = 'dataplane.devices'
 
-export class DeviceBook {
+export class DeviceReport {
   readonly #log: Log
   readonly #health: Health
   /** by interface: what was last said of it; pods' are not */

@@ -5,7 +5,7 @@ import type { DesiredNode } from '#agent/compile/desired.ts'
 import { SCOPE_GLOBAL } from '#agent/interfaces/netlink/addr.ts'
 import { addrBits, formatAddr, isV4, type Addr } from '#lib/base/ip.ts'
 import { REVERSE_PATH_OF_ALL } from './sysctls.ts'
-import type { Ways } from './route-lookup.ts'
+import type { RouteLookup } from './route-lookup.ts'
 
 /** A pod's veth, or a device to the world outside this node. */
 export interface Device {
@@ -31,7 +31,7 @@ const NETWORK_KINDS: ReadonlySet<string | undefined> = new Set([undefined, 'bond
 
 /** What the kernel has. */
 export interface Found {
-  readonly ways: Ways
+  readonly ways: RouteLookup
   /** indexes of interfaces that have been pods' */
   readonly cables: ReadonlySet<number>
 }
@@ -78,7 +78,7 @@ function decideHost(iface: Interface, { interfaces, excluded, why }: Asked): Dec
 /** Why programs are to see what the interface carries; undefined: they are not. */
 function reasonsToChoose(
   { host, workloads }: Pick<DesiredNode, 'workloads' | 'host'>,
-  { interfaces, ways }: { readonly interfaces: Interfaces; readonly ways: Ways },
+  { interfaces, ways }: { readonly interfaces: Interfaces; readonly ways: RouteLookup },
 ): Asked['why'] {
   const addresses = new Set<Addr>(host.addresses)
   const pattern = host.pattern === undefined ? undefined : new RegExp(host.pattern)

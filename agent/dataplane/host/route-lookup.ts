@@ -11,17 +11,17 @@ export interface Hop {
   readonly device: number
 }
 
-export interface Ways {
+export interface RouteLookup {
   /** for each address that was asked about and has a route */
   readonly hops: ReadonlyMap<Addr, Hop>
   /** indexes of the interfaces of default routes, in order and each once */
   readonly defaults: readonly number[]
 }
 
-export const NO_WAYS: Ways = { hops: new Map(), defaults: [] }
+export const NO_ROUTES: RouteLookup = { hops: new Map(), defaults: [] }
 
 /** Costs in proportion to the routes, and to the addresses times the lengths of prefixes. */
-export function waysOf(routes: readonly RouteMessage[], addrs: Iterable<Addr>): Ways {
+export function routeLookupOf(routes: readonly RouteMessage[], addrs: Iterable<Addr>): RouteLookup {
   const lengths = new Map<number, Map<Addr, RouteMessage>>()
   for (const route of routes) {
     const length = lengthOf(route.cidr.addr, route.cidr.bits)

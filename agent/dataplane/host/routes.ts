@@ -18,8 +18,8 @@ import {
 import { NetlinkError } from '#lib/base/errors.ts'
 import { formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { failure, type Failure, type Outcome, type Part } from '../reconcile/step.ts'
-import { NO_WAYS, waysOf, type Ways } from './route-lookup.ts'
+import { failure, type Failure, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
+import { NO_ROUTES, routeLookupOf, type RouteLookup } from './route-lookup.ts'
 
 const EEXIST = 17
 const ESRCH = 3
@@ -35,14 +35,14 @@ export class Routes {
   readonly #log: Log
   #wanted: ReadonlyMap<string, RouteRow> = new Map()
   #actual = new Map<string, OwnRoute>()
-  #ways: Ways = NO_WAYS
+  #ways: RouteLookup = NO_ROUTES
   #targets: ReadonlySet<Addr> = new Set()
   /** to which we have looked for ways */
   #asked: ReadonlySet<Addr> = new Set()
   #left = new Set<string>()
   #stale = true
-  readonly writes: Part
-  readonly removals: Part
+  readonly writes: ReconcileStep
+  readonly removals: ReconcileStep
 
   constructor(options: RoutesOptions) {
     this.#netlink = options.netlink
@@ -61,7 +61,7 @@ export class Routes {
   }
 
   /** To the nodes that have routes, to pods where others make them, and to everybody else; replaced when read anew. */
-  get ways(): Ways {
+  get ways(): RouteLookup {
     return this.#ways
   }
 
@@ -82,7 +82,7 @@ export class Routes {
     this.#actual = new Map(all.filter(isOurs).map((route) => [formatCidr(route.cidr), route]))
     const others = all.filter((route) => !isOurs(route))
     this.#asked = this.#targets
-    this.#ways = waysOf(others, this.#asked)
+    this.#ways = routeLookupOf(others, this.#asked)
     this.#sayLeft()
     this.#stale = false
     return [...before.keys()].filter((key) => this.#wanted.has(key) && !this.#actual.has(key)).length

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { writeDurably } from '#lib/base/os/durable-file.ts'
 import { errorCode, errorText } from '#lib/base/errors.ts'
 import { sortedEntries } from '#lib/base/order.ts'
-import { failure, type Outcome, type Part } from '../reconcile/step.ts'
+import { failure, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 
 export interface SysctlOptions {
   /** the file with the old values */
@@ -19,7 +19,7 @@ const OF_INTERFACE = /^net\/ipv[46]\/conf\//
 /** The kernel goes by the larger one of this and the interface's own: what is to be off for one interface has to be off here. */
 export const REVERSE_PATH_OF_ALL = 'net/ipv4/conf/all/rp_filter'
 
-export class Sysctls implements Part {
+export class Sysctls implements ReconcileStep {
   readonly name = 'sysctls'
   readonly #stateFile: string
   readonly #root: string

@@ -7,7 +7,7 @@ import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { findKubeProxy, proxyRulesText, removeKubeProxy, type ProxyRules } from './cleanup.ts'
 
-export interface HandOverOptions {
+export interface ProxyHandoverOptions {
   readonly clock: Clock
   readonly log: Log
   readonly health: Health
@@ -28,8 +28,8 @@ const LOOK_MS = 600_000
 /** Not sooner again: a kube-proxy that runs is for its administrator to stop. Once it has stopped, what it left goes. */
 const REMOVE_MS = 3_600_000
 
-export class HandOver {
-  readonly #options: HandOverOptions
+export class ProxyHandover {
+  readonly #options: ProxyHandoverOptions
   /** what was wanted when last looked */
   #wanted: boolean | undefined
   #lookAt = 0
@@ -37,7 +37,7 @@ export class HandOver {
   /** they were there again, and that was said */
   #returned = false
 
-  constructor(options: HandOverOptions) {
+  constructor(options: ProxyHandoverOptions) {
     this.#options = options
   }
 

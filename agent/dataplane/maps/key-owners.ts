@@ -4,7 +4,7 @@ import { by, compareText, type Compare } from '#lib/base/order.ts'
 import type { Entry } from '../../maps/byte-rows.ts'
 
 /** Where the winning rows go. */
-export interface Wanted {
+export interface WantedRow {
   want(key: string, value: string): void
   unwant(key: string): void
   wanted(key: string): string | undefined
@@ -16,16 +16,16 @@ export interface Claim {
   readonly value: string
 }
 
-/** Per owner only the keys are kept; values live in `Wanted`, and here only those of losers. Every call costs in proportion to the owner's rows. */
-export class Claims {
-  readonly #wanted: Wanted
+/** Per owner only the keys are kept; values live in `WantedRow`, and here only those of losers. Every call costs in proportion to the owner's rows. */
+export class KeyOwners {
+  readonly #wanted: WantedRow
   readonly #compare: Compare<Claim>
   readonly #keys = new Map<string, readonly string[]>()
   readonly #winner = new Map<string, string>()
   readonly #losers = new Map<string, Map<string, string>>()
 
   /** `compare`: of two claims to a key the first counts; by owner if nothing is said */
-  constructor(wanted: Wanted, compare: Compare<Claim> = by(({ owner }) => owner, compareText)) {
+  constructor(wanted: WantedRow, compare: Compare<Claim> = by(({ owner }) => owner, compareText)) {
     this.#wanted = wanted
     this.#compare = compare
   }

@@ -3,10 +3,10 @@
 import { MapError } from '#lib/base/errors.ts'
 import type { Entry } from '../../maps/byte-rows.ts'
 import { BATCH_ROWS, Pass, inBatches, pack, rowsOfBatch } from './map-writer.ts'
-import type { Wanted } from './key-owners.ts'
-import { Claims } from './key-owners.ts'
+import type { WantedRow } from './key-owners.ts'
+import { KeyOwners } from './key-owners.ts'
 import type { Drift } from './row-diff.ts'
-import { Delta, NO_DRIFT } from './row-diff.ts'
+import { RowDiff, NO_DRIFT } from './row-diff.ts'
 
 /** What a table needs of a map; `BpfMap` has it. */
 export interface TableMap {
@@ -31,22 +31,22 @@ export type IsHeld = (entry: Entry) => boolean
 const SLICE_ROWS = 4096
 
 /** Not re-entrant: one loop reads back and applies; claims may change at any time between. Nothing is written before the first read-back. */
-export class Table {
+export class MapTable {
   readonly #map: TableMap
   readonly #name: string
-  readonly #delta = new Delta()
-  readonly #claims: Claims
+  readonly #delta = new RowDiff()
+  readonly #claims: KeyOwners
   #known = false
 
   /** Of two owners the first by name has a row that both want. */
   constructor(map: TableMap) {
     this.#map = map
-    this.#claims = new Claims(this.#delta)
+    this.#claims = new KeyOwners(this.#delta)
     this.#name = map.info().name
   }
 
   /** For rows that no owners share: who asks here must not use fragments. */
-  get rows(): Wanted {
+  get rows(): WantedRow {
     return this.#delta
   }
 

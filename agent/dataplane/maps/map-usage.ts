@@ -5,7 +5,7 @@ import { everyMs, type Clock } from '#lib/base/clock.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { chunksOf, type ChunkedMap } from '../../maps/chunks.ts'
 
-export interface MapFillOptions {
+export interface MapUsageOptions {
   readonly clock: Clock
   readonly log: Log
   /** by name */
@@ -15,11 +15,11 @@ export interface MapFillOptions {
 const EVERY_MS = 60_000
 const ROOM = 4096
 
-export class MapFill {
-  readonly #options: MapFillOptions
+export class MapUsage {
+  readonly #options: MapUsageOptions
   readonly #entries = new Map<string, number>()
 
-  constructor(options: MapFillOptions) {
+  constructor(options: MapUsageOptions) {
     this.#options = options
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Desired against actual for one keyed table, each row held once. Layer: agent/dataplane (pure data structure). */
 import type { Entry } from '../../maps/byte-rows.ts'
-import type { Wanted } from './key-owners.ts'
+import type { WantedRow } from './key-owners.ts'
 
 /** What a read-back found other than believed. All zero: nothing was touched behind our back. */
 export interface Drift {
@@ -16,7 +16,7 @@ export interface Drift {
 export const NO_DRIFT: Drift = { missing: 0, changed: 0, foreign: 0 }
 
 /** A wanted row is either `synced` (the kernel has it) or in `updates`; `stale` are the kernel's rows that are not wanted as they are. */
-export class Delta implements Wanted {
+export class RowDiff implements WantedRow {
   readonly #synced = new Map<string, string>()
   readonly #updates = new Map<string, string>()
   readonly #stale = new Map<string, string>()

@@ -5,19 +5,19 @@ import type { ListId } from '../../compile/desired.ts'
 import { catalogue } from '../../maps/catalogue.ts'
 import { decodeText } from '../../maps/byte-rows.ts'
 import type { BindMap } from './encode-rows.ts'
-import type { IsHeld, Table } from './map-table.ts'
+import type { IsHeld, MapTable } from './map-table.ts'
 
 /** By table; undefined: no row has to wait at present. */
-export interface Holds {
+export interface WriteGate {
   writes(table: string): IsHeld | undefined
   removals(table: string): ((key: string) => boolean) | undefined
 }
 
-export type HoldTables = Readonly<Record<'backends' | 'ranges' | 'frontends', Pick<Table, 'pendingRows' | 'actualAt'>>>
+export type GatedTables = Readonly<Record<'backends' | 'ranges' | 'frontends', Pick<MapTable, 'pendingRows' | 'actualAt'>>>
 
 type ListsOf = (key: string) => readonly ListId[]
 
-export function holdsFor(bind: BindMap, tables: HoldTables): Holds {
+export function writeGateFor(bind: BindMap, tables: GatedTables): WriteGate {
   const [backends, maglev, live, ranges] = [
     bind(catalogue.np_backends).key,
     bind(catalogue.np_maglev).key,

@@ -4,11 +4,11 @@ import { ADDR_LOCAL_POD } from '#lib/base/bpf-constants.ts'
 import type { AddrInfo } from '#agent/maps/shapes.ts'
 import type { Codec } from '#agent/maps/codec.ts'
 import { decodeText, textWriter } from '#agent/maps/byte-rows.ts'
-import type { Wanted } from '../maps/key-owners.ts'
+import type { WantedRow } from '../maps/key-owners.ts'
 import { NO_RULES } from '../maps/encode-rows.ts'
 
-export interface AddrJoinOptions {
-  readonly rows: Wanted
+export interface AddrMergerOptions {
+  readonly rows: WantedRow
   readonly value: Codec<AddrInfo>
   /** what the kernel has at the key, as far as is known */
   readonly actual: (key: string) => string | undefined
@@ -16,10 +16,10 @@ export interface AddrJoinOptions {
 
 /** Both halves are whole values, with zeros where the other half speaks. A local pod without its rules would be open to everybody: its half
  * waits until those that were announced are here, and what was wanted of the address before stays. */
-export class AddrJoin implements Wanted {
-  readonly #rows: Wanted
+export class AddrMerger implements WantedRow {
+  readonly #rows: WantedRow
   readonly #value: Codec<AddrInfo>
-  readonly #actual: AddrJoinOptions['actual']
+  readonly #actual: AddrMergerOptions['actual']
   /** by key: what is known of the address, but for pods that wait */
   readonly #places = new Map<string, string>()
   readonly #rules = new Map<string, string>()
@@ -28,7 +28,7 @@ export class AddrJoin implements Wanted {
   readonly #announced = new Map<string, number>()
 
   /** `actual`: rows that are in the kernel */
-  constructor({ rows, value, actual }: AddrJoinOptions) {
+  constructor({ rows, value, actual }: AddrMergerOptions) {
     this.#rows = rows
     this.#value = value
     this.#actual = actual

@@ -5,7 +5,7 @@ import { structLayout } from '#agent/maps/layout.ts'
 import type { Btf } from '#agent/maps/btf.ts'
 import { nodeState } from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
-import { failure, NOTHING_DONE, type Outcome, type Part } from '../reconcile/step.ts'
+import { failure, NOTHING_DONE, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 
 /** Nobody else writes to it but for the beginning of a takeover. */
 export interface StateMap {
@@ -25,7 +25,7 @@ export interface EpochOptions {
 const LEAST_MS = 250
 const KEY = new Uint8Array(4)
 
-export class Epoch implements Part {
+export class Epoch implements ReconcileStep {
   readonly name = 'epoch'
   readonly #options: EpochOptions
   #marked = false

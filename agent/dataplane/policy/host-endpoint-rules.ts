@@ -3,7 +3,7 @@
 import { HOST_REAL, HOST_STAGED, UNTRACKED_DEVICES } from '#lib/base/bpf-constants.ts'
 import { formatAddr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { HostValue, SetId } from '#agent/compile/policy/tables.ts'
 import type { Interface } from '#agent/interfaces/table.ts'
 import type { HostKey, HostSets } from '#agent/maps/shapes.ts'
@@ -15,7 +15,7 @@ const WILDCARD = '*'
 /** Where the rules of the node's own processes are, whatever device they use. */
 const PROCESSES = 0
 
-export class HostRules {
+export class HostEndpointRules {
   readonly #endpoints = new Map<string, HostValue>()
   #devices: readonly Device[] = []
 
@@ -88,7 +88,7 @@ function whyStray({ interfaceName, addrs }: HostValue): string {
 function rowsOf(ifindex: number, endpoint: HostValue | undefined): (readonly [HostKey, HostSets])[] {
   if (endpoint === undefined) return []
   const real = [{ ifindex, view: HOST_REAL }, setsOf(endpoint.sets)] as const
-  return same(endpoint.sets, endpoint.staged) ? [real] : [real, [{ ifindex, view: HOST_STAGED }, setsOf(endpoint.staged)]]
+  return deepEqual(endpoint.sets, endpoint.staged) ? [real] : [real, [{ ifindex, view: HOST_STAGED }, setsOf(endpoint.staged)]]
 }
 
 function setsOf(sets: HostValue['sets']): HostSets {

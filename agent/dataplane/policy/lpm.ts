@@ -4,7 +4,7 @@ import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { prefixOf } from '../maps/encode-rows.ts'
 
 /** Families are one: IPv4 is within ::ffff:0:0/96, and that within ::/0. */
-export class NetLookup {
+export class PrefixLookup {
   readonly #identities = new Map<string, number>()
   readonly #lengths = new Set<number>()
   #inOrder: readonly number[] | undefined

@@ -8,13 +8,13 @@ import { catalogue } from '#agent/maps/catalogue.ts'
 import { decodeText } from '#agent/maps/byte-rows.ts'
 import { cidrOf, type BindMap } from '../maps/encode-rows.ts'
 import { textOfWords } from '#lib/base/bytes.ts'
-import type { Table } from '../maps/map-table.ts'
-import type { PolicyInKernel } from './restart-transition.ts'
+import type { MapTable } from '../maps/map-table.ts'
+import type { KernelPolicy } from './restart-transition.ts'
 
 const DIMENSIONS: readonly Dimension[] = [DIMENSION_PEER, DIMENSION_OWN, DIMENSION_PORT, DIMENSION_SOURCE_PORT]
 
 /** Throws MapError before the tables were read back. */
-export function policyInKernel(tables: Readonly<Record<'bits' | 'nets' | 'addrs', Table>>, bind: BindMap): PolicyInKernel {
+export function readKernelPolicy(tables: Readonly<Record<'bits' | 'nets' | 'addrs', MapTable>>, bind: BindMap): KernelPolicy {
   const [bits, nets, addrs] = [bind(catalogue.np_bits), bind(catalogue.np_nets), bind(catalogue.np_addrs)]
   const ends = [...actual(tables.addrs, 'np_addrs')].map(([key, value]): readonly [Addr, EndValue] => {
     const { identity, ingress, egress, staged_ingress, staged_egress } = decodeText(addrs.value, value)
@@ -35,7 +35,7 @@ export function policyInKernel(tables: Readonly<Record<'bits' | 'nets' | 'addrs'
   }
 }
 
-function actual(table: Table, map: string): ReadonlyMap<string, string> {
+function actual(table: MapTable, map: string): ReadonlyMap<string, string> {
   const rows = table.actual()
   if (rows === undefined) throw new MapError({ map, op: 'update', reason: 'nothing was read back yet' })
   return rows

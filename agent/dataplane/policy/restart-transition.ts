@@ -9,11 +9,11 @@ import { mix32 } from '#lib/base/hash.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { EndSets, EndValue, PolicyRow, PolicyRowOf, PolicyStep, SetRow } from '#agent/compile/policy/tables.ts'
 import { NO_SET, prefixOf } from '../maps/encode-rows.ts'
-import { NetLookup } from './lpm.ts'
+import { PrefixLookup } from './lpm.ts'
 
 const NO_SETS: EndSets = { ingress: NO_SET, egress: NO_SET, stagedIngress: NO_SET, stagedEgress: NO_SET }
 
-export interface PolicyInKernel {
+export interface KernelPolicy {
   /** asked for when there is something to bridge */
   readonly bits: () => readonly PolicyRowOf<'bits'>[]
   readonly nets: readonly PolicyRowOf<'nets'>[]
@@ -21,7 +21,7 @@ export interface PolicyInKernel {
 }
 
 /** The steps of the whole with those between put in; the same steps where no address changes its identity. */
-export function bridged(steps: readonly PolicyStep[], kernel: PolicyInKernel): readonly PolicyStep[] {
+export function restartTransition(steps: readonly PolicyStep[], kernel: KernelPolicy): readonly PolicyStep[] {
   const whole = wholeOf(steps)
   if (kernel.nets.length === 0 && !whole.ends.some(({ key }) => kernel.ends.has(key.addr))) return steps
   const pairs = new Pairs({ before: kernel.bits, learn: whole.learn })
@@ -112,7 +112,7 @@ class Pairs {
 }
 
 interface PairsOf {
-  readonly before: PolicyInKernel['bits']
+  readonly before: KernelPolicy['bits']
   readonly learn: readonly SetRow[]
 }
 
@@ -145,8 +145,8 @@ function wholeOf(steps: readonly PolicyStep[]): Whole {
   }
 }
 
-function lookupOf(nets: readonly PolicyRowOf<'nets'>[]): NetLookup {
-  const lookup = new NetLookup()
+function lookupOf(nets: readonly PolicyRowOf<'nets'>[]): PrefixLookup {
+  const lookup = new PrefixLookup()
   for (const { key, value } of nets) lookup.set(key.cidr, value.identity)
   return lookup
 }

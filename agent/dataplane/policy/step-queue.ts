@@ -2,12 +2,14 @@
 /** Takes policy into the kernel step by step: none begins before the one before it is all there. Layer: agent/dataplane. */
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { PolicyRow, PolicyStep, PolicyTable } from '#agent/compile/policy/tables.ts'
-import { failure, type Failure, type Outcome, type Part } from '../reconcile/step.ts'
-import type { AddrPlace, HostPlace, Place, PlainPlace } from './table-writers.ts'
+import { failure, type Failure, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
+import type { AddrTableWriter, HostTableWriter, TableWriter, PlainTableWriter } from './table-writers.ts'
 
-export interface PolicyQueueOptions {
+export interface StepQueueOptions {
   /** in the order in which rows go when a whole is complete: who refers to others first */
-  readonly places: { readonly [T in PolicyTable]: T extends 'ends' ? AddrPlace : T extends 'hosts' ? HostPlace : PlainPlace }
+  readonly places: {
+    readonly [T in PolicyTable]: T extends 'ends' ? AddrTableWriter : T extends 'hosts' ? HostTableWriter : PlainTableWriter
+  }
   readonly epoch: { mark(): void }
   /** From what is in the kernel to a whole, so that no packet is judged by half of either. Throws as long as it is not known what is there. */
   readonly bridge: (steps: readonly PolicyStep[]) => readonly PolicyStep[]
@@ -21,14 +23,14 @@ const WHOLE_AGAIN = { firstMs: 1000, maxMs: 300_000 }
 const ROWS_A_PASS = 20_000
 
 /** A step that fails is tried again; what comes after it waits, and what the kernel has stays. */
-export class PolicyQueue implements Part {
+export class StepQueue implements ReconcileStep {
   readonly name = 'policy'
-  readonly #options: PolicyQueueOptions
+  readonly #options: StepQueueOptions
   #steps: Step[] = []
   /** of the step that has begun */
-  #unsettled: Place[] = []
+  #unsettled: TableWriter[] = []
   /** those of the last step of learning, until the next step begins */
-  #learning: PlainPlace[] = []
+  #learning: PlainTableWriter[] = []
   #failed = false
   #isStuck = false
   /** that were of no use */
@@ -40,7 +42,7 @@ export class PolicyQueue implements Part {
   /** changes in the kernel since then */
   #writtenOfWhole = 0
 
-  constructor(options: PolicyQueueOptions) {
+  constructor(options: StepQueueOptions) {
     this.#options = options
   }
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Policy as parts of the apply loop. Layer: agent/dataplane. */
-import { NOTHING_DONE, type Part } from '../reconcile/step.ts'
-import type { PolicyPlane } from './policy-dataplane.ts'
+import { NOTHING_DONE, type ReconcileStep } from '../reconcile/step.ts'
+import type { PolicyDataplane } from './policy-dataplane.ts'
 
-export interface PolicyParts {
-  readonly steps: Part
+export interface PolicySteps {
+  readonly steps: ReconcileStep
   /** Undone as long as not all was in the kernel that was wanted when these maps were taken up; later steps that fail do not matter to it. */
-  readonly whole: Part
-  readonly epoch: Part
+  readonly whole: ReconcileStep
+  readonly epoch: ReconcileStep
 }
 
 /** Asked for anew each time: a new configuration may have brought another one. */
-export function policyParts(now: () => PolicyPlane | undefined): PolicyParts {
+export function policySteps(now: () => PolicyDataplane | undefined): PolicySteps {
   return {
     steps: {
       name: 'policy',

@@ -7,12 +7,12 @@ import type { Entry } from '#agent/maps/byte-rows.ts'
 import type { Compare } from '#lib/base/order.ts'
 import type { Device } from '../host/devices.ts'
 import { SELF_OWNER } from '../host/node-rows.ts'
-import type { Applied, Table } from '../maps/map-table.ts'
-import type { AddrJoin } from './addr-merger.ts'
-import type { HostRules } from './host-endpoint-rules.ts'
+import type { Applied, MapTable } from '../maps/map-table.ts'
+import type { AddrMerger } from './addr-merger.ts'
+import type { HostEndpointRules } from './host-endpoint-rules.ts'
 
 /** Rows are staged, which makes them wanted, and then settled, which brings the kernel there; that may take several attempts. */
-export interface Place {
+export interface TableWriter {
   /** Throws LayoutError for a row that no struct can hold, and then changes nothing. */
   stage(rows: readonly PolicyRow[], isGone: boolean): void
   /** In the order in which rows were staged, up to the first that fails. */
@@ -24,8 +24,8 @@ export interface Place {
 }
 
 /** One row for one row. */
-export class PlainPlace implements Place {
-  readonly #table: Table
+export class PlainTableWriter implements TableWriter {
+  readonly #table: MapTable
   readonly #write: (row: PolicyRow) => Entry
   readonly #sweepOrder: Compare<string> | undefined
   #staged: string[] = []
@@ -34,7 +34,7 @@ export class PlainPlace implements Place {
   #old = new Set<string>()
 
   /** `sweepOrder`: of keys that go when a whole is complete */
-  constructor(of: { readonly table: Table; readonly write: (row: PolicyRow) => Entry; readonly sweepOrder?: Compare<string> }) {
+  constructor(of: { readonly table: MapTable; readonly write: (row: PolicyRow) => Entry; readonly sweepOrder?: Compare<string> }) {
     this.#table = of.table
     this.#write = of.write
     this.#sweepOrder = of.sweepOrder
@@ -87,14 +87,14 @@ export class PlainPlace implements Place {
 }
 
 /** Halves of rows of np_addrs. What only the kernel has is not for us to judge. */
-export class AddrPlace implements Place {
-  readonly #table: Table
-  readonly #join: AddrJoin
+export class AddrTableWriter implements TableWriter {
+  readonly #table: MapTable
+  readonly #join: AddrMerger
   readonly #write: (row: PolicyRow) => Entry
   #staged: string[] = []
   #old = new Set<string>()
 
-  constructor(of: { readonly table: Table; readonly join: AddrJoin; readonly write: (row: PolicyRow) => Entry }) {
+  constructor(of: { readonly table: MapTable; readonly join: AddrMerger; readonly write: (row: PolicyRow) => Entry }) {
     this.#table = of.table
     this.#join = of.join
     this.#write = of.write
@@ -139,14 +139,14 @@ export class AddrPlace implements Place {
 }
 
 /** Rules of host endpoints, by device. A few rows that are all made anew whenever one changes. */
-export class HostPlace implements Place {
-  readonly #rules: HostRules
+export class HostTableWriter implements TableWriter {
+  readonly #rules: HostEndpointRules
   readonly #hosts: Rows<readonly [HostKey, HostSets]>
   readonly #untracked: Rows<readonly [number, SetId]>
   #old = new Set<string>()
 
   constructor(of: {
-    readonly rules: HostRules
+    readonly rules: HostEndpointRules
     readonly hosts: Rows<readonly [HostKey, HostSets]>
     /** the same once more, by ifindex, as XDP looks for it */
     readonly untracked: Rows<readonly [number, SetId]>
@@ -207,6 +207,6 @@ export class HostPlace implements Place {
 }
 
 interface Rows<R> {
-  readonly table: Table
+  readonly table: MapTable
   readonly write: (row: R) => Entry
 }

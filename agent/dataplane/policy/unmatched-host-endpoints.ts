@@ -7,7 +7,7 @@ import type { Log } from '#lib/obs/log.ts'
 /** Condition: each host endpoint of this node is some device's. */
 export const HOST_ENDPOINTS = 'policy.host-endpoints'
 
-export class StrayBook {
+export class UnmatchedHostEndpoints {
   readonly #log: Log
   readonly #health: Health
   /** by ref: why */

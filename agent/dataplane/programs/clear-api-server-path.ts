@@ -23,7 +23,7 @@ export interface Way {
 const TCP = 6
 
 /** Takes away the services in the way to this address and port. Returns what they were: "frontend", "node port", "address". Throws MapError and LayoutError. */
-export function clearWay({ pins, addr, port, servers }: Way): readonly string[] {
+export function clearApiServerPath({ pins, addr, port, servers }: Way): readonly string[] {
   using frontends = Rows.open(pins, catalogue.np_frontends)
   using addrs = Rows.open(pins, catalogue.np_addrs)
   if (frontends === undefined || addrs === undefined) return []

@@ -3,15 +3,15 @@
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
-import type { Failure, Part } from './step.ts'
+import type { Failure, ReconcileStep } from './step.ts'
 
 export interface Phase {
-  readonly part: Part
+  readonly part: ReconcileStep
   /** parts that have to be done without a failure before this one may run */
   readonly needs?: readonly string[]
 }
 
-export interface PhasesOptions {
+export interface ReconcilerOptions {
   /** in order */
   readonly phases: readonly Phase[]
   readonly log: Log
@@ -36,7 +36,7 @@ const RETRY = { firstMs: 100, maxMs: 30_000 }
 const NAMED_FAILURES = 5
 
 /** A part that fails keeps its items pending and does not stop the others, unless they need it. */
-export class Phases {
+export class Reconciler {
   readonly #phases: readonly Phase[]
   readonly #log: Log
   readonly #health: Health
@@ -45,7 +45,7 @@ export class Phases {
   readonly #said = new Map<string, string>()
   #attempt = 0
 
-  constructor(options: PhasesOptions) {
+  constructor(options: ReconcilerOptions) {
     this.#phases = options.phases
     this.#log = options.log
     this.#health = options.health

@@ -21,7 +21,7 @@ export interface Outcome {
 }
 
 /** One direction of one kind of kernel state: writing what is missing, or taking away what is too much. */
-export interface Part {
+export interface ReconcileStep {
   readonly name: string
   /** is there anything to do, or to look at */
   pending(): boolean

@@ -8,12 +8,12 @@ import { enumValue } from '#agent/maps/btf.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { ruleNames } from '../../agent.ts'
 import type { ExplainOrder } from '../../args.ts'
-import { wayOf } from '../../bpf/next-hop.ts'
+import { nextHopOf } from '../../bpf/next-hop.ts'
 import { icmpOf, numberOf } from '../manifests/flows.ts'
 import type { EndName, Query } from '../query.ts'
 import { interfaceNames } from '../../interfaces.ts'
 import { PinnedTables } from '../../pins.ts'
-import { linesText, type Printed } from '../../command-result.ts'
+import { linesText, type CommandResult } from '../../command-result.ts'
 import { flowRules, type RuleNames } from '../../rules.ts'
 import { endRecord } from '../../text.ts'
 import { attachedProgram } from './attached.ts'
@@ -31,7 +31,7 @@ interface Node {
 }
 
 /** Throws ConfigError for ends that are not known here, PinsError when maps or programs cannot be used. */
-export async function explainOnline({ pins, agent, query, device, json }: ExplainOrder): Promise<Printed> {
+export async function explainOnline({ pins, agent, query, device, json }: ExplainOrder): Promise<CommandResult> {
   using tables = new PinnedTables(pins)
   const devices: Devices = { indexOf: ifindexOf, nameOf: interfaceNames() }
   const packets = await packetsOf(query, tables, devices)
@@ -126,7 +126,7 @@ function runRecord(
   const made: FlowMade = {
     from: endRecord({ addr: sent.src, port: sent.sport }),
     to: endRecord({ addr: sent.dst, port: sent.dport }),
-    way: wayOf(btf, devices.nameOf)({ flags, ifindex, via: flow.value.via }),
+    way: nextHopOf(btf, devices.nameOf)({ flags, ifindex, via: flow.value.via }),
     rules: flowRules(flow.value, names),
   }
   return { verdict, action, drops: [], flow: made }

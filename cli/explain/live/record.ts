@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What `explain` on a node answers: what --json shows. Layer: cli (pure). */
-import type { Way } from '../../bpf/next-hop.ts'
+import type { NextHop } from '../../bpf/next-hop.ts'
 import { ruleText, type FlowRules, type RuleNames } from '../../rules.ts'
 import type { EndRecord } from '../../text.ts'
 import type { RunResult } from './run.ts'
@@ -21,7 +21,7 @@ export interface FlowMade {
   /** as its packets leave */
   readonly from: EndRecord
   readonly to: EndRecord
-  readonly way: Way
+  readonly way: NextHop
   readonly rules: FlowRules
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** An answer of the node for people to read. Layer: cli (pure). */
 import { table } from '#lib/base/table.ts'
-import { wayText } from '../../bpf/next-hop.ts'
+import { nextHopText } from '../../bpf/next-hop.ts'
 import { ruleText } from '../../rules.ts'
 import { STAGES } from '../manifests/text.ts'
 import { endText } from '../../text.ts'
@@ -29,7 +29,7 @@ export function onlineText(of: OnlineRecord): string {
 
 function flowLines({ from, to, way, rules }: FlowMade, hasPorts: boolean): readonly string[] {
   const ends = [from, to].map((end) => (hasPorts ? endText(end) : end.address)).join(' > ')
-  return [`  leaves as ${ends}, next ${wayText(way)}; egress by ${ruleText(rules.egress)}, ingress by ${ruleText(rules.ingress)}`]
+  return [`  leaves as ${ends}, next ${nextHopText(way)}; egress by ${ruleText(rules.egress)}, ingress by ${ruleText(rules.ingress)}`]
 }
 
 /** Backends of which the same is said. */

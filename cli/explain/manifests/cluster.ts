@@ -18,7 +18,7 @@ export type Owner =
 
 const OUTSIDE: Owner = { kind: 'outside', node: undefined }
 
-export class World {
+export class ExplainedCluster {
   readonly snapshot: Snapshot
   readonly peers: Peers
   readonly #owners = new Map<Addr, Owner>()
@@ -54,9 +54,9 @@ export class World {
 }
 
 /** What these events come to; what the candidates say wins. */
-export function worldOf(events: readonly SourceEvent[], candidates: readonly SourceEvent[] = []): World {
+export function clusterOf(events: readonly SourceEvent[], candidates: readonly SourceEvent[] = []): ExplainedCluster {
   const store = new Store({ sources: ['candidates', 'resources'] })
   store.sink('resources').apply(events)
   store.sink('candidates').apply(candidates)
-  return new World(store.snapshot)
+  return new ExplainedCluster(store.snapshot)
 }

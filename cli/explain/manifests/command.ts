@@ -2,12 +2,12 @@
 /** `explain --resources`: a cluster out of manifests, asked about a flow. Layer: cli. */
 import { ConfigError } from '#lib/base/errors.ts'
 import { readCandidates } from '../../candidates.ts'
-import { linesText, problemRecord, problemText, type Printed } from '../../command-result.ts'
+import { linesText, problemRecord, problemText, type CommandResult } from '../../command-result.ts'
 import { explain, type ExplainOptions } from './explain.ts'
 import { packetsOf } from './flows.ts'
 import type { Query } from '../query.ts'
 import { explanationText } from './text.ts'
-import { readWorlds } from './load-cluster.ts'
+import { loadClusters } from './load-cluster.ts'
 
 export interface OfflineQuery extends ExplainOptions {
   readonly resources: string
@@ -18,9 +18,9 @@ export interface OfflineQuery extends ExplainOptions {
 }
 
 /** Throws ConfigError when the directory cannot be read, or an end is not there. */
-export async function explainOffline({ resources, candidate, query, json, entry, device }: OfflineQuery): Promise<Printed> {
+export async function explainOffline({ resources, candidate, query, json, entry, device }: OfflineQuery): Promise<CommandResult> {
   const candidates = candidate === undefined ? undefined : readCandidates(candidate)
-  const worlds = await readWorlds(resources, candidates)
+  const worlds = await loadClusters(resources, candidates)
   const world = worlds.candidate ?? worlds.now
   if (entry !== undefined && !world.snapshot.nodes.has(entry)) throw new ConfigError('--entry', `there is no node ${entry}`)
   const packets = packetsOf(world, query)

@@ -16,7 +16,7 @@ import { NO_SET, type HostSlot, type SetId } from '#agent/compile/policy/tables.
 import { judgeBySet } from '#agent/policy/judge.ts'
 import type { PolicyVerdict } from '#agent/policy/verdict.ts'
 import type { NodeView } from './node-view.ts'
-import type { World } from './cluster.ts'
+import type { ExplainedCluster } from './cluster.ts'
 
 /** Whose rules are asked: a pod's own, or of a host endpoint those that see every packet by itself, those before services are translated,
  * those of what passes through, or those of what the node itself sends and receives. */
@@ -59,7 +59,7 @@ export interface CheckQuery {
   readonly view: View
 }
 
-export function check(world: World, node: NodeView, query: CheckQuery): Check {
+export function check(world: ExplainedCluster, node: NodeView, query: CheckQuery): Check {
   const { subject, direction, packet } = query
   const line = lineOf(world, query)
   const judgement = judge(line, packet, world.peers)
@@ -88,7 +88,7 @@ function noRoom(node: NodeView, { subject, direction }: CheckQuery, id: number |
   return { ...of, verdict: 'deny', steps: [step], disagreement: null }
 }
 
-function lineOf({ snapshot }: World, { subject, direction, view }: CheckQuery): Line<Policy> {
+function lineOf({ snapshot }: ExplainedCluster, { subject, direction, view }: CheckQuery): Line<Policy> {
   const of = { direction, view }
   switch (subject.stage) {
     case 'pod':
@@ -156,7 +156,7 @@ function difference({ judgement, verdict, set, tables, names }: Answers, directi
 }
 
 interface Story {
-  readonly world: World
+  readonly world: ExplainedCluster
   readonly line: Line<Policy>
   readonly query: CheckQuery
   readonly ids: ReadonlyMap<string, number>

@@ -2,8 +2,8 @@
 /** The answer to one question about a flow, as data: what --json shows. Layer: cli (pure). */
 import { formatAddr, protocolText } from '#lib/base/ip.ts'
 import { hasPorts, type Packet } from '#lib/policy/packet.ts'
-import { courseOf, disagreements, isSameCourse, type Course } from './trace.ts'
-import type { World } from './cluster.ts'
+import { traceOf, disagreements, isSameTrace, type Trace } from './trace.ts'
+import type { ExplainedCluster } from './cluster.ts'
 
 export interface PartyRecord {
   readonly address: string
@@ -20,11 +20,11 @@ export interface Explanation {
   readonly from: PartyRecord
   readonly to: PartyRecord
   /** as things are */
-  readonly now: Course
+  readonly now: Trace
   /** as they would be with the staged policies; null: the same */
-  readonly staged: Course | null
+  readonly staged: Trace | null
   /** as they would be with the candidates; null: there are none */
-  readonly candidate: { readonly now: Course; readonly staged: Course | null; readonly changes: boolean } | null
+  readonly candidate: { readonly now: Trace; readonly staged: Trace | null; readonly changes: boolean } | null
   /** defects: where the policies and their compiled tables do not say the same */
   readonly disagreements: readonly string[]
 }
@@ -36,7 +36,7 @@ export interface ExplainOptions {
 
 /** `candidate`: the same cluster with the candidates. */
 export function explain(
-  worlds: { readonly now: World; readonly candidate: World | undefined },
+  worlds: { readonly now: ExplainedCluster; readonly candidate: ExplainedCluster | undefined },
   packet: Packet,
   options: ExplainOptions,
 ): Explanation {
@@ -49,7 +49,7 @@ export function explain(
   })
   const now = bothViews(worlds.now, packet, options)
   const then = worlds.candidate && bothViews(worlds.candidate, packet, options)
-  const changes = then !== undefined && !(isSameCourse(now.now, then.now) && isSameCourse(now.staged ?? now.now, then.staged ?? then.now))
+  const changes = then !== undefined && !(isSameTrace(now.now, then.now) && isSameTrace(now.staged ?? now.now, then.staged ?? then.now))
   const courses = [now.now, now.staged, then?.now, then?.staged].filter((course) => course !== null && course !== undefined)
   return {
     proto: protocolText(protocol),
@@ -63,12 +63,12 @@ export function explain(
 }
 
 interface Views {
-  readonly now: Course
-  readonly staged: Course | null
+  readonly now: Trace
+  readonly staged: Trace | null
 }
 
-export function bothViews(world: World, packet: Packet, options: ExplainOptions): Views {
-  const now = courseOf(world, packet, { ...options, view: 'real' })
-  const staged = courseOf(world, packet, { ...options, view: 'staged' })
-  return { now, staged: isSameCourse(now, staged) ? null : staged }
+export function bothViews(world: ExplainedCluster, packet: Packet, options: ExplainOptions): Views {
+  const now = traceOf(world, packet, { ...options, view: 'real' })
+  const staged = traceOf(world, packet, { ...options, view: 'staged' })
+  return { now, staged: isSameTrace(now, staged) ? null : staged }
 }

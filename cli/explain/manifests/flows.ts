@@ -7,7 +7,7 @@ import { hasOwnAddresses, type Pod } from '#lib/model/pod.ts'
 import type { Service } from '#lib/model/service.ts'
 import { ICMP, ICMPV6, type Packet } from '#lib/policy/packet.ts'
 import { END_FORMS, type EndName, type Query } from '../query.ts'
-import type { World } from './cluster.ts'
+import type { ExplainedCluster } from './cluster.ts'
 
 /** Of no service, and of no rule that means servers. */
 export const SOURCE_PORT = 50_000
@@ -21,7 +21,7 @@ interface End {
 }
 
 /** Throws ConfigError for what is not there. */
-export function packetsOf(world: World, query: Query): readonly Packet[] {
+export function packetsOf(world: ExplainedCluster, query: Query): readonly Packet[] {
   const from = endOf(world, query.from, query)
   const to = endOf(world, query.to, query)
   if (query.protocol !== 'icmp' && to.port === undefined)
@@ -54,7 +54,7 @@ export function numberOf(protocol: 'tcp' | 'udp' | 'sctp'): number {
   return protocolNumber(protocol === 'tcp' ? 'TCP' : protocol === 'udp' ? 'UDP' : 'SCTP')
 }
 
-function endOf(world: World, end: EndName, query: Query): End {
+function endOf(world: ExplainedCluster, end: EndName, query: Query): End {
   switch (end.kind) {
     case 'address':
       return { addrs: [end.addr], port: numberIn(end) }

@@ -5,21 +5,21 @@ import { readDirectory } from '#lib/manifests/read-directory.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { Problem } from '#lib/store/source.ts'
 import { inForce, type Candidates } from '../../candidates.ts'
-import { worldOf, type World } from './cluster.ts'
+import { clusterOf, type ExplainedCluster } from './cluster.ts'
 
-export interface Worlds {
-  readonly now: World
+export interface Clusters {
+  readonly now: ExplainedCluster
   /** undefined: there are no candidates */
-  readonly candidate: World | undefined
+  readonly candidate: ExplainedCluster | undefined
   /** what the directory has and we cannot use */
   readonly problems: readonly Problem[]
 }
 
 /** Throws ConfigError when the directory cannot be read. */
-export async function readWorlds(directory: string, candidates: Candidates | undefined): Promise<Worlds> {
+export async function loadClusters(directory: string, candidates: Candidates | undefined): Promise<Clusters> {
   const { events, problems, unavailable } = await readDirectory(directory)
   if (unavailable !== undefined) throw new ConfigError('--resources', unavailable)
-  const now = worldOf(events)
+  const now = clusterOf(events)
   if (candidates === undefined) return { now, candidate: undefined, problems }
   const known = new Set(events.flatMap((event) => (event.kind === 'upsert' ? [refText(event.object)] : [])))
   return { now, candidate: candidateWorld(candidates, { events, known }), problems }
@@ -27,9 +27,9 @@ export async function readWorlds(directory: string, candidates: Candidates | und
 
 function candidateWorld(
   candidates: Candidates,
-  { events, known }: { readonly events: Parameters<typeof worldOf>[0]; readonly known: ReadonlySet<string> },
-): World {
-  return worldOf(
+  { events, known }: { readonly events: Parameters<typeof clusterOf>[0]; readonly known: ReadonlySet<string> },
+): ExplainedCluster {
+  return clusterOf(
     events,
     inForce(candidates, known).map((object) => ({ kind: 'upsert', object })),
   )

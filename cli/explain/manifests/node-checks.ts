@@ -10,7 +10,7 @@ import type { View } from '#lib/policy/rule-order.ts'
 import { UDP, type Packet } from '#lib/policy/packet.ts'
 import { check, type Check, type CheckQuery, type Stage } from './endpoint-check.ts'
 import type { NodeView } from './node-view.ts'
-import type { World } from './cluster.ts'
+import type { ExplainedCluster } from './cluster.ts'
 
 /** How a packet comes to a node: from one of its pods or processes, by a device of the network, or in the tunnel from another node. */
 export type Arrival = 'here' | 'network' | 'tunnel'
@@ -23,15 +23,15 @@ export interface Visit {
   readonly packet: Packet
 }
 
-export interface Station {
-  readonly world: World
+export interface NodeCheck {
+  readonly world: ExplainedCluster
   readonly view: View
   /** device of nodes by which packets come and go; undefined: the one with the node's address */
   readonly device: string | undefined
 }
 
 /** In the order in which the packet meets them. */
-export function checksAt({ world, view, device }: Station, visit: Visit): readonly Check[] {
+export function checksAt({ world, view, device }: NodeCheck, visit: Visit): readonly Check[] {
   const { node, arrival, before, packet } = visit
   if (packet.src === packet.dst) return []
   const [from, to] = [world.owner(packet.src), world.owner(packet.dst)]
@@ -134,7 +134,7 @@ function inTurn(queries: readonly HostQuery[], host: (of: HostQuery) => readonly
 }
 
 /** That of the device that has the node's address; which endpoint that is can only be told by addresses, unless one alone names a device. */
-function deviceEndpoint({ snapshot }: World, { name }: NodeView, device: string | undefined): HostEndpoint | undefined {
+function deviceEndpoint({ snapshot }: ExplainedCluster, { name }: NodeView, device: string | undefined): HostEndpoint | undefined {
   const all = [...snapshot.hostEndpoints.values()]
   const addresses = snapshot.nodes.get(name)?.addresses ?? []
   const named = all.filter((one) => one.node === name && one.interfaceName !== undefined && one.interfaceName !== WILDCARD)
@@ -145,7 +145,7 @@ function deviceEndpoint({ snapshot }: World, { name }: NodeView, device: string 
 }
 
 /** The packet's next node; undefined: it stays, or leaves the cluster. */
-export function nextOf(world: World, { node, arrival, before, packet }: Visit): Omit<Visit, 'packet'> | undefined {
+export function nextOf(world: ExplainedCluster, { node, arrival, before, packet }: Visit): Omit<Visit, 'packet'> | undefined {
   const to = world.owner(packet.dst)
   if (to.node === undefined || to.node === node.name || node.isSelf(packet.dst)) return undefined
   const isTranslated = before.dst !== packet.dst
@@ -155,7 +155,7 @@ export function nextOf(world: World, { node, arrival, before, packet }: Visit): 
 }
 
 /** A pod whose address means nothing outside leaves as its node. */
-function sourceOutside({ snapshot }: World, node: NodeView, { src, dst }: Packet): Addr {
+function sourceOutside({ snapshot }: ExplainedCluster, node: NodeView, { src, dst }: Packet): Addr {
   const kind = node.addr(dst)?.kind ?? 0
   const masquerades = ((node.addr(src)?.flags ?? 0) & ADDR_MASQUERADE) !== 0
   if (!masquerades || node.isSelf(src) || (kind !== 0 && kind !== ADDR_NODE) || node.isInRange(RANGE_INSIDE, dst)) return src

@@ -3,7 +3,7 @@
 import { hostPort } from '#lib/base/ip.ts'
 import { table } from '#lib/base/table.ts'
 import type { Check, Step } from './endpoint-check.ts'
-import type { Course, Outcome } from './trace.ts'
+import type { Trace, Outcome } from './trace.ts'
 import type { Explanation, PartyRecord } from './explain.ts'
 import type { BackendText, Translation } from './translate.ts'
 
@@ -31,11 +31,11 @@ function candidateLines({ now, staged }: Explanation, candidate: NonNullable<Exp
 }
 
 /** What is not as before. */
-function variantLines(what: string, before: Course, after: Course): readonly string[] {
+function variantLines(what: string, before: Trace, after: Trace): readonly string[] {
   return ['', `with ${what}: ${changeText(before, after)}`, ...courseLines(after, before).slice(1)]
 }
 
-export function changeText(before: Course, after: Course): string {
+export function changeText(before: Trace, after: Trace): string {
   return before.verdict === after.verdict ? `${after.verdict}, as before` : `${before.verdict} -> ${after.verdict}`
 }
 
@@ -45,7 +45,7 @@ function partyText({ address, port, owner, node }: PartyRecord): string {
 }
 
 /** `before`: of its checks those that are told already are left out. */
-function courseLines(course: Course, before: Course | undefined): readonly string[] {
+function courseLines(course: Trace, before: Trace | undefined): readonly string[] {
   const { outcomes, translations, verdict } = course
   const told = new Set((before?.outcomes ?? []).flatMap(({ checks }) => checks.map((check) => JSON.stringify(check))))
   const isNamed = outcomes.length > 1 || translations.length > 0

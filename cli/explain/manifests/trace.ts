@@ -4,9 +4,9 @@ import { formatAddr } from '#lib/base/ip.ts'
 import type { View } from '#lib/policy/rule-order.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import type { Check } from './endpoint-check.ts'
-import { checksAt, nextOf, type Station, type Visit } from './node-checks.ts'
+import { checksAt, nextOf, type NodeCheck, type Visit } from './node-checks.ts'
 import { backendText, translate, type BackendText, type Stop, type Translation } from './translate.ts'
-import type { World } from './cluster.ts'
+import type { ExplainedCluster } from './cluster.ts'
 
 /** `refuse`: answered with an error; `drop`: not answered, for a reason that is no policy */
 export type Verdict = 'allow' | 'deny' | 'refuse' | 'drop'
@@ -23,7 +23,7 @@ export interface Outcome {
   readonly reason: string | null
 }
 
-export interface Course {
+export interface Trace {
   /** `depends`: on the backend that is chosen */
   readonly verdict: Verdict | 'depends'
   readonly translations: readonly Translation[]
@@ -35,14 +35,14 @@ interface Branch extends Omit<Outcome, 'to'> {
   readonly translations: readonly Translation[]
 }
 
-export interface CourseOptions {
+export interface TraceOptions {
   readonly view: View
   /** where it enters the cluster, if it comes from outside */
   readonly entry: string | undefined
   readonly device: string | undefined
 }
 
-export function courseOf(world: World, packet: Packet, options: CourseOptions): Course {
+export function traceOf(world: ExplainedCluster, packet: Packet, options: TraceOptions): Trace {
   const from = world.owner(packet.src)
   const entry = from.node ?? options.entry ?? entryOf(world, packet)
   const visit = entry === undefined ? undefined : { node: world.view(entry), before: packet, arrival: arrivalOf(from.node) }
@@ -59,18 +59,18 @@ function arrivalOf(node: string | undefined): Visit['arrival'] {
 }
 
 /** The node that has the destination, else the first at which this is a service. */
-function entryOf(world: World, { dst, dport, protocol }: Packet): string | undefined {
+function entryOf(world: ExplainedCluster, { dst, dport, protocol }: Packet): string | undefined {
   const owner = world.owner(dst).node
   if (owner !== undefined) return owner
   return world.nodesInOrder().find(({ name }) => world.view(name).frontend(dst, dport, protocol) !== undefined)?.name
 }
 
 /** Nothing of the cluster is in its way. */
-function passing(world: World, { dst, dport }: Packet): Branch {
+function passing(world: ExplainedCluster, { dst, dport }: Packet): Branch {
   return { verdict: 'allow', to: backendText(world, dst, dport), checks: [], seenAs: null, reason: null, translations: [] }
 }
 
-function branchesAt(station: Station, visit: Omit<Visit, 'packet'>): readonly Branch[] {
+function branchesAt(station: NodeCheck, visit: Omit<Visit, 'packet'>): readonly Branch[] {
   const { world } = station
   const { node, arrival, before } = visit
   const inside = arrival === 'here'
@@ -127,13 +127,13 @@ function signature({ verdict, checks, seenAs, reason }: Pick<Outcome, 'verdict' 
 }
 
 /** Is the same said of both? */
-export function isSameCourse(a: Course, b: Course): boolean {
-  const texts = ({ translations, outcomes }: Course): string =>
+export function isSameTrace(a: Trace, b: Trace): boolean {
+  const texts = ({ translations, outcomes }: Trace): string =>
     JSON.stringify([translations, outcomes.map((outcome) => [signature(outcome), outcome.to])])
   return texts(a) === texts(b)
 }
 
-export function disagreements(course: Course): readonly string[] {
+export function disagreements(course: Trace): readonly string[] {
   return course.outcomes.flatMap(({ checks }) =>
     checks.flatMap(({ endpoint, node, direction, disagreement }) =>
       disagreement === null ? [] : [`${direction} of ${endpoint} at node ${node}: ${disagreement}`],

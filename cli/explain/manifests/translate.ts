@@ -13,7 +13,7 @@ import {
 import { formatAddr, hostPort, protocolText, type Addr } from '#lib/base/ip.ts'
 import { hasPorts, type Packet } from '#lib/policy/packet.ts'
 import type { Frontend, NodeView } from './node-view.ts'
-import type { World } from './cluster.ts'
+import type { ExplainedCluster } from './cluster.ts'
 
 export interface BackendText {
   readonly address: string
@@ -51,7 +51,7 @@ export interface Translated {
 }
 
 export function translate(
-  world: World,
+  world: ExplainedCluster,
   node: NodeView,
   { packet, inside }: { readonly packet: Packet; readonly inside: boolean },
 ): Translated {
@@ -72,7 +72,7 @@ export function translate(
   return { translation, stop: stopAt(node, frontend, { packet, inside, isEmpty: backends.length === 0 }), packets }
 }
 
-export function backendText(world: World, addr: Addr, port: number): BackendText {
+export function backendText(world: ExplainedCluster, addr: Addr, port: number): BackendText {
   return { address: formatAddr(addr), port, owner: world.ownerText(addr), node: world.owner(addr).node ?? null }
 }
 
@@ -93,7 +93,7 @@ function stopAt(node: NodeView, { value }: Frontend, { packet, inside, isEmpty }
 
 /** A service's address on a port that it does not have. One that is not of a cluster's own range may be a host's: what this node's pods and
  * processes send goes there; what comes from the network would go back, unless it is for the cluster. */
-function strayStop(world: World, node: NodeView, { packet, inside }: Omit<Came, 'isEmpty'>): Stop | undefined {
+function strayStop(world: ExplainedCluster, node: NodeView, { packet, inside }: Omit<Came, 'isEmpty'>): Stop | undefined {
   const { dst, dport, protocol } = packet
   const { strayService } = node.config.compile
   const { kind = 0, flags = 0 } = node.addr(dst) ?? {}

@@ -4,7 +4,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Clock } from '../../base/clock.ts'
 import { unmapped } from '../../base/ip.ts'
-import { same } from '../../base/deep-equal.ts'
+import { deepEqual } from '../../base/deep-equal.ts'
 
 export type Resolve = (host: string) => Promise<readonly string[]>
 
@@ -49,7 +49,7 @@ export class Addresses {
     const found = isIP(host) > 0 ? [host] : await this.#resolved(host, signal)
     // who keeps services off these knows IPv4 by one form alone, and sockets make no difference
     this.#known = [...new Set(found.map(unmapped))]
-    if (!same(before.toSorted(), this.#known.toSorted())) onChange?.()
+    if (!deepEqual(before.toSorted(), this.#known.toSorted())) onChange?.()
     // a balancer's name may have others each day
     for (const addresses of [this.#failed, this.#ranks])
       for (const address of addresses.keys()) if (!this.#known.includes(address)) addresses.delete(address)

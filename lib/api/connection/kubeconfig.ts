@@ -7,7 +7,7 @@ import { load } from 'js-yaml'
 import type { Clock } from '../../base/clock.ts'
 import { ConfigError, errorText } from '../../base/errors.ts'
 import { isObject } from '../../base/object.ts'
-import { same } from '../../base/deep-equal.ts'
+import { deepEqual } from '../../base/deep-equal.ts'
 import { ExecLogin, type Login } from './exec-login.ts'
 import type { ApiServer } from './server.ts'
 
@@ -102,7 +102,7 @@ function loginOf({ file, folder, user, cluster, ca, before, clock, loginMs }: Lo
   const { exec, 'auth-provider': provider } = user
   if (exec === undefined && provider === undefined) return undefined
   const of = { exec, provider, cluster: isObject(exec) && exec['provideClusterInfo'] === true ? cluster : undefined }
-  if (before !== undefined && same(before.of, of)) return before
+  if (before !== undefined && deepEqual(before.of, of)) return before
   if (exec === undefined) checkProvider(file, provider)
   if (exec === undefined) return { of, ...lateLogin(file), [Symbol.dispose]: () => undefined }
   const login = new ExecLogin({ exec, folder, cluster: () => clusterInfo(cluster, ca), clock, limitMs: loginMs })

@@ -4,10 +4,10 @@ import type { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import { Client, Pool, type Dispatcher } from 'undici'
 import type { Clock } from '../../base/clock.ts'
-import { same } from '../../base/deep-equal.ts'
+import { deepEqual } from '../../base/deep-equal.ts'
 import { connectTo } from './connect.ts'
 import { UnreachableError } from '../errors.ts'
-import { inTime } from './time-limit.ts'
+import { withTimeLimit } from './time-limit.ts'
 import { originOf, placeOf, type ApiServer, type TlsMaterial } from './server.ts'
 
 /** Whether the peer still answers is asked this often. */
@@ -70,7 +70,7 @@ export class Session {
   async isOutdated(): Promise<boolean> {
     if (placeOf(this.#options.server) !== this.#place) return true
     const tls = await tlsOf(this.#options).catch(() => this.#tls)
-    return !same(tls, this.#tls)
+    return !deepEqual(tls, this.#tls)
   }
 
   /** Ends all requests on it. */
@@ -164,5 +164,5 @@ export class Session {
 }
 
 function tlsOf({ server, clock }: Pick<SessionOptions, 'server' | 'clock'>): Promise<TlsMaterial> {
-  return inTime(clock, server.tls())
+  return withTimeLimit(clock, server.tls())
 }

@@ -6,7 +6,7 @@ import { UnreachableError } from '../errors.ts'
 /** Longer than a login program may take, which says so itself. */
 const LIMIT_MS = 40_000
 
-export async function inTime<T>(clock: Clock, credentials: Promise<T>): Promise<T> {
+export async function withTimeLimit<T>(clock: Clock, credentials: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const cancel = clock.after(LIMIT_MS, () => {
     reject(new UnreachableError(`no credentials within ${LIMIT_MS / 1000} s`))

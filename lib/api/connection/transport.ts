@@ -5,10 +5,10 @@ import { packageVersion } from '../../base/os/package.ts'
 import { backoffMs, type Backoff } from '../../base/backoff.ts'
 import { systemClock, type Clock } from '../../base/clock.ts'
 import { errorText } from '../../base/errors.ts'
-import { same } from '../../base/deep-equal.ts'
+import { deepEqual } from '../../base/deep-equal.ts'
 import { Addresses, type Resolve } from './addresses.ts'
 import { UnreachableError } from '../errors.ts'
-import { inTime } from './time-limit.ts'
+import { withTimeLimit } from './time-limit.ts'
 import { originOf, placeOf, type ApiServer } from './server.ts'
 import { Session } from './session.ts'
 
@@ -120,7 +120,7 @@ export class Transport implements AsyncDisposable {
   async #send({ method, path, headers, body, signal }: HttpRequest): Promise<Sent> {
     const session = await this.#open(signal)
     try {
-      const credentials = await orAborted(inTime(this.#clock, this.#server.headers()), signal)
+      const credentials = await orAborted(withTimeLimit(this.#clock, this.#server.headers()), signal)
       const answer = await session.request({
         method,
         path: `${this.#server.prefix}${path}`,
@@ -150,8 +150,8 @@ export class Transport implements AsyncDisposable {
     }
     await this.#renewing
     if (!(await session.isOutdated()))
-      return await inTime(this.#clock, this.#server.headers()).then(
-        (headers) => !same(headers, credentials),
+      return await withTimeLimit(this.#clock, this.#server.headers()).then(
+        (headers) => !deepEqual(headers, credentials),
         (thrown: unknown) => this.#unreadable(thrown),
       )
     await session.end(new UnreachableError(OUTDATED))
@@ -162,7 +162,7 @@ export class Transport implements AsyncDisposable {
   async #renew(refused: boolean): Promise<void> {
     const place = placeOf(this.#server)
     try {
-      await inTime(this.#clock, this.#server.renew?.(refused) ?? Promise.resolve())
+      await withTimeLimit(this.#clock, this.#server.renew?.(refused) ?? Promise.resolve())
       this.#unread = undefined
     } catch (thrown) {
       this.#unreadable(thrown)

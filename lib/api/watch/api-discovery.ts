@@ -8,7 +8,7 @@ import { pluralOf, type Collection } from '../resource.ts'
 
 type Names = ReadonlySet<string>
 
-export class Presence {
+export class ApiDiscovery {
   readonly #client: Pick<ApiClient, 'request'>
   readonly #clock: Clock
   readonly #freshMs: number

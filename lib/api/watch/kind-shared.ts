@@ -4,12 +4,12 @@ import type { Backoff } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import type { SourceEvent } from '../../store/source.ts'
 import type { ApiClient } from '../client.ts'
-import type { Held } from './object-cache.ts'
-import type { Link } from './reconnect.ts'
-import type { Past } from './version-history.ts'
-import type { Presence } from './api-discovery.ts'
-import type { Turns } from '../../base/semaphore.ts'
-import type { Watched } from './watch-list.ts'
+import type { ObjectCache } from './object-cache.ts'
+import type { Reconnect } from './reconnect.ts'
+import type { VersionHistory } from './version-history.ts'
+import type { ApiDiscovery } from './api-discovery.ts'
+import type { Semaphore } from '../../base/semaphore.ts'
+import type { WatchedKind } from './watch-list.ts'
 
 export interface Patience {
   /** a page that takes longer does not come */
@@ -22,12 +22,12 @@ export interface Patience {
 export interface Shared {
   readonly client: ApiClient
   readonly clock: Clock
-  readonly held: Held
-  readonly link: Link
-  readonly presence: Presence
-  readonly past: Past
+  readonly held: ObjectCache
+  readonly link: Reconnect
+  readonly presence: ApiDiscovery
+  readonly past: VersionHistory
   /** of lists: pages are large */
-  readonly turns: Turns
+  readonly turns: Semaphore
   readonly backoff: Backoff
   /** how long a kind is not asked for that the server does not have */
   readonly absentMs: number
@@ -38,7 +38,7 @@ export interface Shared {
   /** it, or the server, had failed and is heard again */
   readonly onHeard: () => void
   /** all objects of the kind are in, or there is no such kind: perhaps again */
-  readonly onListed: (watched: Watched) => void
+  readonly onListed: (watched: WatchedKind) => void
   /** the server was found at a version before one that it has said: all kinds are to look whether theirs is one of its past */
   readonly onWentBack: (version: string) => void
   /** the status may be another one */

@@ -13,7 +13,7 @@ import type { KindFacts, Shared } from './kind-shared.ts'
 import type { Lost } from './reconnect.ts'
 import { isBelow, wentBack } from './version-history.ts'
 import type { Transport } from '../connection/transport.ts'
-import type { Watched } from './watch-list.ts'
+import type { WatchedKind } from './watch-list.ts'
 
 /** Where nothing tells that the server has gone, the end of the watch must. */
 const UNPINGED_SECONDS = 60
@@ -26,10 +26,10 @@ const SHORT_MS = 5000
 const HEARD_MS = 1000
 
 export class KindWatch {
-  readonly watched: Watched
+  readonly watched: WatchedKind
   readonly #shared: Shared
   /** undefined: as JSON, from which more can be read */
-  #message: Watched['message']
+  #message: WatchedKind['message']
   readonly #counts = { lists: 0, watches: 0, events: 0, unreadable: 0 }
   #lastEventAt: number | undefined
   /** where the next watch begins; undefined: list first */
@@ -55,7 +55,7 @@ export class KindWatch {
   /** that of the last request */
   #connection: Transport['connected']
 
-  constructor(watched: Watched, shared: Shared) {
+  constructor(watched: WatchedKind, shared: Shared) {
     this.watched = watched
     this.#message = watched.message
     this.#shared = shared

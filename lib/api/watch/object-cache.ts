@@ -5,15 +5,15 @@
 import { isObject } from '../../base/object.ts'
 import { compareText } from '../../base/order.ts'
 import type { Parsed, Rejected } from '../../base/result.ts'
-import { same } from '../../base/deep-equal.ts'
+import { deepEqual } from '../../base/deep-equal.ts'
 import { identify, parseObject } from '../../kube/parse/parse-object.ts'
-import { createPool } from '../../kube/parse/intern.ts'
+import { createInternPool } from '../../kube/parse/intern.ts'
 import { nameKey, refText, type Kind, type Ref } from '../../model/ref.ts'
 import { isPolicyMatter } from '../../model/snapshot.ts'
 import type { LastGoodFile } from '../../store/last-good.ts'
 import type { Problem, SourceEvent } from '../../store/source.ts'
 import { objectPath } from '../resource.ts'
-import { WATCHED, type Watched } from './watch-list.ts'
+import { WATCHED, type WatchedKind } from './watch-list.ts'
 
 type Raw = Readonly<Record<string, unknown>>
 
@@ -28,13 +28,13 @@ interface Known {
   raw: Raw | undefined
 }
 
-export class Held {
+export class ObjectCache {
   readonly #lastGood: LastGoodFile | undefined
   readonly #kinds = new Map<Kind, Map<string, Known>>(WATCHED.map(({ entry }) => [entry.kind, new Map()]))
   readonly #problems = new Map<string, readonly Problem[]>()
   /** refs whose last good version is in force in the place of another */
   readonly #kept = new Map<string, { readonly file: string; readonly object: Raw }>()
-  readonly #pool = createPool()
+  readonly #pool = createInternPool()
   #revision = 0
   #keptRevision = 0
   #remembered = 0
@@ -60,7 +60,7 @@ export class Held {
   }
 
   /** Takes in an object as it is now. `list`: the number of the list it is in. */
-  put(watched: Watched, raw: Raw, list?: number): readonly SourceEvent[] {
+  put(watched: WatchedKind, raw: Raw, list?: number): readonly SourceEvent[] {
     const ref = refOf(watched, raw)
     const key = nameKey(ref)
     const known = this.#of(watched).get(key)
@@ -87,18 +87,18 @@ export class Held {
     return object === undefined ? [] : [{ kind: 'upsert', object }]
   }
 
-  remove(watched: Watched, raw: Raw): readonly SourceEvent[] {
+  remove(watched: WatchedKind, raw: Raw): readonly SourceEvent[] {
     return this.#drop(watched, nameKey(refOf(watched, raw)))
   }
 
   /** Drops what was not in this list, nor has come since. */
-  keepOnly(watched: Watched, list: number): readonly SourceEvent[] {
+  keepOnly(watched: WatchedKind, list: number): readonly SourceEvent[] {
     const gone = [...this.#of(watched)].filter(([, known]) => known.listed !== list)
     return gone.flatMap(([key]) => this.#drop(watched, key))
   }
 
   /** Of no object that is held is its version one of the server's: the next of it is read whatever version it has. */
-  forgetVersions(watched: Watched): void {
+  forgetVersions(watched: WatchedKind): void {
     for (const known of this.#of(watched).values()) known.version = ''
   }
 
@@ -140,7 +140,7 @@ export class Held {
     return watched !== undefined && this.#of(watched).has(key) ? pathOf(watched, namesIn(watched, key)) : undefined
   }
 
-  #drop(watched: Watched, key: string): readonly SourceEvent[] {
+  #drop(watched: WatchedKind, key: string): readonly SourceEvent[] {
     const known = this.#of(watched).get(key)
     if (known === undefined) return []
     this.#of(watched).delete(key)
@@ -150,7 +150,7 @@ export class Held {
     return known.inForce === 'nothing' ? [] : [{ kind: 'delete', ref }]
   }
 
-  #of({ entry }: Watched): Map<string, Known> {
+  #of({ entry }: WatchedKind): Map<string, Known> {
     const known = this.#kinds.get(entry.kind) ?? new Map<string, Known>()
     this.#kinds.set(entry.kind, known)
     return known
@@ -158,7 +158,7 @@ export class Held {
 
   #setProblems(ref: string, problems: readonly Problem[]): void {
     if (problems.length === 0 && this.#problems.size === 0) return
-    if (same(this.#problems.get(ref) ?? [], problems)) return
+    if (deepEqual(this.#problems.get(ref) ?? [], problems)) return
     this.#revision++
     if (problems.length === 0) this.#problems.delete(ref)
     else this.#problems.set(ref, problems)
@@ -173,7 +173,7 @@ export class Held {
 }
 
 /** Most objects have none, and need no path made for them. */
-function problemsOf(watched: Watched, ref: Ref, { kind, rejected: all }: Parsed<unknown>): readonly Problem[] {
+function problemsOf(watched: WatchedKind, ref: Ref, { kind, rejected: all }: Parsed<unknown>): readonly Problem[] {
   if (all.length === 0) return []
   const place = pathOf(watched, ref)
   const part = kind === 'ok' ? { inPart: true as const } : {}
@@ -190,23 +190,23 @@ export function textIn(raw: Raw, key: string): string {
   return typeof value === 'string' ? value : ''
 }
 
-function refOf({ entry }: Watched, raw: Raw): Ref {
+function refOf({ entry }: WatchedKind, raw: Raw): Ref {
   const metadata = metadataOf(raw)
   return { kind: entry.kind, namespace: entry.namespaced ? textIn(metadata, 'namespace') : '', name: textIn(metadata, 'name') }
 }
 
-function pathOf({ apiVersion, kind }: Watched, { namespace, name }: Pick<Ref, 'namespace' | 'name'>): string {
+function pathOf({ apiVersion, kind }: WatchedKind, { namespace, name }: Pick<Ref, 'namespace' | 'name'>): string {
   return objectPath({ apiVersion, kind, namespace, name })
 }
 
 /** What a key was made from. */
-function namesIn({ entry }: Watched, key: string): Pick<Ref, 'namespace' | 'name'> {
+function namesIn({ entry }: WatchedKind, key: string): Pick<Ref, 'namespace' | 'name'> {
   const slash = entry.namespaced ? key.indexOf('/') : -1
   return { namespace: key.slice(0, Math.max(0, slash)), name: key.slice(slash + 1) }
 }
 
 /** In the form of a manifest, without what only the server reads. */
-function bare({ apiVersion, kind }: Watched, raw: Raw): Raw {
+function bare({ apiVersion, kind }: WatchedKind, raw: Raw): Raw {
   const { name, namespace, labels, annotations } = metadataOf(raw)
   return { ...raw, apiVersion, kind, metadata: { name, namespace, labels, annotations } }
 }

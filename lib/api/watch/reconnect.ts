@@ -14,7 +14,7 @@ export interface Lost {
   readonly brief?: true
 }
 
-export interface LinkOptions {
+export interface ReconnectOptions {
   readonly transport: Pick<Transport, 'connect' | 'connected' | 'drop'>
   readonly clock: Clock
   readonly backoff: Backoff
@@ -26,8 +26,8 @@ const LASTING_MS = 5000
 /** As long as watches last: then they begin again in any case. */
 const STAY_MS = 600_000
 
-export class Link {
-  readonly #options: LinkOptions
+export class Reconnect {
+  readonly #options: ReconnectOptions
   #restoredAt = -Infinity
   /** connections in a row that did not last, and since when that is so */
   #brief = 0
@@ -37,7 +37,7 @@ export class Link {
   /** by address */
   readonly #leftAt = new Map<string, number>()
 
-  constructor(options: LinkOptions) {
+  constructor(options: ReconnectOptions) {
     this.#options = options
   }
 

@@ -19,7 +19,7 @@ export function wentBack(what: string, version: string): ApiError {
   return new ApiError({ status: 410, reason: 'Expired', message })
 }
 
-export interface PastOptions {
+export interface VersionHistoryOptions {
   readonly client: Pick<ApiClient, 'request'>
   readonly clock: Clock
   /** between two questions that nobody had a reason for */
@@ -28,12 +28,12 @@ export interface PastOptions {
   readonly versions: () => readonly string[]
 }
 
-export class Past {
-  readonly #options: PastOptions
+export class VersionHistory {
+  readonly #options: VersionHistoryOptions
   #asking: Promise<string> | undefined
   #lookedAt = -Infinity
 
-  constructor(options: PastOptions) {
+  constructor(options: VersionHistoryOptions) {
     this.#options = options
   }
 

@@ -6,7 +6,7 @@ import { messageFor } from '../decode/messages.ts'
 import type { Message } from '../decode/protobuf.ts'
 import type { Collection } from '../resource.ts'
 
-export interface Watched extends Collection {
+export interface WatchedKind extends Collection {
   readonly entry: KindEntry
   readonly fieldSelector: string | undefined
   /** its kind need not be there: somebody has to bring its definition. Without the others there would be no other nodes */
@@ -23,7 +23,7 @@ const SELECTORS: Partial<Readonly<Record<Kind, string>>> = {
 const BUILT_IN = /^(v1|discovery\.k8s\.io\/v1|networking\.k8s\.io\/v1)$/
 
 /** On any node. */
-export const WATCHED: readonly Watched[] = KINDS.map((entry) => {
+export const WATCHED: readonly WatchedKind[] = KINDS.map((entry) => {
   const { apiVersion } = entry
   const kind = entry.manifestKind ?? entry.kind
   return {
@@ -35,6 +35,6 @@ export const WATCHED: readonly Watched[] = KINDS.map((entry) => {
 })
 
 /** As a node asks: kubelets report every few minutes that theirs are still there, which is nothing to others. */
-export function watchedOn(node: string): readonly Watched[] {
+export function watchedOn(node: string): readonly WatchedKind[] {
   return WATCHED.map((watched) => (watched.entry.kind === 'Node' ? { ...watched, fieldSelector: `metadata.name=${node}` } : watched))
 }

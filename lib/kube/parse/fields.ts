@@ -4,7 +4,7 @@ import { NetplaneError } from '../../base/errors.ts'
 import { addrBits, isPort, tryParseAddr, tryParseCidr } from '../../base/ip.ts'
 import type { Addr, Cidr, Port, Protocol } from '../../base/ip.ts'
 import { isObject } from '../../base/object.ts'
-import type { Pool } from './intern.ts'
+import type { InternPool } from './intern.ts'
 
 /** A JSON object. Only own fields with names of ours are ever read from it. */
 export type Raw = Readonly<Record<string, unknown>>
@@ -35,7 +35,7 @@ export interface ParseInput {
   readonly refuse: (error: FieldError) => void
   readonly intern: (text: string) => string
   /** the same for labels and ports */
-  readonly shared: Pick<Pool, 'labels' | 'ports'>
+  readonly shared: Pick<InternPool, 'labels' | 'ports'>
 }
 
 /** The one empty list of all values that have none. */

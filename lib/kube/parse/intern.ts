@@ -3,14 +3,14 @@
 import type { Labels } from '../../model/labels.ts'
 import type { NamedPort } from '../../model/policy.ts'
 
-export interface Pool {
+export interface InternPool {
   readonly text: (text: string) => string
   readonly labels: (labels: Labels) => Labels
   readonly ports: (ports: readonly NamedPort[]) => readonly NamedPort[]
 }
 
 /** Each part is emptied when it grows past `limit`. */
-export function createPool(limit = 50_000): Pool {
+export function createInternPool(limit = 50_000): InternPool {
   const text = keyed<string>(limit, (value) => value)
   return {
     text,
@@ -20,7 +20,7 @@ export function createPool(limit = 50_000): Pool {
 }
 
 /** Keeps nothing. */
-export const NO_POOL: Pool = { text: (text) => text, labels: (labels) => labels, ports: (ports) => ports }
+export const NO_INTERN_POOL: InternPool = { text: (text) => text, labels: (labels) => labels, ports: (ports) => ports }
 
 /** Values with the same key are alike. */
 function keyed<T>(limit: number, keyOf: (value: T) => string): (value: T) => T {

@@ -7,7 +7,7 @@ import type { ParseInput } from './fields.ts'
 const PREFIX = 'cni.netplane.io/'
 
 /** Nothing where there are none, which is most often. */
-export function wishesOf(input: ParseInput): { readonly wishes?: Labels } {
+export function ipAnnotationsOf(input: ParseInput): { readonly wishes?: Labels } {
   return inside(input.raw, 'metadata', (metadata) =>
     inside(metadata, 'annotations', (annotations) => {
       const keys = Object.keys(annotations).filter((key) => key.startsWith(PREFIX))

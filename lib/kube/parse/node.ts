@@ -7,7 +7,7 @@ import { asCidr, asRecord, each, inside, NONE, text, under, usable } from './fie
 import type { ParseInput, Raw } from './fields.ts'
 import { labelsOf } from './labels.ts'
 import { asReachable } from './special-addresses.ts'
-import { wishesOf } from './ip-annotations.ts'
+import { ipAnnotationsOf } from './ip-annotations.ts'
 
 export function parseNode(input: ParseInput): Node {
   const addresses = inside(input.raw, 'status', (status) => internalAddresses(status, input))
@@ -60,5 +60,5 @@ function internalAddresses(status: Raw, input: ParseInput): readonly Addr[] {
 }
 
 export function parseNamespace(input: ParseInput): Namespace {
-  return { kind: 'Namespace', namespace: '', name: input.name, labels: labelsOf(input), ...wishesOf(input) }
+  return { kind: 'Namespace', namespace: '', name: input.name, labels: labelsOf(input), ...ipAnnotationsOf(input) }
 }

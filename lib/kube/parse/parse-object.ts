@@ -12,8 +12,8 @@ import { FieldError, record, text } from './fields.ts'
 import type { Raw } from './fields.ts'
 import { KINDS } from '../kinds.ts'
 import type { KindEntry } from '../kinds.ts'
-import { NO_POOL } from './intern.ts'
-import type { Pool } from './intern.ts'
+import { NO_INTERN_POOL } from './intern.ts'
+import type { InternPool } from './intern.ts'
 
 /** Kinds that would change what traffic may do if we obeyed them: refused aloud, while other kinds are not our business. */
 const NOT_YET = /^(networking\.k8s\.io\/v1 NetworkPolicy|policy\.networking\.k8s\.io\/\S+ \S+|netplane\.io\/\S+ \S+)$/
@@ -58,7 +58,7 @@ function identifyRaw(value: unknown): Identified {
 }
 
 /** Parses what {@link identify} has found to be ours. Never throws on any JSON. */
-export function parseObject(value: unknown, ref: Ref, pool: Pool = NO_POOL): Parsed<KubeObject> {
+export function parseObject(value: unknown, ref: Ref, pool: InternPool = NO_INTERN_POOL): Parsed<KubeObject> {
   const rejected: Rejected[] = []
   const owner = refText(ref)
   const refuse = (error: FieldError): void => {

@@ -24,7 +24,7 @@ import {
 } from './fields.ts'
 import type { ParseInput, Raw } from './fields.ts'
 import { labelsOf } from './labels.ts'
-import { wishesOf } from './ip-annotations.ts'
+import { ipAnnotationsOf } from './ip-annotations.ts'
 
 const PHASES: readonly PodPhase[] = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown']
 
@@ -48,7 +48,7 @@ export function parsePod(input: ParseInput): Pod {
     serviceAccount: input.intern(serviceAccount === '' ? DEFAULT_SERVICE_ACCOUNT : serviceAccount),
     ports,
     ...uidOf(input),
-    ...wishesOf(input),
+    ...ipAnnotationsOf(input),
   }
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Layer: test. */
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Waiting } from '#agent/cni/condition-waiter.ts'
+import { ConditionWaiter } from '#agent/cni/condition-waiter.ts'
 import { CniError } from '#agent/cni/cni-error.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
 
 let clock: FakeClock
-let waiting: Waiting
+let waiting: ConditionWaiter
 beforeEach(() => {
   clock = new FakeClock()
-  waiting = new Waiting(clock)
+  waiting = new ConditionWaiter(clock)
 })
 
 describe('what is missing', () => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which sandboxes that are being added are still wanted. Layer: test. */
 import { expect, test } from 'vitest'
-import { Adding } from '#agent/cni/in-progress-adds.ts'
+import { InProgressAdds } from '#agent/cni/in-progress-adds.ts'
 import type { PodSandbox } from '#agent/cni/request.ts'
 
 function sandbox(containerId: string, uid: string | undefined, pod = 'a'): PodSandbox {
@@ -19,7 +19,7 @@ test.each([
   { name: 'of another name', uids: ['u1', 'u1'], known: WITH_UIDS, pod: 'b', isGivenUp: false },
 ])('who asks for a sandbox gives up one before it: $name', ({ uids: [before, after], known, pod, isGivenUp }) => {
   let news = 0
-  const adding = new Adding({ known: () => known, news: () => news++ })
+  const adding = new InProgressAdds({ known: () => known, news: () => news++ })
   const first = sandbox('first', before)
   using stack = new DisposableStack()
   stack.use(adding.begin(first))
@@ -31,7 +31,7 @@ test.each([
 })
 
 test('a call that comes twice gives nobody up, and nobody wants what is over', () => {
-  const adding = new Adding({ known: () => undefined, news: () => undefined })
+  const adding = new InProgressAdds({ known: () => undefined, news: () => undefined })
   const [one, again] = [sandbox('same', 'u1'), sandbox('same', 'u1')]
   {
     using stack = new DisposableStack()
@@ -43,7 +43,7 @@ test('a call that comes twice gives nobody up, and nobody wants what is over', (
 })
 
 test('work is kept until it is over, however it ends', async () => {
-  const adding = new Adding({ known: () => undefined, news: () => undefined })
+  const adding = new InProgressAdds({ known: () => undefined, news: () => undefined })
   const { promise, reject } = Promise.withResolvers<never>()
   adding.keep(sandbox('one', 'u1'), promise)
   expect([adding.isBusy('one'), adding.isBusy('other')]).toEqual([true, false])

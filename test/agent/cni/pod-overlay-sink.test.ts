@@ -5,8 +5,8 @@ import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import { parseObject } from '#lib/kube/parse/parse-object.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { Store } from '#lib/store/store.ts'
-import { Abandoned } from '#agent/cni/orphaned-sandboxes.ts'
-import { AttachedPods } from '#agent/cni/pod-overlay-sink.ts'
+import { OrphanedSandboxes } from '#agent/cni/orphaned-sandboxes.ts'
+import { PodOverlaySink } from '#agent/cni/pod-overlay-sink.ts'
 import { podMtu } from '#agent/cni/mtu.ts'
 import { pod } from '../../support/build.ts'
 
@@ -21,7 +21,7 @@ function podOf(of: Parameters<typeof pod>[1]): Pod {
 
 function world() {
   const store = new Store({ sources: ['s'] })
-  const pods = new AttachedPods('n1')
+  const pods = new PodOverlaySink('n1')
   const sink = pods.over(store.sink('s'))
   sink.synced()
   const seen = (): string[] | undefined => store.snapshot.pods.get('default/web')?.podIPs.map(formatAddr)
@@ -112,7 +112,7 @@ test('a cable that was looked for is where packets of the addresses pass that th
 })
 
 test('sandboxes are abandoned when their namespace has been gone for a minute, or their pod for a quarter of an hour', () => {
-  const abandoned = new Abandoned()
+  const abandoned = new OrphanedSandboxes()
   const judge = (seconds: number, hasNetns: boolean, hasPod: boolean): readonly string[] =>
     abandoned.judge([{ containerId: 'c', hasNetns, hasPod }], seconds * 1000)
   expect([judge(0, false, true), judge(50, true, true), judge(60, false, true), judge(119, false, true)].flat()).toEqual([])

@@ -2,8 +2,8 @@
 /** What --print-desired shows: text that people read, for every kind of row. Layer: test. */
 import { expect, test } from 'vitest'
 import { NOBODY_OF_OURS } from '#agent/compile/policy/identities/identities.ts'
-import { printDesired } from '#agent/commands/format-desired.ts'
-import { policyText } from '#agent/commands/format-policy.ts'
+import { formatDesired } from '#agent/commands/format-desired.ts'
+import { formatPolicy } from '#agent/commands/format-policy.ts'
 import { node, pod, pool, service, slice } from '../../support/build.ts'
 import { World } from '../compile/world.ts'
 
@@ -18,7 +18,7 @@ test('every kind of row is readable', () => {
     }),
     slice('web-1', { ports: [{ port: 53, protocol: 'UDP' }], endpoints: [{ addr: '10.0.2.1', node: 'n2' }] }),
   )
-  const printed: unknown = JSON.parse(printDesired(world.compile(), new Map()))
+  const printed: unknown = JSON.parse(formatDesired(world.compile(), new Map()))
   const list = expect.stringMatching(/^[0-9a-f]{16}$/) as string
   expect(printed).toMatchObject({
     node: { knobs: { nodeV4: '192.168.0.1', overlay: true }, routes: [{ cidr: '10.0.2.0/24', via: '192.168.0.2', overlay: true }] },
@@ -53,7 +53,7 @@ test('policy as well: rules by name, ports as ranges', () => {
     },
   })
   const desired = world.compile()
-  const printed: unknown = JSON.parse(printDesired(desired, world.compiler.policy.ruleNames))
+  const printed: unknown = JSON.parse(formatDesired(desired, world.compiler.policy.ruleNames))
   const nobody = NOBODY_OF_OURS.id
   const id = expect.stringMatching(/^[0-9a-f]{16}$/) as string
   expect(printed).toMatchObject({
@@ -62,7 +62,7 @@ test('policy as well: rules by name, ports as ranges', () => {
       endpoints: { '10.0.1.1': { identity: nobody, ingress: id, egress: '0000000000000000' }, '192.168.0.1': { identity: nobody } },
     },
   })
-  expect(Object.values(policyText(desired.policy, world.compiler.policy.ruleNames).sets)).toEqual([
+  expect(Object.values(formatPolicy(desired.policy, world.compiler.policy.ruleNames).sets)).toEqual([
     {
       rules: ['allow KubernetesNetworkPolicy/default/web ingress 0', 'deny Tier/default ingress end'],
       classes: expect.objectContaining({ 'peer nobody': '1' }) as object,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { formatCidr } from '#lib/base/ip.ts'
-import { desiredOnce } from '#agent/commands/read-desired.ts'
+import { readDesired } from '#agent/commands/read-desired.ts'
 import type { CniOptions } from '#agent/run/options.ts'
 import { node, nodeNetwork } from '../../support/build.ts'
 
@@ -23,7 +23,7 @@ afterAll(() => {
 
 async function routes(chained?: boolean): Promise<readonly string[]> {
   const cni: CniOptions = { confDir: '/x', binDir: '/x', socket: '/x', chained: chained === true }
-  const { desired } = await desiredOnce({
+  const { desired } = await readDesired({
     node: 'n1',
     origin: { kind: 'directory', directory },
     ...(chained === undefined ? {} : { cni }),

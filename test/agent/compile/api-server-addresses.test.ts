@@ -2,14 +2,14 @@
 /** Services that want to be where an API server is asked. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { formatCidr, parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
-import type { ServerPlace } from '#agent/compile/api-server-addresses.ts'
+import type { ApiServerAddress } from '#agent/compile/api-server-addresses.ts'
 import { node, service, slice, type Manifest, type ServiceSpec } from '../../support/build.ts'
 import { showFragment } from '../../support/show.ts'
 import { World } from './world.ts'
 
 const SELF = node('n1', { addresses: ['192.168.0.1', 'fd00::1'] })
 
-function at(addr: string, port: number, here = false): ServerPlace {
+function at(addr: string, port: number, here = false): ApiServerAddress {
   return { addr: parseAddr(addr), port: parsePort(port), here }
 }
 
@@ -18,7 +18,7 @@ function thief(of: ServiceSpec): readonly Manifest[] {
 }
 
 class Node extends World {
-  constructor(servers: readonly ServerPlace[], ...manifests: readonly Manifest[]) {
+  constructor(servers: readonly ApiServerAddress[], ...manifests: readonly Manifest[]) {
     super(SELF, ...manifests)
     this.input = { ...this.input, servers }
   }
@@ -39,7 +39,7 @@ const refusal = (place: string): string =>
   `Service default/thief: ${place} is where an API server is asked: no Service may have it, in part`
 
 interface Case {
-  readonly servers: readonly ServerPlace[]
+  readonly servers: readonly ApiServerAddress[]
   readonly of: ServiceSpec
   readonly place: string
 }
@@ -82,7 +82,7 @@ test.each<[string, Case]>([
 describe('a node port with the number of an API server\u2019s port', () => {
   const of = { ports: [{ port: 80, nodePort: 6443 }] }
 
-  test.each<[string, ServerPlace, string]>([
+  test.each<[string, ApiServerAddress, string]>([
     ['that this node has', at('192.168.0.1', 6443, true), '0.0.0.0:6443/TCP'],
     ['that this node has by IPv6', at('fd00::1', 6443, true), '[::]:6443/TCP'],
     ['on loopback', at('127.0.0.1', 6443), '0.0.0.0:6443/TCP'],

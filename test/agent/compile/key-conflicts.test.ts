@@ -2,10 +2,10 @@
 /** Contested keys. Layer: test. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Claims } from '#agent/compile/key-conflicts.ts'
+import { KeyConflicts } from '#agent/compile/key-conflicts.ts'
 
 test('lower rank, then first name; those who win or lose by it are named', () => {
-  const claims = new Claims()
+  const claims = new KeyConflicts()
   expect(claims.set('b', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(), disturbed: new Set() })
   expect(claims.set('c', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(['k']), disturbed: new Set() })
   expect(claims.set('a', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(), disturbed: new Set(['b']) })
@@ -19,7 +19,7 @@ test('who holds what does not depend on the order', () => {
   const claim = fc.record({ key: fc.constantFrom('k', 'l'), rank: fc.nat(2) })
   fc.assert(
     fc.property(fc.array(fc.tuple(owner, fc.uniqueArray(claim, { selector: ({ key }) => key })), { maxLength: 20 }), (steps) => {
-      const claims = new Claims()
+      const claims = new KeyConflicts()
       const held = new Map<string, ReadonlySet<string>>()
       const last = new Map(steps)
       const settle = (name: string, wants: readonly { readonly key: string; readonly rank: number }[]): void => {

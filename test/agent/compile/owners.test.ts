@@ -8,8 +8,8 @@ import { nameKey, refText } from '#lib/model/ref.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import type { Row } from '#agent/compile/desired.ts'
-import { courseOf } from '#cli/explain/manifests/trace.ts'
-import { worldOf } from '#cli/explain/manifests/cluster.ts'
+import { traceOf } from '#cli/explain/manifests/trace.ts'
+import { clusterOf } from '#cli/explain/manifests/cluster.ts'
 import { model, node, pod, v3, type PodSpec } from '../../support/build.ts'
 import { Follower } from './policy/follower.ts'
 import { World } from './world.ts'
@@ -135,9 +135,9 @@ class Cluster {
 
   /** Whom explanations name, and whose set they ask. */
   explained(ip: string, asker: string): { readonly name: string; readonly colors: readonly number[] } {
-    const world = worldOf([...this.#objects.values()].map((object) => ({ kind: 'upsert', object })))
+    const world = clusterOf([...this.#objects.values()].map((object) => ({ kind: 'upsert', object })))
     const options = { view: 'real', entry: undefined, device: undefined } as const
-    const colors = COLORS.filter((color) => courseOf(world, tcp(asker, ip, 9000 + color), options).verdict === 'allow')
+    const colors = COLORS.filter((color) => traceOf(world, tcp(asker, ip, 9000 + color), options).verdict === 'allow')
     return { name: world.ownerText(parseAddr(ip)), colors }
   }
 

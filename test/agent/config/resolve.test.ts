@@ -8,7 +8,7 @@ import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
 import { POD_TO_HOST_DROP, SOURCE_STRICT, STRAY_PASS } from '#lib/base/bpf-constants.ts'
 import { defaultConfig } from '#agent/config/config.ts'
 import { resolveConfig } from '#agent/config/resolve.ts'
-import { configurationsOf, saidBy, saidByEnvironment, type Said } from '#agent/config/layers.ts'
+import { configurationsOf, layerFrom, layerFromEnvironment, type ConfigLayer } from '#agent/config/layers.ts'
 import type { Resolved } from '#agent/config/resolve.ts'
 import { allFields } from '#agent/config/schema.ts'
 import { unimplemented } from '#agent/config/unimplemented.ts'
@@ -22,7 +22,7 @@ function felix(name: string, spec: Manifest): FelixConfiguration {
 }
 
 function resolve(spec: Manifest, previous?: Resolved): Resolved {
-  return resolveConfig([saidBy(felix('default', spec))], previous)
+  return resolveConfig([layerFrom(felix('default', spec))], previous)
 }
 
 const reasons = (resolved: Resolved): string[] => resolved.rejected.map(rejectedText)
@@ -153,7 +153,7 @@ test('a field we do not have, or not yet, is refused by name', () => {
 
 describe('the node’s own object', () => {
   const both = (node: Manifest, cluster: Manifest, previous?: Resolved): Resolved =>
-    resolveConfig([saidBy(felix('node.n1', node)), saidBy(felix('default', cluster))], previous)
+    resolveConfig([layerFrom(felix('node.n1', node)), layerFrom(felix('default', cluster))], previous)
 
   test('goes first, field by field', () => {
     const { config } = both(
@@ -217,15 +217,15 @@ test('no JSON breaks it, and what is in force is always complete', () => {
 })
 
 describe('environment, file, the node, the cluster', () => {
-  const file: Said = { origin: 'file', ref: 'file x.yaml', spec: { vxlanPort: 2, healthPort: 2 }, pathOf: (field) => field }
+  const file: ConfigLayer = { origin: 'file', ref: 'file x.yaml', spec: { vxlanPort: 2, healthPort: 2 }, pathOf: (field) => field }
   const objects = [
-    saidBy(felix('node.n1', { vxlanPort: 3, healthPort: 3, vxlanVNI: 3 })),
-    saidBy(felix('default', { vxlanVNI: 4, bpfPSNATPorts: '1:2' })),
+    layerFrom(felix('node.n1', { vxlanPort: 3, healthPort: 3, vxlanVNI: 3 })),
+    layerFrom(felix('default', { vxlanVNI: 4, bpfPSNATPorts: '1:2' })),
   ]
 
   test('go first in this order, and who it was is told', () => {
     const { config, inForce, rejected } = resolveConfig(
-      [saidByEnvironment({ FELIX_VXLANPORT: '1', PATH: '/' }), file, ...objects],
+      [layerFromEnvironment({ FELIX_VXLANPORT: '1', PATH: '/' }), file, ...objects],
       undefined,
     )
     expect(rejected).toEqual([])
@@ -239,7 +239,7 @@ describe('environment, file, the node, the cluster', () => {
   })
 
   test('are named by their own words when they are wrong, and the next one is used', () => {
-    const environment = saidByEnvironment({
+    const environment = layerFromEnvironment({
       FELIX_VXLANPORT: 'x',
       felix_healthport: '70000',
       FELIX_BPFCONNTRACKTIMEOUTS_UDPTIMEOUT: '0s',
@@ -274,7 +274,7 @@ describe('environment, file, the node, the cluster', () => {
     [{ FELIX_LOGSEVERITYSCREEN: 'Debug' }, { logSeverityScreen: 'Debug' }],
     [{ XFELIX_HEALTHPORT: '1', FELIX_HEALTHPORT: undefined }, {}],
   ])('%j', (environment, spec) => {
-    expect(saidByEnvironment(environment).spec).toEqual(spec)
+    expect(layerFromEnvironment(environment).spec).toEqual(spec)
   })
 })
 

@@ -2,14 +2,14 @@
 /** What a pod lacks before its first packet may come. Layer: test. */
 import { expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
-import { missingStep, type PodProgress } from '#agent/dataplane/pod-readiness.ts'
+import { missingStep, type PodReadiness } from '#agent/dataplane/pod-readiness.ts'
 import type { Interface } from '#agent/interfaces/table.ts'
 
 const POD = { iface: 'npl1', addresses: [parseAddr('10.0.0.1')] }
 const LINK = { kind: 'veth', master: 0, addresses: [], mac: '', mtu: 1500, up: true, running: true, loopback: false }
 
 /** All of it is there, of a device with the index 5. */
-function progress(less: Partial<PodProgress> = {}): PodProgress {
+function progress(less: Partial<PodReadiness> = {}): PodReadiness {
   const device: Interface = { ...LINK, index: 5, name: 'npl1' }
   return {
     interfaces: { all: () => [device], byName: (name) => (name === device.name ? device : undefined) },
@@ -36,7 +36,7 @@ test.each([
 ] satisfies {
   name: string
   pod: Parameters<typeof missingStep>[0]
-  less?: Partial<PodProgress>
+  less?: Partial<PodReadiness>
   missing: string | undefined
 }[])('$name', ({ pod, less, missing }) => {
   expect(missingStep(pod, progress(less))).toBe(missing)

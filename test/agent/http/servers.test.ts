@@ -6,7 +6,7 @@ import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { Metrics } from '#lib/obs/metrics.ts'
 import { defaultConfig, type Config } from '#agent/config/config.ts'
-import { Ports } from '#agent/http/servers.ts'
+import { HttpServers } from '#agent/http/servers.ts'
 
 test('metrics are made once, however often their port is refused, given up and had again', async () => {
   const holder = createServer()
@@ -14,7 +14,7 @@ test('metrics are made once, however often their port is refused, given up and h
   const address = holder.address()
   const port = parsePort(typeof address === 'object' && address !== null ? address.port : 0)
   let made = 0
-  await using ports = new Ports({
+  await using ports = new HttpServers({
     ...{ options: { healthPort: 0, metricsPort: undefined }, health: new Health(() => 0), log: silentLog },
     metrics: () => {
       made++

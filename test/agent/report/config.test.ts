@@ -2,13 +2,13 @@
 /** What is said of the settings in force. Layer: test. */
 import { expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
-import { ConfigBook } from '#agent/report/config.ts'
+import { ConfigReport } from '#agent/report/config.ts'
 import { resolveConfig, type Resolved } from '#agent/config/resolve.ts'
-import { saidBy } from '#agent/config/layers.ts'
+import { layerFrom } from '#agent/config/layers.ts'
 import { allFields } from '#agent/config/schema.ts'
 
 function resolve(spec: Record<string, number>, previous?: Resolved): Resolved {
-  return resolveConfig([saidBy({ kind: 'FelixConfiguration', namespace: '', name: 'node.a', spec })], previous)
+  return resolveConfig([layerFrom({ kind: 'FelixConfiguration', namespace: '', name: 'node.a', spec })], previous)
 }
 
 function setUp() {
@@ -18,7 +18,7 @@ function setUp() {
     lines.push(`${event} ${JSON.stringify(fields)}`)
   }
   const log = { info: write, warn: write }
-  const book = new ConfigBook({ health, log })
+  const book = new ConfigReport({ health, log })
   const page = async (): Promise<unknown> => JSON.parse((await book.pages['/config']?.())?.body ?? '')
   return { health, lines, book, page }
 }

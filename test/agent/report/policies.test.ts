@@ -8,7 +8,7 @@ import { systemClock } from '#lib/base/clock.ts'
 import { DirectorySource } from '#lib/manifests/source.ts'
 import { Health } from '#lib/obs/health.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
-import { PolicyBook, POLICIES } from '#agent/report/policies.ts'
+import { PolicyReport, POLICIES } from '#agent/report/policies.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { Store } from '#lib/store/store.ts'
 import { storeOf, type Manifest } from '../../support/build.ts'
@@ -21,11 +21,11 @@ const global = (name: string, spec: Manifest): Manifest => ({
   spec: { selector: 'all()', ...spec },
 })
 
-function setup(): { readonly said: string[]; readonly health: Health; readonly book: PolicyBook } {
+function setup(): { readonly said: string[]; readonly health: Health; readonly book: PolicyReport } {
   const said: string[] = []
   const say = (fields: object, event: string): void => void said.push(`${event} ${String(Object.values(fields)[0])}`)
   const health = new Health(() => 0)
-  return { said, health, book: new PolicyBook({ health, log: { ...silentLog, warn: say, info: say } }) }
+  return { said, health, book: new PolicyReport({ health, log: { ...silentLog, warn: say, info: say } }) }
 }
 
 const reasonOf = (health: Health): string | undefined => health.report().conditions.find(({ name }) => name === POLICIES)?.reason

@@ -3,16 +3,19 @@
 import { expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
-import { CutBook, LINES } from '#agent/report/rule-limits.ts'
-import type { CutLines } from '#agent/compile/policy/policy-size.ts'
+import { RuleLimitReport, LINES } from '#agent/report/rule-limits.ts'
+import type { TruncatedRuleLists } from '#agent/compile/policy/policy-size.ts'
 
 test('each line is said once, and when it is whole; the condition names some, and the node stays ready', () => {
   const said: string[] = []
   const say = (fields: object, event: string): void => void said.push(`${event} ${String(Object.values(fields)[0])}`)
   const health = new Health(() => 0)
-  const book = new CutBook({ health, log: { ...silentLog, warn: say, info: say }, blocks: 1 })
+  const book = new RuleLimitReport({ health, log: { ...silentLog, warn: say, info: say }, blocks: 1 })
   const reason = (): string | undefined => health.report().conditions.find(({ name }) => name === LINES)?.reason
-  const cut = (name: string, more: readonly string[] = []): CutLines => ({ endpoints: [`Pod/${name}`, ...more], lines: ['ingress'] })
+  const cut = (name: string, more: readonly string[] = []): TruncatedRuleLists => ({
+    endpoints: [`Pod/${name}`, ...more],
+    lines: ['ingress'],
+  })
   book.note([])
   expect([said, reason()]).toEqual([[], ''])
   book.note([cut('x/a')])

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog, type Log, type LogFields } from '#lib/obs/log.ts'
 import type { Problem } from '#lib/store/source.ts'
-import { SourceBook } from '#agent/report/sources.ts'
+import { SourceReport } from '#agent/report/sources.ts'
 
 function problem(ref: string, reason: string): Problem {
   return { place: 'web.yaml:3', rejected: { ref, path: 'spec', reason } }
@@ -18,7 +18,7 @@ function book() {
   const log: Log = { ...silentLog, info: say, warn: say, error: say }
   const health = new Health(() => 0)
   const clock = { now: 0 }
-  return { book: new SourceBook(health, log, () => clock.now), health, said, clock }
+  return { book: new SourceReport(health, log, () => clock.now), health, said, clock }
 }
 
 describe('the book of sources', () => {

@@ -6,7 +6,7 @@ import type { FelixConfiguration } from '#lib/model/felix-configuration.ts'
 import type { Node, NodeNetwork } from '#lib/model/node.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import { Store } from '#lib/store/store.ts'
-import { Wanted } from '#agent/run/desired-state.ts'
+import { DesiredState } from '#agent/run/desired-state.ts'
 
 function nodeAt(name: string, number: number): Node {
   return {
@@ -39,7 +39,7 @@ function setup() {
   const missing: (string | undefined)[] = []
   const later: (string | undefined)[] = []
   const conflicts: string[][] = []
-  const wanted = new Wanted({
+  const wanted = new DesiredState({
     node: 'n1',
     store,
     onConfig: ({ config }) => configs.push(config.compile.connectTcp),
@@ -62,7 +62,7 @@ describe('what is wanted', () => {
     const store = new Store({ sources: ['test'] })
     let net = parseCidr('203.0.113.1/32')
     const servers = () => [{ addr: net.addr, port: parsePort(6443) }]
-    const wanted = new Wanted({ node: 'n1', store, onConfig: () => undefined, servers })
+    const wanted = new DesiredState({ node: 'n1', store, onConfig: () => undefined, servers })
     const sink = store.sink('test')
     sink.apply([{ kind: 'upsert', object: self }])
     sink.synced()

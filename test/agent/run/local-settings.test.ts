@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { ownSettings } from '#agent/run/local-settings.ts'
+import { localSettings } from '#agent/run/local-settings.ts'
 
 let folder = ''
 beforeEach(() => {
@@ -26,7 +26,7 @@ test.each([
   ['', {}, 'healthPort'],
 ])('a file: %j', (text, spec, path) => {
   const path_ = file(text)
-  const [said] = ownSettings(path_, {})
+  const [said] = localSettings(path_, {})
   expect(said).toMatchObject({ origin: 'file', ref: `file ${path_}`, spec })
   expect(said?.pathOf('healthPort')).toBe(path)
 })
@@ -36,14 +36,14 @@ test.each([
   ['- a\n', /must be one mapping of fields/],
   ['a: 1\n---\nb: 1\n', /must be one mapping of fields/],
 ])('a file that cannot be used ends the start: %j', (text, reason) => {
-  expect(() => ownSettings(file(text), {})).toThrow(reason)
+  expect(() => localSettings(file(text), {})).toThrow(reason)
 })
 
 test('so does one that is not there', () => {
-  expect(() => ownSettings(join(folder, 'none.yaml'), {})).toThrow(/--config: .*none.yaml cannot be read: ENOENT/)
+  expect(() => localSettings(join(folder, 'none.yaml'), {})).toThrow(/--config: .*none.yaml cannot be read: ENOENT/)
 })
 
 test('the environment goes before the file', () => {
-  expect(ownSettings(file('healthPort: 1'), { FELIX_HEALTHPORT: '2' }).map(({ origin }) => origin)).toEqual(['environment', 'file'])
-  expect(ownSettings(undefined, { PATH: '/' })).toEqual([])
+  expect(localSettings(file('healthPort: 1'), { FELIX_HEALTHPORT: '2' }).map(({ origin }) => origin)).toEqual(['environment', 'file'])
+  expect(localSettings(undefined, { PATH: '/' })).toEqual([])
 })

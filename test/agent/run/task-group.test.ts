@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
-import { aborted, together } from '#agent/run/task-group.ts'
+import { aborted, runTaskGroup } from '#agent/run/task-group.ts'
 
 test('all end with the signal', async () => {
   const stop = new AbortController()
@@ -9,7 +9,7 @@ test('all end with the signal', async () => {
     await aborted(signal)
     ended.push(name)
   }
-  const all = together(stop.signal, [task('a'), task('b')])
+  const all = runTaskGroup(stop.signal, [task('a'), task('b')])
   stop.abort()
   await all
   expect(ended).toEqual(['a', 'b'])
@@ -17,7 +17,7 @@ test('all end with the signal', async () => {
 
 test('one that fails ends the others, and that is what is told', async () => {
   const ended: string[] = []
-  const all = together(new AbortController().signal, [
+  const all = runTaskGroup(new AbortController().signal, [
     async (signal) => {
       await aborted(signal)
       ended.push('other')

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
-import { SleepWatch, type Absence } from '#agent/watch/suspend-detector.ts'
+import { SuspendDetector, type Absence } from '#agent/watch/suspend-detector.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
 
 /** Ticks as a machine would bring it about: each a second after the last, and then some. */
@@ -8,7 +8,7 @@ function watched() {
   const clock = new FakeClock()
   const machine = { suspended: 0, cpu: 0 }
   const heard: Absence[] = []
-  const watch = new SleepWatch({
+  const watch = new SuspendDetector({
     clock,
     uptimeMs: () => clock.now() + machine.suspended,
     cpuMs: () => machine.cpu,

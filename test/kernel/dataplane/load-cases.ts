@@ -2,7 +2,7 @@
 /** Objects under the knobs at their ends, and under unknown ones, which makes the verifier walk every combination at once.
  * One by one all combinations are verifier.test.ts's: an emulated machine takes seconds for each. Layer: test. */
 import type { NodeCfg } from '#agent/maps/shapes.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { BpfMap, BpfObject } from '#native'
 import type { LoadOptions, ObjectName } from '../../../testkit/packets/objects.ts'
 import { loadObject, objectPath } from '../../../testkit/packets/objects.ts'
@@ -39,7 +39,7 @@ export function loadCases(facts: KernelFacts): LoadCase[] {
     const none = Object.fromEntries(SWITCHES[object].map((name) => [name, 0]))
     const able = { name: `${object} with all this kernel can do`, object, cfg: base }
     // on old kernels they are off already
-    return same({ ...base, ...none }, base)
+    return deepEqual({ ...base, ...none }, base)
       ? [able]
       : [able, { name: `${object} with all switches off`, object, cfg: { ...base, ...none } }]
   })

@@ -15,7 +15,7 @@ import { Pins } from '#agent/dataplane/pins.ts'
 import { RowTables } from '#agent/dataplane/maps/row-tables.ts'
 import { ROW_TABLES, rowWriters } from '#agent/dataplane/maps/encode-rows.ts'
 import { tableMap } from '#agent/dataplane/maps/array-map.ts'
-import { Table } from '#agent/dataplane/maps/map-table.ts'
+import { MapTable } from '#agent/dataplane/maps/map-table.ts'
 import type { MapCodecs, MapDefinition } from '#agent/maps/catalogue.ts'
 import { bindMap, catalogue } from '#agent/maps/catalogue.ts'
 import { encodeBytes } from '#agent/maps/byte-rows.ts'
@@ -49,11 +49,11 @@ function codecsOf<K, V>(definition: MapDefinition<K, V>): MapCodecs<K, V> {
 }
 
 /** As a starting agent makes them. */
-function rowTables(): RowTables<Table> {
-  const table = (name: TableName): Table => {
+function rowTables(): RowTables<MapTable> {
+  const table = (name: TableName): MapTable => {
     const map = shared.maps.get(`np_${name}`)
     if (map === undefined) throw new Error(`no map for ${name}`)
-    return new Table(tableMap(map))
+    return new MapTable(tableMap(map))
   }
   return new RowTables({ tables: recordOf(ROW_TABLES, table), writers: rowWriters(codecsOf), resolve: () => undefined })
 }

@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { parseMetrics } from '../../../demo/metrics.ts'
-import { Asker } from '../../../lab/traffic/request-agent.ts'
+import { RequestAgent } from '../../../lab/traffic/request-agent.ts'
 import { Lab } from '../../../lab/lab.ts'
 import type { UpOptions } from '../../../lab/options.ts'
 import { toolCommand } from '../../../lab/paths.ts'
@@ -178,7 +178,7 @@ export interface AskOptions {
 export class World {
   readonly #name: string
   readonly #manifests = new Manifests([])
-  readonly #askers = new Map<string, Asker>()
+  readonly #askers = new Map<string, RequestAgent>()
   #lab: Lab | undefined
 
   constructor(name: string) {
@@ -213,8 +213,8 @@ export class World {
     this.#manifests[Symbol.dispose]()
   }
 
-  async order(place: string, order: Parameters<Asker['order']>[0]): Promise<readonly Outcome[]> {
-    const asker = this.#askers.get(place) ?? new Asker(this.lab, place)
+  async order(place: string, order: Parameters<RequestAgent['order']>[0]): Promise<readonly Outcome[]> {
+    const asker = this.#askers.get(place) ?? new RequestAgent(this.lab, place)
     this.#askers.set(place, asker)
     return await asker.order(order)
   }

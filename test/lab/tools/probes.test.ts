@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Datagrams that are counted where they arrive. */
 import { expect, test } from 'vitest'
-import { Arrivals, parsePulse, pulseText } from '../../../lab/tools/probes.ts'
+import { Arrivals, parseProbe, probeText } from '../../../lab/tools/probes.ts'
 
 test('what was sent is what is read', () => {
   const pulse = { id: 'a>b:1v4/0', seq: 12, at: 1_700_000_000_000 }
-  expect(parsePulse(pulseText(pulse))).toEqual(pulse)
-  for (const text of ['', 'a 1', 'a b 2', 'a 1 2 3', 'a 1 2\n']) expect(parsePulse(text)).toBeUndefined()
+  expect(parseProbe(probeText(pulse))).toEqual(pulse)
+  for (const text of ['', 'a 1', 'a b 2', 'a 1 2 3', 'a 1 2\n']) expect(parseProbe(text)).toBeUndefined()
 })
 
 test('arrivals in any order make runs', () => {

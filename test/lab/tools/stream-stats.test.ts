@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Counting of numbered messages. */
 import { expect, test } from 'vitest'
-import { Tally } from '../../../lab/tools/stream-stats.ts'
+import { StreamStats } from '../../../lab/tools/stream-stats.ts'
 
 const answer = (seq: number, pod = 'p'): { pod: string; peer: string; local: string; bytes: number; seq: number } => ({
   pod,
@@ -12,7 +12,7 @@ const answer = (seq: number, pod = 'p'): { pod: string; peer: string; local: str
 })
 
 test('lost, late, twice, and the longest silence', () => {
-  const tally = new Tally('udp:x')
+  const tally = new StreamStats('udp:x')
   for (const now of [0, 10, 20, 30, 40]) tally.send(now)
   tally.answer(answer(0), 5)
   tally.answer(answer(2), 25)
@@ -40,7 +40,7 @@ test('lost, late, twice, and the longest silence', () => {
 })
 
 test('nothing but silence', () => {
-  const tally = new Tally('tcp:x')
+  const tally = new StreamStats('tcp:x')
   tally.connection()
   tally.connection()
   tally.send(100)

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { lossesOf } from '../../../lab/traffic/load.ts'
 import type { RequestsResult } from '../../../lab/tools/results.ts'
-import { Tally } from '../../../lab/tools/stream-stats.ts'
+import { StreamStats } from '../../../lab/tools/stream-stats.ts'
 
 const requests: RequestsResult = {
   event: 'result',
@@ -24,7 +24,7 @@ test('whatever a new connection fails by', () => {
 })
 
 test('messages without an answer, and connections that broke', () => {
-  const tally = new Tally('tcp:10.0.0.1:80')
+  const tally = new StreamStats('tcp:10.0.0.1:80')
   for (let connection = 0; connection < 2; connection++) tally.connection()
   tally.send(0)
   expect(lossesOf({ streams: [tally.result()], requests: [] })).toEqual({ lost: 2, refused: 0 })

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Questions from one place by one process: what comes back, and in which words. Root. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Asker } from '../../../lab/traffic/request-agent.ts'
+import { RequestAgent } from '../../../lab/traffic/request-agent.ts'
 import { Lab } from '../../../lab/lab.ts'
 import { Manifests, TWO_NODES } from '../cluster.ts'
 
 const manifests = new Manifests(TWO_NODES)
 const POD = '[fd00:31:1::3]'
 let lab: Lab
-let asker: Asker
+let asker: RequestAgent
 
 beforeAll(async () => {
   lab = await Lab.up({ name: 'tasker', resources: manifests.dir, plain: true })
-  asker = new Asker(lab, 'one')
+  asker = new RequestAgent(lab, 'one')
 })
 afterAll(async () => {
   asker.close()
@@ -68,7 +68,7 @@ describe('a connection', () => {
 })
 
 test('a tool that ended is an error', async () => {
-  const other = new Asker(lab, 'two')
+  const other = new RequestAgent(lab, 'two')
   other.close()
   await expect(other.order({ do: 'get', url: 'http://[::1]:1/' })).rejects.toThrow('questions from two: the tool ended')
 })

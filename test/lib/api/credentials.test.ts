@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ApiClient } from '#lib/api/client.ts'
 import { inCluster } from '#lib/api/connection/in-cluster.ts'
-import { inTime } from '#lib/api/connection/time-limit.ts'
+import { withTimeLimit } from '#lib/api/connection/time-limit.ts'
 import { fromKubeconfig, type KubeconfigOptions } from '#lib/api/connection/kubeconfig.ts'
 import type { ApiServer } from '#lib/api/connection/server.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
@@ -306,7 +306,7 @@ test('a service account\u2019s token that was replaced is shown, and that the se
 
 test('credentials that do not come are not waited for without end', async () => {
   const clock = new FakeClock()
-  const never = inTime(clock, new Promise<never>(() => undefined))
+  const never = withTimeLimit(clock, new Promise<never>(() => undefined))
   const rejected = expect(never).rejects.toThrow('no credentials within 40 s')
   clock.advance(40_000)
   await rejected

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 
 test.each<[unknown, unknown, boolean]>([
   [1, 1, true],
@@ -21,14 +21,16 @@ test.each<[unknown, unknown, boolean]>([
   [new Map([['a', 1]]), new Map([['b', 1]]), false],
   [new Map(), {}, false],
 ])('%j and %j: %s', (a, b, expected) => {
-  expect(same(a, b)).toBe(expected)
+  expect(deepEqual(a, b)).toBe(expected)
 })
 
 test('JSON values: as the platform sees them', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
-      expect(same(a, structuredClone(a))).toBe(true)
-      expect(same(a, b)).toBe(isDeepStrictEqual(JSON.stringify(a), JSON.stringify(b)) || isDeepStrictEqual(a, b) || (a === 0 && b === 0))
+      expect(deepEqual(a, structuredClone(a))).toBe(true)
+      expect(deepEqual(a, b)).toBe(
+        isDeepStrictEqual(JSON.stringify(a), JSON.stringify(b)) || isDeepStrictEqual(a, b) || (a === 0 && b === 0),
+      )
     }),
   )
 })

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { formatAddr, formatCidr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { candidates } from '#lib/ipam/candidates.ts'
 import { choosePools, poolOfFixed } from '#lib/ipam/choose-pools.ts'
-import { readWishes } from '#lib/ipam/ip-annotations.ts'
+import { readIpAnnotations } from '#lib/ipam/ip-annotations.ts'
 import { parseObject } from '#lib/kube/parse/parse-object.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
 import type { Namespace } from '#lib/model/namespace.ts'
@@ -22,7 +22,7 @@ function wishes(pod: Readonly<Record<string, string>>, blue: Readonly<Record<str
   const annotations = (of: Readonly<Record<string, string>>) =>
     new Map(Object.entries(of).map(([key, value]) => [`cni.netplane.io/${key}`, value]))
   const namespace: Namespace = { kind: 'Namespace', namespace: '', name: 'blue', labels: new Map(), wishes: annotations(blue) }
-  return readWishes({ kind: 'Pod', namespace: 'blue', name: 'web', wishes: annotations(pod) }, namespace)
+  return readIpAnnotations({ kind: 'Pod', namespace: 'blue', name: 'web', wishes: annotations(pod) }, namespace)
 }
 
 describe('wishes', () => {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** When touched files are looked at. Layer: test. */
 import { expect, test } from 'vitest'
-import { AgendaBook } from '#lib/manifests/change-debouncer.ts'
+import { ChangeDebouncer } from '#lib/manifests/change-debouncer.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
 
-function setup(): { clock: FakeClock; book: AgendaBook; due: () => number } {
+function setup(): { clock: FakeClock; book: ChangeDebouncer; due: () => number } {
   const clock = new FakeClock()
   let due = 0
-  const book = new AgendaBook(clock, () => due++)
+  const book = new ChangeDebouncer(clock, () => due++)
   return { clock, book, due: () => due }
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** When deletions are believed. Layer: test. */
 import { expect, test } from 'vitest'
-import { Settling } from '#lib/manifests/deletion-delay.ts'
+import { DeletionDelay } from '#lib/manifests/deletion-delay.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
 
-function setup(): { clock: FakeClock; settling: Settling } {
+function setup(): { clock: FakeClock; settling: DeletionDelay } {
   const clock = new FakeClock()
-  return { clock, settling: new Settling({ clock, quietMs: 100, onDue: () => undefined }) }
+  return { clock, settling: new DeletionDelay({ clock, quietMs: 100, onDue: () => undefined }) }
 }
 
 test('after a quiet moment', () => {

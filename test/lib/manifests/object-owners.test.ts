@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { FileContent } from '#lib/manifests/file.ts'
-import { Holdings } from '#lib/manifests/object-owners.ts'
+import { ObjectOwners } from '#lib/manifests/object-owners.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { SourceEvent } from '#lib/store/source.ts'
@@ -25,7 +25,7 @@ function show(events: readonly SourceEvent[]): string[] {
 
 describe('a file', () => {
   test('gives its objects, and loses them only when settled', () => {
-    const holdings = new Holdings()
+    const holdings = new ObjectOwners()
     expect(show(holdings.put('f', content(['a', 'b'])))).toEqual(['+a:80', '+b:80'])
     expect([show(holdings.put('f', content(['b:81']))), holdings.leaving]).toEqual([['+b:81', '+a:80'], 1])
     expect([show(holdings.settle()), holdings.leaving]).toEqual([['-a', '+b:81'], 0])
@@ -34,14 +34,14 @@ describe('a file', () => {
   })
 
   test('that comes back in time loses nothing', () => {
-    const holdings = new Holdings()
+    const holdings = new ObjectOwners()
     holdings.put('f', content(['a']))
     holdings.put('f')
     expect([show(holdings.put('f', content(['a:81']))), holdings.leaving, show(holdings.settle())]).toEqual([['+a:81'], 0, []])
   })
 
   test('keeps the last good version of what it cannot say', () => {
-    const holdings = new Holdings()
+    const holdings = new ObjectOwners()
     holdings.put('f', content(['a', 'b', 'c']))
     holdings.put('f', content(['a'], { unusable: new Map([['Service/default/b', undefined]]) }))
     expect(show(holdings.settle())).toEqual(['-c', '+a:80', '+b:80'])
@@ -53,7 +53,7 @@ describe('a file', () => {
     const good = model(kubernetesPolicy('p'))
     const closed = (name: string): KubeObject => ({ ...good, name, closed: true }) as KubeObject
     const bad = new Map(['p', 'q'].map((name) => [`KubernetesNetworkPolicy/default/${name}`, closed(name)]))
-    const holdings = new Holdings()
+    const holdings = new ObjectOwners()
     holdings.put('f', { ...content([]), objects: [good] })
     const state = (events: readonly SourceEvent[]): string[] =>
       events.map((event) =>
@@ -70,7 +70,7 @@ describe('a file', () => {
   })
 
   test('takes nothing with it when the whole directory goes', () => {
-    const holdings = new Holdings()
+    const holdings = new ObjectOwners()
     holdings.put('f', content(['a']))
     holdings.put('f')
     holdings.keepLeaving()
@@ -80,7 +80,7 @@ describe('a file', () => {
 
 describe('two files with the same object', () => {
   test('the first name has it, in whatever order they came', () => {
-    const holdings = new Holdings()
+    const holdings = new ObjectOwners()
     expect(show(holdings.put('g', content(['a:2'])))).toEqual(['+a:2'])
     expect(show(holdings.put('f', content(['a:1'])))).toEqual(['+a:1'])
     expect(show(holdings.put('g', content(['a:3'])))).toEqual([])
@@ -100,7 +100,7 @@ describe('two files with the same object', () => {
     })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
-        const holdings = new Holdings()
+        const holdings = new ObjectOwners()
         const inForce = new Map<string, string>()
         const apply = (events: readonly SourceEvent[]): void => {
           for (const event of events) {

@@ -2,7 +2,7 @@
 /** Every value that a soak writes is one that agents obey at once. */
 import { expect, test } from 'vitest'
 import { resolveConfig } from '#agent/config/resolve.ts'
-import { saidBy } from '#agent/config/layers.ts'
+import { layerFrom } from '#agent/config/layers.ts'
 import { allFields } from '#agent/config/schema.ts'
 import { configuration } from '../../../soak/changes/configurations.ts'
 import { Random } from '../../../soak/random.ts'
@@ -16,7 +16,7 @@ test('no value is refused, none waits for a restart', () => {
     const spec = configuration(random)
     const object = model(felixConfiguration('default', spec))
     if (object.kind !== 'FelixConfiguration') throw new Error(object.kind)
-    before = resolveConfig([saidBy(object)], before)
+    before = resolveConfig([layerFrom(object)], before)
     expect(before).toMatchObject({ rejected: [], waiting: [] })
     for (const field of Object.keys(spec)) expect(live).toContain(field)
   }

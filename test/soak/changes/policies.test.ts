@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import { Evaluator } from '#lib/policy/evaluate.ts'
 import { ANCHORS, clusterObjects, FAMILIES, LASTING, OTHERS, podAddress } from '../../../soak/cluster.ts'
-import { MARKS, NEVER_ECHO, TRUTHS, type Truths } from '../../../soak/marks/marked-flows.ts'
+import { MARKED_FLOWS, NEVER_ECHO, TRUTHS, type Truths } from '../../../soak/marks/marked-flows.ts'
 import { podLabels, policyObjects, setObjects } from '../../../soak/changes/policies.ts'
 import { Random } from '../../../soak/random.ts'
 import { storeOf } from '../../support/build.ts'
@@ -45,7 +45,7 @@ test.each(Array.from({ length: 40 }, (_, seed) => seed))('version %i', (seed) =>
   const truth = (): boolean => random.chance(0.5)
   const truths: Truths = { rules: truth(), egress: truth(), peer: truth(), net: truth(), gate: truth() }
   const world = worldOf(random, truths)
-  for (const { id, from, address, ports, truth: of } of MARKS) {
+  for (const { id, from, address, ports, truth: of } of MARKED_FLOWS) {
     const src = podAddress(from, address.includes(':') ? 6 : 4)
     for (const port of ports)
       expect([id, port, isAllowed(world, { src, dst: address, port, protocol: 17 })]).toEqual([
@@ -68,5 +68,5 @@ test.each(Array.from({ length: 40 }, (_, seed) => seed))('version %i', (seed) =>
 })
 
 test('each truth has pairs', () => {
-  expect(new Set(MARKS.map(({ truth }) => truth))).toEqual(new Set([...TRUTHS, true, false]))
+  expect(new Set(MARKED_FLOWS.map(({ truth }) => truth))).toEqual(new Set([...TRUTHS, true, false]))
 })

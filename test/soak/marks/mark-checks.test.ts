@@ -3,18 +3,18 @@
 import { expect, test } from 'vitest'
 import { markChecks } from '../../../soak/marks/mark-checks.ts'
 import type { MarkedResult } from '../../../soak/marks/marked-traffic.ts'
-import { ALL_TRUE, MARKS } from '../../../soak/marks/marked-flows.ts'
+import { ALL_TRUE, MARKED_FLOWS } from '../../../soak/marks/marked-flows.ts'
 
 /** Each pair sent a hundred, one each 10 ms, of which those came through that should; with rules turned at the fiftieth, if `turned`. */
 function result(turned: boolean, openForMs = 0): MarkedResult {
   const closed = (truth: unknown): boolean => turned && truth === 'rules'
-  const runs = MARKS.flatMap(({ id, truth }) => {
+  const runs = MARKED_FLOWS.flatMap(({ id, truth }) => {
     if (truth === false) return []
     const [last, lastAt] = closed(truth) ? [49, 1490] : [99, 1990]
     const open = closed(truth) ? ([0, 49 + openForMs / 10, 1000, 1490 + openForMs] as const) : ([0, 99, 1000, 1990] as const)
     return [[id, [[0, last, 1000, lastAt] as const]] as const, [`${id}/0`, [open]] as const, [`${id}/1`, [open]] as const]
   })
-  const sent = Object.fromEntries(MARKS.map(({ id }) => [id, 100]))
+  const sent = Object.fromEntries(MARKED_FLOWS.map(({ id }) => [id, 100]))
   const end = turned ? 4000 : 2000
   const knocks = [{ to: 'tcp:10.29.1.1:8082', tries: 7, through: 0, firstAt: null }]
   return { runs: Object.fromEntries(runs), sent, errors: {}, knocks, end }

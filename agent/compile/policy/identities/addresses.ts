@@ -3,13 +3,13 @@
 import { addrBits, ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { isTrueOf } from './predicates.ts'
-import type { Atom } from './predicates.ts'
+import type { Predicate } from './predicates.ts'
 import { Identities, NOBODY, NOBODY_OF_OURS } from './identities.ts'
-import type { Identity, LiveAtom } from './identities.ts'
+import type { Identity, LivePredicate } from './identities.ts'
 import { depthOf, prefixKey, Prefixes } from './prefixes.ts'
 import type { Prefix } from './prefixes.ts'
-import { Things } from './label-profiles.ts'
-import type { Thing } from './label-profiles.ts'
+import { EndpointProfiles } from './label-profiles.ts'
+import type { EndpointProfile } from './label-profiles.ts'
 
 /** Bits of an address in the map. */
 const WHOLE = 128
@@ -17,7 +17,7 @@ const V4_KEY = prefixKey(ANY_V4, 96)
 
 interface Known {
   /** endpoints that have the address; one twice counts twice */
-  readonly things: Thing[]
+  readonly things: EndpointProfile[]
   /** undefined: nobody has asked yet */
   identity: Identity | undefined
 }
@@ -58,20 +58,20 @@ export function joined(first: AddressChanges, then: AddressChanges): AddressChan
 
 export class Addresses {
   readonly identities = new Identities()
-  readonly things = new Things()
+  readonly things = new EndpointProfiles()
   readonly #prefixes = new Prefixes()
   readonly #ends = new Map<Addr, Known>()
-  readonly #users = new Map<Thing, { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> }>()
+  readonly #users = new Map<EndpointProfile, { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> }>()
   /** prefixes of an atom that is about prefixes or services */
-  readonly #named = new Map<LiveAtom, readonly Prefix[]>()
+  readonly #named = new Map<LivePredicate, readonly Prefix[]>()
   readonly #dirtyEnds = new Set<Addr>()
   readonly #dirtyPrefixes = new Set<string>()
   #hiddenV4 = false
 
   /** What the compiler knows of services: the addresses that such an atom is true of. */
-  readonly #servicesAddrs: (atom: Atom) => readonly Addr[]
+  readonly #servicesAddrs: (atom: Predicate) => readonly Addr[]
 
-  constructor(servicesAddrs: (atom: Atom) => readonly Addr[]) {
+  constructor(servicesAddrs: (atom: Predicate) => readonly Addr[]) {
     this.#servicesAddrs = servicesAddrs
   }
 
@@ -88,7 +88,7 @@ export class Addresses {
   }
 
   /** The endpoint gets the address, or loses it. */
-  attach(addr: Addr, thing: Thing): void {
+  attach(addr: Addr, thing: EndpointProfile): void {
     const known = this.#ends.get(addr) ?? { things: [], identity: undefined }
     known.things.push(thing)
     this.#ends.set(addr, known)
@@ -96,7 +96,7 @@ export class Addresses {
     this.#dirtyEnds.add(addr)
   }
 
-  detach(addr: Addr, thing: Thing): void {
+  detach(addr: Addr, thing: EndpointProfile): void {
     const known = this.#ends.get(addr)
     if (known === undefined) return
     takeOut(known.things, thing)
@@ -105,21 +105,21 @@ export class Addresses {
   }
 
   /** The same with network sets and their prefixes. */
-  attachNet(cidr: Cidr, thing: Thing): void {
+  attachNet(cidr: Cidr, thing: EndpointProfile): void {
     const prefix = this.#prefixes.at(cidr)
     prefix.things.push(thing)
     this.#usersOf(thing).prefixes.add(prefix)
     this.#dirtyPrefixes.add(prefix.key)
   }
 
-  detachNet(cidr: Cidr, thing: Thing): void {
+  detachNet(cidr: Cidr, thing: EndpointProfile): void {
     const prefix = this.#prefixes.at(cidr)
     takeOut(prefix.things, thing)
     if (!prefix.things.includes(thing)) this.#forgetUser(thing, (users) => users.prefixes.delete(prefix))
     this.#dirtyPrefixes.add(prefix.key)
   }
 
-  useAtom(atom: Atom): void {
+  useAtom(atom: Predicate): void {
     const { live, isNew } = this.identities.useAtom(atom)
     if (!isNew) return
     const { question } = atom
@@ -144,12 +144,12 @@ export class Addresses {
   }
 
   /** The endpoints of the services that this live atom is about are others. */
-  servicesChanged(live: LiveAtom): void {
+  servicesChanged(live: LivePredicate): void {
     this.#unnameNets(live)
     this.#nameNets(live)
   }
 
-  #nameNets(live: LiveAtom): void {
+  #nameNets(live: LivePredicate): void {
     const { question } = live.atom
     const cidrs = question.kind === 'nets' ? question.nets : this.#servicesAddrs(live.atom).map((addr) => ({ addr, bits: addrBits(addr) }))
     const prefixes = [...new Set(cidrs.map((cidr) => this.#prefixes.at(cidr)))]
@@ -160,7 +160,7 @@ export class Addresses {
     this.#named.set(live, prefixes)
   }
 
-  #unnameNets(live: LiveAtom): void {
+  #unnameNets(live: LivePredicate): void {
     for (const prefix of this.#named.get(live) ?? []) {
       takeOut(prefix.atoms, live)
       this.#dirtyPrefixes.add(prefix.key)
@@ -230,8 +230,8 @@ export class Addresses {
     return { was, now: isGone ? this.#prefixes.identityAround(addr, WHOLE) : known.identity, isGone }
   }
 
-  #atomsAround(addr: Addr, depth: number, things: readonly Thing[] = []): readonly LiveAtom[] {
-    const lists: (readonly LiveAtom[])[] = things.map((thing) => thing.atoms)
+  #atomsAround(addr: Addr, depth: number, things: readonly EndpointProfile[] = []): readonly LivePredicate[] {
+    const lists: (readonly LivePredicate[])[] = things.map((thing) => thing.atoms)
     for (const prefix of this.#prefixes.around(addr, depth)) lists.push(prefix.atoms, ...prefix.things.map((thing) => thing.atoms))
     const [first] = lists
     if (lists.length === 1 && first !== undefined) return first
@@ -249,19 +249,19 @@ export class Addresses {
     this.#hiddenV4 = around && !shown
   }
 
-  #markThing(thing: Thing): void {
+  #markThing(thing: EndpointProfile): void {
     const users = this.#users.get(thing)
     for (const addr of users?.addrs ?? []) this.#dirtyEnds.add(addr)
     for (const prefix of users?.prefixes ?? []) this.#dirtyPrefixes.add(prefix.key)
   }
 
-  #usersOf(thing: Thing): { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> } {
+  #usersOf(thing: EndpointProfile): { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> } {
     const users = this.#users.get(thing) ?? { addrs: new Set(), prefixes: new Set() }
     this.#users.set(thing, users)
     return users
   }
 
-  #forgetUser(thing: Thing, forget: (users: { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> }) => void): void {
+  #forgetUser(thing: EndpointProfile, forget: (users: { readonly addrs: Set<Addr>; readonly prefixes: Set<Prefix> }) => void): void {
     const users = this.#usersOf(thing)
     forget(users)
     if (users.addrs.size + users.prefixes.size === 0) this.#users.delete(thing)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Classes of addresses of which the same is true, by number. Layer: agent/compile (pure). */
 import { fnv1a64, mix32 } from '#lib/base/hash.ts'
-import type { Atom } from './predicates.ts'
+import type { Predicate } from './predicates.ts'
 
 /** A question that some set in use asks. */
-export interface LiveAtom {
-  readonly atom: Atom
+export interface LivePredicate {
+  readonly atom: Predicate
   /** grows from one to the next */
   readonly index: number
   readonly hash: number
@@ -19,7 +19,7 @@ export interface Identity {
   readonly id: number
   readonly key: string
   /** ascending */
-  readonly atoms: readonly LiveAtom[]
+  readonly atoms: readonly LivePredicate[]
   /** keys of the same; of one between two, of those of the later */
   readonly isTrue: ReadonlySet<string>
   /** of one between two: the earlier, by which sets still judge that are being left */
@@ -38,8 +38,8 @@ export class Identities {
     [0, NOBODY],
     [NOBODY_OF_OURS.id, NOBODY_OF_OURS],
   ])
-  readonly #byAtom = new Map<LiveAtom, Set<Identity>>()
-  readonly #atoms = new Map<string, LiveAtom>()
+  readonly #byAtom = new Map<LivePredicate, Set<Identity>>()
+  readonly #atoms = new Map<string, LivePredicate>()
   #nextIndex = 0
   #rows = 0
 
@@ -47,7 +47,7 @@ export class Identities {
   readonly made = new Set<Identity>()
   readonly unused = new Set<Identity>()
 
-  get atoms(): Iterable<LiveAtom> {
+  get atoms(): Iterable<LivePredicate> {
     return this.#atoms.values()
   }
 
@@ -75,13 +75,13 @@ export class Identities {
   }
 
   /** One more set asks it. True when it is new. */
-  useAtom(atom: Atom): { readonly live: LiveAtom; readonly isNew: boolean } {
+  useAtom(atom: Predicate): { readonly live: LivePredicate; readonly isNew: boolean } {
     const known = this.#atoms.get(atom.key)
     if (known !== undefined) {
       known.users++
       return { live: known, isNew: false }
     }
-    const live: LiveAtom = {
+    const live: LivePredicate = {
       atom,
       index: this.#nextIndex++,
       hash: Number.parseInt(fnv1a64(atom.key).slice(0, 8), 16),
@@ -93,7 +93,7 @@ export class Identities {
   }
 
   /** One set less asks it. The atom when nobody does any longer: it is to be taken from everything. */
-  dropAtom(key: string): LiveAtom | undefined {
+  dropAtom(key: string): LivePredicate | undefined {
     const live = this.#atoms.get(key)
     if (live === undefined || --live.users > 0) return undefined
     this.#atoms.delete(key)
@@ -101,7 +101,7 @@ export class Identities {
   }
 
   /** `atoms` ascending, each once. */
-  take(atoms: readonly LiveAtom[]): Identity {
+  take(atoms: readonly LivePredicate[]): Identity {
     const key = atoms.map(({ index }) => index).join()
     const identity = this.#byKey.get(key) ?? this.#make(key, atoms)
     if (identity.key !== '') identity.users++
@@ -158,7 +158,7 @@ export class Identities {
   }
 
   /** The sum of hashes does not depend on the order in which the atoms came to be. */
-  #make(key: string, atoms: readonly LiveAtom[]): Identity {
+  #make(key: string, atoms: readonly LivePredicate[]): Identity {
     const id = this.#freeId(mix32(atoms.reduce((sum, { hash }) => (sum + mix32(hash)) | 0, 0)))
     // a copy: it may be the list of a prefix, which grows and shrinks
     return this.#add({ id, key, atoms: [...atoms], isTrue: new Set(atoms.map(({ atom }) => atom.key)), users: 0 })
@@ -187,7 +187,7 @@ export class Identities {
 }
 
 /** Of all owners. */
-export function rowsOf({ rows }: LiveAtom): number {
+export function rowsOf({ rows }: LivePredicate): number {
   let sum = 0
   for (const some of rows.values()) sum += some
   return sum

@@ -7,36 +7,36 @@ import { selects } from '#lib/model/selector/selector.ts'
 import type { Selector } from '#lib/model/selector/selector.ts'
 import { isTrueOf } from './predicates.ts'
 import type { Described, Question, ServicePort } from './predicates.ts'
-import type { LiveAtom } from './identities.ts'
+import type { LivePredicate } from './identities.ts'
 
 /** What an endpoint or set is to rules. */
-export interface Thing extends Described {
+export interface EndpointProfile extends Described {
   readonly key: string
   /** true of it, among those that live; ascending */
-  atoms: LiveAtom[]
+  atoms: LivePredicate[]
   users: number
 }
 
-const NONE: ReadonlySet<Thing> = new Set()
+const NONE: ReadonlySet<EndpointProfile> = new Set()
 
-export class Things {
-  readonly #all = new Map<string, Thing>()
+export class EndpointProfiles {
+  readonly #all = new Map<string, EndpointProfile>()
   /** label → value → things */
-  readonly #byLabel = new Map<string, Map<string, Set<Thing>>>()
-  readonly #byPortName = new Map<string, Set<Thing>>()
+  readonly #byLabel = new Map<string, Map<string, Set<EndpointProfile>>>()
+  readonly #byPortName = new Map<string, Set<EndpointProfile>>()
   readonly #texts = new WeakMap<Labels, string>()
   /** names of ports of things that came or went */
   readonly #touchedNames = new Set<string>()
 
   /** The thing with these, made if need be; `atoms`: all that live. */
-  take(of: Described, atoms: Iterable<LiveAtom>): Thing {
+  take(of: Described, atoms: Iterable<LivePredicate>): EndpointProfile {
     const key = `${of.kind} ${this.#labelsText(of.labels)}\n${portsText(of.ports)}`
     const known = this.#all.get(key)
     if (known !== undefined) {
       known.users++
       return known
     }
-    const thing: Thing = { ...of, key, users: 1, atoms: [] }
+    const thing: EndpointProfile = { ...of, key, users: 1, atoms: [] }
     for (const atom of atoms) if (isTrueOf(atom.atom.question, thing)) thing.atoms.push(atom)
     thing.atoms.sort((a, b) => a.index - b.index)
     this.#all.set(key, thing)
@@ -49,7 +49,7 @@ export class Things {
   }
 
   /** True when that was its last user: it is no more. */
-  release(thing: Thing): boolean {
+  release(thing: EndpointProfile): boolean {
     if (--thing.users > 0) return false
     this.#all.delete(thing.key)
     for (const [label, value] of thing.labels) {
@@ -65,7 +65,7 @@ export class Things {
   }
 
   /** Those that it may be true of, and perhaps others. */
-  candidates(question: Question): Iterable<Thing> {
+  candidates(question: Question): Iterable<EndpointProfile> {
     switch (question.kind) {
       case 'labels':
       case 'nodes':
@@ -77,7 +77,7 @@ export class Things {
     }
   }
 
-  #labelledAs(selector: Selector): Iterable<Thing> {
+  #labelledAs(selector: Selector): Iterable<EndpointProfile> {
     for (const [label, { absent, values }] of needsOf(selector)) {
       if (absent || values === undefined) continue
       const byValue = this.#byLabel.get(label)
@@ -114,15 +114,15 @@ export class Things {
     return text
   }
 
-  #labelled(label: string, value: string): Set<Thing> {
-    const byValue = this.#byLabel.get(label) ?? new Map<string, Set<Thing>>()
+  #labelled(label: string, value: string): Set<EndpointProfile> {
+    const byValue = this.#byLabel.get(label) ?? new Map<string, Set<EndpointProfile>>()
     this.#byLabel.set(label, byValue)
     const things = byValue.get(value) ?? new Set()
     byValue.set(value, things)
     return things
   }
 
-  #named(name: string): Set<Thing> {
+  #named(name: string): Set<EndpointProfile> {
     const things = this.#byPortName.get(name) ?? new Set()
     this.#byPortName.set(name, things)
     return things

@@ -27,18 +27,18 @@ export interface ServicePort {
 }
 
 /** A question with its text, by which equal ones are known. */
-export interface Atom {
+export interface Predicate {
   readonly key: string
   readonly question: Question
 }
 
 /** What a rule asks of an address: each of these answers. */
 export interface Condition {
-  readonly atom: Atom
+  readonly atom: Predicate
   readonly holds: boolean
 }
 
-export function atomOf(question: Question): Atom {
+export function predicateOf(question: Question): Predicate {
   return { key: keyOf(question), question }
 }
 

@@ -3,16 +3,16 @@
 import { isV4 } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { NOBODY } from './identities.ts'
-import type { Identity, LiveAtom } from './identities.ts'
-import type { Thing } from './label-profiles.ts'
+import type { Identity, LivePredicate } from './identities.ts'
+import type { EndpointProfile } from './label-profiles.ts'
 
 export interface Prefix {
   readonly key: string
   readonly cidr: Cidr
   /** network sets that name it; one twice counts twice */
-  readonly things: Thing[]
+  readonly things: EndpointProfile[]
   /** of prefixes and services, that name it */
-  readonly atoms: LiveAtom[]
+  readonly atoms: LivePredicate[]
   /** whom strangers within are taken for; undefined where the prefix around says it as well */
   identity: Identity | undefined
 }

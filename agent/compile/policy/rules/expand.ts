@@ -10,9 +10,9 @@ import type { Cidr } from '#lib/base/ip.ts'
 import type { NamedPort, PortMatch, Rule, Side } from '#lib/model/policy.ts'
 import { ALL, and, not } from '#lib/model/selector/selector.ts'
 import type { Selector } from '#lib/model/selector/selector.ts'
-import { atomOf } from '../identities/predicates.ts'
+import { predicateOf } from '../identities/predicates.ts'
 import type { Condition, Question, ServicePort } from '../identities/predicates.ts'
-import type { Effort } from './expansion-limit.ts'
+import type { ExpansionLimit } from './expansion-limit.ts'
 import {
   EVERYTHING,
   except,
@@ -22,12 +22,12 @@ import {
   intersect,
   isNowhere,
   only,
-  planeText,
+  protocolPortsText,
   PORT_PROTOCOLS,
   rangesOf,
   supportOf,
 } from './protocol-ports.ts'
-import type { Plane, Ranges } from './protocol-ports.ts'
+import type { ProtocolPorts, Ranges } from './protocol-ports.ts'
 
 export type Direction = 'ingress' | 'egress'
 
@@ -43,8 +43,8 @@ export interface ExpandedRule {
   readonly peer: readonly Condition[]
   readonly own: readonly Condition[]
   /** by destination port, or ICMP type and code */
-  readonly ports: Plane
-  readonly source: Plane
+  readonly ports: ProtocolPorts
+  readonly source: ProtocolPorts
   /** all of the above: equal rules have equal texts */
   readonly text: string
   /** of the text */
@@ -67,7 +67,7 @@ export interface Expansion {
   /** what names of this end's ports mean; undefined: what they mean on the address that the packet has */
   readonly ownPorts: ReadonlyMap<string, readonly NamedPort[]> | undefined
   /** of all rules of the policy in this direction */
-  readonly effort: Effort
+  readonly effort: ExpansionLimit
   /** what a list of ports means at this end: rules that were one share it */
   readonly shared: Map<readonly PortMatch[], readonly Way[]>
 }
@@ -75,7 +75,7 @@ export interface Expansion {
 /** One of the ways in which a part of a rule can hold. */
 export interface Way {
   readonly conditions: readonly Condition[]
-  readonly plane: Plane
+  readonly plane: ProtocolPorts
 }
 
 const ANYHOW: readonly Way[] = [{ conditions: [], plane: EVERYTHING }]
@@ -117,7 +117,14 @@ export function plainRule(action: Outcome, name: string): ExpandedRule {
 export const CUT = plainRule('deny', 'too many combinations')
 
 function withText(rule: Omit<ExpandedRule, 'text' | 'hash'>): ExpandedRule {
-  const parts = [rule.action, rule.name, conditionsText(rule.peer), conditionsText(rule.own), planeText(rule.ports), planeText(rule.source)]
+  const parts = [
+    rule.action,
+    rule.name,
+    conditionsText(rule.peer),
+    conditionsText(rule.own),
+    protocolPortsText(rule.ports),
+    protocolPortsText(rule.source),
+  ]
   const text = parts.join('\n')
   return { ...rule, text, hash: fnv1a64(text) }
 }
@@ -126,7 +133,7 @@ function conditionsText(conditions: readonly Condition[]): string {
   return conditions.map(({ atom, holds }) => `${holds ? '' : '!'}${atom.key}`).join(' & ')
 }
 
-function planeOf(rule: Rule): Plane {
+function planeOf(rule: Rule): ProtocolPorts {
   const protocols = rule.protocols === undefined ? EVERYTHING : only(rule.protocols, FULL)
   const others = rule.notProtocols.length === 0 ? EVERYTHING : except(rule.notProtocols, FULL)
   const icmp = rule.icmp === undefined ? EVERYTHING : only(ICMP_PROTOCOLS, icmpRanges(rule.icmp))
@@ -167,12 +174,12 @@ function selectorOf({ selector, notSelector }: Side): Selector | undefined {
 }
 
 /** All in which one way of each part holds, as far as the effort goes. */
-function waysOf(parts: readonly (readonly Way[])[], effort: Effort): Iterable<Way> {
+function waysOf(parts: readonly (readonly Way[])[], effort: ExpansionLimit): Iterable<Way> {
   return parts.reduce<Iterable<Way>>((ways, part) => both(ways, part, effort), [{ conditions: [], plane: EVERYTHING }])
 }
 
 /** All pairs, where both hold. */
-function* both(a: Iterable<Way>, b: readonly Way[], effort: Effort): Iterable<Way> {
+function* both(a: Iterable<Way>, b: readonly Way[], effort: ExpansionLimit): Iterable<Way> {
   for (const one of a)
     for (const other of b) {
       if (!effort.spend(1)) return
@@ -247,10 +254,10 @@ function serviceWays({ services }: Side, of: SideExpansion): readonly Way[] {
 }
 
 function asked(question: Question, holds = true): Condition {
-  return { atom: atomOf(question), holds }
+  return { atom: predicateOf(question), holds }
 }
 
-function without(plane: Plane, ports: readonly ServicePort[]): Plane {
+function without(plane: ProtocolPorts, ports: readonly ServicePort[]): ProtocolPorts {
   const byProtocol = Map.groupBy(ports, ({ protocol }) => protocol)
   return [...byProtocol].reduce((rest, [protocol, some]) => intersect(rest, except([protocol], rangesOf(some.flatMap(one)))), plane)
 }

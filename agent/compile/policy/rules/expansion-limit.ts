@@ -5,7 +5,7 @@
 const MOST_STEPS = 262_144
 const TEXT_A_STEP = 256
 
-export class Effort {
+export class ExpansionLimit {
   #left = MOST_STEPS
 
   get isSpent(): boolean {

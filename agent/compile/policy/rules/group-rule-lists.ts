@@ -2,9 +2,9 @@
 /** The lines of each group of local endpoints. Layer: agent/compile (pure). */
 import type { Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
-import { groupLine, SLOTS } from './groups.ts'
+import { groupRuleList, SLOTS } from './groups.ts'
 import type { Slot } from './groups.ts'
-import type { Line } from './rule-list.ts'
+import type { RuleList } from './rule-list.ts'
 import type { GroupLines, Members } from '../rulesets/endpoint-groups.ts'
 import type { Rulebook } from './rulebook.ts'
 import { portsText } from '../identities/label-profiles.ts'
@@ -13,11 +13,11 @@ import { portsText } from '../identities/label-profiles.ts'
 const LINES_A_GROUP = 16
 const LINES_SPARE = 100
 
-export class Lines {
+export class GroupRuleLists {
   readonly #rules: Rulebook
   readonly #blocks: number
   /** of groups that the same policies select, as long as no rule changes */
-  readonly #known = new Map<string, Line | undefined>()
+  readonly #known = new Map<string, RuleList | undefined>()
 
   /** `blocks` of a line are looked through */
   constructor(rules: Rulebook, blocks: number) {
@@ -37,7 +37,7 @@ export class Lines {
 
   of(group: Members): GroupLines {
     const isStagedToo = group.policies.some((policy) => policy.staged !== undefined || !this.#rules.isStaged(policy))
-    const lines = new Map<string, Line>()
+    const lines = new Map<string, RuleList>()
     for (const [name, slot] of Object.entries<Slot>(SLOTS[group.kind])) {
       const real = this.#lineOf(group, slot, false)
       const staged = isStagedToo ? this.#lineOf(group, slot, true) : real
@@ -47,13 +47,13 @@ export class Lines {
     return lines
   }
 
-  #lineOf(group: Members, slot: Slot, staged: boolean): Line | undefined {
+  #lineOf(group: Members, slot: Slot, staged: boolean): RuleList | undefined {
     const { kind, ports, profiles, policies } = group
     const place = [kind, slot.direction, slot.end, slot.tiers, slot.scopes.join(), staged]
     const key = [...place, portsText(ports), profiles.join(), ...policies.map(refText)].join('\n')
     if (this.#known.has(key)) return this.#known.get(key)
     const isIn = staged ? (policy: Policy) => this.#rules.isStaged(policy) : (policy: Policy) => policy.staged === undefined
-    const line = groupLine({ group, slot, isIn, blocks: this.#blocks }, this.#rules)
+    const line = groupRuleList({ group, slot, isIn, blocks: this.#blocks }, this.#rules)
     this.#known.set(key, line)
     return line
   }

@@ -7,8 +7,8 @@ import { selects } from '#lib/model/selector/selector.ts'
 import type { Labels } from '#lib/model/labels.ts'
 import type { Direction, ExpandedRule } from './expand.ts'
 import { plainRule } from './expand.ts'
-import { lineOf } from './rule-list.ts'
-import type { Line, Stage } from './rule-list.ts'
+import { ruleListOf } from './rule-list.ts'
+import type { RuleList, Stage } from './rule-list.ts'
 
 /** What decides about an endpoint's lines. */
 export interface Group {
@@ -54,7 +54,7 @@ export const SLOTS = {
 const NAMESPACE_PROFILE = namespaceProfile('')
 
 /** A line that is asked for. */
-export interface LineQuery {
+export interface RuleListQuery {
   readonly group: Group
   readonly slot: Slot
   /** the policies of the view */
@@ -72,7 +72,7 @@ export interface Rules {
 }
 
 /** undefined: no policy selects the endpoint, and its profiles allow everything. */
-export function groupLine(query: LineQuery, rules: Rules): Line | undefined {
+export function groupRuleList(query: RuleListQuery, rules: Rules): RuleList | undefined {
   const { group, slot } = query
   const { direction } = slot
   const policies = group.policies.filter(
@@ -83,12 +83,12 @@ export function groupLine(query: LineQuery, rules: Rules): Line | undefined {
   const tiers = rules.tiers.flatMap((tier) => tierStage(tier, { policies: byTier.get(tier.name) ?? [], group, slot }, rules))
   if (tiers.length === 0 && slot.end === 'open') return undefined
   const profiles = slot.end === 'open' ? [] : group.profiles.map((name) => profileStage(name, query, rules))
-  const line = lineOf([...tiers, ...profiles], plainRule(slot.end, `no policy ${direction}`), query.blocks)
+  const line = ruleListOf([...tiers, ...profiles], plainRule(slot.end, `no policy ${direction}`), query.blocks)
   return tiers.length === 0 && line.rules.length === 1 && line.rules[0]?.rule.action === 'allow' ? undefined : line
 }
 
 /** A pod's namespace allows everything unless its profile says otherwise. */
-function profileStage(name: string, { group, slot }: LineQuery, rules: Rules): Stage {
+function profileStage(name: string, { group, slot }: RuleListQuery, rules: Rules): Stage {
   const { direction } = slot
   const isOpen = group.kind === 'pod' && name.startsWith(NAMESPACE_PROFILE)
   const unless = isOpen ? [plainRule('allow', `Profile/${name} ${direction} 0`)] : []

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A list that is made as far as somebody reads it, and once for all readers. Layer: agent/compile (pure). */
 
-export class Drawn<T> implements Iterable<T> {
+export class LazyList<T> implements Iterable<T> {
   readonly #rest: Iterator<T>
   readonly #made: T[] = []
 

@@ -8,15 +8,15 @@ export const FULL: Ranges = [[0, 0xffff]]
 export const EMPTY: Ranges = []
 
 /** Ranges by protocol number; 0: protocols that are not named. */
-export type Plane = ReadonlyMap<number, Ranges>
+export type ProtocolPorts = ReadonlyMap<number, Ranges>
 
-export const EVERYTHING: Plane = new Map([[0, FULL]])
+export const EVERYTHING: ProtocolPorts = new Map([[0, FULL]])
 
 /** Protocols that have ports. */
 export const PORT_PROTOCOLS = [6, 17, 132]
 export const ICMP_PROTOCOLS = [1, 58]
 
-export function isEverything(plane: Plane): boolean {
+export function isEverything(plane: ProtocolPorts): boolean {
   return plane === EVERYTHING || [0, ...plane.keys()].every((proto) => isFull(rangesFor(plane, proto)))
 }
 
@@ -66,37 +66,37 @@ export function isSameRanges(a: Ranges, b: Ranges): boolean {
 }
 
 /** What the plane has of a protocol. */
-export function rangesFor(plane: Plane, proto: number): Ranges {
+export function rangesFor(plane: ProtocolPorts, proto: number): Ranges {
   return plane.get(proto) ?? plane.get(0) ?? EMPTY
 }
 
-export function intersect(a: Plane, b: Plane): Plane {
+export function intersect(a: ProtocolPorts, b: ProtocolPorts): ProtocolPorts {
   if (a === EVERYTHING) return b
   if (b === EVERYTHING) return a
   return new Map([...new Set([...a.keys(), ...b.keys()])].map((proto) => [proto, common(rangesFor(a, proto), rangesFor(b, proto))]))
 }
 
 /** These ranges on these protocols, and nothing else. */
-export function only(protocols: Iterable<number>, ranges: Ranges): Plane {
+export function only(protocols: Iterable<number>, ranges: Ranges): ProtocolPorts {
   return new Map([[0, EMPTY], ...[...protocols].map((proto) => [proto, ranges] as const)])
 }
 
 /** Everything but these ranges on these protocols. */
-export function except(protocols: Iterable<number>, ranges: Ranges): Plane {
+export function except(protocols: Iterable<number>, ranges: Ranges): ProtocolPorts {
   return new Map([[0, FULL], ...[...protocols].map((proto) => [proto, outside(ranges)] as const)])
 }
 
 /** Whole protocols, where the plane has any of them. */
-export function supportOf(plane: Plane): Plane {
+export function supportOf(plane: ProtocolPorts): ProtocolPorts {
   return new Map([...plane].map(([proto, ranges]) => [proto, ranges.length === 0 ? EMPTY : FULL]))
 }
 
-export function isNowhere(plane: Plane): boolean {
+export function isNowhere(plane: ProtocolPorts): boolean {
   return [...plane.values()].every((ranges) => ranges.length === 0)
 }
 
 /** Equal planes have equal texts. */
-export function planeText(plane: Plane): string {
+export function protocolPortsText(plane: ProtocolPorts): string {
   const others = rangesText(rangesFor(plane, 0))
   const named = [...plane]
     .filter(([proto, ranges]) => proto !== 0 && rangesText(ranges) !== others)

@@ -13,14 +13,14 @@ export interface Stage {
   readonly end: ExpandedRule | undefined
 }
 
-export interface LineRule {
+export interface ListedRule {
   readonly rule: ExpandedRule
   /** the first one of its stage: `pass` goes on with the next such */
   readonly begins: boolean
 }
 
-export interface Line {
-  readonly rules: readonly LineRule[]
+export interface RuleList {
+  readonly rules: readonly ListedRule[]
   /** of all that is in it, 16 hex digits */
   readonly hash: string
   /** the namespace whose policies have rules in it */
@@ -37,9 +37,9 @@ export const FLOOR_BLOCKS = 1
 /** Programs pass so many stages in one block. */
 const STAGES_OF_BLOCK = 15
 /** Fills a block up. */
-export const NEVER: LineRule = { rule: { ...plainRule('deny', 'never'), ports: new Map([[0, []]]) }, begins: false }
+export const NEVER: ListedRule = { rule: { ...plainRule('deny', 'never'), ports: new Map([[0, []]]) }, begins: false }
 
-function makeRoom(rules: LineRule[]): void {
+function makeRoom(rules: ListedRule[]): void {
   const inBlock = rules.slice(rules.length - (rules.length % RULES_PER_BLOCK))
   if (inBlock.filter(({ begins }) => begins).length < STAGES_OF_BLOCK) return
   while (rules.length % RULES_PER_BLOCK !== 0) rules.push(NEVER)
@@ -51,9 +51,9 @@ function* followedBy(rules: Iterable<ExpandedRule>, end: ExpandedRule | undefine
 }
 
 /** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. `blocks`: so many are looked through. */
-export function lineOf(stages: readonly Stage[], last: ExpandedRule, blocks: number): Line {
+export function ruleListOf(stages: readonly Stage[], last: ExpandedRule, blocks: number): RuleList {
   const longest = blocks * RULES_PER_BLOCK
-  const rules: LineRule[] = []
+  const rules: ListedRule[] = []
   let open = true
   let passed = false
   for (const { rules: some, end } of [...stages, { rules: [last], end: undefined }]) {
@@ -78,9 +78,9 @@ export function lineOf(stages: readonly Stage[], last: ExpandedRule, blocks: num
 
 /** In the place of a line for which there is no room. */
 export const NO_ROOM = 'no room'
-export const CLOSED = lineOf([], plainRule('deny', NO_ROOM), 1)
+export const CLOSED = ruleListOf([], plainRule('deny', NO_ROOM), 1)
 
-export function isSameLine(a: Line, b: Line): boolean {
+export function isSameRuleList(a: RuleList, b: RuleList): boolean {
   return (
     a.hash === b.hash &&
     a.rules.length === b.rules.length &&

@@ -5,8 +5,8 @@ import { realKind } from '#lib/model/policy.ts'
 import type { NamedPort, Policy, PortMatch, Profile, Rule, Tier } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import type { ServicePort } from '../identities/predicates.ts'
-import { Drawn } from './lazy-list.ts'
-import { Effort } from './expansion-limit.ts'
+import { LazyList } from './lazy-list.ts'
+import { ExpansionLimit } from './expansion-limit.ts'
 import { CUT, expandRule } from './expand.ts'
 import type { Direction, ExpandedRule, Expansion, Meanings, Way } from './expand.ts'
 import type { Rules } from './groups.ts'
@@ -99,7 +99,7 @@ export class Rulebook implements Rules {
     const known = entry.expanded.get(key)
     if (known !== undefined) return known
     const named = ownPorts && Map.groupBy(ownPorts, ({ name }) => name)
-    const expanded = new Drawn(this.#rulesOf(entry, direction, named))
+    const expanded = new LazyList(this.#rulesOf(entry, direction, named))
     entry.expanded.set(key, expanded)
     return expanded
   }
@@ -110,7 +110,7 @@ export class Rulebook implements Rules {
       owner,
       meanings: this.#meanings,
       ownPorts,
-      effort: new Effort(),
+      effort: new ExpansionLimit(),
       shared: new Map<readonly PortMatch[], readonly Way[]>(),
     }
     for (const rule of rules[direction] ?? []) {

@@ -4,18 +4,18 @@ import type { Addr } from '#lib/base/ip.ts'
 import { refText } from '#lib/model/ref.ts'
 import { joined } from '../identities/addresses.ts'
 import type { AddressChanges, Addresses } from '../identities/addresses.ts'
-import { crowdOf } from './identity-rows.ts'
+import { countIdentityRows } from './identity-rows.ts'
 import { CLOSED } from '../rules/rule-list.ts'
-import type { Lines } from '../rules/group-rule-lists.ts'
-import type { LiveSet, LiveSets } from './rulesets.ts'
+import type { GroupRuleLists } from '../rules/group-rule-lists.ts'
+import type { LiveRuleset, LiveRulesets } from './rulesets.ts'
 import { NO_LINES, NO_SETS } from './endpoint-groups.ts'
-import type { GroupSets, Members, Population } from './endpoint-groups.ts'
+import type { GroupSets, Members, EndpointGroups } from './endpoint-groups.ts'
 import { CLUSTER } from './policy-quota.ts'
-import type { Room, RoomTable } from './policy-quota.ts'
-import type { CutLines, NoRoom } from '../policy-size.ts'
+import type { PolicyQuota, QuotaTable } from './policy-quota.ts'
+import type { TruncatedRuleLists, QuotaExceeded } from '../policy-size.ts'
 
 /** What updates have touched. */
-export interface Touched {
+export interface DirtyGroups {
   readonly groups: Set<Members>
   readonly addrs: Set<Addr>
   readonly services: Set<string>
@@ -23,32 +23,32 @@ export interface Touched {
   readonly hosts: Set<string>
 }
 
-export interface RegroupOptions {
+export interface RulesetAssignmentOptions {
   readonly addresses: Addresses
-  readonly population: Population
-  readonly lines: Lines
-  readonly sets: LiveSets
-  readonly room: Room
+  readonly population: EndpointGroups
+  readonly lines: GroupRuleLists
+  readonly sets: LiveRulesets
+  readonly room: PolicyQuota
 }
 
-export interface Regrouped {
+export interface AssignedRulesets {
   /** sets that groups had: they are to be released */
-  readonly old: readonly LiveSet[]
+  readonly old: readonly LiveRuleset[]
   readonly moves: AddressChanges
 }
 
-export class Regroup {
-  readonly #of: RegroupOptions
+export class RulesetAssignment {
+  readonly #of: RulesetAssignmentOptions
   /** names of lines by group */
   readonly #cuts = new Map<Members, readonly string[]>()
   /** namespaces whose lines are closed, and the table that has no room for them */
-  #closed: ReadonlyMap<string, RoomTable> = new Map()
+  #closed: ReadonlyMap<string, QuotaTable> = new Map()
   /** those of them whose questions are too many, which depends on everybody's */
   #crowded: ReadonlySet<string> = new Set()
   /** namespaces whose lines are closed until the next change */
   #postponed: ReadonlySet<string> = new Set()
 
-  constructor(of: RegroupOptions) {
+  constructor(of: RulesetAssignmentOptions) {
     this.#of = of
   }
 
@@ -58,7 +58,7 @@ export class Regroup {
   }
 
   /** New lines of the groups; addresses are settled. `inHalves`: if need be some of it is left for the next time. */
-  change(touched: Touched, inHalves: boolean): Regrouped {
+  change(touched: DirtyGroups, inHalves: boolean): AssignedRulesets {
     const { addresses, population } = this.#of
     for (const group of population.takeEmptied()) touched.groups.add(group)
     // whoever was in the way may be gone
@@ -85,7 +85,7 @@ export class Regroup {
     return { old: [...before.values()].flatMap((sets) => [...sets.values()]), moves }
   }
 
-  get cuts(): readonly CutLines[] {
+  get cuts(): readonly TruncatedRuleLists[] {
     return [...this.#cuts].map(([{ ends }, lines]) => ({ endpoints: [...ends].sort(), lines }))
   }
 
@@ -93,7 +93,7 @@ export class Regroup {
     return [...this.#cuts.values()].reduce((sum, lines) => sum + lines.length, 0)
   }
 
-  get noRoom(): readonly NoRoom[] {
+  get noRoom(): readonly QuotaExceeded[] {
     const policies = new Map<string, Set<string>>()
     for (const group of this.#groupsOf(new Set(this.#closed.keys())))
       for (const policy of group.policies) {
@@ -139,7 +139,7 @@ export class Regroup {
   }
 
   /** Closes namespaces until identities leave others room. */
-  #crowd(closed: Map<string, RoomTable>, before: Map<Members, GroupSets>): ReadonlySet<string> {
+  #crowd(closed: Map<string, QuotaTable>, before: Map<Members, GroupSets>): ReadonlySet<string> {
     const { addresses, room } = this.#of
     const crowded = new Set<string>()
     const [half, least] = room.share('bits')
@@ -148,7 +148,7 @@ export class Regroup {
     for (;;) {
       const open = room.namespaces.filter((owner) => !closed.has(owner))
       const fixed = open.reduce((sum, owner) => sum + room.rowsOf(owner, 'bits'), own)
-      const { rows, cluster, saved } = crowdOf(addresses.identities.all)
+      const { rows, cluster, saved } = countIdentityRows(addresses.identities.all)
       if (fixed + rows <= Math.max(half, own + cluster + least)) return crowded
       const savedBy = (owner: string): number => room.rowsOf(owner, 'bits') + (saved.get(owner) ?? 0)
       // of equal ones the first by name
@@ -168,7 +168,7 @@ export class Regroup {
     return owners
   }
 
-  #changed(group: Members, had: GroupSets, touched: Touched): void {
+  #changed(group: Members, had: GroupSets, touched: DirtyGroups): void {
     const cut = [...group.sets].flatMap(([name, { line }]) => (line.isCut ? [name] : []))
     if (cut.length === 0) this.#cuts.delete(group)
     else this.#cuts.set(group, cut)

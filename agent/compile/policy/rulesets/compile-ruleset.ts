@@ -17,14 +17,14 @@ import {
 import { BitDraft, padded, wordAt, wordsFor } from './bits.ts'
 import type { Bits } from './bits.ts'
 import { NEVER } from '../rules/rule-list.ts'
-import type { Line, LineRule } from '../rules/rule-list.ts'
+import type { RuleList, ListedRule } from '../rules/rule-list.ts'
 import { isFull, isSameRanges, rangesFor } from '../rules/protocol-ports.ts'
-import type { Plane, Ranges } from '../rules/protocol-ports.ts'
+import type { ProtocolPorts, Ranges } from '../rules/protocol-ports.ts'
 import { sideOf } from './peer-bitmaps.ts'
 import type { SideTable } from './peer-bitmaps.ts'
 import type { Dimension, PolicyRowOf, SetId, SetRow } from '../tables.ts'
 
-export interface CompiledSet {
+export interface CompiledRuleset {
   readonly id: SetId
   /** but for those of rules */
   readonly rows: readonly SetRow[]
@@ -33,7 +33,7 @@ export interface CompiledSet {
   readonly own: SideTable | undefined
 }
 
-export function compileSet(id: SetId, line: Line): CompiledSet {
+export function compileRuleset(id: SetId, line: RuleList): CompiledRuleset {
   const blocks = blocksOf(line.rules)
   const peer = sideOf(blocks.map((rules) => rules.map(({ rule }) => rule.peer)))
   const own = line.rules.some(({ rule }) => rule.own.length > 0)
@@ -49,7 +49,7 @@ export function compileSet(id: SetId, line: Line): CompiledSet {
   return { id, rows: [...rows, ...pages.rows], peer, own }
 }
 
-function blocksOf(rules: readonly LineRule[]): readonly (readonly LineRule[])[] {
+function blocksOf(rules: readonly ListedRule[]): readonly (readonly ListedRule[])[] {
   return Array.from({ length: Math.ceil(rules.length / RULES_PER_BLOCK) }, (_, block) =>
     rules.slice(block * RULES_PER_BLOCK, (block + 1) * RULES_PER_BLOCK),
   )
@@ -59,7 +59,7 @@ export function bitsRow(key: PolicyRowOf<'bits'>['key'], word: Bits, sure = SURE
   return { table: 'bits', key, value: { word, sure } }
 }
 
-export function ruleRows(set: SetId, rules: readonly LineRule[], ruleId: (name: string) => number): readonly SetRow[] {
+export function ruleRows(set: SetId, rules: readonly ListedRule[], ruleId: (name: string) => number): readonly SetRow[] {
   // np_rules is for all sets of the node
   return rules.flatMap(({ rule }, index): readonly SetRow[] =>
     !decides({ rule }) ? [] : [{ table: 'rules', key: { set, index }, value: { number: ruleId(rule.name) } }],
@@ -67,7 +67,7 @@ export function ruleRows(set: SetId, rules: readonly LineRule[], ruleId: (name: 
 }
 
 /** What only fills a block up does not. */
-export function decides({ rule }: Pick<LineRule, 'rule'>): boolean {
+export function decides({ rule }: Pick<ListedRule, 'rule'>): boolean {
   return rule !== NEVER.rule
 }
 
@@ -75,7 +75,7 @@ interface Block {
   readonly id: SetId
   readonly block: number
   readonly blocks: number
-  readonly rules: readonly LineRule[]
+  readonly rules: readonly ListedRule[]
   readonly nobody: Bits
   readonly hasOwn: boolean
   readonly pages: Pages
@@ -92,7 +92,7 @@ function portRows(of: Block): readonly SetRow[] {
   for (const proto of protocolsOf([...ports, ...sources])) {
     const hasSource = sources.some((plane, at) => !isFull(rangesFor(plane, proto)) && rangesFor(ports[at] ?? plane, proto).length > 0)
     const flags = (of.hasOwn ? PORTS_OWN : 0) | (hasSource ? PORTS_SOURCE : 0)
-    const listOf = (all: Classes, planes: readonly Plane[]): Uint16Array =>
+    const listOf = (all: Classes, planes: readonly ProtocolPorts[]): Uint16Array =>
       all.listOf(
         planes.map((plane) => rangesFor(plane, proto)),
         pages,
@@ -114,9 +114,9 @@ function portRows(of: Block): readonly SetRow[] {
 }
 
 /** RULES_ALLOW, RULES_PASS (both: those that leave open) and RULES_BEGIN. */
-function ruleBits(rules: readonly LineRule[]): readonly Bits[] {
+function ruleBits(rules: readonly ListedRule[]): readonly Bits[] {
   const words = wordsFor(rules.length)
-  const bitsWhere = (is: (rule: LineRule) => boolean): Bits => {
+  const bitsWhere = (is: (rule: ListedRule) => boolean): Bits => {
     const draft = new BitDraft(words)
     for (const [bit, rule] of rules.entries()) draft.put(bit, is(rule))
     return draft.toBits()
@@ -136,7 +136,7 @@ function wordsInUse(bits: Bits): number {
 }
 
 /** 0 and those that some rule tells from the rest, sorted. */
-function protocolsOf(planes: readonly Plane[]): readonly number[] {
+function protocolsOf(planes: readonly ProtocolPorts[]): readonly number[] {
   const named = new Set([0])
   for (const plane of planes) for (const [proto, ranges] of plane) if (!isSameRanges(ranges, rangesFor(plane, 0))) named.add(proto)
   return [...named].sort((a, b) => a - b)

@@ -3,18 +3,18 @@
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Addresses } from '../identities/addresses.ts'
 import type { Group } from '../rules/groups.ts'
-import type { Line } from '../rules/rule-list.ts'
-import type { LiveSet } from './rulesets.ts'
-import type { Thing } from '../identities/label-profiles.ts'
-import type { LabelledNets, PolicyEndpoint } from '../policy-update.ts'
+import type { RuleList } from '../rules/rule-list.ts'
+import type { LiveRuleset } from './rulesets.ts'
+import type { EndpointProfile } from '../identities/label-profiles.ts'
+import type { LabelledPrefixes, PolicyEndpoint } from '../policy-update.ts'
 
 /** By name of the slot, and `stagedName` of it; where there is none nothing is asked. */
-export type GroupSets = ReadonlyMap<string, LiveSet>
+export type GroupSets = ReadonlyMap<string, LiveRuleset>
 
 export const NO_SETS: GroupSets = new Map()
 
 /** By the same names. */
-export type GroupLines = ReadonlyMap<string, Line>
+export type GroupLines = ReadonlyMap<string, RuleList>
 
 export const NO_LINES: GroupLines = new Map()
 
@@ -32,15 +32,15 @@ export type NewGroup = Omit<Members, 'policies' | 'lines' | 'sets'>
 
 interface Resident {
   readonly value: PolicyEndpoint
-  readonly thing: Thing
+  readonly thing: EndpointProfile
   readonly group: Members | undefined
 }
 
-export class Population {
+export class EndpointGroups {
   readonly groups = new Map<string, Members>()
   readonly #addresses: Addresses
   readonly #ends = new Map<string, Resident>()
-  readonly #sets = new Map<string, { readonly thing: Thing; readonly nets: readonly Cidr[] }>()
+  readonly #sets = new Map<string, { readonly thing: EndpointProfile; readonly nets: readonly Cidr[] }>()
   /** groups that an endpoint has left */
   readonly #left = new Set<Members>()
   /** keys of local pods, sorted */
@@ -93,7 +93,7 @@ export class Population {
     return emptied
   }
 
-  setNets(key: string, value: LabelledNets | undefined): void {
+  setNets(key: string, value: LabelledPrefixes | undefined): void {
     const before = this.#sets.get(key)
     if (value === undefined) this.#sets.delete(key)
     else {

@@ -4,10 +4,10 @@
  * Every set that asks about an address has a row of each identity that the address may have, and identities are told apart by what anybody
  * asks: who asks for many prefixes, or for many parts of all pods, makes rows of others' sets. */
 import { rowsOf } from '../identities/identities.ts'
-import type { Identity, LiveAtom } from '../identities/identities.ts'
+import type { Identity, LivePredicate } from '../identities/identities.ts'
 import { CLUSTER } from './policy-quota.ts'
 
-export interface Crowd {
+export interface IdentityRows {
   /** of all sets that are wanted, at the most */
   readonly rows: number
   /** of the cluster's own, if no namespace asked anything */
@@ -17,8 +17,8 @@ export interface Crowd {
 }
 
 /** Of identities as they will be when what nobody wants to ask any more is forgotten. */
-export function crowdOf(identities: Iterable<Identity>): Crowd {
-  const distinct = new Map<string, readonly LiveAtom[]>()
+export function countIdentityRows(identities: Iterable<Identity>): IdentityRows {
+  const distinct = new Map<string, readonly LivePredicate[]>()
   for (const { users, atoms } of identities) {
     const wanted = users > 0 ? atoms.filter(({ rows: some }) => some.size > 0) : []
     if (wanted.length > 0) distinct.set(keyOf(wanted), wanted)
@@ -49,14 +49,14 @@ export function crowdOf(identities: Iterable<Identity>): Crowd {
   return { ...sums, saved }
 }
 
-function keyOf(atoms: readonly LiveAtom[]): string {
+function keyOf(atoms: readonly LivePredicate[]): string {
   return atoms.map(({ index }) => index).join()
 }
 
-function rowsFor({ rows }: LiveAtom, owner: string): number {
+function rowsFor({ rows }: LivePredicate, owner: string): number {
   return rows.get(owner) ?? 0
 }
 
-function sumOf(atoms: readonly LiveAtom[], rows: (atom: LiveAtom) => number): number {
+function sumOf(atoms: readonly LivePredicate[], rows: (atom: LivePredicate) => number): number {
   return atoms.reduce((sum, atom) => sum + rows(atom), 0)
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which rules of a line an address meets. Layer: agent/compile (pure). */
 import { RULES_PER_BLOCK } from '#lib/base/bpf-constants.ts'
-import type { Atom, Condition } from '../identities/predicates.ts'
+import type { Predicate, Condition } from '../identities/predicates.ts'
 import { BitDraft, wordsFor } from './bits.ts'
 import type { Bits } from './bits.ts'
 
 /** What the rules of a line ask of one end's address. */
 export interface SideTable {
   /** by key */
-  readonly atoms: ReadonlyMap<string, Atom>
+  readonly atoms: ReadonlyMap<string, Predicate>
   /** by block: for addresses of which nothing is true */
   readonly base: readonly Bits[]
   /** by key of an atom: numbers of the rules that ask it */
@@ -20,7 +20,7 @@ export interface SideTable {
 /** From what each rule asks, block by block. */
 export function sideOf(blocks: readonly (readonly (readonly Condition[])[])[]): SideTable {
   const conditions = blocks.flat()
-  const atoms = new Map<string, Atom>()
+  const atoms = new Map<string, Predicate>()
   const askers = new Map<string, number[]>()
   for (const [rule, all] of conditions.entries())
     for (const { atom } of all) {

@@ -4,13 +4,13 @@ import { RULE_ALLOW, RULE_DENY, RULE_OPEN, RULES_PER_BLOCK, SURE_NOT } from '#li
 import { firstBit } from './bits.ts'
 import type { Bits } from './bits.ts'
 import { asksOnlyPeer } from '../rules/rule-list.ts'
-import type { LineRule } from '../rules/rule-list.ts'
+import type { ListedRule } from '../rules/rule-list.ts'
 
 const ACTIONS = { deny: RULE_DENY, allow: RULE_ALLOW, open: RULE_OPEN }
 
 /** `peer`: which rules of the first block such a peer meets. Returns the rule's number * 4 + enum rule_action, or SURE_NOT: ports, sources or this
  * end's address matter, or a later block decides. */
-export function sureWord(rules: readonly LineRule[], peer: Bits): number {
+export function peerOnlyVerdicts(rules: readonly ListedRule[], peer: Bits): number {
   let from = 0
   while (from < RULES_PER_BLOCK) {
     const index = firstBit(peer, from)

@@ -5,14 +5,14 @@
  * policies need of that comes first, but they leave namespaces a quarter of the table. Where these want more, who wants most has nothing:
  * so whoever fills a table alone, while others are content with half of the room, shuts out nobody else. */
 import { compareText } from '#lib/base/order.ts'
-import type { Atom } from '../identities/predicates.ts'
-import { isSameLine } from '../rules/rule-list.ts'
-import type { Line } from '../rules/rule-list.ts'
+import type { Predicate } from '../identities/predicates.ts'
+import { isSameRuleList } from '../rules/rule-list.ts'
+import type { RuleList } from '../rules/rule-list.ts'
 
 /** In this order they are asked: what is found out with ease first. */
 const TABLES = ['rules', 'nets', 'ports', 'pages', 'bits'] as const
-export type RoomTable = (typeof TABLES)[number]
-export type Rows = Readonly<Record<RoomTable, number>>
+export type QuotaTable = (typeof TABLES)[number]
+export type Rows = Readonly<Record<QuotaTable, number>>
 
 /** Of the maps, np_<table>. */
 export const TABLE_SIZES: Rows = { rules: 65536, ports: 16384, pages: 32768, bits: 65536, nets: 65536 }
@@ -20,49 +20,49 @@ export const TABLE_SIZES: Rows = { rules: 65536, ports: 16384, pages: 32768, bit
 /** Whose the lines are that no namespace has rules in. */
 export const CLUSTER = ''
 
-export interface RoomOptions {
+export interface PolicyQuotaOptions {
   readonly sizes: Rows
-  readonly rulesOf: (line: Line) => number
+  readonly rulesOf: (line: RuleList) => number
   /** rows of a set with this line, but for those of identities; it has to be compiled for that */
-  readonly rowsOf: (line: Line) => CompiledRows
+  readonly rowsOf: (line: RuleList) => CompiledRows
   /** prefixes that an atom names */
-  readonly netsOf: (atom: Atom) => number
+  readonly netsOf: (atom: Predicate) => number
 }
 
 export type CompiledRows = Omit<Rows, 'rules' | 'nets'>
 
 /** A line in use, with what was added for it. */
 interface Counted {
-  readonly line: Line
+  readonly line: RuleList
   readonly rules: number
   /** undefined: not yet */
   rows: CompiledRows | undefined
   /** by owner of the rules */
-  readonly atoms: ReadonlyMap<string, ReadonlyMap<string, Atom>>
+  readonly atoms: ReadonlyMap<string, ReadonlyMap<string, Predicate>>
   users: number
 }
 
 interface Owner {
-  readonly rows: Record<RoomTable, number>
+  readonly rows: Record<QuotaTable, number>
   /** questions about prefixes, by key: a prefix that several lines name is there once */
   readonly named: Map<string, { readonly nets: number; users: number }>
   readonly uncounted: Set<Counted>
 }
 
-export class Room {
-  readonly #of: RoomOptions
+export class PolicyQuota {
+  readonly #of: PolicyQuotaOptions
   /** by hash */
   readonly #lines = new Map<string, Counted[]>()
   readonly #owners = new Map<string, Owner>()
   /** of all namespaces */
   readonly #sum = emptyRows()
 
-  constructor(of: RoomOptions) {
+  constructor(of: PolicyQuotaOptions) {
     this.#of = of
   }
 
   /** One more group is to have the line. */
-  take(line: Line): void {
+  take(line: RuleList): void {
     const known = this.#find(line)
     if (known !== undefined) {
       known.users++
@@ -74,7 +74,7 @@ export class Room {
     for (const [owner, atoms] of counted.atoms) for (const atom of atoms.values()) this.#name(owner, atom)
   }
 
-  drop(line: Line): void {
+  drop(line: RuleList): void {
     const known = this.#find(line)
     if (known === undefined || --known.users > 0) return
     const others = this.#lines.get(line.hash)?.filter((one) => one !== known) ?? []
@@ -85,28 +85,28 @@ export class Room {
     this.#add(ownerOf(line), { rules: known.rules, ...known.rows }, -1)
   }
 
-  size(table: RoomTable): number {
+  size(table: QuotaTable): number {
     return this.#of.sizes[table]
   }
 
   /** Rows that there may be of all, and that namespaces may have in any case. */
-  share(table: RoomTable): readonly [all: number, least: number] {
+  share(table: QuotaTable): readonly [all: number, least: number] {
     const size = this.#of.sizes[table]
     return [Math.floor(size / 2), Math.floor(size / 4)]
   }
 
   /** Rows that all namespaces may have. */
-  most(table: RoomTable): number {
+  most(table: QuotaTable): number {
     const [all, least] = this.share(table)
     return Math.max(all - this.rowsOf(CLUSTER, table), least)
   }
 
   /** Of everybody, closed or not. */
-  sum(table: RoomTable): number {
+  sum(table: QuotaTable): number {
     return this.rowsOf(CLUSTER, table) + this.#sum[table]
   }
 
-  rowsOf(owner: string, table: RoomTable): number {
+  rowsOf(owner: string, table: QuotaTable): number {
     return this.#owners.get(owner)?.rows[table] ?? 0
   }
 
@@ -115,8 +115,8 @@ export class Room {
   }
 
   /** Namespaces that there is no room for, and the table of which they want most. */
-  closed(): ReadonlyMap<string, RoomTable> {
-    const closed = new Map<string, RoomTable>()
+  closed(): ReadonlyMap<string, QuotaTable> {
+    const closed = new Map<string, QuotaTable>()
     for (const table of TABLES) {
       // of who has too many rules or prefixes no more is found out
       if (table === 'ports') for (const owner of this.#owners.keys()) if (!closed.has(owner)) this.#count(owner)
@@ -143,8 +143,8 @@ export class Room {
     uncounted.clear()
   }
 
-  #find(line: Line): Counted | undefined {
-    return this.#lines.get(line.hash)?.find((one) => isSameLine(one.line, line))
+  #find(line: RuleList): Counted | undefined {
+    return this.#lines.get(line.hash)?.find((one) => isSameRuleList(one.line, line))
   }
 
   #add(owner: string, rows: Partial<Rows>, by: 1 | -1): Owner {
@@ -159,7 +159,7 @@ export class Room {
     return of
   }
 
-  #name(owner: string, atom: Atom): void {
+  #name(owner: string, atom: Predicate): void {
     const known = this.#owners.get(owner)?.named.get(atom.key)
     if (known !== undefined) {
       known.users++
@@ -180,22 +180,22 @@ export class Room {
   }
 }
 
-function ownerOf({ owner = CLUSTER }: Line): string {
+function ownerOf({ owner = CLUSTER }: RuleList): string {
   return owner
 }
 
-function emptyRows(): Record<RoomTable, number> {
+function emptyRows(): Record<QuotaTable, number> {
   return { rules: 0, ports: 0, pages: 0, bits: 0, nets: 0 }
 }
 
 /** By owner of the rules that ask: what is asked about prefixes and services. */
-function atomsOf({ rules }: Line): Counted['atoms'] {
-  const atoms = new Map<string, Map<string, Atom>>()
+function atomsOf({ rules }: RuleList): Counted['atoms'] {
+  const atoms = new Map<string, Map<string, Predicate>>()
   for (const { rule } of rules)
     for (const { atom } of [...rule.peer, ...rule.own]) {
       if (atom.question.kind !== 'nets' && atom.question.kind !== 'services') continue
       const owner = rule.owner ?? CLUSTER
-      const some = atoms.get(owner) ?? new Map<string, Atom>()
+      const some = atoms.get(owner) ?? new Map<string, Predicate>()
       atoms.set(owner, some)
       some.set(atom.key, atom)
     }

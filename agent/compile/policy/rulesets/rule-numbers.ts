@@ -3,7 +3,7 @@
 import { fnv1a64 } from '#lib/base/hash.ts'
 
 /** Numbers are 1 .. 2^32-1; of two names that share a hash the later one gets another number. */
-export class Numbers {
+export class RuleNumbers {
   readonly #byName = new Map<string, { readonly number: number; users: number }>()
   readonly #names = new Map<number, string>()
 

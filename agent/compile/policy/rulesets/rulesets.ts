@@ -4,23 +4,23 @@ import { DIMENSION_OWN, DIMENSION_PEER, RULES_PER_BLOCK } from '#lib/base/bpf-co
 import { fnv1a64 } from '#lib/base/hash.ts'
 import type { Addresses } from '../identities/addresses.ts'
 import type { Identity } from '../identities/identities.ts'
-import { isSameLine } from '../rules/rule-list.ts'
-import type { Line } from '../rules/rule-list.ts'
-import { Numbers } from './rule-numbers.ts'
+import { isSameRuleList } from '../rules/rule-list.ts'
+import type { RuleList } from '../rules/rule-list.ts'
+import { RuleNumbers } from './rule-numbers.ts'
 import type { CompiledRows } from './policy-quota.ts'
-import { bitsRow, compileSet, ruleRows } from './compile-ruleset.ts'
-import type { CompiledSet } from './compile-ruleset.ts'
+import { bitsRow, compileRuleset, ruleRows } from './compile-ruleset.ts'
+import type { CompiledRuleset } from './compile-ruleset.ts'
 import { bitsOf } from './peer-bitmaps.ts'
 import type { SideTable } from './peer-bitmaps.ts'
-import { sureWord } from './peer-only-verdict.ts'
+import { peerOnlyVerdicts } from './peer-only-verdict.ts'
 import { NO_SET } from '../tables.ts'
 import type { SetId, SetRow } from '../tables.ts'
 
-const NONE: ReadonlySet<LiveSet> = new Set()
+const NONE: ReadonlySet<LiveRuleset> = new Set()
 
-export interface LiveSet {
-  readonly compiled: CompiledSet
-  readonly line: Line
+export interface LiveRuleset {
+  readonly compiled: CompiledRuleset
+  readonly line: RuleList
   readonly ruleNames: readonly string[]
   /** rows of identities that differ from those of nobody */
   readonly rowsOf: Map<Identity, readonly SetRow[]>
@@ -30,16 +30,16 @@ export interface LiveSet {
   wanted: number
 }
 
-export class LiveSets {
-  readonly numbers = new Numbers()
+export class LiveRulesets {
+  readonly numbers = new RuleNumbers()
   readonly #addresses: Addresses
-  readonly #byId = new Map<SetId, LiveSet>()
+  readonly #byId = new Map<SetId, LiveRuleset>()
   /** by key of the atom: sets that ask it */
-  readonly #askers = new Map<string, Set<LiveSet>>()
+  readonly #askers = new Map<string, Set<LiveRuleset>>()
   /** taken since rows were last asked for */
-  #fresh: LiveSet[] = []
+  #fresh: LiveRuleset[] = []
   /** of lines that may never be in use, until rows are asked for */
-  readonly #compiled = new Map<Line, CompiledSet>()
+  readonly #compiled = new Map<RuleList, CompiledRuleset>()
   /** rows but for those of identities */
   #bits = 0
 
@@ -47,18 +47,18 @@ export class LiveSets {
     this.#addresses = addresses
   }
 
-  at(id: SetId): LiveSet | undefined {
+  at(id: SetId): LiveRuleset | undefined {
     return this.#byId.get(id)
   }
 
-  get all(): Iterable<LiveSet> {
+  get all(): Iterable<LiveRuleset> {
     return this.#byId.values()
   }
 
   /** How many there are of the set that it is, or would be. */
-  rowsOf(line: Line): CompiledRows {
+  rowsOf(line: RuleList): CompiledRows {
     const { id, known } = this.#find(line)
-    const compiled = known?.compiled ?? compileSet(id, line)
+    const compiled = known?.compiled ?? compileRuleset(id, line)
     if (known === undefined) this.#compiled.set(line, compiled)
     const rows = { ports: 0, pages: 0, bits: 0 }
     for (const { table } of compiled.rows) if (table !== 'rules') rows[table]++
@@ -66,7 +66,7 @@ export class LiveSets {
   }
 
   /** One more endpoint has this line. */
-  take(line: Line): LiveSet {
+  take(line: RuleList): LiveRuleset {
     const { id, known } = this.#find(line)
     const set = known ?? this.#add(id, line)
     if (known !== undefined) known.users++
@@ -75,12 +75,12 @@ export class LiveSets {
   }
 
   /** An endpoint that has it is to have another. */
-  leave(set: LiveSet): void {
+  leave(set: LiveRuleset): void {
     if (--set.wanted === 0) this.#weigh(set, -1)
   }
 
   /** Rows there are at the most while sets that somebody is leaving are still there. */
-  bitsWith(old: readonly LiveSet[]): number {
+  bitsWith(old: readonly LiveRuleset[]): number {
     const leaving = new Set(old.filter(({ wanted }) => wanted === 0))
     for (const set of leaving) this.#weigh(set, 1)
     const rows = this.#bits + this.#addresses.identities.rows
@@ -89,26 +89,26 @@ export class LiveSets {
   }
 
   /** Rows of identities count for as long as the set is wanted. */
-  #weigh(set: LiveSet, by: 1 | -1): void {
+  #weigh(set: LiveRuleset, by: 1 | -1): void {
     const { identities } = this.#addresses
     const owner = set.line.owner ?? ''
     for (const { askers } of sidesOf(set)) for (const [key, rules] of askers) identities.weigh(key, owner, by * blocksIn(rules))
   }
 
   /** The same line under another name. */
-  twinOf({ compiled, line }: LiveSet): LiveSet {
+  twinOf({ compiled, line }: LiveRuleset): LiveRuleset {
     let { id } = compiled
     while (id === NO_SET || this.#byId.has(id)) id = fnv1a64(id)
     return this.#add(id, line)
   }
 
-  #add(id: SetId, line: Line): LiveSet {
+  #add(id: SetId, line: RuleList): LiveRuleset {
     const ruleNames = [...new Set(line.rules.map(({ rule }) => rule.name))]
     const numbers = new Map(ruleNames.map((name) => [name, this.numbers.take(name)]))
     const known = this.#compiled.get(line)
-    const compiled = known?.id === id ? known : compileSet(id, line)
+    const compiled = known?.id === id ? known : compileRuleset(id, line)
     const rules = ruleRows(id, line.rules, (name) => numbers.get(name) ?? 0)
-    const set: LiveSet = { compiled, line, ruleNames, rules, rowsOf: new Map(), users: 1, wanted: 0 }
+    const set: LiveRuleset = { compiled, line, ruleNames, rules, rowsOf: new Map(), users: 1, wanted: 0 }
     this.#byId.set(id, set)
     this.#bits += bitsIn(compiled)
     for (const side of sidesOf(set))
@@ -123,7 +123,7 @@ export class LiveSets {
   }
 
   /** One endpoint less. Returns all rows of a set that is no longer in use: they are to be removed. */
-  release(set: LiveSet): readonly SetRow[] {
+  release(set: LiveRuleset): readonly SetRow[] {
     if (--set.users > 0) return []
     this.#byId.delete(set.compiled.id)
     this.#bits -= bitsIn(set.compiled)
@@ -140,7 +140,7 @@ export class LiveSets {
   }
 
   /** Rows of sets that are new, and of all sets about identities that are: those that are being left judge one between two by the earlier. */
-  takeNewRows(left: ReadonlySet<LiveSet> = NONE): readonly SetRow[] {
+  takeNewRows(left: ReadonlySet<LiveRuleset> = NONE): readonly SetRow[] {
     const rows: SetRow[] = []
     const { identities } = this.#addresses
     const fresh = new Set(this.#fresh)
@@ -170,24 +170,24 @@ export class LiveSets {
   }
 
   /** Sets that ask at least one of these atoms. */
-  asking(keys: Iterable<string>): ReadonlySet<LiveSet> {
-    const sets = new Set<LiveSet>()
+  asking(keys: Iterable<string>): ReadonlySet<LiveRuleset> {
+    const sets = new Set<LiveRuleset>()
     for (const key of keys) for (const set of this.#askers.get(key) ?? []) sets.add(set)
     return sets
   }
 
-  #askingOf({ atoms }: Identity): ReadonlySet<LiveSet> {
+  #askingOf({ atoms }: Identity): ReadonlySet<LiveRuleset> {
     return this.asking(atoms.map(({ atom }) => atom.key))
   }
 
-  #describe(set: LiveSet, { identity, as }: { readonly identity: Identity; readonly as: Identity }, rows: SetRow[]): void {
+  #describe(set: LiveRuleset, { identity, as }: { readonly identity: Identity; readonly as: Identity }, rows: SetRow[]): void {
     const own: SetRow[] = []
     const { compiled } = set
     for (const [dimension, side] of [[DIMENSION_PEER, compiled.peer] as const, [DIMENSION_OWN, compiled.own] as const]) {
       if (side === undefined) continue
       for (const [block, bits] of bitsOf(side, as.isTrue).entries()) {
         if (bits === undefined) continue
-        const sure = block === 0 && dimension === DIMENSION_PEER ? sureWord(set.line.rules, bits) : undefined
+        const sure = block === 0 && dimension === DIMENSION_PEER ? peerOnlyVerdicts(set.line.rules, bits) : undefined
         own.push(bitsRow({ set: compiled.id, class: identity.id, block, dimension }, bits, sure))
       }
     }
@@ -196,22 +196,22 @@ export class LiveSets {
   }
 
   /** The set with this line, or the id it is to have: the line's hash, unless another line has that. */
-  #find(line: Line): { readonly id: SetId; readonly known: LiveSet | undefined } {
+  #find(line: RuleList): { readonly id: SetId; readonly known: LiveRuleset | undefined } {
     let id = line.hash
     for (;;) {
       const known = this.#byId.get(id)
-      if (known !== undefined && isSameLine(known.line, line)) return { id, known }
+      if (known !== undefined && isSameRuleList(known.line, line)) return { id, known }
       if (known === undefined && id !== NO_SET) return { id, known }
       id = fnv1a64(id)
     }
   }
 }
 
-function sidesOf({ compiled }: LiveSet): readonly SideTable[] {
+function sidesOf({ compiled }: LiveRuleset): readonly SideTable[] {
   return compiled.own === undefined ? [compiled.peer] : [compiled.peer, compiled.own]
 }
 
-function bitsIn({ rows }: CompiledSet): number {
+function bitsIn({ rows }: CompiledRuleset): number {
   return rows.filter(({ table }) => table === 'bits').length
 }
 

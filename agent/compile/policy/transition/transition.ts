@@ -9,13 +9,13 @@ import { isV4 } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import type { AddressChanges, Move } from '../identities/addresses.ts'
 import type { Identities, Identity } from '../identities/identities.ts'
-import type { LiveSet, LiveSets } from '../rulesets/rulesets.ts'
+import type { LiveRuleset, LiveRulesets } from '../rulesets/rulesets.ts'
 import type { Targets } from './written-rows.ts'
 import { NO_SET } from '../tables.ts'
 import type { SetId } from '../tables.ts'
 
-export interface TurnOptions {
-  readonly sets: LiveSets
+export interface TransitionOptions {
+  readonly sets: LiveRulesets
   readonly identities: Identities
   readonly moves: AddressChanges
 }
@@ -26,26 +26,26 @@ export interface Plan {
   /** what is left when all have */
   readonly rest: Targets
   readonly between: ReadonlyMap<Addr, Identity>
-  readonly twins: ReadonlyMap<LiveSet, LiveSet>
+  readonly twins: ReadonlyMap<LiveRuleset, LiveRuleset>
   /** whether open flows must be judged once more at the end */
   readonly isBridge: boolean
 }
 
-export class Turn {
-  readonly #of: TurnOptions
+export class Transition {
+  readonly #of: TransitionOptions
   readonly #ends = { v4: new Set<Addr>(), v6: new Set<Addr>() }
   #hosts = false
-  readonly #left = new Set<LiveSet>()
-  readonly #taken = new Set<LiveSet>()
+  readonly #left = new Set<LiveRuleset>()
+  readonly #taken = new Set<LiveRuleset>()
   readonly #newcomers = new Set<Addr>()
   readonly #differences = new Map<string, Difference>()
 
-  constructor(of: TurnOptions) {
+  constructor(of: TransitionOptions) {
     this.#of = of
   }
 
   /** Sets that some endpoint leaves. */
-  get left(): ReadonlySet<LiveSet> {
+  get left(): ReadonlySet<LiveRuleset> {
     return this.#left
   }
 
@@ -65,7 +65,7 @@ export class Turn {
   /** Those of a host endpoint, of which any address may be this end's. */
   host(before: readonly SetId[], after: readonly SetId[]): void {
     const moves = [...this.#of.moves.ends.values(), ...this.#of.moves.nets.values()]
-    const isAsked = (set: LiveSet): boolean =>
+    const isAsked = (set: LiveRuleset): boolean =>
       set.compiled.own !== undefined && moves.some((move) => asksOwn(set, this.#difference(move).atoms))
     if (!this.#slots(before, after, isAsked)) return
     this.#hosts = true
@@ -101,7 +101,7 @@ export class Turn {
   }
 
   /** True when some slot gets another set, or `isAsked` of the one that stays. */
-  #slots(before: readonly SetId[], after: readonly SetId[], isAsked: (set: LiveSet) => boolean): boolean {
+  #slots(before: readonly SetId[], after: readonly SetId[], isAsked: (set: LiveRuleset) => boolean): boolean {
     let turns = false
     for (const [at, id] of after.entries()) {
       const [old, now] = [this.#of.sets.at(before[at] ?? NO_SET), this.#of.sets.at(id)]
@@ -124,7 +124,7 @@ export class Turn {
     return this.#difference(move).isAsked() ? this.#of.identities.between(move.was, move.now) : undefined
   }
 
-  #twins(): ReadonlyMap<LiveSet, LiveSet> {
+  #twins(): ReadonlyMap<LiveRuleset, LiveRuleset> {
     const both = [...this.#left].filter((set) => this.#taken.has(set))
     return new Map(both.map((set) => [set, this.#of.sets.twinOf(set)]))
   }
@@ -152,6 +152,6 @@ interface Difference {
   readonly isAsked: () => boolean
 }
 
-function asksOwn({ compiled: { own } }: LiveSet, atoms: ReadonlySet<string>): boolean {
+function asksOwn({ compiled: { own } }: LiveRuleset, atoms: ReadonlySet<string>): boolean {
   return own !== undefined && [...atoms].some((atom) => own.atoms.has(atom))
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the tables say of addresses, and what is to be written when that changes. Layer: agent/compile (pure). */
 import type { Addr, Cidr } from '#lib/base/ip.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { AddressChanges, Move } from '../identities/addresses.ts'
 import type { Identity } from '../identities/identities.ts'
 import { depthOf } from '../identities/prefixes.ts'
@@ -20,7 +20,7 @@ export interface Targets {
   readonly nets: ReadonlyMap<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>
 }
 
-export class Shown {
+export class WrittenRows {
   readonly #ends = new Map<Addr, EndValue>()
   readonly #nets = new Map<string, NetRow>()
   readonly #hosts = new Map<string, HostRow>()
@@ -74,7 +74,7 @@ export class Shown {
     for (const endpoint of keys) {
       const value = wanted(endpoint)
       const before = this.#hosts.get(endpoint)
-      if (same(before?.value, value)) continue
+      if (deepEqual(before?.value, value)) continue
       this.#epoch = 'next'
       if (value === undefined) {
         if (before !== undefined) this.#goneHosts.set(endpoint, before)

@@ -8,7 +8,7 @@ import { judgeByTables, judgeHost, judgeUntracked } from '#agent/policy/judge.ts
 import type { HostPassing, Side } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/table-rows.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import { same } from '#lib/base/deep-equal.ts'
+import { deepEqual } from '#lib/base/deep-equal.ts'
 import { refText } from '#lib/model/ref.ts'
 import { hasOwnAddresses } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
@@ -112,7 +112,7 @@ export class Oracle {
     const [written, plain] = [this.#snapshot, { profiles: new Map<string, Profile>() }].map(
       (world) => podProfiles(world, pod, direction)[0]?.rules[0],
     )
-    return same({ ...written, name: undefined }, plain)
+    return deepEqual({ ...written, name: undefined }, plain)
   }
 
   #podAt(addr: Packet['src']): Pod | undefined {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '#lib/obs/log.ts'
-import { Attachments, interfacePrograms, type Wanted } from '#agent/dataplane/attach/attachments.ts'
+import { Attachments, interfacePrograms, type WantedProgram } from '#agent/dataplane/attach/attachments.ts'
 import { parseHookKey, pinKey, pinName, type Hooks, type LoadedProgram, type Place } from '#agent/dataplane/attach/hook.ts'
 import { hooksContract } from '../../../support/contracts/hooks-contract.ts'
 import { anInterface } from '../../../support/interfaces.ts'
@@ -46,15 +46,15 @@ function program(id: number): LoadedProgram {
   }
 }
 
-function at(key: string, instance: number, id: number): Wanted<Place> {
+function at(key: string, instance: number, id: number): WantedProgram<Place> {
   return { place: { key, instance }, program: program(id) }
 }
 
-function setup(...there: Wanted<Place>[]) {
+function setup(...there: WantedProgram<Place>[]) {
   const hooks = new FakeHooks()
   for (const one of there) hooks.there.set(one.place.key, { instance: one.place.instance, program: one.program.id })
   const attachments = new Attachments({ name: 'hooks', hooks, log: silentLog })
-  const apply = (...wanted: Wanted<Place>[]) => {
+  const apply = (...wanted: WantedProgram<Place>[]) => {
     attachments.setDesired(wanted)
     return run()
   }

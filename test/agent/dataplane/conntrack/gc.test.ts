@@ -2,7 +2,7 @@
 /** The sweep over a table in memory: what it counts, what it deletes, what it leaves, how much time it takes. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '#lib/obs/log.ts'
-import { FlowSweep, type FlowTable } from '#agent/dataplane/conntrack/gc.ts'
+import { ConntrackGc, type FlowTable } from '#agent/dataplane/conntrack/gc.ts'
 import { FlowReader } from '#agent/dataplane/conntrack/reader.ts'
 import { FakeClock } from '../../../support/fakes/fake-clock.ts'
 import { FakeMap } from '../../../support/fakes/fake-map.ts'
@@ -29,7 +29,7 @@ function setup(flows: readonly FlowSpec[], maxEntries = 10_000) {
   const table: FlowTable = { map, reader: new FlowReader(flowTypes, TIMEOUTS), maxEntries }
   const found: { table: FlowTable | undefined; full: number } = { table, full: 0 }
   const clock = new HastyClock()
-  const sweep = new FlowSweep({
+  const sweep = new ConntrackGc({
     clock,
     log: silentLog,
     monotonicMs: () => NOW,

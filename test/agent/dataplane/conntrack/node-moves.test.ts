@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import { silentLog } from '#lib/obs/log.ts'
-import { FlowMoves } from '#agent/dataplane/conntrack/node-moves.ts'
+import { NodeMoves } from '#agent/dataplane/conntrack/node-moves.ts'
 import type { FlowTable } from '#agent/dataplane/conntrack/gc.ts'
 import { FlowReader } from '#agent/dataplane/conntrack/reader.ts'
 import { FakeClock } from '../../../support/fakes/fake-clock.ts'
@@ -24,7 +24,7 @@ function setup(vias: readonly string[]) {
   })
   const table: FlowTable = { map, reader, maxEntries: 5000 }
   const found: { table: FlowTable | undefined } = { table }
-  const moves = new FlowMoves({ clock: new FakeClock(), log: silentLog, table: () => found.table })
+  const moves = new NodeMoves({ clock: new FakeClock(), log: silentLog, table: () => found.table })
   const now = (): string[] => entries.map(({ key }) => reader.via(map.lookup(key) ?? Buffer.alloc(0)).toString('latin1'))
   return { map, moves, found, now, entries, reader }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
-import { DeviceBook } from '#agent/dataplane/host/device-report.ts'
+import { DeviceReport } from '#agent/dataplane/host/device-report.ts'
 import type { Decision } from '#agent/dataplane/host/devices.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
@@ -15,7 +15,7 @@ test('each decision is said when it is made, and a node without its device is no
   const said: string[] = []
   const note = (level: string) => (fields: object, event?: string) => said.push(`${level} ${event ?? ''} ${JSON.stringify(fields)}`)
   const log = { ...silentLog, info: note('info'), warn: note('warn'), debug: () => undefined }
-  const book = new DeviceBook({ log, health })
+  const book = new DeviceReport({ log, health })
   const told = (...decisions: readonly Decision[]): string[] => {
     book.note(decisions)
     return said.splice(0)

@@ -3,10 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import type { DesiredNode } from '#agent/compile/desired.ts'
 import { chosenDevices, decideDevices, deviceSysctls, selfAddresses, type Found } from '#agent/dataplane/host/devices.ts'
-import { NO_WAYS, type Ways } from '#agent/dataplane/host/route-lookup.ts'
+import { NO_ROUTES, type RouteLookup } from '#agent/dataplane/host/route-lookup.ts'
 import { anInterface, interfaces } from '../../../support/interfaces.ts'
 
-const NOTHING: Found = { ways: NO_WAYS, cables: new Set() }
+const NOTHING: Found = { ways: NO_ROUTES, cables: new Set() }
 
 function wanted(options: {
   readonly pods?: readonly string[]
@@ -89,7 +89,7 @@ describe('host devices are found without being named', () => {
     anInterface({ index: 13, name: 'red', kind: 'vrf' }),
     anInterface({ index: 14, name: 'nplaaaaaaaaaaa' }),
   )
-  const decided = (addresses: readonly string[], ways: Ways): Record<string, string> => {
+  const decided = (addresses: readonly string[], ways: RouteLookup): Record<string, string> => {
     const decisions = decideDevices(wanted({ addresses, pods: [] }), all, { ways, cables: new Set() })
     return Object.fromEntries(
       decisions
@@ -97,7 +97,7 @@ describe('host devices are found without being named', () => {
         .map(({ iface, use, reason, vital }) => [iface.name, `${use}${vital ? '!' : ''}: ${reason}`]),
     )
   }
-  const over = (...nodes: readonly (readonly [string, number])[]): Ways['hops'] =>
+  const over = (...nodes: readonly (readonly [string, number])[]): RouteLookup['hops'] =>
     new Map(nodes.map(([node, device]) => [parseAddr(node), { gateway: parseAddr(node), device }]))
 
   test('by address, default route, way to a node, and a network of their own', () => {

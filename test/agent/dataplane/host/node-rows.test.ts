@@ -2,7 +2,7 @@
 /** Who is believed about an address. Layer: test. */
 import { expect, test } from 'vitest'
 import { ADDR_EXTERNAL, ADDR_NODE, ADDR_SERVICE } from '#lib/base/bpf-constants.ts'
-import { Claims } from '#agent/dataplane/maps/key-owners.ts'
+import { KeyOwners } from '#agent/dataplane/maps/key-owners.ts'
 import { addressClaims, SELF_OWNER } from '#agent/dataplane/host/node-rows.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { textWriter } from '#agent/maps/byte-rows.ts'
@@ -25,7 +25,7 @@ test('pods and nodes of the cluster go before the node’s own interfaces, and s
 
 test('no service makes another’s cluster address a foreign one, in whatever order they come and change', () => {
   const rows = new Map<string, string>()
-  const claims = new Claims(
+  const claims = new KeyOwners(
     { want: (key, row) => rows.set(key, row), unwant: (key) => rows.delete(key), wanted: (key) => rows.get(key) },
     byClaim,
   )

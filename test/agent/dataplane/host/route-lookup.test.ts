@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from 'vitest'
 import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
-import { waysOf } from '#agent/dataplane/host/route-lookup.ts'
+import { routeLookupOf } from '#agent/dataplane/host/route-lookup.ts'
 import type { RouteMessage } from '#agent/interfaces/netlink/route.ts'
 
 function route(cidr: string, device: number, more: { readonly via?: string; readonly priority?: number } = {}): RouteMessage {
@@ -19,7 +19,7 @@ test('the longest prefix, then the smallest priority, says the way', () => {
     route('fd00::/64', 5),
   ]
   const asked = ['192.0.2.9', '203.0.113.9', '8.8.8.8', 'fd00::9', '2001:db8::1'].map(parseAddr)
-  const { hops, defaults } = waysOf(routes, asked)
+  const { hops, defaults } = routeLookupOf(routes, asked)
   expect([...hops].map(([addr, { gateway, device }]) => `${formatAddr(addr)} ${formatAddr(gateway)} ${device}`)).toEqual([
     '192.0.2.9 192.0.2.9 2',
     '203.0.113.9 192.0.2.254 4',
@@ -28,5 +28,5 @@ test('the longest prefix, then the smallest priority, says the way', () => {
     '2001:db8::1 fe80::1 3',
   ])
   expect(defaults).toEqual([2, 3])
-  expect(waysOf([], asked)).toEqual({ hops: new Map(), defaults: [] })
+  expect(routeLookupOf([], asked)).toEqual({ hops: new Map(), defaults: [] })
 })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** When kube-proxy's rules go, and what is said when they come back. Layer: test. */
 import { beforeEach, expect, test } from 'vitest'
-import { HandOver, PROXY_RULES } from '#agent/dataplane/kube-proxy/handover.ts'
+import { ProxyHandover, PROXY_RULES } from '#agent/dataplane/kube-proxy/handover.ts'
 import { CommandError } from '#lib/base/errors.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
@@ -21,12 +21,12 @@ class Node {
   ready = true
   wanted: boolean | undefined = true
   broken = false
-  readonly #handOver: HandOver
+  readonly #handOver: ProxyHandover
 
   constructor() {
     const say = (_: unknown, event: string): void => void this.events.push(event)
     this.health.expect(PROXY_RULES, 'none')
-    this.#handOver = new HandOver({
+    this.#handOver = new ProxyHandover({
       clock: this.clock,
       log: { ...silentLog, info: say, warn: say },
       health: this.health,

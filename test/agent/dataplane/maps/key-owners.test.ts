@@ -2,10 +2,10 @@
 /** Claims against a plain model: every key goes to the smallest owner that claims it. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Claims } from '#agent/dataplane/maps/key-owners.ts'
+import { KeyOwners } from '#agent/dataplane/maps/key-owners.ts'
 
 /** The simplest thing that can be wanted from. */
-function mapAsWanted(rows: Map<string, string>): ConstructorParameters<typeof Claims>[0] {
+function mapAsWanted(rows: Map<string, string>): ConstructorParameters<typeof KeyOwners>[0] {
   return { want: (key, value) => rows.set(key, value), unwant: (key) => rows.delete(key), wanted: (key) => rows.get(key) }
 }
 
@@ -26,7 +26,7 @@ describe('Claims', () => {
       ['b', 'a'],
     ]) {
       const rows = new Map<string, string>()
-      const claims = new Claims(mapAsWanted(rows))
+      const claims = new KeyOwners(mapAsWanted(rows))
       for (const owner of order) claims.setFragment(owner, [['k', owner]])
       expect(rows.get('k')).toBe('a')
     }
@@ -34,7 +34,7 @@ describe('Claims', () => {
 
   test('another order of claims may be given', () => {
     const rows = new Map<string, string>()
-    const claims = new Claims(mapAsWanted(rows), (a, b) => (a.owner < b.owner ? 1 : -1))
+    const claims = new KeyOwners(mapAsWanted(rows), (a, b) => (a.owner < b.owner ? 1 : -1))
     for (const owner of ['a', 'c', 'b']) claims.setFragment(owner, [['k', owner]])
     expect(rows.get('k')).toBe('c')
     claims.setFragment('c', [])
@@ -43,7 +43,7 @@ describe('Claims', () => {
 
   test('the loser inherits when the winner leaves, with the value it has by then', () => {
     const rows = new Map<string, string>()
-    const claims = new Claims(mapAsWanted(rows))
+    const claims = new KeyOwners(mapAsWanted(rows))
     claims.setFragment('a', [['k', 'from a']])
     claims.setFragment('b', [['k', 'first']])
     claims.setFragment('b', [['k', 'second']])
@@ -53,7 +53,7 @@ describe('Claims', () => {
 
   test('of two rows with one key in a fragment the later counts', () => {
     const rows = new Map<string, string>()
-    const claims = new Claims(mapAsWanted(rows))
+    const claims = new KeyOwners(mapAsWanted(rows))
     claims.setFragment('a', [
       ['k', '1'],
       ['k', '2'],
@@ -74,7 +74,7 @@ describe('Claims', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const rows = new Map<string, string>()
-        const claims = new Claims(mapAsWanted(rows))
+        const claims = new KeyOwners(mapAsWanted(rows))
         const model = new Map<string, readonly (readonly [string, string])[]>()
         for (const now of steps) {
           if ('complete' in now) {

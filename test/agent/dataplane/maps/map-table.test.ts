@@ -2,13 +2,13 @@
 /** A table over a map in memory: batches, failures, strangers. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Table } from '#agent/dataplane/maps/map-table.ts'
+import { MapTable } from '#agent/dataplane/maps/map-table.ts'
 import { FakeMap } from '../../../support/fakes/fake-map.ts'
 
 /** Four-byte keys and values, so that tests can be read. */
-function setup(maxEntries = 100_000): { map: FakeMap; table: Table } {
+function setup(maxEntries = 100_000): { map: FakeMap; table: MapTable } {
   const map = new FakeMap({ name: 'np_test', keySize: 4, valueSize: 4, maxEntries })
-  return { map, table: new Table(map) }
+  return { map, table: new MapTable(map) }
 }
 
 function numbered(count: number, value = 'vvvv'): [string, string][] {
@@ -32,7 +32,7 @@ describe('Table', () => {
     expect(table.applyUpdates()).toEqual({ done: 10_000, errors: [] })
     expect(map.calls).toEqual(['dump', 'updateBatch', 'updateBatch', 'updateBatch'])
 
-    const restarted = new Table(map)
+    const restarted = new MapTable(map)
     restarted.setFragment('o', numbered(10_000))
     await restarted.readBack()
     expect(restarted.pending).toEqual({ updates: 0, deletes: 0 })

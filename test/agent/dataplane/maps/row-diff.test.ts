@@ -2,10 +2,10 @@
 /** The delta against a plain model: whatever happens, applying what is pending makes the kernel equal to what is wanted. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Delta } from '#agent/dataplane/maps/row-diff.ts'
+import { RowDiff } from '#agent/dataplane/maps/row-diff.ts'
 
 /** Writes all that is pending into `kernel`, as a table does. */
-function applyAll(delta: Delta, kernel: Map<string, string>): void {
+function applyAll(delta: RowDiff, kernel: Map<string, string>): void {
   for (const [key, value] of delta.updates()) {
     kernel.set(key, value)
     delta.written(key, value)
@@ -18,7 +18,7 @@ function applyAll(delta: Delta, kernel: Map<string, string>): void {
 
 describe('Delta', () => {
   test('a new row is pending until written', () => {
-    const delta = new Delta()
+    const delta = new RowDiff()
     delta.want('k', 'v')
     expect([...delta.updates()]).toEqual([['k', 'v']])
     delta.written('k', 'v')
@@ -27,14 +27,14 @@ describe('Delta', () => {
   })
 
   test('a row taken back before it was written leaves nothing to do', () => {
-    const delta = new Delta()
+    const delta = new RowDiff()
     delta.want('k', 'v')
     delta.unwant('k')
     expect([delta.pendingUpdates, delta.pendingDeletes]).toEqual([0, 0])
   })
 
   test('a changed row is a replacement, not a deletion; changing it back leaves nothing to do', () => {
-    const delta = new Delta()
+    const delta = new RowDiff()
     delta.readBack([['k', 'old']])
     delta.want('k', 'new')
     expect([...delta.replacements()]).toEqual([['k', 'new']])
@@ -44,7 +44,7 @@ describe('Delta', () => {
   })
 
   test('what an earlier agent left is adopted when equal and deleted when unknown', () => {
-    const delta = new Delta()
+    const delta = new RowDiff()
     delta.want('a', '1')
     delta.readBack([
       ['a', '1'],
@@ -55,7 +55,7 @@ describe('Delta', () => {
   })
 
   test('drift is told apart: gone, changed, foreign', () => {
-    const delta = new Delta()
+    const delta = new RowDiff()
     for (const key of ['a', 'b', 'c']) {
       delta.want(key, '1')
       delta.written(key, '1')
@@ -84,7 +84,7 @@ describe('Delta', () => {
   })
 
   test('a failed delete found again by a read-back is no drift', () => {
-    const delta = new Delta()
+    const delta = new RowDiff()
     delta.readBack([['x', '1']])
     expect(delta.readBack([['x', '1']])).toEqual({ missing: 0, changed: 0, foreign: 0 })
     expect(delta.pendingDeletes).toBe(1)
@@ -103,7 +103,7 @@ describe('Delta', () => {
     )
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const delta = new Delta()
+        const delta = new RowDiff()
         const desired = new Map<string, string>()
         const kernel = new Map<string, string>([['a', '9']])
         for (const now of steps) {

@@ -7,7 +7,7 @@ import { catalogue } from '#agent/maps/catalogue.ts'
 import { decodeText } from '#agent/maps/byte-rows.ts'
 import { RowTables } from '#agent/dataplane/maps/row-tables.ts'
 import { ROW_TABLES, rowWriters } from '#agent/dataplane/maps/encode-rows.ts'
-import { Table } from '#agent/dataplane/maps/map-table.ts'
+import { MapTable } from '#agent/dataplane/maps/map-table.ts'
 import { recordOf } from '#lib/base/object.ts'
 import { addrInfo } from '../../../../testkit/packets/addr-info.ts'
 import { bindDeclared, compileC } from '../../../support/compiled.ts'
@@ -35,7 +35,7 @@ function podRow(ip: string, iface: string | undefined): Row {
 const interfaces = new Map<string, number>()
 const none: Readonly<Record<(typeof ROW_TABLES)[number], FakeMap>> = recordOf(ROW_TABLES, fakeMap)
 let maps = none
-let rows: RowTables<Table>
+let rows: RowTables<MapTable>
 
 /** As large as the codecs say. */
 function fakeMap(table: (typeof ROW_TABLES)[number]): FakeMap {
@@ -46,7 +46,7 @@ function fakeMap(table: (typeof ROW_TABLES)[number]): FakeMap {
 beforeEach(async () => {
   interfaces.clear()
   maps = recordOf(ROW_TABLES, fakeMap)
-  const tables = recordOf(ROW_TABLES, (name) => new Table(maps[name]))
+  const tables = recordOf(ROW_TABLES, (name) => new MapTable(maps[name]))
   const writers = rowWriters((definition) => bindDeclared(definition, btf))
   rows = new RowTables({ tables, writers, resolve: (name) => interfaces.get(name) })
   for (const table of Object.values(tables)) await table.readBack()

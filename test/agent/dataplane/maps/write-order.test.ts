@@ -7,12 +7,12 @@ import { recordOf } from '#lib/base/object.ts'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import type { Row } from '#agent/compile/desired.ts'
-import { holdsFor } from '#agent/dataplane/maps/write-order.ts'
-import { Phases } from '#agent/dataplane/reconcile/reconciler.ts'
+import { writeGateFor } from '#agent/dataplane/maps/write-order.ts'
+import { Reconciler } from '#agent/dataplane/reconcile/reconciler.ts'
 import { RowTables } from '#agent/dataplane/maps/row-tables.ts'
 import { ROW_TABLES, rowWriters, type BindMap } from '#agent/dataplane/maps/encode-rows.ts'
 import { REMOVED_AFTER, removalsOf, writesOf } from '#agent/dataplane/map-reconcilers.ts'
-import { Table } from '#agent/dataplane/maps/map-table.ts'
+import { MapTable } from '#agent/dataplane/maps/map-table.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { decodeText } from '#agent/maps/byte-rows.ts'
 import { bindDeclared, compileC } from '../../../support/compiled.ts'
@@ -25,7 +25,7 @@ const ROOM = 4
 
 let maps: Readonly<Record<(typeof ROW_TABLES)[number], FakeMap>>
 let rows: RowTables
-let phases: Phases
+let phases: Reconciler
 
 beforeEach(async () => {
   maps = recordOf(ROW_TABLES, (name) => {
@@ -37,11 +37,11 @@ beforeEach(async () => {
       maxEntries: name === 'backends' || name === 'ranges' ? ROOM : 100,
     })
   })
-  const tables = recordOf(ROW_TABLES, (name) => new Table(maps[name]))
+  const tables = recordOf(ROW_TABLES, (name) => new MapTable(maps[name]))
   rows = new RowTables({ tables, writers: rowWriters(bind), resolve: () => undefined })
-  const holds = holdsFor(bind, tables)
+  const holds = writeGateFor(bind, tables)
   const now = (name: (typeof ROW_TABLES)[number]) => () => ({ table: tables[name], holds })
-  phases = new Phases({
+  phases = new Reconciler({
     phases: [
       ...ROW_TABLES.map((name) => ({ part: writesOf(name, now(name)) })),
       ...ROW_TABLES.toReversed().map((name) => ({ part: removalsOf(name, now(name)), needs: REMOVED_AFTER[name] ?? [] })),

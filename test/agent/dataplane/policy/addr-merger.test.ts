@@ -2,8 +2,8 @@
 /** Halves of rows of addresses, in any order. Layer: test. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ADDR_LOCAL_POD, ADDR_SELF } from '#lib/base/bpf-constants.ts'
-import { Delta } from '#agent/dataplane/maps/row-diff.ts'
-import { AddrJoin } from '#agent/dataplane/policy/addr-merger.ts'
+import { RowDiff } from '#agent/dataplane/maps/row-diff.ts'
+import { AddrMerger } from '#agent/dataplane/policy/addr-merger.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { decodeText, textWriter } from '#agent/maps/byte-rows.ts'
 import { addrInfo } from '../../../../testkit/packets/addr-info.ts'
@@ -15,12 +15,12 @@ const pod = (ifindex: number): string => write(addrInfo(ADDR_LOCAL_POD, { flags:
 const RULES = { identity: 7, ingress: '00000000000000aa', egress: '00000000000000bb' }
 const rules = (of: object = RULES): string => write(addrInfo(0, of))
 
-let rows: Delta
-let join: AddrJoin
+let rows: RowDiff
+let join: AddrMerger
 
 beforeEach(() => {
-  rows = new Delta()
-  join = new AddrJoin({ rows, value, actual: (key) => rows.actual(key) })
+  rows = new RowDiff()
+  join = new AddrMerger({ rows, value, actual: (key) => rows.actual(key) })
 })
 
 function shown(): unknown {
@@ -77,7 +77,7 @@ describe('a pod that follows another one', () => {
 
   test('keeps its place in the kernel while it waits under a new agent', () => {
     rows.readBack([['k', pod(9)]])
-    const other = new AddrJoin({ rows, value, actual: (key) => rows.actual(key) })
+    const other = new AddrMerger({ rows, value, actual: (key) => rows.actual(key) })
     other.announce('k')
     other.announce('k')
     other.want('k', pod(9))

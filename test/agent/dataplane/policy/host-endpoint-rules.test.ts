@@ -5,7 +5,7 @@ import { UNTRACKED_DEVICES } from '#lib/base/bpf-constants.ts'
 import { parseAddr } from '#lib/base/ip.ts'
 import { NO_SET, type HostValue } from '#agent/compile/policy/tables.ts'
 import type { Device } from '#agent/dataplane/host/devices.ts'
-import { HostRules } from '#agent/dataplane/policy/host-endpoint-rules.ts'
+import { HostEndpointRules } from '#agent/dataplane/policy/host-endpoint-rules.ts'
 import { anInterface } from '../../../support/interfaces.ts'
 
 const device = (name: string, index: number, ...addresses: string[]): Device => ({
@@ -31,10 +31,10 @@ const endpoint = (set: string, of: Partial<HostValue>): HostValue => ({
   ...of,
 })
 
-let rules: HostRules
+let rules: HostEndpointRules
 
 beforeEach(() => {
-  rules = new HostRules()
+  rules = new HostEndpointRules()
   rules.setDevices([device('eth0', 2, '192.0.2.1'), device('eth1', 3, '198.51.100.1'), { ...device('npl1', 9), kind: 'workload' }])
 })
 

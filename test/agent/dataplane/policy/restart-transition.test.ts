@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { PolicyRowOf, PolicyStep } from '#agent/compile/policy/tables.ts'
-import { bridged, type PolicyInKernel } from '#agent/dataplane/policy/restart-transition.ts'
+import { restartTransition, type KernelPolicy } from '#agent/dataplane/policy/restart-transition.ts'
 import type { PolicyTables } from '#agent/policy/table-rows.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
@@ -26,7 +26,7 @@ function compiled(objects: readonly KubeObject[]): { readonly steps: readonly Po
   return { steps, tables: follower.tables }
 }
 
-function inKernel(tables: PolicyTables): PolicyInKernel {
+function inKernel(tables: PolicyTables): KernelPolicy {
   const rows = [...tables.rows.values()]
   const ends = rows.flatMap((row) => (row.table === 'ends' ? [[row.key.addr, row.value] as const] : []))
   return {
@@ -59,7 +59,7 @@ function checkRowByRow(all: readonly Packet[], old: readonly KubeObject[], now: 
   const whole = compiled(now)
   const known = new Set(tables.rows.keys())
   const [before, after] = [judgeAll(tables, packets), judgeAll(whole.tables, packets)]
-  for (const step of bridged(whole.steps, inKernel(tables))) {
+  for (const step of restartTransition(whole.steps, inKernel(tables))) {
     if (step.kind === 'epoch') continue
     for (const row of step.rows) {
       tables.write(row, step.kind === 'forget')
@@ -87,7 +87,7 @@ test.each(WORLDS)('the same world again: the same steps, %s', (_, { oneSided }) 
   fc.assert(
     fc.property(oneSided, (objects) => {
       const { steps, tables } = compiled(objects)
-      expect(bridged(steps, inKernel(tables))).toBe(steps)
+      expect(restartTransition(steps, inKernel(tables))).toBe(steps)
     }),
     { numRuns: 20 },
   )

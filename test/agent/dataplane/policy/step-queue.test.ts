@@ -6,9 +6,9 @@ import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
 import { bitsRow } from '#agent/compile/policy/rulesets/compile-ruleset.ts'
 import { NO_SET, type PolicyRow, type PolicyStep } from '#agent/compile/policy/tables.ts'
-import { AddrJoin } from '#agent/dataplane/policy/addr-merger.ts'
-import { policyHolds, policyPlane, POLICY_TABLES, type PolicyPlane } from '#agent/dataplane/policy/policy-dataplane.ts'
-import { Table } from '#agent/dataplane/maps/map-table.ts'
+import { AddrMerger } from '#agent/dataplane/policy/addr-merger.ts'
+import { policyHolds, policyDataplane, POLICY_TABLES, type PolicyDataplane } from '#agent/dataplane/policy/policy-dataplane.ts'
+import { MapTable } from '#agent/dataplane/maps/map-table.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { decodeText, textWriter } from '#agent/maps/byte-rows.ts'
 import { addrInfo } from '../../../../testkit/packets/addr-info.ts'
@@ -68,17 +68,17 @@ class Log extends FakeMap {
 
 let log: string[]
 let maps: Readonly<Record<Name, Log>>
-let tables: Readonly<Record<Name, Table>>
-let plane: PolicyPlane
-let join: AddrJoin
+let tables: Readonly<Record<Name, MapTable>>
+let plane: PolicyDataplane
+let join: AddrMerger
 
 /** As an agent that starts. */
 async function start(): Promise<void> {
-  tables = recordOf(NAMES, (name) => new Table(maps[name]))
-  join = new AddrJoin({ rows: tables.addrs.rows, value: addrs.value, actual: (key) => tables.addrs.actualAt(key) })
-  const bind: Parameters<typeof policyPlane>[0]['bind'] = (definition) => bindDeclared(definition, btf)
+  tables = recordOf(NAMES, (name) => new MapTable(maps[name]))
+  join = new AddrMerger({ rows: tables.addrs.rows, value: addrs.value, actual: (key) => tables.addrs.actualAt(key) })
+  const bind: Parameters<typeof policyDataplane>[0]['bind'] = (definition) => bindDeclared(definition, btf)
   const state = new FakeMap({ name: 'np_state', keySize: 4, valueSize: 16, maxEntries: 1 })
-  plane = policyPlane({ bind, tables, join, state, btf, now: () => 0 })
+  plane = policyDataplane({ bind, tables, join, state, btf, now: () => 0 })
   for (const table of Object.values(tables)) await table.readBack()
   log.length = 0
 }
@@ -92,7 +92,7 @@ beforeEach(async () => {
   await start()
 })
 
-function take(steps: readonly PolicyStep[], complete = false): ReturnType<PolicyPlane['queue']['apply']> {
+function take(steps: readonly PolicyStep[], complete = false): ReturnType<PolicyDataplane['queue']['apply']> {
   plane.queue.enqueue(steps, complete)
   return plane.queue.apply()
 }

@@ -2,11 +2,11 @@
 import { describe, expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog, type Log } from '#lib/obs/log.ts'
-import { failure, type Outcome, type Part } from '#agent/dataplane/reconcile/step.ts'
-import { Phases } from '#agent/dataplane/reconcile/reconciler.ts'
+import { failure, type Outcome, type ReconcileStep } from '#agent/dataplane/reconcile/step.ts'
+import { Reconciler } from '#agent/dataplane/reconcile/reconciler.ts'
 
 /** A part whose work and failures a test sets. */
-class FakePart implements Part {
+class FakePart implements ReconcileStep {
   work = 0
   failing: string[] = []
   undone = false
@@ -40,7 +40,7 @@ function setup(needs: readonly string[] = []) {
     error: (fields, event) => said.push(`${event} ${String(fields['part'])}`),
     info: (fields, event) => said.push(`${event} ${String(fields['part'])}`),
   }
-  const phases = new Phases({ phases: [{ part: rows }, { part: hooks, needs }, { part: routes }], log, health })
+  const phases = new Reconciler({ phases: [{ part: rows }, { part: hooks, needs }, { part: routes }], log, health })
   return { order, rows, hooks, routes, health, said, phases }
 }
 

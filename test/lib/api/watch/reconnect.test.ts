@@ -2,12 +2,12 @@
 /** Layer: test. */
 import { setImmediate } from 'node:timers/promises'
 import { beforeEach, expect, test } from 'vitest'
-import { Link, type Lost } from '#lib/api/watch/reconnect.ts'
+import { Reconnect, type Lost } from '#lib/api/watch/reconnect.ts'
 import type { Transport } from '#lib/api/connection/transport.ts'
 import { FakeClock } from '../../../support/fakes/fake-clock.ts'
 
 let clock: FakeClock
-let link: Link
+let link: Reconnect
 /** when a connection was made */
 let made: number[]
 let said: (Lost | undefined)[]
@@ -37,7 +37,7 @@ beforeEach(() => {
   const onChange = (): void => {
     said.push(link.lost)
   }
-  link = new Link({ transport, clock, backoff: { firstMs: 1000, maxMs: 8000 }, onChange })
+  link = new Reconnect({ transport, clock, backoff: { firstMs: 1000, maxMs: 8000 }, onChange })
 })
 
 /** The connection ends, and there is another. */

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { identify, parseObject } from '#lib/kube/parse/parse-object.ts'
 import { KINDS } from '#lib/kube/kinds.ts'
-import { createPool } from '#lib/kube/parse/intern.ts'
+import { createInternPool } from '#lib/kube/parse/intern.ts'
 import { clusterPolicy, kubernetesPolicy, node, pod, service, slice, v3 } from '../../../support/build.ts'
 
 describe('an object', () => {
@@ -78,7 +78,7 @@ describe('an object', () => {
 })
 
 test('a pool gives the same text back, and forgets when it is full', () => {
-  const { text: intern } = createPool(2)
+  const { text: intern } = createInternPool(2)
   expect([intern('a'), intern('b'), intern('c'), intern('a')]).toEqual(['a', 'b', 'c', 'a'])
 })
 

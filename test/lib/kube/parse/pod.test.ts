@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { parseAddr } from '#lib/base/ip.ts'
 import { parseObject } from '#lib/kube/parse/parse-object.ts'
-import { createPool } from '#lib/kube/parse/intern.ts'
+import { createInternPool } from '#lib/kube/parse/intern.ts'
 import { model, pod } from '../../../support/build.ts'
 import type { Manifest } from '../../../support/build.ts'
 
@@ -34,7 +34,7 @@ test('pods alike share their labels and named ports', () => {
       { name: 'dns', port: 53, protocol: 'UDP' },
     ],
   }
-  const shared = createPool()
+  const shared = createInternPool()
   const [a, b] = ['a', 'b'].map((name) => parseObject(pod(name, of), { kind: 'Pod', namespace: 'default', name }, shared))
   if (a?.kind !== 'ok' || b?.kind !== 'ok' || a.value.kind !== 'Pod' || b.value.kind !== 'Pod') throw new Error('refused')
   expect(a.value).toMatchObject({

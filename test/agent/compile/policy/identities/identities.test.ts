@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Identities come and go with those who have them. Layer: test. */
 import { expect, test } from 'vitest'
-import { atomOf } from '#agent/compile/policy/identities/predicates.ts'
+import { predicateOf } from '#agent/compile/policy/identities/predicates.ts'
 import { Identities, NOBODY } from '#agent/compile/policy/identities/identities.ts'
 import { parseCidr } from '#lib/base/ip.ts'
 
-const atom = atomOf({ kind: 'nets', nets: [parseCidr('10.0.0.0/8')] })
-const other = atomOf({ kind: 'nets', nets: [parseCidr('10.1.0.0/16')] })
+const atom = predicateOf({ kind: 'nets', nets: [parseCidr('10.0.0.0/8')] })
+const other = predicateOf({ kind: 'nets', nets: [parseCidr('10.1.0.0/16')] })
 
 test('nothing is left of one that nobody has, whatever became of the list that it was made of', () => {
   const identities = new Identities()

@@ -2,7 +2,16 @@
 /** Ranges and planes against the plain sets that they mean. Layer: test. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { common, except, intersect, only, outside, planeText, rangesFor, rangesOf } from '#agent/compile/policy/rules/protocol-ports.ts'
+import {
+  common,
+  except,
+  intersect,
+  only,
+  outside,
+  protocolPortsText,
+  rangesFor,
+  rangesOf,
+} from '#agent/compile/policy/rules/protocol-ports.ts'
 import type { Ranges } from '#agent/compile/policy/rules/protocol-ports.ts'
 
 const port = fc.constantFrom(0, 1, 2, 3, 80, 81, 65534, 65535)
@@ -35,7 +44,7 @@ test('planes are met protocol by protocol, and equal ones have equal texts', () 
   fc.assert(
     fc.property(fc.record({ a: plane, b: plane, proto: fc.constantFrom(1, 6, 17, 47), value: port }), ({ a, b, proto, value }) => {
       expect(has(rangesFor(intersect(a, b), proto), value)).toBe(has(rangesFor(a, proto), value) && has(rangesFor(b, proto), value))
-      expect(planeText(intersect(a, b))).toBe(planeText(intersect(b, a)))
+      expect(protocolPortsText(intersect(a, b))).toBe(protocolPortsText(intersect(b, a)))
     }),
   )
 })

@@ -4,17 +4,17 @@ import { describe, expect, test } from 'vitest'
 import { BitDraft } from '#agent/compile/policy/rulesets/bits.ts'
 import { plainRule } from '#agent/compile/policy/rules/expand.ts'
 import type { Outcome } from '#agent/compile/policy/rules/expand.ts'
-import type { LineRule } from '#agent/compile/policy/rules/rule-list.ts'
+import type { ListedRule } from '#agent/compile/policy/rules/rule-list.ts'
 import { FULL } from '#agent/compile/policy/rules/protocol-ports.ts'
-import { sureWord } from '#agent/compile/policy/rulesets/peer-only-verdict.ts'
+import { peerOnlyVerdicts } from '#agent/compile/policy/rulesets/peer-only-verdict.ts'
 import { RULE_ALLOW, RULE_DENY, RULE_OPEN, SURE_NOT } from '#lib/base/bpf-constants.ts'
 
-function rule(action: Outcome, begins = false): LineRule {
+function rule(action: Outcome, begins = false): ListedRule {
   return { rule: plainRule(action, action), begins }
 }
 
 /** Asks for a port. */
-function narrow(action: Outcome): LineRule {
+function narrow(action: Outcome): ListedRule {
   return {
     rule: {
       ...plainRule(action, action),
@@ -36,16 +36,16 @@ function meets(...rules: readonly number[]): string {
 describe('sureWord', () => {
   test('the first rule that is met, and its action', () => {
     const line = [rule('allow', true), rule('deny'), rule('open')]
-    expect(sureWord(line, meets(0, 1))).toBe(RULE_ALLOW)
-    expect(sureWord(line, meets(1, 2))).toBe(4 + RULE_DENY)
-    expect(sureWord(line, meets(2))).toBe(8 + RULE_OPEN)
+    expect(peerOnlyVerdicts(line, meets(0, 1))).toBe(RULE_ALLOW)
+    expect(peerOnlyVerdicts(line, meets(1, 2))).toBe(4 + RULE_DENY)
+    expect(peerOnlyVerdicts(line, meets(2))).toBe(8 + RULE_OPEN)
   })
 
   test('not where it asks for more, nor where none is met; what comes behind does not matter', () => {
     const line = [narrow('allow'), rule('deny'), narrow('deny')]
-    expect(sureWord(line, meets(0, 1))).toBe(SURE_NOT)
-    expect(sureWord(line, meets(1, 2))).toBe(4 + RULE_DENY)
-    expect(sureWord(line, meets())).toBe(SURE_NOT)
+    expect(peerOnlyVerdicts(line, meets(0, 1))).toBe(SURE_NOT)
+    expect(peerOnlyVerdicts(line, meets(1, 2))).toBe(4 + RULE_DENY)
+    expect(peerOnlyVerdicts(line, meets())).toBe(SURE_NOT)
     const everyone = {
       ...narrow('allow'),
       rule: {
@@ -56,20 +56,20 @@ describe('sureWord', () => {
         ]),
       },
     }
-    expect(sureWord([everyone], meets(0)), 'all ports by name').toBe(RULE_ALLOW)
+    expect(peerOnlyVerdicts([everyone], meets(0)), 'all ports by name').toBe(RULE_ALLOW)
   })
 
   test('one that passes leads to the next stage, if that is in the same block', () => {
     const line = [rule('pass', true), rule('deny'), rule('allow', true)]
-    expect(sureWord(line, meets(0, 1, 2))).toBe(8 + RULE_ALLOW)
-    expect(sureWord([narrow('pass'), rule('deny')], meets(0, 1))).toBe(SURE_NOT)
-    expect(sureWord([rule('pass', true), rule('deny')], meets(0, 1)), 'there is none').toBe(SURE_NOT)
+    expect(peerOnlyVerdicts(line, meets(0, 1, 2))).toBe(8 + RULE_ALLOW)
+    expect(peerOnlyVerdicts([narrow('pass'), rule('deny')], meets(0, 1))).toBe(SURE_NOT)
+    expect(peerOnlyVerdicts([rule('pass', true), rule('deny')], meets(0, 1)), 'there is none').toBe(SURE_NOT)
     const far = [rule('pass', true), ...Array.from({ length: 1023 }, () => rule('deny')), rule('allow', true)]
-    expect(sureWord(far, meets(0)), 'it is in the next block').toBe(SURE_NOT)
+    expect(peerOnlyVerdicts(far, meets(0)), 'it is in the next block').toBe(SURE_NOT)
   })
 
   test('rules are found in every word', () => {
     const line = Array.from({ length: 1024 }, () => rule('deny'))
-    for (const at of [7, 8, 63, 64, 1023]) expect(sureWord(line, meets(at))).toBe(4 * at + RULE_DENY)
+    for (const at of [7, 8, 63, 64, 1023]) expect(peerOnlyVerdicts(line, meets(at))).toBe(4 * at + RULE_DENY)
   })
 })

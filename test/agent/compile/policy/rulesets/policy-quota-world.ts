@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Namespaces whose policies want much of the tables, and what the tables have at each moment. Layer: test. */
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
-import type { Rows, RoomTable } from '#agent/compile/policy/rulesets/policy-quota.ts'
+import type { Rows, QuotaTable } from '#agent/compile/policy/rulesets/policy-quota.ts'
 import type { PolicyStep } from '#agent/compile/policy/tables.ts'
 import type { PolicyUpdate } from '#agent/compile/policy/policy-update.ts'
 import { judgeByTables } from '#agent/policy/judge.ts'
@@ -13,7 +13,7 @@ import { and, equals } from '#lib/model/selector/selector.ts'
 import { policyUpdate, ruleAt } from '../../../../../testkit/policy/scale.ts'
 
 export const NAMESPACE = 'netplane.io/namespace'
-const ROOM_TABLES = ['rules', 'ports', 'pages', 'bits', 'nets'] as const satisfies readonly RoomTable[]
+const ROOM_TABLES = ['rules', 'ports', 'pages', 'bits', 'nets'] as const satisfies readonly QuotaTable[]
 
 export function times<T>(count: number, make: (at: number) => T): readonly T[] {
   return Array.from({ length: count }, (_, at) => make(at))
@@ -56,7 +56,7 @@ export function gone(policy: Policy): PolicyUpdate {
 
 /** Takes the steps; tables that were too full at some time meanwhile, and by how much. */
 export function fullest(tables: PolicyTables, steps: readonly PolicyStep[], sizes: Rows): readonly string[] {
-  const most = new Map<RoomTable, number>()
+  const most = new Map<QuotaTable, number>()
   for (const step of steps) {
     tables.take(step)
     const counts = Map.groupBy(tables.rows.values(), ({ table }) => table)
