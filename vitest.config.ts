@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Kinds of tests: unit (anyone), kernel and api (root, own network and mount namespace), lab (root), e2e (root, a real cluster). Layer: test. */
+/** Kinds of tests: unit (anyone), kernel and api (root, own network and mount namespace), lab (root), e2e (root, a
+ * real cluster). Layer: test. */
 import { defineConfig } from 'vitest/config'
 import { isLong } from './test/cluster/length.ts'
 

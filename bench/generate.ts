@@ -39,7 +39,8 @@ export function writeNodes(directory: string, spec: Readonly<Record<string, unkn
   })
 }
 
-/** Puts another slice of service `at` in place by rename(); `generation` makes the address of its first endpoint another. */
+/** Puts another slice of service `at` in place by rename(); `generation` makes the address of its first endpoint
+ * another. */
 export function replaceSlice(directory: string, at: number, options: { readonly endpoints: number; readonly generation: number }): void {
   const stage = join(directory, folderOf(at), '.staged')
   writeJson(stage, slice(at, options.endpoints, options.generation))

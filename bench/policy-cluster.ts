@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Writes a directory of pods and of the policies that are for them, always the same for the same size. Layer: bench. */
+/** Writes a directory of pods and of the policies that are for them, always the same for the same size.
+ * Layer: bench. */
 import { mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { mix32 } from '#lib/base/hash.ts'

@@ -32,7 +32,8 @@ export class Stage {
     this.#untouched = untouched
   }
 
-  /** A lab with a copy of the manifests, agents ready. Throws what the lab throws, and leaves what was begun for {@link Lab.remove}. */
+  /** A lab with a copy of the manifests, agents ready. Throws what the lab throws, and leaves what was begun for
+   * {@link Lab.remove}. */
   static async build(name: string, progress: (text: string) => void): Promise<Stage> {
     const manifests = join(labPaths(name).dir, 'manifests')
     mkdirSync(manifests, { recursive: true })

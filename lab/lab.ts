@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A small cluster of network namespaces on this machine, as tests, the demo and the command line use it. Layer: lab. */
+/** A small cluster of network namespaces on this machine, as tests, the demo and the command line use it.
+ * Layer: lab. */
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { Agents } from './processes/agents.ts'
@@ -103,7 +104,8 @@ export class Lab implements AsyncDisposable {
     })
   }
 
-  /** A complete command line that runs `command` there, for whoever wants to start it himself. Throws LabError when there is no such place. */
+  /** A complete command line that runs `command` there, for whoever wants to start it himself. Throws LabError when
+   * there is no such place. */
   commandIn(place: Place, command: readonly string[], dir = '/'): string[] {
     const target = typeof place === 'string' ? parseTarget(place) : place
     return launchCommand(entryOf(this.topology, target), dir, command)
@@ -129,7 +131,8 @@ export class Lab implements AsyncDisposable {
     return await statusOf(this.#state)
   }
 
-  /** The file with all that the agent of this node has printed. Throws LabError when there is no such node, or it never had an agent. */
+  /** The file with all that the agent of this node has printed. Throws LabError when there is no such node, or it
+   * never had an agent. */
   logFile(node: string): string {
     const file = agentLog(this.name, nodeNamed(this.topology, node).name)
     if (!existsSync(file)) throw new LabError(`agent of node ${node}`, 'was never started')

@@ -6,7 +6,8 @@ import { readManifest } from '#lib/manifests/read.ts'
 import { listTree } from '#lib/manifests/tree.ts'
 import { LabError } from './errors.ts'
 
-/** Every object of every manifest file below `dir`. Throws LabError with file and line for a file that cannot be read. */
+/** Every object of every manifest file below `dir`. Throws LabError with file and line for a file that cannot be
+ * read. */
 export function readManifests(dir: string): unknown[] {
   return listTree(dir).files.flatMap((name) => {
     const read = readManifest(name, readFileSync(join(dir, name), 'utf8'))

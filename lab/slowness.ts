@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** How much slower this machine is than a busy one with two cores, for which the lab's times and rates are chosen. Layer: lab. */
+/** How much slower this machine is than a busy one with two cores, for which the lab's times and rates are chosen.
+ * Layer: lab. */
 import { ConfigError } from '#lib/base/errors.ts'
 
 /** 1 when it is not set; of an emulated machine, say, 20. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a lab has made or was about to make, on disk before it is made: a killed `up` leaves nothing unknown. Layer: lab. */
+/** What a lab has made or was about to make, on disk before it is made: a killed `up` leaves nothing unknown.
+ * Layer: lab. */
 import { closeSync, existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { lockFile } from '#native'
 import { systemClock } from '#lib/base/clock.ts'
@@ -72,7 +73,8 @@ export function removeState(lab: string): void {
   rmSync(labPaths(lab).dir, { recursive: true, force: true })
 }
 
-/** Runs alone among all that change this lab; the kernel gives the lock back when we die. Throws LabError after a minute of waiting. */
+/** Runs alone among all that change this lab; the kernel gives the lock back when we die. Throws LabError after a
+ * minute of waiting. */
 export async function withLock<T>(lab: string, run: () => Promise<T>): Promise<T> {
   const end = systemClock.now() + 60_000
   for (;;) {

@@ -31,7 +31,8 @@ export interface PodStatus {
 export interface LabStatus {
   readonly name: string
   readonly resources: string
-  /** every namespace and node root is there, every agent that should run is ready, every server that should answer listens */
+  /** every namespace and node root is there, every agent that should run is ready, every server that should answer
+   * listens */
   readonly ok: boolean
   readonly nodes: readonly NodeStatus[]
   readonly pods: readonly PodStatus[]

@@ -2,10 +2,11 @@
 /** The whole surface of the native addon, each entry with the C call it wraps. Layer: native.
  *
  * Every method may throw a {@link NativeError}. Lengths are checked here, in C++; a closed handle throws code "EBADF",
- * a wrong type or length throws code "EINVAL". All fds are O_CLOEXEC and owned by exactly one handle; `close()` is idempotent.
- * The classes have no public constructors. A handle that nobody closed is closed when it is collected. */
+ * a wrong type or length throws code "EINVAL". All fds are O_CLOEXEC and owned by exactly one handle; `close()` is
+ * idempotent. The classes have no public constructors. A handle that nobody closed is closed when it is collected. */
 
-/** `code` is the errno's name ("ENOENT"), `op` the operation ("bpf_map_update_elem"). Load failures carry the verifier's log. */
+/** `code` is the errno's name ("ENOENT"), `op` the operation ("bpf_map_update_elem"). Load failures carry the
+ * verifier's log. */
 export interface NativeError extends Error {
   readonly code: string
   readonly errno: number
@@ -98,12 +99,15 @@ export class BpfObject {
   /** bpf_program__set_autoload */
   setAutoload(program: string, on: boolean): void
   /** Replaces every call of these helpers, also in subprograms, by `r0 = -EOPNOTSUPP` just before the kernel sees the
-   * program: for kernels before 5.5, which refuse an unreachable call of a helper they do not have. Call it after setAutoload:
-   * throws EOPNOTSUPP when a program to be loaded is in a section other than tc, classifier, xdp and our cgroup hooks. */
+   * program: for kernels before 5.5, which refuse an unreachable call of a helper they do not have. Call it after
+   * setAutoload: throws EOPNOTSUPP when a program to be loaded is in a section other than tc, classifier, xdp and
+   * our cgroup hooks. */
   stubHelpers(helpers: readonly number[]): void
-  /** bpf_object__load on a worker thread; the handle may not be used until it settles (EBUSY; close() waits). The error carries the whole verifier log of the failing program. */
+  /** bpf_object__load on a worker thread; the handle may not be used until it settles (EBUSY; close() waits). The
+   * error carries the whole verifier log of the failing program. */
   load(): Promise<void>
-  /** The same for tests, with what the verifier says of its work (log level 4, since 5.2) by program; the error carries no log. */
+  /** The same for tests, with what the verifier says of its work (log level 4, since 5.2) by program; the error
+   * carries no log. */
   loadWithStatistics(): Promise<Readonly<Record<string, string>>>
   /** bpf_object__find_map_fd_by_name, duplicated; only after load */
   map(name: string): BpfMap
@@ -140,15 +144,17 @@ export class BpfMap {
   updateBatch(keys: Uint8Array, values: Uint8Array, count: number): number
   /** bpf_map_delete_batch or single deletes; missing keys are skipped. Returns how many existed. */
   deleteBatch(keys: Uint8Array, count: number): number
-  /** Of each key its entry, when that still has this value: bpf_map_lookup_elem and bpf_map_delete_elem, less than a microsecond apart.
-   * Returns how many were deleted. */
+  /** Of each key its entry, when that still has this value: bpf_map_lookup_elem and bpf_map_delete_elem, less than a
+   * microsecond apart. Returns how many were deleted. */
   deleteSame(keys: Uint8Array, values: Uint8Array, count: number): number
-  /** bpf_map_lookup_batch (chunk grown on ENOSPC) or a next-key walk, on a worker thread. An entry deleted meanwhile may be missing; none comes twice.
-   * EAGAIN when the map changes so fast that the walk never ends. The handle may be closed meanwhile. */
+  /** bpf_map_lookup_batch (chunk grown on ENOSPC) or a next-key walk, on a worker thread. An entry deleted meanwhile
+   * may be missing; none comes twice. EAGAIN when the map changes so fast that the walk never ends. The handle may
+   * be closed meanwhile. */
   dump(): Promise<{ keys: Buffer; values: Buffer; count: number }>
-  /** One part of the map, on a worker thread: bpf_map_lookup_batch, or `room` steps from key to key. `cursor` is the `next` of the part
-   * before, undefined for the first; no `next`: that was the last. In hashes with batches no entry comes twice; a walk whose key was deleted
-   * starts again from the first, so bound the parts. More than `room` when a bucket has more. The handle may be closed meanwhile. */
+  /** One part of the map, on a worker thread: bpf_map_lookup_batch, or `room` steps from key to key. `cursor` is the
+   * `next` of the part before, undefined for the first; no `next`: that was the last. In hashes with batches no
+   * entry comes twice; a walk whose key was deleted starts again from the first, so bound the parts. More than
+   * `room` when a bucket has more. The handle may be closed meanwhile. */
   readChunk(
     cursor: Uint8Array | undefined,
     room: number,
@@ -179,7 +185,8 @@ export class BpfProgram {
   /** bpf_prog_get_fd_by_id */
   static openId(id: number): BpfProgram
   info(): ProgramInfo
-  /** bpf_prog_test_run_opts; dataOut is the whole packet after the last run; contextOut is empty when no context was given */
+  /** bpf_prog_test_run_opts; dataOut is the whole packet after the last run; contextOut is empty when no context was
+   * given */
   testRun(options: TestRunOptions): { retval: number; dataOut: Buffer; contextOut: Buffer; durationNs: number }
   pin(path: string): void
   close(): void
@@ -238,36 +245,40 @@ export function xdpAttach(ifindex: number, program: BpfProgram | undefined, flag
 /** bpf_xdp_query_id: undefined when none */
 export function xdpQuery(ifindex: number): number | undefined
 
-/** Ring buffer (≥ 5.8) or perf event array, drained in batches: one callback a drain, with records back to back. Each is its
- * length as u32 LE, its bytes, and zeros up to a multiple of 8 bytes in all. Perf records are up to 7 bytes longer than what
- * the program wrote: the kernel pads them. An open reader keeps the event loop alive. */
+/** Ring buffer (≥ 5.8) or perf event array, drained in batches: one callback a drain, with records back to back.
+ * Each is its length as u32 LE, its bytes, and zeros up to a multiple of 8 bytes in all. Perf records are up to 7
+ * bytes longer than what the program wrote: the kernel pads them. An open reader keeps the event loop alive. */
 export class EventReader {
-  /** kind follows the map's type; `onBatch` runs on the JS thread whenever records are there, with at most `maxBytes` (1 MiB) and
-   * the record that passed it; `perfPages` (16, a power of two) is the size of each CPU's perf buffer */
+  /** kind follows the map's type; `onBatch` runs on the JS thread whenever records are there, with at most
+   * `maxBytes` (1 MiB) and the record that passed it; `perfPages` (16, a power of two) is the size of each CPU's
+   * perf buffer */
   static open(
     map: BpfMap,
     onBatch: (records: Buffer, count: number) => void,
     options?: { maxBytes?: number; perfPages?: number },
   ): EventReader
-  /** Records the kernel or the reader had to drop so far, also after close(). A ring buffer does not count: there the program sees that it is full. */
+  /** Records the kernel or the reader had to drop so far, also after close(). A ring buffer does not count: there
+   * the program sees that it is full. */
   lost(): number
   close(): void
 }
 
 /** A netlink socket that moves bytes; messages are made and parsed in TypeScript. */
 export class NetlinkSocket {
-  /** socket(AF_NETLINK, SOCK_RAW, protocol) + bind; `groups` are joined by NETLINK_ADD_MEMBERSHIP. NETLINK_EXT_ACK is set.
-   * `netns`: file of the network namespace in which it is made, and stays (setns on a thread of its own). */
+  /** socket(AF_NETLINK, SOCK_RAW, protocol) + bind; `groups` are joined by NETLINK_ADD_MEMBERSHIP. NETLINK_EXT_ACK
+   * is set. `netns`: file of the network namespace in which it is made, and stays (setns on a thread of its own). */
   static open(options: { protocol: number; groups?: readonly number[]; receiveBufferBytes?: number; netns?: string }): NetlinkSocket
   /** this socket's port id */
   readonly port: number
   /** sendto the kernel */
   send(bytes: Uint8Array): void
-  /** recv without waiting: one datagram from the kernel, undefined when none is there. Throws ENOBUFS when the kernel had to drop some. */
+  /** recv without waiting: one datagram from the kernel, undefined when none is there. Throws ENOBUFS when the
+   * kernel had to drop some. */
   receive(): Buffer | undefined
   /** recv, waiting at most `ms` (poll): for request and answer at start-up */
   receiveWait(ms: number): Buffer | undefined
-  /** uv_poll: called while there is something to receive, also an error; undefined stops. Keeps the event loop alive. */
+  /** uv_poll: called while there is something to receive, also an error; undefined stops. Keeps the event loop
+   * alive. */
   onReadable(callback: (() => void) | undefined): void
   close(): void
 }
@@ -284,11 +295,12 @@ export function ticksPerSecond(): number
 export function netnsCookie(): string
 /** open and write in that network namespace: for files below /proc/sys/net, which are those of whoever looks */
 export function writeInNetns(netns: string, path: string, text: string): void
-/** open and flock(LOCK_EX) without waiting: makes the file, for its owner alone, where there is none or one of others. Its descriptor, which whoever calls
- * closes; the kernel closes it when the process ends. undefined: another process has locked it */
+/** open and flock(LOCK_EX) without waiting: makes the file, for its owner alone, where there is none or one of
+ * others. Its descriptor, which whoever calls closes; the kernel closes it when the process ends. undefined:
+ * another process has locked it */
 export function lockFile(path: string): number | undefined
-/** connect and getsockopt(SO_PEERCRED): the user id of the process that listens at this abstract name; undefined: none does, or its queue
- * is full */
+/** connect and getsockopt(SO_PEERCRED): the user id of the process that listens at this abstract name; undefined:
+ * none does, or its queue is full */
 export function abstractOwner(name: string): number | undefined
 /** btf__load_from_kernel_by_id + raw data: the BTF a loaded map brought along */
 export function btfById(id: number): Buffer
@@ -296,6 +308,6 @@ export function btfById(id: number): Buffer
 export function libbpfVersion(): string
 /** setrlimit(RLIMIT_MEMLOCK, infinity): needed before 5.11 */
 export function raiseMemlock(): void
-/** Whether updateBatch, deleteBatch and dump use the kernel's batch commands, on at start, for the whole process. Off takes
- * the way of kernels before 5.6: for the tests of that way, and for comparing. */
+/** Whether updateBatch, deleteBatch and dump use the kernel's batch commands, on at start, for the whole process.
+ * Off takes the way of kernels before 5.6: for the tests of that way, and for comparing. */
 export function setBatchCalls(on: boolean): void

@@ -8,7 +8,8 @@ import type * as Binding from './binding.d.ts'
 
 const ADDON = join('build', 'Release', 'netplane_native.node')
 
-/** This file is native/index.ts, dist/native/index.js or part of a bundle: the package's root is at most three folders up. */
+/** This file is native/index.ts, dist/native/index.js or part of a bundle: the package's root is at most three
+ * folders up. */
 function findAddon(): string {
   const start = dirname(fileURLToPath(import.meta.url))
   for (const up of ['.', '..', '../..', '../../..']) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Writes the pages under docs/generated, and the manifests under deploy, that are made from the code; with --check only says which are out of date. Layer: scripts. */
+/** Writes the pages under docs/generated, and the manifests under deploy, that are made from the code; with --check
+ * only says which are out of date. Layer: scripts. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { configPage } from '#agent/config/docs.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is looked at when the changes are over: losses, logs, leaks, and what a fresh agent finds to do. Layer: soak. */
+/** What is looked at when the changes are over: losses, logs, leaks, and what a fresh agent finds to do.
+ * Layer: soak. */
 import { isObject } from '#lib/base/object.ts'
 import { waitFor } from '../lab/wait.ts'
 import type { Load, LoadResult } from '../lab/traffic/load.ts'
@@ -19,7 +20,8 @@ export interface Soaked {
   readonly nodes: readonly SoakedNode[]
   /** Waits until everything is as it should be by now. Throws SoakError with what is not. */
   settle(): Promise<void>
-  /** Kills all agents and waits for new ones. Resolves with how many blocks of addresses their nodes gave back meanwhile. */
+  /** Kills all agents and waits for new ones. Resolves with how many blocks of addresses their nodes gave back
+   * meanwhile. */
   restartAll(): Promise<number>
   /** What is on a node, but for what comes and goes by itself. */
   belongings(node: SoakedNode): Promise<readonly string[]>
@@ -48,7 +50,8 @@ export function trafficChecks(result: LoadResult, { ways, load, stepAt }: Traffi
   ]
 }
 
-/** Lines that nobody should have had reason to write: errors, and damage by strangers where there are none. `isOurs`: what was done to the agent. */
+/** Lines that nobody should have had reason to write: errors, and damage by strangers where there are none.
+ * `isOurs`: what was done to the agent. */
 export function logCheck(nodes: readonly SoakedNode[], isOurs: (line: unknown) => boolean = () => false): Check {
   const faults = nodes.flatMap((node) => {
     const lines = node.said({ levels: ['error', 'fatal'], events: ['drift.found'] }).filter((line) => !isOurs(line))

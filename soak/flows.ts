@@ -7,8 +7,8 @@ import { addressOf, FAMILIES, PROTOS, type Proto } from '../testkit/lab/manifest
 import { TestService } from '../testkit/lab/test-service.ts'
 import { SERVICE } from './cluster.ts'
 
-/** keeps: every message is answered, on one connection. moves: no silence of more than a second. control: as keeps, without any service:
- * what these lose is not the services' doing. */
+/** keeps: every message is answered, on one connection. moves: no silence of more than a second. control: as keeps,
+ * without any service: what these lose is not the services' doing. */
 type Kind = 'keeps' | 'moves' | 'control'
 
 export interface Way {

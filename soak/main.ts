@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** `make soak`: random changes under live traffic, then everything is compared; ten minutes of each form. Layer: soak.
  *
- * --minutes M (or MINUTES=M), --seed S (or SEED=S): the same steps again; --form NAME (or FORM=NAME): that one alone. Exit code 0 when
- * everything held. */
+ * --minutes M (or MINUTES=M), --seed S (or SEED=S): the same steps again; --form NAME (or FORM=NAME): that one
+ * alone. Exit code 0 when everything held. */
 import { spawn } from 'node:child_process'
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname, extname, join } from 'node:path'
@@ -14,7 +14,8 @@ import { ConfigError } from '#lib/base/errors.ts'
 import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 
 const HERE = fileURLToPath(import.meta.url)
-/** What is put in front of each: objects of an API server are asked for from a network namespace of our own, with a cable to the lab. */
+/** What is put in front of each: objects of an API server are asked for from a network namespace of our own, with a
+ * cable to the lab. */
 const FORMS: Readonly<Record<string, readonly string[]>> = { manifests: [], pods: ['unshare', '--net'] }
 
 const { values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' }, form: { type: 'string' } } })

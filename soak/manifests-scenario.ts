@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The form whose agents read a directory of manifests: services, policies and settings change at random. Layer: soak. */
+/** The form whose agents read a directory of manifests: services, policies and settings change at random.
+ * Layer: soak. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { underLoad } from '../lab/traffic/load.ts'

@@ -43,7 +43,8 @@ export class SoakedNode {
     this.#origin = origin
   }
 
-  /** What there should be by the objects and devices there are now. Throws LabError when an object is not taken as it stands. */
+  /** What there should be by the objects and devices there are now. Throws LabError when an object is not taken as
+   * it stands. */
   async wanted(): Promise<WantedNode> {
     const { desired, problems, missing } = await readDesired({ node: this.name, origin: this.#origin })
     const [problem] = problems
@@ -61,8 +62,8 @@ export class SoakedNode {
     return otherSettings(new Set(maps.filter((id) => typeof id === 'number')), knobs, this.#features)
   }
 
-  /** All that an agent may leave on a node, line by line: pins, programs, devices, addresses, routes, filters. The generation is left out
-   * of the names of pins. */
+  /** All that an agent may leave on a node, line by line: pins, programs, devices, addresses, routes, filters. The
+   * generation is left out of the names of pins. */
   async belongings(): Promise<readonly string[]> {
     const lines = (await snapshot(this.#lab, this.name)).split('\n').filter((line) => line !== '')
     const pins = lines.map((line) => line.replace(/(?<=\/programs\/)[0-9a-f]{16}(-\d+)?/, 'GENERATION'))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The course of every form of the soak: what is there is noted, changes go on until the time is over, and then everything is looked at. Layer: soak. */
+/** The course of every form of the soak: what is there is noted, changes go on until the time is over, and then
+ * everything is looked at. Layer: soak. */
 import { systemClock } from '#lib/base/clock.ts'
 import { downCheck, holdingsCheck, leakCheck, logCheck, restartCheck, type Check, type Soaked } from './checks.ts'
 import type { SoakRun } from './scenario.ts'
@@ -73,7 +74,8 @@ export class ScenarioRun<Step extends { readonly kind: string }> {
     await this.#compare()
   }
 
-  /** What holds of a lab in which nothing changes any more. The lab is gone afterwards. `isOurs`: lines of logs that speak of what was done to the agent. */
+  /** What holds of a lab in which nothing changes any more. The lab is gone afterwards. `isOurs`: lines of logs that
+   * speak of what was done to the agent. */
   async *endChecks(isOurs?: (line: unknown) => boolean): AsyncGenerator<Check> {
     const { survivor } = this.#plan
     yield await restartCheck(this.#soak)

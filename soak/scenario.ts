@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the forms of the soak have in common: each is a lab with its own kind of steps, and checks one after another. Layer: soak. */
+/** What the forms of the soak have in common: each is a lab with its own kind of steps, and checks one after
+ * another. Layer: soak. */
 import { join } from 'node:path'
 import { errorText } from '#lib/base/errors.ts'
 import type { Check } from './checks.ts'

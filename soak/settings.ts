@@ -12,8 +12,8 @@ import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 
-/** "workload.rodata: dsr is 0, not 1": a line for each setting that is another. `maps`: ids of the maps that programs use, of which those
- * with settings are looked at. */
+/** "workload.rodata: dsr is 0, not 1": a line for each setting that is another. `maps`: ids of the maps that
+ * programs use, of which those with settings are looked at. */
 export function otherSettings(maps: Iterable<number>, knobs: Knobs, features: Features): string[] {
   return [...maps].flatMap((id) => {
     const map = openMap(id)

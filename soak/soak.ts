@@ -53,7 +53,8 @@ export class Soak implements AsyncDisposable, Changed<Step> {
     return found
   }
 
-  /** A lab with its agents ready, and the services with a promise. `kept`: a folder for its logs. Throws what the lab throws. */
+  /** A lab with its agents ready, and the services with a promise. `kept`: a folder for its logs. Throws what the
+   * lab throws. */
   static async up({ name, kept, say }: SoakOptions): Promise<Soak> {
     const resources = mkdtempSync(join(tmpdir(), 'netplane-soak-'))
     try {
@@ -109,7 +110,8 @@ export class Soak implements AsyncDisposable, Changed<Step> {
     }
   }
 
-  /** Waits until all agents are ready, every table is as a fresh compile says, and every program has the settings of now. Throws SoakError with what differs. */
+  /** Waits until all agents are ready, every table is as a fresh compile says, and every program has the settings of
+   * now. Throws SoakError with what differs. */
   async settle(): Promise<void> {
     await this.#startAll()
     await Promise.all(this.nodes.map((node) => settleNode(node)))
@@ -131,7 +133,8 @@ export class Soak implements AsyncDisposable, Changed<Step> {
     return ''
   }
 
-  /** Takes the lab away, but for its logs, which go into the folder; the answer is what could not be. Safe to call twice. */
+  /** Takes the lab away, but for its logs, which go into the folder; the answer is what could not be. Safe to call
+   * twice. */
   async down(): Promise<readonly Leftover[]> {
     const { logs } = labPaths(this.lab.name)
     if (existsSync(logs)) cpSync(logs, this.#kept, { recursive: true })
@@ -204,7 +207,8 @@ export class Soak implements AsyncDisposable, Changed<Step> {
   }
 }
 
-/** `isMoving`: what is wanted changes by itself, and is compiled anew for each look. Throws SoakError with what differs when it does not follow in time. */
+/** `isMoving`: what is wanted changes by itself, and is compiled anew for each look. Throws SoakError with what
+ * differs when it does not follow in time. */
 export async function settleNode(node: SoakedNode, isMoving = false): Promise<void> {
   const first = await node.wanted()
   await eventually(`node ${node.name}`, FOLLOW_MS, async () => await node.differences(isMoving ? await node.wanted() : first))

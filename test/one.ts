@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Runs the tests of one file or folder, of any kind, after building what they run: `make t F=… [T='part of a title']`, and `make watch`. Layer: test. */
+/** Runs the tests of one file or folder, of any kind, after building what they run: `make t F=… [T='part of a
+ * title']`, and `make watch`. Layer: test. */
 import { spawnSync } from 'node:child_process'
 import { watch } from 'node:fs'
 import { kindOf, type Kind } from './runner/kinds.ts'

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [e2e|kernel|lab|api|unit|lint|oracle|loss|soak|vm|demo|scale|bench …]`: these only. What failed is named at the end, and the last line is `N passed, M failed, K skipped`. */
+ * `run.ts [e2e|kernel|lab|api|unit|lint|oracle|loss|soak|vm|demo|scale|bench …]`: these only. What failed is named
+ * at the end, and the last line is `N passed, M failed, K skipped`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +14,8 @@ import { runStages, type Part, type Print, type Stage } from './runner/stages.ts
 
 const node = process.execPath
 const needsRoot = process.getuid?.() === 0 ? undefined : 'needs root'
-/** Tests of the lab that count what is lost or late while something happens, take silence for an answer, or compare the machine before and after. */
+/** Tests of the lab that count what is lost or late while something happens, take silence for an answer, or compare
+ * the machine before and after. */
 const ALONE = [
   ...['processes/agents', 'upstream/networking', 'hand-over', 'processes/kill', 'lab'],
   ...['net/forwarding', 'net/node-life', 'policy', 'services', 'traffic/traffic'],
@@ -69,7 +71,8 @@ function ofKubernetes(...line: readonly string[]): Part {
   return (print) => withKubernetes(print, () => command(print, [node, ...line]))
 }
 
-/** What it runs is built first, from outside the namespaces: that needs the network. Two at once wait for each other. */
+/** What it runs is built first, from outside the namespaces: that needs the network. Two at once wait for each
+ * other. */
 async function withKubernetes(print: Print, then: () => Promise<Outcome>): Promise<Outcome> {
   const built = await command(print, [
     ...['flock', join(tmpdir(), 'netplane-kubernetes.lock')],

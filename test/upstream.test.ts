@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Every test of upstream's is one of ours, by its name, or is in the list of those that are not, with the reason. Layer: test. */
+/** Every test of upstream's is one of ours, by its name, or is in the list of those that are not, with the reason.
+ * Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -24,7 +24,8 @@ export class ConditionWaiter {
     this.news()
   }
 
-  /** `missing`: undefined once nothing is; throws when it never will be. Rejects with that, or with CniError at the deadline, a time of the clock. */
+  /** `missing`: undefined once nothing is; throws when it never will be. Rejects with that, or with CniError at the
+   * deadline, a time of the clock. */
   until(missing: () => string | undefined, deadline: number): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<undefined>()
     const end = (done: () => void): void => {
@@ -60,7 +61,8 @@ export class ConditionWaiter {
     }
   }
 
-  /** What the work comes to when it does before {@link until} gives up; otherwise it goes on without us. `missing`: what is then said; may throw. */
+  /** What the work comes to when it does before {@link until} gives up; otherwise it goes on without us. `missing`:
+   * what is then said; may throw. */
   async forWork<T>(work: Promise<T>, missing: () => string, deadline: number): Promise<T> {
     let isOver = false
     const over = (): void => {
@@ -72,7 +74,8 @@ export class ConditionWaiter {
     return await work
   }
 
-  /** What the work comes to; rejects with CniError at the deadline, and the work goes on without us. `what`: that is then missing. */
+  /** What the work comes to; rejects with CniError at the deadline, and the work goes on without us. `what`: that is
+   * then missing. */
   inTime<T>(work: Promise<T>, what: string, deadline: number): Promise<T> {
     return new Promise((resolve, reject) => {
       const cancel = this.#clock.after(Math.max(0, deadline - this.#clock.now()), () => {

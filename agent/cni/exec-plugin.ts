@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Other plugins, run as a runtime would: for addresses (host-local and the like), and for what they speak. Layer: agent/cni. */
+/** Other plugins, run as a runtime would: for addresses (host-local and the like), and for what they speak.
+ * Layer: agent/cni. */
 import { spawn } from 'node:child_process'
 import { accessSync, constants } from 'node:fs'
 import { join } from 'node:path'

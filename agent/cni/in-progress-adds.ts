@@ -23,7 +23,8 @@ export class InProgressAdds {
     this.#options = options
   }
 
-  /** Until it is disposed of. Whoever asks for another sandbox of a pod has given up those before: one that came later would take its place. */
+  /** Until it is disposed of. Whoever asks for another sandbox of a pod has given up those before: one that came
+   * later would take its place. */
   begin(sandbox: PodSandbox): Disposable {
     this.giveUp(this.#others(sandbox), `another sandbox of the pod is asked for: ${sandbox.containerId}`)
     this.#all.add(sandbox)

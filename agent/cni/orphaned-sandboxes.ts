@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Sandboxes that no runtime will ever take away: it would have, had it known of them. Layer: agent/cni (pure data structure). */
+/** Sandboxes that no runtime will ever take away: it would have, had it known of them. Layer: agent/cni (pure data
+ * structure). */
 
 export interface Seen {
   readonly containerId: string

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The verbs of CNI. What is given away is on disk before it is used, and used before it is answered. Layer: agent/cni. */
+/** The verbs of CNI. What is given away is on disk before it is used, and used before it is answered.
+ * Layer: agent/cni. */
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { formatAddr, type Addr } from '#lib/base/ip.ts'
@@ -282,8 +283,9 @@ export class Plugin {
     if (failed.length > 0) throw failed[0]
   }
 
-  /** The cable, then what is known of it, then the address: whoever dies in between leaves an address without a sandbox, which is found.
-   * Only the other plugin can find its own, so there it goes first. `path`: the caller's CNI_PATH; `until`: when nobody waits any more. */
+  /** The cable, then what is known of it, then the address: whoever dies in between leaves an address without a
+   * sandbox, which is found. Only the other plugin can find its own, so there it goes first. `path`: the caller's
+   * CNI_PATH; `until`: when nobody waits any more. */
   async #remove(attachment: Attachment, { path = '', until }: { readonly path?: string; readonly until?: number } = {}): Promise<void> {
     const { attachments, netlink, pods, addresses, clock } = this.#options
     // one that took its place may have the name by now

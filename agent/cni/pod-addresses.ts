@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The addresses of a sandbox: from our own blocks, or from the plugin that its network configuration names. Layer: agent/cni. */
+/** The addresses of a sandbox: from our own blocks, or from the plugin that its network configuration names.
+ * Layer: agent/cni. */
 import type { Addr } from '#lib/base/ip.ts'
 import { addressesInUse, inhabitedElsewhere, isAbandoned, planAddresses, rangesElsewhere } from '#lib/ipam/plan.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
@@ -69,13 +70,15 @@ export class PodAddresses {
     }
   }
 
-  /** Before the sandbox is forgotten: who has another plugin's addresses is written nowhere else. `path`: the caller's CNI_PATH, if there is one. */
+  /** Before the sandbox is forgotten: who has another plugin's addresses is written nowhere else. `path`: the
+   * caller's CNI_PATH, if there is one. */
   async releaseDelegated({ delegate, ...sandbox }: Attachment, path: string): Promise<void> {
     if (delegate === undefined) return
     await runDelegate({ ...this.#call(environmentOf(sandbox), { ...delegate, path: path || delegate.path }), command: 'DEL' })
   }
 
-  /** Of a sandbox of which nothing is written: whoever added it may have died after the other plugin had given addresses. */
+  /** Of a sandbox of which nothing is written: whoever added it may have died after the other plugin had given
+   * addresses. */
   async releaseUnknown({ sandbox, config, environment: { args, path } }: UnknownSandbox): Promise<void> {
     if (config.ipam === undefined) return
     const environment = { CNI_CONTAINERID: sandbox.containerId, CNI_NETNS: '', CNI_IFNAME: sandbox.ifname, CNI_ARGS: args }
@@ -89,8 +92,8 @@ export class PodAddresses {
       await this.#options.ipam.release(({ containerId }) => containerId === holder.containerId, isWanted)
   }
 
-  /** Gives back what these holders have, and blocks that nobody needs. What a pod of this node is known by stays, whoever has forgotten its
-   * sandbox. Returns how many addresses. */
+  /** Gives back what these holders have, and blocks that nobody needs. What a pod of this node is known by stays,
+   * whoever has forgotten its sandbox. Returns how many addresses. */
   async collect(isGone: (holder: Holder) => boolean): Promise<number> {
     const { ipam, node, isAlone } = this.#options
     const snapshot = this.#options.snapshot()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Between a source and the store: pods of this node get the cables that they have, and the addresses of those, before the cluster hears
- * of them, and whatever it has heard. Layer: agent/cni. */
+/** Between a source and the store: pods of this node get the cables that they have, and the addresses of those,
+ * before the cluster hears of them, and whatever it has heard. Layer: agent/cni. */
 import type { Addr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import { hasOwnAddresses, type Cable, type Pod } from '#lib/model/pod.ts'
@@ -37,7 +37,8 @@ export class PodOverlaySink {
     this.#node = node
   }
 
-  /** The source's own sink, with pods as they are. One source has pods. `whole`: it has said what there is, and nobody has acted on it. */
+  /** The source's own sink, with pods as they are. One source has pods. `whole`: it has said what there is, and
+   * nobody has acted on it. */
   over(sink: Sink, whole?: () => void): Sink {
     this.#sink = sink
     return {

@@ -62,7 +62,8 @@ export function createVeth(node: NetlinkExchange, link: PodVeth): void {
   }
 }
 
-/** As {@link removeVeth}, unless it says that it is another sandbox's: one that took this one's place has the name by now. */
+/** As {@link removeVeth}, unless it says that it is another sandbox's: one that took this one's place has the name
+ * by now. */
 export function removeOwnVeth(node: NetlinkExchange, { host, containerId }: Pick<PodVeth, 'host' | 'containerId'>): void {
   if ((vethOf(node, host)?.alias ?? containerId) === containerId) removeVeth(node, host)
 }
@@ -81,7 +82,8 @@ export function raiseVeth(node: NetlinkExchange, link: PodVeth): void {
   const set = setter(node, host.index)
   set.up(link.containerId)
   for (const addr of link.addresses) {
-    // asked for, they would answer: but by IPv6 a device cannot ask before it is sure of its own address, for up to two seconds
+    // asked for, they would answer: but by IPv6 a device cannot ask before it is sure of its own address, for up to two
+    // seconds
     set.neighbour(addr, macOf(link, 'pod'))
     set.route({ addr, bits: addrBits(addr) })
   }
@@ -104,9 +106,9 @@ function raiseInside(pod: NetlinkExchange, link: PodVeth): void {
   }
 }
 
-/** What the kernel does after it has said yes, and without which packets to the pod are lost; undefined: nothing. The end that goes up first
- * takes packets a while after the other one is up; and an address of IPv6 is the pod's when its local route is there, with or without a
- * search for duplicates. */
+/** What the kernel does after it has said yes, and without which packets to the pod are lost; undefined: nothing.
+ * The end that goes up first takes packets a while after the other one is up; and an address of IPv6 is the pod's
+ * when its local route is there, with or without a search for duplicates. */
 export function missingOfVeth(node: NetlinkExchange, link: PodVeth): string | undefined {
   if (vethOf(node, link.host)?.running !== true) return `${link.host} has no carrier`
   const wanted = link.addresses.filter((addr) => !isV4(addr))

@@ -29,7 +29,8 @@ export class CniServer implements AsyncDisposable {
     return this.#server?.listening === true && existsSync(this.#options.path)
   }
 
-  /** Only root may ask. Rejects when there is no such place. Calls that an earlier socket has brought are answered all the same. */
+  /** Only root may ask. Rejects when there is no such place. Calls that an earlier socket has brought are answered
+   * all the same. */
   async start(): Promise<void> {
     const { path } = this.#options
     this.#server?.close()

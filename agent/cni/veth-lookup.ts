@@ -36,9 +36,10 @@ export function whatMoved(
   return end === cable.host ? undefined : `${cable.ifname} has its other end at ${end}, not at ${cable.host}`
 }
 
-/** By address: names of the node's ends of the cables that lead to it. There may be several: of a sandbox that is left over, of another network.
- * The one to believe comes first: where the node's own route leads, then the youngest. Of all that have their other end in a network namespace
- * of this folder, whether they have ever spoken or not; for runtimes that keep namespaces elsewhere, of all that have a route of their own. */
+/** By address: names of the node's ends of the cables that lead to it. There may be several: of a sandbox that is
+ * left over, of another network. The one to believe comes first: where the node's own route leads, then the
+ * youngest. Of all that have their other end in a network namespace of this folder, whether they have ever spoken
+ * or not; for runtimes that keep namespaces elsewhere, of all that have a route of their own. */
 export function pluggedAddresses(node: NetlinkExchange, folder: string): ReadonlyMap<Addr, readonly string[]> {
   const youngestFirst = linksOf(node)
     .filter(({ kind }) => kind === VETH)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Wanted rows of policy as JSON that people read: rules by name, bits as numbers of rules, classes by port. Layer: agent. */
+/** Wanted rows of policy as JSON that people read: rules by name, bits as numbers of rules, classes by port.
+ * Layer: agent. */
 import {
   DIMENSION_OWN,
   DIMENSION_PEER,
@@ -28,7 +29,8 @@ export interface PolicyText {
 interface SetText {
   /** "allow NetworkPolicy/default/web ingress 0", in order */
   readonly rules: string[]
-  /** "peer 3000000007": numbers of rules whose condition on that end this identity meets; "peer nobody": whoever has no row */
+  /** "peer 3000000007": numbers of rules whose condition on that end this identity meets; "peer nobody": whoever has
+   * no row */
   readonly classes: Record<string, string>
   /** by protocol: ranges of ports, and the rules whose condition they meet */
   readonly ports: Record<string, string>

@@ -34,8 +34,8 @@ export function otherNodeAddrs(node: Node): readonly AddrRow[] {
 
 const LOOPBACK = [parseAddr('127.0.0.1'), parseAddr('::1')]
 
-/** This node's addresses: those the cluster knows, those its interfaces have, and loopback's, where its own processes reach node ports.
- * `nodePorts`: where these are served; empty: everywhere. */
+/** This node's addresses: those the cluster knows, those its interfaces have, and loopback's, where its own
+ * processes reach node ports. `nodePorts`: where these are served; empty: everywhere. */
 export function selfAddrs(addresses: readonly Addr[], nodePorts: readonly Cidr[]): readonly AddrRow[] {
   return addrRows([...addresses, ...LOOPBACK], (addr) => ({
     kind: ADDR_SELF,

@@ -9,7 +9,8 @@ import type { AddrRow } from './desired.ts'
 import { compareAddrs, frontendClaim } from './row-keys.ts'
 import type { NodeSettings } from './settings.ts'
 
-/** Owner of what is kept free for them. Of two that say what an address is the dataplane believes it after pods, nodes and interfaces, and before services. */
+/** Owner of what is kept free for them. Of two that say what an address is the dataplane believes it after pods,
+ * nodes and interfaces, and before services. */
 export const API_SERVERS = 'server/api'
 
 /** Where the agent asks an API server. */
@@ -38,8 +39,9 @@ export const API_SERVER_RANK = OWN_RANK - 1
 
 const LOOPBACKS = [parseCidr('127.0.0.0/8'), parseCidr('::1/128')]
 
-/** What API servers say of themselves: of the slices of default/kubernetes the one that they write, where it says who answers. Whoever may write
- * slices can make others for that service, which lead its clients, and keep nothing free. */
+/** What API servers say of themselves: of the slices of default/kubernetes the one that they write, where it says
+ * who answers. Whoever may write slices can make others for that service, which lead its clients, and keep nothing
+ * free. */
 export function apiEndpoints(slices: readonly EndpointSlice[]): readonly EndpointSlice[] {
   return slices
     .filter(({ name }) => name === API_SLICE)
@@ -59,7 +61,8 @@ export function apiServerClaims(input: ApiServersInput): readonly Claim[] {
   })
 }
 
-/** A service that has other ports there must not have the programs take the address for its own, or they drop what goes to the server. */
+/** A service that has other ports there must not have the programs take the address for its own, or they drop what
+ * goes to the server. */
 export function apiServerRows({ servers, service, ...input }: ApiServersInput): readonly AddrRow[] {
   const addrs = new Set([...servers, ...saidPlaces(input)].map(({ addr }) => addr))
   for (const addr of service?.clusterIPs ?? []) addrs.delete(addr)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Changes of objects → changes of the wanted data plane. Layer: agent/compile (pure).
  *
- * What one object contributes is a function of the snapshot alone; the compiler only remembers who holds contested keys and what it said
- * last about the node, so the work of a change is in proportion to the change. */
+ * What one object contributes is a function of the snapshot alone; the compiler only remembers who holds contested
+ * keys and what it said last about the node, so the work of a change is in proportion to the change. */
 import { FRONTEND_EXTERNAL, RANGE_INSIDE } from '#lib/base/bpf-constants.ts'
 import { formatAddr } from '#lib/base/ip.ts'
 import { sortedEntries } from '#lib/base/order.ts'
@@ -111,7 +111,8 @@ export class Compiler {
     return { fragments: fragments.filter((fragment) => fragment.rows.length > 0), node, policy, complete: true }
   }
 
-  /** What these changes, and other settings or addresses than last time, make different. The first time it is everything. */
+  /** What these changes, and other settings or addresses than last time, make different. The first time it is
+   * everything. */
   compileChanges(input: CompileInput, changes: readonly ObjectChange[]): DesiredChange {
     const last = this.#last
     if (last === undefined) return this.compileAll(input)
@@ -162,7 +163,8 @@ export class Compiler {
   /** One fragment for each of these owners, and for those whom the outcome disturbs. */
   #fragments(owners: Iterable<string>, input: CompileInput): readonly Fragment[] {
     const fragments = new Map<string, Fragment>()
-    // a Set's iteration goes on to what is added meanwhile; an owner that is disturbed after its turn is taken out and added again
+    // a Set's iteration goes on to what is added meanwhile; an owner that is disturbed after its turn is taken out and
+    // added again
     const queue = new Set(owners)
     for (const owner of queue) {
       queue.delete(owner)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The whole wanted data plane of one node as plain, printable data: where compile and dataplane meet. Layer: agent/compile (pure). */
+/** The whole wanted data plane of one node as plain, printable data: where compile and dataplane meet.
+ * Layer: agent/compile (pure). */
 import type { Addr, Cidr, Port, Protocol } from '#lib/base/ip.ts'
 import type { PolicyStep } from './policy/tables.ts'
 
@@ -57,7 +58,8 @@ interface Contents {
     readonly key: { readonly slot: number }
     readonly value: undefined
   }
-  /** Kind is ADDR_…, flags as well. The interface is a name: only the dataplane knows indexes. A row whose interface is not there waits for it. */
+  /** Kind is ADDR_…, flags as well. The interface is a name: only the dataplane knows indexes. A row whose interface
+   * is not there waits for it. */
   readonly addrs: {
     readonly key: { readonly addr: Addr }
     readonly value: { readonly kind: number; readonly flags: number; readonly iface: string | undefined }
@@ -93,7 +95,8 @@ export interface WorkloadAttachment {
   readonly ours: boolean
 }
 
-/** Which devices get the host programs: those that carry one of these addresses, or whose name matches the pattern, and none that is excluded. */
+/** Which devices get the host programs: those that carry one of these addresses, or whose name matches the pattern,
+ * and none that is excluded. */
 export interface HostAttachment {
   readonly addresses: readonly Addr[]
   /** where another CNI plugin makes the ways to other nodes' pods: an address of each of their ranges */
@@ -190,12 +193,14 @@ export interface DesiredNode {
   readonly cgroup: string | undefined
 }
 
-/** What changed: rows of these owners are replaced by these fragments (an empty fragment removes), and the node part when given. */
+/** What changed: rows of these owners are replaced by these fragments (an empty fragment removes), and the node part
+ * when given. */
 export interface DesiredChange {
   readonly fragments: readonly Fragment[]
   readonly node: DesiredNode | undefined
   /** to be taken one after the other */
   readonly policy: readonly PolicyStep[]
-  /** every owner there is is in `fragments`: owners not named are gone. Steps lead to the whole of policy from wherever one is. */
+  /** every owner there is is in `fragments`: owners not named are gone. Steps lead to the whole of policy from
+   * wherever one is. */
   readonly complete: boolean
 }

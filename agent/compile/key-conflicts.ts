@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who holds a key that several owners want: the same one whatever the order they came in. Layer: agent/compile (pure). */
+/** Who holds a key that several owners want: the same one whatever the order they came in. Layer: agent/compile
+ * (pure). */
 
 export interface Claim {
   readonly key: string

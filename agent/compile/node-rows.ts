@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A node → rows: its addresses, and for another one the ranges that are reached in the tunnel. Layer: agent/compile (pure). */
+/** A node → rows: its addresses, and for another one the ranges that are reached in the tunnel. Layer: agent/compile
+ * (pure). */
 import { RANGE_INSIDE, RANGE_TUNNEL_BACK } from '#lib/base/bpf-constants.ts'
 import { compareText } from '#lib/base/order.ts'
 import { podRanges } from '#lib/model/node.ts'

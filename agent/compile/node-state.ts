@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Everything of the wanted data plane that is not a table: knobs, attachments, routes, sysctls. Layer: agent/compile (pure). */
+/** Everything of the wanted data plane that is not a table: knobs, attachments, routes, sysctls.
+ * Layer: agent/compile (pure). */
 import { ANY_V4, ANY_V6, formatCidr, isV4 } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { nodeAddress, podRanges } from '#lib/model/node.ts'
@@ -99,8 +100,8 @@ function workloads(input: NodeInput): readonly WorkloadAttachment[] {
   return found.sort((a, b) => compareText(a.iface, b.iface) || compareText(a.pod, b.pod))
 }
 
-/** Other nodes' pod ranges by their addresses. Where two nodes claim one range the first name has it, so that a node that was replaced
- * under another name cannot flip it back and forth. */
+/** Other nodes' pod ranges by their addresses. Where two nodes claim one range the first name has it, so that a node
+ * that was replaced under another name cannot flip it back and forth. */
 function routes(input: NodeInput): readonly RouteRow[] {
   const self = input.snapshot.nodes.get(input.node)
   const own = new Set(self?.addresses)

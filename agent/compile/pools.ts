@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Pools of pods' addresses: who is masqueraded, and which nodes are reached in the tunnel. Layer: agent/compile (pure). */
+/** Pools of pods' addresses: who is masqueraded, and which nodes are reached in the tunnel. Layer: agent/compile
+ * (pure). */
 import { cidrContains, isV4, isWithin, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
@@ -13,7 +14,8 @@ export type Pool = Pick<IPPool, 'name' | 'cidr' | 'natOutgoing' | 'overlay'>
 /** By name of the pool. */
 export type Pools = ReadonlyMap<string, Pool>
 
-/** Pods whose addresses are of their nodes' own ranges reach the world and each other as if one pool had all of these. */
+/** Pods whose addresses are of their nodes' own ranges reach the world and each other as if one pool had all of
+ * these. */
 const UNPOOLED: readonly Pool[] = ['0.0.0.0/0', '::/0'].map((name) => ({
   name,
   cidr: parseCidr(name),
@@ -25,7 +27,8 @@ export interface PoolsInput {
   readonly snapshot: Pick<Snapshot, 'pools' | 'nodes'>
   /** this node's name */
   readonly node: string
-  /** our own plugin gives the cluster's pods their addresses: where there is no pool of a family, of their nodes' ranges */
+  /** our own plugin gives the cluster's pods their addresses: where there is no pool of a family, of their nodes'
+   * ranges */
   readonly servesPods?: boolean | undefined
 }
 
@@ -63,7 +66,8 @@ export interface OtherNode {
   readonly self: Node | undefined
 }
 
-/** The address to which packets for this range of the other node go in the tunnel; undefined when the network between the nodes takes them. */
+/** The address to which packets for this range of the other node go in the tunnel; undefined when the network
+ * between the nodes takes them. */
 export function overlayAddress(pools: Pools, range: Cidr, { node, self }: OtherNode): Addr | undefined {
   const v4 = isV4(range.addr)
   const pool = closestPool(pools, range)

@@ -18,8 +18,8 @@ export function wholeCidr(addr: Addr): Cidr {
   return { addr, bits: addrBits(addr) }
 }
 
-/** Sources that may use the load balancer's addresses of one family. Where this node may, what it sends to such an address of its own has
- * that address as source too, so it may as well. */
+/** Sources that may use the load balancer's addresses of one family. Where this node may, what it sends to such an
+ * address of its own has that address as source too, so it may as well. */
 export function sourcesOf(service: Service, family: Family, selfAddresses: readonly Addr[]): readonly Cidr[] {
   const v4 = family === 'IPv4'
   const ranges = (service.loadBalancerSourceRanges ?? []).filter(({ addr }) => isV4(addr) === v4)

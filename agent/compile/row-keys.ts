@@ -21,8 +21,9 @@ export function compareAddrs(a: AddrRow, b: AddrRow): number {
   return compareText(a.key.addr, b.key.addr)
 }
 
-/** Rows whose key two owners may want with another value each. A backend's key is its service's own. Services may share an address, and
- * whoever else has it goes before them all: that is for the dataplane to see, which knows more addresses than we do. */
+/** Rows whose key two owners may want with another value each. A backend's key is its service's own. Services may
+ * share an address, and whoever else has it goes before them all: that is for the dataplane to see, which knows
+ * more addresses than we do. */
 export type ContestedRow = FrontendRow | AddrRow | OverlayRow
 
 export function isContested(row: Row): row is ContestedRow {
@@ -50,8 +51,8 @@ export function frontendClaim({ addr, port, proto }: FrontendRow['key']): string
   return `${addr}${port}/${proto}`
 }
 
-/** Who gives way to whom: the lower rank stays. Nobody takes a cluster address from its service by naming it as an external one, nor the
- * node's own address by giving it to a pod. */
+/** Who gives way to whom: the lower rank stays. Nobody takes a cluster address from its service by naming it as an
+ * external one, nor the node's own address by giving it to a pod. */
 export function claimRank(row: ContestedRow): number {
   if (row.table === 'routes') return 0
   if (row.table === 'frontends') {

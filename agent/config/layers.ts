@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where settings come from, in the order of their precedence: environment, file, the node's own object, the cluster's. Layer: agent/config (pure). */
+/** Where settings come from, in the order of their precedence: environment, file, the node's own object, the
+ * cluster's. Layer: agent/config (pure). */
 import { isObject } from '#lib/base/object.ts'
 import type { FelixConfiguration, Json } from '#lib/model/felix-configuration.ts'
 import { refText } from '#lib/model/ref.ts'
@@ -42,7 +43,8 @@ export function variableOf(field: string): string {
   return PREFIX + field.replace('.', '_').toUpperCase()
 }
 
-/** Variables of the environment. Their texts become what the field's type has: numbers, true or false, lists by commas or as JSON. */
+/** Variables of the environment. Their texts become what the field's type has: numbers, true or false, lists by
+ * commas or as JSON. */
 export function layerFromEnvironment(environment: Readonly<Record<string, string | undefined>>): ConfigLayer {
   const types = new Map(allFields.map(({ name, parser }) => [variableOf(name), { name, type: parser.schema.type }]))
   for (const [name, { type }] of unimplemented) types.set(variableOf(name), { name, type })

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The schema of FelixConfiguration that an API server checks, from the fields that are obeyed and those that are refused. Layer: agent/config (pure). */
+/** The schema of FelixConfiguration that an API server checks, from the fields that are obeyed and those that are
+ * refused. Layer: agent/config (pure). */
 import { refusedSchema } from '#lib/base/schema.ts'
 import type { Schema } from '#lib/base/schema.ts'
 import { allFields } from './schema.ts'

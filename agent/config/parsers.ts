@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Parsers of single configuration values, each with the name of its type for the documentation. Layer: agent/config (pure). */
+/** Parsers of single configuration values, each with the name of its type for the documentation. Layer: agent/config
+ * (pure). */
 import { CIDR_SCHEMA } from '#lib/base/address-schema.ts'
 import { isPort, tryParseCidr } from '#lib/base/ip.ts'
 import type { Cidr, Port } from '#lib/base/ip.ts'
@@ -130,7 +131,8 @@ export const cidrList: Parser<readonly Cidr[]> = {
   },
 }
 
-/** One of the words, given as written → as used. Words that exist but are not implemented have their reason in `refusals`. */
+/** One of the words, given as written → as used. Words that exist but are not implemented have their reason in
+ * `refusals`. */
 export function word<T>(words: Readonly<Record<string, T>>, refusals: Readonly<Record<string, string>> = {}): Parser<T> {
   const known = new Map(Object.entries(words))
   const unimplemented = new Map(Object.entries(refusals))

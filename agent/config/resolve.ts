@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What environment, file and FelixConfiguration objects say → the configuration in force on this node, and what of it is not obeyed.
- * Layer: agent/config (pure).
+/** What environment, file and FelixConfiguration objects say → the configuration in force on this node, and what of
+ * it is not obeyed. Layer: agent/config (pure).
  *
- * Who comes first goes first, field by field. A field that cannot be used keeps its last good value; failing that, what the next
- * one says, or the default. */
+ * Who comes first goes first, field by field. A field that cannot be used keeps its last good value; failing that,
+ * what the next one says, or the default. */
 import { isObject } from '#lib/base/object.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'

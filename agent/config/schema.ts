@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Every field of FelixConfiguration that we obey: the one place that parsing, refusal and documentation come from. Layer: agent/config (pure). */
+/** Every field of FelixConfiguration that we obey: the one place that parsing, refusal and documentation come from.
+ * Layer: agent/config (pure). */
 import {
   POD_TO_HOST_ACCEPT,
   POD_TO_HOST_DROP,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Takes everything of ours off the node; needs nothing but what is in the kernel, and the file with the old sysctl values. Layer: agent/dataplane. */
+/** Takes everything of ours off the node; needs nothing but what is in the kernel, and the file with the old sysctl
+ * values. Layer: agent/dataplane. */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { NetlinkSocket, tcDestroyHook } from '#native'
@@ -146,7 +147,8 @@ function clearCgroup(report: Report, options: CleanupOptions, links: LinkPins): 
   const cgroup = options.cgroup ?? cgroup2Mount(readFileSync('/proc/self/mounts', 'utf8'))
   if (cgroup === undefined) return
   report.clear(new CgroupLinks(links, cgroup))
-  // before 5.7 there are no links; before 5.9 those just dropped may still be listed for a moment, and detaching them is refused or harmless
+  // before 5.7 there are no links; before 5.9 those just dropped may still be listed for a moment, and detaching them
+  // is refused or harmless
   report.clear(new CgroupAttachments(cgroup))
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass. Layer: agent/dataplane. */
+/** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass.
+ * Layer: agent/dataplane. */
 import { errorText } from '#lib/base/errors.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
@@ -29,7 +30,8 @@ export interface DataplaneOptions extends ProgramLoaderOptions {
   readonly netlink: NetlinkExchange
   /** where old values of sysctls are kept */
   readonly sysctlState: string
-  /** What is wanted otherwise than when last asked; undefined: nothing is, or it is not known yet. `everything`: all of it, known before or not. */
+  /** What is wanted otherwise than when last asked; undefined: nothing is, or it is not known yet. `everything`: all
+   * of it, known before or not. */
   readonly take: (everything: boolean) => DesiredChange | undefined
 }
 
@@ -253,7 +255,8 @@ export class Dataplane implements Disposable {
     }
   }
 
-  /** Reads whatever is not known, or not to be trusted any more; parts of which that is so write nothing. False when it could not be read. */
+  /** Reads whatever is not known, or not to be trusted any more; parts of which that is so write nothing. False when
+   * it could not be read. */
   async #look(loaded: GenerationTables): Promise<boolean> {
     try {
       for (const name of [...this.#readBack]) {

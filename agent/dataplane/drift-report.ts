@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is found other than we left it: counted and said, once it is sure that nobody was to change it. Layer: agent/dataplane. */
+/** What is found other than we left it: counted and said, once it is sure that nobody was to change it.
+ * Layer: agent/dataplane. */
 import { ifindexOf } from '#native'
 import type { Log } from '#lib/obs/log.ts'
 import type { Attachments } from './attach/attachments.ts'
@@ -37,8 +38,9 @@ export class DriftReport {
     return this.#suspects.length > 0
   }
 
-  /** To be called when all changes of interfaces are known. An interface that went takes its programs along, and they may be missed before we
-   * hear of it, or of another one under its name. A hook that is wanted still was lost. */
+  /** To be called when all changes of interfaces are known. An interface that went takes its programs along, and
+   * they may be missed before we hear of it, or of another one under its name. A hook that is wanted still was
+   * lost. */
   judgeHooks(): void {
     const isLost = (place: Place): boolean =>
       this.#options.hooks.some((hooks) => hooks.wants(place)) && ifindexOf(place.key.slice(0, place.key.indexOf('/'))) === place.instance

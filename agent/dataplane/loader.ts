@@ -96,8 +96,9 @@ export class ProgramLoader implements Disposable {
     return this.#settled
   }
 
-  /** Has it loaded if that is needed and due; true when something else is loaded than before. Only the first time it is waited for: to load
-   * programs takes a while, in which what is there is to be kept right. A failure leaves that at work. */
+  /** Has it loaded if that is needed and due; true when something else is loaded than before. Only the first time it
+   * is waited for: to load programs takes a while, in which what is there is to be kept right. A failure leaves
+   * that at work. */
   async ensure(asked: Configuration): Promise<boolean> {
     const wanted = this.#sized(asked)
     const replaced = await this.#takeUp()
@@ -132,8 +133,8 @@ export class ProgramLoader implements Disposable {
     if (dropped.length > 0 || copied > 0) this.#options.log.info({ dropped, copied }, 'programs.retired')
   }
 
-  /** Looks for pins that are gone; returns what is. Maps are pinned again at once. A generation that lost a pin is loaded anew by the
-   * next {@link ensure}: slow paths are reached through arrays that empty with their last pin. */
+  /** Looks for pins that are gone; returns what is. Maps are pinned again at once. A generation that lost a pin is
+   * loaded anew by the next {@link ensure}: slow paths are reached through arrays that empty with their last pin. */
   checkPins(): string[] {
     const loaded = this.#loaded
     // while others are made, pins change by our own doing
@@ -222,8 +223,8 @@ export class ProgramLoader implements Disposable {
     return { ...asked, mapSizes: { ...asked.mapSizes, conntrack: this.#room } }
   }
 
-  /** True when the table has its old size still, because it could not be made or programs were refused with it: then all is as it was, and
-   * that is no reason to try again before somebody asks for more room. */
+  /** True when the table has its old size still, because it could not be made or programs were refused with it: then
+   * all is as it was, and that is no reason to try again before somebody asks for more room. */
   #staysSmaller(thrown: unknown): boolean {
     if (this.#smaller === undefined || pinnedRoom(this.#options.pins) !== this.#smaller) return false
     this.#options.log.error({ entries: this.#smaller, error: thrown }, 'flows.not-grown')

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where our pins are, and changing a whole folder of them at once. bpffs refuses names with dots. Layer: agent/dataplane. */
+/** Where our pins are, and changing a whole folder of them at once. bpffs refuses names with dots.
+ * Layer: agent/dataplane. */
 import {
   chmodSync,
   existsSync,
@@ -41,14 +42,15 @@ export class Pins {
     this.links = join(dir, 'links')
   }
 
-  /** Makes the folders, without what others have made there. Throws UnsupportedError where there is no BPF file system for us. */
+  /** Makes the folders, without what others have made there. Throws UnsupportedError where there is no BPF file
+   * system for us. */
   prepare(): void {
     this.disown()
     for (const folder of [this.maps, this.programs, this.links]) makePinFolder(folder)
   }
 
-  /** Takes folders away that somebody else has made: whose they are may change what is in them, and lead us to others' pins. To be done before
-   * any pin is opened. Throws as above, but not where there is none. */
+  /** Takes folders away that somebody else has made: whose they are may change what is in them, and lead us to
+   * others' pins. To be done before any pin is opened. Throws as above, but not where there is none. */
   disown(): void {
     for (const folder of [this.maps, this.programs, this.links])
       for (const path of wayTo(folder) ?? []) {
@@ -107,8 +109,8 @@ function oldPrefix(name: string): string {
   return `old-${name}-`
 }
 
-/** Makes a folder for pins, and those above it, for us alone. Throws UnsupportedError where there is no BPF file system (sysfs answers mkdir with
- * ENOENT), and where others may change what is there. */
+/** Makes a folder for pins, and those above it, for us alone. Throws UnsupportedError where there is no BPF file
+ * system (sysfs answers mkdir with ENOENT), and where others may change what is there. */
 export function makePinFolder(folder: string): void {
   const way = wayTo(folder)
   if (way === undefined) throw new UnsupportedError('bpffs', `${folder} is on no BPF file system: ${MOUNT}`)
@@ -124,8 +126,8 @@ const OURS = 0o700
 const STICKY = 0o1000
 const MOUNT = 'mount one with "mount -t bpf -o mode=700 bpf /sys/fs/bpf"'
 
-/** From the mount, which is not among them, down to the folder, which need not be there; undefined where none is mounted. Throws
- * UnsupportedError where others may take away what we make there. */
+/** From the mount, which is not among them, down to the folder, which need not be there; undefined where none is
+ * mounted. Throws UnsupportedError where others may take away what we make there. */
 function wayTo(folder: string): readonly string[] | undefined {
   const all: string[] = []
   for (let at = resolve(folder); at !== dirname(at); at = dirname(at)) all.unshift(at)

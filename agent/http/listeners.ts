@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** HTTP servers that come and go as they are wanted; a port that cannot be had is said, and tried again. Layer: agent. */
+/** HTTP servers that come and go as they are wanted; a port that cannot be had is said, and tried again.
+ * Layer: agent. */
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'

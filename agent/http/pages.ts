@@ -20,7 +20,8 @@ export interface Listen {
 
 export type PagesOf = Readonly<Record<(typeof NAMES)[number], Listener['pages']>>
 
-/** Flags go before the configuration; until there is one, health is at its default place, and nobody outside is told anything. */
+/** Flags go before the configuration; until there is one, health is at its default place, and nobody outside is told
+ * anything. */
 export function listening(options: Pick<AgentOptions, 'healthPort' | 'metricsPort'>, config: Config | undefined): Listening {
   return {
     health: place(options.healthPort, (config ?? defaultConfig).health),

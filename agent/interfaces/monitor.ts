@@ -75,9 +75,9 @@ export class InterfaceMonitor implements Disposable {
     this.#socket.close()
   }
 
-  /** The dump and the events come through one socket, so they are in the kernel's order: the last word is right. Events from before
-   * the dump must not be heard, for what took them back may have been lost. An incomplete list may not take anything away, so under
-   * endless change the table may for a while know too much. */
+  /** The dump and the events come through one socket, so they are in the kernel's order: the last word is right.
+   * Events from before the dump must not be heard, for what took them back may have been lost. An incomplete list
+   * may not take anything away, so under endless change the table may for a while know too much. */
   #sync(): void {
     for (let attempt = 1; attempt <= SYNC_ATTEMPTS; attempt++) {
       this.#exchange.discard()

@@ -38,7 +38,8 @@ export interface Interfaces {
 
 type Changed = (name: string) => void
 
-/** `changed` hears the names of interfaces that came, went or are different in any field, the old and the new name of a renamed one. */
+/** `changed` hears the names of interfaces that came, went or are different in any field, the old and the new name
+ * of a renamed one. */
 export class InterfaceTable implements Interfaces {
   readonly #byIndex = new Map<number, Interface>()
   readonly #byName = new Map<string, Interface>()

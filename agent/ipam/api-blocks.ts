@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Blocks as IPAMBlock objects of the API server; a node's NodeNetwork tells the others which are its. Layer: agent/ipam. */
+/** Blocks as IPAMBlock objects of the API server; a node's NodeNetwork tells the others which are its.
+ * Layer: agent/ipam. */
 import { errorCode, InternalError, NotYetError } from '#lib/base/errors.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'

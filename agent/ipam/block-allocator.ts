@@ -37,7 +37,8 @@ export class BlockAllocator {
     this.#options = options
   }
 
-  /** An address of a new block of the first of these pools that has one left. Rejects with whatever the store throws. */
+  /** An address of a new block of the first of these pools that has one left. Rejects with whatever the store
+   * throws. */
   async first(pools: readonly IPPool[], claim: Claim): Promise<Addr | undefined> {
     for (const pool of pools) {
       const addr = await this.#ofPool(pool, claim)

@@ -22,6 +22,7 @@ export interface BlockStore {
   remove(stored: StoredBlock): Promise<boolean>
   /** Whether the cluster has this node just now. */
   hasNode(name: string): Promise<boolean>
-  /** Tells the other nodes which ranges of pools lead to this one. Resolves when they can know; rejects with NotYetError while they cannot. */
+  /** Tells the other nodes which ranges of pools lead to this one. Resolves when they can know; rejects with
+   * NotYetError while they cannot. */
   announce(ranges: readonly Cidr[]): Promise<void>
 }

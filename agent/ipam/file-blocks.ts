@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Blocks of this node in a folder: ranges that are its own by the cluster's word, and where there is no API server, all. Layer: agent/ipam. */
+/** Blocks of this node in a folder: ranges that are its own by the cluster's word, and where there is no API server,
+ * all. Layer: agent/ipam. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeDurably, writeDurably } from '#lib/base/os/durable-file.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Gives pods their addresses and takes them back: one change at a time, each in the store before anybody hears of it. Layer: agent/ipam. */
+/** Gives pods their addresses and takes them back: one change at a time, each in the store before anybody hears of
+ * it. Layer: agent/ipam. */
 import { AddressError, NotYetError } from '#lib/base/errors.ts'
 import { addrBits, cidrContains, formatAddr, formatCidr, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { addrAt, overlaps } from '#lib/base/range.ts'
@@ -64,14 +65,15 @@ export class Ipam {
     this.#claims = new BlockAllocator({ ...options, own: this.#shared })
   }
 
-  /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when there is none, NotYetError
-   * when nobody waits any more, and whatever the store throws. */
+  /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when
+   * there is none, NotYetError when nobody waits any more, and whatever the store throws. */
   async assign(request: AddressRequest): Promise<readonly Addr[]> {
     return await this.#turn(request.isWanted, async () => {
       const { holder } = request
       // a range needs no API server
       const needed = this.#storesOf(request.plans)
-      // a pod has one sandbox: what another has left of it would be kept from this one for as long as the pod is known by it
+      // a pod has one sandbox: what another has left of it would be kept from this one for as long as the pod is known
+      // by it
       await this.#release((one) => isFormer(one, holder), needed)
       const isNew = !(await hasAny(needed, holder))
       try {
@@ -88,15 +90,16 @@ export class Ipam {
     })
   }
 
-  /** Takes back whatever these holders have. Returns how many addresses came back. Throws NotYetError when nobody waits for it any more, and
-   * whatever the store throws. */
+  /** Takes back whatever these holders have. Returns how many addresses came back. Throws NotYetError when nobody
+   * waits for it any more, and whatever the store throws. */
   async release(isGone: IsGone, isWanted = () => true): Promise<number> {
     // first those that no API server can keep waiting
     return await this.#turn(isWanted, () => this.#release(isGone, [this.#local, this.#shared]))
   }
 
-  /** Gives back blocks without holders, but for one of each size and family that some pool has, and tells the others what is this node's.
-   * `heard`: what they have heard by now, where that is known; somebody may have made them forget. */
+  /** Gives back blocks without holders, but for one of each size and family that some pool has, and tells the others
+   * what is this node's. `heard`: what they have heard by now, where that is known; somebody may have made them
+   * forget. */
   async tidy(pools: readonly IPPool[], heard?: readonly Cidr[]): Promise<void> {
     await this.#turns.run(async () => {
       if (heard !== undefined && !deepEqual(heard.map(formatCidr).sort(), this.#announced?.toSorted())) {
@@ -183,7 +186,8 @@ export class Ipam {
     return given ?? refuse(ref, `${formatAddr(addr)} belongs to another pod`)
   }
 
-  /** From one of our blocks in these ranges, tried in their order: of a block that is larger than what a pool or the cluster has left of it, that. */
+  /** From one of our blocks in these ranges, tried in their order: of a block that is larger than what a pool or the
+   * cluster has left of it, that. */
   async #giveOf(own: OwnBlocks, ranges: readonly Cidr[], options: AssignOptions): Promise<Addr | undefined> {
     for (const within of ranges) {
       const addr = await this.#give(own, (block, all) =>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** This node's blocks of one store, as they were last read or written: nobody but cleaners changes them beside us. Layer: agent/ipam. */
+/** This node's blocks of one store, as they were last read or written: nobody but cleaners changes them beside us.
+ * Layer: agent/ipam. */
 import type { IPBlock } from '#lib/model/ip-block.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 
@@ -25,7 +26,8 @@ export class OwnBlocks {
     this.#known = undefined
   }
 
-  /** Called once in a while. The next look is a fresh one when something has failed before: it may have been done after we looked. */
+  /** Called once in a while. The next look is a fresh one when something has failed before: it may have been done
+   * after we looked. */
   settle(): void {
     if (this.#doubts === 0) return
     this.#doubts--

@@ -55,8 +55,8 @@ export interface Btf {
 const MAGIC = 0xeb9f
 const FIXED_HEADER = 24
 
-/** Throws ParseError on anything that is not whole, version 1 BTF of this machine's byte order. Never guesses: a kind it does not know ends it,
- * for its length cannot be known. */
+/** Throws ParseError on anything that is not whole, version 1 BTF of this machine's byte order. Never guesses: a
+ * kind it does not know ends it, for its length cannot be known. */
 export function parseBtf(bytes: Uint8Array): Btf {
   const view = viewOf(bytes)
   if (bytes.length < FIXED_HEADER) throw broken(bytes.length, 'shorter than its header')
@@ -86,7 +86,8 @@ export function findType<K extends BtfType['kind']>(btf: Btf, kind: K, name: str
   return btf.types.find(isWanted)
 }
 
-/** Name → number of a named enum; throws ParseError when the BTF has none of that name (no variable or field uses it). */
+/** Name → number of a named enum; throws ParseError when the BTF has none of that name (no variable or field uses
+ * it). */
 export function enumValues(btf: Btf, name: string): ReadonlyMap<string, number> {
   const type = findType(btf, 'enum', name)
   if (type === undefined) throw new ParseError('enum of this BTF', name, 'nothing refers to it, so the compiler left it out')

@@ -18,7 +18,8 @@ export interface MapDefinition<K, V> {
   /** one value for each possible CPU, each rounded up to 8 bytes */
   readonly perCpu: boolean
   readonly sizedBy: Sizer
-  /** What a new layout or size does to the entries: `copy` those that can be (nobody else knows them), or let the agent `rewrite` all rows. */
+  /** What a new layout or size does to the entries: `copy` those that can be (nobody else knows them), or let the
+   * agent `rewrite` all rows. */
   readonly onChange: 'copy' | 'rewrite'
 }
 

@@ -14,7 +14,8 @@ export interface ChunkedMap {
   readChunk(cursor: Uint8Array | undefined, room: number): Promise<Chunk & { readonly next: Buffer | undefined }>
 }
 
-/** Where there are no batches (before 5.6) a walk begins anew at an entry that was deleted meanwhile; this often it may. */
+/** Where there are no batches (before 5.6) a walk begins anew at an entry that was deleted meanwhile; this often it
+ * may. */
 const MOST_ROUNDS = 4
 
 /** Every entry that is there all the time, at least once; in hashes with batches none twice. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A shape bound to a layout: encode and decode. An edge: `as` stands where bytes become typed values. Layer: agent/maps. */
+/** A shape bound to a layout: encode and decode. An edge: `as` stands where bytes become typed values.
+ * Layer: agent/maps. */
 import { LayoutError } from '#lib/base/errors.ts'
 import type { Field, Kind } from './field-kinds.ts'
 import type { Layout } from './layout.ts'
@@ -7,14 +8,16 @@ import { isPadding, layoutText, refuseHoles } from './layout.ts'
 import type { FieldCodec } from './field-codecs.ts'
 import { scalarCodec } from './field-codecs.ts'
 
-/** `size` bytes from `at` on are all written, padding as zeros. Throws LayoutError, naming the field, for a value that does not fit. */
+/** `size` bytes from `at` on are all written, padding as zeros. Throws LayoutError, naming the field, for a value
+ * that does not fit. */
 export interface Codec<T> {
   readonly size: number
   encode(value: T, view: DataView, at: number): void
   decode(view: DataView, at: number): T
 }
 
-/** Throws LayoutError on any difference: a missing or extra field, another size, sign or byte order; naming both sides. */
+/** Throws LayoutError on any difference: a missing or extra field, another size, sign or byte order; naming both
+ * sides. */
 export function bind<T>(field: Field<T>, layout: Layout): Codec<T> {
   const part = partOf(field.kind, layout, layoutText(layout))
   const zero = uncovered(part, layout.size)

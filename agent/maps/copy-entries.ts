@@ -19,13 +19,14 @@ export interface Copier {
   copy(bytes: Uint8Array, count: number): Buffer
 }
 
-/** Fields that are new are zero, fields that are gone are left out, host-order integers may grow. Throws LayoutError, naming the field,
- * where a field of the same name cannot hold the old one. */
+/** Fields that are new are zero, fields that are gone are left out, host-order integers may grow. Throws
+ * LayoutError, naming the field, where a field of the same name cannot hold the old one. */
 export function valueCopier(from: Layout, to: Layout): Copier {
   return copierOf(from, to, moves(from, to, { where: layoutText(to), exact: false }))
 }
 
-/** As {@link valueCopier}, but every field must be on both sides in the same size: else two keys could become one, or mean something else. */
+/** As {@link valueCopier}, but every field must be on both sides in the same size: else two keys could become one,
+ * or mean something else. */
 export function keyCopier(from: Layout, to: Layout): Copier {
   return copierOf(from, to, moves(from, to, { where: layoutText(to), exact: true }))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Flow keys from the addresses and ports of a packet, and back, as conntrack/entry.h has it. Layer: agent/maps (pure). */
+/** Flow keys from the addresses and ports of a packet, and back, as conntrack/entry.h has it. Layer: agent/maps
+ * (pure). */
 import type { Addr } from '#lib/base/ip.ts'
 import type { ShapeType } from './field-kinds.ts'
 import type { CtKey, ctTuple } from './shapes.ts'

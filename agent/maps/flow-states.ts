@@ -20,8 +20,8 @@ const TWO_WAY: FlowKind = { proto: 'udp', state: 'two-way' }
 const ONE_WAY: FlowKind = { proto: 'udp', state: 'one-way' }
 const OTHER: FlowKind = { proto: 'other', state: 'other' }
 
-/** Makes the function that tells a flow's kind from the number of its protocol and enum ct_state. Throws ParseError when the BTF has
- * no such enum. */
+/** Makes the function that tells a flow's kind from the number of its protocol and enum ct_state. Throws ParseError
+ * when the BTF has no such enum. */
 export function flowKinds(btf: Btf): (protocol: number, bits: number) => FlowKind {
   const bit = (name: string): number => enumValue(btf, 'ct_state', name)
   const both = bit('CT_SEEN_LO') | bit('CT_SEEN_HI')

@@ -30,7 +30,8 @@ export function isPadding(field: string): boolean {
   return /^(pad\d*|reserved\d*)$/.test(field)
 }
 
-/** The layout of a type id. Throws LayoutError on bitfields, unions, pointers and whatever else may not cross to TypeScript. */
+/** The layout of a type id. Throws LayoutError on bitfields, unions, pointers and whatever else may not cross to
+ * TypeScript. */
 export function layoutOf(btf: Btf, id: number): Layout {
   return resolve(btf, id, typeById(btf, id).name)
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The types that a map in the kernel carries: whoever reads a pin need not know which version made it. Layer: agent/maps. */
+/** The types that a map in the kernel carries: whoever reads a pin need not know which version made it.
+ * Layer: agent/maps. */
 import { LayoutError } from '#lib/base/errors.ts'
 import { parseBtf, type Btf } from './btf.ts'
 

@@ -24,7 +24,8 @@ export interface RealtimeKernel {
   readonly config: string | undefined
 }
 
-/** Until 6.18 a CPU of a real-time kernel was done with one packet before it took the next; since then that is an option, off by default. */
+/** Until 6.18 a CPU of a real-time kernel was done with one packet before it took the next; since then that is an
+ * option, off by default. */
 function preemptsPackets(kernel: string, { is, config }: RealtimeKernel): boolean {
   if (!is) return false
   if (config?.includes(`${PACKET_LOCK}=y`) === true) return false
@@ -52,7 +53,8 @@ export function tooOld(refusal: string, kernel: string = release()): string {
   return `${kernel} is older than what Netplane needs (${FLOOR}), and refuses its programs: ${refusal}`
 }
 
-/** True for kernels that are too old by their name. Vendors backport: whether one will do is found by trying, here before anything is touched. */
+/** True for kernels that are too old by their name. Vendors backport: whether one will do is found by trying, here
+ * before anything is touched. */
 export function isBelowFloor(kernel: string = release()): boolean {
   const version = versionOf(kernel)
   if (version === undefined) return false

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Looks for pods that other CNI plugins have plugged in, where no runtime has told us: before the agent came, or while it was away. Layer: agent. */
+/** Looks for pods that other CNI plugins have plugged in, where no runtime has told us: before the agent came, or
+ * while it was away. Layer: agent. */
 import { NetlinkSocket } from '#native'
 import { backoffMs } from '#lib/base/backoff.ts'
 import { everyMs, type Clock } from '#lib/base/clock.ts'
@@ -54,7 +55,8 @@ export class PodDiscovery implements Disposable {
     this.#socket.close()
   }
 
-  /** First of all before what the source has is acted on: pods that an agent before had found would lose what they have. */
+  /** First of all before what the source has is acted on: pods that an agent before had found would lose what they
+   * have. */
   look(): void {
     const { attached, interfaces, config, log } = this.#options
     const prefix = (config() ?? defaultConfig).compile.interfacePrefix

@@ -67,7 +67,8 @@ export class Pods {
   readonly #installation: Installer
   /** by condition, why it does not hold */
   readonly #failing = new Map<string, string>()
-  /** ms of the clock: at once, for whoever was here before may have died between two steps, and more often than this is due */
+  /** ms of the clock: at once, for whoever was here before may have died between two steps, and more often than this
+   * is due */
   #collectAt = 0
   /** of this node, to the others */
   #said: NodeNetwork | undefined
@@ -224,7 +225,8 @@ export class Pods {
     return podMtu({ mtus, overlay: hasOverlay(pools) }, addresses)
   }
 
-  /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node ready. */
+  /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node
+   * ready. */
   async #install(): Promise<void> {
     const { cni, wired } = this.#options
     const isAnnounced = this.#isAnnounced()

@@ -12,12 +12,14 @@ import type { Problem, SourceStatus } from '#lib/store/source.ts'
 import type { QuotaTable } from '../compile/policy/rulesets/policy-quota.ts'
 import type { QuotaExceeded } from '../compile/policy/policy-size.ts'
 
-/** Condition: all policies, and the tiers, sets, profiles and host endpoints they rest on, are in force as they were written last. */
+/** Condition: all policies, and the tiers, sets, profiles and host endpoints they rest on, are in force as they were
+ * written last. */
 export const POLICIES = 'policy.as-written'
 
-/** in-part: some of its rules are not. last-good: that version is, for the newer one cannot be read. closed: it cannot be read, and denies
- * everything to whom it selects. no-tier: there is no such tier, and it is closed in the default one. no-room: its namespace wants more of this node's tables than
- * there is, and whatever it selects is closed. refused: nothing of it is in force. */
+/** in-part: some of its rules are not. last-good: that version is, for the newer one cannot be read. closed: it
+ * cannot be read, and denies everything to whom it selects. no-tier: there is no such tier, and it is closed in the
+ * default one. no-room: its namespace wants more of this node's tables than there is, and whatever it selects is
+ * closed. refused: nothing of it is in force. */
 const STATES = ['in-force', 'in-part', 'last-good', 'closed', 'no-tier', 'no-room', 'refused'] as const
 export type PolicyState = (typeof STATES)[number]
 

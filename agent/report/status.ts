@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the API server hears of this node: what others need to reach it, conditions of its Node and pods, events about what is refused,
- * ClusterInformation. Layer: agent. */
+/** What the API server hears of this node: what others need to reach it, conditions of its Node and pods, events
+ * about what is refused, ClusterInformation. Layer: agent. */
 import { randomUUID } from 'node:crypto'
 import type { Backoff } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'

@@ -20,7 +20,8 @@ export interface ApiServerPathOptions {
   readonly log: Log
 }
 
-/** Of default/kubernetes, whose port has always had this name. An agent that comes after one with other ids must not close its own way. */
+/** Of default/kubernetes, whose port has always had this name. An agent that comes after one with other ids must not
+ * close its own way. */
 export const SERVERS = new Set(
   (['IPv4', 'IPv6'] as const).flatMap((family) =>
     [false, true].flatMap((local) => {
@@ -39,7 +40,8 @@ export class ApiServerPath {
     options.health.pass(API_SERVER_PATH)
   }
 
-  /** Before each connection: what an agent before has left there, or what came to be in the way when the server's name got another address. */
+  /** Before each connection: what an agent before has left there, or what came to be in the way when the server's
+   * name got another address. */
   clear(place: ServerPlace): void {
     const { pins, log } = this.#options
     const server = hostPort(formatAddr(place.addr), place.port)

@@ -43,7 +43,8 @@ export interface DesiredStateOptions {
   readonly onCuts?: (cuts: readonly TruncatedRuleLists[]) => void
   /** policies that are closed for want of room, each time they may be others */
   readonly onNoRoom?: (noRoom: readonly QuotaExceeded[]) => void
-  /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that changes */
+  /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that
+   * changes */
   readonly onNode?: (missing: string | undefined) => void
 }
 
@@ -66,8 +67,8 @@ export class DesiredState {
     this.#compiler = new Compiler(options.node, options.blocks)
   }
 
-  /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some source is not
-   * synced, or there was no Node of this name yet. One that is deleted stays in force as it was. */
+  /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some
+   * source is not synced, or there was no Node of this name yet. One that is deleted stays in force as it was. */
   take(everything: boolean): DesiredChange | undefined {
     const { store, node, own = [], onConfig, servers, makesRoutes = true, servesPods = false } = this.#options
     if (!store.synced) return undefined

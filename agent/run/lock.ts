@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One agent on a node: the one that has locked a file which only root can open. The kernel unlocks it when that process ends. Layer: agent.
+/** One agent on a node: the one that has locked a file which only root can open. The kernel unlocks it when that
+ * process ends. Layer: agent.
  *
- * Agents of before knew each other by an abstract socket, which any process of the network namespace can take. It is still taken where it
- * is free, for those and for agents with another folder; who else has it is of no account. */
+ * Agents of before knew each other by an abstract socket, which any process of the network namespace can take. It
+ * is still taken where it is free, for those and for agents with another folder; who else has it is of no account. */
 import { closeSync, ftruncateSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { dirname } from 'node:path'

@@ -56,7 +56,8 @@ export interface RunOptions {
   readonly signal: AbortSignal
 }
 
-/** Resolves once the signal has aborted and everything is let go of. Rejects for a defect, or a machine on which nothing can work. */
+/** Resolves once the signal has aborted and everything is let go of. Rejects for a defect, or a machine on which
+ * nothing can work. */
 export async function runAgent({ options, log, signal }: RunOptions): Promise<void> {
   await using stack = new AsyncDisposableStack()
   const version = packageVersion()

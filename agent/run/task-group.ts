@@ -3,7 +3,8 @@
 
 export type Task = (stop: AbortSignal) => Promise<void>
 
-/** Resolves when all have ended after the signal; the first that fails ends the others, and is what this rejects with. */
+/** Resolves when all have ended after the signal; the first that fails ends the others, and is what this rejects
+ * with. */
 export async function runTaskGroup(signal: AbortSignal, tasks: readonly Task[]): Promise<void> {
   const failed = new AbortController()
   const stop = AbortSignal.any([signal, failed.signal])

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The ClusterInformation `default`: made once, its version that of the agents that started last, and how many nodes are ready. Layer: agent/status. */
+/** The ClusterInformation `default`: made once, its version that of the agents that started last, and how many nodes
+ * are ready. Layer: agent/status. */
 import { isObject } from '#lib/base/object.ts'
 import { ApiError, isRefused } from '#lib/api/errors.ts'
 import { asApiObject, type Named } from '#lib/api/resource.ts'

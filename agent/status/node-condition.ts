@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** NetworkUnavailable of this node's Node, as schedulers read it; what goes wrong is said there. Layer: agent/status. */
+/** NetworkUnavailable of this node's Node, as schedulers read it; what goes wrong is said there.
+ * Layer: agent/status. */
 import { firstFew } from '#lib/base/first-few.ts'
 import { conditionEntry, findCondition, saysTheSame, type Condition } from '#lib/kube/objects/conditions.ts'
 import type { Due, Subject } from './outbox.ts'
@@ -24,7 +25,8 @@ export interface NodeFacts {
   readonly wasReady: boolean
 }
 
-/** undefined: as before. The network of a node that was ready goes on whatever fails later: that is said, and keeps no pod away. */
+/** undefined: as before. The network of a node that was ready goes on whatever fails later: that is said, and keeps
+ * no pod away. */
 export function wantedCondition({ unready, sinceMs, wasReady }: NodeFacts): Condition | undefined {
   if (unready.length === 0) return { status: 'False', reason: 'NetplaneIsUp', message: 'Netplane has programmed this node' }
   if (sinceMs < GRACE_MS) return undefined

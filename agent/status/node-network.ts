@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** This node's NodeNetwork: what the others have to know of it to reach its pods. Of Nodes each agent watches its own alone. Layer: agent/status. */
+/** This node's NodeNetwork: what the others have to know of it to reach its pods. Of Nodes each agent watches its
+ * own alone. Layer: agent/status. */
 import { isV4, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import { isRefused } from '#lib/api/errors.ts'
@@ -12,7 +13,8 @@ import { TIMEOUT_MS, type StatusApi } from './status-api.ts'
 /** Until then what was written may not have been heard of. */
 const HEARD_MS = 10_000
 
-/** Of the node's addresses, as devices hold them, sorted. Without the tunnel only what is on the same wire is reached. */
+/** Of the node's addresses, as devices hold them, sorted. Without the tunnel only what is on the same wire is
+ * reached. */
 export function subnetsOf(addresses: readonly Addr[], held: readonly Cidr[]): readonly Cidr[] {
   const own = held.filter(({ addr }) => addresses.includes(addr))
   return sortedCidrs(own.map(({ addr, bits }) => ({ addr: maskAddr(addr, bits), bits })))

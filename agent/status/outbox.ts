@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Brings what this node has to say to the API server: one write at a time, not too many, later when it fails. Layer: agent/status.
+/** Brings what this node has to say to the API server: one write at a time, not too many, later when it fails.
+ * Layer: agent/status.
  *
- * Nothing is queued. Each round asks what differs from what the server is known to have, so what could not be written is not lost, and
- * what is no longer true is not written. */
+ * Nothing is queued. Each round asks what differs from what the server is known to have, so what could not be
+ * written is not lost, and what is no longer true is not written. */
 import { backoffMs, type Backoff } from '#lib/base/backoff.ts'
 import { everyMs, type Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Condition netplane.io/Programmed of this node's pods: all that a pod's packets need is in the kernel. Layer: agent/status.
+/** Condition netplane.io/Programmed of this node's pods: all that a pod's packets need is in the kernel.
+ * Layer: agent/status.
  *
- * One small write a pod, because every node hears of it: when it is programmed, or when it is not for so long that this is news. */
+ * One small write a pod, because every node hears of it: when it is programmed, or when it is not for so long that
+ * this is news. */
 import { formatAddr, type Addr } from '#lib/base/ip.ts'
 import { compareText, sorted } from '#lib/base/order.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Says when another program's firewall drops what Netplane leaves to the kernel, and when it no longer does. Layer: agent. */
+/** Says when another program's firewall drops what Netplane leaves to the kernel, and when it no longer does.
+ * Layer: agent. */
 import { everyMs, type Clock } from '#lib/base/clock.ts'
 import type { RunTool } from '#lib/base/os/run-tool.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What befalls the node itself: it was away for a while, has other addresses, or somebody else's firewall. Layer: agent. */
+/** What befalls the node itself: it was away for a while, has other addresses, or somebody else's firewall.
+ * Layer: agent. */
 import { uptime } from 'node:os'
 import { systemClock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
@@ -47,7 +48,8 @@ export function watchNodeEvents(options: NodeEventsOptions): NodeEvents {
   return { tasks: [watchSleep(options), (signal) => firewall.run(signal)], firewalls: () => firewall.findings }
 }
 
-/** After an absence everything is asked for anew: the source, the kernel's interfaces and routes, every table and hook. */
+/** After an absence everything is asked for anew: the source, the kernel's interfaces and routes, every table and
+ * hook. */
 function watchSleep({ source, wired, log }: NodeEventsOptions): Task {
   const watch = new SuspendDetector({
     clock: systemClock,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Notices that this process was not running for a while: stopped, frozen with its container, or suspended with its machine. Layer: agent.
+/** Notices that this process was not running for a while: stopped, frozen with its container, or suspended with its
+ * machine. Layer: agent.
  *
- * Timers and the programs' clock (CLOCK_MONOTONIC) stand still in suspend, CLOCK_BOOTTIME goes on; while a process is stopped both go on,
- * and it uses no CPU. Either way the world has changed unheard: connections are dead, events were lost. */
+ * Timers and the programs' clock (CLOCK_MONOTONIC) stand still in suspend, CLOCK_BOOTTIME goes on; while a process
+ * is stopped both go on, and it uses no CPU. Either way the world has changed unheard: connections are dead, events
+ * were lost. */
 import { everyMs, type Clock } from '#lib/base/clock.ts'
 
 /** For how long, by reason. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** How fast this machine is: it did the same as the machine of the goals, in the same run as what is judged by them. Layer: bench (pure). */
+/** How fast this machine is: it did the same as the machine of the goals, in the same run as what is judged by them.
+ * Layer: bench (pure). */
 import type { Results } from './results.ts'
 import { median } from './statistics.ts'
 
@@ -10,8 +11,8 @@ const INFORMERS_S = 2.55
 /** Size of cluster of that. */
 const INFORMERS = 'client_node_list_cpu_s.10k'
 
-/** How many times as long as there everything takes, roughly: programs as an empty one, the control plane, kernel's part and all, as JavaScript that
- * reads JSON. Undefined where that was not measured. */
+/** How many times as long as there everything takes, roughly: programs as an empty one, the control plane, kernel's
+ * part and all, as JavaScript that reads JSON. Undefined where that was not measured. */
 export interface MachineSpeed {
   readonly packet: number | undefined
   readonly control: number | undefined

@@ -2,7 +2,8 @@
 /** Replaces what stands between two markers of a page. Layer: bench (pure). */
 import { ParseError } from '#lib/base/errors.ts'
 
-/** Between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. Throws ParseError when the page does not have both, in this order. */
+/** Between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. Throws ParseError when the page does not have both, in
+ * this order. */
 export function between(page: string, name: string, text: string): string {
   const [begin, end] = [`<!-- ${name}:begin -->`, `<!-- ${name}:end -->`]
   const from = page.indexOf(begin)

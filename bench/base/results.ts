@@ -179,8 +179,8 @@ export function lossResults(figures: readonly LossFigure[]): Pick<Results, 'loss
   }
 }
 
-/** Losses are counted by several programs and seldom all at once: those that were not counted now stay. Where nothing else was
- * measured (`onlyLoss`), the rest of the file stays as well, with its facts. */
+/** Losses are counted by several programs and seldom all at once: those that were not counted now stay. Where
+ * nothing else was measured (`onlyLoss`), the rest of the file stays as well, with its facts. */
 export function mergeLoss(now: Results, before: Results, onlyLoss: boolean): Results {
   const { noise, ...rest } = onlyLoss ? before : now
   return {

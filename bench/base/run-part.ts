@@ -5,7 +5,8 @@ import { mustRun } from '../../lab/processes/command.ts'
 import { isListOf } from './shape.ts'
 import { partCommand } from './root.ts'
 
-/** In front of a command: network, mount and process namespaces of its own, and an end with it for all that it has started. */
+/** In front of a command: network, mount and process namespaces of its own, and an end with it for all that it has
+ * started. */
 export const ISOLATION = ['unshare', '--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc']
 
 export interface PartRun<T> {

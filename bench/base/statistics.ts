@@ -20,7 +20,8 @@ export function quantile(values: readonly number[], q: number): number {
   return low + (high - low) * (place - Math.floor(place))
 }
 
-/** Of the straight line through the points (x, y) that lies nearest: what one more of x adds, and what is there without any. */
+/** Of the straight line through the points (x, y) that lies nearest: what one more of x adds, and what is there
+ * without any. */
 export function line(points: readonly (readonly [x: number, y: number])[]): { readonly slope: number; readonly base: number } {
   const mean = (of: (point: readonly [number, number]) => number): number =>
     points.reduce((sum, point) => sum + of(point), 0) / points.length
@@ -34,7 +35,8 @@ export interface Interval {
   readonly high: number
 }
 
-/** The 95 % interval of the median, from order statistics: no assumption on the distribution. With fewer than six values it is their range. */
+/** The 95 % interval of the median, from order statistics: no assumption on the distribution. With fewer than six
+ * values it is their range. */
 export function medianInterval(values: readonly number[]): Interval {
   const order = sorted(values)
   const half = 1.96 * Math.sqrt(order.length / 4)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The agent's source and store alone, before a server of objects: what they cost until all is in, and for each change after that. Layer: bench. */
+/** The agent's source and store alone, before a server of objects: what they cost until all is in, and for each
+ * change after that. Layer: bench. */
 import { ApiSource } from '#lib/api/source.ts'
 import { Store } from '#lib/store/store.ts'
 import { ownFacts, say } from './own-facts.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The same lists by the informers of client-node, as its users write them: what our source is measured beside. Layer: bench. */
+/** The same lists by the informers of client-node, as its users write them: what our source is measured beside.
+ * Layer: bench. */
 import { CoreV1Api, DiscoveryV1Api, KubeConfig, makeInformer } from '@kubernetes/client-node'
 import { ownFacts, say } from './own-facts.ts'
 

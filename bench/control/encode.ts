@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What lib/api/decode/protobuf.ts reads, the other way: objects as an API server would send them. Layer: bench (pure). */
+/** What lib/api/decode/protobuf.ts reads, the other way: objects as an API server would send them. Layer: bench
+ * (pure). */
 import { isObject } from '#lib/base/object.ts'
 import type { Field, Form, Message } from '#lib/api/decode/protobuf.ts'
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What lists of a large cluster cost the agent's source and store, and informers of client-node: processes of each in turns before `api-server`.
- * To be run in a network namespace of its own; writes its figures to standard output as JSON. Layer: bench. */
+/** What lists of a large cluster cost the agent's source and store, and informers of client-node: processes of each
+ * in turns before `api-server`. To be run in a network namespace of its own; writes its figures to standard output
+ * as JSON. Layer: bench. */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { InternalError } from '#lib/base/errors.ts'

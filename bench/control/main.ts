@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Control plane: start, restart and changes of the real agent on large directories. To be run in network and mount namespaces of its
- * own; writes its figures to standard output as JSON. Layer: bench. */
+/** Control plane: start, restart and changes of the real agent on large directories. To be run in network and mount
+ * namespaces of its own; writes its figures to standard output as JSON. Layer: bench. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '#lib/base/clock.ts'
@@ -104,8 +104,9 @@ async function timeChanges(ground: Rounds, run: Run): Promise<readonly number[]>
   return ms
 }
 
-/** CPU that a change adds, in ms: that of as many more, and of what they leave to be done, less what the agent takes for itself in as long. They
- * are seldom looked for, as that takes caches from it, and those before have had most of its code compiled. */
+/** CPU that a change adds, in ms: that of as many more, and of what they leave to be done, less what the agent takes
+ * for itself in as long. They are seldom looked for, as that takes caches from it, and those before have had most
+ * of its code compiled. */
 async function addedCpu(ground: Rounds, run: Run): Promise<number> {
   const { agent } = run
   const idle = await cpuDuring(agent, () => systemClock.sleep(IDLE_MS, ground.signal))
@@ -122,7 +123,8 @@ async function cpuDuring(agent: AgentProcess, work: () => Promise<void>): Promis
   return { ms: systemClock.now() - start, cpuMs: agent.cpuMs() - before }
 }
 
-/** Puts another slice in place. Resolves with the ms until its row is there, which is looked for so often; 0: all the time. */
+/** Puts another slice in place. Resolves with the ms until its row is there, which is looked for so often; 0: all
+ * the time. */
 async function change(
   { place, signal }: Rounds,
   { services }: Run,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Policy of a large cluster: from the start of the real agent until all of it is in the kernel, and new pods. To be run in network and
- * mount namespaces of its own; writes its figures to standard output as JSON. Layer: bench. */
+/** Policy of a large cluster: from the start of the real agent until all of it is in the kernel, and new pods. To be
+ * run in network and mount namespaces of its own; writes its figures to standard output as JSON. Layer: bench. */
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { encodeBytes } from '#agent/maps/byte-rows.ts'
 import { systemClock } from '#lib/base/clock.ts'
@@ -53,7 +53,8 @@ async function measure(ground: Rounds, size: PolicyClusterSize): Promise<PolicyF
   }
 }
 
-/** Ready means that all of it is there: a row for each address, and rules for every endpoint of this node that has any. */
+/** Ready means that all of it is there: a row for each address, and rules for every endpoint of this node that has
+ * any. */
 async function checkRows({ place }: Sandbox, agent: AgentProcess, { pods }: PolicyClusterSize): Promise<void> {
   const addrs = new PinnedMap(place.pinDir, catalogue.np_addrs)
   const rows = Array.from({ length: pods }, (_, at) => podAddresses(at).map((address) => addrs.get(parseAddr(address)))).flat()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where agents are measured: a node with one device, in network and mount namespaces that this process has for itself. Layer: bench. */
+/** Where agents are measured: a node with one device, in network and mount namespaces that this process has for
+ * itself. Layer: bench. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -30,7 +31,8 @@ export function start({ place, running }: Pick<Sandbox, 'place' | 'running'>): A
   return agent
 }
 
-/** Makes the node, has it used, and takes everything away again. What is thrown comes after the end of the agent's log. */
+/** Makes the node, has it used, and takes everything away again. What is thrown comes after the end of the agent's
+ * log. */
 export async function inSandbox(use: (ground: Sandbox) => Promise<void>): Promise<void> {
   const base = mkdtempSync(join(tmpdir(), 'netplane-bench-'))
   const cgroup = makeCgroup()

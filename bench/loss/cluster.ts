@@ -16,7 +16,8 @@ const WAYS = [
   { from: POD, addresses: ['10.96.0.80', 'fd00:96::80'], port: 80 },
 ] as const
 
-/** Eight streams of 200 messages a second, and 40 new connections or exchanges a second by each of the ways, family by family. */
+/** Eight streams of 200 messages a second, and 40 new connections or exchanges a second by each of the ways, family
+ * by family. */
 export const LOAD: Load = {
   flows: WAYS.map(({ from, addresses, port }) => ({
     from,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Straight to a backend, then from the same port by its service: the second connection's SYN must not be lost. Layer: bench. */
+/** Straight to a backend, then from the same port by its service: the second connection's SYN must not be lost.
+ * Layer: bench. */
 import { InternalError } from '#lib/base/errors.ts'
 import { mustRun } from '../../lab/processes/command.ts'
 import type { Lab } from '../../lab/lab.ts'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is lost when agents die, tables grow, ports collide and kube-proxy is replaced, beside the same without; writes its figures to
- * standard output as JSON. Layer: bench. */
+/** What is lost when agents die, tables grow, ports collide and kube-proxy is replaced, beside the same without;
+ * writes its figures to standard output as JSON. Layer: bench. */
 import { join } from 'node:path'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { killAgents } from '../../lab/processes/kill.ts'

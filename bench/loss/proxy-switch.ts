@@ -36,7 +36,8 @@ const LOAD: Load = {
   requests: WAYS.flatMap(({ from, to }) => to.map((one) => ({ from, to: one, rate: 10 }))),
 }
 
-/** Every node of a cluster, once in each of the modes; control: the same load on kube-proxy's rules, before the agents come. */
+/** Every node of a cluster, once in each of the modes; control: the same load on kube-proxy's rules, before the
+ * agents come. */
 export async function switchFrom(modes: readonly ProxyMode[], programs: string): Promise<LossFigure> {
   const results = { fault: [] as Losses[], control: [] as Losses[] }
   let runs = 0

@@ -6,7 +6,8 @@ export interface Losses {
   readonly lost: number
   /** new connections without an answer, refused or otherwise */
   readonly refused: number
-  /** datagrams that the senders' sockets dropped, packets that the processors' queues did: no fault of the data plane */
+  /** datagrams that the senders' sockets dropped, packets that the processors' queues did: no fault of the data
+   * plane */
   readonly socketDrops: number
   readonly softnetDrops: number
 }

@@ -27,7 +27,8 @@ export async function rest(ms: number): Promise<void> {
   await systemClock.sleep(ms, new AbortController().signal)
 }
 
-/** Resolves when the agent of each node has said `event`. Throws InternalError with the end of a log when one has not in time. */
+/** Resolves when the agent of each node has said `event`. Throws InternalError with the end of a log when one has
+ * not in time. */
 export async function untilSaid(lab: Lab, event: string, timeoutMs: number): Promise<void> {
   for (const { name } of lab.topology.nodes) {
     const said = (): true | undefined => (countOf(lab, name, event) > 0 ? true : undefined)

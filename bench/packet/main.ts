@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Packet cost: to be run in a network namespace of its own; writes its figures to standard output as JSON. Layer: bench. */
+/** Packet cost: to be run in a network namespace of its own; writes its figures to standard output as JSON.
+ * Layer: bench. */
 import { release } from 'node:os'
 import { setUpNamespace } from '../../testkit/packets/runner.ts'
 import type { Features } from '../../testkit/packets/runner.ts'
@@ -36,8 +37,9 @@ function establishedFigures(bench: Bench, stories: readonly Story[]): PacketFigu
   return measured.map(({ story, tallies }) => figureOf(story, tallies, undo))
 }
 
-/** A table of its own for each story, since the first to use one finds its entries in order of memory: the least of the rounds is
- * the fresh table, the median one whose entries have been used before. Between rounds it forgets the flows, so that they are new. */
+/** A table of its own for each story, since the first to use one finds its entries in order of memory: the least of
+ * the rounds is the fresh table, the median one whose entries have been used before. Between rounds it forgets the
+ * flows, so that they are new. */
 async function newFigures(rounds: number, story: Story): Promise<PacketFigure[]> {
   const bench = await newBench(rounds)
   const tallies = newTallies(story)

@@ -37,9 +37,10 @@ export function measureEstablished(bench: Bench, tally: Tally, repeat: number): 
   tally.programs.push(runHook(bench, tally.hook, { subject, repeat }))
 }
 
-/** One round of new flows, `flows.count` of them from `flows.step` addresses further on. They go through the hooks a few at a time,
- * so that a hook meets what the one before it has just made while that is still in the cache, as it is for a real packet. The round's
- * figure is its median batch's: what else runs on the machine interrupts some batches, and would be most of what a mean differs by. */
+/** One round of new flows, `flows.count` of them from `flows.step` addresses further on. They go through the hooks a
+ * few at a time, so that a hook meets what the one before it has just made while that is still in the cache, as it
+ * is for a real packet. The round's figure is its median batch's: what else runs on the machine interrupts some
+ * batches, and would be most of what a mean differs by. */
 export function measureNew(bench: Bench, tallies: readonly Tally[], flows: { readonly count: number; readonly step: number }): void {
   const { wrapper } = bench
   const batches = tallies.map(() => ({ programs: new Array<number>(), baselines: new Array<number>() }))

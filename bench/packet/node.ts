@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One node's programs and maps, filled with the little cluster that the packet tests know, and two services. Layer: bench. */
+/** One node's programs and maps, filled with the little cluster that the packet tests know, and two services.
+ * Layer: bench. */
 import type { BpfProgram } from '#native'
 import { ifindexOf } from '#native'
 import { catalogue } from '#agent/maps/catalogue.ts'
@@ -48,7 +49,8 @@ export class Node {
     this.#ct = new TestMap(workload, catalogue.np_ct)
   }
 
-  /** In the current network namespace, which must have the devices of the packet tests. `flows`: size of the flow table. */
+  /** In the current network namespace, which must have the devices of the packet tests. `flows`: size of the flow
+   * table. */
   static async load(features: Features, flows: number): Promise<Node> {
     const knobs = [{ name: 'cfg', field: nodeCfg, value: { ...testCfg(features), ...AS_BY_DEFAULT } }]
     const workload = await loadObject('bpf/workload.bpf.o', { knobs, entries: { np_ct: flows } })

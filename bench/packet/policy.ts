@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the verdict of a new flow costs, by number and kind of rules; and beside it what one rule after the other would. Layer: bench. */
+/** What the verdict of a new flow costs, by number and kind of rules; and beside it what one rule after the other
+ * would. Layer: bench. */
 import { formatAddr } from '#lib/base/ip.ts'
 import { median, minimum, quantile } from '../base/statistics.ts'
 import { at } from '../../testkit/packets/cluster.ts'
@@ -13,7 +14,8 @@ import { PORT, policyWorld } from './policy-world.ts'
 import type { PolicySubject } from './policy-world.ts'
 import { REDIRECT, synOf } from './stories.ts'
 
-/** New flows to each subject in turn, round by round. Their figures are what they cost more than those without rules. */
+/** New flows to each subject in turn, round by round. Their figures are what they cost more than those without
+ * rules. */
 export async function policyFigures(bench: Bench, f: Family, count: number): Promise<PacketFigure[]> {
   const world = policyWorld(f, firstSender(f))
   const bytes = bench.node.take(world.steps)

@@ -58,8 +58,8 @@ function turned(ends: Ends): Ends {
   return { from: ends.to, to: ends.from }
 }
 
-/** A connection of which this node has both hooks: `sent` as the client says it, `got` as the backend hears it; it goes into its pod past
- * the other hook. */
+/** A connection of which this node has both hooks: `sent` as the client says it, `got` as the backend hears it; it
+ * goes into its pod past the other hook. */
 function connection(options: { readonly sent: Ends; readonly got: Ends; readonly enters: ProgramName }): readonly Opening[] {
   const { sent, got, enters } = options
   return [

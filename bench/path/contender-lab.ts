@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One lab a contender, all with the same cluster: built, given its rules, and with the traffic tool in place. Layer: bench. */
+/** One lab a contender, all with the same cluster: built, given its rules, and with the traffic tool in place.
+ * Layer: bench. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,14 +10,17 @@ import { ADDRESSES, CLIENT_POD, FAR_POD, NEAR_POD, OTHER_NODE, PORT } from './ma
 import type { Contender, Setting } from './result.ts'
 import { Traffic } from './traffic.ts'
 
-/** Thousands of connections a second close first at the client: it may use their ports again a second later. (Were it the server, a
- * port that comes back by another way, service or direct, would meet a TIME_WAIT with timestamps of that other way, and lose its SYN.) */
+/** Thousands of connections a second close first at the client: it may use their ports again a second later. (Were
+ * it the server, a port that comes back by another way, service or direct, would meet a TIME_WAIT with timestamps
+ * of that other way, and lose its SYN.) */
 const REUSE_PORTS = 'echo 1 > /proc/sys/net/ipv4/tcp_tw_reuse; echo 1024 65000 > /proc/sys/net/ipv4/ip_local_port_range'
 
-/** Whatever the machine's own choice: BBR's streams go at a pace that it feels for by timers, and differ by the half. */
+/** Whatever the machine's own choice: BBR's streams go at a pace that it feels for by timers, and differ by the
+ * half. */
 const NO_PACE = 'echo reno > /proc/sys/net/ipv4/tcp_congestion_control'
 
-/** Where a path begins. Programs outside the node's cgroup have no connect-time load balancing: their packets are translated. */
+/** Where a path begins. Programs outside the node's cgroup have no connect-time load balancing: their packets are
+ * translated. */
 export type Start = 'pod' | 'pod-outside-cgroup' | 'client'
 
 export interface ContenderLabOptions {
@@ -79,7 +83,8 @@ export class ContenderLab implements AsyncDisposable {
     if (this.contender === 'plain') await this.#sameHops(setting)
   }
 
-  /** A node port's packets go through the entry node, there and, unless the other node answers, back: so do plain ones to the pod itself. */
+  /** A node port's packets go through the entry node, there and, unless the other node answers, back: so do plain
+   * ones to the pod itself. */
   async #sameHops(setting: Setting): Promise<void> {
     const client = this.#lab.topology.client.addresses[0]?.split('/')[0] ?? ''
     for (const pod of [ADDRESSES.near, ADDRESSES.far])

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What one would otherwise run for an overlay: the kernel's VXLAN device on every node, told of the others by hand. Layer: bench. */
+/** What one would otherwise run for an overlay: the kernel's VXLAN device on every node, told of the others by hand.
+ * Layer: bench. */
 import type { Lab } from '../../lab/lab.ts'
 import { NODES } from './manifests.ts'
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** End to end: every path in every contender's lab, in turn, as ratios to the plain one; writes its figures to standard output as JSON. Layer: bench. */
+/** End to end: every path in every contender's lab, in turn, as ratios to the plain one; writes its figures to
+ * standard output as JSON. Layer: bench. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,8 +31,9 @@ const VERBS: readonly { readonly verb: Verb; readonly measures: readonly Measure
   { verb: 'tput', measures: ['tput', 'cpu_per_gbit'] },
 ]
 
-/** For requests and datagrams client and server share a CPU and take turns: nothing is woken from sleep, nothing waits for the other,
- * what is left is the path. A stream has a CPU for each end, as it would have, and nobody gets in between (SCHED_FIFO). */
+/** For requests and datagrams client and server share a CPU and take turns: nothing is woken from sleep, nothing
+ * waits for the other, what is left is the path. A stream has a CPU for each end, as it would have, and nobody gets
+ * in between (SCHED_FIFO). */
 function cpusFor(verb: Verb): { readonly clientCpu: number; readonly serverCpu: number } {
   const last = availableParallelism() - 1
   return { clientCpu: verb === 'tput' ? 0 : last, serverCpu: last }
@@ -49,7 +51,8 @@ function valueOf(answer: Answer, measure: Measure): number {
   return value
 }
 
-/** ABBA: every round goes through the contenders forwards, then backwards, so that a drift of the machine meets all alike. */
+/** ABBA: every round goes through the contenders forwards, then backwards, so that a drift of the machine meets all
+ * alike. */
 async function measurePath(arenas: readonly ContenderLab[], path: Path, slices: Slices): Promise<RatioFigure[]> {
   const figures: RatioFigure[] = []
   for (const { verb, measures } of VERBS) {
@@ -82,7 +85,8 @@ function ratioOf(
 
 type Entrant = Pick<ContenderLabOptions, 'contender' | 'serve'>
 
-/** What there is to compare with. kube-proxy's programs are not built here (that takes longer than measuring), and it has no DSR. */
+/** What there is to compare with. kube-proxy's programs are not built here (that takes longer than measuring), and
+ * it has no DSR. */
 function peersIn(setting: Setting): Entrant[] {
   const programs = builtPrograms()
   if (setting === 'overlay') return [{ contender: 'vxlan', serve: serveByKernelVxlan }]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The little cluster in which paths are measured: two nodes, a pod to measure from, a backend on each node. Layer: bench (pure). */
+/** The little cluster in which paths are measured: two nodes, a pod to measure from, a backend on each node.
+ * Layer: bench (pure). */
 import type { Setting } from './result.ts'
 
 export const PORT = 9000

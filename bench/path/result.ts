@@ -8,8 +8,8 @@ export type Peer = (typeof PEERS)[number]
 /** plain: no service, no NAT, no conntrack, no tunnel; the others do the same job in their own ways. */
 export type Contender = 'plain' | 'netplane' | Peer
 
-/** How the cluster is set up. usual: the network knows all pods. dsr: nodes with the backend answer clients themselves. overlay: pods of
- * other nodes are reached in a tunnel. */
+/** How the cluster is set up. usual: the network knows all pods. dsr: nodes with the backend answer clients
+ * themselves. overlay: pods of other nodes are reached in a tunnel. */
 export const SETTINGS = ['usual', 'dsr', 'overlay'] as const
 export type Setting = (typeof SETTINGS)[number]
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a node costs the API server: its lists, its watches, and each change that it is told of; with more and more of them. Layer: bench. */
+/** What a node costs the API server: its lists, its watches, and each change that it is told of; with more and more
+ * of them. Layer: bench. */
 import type { ApiClient } from '#lib/api/client.ts'
 import type { ApiServer } from '#lib/api/connection/server.ts'
 import { systemClock } from '#lib/base/clock.ts'
@@ -59,7 +60,8 @@ export async function fanOut(options: FanOutOptions, watchers: number, round: nu
   bytes()
   await systemClock.sleep(IDLE_MS, signal)
   const idle = { cpuMs: cpu(), bytes: bytes() }
-  /** Of one of so many writes, until as many have been told of each as are to be, beyond what passes when nothing changes. */
+  /** Of one of so many writes, until as many have been told of each as are to be, beyond what passes when nothing
+   * changes. */
   const told = async (kind: Told, hearers: number, write: (at: number) => Promise<void>): Promise<Cost> => {
     const heard = (): number => all.reduce((total, watcher) => total + watcher.heard(kind), 0)
     const begun = systemClock.now()

@@ -64,7 +64,8 @@ export class KubeProxyProcess {
     return chain
   }
 
-  /** Looks into a chain for this text, but only after another round of kube-proxy: with 10,000 services a look takes nft a second of CPU. */
+  /** Looks into a chain for this text, but only after another round of kube-proxy: with 10,000 services a look takes
+   * nft a second of CPU. */
   async lookIn(chain: string, text: string): Promise<() => Promise<boolean>> {
     let before = await this.#rounds()
     return async () => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** `make scale`: a large cluster in a real API server, the agent beside kube-proxy, and what nodes cost the server. Layer: bench. */
+/** `make scale`: a large cluster in a real API server, the agent beside kube-proxy, and what nodes cost the server.
+ * Layer: bench. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A large cluster in a real API server, and what nodes of it cost. To be run in network, mount and process namespaces of its own; writes
- * its figures to the file it is given. Layer: bench. */
+/** A large cluster in a real API server, and what nodes of it cost. To be run in network, mount and process
+ * namespaces of its own; writes its figures to the file it is given. Layer: bench. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -25,7 +25,8 @@ export interface ScaleFigure {
   readonly changeCpuMs: number
 }
 
-/** So many clients with the agent's watches, each with a connection of its own. CPU and bytes are those of the API server, and of all. */
+/** So many clients with the agent's watches, each with a connection of its own. CPU and bytes are those of the API
+ * server, and of all. */
 export interface FanOutFigure {
   readonly watchers: number
   /** until each watch has begun */

@@ -24,7 +24,8 @@ interface Row {
   readonly ahead: readonly [always: number, large: number]
 }
 
-/** At a start of three seconds, of which kube-proxy's is measured once, a busy moment counts as much: goals are nearly, not more. */
+/** At a start of three seconds, of which kube-proxy's is measured once, a busy moment counts as much: goals are
+ * nearly, not more. */
 const NEARLY = 0.8
 const ROWS: readonly Row[] = [
   {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** `bpf counters`: drops by reason and what else the programs count, by the names that metrics have. Layer: cli (pure). */
+/** `bpf counters`: drops by reason and what else the programs count, by the names that metrics have. Layer: cli
+ * (pure). */
 import type { Report } from '../report.ts'
 import type { CounterValue } from '../map-tables.ts'
 

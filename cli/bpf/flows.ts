@@ -40,8 +40,9 @@ export interface Flow extends FlowEnds {
 
 type FlowTable = Table<CtKey, CtValue>
 
-/** Each flow once, of those that are wanted. A translated flow is told when its client's entry comes, and the other one is looked up:
- * nothing is kept. A lookup by system call leaves the table's order of eviction alone, as the walk does (Linux 5.2). */
+/** Each flow once, of those that are wanted. A translated flow is told when its client's entry comes, and the other
+ * one is looked up: nothing is kept. A lookup by system call leaves the table's order of eviction alone, as the
+ * walk does (Linux 5.2). */
 export async function* flowsOf(table: FlowTable, isWanted: (ends: FlowEnds) => boolean): AsyncGenerator<readonly Flow[]> {
   const join = new FlowJoin(table, isWanted)
   for await (const part of table.parts()) yield part.flatMap((entry) => join.flow(entry) ?? [])
@@ -92,8 +93,8 @@ class FlowJoin {
     return { half: false, back: leg(value, answering), seen: Math.max(seen, value.seen) }
   }
 
-  /** Is there a client's entry that leads to this one? What its packets were sent to is in `out`, but where the answer goes
-   * out under an address that only the client's node has: there they came to the backend itself. */
+  /** Is there a client's entry that leads to this one? What its packets were sent to is in `out`, but where the
+   * answer goes out under an address that only the client's node has: there they came to the backend itself. */
   #hasClient([key, value]: Entry<CtKey, CtValue>, answering: Direction): boolean {
     const backend = flowTuple(key, answering)
     const meant = reversed(value.out)

@@ -79,7 +79,8 @@ function unknownEnd(text: string): ConfigError {
   return new ConfigError(JSON.stringify(text), `is no end of a flow: ${END_FORMS}`)
 }
 
-/** "tcp shop/web > shop/db:5432", "icmp/8/0 10.0.0.1 > 10.0.0.2", "udp 10.0.0.1:4000 > 10.96.0.10:53". Throws ConfigError. */
+/** "tcp shop/web > shop/db:5432", "icmp/8/0 10.0.0.1 > 10.0.0.2", "udp 10.0.0.1:4000 > 10.96.0.10:53". Throws
+ * ConfigError. */
 export function readFlow(text: string): Query {
   const [, protocol = '', from = '', to = ''] = /^\s*(\S+)\s+(\S+)\s*>\s*(\S+)\s*$/.exec(text) ?? []
   if (to === '') throw new ConfigError(JSON.stringify(text), 'is no flow: PROTOCOL FROM > TO')

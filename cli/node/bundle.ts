@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** `node bundle`: everything that is worth knowing of a node when somebody else has to find out what is wrong, in one file. Layer: cli. */
+/** `node bundle`: everything that is worth knowing of a node when somebody else has to find out what is wrong, in
+ * one file. Layer: cli. */
 import { accessSync, constants, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname } from 'node:path'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Parts of a bundle read one after the other: each may fail, hang or be too long, and the others come all the same. Layer: cli. */
+/** Parts of a bundle read one after the other: each may fail, hang or be too long, and the others come all the same.
+ * Layer: cli. */
 import { errorText } from '#lib/base/errors.ts'
 import type { Clock } from '#lib/base/clock.ts'
 import { withoutSecrets } from './secrets.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Parts of a bundle that come out of the pinned maps, programs and links: the same with and without an agent. Layer: cli. */
+/** Parts of a bundle that come out of the pinned maps, programs and links: the same with and without an agent.
+ * Layer: cli. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { BpfLink, BpfMap, BpfProgram, monotonicNs } from '#native'

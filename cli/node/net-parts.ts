@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Parts of a bundle about the node's network: interfaces, routes, neighbours, and other programs' firewalls. Layer: cli. */
+/** Parts of a bundle about the node's network: interfaces, routes, neighbours, and other programs' firewalls.
+ * Layer: cli. */
 import { readFileSync } from 'node:fs'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import { toolRunner } from '#lib/base/os/run-tool.ts'

@@ -15,7 +15,8 @@ export interface SelectionRecord {
   /** "NetworkPolicy/shop/db" */
   readonly policy: string
   readonly tier: string
-  /** false: nobody has defined it, and its policies are closed in the default one; null: without --resources nobody knows */
+  /** false: nobody has defined it, and its policies are closed in the default one; null: without --resources nobody
+   * knows */
   readonly tierExists: boolean | null
   /** null: last */
   readonly order: number | null

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The endpoint changes under traffic: new connections go to the new pod, established ones stay where they are, none is lost. Layer: demo. */
+/** The endpoint changes under traffic: new connections go to the new pod, established ones stay where they are, none
+ * is lost. Layer: demo. */
 import { systemClock } from '#lib/base/clock.ts'
 import { LabError } from '../../lab/errors.ts'
 import { longer } from '../../lab/slowness.ts'

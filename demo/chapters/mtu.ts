@@ -58,7 +58,8 @@ async function bulk(stage: Stage, family: Family): Promise<Row> {
   }
 }
 
-/** A datagram that fills the underlay does not fit the tunnel: the entry node says so, and the client's kernel cuts the next ones. */
+/** A datagram that fills the underlay does not fit the tunnel: the entry node says so, and the client's kernel cuts
+ * the next ones. */
 async function* largestDatagram(stage: Stage, family: Family): AsyncGenerator<Piece> {
   const to = stage.nodePort('node-a', 'udp', family)
   const options = { from: 'client', to, payload: FULL[family], timeoutMs: 1000, rate: 5 }

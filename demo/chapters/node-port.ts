@@ -47,7 +47,8 @@ export async function* nodePort(stage: Stage, family: Family): AsyncGenerator<Pi
   }
 }
 
-/** tcpdump prints the tunnel's packet and, on the next line, the one inside: both, where the inside is this client's. */
+/** tcpdump prints the tunnel's packet and, on the next line, the one inside: both, where the inside is this
+ * client's. */
 function tunnelled(lines: readonly string[], client: string): string[] {
   return lines.flatMap((line, at) => {
     const inner = lines[at + 1]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Agents die and come back under load: nothing is lost, and the second start finds everything as it should be. Layer: demo. */
+/** Agents die and come back under load: nothing is lost, and the second start finds everything as it should be.
+ * Layer: demo. */
 import { readFileSync } from 'node:fs'
 import { systemClock } from '#lib/base/clock.ts'
 import { longer } from '../../lab/slowness.ts'
@@ -36,7 +37,8 @@ interface Load {
   readonly drops: string
 }
 
-/** Established streams of both families and protocols from outside and from a pod, and new connections, while `meanwhile` goes on. */
+/** Established streams of both families and protocols from outside and from a pod, and new connections, while
+ * `meanwhile` goes on. */
 async function underLoad(stage: Stage, meanwhile: () => Promise<void>): Promise<Load> {
   const { lab } = stage
   const outside = ([4, 6] as const).flatMap((family) => PROTOS.map((proto) => stage.nodePort('node-a', proto, family)))

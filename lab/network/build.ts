@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Makes the machine look like a topology: namespaces, cables, addresses, node roots. May be interrupted anywhere and run again. Layer: lab. */
+/** Makes the machine look like a topology: namespaces, cables, addresses, node roots. May be interrupted anywhere
+ * and run again. Layer: lab. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { killCgroup, labCgroup, makeCgroup, removeCgroup } from '../processes/cgroup.ts'
@@ -123,7 +124,8 @@ function newPods(topology: Topology, before: Topology | undefined): readonly Lab
   return topology.pods.filter((pod) => !pod.hostNetwork && (!old.has(pod.key) || moved.has(pod.key)))
 }
 
-/** As a cluster's network plugin does, lets nothing in or out before the node's agent, if one runs, has its programs there. */
+/** As a cluster's network plugin does, lets nothing in or out before the node's agent, if one runs, has its programs
+ * there. */
 async function hooked({ lab }: Topology, { node, iface }: LabPod): Promise<void> {
   const holder = holderOf(lab, node)
   if (holder === undefined || daemonPid(agentCgroup(lab, node)) === undefined) return
@@ -152,7 +154,8 @@ async function runLines(run: Run, lines: Lines): Promise<void> {
   await mapLimit([...lines], PARALLEL, ([netns, commands]) => batch(run, commands, netns))
 }
 
-/** A node without its root, or with one in a namespace that is no more, is started over: its agent and pods cannot live on without. */
+/** A node without its root, or with one in a namespace that is no more, is started over: its agent and pods cannot
+ * live on without. */
 async function ensureNodeRoot(topology: Topology, node: LabNode, options: SavedOptions): Promise<void> {
   const lab = topology.lab
   const cgroup = join(labCgroup(lab), node.name)

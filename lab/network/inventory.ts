@@ -38,8 +38,8 @@ export interface Inventory {
   readonly notes: readonly string[]
 }
 
-/** Kinds other than Node, Pod and FelixConfiguration are the agents' business and pass unseen. Sorted by name; of two objects with
- * one name the last counts. `only`: these nodes and their pods. */
+/** Kinds other than Node, Pod and FelixConfiguration are the agents' business and pass unseen. Sorted by name; of
+ * two objects with one name the last counts. `only`: these nodes and their pods. */
 export function takeInventory(objects: readonly unknown[], only?: readonly string[]): Inventory {
   const notes: string[] = []
   const nodes = new Map<string, InventoryNode>()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Everything in a lab that has a name, and how to read one: what the lab made is recognisable by it. Layer: lab (pure). */
+/** Everything in a lab that has a name, and how to read one: what the lab made is recognisable by it. Layer: lab
+ * (pure). */
 import { ParseError } from '#lib/base/errors.ts'
 import { sha1 } from '#lib/base/hash.ts'
 
@@ -20,7 +21,8 @@ export function parseLabName(text: string): string {
   return text
 }
 
-/** "client" (beside the nodes), "far" (behind the router), "fabric" (the router itself), "node/NAME", "NAMESPACE/POD", or "POD" in namespace default. */
+/** "client" (beside the nodes), "far" (behind the router), "fabric" (the router itself), "node/NAME",
+ * "NAMESPACE/POD", or "POD" in namespace default. */
 export function parseTarget(text: string): Target {
   if (text === 'client' || text === 'far' || text === 'fabric') return { kind: text }
   const parts = text.split('/')
@@ -60,7 +62,8 @@ export function bridgePort(kind: 'p' | 'c', name: string): string {
   return plain.length <= INTERFACE_NAME ? plain : `${kind}.${sha1(name).slice(0, INTERFACE_NAME - 2)}`
 }
 
-/** A locally administered unicast address that is the same in every run, so that a repair does not upset neighbour caches. */
+/** A locally administered unicast address that is the same in every run, so that a repair does not upset neighbour
+ * caches. */
 export function macOf(namespace: string, device: string): string {
   const digits = sha1(`${namespace} ${device}`)
   return ['02', ...[0, 2, 4, 6, 8].map((at) => digits.slice(at, at + 2))].join(':')

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The script that turns a process into the root of a lab node: its own mounts, cgroup root and host name. Layer: lab (pure). */
+/** The script that turns a process into the root of a lab node: its own mounts, cgroup root and host name.
+ * Layer: lab (pure). */
 
 export interface NodeRoot {
   readonly node: string
@@ -9,8 +10,8 @@ export interface NodeRoot {
   readonly keep: readonly string[]
 }
 
-/** For `sh -euc`, inside fresh mount, cgroup, UTS and the node's network namespace, its process alone in the node's cgroup.
- * Joining the cgroup "holder" is its last step: a process in there is a complete node. */
+/** For `sh -euc`, inside fresh mount, cgroup, UTS and the node's network namespace, its process alone in the node's
+ * cgroup. Joining the cgroup "holder" is its last step: a process in there is a complete node. */
 export function nodeRootScript(root: NodeRoot): string {
   const stage = quote(root.stage)
   return [
@@ -24,7 +25,8 @@ export function nodeRootScript(root: NodeRoot): string {
     `mount -n --move ${stage} /run`,
     // a new sysfs shows this network namespace; the machine's bpffs and cgroups go out of sight with the old one
     'umount -n -R -l /sys',
-    // wherever else they are mounted: the agent takes the first cgroup2 that it finds. A space is \040, whose 0 is no digit of %b's \0nnn.
+    // wherever else they are mounted: the agent takes the first cgroup2 that it finds. A space is \040, whose 0 is no
+    // digit of %b's \0nnn.
     String.raw`for dir in $(sed -n 's/^[^ ]* \([^ ]*\) \(cgroup2\|bpf\) .*/\1/p' /proc/self/mounts | sed 's/\\/\\0/g'); do umount -n -l "$(printf %b "$dir")"; done`,
     'mount -n -t sysfs sysfs /sys',
     'mount -n -t cgroup2 cgroup2 /sys/fs/cgroup',

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Topology × what is there → lines for `ip -batch` in each namespace. Everything may be run again. Layer: lab (pure). */
+/** Topology × what is there → lines for `ip -batch` in each namespace. Everything may be run again. Layer: lab
+ * (pure). */
 import type { LabHost, LabNode, LabPod, Topology } from './topology.ts'
 
 /** What a namespace has now: addresses ("10.0.0.1/24") by interface. */
@@ -13,8 +14,8 @@ const GATEWAY = { v4: '169.254.1.1', v6: 'fe80::1' } as const
 /** Marks routes that stand in for the agents' in a plain lab. */
 export const PLAIN_PROTOCOL = 110
 
-/** Every setting that a new namespace inherits from the machine and that matters here gets a value; written once, before the first
- * device, so that a repair never takes back what an agent has set since. */
+/** Every setting that a new namespace inherits from the machine and that matters here gets a value; written once,
+ * before the first device, so that a repair never takes back what an agent has set since. */
 export function firstSysctls(topology: Topology, netns: string): Sysctls {
   const node = topology.nodes.some((candidate) => candidate.netns === netns)
   const router = netns === topology.fabric.netns || (node && topology.plain)

@@ -83,7 +83,8 @@ export class Agents {
     }
   }
 
-  /** A page of the agent, or of anything else that listens on the node's loopback. status 0: success, 1: refused by the page, 2: no answer. */
+  /** A page of the agent, or of anything else that listens on the node's loopback. status 0: success, 1: refused by
+   * the page, 2: no answer. */
   async get(page: {
     readonly node: string
     readonly port: number

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The lab's part of the cgroup2 tree: every process of a lab is in it, so it is also the list of what may be killed. Layer: lab. */
+/** The lab's part of the cgroup2 tree: every process of a lab is in it, so it is also the list of what may be
+ * killed. Layer: lab. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { UnsupportedError, errorCode } from '#lib/base/errors.ts'
@@ -52,7 +53,8 @@ export async function killCgroup(dir: string, timeoutMs: number): Promise<number
   return empty === true ? [] : pidsBelow(dir)
 }
 
-/** Removes it, of whatever hierarchy, and everything below; false when a process is still in there after `timeoutMs`. */
+/** Removes it, of whatever hierarchy, and everything below; false when a process is still in there after
+ * `timeoutMs`. */
 export async function removeCgroup(dir: string, timeoutMs: number): Promise<boolean> {
   // an ended process leaves its cgroup a moment after it was waited for
   const gone = await waitFor(() => ([...subdirectories(dir).reverse(), dir].every(removeEmpty) ? true : undefined), { timeoutMs })

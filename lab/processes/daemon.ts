@@ -70,7 +70,8 @@ export async function spawnDetached<T>(
   }
 }
 
-/** Signals the process and waits for its end: its peers have been told. What is left of its cgroup after `timeoutMs` is killed. False when nothing ran. */
+/** Signals the process and waits for its end: its peers have been told. What is left of its cgroup after `timeoutMs`
+ * is killed. False when nothing ran. */
 export async function stopDaemon(cgroup: string, signal: NodeJS.Signals, timeoutMs: number): Promise<boolean> {
   const pids = pidsIn(cgroup)
   const [pid] = pids

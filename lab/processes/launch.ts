@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** How a command gets into a place of the lab: first the cgroup, so that nothing of ours can ever run outside it, then the namespaces. Layer: lab (pure). */
+/** How a command gets into a place of the lab: first the cgroup, so that nothing of ours can ever run outside it,
+ * then the namespaces. Layer: lab (pure). */
 
 export interface Entry {
   /** cgroup directory, as the machine sees it */

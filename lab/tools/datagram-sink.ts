@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Takes numbered datagrams, answers none, says at the end which came. Layer: lab (tool).
  *
- * datagram-sink --listen 9001 [--listen ...]: of both families. SIGTERM ends it. Prints {"event":"result", "runs": {ID: runs}}.
- * Nothing is answered, so that what is counted is what was let through on its way here and not on the way back. */
+ * datagram-sink --listen 9001 [--listen ...]: of both families. SIGTERM ends it. Prints {"event":"result", "runs":
+ * {ID: runs}}. Nothing is answered, so that what is counted is what was let through on its way here and not on the
+ * way back. */
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Datagrams that this network namespace's sockets had to drop: a loss that no network is to blame for. Layer: lab (tool). */
+/** Datagrams that this network namespace's sockets had to drop: a loss that no network is to blame for. Layer: lab
+ * (tool). */
 import { readFileSync } from 'node:fs'
 
 /** Receive and send buffer errors of all UDP sockets, both families, since the namespace began. */

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Answers every TCP line and every UDP datagram with who it is and whom it saw. Layer: lab (tool).
  *
- * echo --name NAME --listen tcp:8080 --listen udp:8080 ... [--address 10.0.0.1 ...]: waits until it has these addresses.
- * The answer is one JSON line {pod, peer, local, bytes, seq?, pad?}. A request that is JSON may carry `seq`, which comes back, and
- * `reply`: so many bytes of padding in the answer. A browser's or curl's request is answered as HTTP. UDP listens on each address apart: so the answer leaves from, and names, the
- * address that was asked. Prints "listening" once all sockets are open. */
+ * echo --name NAME --listen tcp:8080 --listen udp:8080 ... [--address 10.0.0.1 ...]: waits until it has these
+ * addresses. The answer is one JSON line {pod, peer, local, bytes, seq?, pad?}. A request that is JSON may carry
+ * `seq`, which comes back, and `reply`: so many bytes of padding in the answer. A browser's or curl's request is
+ * answered as HTTP. UDP listens on each address apart: so the answer leaves from, and names, the address that was
+ * asked. Prints "listening" once all sockets are open. */
 import { createSocket, type RemoteInfo } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'

@@ -2,8 +2,8 @@
 /** Steady streams of numbered messages to echo servers; says at the end what was lost. Layer: lab (tool).
  *
  * flow --to udp:10.0.0.1:80 [--to tcp:[fd00::1]:80 ...] [--rate 200] [--seconds 600] [--payload 64] [--drain-ms 1000]
- * One socket a stream, for the whole time. SIGTERM and SIGINT end it early. Prints {"event":"established"} when each stream has its
- * first answer, {"event":"result", ...} at the end. */
+ * One socket a stream, for the whole time. SIGTERM and SIGINT end it early. Prints {"event":"established"} when
+ * each stream has its first answer, {"event":"result", ...} at the end. */
 import { createSocket } from 'node:dgram'
 import { connect, type Socket } from 'node:net'
 import { parseArgs } from 'node:util'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Asks a URL until it answers with success, prints the body: for health and metrics inside a namespace. Layer: lab (tool).
+/** Asks a URL until it answers with success, prints the body: for health and metrics inside a namespace. Layer: lab
+ * (tool).
  *
  * http [--wait-ms N] URL. Exit 0: status 200; 1: another status (body on standard output); 2: no answer. */
 import { parseArgs } from 'node:util'

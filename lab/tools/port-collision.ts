@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A connection straight to a backend, then another from the same port by its service; counts what became of the second. Layer: lab (tool).
+/** A connection straight to a backend, then another from the same port by its service; counts what became of the
+ * second. Layer: lab (tool).
  *
- * port-collision --direct tcp:10.0.0.1:8080 --service tcp:10.96.0.1:80 [--tries 10] [--first-port 20000] [--keep-open] [--other-port]
- * --keep-open: the first is still there when the second comes. --other-port: the second has a port of its own, for comparison.
- * Prints {"event":"result", ...}. */
+ * port-collision --direct tcp:10.0.0.1:8080 --service tcp:10.96.0.1:80 [--tries 10] [--first-port 20000]
+ * [--keep-open] [--other-port] --keep-open: the first is still there when the second comes. --other-port: the
+ * second has a port of its own, for comparison. Prints {"event":"result", ...}. */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'

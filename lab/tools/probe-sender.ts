@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Numbered datagrams to pairs of ports that should always be judged alike: for whoever counts what arrives. Layer: lab (tool).
+/** Numbered datagrams to pairs of ports that should always be judged alike: for whoever counts what arrives.
+ * Layer: lab (tool).
  *
  * probe-sender --stream "ID udp:10.0.0.1:9001 udp:10.0.0.1:9002" [--stream ...] [--rate 50]
- * Each round sends one datagram to the first endpoint and at once one to the second, from a port that no flow has had for long: both are
- * new flows. They are numbered through, as ID. Beside them, from one socket for all the time, one of "ID/0" and one of "ID/1".
- * SIGTERM ends it. Prints {"event":"result", "sent": {ID: rounds}, "errors": {CODE: count}}. */
+ * Each round sends one datagram to the first endpoint and at once one to the second, from a port that no flow has
+ * had for long: both are new flows. They are numbered through, as ID. Beside them, from one socket for all the
+ * time, one of "ID/0" and one of "ID/1". SIGTERM ends it. Prints {"event":"result", "sent": {ID: rounds}, "errors":
+ * {CODE: count}}. */
 import { createSocket, type Socket } from 'node:dgram'
 import { parseArgs } from 'node:util'
 import { parseEndpoint, type Endpoint } from './address.ts'

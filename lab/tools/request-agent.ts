@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Asks what it is told to ask, as long as it is told: one process a place, instead of one a question. Layer: lab (tool).
+/** Asks what it is told to ask, as long as it is told: one process a place, instead of one a question. Layer: lab
+ * (tool).
  *
- * A line of standard input is an {@link Order}, a line of standard output the {@link Reply} to one of them, in the order in which they are
- * done. Ends with its input. */
+ * A line of standard input is an {@link Order}, a line of standard output the {@link Reply} to one of them, in the
+ * order in which they are done. Ends with its input. */
 import { createInterface } from 'node:readline'
 import { parseEndpoint } from './address.ts'
 import { exchange } from './exchange.ts'

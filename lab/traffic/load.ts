@@ -37,7 +37,8 @@ export async function underLoad(lab: Spawner, load: Load, happen: () => Promise<
   }
 }
 
-/** Of what was established: messages without an answer, and connections that broke. Of what was new: exchanges that failed, however. */
+/** Of what was established: messages without an answer, and connections that broke. Of what was new: exchanges that
+ * failed, however. */
 export function lossesOf({ streams, requests }: Pick<LoadResult, 'streams' | 'requests'>): {
   readonly lost: number
   readonly refused: number

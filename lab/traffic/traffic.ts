@@ -102,7 +102,8 @@ export class Running<T> {
     return await this.result
   }
 
-  /** Resolves when the tool has said so; throws LabError when it ends first or does not within `timeoutMs`, and ends it. */
+  /** Resolves when the tool has said so; throws LabError when it ends first or does not within `timeoutMs`, and ends
+   * it. */
   async event(name: string, timeoutMs: number): Promise<void> {
     const stop = new AbortController()
     const longest = longer(timeoutMs)

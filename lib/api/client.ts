@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Objects of an API server: read, made, changed and deleted. Layer: lib/api.
  *
- * Each call rejects with ApiError when the server refuses (`isRefused(error, 'NotFound')`), with UnreachableError when it cannot be
- * asked or does not answer in time. Nothing is tried again here: who calls knows what a second time would mean. */
+ * Each call rejects with ApiError when the server refuses (`isRefused(error, 'NotFound')`), with UnreachableError
+ * when it cannot be asked or does not answer in time. Nothing is tried again here: who calls knows what a second
+ * time would mean. */
 import { acceptOf } from './decode/envelopes.ts'
 import { answerOf, eventsOf, pageOf, type Page } from './decode/answer.ts'
 import { UnreachableError } from './errors.ts'
@@ -23,8 +24,8 @@ export interface WriteOptions extends CallOptions {
 }
 
 export interface PatchOptions extends WriteOptions {
-  /** strategic: a merge that knows the keys of lists, of Kubernetes' own kinds; apply: the whole of what we want, as the server merges it
-   * with what others want */
+  /** strategic: a merge that knows the keys of lists, of Kubernetes' own kinds; apply: the whole of what we want, as
+   * the server merges it with what others want */
   readonly type: 'merge' | 'strategic' | 'json' | 'apply'
   /** with apply: takes fields over that others have set */
   readonly force?: boolean

@@ -68,8 +68,8 @@ export function isExpired(thrown: unknown): boolean {
   return thrown instanceof ApiError && (thrown.status === 410 || thrown.reason === 'Expired' || thrown.isTooLarge)
 }
 
-/** Of a watch one that may come again however often it begins at the same version. `hasBegun`: it had. Others are proxies', or of servers that
- * have too much to do to be asked for more. */
+/** Of a watch one that may come again however often it begins at the same version. `hasBegun`: it had. Others are
+ * proxies', or of servers that have too much to do to be asked for more. */
 export function isFault(thrown: unknown, hasBegun: boolean): boolean {
   if (thrown instanceof ApiError) return thrown.status === 500 || (thrown.status > 500 && hasBegun)
   return thrown instanceof UnreadableError

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** An API server as a source: every kind we read is listed once and watched from then on. Layer: lib/api.
  *
- * When the server is lost everything stays as it was; when it is back the watches go on where they ended, and where that is not possible
- * lists are compared with what is held. */
+ * When the server is lost everything stays as it was; when it is back the watches go on where they ended, and where
+ * that is not possible lists are compared with what is held. */
 import type { Backoff } from '../base/backoff.ts'
 import { restless, systemClock, type RestlessClock } from '../base/clock.ts'
 import { parsePort, tryParseAddr, type Addr, type Port } from '../base/ip.ts'
@@ -101,7 +101,8 @@ export class ApiSource implements Source {
     }
   }
 
-  /** What was heard so far may not be all, nor may the connection be one any more: watches go on by another, at once, from where they were. */
+  /** What was heard so far may not be all, nor may the connection be one any more: watches go on by another, at
+   * once, from where they were. */
   async refresh(reason: string): Promise<void> {
     await this.#client.transport.drop(new UnreachableError(reason))
     this.#clock.wake()

@@ -8,7 +8,8 @@ export interface Backoff {
   readonly factor?: number
 }
 
-/** Delay in ms before attempt `attempt` (0 is the first retry). `jitter` in [0, 1) takes off up to a quarter, so that many do not retry at once. */
+/** Delay in ms before attempt `attempt` (0 is the first retry). `jitter` in [0, 1) takes off up to a quarter, so
+ * that many do not retry at once. */
 export function backoffMs(backoff: Backoff, attempt: number, jitter = 0): number {
   const grown = backoff.firstMs * (backoff.factor ?? 2) ** Math.max(0, attempt)
   return Math.min(backoff.maxMs, grown) * (1 - jitter / 4)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The numbers of bpf/include that rows and knobs carry, which all layers speak of; a test of agent/maps compares them with the objects' BTF. Layer: lib/base. */
+/** The numbers of bpf/include that rows and knobs carry, which all layers speak of; a test of agent/maps compares
+ * them with the objects' BTF. Layer: lib/base. */
 
 /** enum frontend_flag */
 export const FRONTEND_NODE_PORT = 1

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Byte strings: bytes held as latin1 text, one char a byte, so that they are compact, immutable and usable as Map keys. Layer: lib/base. */
+/** Byte strings: bytes held as latin1 text, one char a byte, so that they are compact, immutable and usable as Map
+ * keys. Layer: lib/base. */
 
 /** A flat string of one char a byte. */
 export function bytesToText(bytes: Uint8Array): string {
@@ -16,7 +17,8 @@ export function textToBytes(text: string): Uint8Array {
   return bytes
 }
 
-/** `words` words of 64 bits of a little-endian machine, each as two numbers of 32 bits, the lower half first; zeros behind those of the text. */
+/** `words` words of 64 bits of a little-endian machine, each as two numbers of 32 bits, the lower half first; zeros
+ * behind those of the text. */
 export function wordsOf(text: string, words: number): Uint32Array {
   const halves = new Uint32Array(2 * words)
   for (let at = 0; at < text.length; at++) halves[at >> 2] = (halves[at >> 2] ?? 0) | (text.charCodeAt(at) << (8 * (at & 3)))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Equality of plain values: what has not changed need not be done again. Layer: lib/base. */
 
-/** Deep equality of primitives, arrays, Maps with primitive keys and plain objects; key order does not matter, a missing key equals undefined. */
+/** Deep equality of primitives, arrays, Maps with primitive keys and plain objects; key order does not matter, a
+ * missing key equals undefined. */
 export function deepEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return Number.isNaN(a) && Number.isNaN(b)

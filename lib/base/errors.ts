@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The error classes of the product, each with a literal code; callers decide on `code` and fields, never on text. Layer: lib/base. */
+/** The error classes of the product, each with a literal code; callers decide on `code` and fields, never on text.
+ * Layer: lib/base. */
 
 export interface ErrorDetail {
   readonly message: string
@@ -76,7 +77,8 @@ export class MapError extends NetplaneError {
   }
 }
 
-/** A BPF object or program cannot be opened, loaded or pinned; `verifierLog` is the kernel's explanation when it gave one. */
+/** A BPF object or program cannot be opened, loaded or pinned; `verifierLog` is the kernel's explanation when it
+ * gave one. */
 export class ProgramError extends NetplaneError {
   readonly code = 'PROGRAM'
   readonly program: string

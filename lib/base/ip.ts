@@ -4,7 +4,8 @@ import type { Branded } from './brand.ts'
 import { bytesToText, textToBytes } from './bytes.ts'
 import { ParseError } from './errors.ts'
 
-/** Exactly 16 chars, each one byte: compact, immutable, comparable with `===`, a Map key. Sorts IPv4 before global IPv6. */
+/** Exactly 16 chars, each one byte: compact, immutable, comparable with `===`, a Map key. Sorts IPv4 before global
+ * IPv6. */
 export type Addr = Branded<string, 'addr'>
 
 /** 1 .. 65535 */
@@ -33,8 +34,8 @@ export const ANY_V4: Addr = addrFromText(V4_PREFIX + '\0\0\0\0')
 /** :: */
 export const ANY_V6: Addr = addrFromText('\0'.repeat(16))
 
-/** Dotted quad (no leading zeros) or RFC 4291 text without zone. The mapped form ::ffff:1.2.3.4 is refused: it would be a second
- * name of an IPv4 address. */
+/** Dotted quad (no leading zeros) or RFC 4291 text without zone. The mapped form ::ffff:1.2.3.4 is refused: it would
+ * be a second name of an IPv4 address. */
 export function tryParseAddr(text: string): Addr | undefined {
   return text.includes(':') ? parseV6(text) : parseV4(text)
 }

@@ -12,7 +12,8 @@ export interface Rejected {
   readonly reason: string
 }
 
-/** A value, with the parts of it that were left out; or nothing, with why. `instead` stands in where there was no better one before. */
+/** A value, with the parts of it that were left out; or nothing, with why. `instead` stands in where there was no
+ * better one before. */
 export type Parsed<T> =
   | { readonly kind: 'ok'; readonly value: T; readonly rejected: readonly Rejected[] }
   | { readonly kind: 'rejected'; readonly rejected: readonly Rejected[]; readonly instead?: T }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What an API server checks of a value: the part of OpenAPI that definitions of custom resources have. Layer: lib/base. */
+/** What an API server checks of a value: the part of OpenAPI that definitions of custom resources have.
+ * Layer: lib/base. */
 
 /** A condition in CEL; `self` is the value at which it stands. */
 export interface Condition {
@@ -40,7 +41,8 @@ export interface Schema extends Constraint {
   readonly example?: string
 }
 
-/** Never there, or only with the value that says what is done in any case: whoever says something else is told why it is not obeyed. */
+/** Never there, or only with the value that says what is done in any case: whoever says something else is told why
+ * it is not obeyed. */
 export function refusedSchema(type: NonNullable<Schema['type']>, reason: string, unless?: string | boolean): Schema {
   const rule = unless === undefined ? 'false' : `self == ${typeof unless === 'string' ? `'${unless}'` : String(unless)}`
   const text = unless === undefined ? `Refused: ${reason}.` : `Refused unless it is ${unless}: ${reason}.`

@@ -30,7 +30,8 @@ export function emptyBlock(cidr: Cidr, node: string): IPBlock {
   return { cidr, node, held: new Map(), freed: new Map() }
 }
 
-/** Who asks again gets what it has. Otherwise the lowest address that nobody has, or in a hurry the one that has rested longest. */
+/** Who asks again gets what it has. Otherwise the lowest address that nobody has, or in a hurry the one that has
+ * rested longest. */
 export function assign(block: IPBlock, options: AssignOptions): Assigned | undefined {
   const known = addressOf(block, options.holder)
   if (known !== undefined && isWithin(known, options)) return { block, addr: known }

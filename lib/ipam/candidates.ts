@@ -6,8 +6,8 @@ import { fnv1a64, mix32 } from '../base/hash.ts'
 import type { IPPool } from '../model/ip-pool.ts'
 import { blockAt, blockCount, overlaps } from '../base/range.ts'
 
-/** Each node begins somewhere else, so that many that start at once do not want the same ones. Ends with the pool, or after so many that
- * nobody goes on. */
+/** Each node begins somewhere else, so that many that start at once do not want the same ones. Ends with the pool,
+ * or after so many that nobody goes on. */
 export function* candidates(pool: Pick<IPPool, 'cidr' | 'blockBits'>, node: string, taken: readonly Cidr[]): Generator<Cidr> {
   const bits = pool.blockBits
   // most blocks of a pool are of one size: asking one by one would take the square of their number

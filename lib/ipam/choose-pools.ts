@@ -21,7 +21,8 @@ export interface PoolQuery {
   readonly namespace: Pick<Namespace, 'name' | 'labels'> | undefined
 }
 
-/** In the order in which they are to be tried. Undefined: there is no pool of this family at all. Throws AddressError. */
+/** In the order in which they are to be tried. Undefined: there is no pool of this family at all. Throws
+ * AddressError. */
 export function choosePools(query: PoolQuery, named: NamedPools | undefined): readonly IPPool[] | undefined {
   const all = sorted(
     [...query.pools].filter(({ cidr }) => isV4(cidr.addr) === (query.family === 'IPv4')),
@@ -37,7 +38,8 @@ export function choosePools(query: PoolQuery, named: NamedPools | undefined): re
   throw new AddressError({ ref: `Node/${query.node.name}`, reason: `no IPPool of ${query.family} is for this pod: ${reasons.join('; ')}` })
 }
 
-/** The pool that has the address; a pool that assigns nothing of its own accord still has its addresses. Throws AddressError. */
+/** The pool that has the address; a pool that assigns nothing of its own accord still has its addresses. Throws
+ * AddressError. */
 export function poolOfFixed(addr: Addr, { query, ref }: { readonly query: Omit<PoolQuery, 'family'>; readonly ref: string }): IPPool {
   const refuse = (reason: string): never => {
     throw new AddressError({ ref, path: `metadata.annotations['${FIXED}']`, reason })

@@ -47,14 +47,16 @@ export function planAddresses(pod: Pod, world: World, nodeName: string): readonl
   return plans
 }
 
-/** Addresses of this node's pods whatever blocks say of them: those of a time before these blocks, say. `but`: what it had may be its own again. */
+/** Addresses of this node's pods whatever blocks say of them: those of a time before these blocks, say. `but`: what
+ * it had may be its own again. */
 export function addressesInUse(world: World, nodeName: string, but?: Pick<Pod, 'namespace' | 'name'>): ReadonlySet<Addr> {
   const pods = [...world.podsOn(nodeName)].filter((pod) => but === undefined || nameKey(pod) !== nameKey(but))
   return new Set(pods.flatMap(statedAddresses))
 }
 
-/** Ranges that other nodes have: what they have announced, for the names of blocks tell only those of one size apart. `isAlone`: no store says
- * which blocks are taken, and what the cluster has given to others is left to them as well. */
+/** Ranges that other nodes have: what they have announced, for the names of blocks tell only those of one size
+ * apart. `isAlone`: no store says which blocks are taken, and what the cluster has given to others is left to them
+ * as well. */
 export function rangesElsewhere({ nodes }: Pick<World, 'nodes'>, nodeName: string, isAlone: boolean): readonly Cidr[] {
   const others = [...nodes.values()].filter(({ name }) => name !== nodeName)
   return others.flatMap((node) => (isAlone ? podRanges(node) : (node.blocks ?? [])))

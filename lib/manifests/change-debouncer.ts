@@ -2,7 +2,8 @@
 /** Collects what was touched until it is worth looking, a few ms later. Layer: lib/manifests. */
 import type { Clock } from '../base/clock.ts'
 
-/** `path` is relative to the root; undefined: look at everything. `inPlace`: written to, and perhaps not for the last time. */
+/** `path` is relative to the root; undefined: look at everything. `inPlace`: written to, and perhaps not for the
+ * last time. */
 export interface Touched {
   readonly path: string | undefined
   readonly inPlace: boolean

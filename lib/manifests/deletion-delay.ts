@@ -9,7 +9,8 @@ export interface DeletionDelayOptions {
   readonly onDue: () => void
 }
 
-/** Further deletions do not put it off for longer than this, unless most of the directory is going: then it may well go itself. */
+/** Further deletions do not put it off for longer than this, unless most of the directory is going: then it may well
+ * go itself. */
 const LONGEST_MS = 1_000
 const FEW_FILES = 8
 

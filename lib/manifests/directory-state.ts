@@ -58,8 +58,8 @@ export class DirectoryState {
     if (this.#lastGood.failed !== failed) this.#problemRevision++
   }
 
-  /** Reads one file; undefined: it is a directory, or was one. `force` reads it even when its stamp is the same: two writes within one tick of the file
-   * system's clock leave none. */
+  /** Reads one file; undefined: it is a directory, or was one. `force` reads it even when its stamp is the same: two
+   * writes within one tick of the file system's clock leave none. */
   look(file: string, force: boolean): readonly SourceEvent[] | undefined {
     const read = this.#read(file, force)
     switch (read?.kind) {

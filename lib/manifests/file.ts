@@ -14,7 +14,8 @@ import type { RawObject } from './read.ts'
 export interface FileContent {
   /** each object once */
   readonly objects: readonly KubeObject[]
-  /** refs of objects that are there but cannot be used: their last good versions stay; where there is none, what is to stand in, if anything */
+  /** refs of objects that are there but cannot be used: their last good versions stay; where there is none, what is
+   * to stand in, if anything */
   readonly unusable: ReadonlyMap<string, KubeObject | undefined>
   /** something could not even be named: nothing of this file may be taken as deleted */
   readonly unsure: boolean
@@ -22,7 +23,8 @@ export interface FileContent {
 }
 
 export interface ParsedFile extends FileContent {
-  /** as they were written: objects of kinds whose last good versions outlive this process, and what stands in for such that cannot be used */
+  /** as they were written: objects of kinds whose last good versions outlive this process, and what stands in for
+   * such that cannot be used */
   readonly raws: ReadonlyMap<KubeObject, unknown>
 }
 

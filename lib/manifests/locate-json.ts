@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where in a JSON text something is: the parser itself does not say. Used only to place an error. Layer: lib/manifests. */
+/** Where in a JSON text something is: the parser itself does not say. Used only to place an error.
+ * Layer: lib/manifests. */
 import type { Step } from './path.ts'
 
-/** Offset of what `path` leads to (of the field's name where the last step is one), or of the deepest part of the way that is there. */
+/** Offset of what `path` leads to (of the field's name where the last step is one), or of the deepest part of the
+ * way that is there. */
 export function locateInJson(text: string, path: readonly Step[]): number {
   const scanner = new Scanner(text)
   scanner.space()

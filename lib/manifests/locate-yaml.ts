@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where in a YAML text something is, from the parser's own events. Used only to place an error. Layer: lib/manifests. */
+/** Where in a YAML text something is, from the parser's own events. Used only to place an error.
+ * Layer: lib/manifests. */
 import { EVENT_ID, getScalarValue, parseEvents } from 'js-yaml'
 import type { Event } from 'js-yaml'
 import type { Step } from './path.ts'
@@ -15,8 +16,8 @@ export class YamlPlaces {
     this.#events = parseEvents(text, {})
   }
 
-  /** Offset of what `path` leads to in the n-th document (of the field's name where the last step is one), or of the deepest part of the
-   * way that is there. Merged and aliased parts are not followed. */
+  /** Offset of what `path` leads to in the n-th document (of the field's name where the last step is one), or of the
+   * deepest part of the way that is there. Merged and aliased parts are not followed. */
   locate(document: number, path: readonly Step[]): number {
     let seen = -1
     for (const [at, event] of this.#events.entries()) {

@@ -25,8 +25,8 @@ export interface Conflict {
 
 const NOTHING: FileContent = { objects: [], unusable: new Map(), unsure: false, problems: [] }
 
-/** Where several files define an object, the one whose name sorts first has it. Objects that leave a file stay until `settle`: a file
- * that is being written again may be empty or missing for a moment. */
+/** Where several files define an object, the one whose name sorts first has it. Objects that leave a file stay until
+ * `settle`: a file that is being written again may be empty or missing for a moment. */
 export class ObjectOwners {
   readonly #files = new Map<string, Holding>()
   /** who holds an object */

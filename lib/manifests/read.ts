@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Text of a manifest file → raw objects, each with the way to it; or where the text is broken. Layer: lib/manifests. */
+/** Text of a manifest file → raw objects, each with the way to it; or where the text is broken.
+ * Layer: lib/manifests. */
 import { CORE_SCHEMA, defineScalarTag, loadAll, mergeTag, YAMLException } from 'js-yaml'
 import { errorText } from '../base/errors.ts'
 import { isObject } from '../base/object.ts'

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A directory of manifests as a source of objects, kept up to date. Layer: lib/manifests.
  *
- * Rules: a deleted file deletes its objects, once nothing more has left for a moment; a file that cannot be read or understood keeps its
- * last good objects, over a restart those that say who may reach whom; when the directory itself goes, everything stays as it was until
- * it is back. */
+ * Rules: a deleted file deletes its objects, once nothing more has left for a moment; a file that cannot be read or
+ * understood keeps its last good objects, over a restart those that say who may reach whom; when the directory
+ * itself goes, everything stays as it was until it is back. */
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
 import { errorCode, errorText } from '../base/errors.ts'
@@ -99,7 +99,8 @@ export class DirectorySource implements Source {
     this.#agenda.note(EVERYTHING)
   }
 
-  /** "services.yaml:12" for a field of an object that came from here; undefined when it did not. Reads the file again. */
+  /** "services.yaml:12" for a field of an object that came from here; undefined when it did not. Reads the file
+   * again. */
   placeOf(rejected: Rejected): string | undefined {
     return this.#contents.placeOf(rejected)
   }
@@ -212,7 +213,8 @@ export class DirectorySource implements Source {
     sink.status({ unavailable: this.#unavailable, problems, ...(kept.length === 0 ? {} : { kept }) })
   }
 
-  /** Directories that come and go change the tree; other names that are no manifests (an editor's, say) are nobody's business. */
+  /** Directories that come and go change the tree; other names that are no manifests (an editor's, say) are nobody's
+   * business. */
   #note(touched: Touched): void {
     const { path } = touched
     if (path === undefined || this.#watcher.isWatched(path)) this.#agenda.note(EVERYTHING)

@@ -61,7 +61,8 @@ export type FileRead =
   | { readonly kind: 'unchanged' }
   | { readonly kind: 'read'; readonly stamp: Stamp; readonly text: string }
 
-/** Reads the file unless its stamp is still `known`. Throws what the file system throws. What is neither file nor directory counts as gone. */
+/** Reads the file unless its stamp is still `known`. Throws what the file system throws. What is neither file nor
+ * directory counts as gone. */
 export function readChanged(path: string, known: Stamp | undefined): FileRead {
   const stat = statSync(path, { throwIfNoEntry: false })
   // a FIFO would block

@@ -19,8 +19,8 @@ export class TreeWatcher implements Disposable {
     this.#onTouched = onTouched
   }
 
-  /** Watches exactly these: relative path → identity. Returns true when a directory is newly watched: something may have happened in it
-   * before. */
+  /** Watches exactly these: relative path → identity. Returns true when a directory is newly watched: something may
+   * have happened in it before. */
   watchOnly(directories: ReadonlyMap<string, string>): boolean {
     for (const [path, { id }] of this.#watched) if (directories.get(path) !== id) this.#forget(path)
     this.#failed = undefined

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What selectors see of an endpoint: its own labels, those of its namespace and service account, and the built-in ones. Layer: lib/model. */
+/** What selectors see of an endpoint: its own labels, those of its namespace and service account, and the built-in
+ * ones. Layer: lib/model. */
 import {
   METADATA_NAME_LABEL,
   NAME_LABEL,

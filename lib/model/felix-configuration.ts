@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** FelixConfiguration as it was written: what its fields mean is known to the agent's schema alone. Layer: lib/model. */
+/** FelixConfiguration as it was written: what its fields mean is known to the agent's schema alone.
+ * Layer: lib/model. */
 
 /** Plain JSON. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }

@@ -41,7 +41,8 @@ export interface NodeNetwork {
   readonly owner: string | undefined
 }
 
-/** A node as it is known here: the cluster's own word first, its agent's for what only that can say, and where the cluster's is not asked for. */
+/** A node as it is known here: the cluster's own word first, its agent's for what only that can say, and where the
+ * cluster's is not asked for. */
 export function nodeFrom(object: Node | undefined, network: NodeNetwork | undefined): Node | undefined {
   if (network === undefined) return object
   const { name, addresses, podCIDRs, labels, subnets, blocks } = network
@@ -55,7 +56,8 @@ export function ownNode({ nodes }: Pick<Snapshot, 'nodes'>, name: string): Node 
   return node?.byAgent === true ? undefined : node
 }
 
-/** Other nodes hear of the addresses and the range that it has now, be they none: a cloud's controller that says them may wait for this node. */
+/** Other nodes hear of the addresses and the range that it has now, be they none: a cloud's controller that says
+ * them may wait for this node. */
 export function isAnnounced(world: Pick<Snapshot, 'nodes' | 'nodeNetworks'>, name: string): boolean {
   const said = world.nodeNetworks.get(name)
   const own = ownNode(world, name)

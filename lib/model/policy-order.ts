@@ -4,7 +4,8 @@ import { compareText } from '../base/order.ts'
 import { BUILT_IN_TIERS, POLICY_KINDS, realKind } from './policy.ts'
 import type { Policy, Tier } from './policy.ts'
 
-/** Within one tier: by order; of equal ones those of the whole cluster first, then by namespace, kind and name. Total. */
+/** Within one tier: by order; of equal ones those of the whole cluster first, then by namespace, kind and name.
+ * Total. */
 export function comparePolicies(a: Policy, b: Policy): number {
   return (
     compareOrders(a.order, b.order) ||
@@ -32,8 +33,8 @@ export function tiersInOrder(tiers: ReadonlyMap<string, Tier>): readonly Tier[] 
 
 const DEFAULT_TIER = 'default'
 
-/** The tier in which a policy stands. Where nobody has its own, or nobody can read it, it is closed in the default one: what it denied
- * must not be open meanwhile. */
+/** The tier in which a policy stands. Where nobody has its own, or nobody can read it, it is closed in the default
+ * one: what it denied must not be open meanwhile. */
 export function tierOf({ tier }: Pick<Policy, 'tier'>, tiers: ReadonlySet<string>): string {
   return tiers.has(tier) ? tier : DEFAULT_TIER
 }

@@ -7,17 +7,18 @@ import type { Selector } from './selector/selector.ts'
 /** `pass`: the next tier decides. */
 export type Action = 'allow' | 'deny' | 'pass'
 
-/** Both ends included, 0 allowed. A name is looked up among the ports of the pod or host endpoint that has the address and, where the side
- * has a selector, that this finds by its own labels and notSelector does not: an address that is only in a network set has no named ports. */
+/** Both ends included, 0 allowed. A name is looked up among the ports of the pod or host endpoint that has the
+ * address and, where the side has a selector, that this finds by its own labels and notSelector does not: an
+ * address that is only in a network set has no named ports. */
 export type PortMatch = { readonly from: number; readonly to: number } | { readonly name: string }
 
-/** What a rule asks of one end of the packet. What is undefined asks nothing; the rest must all hold. Lists hold where one of them does, an
- * empty list never. */
+/** What a rule asks of one end of the packet. What is undefined asks nothing; the rest must all hold. Lists hold
+ * where one of them does, an empty list never. */
 export interface Side {
   /** endpoints (pods, host endpoints) and network sets, by their effective labels; nodes are none of these */
   readonly selector: Selector | undefined
-  /** beside a selector: the same endpoint or set is found by that and not by this. Alone it is `anything but`: holds for addresses that no
-   * such endpoint or set has */
+  /** beside a selector: the same endpoint or set is found by that and not by this. Alone it is `anything but`: holds
+   * for addresses that no such endpoint or set has */
   readonly notSelector: Selector | undefined
   /** nodes, by their own labels */
   readonly nodes: Selector | undefined
@@ -25,7 +26,8 @@ export interface Side {
   readonly notNets: readonly Cidr[]
   readonly ports: readonly PortMatch[] | undefined
   readonly notPorts: readonly PortMatch[]
-  /** endpoints of services, whether ready or not; where the side is the destination their ports and protocols as well */
+  /** endpoints of services, whether ready or not; where the side is the destination their ports and protocols as
+   * well */
   readonly services: readonly { readonly namespace: string; readonly name: string }[] | undefined
 }
 
@@ -47,8 +49,8 @@ export interface IcmpMatch {
   readonly code: number | undefined
 }
 
-/** Everything it says must hold. What the author wrote as one rule may be several here, next to each other and with the same `at`: each of
- * several peers, and each protocol with its own ports. */
+/** Everything it says must hold. What the author wrote as one rule may be several here, next to each other and with
+ * the same `at`: each of several peers, and each protocol with its own ports. */
 export interface Rule {
   /** its place in the author's list, from 0 */
   readonly at: number
@@ -65,7 +67,8 @@ export interface Rule {
   readonly destination: Side
 }
 
-/** In the order in which policies of one tier, order and namespace are asked. Staged ones stand where the real ones would. */
+/** In the order in which policies of one tier, order and namespace are asked. Staged ones stand where the real ones
+ * would. */
 export const POLICY_KINDS = [
   'GlobalNetworkPolicy',
   'StagedGlobalNetworkPolicy',
@@ -105,20 +108,22 @@ export interface Policy {
   readonly order: number
   /** endpoints it applies to, by their effective labels */
   readonly subject: Selector
-  /** directions it applies to, as the endpoint sees them; undefined: not in this direction. An empty list denies by the tier's end. */
+  /** directions it applies to, as the endpoint sees them; undefined: not in this direction. An empty list denies by
+   * the tier's end. */
   readonly ingress: readonly Rule[] | undefined
   readonly egress: readonly Rule[] | undefined
-  /** evaluated beside the others, decides nothing: `Set` stands in for the real policy of that kind and name, `Delete` takes it away,
-   * `Ignore` does nothing at all */
+  /** evaluated beside the others, decides nothing: `Set` stands in for the real policy of that kind and name,
+   * `Delete` takes it away, `Ignore` does nothing at all */
   readonly staged: 'Set' | 'Delete' | 'Ignore' | undefined
   /** on host endpoints: of forwarded traffic as well; before services are translated; without flows */
   readonly scope: Scope
-  /** its rules could not be read: it has none, and the tier denies to whom it selects what no other policy of the tier decides, even if
-   * the tier otherwise ends in a pass */
+  /** its rules could not be read: it has none, and the tier denies to whom it selects what no other policy of the
+   * tier decides, even if the tier otherwise ends in a pass */
   readonly closed?: true
 }
 
-/** `normal`: what the host itself sends and receives, and all of pods' traffic; `forward`: what passes through the host as well. */
+/** `normal`: what the host itself sends and receives, and all of pods' traffic; `forward`: what passes through the
+ * host as well. */
 export type Scope = 'normal' | 'forward' | 'preDNAT' | 'doNotTrack'
 
 /** What happens to what the policies of a tier that select the endpoint say nothing of. */
@@ -148,8 +153,9 @@ export interface NetworkSet {
   readonly nets: readonly Cidr[]
 }
 
-/** Rules of last resort, after all tiers; labels that the endpoints which have it inherit. A pod has those of its namespace, "kns.<namespace>",
- * and of its service account, "ksa.<namespace>.<name>"; where nobody says otherwise the first allows everything and the second says nothing. */
+/** Rules of last resort, after all tiers; labels that the endpoints which have it inherit. A pod has those of its
+ * namespace, "kns.<namespace>", and of its service account, "ksa.<namespace>.<name>"; where nobody says otherwise
+ * the first allows everything and the second says nothing. */
 export interface Profile {
   readonly kind: 'Profile'
   readonly namespace: ''

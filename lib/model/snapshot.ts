@@ -39,8 +39,8 @@ export type SnapshotObject = Objects[SnapshotKind]
 
 type ObjectOf<K extends SnapshotKind> = Objects[K]
 
-/** A read-only view. It changes in place, but never during one synchronous piece of work; the values in it never change. Keys of the
- * maps are those of `nameKey`. */
+/** A read-only view. It changes in place, but never during one synchronous piece of work; the values in it never
+ * change. Keys of the maps are those of `nameKey`. */
 export interface Snapshot {
   /** grows with every change */
   readonly revision: number
@@ -66,8 +66,8 @@ export interface Snapshot {
   /** as well, with those that are not ours to serve, in no particular order: what rules mean by a service */
   allSlicesOf(service: string): readonly EndpointSlice[]
   podsOn(node: string): Iterable<Pod>
-  /** Keys of services with an endpoint on one of these nodes. Walks all slices (a few ms at 100,000 endpoints): node addresses change
-   * so rarely that an index would cost more. */
+  /** Keys of services with an endpoint on one of these nodes. Walks all slices (a few ms at 100,000 endpoints): node
+   * addresses change so rarely that an index would cost more. */
   servicesOn(nodes: ReadonlySet<string>): ReadonlySet<string>
 }
 
@@ -130,8 +130,8 @@ export function isPolicyKind(kind: Kind): kind is PolicyKind {
 
 const POLICY_MATTERS: ReadonlySet<string> = new Set([...POLICIES, 'Tier', 'NetworkSet', 'GlobalNetworkSet', 'Profile', 'HostEndpoint'])
 
-/** Kinds that say what is let through: policies, and what they rest on. Without their last good versions a restart would open or close
- * something. */
+/** Kinds that say what is let through: policies, and what they rest on. Without their last good versions a restart
+ * would open or close something. */
 export function isPolicyMatter(kind: string): boolean {
   return POLICY_MATTERS.has(kind)
 }

@@ -48,7 +48,8 @@ export class Health {
     this.#set(name, false, reason)
   }
 
-  /** Whether these conditions hold, or have failed for less than `graceMs`. There is no grace before they first held, nor for liveness. */
+  /** Whether these conditions hold, or have failed for less than `graceMs`. There is no grace before they first
+   * held, nor for liveness. */
   steady(names: ReadonlySet<string>, graceMs: number): boolean {
     const since = this.#wall() - graceMs
     return [...this.#conditions.values()].every(({ ok, gate, starting, ...one }) => {

@@ -36,8 +36,8 @@ export class Evaluator {
     return judge(this.#podLine(pod, of), packet, this.#peers)
   }
 
-  /** At the pod's interface, where the policies of its node's wildcard endpoint come first: what the pod sends comes in to the host. With
-   * `settled`, what passes between pod and host is the pod's policies' business alone. */
+  /** At the pod's interface, where the policies of its node's wildcard endpoint come first: what the pod sends comes
+   * in to the host. With `settled`, what passes between pod and host is the pod's policies' business alone. */
   podOn(wildcard: HostEndpoint, pod: Pod, passing: Passing & Asked & { readonly settled: boolean }): Judgement<Policy> {
     const host = hostStages(this.#world, wildcard, { view: 'real', ...passing, direction: inverse(passing.direction) })
     const normal = passing.settled ? undefined : host.normal

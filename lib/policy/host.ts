@@ -24,7 +24,8 @@ export interface HostInterface {
 /** All interfaces of a node that no other endpoint names, and its own processes. */
 export const WILDCARD = '*'
 
-/** The endpoint that names the interface; else one that expects an address of it; else the node's wildcard. Of several the first by name. */
+/** The endpoint that names the interface; else one that expects an address of it; else the node's wildcard. Of
+ * several the first by name. */
 export function endpointOf(endpoints: Iterable<HostEndpoint>, of: HostInterface): HostEndpoint | undefined {
   const here = [...endpoints].filter((endpoint) => endpoint.node === of.node).sort((a, b) => compareText(a.name, b.name))
   return (
@@ -40,8 +41,9 @@ interface Asked {
   readonly view: View
 }
 
-/** Policies from before translation, and those of what passes through, leave open what they do not speak of: the former even at the end of
- * a tier. What the host itself sends and receives is denied unless a policy or a profile allows it. */
+/** Policies from before translation, and those of what passes through, leave open what they do not speak of: the
+ * former even at the end of a tier. What the host itself sends and receives is denied unless a policy or a profile
+ * allows it. */
 export function hostStages(world: PolicyWorld, endpoint: HostEndpoint, of: Asked): Stages<Policy> {
   const tiers = (scopes: readonly Scope[]): readonly TierLine<Policy>[] => hostTiers(world, endpoint, { ...of, scopes })
   const profiles = endpoint.profiles.map((name): RuleList<string> => ({ of: name, rules: world.profiles.get(name)?.[of.direction] ?? [] }))
@@ -78,8 +80,8 @@ export function isFailsafe({ inbound, outbound }: Failsafes, { src, dst, protoco
   return ports.some((one) => one.protocol === protocol && one.port === dport && (one.net === undefined || isWithin([one.net], peer)))
 }
 
-/** Is it sent from one, as what such a port answers? Untracked policies know of no flow: they let it be if it may be an answer, which of what
- * begins a flow only a datagram may. */
+/** Is it sent from one, as what such a port answers? Untracked policies know of no flow: they let it be if it may be
+ * an answer, which of what begins a flow only a datagram may. */
 export function isFailsafeAnswer(failsafes: Failsafes, packet: Packet, direction: Direction): boolean {
   const asked = { ...packet, src: packet.dst, dst: packet.src, sport: packet.dport, dport: packet.sport }
   return isFailsafe(failsafes, asked, direction === 'ingress' ? 'egress' : 'ingress')

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who is behind an address: looked up by walking everything, so that it is obviously right. Layer: lib/policy (pure). */
+/** Who is behind an address: looked up by walking everything, so that it is obviously right. Layer: lib/policy
+ * (pure). */
 import { isWithin, protocolNumber } from '../base/ip.ts'
 import type { Addr } from '../base/ip.ts'
 import { hostEndpointLabels, networkSetLabels, podLabels } from '../model/effective-labels.ts'
@@ -20,7 +21,8 @@ export interface Peers {
   labels(addr: Addr): readonly Labels[]
   /** of each node that has it */
   nodes(addr: Addr): readonly Labels[]
-  /** of the pods and host endpoints that have it and are meant by their own labels: being in a network set does not count */
+  /** of the pods and host endpoints that have it and are meant by their own labels: being in a network set does not
+   * count */
   ports(addr: Addr, isMeant: (labels: Labels) => boolean): readonly NamedPort[]
   /** "namespace/name"; without a port any port will do */
   isEndpointOf(service: string, addr: Addr, port?: { readonly protocol: number; readonly port: number }): boolean

@@ -76,7 +76,8 @@ const ALLOW_ALL: Rule = {
   destination: ANYWHERE,
 }
 
-/** A namespace allows everything unless its profile says otherwise; a service account says nothing unless its profile does. */
+/** A namespace allows everything unless its profile says otherwise; a service account says nothing unless its
+ * profile does. */
 export function podProfiles(
   { profiles }: Pick<PolicyWorld, 'profiles'>,
   pod: Pick<Pod, 'namespace' | 'serviceAccount'>,

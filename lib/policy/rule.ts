@@ -57,7 +57,8 @@ function isMeant({ selector, notSelector }: Side, labels: Labels): boolean {
   return selects(selector, labels) && (notSelector === undefined || !selects(notSelector, labels))
 }
 
-/** With a selector one of the address's owners must be meant by both; without one, notSelector must find none of them, if there are any. */
+/** With a selector one of the address's owners must be meant by both; without one, notSelector must find none of
+ * them, if there are any. */
 function isOwned(side: Side, owners: readonly Labels[]): boolean {
   const { selector, notSelector } = side
   if (selector !== undefined) return owners.some((labels) => isMeant(side, labels))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Walks tiers, policies and rules in order until one decides. Nothing clever: what compiled tables and programs are measured against.
- * Layer: lib/policy (pure). */
+/** Walks tiers, policies and rules in order until one decides. Nothing clever: what compiled tables and programs are
+ * measured against. Layer: lib/policy (pure). */
 import type { Action, Rule } from '../model/policy.ts'
 import { isAbout } from './rule.ts'
 import type { Packet } from './packet.ts'

@@ -7,7 +7,8 @@ interface Named {
   readonly namespace: string
 }
 
-/** Values under a group's key, each with a name of its own; sorted by name within a group. A change copies the group's list: some hundreds. */
+/** Values under a group's key, each with a name of its own; sorted by name within a group. A change copies the
+ * group's list: some hundreds. */
 export class GroupedIndex<T extends Named> {
   readonly #groups = new Map<string, readonly T[]>()
   readonly #groupOf: (value: T) => string | undefined

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Last good versions of what cannot be read at present, kept for the process that comes after this one. Layer: lib/store. */
+/** Last good versions of what cannot be read at present, kept for the process that comes after this one.
+ * Layer: lib/store. */
 import { existsSync, readFileSync } from 'node:fs'
 import { removeDurably, writeDurably } from '../base/os/durable-file.ts'
 import { errorCode, errorText } from '../base/errors.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which pod has an address that several say they have, so that every reader of a snapshot goes by the same one. Layer: lib/store. */
+/** Which pod has an address that several say they have, so that every reader of a snapshot goes by the same one.
+ * Layer: lib/store. */
 import type { Addr } from '../base/ip.ts'
 import { deepEqual } from '../base/deep-equal.ts'
 import { compareOwners, statedAddresses } from '../model/pod.ts'
@@ -13,7 +14,8 @@ export class PodAddresses {
   /** by name, as their source says them: those that do not get all that they have */
   readonly #losers = new Map<string, Pod>()
 
-  /** `shown` is what became of the pod when this was called last. Pods that are to be shown otherwise now, this one among them. */
+  /** `shown` is what became of the pod when this was called last. Pods that are to be shown otherwise now, this one
+   * among them. */
   replace(shown: Pod | undefined, after: Pod | undefined): readonly Pod[] {
     const before = shown && (this.#losers.get(nameKey(shown)) ?? shown)
     if (deepEqual(before, after)) return []

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a source of objects is to the store: one stream of events, a synced mark, and what is wrong. Layer: lib/store. */
+/** What a source of objects is to the store: one stream of events, a synced mark, and what is wrong.
+ * Layer: lib/store. */
 import type { Rejected } from '../base/result.ts'
 import type { Ref } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Takes events of all sources, holds the current objects, and hands out what changed since it was last asked. Layer: lib/store.
+/** Takes events of all sources, holds the current objects, and hands out what changed since it was last asked.
+ * Layer: lib/store.
  *
- * Nothing is copied per change: the snapshot is a view of the live maps, valid as it is until control returns to the event loop. Values
- * are replaced, never changed, so one that was read stays as it was. */
+ * Nothing is copied per change: the snapshot is a view of the live maps, valid as it is until control returns to
+ * the event loop. Values are replaced, never changed, so one that was read stays as it was. */
 import { deepEqual } from '../base/deep-equal.ts'
 import type { EndpointSlice } from '../model/endpoint-slice.ts'
 import type { FelixConfiguration } from '../model/felix-configuration.ts'
@@ -27,7 +28,8 @@ type SnapshotRef = Ref & { readonly kind: SnapshotKind }
 export interface StoreOptions {
   /** names of all sources; where two have the same object, the earlier one's is taken */
   readonly sources: readonly string[]
-  /** the store is synced and there is something new; not called again until the changes are taken, never before the store is synced */
+  /** the store is synced and there is something new; not called again until the changes are taken, never before the
+   * store is synced */
   readonly onChange?: () => void
   readonly onStatus?: (source: string, status: SourceStatus) => void
 }

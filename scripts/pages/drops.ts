@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** docs/generated/drops.md: the reasons and counters of the programs, from bpf/include/types/reason.h. Layer: scripts. */
+/** docs/generated/drops.md: the reasons and counters of the programs, from bpf/include/types/reason.h.
+ * Layer: scripts. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 

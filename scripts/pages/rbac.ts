@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** deploy/rbac.yaml: what the agent may do with the API server, from what it watches and what it writes, and of whose. Layer: scripts. */
+/** deploy/rbac.yaml: what the agent may do with the API server, from what it watches and what it writes, and of
+ * whose. Layer: scripts. */
 import { dump } from 'js-yaml'
 import { pluralOf } from '#lib/api/resource.ts'
 import { WATCHED } from '#lib/api/watch/watch-list.ts'
@@ -18,7 +19,8 @@ export interface RbacRule {
 const WRITES: readonly RbacRule[] = [
   { apiGroups: ['netplane.io'], resources: ['ipamblocks'], verbs: ['list', 'create', 'update', 'delete'] },
   { apiGroups: ['netplane.io'], resources: ['clusterinformations'], verbs: ['get', 'create', 'patch'] },
-  // who says whose an object is must have the right to delete it, where OwnerReferencesPermissionEnforcement asks for that
+  // who says whose an object is must have the right to delete it, where OwnerReferencesPermissionEnforcement asks for
+  // that
   { apiGroups: ['netplane.io'], resources: ['nodenetworks'], verbs: ['create', 'patch', 'delete'] },
   { apiGroups: [''], resources: ['nodes/status', 'pods/status'], verbs: ['patch'] },
   { apiGroups: [''], resources: ['events'], verbs: ['get', 'create', 'patch'] },

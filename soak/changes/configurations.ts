@@ -2,8 +2,8 @@
 /** Fields of FelixConfiguration that may change under live traffic without losing any. Layer: soak (pure). */
 import type { Random } from '../random.ts'
 
-/** Left out: what moves the tunnel's port, which nodes cannot do at one moment; what waits for a restart; time-outs shorter than the
- * pauses of flows. */
+/** Left out: what moves the tunnel's port, which nodes cannot do at one moment; what waits for a restart; time-outs
+ * shorter than the pauses of flows. */
 const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
   bpfConnectTimeLoadBalancing: ['Enabled', 'TCP', 'Disabled'],
   bpfExternalServiceMode: ['Tunnel', 'DSR'],

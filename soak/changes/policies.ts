@@ -18,8 +18,8 @@ export const TURNED_BY = { rules: 'policies', egress: 'policies', peer: 'labels'
 type Direction = 'ingress' | 'egress'
 type Action = 'Allow' | 'Deny'
 
-/** What is always so of some flows. No two facts are about one flow, so they may stand in any order and tier; of a fact with several parts the
- * first that is about a flow counts, so these stay together. */
+/** What is always so of some flows. No two facts are about one flow, so they may stand in any order and tier; of a
+ * fact with several parts the first that is about a flow counts, so these stay together. */
 interface Fact {
   readonly name: string
   /** of pods by their label `who`, with more to ask of them */
@@ -70,8 +70,9 @@ export function policyObjects(random: Random, truths: Truths): object[] {
   ]
 }
 
-/** All in one policy, or in one for each port. Their names are the same in every version: what leaves a directory is believed only after a moment,
- * so that a policy that is replaced by one of another name is in force beside it for so long. */
+/** All in one policy, or in one for each port. Their names are the same in every version: what leaves a directory is
+ * believed only after a moment, so that a policy that is replaced by one of another name is in force beside it for
+ * so long. */
 function factObjects(random: Random, fact: Fact): object[] {
   const ports = [...new Set(fact.parts.flatMap((part) => part.ports))]
   const groups = random.chance(0.2) ? ports.map((port) => [port]) : ports.map((_, at) => (at === 0 ? ports : []))
@@ -139,7 +140,8 @@ function noisePolicy(random: Random, at: number): object {
   return v3Policy(random, { name: `noise-${at}`, selector, direction, rules: [noiseRule(random)] })
 }
 
-/** What no other rule is about is allowed: by one rule, by two that are about everyone together, or by Kubernetes' own kind. */
+/** What no other rule is about is allowed: by one rule, by two that are about everyone together, or by Kubernetes'
+ * own kind. */
 function rest(random: Random): object {
   const kind = random.pick(['one', 'two', 'kubernetes'] as const)
   if (kind === 'kubernetes')

@@ -52,8 +52,8 @@ function dated(text: string, at: number, stepAt: Told['stepAt']): string {
   return `${text} at ${new Date(at).toISOString().slice(11, 23)}; ${stepAt(at)}`
 }
 
-/** ms after which every open flow, and half of them, are judged as new ones are. Programs look closer at each flow every 750 ms in any case: it is by
- * the half that one sees whether the epoch moves, which is at most every 250 ms. */
+/** ms after which every open flow, and half of them, are judged as new ones are. Programs look closer at each flow
+ * every 750 ms in any case: it is by the half that one sees whether the epoch moves, which is at most every 250 ms. */
 const [LAST_MS, HALF_MS] = [1500, 250]
 
 function followCheck(walks: readonly Walked[], say: (text: string, at: number) => string): Check {

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Marked flows: pairs that every version of the policies judges alike, and whether they were. Layer: soak (pure).
  *
- * The two of a pair have one end that is judged, one family and one truth that says whether they may be: what the steps of a change switch in
- * one write. Flows to two endpoints, of two families, or judged at both ends are switched in several writes, and may differ meanwhile. */
+ * The two of a pair have one end that is judged, one family and one truth that says whether they may be: what the
+ * steps of a change switch in one write. Flows to two endpoints, of two families, or judged at both ends are
+ * switched in several writes, and may differ meanwhile. */
 import type { Run } from '../../lab/tools/probes.ts'
 import { addressOf, FAMILIES } from '../../testkit/lab/manifests.ts'
 
-/** Where it is written whether the flows of a pair may be. Each truth has one place of its own: a change of policies and one of labels that an
- * agent sees together are taken in an order of its own. */
+/** Where it is written whether the flows of a pair may be. Each truth has one place of its own: a change of policies
+ * and one of labels that an agent sees together are taken in an order of its own. */
 export const TRUTHS = ['rules', 'egress', 'peer', 'net', 'gate'] as const
 export type Truth = (typeof TRUTHS)[number]
 export type Truths = Readonly<Record<Truth, boolean>>
 export const ALL_TRUE: Truths = { rules: true, egress: true, peer: true, net: true, gate: true }
 
-/** Ports of pairs, of flows that are always allowed, and of such that never are: of UDP to those who count, and of echo servers. */
+/** Ports of pairs, of flows that are always allowed, and of such that never are: of UDP to those who count, and of
+ * echo servers. */
 export const PAIR = [9001, 9002] as const
 export const ALWAYS = [9004, 9005] as const
 export const NEVER = [9003, 9006] as const
@@ -56,7 +58,8 @@ export interface Version {
   readonly value: boolean
 }
 
-/** Datagrams one after the other that all came through, or did not. Of those that did not it is known between which others they were sent. */
+/** Datagrams one after the other that all came through, or did not. Of those that did not it is known between which
+ * others they were sent. */
 interface Stretch {
   readonly value: boolean
   /** numbers of the first and of the last */
@@ -86,8 +89,9 @@ export interface Walk {
   readonly fault: { readonly text: string; readonly at: number } | undefined
 }
 
-/** Packets are judged by one version after the other, never by an older one again: each stretch needs a version that is not older than that
- * of the one before, and that had been written. Where the rules are half of one and half of another there is a stretch too many. */
+/** Packets are judged by one version after the other, never by an older one again: each stretch needs a version that
+ * is not older than that of the one before, and that had been written. Where the rules are half of one and half of
+ * another there is a stretch too many. */
 export function walk(seen: Seen, versions: readonly Version[]): Walk {
   const steps: { version: number; since: number; until: number }[] = []
   let version = 0
@@ -121,8 +125,8 @@ function stretches({ runs, sent, end }: Seen): Stretch[] {
   return result
 }
 
-/** How long each open flow that was let through before was let through after new ones were kept out, in ms, and since when these were. What is open
- * again before the epoch has moved need not be cut. */
+/** How long each open flow that was let through before was let through after new ones were kept out, in ms, and
+ * since when these were. What is open again before the epoch has moved need not be cut. */
 export function lags(open: Walk, fresh: Walk, versions: readonly Version[]): { readonly ms: number; readonly at: number }[] {
   const isOpen = ({ version }: { readonly version: number }): boolean => versions[version]?.value === true
   return open.seen.filter(isOpen).flatMap(({ since, until }) => {

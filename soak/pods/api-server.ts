@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The lab's API server: what an administrator puts there, a cable to it, and writes that wait while it is away. Layer: soak. */
+/** The lab's API server: what an administrator puts there, a cable to it, and writes that wait while it is away.
+ * Layer: soak. */
 import { join } from 'node:path'
 import { ApiClient } from '#lib/api/client.ts'
 import { isRefused } from '#lib/api/errors.ts'

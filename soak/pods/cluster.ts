@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The cluster whose pods come by CNI: its nodes, pools, the pods that stay, and who may speak with whom. Layer: soak (pure). */
+/** The cluster whose pods come by CNI: its nodes, pools, the pods that stay, and who may speak with whom.
+ * Layer: soak (pure). */
 import { at } from '../../lab/raw.ts'
 import { addressOf, FAMILIES, felixObject, nodeObject, nodeOf, NODES, PORTS } from '../../testkit/lab/manifests.ts'
 import { ANCHORS } from '../cluster.ts'
@@ -8,7 +9,8 @@ import type { Random } from '../random.ts'
 
 export { NODES }
 
-/** They stay: echo servers on each node, and those who ask. Their addresses are fixed, so that services and traffic can name them. */
+/** They stay: echo servers on each node, and those who ask. Their addresses are fixed, so that services and traffic
+ * can name them. */
 export const STAYING: readonly string[] = [...ANCHORS, 'shell-a', 'shell-b']
 export const SHELLS: readonly string[] = ['shell-a', 'shell-b']
 /** What echo servers hear and policies allow; the third of {@link PORTS} they never do. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** In the place of kubelet and its runtime: sees to it that its node has the sandboxes of the pods that the API server has for it. Layer: soak. */
+/** In the place of kubelet and its runtime: sees to it that its node has the sandboxes of the pods that the API
+ * server has for it. Layer: soak. */
 import type { ApiClient } from '#lib/api/client.ts'
 import { isRefused } from '#lib/api/errors.ts'
 import type { ApiObject } from '#lib/api/resource.ts'

@@ -50,7 +50,8 @@ export class PodPlaces implements Spawner {
     child.unref()
   }
 
-  /** Why the first packets of a pod of this node do not arrive, by TCP at each address; empty: they do, and their answers. */
+  /** Why the first packets of a pod of this node do not arrive, by TCP at each address; empty: they do, and their
+   * answers. */
   async obstacle({ node, made }: Place, addresses: readonly string[], port: number): Promise<string> {
     const tries = addresses.map((address) => `exec 3<>/dev/tcp/${address}/${port} || exit`)
     const { status, stdout, stderr } = await this.#lab.run(

@@ -138,8 +138,8 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
     }
   }
 
-  /** Waits until the API server and all agents are there, all pods as they should be, every address with who has it, and every table as a fresh
-   * compile says. Throws SoakError with what is not. */
+  /** Waits until the API server and all agents are there, all pods as they should be, every address with who has it,
+   * and every table as a fresh compile says. Throws SoakError with what is not. */
   async settle(): Promise<void> {
     await this.#calm()
     await eventually('pods', FOLLOW_MS, () => [...this.#kubelets.values()].flatMap((kubelet) => kubelet.unfinished()))

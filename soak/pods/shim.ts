@@ -31,7 +31,8 @@ export type Answer =
   /** a signal ended it: what has become of the call is not known */
   | { readonly kind: 'cut' }
 
-/** `cutMs`: after which it is cut: by SIGKILL, or by `onCut` where it is given. Rejects when there is no network configuration on the node yet. */
+/** `cutMs`: after which it is cut: by SIGKILL, or by `onCut` where it is given. Rejects when there is no network
+ * configuration on the node yet. */
 export async function callShim(lab: Lab, node: string, call: Call): Promise<Answer> {
   const { type, ...config } = networkConfig(lab, node)
   const child = lab.spawn(`node/${node}`, ['env', ...environment(call), `${BIN_DIR}/${type}`], ['pipe', 'pipe', 'inherit'])

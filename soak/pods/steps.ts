@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What can happen to a cluster whose pods come by CNI, one thing after another: a function of the seed alone. Layer: soak (pure). */
+/** What can happen to a cluster whose pods come by CNI, one thing after another: a function of the seed alone.
+ * Layer: soak (pure). */
 import type { EndpointSpec } from '../../testkit/lab/manifests.ts'
 import type { ServiceSpec } from '../../testkit/lab/test-service.ts'
 import { ANCHORS } from '../cluster.ts'
@@ -21,8 +22,8 @@ export interface Visitor {
   /** of its first calls of each kind, in their order; undefined: nothing happens */
   readonly adds: readonly (Cut | undefined)[]
   readonly dels: readonly (Cut | undefined)[]
-  /** what its runtime does when ADD has failed: asks again for the same sandbox; takes it away, then tries another; tries another, and takes
-   * the first away later */
+  /** what its runtime does when ADD has failed: asks again for the same sandbox; takes it away, then tries another;
+   * tries another, and takes the first away later */
   readonly then: 'again' | 'another' | 'another-first'
   /** its runtime lets go of the network namespace before DEL */
   readonly netnsFirst: boolean
@@ -162,7 +163,8 @@ export class PodPlan implements ChangePlan<PodStep> {
 /** All of its endpoints, each ready. */
 export const CALM: Partial<ServiceSpec> = { type: 'NodePort', endpoints: [...ANCHORS], more: { sessionAffinity: 'None' } }
 
-/** Object by object, as controllers write: no flow to one of its endpoints may notice, for they are ready, or leave gracefully. */
+/** Object by object, as controllers write: no flow to one of its endpoints may notice, for they are ready, or leave
+ * gracefully. */
 function calmChange(random: Random): Partial<ServiceSpec> {
   const endpoints = ANCHORS.map((pod): EndpointSpec => (random.chance(0.7) ? pod : { pod, ready: false, serving: true, terminating: true }))
   return { endpoints, more: random.chance(0.7) ? { sessionAffinity: 'None' } : { sessionAffinity: 'ClientIP' } }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Service accounts of a test's cluster: tokens that live as long as is wanted, and what their owner may do. Layer: test. */
+/** Service accounts of a test's cluster: tokens that live as long as is wanted, and what their owner may do.
+ * Layer: test. */
 import { createPrivateKey, sign } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { ApiClient } from '#lib/api/client.ts'

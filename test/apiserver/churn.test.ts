@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Pods come and go on two nodes of a real API server, by the real shim: each is reached at once, and none leaves anything. Layer: test. */
+/** Pods come and go on two nodes of a real API server, by the real shim: each is reached at once, and none leaves
+ * anything. Layer: test. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'

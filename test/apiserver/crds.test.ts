@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** deploy/crds.yaml in a real API server: it takes them, and what their schemas accept the parsers accept. Layer: test. */
+/** deploy/crds.yaml in a real API server: it takes them, and what their schemas accept the parsers accept.
+ * Layer: test. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** deploy/ in a real API server: it takes every manifest as it is, and the agent can do its work with what rbac.yaml lets it do, and with
- * nothing less. Layer: test. */
+/** deploy/ in a real API server: it takes every manifest as it is, and the agent can do its work with what rbac.yaml
+ * lets it do, and with nothing less. Layer: test. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Carries TCP from an address of this machine to a server, until it is cut; or takes connections and says nothing. Layer: test. */
+/** Carries TCP from an address of this machine to a server, until it is cut; or takes connections and says nothing.
+ * Layer: test. */
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Finds what old and new verifiers cannot follow in a function's instructions, on all its ways. Layer: test.
  *
- * Before 5.10 the verifier takes the result of a negation, a remainder or a swap of bytes for any number, until a mask or a comparison bounds
- * it. Since 7.2 it loses the lower bound of a value that may have gone below zero when that is asked for before the upper one. */
+ * Before 5.10 the verifier takes the result of a negation, a remainder or a swap of bytes for any number, until a
+ * mask or a comparison bounds it. Since 7.2 it loses the lower bound of a value that may have gone below zero when
+ * that is asked for before the upper one. */
 import type { Code, Instruction } from './code.ts'
 
 export interface Finding {

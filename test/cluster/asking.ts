@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One HTTP request after another from a place of the lab, each on a connection of its own, until stopped: how many were answered. Layer: test. */
+/** One HTTP request after another from a place of the lab, each on a connection of its own, until stopped: how many
+ * were answered. Layer: test. */
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** From nodes without a network to nodes that serve pods, and away again: a daemon set of our own image. Layer: test. */
+/** From nodes without a network to nodes that serve pods, and away again: a daemon set of our own image.
+ * Layer: test. */
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { errorText } from '#lib/base/errors.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a cluster lives through: its API server killed and moved, agents killed, a node that goes and comes back. Layer: test. */
+/** What a cluster lives through: its API server killed and moved, agents killed, a node that goes and comes back.
+ * Layer: test. */
 import { expect, test } from 'vitest'
 import { textAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Pods of a real cluster get addresses of both families and reach each other, the API server and their nodes. Layer: test. */
+/** Pods of a real cluster get addresses of both families and reach each other, the API server and their nodes.
+ * Layer: test. */
 import { expect, test } from 'vitest'
 import { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { Namespace } from './namespaces.ts'

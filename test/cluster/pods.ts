@@ -84,8 +84,8 @@ export async function inPod(cluster: Cluster, pod: RunningPod, command: readonly
   return await cluster.lab.run(`node/${pod.node}`, [...CTR, 'tasks', 'exec', '--exec-id', id, pod.container, ...command])
 }
 
-/** What a GET of this path is answered with; undefined when it is not, within two seconds. Nothing that is asked answers with nothing: but of a
- * command that ends at once containerd's client loses what it printed, one in 200. */
+/** What a GET of this path is answered with; undefined when it is not, within two seconds. Nothing that is asked
+ * answers with nothing: but of a command that ends at once containerd's client loses what it printed, one in 200. */
 export async function ask(cluster: Cluster, pod: RunningPod, url: string): Promise<string | undefined> {
   for (let attempt = 0; ; attempt++) {
     const { status, stdout } = await inPod(cluster, pod, curl(url))

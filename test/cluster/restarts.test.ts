@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A pod whose container dies stays where it is; one whose sandbox dies comes back, and nothing of the old one is kept. Layer: test. */
+/** A pod whose container dies stays where it is; one whose sandbox dies comes back, and nothing of the old one is
+ * kept. Layer: test. */
 import { expect, test } from 'vitest'
 import { at, listAt, textAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What kubectl shows of nodes and pods of a real cluster: what agents write stays beside what kubelets write. Layer: test. */
+/** What kubectl shows of nodes and pods of a real cluster: what agents write stays beside what kubelets write.
+ * Layer: test. */
 import { expect, test } from 'vitest'
 import { listAt, textAt } from '../../lab/raw.ts'
 import { waitFor } from '../../lab/wait.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** When a flow is over: the programs and the agent, which counts and sweeps flows, say the same of every state of an entry. Layer: test. */
+/** When a flow is over: the programs and the agent, which counts and sweeps flows, say the same of every state of an
+ * entry. Layer: test. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ifindexOf, monotonicNs } from '#native'
 import { FlowReader, type FlowTimeouts } from '#agent/dataplane/conntrack/reader.ts'
@@ -72,8 +73,8 @@ interface Aged {
   readonly packet: Uint8Array
 }
 
-/** What the agent says of an entry of this age, and what the program does with it. The program runs a little later: where the machine was so
- * busy that the agent says something else by then, they are asked once more. */
+/** What the agent says of an entry of this age, and what the program does with it. The program runs a little later:
+ * where the machine was so busy that the agent says something else by then, they are asked once more. */
 function bothSay(reader: FlowReader, { key, state, age, packet }: Aged): { readonly agent: string; readonly programs: string } {
   const said = (isOver: boolean): string => (isOver ? 'is over' : 'goes on')
   for (;;) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What packet cases cannot say: many packets in a second, and what routes and rules of the kernel say (of their MTUs from 5.12 on). Layer: test. */
+/** What packet cases cannot say: many packets in a second, and what routes and rules of the kernel say (of their
+ * MTUs from 5.12 on). Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'

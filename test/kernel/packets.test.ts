@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Every packet case through the programs as this kernel runs them, and once more as the oldest supported would; then those of a setting that is another program. Layer: test. */
+/** Every packet case through the programs as this kernel runs them, and once more as the oldest supported would;
+ * then those of a setting that is another program. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { POD_TO_HOST_DROP, SOURCE_ANY, SOURCE_STRICT } from '#lib/base/bpf-constants.ts'
 import type { Features, PacketRunner } from '../../testkit/packets/runner.ts'

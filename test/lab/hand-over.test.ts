@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** From a real kube-proxy's rules to ours under traffic: what was open goes on, the rules are gone, new connections are served. Layer: test. */
+/** From a real kube-proxy's rules to ours under traffic: what was open goes on, the rules are gone, new connections
+ * are served. Layer: test. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { RequestAgent } from '../../lab/traffic/request-agent.ts'
@@ -13,7 +14,8 @@ import { Manifests, node, pod } from './cluster.ts'
 const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
 const fixture = (name: string): string => readFileSync(new URL(`../agent/dataplane/kube-proxy/${name}`, import.meta.url), 'utf8')
 
-/** The cluster of the saved rules: two services, by cluster address and, the second, by the node port of its only local endpoint. */
+/** The cluster of the saved rules: two services, by cluster address and, the second, by the node port of its only
+ * local endpoint. */
 const PODS = [
   pod('default/shell-a', 'a', '10.245.1.20', 'fd00:245:1::20'),
   pod('default/shell-b', 'b', '10.245.2.20', 'fd00:245:2::20'),

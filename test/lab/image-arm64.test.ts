@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The image's root file system for arm64, made on any machine: its programs answer, run by an emulator of that processor. Layer: test. */
+/** The image's root file system for arm64, made on any machine: its programs answer, run by an emulator of that
+ * processor. Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The image's root file system, made here as its Dockerfile makes it: every entry point runs in it, with no more rights than deploy/ gives. Layer: test. */
+/** The image's root file system, made here as its Dockerfile makes it: every entry point runs in it, with no more
+ * rights than deploy/ gives. Layer: test. */
 import { execFileSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs'
@@ -150,7 +151,8 @@ describe('the init step', () => {
   })
 })
 
-/** What it says, and what when it runs again; then the number of the root it has mounted. It is in a cgroup and cgroup namespace below the node's. */
+/** What it says, and what when it runs again; then the number of the root it has mounted. It is in a cgroup and
+ * cgroup namespace below the node's. */
 async function initStep(node: string, before: string): Promise<string[]> {
   const container = join(machine.cgroup, 'container')
   const steps = `

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Policies of host endpoints against real connections: the node's own ports, those that are never cut, and pods behind it. Layer: test. */
+/** Policies of host endpoints against real connections: the node's own ports, those that are never cut, and pods
+ * behind it. Layer: test. */
 import { expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
 import { request } from '../../lab/traffic/traffic.ts'

@@ -60,7 +60,8 @@ function isPod(end: Question['from']): end is StatePod {
   return 'ns' in end
 }
 
-/** The state, with what makes a cluster of it: routes to pods, somebody who listens, and something whose arrival is counted. */
+/** The state, with what makes a cluster of it: routes to pods, somebody who listens, and something whose arrival is
+ * counted. */
 function clusterOf({ state }: Step, number: number): object[] {
   const pods = state.pods.map((pod) => ({ ...pod, ips: addressesOf(pod), ports: [...(pod.ports ?? []), ...listening(pod)] }))
   const nodes = Object.entries(NODES).map(([name, addresses]) => ({

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Policies of a directory of manifests against real connections: who gets in, whose flows end, and what agents that die and come back change. Layer: test. */
+/** Policies of a directory of manifests against real connections: who gets in, whose flows end, and what agents that
+ * die and come back change. Layer: test. */
 import { expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
 import { request, startFlow } from '../../lab/traffic/traffic.ts'

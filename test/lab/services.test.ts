@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The demo's service from every place by every address, many messages on one socket: the second packet must do as well as the first. Root. */
+/** The demo's service from every place by every address, many messages on one socket: the second packet must do as
+ * well as the first. Root. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostPort } from '#lib/base/ip.ts'
 import { Lab } from '../../lab/lab.ts'
@@ -29,7 +30,8 @@ function endpoints(addresses: readonly string[], port: number): Endpoint[] {
   return addresses.flatMap((address) => PROTOS.map((proto) => ({ proto, address, port })))
 }
 
-/** A node's own port over UDP is left out: only connect-time translation could reach it there, and that leaves UDP alone. */
+/** A node's own port over UDP is left out: only connect-time translation could reach it there, and that leaves UDP
+ * alone. */
 const CASES = [
   { from: 'client', to: [...endpoints(NODE_A, 30080), ...endpoints(NODE_B, 30080)] },
   { from: 'far', to: [...endpoints(NODE_A, 30080), ...endpoints(NODE_B, 30080)] },

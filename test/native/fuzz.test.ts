@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Anything in any argument, on open and closed handles: an error with a code at most, never the end of the process. Layer: test. */
+/** Anything in any argument, on open and closed handles: an error with a code at most, never the end of the process.
+ * Layer: test. */
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as native from '#native'

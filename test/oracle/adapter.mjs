@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The compiled tables, walked as the programs walk them, behind the interface of the truth tables' runners. Layer: test. */
+/** The compiled tables, walked as the programs walk them, behind the interface of the truth tables' runners.
+ * Layer: test. */
 import { judgeByTables } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/table-rows.ts'
 import { Nodes } from './nodes.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The loaded programs as who answers the table of failsafe ports: packets through hooks. Needs root, in a namespace of its own. Layer: test. */
+/** The loaded programs as who answers the table of failsafe ports: packets through hooks. Needs root, in a namespace
+ * of its own. Layer: test. */
 import { kernelFacts } from '../kernel/kernel-facts.ts'
 import { packetRunner, setUpNamespace } from '../../testkit/packets/runner.ts'
 import type { PacketRunner } from '../../testkit/packets/runner.ts'

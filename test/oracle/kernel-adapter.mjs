@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The loaded programs behind the interface of the truth tables' runners: packets through hooks, for each node of a state. Needs root.
- * Layer: test. */
+/** The loaded programs behind the interface of the truth tables' runners: packets through hooks, for each node of a
+ * state. Needs root. Layer: test. */
 import { KernelNode } from './kernel-node.ts'
 import { Nodes } from './nodes.ts'
 import { packetOf } from './world.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The nodes of a truth table's states: each compiles policy for itself, and the steps of a case are changes to what it has. Layer: test. */
+/** The nodes of a truth table's states: each compiles policy for itself, and the steps of a case are changes to what
+ * it has. Layer: test. */
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { PolicyFeed } from '#agent/compile/policy/object-to-update.ts'
 import type { PolicyStep } from '#agent/compile/policy/tables.ts'

@@ -65,7 +65,8 @@ function named(all: readonly Raw[], name: string): Raw {
   return all.find((one) => one['name'] === name) ?? {}
 }
 
-/** In an untracked program the normal tiers are the untracked ones: they go before everything and decide only what they speak of. */
+/** In an untracked program the normal tiers are the untracked ones: they go before everything and decide only what
+ * they speak of. */
 function stagesOf(policy: Raw): Stages<Numbered> {
   const tiers = (key: string): readonly TierLine<Numbered>[] => each(policy, key, (value) => tierOf(asRecord(value)))
   const open = (key: string): Line<Numbered> => ({ tiers: tiers(key), profiles: [], end: 'allow' })

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** `run.ts [CASES]`: the project's own truth tables, and those of a folder of others' if it is there, against every adapter. Layer: test.
+/** `run.ts [CASES]`: the project's own truth tables, and those of a folder of others' if it is there, against every
+ * adapter. Layer: test.
  *
- * Others' tables run under their own runners. The adapter of loaded programs needs root, and runs in namespaces of its own. The last line is `N passed, M failed, K skipped`; each number counts questions. */
+ * Others' tables run under their own runners. The adapter of loaded programs needs root, and runs in namespaces of
+ * its own. The last line is `N passed, M failed, K skipped`; each number counts questions. */
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'

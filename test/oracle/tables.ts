@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Truth tables against an adapter: for each step of a case its state is loaded, then every pair is asked for. Layer: test. */
+/** Truth tables against an adapter: for each step of a case its state is loaded, then every pair is asked for.
+ * Layer: test. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { PortOrIcmp, State, StateExternal, StatePod } from './world.ts'

@@ -39,7 +39,8 @@ export async function command(print: Print, line: readonly string[]): Promise<Ou
   return ofCommand(output, code)
 }
 
-/** Its output is shown as it comes, and kept: the two streams in the order of their arrival. Without colours, which CI has ten bytes of for each dot. */
+/** Its output is shown as it comes, and kept: the two streams in the order of their arrival. Without colours, which
+ * CI has ten bytes of for each dot. */
 function spawned(print: Print, line: readonly string[]): Promise<{ readonly code: number; readonly output: string }> {
   const [file = '', ...args] = line
   return new Promise((resolve) => {

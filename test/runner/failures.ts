@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which tests failed, out of vitest's JSON reports or the output of commands, in lines that fit at the end of a log. Layer: test. */
+/** Which tests failed, out of vitest's JSON reports or the output of commands, in lines that fit at the end of a
+ * log. Layer: test. */
 import { relative } from 'node:path'
 
 export interface Count {
@@ -56,7 +57,8 @@ export function ofReport(json: string, root: string): Outcome {
   }
 }
 
-/** A command is one test, or counts for itself in a line that ends with `N passed, M failed`; of several the last counts. */
+/** A command is one test, or counts for itself in a line that ends with `N passed, M failed`; of several the last
+ * counts. */
 export function ofCommand(output: string, code: number): Outcome {
   const lines = output
     .replaceAll(CODES, '')

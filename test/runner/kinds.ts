@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which kind of test a path is of: its project of vitest, what is built for it, and what it runs under. Layer: test. */
+/** Which kind of test a path is of: its project of vitest, what is built for it, and what it runs under.
+ * Layer: test. */
 import { inOwnNamespaces } from '../../testkit/base/namespaces.ts'
 
 export interface Kind {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a run of tests is made of, and in which order: most parts one after another, those that bear company in two lanes. Layer: test. */
+/** What a run of tests is made of, and in which order: most parts one after another, those that bear company in two
+ * lanes. Layer: test. */
 import { cpus } from 'node:os'
 import { failureList, slowestList, type Outcome, type TimedFile } from './failures.ts'
 
@@ -12,7 +13,8 @@ export interface Stage {
   readonly name: string
   /** why it cannot run here; then its absence counts as one skip */
   readonly obstacle?: string | undefined
-  /** Its parts may run beside each other and beside those of its neighbours that say so too: nothing in them is measured, and they share nothing. */
+  /** Its parts may run beside each other and beside those of its neighbours that say so too: nothing in them is
+   * measured, and they share nothing. */
   readonly inLanes?: boolean
   readonly parts: readonly Part[]
 }
@@ -30,7 +32,8 @@ const live: Print = (chunk, to = process.stdout) => {
   to.write(chunk)
 }
 
-/** The exit code. Its last line is `N passed, M failed, K skipped`, and before it what failed: of a long log often no more than the end is seen. */
+/** The exit code. Its last line is `N passed, M failed, K skipped`, and before it what failed: of a long log often
+ * no more than the end is seen. */
 export async function runStages(stages: readonly Stage[]): Promise<number> {
   const total = { passed: 0, failed: 0, skipped: 0 }
   const failures: { readonly stage: string; readonly text: string }[] = []
@@ -85,7 +88,8 @@ async function runJob({ stage, title, part }: Job, isAlone: boolean): Promise<Ou
   return count
 }
 
-/** From now until it is called: the seconds, and how much of them the processors of the machine had nothing to do, which is what waiting costs. */
+/** From now until it is called: the seconds, and how much of them the processors of the machine had nothing to do,
+ * which is what waiting costs. */
 function stopwatch(): () => string {
   const began = performance.now()
   const before = processorTimes()

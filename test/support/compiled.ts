@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** C compiled as the BPF objects are, for tests that compare TypeScript's view of a struct with the compiler's. Layer: test. */
+/** C compiled as the BPF objects are, for tests that compare TypeScript's view of a struct with the compiler's.
+ * Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Sections of a little-endian 64-bit ELF file, for tests that look into compiled objects without libbpf. Layer: test. */
+/** Sections of a little-endian 64-bit ELF file, for tests that look into compiled objects without libbpf.
+ * Layer: test. */
 
 /** Name → bytes. Relocations are not applied. */
 export function elfSections(file: Buffer): Map<string, Buffer> {

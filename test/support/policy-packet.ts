@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What policy sees of a packet → a flow's first packet with all that, or a TCP segment with other flags, as bytes. Layer: test. */
+/** What policy sees of a packet → a flow's first packet with all that, or a TCP segment with other flags, as bytes.
+ * Layer: test. */
 import { formatAddr, hostPort } from '#lib/base/ip.ts'
 import { ICMP, ICMPV6, SCTP, TCP, UDP, hasPorts } from '#lib/policy/packet.ts'
 import type { Packet } from '#lib/policy/packet.ts'

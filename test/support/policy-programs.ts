@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The loaded programs as the judge: rows into maps, packets through hooks, what they say of flows out of maps. Layer: test. */
+/** The loaded programs as the judge: rows into maps, packets through hooks, what they say of flows out of maps.
+ * Layer: test. */
 import type { BpfMap, BpfProgram } from '#native'
 import { ifindexOf, possibleCpus } from '#native'
 import { NO_SET } from '#agent/compile/policy/tables.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Every field of a schema alone, with what is required beside it: at its bounds, each word, each form that it may have. The same each time. Layer: test. */
+/** Every field of a schema alone, with what is required beside it: at its bounds, each word, each form that it may
+ * have. The same each time. Layer: test. */
 import fc from 'fast-check'
 import type { Schema } from '#lib/base/schema.ts'
 import { formOf, isRefused } from './from-schema.ts'

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Commands that run apart from the machine. Layer: testkit. */
 
-/** In front of a command: an own network and mount view with an own bpffs, so that nothing touches the machine. Needs root. */
+/** In front of a command: an own network and mount view with an own bpffs, so that nothing touches the machine.
+ * Needs root. */
 export const inOwnNamespaces: readonly string[] = [
   'unshare',
   '--net',

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A node of its own: network and mount namespace, bpffs, cgroup and folders, and the agent in it. Needs root. Layer: testkit. */
+/** A node of its own: network and mount namespace, bpffs, cgroup and folders, and the agent in it. Needs root.
+ * Layer: testkit. */
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +8,8 @@ import { join } from 'node:path'
 import { cgroup2Mount } from '#agent/dataplane/attach/cgroup.ts'
 
 const ROOT = new URL('../../', import.meta.url).pathname
-/** A test that waits so long has failed. Verifying programs takes two seconds of an idle CPU, and there may be ten who want it. */
+/** A test that waits so long has failed. Verifying programs takes two seconds of an idle CPU, and there may be ten
+ * who want it. */
 const PATIENCE_MS = 45_000
 
 export type LogLine = Readonly<Record<string, unknown>> & { readonly event: string }

@@ -53,7 +53,8 @@ export async function stopAgent(cluster: Cluster, node: string, signal: 'SIGTERM
   return await cluster.daemons.stop({ node }, NAME, signal)
 }
 
-/** Definitions and account as deploy/ has them, and a kubeconfig with a token of the account that the daemon set has. */
+/** Definitions and account as deploy/ has them, and a kubeconfig with a token of the account that the daemon set
+ * has. */
 export async function agentKubeconfig(cluster: Administered): Promise<string> {
   const path = join(cluster.folder, 'agent.kubeconfig')
   if (existsSync(path)) return path

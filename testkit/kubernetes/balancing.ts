@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a cloud does for services that want a load balancer, one service at a time: what to ask of it, and what to say of it. Layer: testkit (pure). */
+/** What a cloud does for services that want a load balancer, one service at a time: what to ask of it, and what to
+ * say of it. Layer: testkit (pure). */
 import { listAt, numberAt, textAt } from '../../lab/raw.ts'
 
 /** The service stays until its balancer is gone. */
@@ -27,7 +28,8 @@ export function balancedOf(services: readonly unknown[]): BalancedService[] {
   return services.map(balanced).filter(({ wanted, finalizers }) => wanted || finalizers.ours)
 }
 
-/** Merge patches, by the path they go to: `address` for one that wants a balancer, nothing for one whose balancer is gone. */
+/** Merge patches, by the path they go to: `address` for one that wants a balancer, nothing for one whose balancer is
+ * gone. */
 export function patchesOf(service: BalancedService, address: string | undefined): { readonly path: string; readonly patch: object }[] {
   const { finalizers, path, wanted } = service
   const others = finalizers.others

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The certificates of a cluster that lives as long as a test: an authority, the API server's, what it shows to kubelets. Layer: testkit. */
+/** The certificates of a cluster that lives as long as a test: an authority, the API server's, what it shows to
+ * kubelets. Layer: testkit. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { command } from '../base/command.ts'

@@ -66,7 +66,8 @@ export class Cluster implements AsyncDisposable {
     this.daemons = new Daemons(parts.lab, join(this.#folder, 'logs'))
   }
 
-  /** A new one, in place of what an earlier one of this name has left. Its nodes have no network yet: that is for who calls. */
+  /** A new one, in place of what an earlier one of this name has left. Its nodes have no network yet: that is for
+   * who calls. */
   static async up(options: ClusterOptions = {}): Promise<Cluster> {
     const name = options.name ?? 'cluster'
     const say = options.progress ?? (() => undefined)
@@ -93,7 +94,8 @@ export class Cluster implements AsyncDisposable {
     return new Cluster({ lab, plane: ControlPlane.attach(planeOptions(lab, built.programs)), ...built })
   }
 
-  /** Safe at any time and after any crash: ends what the lab has started, in its namespaces and cgroups, and nothing else. */
+  /** Safe at any time and after any crash: ends what the lab has started, in its namespaces and cgroups, and nothing
+   * else. */
   static async remove(name = 'cluster'): Promise<void> {
     const left = await Lab.remove(name)
     if (left.some(({ kind }) => kind !== 'netns'))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** etcd, kube-apiserver and, where wanted, controllers and a scheduler, in a place of a lab that every node can reach. Layer: testkit. */
+/** etcd, kube-apiserver and, where wanted, controllers and a scheduler, in a place of a lab that every node can
+ * reach. Layer: testkit. */
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,7 +29,8 @@ export interface ControlPlaneOptions {
   readonly serviceCidrs: readonly string[]
   /** runs controllers and a scheduler, which give each node a part of these; without them objects are all there is */
   readonly podCidrs?: readonly string[]
-  /** how nodes are told of the API server, and the addresses it will have, one after the other; else it has the gateway's */
+  /** how nodes are told of the API server, and the addresses it will have, one after the other; else it has the
+   * gateway's */
   readonly host?: { readonly name: string; readonly addresses: readonly string[] }
 }
 
@@ -46,7 +48,8 @@ export class ControlPlane implements AsyncDisposable {
     this.#address = options.host?.addresses[0] ?? this.#gateway
   }
 
-  /** Resolves when it serves the default namespace. Throws with the end of a log when it ends, or is not ready in time. */
+  /** Resolves when it serves the default namespace. Throws with the end of a log when it ends, or is not ready in
+   * time. */
   static async start(options: ControlPlaneOptions): Promise<ControlPlane> {
     const plane = new ControlPlane(options)
     try {
@@ -96,7 +99,8 @@ export class ControlPlane implements AsyncDisposable {
     writeFileSync(path, kubeconfigText(`https://${host}:${PORT}`, this.authority, user))
   }
 
-  /** Creates the objects (parsed manifests, a List taken apart) in their order. Throws with the server's answer when it refuses one. */
+  /** Creates the objects (parsed manifests, a List taken apart) in their order. Throws with the server's answer when
+   * it refuses one. */
   async create(objects: readonly unknown[]): Promise<void> {
     for (const request of objects.flatMap(requestsFor)) await this.#send(request)
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Kubernetes' programs in places of a lab: they outlive who started them, and end with the lab at the latest. Layer: testkit. */
+/** Kubernetes' programs in places of a lab: they outlive who started them, and end with the lab at the latest.
+ * Layer: testkit. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { labCgroup } from '../../lab/processes/cgroup.ts'

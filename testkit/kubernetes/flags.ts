@@ -56,7 +56,8 @@ export function controllerFlags(options: ControllerOptions): string[] {
       '--allocate-node-cidrs',
       `--service-cluster-ip-range=${options.serviceCidrs.join(',')}`,
     ],
-    // a node that is gone is missed within a test; one that looks for the server again is not, where everything shares two CPUs
+    // a node that is gone is missed within a test; one that looks for the server again is not, where everything shares
+    // two CPUs
     ...['--node-monitor-period=1s', '--node-monitor-grace-period=40s'],
   ]
 }

@@ -40,7 +40,8 @@ function isComplete(families: readonly string[], until: readonly string[]): bool
   return families.every(isWritten) && until.every((address) => families.some((rules) => rules.includes(address)))
 }
 
-/** Resolves when its rules are in place: they stay when it ends, as they do on a real node. Throws with the end of its log. */
+/** Resolves when its rules are in place: they stay when it ends, as they do on a real node. Throws with the end of
+ * its log. */
 export async function startKubeProxy(options: KubeProxyOptions): Promise<ChildProcess> {
   const { lab, node, mode, until } = options
   const path = join(options.folder, `kube-proxy-${node}.log`)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** etcd and kube-apiserver on loopback, with TLS and RBAC, that can be killed, stopped and brought back. Layer: testkit. */
+/** etcd and kube-apiserver on loopback, with TLS and RBAC, that can be killed, stopped and brought back.
+ * Layer: testkit. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
@@ -40,7 +41,8 @@ export class LoopbackCluster implements AsyncDisposable {
     this.users = users
   }
 
-  /** Resolves when it serves, and has made what it makes by itself. Throws with the end of a log when it ends, or is not ready in time. */
+  /** Resolves when it serves, and has made what it makes by itself. Throws with the end of a log when it ends, or is
+   * not ready in time. */
   static async start(options: LoopbackOptions): Promise<LoopbackCluster> {
     mkdirSync(options.folder, { recursive: true })
     const cluster = new LoopbackCluster(options, await Authority.make(options.folder))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Builds Kubernetes' programs, unless they are in the cache directory already; brings a cluster of them up, asks it, takes it down. Layer: testkit. */
+/** Builds Kubernetes' programs, unless they are in the cache directory already; brings a cluster of them up, asks
+ * it, takes it down. Layer: testkit. */
 import { installAgents } from './agents.ts'
 import { Cluster } from './cluster.ts'
 import { builtPrograms, kubernetesPrograms, upstreamTests } from './build/programs.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What makes a lab's node one that kubelet and containerd can live on: the script and their configurations. Layer: testkit (pure). */
+/** What makes a lab's node one that kubelet and containerd can live on: the script and their configurations.
+ * Layer: testkit (pure). */
 import { join } from 'node:path'
 import { quote } from '../../lab/network/node-root.ts'
 

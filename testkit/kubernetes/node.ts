@@ -59,7 +59,8 @@ export async function startKubelet(options: NodeOptions): Promise<void> {
   )
 }
 
-/** Removes the v1 cgroups of a node that has ended: the lab knows of its cgroup2 only. A kubelet that finds them takes long to start. */
+/** Removes the v1 cgroups of a node that has ended: the lab knows of its cgroup2 only. A kubelet that finds them
+ * takes long to start. */
 export async function removeNodeCgroups(lab: string, node: string): Promise<void> {
   // a node's hierarchy begins where that process was which started it, anywhere on the machine
   const left = globSync(`/sys/fs/cgroup/{${CONTROLLERS.join(',')}}/**${cgroupOf(lab, node)}`)

@@ -67,7 +67,8 @@ export class Cluster {
     const agentCommand = [process.execPath, '--conditions=source', `${packageRoot()}/agent/main.ts`]
     this.#lab = await Lab.up({ name: this.#name, resources: this.#directory, agentCommand })
     await this.routeOuter('a')
-    // a closed port of a node refuses datagrams by the kernel's ICMP, of which there is one a second for each client otherwise
+    // a closed port of a node refuses datagrams by the kernel's ICMP, of which there is one a second for each client
+    // otherwise
     const unlimited = [
       'net.ipv4.icmp_ratelimit=0',
       'net.ipv4.icmp_msgs_per_sec=10000',
@@ -77,7 +78,8 @@ export class Cluster {
     for (const node of NODES) await this.lab.mustRun(`node/${node}`, ['sysctl', '-q', '-w', ...unlimited])
   }
 
-  /** Load balancers and external addresses are behind this node, for the client: it stands in for what announces them. */
+  /** Load balancers and external addresses are behind this node, for the client: it stands in for what announces
+   * them. */
   async routeOuter(node: NodeName): Promise<void> {
     for (const [range, family] of [
       ['203.0.113.0/24', 4],
@@ -129,8 +131,8 @@ export class Cluster {
     return outcome
   }
 
-  /** Waits until from everywhere to everywhere these pods answer, each of them, and nothing fails, not even when asked many times; all
-   * outcomes then. */
+  /** Waits until from everywhere to everywhere these pods answer, each of them, and nothing fails, not even when
+   * asked many times; all outcomes then. */
   async reaches(from: Several<string>, to: Several<Endpoint>, pods: readonly string[]): Promise<readonly Outcome[]> {
     return await this.answers({ from, to, pods, confirm: true })
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A service of a test with its slices: what the API server and the endpoint controller would make, written whole at each change. Layer: testkit. */
+/** A service of a test with its slices: what the API server and the endpoint controller would make, written whole at
+ * each change. Layer: testkit. */
 import type { Endpoint } from '../../lab/tools/address.ts'
 import type { Cluster } from './cluster.ts'
 import {

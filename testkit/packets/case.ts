@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The form of a packet case: what is in the maps, then packets through programs, each with what must come out. Layer: testkit. */
+/** The form of a packet case: what is in the maps, then packets through programs, each with what must come out.
+ * Layer: testkit. */
 
 import type { Failsafes } from '#lib/model/failsafe.ts'
 import type { Policy } from '#lib/model/policy.ts'
@@ -53,9 +54,11 @@ export interface Step {
   readonly macs?: boolean
   /** the counter that must go up by one, as in enum drop */
   readonly reason?: string
-  /** skb mark going in, default 0; on kernels whose test runs take none the case ends here, for what follows relies on the step */
+  /** skb mark going in, default 0; on kernels whose test runs take none the case ends here, for what follows relies
+   * on the step */
   readonly mark?: number
-  /** the device by which the node got it, where packets leave; default: none, it is the node's own; as with marks, not on all kernels */
+  /** the device by which the node got it, where packets leave; default: none, it is the node's own; as with marks,
+   * not on all kernels */
   readonly arrived?: string
   /** the device that it passes; default: loopback's, and so on all kernels */
   readonly device?: string

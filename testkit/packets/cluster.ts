@@ -16,7 +16,8 @@ export interface Family {
   readonly quietOwn: string
   readonly otherNode: string
   readonly thirdNode: string
-  /** nodes whose addresses are like otherNode's: half of the last byte's range apart; or the same XOR of its 16-bit words */
+  /** nodes whose addresses are like otherNode's: half of the last byte's range apart; or the same XOR of its 16-bit
+   * words */
   readonly alikeNodes: readonly string[]
   /** on the underlay, but no node of ours */
   readonly stranger: string

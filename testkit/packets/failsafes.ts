@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Failsafe ports in the maps, as the agent writes them: the ports, and the compressed table that programs ask first. Layer: testkit. */
+/** Failsafe ports in the maps, as the agent writes them: the ports, and the compressed table that programs ask
+ * first. Layer: testkit. */
 import { failsafeRows } from '#agent/compile/failsafes.ts'
 import { depthOf } from '#agent/compile/policy/identities/prefixes.ts'
 import { failsafeDirection } from '#agent/dataplane/maps/encode-rows.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A map that nothing but its test writes: its rows are known, and only those that differ are written. Layer: testkit. */
+/** A map that nothing but its test writes: its rows are known, and only those that differ are written.
+ * Layer: testkit. */
 import type { MapDefinition } from '#agent/maps/catalogue.ts'
 import { encodeBytes } from '#agent/maps/byte-rows.ts'
 import type { Loaded } from './objects.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The mark that a packet must leave a program with, by what became of it: what bpf/include/base/mark.h says to the programs behind. Layer: testkit. */
+/** The mark that a packet must leave a program with, by what became of it: what bpf/include/base/mark.h says to the
+ * programs behind. Layer: testkit. */
 import { BpfProgram } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
 import { tcp } from './packet.ts'
@@ -21,8 +22,8 @@ const SCHED_CLS = 3
 /** `r0 = 0; exit` */
 const NOTHING = Buffer.from('b7000000000000009500000000000000', 'hex')
 
-/** What a packet has beside its bytes; `arrived`: the index of the device by which the node got it, 0 of its own; `device`: of the one that it passes,
- * 0 the loopback device. */
+/** What a packet has beside its bytes; `arrived`: the index of the device by which the node got it, 0 of its own;
+ * `device`: of the one that it passes, 0 the loopback device. */
 interface Came {
   readonly mark: number
   readonly arrived?: number

@@ -24,8 +24,8 @@ export interface Envelope {
   readonly extensions?: number
 }
 
-/** What is beside MSS and window scale among TCP's options: SACK, timestamps as well, the MSS at an odd offset, an unknown option that ends as a
- * window scale does. */
+/** What is beside MSS and window scale among TCP's options: SACK, timestamps as well, the MSS at an odd offset, an
+ * unknown option that ends as a window scale does. */
 export type TcpLayout = 'sack' | 'timestamps' | 'odd' | 'unknown'
 
 export interface TcpOptions extends Envelope {

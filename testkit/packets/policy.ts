@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The policies of a packet case in the maps: compiled, changed step by step, and named when a flow tells by which rule it is let be. Layer: testkit. */
+/** The policies of a packet case in the maps: compiled, changed step by step, and named when a flow tells by which
+ * rule it is let be. Layer: testkit. */
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { NO_SET } from '#agent/compile/policy/tables.ts'
 import type { EndValue, HostValue, PolicyStep } from '#agent/compile/policy/tables.ts'
@@ -33,7 +34,8 @@ export const PODS = {
   remote: { of: (f: Family) => f.remotePod, local: false },
 } as const
 
-/** Host endpoints, there where a policy means them: of the device that test runs happen on and of the node's own processes; of the underlay. */
+/** Host endpoints, there where a policy means them: of the device that test runs happen on and of the node's own
+ * processes; of the underlay. */
 export const HOST = 'host'
 export const UNDERLAY = 'underlay'
 const HOSTS = { [HOST]: '*', [UNDERLAY]: devices.underlay.name } as const

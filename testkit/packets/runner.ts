@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Runs packet cases through the loaded programs by BPF_PROG_TEST_RUN; used by vitest and inside kernel VMs. Layer: testkit. */
+/** Runs packet cases through the loaded programs by BPF_PROG_TEST_RUN; used by vitest and inside kernel VMs.
+ * Layer: testkit. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { BpfProgram } from '#native'
@@ -92,7 +93,8 @@ export function testCfg(features: Features): NodeCfg {
   }
 }
 
-/** Makes the devices, routes and neighbours of cluster.ts in the current network namespace, which must be a scratch one. */
+/** Makes the devices, routes and neighbours of cluster.ts in the current network namespace, which must be a scratch
+ * one. */
 export function setUpNamespace(): void {
   // another file of tests may have made them already
   const removed = Object.values(devices).map(({ name }) => `link del ${name}\n`)

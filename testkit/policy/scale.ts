@@ -59,7 +59,8 @@ export function toPorts(from: number, to = from): Side {
   return { ...ANYWHERE, ports: [{ from, to }] }
 }
 
-/** As applications have them: for one application of one namespace, from two others, one of them elsewhere, on two ports. */
+/** As applications have them: for one application of one namespace, from two others, one of them elsewhere, on two
+ * ports. */
 export function scalePolicy(at: number): Policy {
   const namespace = `ns${at % 50}`
   const inNamespace = equals('netplane.io/namespace', namespace)
@@ -93,7 +94,8 @@ export function policyUpdate(policy: Policy): PolicyUpdate {
   return { kind: 'policy', key: `${policy.kind}/${policy.namespace === '' ? '' : `${policy.namespace}/`}${policy.name}`, value: policy }
 }
 
-/** One policy for everybody, whose rules each mean other peers, which overlap, on other ranges of ports, which overlap. */
+/** One policy for everybody, whose rules each mean other peers, which overlap, on other ranges of ports, which
+ * overlap. */
 export function manyRules(count: number): Policy {
   const rules = Array.from({ length: count }, (_, at) => {
     const peer =

@@ -16,9 +16,9 @@ export const CONFLISTS = { own: '10-netplane.conflist', chained: '00-00-netplane
 /** Which runtimes that read cniVersion alone do not know: those with a libcni before 1.2. */
 const NEWEST = '1.1.0'
 
-/** `portmap`: the versions that it speaks; undefined: there is none. Then we are told of hostPorts, and refuse them: nobody would serve them.
- * Newer runtimes take the newest of cniVersions that they know, ask none of the plugins, and each is called with it. Throws ConfigError when
- * portmap has none of ours. */
+/** `portmap`: the versions that it speaks; undefined: there is none. Then we are told of hostPorts, and refuse them:
+ * nobody would serve them. Newer runtimes take the newest of cniVersions that they know, ask none of the plugins,
+ * and each is called with it. Throws ConfigError when portmap has none of ours. */
 export function conflistText({ socket, portmap }: { readonly socket: string; readonly portmap: readonly string[] | undefined }): string {
   const capabilities = { portMappings: true }
   const plugins = portmap
@@ -40,8 +40,9 @@ export interface Conflist {
   readonly text: string | undefined
 }
 
-/** The first list of another in this folder, which a runtime would take, with us at its end. Its name stays: addresses and results are kept
- * by it. No text: it has us already. Undefined: there is no other list. Throws ConfigError when it is none that we can be in. */
+/** The first list of another in this folder, which a runtime would take, with us at its end. Its name stays:
+ * addresses and results are kept by it. No text: it has us already. Undefined: there is no other list. Throws
+ * ConfigError when it is none that we can be in. */
 export function chainedConflist(confDir: string, socket: string): Conflist | undefined {
   const name = firstOfOthers(confDir)
   if (name === undefined) return undefined

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Changes of policy and of whom it speaks → changes of the tables, in an order in which no packet is judged by half of either.
- * Layer: agent/compile (pure).
+/** Changes of policy and of whom it speaks → changes of the tables, in an order in which no packet is judged by half
+ * of either. Layer: agent/compile (pure).
  *
- * What the tables hold depends on what there is, not on how it came to be; the work of a change is in proportion to what it selects. */
+ * What the tables hold depends on what there is, not on how it came to be; the work of a change is in proportion to
+ * what it selects. */
 import type { Addr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
 import { comparePolicies } from '#lib/model/policy-order.ts'
@@ -88,7 +89,8 @@ export class PolicyCompiler {
     // before their sets go blind
     const left = this.#shown.takeGoneEnds()
     const epoch = this.#shown.takeEpoch()
-    // what the old sets asked was asked up to here: they had to tell addresses apart until the last endpoint was flipped
+    // what the old sets asked was asked up to here: they had to tell addresses apart until the last endpoint was
+    // flipped
     const forget: PolicyRow[] = old.flatMap((set) => this.#sets.release(set))
     const later = targetsOf(this.#addresses.settle())
     const relearn = this.#sets.takeNewRows()

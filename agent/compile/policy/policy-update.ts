@@ -11,7 +11,8 @@ export interface PolicyEndpoint {
   readonly labels: Labels
   readonly addrs: readonly Addr[]
   readonly ports: readonly NamedPort[]
-  /** rules of last resort: names of profiles in this order. A pod's namespace's lets everything pass where there is no object of it. */
+  /** rules of last resort: names of profiles in this order. A pod's namespace's lets everything pass where there is
+   * no object of it. */
   readonly profiles: readonly string[]
   /** on this node and under policy: gets sets; nodes never */
   readonly local: boolean
@@ -31,8 +32,8 @@ export interface ServicePeers {
   readonly ends: readonly { readonly addr: Addr; readonly ports: readonly { readonly protocol: number; readonly port: number }[] }[]
 }
 
-/** An object that is new, different or (undefined) gone. Keys: those of `refText` of policies, names of tiers and profiles, texts of endpoints
- * and sets that are the same as long as these live, namespace/name of services. */
+/** An object that is new, different or (undefined) gone. Keys: those of `refText` of policies, names of tiers and
+ * profiles, texts of endpoints and sets that are the same as long as these live, namespace/name of services. */
 export type PolicyUpdate =
   | { readonly kind: 'policy'; readonly key: string; readonly value: Policy | undefined }
   | { readonly kind: 'tier'; readonly key: string; readonly value: Tier | undefined }

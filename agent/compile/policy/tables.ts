@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The rows by which the data plane judges flows. Layer: agent/compile (pure).
  *
- * The rules of an endpoint's direction stand in a line, a set, in blocks of 1,024. In each dimension packets fall into classes, and each
- * class has a bit for every rule whose condition in that dimension it meets; the first rule that is met in all of them decides. */
+ * The rules of an endpoint's direction stand in a line, a set, in blocks of 1,024. In each dimension packets fall
+ * into classes, and each class has a bit for every rule whose condition in that dimension it meets; the first rule
+ * that is met in all of them decides. */
 import type { DIMENSION_OWN, DIMENSION_PEER, DIMENSION_PORT, DIMENSION_SOURCE_PORT } from '#lib/base/bpf-constants.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Bits } from './rulesets/bits.ts'
@@ -13,8 +14,8 @@ import { depthOf, prefixKey } from './identities/prefixes.ts'
 export type SetId = string
 export const NO_SET: SetId = '0000000000000000'
 
-/** Classes of DIMENSION_PEER and DIMENSION_OWN are identities, of the other end's and of this end's address. A peer without a row is `nobody`,
- * an own address without one is class 0. */
+/** Classes of DIMENSION_PEER and DIMENSION_OWN are identities, of the other end's and of this end's address. A peer
+ * without a row is `nobody`, an own address without one is class 0. */
 export type Dimension = typeof DIMENSION_PEER | typeof DIMENSION_OWN | typeof DIMENSION_PORT | typeof DIMENSION_SOURCE_PORT
 
 interface Contents {
@@ -23,11 +24,13 @@ interface Contents {
     /** `sure`: what the whole set says to such a peer whatever else the packet is, rule * 4 + action; SURE_NOT */
     readonly value: { readonly word: Bits; readonly sure: number }
   }
-  /** `proto` 0: any that has no row; `source` 1: of source ports, only where the row of destination ports says PORTS_SOURCE */
+  /** `proto` 0: any that has no row; `source` 1: of source ports, only where the row of destination ports says
+   * PORTS_SOURCE */
   readonly ports: {
     readonly key: { readonly set: SetId; readonly block: number; readonly proto: number; readonly source: 0 | 1 }
-    /** `blocks` of the set, `words` in use in this block, `begins`: in which of them stages begin; `cell`: a kind of bits (RULES_…) behind the other, RULE_WORDS of each,
-     * with PORTS_SMALL one of each and behind them all classes'; `at`: 256 classes or pages, by high byte (ICMP: type) */
+    /** `blocks` of the set, `words` in use in this block, `begins`: in which of them stages begin; `cell`: a kind of
+     * bits (RULES_…) behind the other, RULE_WORDS of each, with PORTS_SMALL one of each and behind them all
+     * classes'; `at`: 256 classes or pages, by high byte (ICMP: type) */
     readonly value: {
       readonly blocks: number
       readonly words: number
@@ -112,14 +115,17 @@ export function rowKey(row: PolicyRow): string {
   }
 }
 
-/** Whether flows that were judged before must be judged again: `newcomers` are addresses that nobody had, of which there is seldom a flow. */
+/** Whether flows that were judged before must be judged again: `newcomers` are addresses that nobody had, of which
+ * there is seldom a flow. */
 export type Epoch = 'same' | 'newcomers' | 'next'
 
-/** A part of a change that is to be finished before the next begins, so that every packet is judged by the rules before or by those after. */
+/** A part of a change that is to be finished before the next begins, so that every packet is judged by the rules
+ * before or by those after. */
 export type PolicyStep =
   /** new sets, whole, and what sets in use must know of new identities; nothing refers to these rows yet */
   | { readonly kind: 'learn'; readonly rows: readonly SetRow[] }
-  /** addresses get their identities; in this order, which has endpoints before prefixes, narrow ones before those around them */
+  /** addresses get their identities; in this order, which has endpoints before prefixes, narrow ones before those
+   * around them */
   | { readonly kind: 'move'; readonly rows: readonly PolicyRowOf<'nets' | 'ends'>[] }
   /** endpoints get their sets, in one write each; first those that are others now, with their identity */
   | { readonly kind: 'flip'; readonly rows: readonly PolicyRowOf<'ends' | 'hosts'>[] }

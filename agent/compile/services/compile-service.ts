@@ -43,8 +43,9 @@ export interface ServiceRows {
   readonly refused?: string
 }
 
-/** Rows of all ports, table by table, each sorted by key; none for a service that is not ours to serve, or that would leave others no
- * room. A frontend without a usable endpoint has count 0: connections to it are refused at once. */
+/** Rows of all ports, table by table, each sorted by key; none for a service that is not ours to serve, or that
+ * would leave others no room. A frontend without a usable endpoint has count 0: connections to it are refused at
+ * once. */
 export function compileService(service: Service, slices: readonly EndpointSlice[], context: ServiceContext): ServiceRows {
   if (service.notServed !== undefined) return { rows: [] }
   const frontends = new Map<string, FrontendRow>()
@@ -152,7 +153,8 @@ function usedLists({ cluster, local }: Choices, frontends: readonly FrontendRow[
     .map((list) => ({ ...list, maglev: frontends.some((row) => hashes(row, list)) }))
 }
 
-/** Each address once. Cluster addresses are of ranges that are for services alone; whose the others are besides is not known. */
+/** Each address once. Cluster addresses are of ranges that are for services alone; whose the others are besides is
+ * not known. */
 function addressRows(frontends: readonly FrontendRow[]): readonly AddrRow[] {
   const rows = new Map<Addr, AddrRow>()
   for (const { key, value } of frontends) {

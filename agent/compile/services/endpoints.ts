@@ -73,7 +73,8 @@ function hintedFor(
   return meant.length === 0 ? undefined : meant
 }
 
-/** Each address and port once: while an endpoint moves from one slice to another both may have it, and the better state is the newer. */
+/** Each address and port once: while an endpoint moves from one slice to another both may have it, and the better
+ * state is the newer. */
 function targetsOf({ service, port, family, slices }: EndpointQuery): readonly Target[] {
   const targets = new Map<string, Target>()
   for (const slice of slices) {

@@ -4,7 +4,8 @@ import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { Service } from '#lib/model/service.ts'
 import type { HealthCheck } from '../desired.ts'
 
-/** undefined for services that no load balancer asks about. Endpoints that are going count no more, though they may still serve. */
+/** undefined for services that no load balancer asks about. Endpoints that are going count no more, though they may
+ * still serve. */
 export function healthCheckOf(service: Service, slices: readonly EndpointSlice[], node: string): HealthCheck | undefined {
   const { namespace, name, healthCheckNodePort: port } = service
   if (port === undefined || service.notServed !== undefined || service.externalTrafficPolicy !== 'Local') return undefined

@@ -17,8 +17,9 @@ export interface ListRef {
 /** Ids that begin so are numbers of sets. */
 const NUMBERED = '00000000'
 
-/** Hash of "namespace/name:port"; the backends of the IPv6 side are a set of their own, "namespace/name:port/IPv6", and so are those of
- * one node, ".../local". Authors of services choose these texts: it must be a hash that does not let them choose the id. */
+/** Hash of "namespace/name:port"; the backends of the IPv6 side are a set of their own, "namespace/name:port/IPv6",
+ * and so are those of one node, ".../local". Authors of services choose these texts: it must be a hash that does
+ * not let them choose the id. */
 export function listId(ref: ListRef): ListId {
   const id = sha256Start(listText(ref))
   return id.startsWith(NUMBERED) ? `f${id.slice(1)}` : id

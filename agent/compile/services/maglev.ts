@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Maglev's table: which backend each hash of a flow leads to, the same on every node, and nearly the same when one backend goes. Layer: agent/compile (pure).
+/** Maglev's table: which backend each hash of a flow leads to, the same on every node, and nearly the same when one
+ * backend goes. Layer: agent/compile (pure).
  *
  * Eisenbud and others, "Maglev: A Fast and Reliable Software Network Load Balancer", NSDI 2016, section 3.4. */
 import { MAGLEV_SIZE } from '#lib/base/bpf-constants.ts'
@@ -15,7 +16,8 @@ export interface MaglevBackend {
 /** More than a slot's number can hold get no table. */
 export const MOST_BACKENDS = 0xffff
 
-/** Index into `backends` for each hash: depends on who they are, not on their order. There must be 1 .. MOST_BACKENDS, all different. */
+/** Index into `backends` for each hash: depends on who they are, not on their order. There must be 1 ..
+ * MOST_BACKENDS, all different. */
 export function maglevSlots(backends: readonly MaglevBackend[]): Uint16Array {
   const turns = backends.map(walkOf).sort((a, b) => compareText(a.identity, b.identity))
   const places = Uint32Array.from(turns, ({ start }) => start)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** How much of the tables one service may have: of a table that it fills all others' services would suffer. Layer: agent/compile (pure). */
+/** How much of the tables one service may have: of a table that it fills all others' services would suffer.
+ * Layer: agent/compile (pure). */
 import type { MapSizes } from '../desired.ts'
 
 /** Rows by table. */

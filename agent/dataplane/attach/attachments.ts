@@ -77,7 +77,8 @@ export class Attachments<P extends Place> {
     }
   }
 
-  /** Compares every place with the kernel. What was removed or replaced behind our back becomes pending; returns where. */
+  /** Compares every place with the kernel. What was removed or replaced behind our back becomes pending; returns
+   * where. */
   check(): P[] {
     const wrong: P[] = []
     for (const [key, { place, program }] of this.#wanted) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The connect-time hooks of a cgroup2 directory: as pinned links, or by plain attachment before 5.7. Layer: agent/dataplane. */
+/** The connect-time hooks of a cgroup2 directory: as pinned links, or by plain attachment before 5.7.
+ * Layer: agent/dataplane. */
 import { BpfLink, BpfProgram, cgroupAttach, cgroupDetach, cgroupQuery, type CgroupHook } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
 import type { Hooks, LoadedProgram, Place } from './hook.ts'
@@ -69,8 +70,8 @@ export class CgroupLinks implements Hooks<CgroupPlace> {
   }
 }
 
-/** Recognises ours by the program's name, which is the hook's. There is no replacing: for a moment the old and the new program
- * run one after the other, which is harmless, as the second finds no service address any more. */
+/** Recognises ours by the program's name, which is the hook's. There is no replacing: for a moment the old and the
+ * new program run one after the other, which is harmless, as the second finds no service address any more. */
 export class CgroupAttachments implements Hooks<CgroupPlace> {
   readonly kind = 'cgroup'
   readonly #cgroup: string

@@ -5,7 +5,8 @@ import type { BpfProgram, Direction } from '#native'
 export interface Place {
   /** names it for people, and across restarts: "eth0/ingress", "cgroup/connect4" */
   readonly key: string
-  /** tells one that went from one that came after it under the same key: the interface's index; 0 where there is none */
+  /** tells one that went from one that came after it under the same key: the interface's index; 0 where there is
+   * none */
   readonly instance: number
 }
 
@@ -20,7 +21,8 @@ export interface Hooks<P extends Place> {
   readonly kind: string
   /** id of our program that runs there; undefined when none of ours does, or only until the agent ends */
   read(place: P): number | undefined
-  /** Puts the program there, in place of ours without a gap. Throws with the code ENODEV when the interface has gone. */
+  /** Puts the program there, in place of ours without a gap. Throws with the code ENODEV when the interface has
+   * gone. */
   write(place: P, program: LoadedProgram): void
   /** Takes ours away; the interface may be gone. */
   clear(key: string): void

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** XDP programs of interfaces: in the driver where it can, else before the kernel's own receive path. They stay with their interface, so there is
- * nothing to pin or to hold. Layer: agent/dataplane. */
+/** XDP programs of interfaces: in the driver where it can, else before the kernel's own receive path. They stay with
+ * their interface, so there is nothing to pin or to hold. Layer: agent/dataplane. */
 import { BpfProgram, xdpAttach, xdpQuery } from '#native'
 import { AttachError, errorCode } from '#lib/base/errors.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Flows in the tunnel go on when the node at its other end has another address. Layer: agent/dataplane.
  *
- * An entry knows that node by its address alone: packets would go to where it was, and its own would be taken for another's. */
+ * An entry knows that node by its address alone: packets would go to where it was, and its own would be taken for
+ * another's. */
 import { setTimeout } from 'node:timers/promises'
 import { errorCode } from '#lib/base/errors.ts'
 import { everyMs, type Clock } from '#lib/base/clock.ts'
@@ -66,7 +67,8 @@ export class NodeMoves {
       for (let at = 0; at < chunk.count; at++) {
         if (target(chunk.values.subarray(at * map.valueBytes)) === undefined) continue
         const key = chunk.keys.subarray(at * map.keyBytes, (at + 1) * map.keyBytes)
-        // as it is now: programs write it as well, and what they write in this microsecond comes again with the next packet
+        // as it is now: programs write it as well, and what they write in this microsecond comes again with the next
+        // packet
         const value = map.lookup(key)
         const to = value && target(value)
         if (value === undefined || to === undefined) continue

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Entries of the flow table as whoever counts and clears them sees them: by their bytes, for there may be a million. Layer: agent/dataplane (pure). */
+/** Entries of the flow table as whoever counts and clears them sees them: by their bytes, for there may be a
+ * million. Layer: agent/dataplane (pure). */
 import { LayoutError } from '#lib/base/errors.ts'
 import type { Knobs } from '../../compile/desired.ts'
 import { enumValue, type Btf } from '../../maps/btf.ts'
@@ -42,7 +43,8 @@ interface Places {
   readonly via: number
 }
 
-/** Reads entries as conntrack/entry.h does. Throws LayoutError or ParseError when the types of the objects are not those it knows. */
+/** Reads entries as conntrack/entry.h does. Throws LayoutError or ParseError when the types of the objects are not
+ * those it knows. */
 export class FlowReader {
   readonly #timeouts: FlowTimeouts
   readonly #places: Places

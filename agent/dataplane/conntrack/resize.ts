@@ -3,7 +3,8 @@
 
 /** Of what the settings say; each doubling costs the node memory for good. */
 const MOST_TIMES = 8
-/** Of the memory that is free: an allocation that fails leaves things as they are, one that succeeds must leave room for pods. */
+/** Of the memory that is free: an allocation that fails leaves things as they are, one that succeeds must leave room
+ * for pods. */
 const MOST_OF_FREE = 0.25
 /** What the kernel adds to each key and value of such a map. */
 const OVERHEAD_BYTES = 64

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which interfaces get programs, and what the programs have to know of the node's interfaces. Layer: agent/dataplane (pure). */
+/** Which interfaces get programs, and what the programs have to know of the node's interfaces.
+ * Layer: agent/dataplane (pure). */
 import type { Interface, InterfaceAddress, Interfaces } from '#agent/interfaces/table.ts'
 import type { DesiredNode } from '#agent/compile/desired.ts'
 import { SCOPE_GLOBAL } from '#agent/interfaces/netlink/addr.ts'
@@ -26,7 +27,8 @@ export interface Decision {
 const FOREIGN_SERVICE_DEVICE = 'kube-ipvs0'
 const OUR_VETH = /^npl[0-9a-f]{11}$/
 const ETHERNET = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
-/** Kinds of links that lead to a network by themselves; undefined is hardware. Bridges and tunnels are most often somebody's own. */
+/** Kinds of links that lead to a network by themselves; undefined is hardware. Bridges and tunnels are most often
+ * somebody's own. */
 const NETWORK_KINDS: ReadonlySet<string | undefined> = new Set([undefined, 'bond', 'team', 'veth', 'macvlan', 'ipvlan'])
 
 /** What the kernel has. */
@@ -41,8 +43,9 @@ export function chosenDevices(decisions: readonly Decision[]): Device[] {
   return decisions.flatMap(({ iface, use }) => (use === 'workload' || use === 'host' ? [{ kind: use, iface }] : []))
 }
 
-/** One for each interface, sorted by index. A pod's veth never counts as a host device, even if its name or address fits. Programs are on it as long
- * as it is there: before its pod is known and after it is forgotten its address has no row, and they let nothing pass. */
+/** One for each interface, sorted by index. A pod's veth never counts as a host device, even if its name or address
+ * fits. Programs are on it as long as it is there: before its pod is known and after it is forgotten its address
+ * has no row, and they let nothing pass. */
 export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces, { ways, cables }: Found): Decision[] {
   const pods = new Map(node.workloads.map(({ iface, pod }) => [iface, pod]))
   const asked = { interfaces, excluded: new RegExp(node.host.excluded), why: reasonsToChoose(node, { interfaces, ways }) }
@@ -109,11 +112,12 @@ function isNetwork({ addr, bits, scope }: InterfaceAddress): boolean {
   return scope === SCOPE_GLOBAL && bits < addrBits(addr) && !isLocalOnly(addr)
 }
 
-/** Settings of devices with programs, and of the loopback device. Translated packets that the kernel is to route on may have a source of
- * the node's own, also on the loopback device, where those go that a process of the node sent to a service and another of its processes
- * is to have. Reverse path filtering is off on pods' veths: such a device has no address, so that even loose filtering refuses what comes
- * from a service's address, as answers to the node's own processes do. So it is off for all as a whole, see Sysctls; that of host
- * devices is their administrator's. */
+/** Settings of devices with programs, and of the loopback device. Translated packets that the kernel is to route on
+ * may have a source of the node's own, also on the loopback device, where those go that a process of the node sent
+ * to a service and another of its processes is to have. Reverse path filtering is off on pods' veths: such a device
+ * has no address, so that even loose filtering refuses what comes from a service's address, as answers to the
+ * node's own processes do. So it is off for all as a whole, see Sysctls; that of host devices is their
+ * administrator's. */
 export function deviceSysctls(devices: readonly Device[], interfaces: Interfaces): Record<string, string> {
   const settings: Record<string, string> = {}
   const set = (iface: Interface, name: string, value: string): void => {

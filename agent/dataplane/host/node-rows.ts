@@ -15,8 +15,8 @@ import { selfAddresses, type Device } from './devices.ts'
 /** Owner of these rows. */
 export const SELF_OWNER = 'node/self'
 
-/** Who is believed when several say what an address is: the cluster's pods and nodes, then our own interfaces, then the service whose cluster
- * address it is, then services that are reached there from outside. `codec`: of the rows. */
+/** Who is believed when several say what an address is: the cluster's pods and nodes, then our own interfaces, then
+ * the service whose cluster address it is, then services that are reached there from outside. `codec`: of the rows. */
 export function addressClaims(codec: Codec<AddrInfo>): Compare<Claim> {
   const rank = ({ owner, value }: Claim): number =>
     !owner.startsWith('Service/') ? 0 : decodeText(codec, value).kind === ADDR_SERVICE ? 1 : 2
@@ -27,7 +27,8 @@ const IFACE_KIND = { workload: IFACE_WORKLOAD, host: IFACE_HOST } as const
 const NO_MAC = '00:00:00:00:00:00'
 const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
 
-/** Every address that an interface of this node answers on. `nodePorts`: where node ports are served; empty: everywhere. */
+/** Every address that an interface of this node answers on. `nodePorts`: where node ports are served; empty:
+ * everywhere. */
 export function selfFragment(interfaces: Interfaces, nodePorts: readonly Cidr[]): Fragment {
   const rows = selfAddresses(interfaces).map((addr): AddrRow => ({
     table: 'addrs',
@@ -43,7 +44,8 @@ export function cablesIn(rows: ReadonlyMap<string, string>, { key, value }: MapC
   return new Set([...rows].flatMap(([index, row]) => (isCable(row) ? [decodeText(key, index)] : [])))
 }
 
-/** By index, what the programs have to know of the devices they run on. Devices without an Ethernet address have an all-zero one. */
+/** By index, what the programs have to know of the devices they run on. Devices without an Ethernet address have an
+ * all-zero one. */
 export function ifaceRows(devices: readonly Device[]): (readonly [number, Iface])[] {
   return devices.map(({ kind, iface }) => [
     iface.index,

@@ -74,7 +74,8 @@ export class Routes {
     this.#stale = true
   }
 
-  /** Lists our routes if that is needed, without which none is written; returns how many that had been there are gone. Throws NetlinkError. */
+  /** Lists our routes if that is needed, without which none is written; returns how many that had been there are
+   * gone. Throws NetlinkError. */
   readBack(): number {
     if (!this.#stale) return 0
     const before = this.#actual
@@ -95,8 +96,9 @@ export class Routes {
     })
   }
 
-  /** The programs put packets for a node into the tunnel as they leave: they have to leave towards it, whatever is in between. Without
-   * the tunnel a route can name a neighbour only: what is beyond a router is the network's to know, and undefined here. */
+  /** The programs put packets for a node into the tunnel as they leave: they have to leave towards it, whatever is
+   * in between. Without the tunnel a route can name a neighbour only: what is beyond a router is the network's to
+   * know, and undefined here. */
   #gateway({ via, overlay }: RouteRow): Addr | undefined {
     const gateway = this.#ways.hops.get(via)?.gateway ?? via
     return overlay || gateway === via ? gateway : undefined

@@ -16,7 +16,8 @@ export interface SysctlOptions {
 
 const PROC_SYS = '/proc/sys'
 const OF_INTERFACE = /^net\/ipv[46]\/conf\//
-/** The kernel goes by the larger one of this and the interface's own: what is to be off for one interface has to be off here. */
+/** The kernel goes by the larger one of this and the interface's own: what is to be off for one interface has to be
+ * off here. */
 export const REVERSE_PATH_OF_ALL = 'net/ipv4/conf/all/rp_filter'
 
 export class Sysctls implements ReconcileStep {
@@ -92,8 +93,8 @@ export class Sysctls implements ReconcileStep {
   }
 }
 
-/** Puts the remembered values back and forgets them; returns what was done, one line each. One whose interface is gone is skipped, one
- * that is refused stays remembered. */
+/** Puts the remembered values back and forgets them; returns what was done, one line each. One whose interface is
+ * gone is skipped, one that is refused stays remembered. */
 export function restoreSysctls(options: SysctlOptions): { readonly restored: readonly string[]; readonly failed: readonly string[] } {
   const [restored, failed]: [string[], string[]] = [[], []]
   const kept = new Map<string, string>()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Finds what kube-proxy has left in the kernel's firewall, and takes it away when told; what is not its own stays as it is. Layer: agent/dataplane. */
+/** Finds what kube-proxy has left in the kernel's firewall, and takes it away when told; what is not its own stays
+ * as it is. Layer: agent/dataplane. */
 import type { RunTool } from '#lib/base/os/run-tool.ts'
 import { netfilterTools } from '#agent/interfaces/netlink/nf-tables.ts'
 import { proxyFamilies, proxyTables, removalInput, takeoverEndInput, takeoverInput, type ProxyTable } from './rules.ts'
@@ -9,7 +10,8 @@ export type ProxyRules =
   | { readonly tool: string; readonly kind: 'iptables'; readonly tables: readonly ProxyTable[] }
   | { readonly tool: 'nft'; readonly kind: 'nft'; readonly families: readonly string[] }
 
-/** A machine may have rules of both kinds, whichever of them "iptables" is. Listing loads no table that is not there. */
+/** A machine may have rules of both kinds, whichever of them "iptables" is. Listing loads no table that is not
+ * there. */
 const IPTABLES = ['iptables-nft', 'ip6tables-nft', 'iptables-legacy', 'ip6tables-legacy']
 /** Where no tool of a certain kind is installed. */
 const PLAIN = ['iptables', 'ip6tables']
@@ -25,8 +27,8 @@ export async function findKubeProxy(run: RunTool = runTool): Promise<ProxyRules[
   return [...iptables, ...(families.length === 0 ? [] : [{ tool: 'nft', kind: 'nft', families } as const])]
 }
 
-/** Returns what was there and is gone. Connections that are open stay translated until {@link endTakeover}, where `nft` is installed.
- * A kube-proxy that still runs writes its rules again: look again. Throws CommandError. */
+/** Returns what was there and is gone. Connections that are open stay translated until {@link endTakeover}, where
+ * `nft` is installed. A kube-proxy that still runs writes its rules again: look again. Throws CommandError. */
 export async function removeKubeProxy(run: RunTool = runTool): Promise<ProxyRules[]> {
   const found = await findKubeProxy(run)
   if (found.length > 0) await run(['nft', '-f', '-'], takeoverInput())
@@ -34,7 +36,8 @@ export async function removeKubeProxy(run: RunTool = runTool): Promise<ProxyRule
   return found
 }
 
-/** What was translated by kube-proxy's rules no longer is. True when there was anything to end; safe at any time. Throws CommandError. */
+/** What was translated by kube-proxy's rules no longer is. True when there was anything to end; safe at any time.
+ * Throws CommandError. */
 export async function endTakeover(run: RunTool = runTool): Promise<boolean> {
   const input = takeoverEndInput((await run(['nft', 'list', 'tables'])) ?? '')
   if (input !== '') await run(['nft', '-f', '-'], input)

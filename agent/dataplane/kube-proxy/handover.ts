@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The end of kube-proxy on this node: its rules go once our programs serve, if that is wanted. Layer: agent/dataplane. */
+/** The end of kube-proxy on this node: its rules go once our programs serve, if that is wanted.
+ * Layer: agent/dataplane. */
 import { everyMs, type Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import type { RunTool } from '#lib/base/os/run-tool.ts'
@@ -25,7 +26,8 @@ const TICK_MS = 1000
 /** In this time a kube-proxy that still runs has put its rules back: it looks every 30 s. */
 const SOON_MS = 60_000
 const LOOK_MS = 600_000
-/** Not sooner again: a kube-proxy that runs is for its administrator to stop. Once it has stopped, what it left goes. */
+/** Not sooner again: a kube-proxy that runs is for its administrator to stop. Once it has stopped, what it left
+ * goes. */
 const REMOVE_MS = 3_600_000
 
 export class ProxyHandover {

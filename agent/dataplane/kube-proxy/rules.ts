@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which rules of a node are kube-proxy's, and what takes them away: texts of the netfilter tools in, texts for them out. Layer: agent/dataplane (pure). */
+/** Which rules of a node are kube-proxy's, and what takes them away: texts of the netfilter tools in, texts for them
+ * out. Layer: agent/dataplane (pure). */
 
 /** Of one table of one rule set of iptables. */
 export interface ProxyTable {
@@ -11,11 +12,13 @@ export interface ProxyTable {
   readonly jumps: readonly string[]
 }
 
-/** What kube-proxy has ever called its chains, with iptables and with IPVS. KUBE-FIREWALL, KUBE-KUBELET-CANARY and KUBE-IPTABLES-HINT are
- * not among them: the kubelet keeps them too, and goes on needing them. Other programs use the prefix as well (KUBE-NWPLCY-…, KUBE-ROUTER-…). */
+/** What kube-proxy has ever called its chains, with iptables and with IPVS. KUBE-FIREWALL, KUBE-KUBELET-CANARY and
+ * KUBE-IPTABLES-HINT are not among them: the kubelet keeps them too, and goes on needing them. Other programs use
+ * the prefix as well (KUBE-NWPLCY-…, KUBE-ROUTER-…). */
 const OWN_CHAIN =
   /^KUBE-(?:SERVICES|EXTERNAL-SERVICES|NODEPORTS|NODE-PORT|FORWARD|POSTROUTING|MARK-MASQ|PROXY-FIREWALL|PROXY-CANARY|LOAD-BALANCER|SOURCE-RANGES-FIREWALL|IPVS-FILTER|IPVS-OUT-FILTER|(?:SVC|SVL|SEP|EXT|FW|XLB)-[A-Z0-9]+)$/
-/** Others may use these two as a service: they mark a packet, and masquerade what is marked. They stay as long as somebody does. */
+/** Others may use these two as a service: they mark a packet, and masquerade what is marked. They stay as long as
+ * somebody does. */
 const MARK = 'KUBE-MARK-MASQ'
 const MASQUERADE = 'KUBE-POSTROUTING'
 const BUILT_IN = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING'])
@@ -45,7 +48,8 @@ function proxyTable(section: string): ProxyTable {
   }
 }
 
-/** For `iptables-restore --noflush`: a chain that is declared is emptied, so that none is in another's way when they go. */
+/** For `iptables-restore --noflush`: a chain that is declared is emptied, so that none is in another's way when they
+ * go. */
 export function removalInput(tables: readonly ProxyTable[]): string {
   return tables
     .map(({ name, chains, jumps }) =>
@@ -69,8 +73,9 @@ export function proxyFamilies(listing: string): string[] {
 /** Recognised by its name: nobody else's, and gone with the takeover. */
 const TAKEOVER = 'netplane-takeover'
 
-/** For `nft -f -`. Without a chain of type nat and a rule that looks at connections the kernel stops translating and tracking at once, also
- * for connections that are open: this keeps both going, in both families, and decides nothing. May be run again. */
+/** For `nft -f -`. Without a chain of type nat and a rule that looks at connections the kernel stops translating and
+ * tracking at once, also for connections that are open: this keeps both going, in both families, and decides
+ * nothing. May be run again. */
 export function takeoverInput(): string {
   return ['ip', 'ip6']
     .flatMap((family) => [

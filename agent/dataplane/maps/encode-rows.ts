@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Rows of `Desired` to entries of maps: names of interfaces become indexes, protocols numbers. Layer: agent/dataplane (pure). */
+/** Rows of `Desired` to entries of maps: names of interfaces become indexes, protocols numbers.
+ * Layer: agent/dataplane (pure). */
 import { ADDR_ROUTED, FAILSAFE_V6 } from '#lib/base/bpf-constants.ts'
 import { ANY_V6, isAny, isV4, protocolNumber } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
@@ -68,7 +69,8 @@ export function rowWriters(bind: BindMap): RowWriters {
       1,
     ]),
     addrs: writer(bind(catalogue.np_addrs), ({ key, value: { kind, flags, iface } }, resolve) => {
-      // what says that it is a pod of ours is not believed before there is its device; another plugin's is found by its packets' way
+      // what says that it is a pod of ours is not believed before there is its device; another plugin's is found by its
+      // packets' way
       const ifindex = iface === undefined ? 0 : (resolve(iface) ?? ((flags & ADDR_ROUTED) === 0 ? 0 : undefined))
       return ifindex === undefined ? undefined : [key.addr, { kind, flags, ifindex, ...NO_RULES }]
     }),

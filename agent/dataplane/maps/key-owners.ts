@@ -16,7 +16,8 @@ export interface Claim {
   readonly value: string
 }
 
-/** Per owner only the keys are kept; values live in `WantedRow`, and here only those of losers. Every call costs in proportion to the owner's rows. */
+/** Per owner only the keys are kept; values live in `WantedRow`, and here only those of losers. Every call costs in
+ * proportion to the owner's rows. */
 export class KeyOwners {
   readonly #wanted: WantedRow
   readonly #compare: Compare<Claim>

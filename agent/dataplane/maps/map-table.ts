@@ -30,7 +30,8 @@ export type IsHeld = (entry: Entry) => boolean
 /** rows that are compared in one turn of the event loop: about 2 ms */
 const SLICE_ROWS = 4096
 
-/** Not re-entrant: one loop reads back and applies; claims may change at any time between. Nothing is written before the first read-back. */
+/** Not re-entrant: one loop reads back and applies; claims may change at any time between. Nothing is written before
+ * the first read-back. */
 export class MapTable {
   readonly #map: TableMap
   readonly #name: string
@@ -70,7 +71,8 @@ export class MapTable {
     return this.#delta.deletes()
   }
 
-  /** Brings these rows to what is wanted of them, in this order as far as all are written or all deleted, up to the first that fails. */
+  /** Brings these rows to what is wanted of them, in this order as far as all are written or all deleted, up to the
+   * first that fails. */
   settle(keys: readonly string[]): Applied {
     const write = new Pass(this.#name, 'update', 1)
     const remove = new Pass(this.#name, 'delete', 1)
@@ -118,7 +120,8 @@ export class MapTable {
     return { updates: this.#delta.pendingUpdates, deletes: this.#delta.pendingDeletes }
   }
 
-  /** Reads the whole map. What differs becomes pending; the first answer counts all there is as foreign. Throws MapError. */
+  /** Reads the whole map. What differs becomes pending; the first answer counts all there is as foreign. Throws
+   * MapError. */
   async readBack(): Promise<Drift> {
     try {
       const dump = new Dump(await this.#map.dump(), this.#map)
@@ -135,7 +138,8 @@ export class MapTable {
     return this.#delta.updates()
   }
 
-  /** Writes what is wanted and not there: first what replaces a row, for that needs no room. Rows that are to wait stay pending. */
+  /** Writes what is wanted and not there: first what replaces a row, for that needs no room. Rows that are to wait
+   * stay pending. */
   applyUpdates(isHeld?: IsHeld): Applied {
     const pass = new Pass(this.#name, 'update')
     const flush = (batch: readonly Entry[]): void => {
@@ -159,8 +163,8 @@ export class MapTable {
     return this.#applied(pass, this.#delta.pendingDeletes)
   }
 
-  /** Distinct rows, all known, as many as known: then they are the same. The event loop gets its turn in between, for what is wanted
-   * may change meanwhile, but not what is known. */
+  /** Distinct rows, all known, as many as known: then they are the same. The event loop gets its turn in between,
+   * for what is wanted may change meanwhile, but not what is known. */
   async #agrees(dump: Dump): Promise<boolean> {
     for (let from = 0; from < dump.count; from += SLICE_ROWS) {
       for (const [key, value] of dump.entries(from, from + SLICE_ROWS)) if (this.#delta.actual(key) !== value) return false

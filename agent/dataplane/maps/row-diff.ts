@@ -15,7 +15,8 @@ export interface Drift {
 
 export const NO_DRIFT: Drift = { missing: 0, changed: 0, foreign: 0 }
 
-/** A wanted row is either `synced` (the kernel has it) or in `updates`; `stale` are the kernel's rows that are not wanted as they are. */
+/** A wanted row is either `synced` (the kernel has it) or in `updates`; `stale` are the kernel's rows that are not
+ * wanted as they are. */
 export class RowDiff implements WantedRow {
   readonly #synced = new Map<string, string>()
   readonly #updates = new Map<string, string>()
@@ -62,7 +63,8 @@ export class RowDiff implements WantedRow {
     }
   }
 
-  /** Keys to delete; those that are only to be overwritten are not among them. May be told `removed` while it is walked. */
+  /** Keys to delete; those that are only to be overwritten are not among them. May be told `removed` while it is
+   * walked. */
   *deletes(): Generator<string> {
     for (const key of this.#stale.keys()) if (!this.#updates.has(key)) yield key
   }

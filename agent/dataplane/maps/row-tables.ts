@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The tables that are made of `Desired` rows: splits fragments among them and follows interfaces that come and go. Layer: agent/dataplane. */
+/** The tables that are made of `Desired` rows: splits fragments among them and follows interfaces that come and go.
+ * Layer: agent/dataplane. */
 import type { AddrRow, Fragment, RowOf, Table as TableName } from '../../compile/desired.ts'
 import type { Entry } from '../../maps/byte-rows.ts'
 import { ROW_TABLES } from './encode-rows.ts'
@@ -31,7 +32,8 @@ export class RowTables<S extends FragmentSink = FragmentSink> {
     this.#resolve = options.resolve
   }
 
-  /** Replaces all rows of the fragment's owner in all tables. Throws LayoutError for a value that no struct can hold, and then changes nothing. */
+  /** Replaces all rows of the fragment's owner in all tables. Throws LayoutError for a value that no struct can
+   * hold, and then changes nothing. */
   setFragment(fragment: Fragment): void {
     const entries = new Map<TableName, Entry[]>()
     const bound: AddrRow[] = []
@@ -51,7 +53,8 @@ export class RowTables<S extends FragmentSink = FragmentSink> {
     for (const owner of this.#bound.keys()) if (!owners.has(owner)) this.#bound.delete(owner)
   }
 
-  /** An interface came, went or has another index: encodes the rows that name it once more. True when there were any. */
+  /** An interface came, went or has another index: encodes the rows that name it once more. True when there were
+   * any. */
   interfaceChanged(name: string): boolean {
     let found = false
     for (const [owner, rows] of this.#bound) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Rows that wait: what speaks of a list keeps its last good value until all of the list is in. Layer: agent/dataplane (pure). */
+/** Rows that wait: what speaks of a list keeps its last good value until all of the list is in.
+ * Layer: agent/dataplane (pure). */
 import { FRONTEND_RANGES } from '#lib/base/bpf-constants.ts'
 import type { ListId } from '../../compile/desired.ts'
 import { catalogue } from '../../maps/catalogue.ts'

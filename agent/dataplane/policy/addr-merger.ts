@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Rows of np_addrs: what an address is, and whom policy takes it for. Either may be all that is known. Layer: agent/dataplane (pure data structure). */
+/** Rows of np_addrs: what an address is, and whom policy takes it for. Either may be all that is known.
+ * Layer: agent/dataplane (pure data structure). */
 import { ADDR_LOCAL_POD } from '#lib/base/bpf-constants.ts'
 import type { AddrInfo } from '#agent/maps/shapes.ts'
 import type { Codec } from '#agent/maps/codec.ts'
@@ -14,8 +15,9 @@ export interface AddrMergerOptions {
   readonly actual: (key: string) => string | undefined
 }
 
-/** Both halves are whole values, with zeros where the other half speaks. A local pod without its rules would be open to everybody: its half
- * waits until those that were announced are here, and what was wanted of the address before stays. */
+/** Both halves are whole values, with zeros where the other half speaks. A local pod without its rules would be open
+ * to everybody: its half waits until those that were announced are here, and what was wanted of the address before
+ * stays. */
 export class AddrMerger implements WantedRow {
   readonly #rows: WantedRow
   readonly #value: Codec<AddrInfo>

@@ -20,8 +20,8 @@ export interface EpochOptions {
   readonly now: () => number
 }
 
-/** Each step makes every flow take the slow path once; and the low byte that flows keep must not come round while one of them sleeps less
- * than what has it judged anyway. */
+/** Each step makes every flow take the slow path once; and the low byte that flows keep must not come round while
+ * one of them sleeps less than what has it judged anyway. */
 const LEAST_MS = 250
 const KEY = new Uint8Array(4)
 

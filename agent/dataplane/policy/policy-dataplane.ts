@@ -58,7 +58,8 @@ export function policyDataplane({ bind, tables, join, state, btf, now }: PolicyD
   return { epoch, hosts, join, queue: new StepQueue({ epoch, places: { ends, hosts, nets, ...sets }, bridge }) }
 }
 
-/** Tables whose rows are to be in the order of steps wait for those; and what was found in the kernel stays until it is known what is wanted. */
+/** Tables whose rows are to be in the order of steps wait for those; and what was found in the kernel stays until it
+ * is known what is wanted. */
 export function policyHolds({ queue, join }: Pick<PolicyDataplane, 'queue' | 'join'>, others: WriteGate): WriteGate {
   const ordered: ReadonlySet<string> = new Set(PLAIN_TABLES)
   const kept: ReadonlySet<string> = new Set(['addrs', 'hosts', 'untracked'])

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** From what the kernel has, of which we know no more than its rows, to a whole that is another one: so that no packet is judged by half of
- * either. Layer: agent/dataplane (pure).
+/** From what the kernel has, of which we know no more than its rows, to a whole that is another one: so that no
+ * packet is judged by half of either. Layer: agent/dataplane (pure).
  *
- * Old sets do not know new identities, nor new sets old ones. So each pair of an old and a new identity that some address goes through gets
- * an identity of its own for the time between, of which old sets say what they say of the old one, and new sets what they say of the new. */
+ * Old sets do not know new identities, nor new sets old ones. So each pair of an old and a new identity that some
+ * address goes through gets an identity of its own for the time between, of which old sets say what they say of the
+ * old one, and new sets what they say of the new. */
 import { DIMENSION_PORT, DIMENSION_SOURCE_PORT } from '#lib/base/bpf-constants.ts'
 import { mix32 } from '#lib/base/hash.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Takes policy into the kernel step by step: none begins before the one before it is all there. Layer: agent/dataplane. */
+/** Takes policy into the kernel step by step: none begins before the one before it is all there.
+ * Layer: agent/dataplane. */
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { PolicyRow, PolicyStep, PolicyTable } from '#agent/compile/policy/tables.ts'
 import { failure, type Failure, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
@@ -11,11 +12,13 @@ export interface StepQueueOptions {
     readonly [T in PolicyTable]: T extends 'ends' ? AddrTableWriter : T extends 'hosts' ? HostTableWriter : PlainTableWriter
   }
   readonly epoch: { mark(): void }
-  /** From what is in the kernel to a whole, so that no packet is judged by half of either. Throws as long as it is not known what is there. */
+  /** From what is in the kernel to a whole, so that no packet is judged by half of either. Throws as long as it is
+   * not known what is there. */
   readonly bridge: (steps: readonly PolicyStep[]) => readonly PolicyStep[]
 }
 
-/** And of a whole: it is put off until it is known what is in the kernel; at its end what was not in it goes, then it is done. */
+/** And of a whole: it is put off until it is known what is in the kernel; at its end what was not in it goes, then
+ * it is done. */
 type Step = PolicyStep | { readonly kind: 'whole'; readonly steps: readonly PolicyStep[] } | { readonly kind: 'sweep' | 'end' }
 
 const WHOLE_AGAIN = { firstMs: 1000, maxMs: 300_000 }
@@ -46,13 +49,14 @@ export class StepQueue implements ReconcileStep {
     this.#options = options
   }
 
-  /** Everything that was wanted when it began has come into the kernel, and nothing else is there: what is wanted since is known to us. */
+  /** Everything that was wanted when it began has come into the kernel, and nothing else is there: what is wanted
+   * since is known to us. */
   get isWhole(): boolean {
     return this.#isWhole
   }
 
-  /** A step fails and later ones wait for it, which may be what mends it: at this time of the clock a whole is to take their place. Later each
-   * time that it is of no use, for it costs as much as a start. */
+  /** A step fails and later ones wait for it, which may be what mends it: at this time of the clock a whole is to
+   * take their place. Later each time that it is of no use, for it costs as much as a start. */
   wantsWhole(now: number): boolean {
     if (!this.#isStuck || now < this.#wholeNotBefore) return false
     this.#wholeNotBefore = now + backoffMs(WHOLE_AGAIN, this.#wholes++)
@@ -117,7 +121,8 @@ export class StepQueue implements ReconcileStep {
     return { done, failures: [] }
   }
 
-  /** The next step. Returns how many rows it has; throws for a row that no struct can hold, and then it is still the next. */
+  /** The next step. Returns how many rows it has; throws for a row that no struct can hold, and then it is still the
+   * next. */
   #begin(): number {
     const [step] = this.#steps
     for (const place of this.#learning) place.keep()

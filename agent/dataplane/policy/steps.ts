@@ -5,7 +5,8 @@ import type { PolicyDataplane } from './policy-dataplane.ts'
 
 export interface PolicySteps {
   readonly steps: ReconcileStep
-  /** Undone as long as not all was in the kernel that was wanted when these maps were taken up; later steps that fail do not matter to it. */
+  /** Undone as long as not all was in the kernel that was wanted when these maps were taken up; later steps that
+   * fail do not matter to it. */
   readonly whole: ReconcileStep
   readonly epoch: ReconcileStep
 }

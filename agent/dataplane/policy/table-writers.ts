@@ -11,7 +11,8 @@ import type { Applied, MapTable } from '../maps/map-table.ts'
 import type { AddrMerger } from './addr-merger.ts'
 import type { HostEndpointRules } from './host-endpoint-rules.ts'
 
-/** Rows are staged, which makes them wanted, and then settled, which brings the kernel there; that may take several attempts. */
+/** Rows are staged, which makes them wanted, and then settled, which brings the kernel there; that may take several
+ * attempts. */
 export interface TableWriter {
   /** Throws LayoutError for a row that no struct can hold, and then changes nothing. */
   stage(rows: readonly PolicyRow[], isGone: boolean): void

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Says which host endpoints of this node protect nothing, because no device is theirs: log and condition. Layer: agent/dataplane. */
+/** Says which host endpoints of this node protect nothing, because no device is theirs: log and condition.
+ * Layer: agent/dataplane. */
 import { firstFew } from '#lib/base/first-few.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'

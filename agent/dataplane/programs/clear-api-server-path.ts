@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Pinned maps that would send the agent's own connections elsewhere. Layer: agent/dataplane.
  *
- * They outlive every agent: what one left in them turns the next one's first connection to an API server away, which would never learn otherwise. */
+ * They outlive every agent: what one left in them turns the next one's first connection to an API server away,
+ * which would never learn otherwise. */
 import type { BpfMap } from '#native'
 import { ADDR_SELF, ADDR_SERVICE, FRONTEND_EXTERNAL } from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, isV4, type Addr, type Port } from '#lib/base/ip.ts'
@@ -22,7 +23,8 @@ export interface Way {
 
 const TCP = 6
 
-/** Takes away the services in the way to this address and port. Returns what they were: "frontend", "node port", "address". Throws MapError and LayoutError. */
+/** Takes away the services in the way to this address and port. Returns what they were: "frontend", "node port",
+ * "address". Throws MapError and LayoutError. */
 export function clearApiServerPath({ pins, addr, port, servers }: Way): readonly string[] {
   using frontends = Rows.open(pins, catalogue.np_frontends)
   using addrs = Rows.open(pins, catalogue.np_addrs)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Our programs, one pinned generation for each combination of objects, knobs and maps: adopted when it is there, else loaded beside the old one. Layer: agent/dataplane. */
+/** Our programs, one pinned generation for each combination of objects, knobs and maps: adopted when it is there,
+ * else loaded beside the old one. Layer: agent/dataplane. */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -54,7 +55,8 @@ export async function ensureGeneration(options: GenerationOptions): Promise<Gene
   }
 }
 
-/** Removes the pins of all other generations. Only once no hook runs them: a tail-call array empties with its last pin. */
+/** Removes the pins of all other generations. Only once no hook runs them: a tail-call array empties with its last
+ * pin. */
 export function dropGenerations(pins: Pins, keep: string): string[] {
   const dropped = pins.generations().filter((id) => id !== keep)
   for (const id of dropped) removePins(pins.generation(id))
@@ -72,7 +74,8 @@ function planOf(opened: OpenObject, features: Features): Plan {
   }
 }
 
-/** Sets the knobs on the way, for they are part of what is hashed. Map ids make it the generation of these very maps: ids are not given twice. */
+/** Sets the knobs on the way, for they are part of what is hashed. Map ids make it the generation of these very
+ * maps: ids are not given twice. */
 function fingerprint(plans: readonly Plan[], options: GenerationOptions): string {
   const hash = createHash('sha256')
   for (const { opened, programs } of plans) {
@@ -125,7 +128,8 @@ async function load(id: string, plans: readonly Plan[], options: GenerationOptio
   }
 }
 
-/** Side by side: what the verifier takes is most of an agent's start. Whatever fails, nothing goes on behind our back. */
+/** Side by side: what the verifier takes is most of an agent's start. Whatever fails, nothing goes on behind our
+ * back. */
 async function allOf(works: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(works)).find((outcome) => outcome.status === 'rejected')
   if (failed !== undefined) throw failed.reason

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What this kernel can do, found out by loading tiny programs: versions tell little where vendors backport. Layer: agent/dataplane. */
+/** What this kernel can do, found out by loading tiny programs: versions tell little where vendors backport.
+ * Layer: agent/dataplane. */
 import { BpfProgram, netnsCookie, ticksPerSecond } from '#native'
 import { errorCode } from '#lib/base/errors.ts'
 
@@ -79,7 +80,8 @@ function answer(control: boolean | undefined, probe: () => boolean | undefined):
   return loaded === undefined ? 'unknown' : loaded ? 'yes' : 'no'
 }
 
-/** False when the kernel calls the program invalid; undefined when it fails for a reason that has nothing to do with it. */
+/** False when the kernel calls the program invalid; undefined when it fails for a reason that has nothing to do with
+ * it. */
 function loads(attempt: TryProgram, probe: Probe): boolean | undefined {
   try {
     attempt(probe)

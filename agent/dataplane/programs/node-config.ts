@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The wanted knobs and what the kernel can do, as the programs' read-only configuration. Layer: agent/dataplane (pure). */
+/** The wanted knobs and what the kernel can do, as the programs' read-only configuration. Layer: agent/dataplane
+ * (pure). */
 import { parseAddr } from '#lib/base/ip.ts'
 import type { Knobs } from '../../compile/desired.ts'
 import type { NodeCfg } from '../../maps/shapes.ts'

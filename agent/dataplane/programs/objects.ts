@@ -35,8 +35,8 @@ export interface OpenObject extends ObjectFile {
 }
 
 const PROG_ARRAY = 3
-/** Of these there is one for kernels whose verifier follows every way to a function as well: those before 5.6, and others without type
- * information of their own. */
+/** Of these there is one for kernels whose verifier follows every way to a function as well: those before 5.6, and
+ * others without type information of their own. */
 const WITH_FLOOR: ReadonlySet<string> = new Set(['workload', 'host', 'xdp'])
 
 export function isFloor({ global_functions }: Pick<Features, 'global_functions'>): boolean {
@@ -50,7 +50,8 @@ export function objectFileName(name: string, features: Pick<Features, 'global_fu
 /** Maps for one program run: each load makes its own. */
 const PRIVATE_MAPS: ReadonlySet<string> = new Set(['np_scratch'])
 
-/** Throws ProgramError when the file is no BPF object of ours, LayoutError when a struct in it is not as our shapes say. */
+/** Throws ProgramError when the file is no BPF object of ours, LayoutError when a struct in it is not as our shapes
+ * say. */
 export function openObject(file: ObjectFile): OpenObject {
   const { object, digest } = attempt(file.name, 'open', () => ({
     object: BpfObject.open(file.path),

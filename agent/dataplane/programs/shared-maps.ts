@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The maps that all programs share: adopted by pin when they are as wanted, else made anew and filled from the old. Layer: agent/dataplane. */
+/** The maps that all programs share: adopted by pin when they are as wanted, else made anew and filled from the old.
+ * Layer: agent/dataplane. */
 import type { MapSpec } from '#native'
 import { BpfMap, BpfObject } from '#native'
 import { MapError, errorCode, errorText } from '#lib/base/errors.ts'
@@ -39,8 +40,8 @@ export interface SharedMaps extends Disposable {
   readonly adopted: readonly MapName[]
   readonly created: readonly MapName[]
   readonly replaced: readonly Replacement[]
-  /** Once every hook runs programs on the new maps: carries over what old programs still wrote into the old ones, and lets go of those, also of
-   * those that were left by whoever did not come to this. Returns how many entries. */
+  /** Once every hook runs programs on the new maps: carries over what old programs still wrote into the old ones,
+   * and lets go of those, also of those that were left by whoever did not come to this. Returns how many entries. */
   finish(): Promise<number>
   /** Nothing runs on the new maps, nor will: those that they were filled from have their place back. */
   undo(): void
@@ -166,7 +167,8 @@ export function pinnedRoom(pins: Pins): number | undefined {
   return room
 }
 
-/** What is not as wanted; undefined when all is. A map without BTF (a kernel that does not keep it) is judged by its sizes alone. */
+/** What is not as wanted; undefined when all is. A map without BTF (a kernel that does not keep it) is judged by its
+ * sizes alone. */
 function difference(map: BpfMap, wanted: Wanted): string | undefined {
   const info = map.info()
   const numbers = [
@@ -203,7 +205,8 @@ function layoutDifference(map: BpfMap, wanted: Wanted): string | undefined {
   return undefined
 }
 
-/** Through libbpf, so that the maps carry their BTF: each object is opened once more, with no program and no other map. */
+/** Through libbpf, so that the maps carry their BTF: each object is opened once more, with no program and no other
+ * map. */
 async function createMaps(absent: readonly Wanted[]): Promise<Map<MapName, BpfMap>> {
   const made = new Map<MapName, BpfMap>()
   try {

@@ -5,8 +5,8 @@ import { errorText } from '#lib/base/errors.ts'
 import { missingHelpers, type Features } from './kernel-features.ts'
 import { objectFileName } from './objects.ts'
 
-/** Why it refuses the programs that ask most of a kernel; undefined: it takes them. They are loaded, attached to nothing, and let go; seconds
- * on a slow machine. `folder` has the objects. */
+/** Why it refuses the programs that ask most of a kernel; undefined: it takes them. They are loaded, attached to
+ * nothing, and let go; seconds on a slow machine. `folder` has the objects. */
 export async function trialRefusal(folder: string, features: Features): Promise<string | undefined> {
   const object = BpfObject.open(`${folder}/${objectFileName('workload', features)}`)
   try {

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/** When to apply: at once after quiet, at intervals in a burst, later after a failure; never twice at a time. Layer: agent/dataplane. */
+/** When to apply: at once after quiet, at intervals in a burst, later after a failure; never twice at a time.
+ * Layer: agent/dataplane. */
 import type { Clock } from '#lib/base/clock.ts'
 
 export interface ApplyLoopOptions {
   readonly clock: Clock
-  /** Brings the kernel to what is wanted now. Resolves with the ms after which it wants to run again though nothing changed. */
+  /** Brings the kernel to what is wanted now. Resolves with the ms after which it wants to run again though nothing
+   * changed. */
   readonly pass: () => Promise<number | undefined>
 }
 
-/** In a burst a pass starts no sooner after the last one than that took, so at most half of the time goes into passes; this bounds the wait. */
+/** In a burst a pass starts no sooner after the last one than that took, so at most half of the time goes into
+ * passes; this bounds the wait. */
 const LONGEST_PAUSE_MS = 100
 
 export class ApplyLoop {
@@ -36,7 +39,8 @@ export class ApplyLoop {
     return this.#since === undefined ? 0 : this.#clock.now() - this.#since
   }
 
-  /** Runs passes until the signal aborts; a pass that has begun is finished. Rejects with what a pass throws: that is a defect. */
+  /** Runs passes until the signal aborts; a pass that has begun is finished. Rejects with what a pass throws: that
+   * is a defect. */
   async run(signal: AbortSignal): Promise<void> {
     let again: number | undefined
     const isOver = (): boolean => signal.aborted

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The order of one apply: what is referred to before what refers to it, removals last and reversed. Layer: agent/dataplane. */
+/** The order of one apply: what is referred to before what refers to it, removals last and reversed.
+ * Layer: agent/dataplane. */
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -21,7 +22,8 @@ export interface ReconcilerOptions {
 export interface PassReport {
   /** changes made, by part; parts that made none are left out */
   readonly done: ReadonlyMap<string, number>
-  /** ms after which to go on: 0 when a part has only done some of its work, more when something failed; undefined when nothing is left to do */
+  /** ms after which to go on: 0 when a part has only done some of its work, more when something failed; undefined
+   * when nothing is left to do */
   readonly retryMs: number | undefined
 }
 

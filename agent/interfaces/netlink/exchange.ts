@@ -40,10 +40,12 @@ const PATIENCE_MS = 5000
 /** How often a dump that the kernel calls inconsistent is asked for again before it is taken as it is. */
 const DUMP_ATTEMPTS = 5
 
-/** A socket that loses something so often without giving anything has a buffer that is too small for one piece of a dump. */
+/** A socket that loses something so often without giving anything has a buffer that is too small for one piece of a
+ * dump. */
 const MOST_OVERRUNS = 100
 
-/** One exchange at a time over one socket. `stray` gets messages that belong to no request: events of the groups joined. */
+/** One exchange at a time over one socket. `stray` gets messages that belong to no request: events of the groups
+ * joined. */
 export class NetlinkExchange {
   readonly #socket: NetlinkTransport
   readonly #stray: (message: NetlinkMessage) => void
@@ -61,8 +63,8 @@ export class NetlinkExchange {
       received = this.#take(() => this.#socket.receive())
   }
 
-  /** Sends a change or a question, whose answer is given to `take`; throws NetlinkError with the kernel's errno and words when it is
-   * refused. */
+  /** Sends a change or a question, whose answer is given to `take`; throws NetlinkError with the kernel's errno and
+   * words when it is refused. */
   request(request: NetlinkRequest, take: (message: NetlinkMessage) => void = () => undefined): void {
     const seq = this.#send(request, NLM_F_REQUEST | NLM_F_ACK | (request.flags ?? 0))
     for (;;) {
@@ -78,8 +80,9 @@ export class NetlinkExchange {
     }
   }
 
-  /** Everything the kernel lists, each message given to `take` as it comes. Returns false when the list may be inconsistent,
-   * or when events were lost meanwhile: the dump itself goes on then, and a second one would be refused. */
+  /** Everything the kernel lists, each message given to `take` as it comes. Returns false when the list may be
+   * inconsistent, or when events were lost meanwhile: the dump itself goes on then, and a second one would be
+   * refused. */
   dumpOnce(request: NetlinkRequest, take: (message: NetlinkMessage) => void): boolean {
     const seq = this.#send(request, NLM_F_REQUEST | NLM_F_DUMP)
     let consistent = true

@@ -94,8 +94,8 @@ export interface VethEnd {
   readonly mtu: number
 }
 
-/** Payload of RTM_NEWLINK that makes both ends, neither of them up; the other one in the namespace of this file descriptor. With the
- * address given no service of the system puts one of its own there. */
+/** Payload of RTM_NEWLINK that makes both ends, neither of them up; the other one in the namespace of this file
+ * descriptor. With the address given no service of the system puts one of its own there. */
 export function encodeVeth(end: VethEnd, peer: VethEnd & { readonly netnsFd: number }): Buffer {
   const other = Buffer.concat([linkHeader({}), encodeEnd(peer), encodeAttributeU32(IFLA_NET_NS_FD, peer.netnsFd)])
   const info = [encodeAttributeText(IFLA_INFO_KIND, 'veth'), encodeAttribute(IFLA_INFO_DATA, encodeAttribute(VETH_INFO_PEER, other))]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Netlink headers and attributes as bytes, both ways; total: broken input ends the walk, it never throws. Layer: agent/interfaces (pure). */
+/** Netlink headers and attributes as bytes, both ways; total: broken input ends the walk, it never throws.
+ * Layer: agent/interfaces (pure). */
 
 /** `type` has the nested and byte-order bits cut off. */
 export type Attributes = ReadonlyMap<number, Buffer>
@@ -111,7 +112,8 @@ export function attributeString(attributes: Attributes, type: number): string | 
   return value.toString('utf8', 0, end < 0 ? value.length : end)
 }
 
-/** What NLMSG_ERROR or NLMSG_DONE carry: errno is positive, 0 for an acknowledgement; `text` is the kernel's own explanation. */
+/** What NLMSG_ERROR or NLMSG_DONE carry: errno is positive, 0 for an acknowledgement; `text` is the kernel's own
+ * explanation. */
 export function decodeError(message: NetlinkMessage): { errno: number; text: string | undefined } {
   const { payload } = message
   if (payload.length < 4) return { errno: 0, text: undefined }

@@ -30,7 +30,8 @@ export function hasNfTables(open = NetlinkSocket.open.bind(NetlinkSocket)): bool
   }
 }
 
-/** Where the kernel has no nf_tables, a tool that fails for want of it is as good as not installed: there are no rules for it to show. */
+/** Where the kernel has no nf_tables, a tool that fails for want of it is as good as not installed: there are no
+ * rules for it to show. */
 export function netfilterTools(options: { readonly timeoutMs: number }, asked = hasNfTables): RunTool {
   const run = toolRunner(options)
   return async (command, input) => {

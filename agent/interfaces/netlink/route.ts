@@ -37,13 +37,15 @@ const RT_SCOPE_UNIVERSE = 0
 const RT_SCOPE_LINK = 253
 const RTNH_F_ONLINK = 4
 
-/** Payload of RTM_NEWROUTE and RTM_DELROUTE for a route of ours in the main table; to delete one, the gateway may be left out. */
+/** Payload of RTM_NEWROUTE and RTM_DELROUTE for a route of ours in the main table; to delete one, the gateway may be
+ * left out. */
 export function encodeRoute(route: { readonly cidr: Cidr; readonly via: Addr | undefined }): Buffer {
   const gateway = route.via === undefined ? [] : [encodeAttribute(RTA_GATEWAY, bareAddr(route.via))]
   return Buffer.concat([unicast(route.cidr, ROUTE_PROTOCOL), encodeAttribute(RTA_DST, bareAddr(route.cidr.addr)), ...gateway])
 }
 
-/** Payload of RTM_NEWROUTE for a route by this device, which goes when the device does. The gateway is taken to be on the link. */
+/** Payload of RTM_NEWROUTE for a route by this device, which goes when the device does. The gateway is taken to be
+ * on the link. */
 export function encodeDeviceRoute(route: { readonly cidr: Cidr; readonly device: number; readonly via?: Addr }): Buffer {
   const { cidr, device, via } = route
   const header = unicast(cidr, DEVICE_ROUTE_PROTOCOL)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Queueing-discipline and filter messages, enough to see whose programs hang at a clsact hook. Layer: agent/interfaces (pure). */
+/** Queueing-discipline and filter messages, enough to see whose programs hang at a clsact hook.
+ * Layer: agent/interfaces (pure). */
 import { attributeString, attributeU32, decodeAttributes } from './message.ts'
 
 export const RTM_GETQDISC = 38

@@ -22,7 +22,8 @@ export function ownDevices(prefix: string): PodDevices {
   return { name: `${prefix}00000000000`, prefix, routed: false }
 }
 
-/** One for many that are called alike, but for digits at the end; of ports of a bridge the bridge. Without pods, those that we would plug in. */
+/** One for many that are called alike, but for digits at the end; of ports of a bridge the bridge. Without pods,
+ * those that we would plug in. */
 export function podDevices(
   cables: readonly { readonly iface: string; readonly ours: boolean }[],
   { devices, prefix }: { readonly devices: readonly Device[]; readonly prefix: string },

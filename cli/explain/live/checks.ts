@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the rules in pinned maps say of a packet: those of the node's devices, and those of its ends that are pods here. Layer: cli (pure). */
+/** What the rules in pinned maps say of a packet: those of the node's devices, and those of its ends that are pods
+ * here. Layer: cli (pure). */
 import { ADDR_LOCAL_POD, ADDR_SELF, FAILSAFE_IN, FAILSAFE_OUT, FAILSAFE_V6, HOST_REAL, HOST_STAGED } from '#lib/base/bpf-constants.ts'
 import { formatAddr, isV4 } from '#lib/base/ip.ts'
 import { UDP, type Packet } from '#lib/policy/packet.ts'

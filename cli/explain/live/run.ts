@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** One packet through a loaded program, and its traces taken out again. Layer: cli.
  *
- * BPF_PROG_TEST_RUN sends nothing, but the program writes what it always writes: the flow, a client's backend, counters. */
+ * BPF_PROG_TEST_RUN sends nothing, but the program writes what it always writes: the flow, a client's backend,
+ * counters. */
 import { randomInt } from 'node:crypto'
 import type { BpfProgram } from '#native'
 import { ConfigError, errorCode } from '#lib/base/errors.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What one endpoint's rules say of a packet, by the evaluator and by the compiled tables, which must agree. Layer: cli (pure). */
+/** What one endpoint's rules say of a packet, by the evaluator and by the compiled tables, which must agree.
+ * Layer: cli (pure). */
 import { podLabels } from '#lib/model/effective-labels.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { isClosedIn } from '#lib/model/policy-order.ts'
@@ -18,8 +19,8 @@ import type { PolicyVerdict } from '#agent/policy/verdict.ts'
 import type { NodeView } from './node-view.ts'
 import type { ExplainedCluster } from './cluster.ts'
 
-/** Whose rules are asked: a pod's own, or of a host endpoint those that see every packet by itself, those before services are translated,
- * those of what passes through, or those of what the node itself sends and receives. */
+/** Whose rules are asked: a pod's own, or of a host endpoint those that see every packet by itself, those before
+ * services are translated, those of what passes through, or those of what the node itself sends and receives. */
 export type Stage = 'pod' | 'untracked' | 'early' | 'forward' | 'normal'
 
 /** One tier, or what comes after the tiers. */

@@ -12,7 +12,8 @@ import { check, type Check, type CheckQuery, type Stage } from './endpoint-check
 import type { NodeView } from './node-view.ts'
 import type { ExplainedCluster } from './cluster.ts'
 
-/** How a packet comes to a node: from one of its pods or processes, by a device of the network, or in the tunnel from another node. */
+/** How a packet comes to a node: from one of its pods or processes, by a device of the network, or in the tunnel
+ * from another node. */
 export type Arrival = 'here' | 'network' | 'tunnel'
 
 export interface Visit {
@@ -67,7 +68,8 @@ export function checksAt({ world, view, device }: NodeCheck, visit: Visit): read
 
 const FAILSAFE = 'failsafe port'
 
-/** Of what the node itself sends or receives: what untracked policies do not let be, and the others are asked about instead. */
+/** Of what the node itself sends or receives: what untracked policies do not let be, and the others are asked about
+ * instead. */
 function sparedByUntracked({ failsafes }: NodeView, said: Check, { packet, direction }: Omit<HostQuery, 'stage'>): Check {
   // of what begins a flow only a datagram may be an answer
   const isAnswer = packet.protocol === UDP && isFailsafeAnswer(failsafes, packet, direction)
@@ -133,7 +135,8 @@ function inTurn(queries: readonly HostQuery[], host: (of: HostQuery) => readonly
   return checks
 }
 
-/** That of the device that has the node's address; which endpoint that is can only be told by addresses, unless one alone names a device. */
+/** That of the device that has the node's address; which endpoint that is can only be told by addresses, unless one
+ * alone names a device. */
 function deviceEndpoint({ snapshot }: ExplainedCluster, { name }: NodeView, device: string | undefined): HostEndpoint | undefined {
   const all = [...snapshot.hostEndpoints.values()]
   const addresses = snapshot.nodes.get(name)?.addresses ?? []

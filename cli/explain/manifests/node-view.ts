@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What one node's agent would write: services, addresses and tables of policy, compiled when they are asked for. Layer: cli (pure). */
+/** What one node's agent would write: services, addresses and tables of policy, compiled when they are asked for.
+ * Layer: cli (pure). */
 import { ADDR_EXTERNAL, ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE, FAILSAFE_IN } from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, isV4, isWithin, protocolNumber, type Addr, type Cidr } from '#lib/base/ip.ts'
 import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'

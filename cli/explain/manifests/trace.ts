@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What becomes of a packet from end to end: each outcome that the choice of a backend may lead to. Layer: cli (pure). */
+/** What becomes of a packet from end to end: each outcome that the choice of a backend may lead to. Layer: cli
+ * (pure). */
 import { formatAddr } from '#lib/base/ip.ts'
 import type { View } from '#lib/policy/rule-order.ts'
 import type { Packet } from '#lib/policy/packet.ts'

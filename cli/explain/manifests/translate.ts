@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a node does with a packet's destination: which service it means, and which backends it may go to. Layer: cli (pure). */
+/** What a node does with a packet's destination: which service it means, and which backends it may go to. Layer: cli
+ * (pure). */
 import {
   ADDR_EXTERNAL,
   ADDR_SERVICE,
@@ -91,8 +92,9 @@ function stopAt(node: NodeView, { value }: Frontend, { packet, inside, isEmpty }
     : { verdict: 'refuse', reason: 'the service has no endpoint' }
 }
 
-/** A service's address on a port that it does not have. One that is not of a cluster's own range may be a host's: what this node's pods and
- * processes send goes there; what comes from the network would go back, unless it is for the cluster. */
+/** A service's address on a port that it does not have. One that is not of a cluster's own range may be a host's:
+ * what this node's pods and processes send goes there; what comes from the network would go back, unless it is for
+ * the cluster. */
 function strayStop(world: ExplainedCluster, node: NodeView, { packet, inside }: Omit<Came, 'isEmpty'>): Stop | undefined {
   const { dst, dport, protocol } = packet
   const { strayService } = node.config.compile

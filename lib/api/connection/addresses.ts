@@ -38,7 +38,8 @@ export class Addresses {
     this.#options = options
   }
 
-  /** Resolves the host again. Those that failed come last, the latest of them at the end. Rejects when nothing is known. */
+  /** Resolves the host again. Those that failed come last, the latest of them at the end. Rejects when nothing is
+   * known. */
   async inOrder(signal: AbortSignal): Promise<readonly string[]> {
     const { onChange } = this.#options
     const host = this.#options.host()

@@ -33,7 +33,8 @@ interface LoginSource extends Disposable {
   forget(): void
 }
 
-/** The file is read again when it may be another one: before each connection, and after a refusal. Throws ConfigError that names the field. */
+/** The file is read again when it may be another one: before each connection, and after a refusal. Throws
+ * ConfigError that names the field. */
 export function fromKubeconfig(file: string, options: KubeconfigOptions = {}): ApiServer {
   let now = readingOf(file, options)
   return {
@@ -160,8 +161,8 @@ async function headersOf(user: Fields, folder: string): Promise<Readonly<Record<
   return name === undefined ? {} : { authorization: `Basic ${Buffer.from(`${name}:${password ?? ''}`).toString('base64')}` }
 }
 
-/** The library runs those of clouds itself, without a limit of time while everything else waits, and again for each request. kubectl has not
- * had them since 1.26. Throws ConfigError. */
+/** The library runs those of clouds itself, without a limit of time while everything else waits, and again for each
+ * request. kubectl has not had them since 1.26. Throws ConfigError. */
 function checkProvider(file: string, provider: unknown): void {
   const [name, config] = isObject(provider) ? [provider['name'], provider['config']] : []
   if (name !== 'oidc')
@@ -171,7 +172,8 @@ function checkProvider(file: string, provider: unknown): void {
     throw new ConfigError(`${file}: auth-provider: exec`, 'is not taken: give it as "exec" of the user')
 }
 
-/** By the library of the Kubernetes project, which takes a second and 60 MB to load. It remembers what is still good. */
+/** By the library of the Kubernetes project, which takes a second and 60 MB to load. It remembers what is still
+ * good. */
 function lateLogin(file: string): Pick<LoginSource, 'get' | 'forget'> {
   let loading: Promise<(options: LoginOptions) => Promise<void>> | undefined
   const load = async () => {

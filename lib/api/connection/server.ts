@@ -16,8 +16,9 @@ export interface ApiServer extends Partial<Disposable> {
   readonly tls: () => Promise<TlsMaterial>
   /** asked for each request: tokens change while we run */
   readonly headers: () => Promise<Readonly<Record<string, string>>>
-  /** Reads all of this anew, before each connection, and when the server has refused what it gave (`refused`): then nothing of that is remembered.
-   * Rejects with what cannot be read; then everything is as it was. Without it there is nothing that would be another by then. */
+  /** Reads all of this anew, before each connection, and when the server has refused what it gave (`refused`): then
+   * nothing of that is remembered. Rejects with what cannot be read; then everything is as it was. Without it there
+   * is nothing that would be another by then. */
   readonly renew?: (refused: boolean) => Promise<void>
 }
 

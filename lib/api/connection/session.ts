@@ -66,7 +66,8 @@ export class Session {
     return this.#dispatcher.request(options)
   }
 
-  /** Certificates are others by now than those it began with, or the server is elsewhere. Files that cannot be read just now are no others. */
+  /** Certificates are others by now than those it began with, or the server is elsewhere. Files that cannot be read
+   * just now are no others. */
   async isOutdated(): Promise<boolean> {
     if (placeOf(this.#options.server) !== this.#place) return true
     const tls = await tlsOf(this.#options).catch(() => this.#tls)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** HTTP with an API server that may have several addresses: goes to the next one when a connection dies or hangs. Layer: lib/api. */
+/** HTTP with an API server that may have several addresses: goes to the next one when a connection dies or hangs.
+ * Layer: lib/api. */
 import type { Readable } from 'node:stream'
 import { packageVersion } from '../../base/os/package.ts'
 import { backoffMs, type Backoff } from '../../base/backoff.ts'
@@ -72,8 +73,8 @@ export class Transport implements AsyncDisposable {
     this.#addresses = new Addresses({ host: () => server.host, clock: this.#clock, resolve, onChange: onAddresses })
   }
 
-  /** Resolves when the answer begins. Rejects with UnreachableError, or with the signal's reason. A server that no longer takes our credentials is
-   * asked once more when there are others. */
+  /** Resolves when the answer begins. Rejects with UnreachableError, or with the signal's reason. A server that no
+   * longer takes our credentials is asked once more when there are others. */
   async request(request: HttpRequest): Promise<HttpResponse> {
     const sent = await this.#send(request)
     if (sent.response.status !== 401) this.#taken()
@@ -140,8 +141,8 @@ export class Transport implements AsyncDisposable {
     if (this.#refusals > 0 && this.#clock.now() > this.#renewAt + RENEW.maxMs) this.#refusals = 0
   }
 
-  /** After a refusal: are there others by now than those that were sent? Whoever was known by a certificate was so for as long as the
-   * connection was there. */
+  /** After a refusal: are there others by now than those that were sent? Whoever was known by a certificate was so
+   * for as long as the connection was there. */
   async #hasOthers({ session, credentials }: Sent): Promise<boolean> {
     if (this.#clock.now() >= this.#renewAt) {
       this.#renewAt = this.#clock.now() + backoffMs(RENEW, this.#refusals++, Math.random())

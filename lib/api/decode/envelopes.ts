@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What Kubernetes puts around objects in Protocol Buffers: lists, events, refusals. What comes out is what its JSON would have been. Layer: lib/api (pure). */
+/** What Kubernetes puts around objects in Protocol Buffers: lists, events, refusals. What comes out is what its JSON
+ * would have been. Layer: lib/api (pure). */
 import { isObject } from '../../base/object.ts'
 import { many, messageOf, one, ProtobufError, readMessage, type Message } from './protobuf.ts'
 
@@ -35,8 +36,8 @@ export function readObject(bytes: Buffer, item: Message): Readonly<Record<string
 
 const LIST = messageOf({ 1: one('metadata', LIST_METADATA), 2: many('items', 'bytes') })
 
-/** A page of a list, or a Status. Its items are read one by one as they are taken, so that none is there longer than it is needed. Both throw
- * ProtobufError. */
+/** A page of a list, or a Status. Its items are read one by one as they are taken, so that none is there longer than
+ * it is needed. Both throw ProtobufError. */
 export function readList(bytes: Buffer, item: Message): Readonly<Record<string, unknown>> {
   const list = readObject(bytes, LIST)
   return Array.isArray(list['items']) ? { ...list, items: eachOf(list['items'], item) } : list

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The answer of a watch in Protocol Buffers: parts with their lengths in front, as many as have come at a time. Layer: lib/api. */
+/** The answer of a watch in Protocol Buffers: parts with their lengths in front, as many as have come at a time.
+ * Layer: lib/api. */
 import { UnreachableError, UnreadableError } from '../errors.ts'
 
 /** Of a length: big-endian. */

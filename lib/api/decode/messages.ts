@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is read of Kubernetes' own kinds when they come as Protocol Buffers: every field that a parser of lib/kube asks for, and its number.
- * Layer: lib/api (pure). */
+/** What is read of Kubernetes' own kinds when they come as Protocol Buffers: every field that a parser of lib/kube
+ * asks for, and its number. Layer: lib/api (pure). */
 import { many, messageOf, one, type Message } from './protobuf.ts'
 
 const METADATA_FIELDS = {

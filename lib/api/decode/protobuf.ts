@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Kubernetes' Protocol Buffers → what its JSON would have been, of the fields that are asked for. The rest is passed over unread, which
- * is most of an object. Layer: lib/api (pure, but for texts that it remembers). */
+/** Kubernetes' Protocol Buffers → what its JSON would have been, of the fields that are asked for. The rest is
+ * passed over unread, which is most of an object. Layer: lib/api (pure, but for texts that it remembers). */
 import { NetplaneError } from '../../base/errors.ts'
 import { isObject } from '../../base/object.ts'
 
@@ -185,8 +185,8 @@ class Reader {
   }
 }
 
-/** Texts as they were last seen, by a hash of their bytes: most are names that come again and again, and making a text costs more than
- * finding one. */
+/** Texts as they were last seen, by a hash of their bytes: most are names that come again and again, and making a
+ * text costs more than finding one. */
 const SEEN: string[] = Array.from({ length: 4096 }, () => '')
 const LONGEST_SEEN = 48
 

@@ -21,7 +21,8 @@ export class ApiDiscovery {
     this.#freshMs = options.freshMs
   }
 
-  /** False only when the server's own list of kinds is there and does not have it: a proxy may say "not found" to anything. */
+  /** False only when the server's own list of kinds is there and does not have it: a proxy may say "not found" to
+   * anything. */
   async has({ apiVersion, kind }: Collection, signal: AbortSignal): Promise<boolean> {
     const now = this.#clock.now()
     const known = this.#asked.get(apiVersion)

@@ -90,7 +90,8 @@ export class KindWatch {
     }
   }
 
-  /** The server is at this version. Versions after it are none of its own: what has one is read again whatever it is. */
+  /** The server is at this version. Versions after it are none of its own: what has one is read again whatever it
+   * is. */
   wentBack(version: string): void {
     if (!isBelow(version, this.#latest)) return
     this.#version = this.#faulty = undefined
@@ -181,8 +182,8 @@ export class KindWatch {
     const { client, held, emit } = this.#shared
     const { fieldSelector } = this.watched
     const list = ++this.#counts.lists
-    // pages belong to one version, which may be gone before the last of them: then in one go. Whatever else fails, a server that has too
-    // much to do is not asked for more
+    // pages belong to one version, which may be gone before the last of them: then in one go. Whatever else fails, a
+    // server that has too much to do is not asked for more
     const limit = this.#expiredLists > 1 ? 0 : PAGE
     const options = {
       limit,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is known of the objects of an API server: versions, what is wrong with them, and last good ones. Layer: lib/api.
+/** What is known of the objects of an API server: versions, what is wrong with them, and last good ones.
+ * Layer: lib/api.
  *
- * An object that is there but cannot be used leaves its last good version in force; where there is none, what its parser says stands in. */
+ * An object that is there but cannot be used leaves its last good version in force; where there is none, what its
+ * parser says stands in. */
 import { isObject } from '../../base/object.ts'
 import { compareText } from '../../base/order.ts'
 import type { Parsed, Rejected } from '../../base/result.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Whether the API server can be reached, and getting there again: one attempt at a time for all who wait. Layer: lib/api. */
+/** Whether the API server can be reached, and getting there again: one attempt at a time for all who wait.
+ * Layer: lib/api. */
 import { backoffMs, type Backoff } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
 import { errorText } from '../../base/errors.ts'
@@ -46,7 +47,8 @@ export class Reconnect {
     return this.#lost
   }
 
-  /** Resolves once there is a connection; `reason`: why the last one is none any more. Rejects with the signal's reason; all callers have the same signal. */
+  /** Resolves once there is a connection; `reason`: why the last one is none any more. Rejects with the signal's
+   * reason; all callers have the same signal. */
   restored(reason: string, signal: AbortSignal): Promise<void> {
     this.#restoring ??= this.#restore(reason, signal).finally(() => {
       this.#restoring = undefined
@@ -54,8 +56,9 @@ export class Reconnect {
     return this.#restoring
   }
 
-  /** What answers by this connection does so badly: whoever else is behind the name, or the balancer, may do better. An address is left once in
-   * a while only: what all of them refuse is no reason to begin all watches again and again. */
+  /** What answers by this connection does so badly: whoever else is behind the name, or the balancer, may do better.
+   * An address is left once in a while only: what all of them refuse is no reason to begin all watches again and
+   * again. */
   async leave(connection: Transport['connected'], reason: string): Promise<void> {
     const { transport, clock } = this.#options
     if (connection === undefined || connection !== transport.connected) return

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Whether an API server still has the past that what is held comes from: a store that is restored from a backup goes back. Layer: lib/api. */
+/** Whether an API server still has the past that what is held comes from: a store that is restored from a backup
+ * goes back. Layer: lib/api. */
 import type { Clock } from '../../base/clock.ts'
 import { isObject } from '../../base/object.ts'
 import type { ApiClient } from '../client.ts'
@@ -37,8 +38,8 @@ export class VersionHistory {
     this.#options = options
   }
 
-  /** Now and then, for all kinds: the version that the server is at, when that is before what one of them has heard. One that was told a version far
-   * ahead hears nothing more, and its watches begin and end as they should. */
+  /** Now and then, for all kinds: the version that the server is at, when that is before what one of them has heard.
+   * One that was told a version far ahead hears nothing more, and its watches begin and end as they should. */
   async look(): Promise<string | undefined> {
     const { clock, pauseMs, versions } = this.#options
     if (clock.now() < this.#lookedAt + pauseMs) return undefined
@@ -49,8 +50,8 @@ export class VersionHistory {
     return before.some((version) => isBelow(now, version)) ? now : undefined
   }
 
-  /** The version that the server is at, when that is before this one. A watch would begin, and say nothing until it is reached. One request is for
-   * all who ask meanwhile; where it fails nothing is known. */
+  /** The version that the server is at, when that is before this one. A watch would begin, and say nothing until it
+   * is reached. One request is for all who ask meanwhile; where it fails nothing is known. */
   async before(version: string): Promise<string | undefined> {
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is asked of the API server: every kind that is read, of pods those that can matter, and of Nodes one. Layer: lib/api (pure). */
+/** What is asked of the API server: every kind that is read, of pods those that can matter, and of Nodes one.
+ * Layer: lib/api (pure). */
 import { KINDS, type KindEntry } from '../../kube/kinds.ts'
 import type { Kind } from '../../model/ref.ts'
 import { messageFor } from '../decode/messages.ts'
@@ -9,7 +10,8 @@ import type { Collection } from '../resource.ts'
 export interface WatchedKind extends Collection {
   readonly entry: KindEntry
   readonly fieldSelector: string | undefined
-  /** its kind need not be there: somebody has to bring its definition. Without the others there would be no other nodes */
+  /** its kind need not be there: somebody has to bring its definition. Without the others there would be no other
+   * nodes */
   readonly optional: boolean
   /** undefined: it comes as JSON alone */
   readonly message: Message | undefined

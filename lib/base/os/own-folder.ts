@@ -3,7 +3,8 @@
 import { lstatSync, statSync } from 'node:fs'
 import { ConfigError } from '../errors.ts'
 
-/** Throws ConfigError where somebody else owns a folder, the symbolic link that leads there, or may write to it. One that is not there is nobody's. */
+/** Throws ConfigError where somebody else owns a folder, the symbolic link that leads there, or may write to it. One
+ * that is not there is nobody's. */
 export function checkOwnFolder(path: string): void {
   const link = lstatSync(path, { throwIfNoEntry: false })
   if (link === undefined) return

@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { InternalError } from '../errors.ts'
 
-/** The folder of package.json, whether this file runs as source, compiled or bundled. Throws InternalError when there is none above it. */
+/** The folder of package.json, whether this file runs as source, compiled or bundled. Throws InternalError when
+ * there is none above it. */
 export function packageRoot(): string {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
     if (existsSync(join(folder, 'package.json'))) return folder
@@ -20,10 +21,11 @@ export function packageVersion(): string {
   return typeof version === 'string' ? version : 'unknown'
 }
 
-/** What V8 is told in all of our processes. A young generation that stays in the processor's cache: reading 10,000 services takes no more
- * time for it, and 50 MB less than with the 32 MB that V8 would take. Nor does it shrink to 1 MB when there is little to do: it would be collected
- * with every tenth change, and what has just come would grow old by that. One thread collects it: waking others takes longer than there is work.
- * The old one is marked in one go, tens of ms and seldom: bit by bit, beside what still grows, takes a twentieth more CPU and 8 MB. */
+/** What V8 is told in all of our processes. A young generation that stays in the processor's cache: reading 10,000
+ * services takes no more time for it, and 50 MB less than with the 32 MB that V8 would take. Nor does it shrink to
+ * 1 MB when there is little to do: it would be collected with every tenth change, and what has just come would grow
+ * old by that. One thread collects it: waking others takes longer than there is work. The old one is marked in one
+ * go, tens of ms and seldom: bit by bit, beside what still grows, takes a twentieth more CPU and 8 MB. */
 export const NODE_FLAGS: readonly string[] = [
   '--max-semi-space-size=8',
   '--min-semi-space-size=4',

@@ -22,7 +22,8 @@ export interface DataplaneReadiness {
   readonly updated: number
 }
 
-/** As a DaemonSet's controller counts its pods; undefined: it has not counted them yet, or counted those of another version of the set. */
+/** As a DaemonSet's controller counts its pods; undefined: it has not counted them yet, or counted those of another
+ * version of the set. */
 export function readinessOf({ metadata, status }: Readonly<Record<string, unknown>>): DataplaneReadiness | undefined {
   if (!isObject(status) || !isObject(metadata) || status['observedGeneration'] !== metadata['generation']) return undefined
   const count = (name: string): number => (typeof status[name] === 'number' ? status[name] : 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Values that many objects have alike, held once: a node's name, the labels of all pods of a Deployment. Layer: lib/kube. */
+/** Values that many objects have alike, held once: a node's name, the labels of all pods of a Deployment.
+ * Layer: lib/kube. */
 import type { Labels } from '../../model/labels.ts'
 import type { NamedPort } from '../../model/policy.ts'
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Annotations by which pods and namespaces ask for addresses, as they are written: what they mean is lib/ipam's. Layer: lib/kube. */
+/** Annotations by which pods and namespaces ask for addresses, as they are written: what they mean is lib/ipam's.
+ * Layer: lib/kube. */
 import type { Labels } from '../../model/labels.ts'
 import { inside, text } from './fields.ts'
 import type { ParseInput } from './fields.ts'

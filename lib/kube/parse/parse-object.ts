@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw JSON of any kind we use → model value or reasons. Layer: lib/kube.
  *
- * What the API server would refuse rejects the whole object, so that its last good version stays in force; what is valid but not ours to
- * serve is left out, with a reason, and the rest is used. Nothing raw is kept. */
+ * What the API server would refuse rejects the whole object, so that its last good version stays in force; what is
+ * valid but not ours to serve is left out, with a reason, and the rest is used. Nothing raw is kept. */
 import { isObject } from '../../base/object.ts'
 import type { Parsed, Rejected } from '../../base/result.ts'
 import { nameKey, refText } from '../../model/ref.ts'
@@ -15,7 +15,8 @@ import type { KindEntry } from '../kinds.ts'
 import { NO_INTERN_POOL } from './intern.ts'
 import type { InternPool } from './intern.ts'
 
-/** Kinds that would change what traffic may do if we obeyed them: refused aloud, while other kinds are not our business. */
+/** Kinds that would change what traffic may do if we obeyed them: refused aloud, while other kinds are not our
+ * business. */
 const NOT_YET = /^(networking\.k8s\.io\/v1 NetworkPolicy|policy\.networking\.k8s\.io\/\S+ \S+|netplane\.io\/\S+ \S+)$/
 
 export type Identified =

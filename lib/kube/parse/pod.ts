@@ -60,7 +60,8 @@ function statusOf(status: Raw): Pick<Pod, 'podIPs' | 'phase' | 'startedAt'> {
   return { podIPs, phase, ...(startedAt === undefined ? {} : { startedAt }) }
 }
 
-/** What the server shows of a pod of the kubelet's own files has an id of the server's; the kubelet's stands beside it. */
+/** What the server shows of a pod of the kubelet's own files has an id of the server's; the kubelet's stands beside
+ * it. */
 function uidOf({ raw }: ParseInput): Pick<Pod, 'uid'> {
   return inside(raw, 'metadata', (metadata) => {
     const uid = own(record(metadata, 'annotations'), 'kubernetes.io/config.mirror') ?? own(metadata, 'uid')

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the fields of a resource may be, said once: parsers read by it, and the API server's schema is made of it. Layer: lib/kube. */
+/** What the fields of a resource may be, said once: parsers read by it, and the API server's schema is made of it.
+ * Layer: lib/kube. */
 import type { Condition, Schema } from '../../base/schema.ts'
 import { refusedSchema } from '../../base/schema.ts'
 import { asRecord, FieldError, NONE, own, under } from '../parse/fields.ts'
@@ -56,7 +57,8 @@ export function required<T>(doc: string, shape: Shape<T>): Field<T, never> {
   return { doc, shape, required: true, absent }
 }
 
-/** Every element, or nothing at all; the shared empty list when the field is missing. `most` is the API server's limit alone. */
+/** Every element, or nothing at all; the shared empty list when the field is missing. `most` is the API server's
+ * limit alone. */
 export function listed<T>(
   doc: string,
   element: Shape<T>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What labels must at least be like for a selector to hold: what it can be found by without trying it. Layer: lib/model. */
+/** What labels must at least be like for a selector to hold: what it can be found by without trying it.
+ * Layer: lib/model. */
 import type { Selector } from './selector.ts'
 
 /** Of one label; at least one of `present` and `absent` is true. */

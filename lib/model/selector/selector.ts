@@ -4,7 +4,8 @@ import { unreachable } from '../../base/result.ts'
 import { NAMESPACE_LABEL } from '../labels.ts'
 import type { Labels } from '../labels.ts'
 
-/** Those that speak of a value hold only where the label is there, but `differs` and `not-in` also where it is absent. */
+/** Those that speak of a value hold only where the label is there, but `differs` and `not-in` also where it is
+ * absent. */
 export type Selector =
   | { readonly op: 'all' }
   | { readonly op: 'none' }

@@ -11,7 +11,8 @@ import type { Selector } from './selector.ts'
 /** Parentheses within parentheses; more is a mistake or an attack on the stack. */
 const DEEPEST = 100
 
-/** `a == 'x' && (has(b) || c not in {'y', "z"})`; an empty text selects everything. Throws ParseError with the reason. */
+/** `a == 'x' && (has(b) || c not in {'y', "z"})`; an empty text selects everything. Throws ParseError with the
+ * reason. */
 export function parseSelector(text: string): Selector {
   const reader = new Reader(text)
   if (reader.isAtEnd()) return ALL
@@ -112,7 +113,8 @@ function setOf(reader: Reader): readonly string[] {
 
 const SIGNS = { equals: '==', differs: '!=', contains: 'contains', starts: 'starts with', ends: 'ends with' } as const
 
-/** The same for all texts that differ only in spaces, quotes, doubled negations, superfluous parentheses and the order within sets. */
+/** The same for all texts that differ only in spaces, quotes, doubled negations, superfluous parentheses and the
+ * order within sets. */
 export function formatSelector(selector: Selector): string {
   switch (selector.op) {
     case 'all':

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A selector's text, cut into its words. What follows a label is an operator, so that labels may be called "in" or "has". Layer: lib/model. */
+/** A selector's text, cut into its words. What follows a label is an operator, so that labels may be called "in" or
+ * "has". Layer: lib/model. */
 import { ParseError } from '../../base/errors.ts'
 
 type Sign = (typeof PLAIN)[number]

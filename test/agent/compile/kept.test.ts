@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the compiler knows of services besides their rows: last endpoints of the API server, health checks. Layer: test. */
+/** What the compiler knows of services besides their rows: last endpoints of the API server, health checks.
+ * Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { service, slice } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'

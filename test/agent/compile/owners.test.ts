@@ -66,7 +66,8 @@ function podOf({ name, color, ...of }: Contender): KubeObject {
   return model(pod(name, spec))
 }
 
-/** Each color is reached on its own port alone, and may speak to that of the asker; the port named web is open for all. */
+/** Each color is reached on its own port alone, and may speak to that of the asker; the port named web is open for
+ * all. */
 const fixed: readonly KubeObject[] = [
   ...NODES.map((name, at) => model(node(name, { addresses: [`192.168.0.${at + 1}`, `fd01::${at + 1}`] }))),
   model(pod('asker', { node: 'n2', ips: ASKERS, labels: { app: 'asker' } })),
@@ -100,7 +101,8 @@ function tcp(src: string, dst: string, dport: number): Packet {
 
 const COLORS = [0, 1, 2, 3]
 
-/** A cluster with pods that come and go, and what is made of it: colors of whoever is taken for the owner of an address. */
+/** A cluster with pods that come and go, and what is made of it: colors of whoever is taken for the owner of an
+ * address. */
 class Cluster {
   readonly #world = new World()
   readonly #followers = NODES.map((name) => new Follower(name))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Our shapes, catalogue and enums against the objects that are shipped: drift fails here, not on a node. Layer: test. */
+/** Our shapes, catalogue and enums against the objects that are shipped: drift fails here, not on a node.
+ * Layer: test. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

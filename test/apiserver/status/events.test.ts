@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What an agent tells a real API server of its node: events on what is refused. The clock is the test's. Layer: test. */
+/** What an agent tells a real API server of its node: events on what is refused. The clock is the test's.
+ * Layer: test. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { asApiObject, namedOf, type ApiObject } from '#lib/api/resource.ts'
 import { isObject } from '#lib/base/object.ts'

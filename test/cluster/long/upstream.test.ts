@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Kubernetes' own tests of the network: all pass but those that docs/upstream-tests.md gives a reason for not being run here. Layer: test. */
+/** Kubernetes' own tests of the network: all pass but those that docs/upstream-tests.md gives a reason for not being
+ * run here. Layer: test. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'

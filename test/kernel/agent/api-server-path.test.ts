@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Services where the agent asks the API server: an agent, a process of the node and a pod still reach the server. Layer: test. */
+/** Services where the agent asks the API server: an agent, a process of the node and a pod still reach the server.
+ * Layer: test. */
 import type { ChildProcess } from 'node:child_process'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The flow table under a whole agent: what has expired goes, and a full table becomes larger without losing a flow. Layer: test. */
+/** The flow table under a whole agent: what has expired goes, and a full table becomes larger without losing a flow.
+ * Layer: test. */
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { BpfMap, monotonicNs } from '#native'
 import { flowEntry, PROTO, STATE } from '../../support/flow-entries.ts'
@@ -27,7 +28,8 @@ function table(): BpfMap {
   return BpfMap.openPin(machine.path(`${PINS}/maps/np_ct`))
 }
 
-/** Gives the pod a network of its own and lets it ping its node 500 times a second; returns how to stop that and get the summary. */
+/** Gives the pod a network of its own and lets it ping its node 500 times a second; returns how to stop that and get
+ * the summary. */
 function ping(): () => string {
   machine.sh(`
     unshare --net sleep 120 >/dev/null 2>&1 & pod=$!

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What may go wrong beside another CNI plugin: pods that are forgotten, ways and errors that are the kernel's, rules of devices. One node for all. Layer: test. */
+/** What may go wrong beside another CNI plugin: pods that are forgotten, ways and errors that are the kernel's,
+ * rules of devices. One node for all. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { AgentProcess } from '../../../testkit/base/scratch-node.ts'
 import { felix, globalPolicy, hostEndpoint, node } from '../agent/manifests.ts'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A node whose pods another CNI plugin plugs in: a runtime in a few lines that runs the first list of its folder, with the real plugins,
- * and a machine in the network outside. Layer: test. */
+/** A node whose pods another CNI plugin plugs in: a runtime in a few lines that runs the first list of its folder,
+ * with the real plugins, and a machine in the network outside. Layer: test. */
 import type { ChildProcess } from 'node:child_process'
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -129,7 +129,8 @@ export class ChainedNode implements AsyncDisposable {
     return found
   }
 
-  /** Waits until the kernel may ask for neighbours by IPv6: not while an address of the device, a bridge's own, is looked for elsewhere. */
+  /** Waits until the kernel may ask for neighbours by IPv6: not while an address of the device, a bridge's own, is
+   * looked for elsewhere. */
   settle(): void {
     this.machine.sh('for try in $(seq 100); do [ -z "$(ip -6 -o addr show tentative)" ] && exit; sleep 0.1; done; exit 1')
   }
@@ -138,8 +139,8 @@ export class ChainedNode implements AsyncDisposable {
     return this.pingsOf([{ from, address }])[0] === true
   }
 
-  /** Which of them are answered, if only once of three times: neighbours have to be found first, on a machine with much to do. All ask at once,
-   * for what is not answered takes its time. */
+  /** Which of them are answered, if only once of three times: neighbours have to be found first, on a machine with
+   * much to do. All ask at once, for what is not answered takes its time. */
   pingsOf(asked: readonly { readonly from: string | undefined; readonly address: string }[]): readonly boolean[] {
     const lines = asked.map(
       ({ from, address }, at) => `{ ${enter(from)}ping -c 3 -i 0.4 -W 1 ${address} >/dev/null 2>&1 && echo ${at}; } &`,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Policy and services for pods that another CNI plugin plugs in: point-to-point as providers do, and on a bridge as flannel does. Layer: test. */
+/** Policy and services for pods that another CNI plugin plugs in: point-to-point as providers do, and on a bridge as
+ * flannel does. Layer: test. */
 import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'

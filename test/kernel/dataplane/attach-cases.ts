@@ -10,7 +10,8 @@ const SCHED_CLS = 3
 /** r0 = TC_ACT_UNSPEC; exit */
 const PASS = Uint8Array.of(0xb7, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x95, 0, 0, 0, 0, 0, 0, 0)
 
-/** On the interface `iface`, which must be a scratch one. clsact must work everywhere, tcx where the kernel answers for it. */
+/** On the interface `iface`, which must be a scratch one. clsact must work everywhere, tcx where the kernel answers
+ * for it. */
 export function attachCases(iface: string, check: Check): void {
   const ifindex = ifindexOf(iface)
   const program = BpfProgram.load({ type: SCHED_CLS, instructions: PASS, license: 'GPL' })

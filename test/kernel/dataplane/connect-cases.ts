@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The connect-time programs at work: attached to a cgroup, with sockets of this process that mean a service. Layer: test. */
+/** The connect-time programs at work: attached to a cgroup, with sockets of this process that mean a service.
+ * Layer: test. */
 import type { Socket as UdpSocket } from 'node:dgram'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Objects under the knobs at their ends, and under unknown ones, which makes the verifier walk every combination at once.
- * One by one all combinations are verifier.test.ts's: an emulated machine takes seconds for each. Layer: test. */
+/** Objects under the knobs at their ends, and under unknown ones, which makes the verifier walk every combination at
+ * once. One by one all combinations are verifier.test.ts's: an emulated machine takes seconds for each.
+ * Layer: test. */
 import type { NodeCfg } from '#agent/maps/shapes.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import { BpfMap, BpfObject } from '#native'
@@ -45,8 +46,8 @@ export function loadCases(facts: KernelFacts): LoadCase[] {
   })
 }
 
-/** As kernels before 5.5 see the object they are given: its knobs are not known when it is loaded, so no branch is pruned, and calls of
- * newer helpers are replaced. undefined when the kernel takes it. */
+/** As kernels before 5.5 see the object they are given: its knobs are not known when it is loaded, so no branch is
+ * pruned, and calls of newer helpers are replaced. undefined when the kernel takes it. */
 export async function loadUnfolded(name: ObjectName, facts: KernelFacts): Promise<string | undefined> {
   const file = BpfObject.open(objectPath(name, { global_functions: 'no' }))
   const section = file.maps().find((map) => map.name.endsWith('.rodata'))

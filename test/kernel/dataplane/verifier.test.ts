@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Every object loads under every combination of knobs we ship, also as on a kernel without newer helpers and BTF; counts are recorded. Layer: test. */
+/** Every object loads under every combination of knobs we ship, also as on a kernel without newer helpers and BTF;
+ * counts are recorded. Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

@@ -30,7 +30,8 @@ COMMIT
 COMMIT
 `
 
-/** Serves at the endpoints of the fixtures' service, connects to that service, and sends it what it reads; an answer that does not come ends it. */
+/** Serves at the endpoints of the fixtures' service, connects to that service, and sends it what it reads; an answer
+ * that does not come ends it. */
 const ECHO = `
 const net = require('node:net')
 net.createServer((socket) => socket.pipe(socket)).listen(8080, '0.0.0.0', () => {
@@ -61,7 +62,8 @@ async function rulesOf(tool: string): Promise<string> {
   return (await run([`${tool}-save`])).replaceAll(/^#.*\n|\[\d+:\d+\]/gm, '')
 }
 
-/** In the order of the saved one, after what is there: its counters live in another part of the kernel, which it fills itself. */
+/** In the order of the saved one, after what is there: its counters live in another part of the kernel, which it
+ * fills itself. */
 async function restoreProxy(tool: string, chosen: (line: string) => boolean): Promise<void> {
   const saved = fixture(tool.startsWith('ip6') ? 'ip6tables.txt' : 'iptables.txt')
   const lines = saved.replaceAll(/ -m nfacct --nfacct-name +\S+/g, '').split('\n')

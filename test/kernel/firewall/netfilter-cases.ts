@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The real `nft` on kernels with nf_tables and without: a guest has the program always, its kernel that part only where it is built in. Layer: test. */
+/** The real `nft` on kernels with nf_tables and without: a guest has the program always, its kernel that part only
+ * where it is built in. Layer: test. */
 import { endTakeover, findKubeProxy } from '#agent/dataplane/kube-proxy/cleanup.ts'
 import { hasNfTables } from '#agent/interfaces/netlink/nf-tables.ts'
 import { errorText } from '#lib/base/errors.ts'

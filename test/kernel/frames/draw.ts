@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Draws sequences of frames from a seed: policies and services, a few flows, and frames that are about those more often than not. Layer: test. */
+/** Draws sequences of frames from a seed: policies and services, a few flows, and frames that are about those more
+ * often than not. Layer: test. */
 import { addrBytes, isV4, isWithin, parseAddr } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { ICMP, ICMPV6, SCTP, TCP, UDP } from '#lib/policy/packet.ts'

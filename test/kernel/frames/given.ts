@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Draws what is in the maps while frames are sent: backends, policies of pods and of the host, failsafe ports. Layer: test. */
+/** Draws what is in the maps while frames are sent: backends, policies of pods and of the host, failsafe ports.
+ * Layer: test. */
 import type { FailsafePort } from '#lib/model/failsafe.ts'
 import { FAILSAFE_PORTS } from '#lib/base/bpf-constants.ts'
 import { parsePort } from '#lib/base/ip.ts'

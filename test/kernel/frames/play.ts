@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Sends sequences of frames through the programs as a node would, from hook to hook, and shortens those that went wrong. Layer: test. */
+/** Sends sequences of frames through the programs as a node would, from hook to hook, and shortens those that went
+ * wrong. Layer: test. */
 import { setImmediate } from 'node:timers/promises'
 import { formatAddr, isWithin } from '#lib/base/ip.ts'
 import { packetText } from '../../../testkit/packets/packet-text.ts'
@@ -72,8 +73,8 @@ function travel(runner: PacketRunner, { through, frame: sent }: Sent): Journey {
   return ends(second.action === 'redirect' && isAnswer(sent, second.out) ? 'dropped' : place, second.out)
 }
 
-/** What forwards: without tags of priority; nothing of another network, nothing that is for all by its frame, nor from an address that nobody on
- * a network has. */
+/** What forwards: without tags of priority; nothing of another network, nothing that is for all by its frame, nor
+ * from an address that nobody on a network has. */
 function throughKernel(frame: Uint8Array): Uint8Array | undefined {
   const seen = readFrame(frame)
   if (seen.kind === 'vlan') return undefined

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the kernel that receives a frame sees in it: by RFC 791, 792, 2460, 4443, 8200 and IEEE 802.1Q, not by our programs. Layer: test. */
+/** What the kernel that receives a frame sees in it: by RFC 791, 792, 2460, 4443, 8200 and IEEE 802.1Q, not by our
+ * programs. Layer: test. */
 import { addrFromBytes } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { ICMP, ICMPV6, SCTP, TCP, UDP } from '#lib/policy/packet.ts'
@@ -16,7 +17,8 @@ export interface Reading {
 export type Inside =
   /** undefined: the transport header is cut off, so the receiver drops it */
   | { readonly kind: 'whole'; readonly reading: Reading | undefined; readonly l4: Uint8Array }
-  /** a datagram's first fragment; `ends`: where its headers end, counted as offsets of fragments are. Undefined: not all are in it */
+  /** a datagram's first fragment; `ends`: where its headers end, counted as offsets of fragments are. Undefined: not
+   * all are in it */
   | { readonly kind: 'first'; readonly key: string; readonly reading: Reading | undefined; readonly ends: number; readonly l4: Uint8Array }
   | { readonly kind: 'later'; readonly key: string; readonly offset: number }
 
@@ -88,7 +90,8 @@ export function readV4(packet: Uint8Array, quoted = false): Seen {
 
   function insideV4(): Inside {
     if (offset > 0) return { kind: 'later', key, offset }
-    // of what is whole its receiver takes no more than it says it has, or nothing; of what is quoted the beginning tells whose it is
+    // of what is whole its receiver takes no more than it says it has, or nothing; of what is quoted the beginning
+    // tells whose it is
     const l4 = packet.subarray(header, more && !quoted ? Math.max(header, total) : packet.length)
     const reading = readTransport(protocol, l4, ICMP)
     return more ? { kind: 'first', key, reading, ends: NEEDED[protocol] ?? 0, l4 } : { kind: 'whole', reading, l4 }

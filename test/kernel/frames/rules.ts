@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which frames must not arrive: by RFCs, the words of the docs and lib/policy's evaluator, never by the programs. One-sided: of most frames it has
- * no opinion. Layer: test. */
+/** Which frames must not arrive: by RFCs, the words of the docs and lib/policy's evaluator, never by the programs.
+ * One-sided: of most frames it has no opinion. Layer: test. */
 import type { Failsafes } from '#lib/model/failsafe.ts'
 import { formatAddr, isWithin } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
@@ -260,7 +260,8 @@ function ofSender(sent: Seen): string | undefined {
   return 'a source that is not its own'
 }
 
-/** Discovery has hop limit 255 and goes to the link or the node itself; listener messages have 1, go to a group and come from the link. */
+/** Discovery has hop limit 255 and goes to the link or the node itself; listener messages have 1, go to a group and
+ * come from the link. */
 function isDiscovery({ v4, src, dst, hop, inside }: IpSeen): boolean {
   const type = inside.kind === 'whole' && inside.reading?.protocol === ICMPV6 ? (inside.reading.icmp?.type ?? 0) : 0
   if (v4) return false
@@ -311,7 +312,8 @@ function flowText(src: Addr, dst: Addr, { protocol, sport, dport }: Pick<Reading
   return [protocol, formatAddr(src), sport, formatAddr(dst), dport].join(SEPARATOR)
 }
 
-/** Of what does not come by the tunnel: who sends from elsewhere. A flow may have come by a device that is none of ours. */
+/** Of what does not come by the tunnel: who sends from elsewhere. A flow may have come by a device that is none of
+ * ours. */
 function nameOfLiar(sent: IpSeen, isNew: boolean): string | undefined {
   if (isDiscovery(sent) || isWithin(TO_ALL, sent.dst)) return undefined
   if (NODE.includes(sent.src)) return 'packets of this node do not come from the network'

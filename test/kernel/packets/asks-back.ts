@@ -74,7 +74,8 @@ function begins(f: Family): PacketCase {
   }
 }
 
-/** Protocols whose ports no rule asks for: what was asked answers from the port that was asked, to the port that asked. */
+/** Protocols whose ports no rule asks for: what was asked answers from the port that was asked, to the port that
+ * asked. */
 function lesser(f: Family): PacketCase[] {
   type End = readonly [addr: string, port: number]
   return Object.entries({ 'UDP-Lite': 136, DCCP: 33 }).map(([name, proto]) => {

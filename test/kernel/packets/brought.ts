@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the kernel brings and no flow says of whom it is: flows that began where they leave, groups, ICMP errors. Layer: test. */
+/** What the kernel brings and no flow says of whom it is: flows that began where they leave, groups, ICMP errors.
+ * Layer: test. */
 import { MACS, icmp, l3, udp } from '../../../testkit/packets/packet.ts'
 import { HOST, UNDERLAY } from '../../../testkit/packets/policy.ts'
 import type { PacketCase, Step } from '../../../testkit/packets/case.ts'

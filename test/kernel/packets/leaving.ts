@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is seen only where it leaves: the node's own sockets, and what the kernel has led to a pod. Each flow is told from others there. Layer: test. */
+/** What is seen only where it leaves: the node's own sockets, and what the kernel has led to a pod. Each flow is
+ * told from others there. Layer: test. */
 import { tcp, tunnel, udp } from '../../../testkit/packets/packet.ts'
 import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
 import { tunnelPort } from './tunnel-port.ts'
@@ -8,7 +9,8 @@ import { A_WHILE, NAT_PORT, NODE_PORT, TRANSLATED, VNI, at, families } from '../
 
 const PORT = 40000
 
-/** The node's own sockets, which no program sees before their packets leave: by a service, then to its backend itself. */
+/** The node's own sockets, which no program sees before their packets leave: by a service, then to its backend
+ * itself. */
 function ownSocket(f: Family): PacketCase[] {
   const [own, moved] = [at(f.node, PORT), at(f.node, NAT_PORT)]
   const vip = at(f.vip, 80)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The source port that the tunnel gives a flow: the same hash as tunnel_source_port() in bpf/include/l3/encap.h. Layer: test. */
+/** The source port that the tunnel gives a flow: the same hash as tunnel_source_port() in bpf/include/l3/encap.h.
+ * Layer: test. */
 
 export function tunnelPort(frameTuple: {
   readonly src: string

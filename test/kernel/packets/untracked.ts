@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Rules without tracking: what they let leave is no other's, and what they cut has no flow that goes on. Layer: test. */
+/** Rules without tracking: what they let leave is no other's, and what they cut has no flow that goes on.
+ * Layer: test. */
 import { concat, udp } from '../../../testkit/packets/packet.ts'
 import { HOST } from '../../../testkit/packets/policy.ts'
 import type { PacketCase, Step } from '../../../testkit/packets/case.ts'

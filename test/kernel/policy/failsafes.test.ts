@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What failsafe ports let past rules of the host that deny everything: requests to them, answers of them, connections older than the rules. Layer: test. */
+/** What failsafe ports let past rules of the host that deny everything: requests to them, answers of them,
+ * connections older than the rules. Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Objects for kernels before 5.6 look at one block of a line: what the compiler makes for them they judge as the tables say. Layer: test. */
+/** Objects for kernels before 5.6 look at one block of a line: what the compiler makes for them they judge as the
+ * tables say. Layer: test. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { FLOOR_BLOCKS } from '#agent/compile/policy/rules/rule-list.ts'

@@ -110,7 +110,8 @@ function sent(
   }))
 }
 
-/** A flow that begins by rules ends by no closer look while these are the same; one that does not, goes on by none of its packets when they come. */
+/** A flow that begins by rules ends by no closer look while these are the same; one that does not, goes on by none
+ * of its packets when they come. */
 function check(told: Told, policies: readonly Policy[]): void {
   const { given } = told.story
   const first = sent(told, 'asks', { flags: 'S' })

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a guest needs beside its root to run the demo: the built programs, their packages, and this machine's tools. Layer: test. */
+/** What a guest needs beside its root to run the demo: the built programs, their packages, and this machine's tools.
+ * Layer: test. */
 import { existsSync, readFileSync, readdirSync, realpathSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import type { Entry } from './root/entry.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The kernels to boot: those of the table, fetched once or images of a folder, or an image that is given. Layer: test. */
+/** The kernels to boot: those of the table, fetched once or images of a folder, or an image that is given.
+ * Layer: test. */
 import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Reads kernels.json: which kernels are tried, and which packages make the guests, each pinned. The slowest first: then two lanes end together.
- * Layer: test. */
+/** Reads kernels.json: which kernels are tried, and which packages make the guests, each pinned. The slowest first:
+ * then two lanes end together. Layer: test. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pin } from './root/apt.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** How services answer at the edge: clients behind a router, errors on the way, what is no service's, backends that go. Root. Layer: test. */
+/** How services answer at the edge: clients behind a router, errors on the way, what is no service's, backends that
+ * go. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startCapture } from '../../../lab/traffic/capture.ts'
 import { mustRun } from '../../../lab/processes/command.ts'
@@ -20,7 +21,8 @@ function entry(node: NodeName, family: Family): Endpoint[] {
   return PROTOS.map((proto) => ({ proto, address: nodeAddress(node, family), port: NODE_PORT }))
 }
 
-/** What leaves node b towards this address while it is asked at node a's node port: "direct" as node a, "tunnel", in order. */
+/** What leaves node b towards this address while it is asked at node a's node port: "direct" as node a, "tunnel", in
+ * order. */
 async function wayBack(from: 'client' | 'far', family: Family): Promise<string> {
   const direct = `(src host ${nodeAddress('a', family)} and src port ${NODE_PORT})`
   const tunnel = `(src host ${nodeAddress('b', family)} and udp dst port 4789)`

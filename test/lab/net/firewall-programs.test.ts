@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Debian's own ufw, firewalld and docker, each in namespaces of its own: what is said of them, and that what is said to help does. Root. Layer: test. */
+/** Debian's own ufw, firewalld and docker, each in namespaces of its own: what is said of them, and that what is
+ * said to help does. Root. Layer: test. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Other programs' firewalls on the nodes: what works in spite of them, and that the agent says what does not. Root. Layer: test. */
+/** Other programs' firewalls on the nodes: what works in spite of them, and that the agent says what does not. Root.
+ * Layer: test. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { DOCKER, FIREWALLD, ufw } from '../../agent/node/firewall/rules.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A service that names hosts' addresses as its own: it has its ports there, and the hosts have the others. Root. Layer: test. */
+/** A service that names hosts' addresses as its own: it has its ports there, and the hosts have the others. Root.
+ * Layer: test. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startCapture } from '../../../lab/traffic/capture.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Ways between pods, nodes and the world: pools, the overlay behind a router, masquerade, whose source is believed, devices. Root. Layer: test. */
+/** Ways between pods, nodes and the world: pools, the overlay behind a router, masquerade, whose source is believed,
+ * devices. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostPort } from '#lib/base/ip.ts'
 import { startCapture } from '../../../lab/traffic/capture.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A node whose addresses or interfaces change under its agent, or while it was away; one that is stopped for a while. Root. Layer: test. */
+/** A node whose addresses or interfaces change under its agent, or while it was away; one that is stopped for a
+ * while. Root. Layer: test. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { startFlow } from '../../../lab/traffic/traffic.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What settings and objects say beyond the usual, from outside: where node ports are, which backend, who may use the tunnel. Root. Layer: test. */
+/** What settings and objects say beyond the usual, from outside: where node ports are, which backend, who may use
+ * the tunnel. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostPort } from '#lib/base/ip.ts'
 import { endpointText, type Endpoint } from '../../../lab/tools/address.ts'
@@ -215,7 +216,8 @@ describe('bpfConnectTimeLoadBalancing', () => {
     return (await world.lab.mustRun(place, [process.execPath, '-e', script])).trim()
   }
 
-  /** How many sockets were sent to a backend when one of this protocol asked the service, of each family, from everywhere on node a. */
+  /** How many sockets were sent to a backend when one of this protocol asked the service, of each family, from
+   * everywhere on node a. */
   async function sentAtOnce(proto: 'tcp' | 'udp'): Promise<number> {
     const count = (): Promise<number> => world.metric('a', 'netplane_packets_total{event="connect"}')
     const before = await count()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Nodes as administrators make them: jumbo frames, a bridge that has the node's address, reverse path filtering for all. Root. Layer: test. */
+/** Nodes as administrators make them: jumbo frames, a bridge that has the node's address, reverse path filtering for
+ * all. Root. Layer: test. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startCapture } from '../../../lab/traffic/capture.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The supervisor's part: agents start, die, come back; a cluster that changes while they run. Root, and a built data plane. */
+/** The supervisor's part: agents start, die, come back; a cluster that changes while they run. Root, and a built
+ * data plane. */
 import { describe, expect, test } from 'vitest'
 import { Lab } from '../../../lab/lab.ts'
 import { request } from '../../../lab/traffic/traffic.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is not about one kind of service: families, slices, settings of the agent, pods that leave, how soon a change is there. Layer: test. */
+/** What is not about one kind of service: families, slices, settings of the agent, pods that leave, how soon a
+ * change is there. Layer: test. */
 import { expect, test } from 'vitest'
 import { systemClock } from '#lib/base/clock.ts'
 import { parseMetrics } from '../../../demo/metrics.ts'

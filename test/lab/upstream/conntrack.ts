@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Flows that outlive what they were made for: UDP clients that never change their port, segments out of their window. Layer: test. */
+/** Flows that outlive what they were made for: UDP clients that never change their port, segments out of their
+ * window. Layer: test. */
 import { expect, test } from 'vitest'
 import { startCapture } from '../../../lab/traffic/capture.ts'
 import type { Endpoint } from '../../../lab/tools/address.ts'
@@ -102,8 +103,8 @@ async function answersAt(cluster: Cluster, what: { readonly to: Endpoint; readon
   expect(found, `port ${port} by ${to.address}, at last ${JSON.stringify(last)}`).toBe(true)
 }
 
-/** The pod's answer goes out with a sequence number far outside the window, then, as TCP sends again, as it should be. The client must
- * never see the pod's own address, and the connection must live. */
+/** The pod's answer goes out with a sequence number far outside the window, then, as TCP sends again, as it should
+ * be. The client must never see the pod's own address, and the connection must live. */
 async function staysWhole(cluster: Cluster, way: { readonly from: string; readonly to: Endpoint; readonly family: Family }): Promise<void> {
   const { lab } = cluster
   const { from, to, family } = way

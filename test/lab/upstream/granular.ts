@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One service, or two, with a pod on every node, in one family: from pods, from nodes, from the pods themselves. Layer: test. */
+/** One service, or two, with a pod on every node, in one family: from pods, from nodes, from the pods themselves.
+ * Layer: test. */
 import { expect, test } from 'vitest'
 import type { Endpoint } from '../../../lab/tools/address.ts'
 import { kinds, type Cluster } from '../../../testkit/lab/cluster.ts'

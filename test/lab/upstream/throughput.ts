@@ -15,11 +15,13 @@ const SERVER_PORT = 5001
 /** Bytes for each way and family. */
 const WANTED = 1e9
 const TURN_MS = 200
-/** What one turn says depends on which processor the kernel took for it, by a factor of two; the median of so many does not. */
+/** What one turn says depends on which processor the kernel took for it, by a factor of two; the median of so many
+ * does not. */
 const FEWEST_TURNS = 11
 const MOST_TURNS = 100
 
-/** Bits a second of one TCP stream by each way: medians of turns, so that all meet the same machine, until each has brought the wanted bytes. */
+/** Bits a second of one TCP stream by each way: medians of turns, so that all meet the same machine, until each has
+ * brought the wanted bytes. */
 async function rates(traffic: Traffic, ways: readonly Endpoint[]): Promise<number[]> {
   const seen = ways.map((): number[] => [])
   const bytes = (rates: readonly number[]): number => rates.reduce((sum, rate) => sum + (rate * TURN_MS) / 8000, 0)

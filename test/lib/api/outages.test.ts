@@ -25,7 +25,8 @@ describe('kinds that wait for their next attempt, which is far away,', () => {
   const NODES = '/api/v1/nodes'
   const far = { firstMs: 5, factor: 100, maxMs: 60_000 }
 
-  /** Watches of the last one end, and the server refuses all of them from now on; resolves after so many refusals of that one. */
+  /** Watches of the last one end, and the server refuses all of them from now on; resolves after so many refusals of
+   * that one. */
   async function refusing(collections: readonly string[], times: number): Promise<void> {
     let refused = 0
     fake.fault = ({ path }, response) => {

@@ -5,7 +5,8 @@ import { markChecks } from '../../../soak/marks/mark-checks.ts'
 import type { MarkedResult } from '../../../soak/marks/marked-traffic.ts'
 import { ALL_TRUE, MARKED_FLOWS } from '../../../soak/marks/marked-flows.ts'
 
-/** Each pair sent a hundred, one each 10 ms, of which those came through that should; with rules turned at the fiftieth, if `turned`. */
+/** Each pair sent a hundred, one each 10 ms, of which those came through that should; with rules turned at the
+ * fiftieth, if `turned`. */
 function result(turned: boolean, openForMs = 0): MarkedResult {
   const closed = (truth: unknown): boolean => turned && truth === 'rules'
   const runs = MARKED_FLOWS.flatMap(({ id, truth }) => {

@@ -17,7 +17,8 @@ export interface ContractMap extends TableMap, ChunkedMap {
 
 const [NO_EXIST, EXIST] = [1, 2]
 
-/** `make` gives an empty map with keys of 4 bytes and values of 6, which takes at least `maxEntries` and less than twice as many. */
+/** `make` gives an empty map with keys of 4 bytes and values of 6, which takes at least `maxEntries` and less than
+ * twice as many. */
 export function describeMapContract(title: string, make: (maxEntries: number) => ContractMap): void {
   describe(title, () => {
     const made: ContractMap[] = []

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A hash map in memory that behaves as the addon's `BpfMap` does; both run the suite in map-contract.ts. Layer: test. */
+/** A hash map in memory that behaves as the addon's `BpfMap` does; both run the suite in map-contract.ts.
+ * Layer: test. */
 
 export interface FakeMapSpec {
   readonly name: string

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The Go that Kubernetes and containerd are built with: a module of the Go project, fetched and checked by whatever Go the machine has. Layer: testkit. */
+/** The Go that Kubernetes and containerd are built with: a module of the Go project, fetched and checked by whatever
+ * Go the machine has. Layer: testkit. */
 import { chmodSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { hostArch } from '../../base/arch.ts'
@@ -11,8 +12,8 @@ const VERSION = 'go1.24.13'
 /** Two idle cores need half an hour at most. */
 const BUILD_MS = 90 * 60_000
 
-/** Runs `go` in the folder of a module. Modules and objects stay too: a build that was cut short goes on where it was, and what two builds share is
- * compiled once. `stamps`: "-X" flags for the linker. */
+/** Runs `go` in the folder of a module. Modules and objects stay too: a build that was cut short goes on where it
+ * was, and what two builds share is compiled once. `stamps`: "-X" flags for the linker. */
 export async function runGo(folder: string, args: readonly string[], stamps = ''): Promise<string> {
   const work = join(cacheRoot(), 'kubernetes-build')
   mkdirSync(work, { recursive: true })
@@ -35,7 +36,8 @@ export async function runGo(folder: string, args: readonly string[], stamps = ''
   )
 }
 
-/** The `go` to run, in the cache directory. Debian 12's own (1.19) can fetch it but cannot build with it. Throws when there is no Go at all. */
+/** The `go` to run, in the cache directory. Debian 12's own (1.19) can fetch it but cannot build with it. Throws
+ * when there is no Go at all. */
 async function goToolchain(): Promise<string> {
   const arch = hostArch()
   const dir = await cached(`${VERSION}-linux-${arch}`, async (half) => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The images of test pods, made from this machine's programs and kept in the cache directory: no registry is asked. Layer: testkit. */
+/** The images of test pods, made from this machine's programs and kept in the cache directory: no registry is asked.
+ * Layer: testkit. */
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { packageRoot } from '#lib/base/os/package.ts'
@@ -93,7 +94,8 @@ function imagesOf({ pause, tools, window }: Readonly<Record<'pause' | 'tools' | 
   ]
 }
 
-/** A root file system with agnhost, busybox for what else there is to a shell, and {@link TOOLS} with their libraries. */
+/** A root file system with agnhost, busybox for what else there is to a shell, and {@link TOOLS} with their
+ * libraries. */
 async function makeTools(root: string, agnhost: string): Promise<void> {
   for (const folder of FOLDERS) mkdirSync(join(root, folder), { recursive: true })
   chmodSync(join(root, 'tmp'), 0o1777)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** containerd 2 and the portmap of its time, built from their Go modules once and kept in the cache directory: Debian 12 has neither. Layer: testkit. */
+/** containerd 2 and the portmap of its time, built from their Go modules once and kept in the cache directory:
+ * Debian 12 has neither. Layer: testkit. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { packageRoot } from '#lib/base/os/package.ts'
@@ -14,7 +15,8 @@ const TOOLS = [
   'github.com/containernetworking/plugins/plugins/meta/portmap',
 ] as const
 
-/** The folder with containerd, its shim, and portmap; built when this version of them is not there yet, which takes three CPU minutes. */
+/** The folder with containerd, its shim, and portmap; built when this version of them is not there yet, which takes
+ * three CPU minutes. */
 export async function newerRuntime(): Promise<string> {
   const folder = join(packageRoot(), 'testkit/kubernetes/build/runtime')
   const sources = ['go.mod', 'go.sum'].map((name) => readFileSync(join(folder, name), 'utf8'))

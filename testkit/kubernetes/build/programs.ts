@@ -12,7 +12,8 @@ const NAMES = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-proxy'
 /** What runs in the pods of tests. */
 const AGNHOST = 'k8s.io/kubernetes/test/images/agnhost'
 
-/** The folder with the programs of {@link NAMES} and agnhost; built when this version of them is not there yet, which takes minutes. */
+/** The folder with the programs of {@link NAMES} and agnhost; built when this version of them is not there yet,
+ * which takes minutes. */
 export async function kubernetesPrograms(): Promise<string> {
   return await cached(programsFolder(), async (half) => {
     await go(['build', '-o', join(half, 'kubernetes'), '.'])

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A cluster's load balancers: an address for each service, routed to the nodes that take its traffic: `balancer.ts --kubeconfig FILE --node ADDRESS …`. Layer: testkit. */
+/** A cluster's load balancers: an address for each service, routed to the nodes that take its traffic: `balancer.ts
+ * --kubeconfig FILE --node ADDRESS …`. Layer: testkit. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { command } from '../../base/command.ts'

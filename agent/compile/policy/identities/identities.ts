@@ -10,7 +10,8 @@ export interface LivePredicate {
   readonly index: number
   readonly hash: number
   users: number
-  /** rows that sets have, at the most, of each identity of which it is true: by whose sets they are, '' of the cluster's */
+  /** rows that sets have, at the most, of each identity of which it is true: by whose sets they are, '' of the
+   * cluster's */
   readonly rows: Map<string, number>
 }
 
@@ -29,7 +30,8 @@ export interface Identity {
 }
 
 export const NOBODY: Identity = { id: 0, key: '', atoms: [], isTrue: new Set(), users: 1 }
-/** An address of ours of which nothing is true: with 0 programs would look for a prefix around it, which may be on the move at that time. */
+/** An address of ours of which nothing is true: with 0 programs would look for a prefix around it, which may be on
+ * the move at that time. */
 export const NOBODY_OF_OURS: Identity = { ...NOBODY, id: 0xffff_ffff }
 
 export class Identities {

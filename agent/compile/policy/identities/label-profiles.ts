@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Endpoints and network sets by what rules can tell of them: those with equal labels and ports are one thing. Layer: agent/compile (pure). */
+/** Endpoints and network sets by what rules can tell of them: those with equal labels and ports are one thing.
+ * Layer: agent/compile (pure). */
 import type { Labels } from '#lib/model/labels.ts'
 import type { NamedPort } from '#lib/model/policy.ts'
 import { needsOf } from '#lib/model/selector/needs.ts'

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A rule as its author wrote it → rules each of which asks its questions apart: of either address, of ports, of source ports.
- * Layer: agent/compile (pure).
+/** A rule as its author wrote it → rules each of which asks its questions apart: of either address, of ports, of
+ * source ports. Layer: agent/compile (pure).
  *
- * A name of a port stands for another port on each address that has it, so a rule with one becomes a rule for each port it means, of the
- * addresses on which it means that. Services likewise. */
+ * A name of a port stands for another port on each address that has it, so a rule with one becomes a rule for each
+ * port it means, of the addresses on which it means that. Services likewise. */
 import { fnv1a64 } from '#lib/base/hash.ts'
 import { ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
@@ -168,7 +168,8 @@ function partsOf(side: Side, of: SideExpansion): readonly (readonly Way[])[] {
   ]
 }
 
-/** One owner of the address must be all that is asked and none of what is excluded. Without a selector there need not be an owner. */
+/** One owner of the address must be all that is asked and none of what is excluded. Without a selector there need
+ * not be an owner. */
 function selectorOf({ selector, notSelector }: Side): Selector | undefined {
   return selector === undefined || notSelector === undefined ? selector : and(selector, not(notSelector))
 }

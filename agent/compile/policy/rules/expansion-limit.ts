@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A bound for what rules multiply to: a few kilobytes would keep the agent busy for minutes. Layer: agent/compile (pure). */
+/** A bound for what rules multiply to: a few kilobytes would keep the agent busy for minutes. Layer: agent/compile
+ * (pure). */
 
 /** Names to look up, pairs to try and text to make, for the rules of one policy in one direction. */
 const MOST_STEPS = 262_144

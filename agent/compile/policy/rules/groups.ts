@@ -34,7 +34,8 @@ const DENY = { end: 'deny', tiers: 'closed' } as const
 const SAY_NOTHING = { end: 'open', tiers: 'open' } as const
 const FORWARD = { end: 'open', tiers: 'closed' } as const
 
-/** In the order in which a host's are asked: untracked, before services are translated, then of what passes through or of its own. */
+/** In the order in which a host's are asked: untracked, before services are translated, then of what passes through
+ * or of its own. */
 export const SLOTS = {
   pod: {
     ingress: { direction: 'ingress', scopes: ['normal', 'forward'], ...DENY },

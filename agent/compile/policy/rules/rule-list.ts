@@ -50,7 +50,8 @@ function* followedBy(rules: Iterable<ExpandedRule>, end: ExpandedRule | undefine
   if (end !== undefined) yield end
 }
 
-/** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. `blocks`: so many are looked through. */
+/** Ends in a rule that always holds: `last`. Rules that nothing can reach are left out. `blocks`: so many are looked
+ * through. */
 export function ruleListOf(stages: readonly Stage[], last: ExpandedRule, blocks: number): RuleList {
   const longest = blocks * RULES_PER_BLOCK
   const rules: ListedRule[] = []

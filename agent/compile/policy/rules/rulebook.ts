@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Policies, tiers, profiles and services, and their rules expanded once for all endpoints. Layer: agent/compile (pure). */
+/** Policies, tiers, profiles and services, and their rules expanded once for all endpoints. Layer: agent/compile
+ * (pure). */
 import { tiersInOrder } from '#lib/model/policy-order.ts'
 import { realKind } from '#lib/model/policy.ts'
 import type { NamedPort, Policy, PortMatch, Profile, Rule, Tier } from '#lib/model/policy.ts'

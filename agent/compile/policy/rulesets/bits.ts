@@ -2,8 +2,8 @@
 /** Bitmaps over the rules of a block, in the form the map has them. Layer: agent/compile (pure). */
 import { bytesToText } from '#lib/base/bytes.ts'
 
-/** As many 64-bit words as the block uses, as a little-endian machine has them in memory: latin1 text, rule i is bit i % 8 of char i / 8.
- * What follows in the map's value is zero. Immutable, compact, comparable with `===`. */
+/** As many 64-bit words as the block uses, as a little-endian machine has them in memory: latin1 text, rule i is bit
+ * i % 8 of char i / 8. What follows in the map's value is zero. Immutable, compact, comparable with `===`. */
 export type Bits = string
 
 /** Words that so many rules need. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Endpoints and network sets, the things they are, and the groups in which local ones stand. Layer: agent/compile (pure). */
+/** Endpoints and network sets, the things they are, and the groups in which local ones stand. Layer: agent/compile
+ * (pure). */
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Addresses } from '../identities/addresses.ts'
 import type { Group } from '../rules/groups.ts'
@@ -66,7 +67,8 @@ export class EndpointGroups {
     return [...group.ends].flatMap((key) => this.#ends.get(key)?.value.addrs ?? [])
   }
 
-  /** `newGroup` makes the group of a local endpoint that is the first of its kind. Returns addresses whose sets may be others now. */
+  /** `newGroup` makes the group of a local endpoint that is the first of its kind. Returns addresses whose sets may
+   * be others now. */
   setEndpoint(key: string, value: PolicyEndpoint | undefined, newGroup: (group: NewGroup) => Members): readonly Addr[] {
     const before = this.#ends.get(key)
     const after = value === undefined ? undefined : this.#settle(key, value, newGroup)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rows by which sets know identities, and whose questions multiply them. Layer: agent/compile (pure).
  *
- * Every set that asks about an address has a row of each identity that the address may have, and identities are told apart by what anybody
+ * Every set that asks about an address has a row of each identity that the address may have, and identities are
+ * told apart by what anybody
  * asks: who asks for many prefixes, or for many parts of all pods, makes rows of others' sets. */
 import { rowsOf } from '../identities/identities.ts'
 import type { Identity, LivePredicate } from '../identities/identities.ts'

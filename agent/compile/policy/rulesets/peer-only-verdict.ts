@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a line says to a peer whatever else the packet is: one lookup then is the verdict. Layer: agent/compile (pure). */
+/** What a line says to a peer whatever else the packet is: one lookup then is the verdict. Layer: agent/compile
+ * (pure). */
 import { RULE_ALLOW, RULE_DENY, RULE_OPEN, RULES_PER_BLOCK, SURE_NOT } from '#lib/base/bpf-constants.ts'
 import { firstBit } from './bits.ts'
 import type { Bits } from './bits.ts'
@@ -8,8 +9,8 @@ import type { ListedRule } from '../rules/rule-list.ts'
 
 const ACTIONS = { deny: RULE_DENY, allow: RULE_ALLOW, open: RULE_OPEN }
 
-/** `peer`: which rules of the first block such a peer meets. Returns the rule's number * 4 + enum rule_action, or SURE_NOT: ports, sources or this
- * end's address matter, or a later block decides. */
+/** `peer`: which rules of the first block such a peer meets. Returns the rule's number * 4 + enum rule_action, or
+ * SURE_NOT: ports, sources or this end's address matter, or a later block decides. */
 export function peerOnlyVerdicts(rules: readonly ListedRule[], peer: Bits): number {
   let from = 0
   while (from < RULES_PER_BLOCK) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** How much of the tables the policies of namespaces may have, and whose do not fit. Layer: agent/compile (pure).
  *
- * All lines together have half of each table: of a change the old ones stay until the last endpoint has the new. What the cluster's own
- * policies need of that comes first, but they leave namespaces a quarter of the table. Where these want more, who wants most has nothing:
- * so whoever fills a table alone, while others are content with half of the room, shuts out nobody else. */
+ * All lines together have half of each table: of a change the old ones stay until the last endpoint has the new.
+ * What the cluster's own policies need of that comes first, but they leave namespaces a quarter of the table. Where
+ * these want more, who wants most has nothing: so whoever fills a table alone, while others are content with half
+ * of the room, shuts out nobody else. */
 import { compareText } from '#lib/base/order.ts'
 import type { Predicate } from '../identities/predicates.ts'
 import { isSameRuleList } from '../rules/rule-list.ts'

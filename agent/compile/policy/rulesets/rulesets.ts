@@ -139,7 +139,8 @@ export class LiveRulesets {
     return [...set.compiled.rows, ...set.rules, ...[...set.rowsOf.values()].flat()]
   }
 
-  /** Rows of sets that are new, and of all sets about identities that are: those that are being left judge one between two by the earlier. */
+  /** Rows of sets that are new, and of all sets about identities that are: those that are being left judge one
+   * between two by the earlier. */
   takeNewRows(left: ReadonlySet<LiveRuleset> = NONE): readonly SetRow[] {
     const rows: SetRow[] = []
     const { identities } = this.#addresses

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A change in which endpoints get other sets while addresses get other identities: what stands between, so that every packet is judged by
- * all of the change or by nothing of it. Layer: agent/compile (pure).
+/** A change in which endpoints get other sets while addresses get other identities: what stands between, so that
+ * every packet is judged by all of the change or by nothing of it. Layer: agent/compile (pure).
  *
- * Sets that are left do not know new identities as new sets do, nor the other way round. So an address of which one that is left would say
- * something else goes through an identity between its two: sets that are left say of that what they say of the old one, all others what they
- * say of the new one. A set that one endpoint leaves while another gets it would have to say both: the latter gets a twin of it first. */
+ * Sets that are left do not know new identities as new sets do, nor the other way round. So an address of which one
+ * that is left would say something else goes through an identity between its two: sets that are left say of that
+ * what they say of the old one, all others what they say of the new one. A set that one endpoint leaves while
+ * another gets it would have to say both: the latter gets a twin of it first. */
 import { isV4 } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import type { AddressChanges, Move } from '../identities/addresses.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Raw AdminNetworkPolicy and BaselineAdminNetworkPolicy of policy.networking.k8s.io/v1alpha1 → model. Layer: lib/kube. */
+/** Raw AdminNetworkPolicy and BaselineAdminNetworkPolicy of policy.networking.k8s.io/v1alpha1 → model.
+ * Layer: lib/kube. */
 import { protocolNumber } from '../../../base/ip.ts'
 import type { Policy } from '../../../model/policy.ts'
 import { adminRules, priorityOf, subjectOf } from './admin-rules.ts'

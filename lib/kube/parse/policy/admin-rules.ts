@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the policies of policy.networking.k8s.io have in common: subjects, peers, and rules that nobody can read. Layer: lib/kube. */
+/** What the policies of policy.networking.k8s.io have in common: subjects, peers, and rules that nobody can read.
+ * Layer: lib/kube. */
 import { NAMESPACE_LABEL, NAMESPACE_PREFIX } from '../../../model/labels.ts'
 import { ANYWHERE } from '../../../model/policy.ts'
 import type { Action, Rule, Side } from '../../../model/policy.ts'
@@ -53,7 +54,8 @@ export function priorityOf(spec: Raw): number {
   return priority
 }
 
-/** As the API asks of us, a rule with a peer that we do not know is none if it allows, and denies everything otherwise. */
+/** As the API asks of us, a rule with a peer that we do not know is none if it allows, and denies everything
+ * otherwise. */
 export function adminRules(input: ParseInput, spec: Raw, of: { readonly direction: Direction; readonly form: RuleForm }): readonly Rule[] {
   const { direction, form } = of
   const peerKey = direction === 'ingress' ? 'from' : 'to'

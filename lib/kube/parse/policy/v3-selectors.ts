@@ -14,8 +14,8 @@ export interface SubjectValues {
   readonly serviceAccountSelector: Selector | undefined
 }
 
-/** Whom a policy applies to. A namespaced one applies to its namespace alone; in one of the whole cluster "all" means whoever has a
- * namespace, or a service account, as soon as it asks for those. */
+/** Whom a policy applies to. A namespaced one applies to its namespace alone; in one of the whole cluster "all"
+ * means whoever has a namespace, or a service account, as soon as it asks for those. */
 export function subjectWith(said: SubjectValues, namespace: string): Selector {
   const { selector: own = ALL, namespaceSelector: namespaces, serviceAccountSelector: accounts } = said
   const ofAccounts = accounts && withPrefix(accounts, SERVICE_ACCOUNT_PREFIX)
@@ -30,8 +30,8 @@ function allMeans(selector: Selector, label: string): Selector {
   return mapLeaves(selector, (leaf) => (leaf.op === 'all' ? has(label) : leaf))
 }
 
-/** Which endpoints and sets an end of a rule is. As soon as a namespaced policy asks for any, they are those of its namespace, unless it
- * says which namespaces it means. Undefined: nothing is asked. */
+/** Which endpoints and sets an end of a rule is. As soon as a namespaced policy asks for any, they are those of its
+ * namespace, unless it says which namespaces it means. Undefined: nothing is asked. */
 export function peerSelector(side: SideValues, namespace: string): Selector | undefined {
   const { selector: own, namespaceSelector: namespaces } = side
   const accounts = side.serviceAccounts && accountsWith(side.serviceAccounts)

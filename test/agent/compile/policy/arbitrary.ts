@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Small worlds in which much of everything meets: few labels, ports and prefixes, so that they often fit. Layer: test. */
+/** Small worlds in which much of everything meets: few labels, ports and prefixes, so that they often fit.
+ * Layer: test. */
 import fc from 'fast-check'
 import { isPort, isV4, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Port } from '#lib/base/ip.ts'

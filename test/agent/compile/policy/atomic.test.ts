@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** While policies, pods and network sets change, every packet is judged by the rules before or by those after. Layer: test. */
+/** While policies, pods and network sets change, every packet is judged by the rules before or by those after.
+ * Layer: test. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { PolicyRow, PolicyStep } from '#agent/compile/policy/tables.ts'
@@ -37,7 +38,8 @@ function judgeAtHost(follower: Follower, packets: readonly Packet[]): readonly s
   )
 }
 
-/** Rows of identities and sets that nothing refers to cannot be seen: only those of addresses and those that go need a look. */
+/** Rows of identities and sets that nothing refers to cannot be seen: only those of addresses and those that go need
+ * a look. */
 function isSeen(step: PolicyStep, row: PolicyRow): boolean {
   return step.kind === 'forget' || row.table === 'ends' || row.table === 'nets' || row.table === 'hosts'
 }

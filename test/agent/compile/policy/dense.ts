@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Small dense worlds of one family and single changes to them, in which a wrong order of rows shows: few labels, prefixes within prefixes,
- * short policies. Layer: test. */
+/** Small dense worlds of one family and single changes to them, in which a wrong order of rows shows: few labels,
+ * prefixes within prefixes, short policies. Layer: test. */
 import fc from 'fast-check'
 import { parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
@@ -133,8 +133,8 @@ function packetsOf(v4: boolean, ports: readonly number[]): readonly Packet[] {
 export interface Dense {
   readonly pods: fc.Arbitrary<readonly Pod[]>
   readonly world: fc.Arbitrary<readonly KubeObject[]>
-  /** the same, but no rule asks about both ends: both ends of a packet may be in a set that changes, and only then it is judged as before
-   * or as after */
+  /** the same, but no rule asks about both ends: both ends of a packet may be in a set that changes, and only then
+   * it is judged as before or as after */
   readonly oneSided: fc.Arbitrary<readonly KubeObject[]>
   /** of a policy or a pod */
   readonly change: fc.Arbitrary<Change>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Lines of several words and blocks, and packets that their rules mean, one by its destination port, another by its source port. Layer: test. */
+/** Lines of several words and blocks, and packets that their rules mean, one by its destination port, another by its
+ * source port. Layer: test. */
 import fc from 'fast-check'
 import { parseCidr } from '#lib/base/ip.ts'
 import { ANYWHERE } from '#lib/model/policy.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The sweep over a table in memory: what it counts, what it deletes, what it leaves, how much time it takes. Layer: test. */
+/** The sweep over a table in memory: what it counts, what it deletes, what it leaves, how much time it takes.
+ * Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '#lib/obs/log.ts'
 import { ConntrackGc, type FlowTable } from '#agent/dataplane/conntrack/gc.ts'

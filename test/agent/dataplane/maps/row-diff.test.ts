@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The delta against a plain model: whatever happens, applying what is pending makes the kernel equal to what is wanted. Layer: test. */
+/** The delta against a plain model: whatever happens, applying what is pending makes the kernel equal to what is
+ * wanted. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { RowDiff } from '#agent/dataplane/maps/row-diff.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** An agent that comes back to another world: row by row, every packet is judged as it was or as it is to be. Layer: test. */
+/** An agent that comes back to another world: row by row, every packet is judged as it was or as it is to be.
+ * Layer: test. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { PolicyRowOf, PolicyStep } from '#agent/compile/policy/tables.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A kernel without nf_tables, with netfilter's tools installed; the real one is asked in test/kernel/firewall/netfilter-cases.ts. Layer: test. */
+/** A kernel without nf_tables, with netfilter's tools installed; the real one is asked in
+ * test/kernel/firewall/netfilter-cases.ts. Layer: test. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

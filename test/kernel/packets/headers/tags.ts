@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Frames with VLAN tags. Test runs have no tag beside the frame, as the kernel has the outermost: those here are within. Layer: test. */
+/** Frames with VLAN tags. Test runs have no tag beside the frame, as the kernel has the outermost: those here are
+ * within. Layer: test. */
 import { arp, concat, tcp, tunnel, udp } from '../../../../testkit/packets/packet.ts'
 import { HOST } from '../../../../testkit/packets/policy.ts'
 import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'

@@ -40,7 +40,8 @@ export function error(
   })
 }
 
-/** `original` as an error quotes it once `frame`'s quote was translated: the quoted packet's own L4 checksum is left as it was. */
+/** `original` as an error quotes it once `frame`'s quote was translated: the quoted packet's own L4 checksum is left
+ * as it was. */
 export function quoteAs(f: Family, frame: Uint8Array, original: Uint8Array): Uint8Array {
   const quoted = l3(original).slice()
   const was = l3(frame)

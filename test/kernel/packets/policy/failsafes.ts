@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Ports that no policy of a host cuts, and all that is like them and is cut: they are ways around policy. Layer: test. */
+/** Ports that no policy of a host cuts, and all that is like them and is cut: they are ways around policy.
+ * Layer: test. */
 import { FAILSAFE_PORTS } from '#lib/base/bpf-constants.ts'
 import { parseAddr, parsePort } from '#lib/base/ip.ts'
 import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Policy over a flow's life: where it is asked, what comes after a change, and how flows that are not plain are asked about. Layer: test. */
+/** Policy over a flow's life: where it is asked, what comes after a change, and how flows that are not plain are
+ * asked about. Layer: test. */
 import { icmp, l3, plain, tcp, tunnel, udp } from '../../../../testkit/packets/packet.ts'
 import type { FlowWanted, PacketCase, Step } from '../../../../testkit/packets/case.ts'
 import { numbers } from '../icmp/errors.ts'

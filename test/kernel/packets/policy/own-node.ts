@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What pods send to their own node, which defaultEndpointToHostAction decides, and what it has no say in. Layer: test. */
+/** What pods send to their own node, which defaultEndpointToHostAction decides, and what it has no say in.
+ * Layer: test. */
 import { icmp, l3, tcp, udp } from '../../../../testkit/packets/packet.ts'
 import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'
 import { numbers } from '../icmp/errors.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Sources that the kernel brings: whose packet is it, when no program of the network or of a pod has seen it come? Layer: test. */
+/** Sources that the kernel brings: whose packet is it, when no program of the network or of a pod has seen it come?
+ * Layer: test. */
 import { icmp, tcp, udp } from '../../../../testkit/packets/packet.ts'
 import { HOST } from '../../../../testkit/packets/policy.ts'
 import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'

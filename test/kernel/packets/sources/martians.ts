@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Addresses that no packet of a network has, and those that are true from a veth or the tunnel only. Rules let all of them in. Layer: test. */
+/** Addresses that no packet of a network has, and those that are true from a veth or the tunnel only. Rules let all
+ * of them in. Layer: test. */
 import { icmp, l3, plain, tcp, tunnel, udp } from '../../../../testkit/packets/packet.ts'
 import { HOST } from '../../../../testkit/packets/policy.ts'
 import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'

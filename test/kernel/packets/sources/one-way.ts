@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Sources that are true from one way only: in open flows, by errors, past rules, and through the node to another. Layer: test. */
+/** Sources that are true from one way only: in open flows, by errors, past rules, and through the node to another.
+ * Layer: test. */
 import { MACS, icmp, l3, plain, tcp, tunnel, udp } from '../../../../testkit/packets/packet.ts'
 import { HOST } from '../../../../testkit/packets/policy.ts'
 import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'
@@ -28,7 +29,8 @@ function inTunnel(f: Family, node: string, inner: Uint8Array): Uint8Array {
   return tunnel(node, f.node, { inner, vni: VNI, sport: 50_000 })
 }
 
-/** Flows of this node's own, and between pods of an overlay: no packet of the network is theirs, whoever it says it is of. */
+/** Flows of this node's own, and between pods of an overlay: no packet of the network is theirs, whoever it says it
+ * is of. */
 function openFlows(f: Family): PacketCase[] {
   const [pod, node, overlay, client] = [at(f.pod, PORT), at(f.node, 80), at(f.overlayPod, 80), at(f.client, PORT)]
   const web = [{ addr: f.overlayPod, port: 8080, node: f.otherNode }]
@@ -295,7 +297,8 @@ function cameAnotherWay(f: Family): PacketCase[] {
   ]
 }
 
-/** Without ports, who sends from a place after another takes the flow over, and is asked about by the rules for that place. */
+/** Without ports, who sends from a place after another takes the flow over, and is asked about by the rules for that
+ * place. */
 function takenOver(f: Family): PacketCase {
   const packet = plain(f.pod, f.secondPod, { proto: 47 })
   return {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Random failsafe ports, and packets of ports that are alike: the loaded programs let be what the evaluator does, and nothing else.
- * Layer: test. */
+/** Random failsafe ports, and packets of ports that are alike: the loaded programs let be what the evaluator does,
+ * and nothing else. Layer: test. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Random worlds in the loaded programs: they say what the evaluator says, by the rule that the tables name, also in the middle of a change.
- * Layer: test. */
+/** Random worlds in the loaded programs: they say what the evaluator says, by the rule that the tables name, also in
+ * the middle of a change. Layer: test. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Addr } from '#lib/base/ip.ts'
@@ -107,7 +107,8 @@ function pairs([first, ...others]: readonly Pod[]): readonly (readonly [Addr, Ad
   return others.flatMap(({ podIPs }) => podIPs.flatMap((dst) => (first?.podIPs ?? []).map((src) => [src, dst] as const)))
 }
 
-/** Packets that differ in their port alone stand behind each other: what is said of both before and after is never said of one of them. */
+/** Packets that differ in their port alone stand behind each other: what is said of both before and after is never
+ * said of one of them. */
 async function checkEveryStep(of: readonly Packet[], objects: readonly KubeObject[], changes: readonly Change[]): Promise<void> {
   const node = await emptyNode()
   const follower = new Follower(NODE)

@@ -45,7 +45,8 @@ interface Console {
 function runConsole(options: GuestOptions): Promise<Console> {
   const { promise, resolve, reject } = Promise.withResolvers<Console>()
   const log = openSync(options.log, 'w')
-  // One pipe for both outputs: read from two, lines would be torn. A group of its own, as virtme-ng's emulator is its grandchild.
+  // One pipe for both outputs: read from two, lines would be torn. A group of its own, as virtme-ng's emulator is its
+  // grandchild.
   const args = ['-c', 'exec "$@" 2>&1', 'sh', options.program, ...options.args]
   const child = spawn('/bin/sh', args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...options.env }, detached: true })
   let text = ''

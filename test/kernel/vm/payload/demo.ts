@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { LOSSES } from './demo-losses.ts'
 import { demoTally } from './demo-tally.ts'
 
-/** An emulated processor of its own takes ten times as long; with half of one it began to lose packets at a tenth of the rates. */
+/** An emulated processor of its own takes ten times as long; with half of one it began to lose packets at a tenth of
+ * the rates. */
 const SLOWNESS = '20'
 
 const demo = spawn(process.execPath, [join(import.meta.dirname, 'dist/demo/main.js')], {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What runs inside a kernel VM: every object under every knob, every packet case, every way to attach, with a tally at the end.
- * It changes the network, cgroups and mounts it runs in. Layer: test. */
+/** What runs inside a kernel VM: every object under every knob, every packet case, every way to attach, with a tally
+ * at the end. It changes the network, cgroups and mounts it runs in. Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { isRealtime, unsafeKernel } from '#agent/node/facts.ts'
@@ -86,8 +86,8 @@ function isBefore(major: number, minor: number): boolean {
 async function onDevices(facts: KernelFacts): Promise<void> {
   await part('marks', () => count('marks of test runs, since 5.6', facts.marks || isBefore(5, 6) ? undefined : 'the kernel tells none'))
   await part('packets', () => packets(facts.features, facts.missingHelpers))
-  // Where the kernel has some new helpers, the way without them is tried as well: it must do the same. Where it has all, no other goes
-  // that way but this machine's own, whose packets go both.
+  // Where the kernel has some new helpers, the way without them is tried as well: it must do the same. Where it has
+  // all, no other goes that way but this machine's own, whose packets go both.
   const has = new Set(Object.values(facts.features))
   if (has.has(true) && has.has(false)) {
     const none = { redirectPeer: false, redirectNeigh: false, coarseClock: false, jiffies: false, netnsCookies: false }

@@ -16,7 +16,8 @@ export interface Pin {
   readonly arch: Arch
   readonly version: string
   readonly sha256: string
-  /** package whose dependency names the suite's present kernel, for a suite that drops old ones: linux-image-VERSION, of which `package` is a part */
+  /** package whose dependency names the suite's present kernel, for a suite that drops old ones:
+   * linux-image-VERSION, of which `package` is a part */
   readonly current?: string
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Builds the addon for another architecture with its Debian cross compiler and that architecture's libbpf. Layer: test. */
+/** Builds the addon for another architecture with its Debian cross compiler and that architecture's libbpf.
+ * Layer: test. */
 import { copyFileSync, cpSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { FACTS } from '../../../../testkit/base/arch.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Finds every shared library that some programs of any architecture need, by reading them rather than running them. Layer: test. */
+/** Finds every shared library that some programs of any architecture need, by reading them rather than running them.
+ * Layer: test. */
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { command } from '../../../../testkit/base/command.ts'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Gathers what every guest of an architecture runs on: a shell, Node, the addon and where their libraries lie. Layer: test. */
+/** Gathers what every guest of an architecture runs on: a shell, Node, the addon and where their libraries lie.
+ * Layer: test. */
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fetchPackage, unpack } from './apt.ts'
