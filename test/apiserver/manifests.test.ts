@@ -112,9 +112,9 @@ test('whoever has folders of the node may write them under SELinux', () => {
 })
 
 test('docs/install.md has what the agent may do on its node, and which folders it has', () => {
-  const page = readFileSync(fileURLToPath(new URL('../../docs/install.md', import.meta.url)), 'utf8')
+  const page = readFileSync(fileURLToPath(new URL('../../docs/install.md', import.meta.url)), 'utf8').replaceAll(/\s+/g, ' ')
   const [, capabilities = '', folders = ''] =
-    /The agent is root with the capabilities (.*?), a root file system that it cannot write, and these folders of the node:\s(.*?) to read\./s.exec(
+    /The agent is root with the capabilities (.*?), a root file system that it cannot write, and these folders of the node: (.*?) to read\./s.exec(
       page,
     ) ?? []
   const agent = manifests()
