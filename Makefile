@@ -17,7 +17,7 @@ TS_SOURCES := $(shell find agent lib lab demo cli bench soak testkit native -nam
 # What the quick loop remembers between its runs.
 CACHE := .cache/check
 
-.PHONY: all image deps bpf native shim ts demo check t watch test test-unit test-oracle test-kernel kernels bench scale soak kubernetes e2e \
+.PHONY: all image deps bpf trace native shim ts demo check t watch test test-unit test-oracle test-kernel kernels bench scale soak kubernetes e2e \
 	types lint lint-c lint-cached format clean docs
 
 all: bpf native shim ts
@@ -43,6 +43,11 @@ bpf: $(BPF_OBJECTS)
 	@$(CLANG) $(BPF_FLAGS) -DNP_FLOOR -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 	@llvm-strip-19 -g $@
 -include $(BPF_OBJECTS:.o=.d)
+
+# Programs that write drops and new flows to /sys/kernel/tracing/trace_pipe. Back: rm bpf/*.o; make bpf
+trace:
+	@rm -f $(BPF_OBJECTS)
+	@$(MAKE) --no-print-directory bpf BPF_FLAGS='$(BPF_FLAGS) -DNP_TRACE'
 
 # node-gyp writes build/Makefile; that knows which file includes which, and builds what has changed.
 GYP := $(NODE) node_modules/node-gyp/bin/node-gyp.js --silent --nodedir=node_modules/node-linux-$(ARCH)

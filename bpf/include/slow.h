@@ -354,6 +354,7 @@ static __always_inline int slow_path(struct __sk_buff *skb)
 		return act;
 	why = DROP_REASON(act);
 	count_slot(why);
+	np_trace("drop %d at hook %d, device %d", why, s->hook, skb->ifindex);
 	act = reset_wanted(why, s->p.proto) ? reset_answer(skb, s)
 	      : answer_wanted(why)          ? icmp_answer(skb, s, why, s->mtu)
 					    : 0;

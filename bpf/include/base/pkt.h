@@ -12,6 +12,7 @@
 #include <linux/udp.h>
 #include <stddef.h>
 #include "base/addr.h"
+#include "base/trace.h"
 
 /* ICMP and ICMPv6 have the same first 8 bytes. (<linux/icmp.h> drags in libc headers, which are not for this
  * target.) */
@@ -66,6 +67,7 @@ enum icmp_code {
 static __always_inline int drop_counted(enum drop why)
 {
 	count_slot(why);
+	np_trace("drop %d", why);
 	return TC_ACT_SHOT;
 }
 

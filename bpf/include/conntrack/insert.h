@@ -242,6 +242,7 @@ NP_GLOBAL int flow_enter(struct __sk_buff *skb)
 	if (!s)
 		return DROPPED(DROP_PROGRAM_MISSING);
 	act = flow_enter_own(skb, s);
+	np_trace("flow %x at hook %d, device %d", act, s->hook, skb->ifindex);
 	if (act != FLOW_MADE || !(s->v.leg[s->dir & 1].flags & LEG_NAT))
 		return act;
 	sport = s->v.out.sport;
