@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The shim that runtimes run, and the socket that it asks at. RUNS=… for a long look. Layer: test. */
-import { execFile, spawnSync } from 'node:child_process'
+/** The shim that runtimes run, as it is and with sanitizers, and the socket that it asks at. RUNS=… for a long look.
+ * Layer: test. */
+import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { isObject } from '#lib/base/object.ts'
 import { CniServer } from '#agent/cni/server.ts'
 import { lcg } from '../../../support/lcg.ts'
 
 const SHIM = join(packageRoot(), 'build', 'netplane-cni')
+const built = mkdtempSync(join(tmpdir(), 'netplane-shim-'))
+const SANITIZED = join(built, 'netplane-cni')
+/** it ends after one call, and gives back nothing before */
+const OPTIONS = { ASAN_OPTIONS: 'detect_leaks=0' }
+const SANITIZERS = ['-g', '-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
 const RUNS = Number(process.env['RUNS'] ?? 100)
 
 interface Ended {
@@ -24,6 +30,13 @@ let socket: string
 let server: CniServer
 let lines: string[]
 let answer: { readonly status: 0 | 1; readonly output: string }
+
+beforeAll(() => {
+  execFileSync('cc', [...SANITIZERS, '-o', SANITIZED, join(packageRoot(), 'cni/netplane-cni.c')])
+})
+afterAll(() => {
+  rmSync(built, { recursive: true })
+})
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-shim-'))
@@ -44,9 +57,9 @@ afterEach(async () => {
 })
 
 /** Not in this thread: the server is in it. */
-function shim(input: string | Buffer, environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
+function run(program: string, input: string | Buffer, environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
   return new Promise((resolve) => {
-    const child = execFile(SHIM, { env: { CNI_COMMAND: 'ADD', ...environment } }, (_, output) => {
+    const child = execFile(program, { env: { ...OPTIONS, CNI_COMMAND: 'ADD', ...environment } }, (_, output) => {
       resolve({ status: child.exitCode, output })
     })
     child.stdin?.on('error', () => undefined).end(input)
@@ -57,7 +70,12 @@ function config(more: Readonly<Record<string, unknown>> = {}): string {
   return JSON.stringify({ cniVersion: '1.0.0', name: 'netplane', args: { socket: '/not/this' }, socket, ...more })
 }
 
-describe('the shim', () => {
+describe.each([
+  ['the shim', SHIM],
+  ['the shim with sanitizers', SANITIZED],
+])('%s', (_, program) => {
+  const shim = (input: string | Buffer, environment?: Readonly<Record<string, string>>) => run(program, input, environment)
+
   test('hands on what it was given, and prints what it is told', async () => {
     const environment = { CNI_CONTAINERID: 'c"1\n', CNI_NETNS: '/n', CNI_IFNAME: 'eth0', CNI_ARGS: 'a=b;c=\\d', CNI_PATH: '/p' }
     const input = `\n${config({ text: 'ünï "quoted"\u0001' })}\n`
@@ -70,7 +88,7 @@ describe('the shim', () => {
   })
 
   test('says itself which versions there are', () => {
-    const { status, stdout } = spawnSync(SHIM, { env: { CNI_COMMAND: 'VERSION' }, input: '' })
+    const { status, stdout } = spawnSync(program, { env: { ...OPTIONS, CNI_COMMAND: 'VERSION' }, input: '' })
     expect([status, JSON.parse(stdout.toString())]).toEqual([
       0,
       { cniVersion: '1.1.0', supportedVersions: ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] },
@@ -124,14 +142,14 @@ describe('the socket', () => {
     client.write(Buffer.alloc(3 << 20, 'x'))
     await closed
     expect(lines).toEqual([])
-    expect((await shim(config())).status).toBe(0)
+    expect((await run(SHIM, config())).status).toBe(0)
   })
 
   test('does not mind who leaves before the answer', async () => {
     const client = connect(socket)
     await new Promise((resolve) => client.write('{}\n', resolve))
     client.destroy()
-    expect((await shim(config())).status).toBe(0)
+    expect((await run(SHIM, config())).status).toBe(0)
     expect(lines).toHaveLength(2)
   })
 })
