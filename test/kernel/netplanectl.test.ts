@@ -111,7 +111,7 @@ test('no pins at all', () => {
 
 test('a map of another version is refused, and both sides are named', async () => {
   pins.prepare()
-  const object = await otherMaps([['__u8 state;\t\t/* enum ct_state */', '__u16 state;']], { np_ct: 100, np_frontends: 100 })
+  const object = await otherMaps([['__u8 state;', '__u16 state;']], { np_ct: 100, np_frontends: 100 })
   const map = object.map('np_ct')
   map.pin(pins.map('np_ct'))
   map.close()

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { BpfObject } from '#native'
 import { compileTo, INCLUDE } from './compiled.ts'
 
-/** Pieces of today's headers, and what stands there in the other version. */
+/** Pieces of today's headers, without comments and indentation, and what stands there in the other version. */
 export type HeaderEdit = readonly (readonly [today: string, other: string])[]
 
 /** For whoever closes it. Throws when a piece is not in the headers. */
@@ -30,6 +30,9 @@ function otherHeader(edit: HeaderEdit): string {
     .map((file) => readFileSync(join(INCLUDE, file), 'latin1'))
     .join('\n')
     .replaceAll(/#include ".*"/g, '')
+    .replaceAll(/\/\*[^]*?\*\//g, '')
+    .replaceAll(/[ \t]+/g, ' ')
+    .replaceAll(/ ?\n[\n ]*/g, '\n')
   const other = edit.reduce((text, [from, to]) => {
     if (!text.includes(from)) throw new Error(`not in the headers: ${from}`)
     return text.replace(from, to)

@@ -162,12 +162,7 @@ describe('np_ct', () => {
   })
 
   test('with a field that no longer fits: nothing can be carried over, and that is said', async () => {
-    await pinOld('np_ct', [
-      [
-        '__u8 state;\t\t/* enum ct_state */\n\t__u8 epoch;\t\t/* of the policy that let it be: low byte of node_state.epoch */',
-        '__u16 state;',
-      ],
-    ])
+    await pinOld('np_ct', [['__u8 state;\n__u8 epoch;', '__u16 state;']])
     const shared = await ensure()
     expect(shared.replaced).toMatchObject([
       { map: 'np_ct', copied: 0, lost: 'struct ct_value.state: __u16 in the old map, __u8 in the new one' },
@@ -176,7 +171,7 @@ describe('np_ct', () => {
 
   test('with fewer fields: flows are carried over field by field', async () => {
     const old = await pinOld('np_ct', [
-      ['struct addr via;\t/* tunnel peer of the legs with LEG_ENCAP and LEG_TUNNELLED */', ''],
+      ['struct addr via;', ''],
       ['};\n_Static_assert(sizeof(struct ct_value)', '__u8 reserved[16];\n};\n_Static_assert(sizeof(struct ct_value)'],
     ])
     const codecs = ctCodecs()
@@ -193,9 +188,7 @@ describe('np_ct', () => {
   })
 
   test('with another key: nothing can be carried over, and that is said', async () => {
-    await pinOld('np_ct', [
-      ['__be16 lo_port, hi_port;\n\t__u8 proto;\n\t__u8 pad;', '__be16 lo_port, hi_port;\n\t__u8 proto;\n\t__u8 zone;'],
-    ])
+    await pinOld('np_ct', [['__be16 lo_port, hi_port;\n__u8 proto;\n__u8 pad;', '__be16 lo_port, hi_port;\n__u8 proto;\n__u8 zone;']])
     const { replaced, maps } = await ensure()
     expect(replaced).toMatchObject([{ map: 'np_ct', copied: 0, lost: 'struct ct_key: the key field zone is gone' }])
     expect(maps.get('np_ct')?.nextKey(undefined)).toBeUndefined()
