@@ -17,7 +17,7 @@ TS_SOURCES := $(shell find agent lib lab demo cli bench soak testkit native -nam
 # What the quick loop remembers between its runs.
 CACHE := .cache/check
 
-.PHONY: all image deps bpf trace native shim ts demo check t watch test test-unit test-oracle test-kernel kernels bench scale soak kubernetes e2e \
+.PHONY: all image deps bpf trace native shim ts demo check t watch test test-unit test-oracle test-kernel kernels bench mutate scale soak kubernetes e2e \
 	types lint lint-c lint-cached format clean docs
 
 all: bpf native shim ts
@@ -131,6 +131,10 @@ bench: all $(TRAFFIC)
 	@scripts/install-deps.sh demo bench
 	@$(NODE) dist/bench/main.js
 	@$(RUN) scripts/bench-table.ts
+
+# Does a test notice a small fault? COUNT mutants of FILES, drawn by SEED; survivors are listed: test/mutate/main.ts.
+mutate: all
+	@$(RUN) test/mutate/main.ts
 
 # A large cluster in a real API server: the agent beside kube-proxy, and what nodes cost the server. A quarter of an hour; SCALE=1k: four minutes.
 SCALE ?= 10k

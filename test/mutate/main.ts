@@ -1,0 +1,94 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+/** `make mutate`: does a test notice a small fault? COUNT (default 20) mutants, drawn by SEED, of the files that match
+ * FILES (default: agent, lib, cli and bpf), each in a copy of the tree against the quickest tests that should see it: those that
+ * import the file, of C the packet cases. Survivors are listed by file and line. Exit code 0 unless it cannot run: a
+ * survivor is a question, not a failure. Layer: test. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { packageRoot } from '#lib/base/os/package.ts'
+import { inOwnNamespaces } from '../../testkit/base/namespaces.ts'
+import { lcg } from '../support/lcg.ts'
+import { applied, described, mutantsOfC, mutantsOfTypeScript, type Mutant } from './mutants.ts'
+
+const ROOT = packageRoot()
+const COUNT = Number(process.env['COUNT'] ?? 20)
+const SEED = Number(process.env['SEED'] ?? Math.floor(Math.random() * 0x1_0000_0000))
+const FILES = process.env['FILES']?.split(' ') ?? ['agent/*.ts', 'lib/*.ts', 'cli/*.ts', 'bpf/*.h', 'bpf/*.c']
+/** ms: what a fault keeps from ending has been noticed */
+const LIMIT = 180_000
+
+interface Drawn {
+  readonly file: string
+  readonly text: string
+  readonly mutant: Mutant
+}
+
+function allMutants(): readonly Drawn[] {
+  const files = execFileSync('git', ['ls-files', ...FILES], { cwd: ROOT, encoding: 'utf8' }).split('\n')
+  return files
+    .filter((file) => file !== '' && !file.endsWith('/main.ts'))
+    .flatMap((file) => {
+      const text = readFileSync(join(ROOT, file), 'utf8')
+      const mutants = file.endsWith('.ts') ? mutantsOfTypeScript(text) : mutantsOfC(text)
+      return mutants.map((mutant) => ({ file, text, mutant }))
+    })
+}
+
+/** Only what is built comes along with what git knows. */
+function copyOfTree(): string {
+  const copy = mkdtempSync(join(tmpdir(), 'netplane-mutate-'))
+  execFileSync('git', ['clone', '--quiet', '--shared', ROOT, copy])
+  // no links: an npm that is asked to install would take away what they lead to
+  for (const built of ['node_modules', 'build', 'dist'])
+    cpSync(join(ROOT, built), join(copy, built), { recursive: true, verbatimSymlinks: true })
+  const now = new Date()
+  utimesSync(join(copy, 'node_modules/.package-lock.json'), now, now)
+  make(copy, 'bpf')
+  return copy
+}
+
+function make(copy: string, target: string): boolean {
+  return spawnSync('make', ['--silent', '--no-print-directory', target], { cwd: copy }).status === 0
+}
+
+function vitest(copy: string, prefix: readonly string[], ...args: readonly string[]): boolean {
+  const [program = '', ...rest] = [...prefix, process.execPath, '--conditions=source', 'node_modules/vitest/vitest.mjs', ...args]
+  return spawnSync(program, [...rest, '--bail=1', '--reporter=dot'], { cwd: copy, timeout: LIMIT }).status === 0
+}
+
+type Verdict = 'killed' | 'survived' | 'does not build'
+
+function judge(copy: string, { file, text, mutant }: Drawn): Verdict {
+  writeFileSync(join(copy, file), applied(text, mutant))
+  try {
+    if (file.endsWith('.ts')) return vitest(copy, [], 'related', '--run', '--project=unit', file) ? 'survived' : 'killed'
+    if (!make(copy, 'bpf')) return 'does not build'
+    return vitest(copy, inOwnNamespaces, 'run', '--project=kernel', 'test/kernel/packets.test.ts') ? 'survived' : 'killed'
+  } finally {
+    writeFileSync(join(copy, file), text)
+  }
+}
+
+function main(): void {
+  const random = lcg(SEED)
+  const left = [...allMutants()]
+  const counts: Record<Verdict, number> = { killed: 0, survived: 0, 'does not build': 0 }
+  const copy = copyOfTree()
+  try {
+    while (counts.killed + counts.survived < COUNT && left.length > 0) {
+      const [drawn] = left.splice(random(left.length), 1)
+      if (drawn === undefined) break
+      const verdict = judge(copy, drawn)
+      counts[verdict]++
+      console.log(`${verdict.padEnd(14)} ${drawn.file}:${described(drawn.text, drawn.mutant)}`)
+    }
+  } finally {
+    rmSync(copy, { recursive: true })
+  }
+  console.log(`mutate: seed ${SEED}: ${counts.killed} killed, ${counts.survived} survived, ${counts['does not build']} did not build`)
+}
+
+main()
