@@ -60,8 +60,7 @@ static __always_inline __u64 untracked_set(__u32 ifindex)
 	return set ? *set : 0;
 }
 
-/* What the rules say; with those of one who is known, and whom they judge whatever else the packet is, it is one
- * lookup. */
+/* The verdict of the rules. It takes one lookup for a known peer that they judge by its identity alone. */
 static __always_inline __u32 untracked_verdict(const struct query *q)
 {
 	struct bits *bits = q->peer ? bits_of(q, 0, DIMENSION_PEER, q->peer) : 0;

@@ -84,7 +84,7 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	why = quoted_read(skb, s, &quoted);
 	if (s->hook == FROM_WORKLOAD && quoted.has_ends && !addr_eq(&s->p.t.src, &quoted.t.src))
 		return DROPPED(DROP_SPOOFED); /* a pod forwards for no other: it tells of what it was sent */
-	/* who it is for may read more of it than we do, or have the rest in another fragment: no error is so long */
+	/* its receiver may read more of it than we do, or have the rest in another fragment: no error is so long */
 	if (why && (quoted.has_ends || s->first_fragment) && unread_is_ours(skb, s, why))
 		return DROPPED(why);
 	if (why)
@@ -309,9 +309,9 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 			return NP_PASS; /* as IPv6's listener messages do */
 		addr_look(&s->dst, &s->p.t.dst);
 		if (s->hook == FROM_HOST)
-			s->dst.kind = ADDR_SELF; /* the node is one of all, and sends it on to nobody */
+			s->dst.kind = ADDR_SELF; /* the node is one receiver of all, and does not forward it */
 		__builtin_memset(&s->v, 0, sizeof(s->v));
-		s->alone = 1; /* nobody's flow */
+		s->alone = 1; /* of no flow */
 		return flow_packet(skb, s);
 	}
 	if (s->parsed)

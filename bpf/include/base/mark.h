@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What one program tells a later one about a packet: skb mark bits, touched only here. Layer: tc programs. */
+/* What one program hands to a later one about a packet: skb mark bits, touched only here. Layer: tc programs. */
 #ifndef NP_BASE_MARK_H
 #define NP_BASE_MARK_H
 
 #include "base/compat.h"
 
 /*
- * bit         writer                  reader                 meaning
- * 0x01000000  all                     to_workload, to_host   decided by this node: pass without a look
- * 0x02000000  all                     to_workload, to_host   translated by this node, or out of its tunnel: of no
- * other flow than it was then 0x04000000  from_workload           to_workload, to_host   given to the kernel as it
- * came from a pod: its source is true
+ * The readers are to_workload and to_host.
+ *
+ * bit         writer         meaning
+ * 0x01000000  all            decided by this node: pass without a look
+ * 0x02000000  all            translated by this node, or out of its tunnel: its flow was found where it came in
+ * 0x04000000  from_workload  given to the kernel as it came from a pod: its source is true
  *
  * The mark does not leave the node: crossing to a pod's namespace or a wire clears it.
  */
@@ -38,7 +39,7 @@ static __always_inline void mark_set_translated(struct __sk_buff *skb)
 	skb->mark = skb->mark | NP_MARK_TRANSLATED;
 }
 
-/* Has a program seen where it came from? */
+/* Has a program seen where the packet came from? */
 static __always_inline bool mark_is_known(struct __sk_buff *skb)
 {
 	return skb->mark & (NP_MARK_TRANSLATED | NP_MARK_ASKED);

@@ -25,7 +25,7 @@ struct v6_extension {
 	__be32 id;
 };
 
-/* Does the type answer another? Whatever else comes from who could answer is of its own accord. */
+/* Is the type an answer to another message? Other types are messages of their own, also from a peer that may answer. */
 static __always_inline bool icmp_answers(__u8 type, bool v4)
 {
 	if (v4)
@@ -89,7 +89,7 @@ static __noinline enum drop parse_l4(struct __sk_buff *skb, struct pkt *p)
 			return DROP_SHORT;
 		p->t.sport = sctp.source;
 		p->t.dport = sctp.dest;
-		p->asks = !sctp.tag; /* which only who has heard of the other end knows */
+		p->asks = !sctp.tag; /* a sender knows the tag only after a packet from the other end */
 		p->tcp_flags = 0;
 		return DROP_NONE;
 	case IPPROTO_DCCP:

@@ -99,7 +99,7 @@ struct pkt {
 	};
 	__u8 gso;       /* more than one segment: the sender keeps segments small enough */
 	__u8 tunnelled; /* came in the tunnel */
-	__u8 origin;    /* which told whom the client meant */
+	__u8 origin;    /* which carried the address that the client meant */
 	__u8 fragment;  /* has no ports of its own */
 	__u8 dont_fragment;
 	__u32 seq; /* host order */

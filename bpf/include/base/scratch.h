@@ -63,7 +63,7 @@ struct scratch {
 	__u8 first_fragment; /* of the datagram `frag`, whose others have no ports */
 	__u8 alone;          /* of no flow: ICMP that is about none of ours, or what is sent to all */
 	__u8 renew;          /* the flow's leg is due to be decided again: routes, MTUs and pods change */
-	__u8 told;           /* translated by this node before: no other flow's than it was then */
+	__u8 told;           /* translated by this node before: the packet's flow is still the one that it was then */
 	__u8 by_other;       /* of a flow that is there, by another device than it was */
 	__u64 now;
 	struct addr_info dst;    /* what we know of the packet's destination; kind 0: nothing */

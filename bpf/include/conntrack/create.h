@@ -97,8 +97,8 @@ static __noinline int prepare_foreign(struct scratch *s)
 	return FLOW_PREPARED;
 }
 
-/* Is the backend, known by s->dst, with nobody who would send its answer back to us? What comes from outside then
- * leaves as this node. */
+/* Is the backend, known by s->dst, where no node of ours would send its answer back here? A packet from outside then
+ * leaves with this node's address. */
 static __always_inline bool fronts(struct scratch *s)
 {
 	struct addr node;
@@ -283,7 +283,7 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 	v->leg[1].hook = s->hook;
 	v->device = device_of(skb, s, &v->leg[s->dir & 1]);
 	if (s->hook == FROM_HOST && !cfg.host_policy && !is_guarded(&s->dst))
-		s->src.kind = 0; /* nobody asks who it is */
+		s->src.kind = 0; /* no rule asks for the source's identity */
 	else if (s->hook != FROM_WORKLOAD)
 		addr_look(&s->src, &s->p.t.src);
 	if (!hook_is_from(s->hook) && is_nodes_own(skb, s))

@@ -27,7 +27,7 @@ static __always_inline bool ct_fresh(const struct ct_value *v)
 }
 
 /* By this byte flows know whether they were judged by the rules that are in force. It may come round again: old
- * flows are judged anew with every closer look in any case. */
+ * flows are judged again with every closer look in any case. */
 static __always_inline __u8 policy_epoch(void)
 {
 	struct node_state *state;
@@ -152,7 +152,7 @@ static __always_inline __u8 ct_state_after(__u8 state, const struct pkt *p, __u3
 	if (p->tcp_flags & TCP_RST)
 		state |= CT_RST;
 	else
-		state &= ~CT_RST; /* it lives: who was meant has not believed it */
+		state &= ~CT_RST; /* the flow lives: the receiver has not accepted the RST */
 	if ((state & CT_SEEN_LO) && (state & CT_SEEN_HI))
 		state |= CT_TCP_OPEN;
 	return state;

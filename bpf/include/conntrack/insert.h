@@ -15,7 +15,7 @@
 #define FLOW_PREPARED 0x0ff /* s->v is ready to be entered */
 #define FLOW_MADE 0x100     /* s->v is in the table */
 #define FLOW_THERE 0x101    /* it was there already */
-#define FLOW_STALE 0x102    /* its backend is gone: it is to be made anew */
+#define FLOW_STALE 0x102    /* its backend is gone: the flow must be made again */
 #define FLOW_NONE 0x103     /* the error is about none of ours */
 
 /* Does a packet in the middle of a TCP connection that we do not know belong to the proxy before us? */

@@ -14,7 +14,7 @@ static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
 	return !s->told && !came_its_way(v, leg, s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
 }
 
-/* Has its way changed, rather? Without ports, flows cannot be told apart; and a node may take a connection over
+/* Has its way changed, rather? Flows without ports have equal keys; and a node may take a connection over
  * from another. What begins another way now is asked about as it comes now: of what the network brings a pod's own
  * rules are not. */
 static __noinline bool flow_has_moved(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
@@ -105,7 +105,7 @@ static __noinline int flow_look_again(struct scratch *s, const struct ct_value *
 	return FLOW_THERE;
 }
 
-/* Who answers tries to connect itself, by the same addresses and ports, or sends ICMP that is no answer. */
+/* Does the answering end start a connection itself, by the same addresses and ports, or send ICMP that is no answer? */
 static __always_inline bool is_attempt_back(const struct scratch *s, const struct ct_leg *leg)
 {
 	return leg->flags & LEG_ANSWER && pkt_asks(&s->p);
@@ -180,8 +180,9 @@ static __always_inline __u16 lane_of(const struct scratch *s)
 	return !s->p.tunnelled ? 1 : from < 2 ? from + 2 : from;
 }
 
-/* Who has another proxy's connection by these addresses and ports would not begin one: the kernel translates to
- * them what its client sends to a service, and only behind that packets of this direction are its. */
+/* The end that has another proxy's connection by these addresses and ports would not begin one itself: the kernel
+ * translates to them what the client sends to a service. Packets of this direction are the connection's only behind
+ * that translation. */
 static __always_inline void foreign_is_inner(struct ct_leg *leg, struct ct_leg *back)
 {
 	back->flags |= LEG_ANSWER;

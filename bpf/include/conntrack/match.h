@@ -8,8 +8,8 @@
 #include "base/mark.h"
 #include "base/pkt.h"
 
-/* Where packets leave, what this node has translated, or taken out of the tunnel, was told from others where it
- * came, and has the mark. */
+/* At a hook where packets leave: has this node translated the packet, or taken it out of the tunnel? Its flow was
+ * found where it came in, and it carries the mark. */
 static __always_inline bool is_told(struct __sk_buff *skb, const enum hook hook)
 {
 	return !hook_is_from(hook) && mark_is_translated(skb);

@@ -32,8 +32,9 @@ struct tunnel_v6 {
 _Static_assert(sizeof(struct tunnel_v4) == 50, "tunnel_v4");
 _Static_assert(sizeof(struct tunnel_v6) == 70, "tunnel_v6");
 
-/* Between the inner Ethernet header and the packet, where the other node is to answer the client itself: as whom.
- * Sent with a flow's first packet and now and then; a node that has not got it answers through the tunnel. */
+/* Between the inner Ethernet header and the packet, where the other node is to answer the client itself: the address
+ * and port that it answers from. Sent with a flow's first packet and now and then; a node that has not got it answers
+ * through the tunnel. */
 struct origin {
 	struct addr addr;
 	__be16 port;
@@ -69,7 +70,7 @@ static __always_inline void tunnel_fill(struct udphdr *udp, struct vxlan *vxlan,
 	udp->check = 0; /* RFC 7348; for IPv6 RFC 6935 */
 	vxlan->flags = VXLAN_VNI_VALID;
 	vxlan->vni = bpf_htonl(cfg.tunnel_vni << 8);
-	__builtin_memset(eth->h_dest, 2, ETH_ALEN); /* nobody reads them: locally administered */
+	__builtin_memset(eth->h_dest, 2, ETH_ALEN); /* no program reads them: locally administered */
 	__builtin_memset(eth->h_source, 2, ETH_ALEN);
 	eth->h_proto = p->v4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 }
@@ -141,7 +142,7 @@ static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pk
 	return DROP_NONE;
 }
 
-/* `with_origin`: tells the other node whom the client meant, which is the packet's destination as it came. */
+/* `with_origin`: tells the other node the address that the client meant, the packet's destination as it came. */
 static __always_inline enum drop encap(struct __sk_buff *skb, const struct pkt *p, const struct addr *via,
 				       bool with_origin)
 {
@@ -157,8 +158,8 @@ enum decap {
 	DECAP_SHORT, /* headers outside the linear part, or none */
 };
 
-/* Takes the tunnel header off a packet that another node of the cluster sent us. `origin->proto` is 0 when it told
- * none. */
+/* Takes the tunnel header off a packet that another node of the cluster sent us. `origin->proto` is 0 when it carried
+ * no origin. */
 static __always_inline enum decap decap_linear(struct __sk_buff *skb, const struct pkt *p, struct origin *origin,
 					       enum drop *why)
 {

@@ -97,7 +97,7 @@ static __always_inline bool refusal(enum drop why)
 	return why == DROP_NO_BACKEND || (why == DROP_STRAY_SERVICE && cfg.stray_service == STRAY_REFUSE);
 }
 
-/* Reasons of which the sender is told. */
+/* Does the sender get an ICMP error for this reason? */
 static __always_inline bool answer_wanted(enum drop why)
 {
 	return why == DROP_TTL || why == DROP_TOO_BIG || refusal(why);
@@ -105,7 +105,7 @@ static __always_inline bool answer_wanted(enum drop why)
 
 #define ANSWERS_A_SECOND 1000 /* on each CPU; as many as the kernel makes by default */
 
-/* Nobody is to flood others by way of us. */
+/* A limit of rate: a sender with forged sources must not flood others with our answers. */
 static __always_inline bool answer_allowed(struct scratch *s)
 {
 	if (s->now - s->answers_since > 1000000000ULL) {

@@ -79,8 +79,8 @@ static __noinline bool is_senders_own(struct __sk_buff *skb, struct scratch *s, 
 	return info && info->kind == ADDR_LOCAL_POD && info->ifindex == ifindex;
 }
 
-/* A pod tells who it is, or asks whether anybody is already. Who has the gateway? This side of the veth. Other ARP
- * is the kernel's. */
+/* A pod announces its own address, or probes whether another host has it. Requests for the gateway are answered with
+ * this side of the veth. Other ARP is the kernel's. */
 static __noinline int arp_from_pod(struct __sk_buff *skb, struct scratch *s)
 {
 	__u32 ifindex = skb->ifindex;
@@ -179,7 +179,7 @@ static __noinline int nd_answer(struct __sk_buff *skb, struct scratch *s, struct
 	return answer_send(skb, m, sizeof(*m));
 }
 
-/* Of discovery a pod asks who has an address, and says that it has its own. */
+/* Of discovery a pod may send solicitations, and advertisements of its own address. */
 static __noinline int nd_from_pod(struct __sk_buff *skb, struct scratch *s)
 {
 	struct nd_message *m = (void *)s->buf;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The RST of nobody there: for a service without backends, or a pod that is gone. Layer: slow paths. */
+/* The RST for a destination that is not there: a service without backends, a pod that is gone. Layer: slow paths. */
 #ifndef NP_L3_RESET_H
 #define NP_L3_RESET_H
 

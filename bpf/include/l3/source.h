@@ -10,7 +10,7 @@
 
 /* ---- what comes from the network ------------------------------------------------------------------ */
 
-/* Is there a way back to who sends from the network, as the settings ask? With the tunnel that is the other node. */
+/* Is there a route back to a sender in the network, as the settings ask? With the tunnel that is the other node. */
 static __noinline bool source_reachable(struct __sk_buff *skb, struct scratch *s)
 {
 	struct bpf_fib_lookup *fib = &s->fib;
@@ -39,8 +39,8 @@ static __always_inline bool source_is_martian(const struct pkt *p)
 	return p->v4 ? (a->w[3] & bpf_htonl(0xffff0000)) == bpf_htonl(0xa9fe0000) : addr_is_link_local(a);
 }
 
-/* Does what comes from the network say that it is of one who sends from this node: itself, a pod behind its veth, a
- * service, whose packets have its address only where programs have put it? */
+/* Does a packet from the network have a source address that only this node sends from: its own, that of a pod behind
+ * a veth, or a service's, which packets have only where programs have put it? */
 static __noinline bool source_is_here(struct scratch *s, const struct addr_info *info)
 {
 	if (info->kind == ADDR_SELF || info->kind == ADDR_SERVICE || info->kind == ADDR_LOCAL_POD)

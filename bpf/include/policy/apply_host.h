@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* What host endpoints' rules say of a flow, and of packets that are tracked by nobody. Layer: slow paths. */
+/* What host endpoints' rules say of a flow, and of packets that are not tracked. Layer: slow paths. */
 #ifndef NP_POLICY_APPLY_HOST_H
 #define NP_POLICY_APPLY_HOST_H
 
@@ -122,7 +122,7 @@ static __always_inline __u32 host_egress(struct __sk_buff *skb, struct scratch *
 	return is_failsafe(s->p.proto, &j->t, FAILSAFE_OUT) || is_older(skb, s, FAILSAFE_OUT) ? RULE_OPEN : action;
 }
 
-/* What is asked of every packet by itself, and tracked by nobody. Returns one of enum rule_action. */
+/* Untracked rules, asked of every packet by itself. Returns one of enum rule_action. */
 static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s)
 {
 	const bool in = s->hook == FROM_HOST;

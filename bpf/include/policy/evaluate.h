@@ -7,12 +7,12 @@
 #include "base/scratch.h"
 
 #define NO_RULE 0xffffffff
-/* Stages that may begin in one block: whoever passes more of them is let through by nothing. */
+/* Stages that may begin in one block: a packet that passes more of them is allowed by no rule. */
 #define MAX_STAGES 16
-/* Beside enum rule_action: nothing is said yet. */
+/* Beside enum rule_action: no rule has decided yet. */
 #define RULE_NONE 4
 
-/* Whom policy takes an address for that has no row of its own, or one that says nothing. */
+/* The identity of an address that has no row of its own, or a row without an identity. */
 NP_PART __u32 identity_by_net(const struct addr *a)
 {
 	struct net_key k = {};
@@ -118,7 +118,7 @@ static __always_inline __u32 lowest_bit(__u64 w)
 	w = (w & 0x3333333333333333ULL) + (w >> 2 & 0x3333333333333333ULL);
 	w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
 	w = w * 0x0101010101010101ULL >> 56;
-	opaque(w); /* whoever takes it for an index bounds it, which the compiler would think needless */
+	opaque(w); /* a caller bounds it as an index, which the compiler would think needless */
 	return w;
 }
 

@@ -28,7 +28,7 @@ static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scrat
 	return DROP_NONE;
 }
 
-/* Who the ends are, for the one that is asked. */
+/* Fills in both ends, as the end sees them whose rules are asked. */
 static __always_inline void query_ends(struct query *q, const struct addr *own, const struct addr *peer,
 				       const struct addr_info *info)
 {

@@ -152,7 +152,7 @@ struct addr_info {
 	__u16 kind;     /* enum addr_kind; 0: nothing but an identity is known */
 	__u16 flags;    /* enum addr_flag */
 	__u32 ifindex;  /* host side of the pod's veth; 0 otherwise */
-	__u32 identity; /* whom policy takes it for */
+	__u32 identity; /* by which policy knows the address */
 	__u32 pad;
 	__u64 ingress;        /* rules for flows to this local pod; 0: all are let in */
 	__u64 egress;         /* rules for flows from it */

@@ -14,7 +14,7 @@
 #define RULES_PER_BLOCK (RULE_WORDS * 64)
 
 enum dimension {
-	DIMENSION_PEER = 0, /* the identity of the other end's address; without a row `nobody` counts */
+	DIMENSION_PEER = 0, /* the identity of the other end's address; where it has no row, RULES_NOBODY */
 	DIMENSION_OWN = 1,  /* the identity of this end's; where it has no row, that of class 0 */
 	DIMENSION_PORT = 2, /* destination port, or ICMP type and code */
 	DIMENSION_SOURCE_PORT = 3,
@@ -159,7 +159,7 @@ struct failsafe_key {
 };
 _Static_assert(sizeof(struct failsafe_key) == 24, "failsafe_key");
 
-/* So many ports of each direction are told apart before np_failsafes is asked, by port % FAILSAFE_PORTS. */
+/* Slots of each direction in np_spared, by port % FAILSAFE_PORTS: np_failsafes is asked only where the slot is set. */
 #define FAILSAFE_PORTS 1024
 #define FAILSAFE_SLOTS (2 * FAILSAFE_PORTS)
 
