@@ -3,7 +3,7 @@
  *
  * Every method may throw a {@link NativeError}. Lengths are checked here, in C++; a closed handle throws code "EBADF",
  * a wrong type or length throws code "EINVAL". All fds are O_CLOEXEC and owned by exactly one handle; `close()` is
- * idempotent. The classes have no public constructors. A handle that nobody closed is closed when it is collected. */
+ * idempotent. The classes have no public constructors. A handle that was not closed is closed when it is collected. */
 
 /** `code` is the errno's name ("ENOENT"), `op` the operation ("bpf_map_update_elem"). Load failures carry the
  * verifier's log. */
@@ -293,10 +293,11 @@ export function monotonicNs(): number
 export function ticksPerSecond(): number
 /** getsockopt(SO_NETNS_COOKIE): this process's network namespace as 16 hex digits; zeros before 5.14 */
 export function netnsCookie(): string
-/** open and write in that network namespace: for files below /proc/sys/net, which are those of whoever looks */
+/** open and write in that network namespace: for files below /proc/sys/net, which show the namespace of the thread
+ * that opens them */
 export function writeInNetns(netns: string, path: string, text: string): void
-/** open and flock(LOCK_EX) without waiting: makes the file, for its owner alone, where there is none or one of
- * others. Its descriptor, which whoever calls closes; the kernel closes it when the process ends. undefined:
+/** open and flock(LOCK_EX) without waiting. Creates the file, for its owner alone, where there is none or another user
+ * owns it. Returns its descriptor, which the caller must close; the kernel closes it when the process ends. undefined:
  * another process has locked it */
 export function lockFile(path: string): number | undefined
 /** connect and getsockopt(SO_PEERCRED): the user id of the process that listens at this abstract name; undefined:

@@ -112,7 +112,7 @@ bpf_perf_event_ret EventReader::OnPerfRecord(void* self, int, perf_event_header*
   return LIBBPF_PERF_EVENT_CONT;
 }
 
-// A full batch means that there may be more. A perf buffer tells of new records only once, so do not wait for it.
+// A full batch means that there may be more. A perf buffer signals new records only once, so do not wait for it.
 void EventReader::Drain() {
   Napi::Env env = Env();
   Napi::HandleScope scope(env);

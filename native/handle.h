@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles: JavaScript objects that own a kernel object, made only by C++ and told apart by a type tag. Layer: native.
+// Handles: JavaScript objects that own a kernel object, made only by C++, each with a type tag. Layer: native.
 #pragma once
 
 #include <array>
@@ -114,7 +114,7 @@ class Handle : public Napi::ObjectWrap<T> {
   }
 };
 
-// A handle whose kernel object is one fd. The finaliser closes it when nobody did.
+// A handle whose kernel object is one fd. The finaliser closes it when close() was not called.
 template <class T>
 class FdHandle : public Handle<T> {
  public:

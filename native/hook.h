@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads where a program is to be attached: directions, cgroup hooks, cgroup directories. Layer: native, used by
-// link.cc, query.cc, tc.cc.
+// attach.cc, link.cc, tc.cc.
 #pragma once
 
 #include <linux/bpf.h>

@@ -15,7 +15,7 @@
 
 namespace netplane {
 
-// Work for Worker: bpf_object__load. The object outlives it; nobody else touches it meanwhile.
+// Work for Worker: bpf_object__load. The object outlives it; no other code touches it meanwhile.
 class LoadWork {
  public:
   LoadWork(bpf_object* object, HelperSet stubs, bool statistics)

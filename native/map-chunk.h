@@ -40,7 +40,8 @@ class ChunkWork {
 // Bytes of a cursor: a batch's token, or a key
 size_t CursorBytes(const MapShape& shape);
 
-// What was written to between looking and deleting is lost: keep that in mind, for it takes less than a microsecond.
+// Deletes each entry that still has the value in `batch`. A write between its lookup and its deletion, less than a
+// microsecond, is lost.
 std::optional<Failure> DeleteSame(int fd, const MapShape& shape, const Batch& batch, uint32_t& deleted);
 
 }  // namespace netplane

@@ -46,7 +46,7 @@ void Poller::Close() {
   uv_close(reinterpret_cast<uv_handle_t*>(&idle_), OnClosed);
 }
 
-// A worker thread that was told to end fails in any call; there is nobody left to hear of it.
+// In a worker thread that must end every call fails; no code is left to handle that.
 void Poller::Ready() {
   try {
     ready_();

@@ -10,7 +10,7 @@
 namespace netplane {
 
 // A started poller keeps the loop alive. Its uv handles outlive Close() by a turn of the loop, so it owns itself until
-// they are gone; an environment that ends waits for that. Whoever opens one calls Close() before closing the fd.
+// they are gone; an environment that ends waits for that. The opener calls Close() before it closes the fd.
 class Poller : public std::enable_shared_from_this<Poller> {
  public:
   // `ready` runs on the JS thread, outside any JavaScript call

@@ -52,7 +52,7 @@ Napi::Value TicksPerSecond(const Napi::CallbackInfo& info) {
       info.Env(), std::round(1e9 / (static_cast<double>(tick.tv_sec) * 1e9 + static_cast<double>(tick.tv_nsec))));
 }
 
-// /proc/sys/net is that of whoever looks.
+// /proc/sys/net shows the network namespace of the thread that opens it.
 void WriteInNetns(const Napi::CallbackInfo& info) {
   const char* op = "write";
   std::string netns = ToText(info[0], op, "netns");
@@ -65,7 +65,7 @@ void WriteInNetns(const Napi::CallbackInfo& info) {
   if (written < 0) Throw(info.Env(), errno, op, path);
 }
 
-// A kernel that has no such option (before 5.14) tells none: 0, which is no namespace's.
+// A kernel without this option (before 5.14) has no cookie: 0, which no namespace has.
 Napi::Value NetnsCookie(const Napi::CallbackInfo& info) {
   const char* op = "getsockopt";
   int fd = Check(info.Env(), socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
@@ -80,7 +80,7 @@ Napi::Value NetnsCookie(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), text);
 }
 
-// The file that has the name when it is locked counts: one that was removed meanwhile keeps nobody out.
+// The file that has the name when it is locked counts: one that was removed meanwhile excludes no process.
 Napi::Value LockFile(const Napi::CallbackInfo& info) {
   const char* op = "flock";
   std::string path = ToText(info[0], op, "path");

@@ -35,7 +35,7 @@ class Worker : public Napi::AsyncWorker {
     }
   }
 
-  // Instead of OnOK and OnError: in an environment that ends every call fails, which nobody is left to hear of.
+  // Instead of OnOK and OnError: in an environment that ends every call fails, and no code is left to handle that.
   void OnWorkComplete(Napi::Env env, napi_status status) override {
     try {
       Napi::HandleScope scope(env);
