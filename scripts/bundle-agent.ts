@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** dist/agent/main.js as a few files in the place of some 200: finding, reading and compiling those would be a
- * quarter of what a start costs the main thread. The others stay for whoever imports one of them. Layer: scripts. */
+ * quarter of what a start costs the main thread. The others stay for programs that import them. Layer: scripts. */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build } from 'esbuild'

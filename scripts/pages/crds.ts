@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** deploy/crds.yaml: what an API server is told of our kinds, from the shapes that parsers read by. Layer: scripts. */
+/** deploy/crds.yaml: our kinds' schemas for an API server, from the shapes that parsers read by. Layer: scripts. */
 import { dump } from 'js-yaml'
 import type { Condition, Schema } from '#lib/base/schema.ts'
 import { GROUP, resources, VERSION, type Resource } from '#lib/kube/resources.ts'

@@ -19,8 +19,8 @@ export interface RbacRule {
 const WRITES: readonly RbacRule[] = [
   { apiGroups: ['netplane.io'], resources: ['ipamblocks'], verbs: ['list', 'create', 'update', 'delete'] },
   { apiGroups: ['netplane.io'], resources: ['clusterinformations'], verbs: ['get', 'create', 'patch'] },
-  // who says whose an object is must have the right to delete it, where OwnerReferencesPermissionEnforcement asks for
-  // that
+  // an account that sets an object's owner must have the right to delete it, where admission has
+  // OwnerReferencesPermissionEnforcement
   { apiGroups: ['netplane.io'], resources: ['nodenetworks'], verbs: ['create', 'patch', 'delete'] },
   { apiGroups: [''], resources: ['nodes/status', 'pods/status'], verbs: ['patch'] },
   { apiGroups: [''], resources: ['events'], verbs: ['get', 'create', 'patch'] },
@@ -37,7 +37,7 @@ const OWNED = [
   { group: 'netplane.io', version: 'v3', resources: ['ipamblocks'], operations: ['CREATE', 'UPDATE'], node: 'spec.node' },
 ] as const
 
-/** In the token of a pod, of which node it is. Who has made a token by hand has said no node. */
+/** A pod's token names the pod's node here; a token that was made by hand names none. */
 const NODE_CLAIM = 'authentication.kubernetes.io/node-name'
 
 /** In all of the cluster: of what is read one rule for each group. */
