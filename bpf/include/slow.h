@@ -9,9 +9,9 @@
 #include "l3/neighbour.h"
 #include "l3/reset.h"
 
-/* Of what cannot be read, must it not pass unseen? What a pod sends or gets must not, nor what rules of the host
- * are about. Only its own it puts together, where fragments come before their first, which is asked about; other
- * headers hide what its rules ask for, but not a source that is not true. */
+/* Must a packet that cannot be read be dropped? Yes for what a pod sends or gets, and for what the host's rules are
+ * about. But fragments for the node itself pass: it reassembles them with their first, which is judged. Extension
+ * headers hide what the host's rules ask for; they do not hide a forged source. */
 static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, enum drop why)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
@@ -26,9 +26,9 @@ static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, 
 	       !addr_is_own(skb, s, &s->p.t.src, &s->p.t.dst);
 }
 
-/* May the error's sender tell of the flow in s->v? From the network any router may, if its address is one, though
- * of the link. The tunnel brings word from the flow's other end, or from the node that the flow passes, but of
- * other nodes' pods from that end only: their addresses are in no router. */
+/* May the error's sender report about the flow in s->v? In the network any router may, by an address of a host, also
+ * one of the link. In the tunnel the flow's other end may, and the node that the flow passes. With a source that is
+ * another node's pod only that end may: no router has such an address. */
 static __noinline bool may_tell(struct __sk_buff *skb, struct scratch *s, const struct quoted *quoted)
 {
 	const struct ct_leg *answers = &s->v.leg[s->dir & 1], *went = &s->v.leg[opposite(s->dir)];
@@ -49,7 +49,7 @@ static __noinline bool may_tell(struct __sk_buff *skb, struct scratch *s, const 
 	return addr_eq(&s->v.via, &s->tunnel_from) && !(cfg.overlay && route_to(&s->p.t.src));
 }
 
-/* Do rules that have changed meanwhile let the flow be that the error quotes? An echo's packets are asked about
+/* Do rules that have changed meanwhile allow the flow that the error quotes? Packets of an echo are judged
  * themselves. */
 static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v,
 					  const struct quoted *quoted)
@@ -83,7 +83,7 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 
 	why = quoted_read(skb, s, &quoted);
 	if (s->hook == FROM_WORKLOAD && quoted.has_ends && !addr_eq(&s->p.t.src, &quoted.t.src))
-		return DROPPED(DROP_SPOOFED); /* a pod forwards for no other: it tells of what it was sent */
+		return DROPPED(DROP_SPOOFED); /* a pod forwards for no other: it reports packets sent to itself */
 	/* its receiver may read more of it than we do, or have the rest in another fragment: no error is so long */
 	if (why && (quoted.has_ends || s->first_fragment) && unread_is_ours(skb, s, why))
 		return DROPPED(why);
@@ -121,8 +121,8 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 	return flow_send(skb, s, &s->v);
 }
 
-/* Would it pass for a node's tunnel packet? It goes where a node takes such, by whichever address, and a pod sent
- * it or a program translated it. What the node's own kernel sends there is another plugin's, and left alone. */
+/* Would the packet pass for a node's tunnel packet? It goes to a node's tunnel port, at any address of the node, and a
+ * pod sent it or a program translated it. What the node's own kernel sends there is another plugin's: it passes. */
 static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
 {
 	const bool nat = v->leg[s->dir & 1].flags & LEG_NAT, from_pod = s->hook == FROM_WORKLOAD || s->p.tunnelled;
@@ -163,12 +163,12 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 	}
 	v = s->alone ? 0 : flow_find(skb, s);
 	if (v && begins_again(&v->leg[s->dir & 1], s->hook) && host_asks(skb->ifindex)) {
-		flow_forget(s, v); /* there are such rules now: it is asked about by those and by where it will leave */
+		flow_forget(s, v); /* there are such rules now: the flow is judged by those and where it will leave */
 		v = 0;
 	}
 	if (v) {
 		s->by_other = by_other_device(skb, v, &v->leg[s->dir & 1], s->hook);
-		/* the last: it is another pod's by now */
+		/* the last condition: the address is another pod's by now */
 		s->renew |= s->by_other || !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() ||
 			    pkt_is_message(&s->p) || is_attempt_back(s, &v->leg[s->dir & 1]) ||
 			    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex);
@@ -261,7 +261,7 @@ static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 	return 0;
 }
 
-/* A pod sends with its own address only: rules know it by no other, its link's neither. 0: go on. */
+/* A pod sends with its own address only: rules know it by no other, nor by its link-local one. 0: go on. */
 static __noinline int source_own(struct __sk_buff *skb, struct scratch *s)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
@@ -273,8 +273,8 @@ static __noinline int source_own(struct __sk_buff *skb, struct scratch *s)
 	return DROPPED(DROP_SPOOFED);
 }
 
-/* Where packets leave, the same of all of them: whatever rules, flows, and what cannot be read have to say. Of no pod's
- * way in is that which is not read. */
+/* The check of the source where packets leave. It holds for all of them, whatever rules and flows say, and on the way
+ * out of the node also for packets that cannot be read. */
 static __noinline int source_leaving(struct __sk_buff *skb, struct scratch *s)
 {
 	enum drop why;

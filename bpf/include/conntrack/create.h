@@ -184,9 +184,9 @@ static __noinline bool would_circle(struct __sk_buff *skb, struct scratch *s)
 	return fib->ifindex == skb->ifindex || !addr_eq(&hop, &s->p.t.dst);
 }
 
-/* To an address of services, and no part of what it is there for: between node and router it would circle. Where
- * the address may be a real host's, what pods and the node send goes there, and what comes from the network as long
- * as it does not go back. */
+/* Does the packet go to a service's address, on a port that no service has? It would circle between node and router.
+ * Where the address may be a real host's, packets of pods and the node pass, and those from the network that would not
+ * go back there. */
 static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const struct addr_info *info)
 {
 	if (!cfg.stray_service)
@@ -196,7 +196,7 @@ static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const 
 	return s->hook == FROM_HOST && !s->p.tunnelled && would_circle(skb, s);
 }
 
-/* A packet that means no service. */
+/* A packet to no service. */
 static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *s)
 {
 	enum drop why;
@@ -274,7 +274,7 @@ static __always_inline bool is_nodes_own(struct __sk_buff *skb, const struct scr
 	return s->hook == TO_HOST || s->src.kind == ADDR_SELF || addr_is_link_local(&s->p.t.src);
 }
 
-/* The flow in s->v begins with this packet: what is to be judged. */
+/* The flow in s->v begins with this packet: fills in what is judged. */
 static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_value *v = &s->v;
@@ -294,8 +294,8 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 	judged_ends(skb, s);
 }
 
-/* Where packets leave, is it one of a connection that another has opened to the node, before there were rules, and so
- * flows, of what comes in here? The node has a socket for it, and another that listens on its port. */
+/* At a hook where packets leave: does the packet belong to a connection that a client opened to the node before this
+ * device had rules, and so flows? Then the node has a socket for it, and another that listens on its port. */
 static __noinline bool serves_older(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_tuple t;
@@ -312,7 +312,7 @@ static __noinline bool serves_older(struct __sk_buff *skb, struct scratch *s)
 	return tcp_state(skb, &t) == BPF_TCP_LISTEN;
 }
 
-/* What is to be judged of such: the connection, as it would have come in. */
+/* Fills in what is judged then: the connection, as it would have come in. */
 static __noinline void judged_served(struct __sk_buff *skb, struct scratch *s)
 {
 	struct judged *j = &s->judged;

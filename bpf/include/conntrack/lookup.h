@@ -14,9 +14,9 @@ static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
 	return !s->told && !came_its_way(v, leg, s->p.tunnelled ? &s->tunnel_from : 0, s->hook);
 }
 
-/* Has its way changed, rather? Flows without ports have equal keys; and a node may take a connection over
- * from another. What begins another way now is asked about as it comes now: of what the network brings a pod's own
- * rules are not. */
+/* Is it the same flow, whose way has changed? Flows without ports have equal keys; and a node may take a connection
+ * over from another. A flow that comes another way now is judged as it comes now: a pod's own rules are not asked
+ * about what the network brings. */
 static __noinline bool flow_has_moved(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1];
@@ -90,7 +90,7 @@ static __noinline bool pod_is_gone(struct scratch *s, const struct ct_value *v)
 	return !info || info->ifindex != leg->ifindex;
 }
 
-/* Is it still what it was? FLOW_THERE, FLOW_STALE or DROPPED(). */
+/* Is the flow still what it was? FLOW_THERE, FLOW_STALE or DROPPED(). */
 static __noinline int flow_look_again(struct scratch *s, const struct ct_value *v)
 {
 	if (flow_is_stale(s, v)) {
@@ -111,8 +111,8 @@ static __always_inline bool is_attempt_back(const struct scratch *s, const struc
 	return leg->flags & LEG_ANSWER && pkt_asks(&s->p);
 }
 
-/* Of ICMP, last fragments have no type, and answers to others than echoes another than was let be: they follow the
- * decision, as long as the rules are those that made it. */
+/* Last fragments of ICMP have no type. Answers to other messages than echoes have another type than the one that was
+ * allowed. Both follow the flow's verdict while the rules are those that made it. */
 static __always_inline bool is_let_be(const struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
@@ -121,8 +121,8 @@ static __always_inline bool is_let_be(const struct scratch *s, const struct ct_v
 	       (s->p.fragment || (leg->flags & LEG_ANSWER && pkt_is_message(&s->p) && !s->p.asks));
 }
 
-/* What is to be judged when a flow that is there is judged again: the flow, or an attempt of the other end, by
- * itself. */
+/* Fills in what is judged when an existing flow is judged again: the flow, or by itself an attempt of the other
+ * end. */
 static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
@@ -151,9 +151,9 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 	judged_ends(skb, s);
 }
 
-/* The rules let the flow be no longer. Its entries stay as long as they would without another packet: each that
- * comes is asked about, and none is taken for the first of another flow, which would go its own way, untranslated.
- * ICMP is asked about packet by packet. */
+/* The rules no longer allow the flow. Its entries stay until they expire without another packet. So each packet that
+ * comes is judged, and none is taken for the first of another flow, which would leave untranslated. ICMP is judged
+ * packet by packet. */
 static __noinline void flow_deny(struct scratch *s, struct ct_value *v)
 {
 	struct ct_value *peer;

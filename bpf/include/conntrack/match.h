@@ -15,8 +15,8 @@ static __always_inline bool is_told(struct __sk_buff *skb, const enum hook hook)
 	return !hook_is_from(hook) && mark_is_translated(skb);
 }
 
-/* Where packets leave, and no program has seen this one come: is its source, of which `info` is known, a pod's or a
- * service's, that did not send it? */
+/* At a hook where packets leave, for one that no program has seen come in: is its source (`info`) the address of a pod
+ * or a service that did not send it? */
 static __always_inline bool is_pretended(struct __sk_buff *skb, const struct addr_info *info)
 {
 	return info && ((info->kind == ADDR_LOCAL_POD && (!info->ifindex || info->ifindex != skb->ingress_ifindex)) ||
@@ -45,8 +45,8 @@ static __always_inline bool begins_again(const struct ct_leg *leg, const enum ho
 	return cfg.host_policy && hook == FROM_HOST && leg->hook == TO_HOST && !(leg->flags & LEG_ANSWER);
 }
 
-/* Does it pass another device than the one by whose rules it was let be? A process may choose the device, and so may
- * a sender that forges its source. */
+/* Does the packet pass another device than the one whose rules allowed the flow? A process may choose the device, and
+ * so may a sender that forges its source. */
 static __always_inline bool by_other_device(struct __sk_buff *skb, const struct ct_value *v, const struct ct_leg *leg,
 					    const enum hook hook)
 {

@@ -41,8 +41,8 @@ static __always_inline int answer_send(struct __sk_buff *skb, const void *bytes,
 	return bpf_redirect(skb->ifindex, 0);
 }
 
-/* Where the kernel's table is full it makes room of neighbours that it heard of more than 5 s ago: a device is to
- * have few younger ones. */
+/* A full table of the kernel evicts neighbours that it last heard of more than 5 s ago: a device must have few younger
+ * ones. */
 #define LINK_CHANGES_NS 1000000000ULL
 
 /* An address of the link is the pod's own if it is the one that its device has now: made-up ones would fill the
@@ -109,9 +109,9 @@ static __noinline int arp_from_pod(struct __sk_buff *skb, struct scratch *s)
 	return answer_send(skb, m, sizeof(*m));
 }
 
-/* Does what is sent there stay on the link, or come to the node itself? Pods of other plugins may share a bridge,
- * of which the kernel knows: what it sends on to others has not this hop limit any more. To the network they are
- * behind the node. */
+/* Does the packet stay on the link, or come to the node itself? Pods of other plugins may share a bridge, which
+ * only the kernel knows: a packet that it forwards elsewhere no longer has this hop limit. To the network these pods
+ * are behind the node. */
 static __noinline bool link_has(struct __sk_buff *skb, struct scratch *s)
 {
 	const struct addr *dst = &s->p.t.dst;
@@ -155,7 +155,7 @@ static __noinline enum link_message link_message(struct __sk_buff *skb, struct s
 		       : LINK_NONE;
 }
 
-/* The node has the gateway: this side of the veth answers every asker. */
+/* The node has the gateway's address: this side of the veth answers every solicitation. */
 static __noinline int nd_answer(struct __sk_buff *skb, struct scratch *s, struct iface *dev)
 {
 	struct nd_message *m = (void *)s->buf;

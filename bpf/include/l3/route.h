@@ -24,8 +24,8 @@ static __always_inline void fib_fill(struct bpf_fib_lookup *fib, __u32 ifindex, 
 	}
 }
 
-/* Is `dst`, to which `src` sends by this device, the node's, though no row says so: of a link, of a whole network,
- * of a route to itself? The kernel forwards no such. */
+/* Is `dst`, to which `src` sends by this device, the node's own, though no row says so? Link-local, multicast and
+ * broadcast addresses are, and those that the node routes to itself. The kernel forwards no packets to them. */
 static __noinline bool addr_is_own_by(struct __sk_buff *skb, struct scratch *s, __u32 device, const struct addr *src,
 				      const struct addr *dst)
 {
@@ -106,7 +106,7 @@ static __noinline struct route *route_to(const struct addr *dst)
 	return bpf_map_lookup_elem(&np_routes, &k);
 }
 
-/* Is `dst`, of which s->dst is known, to be had by the tunnel alone? */
+/* Is `dst`, of which s->dst is known, reached only through the tunnel? */
 static __always_inline bool in_overlay(const struct scratch *s, const struct addr *dst)
 {
 	return cfg.overlay && s->dst.kind == 0 && route_to(dst);

@@ -29,7 +29,7 @@ static __noinline bool source_reachable(struct __sk_buff *skb, struct scratch *s
 	return cfg.source_check != SOURCE_STRICT || fib->ifindex == skb->ifindex;
 }
 
-/* Is it no host's beyond the link? Packets that a router sends on have no such source. */
+/* Is the source none that a host beyond the link can have? Packets that a router forwards have no such source. */
 static __always_inline bool source_is_martian(const struct pkt *p)
 {
 	const struct addr *a = &p->t.src;
@@ -48,7 +48,7 @@ static __noinline bool source_is_here(struct scratch *s, const struct addr_info 
 	return !info->kind && info->flags & ADDR_EXTERNAL && frontend_at(&s->p.t.src, s->p.t.sport, s->p.proto);
 }
 
-/* Is it of a pod that sends in the tunnel from another node, and did not come so? */
+/* Is the source a pod of another node that sends in the tunnel, and did the packet come outside it? */
 static __always_inline bool source_is_tunnels(struct scratch *s, const struct addr_info *info)
 {
 	struct route *route;
@@ -69,7 +69,8 @@ static __noinline bool source_is_elsewhere(struct scratch *s)
 	return source_is_tunnels(s, info);
 }
 
-/* Of what we send on, and the kernel would not see: is its source one to believe, whatever is asked of routes? */
+/* Checks the source of a packet that programs forward and the kernel does not see. Only the last check depends on the
+ * settings. */
 static __noinline enum drop source_refused(struct __sk_buff *skb, struct scratch *s)
 {
 	if (source_is_martian(&s->p))
@@ -79,9 +80,9 @@ static __noinline enum drop source_refused(struct __sk_buff *skb, struct scratch
 	return cfg.source_check && !source_reachable(skb, s) ? DROP_REVERSE_PATH : DROP_NONE;
 }
 
-/* Of what is the kernel's, or no flow's: is its source not to be believed, by a pod, by another node because it
- * comes in our tunnel, or beside a flow of ours? The node itself hears pods of other nodes without the tunnel.
- * s->dst: what is known of its destination. */
+/* Checks the source of a packet that the kernel takes, or that is of no flow. A pod must not get a forged one, nor
+ * another node in our tunnel, nor may it stand beside a flow of ours. The node itself hears pods of other nodes without
+ * the tunnel. s->dst: what is known of its destination. */
 static __noinline enum drop source_refused_alone(struct scratch *s)
 {
 	struct addr_info *info;
@@ -94,7 +95,7 @@ static __noinline enum drop source_refused_alone(struct scratch *s)
 	return info && !s->p.tunnelled && source_is_here(s, info) ? DROP_SPOOFED : DROP_NONE;
 }
 
-/* The same of what the kernel goes on with. `asked`: there are rules for it. */
+/* The same for a packet that the kernel takes. `asked`: there are rules for it. */
 static __noinline enum drop source_refused_by_host(struct scratch *s, bool asked)
 {
 	if (asked && s->dst.kind != ADDR_SELF && !addr_is_link_local(&s->p.t.dst) && source_is_martian(&s->p))
@@ -104,9 +105,9 @@ static __noinline enum drop source_refused_by_host(struct scratch *s, bool asked
 
 /* ---- what leaves ------------------------------------------------------------------------------------ */
 
-/* Where packets leave: would another node take it out of the tunnel, though no program has put it there? What is
- * forwarded may leave with this node's address, and a socket may have been connected before its peer was a node.
- * Tunnels of the node's kernel send by neither. */
+/* Would another node take the packet for one of our tunnel, though no program has put it there? A forwarded packet may
+ * leave with this node's address, and a socket may have been connected before its peer was a node. Tunnels of the
+ * node's kernel do neither. */
 static __noinline bool plays_node_leaving(struct __sk_buff *skb, const struct pkt *p)
 {
 	struct bpf_sock *socket;
@@ -121,9 +122,9 @@ static __noinline bool plays_node_leaving(struct __sk_buff *skb, const struct pk
 	return is_tunnel_end(&p->t.dst, p->t.dport, p->proto);
 }
 
-/* Is it of a pod or a service that did not send it? Devices without programs bring such, and processes of the node,
- * which may bind any IPv6 address. In a connection that another proxy made the kernel gives answers their service's
- * address back. */
+/* Is the source the address of a pod or a service that did not send the packet? Such packets come from devices without
+ * programs, and from processes of the node, which may bind any IPv6 address. In a connection that another proxy made
+ * the kernel gives answers their service's address back. */
 static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct scratch *s)
 {
 	const bool own = !skb->ingress_ifindex;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* May a flow be? Host policy is asked first, then that of its ends which are pods of this node. Layer: slow paths. */
+/* Is a flow allowed? Host policy is asked first, then that of the ends that are pods of this node. Layer: slow
+ * paths. */
 #ifndef NP_POLICY_APPLY_H
 #define NP_POLICY_APPLY_H
 
@@ -26,8 +27,8 @@ static __always_inline bool is_held(const struct addr_info *info)
 	return info->kind == ADDR_LOCAL_POD && (info->egress || info->staged_egress);
 }
 
-/* Do all rules let the flow be that s->judged tells of? s->src and s->dst: what is known of its ends. What a pod's
- * rules say is what is noted, where both it and the node have any. Returns an enum drop. */
+/* Do all rules allow the flow in s->judged? s->src and s->dst: what is known of its ends. Where both a pod and the node
+ * have rules, the pod's rule is the one that is noted. Returns an enum drop. */
 NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
@@ -135,7 +136,7 @@ static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratc
 	j->staged_ingress_rule = 0;
 	if (cfg.pod_to_host && s->src.kind == ADDR_LOCAL_POD && s->dst.kind == ADDR_SELF)
 		return DROP_POLICY;
-	/* a pod always reaches itself, as long as it is it */
+	/* a pod always reaches itself, if it is the sender */
 	if (is_judged(s) && !(j->hook == FROM_WORKLOAD && addr_eq(&j->t.src, &j->t.dst))) {
 		why = query_ports(skb, s, &j->t);
 		if (!why)

@@ -18,7 +18,7 @@ static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scrat
 	if (!pkt_is_icmp(&s->p))
 		return DROP_NONE;
 	if (s->p.fragment)
-		return DROP_FRAGMENT_UNKNOWN; /* the type is in the first, which has not been let be */
+		return DROP_FRAGMENT_UNKNOWN; /* the type is in the first, which was not allowed */
 	if (bpf_skb_load_bytes(skb, s->p.l4, icmp, sizeof(icmp)))
 		return DROP_SHORT;
 	if (s->judged.by_answer)

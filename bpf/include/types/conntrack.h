@@ -74,12 +74,12 @@ struct ct_value {
 	__u64 seen;          /* ns since boot, refreshed every 0.25 to 2.5 s; with jiffies its low 24 bits are theirs */
 	struct ct_tuple out; /* for the leg with LEG_NAT */
 	__u8 state;          /* enum ct_state */
-	__u8 epoch;          /* of the policy that let it be: low byte of node_state.epoch */
+	__u8 epoch;          /* of the policy that allowed it: low byte of node_state.epoch */
 	__u16 lane;          /* of the other entry of a translated flow */
 	struct addr via;     /* tunnel peer of the legs with LEG_ENCAP and LEG_TUNNELLED */
 	struct ct_leg leg[2];
 	__u32 slot;        /* of the backend, in the client's view */
-	__u32 egress_rule; /* the rules that let it be, where an end of it is on this node; 0: none was asked */
+	__u32 egress_rule; /* the rules that allowed it, where an end of it is on this node; 0: none was asked */
 	__u32 ingress_rule;
 	__u32 staged_egress_rule; /* and those that would decide with the staged policies */
 	__u32 staged_ingress_rule;
