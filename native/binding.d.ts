@@ -296,9 +296,9 @@ export function netnsCookie(): string
 /** open and write in that network namespace: for files below /proc/sys/net, which show the namespace of the thread
  * that opens them */
 export function writeInNetns(netns: string, path: string, text: string): void
-/** open and flock(LOCK_EX) without waiting. Creates the file, for its owner alone, where there is none or another user
- * owns it. Returns its descriptor, which the caller must close; the kernel closes it when the process ends. undefined:
- * another process has locked it */
+/** open and flock(LOCK_EX) without waiting. Creates the file, for its owner alone, also in place of one that another
+ * user owns or may open. Returns its descriptor, which the caller must close; the kernel closes it when the process
+ * ends. undefined: another process has locked it */
 export function lockFile(path: string): number | undefined
 /** connect and getsockopt(SO_PEERCRED): the user id of the process that listens at this abstract name; undefined:
  * none does, or its queue is full */
