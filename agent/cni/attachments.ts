@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which sandboxes have which cable and addresses, on disk so that the next agent knows. Layer: agent/cni. */
+/** Which veth and addresses each sandbox has, on disk so that the next agent knows. Layer: agent/cni. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { removeDurably, removeUnfinished, writeDurably } from '#lib/base/os/durable-file.ts'
@@ -25,11 +25,12 @@ export interface Delegate {
 export interface Attachment extends PodSandbox, PodVeth {
   /** undefined: we gave the addresses */
   readonly delegate: Delegate | undefined
-  /** we have made the cable; otherwise another plugin has, and given the addresses */
+  /** true: Netplane made the veth; false: another plugin made it and gave the addresses */
   readonly ours: boolean
 }
 
-/** One for each sandbox, and one for each pod: a sandbox that takes another's place has taken its cable as well. */
+/** One attachment for each sandbox, and one for each pod. A sandbox that takes another's place takes its veth as
+ * well. */
 export class AttachmentFiles {
   readonly #folder: string
   readonly #bySandbox = new Map<string, Attachment>()

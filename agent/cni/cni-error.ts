@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Failures as runtimes are told of them. Layer: agent/cni (pure). */
+/** Failures as the agent reports them to container runtimes. Layer: agent/cni (pure). */
 import { AddressError, errorText, NetplaneError } from '#lib/base/errors.ts'
 
 /** Of the CNI specification, and from 100 on our own. */

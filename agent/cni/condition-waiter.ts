@@ -18,7 +18,7 @@ export class ConditionWaiter {
     for (const ask of [...this.#asking]) ask()
   }
 
-  /** The agent stops: whoever waits does so no longer, nor does anybody later. */
+  /** The agent stops: present waits end now, and later ones end at once. */
   end(): void {
     this.#isOver = true
     this.news()
@@ -53,7 +53,7 @@ export class ConditionWaiter {
     return promise
   }
 
-  /** As {@link until}, of what nobody brings news of. */
+  /** As {@link until}, for a condition that no event announces: polls. */
   async poll(missing: () => string | undefined, deadline: number): Promise<void> {
     for (let reason = this.#ask(missing); reason !== undefined; reason = this.#ask(missing)) {
       if (this.#clock.now() >= deadline) throw new CniError('tryAgain', `not ready in time: ${reason}`)

@@ -46,7 +46,7 @@ export async function runDelegate(call: DelegateCall): Promise<string> {
   const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
   const printed: Buffer[] = []
   child.stdout.on('data', (chunk: Buffer) => printed.push(chunk)).on('error', () => undefined)
-  // somebody whom it has left behind may keep its output open
+  // a child process that the plugin left behind may keep its output open
   child.once('exit', () => {
     const cancel = systemClock.after(REST_MS, () => child.stdout.destroy())
     child.once('close', cancel)

@@ -7,24 +7,24 @@ import type { PodSandbox } from './request.ts'
 export interface InProgressAddsOptions {
   /** a pod as its source has it */
   readonly known: (pod: { readonly namespace: string; readonly name: string }) => Pick<Pod, 'uid'> | undefined
-  /** somebody who waits may have to end */
+  /** a waiting ADD may have to end */
   readonly news: () => void
 }
 
 export class InProgressAdds {
   readonly #options: InProgressAddsOptions
   readonly #all = new Set<PodSandbox>()
-  /** of those, that nobody wants any more, and why */
+  /** of those, the ones that no runtime wants any more, and why */
   readonly #unwanted = new Map<PodSandbox, string>()
-  /** for which work goes on, whoever waits for it */
+  /** sandboxes for which work goes on, even if no caller waits for it */
   readonly #busy = new Set<PodSandbox>()
 
   constructor(options: InProgressAddsOptions) {
     this.#options = options
   }
 
-  /** Until it is disposed of. Whoever asks for another sandbox of a pod has given up those before: one that came
-   * later would take its place. */
+  /** The add is in progress until the result is disposed of. A runtime that asks for another sandbox of a pod has given
+   * up the earlier ones: an earlier one that finished later would take its place. */
   begin(sandbox: PodSandbox): Disposable {
     this.giveUp(this.#others(sandbox), `another sandbox of the pod is asked for: ${sandbox.containerId}`)
     this.#all.add(sandbox)
@@ -36,12 +36,12 @@ export class InProgressAdds {
     }
   }
 
-  /** Several: runtimes that were killed ask for one again while we are still at it. */
+  /** Several: a runtime that was killed asks for one again while its first ADD still runs. */
   of(containerId: string): readonly PodSandbox[] {
     return [...this.#all].filter((one) => one.containerId === containerId)
   }
 
-  /** What is not over is not forgotten, whoever has given up. */
+  /** Remembers the sandbox as busy until the work is over, even after its caller has given up. */
   keep(sandbox: PodSandbox, work: Promise<unknown>): void {
     const over = (): void => {
       this.#busy.delete(sandbox)
@@ -60,7 +60,7 @@ export class InProgressAdds {
     if (sandboxes.length > 0) this.#options.news()
   }
 
-  /** It goes on, and somebody waits for it. */
+  /** The add is in progress, and a runtime waits for it. */
   isWanted(sandbox: PodSandbox): boolean {
     return this.#all.has(sandbox) && !this.#unwanted.has(sandbox)
   }

@@ -10,7 +10,7 @@ export interface Seen {
   readonly hasPod: boolean
 }
 
-/** Runtimes forget, and are started anew: but not for so long. */
+/** A runtime may forget a sandbox for a while, or restart: but it needs less time than this. */
 const WITHOUT_NETNS_MS = 60_000
 const WITHOUT_POD_MS = 15 * 60_000
 

@@ -70,7 +70,7 @@ export class Plugin {
   /** by pod: two calls for one pod wait for each other */
   readonly #turns = new Map<string, Mutex>()
   readonly #adding: InProgressAdds
-  /** to who asked for the node's status last */
+  /** the last answer to STATUS */
   #told: string | undefined
 
   constructor(options: PluginOptions) {
@@ -116,7 +116,7 @@ export class Plugin {
     if (count > 0) log.warn({ count }, 'ipam.leak-collected')
   }
 
-  /** Takes away the cable and the address of a sandbox that is gone. */
+  /** Takes away the veth and the address of a sandbox that is gone. */
   async remove(attachment: Attachment): Promise<void> {
     await this.#turn(attachment, () => this.#remove(attachment))
   }
@@ -128,7 +128,7 @@ export class Plugin {
         const deadline = this.#options.clock.now() + config.timeoutMs
         using stack = new DisposableStack()
         stack.use(this.#adding.begin(sandbox))
-        // nobody waits for a turn because of a pod that does not come
+        // waits before it takes the turn: other calls for the pod must not wait because the sources do not have it
         await this.#options.waiting.until(() => this.#unknown(sandbox), deadline)
         return await this.#turn(sandbox, () => this.#add(request, deadline))
       }
@@ -147,7 +147,7 @@ export class Plugin {
     }
   }
 
-  /** Runtimes ask every few seconds: what they are told is said when it is something else. */
+  /** Runtimes ask every few seconds: an answer is logged only when it differs from the last one. */
   #status(): void {
     const reason = this.#options.of.notReady()
     const told = reason ?? 'ready'
@@ -171,7 +171,7 @@ export class Plugin {
       pods.attach(refOf(attachment), attachedBy(attachment))
       const place = this.#placeOf(attachment)
       await waiting.until(() => {
-        // whoever deletes it waits for us
+        // a DEL of it waits for this ADD
         this.#known(sandbox)
         return of.missingOf(place)
       }, deadline)
@@ -199,7 +199,7 @@ export class Plugin {
     return previous === undefined ? await this.#own(request, deadline) : this.#plugged(sandbox, previous)
   }
 
-  /** What it has already. Another plugin may have plugged it in anew. */
+  /** The attachment that the sandbox has already. Another plugin may have made a new veth for it. */
   #again(before: Attachment, { sandbox, previous }: Of<'ADD'>): Attachment {
     return before.ours || previous === undefined ? { ...before, netns: sandbox.netns } : this.#plugged(sandbox, previous)
   }
@@ -212,10 +212,10 @@ export class Plugin {
   async #own({ sandbox, config, environment }: Of<'ADD'>, deadline: number): Promise<Attachment> {
     const { of, addresses: from, waiting, clock } = this.#options
     if (from === undefined) throw new CniError('config', "prevResult: is missing: this node's pods are plugged in by another plugin")
-    // nobody waits for one that is over, either
+    // no caller waits after the deadline, either
     const isWanted = (): boolean => clock.now() < deadline && this.#adding.isWanted(sandbox)
     const work = from.assign({ sandbox, pod: this.#known(sandbox), config, path: environment.path, isWanted })
-    // nobody collects what another plugin gives
+    // addresses of another plugin are not garbage-collected
     if (config.ipam !== undefined) this.#adding.keep(sandbox, work)
     const missing = (): string => {
       this.#known(sandbox)
@@ -229,7 +229,7 @@ export class Plugin {
 
   async #del({ sandbox, config, environment }: Of<'DEL'>): Promise<void> {
     const { attachments, addresses } = this.#options
-    // who asked for one that is still being added has given up: it waits for nothing more, and we for it
+    // the runtime has given up an ADD that is still running: that ADD waits for nothing more, and this DEL waits for it
     const adding = this.#adding.of(sandbox.containerId).filter(({ ifname }) => ifname === sandbox.ifname)
     this.#adding.giveUp(adding, `${sandbox.containerId} is deleted already`)
     const known = attachments.ofSandbox(sandbox.containerId) ?? adding[0]
@@ -242,7 +242,7 @@ export class Plugin {
         if (attachment?.ifname === sandbox.ifname) await this.#remove(attachment, { path: environment.path })
       })
     }
-    // whoever is killed now takes back nothing: the caller has to ask again
+    // an agent that is killed now gives nothing back: the caller must ask again
     if (this.#adding.isBusy(sandbox.containerId)) throw new CniError('tryAgain', 'another plugin is still giving it addresses')
   }
 
@@ -277,15 +277,15 @@ export class Plugin {
           failed.push(thrown),
         )
     }
-    // by what is not known yet everything would be nobody's; it is looked once a minute anyway
+    // before the sync every address would look unused; garbage collection runs once a minute anyway
     if (of.synced) await waiting.inTime(this.collect(), 'addresses are still being collected', clock.now() + GIVE_BACK_MS)
     // one that cannot be taken away holds up no other
     if (failed.length > 0) throw failed[0]
   }
 
-  /** The cable, then what is known of it, then the address: whoever dies in between leaves an address without a
-   * sandbox, which is found. Only the other plugin can find its own, so there it goes first. `path`: the caller's
-   * CNI_PATH; `until`: when nobody waits any more. */
+  /** Order: veth, attachment file, address. A crash in between leaves only an address without a sandbox, which garbage
+   * collection finds. Only the other plugin can find its own addresses, so they are released before the attachment
+   * file is removed. `path`: the caller's CNI_PATH; `until`: when the caller stops waiting. */
   async #remove(attachment: Attachment, { path = '', until }: { readonly path?: string; readonly until?: number } = {}): Promise<void> {
     const { attachments, netlink, pods, addresses, clock } = this.#options
     // one that took its place may have the name by now
@@ -307,7 +307,7 @@ export class Plugin {
     })
   }
 
-  /** Throws CniError when the cable is gone. */
+  /** Throws CniError when the veth is gone. */
   #placeOf({ host, addresses }: Attachment): PodPlace {
     const index = vethOf(this.#options.netlink, host)?.index
     if (index === undefined) throw new CniError('io', `${host} is gone`)
@@ -339,7 +339,7 @@ export class Plugin {
   }
 
   #sayLeft(attachment: Attachment, error: unknown): void {
-    // its DEL takes it away, or whoever looks once a minute
+    // its DEL takes it away, or the garbage collection once a minute
     this.#options.log.warn({ containerId: attachment.containerId, reason: errorText(error), error }, 'cni.left-behind')
   }
 

@@ -32,7 +32,7 @@ export interface AddressCall {
   readonly config: Pick<NetworkConfig, 'ipam' | 'text'>
   /** CNI_PATH */
   readonly path: string
-  /** somebody still waits for them */
+  /** true while a caller waits for them */
   readonly isWanted: () => boolean
 }
 
@@ -58,7 +58,7 @@ export class PodAddresses {
     refuseUnwanted(isWanted)
     try {
       const addresses = await delegateAddresses(other)
-      // nobody collects what another plugin has given
+      // addresses of another plugin are not garbage-collected
       refuseUnwanted(isWanted)
       return { addresses, delegate }
     } catch (thrown) {
@@ -70,37 +70,38 @@ export class PodAddresses {
     }
   }
 
-  /** Before the sandbox is forgotten: who has another plugin's addresses is written nowhere else. `path`: the
-   * caller's CNI_PATH, if there is one. */
+  /** To be called before the sandbox is forgotten: only its attachment says which of another plugin's addresses it has.
+   * `path`: the caller's CNI_PATH, if there is one. */
   async releaseDelegated({ delegate, ...sandbox }: Attachment, path: string): Promise<void> {
     if (delegate === undefined) return
     await runDelegate({ ...this.#call(environmentOf(sandbox), { ...delegate, path: path || delegate.path }), command: 'DEL' })
   }
 
-  /** Of a sandbox of which nothing is written: whoever added it may have died after the other plugin had given
-   * addresses. */
+  /** For a sandbox without an attachment: the agent may have died after the other plugin gave addresses and before they
+   * were written down. */
   async releaseUnknown({ sandbox, config, environment: { args, path } }: UnknownSandbox): Promise<void> {
     if (config.ipam === undefined) return
     const environment = { CNI_CONTAINERID: sandbox.containerId, CNI_NETNS: '', CNI_IFNAME: sandbox.ifname, CNI_ARGS: args }
     await runDelegate({ ...this.#call(environment, { type: config.ipam, config: config.text, path }), command: 'DEL' })
   }
 
-  /** After the sandbox was forgotten: whoever dies in between leaves addresses without a sandbox, which are found. */
+  /** To be called after the sandbox was forgotten: a crash in between leaves addresses without a sandbox, which garbage
+   * collection finds. */
   async releaseOwn(attachment: Attachment, isWanted: () => boolean): Promise<void> {
     const holder = holderOf(attachment)
     if (attachment.delegate === undefined)
       await this.#options.ipam.release(({ containerId }) => containerId === holder.containerId, isWanted)
   }
 
-  /** Gives back what these holders have, and blocks that nobody needs. What a pod of this node is known by stays,
-   * whoever has forgotten its sandbox. Returns how many addresses. */
+  /** Gives back the addresses of these holders, and blocks that no pod needs. An address by which the source knows a
+   * pod of this node stays, even if its sandbox is forgotten. Returns how many addresses. */
   async collect(isGone: (holder: Holder) => boolean): Promise<number> {
     const { ipam, node, isAlone } = this.#options
     const snapshot = this.#options.snapshot()
     const inUse = addressesInUse(snapshot, node)
     const count = await ipam.release((holder, addr) => isGone(holder) && !inUse.has(addr))
     const own = ownNode(snapshot, node)
-    // a Node that was made anew knows nothing of them
+    // a Node object that was deleted and created again does not have them
     await ipam.tidy([...snapshot.pools.values()], isAlone || own === undefined ? undefined : (own.blocks ?? []))
     return count
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Between a source and the store: pods of this node get the cables that they have, and the addresses of those,
- * before the cluster hears of them, and whatever it has heard. Layer: agent/cni. */
+/** Between a source and the store: gives pods of this node their veths, and the addresses of those. These apply before
+ * the cluster has heard of them, and go before what it has heard. Layer: agent/cni. */
 import type { Addr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import { hasOwnAddresses, type Cable, type Pod } from '#lib/model/pod.ts'
@@ -20,14 +20,14 @@ interface Ref {
   readonly name: string
 }
 
-/** Only a pod that the source has is changed: without its labels nobody could say which rules are for it. */
+/** Only a pod that the source has is changed: without its labels it is not known which rules apply to it. */
 export class PodOverlaySink {
   readonly #node: string
   /** by name: as the source has them */
   readonly #pods = new Map<string, Pod>()
   /** those whose runtimes have said so */
   readonly #attached = new Map<string, Attached>()
-  /** of those, that have no cable any more */
+  /** of those, the ones that have no veth any more */
   readonly #detached = new Set<string>()
   /** those that were looked for */
   readonly #found = new Map<string, Attached>()
@@ -37,8 +37,8 @@ export class PodOverlaySink {
     this.#node = node
   }
 
-  /** The source's own sink, with pods as they are. One source has pods. `whole`: it has said what there is, and
-   * nobody has acted on it. */
+  /** The source's own sink, with pods as this node has them. Pods come from one source only. `whole`: called when the
+   * source has sent all objects, before the store acts on them. */
   over(sink: Sink, whole?: () => void): Sink {
     this.#sink = sink
     return {
@@ -60,7 +60,7 @@ export class PodOverlaySink {
     return this.#pods.get(nameKey(pod))
   }
 
-  /** undefined: it has no cable any more */
+  /** `attached`: the pod's veth; undefined: it has none any more */
   attach(pod: Ref, attached: Attached | undefined): void {
     const key = nameKey(pod)
     if (attached !== undefined) this.#detached.delete(key)
@@ -68,12 +68,13 @@ export class PodOverlaySink {
     this.#set(this.#attached, pod, attached)
   }
 
-  /** Somebody else has plugged it in; undefined: it is not to be found. What a runtime says goes before it. */
+  /** The veth that another plugin made for the pod; undefined: none was found. What a runtime has said goes before
+   * it. */
   find(pod: Ref, iface: string | undefined): void {
     this.#set(this.#found, pod, iface === undefined ? undefined : { iface, ours: false })
   }
 
-  /** Those that may have a cable, of which no runtime has said anything. */
+  /** Pods that may have a veth, and of which no runtime has said anything. */
   unattached(): readonly Pod[] {
     const isUnheard = (key: string): boolean => !this.#attached.has(key) && !this.#detached.has(key)
     return [...this.#pods].flatMap(([key, pod]) => (hasOwnAddresses(pod) && isUnheard(key) ? [this.#withCable(pod)] : []))
@@ -108,7 +109,7 @@ export class PodOverlaySink {
     if (attached === undefined) return pod
     const { iface, ours, uid, addresses = pod.podIPs } = attached
     const isFormer = uid !== undefined && pod.uid !== undefined && uid !== pod.uid
-    // until the old one is taken away its packets are judged by what is known of the new one
+    // until the former pod's veth is removed, its packets are judged by what is known of the new pod
     return { ...pod, podIPs: addresses, cable: { iface, ours, ...(isFormer ? { former: true } : {}) } }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A pod's cable: both of its ends, and what is set on them. Layer: agent/cni. */
+/** A pod's veth: both of its ends, and what is set on them. Layer: agent/cni. */
 import { closeSync, openSync } from 'node:fs'
 import { writeInNetns } from '#native'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
@@ -137,7 +137,7 @@ export function whatDiffers(node: NetlinkExchange, link: PodVeth): string | unde
   })
 }
 
-/** It is to be made anew. */
+/** True when the veth must be made again. */
 export function hasChanged(node: NetlinkExchange, link: PodVeth): boolean {
   try {
     return whatDiffers(node, link) !== undefined

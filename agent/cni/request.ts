@@ -131,7 +131,7 @@ function ipamType(raw: Fields): string | undefined {
   return type === 'netplane' ? undefined : type
 }
 
-/** They are told only where nobody else serves them. */
+/** Runtimes pass hostPorts to Netplane only where no other plugin serves them. */
 function refuseHostPorts({ runtimeConfig }: Fields): void {
   const ports = isObject(runtimeConfig) ? runtimeConfig['portMappings'] : undefined
   if (Array.isArray(ports) && ports.length > 0)
@@ -175,7 +175,7 @@ function checkedAddresses(raw: Fields, ifname: string): readonly Addr[] {
   return previous.addresses
 }
 
-/** Those that are said to be another interface's are left out. */
+/** Addresses that the result gives to another interface are left out. */
 function addressesOf(result: unknown, ifname: string): readonly Addr[] {
   if (!isObject(result)) throw new CniError('config', 'prevResult: is no JSON object')
   const { ips, interfaces } = result

@@ -24,7 +24,7 @@ export class CniServer implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Shims find it: somebody may take the file away. */
+  /** True while shims can find the socket: another process may remove its file. */
   get isThere(): boolean {
     return this.#server?.listening === true && existsSync(this.#options.path)
   }
@@ -40,7 +40,7 @@ export class CniServer implements AsyncDisposable {
     })
     this.#server = server
     mkdirSync(dirname(path), { recursive: true })
-    // this node has one agent, so whoever listened here is gone
+    // this node has one agent, so the agent that listened here is gone
     rmSync(path, { force: true })
     await new Promise<void>((resolve, reject) => {
       const mask = process.umask(0o177)
@@ -80,7 +80,7 @@ export class CniServer implements AsyncDisposable {
     }
     socket
       .setTimeout(LINE_MS, () => socket.destroy())
-      // who asked has gone: what was asked for is done all the same, and asked for again or taken back
+      // the caller has gone: its call is finished all the same, and the runtime repeats it or takes it back
       .on('error', () => socket.destroy())
       .on('close', () => this.#open.delete(socket))
       .on('data', take)

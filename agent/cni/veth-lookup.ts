@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where pods are that another plugin has plugged in: the kernel knows both ends of each cable. Layer: agent/cni. */
+/** Finds the veths of pods that another plugin attached: the kernel knows both ends. Layer: agent/cni. */
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
@@ -16,7 +16,7 @@ import { inNetns } from './netns.ts'
 
 const VETH = 'veth'
 
-/** Name of the node's end of this cable. Throws CniError when it is none that could have programs. */
+/** Name of the node's end of this veth. Throws CniError when it is none that could have programs. */
 export function nodeEndOf(node: NetlinkExchange, { netns, ifname }: { readonly netns: string; readonly ifname: string }): string {
   const id = nsidOf(node, netns)
   const own = inNetns(netns, linksOf).find(({ name }) => name === ifname)
@@ -27,7 +27,7 @@ export function nodeEndOf(node: NetlinkExchange, { netns, ifname }: { readonly n
   return end.name
 }
 
-/** undefined: this is still the node's end of the cable */
+/** undefined: this is still the node's end of the veth */
 export function whatMoved(
   node: NetlinkExchange,
   cable: { readonly netns: string; readonly ifname: string; readonly host: string },
@@ -36,10 +36,10 @@ export function whatMoved(
   return end === cable.host ? undefined : `${cable.ifname} has its other end at ${end}, not at ${cable.host}`
 }
 
-/** By address: names of the node's ends of the cables that lead to it. There may be several: of a sandbox that is
- * left over, of another network. The one to believe comes first: where the node's own route leads, then the
- * youngest. Of all that have their other end in a network namespace of this folder, whether they have ever spoken
- * or not; for runtimes that keep namespaces elsewhere, of all that have a route of their own. */
+/** By address: names of the node's ends of the veths that lead to it. There may be several: of a sandbox that is left
+ * over, of another network. The one to believe comes first: where the node's own route leads, then the youngest.
+ * Covers all veths that have their other end in a network namespace of this folder, whether they have ever sent a
+ * packet or not; for runtimes that keep namespaces elsewhere, all that have a route of their own. */
 export function pluggedAddresses(node: NetlinkExchange, folder: string): ReadonlyMap<Addr, readonly string[]> {
   const youngestFirst = linksOf(node)
     .filter(({ kind }) => kind === VETH)

@@ -21,7 +21,7 @@ export type BlockApi = Pick<ApiClient, 'list' | 'create' | 'update' | 'delete' |
 export interface ApiBlocksOptions {
   readonly api: BlockApi
   readonly node: string
-  /** told of blocks of other nodes that are no blocks */
+  /** called for each block of another node that cannot be parsed */
   readonly unreadable: (error: unknown) => void
 }
 
@@ -50,7 +50,7 @@ export class ApiBlocks implements BlockStore {
       try {
         return [stored(object)]
       } catch (error) {
-        // its name is taken all the same, and its own node says so to who asks for a pod there
+        // its name is taken all the same; its own node reports the fault to a runtime that adds a pod there
         this.#unreadable(error)
         return []
       }

@@ -23,7 +23,7 @@ export interface Claim {
   readonly elsewhere: readonly Cidr[]
   /** pods of other nodes have addresses of the range */
   readonly isInhabited: (range: Cidr) => boolean
-  /** its node is gone for good: anybody may have the block */
+  /** its node is gone for good: any node may take the block */
   readonly isAbandoned: (block: IPBlock) => boolean
 }
 
@@ -67,7 +67,7 @@ export class BlockAllocator {
     return undefined
   }
 
-  /** A new block with this holder in it: no moment between in which it would be nobody's. */
+  /** An address of a new block. The block is created with its holder in it: at no moment does it look unused. */
   async #oneOf(cidrs: Iterable<Cidr>, { options, isInhabited }: Claim): Promise<Addr | undefined> {
     for (const cidr of cidrs) {
       if (isInhabited(cidr)) continue

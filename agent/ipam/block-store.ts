@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where blocks are kept, so that two who change one find out. Layer: agent/ipam. */
+/** Where blocks are kept, so that two processes that change the same block find out. Layer: agent/ipam. */
 import type { Cidr } from '#lib/base/ip.ts'
 import type { IPBlock } from '#lib/model/ip-block.ts'
 
@@ -12,7 +12,7 @@ export interface StoredBlock {
 export interface BlockStore {
   /** This node's, sorted by name. */
   own(): Promise<readonly StoredBlock[]>
-  /** Everybody's, as far as this store knows. */
+  /** Those of all nodes, as far as this store knows. */
   all(): Promise<readonly StoredBlock[]>
   /** undefined: there is one already */
   create(block: IPBlock): Promise<StoredBlock | undefined>

@@ -19,7 +19,7 @@ export interface FileBlocksOptions {
   readonly announce: (ranges: readonly Cidr[]) => void
 }
 
-/** Nobody else writes here, but as in every store an old version is refused. */
+/** No other process writes here, but as in every store an old version is refused. */
 export class FileBlocks implements BlockStore {
   readonly #options: FileBlocksOptions
 
@@ -55,7 +55,7 @@ export class FileBlocks implements BlockStore {
     return Promise.resolve(is)
   }
 
-  /** There is nobody to ask but who has said so already. */
+  /** There is no API server to ask: the caller's own view has said already that the node is gone. */
   hasNode(): Promise<boolean> {
     return Promise.resolve(false)
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Gives pods their addresses and takes them back: one change at a time, each in the store before anybody hears of
- * it. Layer: agent/ipam. */
+/** Gives pods their addresses and takes them back: one change at a time, and each is in the store before any caller
+ * learns of it. Layer: agent/ipam. */
 import { AddressError, NotYetError } from '#lib/base/errors.ts'
 import { addrBits, cidrContains, formatAddr, formatCidr, maskAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { addrAt, overlaps } from '#lib/base/range.ts'
@@ -41,11 +41,11 @@ export interface AddressRequest extends Omit<Claim, 'options'> {
   readonly plans: readonly AddressPlan[]
   /** addresses that are in use whatever blocks say */
   readonly inUse: ReadonlySet<Addr>
-  /** somebody still waits for it: asked when others' turns are over */
+  /** true while the caller waits for it: asked when the requests before it are over */
   readonly isWanted: () => boolean
 }
 
-/** Nobody but cleaners changes blocks of this node. */
+/** Besides this agent only the cleanup of abandoned blocks changes this node's blocks. */
 const ATTEMPTS = 8
 const NOBODY: ReadonlySet<Addr> = new Set()
 
@@ -65,8 +65,8 @@ export class Ipam {
     this.#claims = new BlockAllocator({ ...options, own: this.#shared })
   }
 
-  /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when
-   * there is none, NotYetError when nobody waits any more, and whatever the store throws. */
+  /** One address for each plan, the same ones to a holder that asks again; all or none. Throws AddressError when there
+   * is none, NotYetError when the caller waits no more, and whatever the store throws. */
   async assign(request: AddressRequest): Promise<readonly Addr[]> {
     return await this.#turn(request.isWanted, async () => {
       const { holder } = request
@@ -83,28 +83,28 @@ export class Ipam {
         refuseUnwanted(request.isWanted, 'nobody waits for it any more')
         return addrs
       } catch (thrown) {
-        // what cannot be taken back now is found by the next look for holders that nobody knows
+        // what cannot be taken back now is found by the next garbage collection: its holder is not known
         if (isNew) await this.#release((one) => sameHolder(one, holder), needed).catch(() => undefined)
         throw thrown
       }
     })
   }
 
-  /** Takes back whatever these holders have. Returns how many addresses came back. Throws NotYetError when nobody
-   * waits for it any more, and whatever the store throws. */
+  /** Takes back whatever these holders have. Returns how many addresses came back. Throws NotYetError when the caller
+   * waits no more, and whatever the store throws. */
   async release(isGone: IsGone, isWanted = () => true): Promise<number> {
     // first those that no API server can keep waiting
     return await this.#turn(isWanted, () => this.#release(isGone, [this.#local, this.#shared]))
   }
 
-  /** Gives back blocks without holders, but for one of each size and family that some pool has, and tells the others
-   * what is this node's. `heard`: what they have heard by now, where that is known; somebody may have made them
-   * forget. */
+  /** Gives back blocks without holders, but for one of each size and family that some pool has. Announces this node's
+   * blocks to other nodes. `heard`: the blocks of this node that other nodes know, where that is known. They may have
+   * lost some: another client can change the NodeNetwork. */
   async tidy(pools: readonly IPPool[], heard?: readonly Cidr[]): Promise<void> {
     await this.#turns.run(async () => {
       if (heard !== undefined && !deepEqual(heard.map(formatCidr).sort(), this.#announced?.toSorted())) {
         this.#announced = undefined
-        // who made them forget may have given a block to another node
+        // the client that changed it may have given a block to another node
         this.#shared.forget()
       }
       this.#shared.settle()

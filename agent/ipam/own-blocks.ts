@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** This node's blocks of one store, as they were last read or written: nobody but cleaners changes them beside us.
- * Layer: agent/ipam. */
+/** This node's blocks of one store, as they were last read or written. Besides this agent only the cleanup of abandoned
+ * blocks changes them. Layer: agent/ipam. */
 import type { IPBlock } from '#lib/model/ip-block.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 
@@ -10,7 +10,7 @@ const DOUBTS = 2
 export class OwnBlocks {
   readonly #store: BlockStore
   #known: readonly StoredBlock[] | undefined
-  /** how often to look anew */
+  /** how many more times `settle` must forget what is known */
   #doubts = 0
 
   constructor(store: BlockStore) {
@@ -34,7 +34,7 @@ export class OwnBlocks {
     this.forget()
   }
 
-  /** undefined: somebody has it already */
+  /** undefined: the store has such a block already */
   async create(block: IPBlock): Promise<StoredBlock | undefined> {
     const before = await this.all()
     const created = await this.#trusting(this.#store.create(block))
@@ -42,7 +42,7 @@ export class OwnBlocks {
     return created
   }
 
-  /** False when somebody else was faster: the next look is a fresh one. */
+  /** False when another process changed it first: the next look is a fresh one. */
   async replace(before: StoredBlock, after: IPBlock): Promise<boolean> {
     if (after === before.block) return true
     const all = await this.all()

@@ -27,14 +27,14 @@ export interface PodDiscoveryOptions {
 /** Where container runtimes keep pods' network namespaces. */
 const NETNS_FOLDER = '/run/netns'
 const LOOK_MS = 500
-/** Those that are not to be found may have no cable, or one that is no veth. */
+/** Pods that are not found may have no network device, or one that is not a veth. */
 const AGAIN = { firstMs: 500, maxMs: 60_000 }
 
 export class PodDiscovery implements Disposable {
   readonly #options: PodDiscoveryOptions
   readonly #socket = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
   readonly #node = new NetlinkExchange(this.#socket)
-  /** who was looked for last, and among which interfaces */
+  /** the pods that the last look was for, and the interfaces that there were */
   #last: ReadonlySet<string> = new Set()
   #attempt = 0
   #nextAt = 0

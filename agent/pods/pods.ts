@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Gives pods their cables and addresses, for runtimes that ask by CNI. Layer: agent. */
+/** Gives pods their veths and addresses, for runtimes that ask by CNI. Layer: agent. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { NetlinkSocket } from '#native'
@@ -42,13 +42,13 @@ export interface PodsOptions {
   readonly health: Health
   readonly wired: () => DataplaneSetup | undefined
   readonly config: () => Config | undefined
-  /** undefined: there is no API server, and this node shares its blocks with nobody */
+  /** undefined: there is no API server, and this node shares its blocks with no other node */
   readonly api: BlockApi | undefined
 }
 
 /** Condition: runtimes can ask for pods. */
 const LISTENING = 'cni.listening'
-/** Condition: runtimes find whom to ask. */
+/** Condition: runtimes find the plugin and its configuration. */
 const INSTALLED = 'cni.installed'
 /** Condition: nothing is held for sandboxes that are gone. */
 const COLLECTED = 'cni.collected'
@@ -67,8 +67,8 @@ export class Pods {
   readonly #installation: Installer
   /** by condition, why it does not hold */
   readonly #failing = new Map<string, string>()
-  /** ms of the clock: at once, for whoever was here before may have died between two steps, and more often than this
-   * is due */
+  /** ms of the clock: at once, for the agent before may have died between two steps; then more often than the period if
+   * need be */
   #collectAt = 0
   /** of this node, to the others */
   #said: NodeNetwork | undefined
@@ -80,7 +80,7 @@ export class Pods {
     const { stateDir, keepDir } = options.options
     this.#attachments = new AttachmentFiles(join(cniFolder(stateDir), 'sandboxes'))
     this.#installation = new Installer({ ...cni, log, readyFile: cniReadyFile(cni.socket), foldersFile: cniFoldersFile(keepDir) })
-    // a node that nobody can ask for pods is not ready; one that holds too much for a while is
+    // a node whose runtime cannot ask for pods is not ready; a node that holds too many addresses for a while is
     for (const condition of [LISTENING, INSTALLED]) options.health.expect(condition, 'readiness')
     options.health.expect(COLLECTED, 'none')
   }
@@ -98,7 +98,7 @@ export class Pods {
     plugin.start()
     await using server = new CniServer({ path: cni.socket, call: (line) => plugin.call(line) })
     using stack = new DisposableStack()
-    // who waits keeps the process alive, and the server and the collector wait for them
+    // a waiting call keeps the process alive, and the server and the collector wait for it
     const end = (): void => {
       this.#waiting.end()
     }
@@ -225,12 +225,12 @@ export class Pods {
     return podMtu({ mtus, overlay: hasOverlay(pools) }, addresses)
   }
 
-  /** Once pods can be served, and again when somebody has taken it away. A runtime that finds it calls the node
-   * ready. */
+  /** Once pods can be served, and again when another process has removed the files. A runtime that finds them calls the
+   * node ready. */
   async #install(): Promise<void> {
     const { cni, wired } = this.#options
     const isAnnounced = this.#isAnnounced()
-    // what is said of a node that is known here already makes no pass
+    // an announcement of this node leads to no pass, so waiting calls are woken here
     if (isAnnounced !== this.#wasAnnounced) this.#waiting.news()
     this.#wasAnnounced = isAnnounced
     if (wired()?.dataplane.isReady !== true || !isAnnounced) return
@@ -251,7 +251,7 @@ export class Pods {
   async #collectWhenDue(plugin: Plugin): Promise<void> {
     const { store, options } = this.#options
     const said = store.snapshot.nodeNetworks.get(options.node)
-    // one that was made anew, or cut, knows nothing of blocks, to which the others send nothing then
+    // a NodeNetwork that was created again, or cut, lacks blocks, and the other nodes send nothing to those
     const before = this.#said?.blocks.length ?? Infinity
     if (said !== this.#said && said !== undefined && said.blocks.length < before) this.#collectAt = 0
     this.#said = said
@@ -260,7 +260,7 @@ export class Pods {
     await this.#collect(plugin)
   }
 
-  /** What nobody will ever take away; retried as long as it fails. */
+  /** Collects what no runtime will ever take away; retried as long as it fails. */
   async #collect(plugin: Plugin): Promise<void> {
     const { health, log, attached } = this.#options
     const failed: unknown[] = []

@@ -16,9 +16,10 @@ export const CONFLISTS = { own: '10-netplane.conflist', chained: '00-00-netplane
 /** Which runtimes that read cniVersion alone do not know: those with a libcni before 1.2. */
 const NEWEST = '1.1.0'
 
-/** `portmap`: the versions that it speaks; undefined: there is none. Then we are told of hostPorts, and refuse them:
- * nobody would serve them. Newer runtimes take the newest of cniVersions that they know, ask none of the plugins,
- * and each is called with it. Throws ConfigError when portmap has none of ours. */
+/** `portmap`: the CNI versions that the plugin portmap speaks; undefined: it is not installed. Without it runtimes pass
+ * hostPorts to Netplane, which refuses them: no plugin would serve them. Newer runtimes take the newest of cniVersions
+ * that they know, without asking the plugins, and call each plugin with it. Throws ConfigError when portmap has none
+ * of Netplane's versions. */
 export function conflistText({ socket, portmap }: { readonly socket: string; readonly portmap: readonly string[] | undefined }): string {
   const capabilities = { portMappings: true }
   const plugins = portmap

@@ -16,7 +16,7 @@ export interface InstallerOptions extends Folders {
   readonly chained: boolean
   /** says to later agents that this node has been ready */
   readonly readyFile: string
-  /** remembers the folders for who takes Netplane off the node */
+  /** remembers the folders for the cleanup that takes Netplane off the node */
   readonly foldersFile: string
   readonly log: Log
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Remembers where an agent has put what runtimes find, for who takes Netplane off the node. Layer: agent/cni. */
+/** Remembers where an agent installed the files for runtimes, so that cleanup can remove them. Layer: agent/cni. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeDurably } from '#lib/base/os/durable-file.ts'
