@@ -31,7 +31,7 @@ export interface ApiServersInput {
   readonly settings: Pick<NodeSettings, 'nodePortAddresses'>
 }
 
-/** What the agent asks goes before all, what slices say before all but cluster addresses. */
+/** Addresses that the agent itself asks go before all claims, those of slices before all but cluster addresses. */
 const OWN_RANK = -1
 const SAID_RANK = 0.5
 /** The cluster address of default/kubernetes is a way to the API server. */
@@ -39,8 +39,8 @@ export const API_SERVER_RANK = OWN_RANK - 1
 
 const LOOPBACKS = [parseCidr('127.0.0.0/8'), parseCidr('::1/128')]
 
-/** What API servers say of themselves: of the slices of default/kubernetes the one that they write, where it says
- * who answers. Whoever may write slices can make others for that service, which lead its clients, and keep nothing
+/** Where API servers say that they are reached: the endpoints that serve, of the one slice of default/kubernetes that
+ * API servers write. Other authors of slices can add some to that service. Those lead its clients, but keep no address
  * free. */
 export function apiEndpoints(slices: readonly EndpointSlice[]): readonly EndpointSlice[] {
   return slices

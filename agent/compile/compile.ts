@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Changes of objects → changes of the wanted data plane. Layer: agent/compile (pure).
  *
- * What one object contributes is a function of the snapshot alone; the compiler only remembers who holds contested
- * keys and what it said last about the node, so the work of a change is in proportion to the change. */
+ * What one object contributes is a function of the snapshot alone. The compiler only remembers which owner holds a
+ * contested key, and its last output about the node. So the work of a change is in proportion to the change. */
 import { FRONTEND_EXTERNAL, RANGE_INSIDE } from '#lib/base/bpf-constants.ts'
 import { formatAddr } from '#lib/base/ip.ts'
 import { sortedEntries } from '#lib/base/order.ts'
@@ -40,12 +40,12 @@ export interface CompileInput extends Surroundings {
   readonly servesPods?: boolean
 }
 
-/** What one object wants, before it is known who holds contested keys. */
+/** What one object wants, before it is known which owner holds contested keys. */
 interface Draft {
   readonly rows: readonly Row[]
   /** addresses that another pod has */
   readonly lost?: Pod['lost']
-  /** keys that nobody else may have, though there are no rows for them */
+  /** keys that no other owner may have, though there are no rows for them */
   readonly kept?: readonly Claim[]
   /** why there are none */
   readonly refused?: string
@@ -98,7 +98,7 @@ export class Compiler {
     return this.#policy
   }
 
-  /** Everything anew. */
+  /** Compiles everything from scratch. */
   compileAll(input: CompileInput): DesiredChange {
     this.#claims = new KeyConflicts()
     this.#lost = new Map()
@@ -160,7 +160,7 @@ export class Compiler {
     return touched.owners
   }
 
-  /** One fragment for each of these owners, and for those whom the outcome disturbs. */
+  /** One fragment for each of these owners, and for the other owners that gain or lose a key by it. */
   #fragments(owners: Iterable<string>, input: CompileInput): readonly Fragment[] {
     const fragments = new Map<string, Fragment>()
     // a Set's iteration goes on to what is added meanwhile; an owner that is disturbed after its turn is taken out and
@@ -274,7 +274,7 @@ export class Compiler {
   }
 }
 
-/** The cluster address of default/kubernetes is the one that nobody keeps free. */
+/** The cluster address of default/kubernetes ranks before every claim that keeps an address free. */
 function rankOf(owner: string, row: ContestedRow): number {
   const isWay = owner === `Service/${API_SERVER}` && row.table === 'frontends' && (row.value.flags & FRONTEND_EXTERNAL) === 0
   return isWay ? API_SERVER_RANK : claimRank(row)

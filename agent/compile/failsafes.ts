@@ -11,7 +11,8 @@ export function failsafeRows({ inbound, outbound }: Failsafes): readonly (Failsa
   return [...rows(FAILSAFE_IN, inbound), ...rows(FAILSAFE_OUT, outbound)]
 }
 
-/** Whatever the settings say, policy must not cut this node off from those who could mend the policy. */
+/** Whatever the settings say, policy must not cut this node off from the API servers: only through them can an
+ * administrator correct the policy. */
 export function serverFailsafes(slices: readonly EndpointSlice[]): readonly (FailsafeRow | SparedRow)[] {
   const servers = slices.flatMap(({ endpoints, ports }) =>
     endpoints.flatMap(({ addr }) =>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who holds a key that several owners want: the same one whatever the order they came in. Layer: agent/compile
- * (pure). */
+/** Which owner holds a key that several want: the same one in whatever order they came. Layer: agent/compile (pure). */
 
 export interface Claim {
   readonly key: string
@@ -42,12 +41,12 @@ export class KeyConflicts {
     return { lost, disturbed }
   }
 
-  /** Who has the key; undefined when nobody wants it. */
+  /** The owner that holds the key; undefined: no owner wants it. */
   holder(key: string): string | undefined {
     return this.#claimants.get(key)?.[0]?.owner
   }
 
-  /** Returns who holds the key after the change. */
+  /** Returns the owner that holds the key after the change. */
   #change(
     key: string,
     change: { readonly owner: string; readonly rank: number | undefined; readonly disturbed: Set<string> },

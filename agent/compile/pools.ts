@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Pools of pods' addresses: who is masqueraded, and which nodes are reached in the tunnel. Layer: agent/compile
- * (pure). */
+/** Pools of pods' addresses: which pods are masqueraded, and which nodes are reached in the tunnel.
+ * Layer: agent/compile (pure). */
 import { cidrContains, isV4, isWithin, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
@@ -40,7 +40,7 @@ export function poolsIn({ snapshot: { pools, nodes }, node, servesPods = false }
   return unpooled.length === 0 ? pools : new Map([...pools, ...unpooled.map((pool) => [pool.name, pool] as const)])
 }
 
-/** Those of the node's own ranges that no pool stands for: nobody masquerades what goes there. */
+/** The node's own ranges that no pool stands for: packets to them are not masqueraded. */
 export function rangesInside(pools: Pools, node: Pick<Node, 'podCIDRs' | 'blocks'>): readonly Cidr[] {
   const isUnpooled = ({ addr }: Cidr): boolean =>
     UNPOOLED.some((pool) => pools.get(pool.name) === pool && isV4(pool.cidr.addr) === isV4(addr))

@@ -21,9 +21,9 @@ export function compareAddrs(a: AddrRow, b: AddrRow): number {
   return compareText(a.key.addr, b.key.addr)
 }
 
-/** Rows whose key two owners may want with another value each. A backend's key is its service's own. Services may
- * share an address, and whoever else has it goes before them all: that is for the dataplane to see, which knows
- * more addresses than we do. */
+/** Rows whose key two owners may want with another value each. A backend's key belongs to its service alone. Services
+ * may share an address, and any other owner of it goes before them all. The dataplane decides that, since it knows
+ * more addresses than the compiler. */
 export type ContestedRow = FrontendRow | AddrRow | OverlayRow
 
 export function isContested(row: Row): row is ContestedRow {
@@ -51,8 +51,8 @@ export function frontendClaim({ addr, port, proto }: FrontendRow['key']): string
   return `${addr}${port}/${proto}`
 }
 
-/** Who gives way to whom: the lower rank stays. Nobody takes a cluster address from its service by naming it as an
- * external one, nor the node's own address by giving it to a pod. */
+/** The owner with the lower rank keeps the key. A service cannot take another's cluster address by naming it as an
+ * external one, and a pod cannot take the node's own address. */
 export function claimRank(row: ContestedRow): number {
   if (row.table === 'routes') return 0
   if (row.table === 'frontends') {

@@ -37,7 +37,7 @@ export function judgeUntracked(tables: PolicyLookup, host: HostValue, of: Side &
   return verdict.rule === undefined && verdict.action === 'allow' ? OPEN : verdict
 }
 
-/** By the rules after those; where nothing is said it is an allow. */
+/** By the rules after the untracked ones; without a verdict the packet is allowed. */
 export function judgeHost(tables: PolicyLookup, host: HostValue, of: HostPassing): PolicyVerdict {
   const sets = of.staged === true ? host.staged : host.sets
   const isIngress = of.direction === 'ingress'

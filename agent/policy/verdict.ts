@@ -38,7 +38,7 @@ export interface PolicyQuery {
 }
 
 export interface PolicyVerdict {
-  /** `open`: nothing is said, whoever is asked next decides */
+  /** `open`: no verdict, the next stage decides */
   readonly action: 'allow' | 'deny' | 'open'
   /** number of the rule that decided; undefined where none was asked, or none holds */
   readonly rule: number | undefined
@@ -46,7 +46,7 @@ export interface PolicyVerdict {
   readonly passed: readonly number[]
 }
 
-/** Whom policy takes the address for. */
+/** The address's identity in policy. */
 export function identityOf(tables: PolicyLookup, addr: Addr): number {
   const known = tables.end(addr)?.identity ?? 0
   return known === 0 ? (tables.net(addr) ?? 0) : known

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Changes of policy and of whom it speaks → changes of the tables, in an order in which no packet is judged by half
- * of either. Layer: agent/compile (pure).
+/** Changes of policies and of what they select → changes of the tables, in an order in which no packet is judged by
+ * half of either. Layer: agent/compile (pure).
  *
  * What the tables hold depends on what there is, not on how it came to be; the work of a change is in proportion to
  * what it selects. */
@@ -217,7 +217,7 @@ export class PolicyCompiler {
         touched.groups.add(group)
   }
 
-  /** Who of those gets other sets. */
+  /** Which of those get other rulesets. */
   #turn(touched: DirtyGroups, moves: AddressChanges): Transition {
     const turn = new Transition({ sets: this.#sets, identities: this.#addresses.identities, moves })
     for (const addr of touched.addrs) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Changes of objects → what the policy compiler is told. Layer: agent/compile (pure). */
+/** Changes of objects → updates for the policy compiler. Layer: agent/compile (pure). */
 import { protocolNumber } from '#lib/base/ip.ts'
 import { hostEndpointLabels, namespaceProfile, networkSetLabels, podLabels, serviceAccountProfile } from '#lib/model/effective-labels.ts'
 import type { LabelSources } from '#lib/model/effective-labels.ts'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the policy compiler is told of the cluster. Layer: agent/compile (pure). */
+/** Updates from which the policy compiler knows the cluster. Layer: agent/compile (pure). */
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Labels } from '#lib/model/labels.ts'
 import type { NamedPort, Policy, Profile, Tier } from '#lib/model/policy.ts'

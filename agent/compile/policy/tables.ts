@@ -15,7 +15,7 @@ export type SetId = string
 export const NO_SET: SetId = '0000000000000000'
 
 /** Classes of DIMENSION_PEER and DIMENSION_OWN are identities, of the other end's and of this end's address. A peer
- * without a row is `nobody`, an own address without one is class 0. */
+ * without a row is judged by RULES_NOBODY, an own address without one is class 0. */
 export type Dimension = typeof DIMENSION_PEER | typeof DIMENSION_OWN | typeof DIMENSION_PORT | typeof DIMENSION_SOURCE_PORT
 
 interface Contents {
@@ -50,7 +50,7 @@ interface Contents {
     /** the number by which programs record the rule */
     readonly value: { readonly number: number }
   }
-  /** addresses that are nobody's we know, by their longest prefix */
+  /** addresses that no known endpoint has, by their longest prefix */
   readonly nets: {
     readonly key: { readonly cidr: Cidr }
     readonly value: { readonly identity: number }
@@ -115,8 +115,8 @@ export function rowKey(row: PolicyRow): string {
   }
 }
 
-/** Whether flows that were judged before must be judged again: `newcomers` are addresses that nobody had, of which
- * there is seldom a flow. */
+/** Whether flows that were judged before must be judged again. `newcomers`: addresses that no endpoint had, so there is
+ * seldom a flow of them. */
 export type Epoch = 'same' | 'newcomers' | 'next'
 
 /** A part of a change that is to be finished before the next begins, so that every packet is judged by the rules
@@ -129,7 +129,7 @@ export type PolicyStep =
   | { readonly kind: 'move'; readonly rows: readonly PolicyRowOf<'nets' | 'ends'>[] }
   /** endpoints get their sets, in one write each; first those that are others now, with their identity */
   | { readonly kind: 'flip'; readonly rows: readonly PolicyRowOf<'ends' | 'hosts'>[] }
-  /** from here on flows are judged anew */
+  /** from here on flows are judged again */
   | { readonly kind: 'epoch'; readonly epoch: Exclude<Epoch, 'same'> }
   /** rows that nothing refers to any longer, in this order, which has wide prefixes before narrow ones */
   | { readonly kind: 'forget'; readonly rows: readonly PolicyRow[] }

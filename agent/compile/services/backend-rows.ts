@@ -17,7 +17,7 @@ export interface BackendList {
   readonly maglev: boolean
 }
 
-/** The address of that family of another node; undefined for this node and for strangers. */
+/** The address of that family of another node; undefined for this node and for an unknown one. */
 export type OtherNode = (name: string, v4: boolean) => Addr | undefined
 
 /** Table by table, each sorted by key. */

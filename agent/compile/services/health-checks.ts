@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What load balancers are told of a service's endpoints on this node. Layer: agent/compile (pure). */
+/** Health checks: what load balancers learn of a service's endpoints on this node. Layer: agent/compile (pure). */
 import type { EndpointSlice } from '#lib/model/endpoint-slice.ts'
 import type { Service } from '#lib/model/service.ts'
 import type { HealthCheck } from '../desired.ts'

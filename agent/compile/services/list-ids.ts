@@ -25,7 +25,8 @@ export function listId(ref: ListRef): ListId {
   return id.startsWith(NUMBERED) ? `f${id.slice(1)}` : id
 }
 
-/** As agents knew it before there was a hash that nobody can choose: what they left in the kernel has it. */
+/** The id that earlier agents used, made by a hash whose result authors could choose: rows that such agents left in the
+ * kernel have it. */
 export function listIdBefore(ref: ListRef): ListId {
   return fnv1a64(listText(ref))
 }

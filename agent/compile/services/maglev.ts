@@ -16,7 +16,7 @@ export interface MaglevBackend {
 /** More than a slot's number can hold get no table. */
 export const MOST_BACKENDS = 0xffff
 
-/** Index into `backends` for each hash: depends on who they are, not on their order. There must be 1 ..
+/** Index into `backends` for each hash: depends on the backends' identities, not on their order. There must be 1 ..
  * MOST_BACKENDS, all different. */
 export function maglevSlots(backends: readonly MaglevBackend[]): Uint16Array {
   const turns = backends.map(walkOf).sort((a, b) => compareText(a.identity, b.identity))

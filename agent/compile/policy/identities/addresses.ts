@@ -18,11 +18,11 @@ const V4_KEY = prefixKey(ANY_V4, 96)
 interface Known {
   /** endpoints that have the address; one twice counts twice */
   readonly things: EndpointProfile[]
-  /** undefined: nobody has asked yet */
+  /** undefined: not determined yet */
   identity: Identity | undefined
 }
 
-/** Whom an address was taken for and is taken for, whether by a row of its own or by that of the prefix around it. */
+/** An address's old and new identity, by its own row or by that of the prefix around it. */
 export interface Move {
   readonly was: Identity
   readonly now: Identity
@@ -49,7 +49,7 @@ export function joined(first: AddressChanges, then: AddressChanges): AddressChan
   for (const [addr, move] of then.ends) ends.set(addr, { ...move, was: ends.get(addr)?.was ?? move.was })
   for (const [key, move] of then.nets) {
     const { was, isNew } = nets.get(key) ?? move
-    // nobody has heard of it
+    // the prefix came and went: no row of it was written
     if (isNew && move.isGone) nets.delete(key)
     else nets.set(key, { ...move, was, isNew })
   }

@@ -94,7 +94,8 @@ export class Identities {
     return { live, isNew: true }
   }
 
-  /** One set less asks it. The atom when nobody does any longer: it is to be taken from everything. */
+  /** One ruleset less asks it. Returns the predicate when no ruleset asks it any longer: then it must be removed from
+   * everything. */
   dropAtom(key: string): LivePredicate | undefined {
     const live = this.#atoms.get(key)
     if (live === undefined || --live.users > 0) return undefined

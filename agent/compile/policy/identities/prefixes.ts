@@ -13,7 +13,7 @@ export interface Prefix {
   readonly things: EndpointProfile[]
   /** of prefixes and services, that name it */
   readonly atoms: LivePredicate[]
-  /** whom strangers within are taken for; undefined where the prefix around says it as well */
+  /** identity of addresses within that no endpoint has; undefined where the prefix around says the same */
   identity: Identity | undefined
 }
 
@@ -62,7 +62,7 @@ export class Prefixes {
     return result
   }
 
-  /** Whom a stranger with these first bits is taken for. */
+  /** Identity of an address with these first bits that no endpoint has. */
   identityAround(addr: Addr, depth: number): Identity {
     const shown = this.around(addr, depth).flatMap(({ cidr, identity }) =>
       identity === undefined ? [] : [{ depth: depthOf(cidr), identity }],

@@ -31,14 +31,14 @@ import type { ProtocolPorts, Ranges } from './protocol-ports.ts'
 
 export type Direction = 'ingress' | 'egress'
 
-/** `open`: nothing is said, whoever is asked next decides. */
+/** `open`: no verdict, the next stage decides. */
 export type Outcome = Rule['action'] | 'open'
 
 export interface ExpandedRule {
   readonly action: Outcome
   /** "NetworkPolicy default/web ingress 2": all that a rule became share it */
   readonly name: string
-  /** the namespace whose policy it is of; undefined: the cluster's, or nobody's */
+  /** namespace whose policy the rule is of; undefined: the rule is of the cluster or of no policy */
   readonly owner: string | undefined
   readonly peer: readonly Condition[]
   readonly own: readonly Condition[]

@@ -25,7 +25,8 @@ export interface Group {
 export interface Slot {
   readonly direction: Direction
   readonly scopes: readonly Scope[]
-  /** what is last: profiles and a deny; or nothing is said, by the ends of tiers neither where `tiers` is open */
+  /** what comes after the tiers. deny: profiles, then a deny; open: no verdict. Where `tiers` is open, the end of a
+   * tier gives no verdict either */
   readonly end: 'deny' | 'open'
   readonly tiers: 'closed' | 'open'
 }

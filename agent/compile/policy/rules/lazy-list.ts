@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A list that is made as far as somebody reads it, and once for all readers. Layer: agent/compile (pure). */
+/** A list that is made only as far as it is read, and once for all readers. Layer: agent/compile (pure). */
 
 export class LazyList<T> implements Iterable<T> {
   readonly #rest: Iterator<T>

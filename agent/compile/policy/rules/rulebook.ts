@@ -133,7 +133,7 @@ export class Rulebook implements Rules {
     },
   }
 
-  /** Those that learn, or are to be ignored, stand in for nobody. */
+  /** Staged policies to learn or to ignore replace no policy. */
   #count(staged: Policy, by: number): void {
     if (staged.staged !== 'Set' && staged.staged !== 'Delete') return
     const ref = refText({ ...staged, kind: realKind(staged.kind) })

@@ -43,7 +43,7 @@ export class RulesetAssignment {
   readonly #cuts = new Map<Members, readonly string[]>()
   /** namespaces whose lines are closed, and the table that has no room for them */
   #closed: ReadonlyMap<string, QuotaTable> = new Map()
-  /** those of them whose questions are too many, which depends on everybody's */
+  /** those of them whose predicates are too many, which depends on the predicates of all owners */
   #crowded: ReadonlySet<string> = new Set()
   /** namespaces whose lines are closed until the next change */
   #postponed: ReadonlySet<string> = new Set()
@@ -61,7 +61,7 @@ export class RulesetAssignment {
   change(touched: DirtyGroups, inHalves: boolean): AssignedRulesets {
     const { addresses, population } = this.#of
     for (const group of population.takeEmptied()) touched.groups.add(group)
-    // whoever was in the way may be gone
+    // the rows that left no room for these groups may be gone
     for (const group of this.#groupsOf(new Set([...this.#crowded, ...this.#postponed]))) touched.groups.add(group)
     this.#newLines(touched.groups)
     const closed = new Map(this.#of.room.closed())

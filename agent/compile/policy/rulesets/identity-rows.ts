@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Rows by which sets know identities, and whose questions multiply them. Layer: agent/compile (pure).
+/** Rows by which rulesets know identities, and whose predicates multiply them. Layer: agent/compile (pure).
  *
- * Every set that asks about an address has a row of each identity that the address may have, and identities are
- * told apart by what anybody
- * asks: who asks for many prefixes, or for many parts of all pods, makes rows of others' sets. */
+ * A ruleset that asks about an address has a row for each identity that the address may have. All predicates in use,
+ * of whatever policy, tell identities apart. So a policy that asks for many prefixes, or for many parts of all pods,
+ * adds rows to other policies' rulesets. */
 import { rowsOf } from '../identities/identities.ts'
 import type { Identity, LivePredicate } from '../identities/identities.ts'
 import { CLUSTER } from './policy-quota.ts'
@@ -17,7 +17,7 @@ export interface IdentityRows {
   readonly saved: ReadonlyMap<string, number>
 }
 
-/** Of identities as they will be when what nobody wants to ask any more is forgotten. */
+/** Of identities as they will be when predicates that no wanted ruleset asks are forgotten. */
 export function countIdentityRows(identities: Iterable<Identity>): IdentityRows {
   const distinct = new Map<string, readonly LivePredicate[]>()
   for (const { users, atoms } of identities) {

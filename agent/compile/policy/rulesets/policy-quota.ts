@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** How much of the tables the policies of namespaces may have, and whose do not fit. Layer: agent/compile (pure).
  *
- * All lines together have half of each table: of a change the old ones stay until the last endpoint has the new.
- * What the cluster's own policies need of that comes first, but they leave namespaces a quarter of the table. Where
- * these want more, who wants most has nothing: so whoever fills a table alone, while others are content with half
- * of the room, shuts out nobody else. */
+ * All rule lists together have half of each table: in a change the old ones stay until the last endpoint has the new
+ * ones. The cluster's own policies come first, but they leave namespaces a quarter of the table. If namespaces want
+ * more, the one that wants most gets nothing. So a namespace that fills a table alone, while the others are content
+ * with half of the room, shuts out no other. */
 import { compareText } from '#lib/base/order.ts'
 import type { Predicate } from '../identities/predicates.ts'
 import { isSameRuleList } from '../rules/rule-list.ts'
@@ -102,7 +102,7 @@ export class PolicyQuota {
     return Math.max(all - this.rowsOf(CLUSTER, table), least)
   }
 
-  /** Of everybody, closed or not. */
+  /** Of all owners, closed or not. */
   sum(table: QuotaTable): number {
     return this.rowsOf(CLUSTER, table) + this.#sum[table]
   }
@@ -119,7 +119,7 @@ export class PolicyQuota {
   closed(): ReadonlyMap<string, QuotaTable> {
     const closed = new Map<string, QuotaTable>()
     for (const table of TABLES) {
-      // of who has too many rules or prefixes no more is found out
+      // a namespace that has too many rules or prefixes is closed: its other rows need not be counted
       if (table === 'ports') for (const owner of this.#owners.keys()) if (!closed.has(owner)) this.#count(owner)
       let over = this.#sum[table] - this.most(table)
       if (over <= 0) continue

@@ -22,7 +22,7 @@ export interface LiveRuleset {
   readonly compiled: CompiledRuleset
   readonly line: RuleList
   readonly ruleNames: readonly string[]
-  /** rows of identities that differ from those of nobody */
+  /** rows of identities that differ from those of identity 0 */
   readonly rowsOf: Map<Identity, readonly SetRow[]>
   readonly rules: readonly SetRow[]
   users: number
@@ -79,7 +79,7 @@ export class LiveRulesets {
     if (--set.wanted === 0) this.#weigh(set, -1)
   }
 
-  /** Rows there are at the most while sets that somebody is leaving are still there. */
+  /** The most rows there are while rulesets that some endpoint is leaving are still there. */
   bitsWith(old: readonly LiveRuleset[]): number {
     const leaving = new Set(old.filter(({ wanted }) => wanted === 0))
     for (const set of leaving) this.#weigh(set, 1)
@@ -160,7 +160,7 @@ export class LiveRulesets {
     return rows
   }
 
-  /** Rows about an identity that nobody has any longer. */
+  /** Rows about an identity that no address has any longer. */
   forget(identity: Identity): readonly SetRow[] {
     const rows: SetRow[] = []
     for (const set of this.#askingOf(identity)) {

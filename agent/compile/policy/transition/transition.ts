@@ -84,7 +84,7 @@ export class Transition {
     let isBridge = false
     for (const [addr, move] of ends) {
       if (this.#isAlone(addr)) continue
-      // nobody sends from an address that is gone
+      // no endpoint sends from an address that is gone
       const by = move.isGone ? undefined : this.#between(move)
       if (by !== undefined) between.set(addr, by)
       if (by !== undefined) rest.ends.set(addr, move.now)
@@ -114,7 +114,8 @@ export class Transition {
     return turns
   }
 
-  /** Nobody else turns, so its identity can come with its sets. */
+  /** True when no other endpoint changes its rulesets: then the address's identity can be written together with
+   * them. */
   #isAlone(addr: Addr): boolean {
     const turning = this.#ends[isV4(addr) ? 'v4' : 'v6']
     return !this.#hosts && turning.size === 1 && turning.has(addr)

@@ -14,7 +14,7 @@ type EndRow = PolicyRowOf<'ends'>
 type NetRow = PolicyRowOf<'nets'>
 type HostRow = PolicyRowOf<'hosts'>
 
-/** Whom addresses are to be taken for; undefined: they are to have no row. */
+/** The identities that addresses and prefixes are to have; undefined: they are to have no row. */
 export interface Targets {
   readonly ends: ReadonlyMap<Addr, Identity | undefined>
   readonly nets: ReadonlyMap<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>
@@ -96,7 +96,7 @@ export class WrittenRows {
     return epoch
   }
 
-  /** Rows of addresses that nobody has any longer, and of host endpoints that are gone. */
+  /** Rows of addresses that no endpoint has any longer, and of host endpoints that are gone. */
   takeGoneEnds(): readonly (EndRow | HostRow)[] {
     const rows = [...this.#goneEnds.values(), ...this.#goneHosts.values()]
     this.#goneEnds.clear()
