@@ -121,7 +121,7 @@ function listInterfaces(): Interfaces {
   return monitor.interfaces
 }
 
-/** Our filters, and the queueing discipline they hung at when nobody else's are left there. */
+/** Removes our filters, and the queueing discipline they were attached to when no other filters are left there. */
 function removeFilters(report: Report, interfaces: Interfaces, netlink: NetlinkExchange): void {
   const cleared = new Set(report.clear(new ClsactHooks(interfaces)).map((key) => parseHookKey(key)?.iface))
   for (const name of cleared) {

@@ -151,7 +151,7 @@ export class Dataplane implements Disposable {
     if (await this.#current.ensure({ knobs, mapSizes })) this.#begin()
     const { loaded } = this.#current
     if (loaded === undefined) {
-      // nobody is there to take it, and it may be a while: whoever comes then takes everything
+      // no programs are loaded that could take the changes, and it may be a while: once some are, they get everything
       this.#queued = []
       return this.#current.retryMs()
     }
@@ -215,7 +215,7 @@ export class Dataplane implements Disposable {
     this.#follow = true
   }
 
-  /** Other tables than before, so they are filled anew; what the kernel has already is found by reading back. */
+  /** The tables are new, so they are filled again. Reading back finds what the kernel has already. */
   #begin(): void {
     if (!this.#queued.some(({ complete }) => complete)) this.#accept(this.#options.take(true))
     for (const name of TABLES) this.#readBack.add(name)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is found other than we left it: counted and said, once it is sure that nobody was to change it.
- * Layer: agent/dataplane. */
+/** Counts and logs drift: what is found other than we left it, once it is sure that no change of interfaces explains
+ * it. Layer: agent/dataplane. */
 import { ifindexOf } from '#native'
 import type { Log } from '#lib/obs/log.ts'
 import type { Attachments } from './attach/attachments.ts'

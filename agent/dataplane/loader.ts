@@ -70,7 +70,7 @@ export class ProgramLoader implements Disposable {
     return this.#loaded
   }
 
-  /** The flow table, for whoever walks it; undefined while flows may be in two. */
+  /** The flow table, for passes that walk it; undefined while flows may be in two tables. */
   get flows(): FlowTable | undefined {
     return this.#settled ? this.#flows : undefined
   }
@@ -133,8 +133,8 @@ export class ProgramLoader implements Disposable {
     if (dropped.length > 0 || copied > 0) this.#options.log.info({ dropped, copied }, 'programs.retired')
   }
 
-  /** Looks for pins that are gone; returns what is. Maps are pinned again at once. A generation that lost a pin is
-   * loaded anew by the next {@link ensure}: slow paths are reached through arrays that empty with their last pin. */
+  /** Looks for pins that are gone and returns them. Maps are pinned again at once. A generation that lost a pin is
+   * loaded again by the next {@link ensure}: slow paths are reached through arrays that empty with their last pin. */
   checkPins(): string[] {
     const loaded = this.#loaded
     // while others are made, pins change by our own doing
@@ -189,7 +189,8 @@ export class ProgramLoader implements Disposable {
   async #load(coming: Coming): Promise<void> {
     const start = this.#options.clock.now()
     try {
-      // where our programs are nobody asks again: a start after a kill is not to find them before this one knows
+      // a start that finds our programs does not look for another proxy: none may be pinned before this start has the
+      // answer
       await this.#otherProxy
       // what is at work keeps its flows
       if (this.#loaded !== undefined) repinMaps(this.#options.pins, this.#loaded.shared)
@@ -223,8 +224,8 @@ export class ProgramLoader implements Disposable {
     return { ...asked, mapSizes: { ...asked.mapSizes, conntrack: this.#room } }
   }
 
-  /** True when the table has its old size still, because it could not be made or programs were refused with it: then
-   * all is as it was, and that is no reason to try again before somebody asks for more room. */
+  /** True when the table still has its old size, because the new one could not be made or programs were refused with
+   * it. Then everything is as it was, and it is not tried again before more room is asked for. */
   #staysSmaller(thrown: unknown): boolean {
     if (this.#smaller === undefined || pinnedRoom(this.#options.pins) !== this.#smaller) return false
     this.#options.log.error({ entries: this.#smaller, error: thrown }, 'flows.not-grown')

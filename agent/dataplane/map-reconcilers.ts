@@ -14,7 +14,7 @@ export const REMOVED_AFTER: Readonly<Partial<Record<TableName, readonly string[]
   maglev: ['frontends'],
 }
 
-/** Asked for anew each time: a new configuration may have brought another one. */
+/** Looked up each time: a new configuration may have brought another table. */
 export interface TableNow {
   readonly table: MapTable
   readonly holds: WriteGate

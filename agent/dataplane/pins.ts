@@ -21,7 +21,7 @@ import { DEFAULT_PIN_DIR } from '../maps/catalogue.ts'
 
 const BPFFS_MAGIC = 0xcafe4a11
 
-/** A folder, or what has the name of one, that somebody else owned: taken away with all that was in it. */
+/** A folder, or another file of that name, that another user owned: it was removed with all that was in it. */
 export interface Foreign {
   readonly path: string
   readonly uid: number
@@ -49,8 +49,8 @@ export class Pins {
     for (const folder of [this.maps, this.programs, this.links]) makePinFolder(folder)
   }
 
-  /** Takes folders away that somebody else has made: whose they are may change what is in them, and lead us to
-   * others' pins. To be done before any pin is opened. Throws as above, but not where there is none. */
+  /** Removes folders that another user made: their owner may change what is in them, and lead the agent to other pins.
+   * Must be called before any pin is opened. Throws as above, but not where there is no BPF file system. */
   disown(): void {
     for (const folder of [this.maps, this.programs, this.links])
       for (const path of wayTo(folder) ?? []) {
@@ -148,7 +148,8 @@ function isWithin(dir: string, path: string): boolean {
   return path === resolve(dir) || path.startsWith(`${resolve(dir)}/`)
 }
 
-/** Each is made ours before it is looked at: from then on nobody puts another one, or a symbolic link, in its place. */
+/** Each is made ours before it is looked at: from then on no other user can put another one, or a symbolic link, in its
+ * place. */
 function removeForeign(path: string): void {
   lchownSync(path, process.geteuid?.() ?? 0, process.getegid?.() ?? 0)
   if (!lstatSync(path).isDirectory()) {

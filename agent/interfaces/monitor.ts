@@ -19,9 +19,9 @@ const SYNC_ATTEMPTS = 10
 export interface MonitorEvents {
   /** names of interfaces that came, went or differ, once a batch; in no order */
   interfacesChanged(names: ReadonlySet<string>): void
-  /** a route of ours was removed, by whomever, or a default route is another */
+  /** a route of ours was removed, even by us, or a default route is another */
   routesChanged(): void
-  /** events were lost; the interface table has been read anew, routes and hooks have to be looked at by their owners */
+  /** events were lost. The interface table has been read again; owners must check their routes and hooks */
   overrun(): void
 }
 
@@ -63,7 +63,8 @@ export class InterfaceMonitor implements Disposable {
     })
   }
 
-  /** Everything anew, as after an overrun: whoever was away does not know what he missed. Throws NetlinkError. */
+  /** Reads everything again, as after an overrun: an agent that was away does not know what it missed. Throws
+   * NetlinkError. */
   resync(): void {
     this.#sync()
     this.#flush()

@@ -12,7 +12,7 @@ export interface InterfaceAddress {
   readonly scope: number
 }
 
-/** Replaced, never changed: whoever keeps one can compare by identity. */
+/** Replaced, never changed: a holder of one can compare by identity. */
 export interface Interface {
   readonly index: number
   readonly name: string

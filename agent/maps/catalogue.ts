@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Our maps: what is in them and who decides their size. Layer: agent/maps. */
+/** Our maps: what is in them and what decides their size. Layer: agent/maps. */
 import type { Btf } from './btf.ts'
 import type { Codec } from './codec.ts'
 import { bind, bindKey } from './codec.ts'
@@ -18,7 +18,7 @@ export interface MapDefinition<K, V> {
   /** one value for each possible CPU, each rounded up to 8 bytes */
   readonly perCpu: boolean
   readonly sizedBy: Sizer
-  /** What a new layout or size does to the entries: `copy` those that can be (nobody else knows them), or let the
+  /** What a new layout or size does to the entries: `copy` those that can be (they are kept nowhere else), or let the
    * agent `rewrite` all rows. */
   readonly onChange: 'copy' | 'rewrite'
 }

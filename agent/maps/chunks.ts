@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A map read part by part, so that neither its reader nor anybody else waits for the whole. Layer: agent/maps. */
+/** A map read part by part, so that neither its reader nor any other task waits for the whole. Layer: agent/maps. */
 
 /** Entries back to back. */
 export interface Chunk {
@@ -14,8 +14,8 @@ export interface ChunkedMap {
   readChunk(cursor: Uint8Array | undefined, room: number): Promise<Chunk & { readonly next: Buffer | undefined }>
 }
 
-/** Where there are no batches (before 5.6) a walk begins anew at an entry that was deleted meanwhile; this often it
- * may. */
+/** Without batches (before 5.6) a walk starts again from the beginning when its entry was deleted meanwhile. It may do
+ * so this often. */
 const MOST_ROUNDS = 4
 
 /** Every entry that is there all the time, at least once; in hashes with batches none twice. */

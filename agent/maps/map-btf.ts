@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The types that a map in the kernel carries: whoever reads a pin need not know which version made it.
+/** The types that a map in the kernel carries: a reader of a pin need not know which version made it.
  * Layer: agent/maps. */
 import { LayoutError } from '#lib/base/errors.ts'
 import { parseBtf, type Btf } from './btf.ts'

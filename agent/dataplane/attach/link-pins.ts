@@ -7,7 +7,7 @@ import { errorCode } from '#lib/base/errors.ts'
 import { pinKey, pinName } from './hook.ts'
 import { makePinFolder } from '../pins.ts'
 
-/** Keeps every link open: a stranger who removes a pin does not take the program off with it. */
+/** Keeps every link open: a process that removes a pin does not detach the program with it. */
 export class LinkPins implements Disposable {
   readonly #dir: string
   readonly #links = new Map<string, BpfLink>()

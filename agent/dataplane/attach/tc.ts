@@ -18,7 +18,7 @@ export function interfaceHooks(pins: LinkPins, interfaces: Interfaces): Hooks<In
 /** What a kernel says that does not know the hook, or not all of the question's fields. */
 const UNKNOWN: ReadonlySet<string | undefined> = new Set(['EINVAL', 'E2BIG', 'ENOTSUP', 'EOPNOTSUPP'])
 
-/** Asks who is there. */
+/** True when the kernel knows tcx: asks which programs are attached to the loopback device. */
 export function hasTcx(): boolean {
   try {
     tcxQuery(LOOPBACK, 'ingress')

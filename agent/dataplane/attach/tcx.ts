@@ -23,7 +23,7 @@ export class TcxHooks implements Hooks<InterfaceHook> {
     const link = this.#pins.get(hook.key)
     const info = link?.info()
     if (link === undefined || info?.ifindex !== hook.instance) {
-      // of an interface that is gone, or detached by somebody
+      // the link is of an interface that is gone, or another process detached it
       this.#pins.drop(hook.key)
       this.#pins.put(hook.key, BpfLink.attachTcx(program.handle, hook.instance, hook.direction))
       return

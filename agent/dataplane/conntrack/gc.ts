@@ -2,12 +2,12 @@
 /** Walks the flow table all the time, slowly: counts flows, deletes what has expired, and says when it is full.
  * Layer: agent/dataplane.
  *
- * Programs take an expired entry for none, so one that is deleted changes nothing for any packet. But a packet may
- * come between the look and the deletion, and put a new flow in the old one's place: so an entry is only deleted
- * that still has the very bytes it was judged by, compared less than a microsecond before. A new flow that comes
- * even there loses its first packet's entry: it is as if the table had evicted it, and the client's next try makes
- * it anew. Both entries of a translated flow are as old as each other, for programs touch both, so one pass deletes
- * both; that one goes before the other does no harm, for that one is none either. */
+ * Programs ignore an expired entry, so deleting one changes nothing for any packet. But a packet may come between the
+ * read and the deletion, and put a new flow in the old one's place. So an entry is deleted only if it still has the
+ * very bytes it was judged by, compared less than a microsecond before. A new flow that comes even in that time loses
+ * its first packet's entry. That is as if the table had evicted the entry, and the client's retry makes it again. Both
+ * entries of a translated flow are equally old, for programs touch both, so one pass deletes both. If one goes before
+ * the other that does no harm: the other is expired too. */
 import type { Clock } from '#lib/base/clock.ts'
 import { errorCode } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
@@ -81,7 +81,7 @@ export class ConntrackGc {
     }
   }
 
-  /** A table that is replaced is closed, whoever walks it. */
+  /** A table that is replaced is closed even while a pass walks it. */
   async #try(table: FlowTable, signal: AbortSignal): Promise<void> {
     try {
       await this.pass(table, signal)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Entries of the flow table as whoever counts and clears them sees them: by their bytes, for there may be a
- * million. Layer: agent/dataplane (pure). */
+/** Entries of the flow table as counting and garbage collection read them: by their bytes, for there may be a million.
+ * Layer: agent/dataplane (pure). */
 import { LayoutError } from '#lib/base/errors.ts'
 import type { Knobs } from '../../compile/desired.ts'
 import { enumValue, type Btf } from '../../maps/btf.ts'

@@ -27,8 +27,8 @@ export interface Decision {
 const FOREIGN_SERVICE_DEVICE = 'kube-ipvs0'
 const OUR_VETH = /^npl[0-9a-f]{11}$/
 const ETHERNET = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
-/** Kinds of links that lead to a network by themselves; undefined is hardware. Bridges and tunnels are most often
- * somebody's own. */
+/** Kinds of links that lead to a network by themselves; undefined is hardware. Bridges and tunnels most often belong to
+ * another program. */
 const NETWORK_KINDS: ReadonlySet<string | undefined> = new Set([undefined, 'bond', 'team', 'veth', 'macvlan', 'ipvlan'])
 
 /** What the kernel has. */
@@ -107,7 +107,7 @@ function reasonsToChoose(
   }
 }
 
-/** With neighbours, who may reach the node's services here. */
+/** True for an address with neighbours, which may reach the node's services here. */
 function isNetwork({ addr, bits, scope }: InterfaceAddress): boolean {
   return scope === SCOPE_GLOBAL && bits < addrBits(addr) && !isLocalOnly(addr)
 }
@@ -149,7 +149,7 @@ export function selfAddresses(interfaces: Interfaces): Addr[] {
   return [...found].sort()
 }
 
-/** Loopback and link-local addresses, whatever scope somebody gave them. */
+/** Loopback and link-local addresses, whatever scope they were given. */
 function isLocalOnly(addr: Addr): boolean {
   const at = isV4(addr) ? 12 : 0
   const [first, second] = [addr.charCodeAt(at), addr.charCodeAt(at + 1)]

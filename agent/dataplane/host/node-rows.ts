@@ -15,8 +15,9 @@ import { selfAddresses, type Device } from './devices.ts'
 /** Owner of these rows. */
 export const SELF_OWNER = 'node/self'
 
-/** Who is believed when several say what an address is: the cluster's pods and nodes, then our own interfaces, then
- * the service whose cluster address it is, then services that are reached there from outside. `codec`: of the rows. */
+/** Order of claims when several owners say what an address is: the cluster's pods and nodes, then our own interfaces,
+ * then the service whose cluster address it is, then services that are reached there from outside. `codec`: of the
+ * rows. */
 export function addressClaims(codec: Codec<AddrInfo>): Compare<Claim> {
   const rank = ({ owner, value }: Claim): number =>
     !owner.startsWith('Service/') ? 0 : decodeText(codec, value).kind === ADDR_SERVICE ? 1 : 2

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the kernel's routes say of the way to other nodes and to everybody else. Layer: agent/dataplane (pure). */
+/** The next hops to other nodes and to the rest of the world, by the kernel's routes. Layer: agent/dataplane (pure). */
 import { addrBits, isV4, maskAddr, type Addr } from '#lib/base/ip.ts'
 import { compareNumbers } from '#lib/base/order.ts'
 import type { RouteMessage } from '#agent/interfaces/netlink/route.ts'

@@ -60,7 +60,8 @@ export class Routes {
     if (!this.#stale) this.#sayLeft()
   }
 
-  /** To the nodes that have routes, to pods where others make them, and to everybody else; replaced when read anew. */
+  /** Next hops to the nodes that have routes, to pods whose routes another plugin makes, and the default routes.
+   * Replaced when the kernel's routes are read again. */
   get ways(): RouteLookup {
     return this.#ways
   }
@@ -122,7 +123,7 @@ export class Routes {
 
   #write(): Outcome {
     return forEach(this.#missing(), (key, route) => {
-      // a stranger's route to the same place is not overwritten: only one of ours may be replaced
+      // another program's route to the same place is not overwritten: only one of ours may be replaced
       const how = this.#actual.has(key) ? NLM_F_REPLACE : NLM_F_EXCL
       try {
         this.#netlink.request({ what: `add route ${key}`, type: RTM_NEWROUTE, flags: NLM_F_CREATE | how, payload: encodeRoute(route) })
@@ -145,7 +146,8 @@ export class Routes {
   }
 }
 
-/** A route with our protocol number; `via` is undefined when somebody made it otherwise than we do. */
+/** A route with our protocol number. `via`: its gateway; undefined: another process made the route in a form that we do
+ * not use. */
 export interface OwnRoute {
   readonly cidr: RouteRow['cidr']
   readonly via: Addr | undefined

@@ -12,7 +12,7 @@ export interface ProxyHandoverOptions {
   readonly clock: Clock
   readonly log: Log
   readonly health: Health
-  /** everything that is wanted is in place: nobody else is needed */
+  /** true when everything that is wanted is in place, so that kube-proxy is not needed */
   readonly serves: () => boolean
   /** may the rules go; undefined: not known yet */
   readonly wanted: () => boolean | undefined

@@ -17,8 +17,8 @@ export interface ProxyTable {
  * the prefix as well (KUBE-NWPLCY-…, KUBE-ROUTER-…). */
 const OWN_CHAIN =
   /^KUBE-(?:SERVICES|EXTERNAL-SERVICES|NODEPORTS|NODE-PORT|FORWARD|POSTROUTING|MARK-MASQ|PROXY-FIREWALL|PROXY-CANARY|LOAD-BALANCER|SOURCE-RANGES-FIREWALL|IPVS-FILTER|IPVS-OUT-FILTER|(?:SVC|SVL|SEP|EXT|FW|XLB)-[A-Z0-9]+)$/
-/** Others may use these two as a service: they mark a packet, and masquerade what is marked. They stay as long as
- * somebody does. */
+/** Other programs may use these two chains as a service: they mark a packet, and masquerade what is marked. The chains
+ * stay as long as another program's rule refers to them. */
 const MARK = 'KUBE-MARK-MASQ'
 const MASQUERADE = 'KUBE-POSTROUTING'
 const BUILT_IN = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING'])
@@ -70,7 +70,7 @@ export function proxyFamilies(listing: string): string[] {
   return tablesNamed('kube-proxy', listing)
 }
 
-/** Recognised by its name: nobody else's, and gone with the takeover. */
+/** The table is recognised by its name, which no other program uses. It is removed when the takeover ends. */
 const TAKEOVER = 'netplane-takeover'
 
 /** For `nft -f -`. Without a chain of type nat and a rule that looks at connections the kernel stops translating and

@@ -25,7 +25,7 @@ export class KeyOwners {
   readonly #winner = new Map<string, string>()
   readonly #losers = new Map<string, Map<string, string>>()
 
-  /** `compare`: of two claims to a key the first counts; by owner if nothing is said */
+  /** `compare`: of two claims to a key the first counts; by default the order of owners */
   constructor(wanted: WantedRow, compare: Compare<Claim> = by(({ owner }) => owner, compareText)) {
     this.#wanted = wanted
     this.#compare = compare

@@ -46,7 +46,7 @@ export class MapTable {
     this.#name = map.info().name
   }
 
-  /** For rows that no owners share: who asks here must not use fragments. */
+  /** For rows that owners do not share: a caller of this must not use fragments. */
   get rows(): WantedRow {
     return this.#delta
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Rows of np_addrs: what an address is, and whom policy takes it for. Either may be all that is known.
+/** Rows of np_addrs: what an address is, and which identity policy gives it. Either may be all that is known.
  * Layer: agent/dataplane (pure data structure). */
 import { ADDR_LOCAL_POD } from '#lib/base/bpf-constants.ts'
 import type { AddrInfo } from '#agent/maps/shapes.ts'
@@ -15,9 +15,8 @@ export interface AddrMergerOptions {
   readonly actual: (key: string) => string | undefined
 }
 
-/** Both halves are whole values, with zeros where the other half speaks. A local pod without its rules would be open
- * to everybody: its half waits until those that were announced are here, and what was wanted of the address before
- * stays. */
+/** Both halves are whole values, with zeros where the other half speaks. A local pod without its rules would be open to
+ * every sender. So its half waits until the announced rows are here, and the address keeps its row from before. */
 export class AddrMerger implements WantedRow {
   readonly #rows: WantedRow
   readonly #value: Codec<AddrInfo>

@@ -7,7 +7,7 @@ import { nodeState } from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { failure, NOTHING_DONE, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 
-/** Nobody else writes to it but for the beginning of a takeover. */
+/** No other code writes to it, except at the beginning of a takeover. */
 export interface StateMap {
   lookup(key: Uint8Array): Uint8Array | undefined
   update(key: Uint8Array, value: Uint8Array): void

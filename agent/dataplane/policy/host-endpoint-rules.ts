@@ -34,8 +34,8 @@ export class HostEndpointRules {
     else this.#endpoints.set(endpoint, value)
   }
 
-  /** Rows by device. Of the endpoints that fit one the first by name has it: who names the device before who expects
-   * one of its addresses. */
+  /** Rows by device. If several endpoints fit a device, one that names it goes before one that expects one of its
+   * addresses; then the first by name. */
   rows(): readonly (readonly [HostKey, HostSets])[] {
     const { endpoints, wildcard } = this.#ordered()
     return [

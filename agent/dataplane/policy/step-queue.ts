@@ -7,7 +7,7 @@ import { failure, type Failure, type Outcome, type ReconcileStep } from '../reco
 import type { AddrTableWriter, HostTableWriter, TableWriter, PlainTableWriter } from './table-writers.ts'
 
 export interface StepQueueOptions {
-  /** in the order in which rows go when a whole is complete: who refers to others first */
+  /** in the order in which rows are removed when a whole is complete: tables that refer to others first */
   readonly places: {
     readonly [T in PolicyTable]: T extends 'ends' ? AddrTableWriter : T extends 'hosts' ? HostTableWriter : PlainTableWriter
   }

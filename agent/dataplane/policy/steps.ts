@@ -11,7 +11,7 @@ export interface PolicySteps {
   readonly epoch: ReconcileStep
 }
 
-/** Asked for anew each time: a new configuration may have brought another one. */
+/** Looked up each time: a new configuration may have brought another one. */
 export function policySteps(now: () => PolicyDataplane | undefined): PolicySteps {
   return {
     steps: {

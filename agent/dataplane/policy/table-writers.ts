@@ -30,7 +30,7 @@ export class PlainTableWriter implements TableWriter {
   readonly #write: (row: PolicyRow) => Entry
   readonly #sweepOrder: Compare<string> | undefined
   #staged: string[] = []
-  /** of what the step teaches that is not done, what the kernel had nothing of before */
+  /** keys of the unfinished learn step that the kernel had no row of before */
   #fresh: string[] = []
   #old = new Set<string>()
 
@@ -67,7 +67,7 @@ export class PlainTableWriter implements TableWriter {
     this.#fresh = []
   }
 
-  /** Stages the removal of what the step has taught anew: it was never done, so nothing refers to it. */
+  /** Stages the removal of rows that were new with the step: it was never done, so nothing refers to them. */
   withdraw(): void {
     for (const key of this.#fresh) this.#table.rows.unwant(key)
     this.#staged = this.#fresh
@@ -139,7 +139,7 @@ export class AddrTableWriter implements TableWriter {
   }
 }
 
-/** Rules of host endpoints, by device. A few rows that are all made anew whenever one changes. */
+/** Rules of host endpoints, by device. A few rows, which are all made again whenever one changes. */
 export class HostTableWriter implements TableWriter {
   readonly #rules: HostEndpointRules
   readonly #hosts: Rows<readonly [HostKey, HostSets]>

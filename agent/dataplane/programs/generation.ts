@@ -24,7 +24,7 @@ export interface GenerationOptions {
   readonly maps: ReadonlyMap<MapName, BpfMap>
 }
 
-/** Whoever gets it closes it; the pins keep the programs and their tail-call arrays. */
+/** The caller closes it; the pins keep the programs and their tail-call arrays. */
 export interface Generation extends Disposable {
   readonly id: string
   /** it was there already: nothing was loaded */

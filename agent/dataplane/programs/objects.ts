@@ -22,7 +22,8 @@ export interface ObjectFile {
   readonly path: string
 }
 
-/** Not loaded yet. Its BTF is taken now, for libbpf forgets some of it while loading. Whoever opened it closes it. */
+/** Not loaded yet. Its BTF is taken now, for libbpf forgets some of it while loading. The caller that opened it closes
+ * it. */
 export interface OpenObject extends ObjectFile {
   readonly object: BpfObject
   readonly btf: Btf

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Pins that somebody else removed. Layer: agent/dataplane. */
+/** Pins that another process removed. Layer: agent/dataplane. */
 import { existsSync, readdirSync } from 'node:fs'
 import type { MapName } from '#agent/maps/catalogue.ts'
 import type { SharedMaps } from './shared-maps.ts'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The maps that all programs share: adopted by pin when they are as wanted, else made anew and filled from the old.
- * Layer: agent/dataplane. */
+/** The maps that all programs share: adopted by pin when they are as wanted, else made again and filled from the old
+ * ones. Layer: agent/dataplane. */
 import type { MapSpec } from '#native'
 import { BpfMap, BpfObject } from '#native'
 import { MapError, errorCode, errorText } from '#lib/base/errors.ts'
@@ -33,15 +33,16 @@ export interface Replacement {
   readonly lost: string | undefined
 }
 
-/** Whoever gets it closes it. */
+/** The caller closes it. */
 export interface SharedMaps extends Disposable {
   readonly maps: ReadonlyMap<MapName, BpfMap>
   /** found as wanted */
   readonly adopted: readonly MapName[]
   readonly created: readonly MapName[]
   readonly replaced: readonly Replacement[]
-  /** Once every hook runs programs on the new maps: carries over what old programs still wrote into the old ones,
-   * and lets go of those, also of those that were left by whoever did not come to this. Returns how many entries. */
+  /** Must be called once every hook runs programs on the new maps. Copies what old programs still wrote into the old
+   * maps, and then lets go of those. That includes old maps that an earlier agent left before it came to this. Returns
+   * how many entries. */
   finish(): Promise<number>
   /** Nothing runs on the new maps, nor will: those that they were filled from have their place back. */
   undo(): void
@@ -93,7 +94,7 @@ class Held implements SharedMaps {
   readonly replaced: Replacement[] = []
   readonly old = new Map<MapName, { readonly map: BpfMap; readonly reason: string }>()
   readonly carriers: Carrier[] = []
-  /** found to have been replaced before: whoever did so went before it was finished */
+  /** maps that an earlier agent replaced, and did not finish with before it ended */
   readonly left: { readonly name: MapName; readonly map: BpfMap }[] = []
   /** of maps to carry over from, of this call and before */
   readonly oldPins: string[] = []
@@ -120,7 +121,7 @@ class Held implements SharedMaps {
       try {
         movePin(to, from)
       } catch {
-        // somebody has removed pins: the next call makes the best of what is there
+        // another process has removed pins: the next call makes the best of what is there
       }
     }
   }
@@ -251,7 +252,7 @@ async function place(name: MapName, how: { readonly map: BpfMap; readonly held: 
   }
 }
 
-/** Programs write to it until they are replaced: whoever comes after a kill is to find what they wrote. */
+/** Old programs write to it until they are replaced: after a kill, the next agent must find what they wrote. */
 function keepOld(name: MapName, where: { readonly map: BpfMap; readonly held: Held; readonly pins: Pins }): void {
   if (catalogue[name].onChange === 'rewrite') return
   const pin = where.pins.oldMap(name, where.map.info().id)
@@ -288,7 +289,7 @@ async function carryOver(
     how.held.carriers.push(carrier)
     return { copied: await carrier[how.copy](), lost: undefined }
   } catch (thrown) {
-    // an unreadable old layout must not keep the node down: its flows are lost, and that is said
+    // an unreadable old layout must not keep the node down: its flows are lost, and the loss is reported
     if (errorCode(thrown) !== 'LAYOUT' && errorCode(thrown) !== 'PARSE') throw thrown
     return { copied: 0, lost: errorText(thrown) }
   }

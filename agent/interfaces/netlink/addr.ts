@@ -58,7 +58,8 @@ export function bareAddr(addr: Addr): Uint8Array {
   return isV4(addr) ? bytes.subarray(12) : bytes
 }
 
-/** Payload of RTM_NEWADDR for an address that stands alone. Usable at once: nobody else on the link could have it. */
+/** Payload of RTM_NEWADDR for an address that stands alone. Usable at once: no other machine on the link could have
+ * it. */
 export function encodeSingleAddr({ index, addr }: { readonly index: number; readonly addr: Addr }): Buffer {
   const header = Buffer.alloc(HEADER)
   header.writeUInt8(isV4(addr) ? AF_INET : AF_INET6, 0)

@@ -18,7 +18,7 @@ export const NETLINK_ROUTE = 0
 
 /** What we need of the addon's NetlinkSocket. */
 export interface NetlinkTransport {
-  /** this socket's port id: answers carry it, events carry that of whoever caused them */
+  /** this socket's port id: answers carry it; events carry that of the socket that caused them */
   readonly port: number
   send(bytes: Uint8Array): void
   receive(): Buffer | undefined

@@ -21,7 +21,7 @@ export interface LinkMessage {
   readonly kind: string | undefined
   /** index of the bridge, bond or VRF it is in; 0: none */
   readonly master: number
-  /** what somebody wrote on it */
+  /** the link's alias; undefined: it has none */
   readonly alias: string | undefined
   /** of a veth: index of its other end, in that end's network namespace */
   readonly peer: number
@@ -87,7 +87,7 @@ function macText(bytes: Buffer | undefined): string | undefined {
   return bytes === undefined ? undefined : Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(':')
 }
 
-/** One end of a cable. */
+/** One end of a veth. */
 export interface VethEnd {
   readonly name: string
   readonly mac: string

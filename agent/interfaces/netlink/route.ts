@@ -10,7 +10,7 @@ export const RTM_GETROUTE = 26
 
 /** The number in a route's protocol field that says it is ours. */
 export const ROUTE_PROTOCOL = 80
-/** Of routes that belong to a device of ours, and so need nobody to remove them. */
+/** Protocol number of routes that belong to a device of ours: they go with it, so no agent has to remove them. */
 export const DEVICE_ROUTE_PROTOCOL = 81
 
 export interface RouteMessage {
