@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which settings are in force and who said so, for log, health, metrics and the page /config. Layer: agent. */
+/** Which settings are in force and which layer set them, for log, health, metrics and the page /config.
+ * Layer: agent. */
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Page, Pages } from '#lib/obs/http.ts'
@@ -54,7 +55,7 @@ export class ConfigReport {
     return this.#resolved?.waiting.length ?? 0
   }
 
-  /** /config: every field, its value as written, and who said so; what is refused, with why. */
+  /** /config: every field, its value as written, and the layer that set it; what is refused, with why. */
   get pages(): Pages {
     return { '/config': () => this.#page() }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The agent's metrics: their names, and where their values are read from when somebody asks. Layer: agent. */
+/** The agent's metrics: their names, and where their values are read from when a client asks. Layer: agent. */
 import type { KindFacts } from '#lib/api/watch/kind-shared.ts'
 import { Metrics, type Sample } from '#lib/obs/metrics.ts'
 import type { Store } from '#lib/store/store.ts'

@@ -16,10 +16,10 @@ import type { QuotaExceeded } from '../compile/policy/policy-size.ts'
  * written last. */
 export const POLICIES = 'policy.as-written'
 
-/** in-part: some of its rules are not. last-good: that version is, for the newer one cannot be read. closed: it
- * cannot be read, and denies everything to whom it selects. no-tier: there is no such tier, and it is closed in the
- * default one. no-room: its namespace wants more of this node's tables than there is, and whatever it selects is
- * closed. refused: nothing of it is in force. */
+/** in-part: some of its rules are not in force. last-good: that version is in force, for the newer one cannot be read.
+ * closed: it cannot be read, and denies everything for the endpoints it selects. no-tier: there is no such tier, and
+ * it is closed in the default one. no-room: its namespace wants more of this node's tables than there is, and whatever
+ * it selects is closed. refused: nothing of it is in force. */
 const STATES = ['in-force', 'in-part', 'last-good', 'closed', 'no-tier', 'no-room', 'refused'] as const
 export type PolicyState = (typeof STATES)[number]
 

@@ -16,7 +16,7 @@ export interface SourceFacts {
   readonly rejected: number
 }
 
-/** One outage is said once; that it has another reason by now, seldom. The condition has the present one. */
+/** One outage is logged once; a new reason for it, seldom. The condition has the present reason. */
 const SAY_AGAIN = { firstMs: 60_000, maxMs: 3_600_000 }
 
 export class SourceReport {
@@ -50,7 +50,7 @@ export class SourceReport {
     for (const problem of gone) this.#log.info({ source, problem }, 'object.accepted')
   }
 
-  /** All that is refused at present, by who refuses it. */
+  /** All that is refused at present, by source. */
   get refused(): ReadonlyMap<string, readonly Problem[]> {
     return this.#refused
   }
@@ -64,7 +64,7 @@ export class SourceReport {
     }))
   }
 
-  /** The last good state stays in force, so this is said but makes nobody unready. */
+  /** The last good state stays in force, so the condition fails but the agent stays ready. */
   #noteAvailable(source: string, before: SourceStatus | undefined, { unavailable }: SourceStatus): void {
     const condition = `source.${source}`
     if (before === undefined) this.#health.expect(condition, 'none')

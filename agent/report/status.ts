@@ -52,7 +52,7 @@ export interface StatusOptions {
 
 const NETWORK_RETRY: Backoff = { firstMs: 1000, maxMs: 10_000 }
 
-/** Of one that runs while there is an API server: manifests in a directory have nobody to tell. */
+/** The outboxes of an agent that has an API server: with manifests in a directory there is no server to report to. */
 export function statusOf(options: StatusOptions): readonly Outbox[] {
   const { api, node, version, clock, store, health, log, wasReady, wired, config } = options
   const { snapshot } = store

@@ -8,7 +8,7 @@ export interface SyncLatencyOptions {
   readonly observe: (seconds: number) => void
 }
 
-/** A change that is superseded before it is applied counts as well: whoever waits for it waits as long. */
+/** A change that is superseded before it is applied counts as well: clients that wait for it wait as long. */
 export class SyncLatency {
   readonly #options: SyncLatencyOptions
   readonly #since = new Set<number>()

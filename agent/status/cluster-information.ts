@@ -19,7 +19,7 @@ import type { Due, Subject } from './outbox.ts'
 import { TIMEOUT_MS, type StatusApi } from './status-api.ts'
 import { placeAmong, turnMs } from './leader-order.ts'
 
-/** How old its numbers of nodes may be; and somebody may have deleted it. */
+/** How old its numbers of nodes may be; and another client may have deleted the object. */
 const LOOK_MS = 60_000
 /** Its kind may not be defined yet; or it may be this node's turn by then. */
 const ABSENT_MS = 300_000

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Events about what is refused: one for each object and reason, said by one node. Layer: agent/status.
  *
- * Its name follows from what it says, so who comes second finds it. The API server forgets events after an hour:
- * while something is refused its event is said again, and counted; what is no longer refused is not, and is
- * forgotten. */
+ * An event's name follows from what it says, so a second node finds the event of the first. The API server forgets
+ * events after an hour. While something is refused its event is repeated, and counted. What is no longer refused is
+ * not repeated, and is forgotten. */
 import { isRefused } from '#lib/api/errors.ts'
 import { asApiObject } from '#lib/api/resource.ts'
 import { eventNamed, eventObject, eventPatch, readEvent, type FoundEvent, type Warning } from '#lib/kube/objects/events.ts'

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which node says what all of them know: the same one whoever asks, without asking anybody. Layer: agent/status
- * (pure).
+/** Which node writes what all of them know: every node finds the same one, without asking any other.
+ * Layer: agent/status (pure).
  *
- * Others stand in, one after the other: the first may be down. Where nodes know different nodes two may say the
- * same: names of what they make see to it that this is no second one. */
+ * Others stand in, one after the other: the first may be down. Where nodes know different nodes, two may write the
+ * same. What they make has the same name, so there is no second one. */
 import { fnv1a64, mix32 } from '#lib/base/hash.ts'
 
 /** After this long the next one looks whether it has been said. */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** NetworkUnavailable of this node's Node, as schedulers read it; what goes wrong is said there.
- * Layer: agent/status. */
+/** NetworkUnavailable of this node's Node, as schedulers read it, with what goes wrong. Layer: agent/status. */
 import { firstFew } from '#lib/base/first-few.ts'
 import { conditionEntry, findCondition, saysTheSame, type Condition } from '#lib/kube/objects/conditions.ts'
 import type { Due, Subject } from './outbox.ts'
@@ -9,7 +8,7 @@ import { lookUp, TIMEOUT_MS, type StatusApi } from './status-api.ts'
 const TYPE = 'NetworkUnavailable'
 /** A start, or a failure that mends itself, takes no longer. */
 export const GRACE_MS = 30_000
-/** Other words for the same are no news: each change of a Node is told to whoever watches them all. */
+/** A new message for the same status waits this long: each change of a Node goes to every client that watches Nodes. */
 const WORDS_MS = 60_000
 /** Others may have written it too. */
 const LOOK_MS = 3_600_000
@@ -25,8 +24,8 @@ export interface NodeFacts {
   readonly wasReady: boolean
 }
 
-/** undefined: as before. The network of a node that was ready goes on whatever fails later: that is said, and keeps
- * no pod away. */
+/** The condition to write; undefined: it stays as before. The network of a node that was ready goes on whatever fails
+ * later. So the condition then names the failure, and keeps no pod away. */
 export function wantedCondition({ unready, sinceMs, wasReady }: NodeFacts): Condition | undefined {
   if (unready.length === 0) return { status: 'False', reason: 'NetplaneIsUp', message: 'Netplane has programmed this node' }
   if (sinceMs < GRACE_MS) return undefined

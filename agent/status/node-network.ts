@@ -56,7 +56,7 @@ export class OwnNetwork implements Subject {
     const wanted = { addresses, podCIDRs, subnets: sortedCidrs([...found, ...kept]), labels, owner }
     const isHeard = before !== undefined && deepEqual(wanted, factsOf(before))
     if (isHeard) {
-      // what comes after that is somebody else's doing
+      // a difference after that is another client's doing
       this.#written = undefined
       return []
     }

@@ -56,7 +56,7 @@ const RETRY: Backoff = { firstMs: 1000, maxMs: 120_000 }
 /** A node that starts has its pods to say; after that there is what a kubelet starts in a second. */
 const AT_ONCE = 20
 const PER_SECOND = 5
-/** Scope of what fails for everybody. */
+/** Scope of failures that stop every write. */
 const ALL = ''
 
 export class Outbox {

@@ -22,10 +22,11 @@ export const PROGRAMMED = 'netplane.io/Programmed'
 const POD = { apiVersion: 'v1', kind: 'Pod' } as const
 /** Less is not worth a word. */
 export const LATE_MS = 10_000
-/** One that is programmed is looked at as often; and other words for why one is not are as old when they are said. */
+/** AGAIN_MS: a programmed pod is checked again after this time. WORDS_MS: a new message for the same status waits this
+ * long. */
 const AGAIN_MS = 10_000
 const WORDS_MS = 60_000
-/** All pods of the node at once, and whoever else writes conditions is found out. */
+/** Lists all pods of the node at once: finds conditions that another client has written. */
 const LIST_MS = 3_600_000
 
 export interface PodConditionsOptions {
@@ -189,7 +190,7 @@ export class PodConditions implements Subject {
   }
 }
 
-/** The cluster has its own family first, a cable IPv4. */
+/** In any order: a Pod lists the cluster's own family first, an attachment IPv4. */
 function areSame(a: readonly Addr[], b: readonly Addr[]): boolean {
   return deepEqual(sorted(a, compareText), sorted(b, compareText))
 }

@@ -23,7 +23,7 @@ export interface WrongPolicy {
 
 export interface RefusedNow {
   readonly node: string
-  /** by who refuses */
+  /** by source */
   readonly refused: ReadonlyMap<string, readonly Problem[]>
   /** by ref */
   readonly policies: ReadonlyMap<string, WrongPolicy>
@@ -33,7 +33,7 @@ export interface RefusedNow {
   readonly cuts?: ReadonlyMap<string, string> | undefined
 }
 
-/** Each is asked about and written by itself: beyond this nobody reads them. */
+/** Each is looked up and written by itself: more than this no administrator reads. */
 export const MOST = 200
 
 const OUTCOMES: Readonly<Record<string, string>> = {

@@ -5,7 +5,7 @@ import type { ApiObject, Named } from '#lib/api/resource.ts'
 
 export type StatusApi = Pick<ApiClient, 'get' | 'list' | 'create' | 'patch' | 'request'>
 
-/** Nobody waits for it. */
+/** No caller waits for a request about status. */
 export const TIMEOUT_MS = 10_000
 
 /** One object, by the right to list them, which the source has already; undefined: there is none. */

@@ -11,7 +11,7 @@ import type { PodDevices } from '../node/firewall/pod-devices.ts'
 import { findFirewalls, findingText, type FirewallOptions, type FirewallReport } from '../node/firewall/detect.ts'
 import { legacyTables } from '../node/firewall/legacy.ts'
 
-/** Condition: no firewall of others drops what is ours. Nobody is unready for it. */
+/** Condition: no firewall of others drops what is ours. The agent is ready even while it fails. */
 export const FIREWALL = 'node.firewall'
 
 export interface FirewallWatchOptions extends Pick<FirewallOptions, 'forwards'> {
@@ -44,7 +44,7 @@ export class FirewallWatch {
     options.health.expect(FIREWALL, 'none')
   }
 
-  /** What is said at present, a line each. */
+  /** The present findings, a line each. */
   get findings(): readonly string[] {
     return this.#said
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What befalls the node itself: it was away for a while, has other addresses, or somebody else's firewall.
+/** Events of the node itself: it was away for a while, has other addresses, or another program's firewall.
  * Layer: agent. */
 import { uptime } from 'node:os'
 import { systemClock } from '#lib/base/clock.ts'
@@ -48,8 +48,7 @@ export function watchNodeEvents(options: NodeEventsOptions): NodeEvents {
   return { tasks: [watchSleep(options), (signal) => firewall.run(signal)], firewalls: () => firewall.findings }
 }
 
-/** After an absence everything is asked for anew: the source, the kernel's interfaces and routes, every table and
- * hook. */
+/** After an absence everything is read again: the source, the kernel's interfaces and routes, every table and hook. */
 function watchSleep({ source, wired, log }: NodeEventsOptions): Task {
   const watch = new SuspendDetector({
     clock: systemClock,
@@ -71,7 +70,7 @@ function lookAtKernel({ monitor, dataplane, loop }: NodeEventsOptions['wired'], 
   try {
     monitor.resync()
   } catch (thrown) {
-    // events still come, and what is wrong with netlink is said by whoever needs it next
+    // events still come, and the next part that needs netlink reports what is wrong with it
     log.error({ error: thrown, reason: errorText(thrown) }, 'interfaces.unread')
   }
   dataplane.checkHooks()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Comparisons with the kernel, and with the clock, that nobody asks for. Layer: agent. */
+/** Resyncs with the kernel, and checks of the clock, that no event asks for. Layer: agent. */
 import { everyMs, systemClock } from '#lib/base/clock.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Periods } from '../config/config.ts'

@@ -25,7 +25,7 @@ export interface SuspendDetectorOptions {
 const TICK_MS = 1000
 /** Less is a busy machine, and nothing that a connection would not live through. */
 const STOPPED_MS = 5000
-/** The two clocks are told one after the other, the uptime in hundredths of a second. */
+/** The two clocks are read one after the other, the uptime in hundredths of a second. */
 const SUSPENDED_MS = 1000
 /** What is done on waking costs a starved process more of the time that it lacks. */
 const STOPPED_AGAIN_MS = 60_000
@@ -33,7 +33,7 @@ const STOPPED_AGAIN_MS = 60_000
 export class SuspendDetector {
   readonly #options: SuspendDetectorOptions
   #earliest = -Infinity
-  /** not yet told */
+  /** not yet reported */
   #stoppedMs = 0
   #last: { readonly now: number; readonly uptime: number; readonly cpu: number }
 
