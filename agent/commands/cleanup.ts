@@ -42,7 +42,7 @@ async function cleanUp(command: CleanupCommand): Promise<CleanupReport> {
   return await withTakeover({ ...own, removed: [...cni.removed, ...foreign, ...own.removed], failed: [...cni.failed, ...own.failed] })
 }
 
-/** What runtimes find us by. Pods' cables and what is known of them stay: they are the runtimes' to take away. */
+/** Removes what runtimes find us by. Pods' veths and their attachment files stay: runtimes take them away. */
 function withoutCni({ stateDir, keepDir }: CleanupCommand): Pick<CleanupReport, 'removed' | 'failed'> {
   try {
     const removed = removeInstalled(cniFoldersFile(keepDir))

@@ -29,8 +29,8 @@ export interface PolicyText {
 interface SetText {
   /** "allow NetworkPolicy/default/web ingress 0", in order */
   readonly rules: string[]
-  /** "peer 3000000007": numbers of rules whose condition on that end this identity meets; "peer nobody": whoever has
-   * no row */
+  /** "peer 3000000007": numbers of rules whose condition on that end this identity meets; "peer nobody": the same for
+   * an address without a row */
   readonly classes: Record<string, string>
   /** by protocol: ranges of ports, and the rules whose condition they meet */
   readonly ports: Record<string, string>

@@ -12,7 +12,7 @@ export interface Served {
   readonly port: Port
 }
 
-/** How often comparisons with the kernel are made that nobody asks for, in ms. */
+/** Periods of resyncs with the kernel, in ms. */
 export interface Periods {
   readonly hooks: number
   readonly routes: number

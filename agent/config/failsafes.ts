@@ -47,8 +47,8 @@ function failsafePort(value: unknown): FailsafePort | undefined {
   return text !== undefined && net === undefined ? undefined : { protocol, port, net }
 }
 
-/** What a cluster's nodes need of each other, and whoever mends them: SSH, BGP, etcd, Typha, the API server; DHCP
- * and DNS. */
+/** Ports that a cluster's nodes need of each other, and administrators to repair them: SSH, BGP, etcd, Typha, the API
+ * server; DHCP and DNS. */
 export const DEFAULT_IN: readonly FailsafePort[] = ports({ TCP: [22, 179, 2379, 2380, 5473, 6443, 6666, 6667], UDP: [68] })
 export const DEFAULT_OUT: readonly FailsafePort[] = ports({ TCP: [179, 2379, 2380, 5473, 6443, 6666, 6667], UDP: [53, 67] })
 

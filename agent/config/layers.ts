@@ -12,7 +12,7 @@ export type Origin = 'environment' | 'file' | 'node' | 'default'
 /** What one of them says. */
 export interface ConfigLayer {
   readonly origin: Origin
-  /** who is named when something of it is wrong: "FelixConfiguration/default", "file /etc/netplane.yaml" */
+  /** the name of the layer in messages about faults of it: "FelixConfiguration/default", "file /etc/netplane.yaml" */
   readonly ref: string
   readonly spec: Readonly<Record<string, Json>>
   /** where in it a field stands */
@@ -59,7 +59,7 @@ export function layerFromEnvironment(environment: Readonly<Record<string, string
   return { origin: 'environment', ref: 'environment', spec, pathOf: (field) => variables.get(field) ?? variableOf(field) }
 }
 
-/** The group's own object is replaced, never changed: it may be that of somebody else. */
+/** The group's own object is replaced, never changed: another layer may hold it. */
 function put(spec: Record<string, Json>, field: string, value: Json): void {
   const [group = '', part] = field.split('.')
   const before = spec[group]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What environment, file and FelixConfiguration objects say → the configuration in force on this node, and what of
- * it is not obeyed. Layer: agent/config (pure).
+/** What environment, file and FelixConfiguration objects say → the configuration in force on this node, and what of it
+ * is not obeyed. Layer: agent/config (pure).
  *
- * Who comes first goes first, field by field. A field that cannot be used keeps its last good value; failing that,
- * what the next one says, or the default. */
+ * The first layer that has a field decides. A field that cannot be used keeps its last good value; failing that, the
+ * value of the next layer, or the default. */
 import { isObject } from '#lib/base/object.ts'
 import { compareText } from '#lib/base/order.ts'
 import type { Rejected } from '#lib/base/result.ts'
@@ -30,7 +30,7 @@ export interface Resolved {
 export interface InForce {
   /** as written */
   readonly raw: Json
-  /** who said so; last good: who says so now cannot be used */
+  /** the layer that set it; last good: the present value cannot be used */
   readonly origin: Origin | 'last good'
 }
 
@@ -94,7 +94,7 @@ function unknownFields({ spec, ref, pathOf }: ConfigLayer): readonly Rejected[] 
   const refuse = (name: string, value: Json): Rejected[] => {
     if (known.has(name)) return []
     const refusal = unimplemented.get(name)
-    // what is said is what is done in any case
+    // the value asks for what is done in any case
     if (refusal?.unless !== undefined && refusal.unless === value) return []
     return [{ ref, path: pathOf(name), reason: refusal?.reason ?? 'there is no such field' }]
   }

@@ -195,7 +195,7 @@ function wireguard(): Group['names'] {
   }
 }
 
-/** Said by those who say everything: no harm in it. */
+/** Values that ask for what is done anyway: a manifest that lists every field does no harm with them. */
 const ALREADY_SO: Readonly<Record<string, string | boolean>> = {
   bpfEnabled: true,
   bpfHostNetworkedNATWithoutCTLB: 'Enabled',

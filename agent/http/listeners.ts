@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** HTTP servers that come and go as they are wanted; a port that cannot be had is said, and tried again.
- * Layer: agent. */
+/** HTTP servers that come and go as configured. A port that cannot be bound is reported, and retried. Layer: agent. */
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
@@ -17,7 +16,7 @@ export interface Listener {
 }
 
 export interface ListenersOptions {
-  /** what its condition is called, which fails while a port cannot be had and makes nobody unready */
+  /** name of the condition that fails while a port cannot be bound; the agent stays ready */
   readonly condition: string
   readonly clock: Clock
   readonly health: Health

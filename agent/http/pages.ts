@@ -20,8 +20,8 @@ export interface Listen {
 
 export type PagesOf = Readonly<Record<(typeof NAMES)[number], Listener['pages']>>
 
-/** Flags go before the configuration; until there is one, health is at its default place, and nobody outside is told
- * anything. */
+/** Flags go before the configuration. Until there is one, health is at its default place, and nothing is served to
+ * other machines. */
 export function listening(options: Pick<AgentOptions, 'healthPort' | 'metricsPort'>, config: Config | undefined): Listening {
   return {
     health: place(options.healthPort, (config ?? defaultConfig).health),
@@ -31,7 +31,7 @@ export function listening(options: Pick<AgentOptions, 'healthPort' | 'metricsPor
 }
 
 function place(flag: number | undefined, served: Served): Listen {
-  // Node would take ::1 for it, where nobody asks
+  // Node.js would listen on ::1, where no client asks
   const host = served.host === 'localhost' ? '127.0.0.1' : served.host
   if (flag === undefined) return { host, port: served.enabled ? served.port : undefined }
   return { host, port: flag === 0 ? undefined : flag }

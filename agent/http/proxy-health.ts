@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What load balancers outside are told: is this node's proxy at work, and has a service's local endpoint. Pages as
- * kube-proxy has them. Layer: agent. */
+/** What load balancers outside the cluster ask: is this node's proxy at work, and has a service a local endpoint. Pages
+ * as kube-proxy has them. Layer: agent. */
 import type { Health } from '#lib/obs/health.ts'
 import type { Page, Pages } from '#lib/obs/http.ts'
 import type { HealthCheck } from '../compile/desired.ts'

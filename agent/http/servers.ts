@@ -16,7 +16,7 @@ export interface HttpServersOptions {
   readonly options: Pick<AgentOptions, 'healthPort' | 'metricsPort'>
   readonly health: Health
   readonly log: Log
-  /** made when the first request for metrics can come, and once: they are told of all that is done */
+  /** made once, when the first request for metrics can come: from then on they count all that is done */
   readonly metrics: () => Promise<Metrics>
   /** of policy, by number */
   readonly ruleNames: () => ReadonlyMap<number, string>

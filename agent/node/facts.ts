@@ -48,7 +48,7 @@ function textOf(path: string): string | undefined {
   return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('latin1')
 }
 
-/** What an old kernel that has refused our programs is told of. */
+/** The message for a kernel that is too old and has refused our programs. */
 export function tooOld(refusal: string, kernel: string = release()): string {
   return `${kernel} is older than what Netplane needs (${FLOOR}), and refuses its programs: ${refusal}`
 }
@@ -74,7 +74,7 @@ export function packageObjects(): string {
   return join(packageRoot(), 'bpf')
 }
 
-/** 5.10 as 5010; undefined: nobody can tell */
+/** 5.10 as 5010; undefined: the text has no such version */
 function versionOf(kernel: string): number | undefined {
   const [, major, minor] = /^(\d+)\.(\d+)\.\d+/.exec(kernel) ?? []
   return major === undefined || minor === undefined ? undefined : Number(major) * 1000 + Number(minor)

@@ -6,7 +6,8 @@ const CAP_NET_ADMIN = 12n
 const CAP_SYS_ADMIN = 21n
 const CAP_BPF = 39n
 
-/** What to say to those who may not; undefined for those who may. `status` is the text of /proc/self/status. */
+/** The message for a process without the privileges of an agent; undefined: it has them. `status` is the text of
+ * /proc/self/status. */
 export function missingPrivileges(uid: number | undefined, status: string): string | undefined {
   const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? '0'}`)
   const has = (capability: bigint): boolean => ((effective >> capability) & 1n) === 1n

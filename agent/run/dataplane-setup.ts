@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The parts of a running agent and who hears whom. Layer: agent. */
+/** The parts of a running agent, and which events each of them gets. Layer: agent. */
 import { monotonicNs, NetlinkSocket, raiseMemlock, type BpfMap } from '#native'
 import { systemClock } from '#lib/base/clock.ts'
 import type { Health } from '#lib/obs/health.ts'

@@ -7,8 +7,7 @@ import { readManifest } from '#lib/manifests/read.ts'
 import { plainJson } from '#lib/kube/parse/felix-configuration.ts'
 import { layerFromEnvironment, type ConfigLayer } from '../config/layers.ts'
 
-/** In order of precedence. Throws ConfigError when the file cannot be read; what is wrong with a field is for
- * whoever resolves it. */
+/** In order of precedence. Throws ConfigError when the file cannot be read; `resolveConfig` judges the fields. */
 export function localSettings(file: string | undefined, environment: Readonly<Record<string, string | undefined>>): readonly ConfigLayer[] {
   const said = layerFromEnvironment(environment)
   return [...(Object.keys(said.spec).length === 0 ? [] : [said]), ...(file === undefined ? [] : [saidByFile(file)])]

@@ -2,8 +2,9 @@
 /** One agent on a node: the one that has locked a file which only root can open. The kernel unlocks it when that
  * process ends. Layer: agent.
  *
- * Agents of before knew each other by an abstract socket, which any process of the network namespace can take. It
- * is still taken where it is free, for those and for agents with another folder; who else has it is of no account. */
+ * Earlier agents knew each other by an abstract socket, which any process of the network namespace can take. It is
+ * still taken where it is free, for those and for agents with another folder. Another process that has it does not
+ * matter. */
 import { closeSync, ftruncateSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { dirname } from 'node:path'
@@ -27,7 +28,7 @@ export type Lock = { readonly kind: 'held'; readonly lock: HeldLock } | { readon
 
 export interface LockOptions {
   readonly path: string
-  /** one line that tells others who we are; begins with "netplane-agent " */
+  /** one line by which other agents know this one; begins with "netplane-agent " */
   readonly line: string
   /** of the abstract socket; another one in tests */
   readonly socket?: string
@@ -69,7 +70,7 @@ type OldLock =
 async function takeSocket(name: string, line: string): Promise<OldLock> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy())
-    // whoever never hangs up does not hold us up
+    // a client that never hangs up does not hold us up
     socket.end(`${line}\n`, () => socket.destroy())
   })
   if (await listens(server, `\0${name}`)) {

@@ -23,9 +23,9 @@ export interface AgentOptions {
   /** 0: off; undefined: as the configuration says */
   readonly healthPort: Port | 0 | undefined
   readonly metricsPort: Port | 0 | undefined
-  /** of the agents, whose readiness is told of the cluster */
+  /** DaemonSet of the agents: its readiness is that of the cluster */
   readonly daemonSet?: { readonly namespace: string; readonly name: string }
-  /** undefined: pods are somebody else's, we only see to their packets */
+  /** undefined: another plugin attaches pods, we only see to their packets */
   readonly cni?: CniOptions
 }
 
@@ -37,7 +37,7 @@ export interface CniOptions {
   readonly binDir: string
   /** where the plugin asks */
   readonly socket: string
-  /** another plugin makes cables and gives addresses: ours is the last in its list */
+  /** another plugin makes veths and gives addresses: ours is the last in its list */
   readonly chained: boolean
 }
 

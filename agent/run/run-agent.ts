@@ -238,7 +238,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     (stop) => found.run(stop),
     tellStatus,
     ...now.life.tasks,
-    // whoever comes after us is to find nothing half done
+    // the next agent must find nothing half done
     (stop) => running.loop.run(stop).then(() => running.dataplane.current.finish()),
     ...[running.sweep, running.fill, running.moves, running.handOver].map(
       (one): Task =>
@@ -259,7 +259,7 @@ function podsOf(options: Omit<PodsOptions, 'cni'>): Pods | undefined {
 
 type Observe = (seconds: number) => void
 
-/** Those who listen by then. */
+/** Calls all observers that are there at the time of the event. */
 function toAll(observers: readonly Observe[]): Observe {
   return (seconds) => {
     for (const observe of observers) observe(seconds)

@@ -20,7 +20,7 @@ export interface AgentSource extends Source {
   placeOf(rejected: Rejected): string | undefined
   /** what becomes of each kind, where they come one by one */
   facts?(): ReturnType<ApiSource['facts']>
-  /** What was heard may not be all: it is asked for anew, and nobody waits for his next attempt. Never rejects. */
+  /** What was heard may not be all: everything is asked for again, without waiting for a backoff. Never rejects. */
   refresh(reason: string): Promise<void> | void
   /** of this machine, by which the server is reached at present */
   readonly localAddress?: string | undefined

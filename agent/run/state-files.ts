@@ -29,7 +29,7 @@ export function cniSocket(stateDir: string): string {
   return join(stateDir, 'cni.sock')
 }
 
-/** That this node has been ready since it was started: what the plugin says as long as nobody is there to ask. */
+/** A file that is there once this node has been ready since its start: the plugin answers by it while no agent runs. */
 export function cniReadyFile(socket: string): string {
   return `${socket}.ready`
 }

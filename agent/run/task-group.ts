@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Runs several things that only end when they are told to. Layer: agent. */
+/** Runs several tasks that only end when their signal aborts. Layer: agent. */
 
 export type Task = (stop: AbortSignal) => Promise<void>
 

@@ -35,7 +35,7 @@ export interface FirewallOptions {
   readonly forwards: boolean
 }
 
-/** Other tables of netfilter are our own, or those of a proxy that drops only what nobody serves. */
+/** Other tables of netfilter are our own, or those of a proxy that drops only packets that no endpoint serves. */
 const NOT_FIREWALLS = new Set(['netplane-takeover', 'kube-proxy'])
 /** Chains and tables of the CNI plugin portmap: some pod has a host port. */
 const HOST_PORTS = /"(CNI-HOSTPORT-DNAT|cni_hostport)"/
@@ -43,7 +43,7 @@ const HOST_PORTS = /"(CNI-HOSTPORT-DNAT|cni_hostport)"/
 const KUBELET_PORT = 10250
 const BOTH = ['ipv4', 'ipv6'] as const
 
-/** Never throws: what cannot be read is said. A tool that is not installed has no rules. */
+/** Never throws: what cannot be read is in `unread`. A tool that is not installed has no rules. */
 export async function findFirewalls(options: FirewallOptions): Promise<FirewallReport> {
   const unread: string[] = []
   const attempt = async <T>(what: string, read: () => Promise<T>): Promise<T | undefined> => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What becomes of a packet in somebody else's rules, as far as these can be understood. Layer: agent/node (pure). */
+/** What becomes of a packet in another program's rules, as far as these can be understood. Layer: agent/node (pure). */
 
-/** A packet as rules may ask about it; what is not here nobody can tell. The first of its connection. */
+/** The first packet of a connection. A rule that asks about any other field cannot be decided. */
 export interface Probe {
   readonly hook: Hook
   readonly family: 'ipv4' | 'ipv6'
@@ -57,7 +57,7 @@ type Verdict = { readonly kind: 'accept' | 'through' | 'unknown' } | ({ readonly
 /** A set of rules may lead in circles no more than the kernel lets it. */
 const DEEPEST = 16
 
-/** Who certainly drops the packet; undefined: nobody, or it cannot be told. */
+/** The chain that certainly drops the packet; undefined: none does, or it cannot be told. */
 export function droppedBy(rules: RuleSet, probe: Probe): Dropped | undefined {
   if (!rules.families.includes(probe.family)) return undefined
   for (const { name, base } of rules.chains.values()) {
@@ -72,7 +72,7 @@ export function droppedBy(rules: RuleSet, probe: Probe): Dropped | undefined {
 function walk(rules: RuleSet, at: At): Verdict {
   const { name, probe, depth } = at
   if (depth > DEEPEST) return { kind: 'unknown' }
-  // somebody may have let it pass before
+  // true once an earlier rule may have let the packet pass
   let doubt = false
   for (const { matches, action } of rules.chains.get(name)?.rules ?? []) {
     const applies = all(matches.map((match) => match(probe)))
