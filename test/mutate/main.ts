@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 /** `make mutate`: does a test notice a small fault? COUNT (default 20) mutants, drawn by SEED, of the files that match
- * FILES (default: agent, lib, cli and bpf), each in a copy of the tree against the quickest tests that should see it: those that
- * import the file, of C the packet cases. Survivors are listed by file and line. Exit code 0 unless it cannot run: a
- * survivor is a question, not a failure. Layer: test. */
+ * FILES (default: agent, lib, cli and bpf), each in a copy of the tree against the quickest tests that should see
+ * it: those that import the file, of C the packet cases. Survivors are listed by file and line. Exit code 0 unless
+ * it cannot run: a survivor is a question, not a failure. Layer: test. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
