@@ -56,7 +56,7 @@ describe('what is missing', () => {
   })
 })
 
-test('work that nobody wants any more is waited for no longer, and its failure is its own', async () => {
+test('a wait ends when its work is not wanted any more; wanted work fails with its own error', async () => {
   const { promise, resolve } = Promise.withResolvers<string>()
   let isWanted = true
   const missing = (): string => {

@@ -17,7 +17,7 @@ test.each([
   { name: 'of another pod of that name', uids: ['u1', 'u2'], known: WITH_UIDS, isGivenUp: false },
   { name: 'of another that no source has yet', uids: ['u1', 'u2'], known: undefined, isGivenUp: false },
   { name: 'of another name', uids: ['u1', 'u1'], known: WITH_UIDS, pod: 'b', isGivenUp: false },
-])('who asks for a sandbox gives up one before it: $name', ({ uids: [before, after], known, pod, isGivenUp }) => {
+])('an ADD of a sandbox gives up the one before it: $name', ({ uids: [before, after], known, pod, isGivenUp }) => {
   let news = 0
   const adding = new InProgressAdds({ known: () => known, news: () => news++ })
   const first = sandbox('first', before)
@@ -30,7 +30,7 @@ test.each([
   else expect(refuse).not.toThrow()
 })
 
-test('a call that comes twice gives nobody up, and nobody wants what is over', () => {
+test('a call that comes twice gives no sandbox up, and an ADD that is over is not wanted', () => {
   const adding = new InProgressAdds({ known: () => undefined, news: () => undefined })
   const [one, again] = [sandbox('same', 'u1'), sandbox('same', 'u1')]
   {

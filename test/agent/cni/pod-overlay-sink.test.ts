@@ -29,7 +29,7 @@ function world() {
 }
 
 describe('attached pods', () => {
-  test('have the address of their cable, whatever the source says and whichever comes first', () => {
+  test('have the address of their veth, whatever the source says and whichever comes first', () => {
     for (const first of ['pod', 'cable']) {
       const { pods, sink, seen, store } = world()
       const steps = [
@@ -50,7 +50,7 @@ describe('attached pods', () => {
     }
   })
 
-  test('that are made anew have the cable of the one before until it is taken away, and no cable of their own', () => {
+  test('that are created again keep the veth of the pod before, as a former one, until they are attached', () => {
     const { pods, sink, store } = world()
     const cable = () => store.snapshot.pods.get('default/web')?.cable
     const apply = (uid: string) => {
@@ -68,7 +68,7 @@ describe('attached pods', () => {
     expect(cable()).toEqual({ iface: 'veth1', ours: true })
   })
 
-  test('are nobody while no source knows their labels', () => {
+  test('are no pods of the snapshot while no source knows their labels', () => {
     const { pods, sink, seen } = world()
     pods.attach(WEB, CABLE)
     expect([seen(), pods.known(WEB)]).toEqual([undefined, undefined])
@@ -88,7 +88,7 @@ describe('attached pods', () => {
   })
 })
 
-test('a cable that was looked for is where packets of the addresses pass that the cluster knows, unless a runtime has said otherwise', () => {
+test('a pod has the veth that discovery found for it, unless the runtime has named another', () => {
   const { pods, sink, store } = world()
   const cable = (): unknown => store.snapshot.pods.get('default/web')?.cable
   const names = (): string[] => pods.unattached().map(({ name }) => name)

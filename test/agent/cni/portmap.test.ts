@@ -63,7 +63,7 @@ test.each([
   expect(questions()).toHaveLength(2)
 })
 
-test('one that leaves somebody behind who keeps its output open has answered all the same', async () => {
+test('a portmap that leaves a process behind which keeps its output open has answered all the same', async () => {
   put(`${says('1.1.0')}; sleep 4 &`)
   const began = performance.now()
   expect(await portmap.versions()).toEqual(['1.1.0'])

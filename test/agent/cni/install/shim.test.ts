@@ -76,7 +76,7 @@ describe.each([
 ])('%s', (_, program) => {
   const shim = (input: string | Buffer, environment?: Readonly<Record<string, string>>) => run(program, input, environment)
 
-  test('hands on what it was given, and prints what it is told', async () => {
+  test("passes its input on to the agent, and prints the agent's answer", async () => {
     const environment = { CNI_CONTAINERID: 'c"1\n', CNI_NETNS: '/n', CNI_IFNAME: 'eth0', CNI_ARGS: 'a=b;c=\\d', CNI_PATH: '/p' }
     const input = `\n${config({ text: 'ünï "quoted"\u0001' })}\n`
     expect(await shim(input, environment)).toEqual({ status: 0, output: '{"good": true}' })
@@ -145,7 +145,7 @@ describe('the socket', () => {
     expect((await run(SHIM, config())).status).toBe(0)
   })
 
-  test('does not mind who leaves before the answer', async () => {
+  test('still answers after a client has left before its answer', async () => {
     const client = connect(socket)
     await new Promise((resolve) => client.write('{}\n', resolve))
     client.destroy()
