@@ -146,7 +146,7 @@ describe('default/kubernetes', () => {
     expect(new Node([at('203.0.113.9', 443)], ...api, more).frontends()).not.toContain('203.0.113.9:443/TCP')
   })
 
-  test('has endpoints that agents elsewhere may ask: nobody takes them but by a cluster address', () => {
+  test('has endpoints that agents elsewhere may ask: no Service takes them but by a cluster address', () => {
     const spec = { externalIPs: ['192.168.0.1', '192.168.0.2'] }
     const ports = [{ port: 6443, nodePort: 6443 }]
     const world = new Node([], ...api, ...thief({ clusterIPs: ['10.96.0.9'], ports, spec }))
@@ -171,7 +171,7 @@ describe('default/kubernetes', () => {
   })
 
   test.each([
-    ['made by somebody else', slice('kubernetes-1', said('192.168.0.9'))],
+    ['not made by the API server', slice('kubernetes-1', said('192.168.0.9'))],
     ["an API server's, of one that does not serve", slice('kubernetes', { service: 'kubernetes', ...said('192.168.0.9', false) })],
   ])('has a slice that is %s: it keeps nothing free', (_, other) => {
     const objects = [...api, other, ...thief({ ports: [{ port: 6443 }], spec: { externalIPs: ['192.168.0.9'] } })]

@@ -86,7 +86,7 @@ describe('afterwards it is what changed:', () => {
       ['Pod/default/a', 'node'],
     ],
     [
-      'someone else’s pod',
+      'another node’s pod',
       (world) => {
         world.put(pod('d', { node: 'n2', ips: ['10.0.2.2'] }))
       },

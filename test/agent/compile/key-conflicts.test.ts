@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { KeyConflicts } from '#agent/compile/key-conflicts.ts'
 
-test('lower rank, then first name; those who win or lose by it are named', () => {
+test('the lower rank wins a key, then the first name; owners that win or lose one are named', () => {
   const claims = new KeyConflicts()
   expect(claims.set('b', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(), disturbed: new Set() })
   expect(claims.set('c', [{ key: 'k', rank: 1 }])).toEqual({ lost: new Set(['k']), disturbed: new Set() })
@@ -14,7 +14,7 @@ test('lower rank, then first name; those who win or lose by it are named', () =>
   expect(claims.set('a', [{ key: 'other', rank: 0 }])).toEqual({ lost: new Set(), disturbed: new Set(['b']) })
 })
 
-test('who holds what does not depend on the order', () => {
+test('the owner of a key does not depend on the order of claims', () => {
   const owner = fc.constantFrom('a', 'b', 'c')
   const claim = fc.record({ key: fc.constantFrom('k', 'l'), rank: fc.nat(2) })
   fc.assert(

@@ -52,7 +52,7 @@ function permutation(length: number): fc.Arbitrary<readonly number[]> {
   )
 }
 
-/** In words of its own: who has the address. */
+/** The pod that has the address, decided independently of the product's code. */
 function ownerOf(all: readonly Contender[], ip: string): Contender | undefined {
   const having = all.filter(({ ips }) => ips.includes(ip))
   const staying = having.filter(({ terminating }) => !terminating)
@@ -101,8 +101,8 @@ function tcp(src: string, dst: string, dport: number): Packet {
 
 const COLORS = [0, 1, 2, 3]
 
-/** A cluster with pods that come and go, and what is made of it: colors of whoever is taken for the owner of an
- * address. */
+/** A cluster with pods that come and go, and what is compiled of it: the colors of the pod that counts as the owner
+ * of an address. */
 class Cluster {
   readonly #world = new World()
   readonly #followers = NODES.map((name) => new Follower(name))
@@ -161,7 +161,7 @@ function answers(cluster: Cluster, family: 0 | 1): unknown {
   return [cluster.devices(ip), cluster.set(ip, asker), cluster.labels(ip, asker), cluster.port(ip, asker), name, colors]
 }
 
-/** The same where only this one has the address; without it nobody is asked what comes to the address. */
+/** The same where only this pod has the address. Without an owner no policy is asked about packets to the address. */
 function wanted(owner: Contender | undefined): unknown {
   if (owner === undefined) return [[], COLORS, [], [], 'outside', COLORS]
   const ref = { namespace: 'default', name: owner.name }

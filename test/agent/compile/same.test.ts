@@ -135,8 +135,8 @@ describe('in the end it is the same as from nothing', () => {
   })
 })
 
-/** Whether nobody else may have a row of the same key. Several may say that a prefix is in a set, or an address a
- * service's. */
+/** Whether no other owner may have a row of the same key. Several owners may put one prefix into a set, or make one
+ * address a service's. */
 function isAlone(row: Row): boolean {
   return row.table !== 'ranges' && (row.table !== 'addrs' || !isServices(row))
 }

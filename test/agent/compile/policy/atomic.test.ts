@@ -23,7 +23,7 @@ function judgeAll(follower: Follower, packets: readonly Packet[]): readonly (str
   const waiting = pods.flatMap(({ podIPs }) => podIPs.filter((addr) => follower.tables.end(addr) === undefined))
   return packets.flatMap((one) =>
     (['ingress', 'egress'] as const).map((direction) =>
-      // nobody reaches a new pod, nor does it anybody, before it has its row
+      // a new pod has no traffic in either direction before it has its row
       waiting.includes(one.src) || waiting.includes(one.dst) ? undefined : follower.action(one, { direction }),
     ),
   )

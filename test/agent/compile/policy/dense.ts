@@ -148,7 +148,7 @@ export interface Dense {
   readonly packets: readonly Packet[]
 }
 
-/** Nobody sends to or from a pod that is gone, nor new ones to each other before they are there. */
+/** No packet is sent to or from a pod that is gone, nor between new pods before both are there. */
 export function isSent({ src, dst }: Packet, old: ReadonlySet<Addr>, now: ReadonlySet<Addr>): boolean {
   const isGone = (addr: Addr): boolean => old.has(addr) && !now.has(addr)
   const isNew = (addr: Addr): boolean => now.has(addr) && !old.has(addr)

@@ -41,7 +41,7 @@ function slice(service: string, ...addrs: readonly string[]): EndpointSlice {
   }
 }
 
-/** Egress to this service, or to nobody. */
+/** Egress to this service; without one to no address. */
 function rules(service: string | undefined): readonly Rule[] {
   return service === undefined ? [] : [ruleAt(0, { destination: { ...ANYWHERE, services: [{ namespace: 'x', name: service }] } })]
 }
@@ -66,7 +66,7 @@ function actions(): string {
   return ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map(action).join(' ')
 }
 
-test('endpoints of a service that a policy speaks of are followed, whoever spoke of it before', () => {
+test('endpoints of a service that a policy names are followed, whichever policy named it before', () => {
   follower.put([policy('web')])
   expect(actions()).toBe('allow deny deny')
   follower.put([slice('web', '192.0.2.3')])
@@ -75,7 +75,7 @@ test('endpoints of a service that a policy speaks of are followed, whoever spoke
   expect(actions()).toBe('deny deny deny')
   follower.put([policy('other')])
   expect(actions()).toBe('deny allow deny')
-  // nobody asks for it by now
+  // no policy names it by now
   follower.put([slice('web', '192.0.2.1')])
   expect(actions()).toBe('deny allow deny')
   follower.put([policy('web')])

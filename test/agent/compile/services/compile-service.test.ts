@@ -152,7 +152,7 @@ describe('addresses from outside', () => {
 test.each<[string, ServiceSpec]>([
   ['headless', { clusterIPs: ['None'] }],
   ['headless by label', { labels: { 'service.kubernetes.io/headless': '' } }],
-  ['someone else’s', { labels: { 'service.kubernetes.io/service-proxy-name': 'other' } }],
+  ['another proxy’s', { labels: { 'service.kubernetes.io/service-proxy-name': 'other' } }],
   ['excluded by annotation', { annotations: { 'netplane.io/nat-exclude-service': 'true' } }],
   ['names outside', { type: 'ExternalName', clusterIPs: [], ports: [] }],
 ])('left alone: %s', (_, of) => {

@@ -10,7 +10,7 @@ function backends(count: number): MaglevBackend[] {
   return Array.from({ length: count }, (_, at) => ({ addr: parseAddr(`10.1.${at >> 8}.${at & 255}`), port: parsePort(8080) }))
 }
 
-/** Who has each slot, whatever its index in the list. */
+/** The backend of each slot, whatever its index in the list. */
 function holders(list: readonly MaglevBackend[]): string[] {
   return Array.from(maglevSlots(list), (index) => `${list[index]?.addr ?? ''}${list[index]?.port ?? ''}`)
 }

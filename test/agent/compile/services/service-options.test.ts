@@ -37,7 +37,7 @@ describe('source ranges', () => {
     ])
   })
 
-  test('of the other family say nothing; unreadable ones let nobody in', () => {
+  test('of the other family restrict nothing; unreadable ones let no client in', () => {
     expect(compile(balanced(['fd00::/8']))).toContain('192.0.2.1:80/TCP -> #1 of 0 external')
     expect(compile(balanced(['10.0.0.0']))).toEqual([
       '0.0.0.0:30080/TCP -> #1 of 0 node-port external',
@@ -88,7 +88,7 @@ describe('traffic policies', () => {
     ])
   })
 
-  test('a list that nobody chooses from is not written', () => {
+  test('a backend list that no frontend uses is not written', () => {
     expect(compile({ spec: { internalTrafficPolicy: 'Local' } }, slice('web-1', { endpoints }))).toEqual([
       '10.96.0.1:80/TCP -> #1 of 1 inside-local outside-local',
       '#1[0] 10.0.0.1:8080',
@@ -152,7 +152,7 @@ describe('Maglev', () => {
     ).toBe(false)
   })
 
-  test('needs a backend, and somebody outside', () => {
+  test('needs a backend, and a frontend for clients outside', () => {
     expect(compileAs(maglev, nodePort).some((line) => line.includes('maglev'))).toBe(false)
     expect(compileAs(maglev, {}, slices).some((line) => line.includes('maglev'))).toBe(false)
   })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Identities come and go with those who have them. Layer: test. */
+/** Identities come and go with the addresses that have them. Layer: test. */
 import { expect, test } from 'vitest'
 import { predicateOf } from '#agent/compile/policy/identities/predicates.ts'
 import { Identities, NOBODY } from '#agent/compile/policy/identities/identities.ts'
@@ -8,7 +8,7 @@ import { parseCidr } from '#lib/base/ip.ts'
 const atom = predicateOf({ kind: 'nets', nets: [parseCidr('10.0.0.0/8')] })
 const other = predicateOf({ kind: 'nets', nets: [parseCidr('10.1.0.0/16')] })
 
-test('nothing is left of one that nobody has, whatever became of the list that it was made of', () => {
+test('nothing is left of an identity that no address has, whatever became of the list that it was made of', () => {
   const identities = new Identities()
   const list = [identities.useAtom(atom).live]
   const identity = identities.take(list)

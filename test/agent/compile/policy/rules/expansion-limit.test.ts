@@ -76,7 +76,7 @@ describe('what leads to no rule is bounded as well, and what comes later denied'
   test.each([
     ['names of ports that are no others', { destination: { ...ANYWHERE, selector: ALL, ports: names, notPorts: names } }],
     ['source ports of another protocol', { source: { ...ANYWHERE, ports: others }, destination: { ...ANYWHERE, ports: names } }],
-    ['names of ports that nobody has', { destination: { ...ANYWHERE, selector: equals('no', 'body'), ports: names } }],
+    ['names of ports that no pod has', { destination: { ...ANYWHERE, selector: equals('no', 'body'), ports: names } }],
     [
       'a long list of prefixes with each of them',
       { source: { ...ANYWHERE, nets: peers.flatMap(({ nets }) => nets) }, destination: { ...ANYWHERE, ports: names } },

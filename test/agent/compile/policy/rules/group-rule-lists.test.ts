@@ -127,7 +127,7 @@ describe('what changes afterwards:', () => {
     expect(other).toMatchObject({ kind: 'flip', rows: [{ key: { addr: parseAddr(WEB) } }] })
   })
 
-  test('labels and rules at once: who moves stands between until all have their new rules', () => {
+  test('labels and rules at once: a pod that moves has a transitional identity until all have their new rules', () => {
     const compiler = started()
     const fromCache = ruleAt(0, { ...fromDb, source: fromSide(equals('app', 'cache')) })
     const steps = compiler.change([policyUpdate(policy('a', [fromCache])), pod('10.0.0.2', 'cache')])

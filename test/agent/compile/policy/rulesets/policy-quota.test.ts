@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Whoever writes policies of one namespace keeps nobody else's from the tables of a node. Layer: test. */
+/** Policies of one namespace keep no other namespace's policies out of a node's tables. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { TABLE_SIZES } from '#agent/compile/policy/rulesets/policy-quota.ts'
 import type { Rows } from '#agent/compile/policy/rulesets/policy-quota.ts'
@@ -44,7 +44,7 @@ test('the tables are as large as the programs have them', () => {
   expect(Object.fromEntries(Object.keys(TABLE_SIZES).map((table) => [table, maps.get(`np_${table}`)?.maxEntries]))).toEqual(TABLE_SIZES)
 })
 
-describe('who would fill a table is closed, and nobody else;', () => {
+describe('a namespace that would fill a table is closed, and no other;', () => {
   test.each<[string, Partial<Rows>, readonly Policy[]]>([
     ['rules', { rules: 100 }, badPolicies(5, (at) => fromEach(hosts(20, at)))],
     ['ports', { ports: 20 }, badPolicies(6, () => times(3, (at) => ruleAt(at, { protocols: [6 + at], source: fromNets(hosts(1)) })))],
@@ -59,10 +59,10 @@ describe('who would fill a table is closed, and nobody else;', () => {
     expect(node.take(policies.map(policyUpdate))).toEqual([])
     expect(node.closed).toEqual([`bad: ${table}`])
     expect([node.ask('10.0.2.9', HERE), node.ask('192.0.2.9', HERE), node.ask('192.0.2.9', FULL.bad)]).toEqual([FROM_CLIENT, OPEN, NO_ROOM])
-    // a deny that somebody writes afterwards begins
+    // a deny policy that is created afterwards takes effect
     expect(node.take([policyUpdate(denies('shop'))])).toEqual([])
     expect([node.ask('192.0.2.7', HERE), node.ask('192.0.2.9', HERE)]).toEqual(['allow by KubernetesNetworkPolicy/shop/all ingress 0', END])
-    // and who wants less has its rules again
+    // and a namespace that wants less has its rules again
     expect(node.take(policies.slice(1).map(gone))).toEqual([])
     expect(node.take([policyUpdate(spacePolicy('bad', { app: 'a0', ingress: fromEach(hosts(1)) }))])).toEqual([])
     expect([node.closed, node.ask('192.0.2.9', FULL.bad), node.ask('198.51.0.0', FULL.bad)]).toEqual([
@@ -128,7 +128,7 @@ describe('questions multiply rows of others:', () => {
     spacePod(namespace, { app: 'x', ip: `10.0.5.${at + 1}` }),
   ])
 
-  test('who asks for prefixes within what others ask is closed, not they', () => {
+  test('the namespace that asks for prefixes within those of others is closed, not the others', () => {
     const node = new RoomNode(small({ bits: 400 }))
     const wide = times(10, (at) => `s${at}`).map((namespace) =>
       policyUpdate(
@@ -146,7 +146,7 @@ describe('questions multiply rows of others:', () => {
     ])
   })
 
-  test('who tells apart the pods of others is closed, not they', () => {
+  test('the namespace whose rules split the pods of others is closed, not the others', () => {
     const node = new RoomNode(small({ bits: 400 }))
     node.take([...fromAll, ...everybody, ...badPods(1)])
     expect(node.take([policyUpdate(spacePolicy('bad', { ingress: parts(6) }))])).toEqual([])
