@@ -10,7 +10,7 @@ function decision(name: string, use: Decision['use'], reason: string): Decision 
   return { iface: anInterface({ index: 1, name }), use, reason, vital: false }
 }
 
-test('each decision is said when it is made, and a node without its device is not ready', () => {
+test('each decision is logged when it is made, and a node without its device is not ready', () => {
   const health = new Health(() => 0)
   const said: string[] = []
   const note = (level: string) => (fields: object, event?: string) => said.push(`${level} ${event ?? ''} ${JSON.stringify(fields)}`)

@@ -66,7 +66,7 @@ describe('devices', () => {
     ],
     ['a pod only when it is there', { pods: ['npl0123456789a', 'nplbbbbbbbbbbb'] }, [CABLE]],
     ['a pod is no host device', { pods: ['npl0123456789a'], pattern: '.*' }, ['host eth0', 'host eth1', CABLE]],
-    ['a cable before its pod is known, and after it is forgotten', { pods: [] }, [CABLE]],
+    ['a veth before its pod is known, and after it is forgotten', { pods: [] }, [CABLE]],
   ])('%s', (_, options, expected) => {
     expect(chosen(options)).toEqual(expected)
   })
@@ -128,7 +128,7 @@ describe('host devices are found without being named', () => {
   })
 })
 
-test("beside another plugin: ways to other nodes' pods, never a bridge of this node's, and pods' cables as long as they are there", () => {
+test("beside another plugin: devices to other nodes' pods, never a bridge of this node, and pods' veths while they exist", () => {
   const all = interfaces(
     anInterface({ index: 2, name: 'eth0', kind: 'veth', addresses: ['192.0.2.1/24'] }),
     anInterface({ index: 3, name: 'cni0', kind: 'bridge', addresses: ['10.3.0.1/24'] }),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who is believed about an address. Layer: test. */
+/** Which owner's row of an address wins. Layer: test. */
 import { expect, test } from 'vitest'
 import { ADDR_EXTERNAL, ADDR_NODE, ADDR_SERVICE } from '#lib/base/bpf-constants.ts'
 import { KeyOwners } from '#agent/dataplane/maps/key-owners.ts'

@@ -39,7 +39,7 @@ class RouteKernel implements NetlinkTransport {
   }
 
   onReadable(): void {
-    // nobody listens to this one
+    // the tests need no event from this one
   }
 
   close(): void {
@@ -125,7 +125,7 @@ describe('routes', () => {
     expect([...kernel.table.values()].map((one) => one.protocol)).toEqual([4, 4])
   })
 
-  test('that somebody removed are put back once the list is stale', () => {
+  test('that another process removed are put back once the list is stale', () => {
     const { kernel, routes, apply } = setup()
     const wanted = row('10.1.0.0/24', '192.0.2.2')
     apply(wanted)

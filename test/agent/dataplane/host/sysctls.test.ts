@@ -99,7 +99,7 @@ describe('sysctls', () => {
     expect(now()).toBe('1 0 2 0 2')
   })
 
-  test('a change by somebody else is put right when it is looked for', () => {
+  test('a change by another process is put right at the next check', () => {
     const { sysctls } = apply({ [FORWARD]: '1' })
     write('0\n')
     expect(sysctls.pending()).toBe(false)

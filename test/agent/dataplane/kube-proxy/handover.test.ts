@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** When kube-proxy's rules go, and what is said when they come back. Layer: test. */
+/** When kube-proxy's rules go, and what the agent logs when they come back. Layer: test. */
 import { beforeEach, expect, test } from 'vitest'
 import { ProxyHandover, PROXY_RULES } from '#agent/dataplane/kube-proxy/handover.ts'
 import { CommandError } from '#lib/base/errors.ts'
@@ -79,7 +79,7 @@ test('nothing goes before our programs serve and the settings are known; then al
   expect([node.events, node.condition, node.health.report().ready]).toEqual([['kube-proxy.removed'], true, true])
 })
 
-test('a kube-proxy that puts them back is said once, not fought; when it is gone, what it left goes', async () => {
+test('a kube-proxy that puts its rules back is logged once, not fought; when it is gone, what it left goes', async () => {
   await node.pass(1000)
   node.tables = RULES
   await node.pass(50 * MINUTE)
@@ -90,7 +90,7 @@ test('a kube-proxy that puts them back is said once, not fought; when it is gone
   expect(node.condition).toBe(true)
 })
 
-test('when they may not go they are left, and that is said once; when they may, they go at once', async () => {
+test('rules that may not go are left, which is logged once; when they may go, they go at once', async () => {
   node.wanted = false
   await node.pass(70 * MINUTE)
   expect([node.events, node.written, node.condition]).toEqual([['kube-proxy.left'], [], true])
@@ -99,7 +99,7 @@ test('when they may not go they are left, and that is said once; when they may, 
   expect([node.events[1], node.tables]).toEqual(['kube-proxy.removed', ''])
 })
 
-test('nothing there: nothing is written, nothing said', async () => {
+test('without rules of kube-proxy nothing is written and nothing logged', async () => {
   node.tables = ''
   await node.pass(70 * MINUTE)
   expect([node.events, node.written, node.condition]).toEqual([[], [], true])

@@ -56,7 +56,7 @@ describe('of others', () => {
     expect(table?.jumps).toEqual(['-A MINE -p tcp -g KUBE-SERVICES'])
   })
 
-  test('who borrows the mark keeps it, and the masquerading with it', () => {
+  test('a chain that borrows the mark keeps it, and the masquerading with it', () => {
     const [table] = proxyTables(
       nat(
         '-A POSTROUTING -j KUBE-POSTROUTING',

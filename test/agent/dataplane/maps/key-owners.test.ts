@@ -62,7 +62,7 @@ describe('Claims', () => {
     expect(rows.size).toBe(0)
   })
 
-  test('property: equal to sorting all claims anew', () => {
+  test('property: the winners equal those of sorting all claims again', () => {
     const owner = fc.constantFrom('o1', 'o2', 'o3', 'o4')
     const entries = fc.uniqueArray(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantFrom('1', '2', '3')), {
       selector: ([key]) => key,

@@ -16,7 +16,7 @@ test('counts what programs put into their maps, and keeps the last count of one 
   expect([...fill.entries]).toEqual([['np_frags', 5000]])
 })
 
-test('one that cannot be read is said, and keeps nobody from counting the others', async () => {
+test('a map that cannot be read is logged, and the others are counted all the same', async () => {
   class Unreadable extends FakeMap {
     override readChunk(): Promise<never> {
       return Promise.reject(new FakeNativeError('ENOMEM', 'bpf_map_lookup_batch'))

@@ -55,7 +55,7 @@ describe('Delta', () => {
     expect([...delta.deletes()]).toEqual(['z'])
   })
 
-  test('drift is told apart: gone, changed, foreign', () => {
+  test('drift is counted by kind: missing, changed, foreign', () => {
     const delta = new RowDiff()
     for (const key of ['a', 'b', 'c']) {
       delta.want(key, '1')

@@ -114,7 +114,7 @@ describe('RowTables', () => {
     expect(rows.interfaceChanged('other')).toBe(false)
   })
 
-  test('a pod of ours is known before its interface is there, and after: nobody else has its address', () => {
+  test('a pod of ours is known before its interface is there, and after: no other row has its address', () => {
     const own: Row = { table: 'addrs', key: { addr: parseAddr('10.1.0.1') }, value: { kind: 1, flags: 2, iface: 'npl1' } }
     rows.setFragment({ owner: 'Pod/default/a', rows: [own] })
     const indexes: unknown[] = []

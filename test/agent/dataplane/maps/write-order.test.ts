@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A full table of backends: who speaks of a list waits until the list is whole. Layer: test. */
+/** A full table of backends: a row that refers to a list waits until the list is whole. Layer: test. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { FRONTEND_RANGES } from '#lib/base/bpf-constants.ts'
 import { ANY_V4, parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'

@@ -44,7 +44,7 @@ test('none: no rows', () => {
   expect(shown()).toEqual([])
 })
 
-test('who names it, before who expects an address, before the wildcard; this one is the processes as well', () => {
+test("a device's host endpoint is by name, then by address, then the wildcard, which stands for the node's processes too", () => {
   rules.set('HostEndpoint/a', endpoint('a', { addrs: [parseAddr('192.0.2.1'), parseAddr('198.51.100.1')] }))
   rules.set('HostEndpoint/b', endpoint('b', { interfaceName: 'eth0', addrs: [parseAddr('198.51.100.1')] }))
   expect(shown()).toEqual(['2/0 b', '3/0 a'])

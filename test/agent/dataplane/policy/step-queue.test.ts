@@ -151,7 +151,7 @@ describe('a row that cannot be written', () => {
     expect([endAt('10.1.0.1')?.ingress, maps.rules.contents().size, plane.epoch.dueMs]).toEqual([B, 4, 250])
   })
 
-  test('holds new pods back, and nobody else', () => {
+  test('holds new pods back, and no other address', () => {
     take(FIRST, true)
     maps.rules.broken.add(rulesKey(2))
     take([

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is said of host endpoints that no device is. Layer: test. */
+/** What the agent reports of host endpoints that match no device. Layer: test. */
 import { expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { HOST_ENDPOINTS, UnmatchedHostEndpoints } from '#agent/dataplane/policy/unmatched-host-endpoints.ts'
 
-test('each is said once, and when a device is its own; the node stays ready', () => {
+test('each is logged once, and once when it has a device; the node stays ready', () => {
   const said: string[] = []
   const say = (fields: object, event: string): void => void said.push(`${event} ${String(Object.values(fields)[0])}`)
   const health = new Health(() => 0)

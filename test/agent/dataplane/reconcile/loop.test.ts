@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { sleepOn, systemClock, type Clock } from '#lib/base/clock.ts'
 import { ApplyLoop } from '#agent/dataplane/reconcile/loop.ts'
 
-/** Time that moves when it is told to. */
+/** A clock that moves when the test moves it. */
 class HandClock implements Clock {
   #now = 0
   #timers: { readonly at: number; readonly run: () => void }[] = []

@@ -89,7 +89,7 @@ describe('one pass', () => {
     expect(phases.run()).toEqual({ done: new Map([['hooks', 1]]), retryMs: undefined })
   })
 
-  test('waits longer after each failure, up to half a minute, and anew after success', () => {
+  test('backs off after each failure, up to half a minute, and begins again after success', () => {
     const { rows, phases } = setup()
     rows.failing = ['10.0.0.1']
     expect([1, 2, 3].map(() => phases.run().retryMs)).toEqual([100, 200, 400])
