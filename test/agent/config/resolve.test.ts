@@ -27,7 +27,7 @@ function resolve(spec: Manifest, previous?: Resolved): Resolved {
 
 const reasons = (resolved: Resolved): string[] => resolved.rejected.map(rejectedText)
 
-test('nothing said: the defaults', () => {
+test('where no field is set the defaults hold', () => {
   expect(resolveConfig([], undefined)).toEqual({ config: defaultConfig, rejected: [], waiting: [], inForce: new Map() })
   expect(defaultConfig).toMatchObject({
     compile: { interfacePrefix: 'npl', tunnelVni: 0x4e50, tunnelPort: 4789, connectTcp: true, connectUdp: false },
@@ -223,7 +223,7 @@ describe('environment, file, the node, the cluster', () => {
     layerFrom(felix('default', { vxlanVNI: 4, bpfPSNATPorts: '1:2' })),
   ]
 
-  test('go first in this order, and who it was is told', () => {
+  test('go first in this order, and the origin of each value is named', () => {
     const { config, inForce, rejected } = resolveConfig(
       [layerFromEnvironment({ FELIX_VXLANPORT: '1', PATH: '/' }), file, ...objects],
       undefined,
@@ -257,7 +257,7 @@ describe('environment, file, the node, the cluster', () => {
     expect(resolved.config).toMatchObject({ compile: { tunnelPort: 2 }, health: { port: 2 } })
   })
 
-  test('a value that went bad is told from one that is said', () => {
+  test('a last good value is marked as such, apart from one that is set', () => {
     const before = resolve({ vxlanPort: 5 })
     expect(resolve({ vxlanPort: 'x' }, before).inForce.get('vxlanPort')).toEqual({ raw: 5, origin: 'last good' })
   })
@@ -278,7 +278,7 @@ describe('environment, file, the node, the cluster', () => {
   })
 })
 
-test('what is done in any case may be said', () => {
+test('a field may ask for what the agent does in any case', () => {
   expect(reasons(resolve({ bpfEnabled: true, wireguardEnabled: false, floatingIPs: 'Disabled' }))).toEqual([])
   expect(reasons(resolve({ bpfEnabled: false }))).toEqual([
     'FelixConfiguration default: spec.bpfEnabled: there is no other data plane than eBPF',

@@ -22,7 +22,7 @@ function saying(name: string, port: number): Listener {
   return { host: undefined, port, pages: () => ({ '*': () => ({ status: 200, type: 'text/plain', body: name }) }) }
 }
 
-/** Somebody who holds a port that was free. */
+/** A server that holds a port that was free. */
 async function holder(): Promise<{ readonly server: Server; readonly port: number }> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, resolve))
@@ -65,7 +65,7 @@ test('servers open, move, exchange their ports and close as they are wanted', as
   expect(await said(two)).toBeUndefined()
 })
 
-test('a port in use is a condition with its reason, stops nobody, and is had as soon as it is free', async () => {
+test('a port in use is a condition with its reason, stops no other listener, and is taken once free', async () => {
   const { clock, health, listeners, reason, set } = setup()
   await using stack = new AsyncDisposableStack()
   stack.use(listeners)

@@ -9,13 +9,13 @@ import { healthPages, listening, metricsPages, ownListeners, policyPages } from 
 const pages = () => ({})
 
 test.each([
-  ['nothing is said', {}, ['health 127.0.0.1:9099', 'proxy-health *:10256']],
+  ['nothing is configured', {}, ['health 127.0.0.1:9099', 'proxy-health *:10256']],
   [
-    'flags say',
+    'flags set ports',
     { healthPort: parsePort(1234), metricsPort: parsePort(1235) },
     ['health 127.0.0.1:1234', 'metrics 127.0.0.1:1235', 'proxy-health *:10256'],
   ],
-  ['flags say off', { healthPort: 0, metricsPort: 0 }, ['proxy-health *:10256']],
+  ['flags turn them off', { healthPort: 0, metricsPort: 0 }, ['proxy-health *:10256']],
   ['the proxy\u2019s health is not to be served', { proxyHealthPort: 0 }, ['health 127.0.0.1:9099']],
 ] as const)('when %s', (_, flags, expected) => {
   const wanted = ownListeners(
@@ -42,7 +42,7 @@ test('health follows the conditions', async () => {
   expect(await status('/readiness')).toBe(200)
 })
 
-test('rules by number, as they are when somebody asks', async () => {
+test('the page of rules by number shows them as they are at the request', async () => {
   const names = new Map([[7, 'Tier/default ingress end']])
   const page = policyPages(() => names)['/policy/rules']
   names.set(9, 'b')

@@ -73,7 +73,7 @@ describe('the table', () => {
 })
 
 describe('when events are lost', () => {
-  test('everything is read anew and what is gone is found', () => {
+  test('everything is read again and what is gone is found', () => {
     const { kernel, heard, names } = monitored(ETH0, VETH)
     kernel.remove(3, { quiet: true })
     kernel.set({ index: 5, name: 'eth1' }, { quiet: true })
@@ -112,7 +112,7 @@ describe('when events are lost', () => {
   })
 })
 
-test('who was away has everything read anew, and others look as well', () => {
+test('a resync reads everything again, and listeners hear of it', () => {
   const { kernel, monitor, heard, names } = monitored(ETH0, VETH)
   kernel.remove(3, { quiet: true })
   monitor.resync()
@@ -120,7 +120,7 @@ test('who was away has everything read anew, and others look as well', () => {
   expect(heard.slice(1)).toEqual([VETH.name, 'overrun'])
 })
 
-test('the removal of our own routes is told, and whatever happens to default routes', () => {
+test('listeners hear of the removal of our own routes, and of every change to default routes', () => {
   const { kernel, heard } = monitored(ETH0)
   const removed = (datagram: Buffer): Buffer => {
     const bytes = Buffer.from(datagram)

@@ -42,7 +42,7 @@ test('all or none: what was given of one family comes back when there is none of
   expect(world.held()).toHaveLength(2)
 })
 
-test("addresses of the node's own range are nobody else's business", async () => {
+test("addresses of the node's own range need no block and no announcement", async () => {
   const world = new World()
   const plan: AddressPlan[] = [{ kind: 'range', range: parseCidr('10.7.0.0/30'), ref: 'Pod/default/web' }]
   const ipam = world.ipam('n1')
@@ -83,7 +83,7 @@ test('what another sandbox of the pod has left is there for this one, asked for 
   }
 })
 
-test('what is given when nobody waits any more goes back at once', async () => {
+test('an address that is given when no request waits any more goes back at once', async () => {
   const world = new World()
   const ipam = world.ipam('n1')
   let asked = 0
@@ -103,7 +103,7 @@ test('a block that comes to be when its maker has given up is found', async () =
   const ipam = new Ipam({ node: 'n1', shared, local: world.local.store('n1'), now: () => world.now, restMs: REST_MS })
   await expect(give(ipam, 'a', pools(FOUR))).rejects.toThrow('took too long')
   expect(await ipam.release(() => true)).toBe(0)
-  // once a minute, as it is looked for what nobody has, and the first time too early
+  // as the agent does once a minute to find what no pod has; the first time is too early
   await ipam.tidy([FOUR])
   await late[0]?.()
   await ipam.tidy([FOUR])
@@ -129,7 +129,7 @@ test('addresses are of what a pool or the cluster has left of a block, nothing b
   await expect(give(ipam, 'i', smaller)).rejects.toThrow('no address is free, and no block')
 })
 
-test('who asks again has its address in whatever block it is', async () => {
+test('a pod that asks again has its address, whatever block it is in', async () => {
   const world = new World()
   const ipam = world.ipam('n1')
   const tiny = pools(poolOf('10.0.0.0/30', 31))
@@ -159,7 +159,7 @@ test('given back by address: what is still in use stays with its holder', async 
   expect(world.held()).toHaveLength(1)
 })
 
-test("addresses of the node's own range are given, and come back, while nobody can read blocks of pools", async () => {
+test("addresses of the node's own range are given, and come back, while blocks of pools cannot be read", async () => {
   const world = new World()
   const refused = () => Promise.reject(new Error('no API server'))
   const shared = { ...world.shared.store('n1'), own: refused, announce: refused }
@@ -170,7 +170,7 @@ test("addresses of the node's own range are given, and come back, while nobody c
   expect(world.held()).toEqual([])
 })
 
-test('who waits no longer when its turn comes is given nothing, and nothing is taken from it', async () => {
+test('a request that waits no longer when its turn comes gets no address, and releases none', async () => {
   const world = new World()
   const ipam = world.ipam('n1')
   await give(ipam, 'a', pools(FOUR))

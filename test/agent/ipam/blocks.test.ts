@@ -21,7 +21,7 @@ function podOf(name: string, address: string, nodeName: string): Pod {
   return { kind: 'Pod', namespace: 'default', name, nodeName, podIPs: [parseAddr(address)], ...rest }
 }
 
-test("addresses are not in another node's block of another size: a pool that was made anew may have other ones", async () => {
+test("addresses are not in another node's block of another size, as a pool that was created again may have", async () => {
   const world = new World()
   const [one, two] = [world.ipam('n1'), world.ipam('n2')]
   const given = []
@@ -52,7 +52,7 @@ test('when all blocks are taken, those of a node that is gone are free', async (
   await expect(give(world.ipam('n3'), 'c', tiny)).rejects.toThrow('no block')
 })
 
-test('blocks that nobody needs go back, but for one', async () => {
+test('blocks that no pod needs go back, but for one', async () => {
   const world = new World()
   const ipam = world.ipam('n1')
   for (let at = 0; at < 9; at++) await give(ipam, `p${at}`, pools(FOUR))
@@ -105,19 +105,19 @@ test('a block that another node has taken while this one was thought to be gone 
   await one.release(() => true)
   const taken = await two.assign({ ...request('b', pools(single)), isAbandoned: ({ node }) => node === 'n1' })
   expect(taken.map(formatAddr)).toEqual(['10.0.0.0'])
-  // its Node is made anew
+  // its Node is created again
   world.shared.announced.delete('n1')
   await one.tidy([single], [])
   expect(world.shared.announced.get('n1')).toEqual([])
 })
 
-test('what the others have been made to forget is said again', async () => {
+test('blocks whose announcement went with the Node are announced again', async () => {
   const world = new World()
   const ipam = world.ipam('n1')
   await give(ipam, 'a', pools(FOUR))
   const announced = world.shared.announced.get('n1') ?? []
   expect(announced).toHaveLength(1)
-  // a Node that was made anew
+  // a Node that was created again
   world.shared.announced.delete('n1')
   await ipam.tidy([FOUR])
   expect(world.shared.announced.has('n1')).toBe(false)
@@ -155,7 +155,7 @@ test('a block of a node that the cluster has after all is not taken', async () =
 })
 
 test.each<readonly Fate[]>([['lost'], ['done', 'lost'], ['done', 'done', 'lost']])(
-  'an agent that dies while it gives blocks back has announced none that is anybody else’s by then: %j',
+  'an agent that dies while it gives blocks back has announced none that another node may have by then: %j',
   async (...fates) => {
     const world = new World()
     const ipam = world.ipam('n1')

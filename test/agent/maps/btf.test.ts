@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** BTF as clang writes it, and bytes nobody should write. Layer: test. */
+/** BTF as clang writes it, and bytes that no compiler writes. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { ParseError } from '#lib/base/errors.ts'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is said of the settings in force. Layer: test. */
+/** What the agent reports of the settings in force. Layer: test. */
 import { expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import { ConfigReport } from '#agent/report/config.ts'
@@ -23,7 +23,7 @@ function setUp() {
   return { health, lines, book, page }
 }
 
-test('who said it is in log, page and counts', async () => {
+test('the origin of a setting is in log, page and counts', async () => {
   const { lines, book, page } = setUp()
   expect((await book.pages['/config']?.())?.status).toBe(503)
   book.note(resolve({ vxlanPort: 4790 }))
@@ -40,7 +40,7 @@ test('who said it is in log, page and counts', async () => {
   expect(book.counts().get('built-in')).toBe(allFields.length - 1)
 })
 
-test('only what changes is logged; what waits is a condition that makes nobody unready', () => {
+test('only changes are logged; a setting that waits for a restart is a condition, and the node stays ready', () => {
   const { health, lines, book } = setUp()
   const first = resolve({ vxlanPort: 4790 })
   book.note(first)

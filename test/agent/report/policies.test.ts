@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is said of policies that are not in force as they were written. Layer: test. */
+/** What the agent reports of policies that are not in force as they were written. Layer: test. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -46,7 +46,7 @@ test('all is well', () => {
   ])
 })
 
-test('closed ones, and those of tiers that nobody has, are said once, and when they are mended; the node stays ready', () => {
+test('closed policies, and those of missing tiers, are logged once, and once when mended; the node stays ready', () => {
   const { said, health, book } = setup()
   const { snapshot } = storeOf([global('good', {}), global('lost', { tier: 'nowhere' })])
   const [good] = snapshot.policies.values()
@@ -68,7 +68,7 @@ test('closed ones, and those of tiers that nobody has, are said once, and when t
   expect(reasonOf(health)).toBe('')
 })
 
-test('those that there is no room for are named, whatever else is said of them, until there is', () => {
+test('policies that there is no room for are named until there is room, whatever else is reported of them', () => {
   const { said, health, book } = setup()
   const { snapshot } = storeOf([global('good', {}), global('lost', { tier: 'nowhere' })])
   book.noteNoRoom([])
@@ -84,7 +84,7 @@ test('those that there is no room for are named, whatever else is said of them, 
   expect(said.slice(2)).toEqual(['policy.mended GlobalNetworkPolicy/good'])
 })
 
-/** A directory as the agent reads it, and what is said of it. */
+/** A directory as the agent reads it, and what the agent reports of it. */
 async function directory(): Promise<ReturnType<typeof setup> & { readonly write: (name: string, objects: readonly Manifest[]) => void }> {
   const root = mkdtempSync(join(tmpdir(), 'np-book-'))
   const write = (name: string, objects: readonly Manifest[]): void => {
@@ -151,7 +151,7 @@ test('a bad update, a new one that is refused, and rules that are left out: cond
   await until('all is well again', () => reasonOf(health) === '' && book.counts().get('in-force') === 2)
 })
 
-test('a file that nobody can parse is said of all that it gave', async () => {
+test('a file that cannot be parsed is reported for each object that it gave', async () => {
   const { health, book, write } = await directory()
   write('first.json', [{ half: 'an object' }])
   await until('both named', () => book.counts().get('last-good') === 2)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is said of endpoints that have more rules than programs look through. Layer: test. */
+/** What the agent reports of endpoints with more rules than programs look through. Layer: test. */
 import { expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
 import { RuleLimitReport, LINES } from '#agent/report/rule-limits.ts'
 import type { TruncatedRuleLists } from '#agent/compile/policy/policy-size.ts'
 
-test('each line is said once, and when it is whole; the condition names some, and the node stays ready', () => {
+test('a truncated rule list is logged once, and once when whole; the condition names some, and the node stays ready', () => {
   const said: string[] = []
   const say = (fields: object, event: string): void => void said.push(`${event} ${String(Object.values(fields)[0])}`)
   const health = new Health(() => 0)

@@ -35,7 +35,7 @@ describe('the book of sources', () => {
     ])
   })
 
-  test('a lost source is said with its time, and makes nobody unready', () => {
+  test('a lost source is reported with its time, and the node stays ready', () => {
     const { book: one, health, said } = book()
     one.note('directory', { unavailable: undefined, problems: [] })
     one.note('directory', { unavailable: { reason: 'gone', since: 0 }, problems: [] })
@@ -48,7 +48,7 @@ describe('the book of sources', () => {
     expect(said).toEqual(['source.unavailable gone', 'source.back'])
   })
 
-  test('an outage is said once however often its reason changes, and seldom again', () => {
+  test('an outage is logged once however often its reason changes, and seldom again', () => {
     const { book: one, health, said, clock } = book()
     const lose = (reason: string): void => {
       one.note('api', { unavailable: { reason, since: 0 }, problems: [] })

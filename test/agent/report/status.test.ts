@@ -14,7 +14,7 @@ const API: StatusApi = { get: nobody, list: nobody, create: nobody, patch: nobod
 
 test.each([
   ['our plugin serves', true],
-  ['another plugin has, or nobody,', false],
+  ['another plugin has, or none,', false],
 ])('where %s pods readiness waits until the others have heard of the node: %s', async (_, servesPods) => {
   const clock = new FakeClock()
   const health = new Health(() => clock.wall())

@@ -88,7 +88,7 @@ describe('what is wanted', () => {
     expect(later).toEqual(['n2'])
   })
 
-  test('is unknown until every source is synced, which is told', () => {
+  test('is unknown until every source is synced, and that is reported as a change', () => {
     const { told, wanted, sink, put } = setup()
     put(self)
     put(node)
@@ -112,7 +112,7 @@ describe('what is wanted', () => {
     expect(wanted.take(true)?.complete).toBe(true)
   })
 
-  test('says who wants what another has, when that changes', () => {
+  test('names the objects that want a key of another, when that changes', () => {
     const { wanted, sink, conflicts, put, drop } = setup()
     const rival = { ...node, name: 'n3' }
     put(self)
@@ -140,7 +140,7 @@ describe('what is wanted', () => {
     expect(configs).toEqual([true, false])
   })
 
-  test('is unknown until there is a Node of this name, which is said once', () => {
+  test('is unknown until there is a Node of this name, and its absence is logged once', () => {
     const { told, wanted, sink, put, missing, configs } = setup()
     put(node)
     sink.synced()
@@ -158,8 +158,8 @@ describe('what is wanted', () => {
     expect(missing).toEqual(['there is no Node n1 in the sources', undefined])
   })
 
-  // what its agent has said of it is deleted after it
-  test.each([[[]], [[said]]])('keeps the Node as it was last when that is deleted, whatever is said of it: %#', (others) => {
+  // its NodeNetwork is deleted after it
+  test.each([[[]], [[said]]])('keeps the Node as it was last when that is deleted, with its NodeNetwork or without: %#', (others) => {
     const { wanted, sink, put, drop, missing } = setup()
     for (const other of others) put(other)
     put(self)

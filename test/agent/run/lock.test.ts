@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One agent on a node: who may hold its lock, who hears of whom, and what is left. Layer: test. */
+/** One agent on a node: which process may hold its lock, which hears of which, and what is left. Layer: test. */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -87,8 +87,8 @@ test('an agent with another folder, and one of before, are heard of by the socke
 })
 
 test.skipIf(!isRoot).each([
-  ['another user who says to be an agent', 'netplane-agent of node n1, pid 1\n', NOBODY],
-  ['another user who says nothing', '', NOBODY],
+  ['another user that claims to be an agent', 'netplane-agent of node n1, pid 1\n', NOBODY],
+  ['another user that says nothing', '', NOBODY],
   ['a process of root that is no agent', 'hello\n', 0],
 ])('%s keeps no agent out by taking the socket', async (_, line, uid) => {
   await child(squatter(line), uid)
@@ -113,7 +113,7 @@ test.skipIf(!isRoot)('another user can neither lock the file nor take it away', 
 test.skipIf(!isRoot).each([
   ['that others may open', 0o666, 0],
   ['of another user', 0o600, NOBODY],
-])('a file %s is no lock, whoever has locked it', async (_, mode, uid) => {
+])('a file %s is no lock, whichever process has locked it', async (_, mode, uid) => {
   spawnSync('chmod', ['755', folder])
   mkdirSync(dirname(path))
   writeFileSync(path, '')
@@ -138,7 +138,7 @@ test.skipIf(!isRoot).each([
   lock[Symbol.dispose]()
 })
 
-test('a lock that is removed leaves nothing, and locks nobody out', async () => {
+test('a lock that is removed leaves nothing, and keeps no agent out', async () => {
   const first = await held('netplane-agent --cleanup, pid 1')
   rmSync(path)
   first.remove()

@@ -15,7 +15,7 @@ test('all end with the signal', async () => {
   expect(ended).toEqual(['a', 'b'])
 })
 
-test('one that fails ends the others, and that is what is told', async () => {
+test("a task that fails ends the others, and its error is the group's", async () => {
   const ended: string[] = []
   const all = runTaskGroup(new AbortController().signal, [
     async (signal) => {

@@ -20,7 +20,7 @@ test('a node that was never ready has no network, and says why', () => {
   })
 })
 
-test('what fails later takes no network away, and is said', () => {
+test('a later failure does not mark the network unavailable, and the message names it', () => {
   expect(wantedCondition({ unready: WRONG, sinceMs: GRACE_MS, wasReady: true })).toEqual({
     status: 'False',
     reason: 'NetplaneIsDegraded',

@@ -80,7 +80,7 @@ beforeEach(() => {
   refusal = undefined
 })
 
-test('is written once, and again when nobody heard, somebody says otherwise, or forgot', async () => {
+test('the NodeNetwork is written once, and again while none is heard, when another is heard, or when it is deleted', async () => {
   const one = subject()
   expect([await tell(one, 0), await tell(one, 9_999), await tell(one, 10_000)]).toEqual([1, 0, 1])
   expect(written[0]).toEqual({
@@ -105,7 +105,7 @@ test('labels are those of the Node: one that it no longer has goes', async () =>
   expect(written).toMatchObject([{ spec: { labels: { team: 'a', zone: null } } }])
 })
 
-test('of a Node that was made anew it is as well', async () => {
+test('the NodeNetwork of a Node that was created again is written again', async () => {
   const one = subject()
   said = heard('192.0.2.0/24')
   uid = 'u2'
@@ -126,12 +126,12 @@ test('one that came meanwhile, or cannot be read, is changed; one that went is m
   expect(written.at(-1)).toMatchObject({ made: {} })
 })
 
-test('where nobody knows the kind it is not written', async () => {
+test('the NodeNetwork is not written where the API server does not know the kind', async () => {
   refusal = new ApiError({ status: 404, reason: 'NotFound', message: '' })
   await expect(tell(subject(), 0)).rejects.toThrow(refusal)
 })
 
-test('other devices are other prefixes; without any of a family, and before they are known, what was said stays', async () => {
+test('other devices are other prefixes; without any of a family, and before they are known, the old ones stay', async () => {
   const one = subject()
   said = heard('192.0.2.0/24')
   devices = undefined

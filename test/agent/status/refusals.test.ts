@@ -22,7 +22,7 @@ function textsOf(now: RefusedNow) {
 }
 
 describe('what is refused', () => {
-  test('is said of the object that the API server has, with field and reason', () => {
+  test('is an event on the object that the API server has, with field and reason', () => {
     expect(of({ api: [problem('Service/shop/web', 'spec.ports[0].port'), problem('Node/n2', '')] })).toEqual([
       'v1 Node n2 | Refused | must be a port',
       'v1 Service shop web | Refused | spec.ports[0].port: must be a port',
@@ -76,7 +76,7 @@ describe('what is refused', () => {
     ])
   })
 
-  test('what is no object is said of the node', () => {
+  test('is an event on the Node where no object is at fault', () => {
     expect(of({ configuration: [problem('environment', 'FELIX_X'), problem('file /a/b.yaml', 'x')] })).toEqual([
       'v1 Node n1 | Refused | environment: FELIX_X: must be a port | own',
       'v1 Node n1 | Refused | file /a/b.yaml: x: must be a port | own',

@@ -33,7 +33,7 @@ function watched() {
   return { watch, node, lines, minute, condition, health }
 }
 
-test('what is dropped is said once, with chain and remedy, and so is its end', async () => {
+test('a chain that drops packets is logged once, with its remedy, and so is its end', async () => {
   const { watch, node, lines, minute, condition, health } = watched()
   await watch.tick()
   await minute()
@@ -49,7 +49,7 @@ test('what is dropped is said once, with chain and remedy, and so is its end', a
   expect([condition()?.ok, watch.findings]).toEqual([true, []])
 })
 
-test('nobody looks before the node serves, nor more often than once a minute', async () => {
+test('the firewall is not read before the node serves, nor more often than once a minute', async () => {
   const { watch, node } = watched()
   node.serves = false
   await watch.tick()
@@ -76,7 +76,7 @@ test('pods of another plugin that come meanwhile are asked about at once: also w
   )
 })
 
-test('what cannot be read is said once, and is no finding', async () => {
+test('a firewall that cannot be read is logged once, and is no finding', async () => {
   const { watch, node, lines, minute, condition } = watched()
   node.fails = true
   await watch.tick()

@@ -76,7 +76,7 @@ describe('routes', () => {
   })
 })
 
-/** Nothing the kernel, or somebody in its place, can send may throw. */
+/** No bytes may make a decoder throw, whether the kernel sends them or another process in its place. */
 describe('broken bytes', () => {
   const all = Object.values(captured).filter((value) => Buffer.isBuffer(value))
   const feed = (datagram: Buffer): void => {

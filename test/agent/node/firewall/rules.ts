@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The rules that well-known programs are known to make, as their tools take them. Layer: test. */
 
-/** `iptables-restore`: Docker 27's filter table, with its bridge and nobody in it. */
+/** `iptables-restore`: Docker 27's filter table, with its bridge and no container in it. */
 export const DOCKER = `*filter
 :INPUT ACCEPT [0:0]
 :FORWARD DROP [0:0]
@@ -92,7 +92,7 @@ export function ufw(family: 4 | 6): string {
   ].join('\n')
 }
 
-/** `nft -f`: firewalld 1.3 with its default zone, public, and nobody bound to a zone. */
+/** `nft -f`: firewalld 1.3 with its default zone, public, and no device bound to a zone. */
 export const FIREWALLD = `table inet firewalld {
   chain filter_INPUT {
     type filter hook input priority filter + 10; policy accept;
