@@ -71,7 +71,7 @@ describe('start', () => {
 })
 
 describe('a Node that is in no manifest', () => {
-  test('is said, and nothing is written until it comes', async () => {
+  test('is logged, and nothing is written until it comes', async () => {
     const nodes = [node('n1', '192.0.2.1', '10.1.1.0/24'), node('n2', '192.0.2.2', '10.1.2.0/24')]
     const before = machine.sh('ip route; cat /proc/sys/net/ipv4/ip_forward')
     machine.put('nodes.json', nodes.slice(1))
@@ -100,7 +100,7 @@ describe('a Node that is in no manifest', () => {
     expect(machine.sh('ip route show proto 80')).toContain('10.1.2.0/24')
   })
 
-  test('is said by --print-desired', () => {
+  test('is an error of --print-desired', () => {
     expect(machine.command('--print-desired', '--node', 'nope', '--resources', machine.resources)).toEqual({
       status: 1,
       output: 'netplane-agent: there is no Node nope in the sources\n',
@@ -188,7 +188,7 @@ describe('changes', () => {
     await agent.until('the pod again', () => links(machine)[`${POD_A}:ingress`]?.endsWith(` ${ifindex}`) === true)
   })
 
-  test('of a pod that goes are taken back, its programs with its cable', async () => {
+  test('of a pod that goes are taken back, its programs with its veth', async () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     machine.drop('pods.json')

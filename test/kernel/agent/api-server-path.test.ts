@@ -161,7 +161,7 @@ function agentOf(host: string): AgentProcess {
   return new AgentProcess(child)
 }
 
-/** Who answers there: the server, or whoever has taken its place. */
+/** Which server answers there: the API server, or that of the thief's Service. */
 function answers(host: string): Readonly<Record<'process' | 'pod' | 'outside', string>> {
   const ask = `curl -s -m 3 'http://${host}:${PORT}/api/v1/pods' | grep -o -m 1 'thief\\|"List"' || echo none`
   const asked = (script: string): string => machine.sh(script).trim()

@@ -25,7 +25,7 @@ beforeAll(async () => {
   node.sh(`mkdir -p ${node.state}/mounted; mount -t tmpfs none ${node.state}/mounted; touch ${node.state}/mounted/inside`)
   agent = node.agent('--health-port', '9099')
   await agent.event('dataplane.ready')
-  // what somebody might have left lying about
+  // secrets that an administrator might have left there
   writeFileSync(join(node.state, 'sysctls.json'), JSON.stringify({ note: `token: ${TOKEN}`, 'client-key-data': 'hunter22' }))
   writeFileSync(join(folder, 'agent.log'), `${agent.lines.map((line) => JSON.stringify(line)).join('\n')}\n{"error":"Bearer ${TOKEN}"}\n`)
 })
@@ -88,7 +88,7 @@ test('with an agent it has everything, and no secret', () => {
   expect(twice.names).toEqual(names)
 })
 
-test('after its death it says what nobody tells any more, and has what is in the kernel', async () => {
+test("after the agent's death the bundle names the pages it could not read, and has what is in the kernel", async () => {
   await agent.kill()
   const { names, readme, read } = bundle()
   for (const name of [...ALWAYS, 'maps/maps.json', 'maps/counters.txt', 'programs/links.json', 'maps/rows/np_addrs.json'])

@@ -32,7 +32,7 @@ function hasHooks(device: string): boolean {
   return hookPins(device).every((pin) => pin in pins)
 }
 
-/** Status and text of a page of the agent's; 0 where nobody answers. */
+/** Status and text of a page of the agent's; 0 where no server answers. */
 function page(path: string): string {
   const script = `fetch("http://127.0.0.1:${path}").then((a) => a.text().then((t) => console.log(a.status, t)), () => console.log(0))`
   return machine.sh(`${process.execPath} -e '${script}'`)
@@ -66,7 +66,7 @@ test('new pods’ devices are known by another prefix', async () => {
   expect(hasHooks(POD_A)).toBe(true)
 })
 
-test('what is said of this node goes before what is said of all, while it is said', async () => {
+test('settings of this node go before those of all nodes, as long as they are there', async () => {
   const own = {
     apiVersion: 'netplane.io/v3',
     kind: 'FelixConfiguration',
@@ -96,7 +96,7 @@ test('how much is logged', async () => {
   expect(times()).toBeGreaterThan(before)
 })
 
-/** What strangers can spoil, and nobody tells the agent of. */
+/** State that other processes can spoil without an event to the agent. */
 interface Spoilable {
   readonly spoil: () => void
   readonly isWhole: () => boolean
@@ -129,7 +129,7 @@ async function mended(there: Spoilable): Promise<void> {
   }
 }
 
-test('hooks, and routes with their sysctls, are looked at as often as is said', async () => {
+test('hooks, and routes with their sysctls, are checked as often as the settings ask for', async () => {
   for (const [seen, unseen, spec] of [
     [SYSCTL, PIN, { interfaceRefreshInterval: '1h', routeRefreshInterval: '1s' }],
     [PIN, SYSCTL, { interfaceRefreshInterval: '1s', routeRefreshInterval: '1h' }],

@@ -74,7 +74,7 @@ export function labelled(name: string, ip: string, { node: nodeName, namespace =
 
 type MatchLabels = Readonly<Record<string, string>>
 
-/** Pods with these labels are reached by those with others, on TCP 8080, and by nobody else. */
+/** Pods with these labels are reached by those with others, on TCP 8080, and by no other client. */
 export function onlyFrom(name: string, labels: MatchLabels, peers: MatchLabels): object {
   return {
     apiVersion: 'networking.k8s.io/v1',

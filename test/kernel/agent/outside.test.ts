@@ -21,7 +21,7 @@ function local(port: number): unknown {
   return { ...service, spec }
 }
 
-/** "200 2 {…}": status, weight and body; "none" when nobody listens. */
+/** "200 2 {…}": status, weight and body; "none" when no process listens. */
 function ask(place: string): string {
   const script = `fetch("http://${place}").then(
     (answer) => answer.text().then((text) => console.log(answer.status, answer.headers.get("x-load-balancing-endpoint-weight"), text.trim())),
@@ -56,7 +56,7 @@ test('the node says that it is well, and that it is leaving', { timeout: 60_000 
   expect(ask('192.0.2.1:10256/livez')).toMatch(/^200 /)
 })
 
-test('a port that somebody else has is said, and had once it is free', { timeout: 60_000 }, async () => {
+test('a port that another process has is a condition, and is taken once it is free', { timeout: 60_000 }, async () => {
   const agent = machine.agent('--health-port', '9099')
   await agent.event('dataplane.ready')
   machine.sh(`${process.execPath} -e 'require("net").createServer().listen(30125)' >/dev/null 2>&1 & echo $! > ${machine.folder}/holder`)

@@ -148,7 +148,7 @@ describe('a policy for a local pod', () => {
   })
 })
 
-test('policies of one namespace that would fill the tables shut out nobody else', async () => {
+test('policies of one namespace that would fill the tables shut out no other namespace', async () => {
   machine.put('pods.json', [
     labelled('a', '10.1.1.5', { node: 'n1', labels: { app: 'web' } }),
     ...[6, 7, 8].map((at) => labelled(`bad-${at}`, `10.1.1.${at}`, { node: 'n1', namespace: 'bad', labels: { app: `a${at}` } })),

@@ -82,7 +82,7 @@ test('nothing is pinned before it is known whether it was there: what a kill lea
   await expectTakeover()
 })
 
-test('maps without programs are no sign that flows are ours: who made them was killed, or refused', async () => {
+test('maps without programs are no sign that flows are ours: their agent was killed, or its programs refused', async () => {
   const before = machine.agent()
   await before.event('dataplane.ready')
   await before.kill()
@@ -90,7 +90,7 @@ test('maps without programs are no sign that flows are ours: who made them was k
   await expectTakeover()
 })
 
-test('its rules go once the programs serve, with a takeover that only --cleanup ends', async () => {
+test("kube-proxy's rules go once the programs serve, with a takeover that only --cleanup ends", async () => {
   machine.sh('nft add table ip kube-proxy; nft add table ip kube-proxy-of-mine')
   const agent = machine.agent()
   expect((await agent.event('kube-proxy.removed'))['rules']).toEqual(['nft: table ip kube-proxy'])
@@ -104,7 +104,7 @@ test('its rules go once the programs serve, with a takeover that only --cleanup 
   expect(machine.cleanup()).toEqual({ status: 0, output: 'there was nothing to remove\n' })
 })
 
-test('its rules stay where they may not be removed, which is said, until they may', async () => {
+test("kube-proxy's rules stay as long as they may not be removed, and the agent logs that they do", async () => {
   machine.sh('nft add table ip kube-proxy')
   machine.put('felix.json', [felix(machine.cgroup, { bpfProxyIptablesCleanupEnabled: false })])
   const agent = machine.agent()
