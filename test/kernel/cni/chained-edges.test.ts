@@ -17,7 +17,7 @@ const FAR = { range: '10.3.1.0/24', device: '10.3.1.0', pod: '10.3.1.5', mac: '0
 const SERVICES = { far: '10.96.0.11', shut: '10.96.0.12', near: '10.96.0.13' }
 const ECHO = 5353
 
-/** Two that runtimes have told us of, one on a cable and one on a bridge, and one that was there before. */
+/** Two pods that the agent got an ADD of, on a veth alone and on a bridge, and one that was there before it. */
 const PODS = ['told', 'bridged', 'found']
 
 function theirs(kind: 'ptp' | 'bridge'): Fields {
@@ -47,7 +47,7 @@ function addressesOf(pod: string): readonly string[] {
   return FAMILIES.map((family) => of.address(pod, family))
 }
 
-/** The node's end of the pod's cable. */
+/** The node's end of the pod's veth. */
 function cableOf(pod: string): string {
   const index = of.machine.sh(`ip netns exec ${pod} cat /sys/class/net/eth0/iflink`).trim()
   return of.machine.sh(`ip -o link show | sed -n 's/^${index}: \\([^@]*\\)@.*/\\1/p'`).trim()
@@ -154,7 +154,7 @@ test('what has no route does not circle', () => {
   expect({ nowhere, lost }).toEqual({ nowhere: ['1', 0], lost: ['silence', 1] })
 })
 
-test('a sandbox that is plugged in anew has the new cable', () => {
+test('a sandbox that is attached again has the new veth', () => {
   const [v4 = '', v6 = ''] = addressesOf('told')
   of.machine.sh(`
     ip link del ${cableOf('told')}
@@ -175,7 +175,7 @@ test('a sandbox that is plugged in anew has the new cable', () => {
   expect([of.pings('told', OUTSIDE.v4), asks('found', 'near')]).toEqual([true, 'answer'])
 })
 
-test('who is forgotten while it runs is not let loose, with the next agent neither; and is found again, by its own cable', async () => {
+test('a forgotten pod that runs stays cut off, with the next agent too, and is found by its own veth', async () => {
   const loose = (): readonly string[] => {
     const answered = of.pingsOf(PODS.map((pod) => ({ from: pod, address: OUTSIDE.v4 })))
     return PODS.filter((_, at) => answered[at] === true)

@@ -156,7 +156,7 @@ export class ChainedNode implements AsyncDisposable {
     return text === '' ? undefined : text
   }
 
-  /** Answers with its name and with who asks; resolves when it listens. */
+  /** Answers with its name and the client's address; resolves when it listens. */
   async serve(place: string, port: number): Promise<void> {
     const script = `require('http').createServer((q, r) => r.end('${place} ' + q.socket.remoteAddress.replace('::ffff:', '')))
       .listen(${port}, '::', () => console.log('listens'))`

@@ -72,7 +72,7 @@ afterEach(async () => {
   await of[Symbol.asyncDispose]()
 })
 
-/** Who reaches whom under {@link POLICIES}, by every family. */
+/** Which pod reaches which under {@link POLICIES}, by every family. */
 function expectPolicies(): void {
   const asked = FAMILIES.flatMap((family) => {
     const to = (pod: string): string => of.address(pod, family)

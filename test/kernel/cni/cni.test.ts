@@ -38,7 +38,7 @@ describe('ADD', () => {
     expect(of.inPod({ pod: 'a' }, 'ip link show eth0')).toContain('mtu 1430')
   })
 
-  test('the same sandbox again has the same answer, and keeps its cable', async () => {
+  test('the same sandbox again has the same answer, and keeps its veth', async () => {
     await of.ready()
     const first = of.add({ pod: 'a' })
     const index = of.machine.sh(`ip -o link show ${host('a')}`)
@@ -46,7 +46,7 @@ describe('ADD', () => {
     expect(of.machine.sh(`ip -o link show ${host('a')}`)).toBe(index)
   })
 
-  test('a cable that is made anew is up with its programs', async () => {
+  test('a veth that is created again is up with its programs', async () => {
     await of.ready()
     of.add({ pod: 'a' })
     for (let times = 0; times < 5; times++) {
@@ -76,7 +76,7 @@ describe('ADD', () => {
   test('one that waits while another sandbox of the pod is asked for ends at once: it would take the place of the newer one', async () => {
     await of.ready()
     const answer = of.beginAdd({ pod: 'ghost', id: 'early' })
-    // the listener, and who has come
+    // the listener, and the client that waits
     await expect.poll(() => of.machine.sh('grep -c cni.sock /proc/net/unix').trim(), { timeout: 5000 }).toBe('2')
     expect(refusalOf(of.add({ pod: 'ghost', id: 'late' }, { timeoutSeconds: 1 }))).toContain('no source has Pod default/ghost')
     await expect
@@ -93,10 +93,10 @@ describe('ADD', () => {
     expect(of.saved()).toEqual([])
   })
 
-  test('an agent that is stopped answers whoever waits, and ends at once', async () => {
+  test('an agent that is stopped answers every waiting call, and ends at once', async () => {
     const agent = await of.ready()
     const answer = of.beginAdd({ pod: 'ghost' })
-    // the listener, and who has come; what one who comes later asks is done after it
+    // the listener, and the client that waits; a later call is handled after it
     await expect.poll(() => of.machine.sh('grep -c cni.sock /proc/net/unix').trim(), { timeout: 5000 }).toBe('2')
     expect(of.add({ pod: 'a' }).status).toBe(0)
     const began = performance.now()
@@ -113,7 +113,7 @@ describe('ADD', () => {
       '11: not ready in time: no source has Pod default/a on node n1 with the uid u2, which the runtime says, but with u1',
     )
     const answer = of.beginAdd({ pod: 'a', id: 'waits', uid: 'u2' })
-    // one that waits is in nobody's way
+    // a call that waits holds up no other
     expect(ips(of.add({ pod: 'a', id: 'old', uid: 'u1' }, { timeoutSeconds: 5 }))).toContain('10.1.1.0/32')
     expect(answer()).toBeUndefined()
     of.machine.put('pods.json', [waitingPod('a', { uid: 'u2' })])
@@ -207,7 +207,7 @@ describe('addresses of another plugin', () => {
     expect(readFileSync(calls, 'utf8').trim().split('\n')).toEqual([`ADD a-1 ${args}`, `DEL a-1 ${args}`, `DEL a-1 ${args}`])
   })
 
-  test('that come when nobody waits any more go back at once: no DEL may come after them', async () => {
+  test('that come when no call waits any more go back at once: no DEL may come after them', async () => {
     await of.ready()
     const calls = join(of.machine.folder, 'calls')
     const given = '{"cniVersion":"1.0.0","ips":[{"address":"10.3.0.9/24"}]}'
@@ -277,7 +277,7 @@ describe('DEL', () => {
     expect(ips(of.add({ pod: 'b' }))).toContain('10.1.1.1/32')
   })
 
-  test('leaves a cable that is by now that of another sandbox, of which this agent knows nothing', async () => {
+  test('leaves a veth that by now belongs to another sandbox, of which this agent knows nothing', async () => {
     await of.ready()
     const added = of.add({ pod: 'a' })
     expect(of.machine.sh(`ip link show ${host('a')}`)).toContain('alias a-1')
@@ -368,7 +368,7 @@ describe('GC and STATUS', () => {
     // each once, however often it was asked
     const told = (): unknown[] => next.events('cni.status').map((line) => line['told'])
     const ask = (): unknown => {
-      // the plugin asks nobody where that is
+      // with this file the plugin answers without the agent
       rmSync(join(of.machine.state, 'cni.sock.ready'), { force: true })
       status()
       return told().at(-1)

@@ -32,7 +32,7 @@ describe('what runtimes find', () => {
     await agent.event('dataplane.ready')
     await agent.event('cni.installed')
     expect(types()).toEqual(['netplane-cni'])
-    // runtimes tell hostPorts to whoever says that it serves them
+    // runtimes pass hostPorts to a plugin that declares the capability
     expect(readFileSync(path, 'utf8')).toContain('"portMappings": true')
     copyFileSync('/usr/lib/cni/portmap', join(of.binDir, 'copied'))
     renameSync(join(of.binDir, 'copied'), join(of.binDir, 'portmap'))
@@ -47,7 +47,7 @@ describe('what runtimes find', () => {
     await agent.until('the shim', () => existsSync(shim))
   })
 
-  test('the socket is there again when somebody took it away', async () => {
+  test('the socket is there again after another process removed it', async () => {
     const agent = await of.ready()
     rmSync(join(of.machine.state, 'cni.sock'))
     await agent.event('cni.listening', 2)
@@ -118,7 +118,7 @@ describe('an agent that comes after one that was killed', () => {
     expect([of.held(), of.held('fd00-1---112')]).toEqual([['a-1'], ['a-1']])
   })
 
-  test('collects nothing before it has read who there is', async () => {
+  test('collects nothing before it has read which pods there are', async () => {
     const first = await of.ready()
     of.add({ pod: 'a' })
     of.machine.put('pods.json', [waitingPod('a', { ips: ['10.1.1.0', 'fd00:1::'] })])
