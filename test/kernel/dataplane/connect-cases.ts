@@ -213,7 +213,7 @@ async function steady(loaded: Loaded, family: Family): Promise<string | undefine
   }
 }
 
-/** There is no network behind the service's address here: who is left alone is told so. */
+/** No network is behind the service's address here: a socket that is not translated gets an error. */
 async function connectedUdp(loaded: Loaded, family: Family): Promise<string | undefined> {
   await publish(loaded, family, { proto: UDP, ports: [9] })
   const socket = createSocket(family.type)

@@ -220,7 +220,7 @@ test('rows outlive a first look that fails, and programs that come before the ne
 test('programs that are refused leave flows in the map that the old ones write to', async () => {
   await passes()
   const [file, path] = [readFileSync(objectPath('host', features)), join(objects, objectFileName('host', features))]
-  // no instruction has this code, which nobody sees but the verifier
+  // no instruction has this code, which only the verifier notices
   for (const [name, code] of elfSections(file)) if (name === 'tc') code.fill(0xff, 0, 8)
   writeFileSync(path, file)
   want({ ...node, mapSizes: { ...node.mapSizes, conntrack: 3000 } })
@@ -315,7 +315,7 @@ describe('another setting', () => {
     expect([await passes(), ...state()]).toEqual([undefined, [], 1, true])
   })
 
-  test('old programs stay pinned while somebody else has the XDP hook', async () => {
+  test('old programs stay pinned while a foreign program has the XDP hook', async () => {
     await withDevice()
     const stranger = BpfProgram.load({ type: XDP, instructions: PASS })
     cleanups.push(() => {

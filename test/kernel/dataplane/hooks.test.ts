@@ -105,7 +105,7 @@ function hooks(): readonly [InterfaceHook, InterfaceHook] {
   return [interfaceHook(iface, 'ingress'), interfaceHook(iface, 'egress')]
 }
 
-/** A program of somebody else, which always returns the same. */
+/** A foreign program, which always returns the same. */
 async function foreignProgram(section = 'tc', result = -1): Promise<BpfProgram> {
   const path = join(mkdtempSync(join(tmpdir(), 'netplane-foreign-')), 'watch.o')
   compileTo(
@@ -128,7 +128,7 @@ function interfaces(): Interfaces {
 
 /** Hooks of an interface that went after it was seen. */
 function writesToGone(open: () => Hooks<InterfaceHook>): void {
-  test('an interface that has gone is said by a code of its own', () => {
+  test('an interface that has gone is reported by a code of its own', () => {
     const [hook] = hooks()
     const [one] = programs(0, 'from_host')
     const ours = open()
@@ -153,7 +153,7 @@ describe.skipIf(!hasTcx())('tcx links', () => {
     expect(tcxQuery(hook.instance, 'ingress')).toEqual({ programIds: [two.id], linkIds: before })
   })
 
-  test('a link that was detached, or whose interface came again, is made anew', () => {
+  test('a link that was detached, or whose interface came again, is created again', () => {
     const [one] = programs(0, 'from_host')
     const tcx = new TcxHooks(pins())
     const [hook] = hooks()
@@ -172,7 +172,7 @@ describe.skipIf(!hasTcx())('tcx links', () => {
     expect(tcxQuery(again.instance, 'ingress').programIds).toEqual([one.id])
   })
 
-  test('a pin that somebody removed is put back, and the program was never off', () => {
+  test('a pin that another process removed is put back, and the program was never off', () => {
     const [one] = programs(0, 'from_host')
     const tcx = new TcxHooks(pins())
     const [hook] = hooks()

@@ -142,7 +142,7 @@ describe('routes', () => {
     expect(text()).toEqual([])
   })
 
-  test('of others stay, and the kernel’s reason is told', () => {
+  test('of others stay, and the failure names the kernel’s reason', () => {
     const netlink = exchange()
     const routes = new Routes({ netlink, log: silentLog })
     ip('route', 'add', '10.78.0.0/24', 'via', '192.0.2.9')

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Folders of pins that somebody else has made, or may change: nothing in them is believed. Layer: test. */
+/** Folders of pins that another user has made, or may change: nothing in them is trusted. Layer: test. */
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
@@ -44,7 +44,7 @@ function modes(): string[] {
 
 const OURS = Array<string>(4).fill('0 700')
 
-test('folders of somebody else are made anew, without what was in them', () => {
+test('folders of another user are created again, without what was in them', () => {
   mkdirSync(join(pins.programs, 'a'), { recursive: true })
   mkdirSync(pins.links)
   for (const path of [join(pins.programs, 'a'), pins.programs, pins.links, pins.dir]) chownSync(path, NOBODY, NOBODY)
@@ -54,7 +54,7 @@ test('folders of somebody else are made anew, without what was in them', () => {
   expect(told).toEqual([{ path: pins.dir, uid: NOBODY }])
 })
 
-test("somebody else's folder among ours goes alone", () => {
+test("another user's folder among ours goes alone", () => {
   pins.prepare()
   mkdirSync(join(pins.maps, 'kept'))
   chownSync(pins.links, NOBODY, NOBODY)
@@ -64,7 +64,7 @@ test("somebody else's folder among ours goes alone", () => {
   expect(told).toEqual([{ path: pins.links, uid: NOBODY }])
 })
 
-test("somebody else's symbolic link is not followed", () => {
+test("another user's symbolic link is not followed", () => {
   const other = join(parent, 'other')
   mkdirSync(join(other, 'maps'), { recursive: true, mode: 0o755 })
   symlinkSync(other, pins.dir)
@@ -84,7 +84,7 @@ test('folders of ours that others may write to are closed', () => {
   expect(told).toEqual([])
 })
 
-test('a folder above ours that somebody else owns is refused, and left', () => {
+test('a folder above ours that another user owns is refused, and left', () => {
   chownSync(parent, NOBODY, NOBODY)
   expect(() => {
     pins.prepare()
@@ -96,7 +96,7 @@ test.each([
   { name: 'as the kernel mounts it', mode: 0o1777, uid: 0, isGood: true },
   { name: 'closed', mode: 0o700, uid: 0, isGood: true },
   { name: 'without sticky bit', mode: 0o777, uid: 0, isGood: false },
-  { name: "of somebody else's", mode: 0o1777, uid: NOBODY, isGood: false },
+  { name: 'of another user', mode: 0o1777, uid: NOBODY, isGood: false },
 ])('a mount $name', ({ mode, uid, isGood }) => {
   const mount = mkdtempSync(join(tmpdir(), 'netplane-pins-'))
   execFileSync('mount', ['-t', 'bpf', 'bpf', mount])

@@ -144,7 +144,7 @@ describe('generations', () => {
     expect(readdirSync(pins.maps)).not.toContain('np_sockets')
   })
 
-  test('a folder that is on no bpffs is said to be so', async () => {
+  test('a folder that is on no bpffs is refused with a reason of its own', async () => {
     const folder = mkdtempSync('/tmp/netplane-no-bpffs-')
     cleanups.push(() => rmSync(folder, { recursive: true }))
     // /sys/fs is sysfs: mkdir in it fails in a way of its own

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Pinned maps of another size or layout: what is carried over, what is made anew, what is refused. Layer: test. */
+/** Pinned maps of another size or layout: what is carried over, what is created again, what is refused. Layer: test. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -161,7 +161,7 @@ describe('np_ct', () => {
     })
   })
 
-  test('with a field that no longer fits: nothing can be carried over, and that is said', async () => {
+  test('with a field that no longer fits: nothing can be carried over, and the reason is reported', async () => {
     await pinOld('np_ct', [['__u8 state;\n__u8 epoch;', '__u16 state;']])
     const shared = await ensure()
     expect(shared.replaced).toMatchObject([
@@ -187,7 +187,7 @@ describe('np_ct', () => {
     expect(value).toMatchObject({ seen: 77, out: { sport: 443 }, state: 5, via: ANY_V6, leg: [{ ifindex: 42 }, { ifindex: 0 }] })
   })
 
-  test('with another key: nothing can be carried over, and that is said', async () => {
+  test('with another key: nothing can be carried over, and the reason is reported', async () => {
     await pinOld('np_ct', [['__be16 lo_port, hi_port;\n__u8 proto;\n__u8 pad;', '__be16 lo_port, hi_port;\n__u8 proto;\n__u8 zone;']])
     const { replaced, maps } = await ensure()
     expect(replaced).toMatchObject([{ map: 'np_ct', copied: 0, lost: 'struct ct_key: the key field zone is gone' }])
@@ -204,7 +204,7 @@ describe('np_ct', () => {
   })
 })
 
-test('a table of rows is made anew and empty: the agent writes all of them', async () => {
+test('a table of rows is created again and empty: the agent writes all of them', async () => {
   const first = (await ensure()).maps.get('np_frontends')
   first?.update(Buffer.alloc(20), Buffer.alloc(40))
   const { replaced, maps } = await ensure({ ...SIZES, frontends: 500 })
