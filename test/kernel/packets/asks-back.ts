@@ -7,7 +7,7 @@ import { policy } from './policy/policies.ts'
 import type { Family } from '../../../testkit/packets/cluster.ts'
 import { families } from '../../../testkit/packets/cluster.ts'
 
-/** The one who may answer pings may not ping for that. */
+/** A pod that may answer pings may not ping for that. */
 function asks(f: Family): PacketCase[] {
   const n = numbers(f)
   const [timestamp, answer, redirect] = f.v4 ? [13, 14, 5] : [139, 140, 200]
@@ -53,7 +53,7 @@ export function sctp([from, sport]: readonly [string, number], [to, dport]: read
   return plain(from, to, { proto: 132, body })
 }
 
-/** Who may answer an association begins none for that. */
+/** A pod that may answer an association may not begin one for that. */
 function begins(f: Family): PacketCase {
   const [own, far] = [
     [f.secondPod, 38_412],

@@ -69,7 +69,7 @@ function otherDevice(f: Family): PacketCase[] {
   ]
 }
 
-/** Groups: nobody's flow. */
+/** Packets to multicast groups are of no flow. */
 function groups(f: Family): PacketCase[] {
   const group = f.v4 ? '224.0.0.251' : 'ff02::fb'
   return [

@@ -14,7 +14,7 @@ export function cut(f: Family, frame: Uint8Array, bytes: number): Uint8Array {
   return out
 }
 
-/** The IPv4 header's checksum anew. */
+/** Computes the IPv4 header's checksum. */
 export function fixHeader(frame: Uint8Array): void {
   const view = new DataView(frame.buffer, frame.byteOffset)
   view.setUint16(24, 0)

@@ -179,7 +179,7 @@ function pretended(f: Family): PacketCase[] {
   ]
 }
 
-/** What a pod says of others. */
+/** Discovery messages of a pod about others. */
 function told(f: Family): PacketCase {
   const says = (say: string, sent: Sent, wrap = (frame: Uint8Array) => frame): Step => ({
     say,
@@ -202,7 +202,7 @@ function told(f: Family): PacketCase {
       says('answers for another', { type: NA, from: f.pod, to: f.node, target: f.elsewherePod }),
       says('answers for the node', { type: NA, from: f.pod, to: 'ff02::1', target: f.node }),
       says('answers for itself as another', { type: NA, from: f.elsewherePod, to: f.node, target: f.pod }),
-      says('answers as nobody', { type: NA, from: '::', to: 'ff02::1', target: f.pod }),
+      says('answers from the unspecified address', { type: NA, from: '::', to: 'ff02::1', target: f.pod }),
     ],
   }
 }

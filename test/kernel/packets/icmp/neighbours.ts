@@ -38,7 +38,7 @@ function neighbours(): PacketCase[] {
             macs: { src: mac, dst: podMac },
           }),
         },
-        { say: 'anyone else', through: 'from_workload', packet: request('10.10.1.9'), action: 'pass', out: 'same' },
+        { say: 'another address', through: 'from_workload', packet: request('10.10.1.9'), action: 'pass', out: 'same' },
         { say: 'on the wire', through: 'from_host', packet: request('169.254.1.1'), action: 'pass', out: 'same' },
       ],
     },
@@ -60,7 +60,7 @@ function neighbours(): PacketCase[] {
             macs: { src: mac, dst: podMac },
           }),
         },
-        { say: 'anyone else', through: 'from_workload', packet: solicit('fe80::2'), action: 'pass', out: 'same' },
+        { say: 'another address', through: 'from_workload', packet: solicit('fe80::2'), action: 'pass', out: 'same' },
       ],
     },
   ]
@@ -105,7 +105,7 @@ function senders(): PacketCase[] {
           { ...says(`answers as ${sender}`, 2, [sender, node]), ...spoofed },
           { ...says(`tells all as ${sender}`, 1, [sender, sender]), ...spoofed },
         ]),
-        { ...says('answers as nobody', 2, ['0.0.0.0', node]), ...spoofed },
+        { ...says('answers from the unspecified address', 2, ['0.0.0.0', node]), ...spoofed },
         ...['127.0.0.1', '0.0.0.1', '169.254.9.9', '224.0.0.1', '255.255.255.255', '10.96.0.10', '10.10.2.5'].map((sender) => ({
           ...says(`asks as ${sender}`, 1, [sender, node]),
           ...spoofed,

@@ -5,7 +5,7 @@ import type { Step } from '../../../../testkit/packets/case.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
 import { at } from '../../../../testkit/packets/cluster.ts'
 
-/** that it is sent from, where nothing else is said */
+/** the source port where a case names no other */
 export const PORT = 42_000
 
 /** A packet that goes its way, or is dropped by policy without a flow to remember. */

@@ -84,7 +84,7 @@ function changes(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: who answers and then connects by the same ports is asked about by himself`,
+      name: `${f.name}: a server that connects by the ports it answered on is judged as a client`,
       given: { policies: [policy('in', { of: 'pod', ingress: [{}], egress: [] })] },
       steps: [
         ...connected,
@@ -140,7 +140,7 @@ function otherWays(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: seen first where it goes into the pod`,
+      name: `${f.name}: a flow that is seen first where it goes into the pod is judged there`,
       given: { policies: opens(80) },
       steps: [
         {
@@ -154,7 +154,7 @@ function otherWays(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: out of the tunnel, by who is in it`,
+      name: `${f.name}: a packet out of the tunnel is judged by its inner addresses`,
       given: { policies: [policy('in', { of: 'pod', ingress: [{ source: podSide('remote') }] })] },
       steps: [
         {

@@ -21,7 +21,11 @@ function ends(f: Family): PacketCase[] {
   })
   const closed: readonly Policy[] = [policy('closed', { of: 'pod', ingress: [], egress: [] })]
   return [
-    { name: `${f.name}: policy lets nobody in: no packet, no flow`, given: { policies: closed }, steps: [refuses('SYN', 80)] },
+    {
+      name: `${f.name}: a policy that lets no client in drops the packet, and makes no flow`,
+      given: { policies: closed },
+      steps: [refuses('SYN', 80)],
+    },
     {
       name: `${f.name}: what is let be says by which rules, of both ends`,
       given: {
@@ -137,7 +141,7 @@ function conditions(f: Family): PacketCase[] {
         refuses('refused at once', 82),
         lets('let in at once', 83),
         lets('at the end of the first', 84),
-        refuses('by nobody', 91),
+        refuses('let in by no rule', 91),
       ],
     },
     {
@@ -179,7 +183,7 @@ function conditions(f: Family): PacketCase[] {
           age: 3000,
         },
         {
-          say: 'a reply that nobody asked for',
+          say: 'a reply without a request',
           through: 'from_workload',
           packet: ping(n.reply, 0x0202_0001),
           action: 'drop',

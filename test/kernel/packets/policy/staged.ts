@@ -59,7 +59,7 @@ function staged(f: Family): PacketCase[] {
       steps: [{ ...lets('let in', 80), flows: [{ ...flow, rules: { ingress: ruleOf('real', 'ingress', 0), stagedIngress: '' } }] }],
     },
     {
-      name: `${f.name}: staged rules for who has no others`,
+      name: `${f.name}: staged rules are recorded for a pod that has no others`,
       newer: true,
       given: { policies: [policy('new', { of: 'pod', staged: 'Set', ingress: [] })] },
       steps: [{ ...lets('let in', 80), flows: [{ ...flow, rules: { ingress: '', stagedIngress: 'Tier/default ingress end' } }] }],

@@ -25,7 +25,7 @@ export interface Passage {
 export interface Story {
   readonly name: string
   readonly given: Given
-  /** hooks that packets of who opens the flow pass, in order, and those of answers */
+  /** hooks that packets of the end that opens the flow pass, in order, and those of answers */
   readonly asks: readonly Passage[]
   readonly answers: readonly Passage[]
   /** without rules of the node it is none of ours */

@@ -13,7 +13,7 @@ function datagram(f: Family, to: string | undefined, more: Partial<Step> & { rea
   const { from = at(f.client, PORT), ...rest } = more
   const packet = udp(from, at(f.node, NODE_PORT), { payload: 'x' })
   const out = to === undefined ? {} : { out: udp(from, to, { payload: 'x', ttl: 63 }) }
-  return { say: `datagram to ${to ?? 'nobody'}`, through: 'from_host', packet, action: 'redirect', ...out, ...rest }
+  return { say: `datagram to ${to ?? 'no backend'}`, through: 'from_host', packet, action: 'redirect', ...out, ...rest }
 }
 
 function forFamily(f: Family): PacketCase[] {
@@ -104,7 +104,7 @@ function forFamily(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: affinity lasts as long as is said after the client's last flow, and no longer`,
+      name: `${f.name}: affinity lasts for its timeout after the client's last flow, and no longer`,
       given: { backends: [here], maglev: [0], flags: FRONTEND_MAGLEV, affinity: 10 },
       steps: [
         datagram(f, near),
@@ -155,7 +155,7 @@ function forFamily(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: a SYN that nobody answered tries another backend when its first is gone, an open connection stays`,
+      name: `${f.name}: a SYN without an answer tries another backend when its first is gone, an open connection stays`,
       given: { backends: [here] },
       steps: [
         {

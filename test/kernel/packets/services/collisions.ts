@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One client port used in several ways at once: each flow is told from the others. Layer: test. */
+/** One client port used in several ways at once: each flow stays apart from the others. Layer: test. */
 import { tcp, tunnel, udp } from '../../../../testkit/packets/packet.ts'
 import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'
 import { tunnelPort } from '../tunnel-port.ts'

@@ -122,7 +122,7 @@ function fromHere(f: Family): PacketCase[] {
   ]
 }
 
-/** Addresses that are somebody's here. */
+/** Addresses of this node and its pods. */
 function ofHere(f: Family): PacketCase[] {
   const before = { say: 'data to it', through: 'from_workload', action: 'redirect' } as const
   const [asker, server] = [at(f.pod, PORT), at(f.client, 53)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Node ports whose backend is on another node: both nodes, and who may use the tunnel. Layer: test. */
+/** Node ports whose backend is on another node: both nodes, and which senders may use the tunnel. Layer: test. */
 import { tcp, tunnel } from '../../../../testkit/packets/packet.ts'
 import type { PacketCase } from '../../../../testkit/packets/case.ts'
 import { tunnelPort } from '../tunnel-port.ts'
@@ -167,7 +167,7 @@ function nodePortFar(f: Family): PacketCase[] {
   ]
 }
 
-/** An endpoint that nobody says a node of: a server outside, or one whose slice was made by hand. */
+/** An endpoint without a node: a server outside, or one whose slice was made by hand. */
 function nodePortOutside(f: Family): PacketCase[] {
   const front = at(f.node, NODE_PORT)
   const us = at(f.node, NAT_PORT)

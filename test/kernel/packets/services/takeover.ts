@@ -159,7 +159,7 @@ function forFamily(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: who gets a pod's address gets none of its connections`,
+      name: `${f.name}: a pod that gets another's address gets none of its connections`,
       given: {},
       steps: [
         { say: 'SYN', through: 'from_host', packet: tcp(c, pod, { flags: 'S' }), action: 'redirect' },

@@ -26,15 +26,15 @@ function forwarded(f: Family): PacketCase[] {
   const byUnderlay = leaves('to_workload', underlay.name)
   return [
     {
-      name: `${f.name}: what the kernel forwards is from a local pod by its own cable alone`,
+      name: `${f.name}: a packet that the kernel forwards is a local pod's only if it came by the pod's own veth`,
       given: {},
       steps: [
-        leaves('to_workload', cable.name)('by its cable', udp(at(f.elsewherePod, PORT), pod), KERNELS),
+        leaves('to_workload', cable.name)('by its veth', udp(at(f.elsewherePod, PORT), pod), KERNELS),
         byUnderlay('by another device', udp(at(f.elsewherePod, PORT + 1), pod), SPOOFED),
       ],
     },
     {
-      name: `${f.name}: nor is it from an overlay pod without its tunnel`,
+      name: `${f.name}: a packet that the kernel forwards is an overlay pod's only if it came by the tunnel`,
       given: {},
       steps: [byUnderlay('by the network', udp(at(f.overlayPod, PORT), pod), SPOOFED)],
     },
@@ -53,7 +53,7 @@ function forwarded(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: nor may it go to another node's tunnel port`,
+      name: `${f.name}: what the kernel masquerades may not go to another node's tunnel port`,
       given: {},
       steps: [
         leaves('to_host')("a tunnel of the node's kernel", udp(at(f.node, PORT), at(f.otherNode, 4789)), KERNELS),

@@ -29,8 +29,8 @@ function inTunnel(f: Family, node: string, inner: Uint8Array): Uint8Array {
   return tunnel(node, f.node, { inner, vni: VNI, sport: 50_000 })
 }
 
-/** Flows of this node's own, and between pods of an overlay: no packet of the network is theirs, whoever it says it
- * is of. */
+/** Flows of this node's own, and between pods of an overlay: no packet of the network is theirs, whatever source
+ * it has. */
 function openFlows(f: Family): PacketCase[] {
   const [pod, node, overlay, client] = [at(f.pod, PORT), at(f.node, 80), at(f.overlayPod, 80), at(f.client, PORT)]
   const web = [{ addr: f.overlayPod, port: 8080, node: f.otherNode }]
@@ -167,7 +167,7 @@ function newFlows(f: Family): PacketCase[] {
   const here = [f.node, f.quietOwn, f.secondPod]
   return [
     {
-      name: `${f.name}: rules without tracking let nobody in who says to be of this node`,
+      name: `${f.name}: rules without tracking let no sender in that pretends to be of this node`,
       given: { policies: [open] },
       steps: [...here, f.overlayPod].flatMap((from) => of(at(from, PORT), at(f.pod, 80))),
     },
@@ -186,7 +186,7 @@ function newFlows(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: by a port of the node the kernel leads nobody to a pod who says to be an overlay pod, or is of the link`,
+      name: `${f.name}: by a port of the node the kernel leads no packet with a forged overlay source, or a link-local one, to a pod`,
       given: {},
       steps: [
         ...kinds(at(f.overlayPod, PORT), at(f.pod, 80)).map(([kind, packet]) => toPod(`forged: ${kind}`, packet, SPOOFED)),
@@ -203,7 +203,7 @@ function newFlows(f: Family): PacketCase[] {
       given: {},
       steps: [
         fromHost(
-          'a later fragment of an unknown datagram, for nobody here',
+          'a later fragment of an unknown datagram, for no pod here',
           inTunnel(
             f,
             f.otherNode,
@@ -214,7 +214,7 @@ function newFlows(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: nobody on the network has a service's address and port`,
+      name: `${f.name}: no host on the network has a service's address and port`,
       given: { backends: [{ addr: f.secondPod, port: 80 }], frontends: [at(f.stranger, 53), at(f.bareVip, 81)], external: [f.stranger] },
       steps: [
         forged('of the cluster', udp(at(f.bareVip, 81), at(f.pod, PORT))),
@@ -272,7 +272,7 @@ function decided(f: Family): PacketCase[] {
       steps: [pod('asks', asked), pod('tells', tells), pod('tells much later', tells, { age: 6000, ...DENIED })],
     },
     {
-      name: `${f.name}: who is masqueraded is heard by its node as itself, by whichever of the node's addresses`,
+      name: `${f.name}: the node sees a masqueraded pod's own address, by whichever of the node's addresses`,
       given: {},
       steps: [fromPod('asks', udp(at(f.maskedPod, PORT), f.v4 ? '192.168.50.255:80' : '[fe80::1:2]:80'), KERNELS)],
     },
@@ -297,8 +297,7 @@ function cameAnotherWay(f: Family): PacketCase[] {
   ]
 }
 
-/** Without ports, who sends from a place after another takes the flow over, and is asked about by the rules for that
- * place. */
+/** Without ports, a sender in another place takes the flow over, and is judged by the rules for that place. */
 function takenOver(f: Family): PacketCase {
   const packet = plain(f.pod, f.secondPod, { proto: 47 })
   return {
@@ -318,7 +317,7 @@ function framesToAll(f: Family): PacketCase[] {
   return ['ff:ff:ff:ff:ff:ff', '01:00:5e:00:00:01'].map((dst) => {
     const from = (source: string): Uint8Array => udp(at(source, PORT), at(f.node, 9999), { macs: { ...MACS, dst } })
     return {
-      name: `${f.name}: a frame to ${dst} says from the network of nobody here that it is of him`,
+      name: `${f.name}: a frame to ${dst} from the network has no source of this node, its pods or services`,
       given: { backends: [{ addr: f.pod, port: 8080 }], frontends: [at(f.bareVip, 80)] },
       steps: [
         fromHost("a neighbour's", from(f.client), KERNELS),

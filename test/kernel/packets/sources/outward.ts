@@ -8,7 +8,7 @@ import { A_WHILE, NAT_PORT, VNI, at, families } from '../../../../testkit/packet
 
 const PORT = 40000
 
-/** The quoted echo with the checksum of another: nobody looks at it, so it is not mended. */
+/** The quoted echo with the checksum of another: no receiver looks at it, so it is not mended. */
 function checksumOf(quoted: Uint8Array, other: Uint8Array): Uint8Array {
   const at = quoted.length - 8 + 2
   return Uint8Array.from(quoted, (byte, index) => (index === at || index === at + 1 ? (other[index] ?? 0) : byte))

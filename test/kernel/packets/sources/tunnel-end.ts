@@ -101,7 +101,7 @@ function pods(f: Family): PacketCase[] {
           ...REFUSED,
         },
         {
-          say: 'of a stranger, who is no node',
+          say: 'of a stranger that is no node',
           through: 'from_workload',
           packet: udp(pod, at(f.stranger, TUNNEL_PORT), { payload: FORGED }),
           action: 'redirect',
