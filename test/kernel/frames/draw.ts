@@ -228,7 +228,7 @@ class Draw {
     }
   }
 
-  /** From a node, or from who would like to be one. */
+  /** From a node, or from a host that pretends to be one. */
   #tunnelled(inner: Uint8Array): Uint8Array {
     const dice = this.#dice
     const f = this.#family

@@ -74,7 +74,7 @@ function travel(runner: PacketRunner, { through, frame: sent }: Sent): Journey {
 }
 
 /** What forwards: without tags of priority; nothing of another network, nothing that is for all by its frame, nor
- * from an address that nobody on a network has. */
+ * from an address that no host on a network has. */
 function throughKernel(frame: Uint8Array): Uint8Array | undefined {
   const seen = readFrame(frame)
   if (seen.kind === 'vlan') return undefined
@@ -94,7 +94,7 @@ function placeOf(frame: Uint8Array): Place {
   return NODE.includes(seen.dst) || isHere ? 'node' : 'out'
 }
 
-/** Made by the program for who has sent the frame: a reset, an ICMP error, an answer about the gateway. */
+/** Made by the program for the frame's sender: a reset, an ICMP error, an answer about the gateway. */
 function isAnswer(sent: Uint8Array, got: Uint8Array): boolean {
   const [was, is] = [readFrame(sent), readFrame(got)]
   if (was.kind === 'arp') return is.kind === 'arp'

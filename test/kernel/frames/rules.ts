@@ -34,7 +34,7 @@ const SEPARATOR = ' '
 /** What is remembered of what was let through, in one sequence of frames over the same policies. */
 export class Rules {
   readonly #policy: PolicyOpinion
-  /** flows as they arrived → who sent them */
+  /** flows as they arrived → their senders */
   readonly #flows = new Map<string, Set<Addr>>()
   /** datagrams whose first fragment was seen → where its headers end */
   readonly #firsts = new Map<string, { readonly ends: number; readonly flow: string }>()
@@ -121,7 +121,7 @@ export class Rules {
     if (inside.kind === 'first' && inside.reading === undefined) return 'a first fragment that does not hold all headers'
     if (inside.kind !== 'later') return undefined
     const first = this.#firsts.get(inside.key)
-    // what a refused one has told is remembered as well: what follows it is asked about by that
+    // the headers of a refused first fragment are remembered as well: those after it are judged by them
     if (first === undefined) return 'a fragment whose first part was not seen'
     return inside.offset < first.ends ? 'a fragment that writes over the headers of the first' : undefined
   }
@@ -158,12 +158,12 @@ export class Rules {
     }
     if (this.#isKnown(sent, got)) return undefined
     if (through === 'from_workload' && isDiscovery(sent)) return undefined
-    // by the id of an open ping an answer that nobody waits for
+    // an answer by the id of an open ping, for which no process waits
     if (isEchoReply(sent) && this.#isOpen(got)) return undefined
     return this.#policy.refusesPod(packets, { egress: through === 'from_workload', ingress: place === 'pod' })
   }
 
-  /** The node puts it together itself: all the more it must be told by the first fragment which rules are meant. */
+  /** The node puts the datagram together itself: its first fragment must hold the headers that rules ask about. */
   #ofHostFragment({ through, place }: Pick<Journey, 'through' | 'place'>): string | undefined {
     return through === 'from_host' && place === 'node' && this.#policy.closesHost
       ? 'a first fragment without headers, past policy of the host'
@@ -277,7 +277,7 @@ function isSpared(sent: IpSeen): boolean {
   return isDiscovery(sent) || isGroup || isOwn
 }
 
-/** A SYN alone is nobody's answer. */
+/** A SYN alone is no answer. */
 function isRequest({ inside }: IpSeen): boolean {
   return inside.kind !== 'later' && inside.reading?.protocol === TCP && ((inside.l4[13] ?? 0) & (SYN | ACK)) === SYN
 }
@@ -312,8 +312,7 @@ function flowText(src: Addr, dst: Addr, { protocol, sport, dport }: Pick<Reading
   return [protocol, formatAddr(src), sport, formatAddr(dst), dport].join(SEPARATOR)
 }
 
-/** Of what does not come by the tunnel: who sends from elsewhere. A flow may have come by a device that is none of
- * ours. */
+/** Of a packet outside the tunnel: why its source is forged. A flow may have come by a device that is none of ours. */
 function nameOfLiar(sent: IpSeen, isNew: boolean): string | undefined {
   if (isDiscovery(sent) || isWithin(TO_ALL, sent.dst)) return undefined
   if (NODE.includes(sent.src)) return 'packets of this node do not come from the network'
