@@ -78,7 +78,7 @@ async function prepare(options: Options, work: string): Promise<Prepared> {
 
 type Wanted = Exclude<Options, { readonly kind: 'given' }>
 
-/** Images first, which take the longest. Where their folder is not there, it is said that they were not booted. */
+/** Images first, which take the longest. Without their folder the report says that they were not booted. */
 async function wantedMachines({ images, kernels }: Table, options: Wanted): Promise<Machine[]> {
   const { names, images: dir } = options
   const known = [...images, ...kernels].map(({ name }) => name)

@@ -22,7 +22,7 @@ export interface RunOptions {
 }
 
 /** The processor's word counts for random numbers (a 5.3 kernel would wait for minutes before Node's first one);
- * mitigations cost time and protect nobody here; a panic ends the machine. */
+ * mitigations cost time and protect nothing here; a panic ends the machine. */
 const KERNEL_ARGS = ['random.trust_cpu=on', 'mitigations=off', 'nokaslr', 'panic=-1', 'loglevel=4', 'rdinit=/bin/sh']
 
 export async function runDirect(options: RunOptions): Promise<GuestResult> {

@@ -14,7 +14,7 @@ describe('judge', () => {
     ['a failed test is not', '2 passed, 1 failed\nguest-exit t 1\n', 'tests failed'],
     ['a failed test with exit code 0 neither', '2 passed, 1 failed\nguest-exit t 0\n', 'tests failed'],
     ['no exit code', TALLY, 'no exit code came out (ended)'],
-    ["somebody else's exit code", `${TALLY}guest-exit other 0\n`, 'no exit code came out (ended)'],
+    ['an exit code with another token', `${TALLY}guest-exit other 0\n`, 'no exit code came out (ended)'],
     ['half an exit code', `${TALLY}guest-exit t 1`, 'no exit code came out (ended)'],
     ['an exit code that the tally does not explain', `${TALLY}guest-exit t 139\n`, 'the payload ended with 139'],
     ['an exit code that the guest did not learn', `${TALLY}guest-exit t none\n`, 'the payload ended with none'],

@@ -28,7 +28,7 @@ export function treeLibraryDirs(arch: Arch, tree: string): string[] {
   return [join(tree, 'usr/lib', triplet), join(tree, 'lib', triplet)]
 }
 
-/** The built addon's path. Built anew only when a source of it, the compiler or a library changed. */
+/** The built addon's path. Rebuilt only when a source of it, the compiler or a library changed. */
 export async function crossAddon(options: CrossOptions): Promise<string> {
   const { arch, top, sysroot } = options
   const compiler = `${FACTS[arch].triplet}-g++`

@@ -42,7 +42,7 @@ if [ "$code" != 0 ]; then
 	dmesg | tail -n 40
 fi
 echo "guest-exit $TOKEN ${code:-none}"
-# The console still has to send what was written, and an end would cut it off. Who sees the line ends the machine.
+# The console still has to send what was written, and an end would cut it off. The host ends the machine when it sees the line.
 sleep 20
 # With -no-reboot the emulator ends; every kernel can do this, with or without ACPI.
 [ "$END" = reboot ] && reboot -f

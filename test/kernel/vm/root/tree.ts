@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from '
 import { join } from 'node:path'
 import type { Entry } from './entry.ts'
 
-/** Device nodes are left out: who shares a directory with a guest has devtmpfs in it. */
+/** Device nodes are left out: a guest that shares the directory mounts devtmpfs in it. */
 export function writeTree(entries: readonly Entry[], dir: string): void {
   for (const entry of entries) writeEntry(entry, join(dir, entry.path))
 }
