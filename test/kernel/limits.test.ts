@@ -95,7 +95,7 @@ test.each(families)('$name: rules that route by source count: a pod does not rea
   expect(wrong('by source', [from(f.pod, 'pass'), from(f.secondPod, 'redirect')])).toBeUndefined()
 })
 
-test('a CPU answers 1,000 packets a second that nobody is there for, and is silent from the next on', async () => {
+test('a CPU answers 1,000 packets a second that no backend is there for, and is silent from the next on', async () => {
   const [runner] = opened
   runner?.run({ name: 'fill', given: {}, steps: [] })
   // TCP is answered by RST, UDP by ICMP: both count

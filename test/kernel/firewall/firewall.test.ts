@@ -84,7 +84,7 @@ describe('firewalls with their own rules', () => {
     expect(told(await find())).toEqual([])
   })
 
-  test('one of nobody known, of both kinds of tables at once', async () => {
+  test('a firewall of no known program, in both kinds of tables at once', async () => {
     feed(['nft', 'add table inet mine; add chain inet mine out { type filter hook output priority 0; policy drop; }'])
     feed(['nft', 'add rule inet mine out oifname vmap { "lo" : accept, "eth0" : accept }'])
     feed(['iptables-nft', '-A', 'INPUT', '-p', 'tcp', '-m', 'multiport', '--dports', '22,80', '-j', 'ACCEPT'])

@@ -102,7 +102,7 @@ async function passes(through: Through, packet: Uint8Array): Promise<boolean> {
   return run.testRun({ data: packet }).retval !== DROP[through === 'untracked' ? 'xdp' : 'tc']
 }
 
-/** What a segment with these flags is, seen from who asks. */
+/** Whether a segment with these flags can be an answer, as the end that asks sees it. */
 const SEGMENTS: readonly (readonly [flags: string, answers: boolean])[] = [
   ['S', false],
   ['SF', false],

@@ -107,8 +107,8 @@ function pairs([first, ...others]: readonly Pod[]): readonly (readonly [Addr, Ad
   return others.flatMap(({ podIPs }) => podIPs.flatMap((dst) => (first?.podIPs ?? []).map((src) => [src, dst] as const)))
 }
 
-/** Packets that differ in their port alone stand behind each other: what is said of both before and after is never
- * said of one of them. */
+/** Packets that differ in their port alone come in pairs. A pair with one verdict before and after must have one
+ * verdict at every step. */
 async function checkEveryStep(of: readonly Packet[], objects: readonly KubeObject[], changes: readonly Change[]): Promise<void> {
   const node = await emptyNode()
   const follower = new Follower(NODE)
