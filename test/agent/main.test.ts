@@ -12,7 +12,7 @@ function run(file: string, args: readonly string[]): string {
   return execFileSync(program, [...before, ...args], { encoding: 'utf8' })
 }
 
-test('the built agent is a few files that need none of the others', () => {
+test('the built agent is a few files that import no others', () => {
   const parts = readdirSync(join(BUILT, 'parts'))
   const imported = [
     readFileSync(join(BUILT, 'main.js'), 'utf8'),
@@ -24,7 +24,7 @@ test('the built agent is a few files that need none of the others', () => {
   expect(imported.filter((name) => !parts.includes(name))).toEqual([])
 })
 
-test('it says what its sources say', () => {
+test('the built agent prints what the agent prints from its sources', () => {
   const args = ['--print-desired', '--resources', join(packageRoot(), 'demo/manifests'), '--node', 'node-a']
   expect(run('dist/agent/main.js', args)).toBe(run('agent/main.ts', args))
 })

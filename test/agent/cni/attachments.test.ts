@@ -14,7 +14,7 @@ const OTHERS: readonly Partial<Attachment>[] = [
   { ours: false, delegate: undefined, mtu: 0 },
 ]
 
-test.each(OTHERS)('all of an attachment is there for the next agent, and nothing of one that was cut short: %o', (others) => {
+test.each(OTHERS)('the next agent has all of an attachment, and nothing of one whose write was cut short: %o', (others) => {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-attachments-'))
   try {
     const attachment = {

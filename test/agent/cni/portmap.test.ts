@@ -39,7 +39,7 @@ function questions(): readonly string[] {
 
 const says = (...versions: readonly string[]): string => `echo '${JSON.stringify({ cniVersion: '1.0.0', supportedVersions: versions })}'`
 
-test('it is asked once, and again when it is another one', async () => {
+test('portmap is asked for its versions once, and again when its file is another', async () => {
   expect(await portmap.versions()).toBeUndefined()
   put(says('0.4.0', '1.0.0'))
   for (let times = 0; times < 3; times++) expect(await portmap.versions()).toEqual(['0.4.0', '1.0.0'])
@@ -54,7 +54,7 @@ test.each([
   ['fails', 'exit 1'],
   ['says something else', 'echo 1.0.0'],
   ['is none of this machine', 'kill -9 $$'],
-])('one that %s is taken for an older one, and asked again later', async (_, script) => {
+])('a portmap that %s counts as an older one, and is asked again later', async (_, script) => {
   put(script)
   expect([await portmap.versions(), await portmap.versions()]).toEqual([['1.0.0'], ['1.0.0']])
   expect(questions()).toHaveLength(1)
@@ -70,7 +70,7 @@ test('a portmap that leaves a process behind which keeps its output open has ans
   expect(performance.now() - began).toBeLessThan(3000)
 })
 
-test('one that hangs, and one whose child does, is waited for no longer than a while', { timeout: 20_000 }, async () => {
+test('the wait for a portmap that hangs, or whose child hangs, has a limit', { timeout: 20_000 }, async () => {
   put('sleep 30 & sleep 30')
   expect(await portmap.versions()).toEqual(['1.0.0'])
 })

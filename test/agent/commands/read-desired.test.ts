@@ -31,7 +31,7 @@ async function routes(chained?: boolean): Promise<readonly string[]> {
   return desired?.node?.routes.map(({ cidr, overlay }) => `${formatCidr(cidr)}${overlay ? ' in the tunnel' : ''}`) ?? []
 }
 
-test("what is wanted rests on whose the pods are, as the running agent's does", async () => {
+test('the desired state depends on which plugin serves the pods, as that of a running agent does', async () => {
   expect(await routes()).toEqual(['10.2.0.0/24'])
   expect(await routes(false)).toEqual(['10.2.0.0/24 in the tunnel'])
   expect(await routes(true)).toEqual([])

@@ -135,7 +135,7 @@ describe('without pools, where pods are ours', () => {
     expect(lines.filter((line) => /inside|masquerade|in the tunnel/.test(line))).toEqual([])
   })
 
-  test('the first pool of a family says all about it; without the last it is as before', () => {
+  test('the first pool of a family decides for all of it; without any pool it is as before', () => {
     const made = world(true)
     const before = linesOf(made)
     const plain = pool('pods', { cidr: '10.0.0.0/16' })
@@ -153,7 +153,7 @@ describe('without pools, where pods are ours', () => {
   })
 })
 
-test('what the settings say of nodes', () => {
+test('settings of nodes become rows of each node', () => {
   const world = new World(...cluster)
   const nodes = {
     nodePortAddresses: [parseCidr('192.168.0.0/24')],

@@ -81,7 +81,7 @@ test('a port in use is a condition with its reason, stops no other listener, and
   expect(clock.pending).toBe(0)
 })
 
-test('one that is refused and then not wanted any more is no condition', async () => {
+test('a port that is refused and then not wanted any more is no condition', async () => {
   const { clock, listeners, reason, set } = setup()
   await using stack = new AsyncDisposableStack()
   stack.use(listeners)

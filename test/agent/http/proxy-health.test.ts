@@ -63,7 +63,7 @@ test('the proxy is healthy once it is ready, and after that for a minute of grac
   expect(await status('/livez')).toBe(200)
 })
 
-test('says when it was last well', async () => {
+test('the page says when the proxy was last healthy', async () => {
   const { time, health, get } = setup()
   health.pass(conditionOf('applied'))
   await get('/livez')
@@ -85,7 +85,7 @@ test('a node that is being taken away wants no new connections, but its proxy li
   expect(JSON.parse((await get('/healthz'))?.body ?? '')).toMatchObject({ nodeEligible: false })
 })
 
-test('before the others have heard of the node, which drop what comes from it, and where there are none to tell', async () => {
+test('the page is 503 until other nodes know this one, and 200 where no announcement is needed', async () => {
   const { health, status } = setup()
   health.pass(conditionOf('applied'))
   expect(await status('/healthz')).toBe(200)

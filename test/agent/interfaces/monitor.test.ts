@@ -52,7 +52,7 @@ describe('the table', () => {
     expect(monitor.interfaces.byName(VETH.name)?.index).toBe(7)
   })
 
-  test('tells both names of one that is renamed', () => {
+  test('reports both names of an interface that is renamed', () => {
     const { kernel, heard, names } = monitored(ETH0)
     kernel.set({ ...ETH0, name: 'wan' })
     expect(heard[1]).toBe('eth0 wan')

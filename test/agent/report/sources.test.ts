@@ -21,8 +21,8 @@ function book() {
   return { book: new SourceReport(health, log, () => clock.now), health, said, clock }
 }
 
-describe('the book of sources', () => {
-  test('says a problem when it comes and when it goes, once', () => {
+describe('the report of sources', () => {
+  test('logs a problem once when it comes and once when it goes', () => {
     const { book: one, said } = book()
     one.note('directory', { unavailable: undefined, problems: [problem('Service/a/b', 'bad port')] })
     one.note('directory', { unavailable: undefined, problems: [problem('Service/a/b', 'bad port'), problem('Pod/a/c', 'bad address')] })

@@ -24,7 +24,7 @@ test.each([
   ['healthPort: 1\nvxlanVNI: null\n', { healthPort: 1 }, 'healthPort'],
   ['apiVersion: netplane.io/v3\nkind: FelixConfiguration\nspec:\n  healthPort: 1\n', { healthPort: 1 }, 'spec.healthPort'],
   ['', {}, 'healthPort'],
-])('a file: %j', (text, spec, path) => {
+])('a file gives settings, each with its path: %j', (text, spec, path) => {
   const path_ = file(text)
   const [said] = localSettings(path_, {})
   expect(said).toMatchObject({ origin: 'file', ref: `file ${path_}`, spec })
@@ -39,7 +39,7 @@ test.each([
   expect(() => localSettings(file(text), {})).toThrow(reason)
 })
 
-test('so does one that is not there', () => {
+test('a file that is not there ends the start', () => {
   expect(() => localSettings(join(folder, 'none.yaml'), {})).toThrow(/--config: .*none.yaml cannot be read: ENOENT/)
 })
 

@@ -47,7 +47,7 @@ async function child(script: string, uid?: number): Promise<ChildProcess> {
 const squatter = (line: string): string =>
   `require('node:net').createServer((peer) => peer.on('error', () => {}).end(${JSON.stringify(line)})).listen({ path: '\\0${socket}' }, () => console.log('ready'))`
 
-test('the lock is one agent’s; another one hears whose, and gets it afterwards', async () => {
+test('one agent has the lock; another learns which one, and gets the lock afterwards', async () => {
   const first = await held('netplane-agent of node n1, pid 1')
   expect(await take('netplane-agent of node n1, pid 2')).toEqual({ kind: 'taken', by: 'netplane-agent of node n1, pid 1' })
   const idle = connect({ path: `\0${socket}`, allowHalfOpen: true }).resume()
@@ -72,7 +72,7 @@ test('the lock of a process that was killed is free', async () => {
   ;(await held('netplane-agent of node n1, pid 2', there))[Symbol.dispose]()
 })
 
-test('an agent with another folder, and one of before, are heard of by the socket', async () => {
+test('an agent learns by the socket of one with another folder, and of one without a lock file', async () => {
   const first = await held('netplane-agent of node n1, pid 1')
   const elsewhere = { path: join(folder, 'elsewhere', 'agent.lock') }
   expect(await take('netplane-agent of node n1, pid 2', elsewhere)).toEqual({ kind: 'taken', by: 'netplane-agent of node n1, pid 1' })

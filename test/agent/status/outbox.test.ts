@@ -83,7 +83,7 @@ test('a server that cannot be asked is asked for one thing, later and later, and
   expect([await round(4000), reason(), said.at(-1)]).toEqual([['a', 'b', 'c'], '', 'status.written'])
 })
 
-test('so long as a server that has too much to do wants', async () => {
+test('an overloaded server is left alone as long as it asks for', async () => {
   const { subjects, round } = world(['a'])
   subjects[0]?.fails.set('a', refused(429, 'TooManyRequests', 30_000))
   expect([await round(), await round(29_999), await round(1)]).toEqual([['a'], [], ['a']])
@@ -95,7 +95,7 @@ test('what is forbidden holds up what is like it, and not the others', async () 
   expect([await round(), reason()]).toEqual([['a', 'c'], 'HTTP 403'])
 })
 
-test('one that is refused holds up no other, and is forgotten when it is not wanted any more', async () => {
+test('a write that is refused holds up no other, and is forgotten when it is not wanted any more', async () => {
   const { subjects, round, reason } = world(['a', 'b'])
   subjects[0]?.fails.set('a', refused(422, 'Invalid'))
   expect([await round(), await round(1999), await round(1), reason()]).toEqual([['a', 'b'], [], ['a'], 'HTTP 422'])
@@ -103,7 +103,7 @@ test('one that is refused holds up no other, and is forgotten when it is not wan
   expect([await round(), reason()]).toEqual([[], ''])
 })
 
-test('one that fails whatever is done lets the others go first, though it might have been any of them', async () => {
+test('a write that always fails lets the others go first, though its error could concern any of them', async () => {
   for (const error of [refused(500, 'InternalError'), refused(403, 'Forbidden')]) {
     const { subjects, round } = world(['a', 'b', 'c'])
     subjects[0]?.fails.set('a', error)
@@ -119,7 +119,7 @@ test('when nothing is to be written nothing fails', async () => {
   expect([await round(1000), reason()]).toEqual([[], ''])
 })
 
-test('a defect ends it', async () => {
+test('a defect ends the outbox', async () => {
   const { subjects, round } = world(['a'])
   subjects[0]?.fails.set('a', new TypeError('undefined is no function'))
   await expect(round()).rejects.toThrow(TypeError)

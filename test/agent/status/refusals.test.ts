@@ -29,7 +29,7 @@ describe('what is refused', () => {
     ])
   })
 
-  test('of policies with what became of them', () => {
+  test('of policies is an event with what became of them', () => {
     const wrong = { reason: 'spec.x: must be a port' }
     const refs = ['last-good', 'closed', 'refused'].map((state) => [`KubernetesNetworkPolicy/shop/${state}`, state] as const)
     const problems = refs.map(([ref]) => problem(ref, 'spec.x'))
@@ -42,7 +42,7 @@ describe('what is refused', () => {
     ])
   })
 
-  test('a policy of a tier that is not there is, too', () => {
+  test('is an event for a policy of a tier that does not exist, too', () => {
     const policies = {
       'GlobalNetworkPolicy/a': { state: 'no-tier', reason: 'there is no Tier x' },
       'Tier/t': { state: 'in-part', reason: '' },
@@ -50,12 +50,12 @@ describe('what is refused', () => {
     expect(of({}, policies)).toEqual(['netplane.io/v3 GlobalNetworkPolicy a | NoTier | there is no Tier x'])
   })
 
-  test('so is one for whose namespace this node has no room', () => {
+  test('is an event for a policy whose namespace has no room on this node, too', () => {
     const policies = { 'KubernetesNetworkPolicy/shop/web': { state: 'no-room', reason: 'closed for all that it selects here' } }
     expect(of({}, policies)).toEqual(['networking.k8s.io/v1 NetworkPolicy shop web | NoRoom | closed for all that it selects here | own'])
   })
 
-  test('what only this node knows is its own to say', () => {
+  test('is an event of this node alone where no other node can know it', () => {
     const api = [problem('FelixConfiguration/node.n1', 'spec.x'), problem('FelixConfiguration/node.n2', 'spec.x'), problem('Pod/a/b', '')]
     expect(of({ api, compiler: [problem('Pod/a/c', ''), problem('Service/a/c', '')] }).filter((text) => text.endsWith('own'))).toEqual([
       'netplane.io/v3 FelixConfiguration node.n1 | Refused | spec.x: must be a port | own',
@@ -63,7 +63,7 @@ describe('what is refused', () => {
     ])
   })
 
-  test('so is what no device of this node is, and what has more rules than its programs look at', () => {
+  test('is an event of this node alone for host endpoints without a device, and endpoints with too many rules', () => {
     const strays = new Map([['HostEndpoint/eth9', 'this node has no host device eth9']])
     const cuts = new Map([
       ['Pod/shop/web', 'ingress longer than all'],
@@ -83,7 +83,7 @@ describe('what is refused', () => {
     ])
   })
 
-  test('once, and not without end: of the rest their number', () => {
+  test('is an event once an object, up to a limit; of the rest their number', () => {
     expect(of({ api: [problem('Pod/a/b', ''), problem('Pod/a/b', '')] })).toHaveLength(1)
     const many = (count: number) => of({ api: Array.from({ length: count }, (_, at) => problem(`Service/a/s${at}`, '')) })
     const all = many(MOST)
@@ -93,7 +93,7 @@ describe('what is refused', () => {
     ])
   })
 
-  test('another number of the rest is no other warning', () => {
+  test('has one warning for the rest, whatever their number', () => {
     const keys = (count: number) => {
       const problems = Array.from({ length: count }, (_, at) => problem(`Service/a/s${at}`, ''))
       return refusalsOf({ ...NOTHING, refused: new Map([['api', problems]]) }).map(({ key }) => key)
@@ -114,7 +114,7 @@ test('what other programs’ rules do is a warning about the node, one for all o
   })
 })
 
-test('that the API server is asked by its service is one as well', () => {
+test('an API server that is asked by its service is a warning about the node as well', () => {
   expect(endpointRefusals('n1', undefined)).toEqual([])
   const [one] = endpointRefusals('n1', 'no config map')
   const object = { apiVersion: 'v1', kind: 'Node', name: 'n1' }

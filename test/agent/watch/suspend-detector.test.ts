@@ -23,20 +23,20 @@ function watched() {
   return { tick, heard, clock, watch }
 }
 
-test('ticks that come in time, or somewhat late, are nothing', () => {
+test('ticks that come in time, or somewhat late, are no absence', () => {
   const { tick, heard } = watched()
   for (const late of [0, 30, 4000, 0]) tick({ late })
   expect(heard).toEqual([])
 })
 
-test('a process that was stopped hears for how long, once', () => {
+test('a process that was stopped learns once for how long', () => {
   const { tick, heard } = watched()
   tick({ late: 30_000, cpu: 2 })
   tick()
   expect(heard).toEqual([{ stoppedMs: 29_998, suspendedMs: 0 }])
 })
 
-test('one that is starved hears of it once a minute, and of all of it', () => {
+test('a process that is starved learns of it once a minute, and of all of it', () => {
   const { tick, heard } = watched()
   for (let second = 0; second < 70; second += 10) tick({ late: 9000 })
   expect(heard).toEqual([
@@ -47,7 +47,7 @@ test('one that is starved hears of it once a minute, and of all of it', () => {
   expect(heard.at(-1)).toEqual({ stoppedMs: 9000, suspendedMs: 5000 })
 })
 
-test('one that was busy was not away', () => {
+test('a process that was busy was not away', () => {
   const { tick, heard } = watched()
   tick({ late: 9000, cpu: 9000 })
   expect(heard).toEqual([])

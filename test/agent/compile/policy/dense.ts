@@ -118,7 +118,7 @@ function pod(ip: string, value: string, v4: boolean): Pod {
   }
 }
 
-/** From and to everybody, where one of both is a pod, on one of two ports. */
+/** From and to every address, where one of both is a pod, on one of two ports. */
 function packetsOf(v4: boolean, ports: readonly number[]): readonly Packet[] {
   const everybody = [...PODS, ...STRANGERS]
   return everybody.flatMap((src) =>

@@ -46,7 +46,7 @@ export interface Long {
   readonly packets: readonly Pick<Packet, 'protocol' | 'sport' | 'dport' | 'icmp'>[]
 }
 
-/** Two policies for everybody, of as many rules each; what the first passes the second is asked. */
+/** Two policies for all endpoints, of as many rules each; what the first passes the second is asked. */
 export function longLine(length: number): fc.Arbitrary<Long> {
   const packet = fc
     .record({ at: fc.integer({ min: 0, max: length }), sport: fc.constantFrom(...SOURCES, 40_002) })

@@ -84,7 +84,7 @@ test('endpoints of a service that a policy names are followed, whichever policy 
   expect(actions()).toBe('allow deny allow')
 })
 
-test('endpoints of a service that a profile speaks of are followed', () => {
+test('endpoints of a service that a profile names are followed', () => {
   const profile: Profile = { kind: 'Profile', namespace: '', name: 'kns.x', labels: new Map(), ingress: [], egress: rules('web') }
   follower.put([profile])
   expect(actions()).toBe('allow deny deny')
@@ -92,7 +92,7 @@ test('endpoints of a service that a profile speaks of are followed', () => {
   expect(actions()).toBe('deny allow deny')
 })
 
-test('slices of services that nothing speaks of are no work', () => {
+test('slices of services that no policy or profile names are no work', () => {
   follower.put([policy('web')])
   expect(follower.change([slice('other', '192.0.2.9')])).toEqual([])
 })

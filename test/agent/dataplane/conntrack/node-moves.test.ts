@@ -59,7 +59,7 @@ test('nodes may change places', async () => {
   expect(now()).toEqual([TWO, ONE])
 })
 
-test('one that moves twice is where it went last', async () => {
+test('entries of a node that moves twice have its last address', async () => {
   const { moves, now } = setup([ONE])
   moves.note([[ONE, TWO]])
   moves.note([[TWO, THREE]])
@@ -67,7 +67,7 @@ test('one that moves twice is where it went last', async () => {
   expect(now()).toEqual([THREE])
 })
 
-test('while the table is being replaced they wait', async () => {
+test('moves wait while the table is being replaced', async () => {
   const { moves, found, now } = setup([ONE])
   const { table } = found
   found.table = undefined

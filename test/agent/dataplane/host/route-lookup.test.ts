@@ -9,7 +9,7 @@ function route(cidr: string, device: number, more: { readonly via?: string; read
   return { cidr: parseCidr(cidr), table: 254, protocol: 2, via, device, priority: more.priority ?? 0 }
 }
 
-test('the longest prefix, then the smallest priority, says the way', () => {
+test('the route of the longest prefix wins, then that of the smallest priority', () => {
   const routes = [
     route('0.0.0.0/0', 2, { via: '192.0.2.1', priority: 100 }),
     route('0.0.0.0/0', 3, { via: '198.51.100.1', priority: 200 }),

@@ -46,7 +46,7 @@ describe('sysctls', () => {
     expect(existsSync(options().stateFile)).toBe(false)
   })
 
-  test('one of an interface that is gone is no failure, another that is missing is', () => {
+  test('of an interface that is gone are no failure, others that are missing are', () => {
     mkdirSync(join(folder, 'sys/net/ipv4/conf'))
     const { outcome } = apply({ 'net/ipv4/conf/gone/rp_filter': '0', 'net/ipv4/none': '1' })
     expect(outcome.failures.map(({ item }) => item)).toEqual(['net/ipv4/none'])
@@ -65,12 +65,12 @@ describe('sysctls', () => {
     expect(restoreSysctls(options()).restored).toEqual([])
   })
 
-  test('one that does not exist stays pending, the others are set', () => {
+  test('that do not exist stay pending, the others are set', () => {
     const { sysctls, outcome } = apply({ [FORWARD]: '1', 'net/ipv9/x': '1' })
     expect([outcome.done, outcome.failures.map((one) => one.item), sysctls.pending()]).toEqual([1, ['net/ipv9/x'], true])
   })
 
-  test('one whose interface is gone is skipped when they are put back, a refused one is named', () => {
+  test('of an interface that is gone are skipped when all are put back, refused ones are named', () => {
     mkdirSync(join(folder, 'run'))
     mkdirSync(join(folder, 'sys/net/ipv4/conf'))
     writeFileSync(options().stateFile, JSON.stringify({ 'net/ipv4/conf': '0', 'net/gone': '1' }))

@@ -19,7 +19,7 @@ function winners(fragments: ReadonlyMap<string, readonly (readonly [string, stri
   )
 }
 
-describe('Claims', () => {
+describe('KeyOwners', () => {
   test('the smallest owner wins, in whatever order they come', () => {
     for (const order of [
       ['a', 'b'],

@@ -15,7 +15,7 @@ function numbered(count: number, value = 'vvvv'): [string, string][] {
   return Array.from({ length: count }, (_, at) => [at.toString(36).padStart(4, '0'), value])
 }
 
-describe('Table', () => {
+describe('MapTable', () => {
   test('writes nothing before the first read-back', () => {
     const { map, table } = setup()
     table.setFragment('o', numbered(1))

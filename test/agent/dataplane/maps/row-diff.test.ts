@@ -17,7 +17,7 @@ function applyAll(delta: RowDiff, kernel: Map<string, string>): void {
   }
 }
 
-describe('Delta', () => {
+describe('RowDiff', () => {
   test('a new row is pending until written', () => {
     const delta = new RowDiff()
     delta.want('k', 'v')

@@ -65,7 +65,7 @@ describe('a pod that follows another one', () => {
     expect(shown()).toMatchObject({ ifindex: 4, identity: 8, ingress: '00000000000000cc' })
   })
 
-  test('and waits for the last of several that were announced', () => {
+  test('waits for the last of several that were announced', () => {
     join.announce('k')
     join.announce('k')
     join.want('k', pod(4))
@@ -87,14 +87,14 @@ describe('a pod that follows another one', () => {
     expect(shown()).toEqual(addrInfo(ADDR_LOCAL_POD, { flags: 2, ifindex: 9, ...RULES }))
   })
 
-  test('one that goes leaves its rules, until policy lets go of them', () => {
+  test('leaves its rules when it goes, until policy lets go of them', () => {
     join.unwant('k')
     expect(shown()).toEqual(addrInfo(0, RULES))
     join.rule('k', undefined)
     expect(shown()).toBeUndefined()
   })
 
-  test('what nothing is announced for goes at once', () => {
+  test('takes its place at once when nothing is announced for it', () => {
     join.want('k', pod(4))
     expect(shown()).toMatchObject({ ifindex: 4, ...RULES })
   })

@@ -40,7 +40,7 @@ beforeEach(() => {
 
 const shown = (): string[] => rules.rows().map(([{ ifindex, view }, { normal_ingress: set }]) => `${ifindex}/${view} ${set}`)
 
-test('none: no rows', () => {
+test('without host endpoints there are no rows', () => {
   expect(shown()).toEqual([])
 })
 
@@ -54,18 +54,18 @@ test("a device's host endpoint is by name, then by address, then the wildcard, w
   expect(shown()).toEqual(['2/0 b', '3/0 c', '0/0 c'])
 })
 
-test('of two that fit the first by name', () => {
+test('of two host endpoints that fit a device the first by name wins', () => {
   rules.set('HostEndpoint/z', endpoint('z', { interfaceName: 'eth0' }))
   rules.set('HostEndpoint/y', endpoint('y', { interfaceName: 'eth0' }))
   expect(shown()).toEqual(['2/0 y'])
 })
 
-test('the staged view where it is another one', () => {
+test('the staged view has rows where it differs', () => {
   rules.set('HostEndpoint/a', endpoint('a', { interfaceName: 'eth1', staged: sets('s') }))
   expect(shown()).toEqual(['3/0 a', '3/1 s'])
 })
 
-test('one that no device is, and why', () => {
+test('a host endpoint that matches no device is named, with the reason', () => {
   rules.set('HostEndpoint/z', endpoint('z', { interfaceName: 'eth0' }))
   rules.set('HostEndpoint/y', endpoint('y', { interfaceName: 'eth0' }))
   rules.set('HostEndpoint/x', endpoint('x', { addrs: [parseAddr('198.51.100.1'), parseAddr('203.0.113.1')] }))
@@ -83,7 +83,7 @@ test('one that no device is, and why', () => {
   expect([...rules.strays.keys()]).toEqual(['HostEndpoint/v', 'HostEndpoint/y', 'HostEndpoint/z'])
 })
 
-test('untracked rules once more for XDP, of devices whose index fits', () => {
+test('XDP has untracked rules too, for devices whose index fits', () => {
   rules.setDevices([device('eth0', 2), device('late0', UNTRACKED_DEVICES), { ...device('npl1', 9), kind: 'workload' }])
   const untracked = { ...sets('n'), untrackedIngress: 'u' }
   rules.set('HostEndpoint/all', endpoint('n', { interfaceName: '*', sets: untracked, staged: sets('s') }))

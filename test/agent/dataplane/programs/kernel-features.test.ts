@@ -58,7 +58,7 @@ describe('probeFeatures', () => {
     expect(['workload', 'connect'].map((name) => objectFileName(name, features))).toEqual(['workload.floor.bpf.o', 'connect.bpf.o'])
   })
 
-  test('a process that may load nothing cannot tell, and does without', () => {
+  test('a process that may load no program cannot probe, and does without the features', () => {
     const features = probeFeatures(() => {
       throw new Refused('EPERM')
     }, 100)

@@ -102,7 +102,7 @@ describe('one pass', () => {
   })
 })
 
-test('a failure is a condition of its own, said once, and taken back', () => {
+test('a failure is a condition of its own, logged once, and taken back', () => {
   const { rows, hooks, health, said, phases } = setup()
   rows.failing = Array.from({ length: 8 }, (_, at) => `row ${at}`)
   phases.run()

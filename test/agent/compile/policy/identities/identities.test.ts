@@ -20,7 +20,7 @@ test('nothing is left of an identity that no address has, whatever became of the
   expect(identities.size).toBe(1)
 })
 
-test('one between two is known by what is true of either, and goes with the next sweep', () => {
+test('a transitional identity has the predicates of both, and goes with the next sweep', () => {
   const identities = new Identities()
   const [was, now] = [atom, other].map((one) => identities.take([identities.useAtom(one).live]))
   if (was === undefined || now === undefined) throw new Error('two were made')

@@ -62,7 +62,7 @@ test('peers times names of ports', { timeout: 600_000 }, () => {
   expect([verdict(0, 1000), verdict(16, 1383), verdict(16, 1384), verdict(900, 1000), cut]).toEqual(['allow', 'allow', 'deny', 'deny', CUT])
 })
 
-test('of rules that are no longer than programs look nothing is cut', () => {
+test('a rule list that is no longer than programs look is not truncated', () => {
   const { verdict, cut } = judged({ policy: policyOf(crossed), ports: MANY.slice(0, 16).map(named) })
   expect([verdict(999, 1015), verdict(999, 1016), cut]).toEqual(['allow', 'deny', []])
 })

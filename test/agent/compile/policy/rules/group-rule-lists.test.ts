@@ -90,7 +90,7 @@ function show(steps: readonly PolicyStep[]): string {
     .join('\n')
 }
 
-test('a policy, a pod it is about, one it speaks of', () => {
+test('a policy is written with a pod that it selects and a pod that it names', () => {
   const compiler = new PolicyCompiler()
   const steps = compiler.change([policyUpdate(policy('a', [fromDb])), localPod(WEB, 'web'), pod('10.0.0.2', 'db')])
   expect(show(steps)).toBe(`learn

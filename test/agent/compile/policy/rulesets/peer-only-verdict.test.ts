@@ -59,7 +59,7 @@ describe('sureWord', () => {
     expect(peerOnlyVerdicts([everyone], meets(0)), 'all ports by name').toBe(RULE_ALLOW)
   })
 
-  test('one that passes leads to the next stage, if that is in the same block', () => {
+  test('a rule that passes leads to the next stage, if that is in the same block', () => {
     const line = [rule('pass', true), rule('deny'), rule('allow', true)]
     expect(peerOnlyVerdicts(line, meets(0, 1, 2))).toBe(8 + RULE_ALLOW)
     expect(peerOnlyVerdicts([narrow('pass'), rule('deny')], meets(0, 1))).toBe(SURE_NOT)
