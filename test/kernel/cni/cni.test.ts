@@ -73,7 +73,7 @@ describe('ADD', () => {
     expect(of.succeeds(now, 'ping -c 1 -W 2 192.0.2.1')).toBe(true)
   })
 
-  test('one that waits while another sandbox of the pod is asked for ends at once: it would take the place of the newer one', async () => {
+  test('a waiting call ends at once when another sandbox of its pod is asked for, lest it replace that one', async () => {
     await of.ready()
     const answer = of.beginAdd({ pod: 'ghost', id: 'early' })
     // the listener, and the client that waits
@@ -106,7 +106,7 @@ describe('ADD', () => {
     expect(of.saved()).toEqual(['a-1.json'])
   })
 
-  test('a pod of the same name as the one that is meant is not that one', async () => {
+  test('a pod of the same name with another uid is not the pod that is meant', async () => {
     of.machine.put('pods.json', [waitingPod('a', { uid: 'u1' })])
     await of.ready()
     expect(refusalOf(of.add({ pod: 'a', id: 'early', uid: 'u2' }, { timeoutSeconds: 1 }))).toBe(
@@ -291,7 +291,7 @@ describe('DEL', () => {
     expect(of.machine.sh(`ip link show ${host('a')}`)).toContain('alias a-2')
   })
 
-  test('of one that is still being added ends both at once', async () => {
+  test('of a sandbox that is still being added ends both calls at once', async () => {
     await of.ready()
     const answer = of.beginAdd({ pod: 'ghost' })
     const began = performance.now()
@@ -308,7 +308,7 @@ describe('DEL', () => {
     expect([of.saved(), of.machine.sh('ip -br link')]).toEqual([[], expect.not.stringContaining(host('ghost'))])
   })
 
-  test('of a sandbox whose namespace is gone', async () => {
+  test('of a sandbox whose namespace is gone succeeds', async () => {
     await of.ready()
     of.add({ pod: 'a' })
     of.dropNetns({ pod: 'a' })

@@ -158,7 +158,7 @@ describe('routes', () => {
     expect(execFileSync('ip', ['route', 'show', '10.78.0.0/24'], { encoding: 'utf8' })).toContain('192.0.2.9')
   })
 
-  test('one that is gone already counts as removed, and its removal is heard', async () => {
+  test('that are gone already count as removed, and the monitor reports the removal', async () => {
     const netlink = exchange()
     const { heard } = monitored()
     const routes = new Routes({ netlink, log: silentLog })

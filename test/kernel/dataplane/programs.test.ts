@@ -84,7 +84,7 @@ describe('generations', () => {
     expect([second.id, second.programs]).toEqual([first.id, first.programs])
   })
 
-  test('other knobs are another generation beside the first; the first goes when told', async () => {
+  test('other knobs are another generation beside the first, until the agent drops that', async () => {
     const first = await start({ only: SMALL })
     const other = { only: SMALL, knobs: { ...KNOBS, tunnelVni: 78 } }
     const second = await start(other)

@@ -33,7 +33,7 @@ function lanes(f: Family): PacketCase[] {
   const sctp = (ttl: number) => asProto(f, udp(c, pod, { payload: 'some other protocol', ttl }), 132)
   return [
     {
-      name: `${f.name}: a lane outlives the flow that has lane 0 (entry gone)`,
+      name: `${f.name}: a flow in a zone of its own outlives the flow in zone 0 (entry gone)`,
       given: { backends },
       steps: [
         ...byService,
@@ -96,7 +96,7 @@ function lanes(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: other protocols in a lane are not damaged`,
+      name: `${f.name}: other protocols in a zone of their own are not damaged`,
       given: {},
       steps: [
         { say: 'by the other node', through: 'from_host', packet: by(f.otherNode, sctp(63)), action: 'redirect', out: sctp(63) },

@@ -43,7 +43,7 @@ function checksums(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: UDP checksum of all ones, in a lane`,
+      name: `${f.name}: UDP checksum of all ones, in a zone of its own`,
       given: {},
       steps: [
         {

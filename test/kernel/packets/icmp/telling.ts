@@ -156,7 +156,7 @@ function unread(f: Family): PacketCase[] {
   const short = { action: 'drop', reason: 'DROP_SHORT' } as const
   return [
     {
-      name: `${f.name}: no error comes to a pod in fragments of which the first does not tell about whom`,
+      name: `${f.name}: no error comes to a pod in fragments whose first does not show the flow it is about`,
       given: {},
       steps: [
         opened,

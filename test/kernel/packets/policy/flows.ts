@@ -40,7 +40,7 @@ function changes(f: Family): PacketCase[] {
       steps: [...opened, { say: 'closed', ...ask, ...DENIED, policies: opens(81) }, ...denied],
     },
     {
-      name: `${f.name}: even if that is an answer`,
+      name: `${f.name}: a flow that is let be no longer ends with its next packet, even if that is an answer`,
       given: { policies: opens(80) },
       steps: [...opened, { say: 'closed', ...answer, ...DENIED, policies: opens(81) }, ...denied],
     },

@@ -51,7 +51,7 @@ function dropped(f: Family): PacketCase[] {
       steps: [{ ...sends('SYN', tcp(from, at(f.node, 80), { flags: 'S' })), ...DENIED }],
     },
     {
-      name: `${f.name}: a pod that does not reach its own node reaches everybody else`,
+      name: `${f.name}: a pod that does not reach its own node reaches all other addresses`,
       given: { backends: [{ addr: f.secondPod, port: 8080 }] },
       steps: [
         sends('another pod', tcp(from, at(f.secondPod, 80), { flags: 'S' })),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What rules can ask of a flow, and whose are asked. Layer: test. */
+/** What rules can ask of a flow, and which endpoint's rules are asked. Layer: test. */
 import { ANYWHERE } from '#lib/model/policy.ts'
 import type { Policy } from '#lib/model/policy.ts'
 import { icmp, plain, tcp, udp } from '../../../../testkit/packets/packet.ts'

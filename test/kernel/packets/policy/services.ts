@@ -64,7 +64,7 @@ function services(f: Family): PacketCase[] {
       steps: [{ say: 'SYN', through: 'from_workload', packet: tcp(at(f.pod, PORT), front, { flags: 'S' }), action: 'redirect' }],
     },
     {
-      name: `${f.name}: a second flow with a service's ends is asked about, in its own lane`,
+      name: `${f.name}: a second flow with a service's ends is asked about, in its own zone`,
       given: { backends, policies: opens(8080) },
       steps: [
         { say: 'by the service', through: 'from_host', packet: tcp(outside.c, outside.front, { flags: 'S' }), action: 'redirect' },

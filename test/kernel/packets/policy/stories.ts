@@ -17,7 +17,7 @@ export interface Passage {
   readonly action: 'pass' | 'redirect'
   /** it comes in the tunnel from this node */
   readonly node?: string
-  /** which tells for whom the client meant it */
+  /** the address and port that the client meant, carried in the tunnel */
   readonly origin?: string
   readonly mark?: number
 }

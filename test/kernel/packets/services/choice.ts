@@ -64,7 +64,7 @@ function forFamily(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: source ranges let in whom they name`,
+      name: `${f.name}: source ranges let in the clients that they name`,
       given: { backends: [here], sources: [f.client], flags: FRONTEND_RANGES },
       steps: [
         datagram(f, near),

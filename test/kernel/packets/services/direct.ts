@@ -23,7 +23,7 @@ function forFamily(f: Family): PacketCase[] {
     tunnel(f.otherNode, f.node, { inner, vni: VNI, sport, ...(origin ? { origin: meant } : {}) })
   return [
     {
-      name: `${f.name}: DSR, entry node: the first packet tells whom the client meant, and no answer is waited for`,
+      name: `${f.name}: DSR, entry node: the first packets carry the origin, and no answer is waited for`,
       given: { backends: [{ addr: f.remotePod, port: 8080, node: f.otherNode }] },
       steps: [
         { say: 'SYN', through: 'from_host', packet: tcp(c, front, { flags: 'S' }), action: 'redirect', out: sent('S', true) },
@@ -74,7 +74,7 @@ function forFamily(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: a node that was not told whom the client meant answers through the tunnel`,
+      name: `${f.name}: a node that got no origin answers through the tunnel`,
       given: {},
       steps: [
         {

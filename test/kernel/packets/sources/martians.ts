@@ -211,7 +211,7 @@ function outOfTunnel(f: Family): PacketCase[] {
       steps: [f.stranger, f.thirdNode, f.remotePod, f.overlayPod, f.lost].map(goesOn),
     },
     {
-      name: `${f.name}: a tunnel header that does not say whose network it is is none`,
+      name: `${f.name}: a tunnel header without a VNI is refused`,
       given: {},
       steps: [refused('no VNI', unflagged, 'DROP_TUNNEL_HEADER')],
     },

@@ -48,7 +48,7 @@ function openFlows(f: Family): PacketCase[] {
       ],
     },
     {
-      name: `${f.name}: nor in one of the node to another plugin's pod`,
+      name: `${f.name}: the network says nothing in a flow of the node to another plugin's pod`,
       given: {},
       steps: [toPod('asks', udp(node, at(f.routedPod, PORT)), { action: 'pass' }), forged('answers', udp(at(f.routedPod, PORT), node))],
     },
