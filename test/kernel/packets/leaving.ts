@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is seen only where it leaves: the node's own sockets, and what the kernel has led to a pod. Each flow is
- * told from others there. Layer: test. */
+/** What is seen only where it leaves: the node's own sockets, and what the kernel has led to a pod. Each flow
+ * stays apart from others there. Layer: test. */
 import { tcp, tunnel, udp } from '../../../testkit/packets/packet.ts'
 import type { PacketCase, Step } from '../../../testkit/packets/case.ts'
 import { tunnelPort } from './tunnel-port.ts'

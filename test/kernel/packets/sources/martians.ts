@@ -186,7 +186,7 @@ function established(f: Family): PacketCase[] {
     },
     {
       name: `${f.name}: a router tells of a flow, though it has addresses of links alone`,
-      newer: true, // to older kernels the neighbour has to be told
+      newer: true, // older kernels need the neighbour given
       given: {},
       steps: [
         pod('datagram', udp(a, at(f.client, 80))),
