@@ -2,8 +2,8 @@
 /** Objects of an API server: read, made, changed and deleted. Layer: lib/api.
  *
  * Each call rejects with ApiError when the server refuses (`isRefused(error, 'NotFound')`), with UnreachableError
- * when it cannot be asked or does not answer in time. Nothing is tried again here: who calls knows what a second
- * time would mean. */
+ * when it cannot be asked or does not answer in time. It does not retry: only the caller knows what a second
+ * attempt would mean. */
 import { acceptOf } from './decode/envelopes.ts'
 import { answerOf, eventsOf, pageOf, type Page } from './decode/answer.ts'
 import { UnreachableError } from './errors.ts'
@@ -29,7 +29,7 @@ export interface PatchOptions extends WriteOptions {
   readonly type: 'merge' | 'strategic' | 'json' | 'apply'
   /** with apply: takes fields over that others have set */
   readonly force?: boolean
-  /** who we are to the server's books of fields */
+  /** our name as an owner of fields, in metadata.managedFields */
   readonly fieldManager?: string
 }
 
@@ -62,7 +62,7 @@ export interface DeleteOptions extends WriteOptions {
 
 /** Beyond this a page is a burden for both sides. */
 export const PAGE = 250
-/** No cluster has as many objects of a kind: who sends more never ends. */
+/** No cluster has as many objects of a kind: a server that sends more pages never ends. */
 const MOST_PAGES = 4000
 const TIMEOUT_MS = 30_000
 const FIELD_MANAGER = 'netplane'

@@ -75,7 +75,7 @@ export function isFault(thrown: unknown, hasBegun: boolean): boolean {
   return thrown instanceof UnreadableError
 }
 
-/** What is wrong with the request itself is so the next time as well, but for who may ask, and when. */
+/** The request itself is wrong, and would be the next time. Credentials, permissions and rate limits may change. */
 export function isWrongRequest(thrown: unknown): boolean {
   return thrown instanceof ApiError && thrown.status >= 400 && thrown.status < 500 && ![401, 403, 429].includes(thrown.status)
 }

@@ -25,7 +25,7 @@ import { watchedOn, type WatchedKind } from './watch/watch-list.ts'
 export interface ApiSourceOptions extends TransportOptions {
   /** whose it is: of Nodes its own alone is asked for */
   readonly node: string
-  /** where last good versions of what says who may reach whom outlive this process; nowhere when not given */
+  /** file of last good versions of objects that allow or deny traffic, over a restart; none when not given */
   readonly lastGood?: LastGoodFile
   readonly backoff?: Backoff
   readonly absentMs?: number
@@ -135,7 +135,7 @@ export class ApiSource implements Source {
     this.#say()
   }
 
-  /** What ailed one kind may have ailed all, and is over: nobody waits for the time of its next attempt. */
+  /** What ailed one kind may have ailed all, and is over: no kind waits for the time of its next attempt. */
   #wake(): void {
     this.#waking ??= this.#clock.after(Math.max(0, this.#wokenAt + WAKE_MS - this.#clock.now()), () => {
       this.#waking = undefined
@@ -162,7 +162,7 @@ export class ApiSource implements Source {
   #unavailable(): SourceStatus['unavailable'] {
     const failing = this.#kinds.flatMap(({ failing }) => failing ?? [])
     const { lost } = this.#link
-    // a server that refuses somebody may end his connections too: then that is why
+    // a server that refuses a client may end its connections too: then the refusal is the reason
     const why = failing.find(({ brief }) => brief !== true) ?? failing[0]
     const first = lost?.brief === true ? (why ?? lost) : (lost ?? why)
     if (first === undefined) return undefined

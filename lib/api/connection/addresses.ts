@@ -48,7 +48,7 @@ export class Addresses {
     if (host !== this.#host) this.#known = []
     this.#host = host
     const found = isIP(host) > 0 ? [host] : await this.#resolved(host, signal)
-    // who keeps services off these knows IPv4 by one form alone, and sockets make no difference
+    // the code that keeps services off these addresses knows one form of IPv4; sockets take either
     this.#known = [...new Set(found.map(unmapped))]
     if (!deepEqual(before.toSorted(), this.#known.toSorted())) onChange?.()
     // a balancer's name may have others each day
@@ -77,7 +77,7 @@ export class Addresses {
     if (this.#known.length === 0) return await resolved
     try {
       const late = clock.sleep(RESOLVE_MS, AbortSignal.any([signal, over.signal])).then(() => this.#known)
-      // once one of them is there, nobody waits for the other
+      // once one of them is there, no caller waits for the other: it may fail unseen
       for (const promise of [resolved, late]) promise.catch(() => undefined)
       const answer = await Promise.race([resolved, late])
       return answer.length > 0 ? answer : this.#known

@@ -21,7 +21,7 @@ export class Deadline implements Disposable {
     return this.#controller.signal
   }
 
-  /** From now; what was said before no longer counts. */
+  /** From now; an earlier deadline no longer counts. */
   in(ms: number): void {
     this.#cancel()
     this.#cancel = this.#clock.after(ms, () => {

@@ -19,7 +19,7 @@ export interface ExecLoginOptions {
   readonly exec: unknown
   /** of the kubeconfig: the command may be relative to it */
   readonly folder: string
-  /** what the program is told of the cluster, if it asks to be told */
+  /** what the program gets to know of the cluster, if it asks for that (`provideClusterInfo`) */
   readonly cluster: () => Promise<Readonly<Record<string, unknown>>>
   readonly clock?: Clock | undefined
   /** a program that takes longer is killed, with what it has started */
@@ -57,7 +57,7 @@ export class ExecLogin implements Disposable {
     this.#clock = options.clock ?? systemClock
   }
 
-  /** What the program gave, while it is good; else it is run, once for all who ask. Rejects with UnreachableError. */
+  /** What the program gave, while it is good; else it is run, once for all callers. Rejects with UnreachableError. */
   async get(): Promise<Login> {
     if (this.#given !== undefined && !(this.#clock.wall() >= (this.#given.until ?? Infinity))) return this.#given.login
     if (this.#failed !== undefined && this.#clock.now() < this.#failed.until) throw this.#failed.error
@@ -72,7 +72,7 @@ export class ExecLogin implements Disposable {
     this.#given = undefined
   }
 
-  /** Nobody waits any more. */
+  /** Ends the wait of every caller. */
   [Symbol.dispose](): void {
     this.#closed.abort(new UnreachableError('the client is closed'))
   }

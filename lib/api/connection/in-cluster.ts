@@ -10,7 +10,7 @@ const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
 
 /** The direct address, from the config map. */
 const DIRECT = ['CLUSTER_SERVICE_HOST', 'CLUSTER_SERVICE_PORT'] as const
-/** The service's own one, which somebody has to serve. */
+/** The service's own address, which a service proxy has to serve. */
 const SERVICE = ['KUBERNETES_SERVICE_HOST', 'KUBERNETES_SERVICE_PORT'] as const
 
 export interface InClusterOptions {
@@ -35,7 +35,7 @@ export function inCluster({ env = process.env, account = ACCOUNT }: InClusterOpt
     byService: place === DIRECT ? undefined : byServiceText(host, env['NAMESPACE'] ?? "the agent's namespace"),
     prefix: '',
     tls: async () => ({ ca: await readFile(join(account, 'ca.crt'), 'utf8') }),
-    // written anew before it expires
+    // the kubelet replaces it before it expires
     headers: async () => ({ authorization: `Bearer ${(await readFile(join(account, 'token'), 'utf8')).trim()}` }),
   }
 }

@@ -24,7 +24,7 @@ interface Reading extends Pick<ApiServer, 'protocol' | 'host' | 'port' | 'prefix
   readonly login: LoginSource | undefined
 }
 
-/** Who logs in by a program or a provider. */
+/** Where credentials come from that a program or a provider gives. */
 interface LoginSource extends Disposable {
   /** what it was made of */
   readonly of: unknown
@@ -119,7 +119,7 @@ function loginOf({ file, folder, user, cluster, ca, before, clock, loginMs }: Lo
   }
 }
 
-/** As a program is told of it that asks. */
+/** The cluster as a program gets it that asks for it (`provideClusterInfo`). */
 async function clusterInfo(cluster: Fields, ca: () => Promise<string | undefined>): Promise<Fields> {
   const [authority, extensions] = [await ca(), cluster['extensions']]
   const ours: unknown = Array.isArray(extensions) ? extensions.find((one) => isObject(one) && one['name'] === EXEC_EXTENSION) : undefined

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is needed to talk to an API server: where it is, how it proves itself, who we are. Layer: lib/api. */
+/** What is needed to talk to an API server: where it is, how it proves itself, our credentials. Layer: lib/api. */
 
 export interface ApiServer extends Partial<Disposable> {
   readonly protocol: 'https:' | 'http:'
@@ -10,13 +10,13 @@ export interface ApiServer extends Partial<Disposable> {
   readonly prefix: string
   /** the name that its certificate must have, where that is not the host */
   readonly servername?: string | undefined
-  /** why it is asked at the address of its service, which somebody has to serve; undefined: it is not */
+  /** why it is asked at the address of its service, which a service proxy has to serve; undefined: it is not */
   readonly byService?: string | undefined
   /** asked for each connection: files change while we run */
   readonly tls: () => Promise<TlsMaterial>
   /** asked for each request: tokens change while we run */
   readonly headers: () => Promise<Readonly<Record<string, string>>>
-  /** Reads all of this anew, before each connection, and when the server has refused what it gave (`refused`): then
+  /** Reads all of this again, before each connection, and when the server has refused what it gave (`refused`): then
    * nothing of that is remembered. Rejects with what cannot be read; then everything is as it was. Without it there
    * is nothing that would be another by then. */
   readonly renew?: (refused: boolean) => Promise<void>

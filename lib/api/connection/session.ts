@@ -16,7 +16,7 @@ const PING_MS = 10_000
 const SILENT_MS = 25_000
 /** Of HTTP/2: a page of objects is to come in one go. */
 const WINDOW_BYTES = 4 << 20
-/** A connection that nobody uses is closed. */
+/** A connection without a request is closed after this. */
 const IDLE_MS = 60_000
 /** Lists and watches of all kinds, and requests beside them. */
 const STREAMS = 250

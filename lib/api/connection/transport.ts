@@ -21,7 +21,7 @@ export interface TransportOptions {
   readonly onAddresses?: (() => void) | undefined
   /** before each connection: what is in its way is to go now */
   readonly beforeConnect?: ((address: string, port: number) => void) | undefined
-  /** of what is read anew: that the server has refused what it was shown, or why that cannot be read */
+  /** of credentials that are read again: the server has refused them, or why they cannot be read */
   readonly onCredentials?: ((state: 'refused' | 'unreadable', reason: string) => void) | undefined
   /** how often the server is asked whether it is there, and after how long without an answer it is taken for gone */
   readonly pingMs?: number | undefined
@@ -79,7 +79,7 @@ export class Transport implements AsyncDisposable {
     const sent = await this.#send(request)
     if (sent.response.status !== 401) this.#taken()
     else if (await this.#hasOthers(sent)) {
-      // nobody reads it
+      // no caller reads this response
       sent.response.body.on('error', () => undefined).destroy()
       return (await this.#send(request)).response
     }
@@ -136,13 +136,13 @@ export class Transport implements AsyncDisposable {
     }
   }
 
-  /** What is taken at times only is not read anew more often for that. */
+  /** Credentials that the server accepts only at times are not read more often for that. */
   #taken(): void {
     if (this.#refusals > 0 && this.#clock.now() > this.#renewAt + RENEW.maxMs) this.#refusals = 0
   }
 
-  /** After a refusal: are there others by now than those that were sent? Whoever was known by a certificate was so
-   * for as long as the connection was there. */
+  /** After a refusal: are there others by now than those that were sent? A client certificate
+   * identifies us for as long as the connection lasts. */
   async #hasOthers({ session, credentials }: Sent): Promise<boolean> {
     if (this.#clock.now() >= this.#renewAt) {
       this.#renewAt = this.#clock.now() + backoffMs(RENEW, this.#refusals++, Math.random())
@@ -171,7 +171,7 @@ export class Transport implements AsyncDisposable {
     if (placeOf(this.#server) !== place) this.#options.onAddresses?.()
   }
 
-  /** The same is said once. */
+  /** The same reason is reported once. */
   #unreadable(thrown: unknown): false {
     const reason = errorText(thrown)
     if (reason !== this.#unread) this.#options.onCredentials?.('unreadable', reason)
@@ -179,7 +179,7 @@ export class Transport implements AsyncDisposable {
     return false
   }
 
-  /** One attempt for all who wait. */
+  /** One attempt for all callers that wait. */
   async #open(signal: AbortSignal): Promise<Session> {
     signal.throwIfAborted()
     if (this.#session !== undefined) return this.#session
@@ -230,11 +230,11 @@ export class Transport implements AsyncDisposable {
 }
 
 const OUTDATED = 'certificates are others by now, or the server is'
-/** Reading anew what the server goes on to refuse. */
+/** Between two readings of credentials that the server goes on to refuse. */
 const RENEW: Backoff = { firstMs: 1000, maxMs: 60_000 }
 const USER_AGENT = `netplane/${packageVersion()}`
 
-/** Whoever no longer waits leaves; the attempt goes on for the others. */
+/** A caller that aborts leaves; the attempt goes on for the others. */
 async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => {

@@ -39,7 +39,7 @@ export interface Shared {
   readonly onHeard: () => void
   /** all objects of the kind are in, or there is no such kind: perhaps again */
   readonly onListed: (watched: WatchedKind) => void
-  /** the server was found at a version before one that it has said: all kinds are to look whether theirs is one of
+  /** the server was found at a version before one that it has sent: all kinds are to look whether theirs is one of
    * its past */
   readonly onWentBack: (version: string) => void
   /** the status may be another one */

@@ -138,7 +138,7 @@ export class KindWatch {
         return
       }
     }
-    // what is wrong with one object is then said of that one, and the others are there
+    // a problem of one object is then reported for that one, and the others are there
     if (thrown instanceof UnreadableError && this.#message !== undefined) {
       this.#message = undefined
       this.#counts.unreadable++
@@ -146,7 +146,7 @@ export class KindWatch {
     const expired = isExpired(thrown)
     if (this.#version === undefined && !expired) [this.#version, this.#faulty] = [this.#faulty, undefined]
     else if (isFault(thrown, this.#isHeard) && isPowerOfTwo(++this.#faults)) [this.#faulty, this.#version] = [this.#version, undefined]
-    // a connection that ends takes everybody's requests with it
+    // a connection that ends takes the requests of all kinds with it
     const tolerated = client.transport.connected === this.#connection ? 0 : LOST_CONNECTIONS
     if (expired || isWrongRequest(thrown)) this.#version = undefined
     if (this.#failures === 0) this.#firstFailure = clock.wall()
@@ -165,7 +165,7 @@ export class KindWatch {
     const ms = backoffMs(backoff, this.#failures++, Math.random())
     // it says the same to all nodes, which are not to be back at the same moment
     const asked = leastMs * (1 + Math.random() / 2)
-    // what the server asks for is waited out, whoever is heard meanwhile
+    // a pause that the server asks for is kept, even if another kind hears from it meanwhile
     if (asked > 0) await sleepOn(clock, asked, signal)
     if (ms > asked) await clock.sleep(ms - asked, signal)
   }
@@ -210,7 +210,7 @@ export class KindWatch {
     return version
   }
 
-  /** What came before one that cannot be read is told all the same. */
+  /** Items before one that cannot be read are passed on all the same. */
   #takePage(items: Iterable<Readonly<Record<string, unknown>>>, list: number): void {
     const events: SourceEvent[] = []
     try {
@@ -258,7 +258,8 @@ export class KindWatch {
     }
   }
 
-  /** What came before one that cannot be taken is told all the same: it is held by now, and nobody says it again. */
+  /** Events before one that cannot be taken are passed on all the same: they are held by now, and the server does not
+   * repeat them. */
   #takeAll(values: readonly unknown[]): void {
     const events: SourceEvent[] = []
     try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Whether the API server can be reached, and getting there again: one attempt at a time for all who wait.
+/** Whether the API server can be reached, and getting there again: one attempt at a time for all callers.
  * Layer: lib/api. */
 import { backoffMs, type Backoff } from '../../base/backoff.ts'
 import type { Clock } from '../../base/clock.ts'
@@ -22,7 +22,7 @@ export interface ReconnectOptions {
   readonly onChange: () => void
 }
 
-/** A connection that ends sooner is another attempt that failed: who takes connections need not serve. */
+/** A connection that ends sooner is another attempt that failed: a server that takes connections need not serve. */
 const LASTING_MS = 5000
 /** As long as watches last: then they begin again in any case. */
 const STAY_MS = 600_000
@@ -42,7 +42,7 @@ export class Reconnect {
     this.#options = options
   }
 
-  /** Why it cannot be reached, and since when; undefined while nobody has found so. */
+  /** Why it cannot be reached, and since when; undefined while no caller has found so. */
   get lost(): Lost | undefined {
     return this.#lost
   }
@@ -56,7 +56,7 @@ export class Reconnect {
     return this.#restoring
   }
 
-  /** What answers by this connection does so badly: whoever else is behind the name, or the balancer, may do better.
+  /** The server of this connection answers badly: another one behind the name, or the balancer, may do better.
    * An address is left once in a while only: what all of them refuse is no reason to begin all watches again and
    * again. */
   async leave(connection: Transport['connected'], reason: string): Promise<void> {

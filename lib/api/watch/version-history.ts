@@ -23,7 +23,7 @@ export function wentBack(what: string, version: string): ApiError {
 export interface VersionHistoryOptions {
   readonly client: Pick<ApiClient, 'request'>
   readonly clock: Clock
-  /** between two questions that nobody had a reason for */
+  /** between two periodic questions, which have no other reason than time */
   readonly pauseMs: number
   /** the last that was heard of each kind */
   readonly versions: () => readonly string[]
@@ -39,7 +39,7 @@ export class VersionHistory {
   }
 
   /** Now and then, for all kinds: the version that the server is at, when that is before what one of them has heard.
-   * One that was told a version far ahead hears nothing more, and its watches begin and end as they should. */
+   * A kind that got a version far ahead hears nothing more, and its watches begin and end as they should. */
   async look(): Promise<string | undefined> {
     const { clock, pauseMs, versions } = this.#options
     if (clock.now() < this.#lookedAt + pauseMs) return undefined
@@ -51,7 +51,7 @@ export class VersionHistory {
   }
 
   /** The version that the server is at, when that is before this one. A watch would begin, and say nothing until it
-   * is reached. One request is for all who ask meanwhile; where it fails nothing is known. */
+   * is reached. One request is for all callers meanwhile; where it fails nothing is known. */
   async before(version: string): Promise<string | undefined> {
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined

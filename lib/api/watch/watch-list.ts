@@ -10,8 +10,8 @@ import type { Collection } from '../resource.ts'
 export interface WatchedKind extends Collection {
   readonly entry: KindEntry
   readonly fieldSelector: string | undefined
-  /** its kind need not be there: somebody has to bring its definition. Without the others there would be no other
-   * nodes */
+  /** its kind need not be there: an administrator has to install its definition. Without the others there would be
+   * no other nodes */
   readonly optional: boolean
   /** undefined: it comes as JSON alone */
   readonly message: Message | undefined
