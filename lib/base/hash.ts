@@ -8,8 +8,8 @@ export function sha256Start(text: string): string {
   return hash('sha256', text).slice(0, 16)
 }
 
-/** 64-bit FNV-1a over the UTF-8 bytes of `text`, as 16 lower-case hex digits. Whoever chooses the text chooses the
- * hash: no id of anything that is not compared by content. */
+/** 64-bit FNV-1a over the UTF-8 bytes of `text`, as 16 lower-case hex digits. An author of the text can choose
+ * its hash: no id of anything that is not compared by content. */
 export function fnv1a64(text: string): string {
   let high = 0xcbf29ce4
   let low = 0x84222325

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Objects with named fields: told from the other values of JSON and YAML, and made. Layer: lib/base. */
+/** Objects with named fields: distinguished from other values of JSON and YAML, and made. Layer: lib/base. */
 import { InternalError } from './errors.ts'
 
 /** True for objects with named fields: neither null nor a list. */

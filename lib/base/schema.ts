@@ -41,8 +41,8 @@ export interface Schema extends Constraint {
   readonly example?: string
 }
 
-/** Never there, or only with the value that says what is done in any case: whoever says something else is told why
- * it is not obeyed. */
+/** A field that must not be there, or only with the value that says what is done in any case. For another value the
+ * API server answers why it is not obeyed. */
 export function refusedSchema(type: NonNullable<Schema['type']>, reason: string, unless?: string | boolean): Schema {
   const rule = unless === undefined ? 'false' : `self == ${typeof unless === 'string' ? `'${unless}'` : String(unless)}`
   const text = unless === undefined ? `Refused: ${reason}.` : `Refused unless it is ${unless}: ${reason}.`

@@ -18,7 +18,7 @@ export interface AssignOptions {
   readonly within?: Cidr
 }
 
-/** Nobody needs what the holder has. */
+/** Whether the holder no longer needs its address. */
 export type IsGone = (holder: Holder, addr: Addr) => boolean
 
 export interface Assigned {
@@ -30,8 +30,8 @@ export function emptyBlock(cidr: Cidr, node: string): IPBlock {
   return { cidr, node, held: new Map(), freed: new Map() }
 }
 
-/** Who asks again gets what it has. Otherwise the lowest address that nobody has, or in a hurry the one that has
- * rested longest. */
+/** A holder that asks again gets the address it has. Otherwise the lowest free address, or in a hurry the one that
+ * has rested longest. */
 export function assign(block: IPBlock, options: AssignOptions): Assigned | undefined {
   const known = addressOf(block, options.holder)
   if (known !== undefined && isWithin(known, options)) return { block, addr: known }
@@ -39,7 +39,7 @@ export function assign(block: IPBlock, options: AssignOptions): Assigned | undef
   return index === undefined ? undefined : hold(block, index, options.holder)
 }
 
-/** This address and no other; undefined when somebody else has it. */
+/** This address and no other; undefined when another holder has it. */
 export function assignFixed(block: IPBlock, addr: Addr, holder: Holder): Assigned | undefined {
   const index = indexOf(block.cidr, addr)
   const has = index === undefined ? undefined : block.held.get(index)

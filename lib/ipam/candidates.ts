@@ -7,12 +7,12 @@ import type { IPPool } from '../model/ip-pool.ts'
 import { blockAt, blockCount, overlaps } from '../base/range.ts'
 
 /** Each node begins somewhere else, so that many that start at once do not want the same ones. Ends with the pool,
- * or after so many that nobody goes on. */
+ * or after so many that no node goes on. */
 export function* candidates(pool: Pick<IPPool, 'cidr' | 'blockBits'>, node: string, taken: readonly Cidr[]): Generator<Cidr> {
   const bits = pool.blockBits
   // most blocks of a pool are of one size: asking one by one would take the square of their number
   const alike = new Set(taken.filter((one) => one.bits === bits).map(formatCidr))
-  // a range of another node may have more blocks than anybody can pass over one by one
+  // a range of another node may have more blocks than a loop can pass over one by one
   const parts = without(
     pool.cidr,
     taken.filter((one) => one.bits !== bits),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Every kind of object that is read, and who reads it. Layer: lib/kube. */
+/** Every kind of object that is read, and its parser. Layer: lib/kube. */
 import type { Kind } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import type { ParseInput } from './parse/fields.ts'

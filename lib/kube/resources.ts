@@ -33,7 +33,7 @@ export interface Resource {
   readonly conditions: readonly Condition[]
   /** fields of spec that stay as they were made */
   readonly fixed: readonly string[]
-  /** what the API server says to whoever writes or reads one; undefined: nothing */
+  /** the API server's warning to clients that write or read one; undefined: none */
   readonly warning?: string
 }
 

@@ -18,7 +18,7 @@ export interface Agenda {
 /** A rename is complete when we hear of it; a write in place goes on for a while. */
 const AFTER_RENAME_MS = 1
 const AFTER_WRITE_MS = 4
-/** Someone who never stops writing is read nevertheless. */
+/** A directory that never stops changing is read nevertheless. */
 const LONGEST_WAIT_MS = 50
 /** So many events at once that the kernel may have dropped some. */
 const FLOOD = 4096

@@ -29,7 +29,7 @@ const NOTHING: FileContent = { objects: [], unusable: new Map(), unsure: false, 
  * `settle`: a file that is being written again may be empty or missing for a moment. */
 export class ObjectOwners {
   readonly #files = new Map<string, Holding>()
-  /** who holds an object */
+  /** the file that holds an object */
   readonly #holders = new Map<string, Holding>()
   /** objects that more than one file has: all of those files */
   readonly #rivals = new Map<string, ReadonlySet<Holding>>()
@@ -125,7 +125,7 @@ export class ObjectOwners {
     return conflicts.sort((a, b) => compareText(a.file, b.file) || compareText(a.rejected.ref, b.rejected.ref))
   }
 
-  /** For objects that cannot be used and of which nobody has a good version. */
+  /** For objects that cannot be used and of which no file has a good version. */
   #standIns(holding: Holding, content: FileContent): readonly KubeObject[] {
     const good = new Set(holding.objects.filter((object) => !('closed' in object)).map(refText))
     return [...content.unusable].flatMap(([ref, instead]) => {
@@ -157,7 +157,7 @@ export class ObjectOwners {
     return events
   }
 
-  /** Returns who holds it now. */
+  /** Returns the file that holds it now. */
   #enter(holding: Holding, ref: string): Holding {
     const holder = this.#holders.get(ref)
     if (holder === undefined || holder === holding) {

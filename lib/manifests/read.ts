@@ -106,7 +106,7 @@ export class Places {
     this.#text = text
   }
 
-  /** The line of what `path` leads to in the object; undefined when it cannot be told. */
+  /** The line of what `path` leads to in the object; undefined when it cannot be found. */
   line(object: RawObject, path: readonly Step[]): number | undefined {
     const way = [...object.path, ...path]
     if (isJsonName(this.#name)) return lineAt(this.#text, locateInJson(this.#text, way))

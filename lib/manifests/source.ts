@@ -2,7 +2,7 @@
 /** A directory of manifests as a source of objects, kept up to date. Layer: lib/manifests.
  *
  * Rules: a deleted file deletes its objects, once nothing more has left for a moment; a file that cannot be read or
- * understood keeps its last good objects, over a restart those that say who may reach whom; when the directory
+ * understood keeps its last good objects, over a restart those that allow or deny traffic; when the directory
  * itself goes, everything stays as it was until it is back. */
 import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../base/clock.ts'
@@ -25,7 +25,7 @@ export interface DirectoryOptions {
   readonly clock: Clock
   /** for how long nothing may have left before deletions are believed, in ms; 100 when not given */
   readonly settleMs?: number
-  /** where last good versions of what says who may reach whom outlive this process; nowhere when not given */
+  /** file of last good versions of objects that allow or deny traffic, over a restart; none when not given */
   readonly lastGood?: LastGoodFile
 }
 
@@ -213,8 +213,7 @@ export class DirectorySource implements Source {
     sink.status({ unavailable: this.#unavailable, problems, ...(kept.length === 0 ? {} : { kept }) })
   }
 
-  /** Directories that come and go change the tree; other names that are no manifests (an editor's, say) are nobody's
-   * business. */
+  /** Directories that come and go change the tree. Other names that are no manifests (an editor's, say) are ignored. */
   #note(touched: Touched): void {
     const { path } = touched
     if (path === undefined || this.#watcher.isWatched(path)) this.#agenda.note(EVERYTHING)

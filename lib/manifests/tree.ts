@@ -49,7 +49,7 @@ export function listTree(root: string): Tree {
   return { directories, files: files.sort(), unreadable }
 }
 
-/** Device and inode; undefined when it is no directory (any more). Throws when that cannot be told. */
+/** Device and inode; undefined when it is no directory (any more). Throws when that cannot be found out. */
 export function directoryId(path: string): string | undefined {
   const stat = statSync(path, { throwIfNoEntry: false })
   return stat?.isDirectory() === true ? `${stat.dev}:${stat.ino}` : undefined

@@ -62,7 +62,7 @@ function inherited(profiles: readonly string[], from: LabelSources): Map<string,
 
 const BUILT_IN = new Set([NAMESPACE_LABEL, SERVICE_ACCOUNT_LABEL, ORCHESTRATOR_LABEL])
 
-/** Whoever labels a pod must not be able to say what its namespace is. */
+/** A pod's own labels must not be able to say what its namespace is. */
 function addOwn(labels: Map<string, string>, own: Labels | undefined): void {
   for (const [key, value] of own ?? []) if (!isReserved(key)) labels.set(key, value)
 }

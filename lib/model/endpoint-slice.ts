@@ -16,11 +16,11 @@ export interface Endpoint {
   readonly state: EndpointState
   readonly nodeName: string | undefined
   readonly zone: string | undefined
-  /** clients for which the endpoint is meant in the first place; undefined: nothing is said */
+  /** clients for which the endpoint is meant in the first place; undefined: it has no hints */
   readonly hints: EndpointHints | undefined
 }
 
-/** Names; empty where nothing is said. */
+/** Names; empty where there are none. */
 export interface EndpointHints {
   readonly nodes: readonly string[]
   readonly zones: readonly string[]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A range of addresses that one node gives to its pods: who has which, and which were had lately. Layer: lib/model. */
+/** A range of addresses that one node gives to its pods: their holders, and those lately freed. Layer: lib/model. */
 import type { Cidr } from '../base/ip.ts'
 
 /** Whose an address is. */
 export interface Holder {
   readonly namespace: string
   readonly pod: string
-  /** the sandbox: a pod that is made anew is another holder */
+  /** the sandbox: a pod that is made again is another holder */
   readonly containerId: string
 }
 

@@ -14,7 +14,7 @@ export interface IPPool {
   readonly overlay: 'Never' | 'CrossSubnet' | 'Always'
   /** prefix length of the blocks that nodes take */
   readonly blockBits: number
-  /** who may have addresses of it: nobody, who asks for it by name, everybody */
+  /** pods that may have addresses of it: none, those that ask for it by name, all */
   readonly assigns: 'none' | 'asked' | 'all'
   /** labels of the nodes that may take blocks */
   readonly nodes: Selector

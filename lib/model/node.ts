@@ -37,7 +37,7 @@ export interface NodeNetwork {
   readonly blocks: readonly Cidr[]
   readonly subnets: readonly Cidr[]
   readonly labels: Labels
-  /** uid of the Node of which this was said */
+  /** uid of the Node that this describes */
   readonly owner: string | undefined
 }
 

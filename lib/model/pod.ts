@@ -22,7 +22,7 @@ export interface Pod {
   readonly lost?: readonly LostAddress[]
   readonly hostNetwork: boolean
   readonly phase: PodPhase
-  /** asked to go: its address may already be someone else's */
+  /** asked to go: its address may already be another pod's */
   readonly terminating: boolean
   /** ms since 1970, of a pod of which the cluster knows an address; none: the pod is only now being started */
   readonly startedAt?: number
@@ -88,7 +88,7 @@ export function interfaceOf(pod: Pod, prefix: string): string {
   return pod.cable?.iface ?? workloadInterface(pod, prefix)
 }
 
-/** Our own CNI has plugged it in, as far as is known: names like ours are nobody else's. */
+/** Our own CNI has plugged it in, as far as is known: no other plugin uses names like ours. */
 export function isOurs(pod: Pod, prefix: string): boolean {
   return pod.cable?.ours ?? prefix === INTERFACE_PREFIX
 }

@@ -33,13 +33,13 @@ export function tiersInOrder(tiers: ReadonlyMap<string, Tier>): readonly Tier[] 
 
 const DEFAULT_TIER = 'default'
 
-/** The tier in which a policy stands. Where nobody has its own, or nobody can read it, it is closed in the default
- * one: what it denied must not be open meanwhile. */
+/** The tier in which a policy stands. Where that tier does not exist, or cannot be read, the policy is closed in the
+ * default one: what it denied must not be open meanwhile. */
 export function tierOf({ tier }: Pick<Policy, 'tier'>, tiers: ReadonlySet<string>): string {
   return tiers.has(tier) ? tier : DEFAULT_TIER
 }
 
-/** It has no rules where it stands, and the tier ends in a deny for whom it selects. */
+/** It has no rules where it stands, and the tier ends in a deny for the endpoints that it selects. */
 export function isClosedIn(policy: Pick<Policy, 'tier' | 'closed'>, tier: string): boolean {
   return policy.closed === true || policy.tier !== tier
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One form for all kinds of policy: whom it selects, its ordered rules, and whom those mean. Layer: lib/model. */
+/** One form for all kinds of policy: what it selects, its ordered rules, and their peers. Layer: lib/model. */
 import type { Addr, Cidr, Port } from '../base/ip.ts'
 import type { Labels } from './labels.ts'
 import type { Selector } from './selector/selector.ts'
@@ -117,7 +117,7 @@ export interface Policy {
   readonly staged: 'Set' | 'Delete' | 'Ignore' | undefined
   /** on host endpoints: of forwarded traffic as well; before services are translated; without flows */
   readonly scope: Scope
-  /** its rules could not be read: it has none, and the tier denies to whom it selects what no other policy of the
+  /** its rules could not be read: it has none, and the tier denies to what it selects what no other policy of the
    * tier decides, even if the tier otherwise ends in a pass */
   readonly closed?: true
 }
@@ -154,8 +154,8 @@ export interface NetworkSet {
 }
 
 /** Rules of last resort, after all tiers; labels that the endpoints which have it inherit. A pod has those of its
- * namespace, "kns.<namespace>", and of its service account, "ksa.<namespace>.<name>"; where nobody says otherwise
- * the first allows everything and the second says nothing. */
+ * namespace, "kns.<namespace>", and of its service account, "ksa.<namespace>.<name>"; where no Profile says
+ * otherwise the first allows everything and the second says nothing. */
 export interface Profile {
   readonly kind: 'Profile'
   readonly namespace: ''

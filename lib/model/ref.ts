@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who an object is: kind, namespace and name. Layer: lib/model. */
+/** The identity of an object: kind, namespace and name. Layer: lib/model. */
 
 import type { PolicyKind } from './policy.ts'
 

@@ -34,7 +34,7 @@ export interface Service {
   readonly externalIPs: readonly Addr[]
   /** ingress addresses in mode VIP */
   readonly loadBalancerIPs: readonly Addr[]
-  /** who may use the load balancer's addresses; undefined: everybody */
+  /** clients that may use the load balancer's addresses; undefined: all */
   readonly loadBalancerSourceRanges: readonly Cidr[] | undefined
   /** how flows from outside choose their endpoint; undefined: as the settings say */
   readonly backendSelection: BackendSelection | undefined

@@ -33,7 +33,7 @@ interface Objects extends Readonly<Record<PolicyKind, Policy>> {
 /** What sources have. */
 export type KubeObject = Objects[Kind]
 
-/** Kinds of which a snapshot has objects: what is said of a node in two is one. */
+/** Kinds of which a snapshot has objects: a Node and a NodeNetwork make one. */
 export type SnapshotKind = Exclude<Kind, 'NodeNetwork'>
 export type SnapshotObject = Objects[SnapshotKind]
 

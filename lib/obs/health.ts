@@ -34,7 +34,7 @@ export class Health {
     this.#wall = wall
   }
 
-  /** Names a condition that has to hold; until someone says more it does not ("starting"), for liveness it does. */
+  /** Names a condition that has to hold. Until it is set it does not ("starting"); for liveness it does. */
   expect(name: string, gate: Gate): void {
     const ok = gate === 'liveness'
     this.#conditions.set(name, { name, gate, ok, starting: !ok, reason: ok ? '' : 'starting', since: this.#wall() })

@@ -20,7 +20,7 @@ export interface PageServerOptions {
   /** 0: any free one */
   readonly port: number
   readonly pages: Pages
-  /** a page threw: it is answered 500, and said here */
+  /** a page threw: it is answered 500, and reported here */
   readonly onError: (path: string, thrown: unknown) => void
 }
 

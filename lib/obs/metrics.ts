@@ -34,7 +34,7 @@ export class Metrics {
     })
   }
 
-  /** A count that someone else keeps: only grows, until its keeper starts anew. */
+  /** A count that the caller keeps: it only grows, until the caller starts again. */
   counter(metric: MetricName, read: Read): void {
     const counter = new Counter({
       name: metric.name,

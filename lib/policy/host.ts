@@ -55,7 +55,7 @@ export function hostStages(world: PolicyWorld, endpoint: HostEndpoint, of: Asked
   }
 }
 
-/** Asked of every packet by itself, before all others; where its last hit is its end, nothing was said. */
+/** Asked of every packet by itself, before all others; where its last hit is its end, no rule decided. */
 export function untrackedLine(world: PolicyWorld, endpoint: HostEndpoint, of: Asked): Line<Policy> {
   return { tiers: hostTiers(world, endpoint, { ...of, scopes: ['doNotTrack'] }).map(open), profiles: [], end: 'allow' }
 }

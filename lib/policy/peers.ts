@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who is behind an address: looked up by walking everything, so that it is obviously right. Layer: lib/policy
+/** What is behind an address: looked up by walking everything, so that it is obviously right. Layer: lib/policy
  * (pure). */
 import { isWithin, protocolNumber } from '../base/ip.ts'
 import type { Addr } from '../base/ip.ts'

@@ -51,7 +51,7 @@ function isSide(side: Side, end: End, peers: Peers): boolean {
   )
 }
 
-/** An owner whom the selector finds and notSelector does not. */
+/** An owner that the selector finds and notSelector does not. */
 function isMeant({ selector, notSelector }: Side, labels: Labels): boolean {
   if (selector === undefined) return true
   return selects(selector, labels) && (notSelector === undefined || !selects(notSelector, labels))

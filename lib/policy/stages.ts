@@ -42,7 +42,7 @@ export function judgeStages<P>(stages: Stages<P>, { packet, before, ofHost }: Pa
   return { action: workload.action, hits: [...hits, ...workload.hits] }
 }
 
-/** Where nothing decided, that is said. */
+/** Adds the end of the stages as a hit, where no rule decided. */
 function ended<P>(hits: readonly Hit<P>[], action: 'allow' | 'deny'): readonly Hit<P>[] {
   return hits.length > 0 && hits.at(-1)?.action !== 'pass' ? hits : [...hits, { kind: 'end', action }]
 }

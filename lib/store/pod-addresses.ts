@@ -30,7 +30,7 @@ export class PodAddresses {
     return [...touched.values()].map((pod) => this.#shownOf(pod))
   }
 
-  /** Returns those of whom something else is to be said when another pod has the address now. */
+  /** Returns the pods that look different when another pod has the address now. */
   #contend(addr: Addr, before: Pod | undefined, after: Pod | undefined): readonly Pod[] {
     const owner = this.#owners.get(addr)
     const stay = [...(owner === undefined ? [] : [owner]), ...(this.#others.get(addr) ?? [])].filter((pod) => !isSame(pod, before))

@@ -76,7 +76,7 @@ export class Store {
     this.snapshot = this.#view()
   }
 
-  /** True when every source has said so. */
+  /** True when every source is synced. */
   get synced(): boolean {
     return this.#waitingFor.size === 0
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Folders that nobody else may change. Layer: lib/base. */
+/** Folders that no other user may change. Layer: lib/base. */
 import { lstatSync, statSync } from 'node:fs'
 import { ConfigError } from '../errors.ts'
 
-/** Throws ConfigError where somebody else owns a folder, the symbolic link that leads there, or may write to it. One
- * that is not there is nobody's. */
+/** Throws ConfigError where another user owns a folder, the symbolic link that leads there, or may write to it. A
+ * folder that is not there has no owner, and passes. */
 export function checkOwnFolder(path: string): void {
   const link = lstatSync(path, { throwIfNoEntry: false })
   if (link === undefined) return

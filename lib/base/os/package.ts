@@ -21,7 +21,7 @@ export function packageVersion(): string {
   return typeof version === 'string' ? version : 'unknown'
 }
 
-/** What V8 is told in all of our processes. A young generation that stays in the processor's cache: reading 10,000
+/** V8's options in all of our processes. A young generation that stays in the processor's cache: reading 10,000
  * services takes no more time for it, and 50 MB less than with the 32 MB that V8 would take. Nor does it shrink to
  * 1 MB when there is little to do: it would be collected with every tenth change, and what has just come would grow
  * old by that. One thread collects it: waking others takes longer than there is work. The old one is marked in one

@@ -8,7 +8,7 @@ export interface Warning {
   /** one word */
   readonly reason: string
   readonly message: string
-  /** who says so */
+  /** the program that reports it */
   readonly component: string
   readonly host: string
 }
@@ -25,7 +25,7 @@ export interface Involved {
 
 export interface FoundEvent {
   readonly count: number
-  /** ms since 1970, in whole seconds; when it was said last */
+  /** ms since 1970, in whole seconds; when it was reported last */
   readonly at: number
 }
 
@@ -35,14 +35,14 @@ const NO_NAMESPACE = 'default'
 const LONGEST_MESSAGE = 1000
 const LONGEST_NAME = 200
 
-/** Who says the same of the same object makes the same event. */
+/** The same warning about the same object is the same event, whichever node reports it. */
 export function eventNamed({ involved, reason, message }: Warning) {
   const { namespace = NO_NAMESPACE, name, uid = '' } = involved
   const digest = fnv1a64(JSON.stringify([involved.kind, uid, reason, message]))
   return { apiVersion: API_VERSION, kind: 'Event', namespace, name: `${firstOf(name)}.${digest}` } as const
 }
 
-/** As it is said for the first time. */
+/** The event of a warning that is reported for the first time. */
 export function eventObject(warning: Warning, now: number) {
   const { involved, reason, message, component, host } = warning
   const { apiVersion, kind, namespace, name } = eventNamed(warning)
@@ -60,7 +60,7 @@ export function eventObject(warning: Warning, now: number) {
   }
 }
 
-/** As it is said again. */
+/** The change of an event whose warning is reported again. */
 export function eventPatch(count: number, now: number) {
   return { count, lastTimestamp: timeText(now) }
 }

@@ -62,7 +62,7 @@ export function nodeNetworkRaw({ addresses, podCIDRs, blocks, subnets, labels }:
   }
 }
 
-/** By their texts, each once: another order would be another object to whoever watches it. */
+/** By their texts, each once: another order would be a changed object to every watch. */
 export function sortedCidrs(cidrs: readonly Cidr[]): readonly Cidr[] {
   const byText = new Map(cidrs.map((one) => [formatCidr(one), one]))
   return [...byText].sort(([a], [b]) => compareText(a, b)).map(([, one]) => one)

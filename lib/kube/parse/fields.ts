@@ -27,8 +27,8 @@ export class FieldError extends NetplaneError {
   }
 }
 
-/** What a parser of one kind is given: the object, who it is, where to say what was left out, and shared copies of
- * repeated texts. */
+/** What a parser of one kind is given: the object, its identity, where to report what was left out, and shared copies
+ * of repeated texts. */
 export interface ParseInput {
   readonly raw: Raw
   readonly namespace: string

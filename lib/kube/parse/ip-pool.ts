@@ -42,7 +42,7 @@ export const ipPoolSpec = object(
   },
 )
 
-/** A disabled pool is one that gives no more addresses away: what is said of those it gave still holds. */
+/** A disabled pool is one that gives no more addresses away: its settings still hold for those it gave. */
 export function parseIPPool(input: ParseInput): IPPool {
   const spec = inside(input.raw, 'spec', ipPoolSpec.read)
   if (spec.ipipMode !== 'Never') input.refuse(new FieldError('spec.ipipMode', 'is not supported: vxlanMode is'))

@@ -91,7 +91,7 @@ function whyNotServed(of: {
   return text(of.annotations, 'netplane.io/nat-exclude-service') === 'true' ? 'excluded' : undefined
 }
 
-/** A range that cannot be read lets nobody in, so that a slip of the pen does not open the service to everybody. */
+/** A range that cannot be read lets no client in, so that a slip of the pen does not open the service to all. */
 function sourceRanges(spec: Raw, refuse: (error: FieldError) => void): readonly Cidr[] | undefined {
   if (each(spec, 'loadBalancerSourceRanges', () => true).length === 0) return undefined
   return usable(spec, 'loadBalancerSourceRanges', { read: (value) => asCidr(typeof value === 'string' ? value.trim() : value), refuse })

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Addresses that must not be anybody's service or endpoint, as in the API's own rules. Layer: lib/kube. */
+/** Addresses that no service and no endpoint may have, as in the API's own rules. Layer: lib/kube. */
 import { cidrContains, parseCidr } from '../../base/ip.ts'
 import type { Addr, Cidr } from '../../base/ip.ts'
 import { asAddr, FieldError } from './fields.ts'
 
-/** An endpoint at a loopback address would open the node's own services to everybody. */
+/** An endpoint at a loopback address would open the node's own services to all clients. */
 const special: readonly { readonly cidr: Cidr; readonly what: string }[] = [
   { cidr: parseCidr('0.0.0.0/32'), what: 'the unspecified address' },
   { cidr: parseCidr('::/128'), what: 'the unspecified address' },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the fields of a resource may be, said once: parsers read by it, and the API server's schema is made of it.
+/** What the fields of a resource may be, defined once: parsers read by it, and the API server's schema is made of it.
  * Layer: lib/kube. */
 import type { Condition, Schema } from '../../base/schema.ts'
 import { refusedSchema } from '../../base/schema.ts'
@@ -28,7 +28,7 @@ export type Values<F extends Fields> = { readonly [K in keyof F]: ValueOf<F[K]> 
 
 /** What must hold between fields, in both languages. */
 export interface Rule<V> {
-  /** where it is said; empty: of the whole object */
+  /** the field it is reported at; empty: the whole object */
   readonly path: string
   readonly reason: string
   readonly cel: string

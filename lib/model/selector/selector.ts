@@ -78,7 +78,7 @@ export function and(...parts: readonly Selector[]): Selector {
   return allOf(parts)
 }
 
-/** The same of parts that somebody else counts: arguments are bounded. */
+/** The same of a list whose length is unknown: arguments are bounded. */
 export function allOf(parts: readonly Selector[]): Selector {
   const saying = parts.flatMap((part) => (part.op === 'and' ? part.of : part.op === 'all' ? [] : [part]))
   if (saying.some((part) => part.op === 'none')) return NONE_AT_ALL
@@ -107,7 +107,7 @@ export function mapLeaves(selector: Selector, change: (leaf: Selector) => Select
   }
 }
 
-/** The same with every label's name prefixed: what it says is then said of the namespace or service account. */
+/** The same with every label's name prefixed: it then selects by labels of the namespace or service account. */
 export function withPrefix(selector: Selector, prefix: string): Selector {
   return mapLeaves(selector, (leaf) => ('label' in leaf ? { ...leaf, label: prefix + leaf.label } : leaf))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the policies of policy.networking.k8s.io have in common: subjects, peers, and rules that nobody can read.
+/** What the policies of policy.networking.k8s.io have in common: subjects, peers, and rules that cannot be read.
  * Layer: lib/kube. */
 import { NAMESPACE_LABEL, NAMESPACE_PREFIX } from '../../../model/labels.ts'
 import { ANYWHERE } from '../../../model/policy.ts'
@@ -19,7 +19,7 @@ export interface RuleForm {
   readonly portsOf: (raw: Raw) => readonly PortNeed[]
 }
 
-/** Pods by their namespace, or by both; exactly one of the two is said. */
+/** Pods by their namespace, or by both; exactly one of the two must be there. */
 export function subjectOf(spec: Raw): Selector {
   return inside(spec, 'subject', (raw) => podsOf(only(raw, ['namespaces', 'pods'])) ?? missing('', 'must have namespaces or pods'))
 }

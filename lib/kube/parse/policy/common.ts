@@ -72,7 +72,7 @@ export interface Reading {
 
 const BOTH: readonly Direction[] = ['ingress', 'egress']
 
-/** The policy; where it cannot be read it is closed, in the directions it may mean, and why is said. */
+/** The policy; where it cannot be read it is closed, in the directions it may mean, and the reason is reported. */
 export function policyOf(input: ParseInput, known: Known, { frame, rules }: Reading): Policy {
   let said: ReturnType<Reading['frame']> = { tier: known.tier, order: Number.POSITIVE_INFINITY, scope: 'normal', directions: BOTH }
   try {

@@ -92,7 +92,7 @@ function removal(input: ParseInput, of: { readonly kind: PolicyKind; readonly ti
   }
 }
 
-/** Where nothing is said: those that it has rules for, ingress if it has none at all. */
+/** Without `types`: those that it has rules for, ingress if it has none at all. */
 function directionsOf(spec: Raw): readonly Direction[] {
   const types = POLICY_SPECS.NetworkPolicy.at(spec, 'types').map((type): Direction => (type === 'Ingress' ? 'ingress' : 'egress'))
   if (types.length > 0) return [...new Set(types)]

@@ -20,7 +20,7 @@ export interface RuleContext {
   readonly refuse: (error: FieldError) => void
 }
 
-/** All rules of `direction`. Those that would log are left out, and said to be. */
+/** All rules of `direction`. Those that would log are left out and reported. */
 export function v3Rules(spec: Raw, { direction, namespace, refuse }: RuleContext): readonly Rule[] {
   const shape = RULE_SHAPES[namespace === '' ? 'global' : 'namespaced'][direction]
   return each(spec, direction, (value) => ({ value })).flatMap(({ value }, at) =>

@@ -14,8 +14,8 @@ export interface SubjectValues {
   readonly serviceAccountSelector: Selector | undefined
 }
 
-/** Whom a policy applies to. A namespaced one applies to its namespace alone; in one of the whole cluster "all"
- * means whoever has a namespace, or a service account, as soon as it asks for those. */
+/** The endpoints that a policy applies to. A namespaced policy applies to its namespace alone. In one of the whole
+ * cluster "all" means every endpoint; once it asks for namespaces or service accounts, every endpoint that has one. */
 export function subjectWith(said: SubjectValues, namespace: string): Selector {
   const { selector: own = ALL, namespaceSelector: namespaces, serviceAccountSelector: accounts } = said
   const ofAccounts = accounts && withPrefix(accounts, SERVICE_ACCOUNT_PREFIX)
@@ -50,7 +50,7 @@ function ofNamespaces(selector: Selector): Selector {
   })
 }
 
-/** Both must hold where both are said. */
+/** Both must hold where both are given. */
 function accountsWith({ names, selector }: NonNullable<SideValues['serviceAccounts']>): Selector | undefined {
   const parts: Selector[] = []
   if (selector !== undefined) parts.push(withPrefix(selector, SERVICE_ACCOUNT_PREFIX))
