@@ -27,7 +27,7 @@ export async function ruleNames(agent: string = DEFAULT_AGENT): Promise<RuleName
   }
 }
 
-/** One of the pages that it serves. Rejects when nobody does. */
+/** One of the pages that it serves. Rejects when no agent answers. */
 export function agentPage(agent: string, path: string): Promise<{ readonly status: number; readonly body: string }> {
   return new Promise((settle, fail) => {
     const request = get(`http://${agent}${path}`, { timeout: PATIENCE_MS }, (response) => {

@@ -60,7 +60,7 @@ export interface BundleOrder {
 export type Order =
   { readonly kind: 'help' } | { readonly kind: 'version' } | ReportOrder | ExplainOrder | CheckOrder | NodeStatusOrder | BundleOrder
 
-/** Where the agent keeps files, unless it is told otherwise. */
+/** Where the agent keeps files, unless configured otherwise. */
 const STATE_DIR = '/run/netplane'
 const KEEP_DIR = '/var/lib/netplane'
 

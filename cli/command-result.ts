@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a command comes to, and how problems of manifests are told. Layer: cli (pure). */
+/** What a command comes to, and how problems of manifests are reported. Layer: cli (pure). */
 import { rejectedText } from '#lib/base/result.ts'
 import type { Problem } from '#lib/store/source.ts'
 

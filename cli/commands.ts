@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The commands of netplanectl as data: what is run, and what is said of it. Layer: cli. */
+/** The commands of netplanectl as data: what is run, and its help. Layer: cli. */
 import { DEFAULT_PIN_DIR } from '#agent/maps/catalogue.ts'
 import { DEFAULT_AGENT } from './agent.ts'
 import { affinity } from './bpf/affinity.ts'

@@ -63,7 +63,7 @@ async function write(text: string): Promise<void> {
 
 process.stdout.on('error', (error) => {
   if (errorCode(error) !== 'EPIPE') throw error
-  // who reads only the first lines has what they want
+  // the reader has closed the pipe: it has the lines that it wants
   process.exit()
 })
 

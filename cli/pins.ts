@@ -51,7 +51,7 @@ export class PinnedTables implements Tables, Disposable {
   }
 }
 
-/** In words for who has asked; what is none of these goes on as it is. */
+/** In words for the user; any other error goes on as it is. */
 export function pinsError(thrown: unknown, place: { readonly folder: string; readonly name: string; readonly anyPins: boolean }): unknown {
   const { folder, name, anyPins } = place
   switch (errorCode(thrown)) {

@@ -12,7 +12,7 @@ export const NO_NAMES: RuleNames = { nameOf: () => undefined, missing: undefined
 
 export interface RuleRecord {
   readonly number: number
-  /** null: nobody tells */
+  /** null: the agent does not tell it */
   readonly name: string | null
 }
 

@@ -57,7 +57,7 @@ export class Report {
     }
   }
 
-  /** A chapter that could not be told to its end: one failure, however many lines say why. */
+  /** A chapter that could not run to its end: one failure, however many lines say why. */
   failure(text: string): void {
     this.#failed++
     for (const [at, line] of text.split('\n').entries()) this.#line(this.#paint(`   ${at === 0 ? 'FAILED' : '      '}  ${line}`, 31))

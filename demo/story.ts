@@ -11,7 +11,7 @@ import type { Stage } from './stage.ts'
 
 export interface Chapter {
   readonly title: string
-  /** Throws when it cannot go on; the next chapter is told all the same. */
+  /** Throws when it cannot go on; the next chapter runs all the same. */
   tell(stage: Stage): AsyncIterable<Piece>
 }
 

@@ -40,8 +40,8 @@ export interface Flow extends FlowEnds {
 
 type FlowTable = Table<CtKey, CtValue>
 
-/** Each flow once, of those that are wanted. A translated flow is told when its client's entry comes, and the other
- * one is looked up: nothing is kept. A lookup by system call leaves the table's order of eviction alone, as the
+/** Each flow once, of those that are wanted. A translated flow is returned with its client's entry, and the other
+ * entry is looked up: nothing is kept. A lookup by system call leaves the table's order of eviction alone, as the
  * walk does (Linux 5.2). */
 export async function* flowsOf(table: FlowTable, isWanted: (ends: FlowEnds) => boolean): AsyncGenerator<readonly Flow[]> {
   const join = new FlowJoin(table, isWanted)
@@ -60,7 +60,7 @@ class FlowJoin {
     this.#bits = { nat: bit('LEG_NAT'), answer: bit('LEG_ANSWER'), inner: bit('LEG_INNER') }
   }
 
-  /** undefined for one that is not wanted, and for the entry that is told with another one. */
+  /** The flow of an entry; undefined for one that is not wanted, and for an entry that is returned with another one. */
   flow(entry: Entry<CtKey, CtValue>): Flow | undefined {
     const [key, value] = entry
     const direction = has(value, 0, this.#bits.answer) ? 1 : 0

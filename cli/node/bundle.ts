@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** `node bundle`: everything that is worth knowing of a node when somebody else has to find out what is wrong, in
- * one file. Layer: cli. */
+/** `node bundle`: one file with everything about a node that helps another engineer to find out what is wrong.
+ * Layer: cli. */
 import { accessSync, constants, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { dirname } from 'node:path'
@@ -26,7 +26,7 @@ export function bundleParts(order: Pick<BundleOrder, 'agent' | 'stateDir' | 'kee
 
 const STANDARD_OUTPUT = '-'
 
-/** Throws where the file cannot be written; what cannot be read is said in it. */
+/** Throws where the file cannot be written; the bundle lists what cannot be read. */
 export async function bundleCommand(order: BundleOrder): Promise<CommandResult> {
   const at = new Date(systemClock.wall())
   const name = `netplane-bundle-${hostname()}-${at.toISOString().replaceAll(/[-:]|\.\d+/g, '')}`

@@ -15,7 +15,7 @@ interface Line {
   readonly reason: string
 }
 
-/** Fails when the node is not ready, or nobody says. */
+/** Fails when the node is not ready, or no agent answers. */
 export async function statusCommand({ agent = DEFAULT_AGENT, json }: NodeStatusOrder): Promise<CommandResult> {
   try {
     const { body } = await agentPage(agent, '/readiness')

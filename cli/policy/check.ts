@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** `policy check`: what is wrong with candidates, whom they select, and which flows they change. Layer: cli. */
+/** `policy check`: what is wrong with candidates, which pods they select, and which flows they change. Layer: cli. */
 import { readFileSync } from 'node:fs'
 import { ConfigError, errorText } from '#lib/base/errors.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'

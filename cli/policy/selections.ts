@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Whom policies select. Layer: cli (pure). */
+/** What policies select. Layer: cli (pure). */
 import { table } from '#lib/base/table.ts'
 import { hostEndpointLabels, podLabels } from '#lib/model/effective-labels.ts'
 import { hasOwnAddresses } from '#lib/model/pod.ts'
@@ -15,8 +15,8 @@ export interface SelectionRecord {
   /** "NetworkPolicy/shop/db" */
   readonly policy: string
   readonly tier: string
-  /** false: nobody has defined it, and its policies are closed in the default one; null: without --resources nobody
-   * knows */
+  /** false: no object defines it, and its policies are closed in the default one; null: not known without
+   * --resources */
   readonly tierExists: boolean | null
   /** null: last */
   readonly order: number | null

@@ -9,7 +9,7 @@ export function saw(result: RequestsResult): string | undefined {
   return peer === undefined ? undefined : peer.replace(/^\[?(.*?)\]?:\d+$/, '$1')
 }
 
-/** Who answered, and whom it saw; or what happened instead. */
+/** The pod that answered, and the client it saw; or what happened instead. */
 export function answerCells(stage: Stage, result: RequestsResult): [string, string] {
   const pod = result.answers[0]?.pod
   return pod === undefined ? [failureText(result), '-'] : [`${pod} on ${stage.nodeOf(pod)}`, saw(result) ?? '-']

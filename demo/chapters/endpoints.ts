@@ -51,7 +51,7 @@ export async function* endpoints(stage: Stage): AsyncGenerator<Piece> {
   if (!(await waitForPod(stage, 'web-1'))) throw new LabError('service web', 'does not go back to web-1')
 }
 
-/** A connection stays with the pod that began it; of datagrams it is only said that none is lost. */
+/** A connection stays with the pod that began it; of datagrams the demo only promises that none is lost. */
 function isUndisturbed(stream: StreamResult): boolean {
   return isWhole(stream) && (stream.stream.startsWith('udp') || stream.pods['web-1'] === stream.received)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Everything that fits the network arrives, and what does not fit the tunnel is told so. Layer: demo. */
+/** Everything that fits the network arrives; the sender of a packet too large for the tunnel hears so. Layer: demo. */
 import { hostPort } from '#lib/base/ip.ts'
 import { request } from '../../lab/traffic/traffic.ts'
 import type { Piece, Row } from '../report.ts'

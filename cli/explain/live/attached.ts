@@ -7,7 +7,7 @@ import { PinsError } from '../../errors.ts'
 /** Where the agent's filters are on kernels without tcx. */
 const PLACE = { direction: 'ingress', handle: 1, priority: 1 } as const
 
-/** Whoever gets it closes it. Throws PinsError when it is not there. */
+/** The caller closes it. Throws PinsError when it is not there. */
 export function attachedProgram(name: string, { index, device }: { readonly index: number; readonly device: string }): BpfProgram {
   for (const id of [...tcxIds(index), ...tcIds(index)]) {
     const program = BpfProgram.openId(id)

@@ -15,7 +15,7 @@ import type { Tables } from '../../map-tables.ts'
 import { pinnedPolicy } from './pinned-policy.ts'
 
 export interface SideVerdict {
-  /** `open`: whoever is asked next decides */
+  /** `open`: the next check decides */
   readonly verdict: 'allow' | 'deny' | 'open'
   /** that decided; null: no rules are asked */
   readonly rule: RuleRecord | null
@@ -93,7 +93,7 @@ class Checks {
     ]
   }
 
-  /** Whoever decides ends it, and those behind are not asked. */
+  /** The first check that decides ends it: those behind are not asked. */
   #comingIn(isOwn: boolean): readonly SideCheck[] {
     const { before, packet, device } = this.#passage
     if ((device === 0 && !isOwn) || (isOwn && this.#isFailsafe(FAILSAFE_IN, packet.dport))) return []
@@ -133,7 +133,7 @@ class Checks {
     return { ...what, ...real, staged: isSame(real, staged) ? null : staged }
   }
 
-  /** A port of the node's own, or of whoever sends the packet. */
+  /** A port of the node's own, or of the packet's sender. */
   #isFailsafe(of: number, port: number): boolean {
     const { src, protocol } = this.#passage.packet
     const key = { prefix: 160, direction: of | (isV4(src) ? 0 : FAILSAFE_V6), proto: protocol, port, addr: src }

@@ -39,7 +39,7 @@ function bodyOf(packet: Packet, echoId: number): Uint8Array {
       return summed(packet, body, 6)
     }
     case SCTP:
-      // common header and an INIT chunk; its CRC is nobody's business here
+      // common header and an INIT chunk; no program here checks its CRC
       return Uint8Array.from([...portsAnd(12, sport, dport), 1, 0, 0, 20, ...new Uint8Array(16)])
     default: {
       const body = new Uint8Array(8)

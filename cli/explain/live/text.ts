@@ -32,7 +32,7 @@ function flowLines({ from, to, way, rules }: FlowMade, hasPorts: boolean): reado
   return [`  leaves as ${ends}, next ${nextHopText(way)}; egress by ${ruleText(rules.egress)}, ingress by ${ruleText(rules.ingress)}`]
 }
 
-/** Backends of which the same is said. */
+/** Backends with the same checks. */
 function groups(ways: readonly WayRecord[]): readonly (readonly WayRecord[])[] {
   const found = new Map<string, WayRecord[]>()
   for (const way of ways) {

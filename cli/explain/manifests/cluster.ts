@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A cluster as objects tell it, and who is behind its addresses. Layer: cli (pure). */
+/** A cluster as objects tell it, and the owners of its addresses. Layer: cli (pure). */
 import type { Addr } from '#lib/base/ip.ts'
 import { hasOwnAddresses, type Pod } from '#lib/model/pod.ts'
 import type { Node } from '#lib/model/node.ts'
@@ -10,7 +10,7 @@ import { Store } from '#lib/store/store.ts'
 import type { SourceEvent } from '#lib/store/source.ts'
 import { NodeView } from './node-view.ts'
 
-/** Who has an address. What is known of neither pods nor nodes is outside. */
+/** The owner of an address. An address of no pod and no node is outside. */
 export type Owner =
   | { readonly kind: 'pod'; readonly pod: Pod; readonly node: string | undefined }
   | { readonly kind: 'node'; readonly node: string }

@@ -28,7 +28,7 @@ export interface Step {
   /** null: after the tiers */
   readonly tier: string | null
   readonly outcome: 'allow' | 'deny' | 'pass' | 'open'
-  /** "NetworkPolicy/shop/web", "Profile/kns.shop"; null: the end of the tier, or nobody decided */
+  /** "NetworkPolicy/shop/web", "Profile/kns.shop"; null: the end of the tier, or no rule decided */
   readonly by: string | null
   /** the rule's place in the author's list, from 0 */
   readonly rule: number | null
@@ -43,7 +43,7 @@ export interface Check {
   readonly endpoint: string
   readonly stage: Stage
   readonly direction: Direction
-  /** `open`: whoever is asked next decides */
+  /** `open`: the next check decides */
   readonly verdict: 'allow' | 'deny' | 'open'
   readonly steps: readonly Step[]
   /** how evaluator and tables differ: a defect */
@@ -187,7 +187,7 @@ function stepOf(hit: Hit<Policy>, { world, line, query, ids }: Story): Step {
   }
 }
 
-/** Names some of the policies that have said nothing. */
+/** Names some of the policies of which no rule matched. */
 const MOST_NAMED = 3
 
 function endText({ tiers }: Line<Policy>, name: string): string {

@@ -124,7 +124,7 @@ function sent({ packet, toPod }: { readonly packet: Packet; readonly toPod: bool
   return toPod ? [late] : [{ stage: 'untracked', direction, packet }, late]
 }
 
-/** Whoever decides ends it, and those behind are not asked. */
+/** The first check that decides ends it: those behind are not asked. */
 function inTurn(queries: readonly HostQuery[], host: (of: HostQuery) => readonly Check[]): readonly Check[] {
   const checks: Check[] = []
   for (const query of queries) {
@@ -135,8 +135,8 @@ function inTurn(queries: readonly HostQuery[], host: (of: HostQuery) => readonly
   return checks
 }
 
-/** That of the device that has the node's address; which endpoint that is can only be told by addresses, unless one
- * alone names a device. */
+/** That of the device that has the node's address; only addresses tell which endpoint that is, unless one alone
+ * names a device. */
 function deviceEndpoint({ snapshot }: ExplainedCluster, { name }: NodeView, device: string | undefined): HostEndpoint | undefined {
   const all = [...snapshot.hostEndpoints.values()]
   const addresses = snapshot.nodes.get(name)?.addresses ?? []

@@ -44,7 +44,7 @@ function partyText({ address, port, owner, node }: PartyRecord): string {
   return owner === 'outside' ? place : `${place} (${owner}${node === null || owner === `node ${node}` ? '' : ` on ${node}`})`
 }
 
-/** `before`: of its checks those that are told already are left out. */
+/** `before`: checks that its lines have already are left out. */
 function courseLines(course: Trace, before: Trace | undefined): readonly string[] {
   const { outcomes, translations, verdict } = course
   const told = new Set((before?.outcomes ?? []).flatMap(({ checks }) => checks.map((check) => JSON.stringify(check))))

@@ -12,7 +12,7 @@ import type { ExplainedCluster } from './cluster.ts'
 /** `refuse`: answered with an error; `drop`: not answered, for a reason that is no policy */
 export type Verdict = 'allow' | 'deny' | 'refuse' | 'drop'
 
-/** One for all backends of which the same is to be said. */
+/** One for all backends with the same outcome. */
 export interface Outcome {
   readonly verdict: Verdict
   /** where the packet ends up; empty where it goes nowhere */
@@ -121,13 +121,13 @@ function grouped(branches: readonly Branch[]): readonly Outcome[] {
   })
 }
 
-/** Of all that is said but the names of the ends that differ. */
+/** Of the whole outcome but the names of the ends, which differ. */
 function signature({ verdict, checks, seenAs, reason }: Pick<Outcome, 'verdict' | 'checks' | 'seenAs' | 'reason'>): string {
   const said = checks.map(({ stage, direction, verdict: own, steps, disagreement }) => [stage, direction, own, steps, disagreement])
   return JSON.stringify([verdict, said, seenAs, reason])
 }
 
-/** Is the same said of both? */
+/** Do both have the same outcomes? */
 export function isSameTrace(a: Trace, b: Trace): boolean {
   const texts = ({ translations, outcomes }: Trace): string =>
     JSON.stringify([translations, outcomes.map((outcome) => [signature(outcome), outcome.to])])
