@@ -104,7 +104,7 @@ export class Lab implements AsyncDisposable {
     })
   }
 
-  /** A complete command line that runs `command` there, for whoever wants to start it himself. Throws LabError when
+  /** A complete command line that runs `command` there, for a caller that starts it itself. Throws LabError when
    * there is no such place. */
   commandIn(place: Place, command: readonly string[], dir = '/'): string[] {
     const target = typeof place === 'string' ? parseTarget(place) : place

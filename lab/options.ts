@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** How a lab can be asked for, and what holds when nothing is said. Layer: lab. */
+/** How a lab can be asked for, and the defaults. Layer: lab. */
 import { resolve } from 'node:path'
 import { LabError } from './errors.ts'
 import { defaultAgentCommand } from './paths.ts'
@@ -13,7 +13,7 @@ export type UpOptions = { readonly [K in keyof SavedOptions]?: SavedOptions[K] |
   readonly name?: string | undefined
   /** false: do not wait until agents are ready */
   readonly wait?: boolean
-  /** told what is being done, for people to read */
+  /** called with what is being done, for people to read */
   readonly progress?: (text: string) => void
 }
 

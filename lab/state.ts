@@ -23,7 +23,7 @@ export interface LabState {
   readonly addresses: Readonly<Record<string, readonly string[]>>
 }
 
-/** How it was brought up: what a later `up` or `start-agent` goes by unless told otherwise. */
+/** How it was brought up: what a later `up` or `start-agent` goes by, unless options say otherwise. */
 export interface SavedOptions {
   /** directory of manifests */
   readonly resources: string
@@ -40,7 +40,7 @@ export interface SavedOptions {
   readonly servers: boolean
   /** program and first arguments; --node and --resources are appended */
   readonly agentCommand: readonly string[]
-  /** instead of --resources: where agents have their objects from, and what else they are told */
+  /** instead of --resources: where agents have their objects from, and further flags */
   readonly agentFlags: readonly string[] | undefined
 }
 

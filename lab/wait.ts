@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Waits for a condition, never longer than said. Layer: lab. */
+/** Waits for a condition, never longer than its limit. Layer: lab. */
 import { systemClock } from '#lib/base/clock.ts'
 import { longer } from './slowness.ts'
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Makes the machine look like a topology: namespaces, cables, addresses, node roots. May be interrupted anywhere
+/** Makes the machine look like a topology: namespaces, veths, addresses, node roots. May be interrupted anywhere
  * and run again. Layer: lab. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -117,7 +117,7 @@ async function settle(run: Run, topology: Topology, before: LabState | undefined
   await runLines(run, new Map(lines.filter(isComers)))
 }
 
-/** Pods whose cables are laid now. */
+/** Pods whose veths are made now. */
 function newPods(topology: Topology, before: Topology | undefined): readonly LabPod[] {
   const old = new Set((before?.pods ?? []).map((pod) => pod.key))
   const moved = new Set(gonePods(before, topology).map((pod) => pod.key))

@@ -56,7 +56,7 @@ export function cgroupName(target: Target, node?: string): string {
   }
 }
 
-/** The bridge's side of a node's or client's cable. */
+/** The bridge's side of a node's or client's veth. */
 export function bridgePort(kind: 'p' | 'c', name: string): string {
   const plain = `${kind}-${name}`
   return plain.length <= INTERFACE_NAME ? plain : `${kind}.${sha1(name).slice(0, INTERFACE_NAME - 2)}`

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Network namespaces through iproute2: make, read, change, remove, and who is in them. Layer: lab. */
+/** Network namespaces through iproute2: make, read, change, remove, and the processes in them. Layer: lab. */
 import { existsSync, statfsSync, statSync } from 'node:fs'
 import type { Run } from '../processes/command.ts'
 import { at, listAt, numberAt, textAt } from '../raw.ts'

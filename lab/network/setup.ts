@@ -38,7 +38,7 @@ export function firstSysctls(topology: Topology, netns: string): Sysctls {
   }
 }
 
-/** Cables that are missing. An end without the other one in the right place is left of an old cable and goes first. */
+/** Veths that are missing. An end without the other one in the right place is left of an old veth and goes first. */
 export function cableLines(topology: Topology, state: (netns: string) => NetnsState): Lines {
   const lines = new Map<string, string[]>()
   const add = (netns: string, line: string): void => {
@@ -60,7 +60,7 @@ export function cableLines(topology: Topology, state: (netns: string) => NetnsSt
     const netns = nodes.get(pod.node)
     if (!pod.hostNetwork && netns !== undefined) cable({ netns, iface: pod.iface, ifaceMac: pod.ifaceMac }, pod)
   }
-  // deletions first: the same cable may be laid anew from another namespace
+  // deletions first: the same veth may be made again from another namespace
   return new Map([...lines].sort(([, a], [, b]) => Number(b[0] === 'link del dev eth0') - Number(a[0] === 'link del dev eth0')))
 }
 

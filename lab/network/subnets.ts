@@ -13,7 +13,7 @@ export function subnetsOf(addrs: Iterable<Addr>): Cidr[] {
   return [...new Map([...addrs].map(subnetOf).map((cidr) => [formatCidr(cidr), cidr])).values()]
 }
 
-/** The first address of the subnet with one of these last bytes that nobody has; undefined when all are taken. */
+/** The first free address of the subnet with one of these last bytes; undefined when all are taken. */
 export function freeAddress(subnet: Cidr, lastBytes: Iterable<number>, taken: ReadonlySet<Addr>): Addr | undefined {
   for (const last of lastBytes) {
     const bytes = addrBytes(subnet.addr)

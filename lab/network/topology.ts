@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The whole lab as plain, printable data: who has which address, where the cables go. Layer: lab (pure). */
+/** The whole lab as plain, printable data: namespaces, addresses and veths. Layer: lab (pure). */
 import { formatAddr, isV4, parseAddr, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { LabError } from '../errors.ts'
@@ -15,7 +15,7 @@ export interface LabHost {
   /** next hops of the default routes, one a family at most */
   readonly gateways: readonly string[]
   readonly mac: string
-  /** the fabric's end of its cable */
+  /** the fabric's end of its veth */
   readonly port: string
 }
 

@@ -16,7 +16,7 @@ export interface Daemon {
   readonly command: readonly string[]
   /** standard output and error are appended */
   readonly log: string
-  /** its log begins anew with it: what the log says is then true of the one that runs */
+  /** its log is empty when it starts: what the log says is then true of the one that runs */
   readonly ownLog?: boolean
   readonly env?: Readonly<Record<string, string | undefined>>
 }
@@ -70,8 +70,8 @@ export async function spawnDetached<T>(
   }
 }
 
-/** Signals the process and waits for its end: its peers have been told. What is left of its cgroup after `timeoutMs`
- * is killed. False when nothing ran. */
+/** Signals the process and waits for its end: by then its sockets are closed. What is left of its cgroup after
+ * `timeoutMs` is killed. False when nothing ran. */
 export async function stopDaemon(cgroup: string, signal: NodeJS.Signals, timeoutMs: number): Promise<boolean> {
   const pids = pidsIn(cgroup)
   const [pid] = pids

@@ -31,7 +31,7 @@ export function killPid(pid: number, signal: NodeJS.Signals): boolean {
 export function hasEnded(pid: number): boolean {
   const stat = readProc(`${pid}/stat`)
   if (stat === undefined) return true
-  // of one that nobody has waited for, the other threads must be gone as well
+  // of a zombie, which its parent has not waited for, the other threads must be gone as well
   return stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z') && threadsOf(pid) <= 1
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** "tcp:10.0.0.1:80" and "udp:[fd00::1]:80": how our tools are told where to. Layer: lab (tool, pure). */
+/** "tcp:10.0.0.1:80" and "udp:[fd00::1]:80": how our tools take destinations. Layer: lab (tool, pure). */
 import { hostPort } from '#lib/base/ip.ts'
 
 export interface Endpoint {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Answers every TCP line and every UDP datagram with who it is and whom it saw. Layer: lab (tool).
+/** Answers every TCP line and every UDP datagram with its name and the client that it saw. Layer: lab (tool).
  *
  * echo --name NAME --listen tcp:8080 --listen udp:8080 ... [--address 10.0.0.1 ...]: waits until it has these
  * addresses. The answer is one JSON line {pod, peer, local, bytes, seq?, pad?}. A request that is JSON may carry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Asks, again and again, those who should never hear it. Layer: lab (tool).
+/** Asks, again and again, servers that should never hear it. Layer: lab (tool).
  *
  * negative-probe --to tcp:10.0.0.1:8082 [--to udp:... ...] [--rate 5] [--timeout-ms 500]
  * SIGTERM ends it. Prints {"event":"result", "knocks": [...]}. A refusal by the other end is as good as an answer. */

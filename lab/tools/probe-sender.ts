@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Numbered datagrams to pairs of ports that should always be judged alike: for whoever counts what arrives.
+/** Numbered datagrams to pairs of ports that should always be judged alike: for a receiver that counts what arrives.
  * Layer: lab (tool).
  *
  * probe-sender --stream "ID udp:10.0.0.1:9001 udp:10.0.0.1:9002" [--stream ...] [--rate 50]
@@ -55,7 +55,7 @@ function send(socket: Socket, to: Endpoint, pulse: { readonly id: string; readon
   })
 }
 
-/** One from a port of its own to each end. A port that somebody has is left out. */
+/** One from a port of its own to each end. A port that is in use is left out. */
 function fresh(stream: Stream): void {
   const [first] = stream.ends
   if (first === undefined) return

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Datagrams that are counted where they arrive, and what is told of them. Layer: lab (tool, pure). */
+/** Datagrams that are counted where they arrive, and their results. Layer: lab (tool, pure). */
 import { isResult } from './results.ts'
 
 export interface Probe {
@@ -25,7 +25,7 @@ export interface ProbeResult {
   readonly errors: Readonly<Record<string, number>>
 }
 
-/** Attempts at what nobody should reach. */
+/** Attempts at what no client should reach. */
 export interface NegativeProbeResult {
   readonly event: 'result'
   readonly knocks: readonly NegativeProbe[]

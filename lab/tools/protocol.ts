@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What the asking tool is told, and what it answers, as JSON lines. Layer: lab (tool, pure). */
+/** What the asking tool reads, and what it answers, as JSON lines. Layer: lab (tool, pure). */
 
 export interface Ask {
   /** "tcp:10.0.0.1:80" */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Asks what it is told to ask, as long as it is told: one process a place, instead of one a question. Layer: lab
+/** Sends the requests that it reads, until its input ends: one process a place, instead of one a request. Layer: lab
  * (tool).
  *
  * A line of standard input is an {@link Order}, a line of standard output the {@link Reply} to one of them, in the

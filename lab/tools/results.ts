@@ -74,7 +74,7 @@ export interface CollideResult {
 /** The echo server's own words. */
 export interface Answer {
   readonly pod: string
-  /** "10.0.0.1:4711": who asked, as the pod saw it */
+  /** "10.0.0.1:4711": the client, as the pod saw it */
   readonly peer: string
   /** the address that was asked, as the pod saw it */
   readonly local: string

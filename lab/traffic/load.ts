@@ -16,7 +16,7 @@ export interface LoadResult {
   readonly requests: readonly RequestsResult[]
   /** datagrams that the senders' sockets dropped for want of buffer */
   readonly socketDrops: number
-  /** packets that the machine's processors dropped from their queues, whoever sent them */
+  /** packets that the machine's processors dropped from their queues, from any sender */
   readonly softnetDrops: number
 }
 

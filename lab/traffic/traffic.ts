@@ -9,7 +9,7 @@ import { longer, slower } from '../slowness.ts'
 import { endpointText, type Endpoint } from '../tools/address.ts'
 import { isFlowResult, isRequestsResult, type FlowResult, type RequestsResult } from '../tools/results.ts'
 
-/** Starts a command in a place of the lab, or in one that only who gives it knows. */
+/** Starts a command in a place of the lab, or in one that only its provider knows. */
 export type Spawner = { spawn(place: string, command: readonly string[]): ChildProcess }
 
 export interface RequestOptions {
@@ -91,7 +91,7 @@ export class Running<T> {
     this.#subject = tool.subject
     this.#isResult = tool.isResult
     this.result = this.#read()
-    // whoever waits for it gets it; nobody has to
+    // a caller may wait for it, and need not
     this.result.catch(() => undefined)
   }
 
@@ -102,7 +102,7 @@ export class Running<T> {
     return await this.result
   }
 
-  /** Resolves when the tool has said so; throws LabError when it ends first or does not within `timeoutMs`, and ends
+  /** Resolves when the tool reports it; throws LabError when it ends first or does not within `timeoutMs`, and ends
    * it. */
   async event(name: string, timeoutMs: number): Promise<void> {
     const stop = new AbortController()
