@@ -107,7 +107,7 @@ export function pod(at: number): Manifest {
   }
 }
 
-/** Most are a team's own; one in ten is for everybody, one in five in a tier of others. */
+/** Most are a team's own; one in ten is for all, one in five in a tier of others. */
 export function policy(at: number): Manifest {
   if (at % 20 === 7) return clusterPolicy(at)
   if (at % 20 === 13) return globalPolicy(at)

@@ -50,7 +50,7 @@ export function trafficChecks(result: LoadResult, { ways, load, stepAt }: Traffi
   ]
 }
 
-/** Lines that nobody should have had reason to write: errors, and damage by strangers where there are none.
+/** Lines that no agent should have had reason to write: errors, and damage by strangers where there are none.
  * `isOurs`: what was done to the agent. */
 export function logCheck(nodes: readonly SoakedNode[], isOurs: (line: unknown) => boolean = () => false): Check {
   const faults = nodes.flatMap((node) => {
@@ -60,7 +60,7 @@ export function logCheck(nodes: readonly SoakedNode[], isOurs: (line: unknown) =
   return { name: 'no agent reports an error or a difference that it did not make', faults }
 }
 
-/** What an agent may hold more than a fresh one: connections of those who ask, garbage that is not yet collected. */
+/** What an agent may hold more than a fresh one: connections of clients, garbage that is not yet collected. */
 const SLACK: Holdings = { descriptors: 8, residentMb: 150 }
 
 /** The least it held in the last half of the time counts: garbage comes and goes, what leaks stays. */
@@ -74,7 +74,7 @@ export function holdingsCheck(survivor: string, samples: readonly Holdings[], fr
   return { name: `the agent of node ${survivor}, never killed, holds no more than a fresh one: ${text(old)}, ${text(fresh)}`, faults }
 }
 
-/** To a block that another node gave back nobody needs a way. */
+/** No node needs a route to a block that another node gave back. */
 const WAYS_GONE = ['routes.remove', 'host-routes.remove']
 
 /** Kills all agents, and sees that those after them change nothing. */

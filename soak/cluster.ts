@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The cluster that is soaked: who lives where, and the services with a promise. Layer: soak (pure). */
+/** The cluster that is soaked: the nodes of its pods, and the services with a promise. Layer: soak (pure). */
 import { addressOf, FAMILIES, felixObject, nodeObject, NODES, podObject, type Family } from '../testkit/lab/manifests.ts'
 import { SENDERS, SINKS } from './marks/marked-flows.ts'
 
@@ -13,7 +13,7 @@ export const MOVERS = ['a-3', 'b-3', 'c-3'] as const
 /** They come and go with their namespaces. */
 export const VISITORS = ['a-9', 'b-9', 'c-9'] as const
 const SHELLS = ['shell-a', 'shell-b'] as const
-/** Whom policies call by name; visitors too, when they are there. */
+/** Pods that policies call by name; visitors too, when they are there. */
 export const LASTING: readonly string[] = [...ANCHORS, ...OTHERS, ...MOVERS, ...SHELLS, ...SENDERS, ...SINKS]
 
 /** What changes about them. */

@@ -15,7 +15,7 @@ import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
 
 const HERE = fileURLToPath(import.meta.url)
 /** What is put in front of each: objects of an API server are asked for from a network namespace of our own, with a
- * cable to the lab. */
+ * veth to the lab. */
 const FORMS: Readonly<Record<string, readonly string[]>> = { manifests: [], pods: ['unshare', '--net'] }
 
 const { values } = parseArgs({ options: { minutes: { type: 'string' }, seed: { type: 'string' }, form: { type: 'string' } } })
@@ -23,7 +23,7 @@ const minutes = Number(values.minutes ?? process.env['MINUTES'] ?? 10)
 const seed = Number(values.seed ?? process.env['SEED'] ?? Math.floor(Math.random() * 0x1_0000_0000))
 const form = values.form ?? process.env['FORM']
 const ended = new AbortController()
-// who started us has told those that we started as well, or means us alone: either way they take their labs down
+// the sender has signalled our children as well, or means us alone: either way they take their labs down
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => ended.abort())
 
 interface Count {

@@ -24,7 +24,7 @@ export interface ChangePlan<Step> {
 export interface Changed<Step> extends Soaked {
   node(name: string): SoakedNode
   perform(step: Step): Promise<void>
-  /** what else has been counted so far, "; "-separated from what is said of steps; empty: nothing */
+  /** what else has been counted so far, after "; " in the line about steps; empty: nothing */
   tally(): string
 }
 

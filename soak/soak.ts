@@ -207,7 +207,7 @@ export class Soak implements AsyncDisposable, Changed<Step> {
   }
 }
 
-/** `isMoving`: what is wanted changes by itself, and is compiled anew for each look. Throws SoakError with what
+/** `isMoving`: what is wanted changes by itself, and is compiled again for each look. Throws SoakError with what
  * differs when it does not follow in time. */
 export async function settleNode(node: SoakedNode, isMoving = false): Promise<void> {
   const first = await node.wanted()

@@ -43,7 +43,7 @@ export async function readContents(pinDir: string): Promise<TableContents> {
   return tables
 }
 
-/** Of everything that is wanted. Of two owners who want one key the first has it. */
+/** Of everything that is wanted. Of two owners that want one key the first has it. */
 export function wantedContents(desired: DesiredChange, interfaces: Interfaces, pinDir: string): TableContents {
   const bind: BindMap = (definition) => bound(pinDir, definition)
   const tables = new Map<TableName, Map<string, string>>(TABLES.map((name) => [name, new Map<string, string>()]))

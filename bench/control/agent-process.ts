@@ -101,7 +101,7 @@ export async function cleanUp(place: AgentPlace, cgroup: string): Promise<void> 
   await new Promise((resolve) => child.once('exit', resolve))
 }
 
-/** status 0: nobody answers */
+/** status 0: no answer */
 function page(port: number, path: string): Promise<{ readonly status: number; readonly body: string }> {
   return new Promise((resolve) => {
     const request = get({ host: '127.0.0.1', port, path, agent: false }, (response) => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** An API server that only knows services and slices, for those who list and watch them: pages, one at a time, or
- * all at once for who does not ask for pages, made beforehand, as JSON or Protocol Buffers; then each changed slice
- * that is asked for on standard input. Layer: bench. */
+/** An API server that only knows services and slices, for clients that list and watch them: pages, one at a time, or
+ * all at once for a client that does not ask for pages, made beforehand, as JSON or Protocol Buffers; then each
+ * changed slice that is asked for on standard input. Layer: bench. */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { createInterface } from 'node:readline'

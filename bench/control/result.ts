@@ -18,7 +18,7 @@ export interface ControlFigure {
   readonly mapMb: { readonly total: number; readonly flows: number }
 }
 
-/** Who reads the lists of a cluster, as a process, until all objects are in. A value for each run. */
+/** A process that reads the lists of a cluster, until all objects are in. A value for each run. */
 export interface ReaderFigure {
   /** more than one uses that finds nothing: its start */
   readonly cpuSeconds: readonly number[]

@@ -78,7 +78,7 @@ export function mapMemory(pid: number): { readonly total: number; readonly flows
   return { total: sizes.reduce((sum, size) => sum + size, 0), flows: Math.max(0, ...sizes) }
 }
 
-/** Maps that hold policy; np_addrs has whom it is for. */
+/** Maps that hold policy; np_addrs has the addresses that it applies to. */
 const POLICY_MAPS: readonly MapName[] = ['np_addrs', 'np_nets', 'np_bits', 'np_ports', 'np_pages', 'np_rules']
 
 /** MB (1e6) of the maps that hold policy, of those that process `pid` holds. */

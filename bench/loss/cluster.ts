@@ -6,7 +6,7 @@ import type { Endpoint } from '../../lab/tools/address.ts'
 /** below the package's root */
 export const RESOURCES = 'demo/manifests'
 export const NODES = ['node-a', 'node-b'] as const
-/** who asks from inside, on node-a */
+/** the client inside the cluster, on node-a */
 export const POD = 'default/shell-a'
 
 const PROTOS = ['udp', 'tcp'] as const

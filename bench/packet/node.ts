@@ -107,7 +107,7 @@ export class Node {
     this.#ct.map.deleteBatch(flows.keys, flows.count)
   }
 
-  /** Fills the flow table beyond its size with flows that nobody asks for. */
+  /** Fills the flow table beyond its size with flows that have no packets. */
   fillUp(entries: number): void {
     const { key, value } = this.#ct.codecs
     const chunk = 8192

@@ -19,7 +19,7 @@ const SENDERS = 30
 const MANY = 1000
 
 export interface PolicySubject {
-  /** "policy.selector.10"; undefined: nobody's rules */
+  /** "policy.selector.10"; undefined: no rules */
   readonly id: string | undefined
   readonly to: Addr
   readonly enters: 'from_workload' | 'from_host'
@@ -53,7 +53,7 @@ const KINDS: readonly Kind[] = [
       many(MANY, (at) => {
         if (at === MANY - 1) return { source: { ...ANYWHERE, selector: equals('all', '1') } }
         const from = (at * 7919) % 60_000
-        // every third range has the port: of those the selector finds nobody who sends
+        // every third range has the port: the selectors of those find no sender
         const range = at % 3 === 0 ? toPort(at % PORT, PORT + at) : toPort(1000 + from, 1001 + from + ((at * 104_729) % 5000))
         const found = at % 3 === 0 ? and(equals('all', '1'), equals('group', `g${at % 7}`)) : equals('group', `h${at % 11}`)
         return {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What untracked policy costs a packet at XDP, by number of rules, for who is known and who is not. Layer: bench. */
+/** What untracked policy costs a packet at XDP, by number of rules, for known and unknown senders. Layer: bench. */
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import type { PolicyStep, SetId } from '#agent/compile/policy/tables.ts'
 import type { PolicyUpdate } from '#agent/compile/policy/policy-update.ts'
@@ -80,7 +80,7 @@ function subjectsOf(f: Family, count: number, set: SetId): readonly Subject[] {
   ]
 }
 
-/** Someone whom rules find, and someone of whom nothing is known. */
+/** A sender that rules find, and one of which nothing is known. */
 function senders(f: Family): readonly [known: string, stranger: string] {
   return f.v4 ? ['10.10.2.7', '192.168.61.9'] : ['fd00:10:1::207', 'fd00:61::9']
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What one would otherwise run for an overlay: the kernel's VXLAN device on every node, told of the others by hand.
+/** An overlay without us: the kernel's VXLAN device on every node, with entries for the others added by hand.
  * Layer: bench. */
 import type { Lab } from '../../lab/lab.ts'
 import { NODES } from './manifests.ts'

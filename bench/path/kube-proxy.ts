@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What one would otherwise run: the real kube-proxy on every node, told of the same objects by a real API server.
+/** Services without us: the real kube-proxy on every node, which gets the same objects from a real API server.
  * Layer: bench. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -32,8 +32,8 @@ const VERBS: readonly { readonly verb: Verb; readonly measures: readonly Measure
 ]
 
 /** For requests and datagrams client and server share a CPU and take turns: nothing is woken from sleep, nothing
- * waits for the other, what is left is the path. A stream has a CPU for each end, as it would have, and nobody gets
- * in between (SCHED_FIFO). */
+ * waits for the other, what is left is the path. A stream has a CPU for each end, as it would have, and no other task
+ * gets in between (SCHED_FIFO). */
 function cpusFor(verb: Verb): { readonly clientCpu: number; readonly serverCpu: number } {
   const last = availableParallelism() - 1
   return { clientCpu: verb === 'tput' ? 0 : last, serverCpu: last }

@@ -7,7 +7,7 @@ export const PORT = 9000
 export const POD_CIDR = '10.245.0.0/16'
 export const SERVICE_CIDR = '10.97.0.0/16'
 const PORTS = ['TCP', 'UDP'].map((protocol) => ({ containerPort: PORT, protocol }))
-/** who measures from inside; its node is the entry node of node ports too */
+/** the client inside the cluster; its node is the entry node of node ports too */
 export const CLIENT_POD = 'default/client'
 export const NEAR_POD = 'default/near'
 export const FAR_POD = 'default/far'

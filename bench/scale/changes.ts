@@ -77,7 +77,7 @@ export async function writeChange(client: ApiClient, services: number, round: nu
   await client.patch(namedOf(changed), { endpoints: changed['endpoints'] }, { type: 'merge' })
 }
 
-/** Another node, as it were: when it is told of a change. */
+/** Another node, as it were: when it hears of a change. */
 class Watcher {
   readonly #awaited = new Map<string, (at: number) => void>()
 

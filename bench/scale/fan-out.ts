@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a node costs the API server: its lists, its watches, and each change that it is told of; with more and more
+/** What a node costs the API server: its lists, its watches, and each change that it hears of; with more and more
  * of them. Layer: bench. */
 import type { ApiClient } from '#lib/api/client.ts'
 import type { ApiServer } from '#lib/api/connection/server.ts'
@@ -60,7 +60,7 @@ export async function fanOut(options: FanOutOptions, watchers: number, round: nu
   bytes()
   await systemClock.sleep(IDLE_MS, signal)
   const idle = { cpuMs: cpu(), bytes: bytes() }
-  /** Of one of so many writes, until as many have been told of each as are to be, beyond what passes when nothing
+  /** Of one of so many writes, until as many watchers as expected have heard of each, beyond what passes when nothing
    * changes. */
   const told = async (kind: Told, hearers: number, write: (at: number) => Promise<void>): Promise<Cost> => {
     const heard = (): number => all.reduce((total, watcher) => total + watcher.heard(kind), 0)
@@ -81,7 +81,7 @@ export async function fanOut(options: FanOutOptions, watchers: number, round: nu
   await systemClock.sleep(IDLE_MS / 5, signal)
   cpu()
   bytes()
-  // each is told of its own node alone
+  // each hears of its own node alone
   const report = await told('Node', Math.min(1, watchers), (at) => writeReport(client, round + at))
   return {
     watchers,

@@ -7,7 +7,7 @@ import { packageRoot } from '#lib/base/os/package.ts'
 import { mustRun } from '../../lab/processes/command.ts'
 import { statusOf } from './objects.ts'
 
-/** What a server of two processors has in hand at a time without making anybody wait. */
+/** What a server of two processors has in hand at a time without making a client wait. */
 const AT_ONCE = 64
 
 /** Our kinds, and FelixConfiguration with these settings. */

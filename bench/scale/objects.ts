@@ -8,7 +8,7 @@ import { frame, pod, policy } from '../policy-cluster.ts'
 export const ENDPOINTS = 10
 const PODS_PER_SERVICE = 2
 const SERVICES_PER_POLICY = 10
-/** Nobody brings its definition here. */
+/** Its definition is not installed here. */
 const NOT_DEFINED = 'ClusterNetworkPolicy'
 
 const SERVERS_OWN = new Set(['uid', 'resourceVersion', 'creationTimestamp', 'generation'])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is written of nodes: by kubelets when nothing happens, of which each agent is told that of its own node, and
- * by agents, which all are told. Layer: bench. */
+/** What is written of nodes. Kubelets write while nothing happens, and each agent hears that of its own node. Agents
+ * write what all agents hear. Layer: bench. */
 import type { ApiClient } from '#lib/api/client.ts'
 import { NODE_NETWORK } from '#lib/kube/objects/node-network.ts'
 import { NODES } from '../generate.ts'

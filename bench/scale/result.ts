@@ -19,7 +19,7 @@ export interface ScaleFigure {
   readonly memoryMb: Memory
   /** from sending a changed EndpointSlice to the API server until a lookup sees it */
   readonly changeMs: readonly number[]
-  /** of these, until the server had told another watcher */
+  /** of these, until another watcher had heard of it */
   readonly toldMs: readonly number[]
   /** of one change */
   readonly changeCpuMs: number

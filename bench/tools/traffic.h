@@ -30,7 +30,7 @@ void move_to(pthread_t thread, int cpu);
 bool receive_all(int fd, void *into, size_t size);
 bool send_all(int fd, const void *from, size_t size);
 void no_delay(int fd);
-// A stream's rate is to be a matter of its path, not of who else wants the CPU.
+// A stream's rate is to be a matter of its path, not of other tasks that want the CPU.
 void undisturbed(bool on);
 // Nor of a buffer that grows meanwhile: SO_SNDBUFFORCE or SO_RCVBUFFORCE; the latter before connect or listen.
 void steady(int fd, int option);

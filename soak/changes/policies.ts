@@ -121,7 +121,7 @@ function ranges(ports: readonly number[]): (number | string)[] {
   return ports.length === 2 && second === first + 1 ? [`${first}:${second}`] : [...ports]
 }
 
-/** Ports that nobody asks. */
+/** A rule for ports that no flow uses. */
 function noiseRule(random: Random): object {
   const peer = random.pick([{}, { selector: `hue == '${random.pick(HUES)}'` }, { selector: `net == 'noise'` }, { nets: ['10.29.0.0/16'] }])
   const port = 7000 + random.below(900)
@@ -163,7 +163,7 @@ function rest(random: Random): object {
   return object('GlobalNetworkPolicy', 'rest', spec)
 }
 
-/** What is so anyway, and what nobody comes to. */
+/** What is so anyway, and what no packet comes to. */
 function adminPolicies(random: Random): object[] {
   const policy = (name: string, tier: string, rule: object): object => ({
     apiVersion: 'policy.networking.k8s.io/v1alpha2',

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What became of marked flows, against what the versions of the policies said of them. Layer: soak (pure). */
+/** What became of marked flows, against the verdicts of the policies' versions. Layer: soak (pure). */
 import type { NegativeProbe } from '../../lab/tools/probes.ts'
 import type { Check } from '../checks.ts'
 import { lags, MARKED_FLOWS, walk, type MarkedFlow, type Truth, type Truths, type Version, type Walk } from './marked-flows.ts'

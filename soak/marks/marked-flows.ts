@@ -14,7 +14,7 @@ export type Truth = (typeof TRUTHS)[number]
 export type Truths = Readonly<Record<Truth, boolean>>
 export const ALL_TRUE: Truths = { rules: true, egress: true, peer: true, net: true, gate: true }
 
-/** Ports of pairs, of flows that are always allowed, and of such that never are: of UDP to those who count, and of
+/** Ports of pairs, of flows that are always allowed, and of such that never are: of UDP to counting receivers, and of
  * echo servers. */
 export const PAIR = [9001, 9002] as const
 export const ALWAYS = [9004, 9005] as const
@@ -130,7 +130,7 @@ function stretches({ runs, sent, end }: Seen): Stretch[] {
 export function lags(open: Walk, fresh: Walk, versions: readonly Version[]): { readonly ms: number; readonly at: number }[] {
   const isOpen = ({ version }: { readonly version: number }): boolean => versions[version]?.value === true
   return open.seen.filter(isOpen).flatMap(({ since, until }) => {
-    // by time: which of several versions of one value let a flow through cannot be told
+    // by time: which of several versions of one value let a flow through is not known
     const at = fresh.seen.findIndex((one) => !isOpen(one) && one.since > since && one.since <= until)
     const [closed, opened] = [fresh.seen[at], fresh.seen[at + 1]]
     if (closed === undefined) return []

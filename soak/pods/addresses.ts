@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who has which address: by the blocks in the API server, by the pods there, and by what the plugin has told
+/** The holder of each address: by the blocks in the API server, by the pods there, and by what the plugin has told
  * runtimes. Layer: soak (pure). */
 import type { IPBlock } from '#lib/model/ip-block.ts'
 import { formatAddr } from '#lib/base/ip.ts'
@@ -15,8 +15,8 @@ export interface Tellings {
   readonly told: ReadonlyMap<string, readonly string[]>
 }
 
-/** A line for each address that is held and not used, used and not held, or told otherwise; and for two who have
- * one. Everybody is in peace. */
+/** A line for each address that is held and not used, used and not held, or told otherwise; and for two pods that
+ * have one. Empty: all agree. */
 export function addressFaults({ made, blocks, told }: Tellings): string[] {
   const used = [...made].flatMap(([node, all]) => all.flatMap((one) => one.addresses.map((addr) => usage(node, { ...one, addr }))))
   const held = blocks.flatMap(({ cidr, node, held }) =>

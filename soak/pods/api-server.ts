@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The lab's API server: what an administrator puts there, a cable to it, and writes that wait while it is away.
+/** The lab's API server: what an administrator puts there, a veth to it, and writes that wait while it is away.
  * Layer: soak. */
 import { join } from 'node:path'
 import { ApiClient } from '#lib/api/client.ts'
@@ -17,7 +17,7 @@ import { kubernetesPrograms } from '../../testkit/kubernetes/build/programs.ts'
 import { clusterObjects, nodeObjects, without } from './cluster.ts'
 
 const SERVICE_CIDRS = ['10.96.0.0/16', 'fd00:96::/112']
-/** Of our end of the cable, among the nodes' own: nobody else is there. */
+/** Of our end of the veth, among the nodes' addresses: no other host has it. */
 const OUR_ADDRESS = '172.29.0.240/24'
 /** ms in which a pod that was deleted at once is gone. */
 const GONE_MS = 5000
@@ -133,7 +133,7 @@ function administered({ lab, plane, programs, folder }: Parts): Administered {
   return { plane, folder, kubectl }
 }
 
-/** From our own network namespace to where the nodes' cables meet. */
+/** From our own network namespace to the bridge of the nodes' veths. */
 async function layCable({ topology }: Lab): Promise<void> {
   const { netns } = topology.fabric
   const lines = ['link set lo up', `addr add ${OUR_ADDRESS} dev soak0`, 'link set soak0 up']

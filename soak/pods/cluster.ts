@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The cluster whose pods come by CNI: its nodes, pools, the pods that stay, and who may speak with whom.
+/** The cluster whose pods come by CNI: its nodes, pools, the pods that stay, and the policies between them.
  * Layer: soak (pure). */
 import { at } from '../../lab/raw.ts'
 import { addressOf, FAMILIES, felixObject, nodeObject, nodeOf, NODES, PORTS } from '../../testkit/lab/manifests.ts'
@@ -9,7 +9,7 @@ import type { Random } from '../random.ts'
 
 export { NODES }
 
-/** They stay: echo servers on each node, and those who ask. Their addresses are fixed, so that services and traffic
+/** They stay: echo servers on each node, and clients. Their addresses are fixed, so that services and traffic
  * can name them. */
 export const STAYING: readonly string[] = [...ANCHORS, 'shell-a', 'shell-b']
 export const SHELLS: readonly string[] = ['shell-a', 'shell-b']
@@ -74,7 +74,7 @@ export interface PodManifest {
 
 export function podManifest({ name, node, labels, annotations = {} }: PodManifest): object {
   const container = { name: 'main', image: 'none' }
-  // graceful deletion: its node is told, and takes it away when its processes have ended
+  // graceful deletion: the kubelet hears of it, and removes the pod when its processes have ended
   const spec = { nodeName: node, terminationGracePeriodSeconds: 30, containers: [container] }
   return { apiVersion: 'v1', kind: 'Pod', metadata: { namespace: 'default', name, labels, annotations }, spec }
 }
@@ -96,7 +96,7 @@ function extraSpec(random: Random): object {
   const peers = [{ podSelector: select() }, { ipBlock: { cidr: random.pick(['10.30.0.0/24', '172.29.0.0/24', 'fd00:3000::/120']) } }]
   const ports = random.some([80, 443, 8080, 9001], 0.6).map((port) => ({ port, protocol: random.pick(['TCP', 'UDP']) }))
   const ingress = ports.length === 0 ? [] : [{ from: random.some(peers, 0.7), ports }]
-  // egress: of those whom it is for everything stays open
+  // egress: everything stays open for the pods that it selects
   return random.chance(0.3)
     ? { podSelector: select(), policyTypes: ['Ingress', 'Egress'], ingress, egress: [{}] }
     : { podSelector: select(), policyTypes: ['Ingress'], ingress }

@@ -32,7 +32,7 @@ export interface KubeletOptions {
 
 /** A sandbox, and what is known of its network. */
 export interface Made extends Sandbox {
-  /** before ADD has succeeded, and from the first DEL on, nobody knows what it has */
+  /** before ADD has succeeded, and from the first DEL on, its network is not known */
   readonly state: 'unknown' | 'ready'
   /** of an ADD that has succeeded */
   readonly result: unknown
@@ -92,7 +92,7 @@ export class Kubelet {
     return this.#fresh ? (pods.length === 0 ? [] : [...pods, ...why]) : [`${node}: cannot ask the API server`, ...why]
   }
 
-  /** The runtime's own cleaning, while nothing else is done; what it does not know is nobody's. */
+  /** The runtime's garbage collection, while nothing else is done: what it does not know is no pod's. */
   async collect(): Promise<Answer> {
     this.#paused = true
     try {

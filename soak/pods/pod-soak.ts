@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A lab with an API server, to whose pods steps happen, and which says when everybody has followed. Layer: soak. */
+/** A lab with an API server, to whose pods steps happen, and which says when all agents have followed. Layer: soak. */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ import { CALM, type PodStep, type Visitor } from './steps.ts'
 const POD = { apiVersion: 'v1', kind: 'Pod', namespace: 'default' } as const
 /** ms in which the nodes' pods are as the API server wants them: a call of the plugin waits for 30 s at most. */
 const FOLLOW_MS = 60_000
-/** ms in which addresses come back that nobody asked back, as agents look for them once a minute. */
+/** ms in which addresses come back without a DEL: agents garbage-collect them once a minute. */
 export const COLLECT_MS = 75_000
 
 export class PodSoak implements AsyncDisposable, Changed<PodStep> {
@@ -138,7 +138,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
     }
   }
 
-  /** Waits until the API server and all agents are there, all pods as they should be, every address with who has it,
+  /** Waits until the API server and all agents are there, all pods as they should be, every address with its holder,
    * and every table as a fresh compile says. Throws SoakError with what is not. */
   async settle(): Promise<void> {
     await this.#calm()
@@ -211,14 +211,14 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
       killAgent: (name) => {
         if (this.#isCalm) return
         const killing = this.#kill(name, 1)
-        // whoever waits for it hears of a failure, and that is later
+        // a later wait for it hears of a failure
         killing.catch(() => undefined)
         this.#killing.push(killing)
       },
       onReady: (name, made) => {
         this.uniqueness.note(made, this.#made())
         if (STAYING.includes(made.pod)) return
-        // a later sandbox of its name takes its cable away
+        // a later sandbox of its name takes its veth away
         const isStill = (): boolean => this.#kubelets.get(name)?.made.findLast(({ pod }) => pod === made.pod) === made
         this.probes.start(name, made, isStill)
       },
@@ -269,7 +269,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
     return turn
   }
 
-  /** Nothing is killed any more, and everybody is there. */
+  /** Nothing is killed any more, and the API server and all agents are there. */
   async #calm(): Promise<void> {
     this.#isCalm = true
     await Promise.all(this.#killing.splice(0))
@@ -284,7 +284,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
     return (await this.#control.client.list(IP_BLOCK)).map((block) => textAt(block, 'spec.cidr') ?? '')
   }
 
-  /** What a call has left that nobody asked for again comes back when agents look for it. */
+  /** Addresses that a call has left, without a DEL, come back when agents garbage-collect them. */
   async #addresses(): Promise<void> {
     await eventually('addresses', COLLECT_MS, () => this.addressFaults())
   }

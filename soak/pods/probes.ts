@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Each pod that comes is tried at once: what it may reach answers, and nobody reaches what is closed. Layer: soak. */
+/** Each pod that comes is tried at once: what it may reach answers, no client reaches what is closed. Layer: soak. */
 import { RequestAgent } from '../../lab/traffic/request-agent.ts'
 import type { Lab } from '../../lab/lab.ts'
 import { endpointText } from '../../lab/tools/address.ts'
@@ -26,7 +26,7 @@ export class Probes {
     this.#askers = new Map(NODES.map((node) => [node, new RequestAgent(lab, `node/${node}`)]))
   }
 
-  /** `isStill`: it has its network, and nobody takes it away. */
+  /** `isStill`: it has its network, and no call removes it. */
   start(node: string, made: Made, isStill: () => boolean): void {
     const probe = Promise.all([this.#out(node, made, isStill), this.#in(node, made)]).then(() => undefined)
     const settled = probe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The form whose agents read a real API server and give pods their addresses: pods come and go, and whoever serves
- * them is killed. Layer: soak. */
+/** The form whose agents read a real API server and give pods their addresses: pods come and go, and the processes
+ * that serve them are killed. Layer: soak. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { underLoad } from '../../lab/traffic/load.ts'
