@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { cgroup2Mount } from '#agent/dataplane/attach/cgroup.ts'
 
 const ROOT = new URL('../../', import.meta.url).pathname
-/** A test that waits so long has failed. Verifying programs takes two seconds of an idle CPU, and there may be ten
- * who want it. */
+/** A test that waits so long has failed. Verifying programs takes two seconds of an idle CPU, and ten tests may
+ * want it. */
 const PATIENCE_MS = 45_000
 
 export type LogLine = Readonly<Record<string, unknown>> & { readonly event: string }
@@ -54,7 +54,7 @@ export class ScratchNode implements AsyncDisposable {
     return execFileSync('nsenter', [...this.#enter(), 'sh', '-ec', script], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
   }
 
-  /** Runs a command on the node; whoever calls ends it. */
+  /** Runs a command on the node; the caller ends it. */
   spawn(command: readonly string[]): ChildProcess {
     return spawn('nsenter', [...this.#enter(), ...command], { stdio: ['ignore', 'pipe', 'pipe'] })
   }

@@ -10,7 +10,7 @@ import { POD_CIDRS, type Cluster } from './cluster.ts'
 const NAME = 'netplane-agent'
 const NAMESPACE = 'netplane-system'
 const HEALTH_PORT = 9099
-/** Programs are verified anew on each node, and nodes share the machine. */
+/** The kernel verifies programs again on each node, and nodes share the machine. */
 const READY_MS = 120_000
 
 /** A cluster to an administrator. */

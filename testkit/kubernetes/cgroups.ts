@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Why there can be no node with a kubelet here; undefined: there can. Nobody has tried one whose controllers are in
+/** Why there can be no node with a kubelet here; undefined: there can. Not tried where the controllers are in
  * cgroup2. */
 export function cgroupObstacle(root = '/sys/fs/cgroup'): string | undefined {
   return existsSync(join(root, 'memory')) ? undefined : "kubelet's controllers are not in cgroup v1 hierarchies here"

@@ -43,7 +43,7 @@ export interface ClusterOptions {
   readonly name?: string
   /** how many; default and least 2, at most 3 */
   readonly nodes?: number
-  /** told what is being done, for people to read */
+  /** called with what is being done, for people to read */
   readonly progress?: (text: string) => void
 }
 
@@ -67,7 +67,7 @@ export class Cluster implements AsyncDisposable {
   }
 
   /** A new one, in place of what an earlier one of this name has left. Its nodes have no network yet: that is for
-   * who calls. */
+   * the caller. */
   static async up(options: ClusterOptions = {}): Promise<Cluster> {
     const name = options.name ?? 'cluster'
     const say = options.progress ?? (() => undefined)
@@ -108,7 +108,7 @@ export class Cluster implements AsyncDisposable {
     return this.lab.topology.nodes.map((node) => node.name)
   }
 
-  /** For files of who uses it. */
+  /** For files of the caller. */
   get folder(): string {
     return this.#folder
   }
@@ -172,7 +172,7 @@ export class Cluster implements AsyncDisposable {
       throw new Error(unready.map(({ node, reason }) => `node ${node}: ${reason}; ${this.daemons.logEnd({ node }, 'kubelet')}`).join('\n'))
   }
 
-  /** The API server gets its other address, and nodes are told so; nobody answers at the old one. */
+  /** The API server gets its other address, and nodes get its name's new entry; no server answers at the old one. */
   async moveServer(): Promise<void> {
     await this.plane.leaveAddress(SERVER.addresses.find((address) => address !== this.plane.address) ?? '')
     for (const node of this.nodes) await this.lab.mustRun(`node/${node}`, ['sh', '-euc', hostsScript(this.#hosts())])

@@ -15,7 +15,7 @@ import { requestsFor } from './objects.ts'
 import type { ApiRequest } from './objects.ts'
 
 const READY_MS = 120_000
-/** where the server is now, for who comes later */
+/** the server's present address, for later processes */
 const ADDRESS_FILE = 'address'
 const SERVICE_NAMES = ['kubernetes', 'kubernetes.default', 'kubernetes.default.svc', 'kubernetes.default.svc.cluster.local']
 
@@ -29,7 +29,7 @@ export interface ControlPlaneOptions {
   readonly serviceCidrs: readonly string[]
   /** runs controllers and a scheduler, which give each node a part of these; without them objects are all there is */
   readonly podCidrs?: readonly string[]
-  /** how nodes are told of the API server, and the addresses it will have, one after the other; else it has the
+  /** how nodes find the API server, and the addresses it will have, one after the other; else it has the
    * gateway's */
   readonly host?: { readonly name: string; readonly addresses: readonly string[] }
 }
@@ -93,7 +93,7 @@ export class ControlPlane implements AsyncDisposable {
     return join(this.#options.folder, `${identity.user.replaceAll(':', '-')}.kubeconfig`)
   }
 
-  /** One for this user of Kubernetes' kubeconfigs; `byName`: with the name by which nodes are told of the server. */
+  /** One for this user of Kubernetes' kubeconfigs; `byName`: with the name by which nodes find the server. */
   writeKubeconfig(path: string, user: object, byName: boolean): void {
     const host = byName ? (this.#options.host?.name ?? this.#gateway) : this.#gateway
     writeFileSync(path, kubeconfigText(`https://${host}:${PORT}`, this.authority, user))
@@ -131,7 +131,7 @@ export class ControlPlane implements AsyncDisposable {
     await this.#daemons.stop('fabric', 'kube-apiserver', signal)
   }
 
-  /** Stops it; it will start at the next of its addresses, and nobody is at the old one any more. */
+  /** Stops it; it will start at the next of its addresses, and no server is at the old one any more. */
   async leaveAddress(next: string): Promise<void> {
     await this.stopServer('SIGKILL')
     await this.#options.lab.mustRun('fabric', ['ip', 'addr', 'del', `${this.#address}/24`, 'dev', 'br0'])

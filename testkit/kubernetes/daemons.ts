@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Kubernetes' programs in places of a lab: they outlive who started them, and end with the lab at the latest.
+/** Kubernetes' programs in places of a lab: they outlive the process that started them, and end with the lab.
  * Layer: testkit. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'

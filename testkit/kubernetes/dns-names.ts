@@ -10,7 +10,7 @@ const ZONE = '.svc.cluster.local'
 const REVERSE = '.in-addr.arpa'
 const NOTHING: Answer = { addresses: [], code: NO_SUCH_NAME }
 
-/** Asks the API anew each time: tests change what names mean. */
+/** Asks the API each time: tests change what names mean. */
 export async function lookUp(name: string, get: Get): Promise<Answer> {
   if (name.endsWith(REVERSE)) return await pointerOf(name.slice(0, -REVERSE.length).split('.').toReversed().join('.'), get)
   if (!name.endsWith(ZONE)) return NOTHING

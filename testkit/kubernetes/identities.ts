@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who speaks to a test's API server, by bearer token; and the kubeconfig of each. Layer: testkit (pure). */
+/** Users of a test's API server, by bearer token; and the kubeconfig of each. Layer: testkit (pure). */
 
 export interface Identity {
   readonly user: string

@@ -60,7 +60,7 @@ export class LoopbackCluster implements AsyncDisposable {
     return cluster
   }
 
-  /** As administrator, or whoever the token is of. */
+  /** As administrator, or as the user of the token. */
   kubeconfig(user: Readonly<Record<string, unknown>> = { token: 'admin-token' }, host = '127.0.0.1'): string {
     const path = this.#at(`kubeconfig-${JSON.stringify([user, host]).replaceAll(/\W+/g, '-').slice(0, 100)}`)
     const cluster = { server: `https://${host}:${PORT}`, 'certificate-authority': this.authority }
@@ -84,7 +84,7 @@ export class LoopbackCluster implements AsyncDisposable {
     return child?.exitCode === null && child.signalCode === null ? child.pid : undefined
   }
 
-  /** A copy of what etcd has, made while nobody writes. Returns how to begin again from it. */
+  /** A copy of what etcd has, made while no client writes. Returns how to begin again from it. */
   async backUp(): Promise<() => Promise<void>> {
     await this.#withoutEtcd(() => {
       cpSync(this.#at('etcd'), this.#at('backup'), { recursive: true })

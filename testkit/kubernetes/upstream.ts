@@ -9,7 +9,7 @@ export interface SpecOutcome {
   /** "[sig-network] Services should serve a basic endpoint from pods" */
   readonly name: string
   readonly state: 'passed' | 'failed' | 'skipped'
-  /** of a failed one, what it said; of a skipped one, why */
+  /** of a failed one, its output; of a skipped one, why */
   readonly message: string
   readonly seconds: number
 }

@@ -19,7 +19,7 @@ const PATIENCE_MS = 6000
 
 type WithoutId<T> = T extends unknown ? Omit<T, 'id'> : never
 
-/** Said by a place that cannot even send, and so by a lab that is broken. */
+/** Errors of a place that cannot even send, and so of a lab that is broken. */
 const UNSENT: readonly string[] = ['ENETUNREACH', 'EADDRNOTAVAIL']
 
 /** How to wait for what is to come. */
@@ -137,7 +137,7 @@ export class Cluster {
     return await this.answers({ from, to, pods, confirm: true })
   }
 
-  /** As {@link reaches}, but the questions are told, and there are no more of them unless told. */
+  /** As {@link reaches}, but with the caller's options, and without the confirmation unless they have it. */
   async answers(
     told: { from: Several<string>; to: Several<Endpoint>; pods: readonly string[] } & SettleOptions,
   ): Promise<readonly Outcome[]> {

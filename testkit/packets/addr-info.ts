@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Values of np_addrs of which only what matters is said. Layer: testkit. */
+/** Values of np_addrs from the fields that matter. Layer: testkit. */
 import type { AddrInfo } from '#agent/maps/shapes.ts'
 
 /** The id of no set of rules. */

@@ -132,7 +132,7 @@ export function namespaceCommands(): string[] {
     for (const peer of [f.client, f.directClient, f.otherNode, f.thirdNode, f.stranger])
       lines.push(`neigh replace ${peer} lladdr ${neighbourMac} dev eth0 nud permanent`)
     for (const addr of [f.remotePod, ...f.alikeNodes]) lines.push(`route add ${addr}/${f.v4 ? 32 : 128} via ${f.otherNode} dev eth0`)
-    // reachable, but nobody has asked for its MAC
+    // reachable, but without a neighbour entry
     lines.push(`route add ${f.elsewherePod}/${f.v4 ? 32 : 128} dev npl0`)
     for (const [addr, device] of [
       [f.pod, 'npl0'],

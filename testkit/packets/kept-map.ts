@@ -12,7 +12,7 @@ interface Row<V> {
   readonly value: V
 }
 
-/** Rows by the text of their key; never changed once somebody else has it. */
+/** Rows by the text of their key; never changed once another owner has them. */
 export type Rows<V> = ReadonlyMap<string, Row<V>>
 
 export class KeptMap<K, V> {
@@ -20,7 +20,7 @@ export class KeptMap<K, V> {
   readonly #gone: Buffer | undefined
   #written: Rows<V> = new Map()
   #wanted: Rows<V> = new Map()
-  /** `#wanted`, while nobody else has it */
+  /** `#wanted`, while it has no other owner */
   #changing: Map<string, Row<V>> | undefined
 
   /** `gone`: what a row holds that is not there, in arrays, which lose none. */

@@ -85,7 +85,7 @@ function isHandedOver({ through }: Step, out: Uint8Array, redirectsPeer: boolean
   return through === 'to_host' ? NODE.includes(dst) : redirectsPeer && PODS.includes(dst)
 }
 
-/** By the program itself, for who has sent the packet: an answer for the gateway, an RST or an ICMP error. */
+/** By the program itself, for the packet's sender: an answer for the gateway, an RST or an ICMP error. */
 function isMade(out: Uint8Array, packet: Uint8Array): boolean {
   const [to, from] = typeOf(out) === ARP ? [] : [readIp(out).dst, readIp(packet).src]
   return isAnswer(out) && !isAnswer(packet) && to === from

@@ -17,7 +17,7 @@ import { nodeCfg } from '#agent/maps/shapes.ts'
 
 export type ObjectName = 'workload' | 'host' | 'connect' | 'xdp'
 
-/** Where the built objects are: beside the sources, or where a bundle was told. */
+/** Where the built objects are: beside the sources, or in NETPLANE_OBJECTS, for a bundle. */
 export function objectPath(name: ObjectName, features: Pick<Features, 'global_functions'> = { global_functions: 'yes' }): string {
   const given = process.env['NETPLANE_OBJECTS']
   const file = objectFileName(name, features)

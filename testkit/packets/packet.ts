@@ -142,7 +142,7 @@ export function l3(frame: Uint8Array): Uint8Array {
   return frame.subarray(14)
 }
 
-/** The tunnel packet a node sends another. `origin`: whom the client meant, when that is told. */
+/** The tunnel packet a node sends another. `origin`: whom the client meant, when the packet carries it. */
 export function tunnel(
   from: string,
   to: string,

@@ -52,7 +52,7 @@ interface Kept {
   flush(): void
 }
 
-/** One list of policies, behind those before it. Lists are told apart as objects: nobody changes one. */
+/** One list of policies, behind those before it. Lists are compared by identity: no code changes one. */
 interface World {
   readonly path: readonly Policies[]
   /** of each map */
@@ -80,7 +80,7 @@ export class PacketPolicy {
   #world: World
   #compiling: Compiling
 
-  /** Beside its own maps it changes these, which whoever calls it writes. */
+  /** Beside its own maps it changes these, which the caller writes. */
   constructor(loaded: Loaded, { addrs, state }: { readonly addrs: AddrMap; readonly state: KeptMap<number, State> }) {
     const keep = <K, V>(definition: MapDefinition<K, V>, gone?: V): KeptMap<K, V> => {
       const map = new KeptMap(loaded, definition, gone)

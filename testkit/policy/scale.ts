@@ -94,7 +94,7 @@ export function policyUpdate(policy: Policy): PolicyUpdate {
   return { kind: 'policy', key: `${policy.kind}/${policy.namespace === '' ? '' : `${policy.namespace}/`}${policy.name}`, value: policy }
 }
 
-/** One policy for everybody, whose rules each mean other peers, which overlap, on other ranges of ports, which
+/** One policy for all pods, whose rules each mean other peers, which overlap, on other ranges of ports, which
  * overlap. */
 export function manyRules(count: number): Policy {
   const rules = Array.from({ length: count }, (_, at) => {

@@ -37,7 +37,7 @@ class Balancer {
     for (const key of [...this.#addresses.keys()]) if (!kept.has(key)) await this.#release(key)
   }
 
-  /** Each its own, and none twice while the balancer runs: nobody's old address comes back as somebody else's. */
+  /** Each its own, and none twice while the balancer runs: no service gets an address that another one had. */
   #addressOf(key: string): string {
     const address = this.#addresses.get(key) ?? addressAt(this.#next++)
     this.#addresses.set(key, address)
