@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Credentials that end before anybody said so, and those that do not come. Layer: test. */
+/** Credentials that end earlier than announced, and those that do not come. Layer: test. */
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
@@ -96,7 +96,7 @@ describe('what a program has given is asked for again when the server refuses it
     expect(said).toEqual([expect.stringMatching(/^refused: http:\/\/127\.0\.0\.1:\d+ has refused them \(HTTP 401\)$/)])
   })
 
-  test('once for all who ask, and less and less often while it goes on', async () => {
+  test('once for all requests, and less and less often while it goes on', async () => {
     await using api = client(config(program()))
     good = 'nothing'
     const end = Date.now() + 3500
@@ -144,7 +144,7 @@ test('what a program has given is used for a second, though it has ended by the 
 })
 
 describe('a program', () => {
-  test('that hangs is killed with what it has started, and that is said', async () => {
+  test('that hangs is killed with what it has started, and the error says so', async () => {
     await using api = client(config(program(`sleep 1000 & echo $! > ${folder}/pid; sleep 1000`)), { loginMs: 500 })
     const began = performance.now()
     await expect(api.list(PODS)).rejects.toThrow(/exec \.\/login: no answer within 0\.5 s/)
@@ -153,7 +153,7 @@ describe('a program', () => {
     await until('it to be gone', () => !existsSync(`/proc/${pid}/stat`) || / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')))
   }, 20_000)
 
-  test('that fails is not run for each request, and what it complains of is said', async () => {
+  test('that fails is not run for each request, and the error has what it complains of', async () => {
     await using api = client(config(program('echo no ticket >&2; exit 3')))
     for (let time = 0; time < 20; time++) await expect(api.list(PODS)).rejects.toThrow('exec ./login: exit code 3: no ticket')
     expect(runs()).toBe(1)
@@ -167,7 +167,7 @@ describe('a program', () => {
     await asked
   })
 
-  test('whose words are none does not have them said', async () => {
+  test('whose output is no ExecCredential does not have it in the error', async () => {
     await using api = client(config(program('echo "secret-token"; exit 0')))
     const refused = await api.list(PODS).catch(String)
     expect(refused).toContain('what it says is no ExecCredential')
@@ -249,7 +249,7 @@ describe('a kubeconfig that was rewritten', () => {
     expect(source.source.servers().port).toBe(other.server.port)
   })
 
-  test('and makes no sense is left as it was, which is said once', async () => {
+  test('and makes no sense is left as it was, which is reported once', async () => {
     await using api = client(config({ token: 'token-1' }))
     await api.list(PODS)
     write('config', '{"clusters": []}')
@@ -290,7 +290,7 @@ test('paths in a kubeconfig are relative to its folder, wherever the agent runs'
   await expect(byName.headers()).rejects.toThrow('ENOENT')
 })
 
-test('a service account\u2019s token that was replaced is shown, and that the server refuses one is said', async () => {
+test('a service account\u2019s token that was replaced is sent, and a refusal by the server is reported', async () => {
   write('token', 'token-1')
   write('ca.crt', 'CA')
   const { protocol, host, port } = fake.server

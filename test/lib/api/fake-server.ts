@@ -10,7 +10,7 @@ type Raw = Readonly<Record<string, unknown>>
 
 interface Watcher {
   readonly collection: string
-  /** what is not after it, it is not told */
+  /** it gets only events after this */
   readonly from: number
   readonly response: ServerResponse
 }
@@ -134,7 +134,7 @@ export class FakeServer implements AsyncDisposable {
       if (watcher.collection === collection && watcher.from < this.#version) watcher.response.write(`${JSON.stringify(event)}\n`)
   }
 
-  /** As if that much had happened to what nobody asks for. */
+  /** As if that much had happened to objects that no client asks for. */
   reach(version: number): void {
     this.#version = version
   }

@@ -79,7 +79,7 @@ describe('kinds that wait for their next attempt, which is far away,', () => {
   })
 })
 
-test('a server that is gone is said with its reason and time; what it had stays, and when it is back nothing is told again', async () => {
+test('a server that is gone is reported with reason and time; its objects stay, and when it is back none is passed on again', async () => {
   fake.put(SERVICES, service('web'))
   await using source = await run().untilSynced()
   await until('the watch', () => fake.watching(SERVICES) === 1)
@@ -108,7 +108,7 @@ describe('after an absence', () => {
     expect(source.unavailable).toBeUndefined()
   })
 
-  test('nobody waits for the time of the next attempt', async () => {
+  test('no kind waits for the time of its next attempt', async () => {
     await using source = await run({ backoff: { firstMs: 600_000, maxMs: 600_000 } }).untilSynced()
     await until('the watch', () => fake.watching(SERVICES) === 1)
     fake.fault = (_, response) => {

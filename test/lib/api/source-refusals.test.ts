@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a server that can be reached refuses: who else is asked, and when again. Layer: test. */
+/** What a server that can be reached refuses: which other one is asked, and when again. Layer: test. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { until } from '../../../testkit/base/until.ts'
 import { FakeServer, refuse, service } from './fake-server.ts'
@@ -57,7 +57,7 @@ test.each([5, 400])('what fails everywhere is looked for once by each way: an at
   expect(source.unavailable).toContain('InternalError')
 })
 
-test.each([0, 0.99])('whoever is to wait does so, and not all for the same time: %s', async (random) => {
+test.each([0, 0.99])('a client that is to wait does so, and not all for the same time: %s', async (random) => {
   await using source = await new SourceRun({ server: fake.server }).untilSynced()
   await until('the watch', () => fake.watching(SERVICES) === 1)
   vi.spyOn(Math, 'random').mockReturnValue(random)

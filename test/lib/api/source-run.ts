@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A source that runs, and what it has said. Layer: test. */
+/** A source that runs, and what it has reported. Layer: test. */
 import { ApiSource, type ApiSourceOptions } from '#lib/api/source.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import { refText } from '#lib/model/ref.ts'

@@ -116,7 +116,7 @@ describe('lists', () => {
     expect(source.source.facts().get('Service')?.unreadable).toBe(1)
   })
 
-  test('that are refused are said with their reason and time, and tried again', async () => {
+  test('that are refused are reported with their reason and time, and tried again', async () => {
     let refused = true
     fake.fault = ({ path }, response) => {
       if (!refused || path !== '/api/v1/pods') return false
@@ -315,7 +315,7 @@ describe('kinds that the server does not have', () => {
 })
 
 describe('objects that cannot be used', () => {
-  test('are said with their place, and their last good versions stay', async () => {
+  test('are reported with their place, and their last good versions stay', async () => {
     fake.put(SERVICES, service('web'))
     fake.put(SERVICES, service('bad', 'http'))
     await using source = await run().untilSynced()
@@ -334,7 +334,7 @@ describe('objects that cannot be used', () => {
     expect(source.takeEvents()).toEqual(['upsert Service/default/bad', 'delete Service/default/web'])
   })
 
-  test('do so over a restart, where they say who may reach whom', async () => {
+  test('keep their last good versions over a restart, where they allow or deny traffic', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'netplane-api-'))
     const path = join(folder, 'last-good.json')
     try {
@@ -398,7 +398,7 @@ test.each([
   ['of which the same page follows', () => 'more', /list of Service: its pages do not end/],
   ['of more pages than there can be objects', () => String(Math.random()), /list of Service: more than 4000 pages/],
 ])(
-  'a list %s ends, and that is said',
+  'a list %s ends, and the source reports it',
   async (_, next, reason) => {
     let pages = 0
     fake.fault = ({ path, query }, response) => {

@@ -31,7 +31,7 @@ test('a timer can be taken back', () => {
   expect(ran).toBe(1)
 })
 
-test('sleepers of a restless clock wake when they are told to, its timers do not', async () => {
+test('sleepers of a restless clock wake when asked to, its timers do not', async () => {
   const clock = new FakeClock()
   const waking = restless(clock)
   const { signal } = new AbortController()

@@ -62,7 +62,7 @@ describe('ranges', () => {
 })
 
 describe('addresses of a block', () => {
-  test('are given one after the other, the same to who asks again, until none is left', () => {
+  test('are given one after the other, the same to a holder that asks again, until none is left', () => {
     const a = give(PAIR, 'a')
     const b = a && give(a.block, 'b')
     expect([addr(a), addr(b)]).toEqual(['10.0.0.4', '10.0.0.5'])
@@ -70,7 +70,7 @@ describe('addresses of a block', () => {
     expect(b && give(b.block, 'c')).toBeUndefined()
   })
 
-  test('a pod that is made anew is another holder', () => {
+  test('a pod that is made again is another holder', () => {
     const first = assign(PAIR, { ...REST, now: 0, holder: holder('a', 'old') })
     expect(first && addr(assign(first.block, { ...REST, now: 0, holder: holder('a', 'new') }))).toBe('10.0.0.5')
   })
@@ -100,7 +100,7 @@ describe('addresses of a block', () => {
     expect(assignFixed(PAIR, parseAddr('10.0.0.6'), holder('a'))).toBeUndefined()
   })
 
-  test('who had nothing gives nothing back', () => {
+  test('a holder without an address gives nothing back', () => {
     expect(release(PAIR, () => true, 0)).toBe(PAIR)
   })
 })

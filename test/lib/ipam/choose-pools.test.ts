@@ -72,7 +72,7 @@ describe('pools', () => {
     expect(choose({ ipv4pools: '["z","10.3.0.0/16"]' })).toEqual(['z', 'm'])
   })
 
-  test('none of the family, or none for everybody: the pod has the other family alone', () => {
+  test('none of the family, or none for all pods: the pod has the other family alone', () => {
     expect(choose({}, [])).toBeUndefined()
     expect(choose({}, pools.slice(3, 5))).toBeUndefined()
   })
@@ -115,7 +115,7 @@ describe('blocks to take', () => {
     expect([...candidates(small, 'n1', taken)].map(formatCidr)).toEqual(['10.0.0.64/26'])
   })
 
-  test('a range of another node that has more blocks than anybody counts is passed over at once', () => {
+  test('a range of another node that has more blocks than a loop can count is passed over at once', () => {
     const six = { ...poolOf('six', { cidr: 'fd00::/56' }), blockBits: 122 }
     const [first] = candidates(six, 'n1', [parseCidr('fd00::/64')])
     expect(first && formatCidr(first)).toMatch(/^fd00::1:/)

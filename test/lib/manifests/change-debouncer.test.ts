@@ -51,7 +51,7 @@ test('a flood means that everything is looked at', () => {
   expect(book.take().everything).toBe(true)
 })
 
-test('later is later, once, and stops when told', () => {
+test('a later look is later, once, and a stop cancels it', () => {
   const { clock, book, due } = setup()
   book.noteLater({ path: undefined, inPlace: false }, 500)
   book.noteLater({ path: undefined, inPlace: false }, 500)

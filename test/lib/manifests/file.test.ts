@@ -42,7 +42,7 @@ function show(name: string, text: string): { objects: string[]; problems: string
   return { objects: content.objects.map(refText), problems, unsure: content.unsure, unusable: [...content.unusable.keys()] }
 }
 
-describe('what is wrong is said by file, line and field', () => {
+describe('problems are reported by file, line and field', () => {
   test('in YAML', () => {
     expect(show('services.yaml', services)).toEqual({
       objects: ['Service/default/good'],

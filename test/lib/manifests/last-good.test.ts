@@ -78,14 +78,14 @@ describe('a policy that was good', () => {
     expect(shown(second)).toBe('good')
   })
 
-  test('is gone when its file is, also while nobody looked', async () => {
+  test('is gone when its file is, also while no source ran', async () => {
     await becomes(() => put('p.json', BAD))
     rmSync(join(resources, 'p.json'))
     const second = await start()
     await expect.poll(() => [shown(second), existsSync(state)]).toEqual(['none', false])
   })
 
-  test('is the only thing that is kept: services say nothing of who may reach whom', async () => {
+  test('is the only thing that is kept: services do not allow or deny traffic', async () => {
     await becomes(() => put('p.json', BAD, { ...service('web'), spec: 3 }), 2)
     expect(JSON.parse(readFileSync(state, 'utf8'))).toEqual([{ file: 'p.json', object: POLICY }])
   })
@@ -101,7 +101,7 @@ test('one that never was good is closed, after a restart as well, also when its 
   expect(shown(await start())).toBe('closed')
 })
 
-test('what cannot be kept is said', async () => {
+test('the source reports what cannot be kept', async () => {
   put('p.json', POLICY)
   writeFileSync(join(folder, 'state'), 'no folder')
   const run = await start()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A directory source at work, and what it has said. Layer: test. */
+/** A directory source that runs, and what it has reported. Layer: test. */
 import { systemClock } from '#lib/base/clock.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import { DirectorySource, type DirectoryOptions } from '#lib/manifests/source.ts'

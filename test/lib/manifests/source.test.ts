@@ -45,7 +45,7 @@ async function start(): Promise<Run> {
   return started
 }
 
-/** What was deleted, once every deletion that was due is said: one more that is due after them all has been. */
+/** What was deleted, once every deletion that was due is passed on: one more that is due after them all has been. */
 async function deletions(run: Run): Promise<readonly string[]> {
   write('last.json', text('last'))
   await until('the last one’s coming', () => run.port('last') === 80)
@@ -152,7 +152,7 @@ describe('a file that', () => {
     expect([run.problems, run.port('a')]).toEqual([[], 82])
   })
 
-  test('defines what another one has is said', async () => {
+  test('defines what another one has is reported', async () => {
     write('b.json', text('a', 2))
     const run = await start()
     write('a.json', text('a', 1))
@@ -192,7 +192,7 @@ describe('subdirectories', () => {
     expect(await deletions(run)).toEqual([])
   })
 
-  test.each(['sub', 'sub.yaml'])('that cannot be looked at keep what was read of them, links in a circle stop nobody: %s', async (sub) => {
+  test.each(['sub', 'sub.yaml'])('that cannot be looked at keep what was read of them, links in a circle do no harm: %s', async (sub) => {
     mkdirSync(join(root, '.there'))
     write('.there/a.json', text('a'))
     symlinkSync('.there', join(root, sub))
@@ -300,7 +300,7 @@ test('a flood of changes arrives whole', async () => {
   )
 })
 
-test('it ends when told, in the middle of things too', async () => {
+test('a source ends when asked to, in the middle of things too', async () => {
   for (let at = 0; at < 600; at++) write(`${at}.json`, text(`s${at}`))
   await new Run(root).end()
   const waiting = new Run(join(root, 'nowhere'))

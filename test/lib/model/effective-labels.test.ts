@@ -38,7 +38,7 @@ test('a pod has its own, its namespace’s, its service account’s and the buil
   })
 })
 
-test('nobody says by a label of a pod what its namespace is', () => {
+test('a label of a pod does not say what its namespace is', () => {
   const liar = {
     'pcns.team': 'money',
     'pcsa.role': 'root',

@@ -8,7 +8,7 @@ function health() {
 }
 
 describe('health', () => {
-  test('is not ready before everything expected has been said', () => {
+  test('is not ready before every expected condition is set', () => {
     const { health: one } = health()
     one.expect('programs', 'readiness')
     one.expect('moves', 'liveness')
@@ -24,7 +24,7 @@ describe('health', () => {
     expect(one.report()).toMatchObject({ ready: true, live: true })
   })
 
-  test('a condition that only informs stops nobody', () => {
+  test('a condition that only informs makes nothing unready', () => {
     const { health: one } = health()
     one.expect('source', 'none')
     one.fail('source', 'gone')

@@ -53,7 +53,7 @@ describe('the page server', () => {
     }
   })
 
-  test('a port in use is told by rejecting', () =>
+  test('a start on a port in use rejects', () =>
     serving(async (url) => {
       const other = new PageServer({ host: HOST, port: Number(new URL(url).port), pages: {}, onError: () => undefined })
       await expect(other.start()).rejects.toMatchObject({ code: 'EADDRINUSE' })

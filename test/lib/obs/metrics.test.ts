@@ -20,7 +20,7 @@ describe('metrics', () => {
     expect(await samples(metrics)).toEqual(['drops_total{reason="short"} 1', 'rows{reason="short"} 1'])
   })
 
-  test('a histogram counts what it is told', async () => {
+  test('a histogram counts what it observes', async () => {
     const metrics = new Metrics()
     const observe = metrics.histogram({ name: 'seconds', help: 'Time.' }, [0.1, 1])
     observe(0.05)

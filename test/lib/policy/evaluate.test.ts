@@ -74,7 +74,7 @@ describe('a pod', () => {
     expect(atPod(closed, 'shop/web', { ...tcp(WEB, FAR, 80), direction: 'egress' })).toBe('deny, end deny')
   })
 
-  test('is told the tier, policy and rule that decided, and those that passed', () => {
+  test('has a verdict with the tier, policy and rule that decided, and those that passed', () => {
     const world = worldOf(
       v3('Tier', 'ops', { order: 1 }),
       v3('GlobalNetworkPolicy', 'watch', {
@@ -95,7 +95,7 @@ describe('a pod', () => {
     expect(atPod(world, 'lab/tool', tcp(FAR, OTHER, 80))).toBe('allow, kns.lab 0 allow')
   })
 
-  test('does not know who has no address of their own', () => {
+  test('does not know a peer that has no address of its own', () => {
     const world = worldOf(
       kubernetesPolicy('shop/web', {
         podSelector: {},

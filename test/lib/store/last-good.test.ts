@@ -15,7 +15,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true })
 })
 
-test('what is kept is there for the next process, and nobody else reads it', () => {
+test('what is kept is there for the next process, and no other user can read it', () => {
   const path = join(folder, 'state', 'last-good.json')
   new LastGoodFile(path).write([OBJECT])
   expect(new LastGoodFile(path).read()).toEqual([OBJECT])
@@ -24,7 +24,7 @@ test('what is kept is there for the next process, and nobody else reads it', () 
   expect(existsSync(path)).toBe(false)
 })
 
-test('a file that cannot be understood is said, until another takes its place', () => {
+test('a file that cannot be understood is reported, until another takes its place', () => {
   const path = join(folder, 'last-good.json')
   writeFileSync(path, '[{"file"')
   const file = new LastGoodFile(path)

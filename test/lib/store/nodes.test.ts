@@ -72,9 +72,9 @@ test('an agent that says the same again changes nothing', () => {
 })
 
 test.each([
-  ['its address and its range are said', node('n1', { addresses: ['192.168.0.7'], podCIDRs: ['10.0.7.0/24'] }), true],
-  ['another address is said', node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.7.0/24'] }), false],
-  ['another range is said', node('n1', { addresses: ['192.168.0.7'], podCIDRs: ['10.0.1.0/24'] }), false],
+  ['its address and its range are announced', node('n1', { addresses: ['192.168.0.7'], podCIDRs: ['10.0.7.0/24'] }), true],
+  ['another address is announced', node('n1', { addresses: ['192.168.0.1'], podCIDRs: ['10.0.7.0/24'] }), false],
+  ['another range is announced', node('n1', { addresses: ['192.168.0.7'], podCIDRs: ['10.0.1.0/24'] }), false],
   ['there is no Node', undefined, false],
 ])('whether the others have heard: %s', (_, object, announced) => {
   if (object !== undefined) put(object)

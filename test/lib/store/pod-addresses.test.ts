@@ -90,7 +90,7 @@ test('each address of a pod is judged alone', () => {
   expect(shown()).toEqual([`a ${IP} fd00::5`, 'b 10.0.0.6', 'c -fd00::5 default/a'])
 })
 
-test('of three the next one takes over, and the last is told who has the address', () => {
+test('of three pods the next one takes over, and the last knows the owner of the address', () => {
   put(pod('a', { ips: [IP], started: 1 }), pod('b', { ips: [IP], started: 2 }), pod('c', { ips: [IP], started: 3 }))
   expect(shown()).toEqual([`a -${IP} default/c`, `b -${IP} default/c`, `c ${IP}`])
   drop('c')

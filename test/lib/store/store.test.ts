@@ -55,7 +55,7 @@ describe('changes', () => {
     expect(store.snapshot.revision).toBeGreaterThan(revision)
   })
 
-  test('are told once until taken, and not before the store is synced', () => {
+  test('are announced once until taken, and not before the store is synced', () => {
     let told = 0
     const store = new Store({ sources: ['test'], onChange: () => told++ })
     const sink = store.sink('test')
@@ -154,7 +154,7 @@ describe('the snapshot', () => {
     expect([...policies.keys()].sort()).toEqual(['GlobalNetworkPolicy/p', 'KubernetesNetworkPolicy/shop/p'])
   })
 
-  test('knows the slices of services that are not ours to serve, for those that only ask whom they mean', () => {
+  test('knows the slices of services that are not ours to serve, for rules that only ask for their endpoints', () => {
     const { snapshot } = storeOf([slice('web-a'), slice('web-b', { labels: { 'service.kubernetes.io/headless': '' } })])
     expect(snapshot.slicesOf('default/web').map(({ name }) => name)).toEqual(['web-a'])
     expect(snapshot.allSlicesOf('default/web').map(({ name }) => name)).toEqual(['web-a', 'web-b'])

@@ -73,7 +73,7 @@ describe('a kubeconfig', () => {
     expect(servername).toBe('kubernetes')
   })
 
-  test('who logs in by a program has its token', async () => {
+  test('whose user logs in by a program has its token', async () => {
     const answer = { apiVersion: 'client.authentication.k8s.io/v1', kind: 'ExecCredential', status: { token: 'from-a-program' } }
     const program = write('login', `#!/bin/sh\necho '${JSON.stringify(answer)}'\n`)
     chmodSync(program, 0o755)
@@ -122,7 +122,7 @@ describe('in a pod', () => {
     expect([await server.tls(), await server.headers()]).toEqual([{ ca: 'CA' }, { authorization: 'Bearer abc' }])
   })
 
-  test('that it is the service is said, and how not, also where nobody serves it', async () => {
+  test('a connection by way of the service says so, and how to avoid it, also where no proxy serves it', async () => {
     write('ca.crt', 'CA')
     const service = { KUBERNETES_SERVICE_HOST: '127.0.0.1', KUBERNETES_SERVICE_PORT: '1' }
     expect(inCluster({ env: { ...service, CLUSTER_SERVICE_HOST: '127.0.0.1' } }).byService).toBeUndefined()

@@ -29,7 +29,7 @@ describe('parts', () => {
     )
   })
 
-  test('of which one is cut off, or said to be larger than any object, end it', async () => {
+  test('of which one is cut off, or announced as larger than any object, end it', async () => {
     const one = framed(Buffer.from('part'))
     await expect(partsOf(chunks(one.subarray(0, 6), []))).rejects.toThrow(UnreachableError)
     await expect(partsOf(chunks(one.subarray(0, 2), []))).rejects.toThrow('in the middle of an event')

@@ -47,7 +47,7 @@ function objectOf(message: Message): fc.Arbitrary<object> {
   return fc.record(Object.fromEntries(values), { requiredKeys: [], noNullPrototype: true })
 }
 
-/** Fields of numbers that nobody asks for, of each type. */
+/** Fields of numbers that no reader asks for, of each type. */
 const STRANGE = Buffer.concat([
   prefixed(100, Buffer.from('k8s')),
   Buffer.from([0xa8, 0x06, 0x96, 0x01]),
@@ -71,12 +71,12 @@ describe('a message', () => {
     expect(readMessage(encode(ALL, object), ALL)).toEqual({ number: 0, flag: false, inner: { texts: [''] } })
   })
 
-  test('texts that share a place where they are remembered are told apart', () => {
+  test('texts that share a place where they are remembered are not mixed up', () => {
     const texts = Array.from({ length: 50_000 }, (_, at) => `pod-${at}`)
     for (const text of [...texts, ...texts]) expect(readMessage(encode(ALL, { text }), ALL)['text']).toBe(text)
   })
 
-  test('texts of other characters are told from those of as many letters as they have bytes', () => {
+  test('texts of other characters are not taken for those of as many letters as they have bytes', () => {
     const letters = Array.from({ length: 128 }, (_, at) => String.fromCodePoint(0x80 + at))
     const threes = letters.flatMap((a) => letters.flatMap((b) => letters.slice(0, 8).map((c) => a + b + c)))
     const texts = threes.flatMap((three) => [String.fromCodePoint(...Buffer.from(three)), three])

@@ -48,7 +48,7 @@ async function lose(): Promise<void> {
   await restored
 }
 
-test('connections that do not last are made less and less often, and that is said', async () => {
+test('connections that do not last are made less and less often, and reported', async () => {
   for (let time = 0; time < 5; time++) await lose()
   const pauses = made.slice(1).map((at, index) => at - (made[index] ?? 0))
   for (const [index, most] of [1000, 2000, 4000, 8000].entries()) {
@@ -59,7 +59,7 @@ test('connections that do not last are made less and less often, and that is sai
   expect(said).toEqual([lost, undefined, lost, undefined, lost, undefined])
 })
 
-test('one that has lasted is made anew at once', async () => {
+test('a connection that has lasted is made again at once', async () => {
   await lose()
   clock.advance(5000)
   await lose()

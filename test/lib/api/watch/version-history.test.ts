@@ -260,7 +260,7 @@ describe('an error that only a list cures leads to one:', () => {
     expect(lists(SERVICES)).toBe(2)
   })
 
-  test('but what is refused to who asks, or for now, does not', async () => {
+  test('but what is refused to this client, or for now, does not', async () => {
     let failed = 0
     fake.fault = ({ path, query }, response) => {
       if (path !== SERVICES || !query.has('watch') || failed >= 10) return false

@@ -21,20 +21,20 @@ function made(name: string, mode: number): string {
   return path
 }
 
-test('ours alone, readable or not, or not there', () => {
+test('a folder of ours alone passes, readable or not, or not there', () => {
   for (const path of [made('a', 0o700), made('b', 0o755), join(parent, 'none')]) checkOwnFolder(path)
   symlinkSync(made('c', 0o755), join(parent, 'link'))
   checkOwnFolder(join(parent, 'link'))
 })
 
-test.each([0o777, 0o1777, 0o775])('writable for others: %o', (mode) => {
+test.each([0o777, 0o1777, 0o775])('a folder writable for others is refused: %o', (mode) => {
   const path = made('a', mode)
   expect(() => {
     checkOwnFolder(path)
   }).toThrow(`${path}: can be written to by others: chmod it to 755, or give another folder`)
 })
 
-test('no folder', () => {
+test('a path that is no folder is refused', () => {
   const path = join(parent, 'file')
   writeFileSync(path, '')
   expect(() => {
@@ -42,7 +42,7 @@ test('no folder', () => {
   }).toThrow(`${path}: is no folder`)
 })
 
-test.skipIf(process.geteuid?.() !== 0)("somebody else's, or by his symbolic link", () => {
+test.skipIf(process.geteuid?.() !== 0)('a folder of another user, or behind another user’s symbolic link, is refused', () => {
   const [path, link] = [made('a', 0o700), join(parent, 'link')]
   symlinkSync(made('b', 0o700), link)
   chownSync(path, 65534, 65534)

@@ -10,7 +10,7 @@ const WARNING: Warning = {
   host: 'n1',
 }
 
-test('who says the same makes the same event, and nobody else does', () => {
+test('the same warning is the same event on every node, and no other warning is', () => {
   const { involved } = WARNING
   const name = eventNamed(WARNING).name
   expect(name).toMatch(/^web\.[0-9a-f]{16}$/)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who an object is; and that no JSON whatsoever breaks a parser. Layer: test. */
+/** The identity of an object; and that no JSON whatsoever breaks a parser. Layer: test. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { identify, parseObject } from '#lib/kube/parse/parse-object.ts'

@@ -47,7 +47,7 @@ test('pods alike share their labels and named ports', () => {
   expect([a.value.labels === b.value.labels, a.value.ports === b.value.ports]).toEqual([true, true])
 })
 
-test('ports without a name are nobody’s to look for', () => {
+test('ports without a name are left out: no rule can look for them', () => {
   const spec = {
     containers: [{ ports: [{ containerPort: 80 }, { name: 'odd', containerPort: 'x' }] }, {}],
     initContainers: [{ restartPolicy: 'Always', ports: [{ name: 'side', containerPort: 99 }] }],

@@ -63,7 +63,7 @@ describe('is read', () => {
     ['not excluded', { annotations: { 'netplane.io/nat-exclude-service': 'false' } }, undefined],
     ['headless without ports', { clusterIPs: ['None'], ports: [] }, 'headless'],
     ['headless by label', { labels: { 'service.kubernetes.io/headless': '' } }, 'headless'],
-    ['someone else’s', { labels: { 'service.kubernetes.io/service-proxy-name': 'other' } }, 'other-proxy'],
+    ['of another proxy', { labels: { 'service.kubernetes.io/service-proxy-name': 'other' } }, 'other-proxy'],
     ['a name outside', { type: 'ExternalName', clusterIPs: [], ports: [], spec: { externalName: 'example.org' } }, 'external-name'],
   ])('and left alone: %s', (_, of, why) => {
     expect(spec(of)).toMatchObject({ service: { notServed: why }, rejected: [] })

@@ -99,7 +99,7 @@ test('parts that say nothing are left out when selectors are put together', () =
 })
 
 describe('what a selector needs', () => {
-  test('is found where it is said', () => {
+  test('is found in each of its parts', () => {
     const needs = needsOf(
       parseSelector("a in {'x', 'y'} && a != 'z' && has(b) && !has(c) && (d == '1' || d == '2') && (e == '1' || f == '2')"),
     )
@@ -147,7 +147,7 @@ describe('any selector', () => {
     )
   })
 
-  test('needs what it is said to need', () => {
+  test('selects only labels with what needsOf says it needs', () => {
     fc.assert(
       fc.property(tree, labels, (selector, own) => {
         if (!selects(selector, own)) return

@@ -45,7 +45,7 @@ describe('ClusterNetworkPolicy', () => {
     ])
   })
 
-  test('with peers that nobody knows allows none of them, and denies or passes nothing by mistake', () => {
+  test('with peers of an unknown kind allows none of them, and denies or passes nothing by mistake', () => {
     const egress = ['Accept', 'Deny', 'Pass'].map((action) => ({ action, to: [...everybody, { domainNames: ['example.org'] }] }))
     expect(cluster({ egress: [...egress, { action: 'Accept', to: [{}] }] })).toEqual({
       policy: [HEAD, 'egress 1: deny', 'egress 2: deny'],

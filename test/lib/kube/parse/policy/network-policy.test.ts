@@ -90,7 +90,7 @@ describe('a bad one is closed, and says why', () => {
   })
 })
 
-describe('one of which nobody can tell whom it selects closes nothing', () => {
+describe('a policy whose selector cannot be read closes nothing', () => {
   test.each<[Manifest, string]>([
     [{ podSelector: { matchLabels: { 'no/such/key': 'x' } } }, "spec.podSelector.matchLabels.['no/such/key']: must be the key of a label"],
     [{ podSelector: { matchLabels: { a: 1 } } }, "spec.podSelector.matchLabels['a']: must be text"],

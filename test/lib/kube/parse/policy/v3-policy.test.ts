@@ -13,7 +13,7 @@ const global = (spec: Manifest) => read(v3('GlobalNetworkPolicy', 'p', spec))
 const local = (spec: Manifest) => read(v3('NetworkPolicy', 'shop/p', spec))
 const rule = (of: Manifest): Manifest => ({ ingress: [{ action: 'Allow', ...of }] })
 
-describe('whom a policy selects', () => {
+describe('the subject of a policy', () => {
   test.each<[Manifest, string]>([
     [{}, `default Infinity, ${SHOP}`],
     [{ selector: "a == 'x'", tier: 'ops', order: 1.5 }, `ops 1.5, (a == "x" && ${SHOP})`],
@@ -75,7 +75,7 @@ describe('a rule', () => {
     expect(local(rule(of))).toEqual({ policy: [`default Infinity, ${SHOP}`, `ingress 0: allow ${text}`.trim()], refused: [] })
   })
 
-  test('of the cluster speaks of everybody, unless it says which', () => {
+  test('of the cluster is about all endpoints, unless it says which', () => {
     expect(global(rule({ source: { selector: "a == 'x'" } })).policy[1]).toBe('ingress 0: allow from a == "x"')
     expect(global(rule({ source: { notSelector: "a == 'x'" } })).policy[1]).toBe('ingress 0: allow from not [a == "x"]')
   })
@@ -135,7 +135,7 @@ describe('a bad rule closes the policy', () => {
     ])
   })
 
-  test('but one of which nobody can tell whom it selects closes nothing', () => {
+  test('but one whose selector cannot be read closes nothing', () => {
     expect(global({ selector: 'a = b' })).toEqual({
       policy: [],
       refused: ['spec.selector: not a selector: "a = b" (cannot be understood at "= b")'],
