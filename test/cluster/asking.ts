@@ -25,7 +25,7 @@ export class Asking implements AsyncDisposable {
     return this.#answers
   }
 
-  /** Requests that nobody answered. */
+  /** Requests without an answer. */
   get lost(): number {
     return this.#answers.get('') ?? 0
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Pods that come and go by the dozen: every one has an address of its own and answers, none is kept, and who stays
- * is asked all the time. Layer: test. */
+/** Pods that come and go by the dozen: every one has an address of its own and answers, none is kept, and a pod that
+ * stays is asked all the time. Layer: test. */
 import { expect, test } from 'vitest'
 import { isLong } from './length.ts'
 import { mapLimit } from '../../lab/processes/command.ts'

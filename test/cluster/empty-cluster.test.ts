@@ -13,7 +13,7 @@ import { ask, HTTP_PORT, runPods, urlOf, type RunningPod } from './pods.ts'
 
 const OUTSIDE_PORT = 8099
 
-/** A pod's server outside of the cluster sees the pod's node, in both families: nobody has made a pool of addresses. */
+/** A pod's server outside of the cluster sees the pod's node, in both families: there is no pool of addresses. */
 async function expectNodesAddress(cluster: Cluster, pod: RunningPod): Promise<void> {
   const command = [join(cluster.programs, 'agnhost'), 'netexec', `--http-port=${OUTSIDE_PORT}`]
   await cluster.daemons.start('fabric', command, { name: 'outside' })
@@ -27,7 +27,7 @@ async function expectNodesAddress(cluster: Cluster, pod: RunningPod): Promise<vo
 }
 
 test(
-  'an empty cluster: nodes are Ready, pods have addresses, services and policy work, and a rollout interrupts nobody',
+  'an empty cluster: nodes are Ready, pods have addresses, services and policy work, and a rollout interrupts no connection',
   async () => {
     await using cluster = await Cluster.up({ name: 'empty' })
     await importImage(cluster)

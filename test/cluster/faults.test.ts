@@ -43,7 +43,7 @@ test('an API server that moves to another address is found there', async () => {
   expect(asking.lost).toBe(0)
 })
 
-test('an agent that is killed is not missed by who is there, and a pod that comes meanwhile waits for the next one', async () => {
+test('pods that are there do not miss an agent that is killed, and a pod that comes meanwhile waits for the next one', async () => {
   await using namespace = await Namespace.make(cluster, 'agents')
   const { url, pods } = await makeWeb(cluster, namespace.name)
   await using asking = new Asking(cluster, 'client', url)
@@ -70,7 +70,7 @@ test('a node that loses its power and is deleted comes back with a network; the 
   await cluster.cutPower('b')
   await cluster.kubectl(['delete', 'node', 'b'])
   await asking.more(60)
-  // nor is anything said of it
+  // nor is there a NodeNetwork of it
   const said = async () => (await cluster.kubectl(['get', 'nodenetworks', '-o', 'name'])).trim().split('\n')
   await expect.poll(said, { timeout: 60_000, interval: 500 }).not.toContain('nodenetwork.netplane.io/b')
   await cluster.boot('b')

@@ -10,7 +10,7 @@ import { CLUSTER } from './setup.ts'
 
 const cluster = await Cluster.open(CLUSTER)
 
-test('reach each other on one node and across nodes, by both families', async () => {
+test('pods reach each other on one node and across nodes, by both families', async () => {
   await using namespace = await Namespace.make(cluster, 'pods')
   const pods = await runPods(cluster, namespace.name, [
     { name: 'one', node: 'a' },
@@ -24,7 +24,7 @@ test('reach each other on one node and across nodes, by both families', async ()
         expect([from.name, address, await ask(cluster, from, urlOf(address, HTTP_PORT))]).toEqual([from.name, address, to.name])
 })
 
-test('are reached by their node, and see who asks', async () => {
+test('pods are reached by their node, and see the address of the client', async () => {
   await using namespace = await Namespace.make(cluster, 'hosts')
   const [near, far] = await runPods(cluster, namespace.name, [
     { name: 'near', node: 'a' },

@@ -30,7 +30,7 @@ export interface RunningPod extends PodSpec {
   readonly container: string
 }
 
-/** It answers with its name at /hostname, and with who asks at /clientip. */
+/** It answers with its name at /hostname, and with the client's address at /clientip. */
 export function podManifest(namespace: string, spec: PodSpec): object {
   const ports = [{ containerPort: HTTP_PORT, ...(spec.hostPort === undefined ? {} : { hostPort: spec.hostPort }) }]
   const readinessProbe = { httpGet: { path: '/healthz', port: HTTP_PORT }, periodSeconds: 1 }

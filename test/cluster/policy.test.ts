@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** NetworkPolicy in a real cluster: who may reach whom, from the moment a pod is there. Layer: test. */
+/** NetworkPolicy in a real cluster: which pods may reach which, from the moment a pod is there. Layer: test. */
 import { expect, test } from 'vitest'
 import { waitFor } from '../../lab/wait.ts'
 import { Cluster } from '../../testkit/kubernetes/cluster.ts'
@@ -56,7 +56,7 @@ test("a pod's first packet finds its policy", async () => {
   const [server] = await runPods(cluster, namespace.name, [{ name: 'server', node: 'b' }])
   if (server === undefined) throw new Error('no server')
   await cluster.apply(policy(namespace.name, 'closed', { podSelector: { matchLabels: { app: 'tries' } }, policyTypes: ['Egress'] }))
-  // begins to ask before anything else of it runs, and says whether anybody ever answered
+  // begins to ask before anything else of it runs, and says whether an answer ever came
   const script = `end=$(($(date +%s) + 5)); while [ $(date +%s) -lt $end ]; do curl -s --max-time 0.2 ${urlOf(server.addresses[0] ?? '', HTTP_PORT)} && touch /tmp/answered; done; exec /agnhost netexec --http-port=${HTTP_PORT}`
   // one that the policy is not for is answered: the script would have told
   const pods = await runPods(cluster, namespace.name, [

@@ -49,7 +49,7 @@ test('pods with host ports come by each of them, also when a newer runtime has a
   await expect.poll(() => newestOn(NEWER_NODE), { timeout: 10_000 }).toBe('1.1.0')
 })
 
-test('the newer one asks how the node is, and hears why nobody can serve pods', async () => {
+test('the newer runtime asks how the node is, and hears why no agent can serve pods', async () => {
   const readiness = async (): Promise<unknown> =>
     listAt(await cluster.get('node', NEWER_NODE), 'status.conditions').find((condition) => textAt(condition, 'type') === 'Ready')
   await stopAgent(cluster, NEWER_NODE, 'SIGKILL')

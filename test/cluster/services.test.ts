@@ -31,7 +31,7 @@ async function makeWeb(namespace: string): Promise<Web> {
   return { pods, addresses, nodePort: numberAt(listAt(service, 'spec.ports')[0], 'nodePort') ?? 0 }
 }
 
-/** Asks until these have answered, and nobody else. */
+/** Asks until these have answered, and no other pod. */
 async function answeredBy(names: readonly string[], question: () => Promise<string | undefined>): Promise<void> {
   const wanted = names.toSorted()
   const last = await waitFor(
@@ -58,7 +58,7 @@ test('a cluster address is answered by all pods, asked from pods and from nodes,
   expect(await ask(cluster, client, 'http://web.services.svc.cluster.local/hostname')).toMatch(/^web-[ab]$/)
 })
 
-test('a node port keeps the address of who asks from outside, on any node', async () => {
+test('a node port keeps the address of a client outside, on any node', async () => {
   await using namespace = await Namespace.make(cluster, 'nodeports')
   const web = await makeWeb(namespace.name)
   const client = cluster.lab.topology.client.addresses.map((address) => address.split('/')[0])
@@ -70,7 +70,7 @@ test('a node port keeps the address of who asks from outside, on any node', asyn
     }
 })
 
-test('a pod that goes is asked no more, and one that comes is; nobody who asks is lost', async () => {
+test('a pod that goes is asked no more, and one that comes is; no request is lost', async () => {
   await using namespace = await Namespace.make(cluster, 'endpoints')
   const web = await makeWeb(namespace.name)
   const node = cluster.lab.topology.nodes[0]?.addresses[0]?.split('/')[0] ?? ''

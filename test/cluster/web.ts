@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A pod on each node behind a node port, for who asks from outside. Layer: test. */
+/** A pod on each node behind a node port, for clients outside. Layer: test. */
 import { listAt, numberAt } from '../../lab/raw.ts'
 import type { Cluster } from '../../testkit/kubernetes/cluster.ts'
 import { HTTP_PORT, runPods, urlOf, type RunningPod } from './pods.ts'

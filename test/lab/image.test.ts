@@ -111,7 +111,7 @@ test('a support bundle has all of the network in it, and goes to standard output
   const parts = run('netplanectl node bundle --json --output /tmp/bundle.tar.gz')
   const read = [...parts.matchAll(/"name": "(net\/[^"]+)"[^}]*"bytes": (\d+)/g)]
   expect(read.length).toBeGreaterThan(8)
-  // a node that has just been made: nobody listens, nobody is known
+  // a node that has just been made: no process listens, no neighbour is known
   const empty = ['net/listening.txt', 'net/neighbours.txt']
   expect(read.flatMap(([, name = '', bytes]) => (bytes === '0' && !empty.includes(name) ? [name] : []))).toEqual([])
   expect(run("sh -c 'netplanectl node bundle --output - | od -An -tx1 -N2'").trim()).toBe('1f 8b')
@@ -161,7 +161,7 @@ async function initStep(node: string, before: string): Promise<string[]> {
     mount -t proc proc $root/proc
     for place in run sys host/proc host/cgroup; do mount -t tmpfs tmpfs $root/$place; done
     mkdir -p $root/host/proc/1/ns $root/host/cgroup/unified $root/sys/fs/bpf $root/run/netplane/cgroup
-    # who may not look into the first process of this machine is its own first one
+    # a process that may not look into the first one of this machine takes itself for it
     touch $root/host/proc/1/ns/cgroup
     mount --bind /proc/self/ns/cgroup $root/host/proc/1/ns/cgroup
     ${node}

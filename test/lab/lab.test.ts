@@ -164,7 +164,7 @@ describe('a lab without agents', () => {
     expect((await lab.status()).ok).toBe(false)
     await lab.sync()
     expect((await lab.status()).ok).toBe(true)
-    // what was said in the log before is no answer of the server that runs now
+    // a line that was in the log before is no answer of the server that runs now
     expect(readFileSync(serverLog('tserver', three.key), 'utf8')).toBe('listening\n')
   })
 })

@@ -9,8 +9,8 @@ import { labPaths } from '../../lab/paths.ts'
 /** The machine's own view of things that a lab has of its own: must be the same before, during and after. */
 export function machine(): Record<string, unknown> {
   return {
-    // iproute2 binds /run/netns on itself at its first use; namespaces are named there by whoever is at work on this
-    // machine
+    // iproute2 binds /run/netns on itself at its first use; any process of this machine may name
+    // namespaces there
     mounts: readFileSync('/proc/self/mounts', 'utf8')
       .split('\n')
       .filter((line) => !line.includes(' /run/netns')),

@@ -164,7 +164,7 @@ describe('with agents', () => {
     const counters = await records('a', 'bpf counters --all')
     const names = (list: readonly unknown[]): unknown[] => list.map((one) => JSON.stringify(one).replace(/"value":\d+/, ''))
     expect(names(counters)).toEqual(names(metrics))
-    // nobody begins a flow through the tunnel meanwhile
+    // no client begins a flow through the tunnel meanwhile
     const sent = (list: readonly unknown[]): unknown => list.find((one) => JSON.stringify(one).includes('"tunnel_sent"'))
     expect(sent(counters)).toEqual(sent(metrics))
     expect(sent(counters)).not.toMatchObject({ value: 0 })

@@ -120,7 +120,7 @@ test('untracked policy is asked of every packet, first of all by XDP', async () 
   manifests.write([...CLUSTER, endpoint, policy('Deny', ['10.43.1.1/32', 'fd00:43:1::1/128'])])
   expect(await untilNone(lab, 'asker', WEB), lab.log('a')).toBe(true)
 
-  // who knows of no flows still lets in what failsafe ports of others answer
+  // untracked policy, which knows of no flows, still lets in what failsafe ports of others answer
   const failsafe = v3('FelixConfiguration', 'default', { failsafeOutboundHostPorts: [{ protocol: 'TCP', port: 8080 }] })
   const other = ['172.31.43.3', 'fd00:31:43::3']
   const closed = v3('GlobalNetworkPolicy', 'untracked', {

@@ -12,10 +12,10 @@ import { Manifests } from './cluster.ts'
 
 const METRICS_PORT = 9091
 const SYNCS = 'netplane_service_sync_seconds_count'
-/** Kinds of policy, their order, whom and what they name; each in both families. */
+/** Kinds of policy, their order, what they select and name; each in both families. */
 const CASES = ['blocks-and-ranges', 'cluster-policies', 'old-admin-policies', 'sets-accounts-and-negations', 'tiers-in-order']
 const TABLES = tablesIn('test/oracle/cases').filter(({ id }) => CASES.includes(id.replace(/-v[46]$/, '')))
-/** of the first answers, and of those that count: nobody waits for the second but where a rule says no */
+/** of the first answers, and of those that count: a request waits for the second only where a rule denies */
 const [SOON_MS, LATE_MS] = [400, 1500]
 const SETTLED_MS = 10_000
 
@@ -60,7 +60,7 @@ function isPod(end: Question['from']): end is StatePod {
   return 'ns' in end
 }
 
-/** The state, with what makes a cluster of it: routes to pods, somebody who listens, and something whose arrival is
+/** The state, with what makes a cluster of it: routes to pods, servers that listen, and something whose arrival is
  * counted. */
 function clusterOf({ state }: Step, number: number): object[] {
   const pods = state.pods.map((pod) => ({ ...pod, ips: addressesOf(pod), ports: [...(pod.ports ?? []), ...listening(pod)] }))

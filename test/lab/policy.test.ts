@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Policies of a directory of manifests against real connections: who gets in, whose flows end, and what agents that
+/** Policies of a directory of manifests against real connections: which get in, whose flows end, and what agents that
  * die and come back change. Layer: test. */
 import { expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
@@ -15,7 +15,7 @@ const NODES = [
   { ...node('b', '172.31.41.3', 'fd00:31:41::3'), spec: { podCIDRs: ['10.41.1.0/24', 'fd00:41:1::/64'] } },
 ]
 const TYPES = ['Ingress', 'Egress'] as const
-/** Nobody may do anything, but clients may ask web. */
+/** No pod may do anything, but clients may ask web. */
 const POLICIES = [
   networkPolicy('nobody', { podSelector: {}, policyTypes: TYPES }),
   networkPolicy('web', {
@@ -85,7 +85,7 @@ function starts(lab: Lab, name: string): string[] {
   return lines.filter((line) => line.includes('"dataplane.adopted"')).map((line) => /"written":(\{[^}]*\})/.exec(line)?.[1] ?? line)
 }
 
-test('policies hold for who is meant, at once, for flows that are open as well, and without an agent', async () => {
+test('policies hold for the pods that they select, at once, for flows that are open as well, and without an agent', async () => {
   using manifests = new Manifests(manifestsOf(PODS))
   await using lab = await Lab.up({ name: 'tpolicy', resources: manifests.dir, agentCommand })
   expect([await answered(lab, 'near'), await answered(lab, 'friend'), await answered(lab, 'stranger')], lab.log('a')).toEqual([2, 2, 0])
@@ -121,7 +121,7 @@ test('policies hold for who is meant, at once, for flows that are open as well, 
   for (const stream of (await kept.stop()).streams)
     expect(stream, JSON.stringify(stream)).toMatchObject({ lost: 0, reconnects: 0, errors: {} })
 
-  // cables and servers stay for a while, as those of pods that are deleted by force do
+  // veths and servers stay for a while, as those of pods that are deleted by force do
   manifests.write(manifestsOf({ near: PODS.near, friend: PODS.friend, stranger: PODS.stranger }))
   expect(await untilNone(lab, 'near')).toBe(true)
   expect([await answered(lab, 'late'), await answered(lab, 'foe')]).toEqual([0, 0])

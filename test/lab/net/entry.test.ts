@@ -192,7 +192,7 @@ describe('what is no service’s', () => {
 })
 
 describe('what is refused', () => {
-  test('SCTP ports and IPIP pools are said with their reason, the rest works', async () => {
+  test('SCTP ports and IPIP pools are reported with their reason, the rest works', async () => {
     const rejected = (): Promise<number> => world.metric('a', 'netplane_rejected_objects{source="directory"}')
     const ports = ['SCTP', 'TCP', 'UDP'].map((protocol) => ({
       name: protocol.toLowerCase(),

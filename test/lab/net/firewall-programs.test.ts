@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Debian's own ufw, firewalld and docker, each in namespaces of its own: what is said of them, and that what is
- * said to help does. Root. Layer: test. */
+/** Debian's own ufw, firewalld and docker, each in namespaces of its own: findings about them, and that the
+ * remedies help. Root. Layer: test. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -69,7 +69,7 @@ class Machine implements AsyncDisposable {
     return await this.sh(`chroot ${root} env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -ec '${script}'`)
   }
 
-  /** "docker: packets of pods to other machines, ipv4", and what is said to help. */
+  /** "docker: packets of pods to other machines, ipv4", and the remedies. */
   async findings(): Promise<{ readonly said: readonly string[]; readonly remedies: readonly string[] }> {
     const script = nodeCommand(join(packageRoot(), 'test/support/find-firewalls.ts')).join(' ')
     const report: unknown = JSON.parse(await this.sh(script))
@@ -102,7 +102,7 @@ const SETUP = `
   ip link set lo up
   exec sh`
 
-/** The commands of a remedy, as somebody would type them. */
+/** The commands of a remedy, as an administrator would type them. */
 function commandsOf(remedy: string): string[] {
   const commands = remedy.replace(/, where .*$/, '').split(/ && | and |; /)
   return commands.flatMap((one) => (one.includes('RANGE') ? RANGES.map((range) => one.replaceAll('RANGE', range)) : [one]))
@@ -134,7 +134,7 @@ test.each([
     start: ['dockerd --storage-driver=vfs >/run/log 2>&1 &', until('docker version')],
     says: [`${OUT}, ipv4`, `${IN}, ipv4`],
   },
-])('$name: what it drops is said, and nothing after what is said to help', { timeout: 120_000 }, async ({ start, says }) => {
+])('$name: findings say what it drops, and nothing after the remedies', { timeout: 120_000 }, async ({ start, says }) => {
   await using machine = new Machine()
   for (const line of start) await machine.inRoot(line)
   const { said, remedies } = await machine.findings()

@@ -120,7 +120,7 @@ test('without any there is nothing to say', async () => {
 })
 
 describe.each(['docker', 'ufw', 'firewalld'] as const)('%s', (name) => {
-  test('pods, services, the tunnel and the way out work in spite of it; what does not is said', async () => {
+  test('pods, services, the tunnel and the way out work in spite of it; the agent reports what does not', async () => {
     await install(name)
     await works()
     for (const family of FAMILIES) {

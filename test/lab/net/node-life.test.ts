@@ -240,7 +240,7 @@ describe('an interface', () => {
 describe('an agent that was stopped', () => {
   const pid = (): number => world.lab.agents.pid('b') ?? 0
 
-  test('for a while finds out what it missed within seconds, and lost nobody', async () => {
+  test('for a while finds out what it missed within seconds, and lost no connection', async () => {
     const end = await untouched()
     process.kill(pid(), 'SIGSTOP')
     const continued = pid()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What settings and objects say beyond the usual, from outside: where node ports are, which backend, who may use
- * the tunnel. Root. Layer: test. */
+/** What settings and objects say beyond the usual, from outside: where node ports are, which backend, which nodes may
+ * use the tunnel. Root. Layer: test. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hostPort } from '#lib/base/ip.ts'
 import { endpointText, type Endpoint } from '../../../lab/tools/address.ts'
@@ -38,7 +38,7 @@ function inside(address: (family: Family) => string, port = 80): Endpoint[] {
   return FAMILIES.flatMap((family) => PROTOS.map((proto) => ({ proto, address: address(family), port })))
 }
 
-/** Who answers, or why nobody does, each once and sorted. */
+/** The pods that answer, or why none does, each once and sorted. */
 async function answered(from: string, to: Endpoint): Promise<string[]> {
   const answers = await world.ask(from, to, { timeoutMs: 500 })
   return [...new Set(answers.map((one) => one.split(' <')[0] ?? ''))].sort()
@@ -97,7 +97,7 @@ describe('Maglev', () => {
   const FLOWS = 48
   let nextPort = 20_000
 
-  /** Ports of the client of which nobody has seen a flow. */
+  /** Ports of the client of which no node has seen a flow. */
   function freshPorts(): readonly number[] {
     nextPort += FLOWS
     return Array.from({ length: FLOWS }, (_, index) => nextPort + index)
@@ -142,7 +142,7 @@ describe('Maglev', () => {
 })
 
 describe('the node’s health as kube-proxy has it', () => {
-  test('is told on port 10256 of every node, to whoever asks', async () => {
+  test('is served on port 10256 of every node, to any client', async () => {
     for (const node of NODES)
       for (const family of FAMILIES)
         for (const [path, field] of [
@@ -168,7 +168,7 @@ describe('the agent’s own health', () => {
     return [await status('node/a', '127.0.0.1'), await status('node/a', own), await status('client', own)]
   }
 
-  test('is told where healthHost says, and nowhere when healthEnabled is false', async () => {
+  test('is served where healthHost says, and nowhere when healthEnabled is false', async () => {
     expect(await seen()).toEqual([200, undefined, undefined])
     world.put({ ...BASE, felix: { healthHost: '0.0.0.0' } })
     await expect.poll(seen, SOON).toEqual([200, 200, 200])
@@ -207,7 +207,7 @@ describe('bpfConnectTimeLoadBalancing', () => {
   const questions = places.flatMap((place) => inside(serviceAddress).map((to) => ({ place, to })))
   const all = questions.length / PROTOS.length
 
-  /** Asks by a socket that is not connected: who answers, and from which address the socket sees it. */
+  /** Asks by a socket that is not connected: the pod that answers, and from which address the socket sees it. */
   async function datagram(place: string, to: Endpoint): Promise<string> {
     const script = `const socket = require('node:dgram').createSocket('udp${to.address.includes(':') ? 6 : 4}')
       socket.on('message', (message, from) => socket.close(() => console.log(JSON.parse(message).pod, from.address, from.port)))

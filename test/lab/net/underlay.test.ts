@@ -60,7 +60,7 @@ test('reverse path filtering for all is handed down: pods’ veths are without, 
   world.put({ ...BASE, felix: { bpfConnectTimeLoadBalancing: 'Disabled' } })
   await serves('node/a', 'node/b', 'a-2')
   world.put(BASE)
-  // somebody's sysctl.conf is read again
+  // the node's sysctl.conf is read again
   await world.lab.mustRun('node/a', ['sysctl', '-q', '-w', 'net.ipv4.conf.all.rp_filter=1'])
   await world.ip('node/a', 'route', 'replace', 'default', 'via', gateway('a', 4))
   await expect.poll(async () => (await settings(['all'])).trim(), SOON).toBe('0')

@@ -43,7 +43,7 @@ export function serviceAddress(family: Family): string {
   return family === 4 ? '10.96.28.1' : 'fd00:96:28::1'
 }
 
-/** Beyond the router, in nobody's pool. */
+/** Beyond the router, in no pool. */
 export const FAR = { 4: '198.51.100.10', 6: '2001:db8:6464::10' } as const
 export const FAR_PORT = 7000
 

@@ -26,7 +26,7 @@ test('only some nodes, with their pods', () => {
   expect(inventory.notes).toEqual(['no manifest of node c'])
 })
 
-test('what cannot be built is said', () => {
+test('notes name what cannot be built', () => {
   const pending = { kind: 'Pod', metadata: { name: 'pending' }, spec: {} }
   const ended = { kind: 'Pod', metadata: { name: 'ended' }, spec: { nodeName: 'a' }, status: { phase: 'Succeeded', podIP: '10.0.0.1' } }
   const waiting = { kind: 'Pod', metadata: { name: 'waiting' }, spec: { nodeName: 'a' } }

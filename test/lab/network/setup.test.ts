@@ -25,7 +25,7 @@ function readable(lines: readonly string[] | undefined): string[] {
   return (lines ?? []).map((line) => line.replaceAll(/02(:[0-9a-f]{2}){5}/g, 'MAC').replaceAll(/npl[0-9a-f]{11}/g, 'nplX'))
 }
 
-describe('cables', () => {
+describe('veths', () => {
   const topology = lay([node('a', '10.1.1.5'), pod('default/one', 'a', '10.2.0.1')])
   test('all of a new lab', () => {
     const lines = cableLines(topology, () => NOTHING)

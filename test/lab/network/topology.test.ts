@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who gets which address, and where the cables go. */
+/** Addresses and veths of a lab. */
 import { describe, expect, test } from 'vitest'
 import { takeInventory } from '../../../lab/network/inventory.ts'
 import { layOut, namespacesOf, type Topology, type TopologyOptions } from '../../../lab/network/topology.ts'
@@ -48,7 +48,7 @@ describe('two dual-stack nodes', () => {
   })
 })
 
-test("addresses in use are nobody else's", () => {
+test('an address in use is given to no other host', () => {
   const topology = lay([node('a', '10.1.1.1'), node('b', '10.1.1.250')])
   expect(topology.fabric.addresses).toEqual(['10.1.1.254/24'])
   expect(topology.client.addresses).toEqual(['10.1.1.249/24'])

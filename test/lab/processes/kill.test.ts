@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Agents killed at any moment, also while they start, again and again under traffic: nothing is lost, nobody
- * refused. Layer: test. */
+/** Agents killed at any moment, also while they start, again and again under traffic: nothing is lost, no
+ * connection refused. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { LOAD, NODES, RESOURCES } from '../../../bench/loss/cluster.ts'
 import { killAgents, moments } from '../../../lab/processes/kill.ts'

@@ -128,7 +128,7 @@ describe('one socket a request', () => {
     expect(result.answers[0]).toMatchObject({ pod: 'three', local: '[fd00:31:1::3]:8080', bytes: 4999 })
     expect(result.answers[0]?.peer).toMatch(/^\[fd00:31::1\]:\d+$/)
   })
-  test('nobody listens', async () => {
+  test('is refused by a port without a listener', async () => {
     expect(await request(lab, { from: 'one', to: { ...TCP, port: 81 }, count: 5 })).toMatchObject({ ok: 0, refused: 5, latencyMs: null })
     expect(await request(lab, { from: 'one', to: { ...UDP, port: 81 }, count: 5 })).toMatchObject({ ok: 0, refused: 5 })
   })

@@ -49,7 +49,7 @@ export function affinityTests(cluster: Cluster): void {
   }
 }
 
-/** Each use starts the time anew; without one for longer, any pod may be next: one in three times it is the same. */
+/** Each use starts the time again; without one for longer, any pod may be next: one in three times it is the same. */
 async function forgets(cluster: Cluster, from: string, to: Endpoint): Promise<void> {
   const pod = await cluster.sticks(from, to)
   for (let use = 0; use < 4; use++) {
