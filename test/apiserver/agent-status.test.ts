@@ -109,7 +109,7 @@ test('the node has a network', async () => {
   expect(await shown(args, /NetplaneIsUp/)).toBe('False NetplaneIsUp Netplane has programmed this node')
 })
 
-test('the others are told where it is, as its Node is at present, also when somebody made them forget', async () => {
+test('other nodes hear where a node is, as its Node is at present, also after its NodeNetwork was deleted', async () => {
   const args = ['get', 'nodenetwork', 'n1', '--ignore-not-found', '-o', 'jsonpath={.spec}']
   const spec = (labels: string): string => `{"addresses":["198.51.100.1"],"labels":${labels},"podCIDRs":[],"subnets":["198.51.100.0/24"]}`
   expect(await shown(args, /198/)).toBe(spec('{}'))

@@ -57,7 +57,7 @@ function blocks(node: string, unreadable: (error: unknown) => void = () => undef
 describe('objects', () => {
   keepsBlocks(() => (node) => blocks(node))
 
-  test("a node's NodeNetwork says which blocks lead to it, beside what else is said there", async () => {
+  test("a node's NodeNetwork says which blocks lead to it, beside its other fields", async () => {
     const spec = async (): Promise<unknown> => (await client.get({ ...NODE_NETWORK, name: 'n1' }))['spec']
     await blocks('n1').announce(['10.0.1.64/26', 'fd00::/122'].map(parseCidr))
     expect(await spec()).toEqual({ addresses: ['192.0.2.1'], blocks: ['10.0.1.64/26', 'fd00::/122'] })
@@ -65,7 +65,7 @@ describe('objects', () => {
     expect(await spec()).toEqual({ addresses: ['192.0.2.1'], blocks: [] })
   })
 
-  test('of a node that nobody knows yet are not announced', async () => {
+  test('blocks of a node without a NodeNetwork are not announced', async () => {
     await expect(blocks('n3').announce([parseCidr('10.0.1.64/26')])).rejects.toThrow('there is no NodeNetwork n3')
     await blocks('n3').announce([])
     // whose it would be is not known

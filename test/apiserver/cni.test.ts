@@ -115,7 +115,7 @@ test('a pod gets an address of a block that the cluster knows of', async () => {
   const network = { ...NODE_NETWORK, name: 'n1' }
   const spec = { addresses: ['192.0.2.1'], blocks: [expect.stringMatching(/^10\.9\.0\.\d+\/26$/)] }
   expect(await client.get(network)).toMatchObject({ spec })
-  // who is made to forget is told again
+  // a NodeNetwork that was deleted is written again
   await client.delete(network)
   await expect.poll(() => client.get(network).catch(() => undefined), { timeout: 20_000, interval: 200 }).toMatchObject({ spec })
   sh(`nsenter --net=${netns('a')} ping -c 1 -W 2 192.0.2.1`)

@@ -83,7 +83,7 @@ async function refusal(object: unknown): Promise<string | undefined> {
   }
 }
 
-/** Nobody parses them: one nobody reads, the other one is written by agents alone. */
+/** Kinds without a parser: no program reads the one, and agents only write the other. */
 const UNREAD = ['ControllersConfiguration', 'ClusterInformation']
 
 /** What the agent would say of it. */
@@ -220,7 +220,7 @@ test.each([
   expect(await refusal({ apiVersion: 'netplane.io/v3', kind, metadata: { name }, spec: {} })).toContain(says)
 })
 
-test('a kind that nobody reads is taken with a warning', async () => {
+test('a kind that no program reads is taken with a warning', async () => {
   const kubectl = [join(await kubernetesPrograms(), 'kubectl'), `--kubeconfig=${cluster.kubeconfig()}`]
   const { stderr } = await runCommand([...kubectl, 'get', 'controllersconfigurations'])
   expect(stderr).toContain('nobody reads it')

@@ -99,7 +99,7 @@ test('probes ask where health is served, whatever resources say', () => {
   expect(probes[1]).toBe(probes[0])
 })
 
-test('whoever has folders of the node may write them under SELinux', () => {
+test('a container that has folders of the node may write them under SELinux', () => {
   const daemonSets = manifests().filter(([, { kind }]) => kind === 'DaemonSet')
   const confined = daemonSets.flatMap(([file, object]) =>
     containersOf(object)
@@ -184,7 +184,7 @@ async function reads(kubeconfig: string): Promise<string | undefined> {
   const watchesAll = (): boolean => [...source.facts().values()].every(({ watches }) => watches > 0)
   const settled = (): true | undefined => (seen.refused !== undefined || (seen.synced === true && watchesAll()) ? true : undefined)
   await waitFor(() => Promise.resolve(settled()), { timeoutMs: 20_000, everyMs: 20 })
-  // a watch that was begun may still be refused, and it is said when it is for the second time
+  // a watch that was begun may still be refused, and the source reports the second refusal
   if (seen.refused === undefined) await waitFor(() => Promise.resolve(seen.refused), { timeoutMs: 500, everyMs: 20 })
   stop.abort()
   await running

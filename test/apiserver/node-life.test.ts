@@ -137,7 +137,7 @@ test('stopped while its connections died, its token ran out and the past was for
   } finally {
     process.kill(pid, 'SIGCONT')
   }
-  // as the kubelet does, who was away as well
+  // as the kubelet does, which was away as well
   await one.event('agent.awoke')
   await putToken(3600)
   await expect.poll(inMaps, SOON).toContain(':1003/TCP')

@@ -170,7 +170,7 @@ test('the server has these kinds so', async () => {
 test.each(CODED.map((watched) => [watched.kind, watched] as const))('%s: lists', async (_, watched) => {
   const read = async (message: WatchedKind['message']): Promise<Map<string, unknown>> => {
     const items: unknown[] = []
-    // pages of two: what is said of the next one is read as well
+    // pages of two: the token of the next one is read as well
     for await (const page of client.pages(watched, { limit: 2, message })) items.push(...page.items)
     return parsed(watched, items)
   }

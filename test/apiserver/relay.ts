@@ -32,12 +32,12 @@ export class Relay implements AsyncDisposable {
     return this.#sockets.size
   }
 
-  /** Those who are through hear nothing any more, and nobody tells them; others get in. */
+  /** Open connections hear nothing any more, not even that they ended; new ones get in. */
   mute(): void {
     for (const socket of this.#sockets) socket.unpipe().pause()
   }
 
-  /** Nobody gets through, or in, any more. */
+  /** No connection stays open, and no new one gets in. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#server.listening) return
     this.#server.close()

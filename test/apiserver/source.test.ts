@@ -19,7 +19,7 @@ import { LoopbackCluster, PORT } from '../../testkit/kubernetes/loopback-cluster
 import { Relay } from './relay.ts'
 
 const WAIT_MS = 30_000
-/** quick to find out that nobody is there */
+/** quick to find out that no server is there */
 const QUICK = { pingMs: 200, silentMs: 800 }
 
 let folder: string
@@ -93,7 +93,7 @@ test('a server that another authority vouches for is not spoken to', async () =>
   }
 })
 
-test('what it may not see is said, and waited for', async () => {
+test('a source says what it may not see, and waits for it', async () => {
   const account = await admin.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'kube-system', name: 'watcher' } })
   const token = tokenFor(account, join(folder, 'accounts.key'), 600)
   await using source = run({ server: fromKubeconfig(cluster.kubeconfig({ token })) })
@@ -105,7 +105,7 @@ test('what it may not see is said, and waited for', async () => {
   await until('the end of it', () => source.unavailable === undefined, WAIT_MS)
 })
 
-test('a token is read again before it is too old; one that is too old is said', async () => {
+test('a token is read again before it is too old; the source reports one that is too old', async () => {
   const account = await admin.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace: 'kube-system', name: 'rotated' } })
   await allowToWatch(admin, account)
   const tokenFile = join(folder, 'token')
@@ -161,14 +161,14 @@ test('a certificate is read again when the server does not take the one before, 
   await using source = run({ server: fromKubeconfig(cluster.kubeconfig(user)) })
   const isSaid = (): boolean => source.unavailable?.includes('Unauthorized') === true
   await until('the refusal', isSaid, WAIT_MS)
-  // the server ends connections of those whom it refuses, which is not why
+  // the server ends connections of clients that it refuses, which is not the reason
   for (const end = Date.now() + 1000; Date.now() < end; await setTimeout(5)) expect(source.unavailable).toContain('Unauthorized')
   await show(cluster.users)
   await source.untilSynced()
   await until('the end of it', () => source.unavailable === undefined, WAIT_MS)
 })
 
-test('killed and back: what there was stays, and only what changed is told', async () => {
+test('a server that was killed and is back: all objects stay, and only changes are passed on', async () => {
   await using source = await run().untilSynced()
   source.takeEvents()
   const before = Date.now()

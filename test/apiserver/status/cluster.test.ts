@@ -31,7 +31,7 @@ describe('ClusterInformation', () => {
     expect([await tell(one, 0), await tell(one, 299_000)]).toEqual([1, 0])
   })
 
-  test('is made, kept as it is, and has the version of who started last', async () => {
+  test('is made, kept as it is, and has the version of the agent that started last', async () => {
     await define(server.client, CLUSTER_INFORMATION.kind)
     const one = facts()
     expect([await tell(one, 0), await tell(one, 60_000), await spec()]).toEqual([1, 1, whole])

@@ -51,7 +51,7 @@ describe('events on what is refused', () => {
     return agent('n1').due(0).length === 1 ? ['n1', 'n2'] : ['n2', 'n1']
   }
 
-  test('one node says it of the object as kubectl looks for it, and the other finds it said', async () => {
+  test('one node reports it on the object as kubectl looks for it, and the other finds the event', async () => {
     const order = inOrder()
     const [first, second] = [agent(order[0]), agent(order[1])]
     const said = [[refusal.message, 1, order[0]]]
@@ -71,7 +71,7 @@ describe('events on what is refused', () => {
     expect(await at(TURN_MS + 1000, agent(order[0]))).toEqual(said)
   })
 
-  test('it is said again, and counted, before the server forgets it; by one', async () => {
+  test('one node says it again, and counts, before the server forgets it', async () => {
     const order = inOrder()
     const [first, second] = [agent(order[0]), agent(order[1])]
     await at(0, first, second)
@@ -82,7 +82,7 @@ describe('events on what is refused', () => {
     expect(await at(AGAIN_MS + 1000 + TURN_MS, second)).toEqual([[refusal.message, 2, order[0]]])
   })
 
-  test('what the server has forgotten is said anew', async () => {
+  test('a warning whose event the server has forgotten is reported again', async () => {
     const [node] = inOrder()
     const one = agent(node)
     await at(0, one)
@@ -90,7 +90,7 @@ describe('events on what is refused', () => {
     expect(await at(AGAIN_MS, one)).toEqual([[refusal.message, 1, node]])
   })
 
-  test('what is mended is not said again; when it comes back it is counted', async () => {
+  test('a warning that is over is not reported again; when it comes back it is counted', async () => {
     const [node] = inOrder()
     const one = agent(node)
     await at(0, one)
@@ -126,7 +126,7 @@ describe('events on what is refused', () => {
     expect(await at(0, agent(node))).toEqual([])
   })
 
-  test('what concerns the whole cluster is said in the default namespace', async () => {
+  test('a warning about the whole cluster is in the default namespace', async () => {
     refusals = [{ ...refusal, key: 'node', object: NODE, own: true }]
     expect(await at(0, agent('n2'))).toEqual([[refusal.message, 1, 'n2']])
   })

@@ -14,7 +14,7 @@ import { NODE, POD, RUNNING, statusServer } from './server.ts'
 
 const server = await statusServer()
 
-test('what is to be told while the server is away is told when it is back', async () => {
+test('status that changes while the server is away is written when it is back', async () => {
   await server.runPod()
   const pods = await server.podsInStore()
   const clock = new FakeClock()

@@ -23,7 +23,7 @@ describe('the condition of a pod', () => {
       wall: () => Date.now(),
     })
 
-  /** One that has told of what there is. */
+  /** An agent that has written the conditions of all pods. */
   const toldAgent = async (): Promise<PodConditions> => {
     const one = agent()
     await tell(one, 0)
@@ -52,7 +52,7 @@ describe('the condition of a pod', () => {
     expect([await tell(next, 0), await tell(next, 1000), await server.version(POD)]).toEqual([1, 0, before])
   })
 
-  test('is not said of one that has the cable of a pod before it', async () => {
+  test('is not written of a pod that has the veth of a pod before it', async () => {
     const one = agent()
     const [pod] = pods
     if (pod === undefined) throw new Error('no pod')
@@ -124,7 +124,7 @@ describe('the condition of a pod', () => {
     expect(await server.condition(POD, PROGRAMMED)).toBeUndefined()
   })
 
-  test('a pod made again with the address of the one before is told of as well', async () => {
+  test('a pod made again with the address of the one before gets its condition as well', async () => {
     const one = await toldAgent()
     await makeAgain()
     pods = await server.podsInStore()
@@ -154,7 +154,7 @@ describe('the condition of a pod', () => {
     expect(await server.condition({ ...POD, name: 'dual' }, PROGRAMMED)).toMatchObject({ status: 'True' })
   })
 
-  test('a condition that somebody has taken away is there again within two hours', async () => {
+  test('a condition that another client has removed is there again within two hours', async () => {
     const one = await toldAgent()
     await server.client.patch(POD, { status: { conditions: [] } }, { type: 'merge', subresource: 'status' })
     await tell(one, 2 * HOUR_MS)

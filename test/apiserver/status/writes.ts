@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Everything that an agent tells of its node, to an API server that has heard nothing of it: for whoever asks what
+/** Everything that an agent tells of its node, to an API server that has heard nothing of it: for tests of what
  * it must be allowed. Layer: test. */
 import type { ApiClient } from '#lib/api/client.ts'
 import { isRefused } from '#lib/api/errors.ts'
