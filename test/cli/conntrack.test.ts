@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** bpf conntrack: each flow once, told from its entries. Layer: test. */
+/** bpf conntrack: each flow once, from its entries. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import { enumValue } from '#agent/maps/btf.ts'

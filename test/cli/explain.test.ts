@@ -30,7 +30,7 @@ async function asked(line: string): Promise<string> {
 }
 
 describe('explain --resources', () => {
-  test('a service: each backend about which something else is to be said; staged policies', async () => {
+  test('a service: each backend with another outcome; staged policies', async () => {
     expect(await asked('shop/web svc/shop/db:sql')).toMatchInlineSnapshot(`
       "TCP 10.1.0.2:50000 (shop/web on n1) > 10.96.0.10:5432
         verdict: depends on the backend
@@ -230,7 +230,7 @@ describe('explain --resources', () => {
     expect(text).toContain(wanted)
   })
 
-  test('what is wrong with the manifests is said beside', async () => {
+  test('problems of the manifests are warnings beside the answer', async () => {
     const { warnings } = await run(['--packet', 'tcp 10.1.0.2:1234 > 10.1.0.3:5432'])
     expect(warnings).toBe('broken.yaml:4: NetworkPolicy shop/misspelt: spec.selctor: is not a field that is understood here\n')
   })
@@ -248,7 +248,7 @@ describe('explain --resources', () => {
     await expect(run(line.split(' '))).rejects.toThrow(reason)
   })
 
-  test('tables that say something else are a defect, said loudly', async () => {
+  test('tables that say something else are a defect, reported loudly', async () => {
     const worlds = await loadClusters(join(here, 'cluster'), undefined)
     const [packet] = packetsOf(worlds.now, readFlow('tcp shop/db-0 > shop/db-1:5432'))
     if (packet === undefined) throw new Error('no packet')

@@ -40,7 +40,7 @@ describe('checksOf', () => {
     ])
   })
 
-  test('rules of devices: what is before translation sees the packet as it came, and whoever decides ends it', () => {
+  test('rules of devices: those before translation see the packet as it came, and the first that decides ends it', () => {
     const tables = filledTables(view)
     const none = '0'.repeat(16)
     const all = { untracked_ingress: none, untracked_egress: none, forward_egress: none, normal_ingress: none, normal_egress: none }

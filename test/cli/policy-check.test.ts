@@ -18,7 +18,7 @@ async function run(line: string): Promise<CommandResult> {
 }
 
 describe('policy check', () => {
-  test('whom it selects, and which flows change', async () => {
+  test('what it selects, and which flows change', async () => {
     const { text, exitCode } = await run(`@candidates/changes.yaml --resources @cluster --flows @candidates/flows.txt`)
     expect(exitCode).toBe(0)
     expect(text).toMatchInlineSnapshot(`

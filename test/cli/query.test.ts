@@ -45,7 +45,7 @@ test.each(['esp', 'tcp/1', 'icmp/256', 'icmp/1/2/3', ''])('protocol "%s" is none
   expect(() => readProtocol(text)).toThrow('is none of tcp')
 })
 
-test('a pod has the packets of addresses that are its own, and one without any is told whose its address is', () => {
+test('a pod has the packets of addresses that are its own; for one without any the error names the owner of its address', () => {
   const both = ['10.0.0.5', 'fd00::5']
   const manifests = [
     pod('old', { ips: both, terminating: true }),

@@ -2,7 +2,7 @@
 /** Arbitrary arguments for the addon: wrong types, wrong lengths, almost right options. Layer: test. */
 import fc from 'fast-check'
 
-/** Makes an argument. Functions, since some arguments are to be touched by nobody but the addon. */
+/** Makes an argument. Functions, since only the addon may touch some arguments. */
 export type Thunk = () => unknown
 
 /** r0 = 1; exit */

@@ -116,7 +116,7 @@ describe.skipIf(!isRoot)('EventReader', () => {
     const program = object.program('to_perf')
     program.testRun({ data: packet, repeat: 1000 })
     await until('a record', () => sink.numbers.length > 0)
-    program.testRun({ data: packet, repeat: 1 }) // the loss is told with the next record that fits
+    program.testRun({ data: packet, repeat: 1 }) // the loss is reported with the next record that fits
     await until('the loss told', () => reader.lost() > 0)
     await until('all records accounted for', () => sink.numbers.length + reader.lost() >= 1001)
     reader.close()

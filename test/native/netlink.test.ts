@@ -38,7 +38,7 @@ function setMtu(rounds: number): void {
   execFileSync('ip', ['-batch', '-'], { input: lines.join('\n') })
 }
 
-/** Changes links, and waits for another socket to be told: who is told at all has been by then. */
+/** Changes links, and waits until another socket hears of it: every socket that hears of it at all has by then. */
 async function changeLinks(): Promise<void> {
   const socket = NetlinkSocket.open({ protocol: ROUTE, groups: [LINK_GROUP] })
   let told = false
@@ -79,7 +79,7 @@ describe.skipIf(!isRoot)('NetlinkSocket', () => {
     expect(codeOf(() => socket.onReadable(undefined))).toBe('EBADF')
   })
 
-  test('events of a group are announced until nobody wants them', async () => {
+  test('events of a group are announced until the listener is removed', async () => {
     const socket = NetlinkSocket.open({ protocol: ROUTE, groups: [LINK_GROUP] })
     const seen: number[] = []
     socket.onReadable(() => {

@@ -15,6 +15,6 @@ test.skipIf(!isRoot)('the tick is that of jiffies', async () => {
   await until('a quarter of a second', () => monotonicNs() - since > 250e6)
   const [passed, seconds] = [jiffies() - from, (monotonicNs() - since) / 1e9]
   program.close()
-  // the configurable rates are 100, 250, 300 and 1000: nothing between is to be told apart
+  // the configurable rates are 100, 250, 300 and 1000: the test need not see a difference between others
   expect(Math.abs(passed / seconds / ticksPerSecond() - 1)).toBeLessThan(0.08)
 })

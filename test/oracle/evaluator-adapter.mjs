@@ -17,7 +17,7 @@ export default {
   },
 }
 
-/** Whoever has no addresses of their own is under no policy of pods. */
+/** An end without addresses of its own is under no policy of pods. */
 function allows({ snapshot, evaluator }, end, packet, direction) {
   const pod = end.ns === undefined ? undefined : snapshot.pods.get(`${end.ns}/${end.name}`)
   if (pod === undefined || pod.hostNetwork) return true

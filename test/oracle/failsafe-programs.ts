@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The loaded programs as who answers the table of failsafe ports: packets through hooks. Needs root, in a namespace
+/** The loaded programs as a judge of the table of failsafe ports: packets through hooks. Needs root, in a namespace
  * of its own. Layer: test. */
 import { kernelFacts } from '../kernel/kernel-facts.ts'
 import { packetRunner, setUpNamespace } from '../../testkit/packets/runner.ts'

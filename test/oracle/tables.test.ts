@@ -31,7 +31,7 @@ test(`explain: ${failsafeTable.description}`, () => {
   expect([asked > 300, wrong]).toEqual([true, []])
 })
 
-test.each(['.', 'X'])('whoever says "%s" of every packet is found out', (answer) => {
+test.each(['.', 'X'])('a judge that says "%s" of every packet is found out', (answer) => {
   const { asked, wrong } = askFailsafes({ name: 'blind', answer: () => answer }, failsafeTable)
   expect(asked - wrong.length).toBeGreaterThan(50)
   expect(wrong.length).toBeGreaterThan(50)

@@ -26,7 +26,7 @@ export interface Adapter {
   caseEnd?(table: Table): void | Promise<void>
 }
 
-/** "." allowed, "X" not, "-" not asked; rows are who sends, columns who receives. */
+/** "." allowed, "X" not, "-" not asked; rows are senders, columns receivers. */
 interface Matrix {
   readonly ingress: readonly string[]
   readonly egress: readonly string[]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A state of a truth table → a store, by way of the parsers that read everybody's manifests. Layer: test. */
+/** A state of a truth table → a store, by way of the parsers that read every cluster's manifests. Layer: test. */
 import { isV4, parseAddr, protocolNumber } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { rejectedText } from '#lib/base/result.ts'

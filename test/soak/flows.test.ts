@@ -56,7 +56,7 @@ describe('of a stream', () => {
   })
 })
 
-test('the slowest answers are told apart', () => {
+test('the slowest answers are reported apart from those of the control', () => {
   const slow = streams('keeps', { slowestMs: 300 })
   expect(slowestText(slow, WAYS)).toBe('slowest answer 300 ms, of the control 1')
 })

@@ -9,7 +9,7 @@ import { compileTo, INCLUDE } from './compiled.ts'
 /** Pieces of today's headers, without comments and indentation, and what stands there in the other version. */
 export type HeaderEdit = readonly (readonly [today: string, other: string])[]
 
-/** For whoever closes it. Throws when a piece is not in the headers. */
+/** The caller closes it. Throws when a piece is not in the headers. */
 export async function otherMaps(edit: HeaderEdit, sizes: Readonly<Record<string, number>>): Promise<BpfObject> {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-other-'))
   try {

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { parseOptions } from '../../../bench/base/options.ts'
 
-test('everything, in full, unless said otherwise', () => {
+test('everything runs, in full, unless options say otherwise', () => {
   expect(parseOptions([])).toEqual({ parts: ['packet', 'control', 'path', 'loss'], quick: false, runs: undefined, out: undefined })
   expect(parseOptions(['--quick', '--only', 'path', '--only', 'packet', '--out', 'x'])).toEqual({
     parts: ['path', 'packet'],

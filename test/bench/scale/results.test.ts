@@ -15,7 +15,7 @@ const ours: ScaleFigure = {
 }
 const theirs: ScaleFigure = { ...ours, contender: 'kube-proxy', syncs: [{ seconds: 12.345, cpuMs: 1500 }], changeMs: [80, 160, 240] }
 
-/** A server that needs 5 ms for a change, and 20 µs and 3 KB for each node that is told of it. */
+/** A server that needs 5 ms for a change, and 20 µs and 3 KB for each node that hears of it. */
 function watching(watchers: number): FanOutFigure {
   return {
     watchers,
@@ -76,7 +76,7 @@ test('one more node costs what the line through all of them rises by', () => {
   expect(cost.changeBytes).toBeCloseTo(3000)
 })
 
-test('what kube-proxy is not behind in is said: all of it with services alone; with all of the cluster the start, changes and their CPU', () => {
+test('results say what kube-proxy is not behind in: all of it with services alone; with all of the cluster start, changes and CPU', () => {
   const less = { ...theirs, memoryMb: { now: 105, peak: 105 } }
   expect(notAhead({ ...figures, contenders: [ours, { ...theirs, changeCpuMs: 20 }] })).toEqual([])
   expect(notAhead({ ...figures, contenders: [ours, less] })).toEqual([

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is said of marked flows when a soak is over. */
+/** Checks of marked flows when a soak is over. */
 import { expect, test } from 'vitest'
 import { markChecks } from '../../../soak/marks/mark-checks.ts'
 import type { MarkedResult } from '../../../soak/marks/marked-traffic.ts'

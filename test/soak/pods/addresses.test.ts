@@ -21,11 +21,11 @@ const peace = {
   told: new Map([['x', ['10.0.0.1', 'fd00::2']]]),
 }
 
-test('none where blocks, pods and runtimes agree', () => {
+test('there is no fault where blocks, pods and runtimes agree', () => {
   expect(addressFaults(peace)).toEqual([])
 })
 
-test('one that is held by who is gone, and one that is used and not held', () => {
+test('an address held by a pod that is gone is a fault, and so is one used and not held', () => {
   const blocks = [block('10.0.0.0/28', { 1: 'x', 3: 'y' })]
   expect(addressFaults({ ...peace, blocks })).toEqual([
     'leaked: a: 10.0.0.3 of default/y, y-0',
@@ -33,7 +33,7 @@ test('one that is held by who is gone, and one that is used and not held', () =>
   ])
 })
 
-test('two with one address', () => {
+test('two pods with one address are a fault', () => {
   const two = new Map([
     ['a', [made('x', '10.0.0.1')]],
     ['b', [made('y', '10.0.0.1')]],

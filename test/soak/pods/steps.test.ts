@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What happens to pods comes from the seed alone, and takes nothing from who was promised something. */
+/** What happens to pods comes from the seed alone, and takes nothing from a pod that was promised something. */
 import { expect, test } from 'vitest'
 import { ANCHORS } from '../../../soak/cluster.ts'
 import { PodPlan, type PodStep, type Visitor } from '../../../soak/pods/steps.ts'

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A clock that stands still until it is told to go on. Layer: test. */
+/** A clock that stands still until a test advances it. Layer: test. */
 import { sleepOn } from '#lib/base/clock.ts'
 import type { Clock } from '#lib/base/clock.ts'
 

@@ -67,7 +67,7 @@ export class FakeNetlink implements NetlinkTransport {
     this.#tell()
   }
 
-  /** Nobody listens until {@link release}: what happens waits in the socket. */
+  /** No listener runs until {@link release}: what happens waits in the socket. */
   hold(): void {
     this.#held = true
   }

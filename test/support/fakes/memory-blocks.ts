@@ -4,7 +4,7 @@ import { formatCidr, type Cidr } from '#lib/base/ip.ts'
 import type { IPBlock } from '#lib/model/ip-block.ts'
 import type { BlockStore, StoredBlock } from '#agent/ipam/block-store.ts'
 
-/** What becomes of a change: "lost": it was done, but who asked never hears of it. */
+/** What becomes of a change: "lost": it was done, but the caller never hears of it. */
 export type Fate = 'done' | 'refused' | 'lost'
 
 export class Dead extends Error {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a report of upstream's tests says, without the specs that nobody chose. Layer: test. */
+/** What a report of upstream's tests says, without the specs that were not chosen. Layer: test. */
 import { expect, test } from 'vitest'
 import { focusOf, outcomesOf } from '../../../testkit/kubernetes/upstream.ts'
 
