@@ -136,7 +136,7 @@ test('a refused policy is described with field, reason and what became of it', a
   )
 })
 
-test('and one whose tier is not there', async () => {
+test('a policy whose tier is not there is described as well', async () => {
   const metadata = { name: 'lost.web' }
   await put(client, { apiVersion: 'netplane.io/v3', kind: 'GlobalNetworkPolicy', metadata, spec: { tier: 'lost', selector: 'all()' } })
   expect(await shown(['describe', GNP, 'lost.web'], /NoTier/)).toMatch(/Warning +NoTier .*there is no Tier lost/)

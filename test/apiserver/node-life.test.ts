@@ -117,7 +117,7 @@ function inMaps(): string {
   return execFileSync(process.execPath, ['--conditions=source', join(packageRoot(), 'cli/main.ts'), 'bpf', 'nat'], { encoding: 'utf8' })
 }
 
-test('stopped while its connections died, its token ran out and the past was forgotten, it is up to date within seconds', async () => {
+test('an agent stopped while its connections died, its token ran out and the past was forgotten is up to date within seconds', async () => {
   await put('kept', 1001)
   await put('gone', 1002)
   await putToken(3600)
@@ -147,7 +147,7 @@ test('stopped while its connections died, its token ran out and the past was for
   expect(Number(awoke['stoppedMs'])).toBeGreaterThan(STOPPED_MS - 3000)
 })
 
-test('whose own address goes, it goes on by another within seconds', async () => {
+test('an agent whose own address goes, goes on by another within seconds', async () => {
   await putToken(3600)
   const one = await startAgent()
   await put('before', 1011)

@@ -66,7 +66,7 @@ function portOf(source: SourceRun, name: string): number | undefined {
   return event?.object.kind === 'Service' ? event.object.ports[0]?.port : undefined
 }
 
-test('lists and watches, on one connection', async () => {
+test('a source lists and watches, on one connection', async () => {
   await using source = await run().untilSynced()
   expect(source.objects.has('Service/default/first')).toBe(true)
   expect(source.objects.has('Namespace/kube-system')).toBe(true)
@@ -184,7 +184,7 @@ test('a server that was killed and is back: all objects stay, and only changes a
   expect(source.takeEvents()).toEqual(['upsert Service/default/after-the-kill'])
 })
 
-test('away for so long that the server has forgotten: lists again and tells the difference', async () => {
+test('a source away for so long that the server has forgotten lists again and passes on the difference', async () => {
   await put('goes')
   await put('changes')
   await put('stays')
@@ -206,7 +206,7 @@ test('away for so long that the server has forgotten: lists again and tells the 
   expect(source.source.facts().get('Service')?.lists).toBe(2)
 })
 
-test('restored from a backup: what was made since is gone, and what was deleted since is back', async () => {
+test('a server restored from a backup: what was made since is gone, and what was deleted since is back', async () => {
   await put('deleted-since')
   const restore = await cluster.backUp()
   await using source = await run().untilSynced()
@@ -223,7 +223,7 @@ test('restored from a backup: what was made since is gone, and what was deleted 
   await source.untilThere('Service/default/after-it', WAIT_MS)
 })
 
-test('stopped, with its connections open: found out by its silence', async () => {
+test('a server stopped with its connections open is found out by its silence', async () => {
   await using source = await run(QUICK).untilSynced()
   source.takeEvents()
   cluster.signal('kube-apiserver', 'SIGSTOP')

@@ -37,7 +37,7 @@ test('the same size gives the same bytes', () => {
   expect(digest(written('one', 30))).toBe(digest(written('two', 30)))
 })
 
-test('a service and a slice each, beside nodes and configuration', () => {
+test('there are a service and a slice each, beside nodes and configuration', () => {
   expect(objects(written('three', 30))).toHaveLength(20 + 1 + 2 * 30)
 })
 

@@ -15,7 +15,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const objects = readdirSync(join(TOP, 'bpf')).filter((name) => name.endsWith('.bpf.o'))
 
-test('all objects are looked at', () => {
+test('all BPF objects are looked at', () => {
   expect(objects.length).toBeGreaterThanOrEqual(7)
   const functions = objects.flatMap((name) => functionsOf(join(TOP, 'bpf', name)))
   expect(functions.map(({ name }) => name)).toEqual(

@@ -34,7 +34,7 @@ test('pods are reached by their node, and see the address of the client', async 
   for (const address of addressesOf(far)) expect(await askFrom(cluster, 'node/a', urlOf(address, HTTP_PORT))).toBe('far')
 })
 
-test('reach the API server by its name, with the account they are given', async () => {
+test('pods reach the API server by its name, with the account they are given', async () => {
   await using namespace = await Namespace.make(cluster, 'accounts')
   const [pod] = await runPods(cluster, namespace.name, [{ name: 'asks', node: 'b' }])
   if (pod === undefined) throw new Error('no pod')
@@ -44,7 +44,7 @@ test('reach the API server by its name, with the account they are given', async 
   expect(stdout).toContain('"gitVersion": "v1.')
 })
 
-test('are reached at a port of their node, by both families', async () => {
+test('pods are reached at a port of their node, by both families', async () => {
   await using namespace = await Namespace.make(cluster, 'ports')
   const [, near, far] = await runPods(cluster, namespace.name, [
     { name: 'server', node: 'a', hostPort: 18080 },

@@ -30,7 +30,7 @@ function policy(namespace: string, name: string, spec: object): object {
   return { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { namespace, name }, spec }
 }
 
-test('denies all, then lets one label in, on the same node and across nodes', async () => {
+test('a policy denies all, then lets one label in, on the same node and across nodes', async () => {
   await using namespace = await Namespace.make(cluster, 'policy')
   const [server, friend, stranger] = await runPods(cluster, namespace.name, [
     { name: 'server', node: 'a', labels: { app: 'server' } },

@@ -50,7 +50,7 @@ async function held(namespace: string): Promise<string[]> {
   return own.flatMap((one) => textAt(one, 'address') ?? [])
 }
 
-test('a container, and then all of the pod', async () => {
+test('a pod comes back with its network when its container is killed, and then all of it', async () => {
   await using namespace = await Namespace.make(cluster, 'restarts')
   const [server, client] = await runPods(cluster, namespace.name, [
     { name: 'server', node: 'a', hostPort: 18081 },

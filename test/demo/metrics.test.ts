@@ -12,14 +12,14 @@ netplane_packets_total_created 7
 netplane_synced 1
 `
 
-test('samples by name and labels', () => {
+test('samples are found by name and labels', () => {
   const metrics = parseMetrics(PAGE)
   expect(metrics.get('netplane_synced')).toBe(1)
   expect(metrics.get('netplane_packets_total{event="tunnel_sent"}')).toBe(4)
   expect(metrics.size).toBe(4)
 })
 
-test('totals and growth', () => {
+test('totals and growth are sums over labels', () => {
   const before = parseMetrics(PAGE)
   const after = parseMetrics(PAGE.replace('connect"} 0', 'connect"} 3'))
   expect(total(after, 'netplane_packets_total')).toBe(7)

@@ -8,7 +8,7 @@ function collect(color: boolean): { readonly report: Report; readonly text: () =
   return { report: new Report({ write: (text) => written.push(text), color }), text: () => written.join('') }
 }
 
-test('a story as plain text, its last line the count', () => {
+test('a story is plain text, its last line the count', () => {
   const { report, text } = collect(false)
   report.progress('building')
   report.chapter('First')

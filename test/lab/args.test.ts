@@ -16,15 +16,15 @@ describe('arguments', () => {
   })
 })
 
-test('lists', () => {
+test('lists are read', () => {
   expect([list(undefined), list('a,b,'), list('')]).toEqual([undefined, ['a', 'b'], []])
 })
 
-test('numbers', () => {
+test('numbers are read, or refused', () => {
   expect([count('--mtu', undefined), count('--mtu', '1400')]).toEqual([undefined, 1400])
   for (const text of ['0', '-1', '1e3', 'x', '']) expect(() => count('--mtu', text)).toThrow('--mtu: not a positive whole number')
 })
 
-test('command lines', () => {
+test('command lines are read', () => {
   expect([words(undefined), words(' node  agent.js '), words('["a b", "c"]')]).toEqual([undefined, ['node', 'agent.js'], ['a b', 'c']])
 })

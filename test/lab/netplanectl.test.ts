@@ -190,7 +190,7 @@ describe('with agents', () => {
   })
 })
 
-test('without an agent the same, and flows have gone on', async () => {
+test('without an agent netplanectl says the same, and flows have gone on', async () => {
   for (const node of ['a', 'b']) await cluster.lab.agents.stop(node, 'SIGKILL')
   await expectAll()
   const { streams } = await flow.stop()

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { changes, holdingsCheck } from '../../soak/checks.ts'
 
-test('lines that came and went, each as often as it did', () => {
+test('changes are lines that came and went, each as often as it did', () => {
   expect(changes('a', ['x', 'y', 'y'], ['y', 'y', 'x'])).toEqual([])
   expect(changes('a', ['x', 'y', 'y'], ['y', 'z'])).toEqual(['a: - x', 'a: - y', 'a: + z'])
 })

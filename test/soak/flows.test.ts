@@ -61,7 +61,7 @@ test('the slowest answers are reported apart from those of the control', () => {
   expect(slowestText(slow, WAYS)).toBe('slowest answer 300 ms, of the control 1')
 })
 
-test('of new connections, each that was not answered', () => {
+test('each new connection that was not answered is a fault', () => {
   const whole: RequestsResult = {
     event: 'result',
     ok: 5,

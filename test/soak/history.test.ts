@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { History } from '../../soak/history.ts'
 import type { Step } from '../../soak/changes/steps.ts'
 
-test('the last before a time', () => {
+test('a history has the last step before a time', () => {
   const history = new History<Step>()
   history.add({ kind: 'kill', node: 'a', back: 1 })
   history.add({ kind: 'move', to: 'b-3' })

@@ -16,7 +16,7 @@ test('one seed has one sequence, another another', () => {
   expect(Math.max(...numbers)).toBeLessThan(1)
 })
 
-test('all are chosen, and as often as they weigh', () => {
+test('all values are chosen, and as often as they weigh', () => {
   expect(new Set(many((random) => random.pick(['a', 'b', 'c'])))).toEqual(new Set(['a', 'b', 'c']))
   const heavy = many((random) =>
     random.weighted([
@@ -28,10 +28,10 @@ test('all are chosen, and as often as they weigh', () => {
   expect(heavy).toBeLessThan(1600)
 })
 
-test('some keep their order', () => {
+test('some of a list keep their order', () => {
   for (const some of many((random) => random.some([1, 2, 3, 4]))) expect(some).toEqual([...some].sort())
 })
 
-test('nothing to choose from', () => {
+test('a choice from nothing throws', () => {
   expect(() => new Random(1).pick([])).toThrow(/nothing to choose/)
 })

@@ -6,11 +6,11 @@ import { differences, type TableContents } from '../../soak/table-contents.ts'
 const contents = (addrs: Readonly<Record<string, string>>): TableContents => new Map([['addrs', new Map(Object.entries(addrs))]])
 const text = () => (key: string, value: string) => `${key}=${value}`
 
-test('equal ones do not', () => {
+test('equal tables do not differ', () => {
   expect(differences(contents({ a: '1', b: '2' }), contents({ b: '2', a: '1' }), text)).toEqual([])
 })
 
-test('what is missing, other, too many', () => {
+test('tables differ by rows that are missing, other, or too many', () => {
   expect(differences(contents({ a: '1', b: '2' }), contents({ b: '3', c: '4' }), text)).toEqual([
     'np_addrs lacks a=1',
     'np_addrs has b=3, not b=2',
@@ -18,6 +18,6 @@ test('what is missing, other, too many', () => {
   ])
 })
 
-test('a table that is not there at all', () => {
+test('a table that is not there at all lacks all its rows', () => {
   expect(differences(contents({ a: '1' }), new Map(), text)).toEqual(['np_addrs lacks a=1'])
 })

@@ -15,7 +15,7 @@ test('everything runs, in full, unless options say otherwise', () => {
   expect(parseOptions(['--help'])).toBe('help')
 })
 
-test('what it does not know is refused by name', () => {
+test('an option that bench does not know is refused by name', () => {
   expect(() => parseOptions(['--only', 'disk'])).toThrow('--only')
   expect(() => parseOptions(['--fast'])).toThrow('--fast')
   expect(() => parseOptions(['--runs', 'many'])).toThrow('--runs')

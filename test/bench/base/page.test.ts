@@ -20,7 +20,7 @@ const results: Results = {
   noise: { load: [0.5, 1.25], packet: {}, path: {}, control: {} },
 }
 
-test('four short tables', () => {
+test('the page has four short tables', () => {
   expect(pageOf(results)).toMatchInlineSnapshot(`
     "2026-11-21, commit abc1234, Linux 6.18.0, 2 × a CPU, load average 0.5 before and 1.3 after. Times as on the machine of the goals: an empty program × 1.3. The whole of it is in \`bench/results/latest.json\`.
 

@@ -10,7 +10,7 @@ test('CPU time is that of the children too', () => {
   expect(cpuOf(process.pid) - before).toBeGreaterThan(100)
 })
 
-test('resident memory, in MB', () => {
+test('resident memory is in MB', () => {
   const { now, peak } = memoryOf(process.pid)
   expect(now).toBeGreaterThan(20)
   expect(peak).toBeGreaterThanOrEqual(now)

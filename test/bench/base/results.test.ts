@@ -86,7 +86,7 @@ describe('control plane', () => {
   })
 })
 
-test('policy beside services', () => {
+test('results have policy beside services', () => {
   const { control: values, noise } = controlResults([], [policy])
   expect(values).toEqual({
     'policy_sync_s.10k': 2.9,
@@ -99,7 +99,7 @@ test('policy beside services', () => {
   expect(noise['policy_rss_mb.10k']).toEqual({ low: 175, high: 320 })
 })
 
-test('lists', () => {
+test('results have lists', () => {
   const clientNode = { cpuSeconds: [2.4, 2.6, 2.5], peakMb: [390, 391, 389] }
   const list = { services: 10_000, cpuSeconds: [0.95123, 0.91, 1.1], peakMb: [158.04, 161, 157], clientNode }
   const { control: values, noise } = controlResults([], [], [list])

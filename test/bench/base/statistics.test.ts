@@ -52,7 +52,7 @@ test('spread is half the distance of the quartiles as a part of the median', () 
   expect(spread([0, 0, 0])).toBe(0)
 })
 
-test('the line that lies nearest', () => {
+test('line is the one that lies nearest to all points', () => {
   expect(
     line([
       [0, 5],

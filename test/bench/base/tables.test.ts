@@ -22,7 +22,7 @@ const results: Results = {
   },
 }
 
-test('every table but those with nothing in them', () => {
+test('every table is there but those with nothing in them', () => {
   expect(tablesOf({ ...results, path: {} })).toHaveLength(3)
   expect(tablesOf(results).map(asText).join('\n')).toMatchInlineSnapshot(`
     "Packet cost, ns: program minus an empty one, least of the rounds

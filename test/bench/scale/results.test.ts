@@ -45,7 +45,7 @@ const figures: ScaleFigures = {
   fanOut: [0, 50, 100, 200].map(watching),
 }
 
-test('ours by the name of the size, the peer by its own behind it', () => {
+test('our figures have the name of the size, the peer’s its own name behind it', () => {
   const { control, noise } = scaleControl(figures)
   expect(control).toMatchObject({
     'scale_sync_s.1k': 1.234,
@@ -90,7 +90,7 @@ test('results say what kube-proxy is not behind in: all of it with services alon
   expect(notAhead({ ...figures, contenders: [ours] })).toHaveLength(7 + 4)
 })
 
-test('both side by side, then 5,000 nodes', () => {
+test('tables have both contenders side by side, then 5,000 nodes', () => {
   const [contenders, , nodes] = scaleTables(figures)
   expect(contenders?.rows[0]).toEqual(['in sync after its start, s', '12.35', '1.23', '10.0', '≥ 1', '1.23', '10.0', '≥ 0.8'])
   expect(nodes?.rows.slice(0, 4)).toEqual([

@@ -115,7 +115,7 @@ async function said(): Promise<string> {
   return condition?.[2] ?? ''
 }
 
-test('without any there is nothing to say', async () => {
+test('without a firewall the agent reports nothing', async () => {
   expect(await said()).toBe('')
 })
 

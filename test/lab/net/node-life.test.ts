@@ -133,7 +133,7 @@ async function untouched() {
   }
 }
 
-test('as it was built', () => serves(own))
+test('the cluster serves as it was built', () => serves(own))
 
 describe('another address', () => {
   test('while the agent runs, and back', async () => {

@@ -5,7 +5,7 @@ import { formatAddr } from '#lib/base/ip.ts'
 import { healthPortOf, takeInventory } from '../../../lab/network/inventory.ts'
 import { node, pod, TWO_NODES } from '../cluster.ts'
 
-test('nodes and pods in order of name, other kinds unseen', () => {
+test('an inventory has nodes and pods in order of name, other kinds unseen', () => {
   const inventory = takeInventory([...TWO_NODES.toReversed(), { kind: 'Service', metadata: { name: 'web' } }, 7, null])
   expect(inventory.nodes.map(({ name, addrs }) => `${name} ${addrs.map(formatAddr).join(' ')}`)).toEqual([
     'a 172.31.7.2 fd00:31:7::2',
@@ -19,7 +19,7 @@ test('nodes and pods in order of name, other kinds unseen', () => {
   expect(inventory.notes).toEqual([])
 })
 
-test('only some nodes, with their pods', () => {
+test('an inventory may have only some nodes, with their pods', () => {
   const inventory = takeInventory(TWO_NODES, ['b', 'c'])
   expect(inventory.nodes.map(({ name }) => name)).toEqual(['b'])
   expect(inventory.pods.map(({ key }) => key)).toEqual(['shop/three'])
@@ -46,7 +46,7 @@ test('a pod of the host network has no address of its own', () => {
   expect(inventory.pods).toMatchObject([{ key: 'default/host', addrs: [], hostNetwork: true }])
 })
 
-test('names and ports from FelixConfiguration default', () => {
+test('an inventory has names and ports from FelixConfiguration default', () => {
   const felix = { kind: 'FelixConfiguration', metadata: { name: 'default' }, spec: { interfacePrefix: 'cali,eni', healthPort: 19099 } }
   expect(takeInventory([felix])).toMatchObject({ interfacePrefix: 'cali', healthPort: 19099 })
   expect(takeInventory([])).toMatchObject({ interfacePrefix: 'npl', healthPort: 9099 })

@@ -116,7 +116,7 @@ test('a node that changed its address loses the old one, but none that others ga
   expect([...lines]).toEqual([['nplab-t-node-a', ['addr del 10.1.1.5/24 dev eth0']]])
 })
 
-test('pods that went or moved', () => {
+test('pods that went or moved are gone, new ones are not', () => {
   const before = lay(TWO_NODES)
   const now = lay([...TWO_NODES.slice(0, 3), pod('default/two', 'b', '10.31.0.2'), pod('new/pod', 'a', '10.31.0.9')])
   expect(gonePods(before, now).map((gone) => gone.key)).toEqual(['default/two', 'shop/three'])

@@ -66,6 +66,6 @@ test('a pod of the host network lives in its node', () => {
   expect(namespacesOf(topology)).not.toContain('nplab-t-pod-default.host')
 })
 
-test('no node is an error that says why', () => {
+test('a lab without a node is an error that says why', () => {
   expect(() => lay([node('bare')])).toThrow('no node among the manifests; node bare left out')
 })

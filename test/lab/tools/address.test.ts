@@ -11,6 +11,6 @@ test.each(['', '10.0.0.1:80', 'tcp:fd00::1:80', 'sctp:10.0.0.1:80', 'tcp:10.0.0.
   expect(() => parseEndpoint(text)).toThrow('not an endpoint')
 })
 
-test('mapped addresses of dual-stack sockets', () => {
+test('mapped addresses of dual-stack sockets are IPv4', () => {
   expect([plainAddress('::ffff:10.0.0.1'), plainAddress('fd00::1')]).toEqual(['10.0.0.1', 'fd00::1'])
 })

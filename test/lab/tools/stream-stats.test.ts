@@ -11,7 +11,7 @@ const answer = (seq: number, pod = 'p'): { pod: string; peer: string; local: str
   seq,
 })
 
-test('lost, late, twice, and the longest silence', () => {
+test('a stream counts what is lost, late or twice, and has the longest silence', () => {
   const tally = new StreamStats('udp:x')
   for (const now of [0, 10, 20, 30, 40]) tally.send(now)
   tally.answer(answer(0), 5)
@@ -39,7 +39,7 @@ test('lost, late, twice, and the longest silence', () => {
   })
 })
 
-test('nothing but silence', () => {
+test('a stream may be nothing but silence', () => {
   const tally = new StreamStats('tcp:x')
   tally.connection()
   tally.connection()

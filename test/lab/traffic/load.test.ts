@@ -19,11 +19,11 @@ const requests: RequestsResult = {
   answers: [],
 }
 
-test('whatever a new connection fails by', () => {
+test('a new connection is refused by whatever it fails by', () => {
   expect(lossesOf({ streams: [], requests: [requests, requests] })).toEqual({ lost: 0, refused: 30 })
 })
 
-test('messages without an answer, and connections that broke', () => {
+test('messages without an answer are lost, and so are connections that broke', () => {
   const tally = new StreamStats('tcp:10.0.0.1:80')
   for (let connection = 0; connection < 2; connection++) tally.connection()
   tally.send(0)

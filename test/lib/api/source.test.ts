@@ -375,7 +375,7 @@ describe('objects that cannot be used', () => {
   })
 })
 
-test('read once, it ends with the mark', async () => {
+test('a source that is read once ends with the mark', async () => {
   fake.put(SERVICES, service('web'))
   const { events, unavailable } = await readOnce(new ApiSource({ node: 'n1', server: fake.server }))
   expect([events.length, unavailable]).toEqual([1, undefined])

@@ -24,7 +24,7 @@ test.each<[unknown, unknown, boolean]>([
   expect(deepEqual(a, b)).toBe(expected)
 })
 
-test('JSON values: as the platform sees them', () => {
+test('JSON values are equal as the platform sees them', () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
       expect(deepEqual(a, structuredClone(a))).toBe(true)

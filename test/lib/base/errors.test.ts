@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { errorCode, errorText, MapError, ParseError, ProgramError } from '#lib/base/errors.ts'
 import { rejectedText } from '#lib/base/result.ts'
 
-test('name, code, fields and cause', () => {
+test('an error has name, code, fields and cause', () => {
   const cause = Object.assign(new Error('no such file'), { code: 'ENOENT' })
   const error = new MapError({ map: 'np_ct', op: 'update', cause })
   expect(error).toMatchObject({
@@ -22,7 +22,7 @@ test('name, code, fields and cause', () => {
   expect(new ParseError('IP address', 'x').message).toBe('not an IP address: "x"')
 })
 
-test('codes of whatever was thrown', () => {
+test('errorCode takes whatever was thrown', () => {
   expect([
     errorCode(new ParseError('port', 'x')),
     errorCode(Object.assign(new Error('x'), { code: 'EBUSY' })),

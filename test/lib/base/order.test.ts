@@ -7,7 +7,7 @@ test('texts go by code units, whatever the locale', () => {
   expect(sorted(['b', 'ä', 'B', 'a', ''], compareText)).toEqual(['', 'B', 'a', 'b', 'ä'])
 })
 
-test('by what a key says of each', () => {
+test('values are ordered by a key of each', () => {
   expect(
     sorted(
       [{ at: 10 }, { at: 2 }],
@@ -16,7 +16,7 @@ test('by what a key says of each', () => {
   ).toEqual([{ at: 2 }, { at: 10 }])
 })
 
-test('entries by key', () => {
+test('entries are ordered by key', () => {
   expect(
     sortedEntries(
       new Map([

@@ -9,7 +9,7 @@ function setup(): { clock: FakeClock; settling: DeletionDelay } {
   return { clock, settling: new DeletionDelay({ clock, quietMs: 100, onDue: () => undefined }) }
 }
 
-test('after a quiet moment', () => {
+test('deletions are due after a quiet moment', () => {
   const { clock, settling } = setup()
   settling.note(0, 10)
   expect(clock.pending).toBe(0)
@@ -25,7 +25,7 @@ test('after a quiet moment', () => {
   expect([settling.isDue, clock.pending]).toEqual([false, 0])
 })
 
-test('never when everything came back', () => {
+test('deletions are never due when everything came back', () => {
   const { clock, settling } = setup()
   settling.note(1, 10)
   settling.note(0, 10)

@@ -104,7 +104,7 @@ test('a place can be asked for later', () => {
   expect(placeOf('a.yaml', '[', { ref: 'Service/default/none', path: '', reason: '' })).toBeUndefined()
 })
 
-test('no text breaks it', () => {
+test('no text makes the reading of a file throw', () => {
   const piece = fc.constantFrom(
     'kind: Service\n',
     'apiVersion: v1\n',

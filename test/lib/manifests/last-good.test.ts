@@ -91,7 +91,7 @@ describe('a policy that was good', () => {
   })
 })
 
-test('one that never was good is closed, after a restart as well, also when its file is broken by then', async () => {
+test('a policy that never was good is closed, after a restart as well, also when its file is broken by then', async () => {
   put('p.json', BAD)
   const first = await start()
   expect(shown(first)).toBe('closed')

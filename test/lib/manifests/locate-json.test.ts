@@ -36,7 +36,7 @@ describe('the line of', () => {
   })
 })
 
-test('steps of a path', () => {
+test('a path is read as its steps', () => {
   expect(pathSteps("a.b[10].c['d.e/f'][0]")).toEqual(['a', 'b', 10, 'c', 'd.e/f', 0])
 })
 

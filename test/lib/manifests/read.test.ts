@@ -90,7 +90,7 @@ test('texts of YAML are copies: a small value does not keep its file in memory',
   expect(kept[2]).toMatchObject({ objects: [{ value: { name: 'a-name-that-is-long-enough' } }] })
 })
 
-test('names of manifests', () => {
+test('manifests are known by the ends of their names', () => {
   expect(['a.yaml', 'a.yml', 'a.json', 'a.b.json'].every(isManifestName)).toBe(true)
   expect(['a.txt', 'a.yaml~', 'a.json.tmp', '.a.yaml.swp', 'yaml', '..data', ''].some(isManifestName)).toBe(false)
 })

@@ -17,7 +17,7 @@ test('endpoint states are shared', () => {
   expect(endpointState(true, false, true)).toBe(endpointState(true, false, true))
 })
 
-test('refs', () => {
+test('refs are text', () => {
   expect(refText({ kind: 'Service', namespace: 'default', name: 'web' })).toBe('Service/default/web')
   expect(refText({ kind: 'Node', namespace: '', name: 'n1' })).toBe('Node/n1')
   expect(nameKey({ namespace: '', name: 'n1' })).toBe('n1')

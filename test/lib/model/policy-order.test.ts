@@ -14,7 +14,7 @@ const policy = (manifest: Manifest): Policy => {
   throw new Error(`${object.kind} is no policy`)
 }
 
-test('policies: by order, then the cluster’s before those of namespaces, then by namespace, kind and name', () => {
+test('policies go by order, then the cluster’s before those of namespaces, then by namespace, kind and name', () => {
   const inOrder = [
     policy(v3('GlobalNetworkPolicy', 'early', { order: -1.5 })),
     policy(v3('NetworkPolicy', 'b/first', { order: 10 })),
@@ -29,7 +29,7 @@ test('policies: by order, then the cluster’s before those of namespaces, then 
   expect([...inOrder].reverse().sort(comparePolicies).map(refText)).toEqual(inOrder.map(refText))
 })
 
-test('tiers: by order, with those that are always there', () => {
+test('tiers go by order, with those that are always there', () => {
   const ops = { kind: 'Tier', namespace: '', name: 'ops', order: 10, end: 'pass' } as const
   const last = { ...ops, name: 'last', order: Number.POSITIVE_INFINITY }
   const tiers = tiersInOrder(new Map([last, ops].map((tier) => [tier.name, tier])))

@@ -34,7 +34,7 @@ test('a file that cannot be understood is reported, until another takes its plac
   expect(file.failed).toBeUndefined()
 })
 
-test('no file is no failure', () => {
+test('a file that is not there is no failure', () => {
   const file = new LastGoodFile(join(folder, 'last-good.json'))
   expect([file.read(), file.failed]).toEqual([[], undefined])
 })

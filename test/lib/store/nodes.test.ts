@@ -41,13 +41,13 @@ function known(): unknown {
 const BOTH = [['192.168.0.1'], ['10.0.1.0/24'], ['10.9.0.0/26'], ['192.168.0.0/24'], ['east'], 'east']
 const BY_AGENT = [['192.168.0.7'], ['10.0.7.0/24'], ['10.9.0.0/26'], ['192.168.0.0/24'], ['agent'], undefined]
 
-test.each([[[NODE, NETWORK]], [[NETWORK, NODE]]])('in any order: the cluster says what it can', (manifests) => {
+test.each([[[NODE, NETWORK]], [[NETWORK, NODE]]])('a Node says what it can, and its NodeNetwork the rest, in any order', (manifests) => {
   for (const manifest of manifests) put(manifest)
   expect(known()).toEqual(BOTH)
   expect(store.takeChanges().map(({ kind, after }) => `${kind} ${after === undefined ? '' : refText(after)}`)).toEqual(['Node Node/n1'])
 })
 
-test('what one of them no longer says the other still does', () => {
+test('what a Node no longer says its NodeNetwork still does, and the other way round', () => {
   put(NODE)
   put(NETWORK)
   drop(NODE)
@@ -83,7 +83,7 @@ test.each([
   expect(isAnnounced(store.snapshot, 'n1')).toBe(announced)
 })
 
-test('that a node has no address yet is heard as well', () => {
+test('other nodes also hear that a node has no address yet', () => {
   put(node('n1', {}))
   put(nodeNetwork('n1', { addresses: [] }))
   expect(isAnnounced(store.snapshot, 'n1')).toBe(true)

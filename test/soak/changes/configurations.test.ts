@@ -8,7 +8,7 @@ import { configuration } from '../../../soak/changes/configurations.ts'
 import { Random } from '../../../soak/random.ts'
 import { felixConfiguration, model } from '../../support/build.ts'
 
-test('no value is refused, none waits for a restart', () => {
+test('no configuration has a value that is refused or waits for a restart', () => {
   const random = new Random(3)
   const live = new Set(allFields.filter(({ change }) => change === 'live').map(({ name }) => name.split('.')[0]))
   let before = resolveConfig([], undefined)

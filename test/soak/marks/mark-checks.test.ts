@@ -25,11 +25,11 @@ const TURN = [{ at: 1495, truths: { ...ALL_TRUE, rules: false } }]
 const faults = (of: MarkedResult, written = TURN.slice(0, 0)): number[] =>
   markChecks(of, { written, stepAt: () => 'step' }).map((check) => check.faults.length)
 
-test('all is as it should be', () => {
+test('marked flows as they should be are no fault', () => {
   expect(faults(result(false))).toEqual([0, 0, 0])
 })
 
-test('a datagram that no version keeps out', () => {
+test('a lost datagram that no version keeps out is a fault', () => {
   const { runs, ...rest } = result(false)
   const id = 'a-4>b-4:9001v4'
   const holed = {
@@ -42,14 +42,14 @@ test('a datagram that no version keeps out', () => {
   expect(faults({ ...rest, runs: holed })).toEqual([1, 0, 0])
 })
 
-test('one that could not be sent, one that got through, none that was tried', () => {
+test('a datagram that could not be sent is a fault, a negative probe that got through, and none that was tried', () => {
   const whole = result(false)
   expect(faults({ ...whole, errors: { EPERM: 2 } })).toEqual([1, 0, 0])
   expect(faults({ ...whole, knocks: [{ to: 'tcp:10.29.1.1:8082', tries: 7, through: 1, firstAt: 1500 }] })).toEqual([0, 0, 1])
   expect(faults({ ...whole, knocks: [] })).toEqual([0, 0, 1])
 })
 
-test('open flows that stay too long', () => {
+test('open flows that stay too long are a fault', () => {
   // streams whose truth stays end with the others, so that only those that were cut are silent in the end
   const cut = (openForMs: number): readonly number[] => {
     const { runs, ...rest } = result(true, openForMs)

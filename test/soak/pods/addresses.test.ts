@@ -41,7 +41,7 @@ test('two pods with one address are a fault', () => {
   expect(addressFaults({ ...peace, made: two })).toContain('10.0.0.1: twice')
 })
 
-test('a pod whose status says otherwise, and one that has nothing', () => {
+test('a pod whose status says otherwise is a fault, and so is one that has no sandbox', () => {
   const told = new Map([
     ['x', ['10.0.0.9']],
     ['z', []],
@@ -49,7 +49,7 @@ test('a pod whose status says otherwise, and one that has nothing', () => {
   expect(addressFaults({ ...peace, told })).toEqual(['x: status says 10.0.0.9, the plugin 10.0.0.1,fd00::2', 'z: has no sandbox'])
 })
 
-test('at once: an address that another pod has; not that of a pod whose second sandbox takes the place of its first', () => {
+test('an address that another pod has is a fault at once; not that of a pod whose second sandbox takes the place of its first', () => {
   const seen = new Uniqueness()
   const first = made('x', '10.0.0.1')
   seen.note(made('y', '10.0.0.2'), [first])

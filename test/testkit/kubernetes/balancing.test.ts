@@ -20,7 +20,7 @@ test.each([
   ['has one', service({ type: 'LoadBalancer', marks: [MARK], address: ADDRESS }), ADDRESS, []],
   ['wants none any more', service({ type: 'ClusterIP', marks: ['other', MARK], address: ADDRESS }), undefined, [[], ['other']]],
   ['ends', service({ type: 'LoadBalancer', marks: [MARK], address: ADDRESS, deleted: true }), undefined, [[], []]],
-])('one that %s', (...row) => {
+])('a service that %s has these patches', (...row) => {
   const [, object, address, [ips, marks] = []] = row
   const [found] = balancedOf([object])
   const status = { path: '/api/v1/namespaces/n/services/s/status' }
@@ -31,7 +31,7 @@ test.each([
   ])
 })
 
-test('others are none of its business', () => {
+test('services of other balancers are left alone', () => {
   const classed = service({ type: 'LoadBalancer', spec: { loadBalancerClass: 'example.com/other' } })
   expect(balancedOf([service({ type: 'ClusterIP' }), classed])).toEqual([])
 })

@@ -45,12 +45,12 @@ test('an alias comes first, and what it is called has the addresses', () => {
 test.each([
   [PTR, { addresses: [], pointer: 'a.b', code: 0 }, '000c000100000001' + '0005' + '0161016200'],
   [SRV, { addresses: [], places: [{ host: 'a.b', port: 80 }], code: 0 }, '0021000100000001' + '000b000000010050' + '0161016200'],
-])('whose address it is, and where a service is (%i)', (type, answer, bytes) => {
+])('an answer has the name of an address, or the place of a service (%i)', (type, answer, bytes) => {
   const asked = parseQuestion(question(type))
   expect((asked && formatAnswer(asked, answer).toString('hex'))?.endsWith(`c00c${bytes}`)).toBe(true)
 })
 
-test('a name that is not there', () => {
+test('a name that is not there has a code of its own', () => {
   const asked = parseQuestion(question(A))
   expect(asked && formatAnswer(asked, { addresses: [], code: NO_SUCH_NAME }).toString('hex', 2, 12)).toBe('85830001000000000000')
 })

@@ -7,7 +7,7 @@ function spec(state: string, more: object): object {
   return { State: state, LeafNodeType: 'It', ContainerHierarchyTexts: ['[sig-network] Services'], RunTime: 2e9, ...more }
 }
 
-test('of each spec that was chosen', () => {
+test('a report has each spec that was chosen', () => {
   const report = [
     {
       SpecReports: [

@@ -85,7 +85,7 @@ test('an address is left once in ten minutes, whatever others are left in betwee
   expect(left.slice(2)).toEqual(['192.0.2.10'])
 })
 
-test('that it was lost and found again in between is no reason to leave it again', async () => {
+test('an address that was lost and found again in between is not left again', async () => {
   await leave('192.0.2.10')
   await lose()
   await leave('192.0.2.10')

@@ -14,7 +14,7 @@ test('where a cluster runs, as its version and a node tell', () => {
   ]).toEqual(['k8s', 'k8s,eks', 'k8s,gke', 'k8s,k3s', 'k8s,aks', 'k8s,kops'])
 })
 
-test('is read as it was written, and what is missing or of no use is missing', () => {
+test('ClusterInformation is read as it was written, and what is missing or of no use is missing', () => {
   const spec = { clusterGUID: 'g', clusterType: 'k8s', netplaneVersion: 'v1', datastoreReady: false }
   expect(readClusterInformation(clusterInformationObject(spec))).toEqual(spec)
   expect(readClusterInformation({ spec: { clusterGUID: '', clusterType: 1 } })).toEqual({})

@@ -5,7 +5,7 @@ import { conditionEntry, findCondition, saysTheSame, type Condition } from '#lib
 const TYPE = 'NetworkUnavailable'
 const UP: Condition = { status: 'False', reason: 'Up', message: 'is up' }
 
-test('is found among others, or not', () => {
+test('a condition is found among others, or not', () => {
   const conditions = [
     { type: 'Ready', status: 'True' },
     { type: TYPE, ...UP, lastTransitionTime: 't' },
@@ -15,7 +15,7 @@ test('is found among others, or not', () => {
     expect(findCondition(object, TYPE)).toBeUndefined()
 })
 
-test('says the same when status, reason and message are', () => {
+test('a condition says the same when status, reason and message are equal', () => {
   expect(saysTheSame({ ...UP }, UP)).toBe(true)
   for (const other of [undefined, { ...UP, status: 'True' }, { ...UP, reason: '' }, { ...UP, message: '' }])
     expect(saysTheSame(other, UP)).toBe(false)

@@ -37,7 +37,7 @@ test('a name that is cut ends as names may', () => {
   }
 })
 
-test('is read as it was written', () => {
+test('an event is read as it was written', () => {
   expect(readEvent(eventObject(WARNING, 1_700_000_000_000))).toEqual({ count: 1, at: 1_700_000_000_000 })
 })
 

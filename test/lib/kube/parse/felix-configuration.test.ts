@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { parseObject } from '#lib/kube/parse/parse-object.ts'
 import { felixConfiguration, model } from '../../../support/build.ts'
 
-test('spec is copied as it is, nulls left out', () => {
+test('the spec is copied as it is, nulls left out', () => {
   const spec = { vxlanPort: 4790, nothing: null, bpfConntrackTimeouts: { udpTimeout: '10s', list: [1, null] } }
   expect(model(felixConfiguration('default', spec))).toEqual({
     kind: 'FelixConfiguration',

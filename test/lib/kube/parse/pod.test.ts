@@ -65,14 +65,14 @@ test('of its annotations those that ask for addresses are kept as they are', () 
   expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', annotations: {} } })).not.toHaveProperty('wishes')
 })
 
-test('is known by the id that its runtime has of it, also where the kubelet has it from a file', () => {
+test('a pod is known by the id that its runtime has of it, also where the kubelet has it from a file', () => {
   const read = (metadata: object): unknown => model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', ...metadata } })
   expect(read({ uid: 'u1' })).toMatchObject({ uid: 'u1' })
   expect(read({ uid: 'u1', annotations: { 'kubernetes.io/config.mirror': 'f1' } })).toMatchObject({ uid: 'f1' })
   expect(read({})).not.toHaveProperty('uid')
 })
 
-test('a hand-written one may say little', () => {
+test('a hand-written pod may say little', () => {
   expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, status: { podIP: '10.0.0.1' } })).toMatchObject({
     namespace: 'default',
     nodeName: undefined,
