@@ -38,7 +38,7 @@ async function fill(family: Family): Promise<void> {
   }
 }
 
-test('connections go on while the flow table grows, here and into the tunnel, and a restart keeps its size', { timeout: 120_000 }, async () => {
+test('connections go on while the table grows, here and into the tunnel, and a restart keeps its size', { timeout: 120_000 }, async () => {
   const backends = new Map<string, unknown>()
   for (const { family, connection } of held) {
     const to = `tcp:${hostPort(nodeAddress('a', family), NODE_PORT)}`
