@@ -161,7 +161,7 @@ async function initStep(node: string, before: string): Promise<string[]> {
     mount -t proc proc $root/proc
     for place in run sys host/proc host/cgroup; do mount -t tmpfs tmpfs $root/$place; done
     mkdir -p $root/host/proc/1/ns $root/host/cgroup/unified $root/sys/fs/bpf $root/run/netplane/cgroup
-    # a process that may not look into the first one of this machine takes itself for it
+    # who may not look into the first process of this machine is its own first one
     touch $root/host/proc/1/ns/cgroup
     mount --bind /proc/self/ns/cgroup $root/host/proc/1/ns/cgroup
     ${node}
