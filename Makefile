@@ -146,7 +146,7 @@ scale: all kubernetes
 soak: all kubernetes
 	@scripts/install-deps.sh demo
 	@$(if $(filter frames,$(FORM)),,$(NODE) dist/soak/main.js)
-	@$(if $(filter-out frames,$(FORM)),,FRAMES=1000000 $(RUN) test/one.ts test/kernel/frames.test.ts)
+	@$(if $(filter-out frames,$(FORM)),,SEED=$(or $(SEED),$$RANDOM$$RANDOM) FRAMES=1000000 $(RUN) test/one.ts test/kernel/frames.test.ts)
 	@$(if $(SEED),,$(MAKE) --no-print-directory kernels)
 
 # The real Kubernetes that end-to-end tests run, and `make bench` measures beside Netplane: built once, ten CPU minutes.

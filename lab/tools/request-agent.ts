@@ -5,11 +5,15 @@
  * A line of standard input is an {@link Order}, a line of standard output the {@link Reply} to one of them, in the
  * order in which they are done. Ends with its input. */
 import { createInterface } from 'node:readline'
+import { setTimeout } from 'node:timers/promises'
 import { parseEndpoint } from './address.ts'
 import { exchange } from './exchange.ts'
 import { PersistentConnection } from './persistent-connection.ts'
 import { isOrder, type Ask, type Order, type Outcome } from './protocol.ts'
 import { parseAnswer } from './results.ts'
+
+/** Many requests are no single moment: what comes and goes in between is met by some of them. */
+const SPACING_MS = 10
 
 const held = new Map<string, PersistentConnection>()
 
@@ -26,7 +30,13 @@ async function one(ask: Ask): Promise<Outcome> {
 
 async function all(ask: Ask): Promise<Outcome[]> {
   // those from one port can only follow each other
-  if (ask.localPort === undefined) return await Promise.all(Array.from({ length: ask.count }, () => one(ask)))
+  if (ask.localPort === undefined)
+    return await Promise.all(
+      Array.from({ length: ask.count }, async (_, at) => {
+        await setTimeout(at * SPACING_MS)
+        return await one(ask)
+      }),
+    )
   const outcomes: Outcome[] = []
   while (outcomes.length < ask.count) outcomes.push(await one(ask))
   return outcomes

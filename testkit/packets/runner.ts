@@ -113,6 +113,8 @@ export interface Passed {
 export interface PacketRunner {
   /** undefined when all steps came out as they should, else what differed */
   run(test: PacketCase): string | undefined
+  /** false: this kernel's test runs do not take what a step of it names, and {@link run} ends before that step */
+  runsWhole(test: PacketCase): boolean
   /** what one packet alone comes to, in the cluster that the last case left */
   send(through: ProgramName, packet: Uint8Array): string
   /** the same with what comes out, and the mark on both sides */
@@ -131,11 +133,13 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
   const maps = openMaps(workload)
   const takes = { mark: takesMarks(), arrived: takesArrivals(), device: takesDevices(ifindexOf(devices.underlay.name)) }
   const { mark: marks } = takes
+  const runs = (step: Step) => (['mark', 'arrived', 'device'] as const).every((what) => step[what] === undefined || takes[what])
   return {
+    runsWhole: (test) => test.steps.every(runs),
     run(test) {
       fill(maps, test.given)
       for (const step of test.steps) {
-        if ((['mark', 'arrived', 'device'] as const).some((what) => step[what] !== undefined && !takes[what])) return undefined
+        if (!runs(step)) return undefined
         const wrong = runStep(step, { programs, maps, loaded: workload, marks, redirectPeer: features.redirectPeer })
         if (wrong !== undefined) return `${step.say} (${step.through}): ${wrong}`
       }
@@ -158,6 +162,9 @@ export async function packetRunner(features: Features, stubs: readonly number[] 
     },
   }
 }
+
+/** Of a backend that no new flow may be given: its slot is another's by now, or none's. */
+const NO_SLOT = 65_535
 
 /** 0: none is named. */
 function indexOf(device: string | undefined): number {
@@ -249,7 +256,7 @@ function fillService(maps: OwnMaps, options: { readonly given: Given; readonly v
   const local = list.replace(/^0/, '1')
   const count = fillList(maps, list, ofFamily(given.backends, v4))
   const localCount = fillList(maps, local, ofFamily(given.outside, v4))
-  for (const { addr, port } of ofFamily(given.alive, v4)) maps.live.set({ list, addr: parseAddr(addr), port }, { flags: 0, slot: 0 })
+  for (const { addr, port } of ofFamily(given.alive, v4)) maps.live.set({ list, addr: parseAddr(addr), port }, { flags: 0, slot: NO_SLOT })
   for (const source of given.sources ?? []) {
     if (source.includes(':') !== v4) maps.ranges.set({ prefix: 64 + 128, set: list, addr: parseAddr(source) }, 0)
   }

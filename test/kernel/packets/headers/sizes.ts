@@ -4,7 +4,8 @@ import { tcp, udp } from '../../../../testkit/packets/packet.ts'
 import type { PacketCase } from '../../../../testkit/packets/case.ts'
 import { error, numbers } from '../icmp/errors.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
-import { NODE_PORT, at, families } from '../../../../testkit/packets/cluster.ts'
+import { DECIDED, NODE_PORT, at, families } from '../../../../testkit/packets/cluster.ts'
+import { policy } from '../policy/policies.ts'
 
 const PORT = 41000
 
@@ -109,7 +110,16 @@ function sizes(f: Family): PacketCase[] {
           out: tcp(at(f.vip, 80), at(f.pod, PORT), { flags: 'RA', seq: 0, ack: 1001, window: 0 }),
         },
         {
+          say: 'the answer comes to the pod, past what its policies say of others',
+          given: { policies: [policy('closed', { of: 'pod', ingress: [{ action: 'deny' }] })] },
+          through: 'to_workload',
+          mark: DECIDED,
+          packet: tcp(at(f.vip, 80), at(f.pod, PORT), { flags: 'RA', seq: 0, ack: 1001, window: 0 }),
+          action: 'pass',
+        },
+        {
           say: 'UDP from outside',
+          given: { policies: [] },
           through: 'from_host',
           packet: udp(c, at(f.node, NODE_PORT), { payload: 'x' }),
           action: 'redirect',
