@@ -112,7 +112,9 @@ test('a file that is named by time alone is never written through a link of anot
   const here = join(folder, 'open')
   const victim = join(folder, 'victim')
   writeFileSync(victim, 'kept')
-  const names = `for i in $(seq 0 60); do ln -s ${victim} netplane-bundle-$(hostname)-$(date -u -d "+$i seconds" +%Y%m%dT%H%M%SZ).tar.gz; done`
+  // of each second from one moment on: a loop that asks for the time again leaves one out where it crosses a second
+  const time = 'date -u -d "@$((now + i))" +%Y%m%dT%H%M%SZ'
+  const names = `now=$(date +%s); for i in $(seq 0 60); do ln -s ${victim} netplane-bundle-$(hostname)-$(${time}).tar.gz; done`
   const ask = `${CTL} node bundle --state-dir ${node.state} && exit 1 || true`
   node.sh(`mkdir ${here}; cd ${here}; ${names}; ${ask}`)
   expect(readFileSync(victim, 'utf8')).toBe('kept')
