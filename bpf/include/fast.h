@@ -28,12 +28,9 @@ static __always_inline bool fast_enough(const struct ct_value *v, __u32 dir, con
 
 /* Must rules without tracking be asked of the packet here, whatever its flow is? Of what comes in XDP has asked, where
  * it reads it. */
-static __always_inline bool is_asked_each(const struct pkt *p, bool tagged, const enum hook hook)
+static __always_inline bool is_asked_each(const struct pkt *p, bool unread, const enum hook hook)
 {
-	if (!cfg.untracked || p->tunnelled)
-		return false;
-	return hook == TO_HOST ||
-	       (hook == FROM_HOST && (tagged || (p->proto == IPPROTO_UDP && p->t.dport == cfg.tunnel_port)));
+	return cfg.untracked && !p->tunnelled && (hook == TO_HOST || (hook == FROM_HOST && unread));
 }
 
 /* FAST_SLOW: not for us; everything else is a TC action. */
@@ -126,15 +123,15 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	struct ct_key key;
 	enum parse parsed;
 	struct pkt p;
-	bool tagged;
+	bool unread; /* XDP leaves it to this program: tagged, or to the tunnel's port */
 	__u32 dir;
 	int act;
 
 	/* where packets come in: an answer that a program has made */
 	if (hook != FROM_WORKLOAD && mark_is_decided(skb))
 		return NP_PASS;
-	tagged = skb->vlan_present;
-	if (tagged && !tags_are_priorities(skb, hook))
+	unread = skb->vlan_present;
+	if (unread && !tags_are_priorities(skb, hook))
 		return other_frame(skb, hook);
 	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST) { /* to others, or to all: not ours to route */
 		if (skb->pkt_type == PACKET_OTHERHOST)
@@ -147,7 +144,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	pkt_linear(skb);
 	parsed = pkt_parse_fast(skb, &p);
 	if (parsed == PARSE_OTHER && untag(skb, hook)) {
-		tagged = true;
+		unread = true;
 		parsed = pkt_parse_fast(skb, &p);
 	}
 	if (hook == FROM_HOST && parsed == PARSE_OK && p.proto == IPPROTO_UDP && p.t.dport == cfg.tunnel_port) {
@@ -162,6 +159,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 			break;
 		case DECAP_NONE:
 		case DECAP_SHORT:
+			unread = true;
 			break;
 		}
 	}
@@ -183,7 +181,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	/* answers out of the tunnel that did not come so before are for here: others are looked at */
 	if (tunnel_from && (leg->flags & (LEG_NEIGH | LEG_TUNNELLED)) == LEG_NEIGH)
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
-	if (is_asked_each(&p, tagged, hook) || begins_again(leg, hook) || by_other_device(skb, v, leg, hook))
+	if (is_asked_each(&p, unread, hook) || begins_again(leg, hook) || by_other_device(skb, v, leg, hook))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	if (!fast_enough(v, dir, &p, hook) || (!came_its_way(v, leg, tunnel_from, hook) && !is_told(skb, hook)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
