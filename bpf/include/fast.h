@@ -6,6 +6,7 @@
 
 #include "base/scratch.h"
 #include "conntrack/match.h"
+#include "policy/host.h"
 
 /* Is the flow decided, fresh and unremarkable enough to go on without a closer look? */
 static __always_inline bool fast_enough(const struct ct_value *v, __u32 dir, const struct pkt *p, const enum hook hook)
@@ -181,7 +182,9 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	/* answers out of the tunnel that did not come so before are for here: others are looked at */
 	if (tunnel_from && (leg->flags & (LEG_NEIGH | LEG_TUNNELLED)) == LEG_NEIGH)
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
-	if (is_asked_each(&p, unread, hook) || begins_again(leg, hook) || by_other_device(skb, v, leg, hook))
+	/* without rules at this device it goes on: else each packet that is forwarded would be the slow path's */
+	if (is_asked_each(&p, unread, hook) || by_other_device(skb, v, leg, hook) ||
+	    (begins_again(leg, hook) && host_sets_at(skb->ifindex, HOST_REAL)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	if (!fast_enough(v, dir, &p, hook) || (!came_its_way(v, leg, tunnel_from, hook) && !is_told(skb, hook)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);

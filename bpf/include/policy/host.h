@@ -5,13 +5,19 @@
 
 #include "policy/evaluate.h"
 
-NP_PART struct host_sets *host_sets_of(__u32 ifindex, __u32 view)
+/* For the fast path, which may have no subprograms. */
+static __always_inline struct host_sets *host_sets_at(__u32 ifindex, __u32 view)
 {
 	struct host_key k = {};
 
 	k.ifindex = ifindex;
 	k.view = view;
 	return bpf_map_lookup_elem(&np_hosts, &k);
+}
+
+NP_PART struct host_sets *host_sets_of(__u32 ifindex, __u32 view)
+{
+	return host_sets_at(ifindex, view);
 }
 
 static __always_inline __u64 host_set(const struct host_sets *sets, __u32 slot)
