@@ -5,11 +5,10 @@ import type { PolicyStep } from '#agent/compile/policy/tables.ts'
 import type { PolicyUpdate } from '#agent/compile/policy/policy-update.ts'
 import { addrBytes, addrFromBytes, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import { ANYWHERE } from '#lib/model/policy.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
 import type { Policy, Rule } from '#lib/model/policy.ts'
 import { and, equals } from '#lib/model/selector/selector.ts'
 import { refText } from '#lib/model/ref.ts'
-import { ruleAt } from '../../testkit/policy/scale.ts'
 import type { Family } from '../../testkit/packets/cluster.ts'
 
 /** the service port of every flow */
@@ -159,7 +158,7 @@ function policyOf(name: string, rules: readonly Partial<Rule>[]): Policy {
     tier: 'default',
     order: 1,
     subject: equals('name', name),
-    ingress: rules.map((rule, at) => ruleAt(at, rule)),
+    ingress: rules.map((rule, at) => ruleOf(at, rule)),
     egress: undefined,
     staged: undefined,
     scope: 'normal',

@@ -5,12 +5,11 @@ import type { PolicyStep, SetId } from '#agent/compile/policy/tables.ts'
 import type { PolicyUpdate } from '#agent/compile/policy/policy-update.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import { parseAddr } from '#lib/base/ip.ts'
-import { ANYWHERE } from '#lib/model/policy.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
 import type { Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import { equals } from '#lib/model/selector/selector.ts'
 import { median, minimum, quantile } from '../base/statistics.ts'
-import { ruleAt } from '../../testkit/policy/scale.ts'
 import { at } from '../../testkit/packets/cluster.ts'
 import type { Family } from '../../testkit/packets/cluster.ts'
 import type { PacketFigure } from './result.ts'
@@ -128,7 +127,7 @@ function policyOf(count: number): Policy {
     tier: 'default',
     order: 1,
     subject: equals('host', String(count)),
-    ingress: Array.from({ length: count }, (_, number) => ruleAt(number, rule(number))),
+    ingress: Array.from({ length: count }, (_, number) => ruleOf(number, rule(number))),
     egress: undefined,
     staged: undefined,
     scope: 'doNotTrack',

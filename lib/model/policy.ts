@@ -67,6 +67,23 @@ export interface Rule {
   readonly destination: Side
 }
 
+/** A rule of which only what is given is asked. */
+export function ruleOf(at: number, of: Partial<Omit<Rule, 'at'>>): Rule {
+  return {
+    at,
+    action: 'allow',
+    name: undefined,
+    ipVersion: undefined,
+    protocols: undefined,
+    notProtocols: [],
+    icmp: undefined,
+    notIcmp: undefined,
+    source: ANYWHERE,
+    destination: ANYWHERE,
+    ...of,
+  }
+}
+
 /** In the order in which policies of one tier, order and namespace are asked. Staged ones stand where the real ones
  * would. */
 export const POLICY_KINDS = [

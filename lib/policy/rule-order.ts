@@ -4,8 +4,8 @@ import { namespaceProfile, serviceAccountProfile } from '../model/effective-labe
 import type { Labels } from '../model/labels.ts'
 import type { Pod } from '../model/pod.ts'
 import { comparePolicies, isClosedIn, tierOf, tiersInOrder } from '../model/policy-order.ts'
-import { ANYWHERE, realKind } from '../model/policy.ts'
-import type { Policy, Rule, Scope, Tier } from '../model/policy.ts'
+import { realKind, ruleOf } from '../model/policy.ts'
+import type { Policy, Scope, Tier } from '../model/policy.ts'
 import { refText } from '../model/ref.ts'
 import { selects } from '../model/selector/selector.ts'
 import type { Line, RuleList, TierLine } from './walk-rules.ts'
@@ -63,18 +63,7 @@ export function podLine(
   return { tiers, profiles: podProfiles(world, pod, of.direction), end: 'deny' }
 }
 
-const ALLOW_ALL: Rule = {
-  at: 0,
-  action: 'allow',
-  name: undefined,
-  ipVersion: undefined,
-  protocols: undefined,
-  notProtocols: [],
-  icmp: undefined,
-  notIcmp: undefined,
-  source: ANYWHERE,
-  destination: ANYWHERE,
-}
+const ALLOW_ALL = ruleOf(0, {})
 
 /** A namespace allows everything unless its profile says otherwise; a service account says nothing unless its
  * profile does. */

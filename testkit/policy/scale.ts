@@ -3,8 +3,8 @@
 import { mix32 } from '#lib/base/hash.ts'
 import { addrFromBytes, parseCidr } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import { ANYWHERE } from '#lib/model/policy.ts'
-import type { Policy, Rule, Side } from '#lib/model/policy.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
+import type { Policy, Side } from '#lib/model/policy.ts'
 import { and, equals } from '#lib/model/selector/selector.ts'
 import type { Labels } from '#lib/model/labels.ts'
 import type { PolicyEndpoint, PolicyUpdate } from '#agent/compile/policy/policy-update.ts'
@@ -35,22 +35,6 @@ export function scalePod(at: number, local: boolean): PolicyUpdate {
   return { kind: 'endpoint', key: `Pod/${at}`, value }
 }
 
-export function ruleAt(at: number, of: Partial<Rule>): Rule {
-  return {
-    at,
-    action: 'allow',
-    name: undefined,
-    ipVersion: undefined,
-    protocols: undefined,
-    notProtocols: [],
-    icmp: undefined,
-    notIcmp: undefined,
-    source: ANYWHERE,
-    destination: ANYWHERE,
-    ...of,
-  }
-}
-
 export function fromSide(selector: Side['selector']): Side {
   return { ...ANYWHERE, selector }
 }
@@ -71,7 +55,7 @@ export function scalePolicy(at: number): Policy {
       ...(at % 4 === 0 ? [equals('tier', 'front')] : []),
     )
     const nets = rule === 1 && at % 10 === 0 ? { ...ANYWHERE, nets: [parseCidr(`203.0.${at % 250}.0/24`)] } : fromSide(peer)
-    return ruleAt(rule, { protocols: [6], source: nets, destination: toPorts(8000 + (at % 50), 8000 + (at % 50) + rule) })
+    return ruleOf(rule, { protocols: [6], source: nets, destination: toPorts(8000 + (at % 50), 8000 + (at % 50) + rule) })
   })
   return {
     kind: 'KubernetesNetworkPolicy',
@@ -103,7 +87,7 @@ export function manyRules(count: number): Policy {
         ? equals('version', `v${at % 5}`)
         : and(equals('app', `app${at % 10}`), equals('netplane.io/namespace', `ns${(at >> 2) % 50}`))
     const from = (at * 7919) % 60_000
-    return ruleAt(at, {
+    return ruleOf(at, {
       protocols: [at % 2 === 0 ? 6 : 17],
       source: fromSide(peer),
       destination: toPorts(from, from + 1 + ((at * 104_729) % 5000)),

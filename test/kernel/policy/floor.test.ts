@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Objects for kernels before 5.6 look at one block of a line: what the compiler makes for them they judge as the
  * tables say. Layer: test. */
+import { ruleOf } from '#lib/model/policy.ts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { FLOOR_BLOCKS } from '#agent/compile/policy/rules/rule-list.ts'
@@ -11,7 +12,7 @@ import { parseAddr } from '#lib/base/ip.ts'
 import type { Policy, Rule } from '#lib/model/policy.ts'
 import { ALL } from '#lib/model/selector/selector.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { policyUpdate, ruleAt, toPorts } from '../../../testkit/policy/scale.ts'
+import { policyUpdate, toPorts } from '../../../testkit/policy/scale.ts'
 import { PolicyPrograms } from '../../support/policy-programs.ts'
 import { testCfg } from '../../../testkit/packets/runner.ts'
 
@@ -67,7 +68,7 @@ test('1,024 rules', async () => {
     policy(
       'long',
       'default',
-      Array.from({ length: count }, (_, at) => ruleAt(at, { protocols: [6], destination: toPorts(1000 + 2 * at) })),
+      Array.from({ length: count }, (_, at) => ruleOf(at, { protocols: [6], destination: toPorts(1000 + 2 * at) })),
     ),
   ]
   expect(await judged(rules(1023), 1000 + 2 * 1022)).toBe('allow')
@@ -81,7 +82,7 @@ test('15 stages', async () => {
       const name = `t${at}`
       return [
         { kind: 'tier', key: name, value: { kind: 'Tier', namespace: '', name, order: at, end: 'deny' } },
-        policy(name, name, [ruleAt(0, { action: 'pass', protocols: [6], destination: toPorts(80) })]),
+        policy(name, name, [ruleOf(0, { action: 'pass', protocols: [6], destination: toPorts(80) })]),
       ]
     }).flat()
   expect(await judged(tiers(14), 80)).toBe('allow')

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the parsers of all kinds of policy have in common. Layer: lib/kube. */
 import { NAMESPACE_LABEL, ORCHESTRATOR_LABEL } from '../../../model/labels.ts'
-import { ANYWHERE } from '../../../model/policy.ts'
+import { ANYWHERE, ruleOf } from '../../../model/policy.ts'
 import type { Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
 import { equals } from '../../../model/selector/selector.ts'
 import type { Selector } from '../../../model/selector/selector.ts'
@@ -16,23 +16,6 @@ export function inNamespace(namespace: string): Selector {
 }
 
 export type Direction = 'ingress' | 'egress'
-
-/** A rule of which only what is given is asked. */
-export function ruleOf(at: number, of: Partial<Omit<Rule, 'at'>>): Rule {
-  return {
-    at,
-    action: 'allow',
-    name: undefined,
-    ipVersion: undefined,
-    protocols: undefined,
-    notProtocols: [],
-    icmp: undefined,
-    notIcmp: undefined,
-    source: ANYWHERE,
-    destination: ANYWHERE,
-    ...of,
-  }
-}
 
 /** What a rule asks of a packet's protocol and destination port. */
 export interface PortNeed {

@@ -5,12 +5,11 @@ import fc from 'fast-check'
 import { parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { Pod } from '#lib/model/pod.ts'
-import { ANYWHERE } from '#lib/model/policy.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
 import type { HostEndpoint, NetworkSet, Policy, Scope, Side } from '#lib/model/policy.ts'
 import { ALL, equals } from '#lib/model/selector/selector.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { ruleAt } from '../../../../testkit/policy/scale.ts'
 
 const NODE = 'n1'
 const PODS = ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.1.1', '10.0.1.2']
@@ -64,8 +63,8 @@ function rulesOf(direction: 'ingress' | 'egress', { peer, own }: Ends) {
   return fc.array(fc.record({ action, peer, own, port }), { minLength: 1, maxLength: 3 }).map((all) =>
     all.map(({ action: what, peer: other, own: end, port: to }, at) => {
       const [source, destination] = direction === 'ingress' ? [other, end] : [end, other]
-      if (to === undefined) return ruleAt(at, { action: what, source, destination })
-      return ruleAt(at, { action: what, protocols: [6], source, destination: { ...destination, ports: [{ from: to, to }] } })
+      if (to === undefined) return ruleOf(at, { action: what, source, destination })
+      return ruleOf(at, { action: what, protocols: [6], source, destination: { ...destination, ports: [{ from: to, to }] } })
     }),
   )
 }

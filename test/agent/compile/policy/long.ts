@@ -3,11 +3,10 @@
  * source port. Layer: test. */
 import fc from 'fast-check'
 import { parseCidr } from '#lib/base/ip.ts'
-import { ANYWHERE } from '#lib/model/policy.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
 import type { Policy, Rule } from '#lib/model/policy.ts'
 import { ALL, equals } from '#lib/model/selector/selector.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { ruleAt } from '../../../../testkit/policy/scale.ts'
 
 const FIRST = 1000
 const SOURCES = [40_000, 40_001]
@@ -26,7 +25,7 @@ const rule = fc.record({
 function rulesOf(length: number): fc.Arbitrary<readonly Rule[]> {
   return fc.array(rule, { minLength: length, maxLength: length, size: 'max' }).map((all) =>
     all.map(({ action: what, app, source, own }, at) =>
-      ruleAt(at, {
+      ruleOf(at, {
         action: what,
         protocols: [6],
         source: {

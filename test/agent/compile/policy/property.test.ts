@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Random worlds, changed step by step: the tables say what the evaluator says. Layer: test. */
+import { ruleOf } from '#lib/model/policy.ts'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
@@ -12,7 +13,6 @@ import type { Profile } from '#lib/model/policy.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import { NODE, object, owners, packet, plainPolicy, pod } from './arbitrary.ts'
 import { Follower, Oracle } from './follower.ts'
-import { ruleAt } from '../../../../testkit/policy/scale.ts'
 
 /** RUNS=3000 for a long look. */
 const RUNS = Number(process.env['RUNS'] ?? 100)
@@ -53,8 +53,8 @@ test('a namespace whose written profile allows everything asks no rule, like one
     namespace: '',
     name: 'kns.x',
     labels: new Map(),
-    ingress: [ruleAt(0, {})],
-    egress: [ruleAt(0, {})],
+    ingress: [ruleOf(0, {})],
+    egress: [ruleOf(0, {})],
   }
   fc.assert(
     fc.property(fc.array(pod, { minLength: 1, maxLength: 5 }), packets, (pods, some) => {

@@ -3,11 +3,10 @@
 import { beforeEach, expect, test } from 'vitest'
 import { parseAddr, parsePort } from '#lib/base/ip.ts'
 import { endpointState, type EndpointSlice } from '#lib/model/endpoint-slice.ts'
-import { ANYWHERE, type Policy, type Profile, type Rule } from '#lib/model/policy.ts'
+import { ANYWHERE, type Policy, type Profile, type Rule, ruleOf } from '#lib/model/policy.ts'
 import { ALL } from '#lib/model/selector/selector.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { Follower } from './follower.ts'
-import { ruleAt } from '../../../../testkit/policy/scale.ts'
 
 const CLIENT: Pod = {
   kind: 'Pod',
@@ -43,7 +42,7 @@ function slice(service: string, ...addrs: readonly string[]): EndpointSlice {
 
 /** Egress to this service; without one to no address. */
 function rules(service: string | undefined): readonly Rule[] {
-  return service === undefined ? [] : [ruleAt(0, { destination: { ...ANYWHERE, services: [{ namespace: 'x', name: service }] } })]
+  return service === undefined ? [] : [ruleOf(0, { destination: { ...ANYWHERE, services: [{ namespace: 'x', name: service }] } })]
 }
 
 function policy(service: string | undefined): Policy {

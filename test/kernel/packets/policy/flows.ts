@@ -4,7 +4,7 @@
 import { icmp, l3, plain, tcp, tunnel, udp } from '../../../../testkit/packets/packet.ts'
 import type { FlowWanted, PacketCase, Step } from '../../../../testkit/packets/case.ts'
 import { numbers } from '../icmp/errors.ts'
-import { DENIED, opens, podSide, policy, ruleOf, toPort } from './policies.ts'
+import { DENIED, opens, podSide, policy, ruleName, toPort } from './policies.ts'
 import { tunnelPort } from '../tunnel-port.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
 import { VNI, at, families } from '../../../../testkit/packets/cluster.ts'
@@ -49,15 +49,15 @@ function changes(f: Family): PacketCase[] {
       given: { policies: opens(80) },
       steps: [
         ...opened,
-        { say: 'changed', ...ask, policies: opens(81, 80), flows: [{ ...flow, rules: { ingress: ruleOf('in', 'ingress', 1) } }] },
+        { say: 'changed', ...ask, policies: opens(81, 80), flows: [{ ...flow, rules: { ingress: ruleName('in', 'ingress', 1) } }] },
         {
           say: 'changed again, an answer first',
           ...answer,
           policies: opens(80, 81),
-          flows: [{ ...flow, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
+          flows: [{ ...flow, rules: { ingress: ruleName('in', 'ingress', 0) } }],
         },
         { say: 'no policy any more', ...ask, policies: [], flows: [{ ...flow, rules: { ingress: '' } }] },
-        { say: 'a new one', ...answer, policies: opens(80), flows: [{ ...flow, rules: { ingress: ruleOf('in', 'ingress', 0) } }] },
+        { say: 'a new one', ...answer, policies: opens(80), flows: [{ ...flow, rules: { ingress: ruleName('in', 'ingress', 0) } }] },
       ],
     },
     {
@@ -93,7 +93,7 @@ function changes(f: Family): PacketCase[] {
           say: 'SYN',
           packet: tcp(s, c, { flags: 'S' }),
           ...DENIED,
-          flows: [{ ...tcpFlow, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
+          flows: [{ ...tcpFlow, rules: { ingress: ruleName('in', 'ingress', 0) } }],
         },
         { ...ask, say: 'the flow goes on', packet: ack },
       ],
@@ -148,7 +148,7 @@ function otherWays(f: Family): PacketCase[] {
           through: 'to_workload',
           packet: udp(client, s),
           action: 'pass',
-          flows: [{ proto: 17, from: client, to: s, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
+          flows: [{ proto: 17, from: client, to: s, rules: { ingress: ruleName('in', 'ingress', 0) } }],
         },
         { say: 'refused', through: 'to_workload', packet: udp(client, at(f.pod, 81)), ...DENIED },
       ],
@@ -162,7 +162,7 @@ function otherWays(f: Family): PacketCase[] {
           through: 'from_host',
           packet: inTunnel('S'),
           action: 'redirect',
-          flows: [{ proto: 6, from: c, to: s, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
+          flows: [{ proto: 6, from: c, to: s, rules: { ingress: ruleName('in', 'ingress', 0) } }],
         },
         {
           say: 'closed',

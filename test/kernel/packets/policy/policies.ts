@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Policies of packet cases, in few words; pods are those of testkit/packets/policy.ts. Layer: test. */
 import { parseCidr } from '#lib/base/ip.ts'
-import { ANYWHERE } from '#lib/model/policy.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
 import type { Policy, Rule, Scope, Side } from '#lib/model/policy.ts'
 import { equals } from '#lib/model/selector/selector.ts'
-import { ruleAt } from '../../../../testkit/policy/scale.ts'
 
 export interface PolicyGiven {
   /** pod that it selects, or HOST of testkit/packets/policy.ts */
@@ -16,9 +15,9 @@ export interface PolicyGiven {
   readonly staged?: 'Set' | 'Delete'
 }
 
-/** Its rules are "<name> ingress 0" and so on, see {@link ruleOf}. */
+/** Its rules are "<name> ingress 0" and so on, see {@link ruleName}. */
 export function policy(name: string, { of, ingress, egress, tier = 'default', staged, scope = 'normal' }: PolicyGiven): Policy {
-  const rules = (all: readonly Partial<Rule>[] | undefined) => all?.map((rule, at) => ruleAt(at, rule))
+  const rules = (all: readonly Partial<Rule>[] | undefined) => all?.map((rule, at) => ruleOf(at, rule))
   return {
     kind: staged === undefined ? 'GlobalNetworkPolicy' : 'StagedGlobalNetworkPolicy',
     namespace: '',
@@ -34,7 +33,7 @@ export function policy(name: string, { of, ingress, egress, tier = 'default', st
 }
 
 /** By which a flow's entry names the rule. */
-export function ruleOf(name: string, direction: 'ingress' | 'egress', at: number): string {
+export function ruleName(name: string, direction: 'ingress' | 'egress', at: number): string {
   return `GlobalNetworkPolicy/${name} ${direction} ${at}`
 }
 

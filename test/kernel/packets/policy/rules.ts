@@ -6,7 +6,7 @@ import { icmp, plain, tcp, udp } from '../../../../testkit/packets/packet.ts'
 import { PORT, asker } from './asker.ts'
 import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'
 import { numbers } from '../icmp/errors.ts'
-import { netSide, podSide, policy, portSide, ruleOf, toPort } from './policies.ts'
+import { netSide, podSide, policy, portSide, ruleName, toPort } from './policies.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
 import { at, families } from '../../../../testkit/packets/cluster.ts'
 
@@ -37,7 +37,7 @@ function ends(f: Family): PacketCase[] {
       steps: [
         {
           ...lets('SYN', 80),
-          flows: [{ ...flow, rules: { egress: ruleOf('out', 'egress', 0), ingress: ruleOf('in', 'ingress', 1) } }],
+          flows: [{ ...flow, rules: { egress: ruleName('out', 'egress', 0), ingress: ruleName('in', 'ingress', 1) } }],
         },
         refuses('by the first rule', 81),
         refuses('by none', 82),
@@ -135,7 +135,7 @@ function conditions(f: Family): PacketCase[] {
       steps: [
         {
           ...lets('passed, let in', 80),
-          flows: [{ proto: 6, from: at(f.secondPod, PORT), to: at(f.pod, 80), rules: { ingress: ruleOf('second', 'ingress', 1) } }],
+          flows: [{ proto: 6, from: at(f.secondPod, PORT), to: at(f.pod, 80), rules: { ingress: ruleName('second', 'ingress', 1) } }],
         },
         refuses('passed, refused', 81),
         refuses('refused at once', 82),

@@ -2,7 +2,7 @@
 /** Policy and translation: what is asked about is what comes out of it. Layer: test. */
 import { tcp } from '../../../../testkit/packets/packet.ts'
 import type { FlowWanted, PacketCase, Step } from '../../../../testkit/packets/case.ts'
-import { DENIED, opens, podSide, policy, ruleOf, toPort } from './policies.ts'
+import { DENIED, opens, podSide, policy, ruleName, toPort } from './policies.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
 import { NAT_PORT, NODE_PORT, at, families } from '../../../../testkit/packets/cluster.ts'
 
@@ -30,7 +30,7 @@ function services(f: Family): PacketCase[] {
           }),
         ],
       },
-      steps: [{ ...syn, flows: views({ rules: { ingress: ruleOf('in', 'ingress', 0), egress: ruleOf('out', 'egress', 0) } }) }],
+      steps: [{ ...syn, flows: views({ rules: { ingress: ruleName('in', 'ingress', 0), egress: ruleName('out', 'egress', 0) } }) }],
     },
     {
       name: `${f.name}: rules for a service's own port mean nothing`,
@@ -74,7 +74,7 @@ function services(f: Family): PacketCase[] {
           packet: tcp(outside.c, back, { flags: 'S' }),
           action: 'redirect',
           out: tcp(at(f.client, NAT_PORT), back, { flags: 'S', ttl: 63 }),
-          flows: [{ proto: 6, from: outside.c, to: back, lane: 1, rules: { ingress: ruleOf('in', 'ingress', 0) } }],
+          flows: [{ proto: 6, from: outside.c, to: back, lane: 1, rules: { ingress: ruleName('in', 'ingress', 0) } }],
         },
         {
           say: 'closed meanwhile',

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Staged policies beside the real ones. Layer: test. */
 import type { PacketCase } from '../../../../testkit/packets/case.ts'
-import { podSide, policy, ruleOf, toPort } from './policies.ts'
+import { podSide, policy, ruleName, toPort } from './policies.ts'
 import { PORT, asker } from './asker.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
 import { at, families } from '../../../../testkit/packets/cluster.ts'
@@ -31,8 +31,8 @@ function staged(f: Family): PacketCase[] {
             {
               ...flow,
               rules: {
-                ingress: ruleOf('real', 'ingress', 0),
-                stagedIngress: `Staged${ruleOf('real', 'ingress', 1)}`,
+                ingress: ruleName('real', 'ingress', 0),
+                stagedIngress: `Staged${ruleName('real', 'ingress', 1)}`,
                 egress: '',
                 stagedEgress: '',
               },
@@ -48,7 +48,7 @@ function staged(f: Family): PacketCase[] {
       steps: [
         {
           ...lets('let in', 80),
-          flows: [{ ...flow, rules: { ingress: ruleOf('real', 'ingress', 0), stagedIngress: ruleOf('real', 'ingress', 0) } }],
+          flows: [{ ...flow, rules: { ingress: ruleName('real', 'ingress', 0), stagedIngress: ruleName('real', 'ingress', 0) } }],
         },
       ],
     },
@@ -56,7 +56,7 @@ function staged(f: Family): PacketCase[] {
       name: `${f.name}: nothing is left to ask when the only policy is to go`,
       newer: true,
       given: { policies: [real, policy('real', { of: 'pod', staged: 'Delete' })] },
-      steps: [{ ...lets('let in', 80), flows: [{ ...flow, rules: { ingress: ruleOf('real', 'ingress', 0), stagedIngress: '' } }] }],
+      steps: [{ ...lets('let in', 80), flows: [{ ...flow, rules: { ingress: ruleName('real', 'ingress', 0), stagedIngress: '' } }] }],
     },
     {
       name: `${f.name}: staged rules are recorded for a pod that has no others`,

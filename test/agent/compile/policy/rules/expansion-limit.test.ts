@@ -3,13 +3,13 @@
 import { describe, expect, test } from 'vitest'
 import { judgeByTables } from '#agent/policy/judge.ts'
 import { parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
-import { ANYWHERE } from '#lib/model/policy.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
 import type { NamedPort, Policy, Rule } from '#lib/model/policy.ts'
 import { ALL, equals } from '#lib/model/selector/selector.ts'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import type { PolicyUpdate } from '#agent/compile/policy/policy-update.ts'
 import { PolicyTables } from '#agent/policy/table-rows.ts'
-import { policyUpdate, ruleAt } from '../../../../../testkit/policy/scale.ts'
+import { policyUpdate } from '../../../../../testkit/policy/scale.ts'
 
 const MANY = Array.from({ length: 1000 }, (_, at) => at)
 /** As long as the agent may be away from everything else. */
@@ -53,7 +53,7 @@ function judged({ policy, ports }: { readonly policy: Policy; readonly ports: re
 }
 
 const CUT = ['ingress', 'staged ingress']
-const crossed = peers.map((source) => ruleAt(0, { protocols: [6], source, destination: { ...ANYWHERE, ports: names } }))
+const crossed = peers.map((source) => ruleOf(0, { protocols: [6], source, destination: { ...ANYWHERE, ports: names } }))
 
 test('peers times names of ports', { timeout: 600_000 }, () => {
   const { verdict, cut, ms } = judged({ policy: policyOf(crossed), ports: MANY.map(named) })
@@ -69,9 +69,9 @@ test('a rule list that is no longer than programs look is not truncated', () => 
 
 describe('what leads to no rule is bounded as well, and what comes later denied', () => {
   const pairs = (of: Partial<Rule>): readonly Rule[] => [
-    ruleAt(0, { protocols: [6], source: peers[0] ?? ANYWHERE }),
-    ...MANY.map((at) => ruleAt(1 + at, of)),
-    ruleAt(MANY.length + 1, { protocols: [6], source: peers[1] ?? ANYWHERE }),
+    ruleOf(0, { protocols: [6], source: peers[0] ?? ANYWHERE }),
+    ...MANY.map((at) => ruleOf(1 + at, of)),
+    ruleOf(MANY.length + 1, { protocols: [6], source: peers[1] ?? ANYWHERE }),
   ]
   test.each([
     ['names of ports that are no others', { destination: { ...ANYWHERE, selector: ALL, ports: names, notPorts: names } }],

@@ -10,11 +10,11 @@ import type { PolicyUpdate } from '#agent/compile/policy/policy-update.ts'
 import { judgeByTables } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/table-rows.ts'
 import { formatAddr, formatCidr, parseAddr, parseCidr } from '#lib/base/ip.ts'
-import { ANYWHERE } from '#lib/model/policy.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
 import type { Policy, Rule } from '#lib/model/policy.ts'
 import { equals } from '#lib/model/selector/selector.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { fromSide, policyUpdate, ruleAt, toPorts } from '../../../../../testkit/policy/scale.ts'
+import { fromSide, policyUpdate, toPorts } from '../../../../../testkit/policy/scale.ts'
 
 function endpoint(addr: string, app: string, local: boolean): PolicyUpdate {
   const value = { kind: 'pod' as const, labels: new Map([['app', app]]), addrs: [parseAddr(addr)], ports: [], profiles: ['kns.x'], local }
@@ -52,7 +52,7 @@ function tcp(src: string, dst: string, dport: number): Packet {
 
 const WEB = '10.0.0.1'
 const INGRESS = { direction: 'ingress' } as const
-const fromDb = ruleAt(0, { protocols: [6], source: fromSide(equals('app', 'db')), destination: toPorts(80) })
+const fromDb = ruleOf(0, { protocols: [6], source: fromSide(equals('app', 'db')), destination: toPorts(80) })
 
 /** Sets and identities by number of their first mention: they are hashes. */
 function show(steps: readonly PolicyStep[]): string {
@@ -129,7 +129,7 @@ describe('what changes afterwards:', () => {
 
   test('labels and rules at once: a pod that moves has a transitional identity until all have their new rules', () => {
     const compiler = started()
-    const fromCache = ruleAt(0, { ...fromDb, source: fromSide(equals('app', 'cache')) })
+    const fromCache = ruleOf(0, { ...fromDb, source: fromSide(equals('app', 'cache')) })
     const steps = compiler.change([policyUpdate(policy('a', [fromCache])), pod('10.0.0.2', 'cache')])
     const shown = show(steps.filter(({ kind }) => kind === 'move' || kind === 'flip' || kind === 'epoch'))
     expect(shown).toBe(`move
@@ -165,7 +165,7 @@ epoch next`)
 
   test('a policy that asks something else: both questions are answered until the last endpoint is flipped', () => {
     const compiler = started()
-    const fromCache = ruleAt(0, { ...fromDb, source: fromSide(equals('app', 'cache')) })
+    const fromCache = ruleOf(0, { ...fromDb, source: fromSide(equals('app', 'cache')) })
     compiler.change([pod('10.0.0.5', 'cache')])
     expect(show(compiler.change([policyUpdate(policy('a', [fromCache]))]))).toBe(`learn
   set1 proto 0: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at 0
@@ -194,7 +194,7 @@ forget
 test('::/0 is not about IPv4', () => {
   const compiler = new PolicyCompiler()
   const tables = new PolicyTables()
-  const fromV6 = ruleAt(0, { source: { ...ANYWHERE, nets: [parseCidr('::/0')] } })
+  const fromV6 = ruleOf(0, { source: { ...ANYWHERE, nets: [parseCidr('::/0')] } })
   tables.apply(compiler.change([policyUpdate(policy('a', [fromV6])), localPod(WEB, 'web')]))
   expect(judgeByTables(tables, tcp('192.0.2.1', WEB, 80), INGRESS).action).toBe('deny')
   expect(tables.net(parseAddr('192.0.2.1'))).toBe(0)
@@ -206,7 +206,7 @@ test('lines of several blocks; what is beyond the last is denied', { timeout: 60
   const tables = new PolicyTables()
   const rules = (count: number): readonly Rule[] =>
     Array.from({ length: count }, (_, at) =>
-      ruleAt(at, {
+      ruleOf(at, {
         action: at % 2 === 0 ? 'allow' : 'deny',
         protocols: [6],
 
@@ -234,7 +234,7 @@ describe('programs of old kernels look at one block', () => {
     const compiler = new PolicyCompiler(FLOOR_BLOCKS)
     const tables = new PolicyTables()
     const rules = (count: number): readonly Rule[] =>
-      Array.from({ length: count }, (_, at) => ruleAt(at, { protocols: [6], destination: toPorts(1000 + 2 * at) }))
+      Array.from({ length: count }, (_, at) => ruleOf(at, { protocols: [6], destination: toPorts(1000 + 2 * at) }))
     const judged = (count: number): readonly unknown[] => {
       tables.apply(compiler.change([policyUpdate(policy('a', rules(count)))]))
       return [judgeByTables(tables, tcp('192.0.2.1', WEB, 1000 + 2 * (count - 1)), INGRESS).action, compiler.cuts]
@@ -275,7 +275,7 @@ test('more tiers than programs pass in one word of bits', () => {
       value: { kind: 'Tier' as const, namespace: '' as const, name, order: at, end: 'deny' as const },
     }
   })
-  const pass = [ruleAt(0, { action: 'pass' })]
+  const pass = [ruleOf(0, { action: 'pass' })]
   const policies = numbers.map((at) => policyUpdate(policy(`p${at}`, at === 29 ? [fromDb] : pass, { tier: `t${at}` })))
   const steps = compiler.change([...tiers, ...policies, localPod(WEB, 'web'), pod('10.0.0.2', 'db')])
   tables.apply(steps)
@@ -290,8 +290,8 @@ test('a pass goes on in another block', { timeout: 60_000 }, () => {
   const compiler = new PolicyCompiler()
   const tables = new PolicyTables()
   const first = [
-    ruleAt(0, { action: 'pass', protocols: [6], destination: toPorts(80) }),
-    ...Array.from({ length: 3000 }, (_, at) => ruleAt(at + 1, { action: 'deny', protocols: [17], destination: toPorts(1 + at) })),
+    ruleOf(0, { action: 'pass', protocols: [6], destination: toPorts(80) }),
+    ...Array.from({ length: 3000 }, (_, at) => ruleOf(at + 1, { action: 'deny', protocols: [17], destination: toPorts(1 + at) })),
   ]
   tables.apply(
     compiler.change([

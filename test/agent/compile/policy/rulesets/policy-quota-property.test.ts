@@ -6,13 +6,13 @@ import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
 import { PolicyFeed } from '#agent/compile/policy/object-to-update.ts'
 import type { Rows } from '#agent/compile/policy/rulesets/policy-quota.ts'
 import { PolicyTables } from '#agent/policy/table-rows.ts'
-import { ANYWHERE } from '#lib/model/policy.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
 import type { Policy, Rule } from '#lib/model/policy.ts'
 import { and, equals } from '#lib/model/selector/selector.ts'
 import { NODE, packet, pod, policy } from '../arbitrary.ts'
 import { Follower, Oracle } from '../follower.ts'
 import { fromNets, fullest, NAMESPACE, spacePolicy } from './policy-quota-world.ts'
-import { fromSide, ruleAt, toPorts } from '../../../../../testkit/policy/scale.ts'
+import { fromSide, toPorts } from '../../../../../testkit/policy/scale.ts'
 
 /** RUNS=3000 for a long look. */
 const RUNS = Number(process.env['RUNS'] ?? 100)
@@ -23,12 +23,12 @@ const SMALL: Rows = { rules: 38, ports: 24, pages: 8, bits: 160, nets: 8 }
 const others: readonly Policy[] = [
   spacePolicy('y', {
     ingress: [
-      ruleAt(0, { protocols: [6], source: fromSide(equals('app', '1')), destination: toPorts(80) }),
-      ruleAt(1, { source: fromNets(['192.0.2.0/24', '10.0.0.0/24']) }),
+      ruleOf(0, { protocols: [6], source: fromSide(equals('app', '1')), destination: toPorts(80) }),
+      ruleOf(1, { source: fromNets(['192.0.2.0/24', '10.0.0.0/24']) }),
     ],
   }),
   {
-    ...spacePolicy('', { ingress: [ruleAt(0, { action: 'deny', source: { ...ANYWHERE, selector: equals('env', '2') } })] }),
+    ...spacePolicy('', { ingress: [ruleOf(0, { action: 'deny', source: { ...ANYWHERE, selector: equals('env', '2') } })] }),
     kind: 'GlobalNetworkPolicy',
     order: 1,
     subject: equals('env', '1'),

@@ -7,10 +7,10 @@ import type { PolicyUpdate } from '#agent/compile/policy/policy-update.ts'
 import { judgeByTables } from '#agent/policy/judge.ts'
 import { PolicyTables } from '#agent/policy/table-rows.ts'
 import { parseAddr, parseCidr } from '#lib/base/ip.ts'
-import { ANYWHERE } from '#lib/model/policy.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
 import type { Policy, Rule, Side } from '#lib/model/policy.ts'
 import { and, equals } from '#lib/model/selector/selector.ts'
-import { policyUpdate, ruleAt } from '../../../../../testkit/policy/scale.ts'
+import { policyUpdate } from '../../../../../testkit/policy/scale.ts'
 
 export const NAMESPACE = 'netplane.io/namespace'
 const ROOM_TABLES = ['rules', 'ports', 'pages', 'bits', 'nets'] as const satisfies readonly QuotaTable[]
@@ -47,7 +47,7 @@ export function fromNets(nets: readonly string[]): Side {
 
 /** A rule for each prefix. */
 export function fromEach(nets: readonly string[]): readonly Rule[] {
-  return nets.map((net, at) => ruleAt(at, { source: fromNets([net]) }))
+  return nets.map((net, at) => ruleOf(at, { source: fromNets([net]) }))
 }
 
 export function gone(policy: Policy): PolicyUpdate {

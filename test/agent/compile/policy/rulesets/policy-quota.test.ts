@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Policies of one namespace keep no other namespace's policies out of a node's tables. Layer: test. */
+import { ruleOf } from '#lib/model/policy.ts'
 import { describe, expect, test } from 'vitest'
 import { TABLE_SIZES } from '#agent/compile/policy/rulesets/policy-quota.ts'
 import type { Rows } from '#agent/compile/policy/rulesets/policy-quota.ts'
@@ -8,7 +9,7 @@ import type { Policy, Rule } from '#lib/model/policy.ts'
 import { equals, has } from '#lib/model/selector/selector.ts'
 import { builtObject, declaredMaps } from '../../../../support/compiled.ts'
 import { fromEach, fromNets, gone, NAMESPACE, RoomNode, spacePod, spacePolicy, times } from './policy-quota-world.ts'
-import { fromSide, policyUpdate, ruleAt, toPorts } from '../../../../../testkit/policy/scale.ts'
+import { fromSide, policyUpdate, toPorts } from '../../../../../testkit/policy/scale.ts'
 
 /** Room for everything but what is named. */
 function small(of: Partial<Rows>): Rows {
@@ -22,7 +23,7 @@ const HERE = '10.0.2.1'
 const shop: readonly PolicyUpdate[] = [
   policyUpdate(
     spacePolicy('shop', {
-      ingress: [ruleAt(0, { source: fromSide(equals('app', 'client')) }), ruleAt(1, { source: fromNets(['0.0.0.0/0']) })],
+      ingress: [ruleOf(0, { source: fromSide(equals('app', 'client')) }), ruleOf(1, { source: fromNets(['0.0.0.0/0']) })],
     }),
   ),
   spacePod('shop', { app: 'web', ip: HERE }),
@@ -37,7 +38,7 @@ const FULL = { bad: '10.0.1.1' }
 const badPods = (count: number): readonly PolicyUpdate[] => times(count, (at) => spacePod('bad', { app: `a${at}`, ip: `10.0.1.${at + 1}` }))
 const badPolicies = (count: number, ingress: (at: number) => readonly Rule[]): readonly Policy[] =>
   times(count, (at) => spacePolicy('bad', { app: `a${at}`, ingress: ingress(at) }))
-const inParts = (count: number): readonly Rule[] => times(count, (at) => ruleAt(at, { protocols: [6], destination: toPorts(at * 300 + 7) }))
+const inParts = (count: number): readonly Rule[] => times(count, (at) => ruleOf(at, { protocols: [6], destination: toPorts(at * 300 + 7) }))
 
 test('the tables are as large as the programs have them', () => {
   const maps = declaredMaps(builtObject('workload').btf)
@@ -47,10 +48,10 @@ test('the tables are as large as the programs have them', () => {
 describe('a namespace that would fill a table is closed, and no other;', () => {
   test.each<[string, Partial<Rows>, readonly Policy[]]>([
     ['rules', { rules: 100 }, badPolicies(5, (at) => fromEach(hosts(20, at)))],
-    ['ports', { ports: 20 }, badPolicies(6, () => times(3, (at) => ruleAt(at, { protocols: [6 + at], source: fromNets(hosts(1)) })))],
+    ['ports', { ports: 20 }, badPolicies(6, () => times(3, (at) => ruleOf(at, { protocols: [6 + at], source: fromNets(hosts(1)) })))],
     ['pages', { pages: 40 }, badPolicies(2, () => inParts(30))],
-    ['bits', { bits: 160 }, badPolicies(1, () => times(90, (at) => ruleAt(at, { protocols: [6], destination: toPorts(at * 3) })))],
-    ['nets', { nets: 100 }, badPolicies(2, (at) => [ruleAt(0, { source: fromNets(hosts(40, at)) })])],
+    ['bits', { bits: 160 }, badPolicies(1, () => times(90, (at) => ruleOf(at, { protocols: [6], destination: toPorts(at * 3) })))],
+    ['nets', { nets: 100 }, badPolicies(2, (at) => [ruleOf(0, { source: fromNets(hosts(40, at)) })])],
     ['bits', { bits: 200 }, badPolicies(3, () => fromEach(hosts(40)))],
   ])('%s of %o', (table, sizes, policies) => {
     const node = new RoomNode(small(sizes))
@@ -120,11 +121,11 @@ describe('questions multiply rows of others:', () => {
   const parts = (bits: number, from = 0): readonly Rule[] =>
     times(bits, (bit) => {
       const nets = times(64, (at) => at).flatMap((at) => (((at >> (bit + from)) & 1) === 1 ? [`10.9.0.${at}/32`] : []))
-      return ruleAt(bit, { source: fromNets(nets) })
+      return ruleOf(bit, { source: fromNets(nets) })
     })
   const everybody = times(64, (at) => spacePod('many', { app: 'x', ip: `10.9.0.${at}`, local: false }))
   const fromAll = times(10, (at) => `s${at}`).flatMap((namespace, at) => [
-    policyUpdate(spacePolicy(namespace, { ingress: [ruleAt(0, { source: fromSide(has(NAMESPACE)) })] })),
+    policyUpdate(spacePolicy(namespace, { ingress: [ruleOf(0, { source: fromSide(has(NAMESPACE)) })] })),
     spacePod(namespace, { app: 'x', ip: `10.0.5.${at + 1}` }),
   ])
 
@@ -133,7 +134,7 @@ describe('questions multiply rows of others:', () => {
     const wide = times(10, (at) => `s${at}`).map((namespace) =>
       policyUpdate(
         spacePolicy(namespace, {
-          ingress: times(2, (at) => ruleAt(at, { source: fromNets([at === 0 ? '0.0.0.0/0' : `203.0.113.${namespace.slice(1)}/32`]) })),
+          ingress: times(2, (at) => ruleOf(at, { source: fromNets([at === 0 ? '0.0.0.0/0' : `203.0.113.${namespace.slice(1)}/32`]) })),
         }),
       ),
     )
