@@ -35,7 +35,7 @@ export class PolicyTables implements PolicyLookup {
 
   take(step: PolicyStep): void {
     if (step.kind === 'epoch') return
-    for (const row of step.rows) this.write(row, step.kind === 'forget')
+    for (const row of step.rows) this.write(row, step.kind === 'delete')
   }
 
   /** One map operation. */

@@ -76,7 +76,7 @@ export class Node {
     const pod = addrInfo(ADDR_LOCAL_POD, { ifindex: ifindexOf('lo') })
     let bytes = 0
     for (const step of steps) {
-      if (step.kind === 'epoch' || step.kind === 'forget') continue
+      if (step.kind === 'epoch' || step.kind === 'delete') continue
       for (const row of step.rows) {
         if (row.table === 'hosts') continue
         if (row.table === 'ends') {

@@ -86,7 +86,7 @@ function senders(f: Family): readonly [known: string, stranger: string] {
 
 function setOf(steps: readonly PolicyStep[], count: number): SetId {
   for (const step of steps)
-    if (step.kind === 'flip')
+    if (step.kind === 'switch')
       for (const row of step.rows)
         if (row.table === 'hosts' && row.key.endpoint === endpointOf(count)) return row.value.sets.untrackedIngress
   throw new InternalError(`no set of ${count} rules`)

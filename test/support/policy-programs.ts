@@ -83,7 +83,7 @@ export class PolicyPrograms {
   }
 
   take(steps: Iterable<PolicyStep>): void {
-    for (const step of steps) if (step.kind !== 'epoch') for (const row of step.rows) this.write(row, step.kind === 'forget')
+    for (const step of steps) if (step.kind !== 'epoch') for (const row of step.rows) this.write(row, step.kind === 'delete')
   }
 
   /** One map operation. */

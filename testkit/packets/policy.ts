@@ -167,9 +167,9 @@ export class PacketPolicy {
     for (const step of steps) {
       if (step.kind === 'epoch') continue
       for (const row of step.rows) {
-        if (row.table === 'ends') ends.push([row.key.addr, step.kind === 'forget' ? undefined : row.value])
+        if (row.table === 'ends') ends.push([row.key.addr, step.kind === 'delete' ? undefined : row.value])
         else if (row.table === 'hosts') this.#showHost(rules, row.key.endpoint, row.value)
-        else this.#maps.write(row, step.kind === 'forget')
+        else this.#maps.write(row, step.kind === 'delete')
       }
     }
     return ends

@@ -12,7 +12,7 @@ import type { Policy } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import { selects } from '#lib/model/selector/selector.ts'
 import { Addresses } from './identities/addresses.ts'
-import type { AddressChanges } from './identities/addresses.ts'
+import type { AddressChanges, IdentityMove } from './identities/addresses.ts'
 import { distinct } from './identities/predicates.ts'
 import type { Predicate } from './identities/predicates.ts'
 import { selecting } from './rules/groups.ts'
@@ -27,30 +27,25 @@ import { PolicyQuota, TABLE_SIZES } from './rulesets/policy-quota.ts'
 import type { Rows } from './rulesets/policy-quota.ts'
 import { Rulebook } from './rules/rulebook.ts'
 import { decides } from './rulesets/compile-ruleset.ts'
+import { LiveView } from './transition/live-view.ts'
+import { planTransition } from './transition/plan.ts'
+import type { Change, Plan, Targets } from './transition/plan.ts'
+import { endSlots, HOST_SLOTS, hostSlots } from './transition/slots.ts'
+import { transitionSteps } from './transition/steps.ts'
 import { WrittenRows, targetsOf } from './transition/written-rows.ts'
 import type { TruncatedRuleLists, QuotaExceeded, PolicySize } from './policy-size.ts'
 import { NO_SET } from './tables.ts'
-import type { EndValue, HostSlot, HostValue, PolicyRow, PolicyRowOf, PolicyStep, SetId } from './tables.ts'
-import { Transition } from './transition/transition.ts'
-import type { Plan } from './transition/transition.ts'
+import type { EndpointRow, EndValue, HostValue, PolicyRow, PolicyStep, SetId } from './tables.ts'
 import type { PolicyUpdate } from './policy-update.ts'
 
-const HOST_SLOTS = [
-  'untrackedIngress',
-  'untrackedEgress',
-  'earlyIngress',
-  'forwardIngress',
-  'forwardEgress',
-  'normalIngress',
-  'normalEgress',
-] as const satisfies readonly HostSlot[]
+const NO_SLOTS: readonly SetId[] = HOST_SLOTS.flatMap(() => [NO_SET, NO_SET])
 
 export class PolicyCompiler {
   readonly #addresses = new Addresses((atom) => this.#servicesAddrs(atom))
   readonly #rules = new Rulebook((name, selector) => this.#addresses.things.portsNamed(name, selector))
   readonly #population = new EndpointGroups(this.#addresses)
   readonly #sets = new LiveRulesets(this.#addresses)
-  readonly #shown = new WrittenRows()
+  readonly #written = new WrittenRows()
   readonly #lines: GroupRuleLists
   readonly #regroup: RulesetAssignment
 
@@ -80,43 +75,37 @@ export class PolicyCompiler {
   #steps(touched: DirtyGroups, inHalves: boolean): readonly PolicyStep[] {
     const { old, moves } = this.#regroup.change(touched, inHalves)
     for (const addr of moves.ends.keys()) touched.addrs.add(addr)
-    const turn = this.#turn(touched, moves)
-    const plan = turn.plan()
-    const learn = this.#sets.takeNewRows(turn.left)
-    const move = this.#shown.move(plan.first)
-    const join = this.#shown.flip(turn.newcomers, (addr) => this.#endAt(addr, plan))
-    const flip = this.#flip(touched, plan)
-    // before their sets go blind
-    const left = this.#shown.takeGoneEnds()
-    const epoch = this.#shown.takeEpoch()
-    // what the old sets asked was asked up to here: they had to tell addresses apart until the last endpoint was
-    // flipped
-    const forget: PolicyRow[] = old.flatMap((set) => this.#sets.release(set))
-    const later = targetsOf(this.#addresses.settle())
-    const relearn = this.#sets.takeNewRows()
-    const settle = this.#shown.move({
-      ends: new Map([...plan.rest.ends, ...later.ends]),
-      nets: new Map([...plan.rest.nets, ...later.nets]),
+    for (const key of this.#written.hosts) touched.hosts.add(key)
+    const [addresses, sets, written] = [this.#addresses, this.#sets, this.#written]
+    const plan = planTransition(this.#changeOf(touched, moves), new LiveView(sets, addresses.identities))
+    const unused: PolicyRow[] = []
+    let later: Targets | undefined
+    return transitionSteps({
+      rulesets: () => sets.takeNewRows(plan.left),
+      identities: () => written.reassign(plan.first),
+      newcomers: () => written.switchEnds(plan.newcomers, (addr) => this.#endAt(addr, plan)),
+      endpoints: () => this.#switch(touched, plan),
+      departed: () => written.takeGoneEnds(),
+      switched: () => written.takeEpoch(),
+      coarser: () => {
+        // old rulesets had to tell addresses apart until the last endpoint had another one
+        for (const set of old) for (const row of sets.release(set)) unused.push(row)
+        later = targetsOf(addresses.settle())
+        return sets.takeNewRows()
+      },
+      settled: () => written.reassign(bothTargets(plan.rest, later)),
+      prefixes: () => written.takeGoneNets(),
+      untwinned: () => (plan.twins.length === 0 ? [] : this.#switch(touched, undefined)),
+      bridged: () => {
+        written.takeEpoch()
+        return plan.isBridge ? 'next' : 'same'
+      },
+      unused: () => {
+        for (const twin of plan.twins) for (const row of sets.release(sets.at(twin))) unused.push(row)
+        for (const identity of addresses.identities.sweep()) for (const row of sets.forget(identity)) unused.push(row)
+        return unused
+      },
     })
-    const back = plan.twins.size === 0 ? [] : this.#flip(touched, undefined)
-    for (const twin of plan.twins.values()) for (const row of this.#sets.release(twin)) forget.push(row)
-    this.#shown.takeEpoch()
-    for (const identity of this.#addresses.identities.sweep()) for (const row of this.#sets.forget(identity)) forget.push(row)
-    const steps: readonly PolicyStep[] = [
-      { kind: 'learn', rows: learn },
-      { kind: 'move', rows: move },
-      { kind: 'flip', rows: join },
-      { kind: 'flip', rows: flip },
-      { kind: 'forget', rows: left },
-      ...(epoch === 'same' ? [] : [{ kind: 'epoch' as const, epoch }]),
-      { kind: 'learn', rows: relearn },
-      { kind: 'move', rows: settle },
-      { kind: 'forget', rows: this.#shown.takeGoneNets() },
-      { kind: 'flip', rows: back },
-      ...(plan.isBridge ? [{ kind: 'epoch' as const, epoch: 'next' as const }] : []),
-      { kind: 'forget', rows: forget },
-    ]
-    return steps.filter((step) => step.kind === 'epoch' || step.rows.length > 0)
   }
 
   /** What a rule's number, as programs record it, stands for. */
@@ -217,33 +206,35 @@ export class PolicyCompiler {
         touched.groups.add(group)
   }
 
-  /** Which of those get other rulesets. */
-  #turn(touched: DirtyGroups, moves: AddressChanges): Transition {
-    const turn = new Transition({ sets: this.#sets, identities: this.#addresses.identities, moves })
-    for (const addr of touched.addrs) {
-      const after = this.#endAt(addr)
-      const before = this.#shown.endAt(addr)
-      if (after !== undefined) turn.end(addr, before === undefined ? undefined : slotsOfEnd(before), slotsOfEnd(after))
-    }
-    for (const key of this.#shown.hosts) touched.hosts.add(key)
-    for (const key of touched.hosts) turn.host(slotsOfHost(this.#shown.hostAt(key)), slotsOfHost(this.#hostAt(key)))
-    return turn
+  /** What endpoints and host endpoints had and are to have. */
+  #changeOf({ addrs, hosts }: DirtyGroups, moves: AddressChanges): Change<IdentityMove> {
+    const ends = [...addrs].flatMap((addr) => {
+      const [before, after] = [this.#written.endAt(addr), this.#endAt(addr)]
+      return after === undefined ? [] : [{ addr, before: before && endSlots(before), after: endSlots(after) }]
+    })
+    const slotsOf = (host: HostValue | undefined): readonly SetId[] => (host === undefined ? NO_SLOTS : hostSlots(host))
+    const all = [...hosts].map((endpoint) => ({
+      endpoint,
+      before: slotsOf(this.#written.hostAt(endpoint)),
+      after: slotsOf(this.#hostAt(endpoint)),
+    }))
+    return { moves, ends, hosts: all }
   }
 
   /** `plan`: not to the end yet. */
-  #flip({ addrs, hosts }: DirtyGroups, plan: Plan | undefined): readonly PolicyRowOf<'ends' | 'hosts'>[] {
+  #switch({ addrs, hosts }: DirtyGroups, plan: Plan | undefined): readonly EndpointRow[] {
     return [
-      ...this.#shown.flip(addrs, (addr) => this.#endAt(addr, plan)),
-      ...this.#shown.flipHosts(hosts, (key) => this.#hostAt(key, plan)),
+      ...this.#written.switchEnds(addrs, (addr) => this.#endAt(addr, plan)),
+      ...this.#written.switchHosts(hosts, (key) => this.#hostAt(key, plan)),
     ]
   }
 
   #endAt(addr: Addr, plan?: Plan): EndValue | undefined {
     if (!this.#addresses.has(addr)) return undefined
     const sets = this.#population.groupAt(addr)?.sets ?? NO_SETS
-    const idOf = (name: string): SetId => idIn(sets, name, plan)
+    const idOf = (name: string): SetId => idIn(sets, { name, endpoint: addr, plan })
     return {
-      identity: (plan?.between.get(addr) ?? this.#addresses.identityOf(addr)).id,
+      identity: plan?.between.get(addr) ?? this.#addresses.identityOf(addr).id,
       ingress: idOf('ingress'),
       egress: idOf('egress'),
       stagedIngress: idOf(stagedName('ingress')),
@@ -258,8 +249,8 @@ export class PolicyCompiler {
     return {
       interfaceName: value.interfaceName,
       addrs: value.addrs,
-      sets: recordOf(HOST_SLOTS, (name) => idIn(group.sets, name, plan)),
-      staged: recordOf(HOST_SLOTS, (name) => idIn(group.sets, stagedName(name), plan)),
+      sets: recordOf(HOST_SLOTS, (name) => idIn(group.sets, { name, endpoint: key, plan })),
+      staged: recordOf(HOST_SLOTS, (name) => idIn(group.sets, { name: stagedName(name), endpoint: key, plan })),
     }
   }
 
@@ -277,15 +268,19 @@ function nothingTouched(): DirtyGroups {
   return { groups: new Set(), addrs: new Set(), services: new Set(), hosts: new Set() }
 }
 
-function idIn(sets: GroupSets, name: string, plan: Plan | undefined): SetId {
-  const set = sets.get(name)
-  return set === undefined ? NO_SET : (plan?.twins.get(set) ?? set).compiled.id
+interface Slot {
+  readonly name: string
+  readonly endpoint: string
+  /** undefined: as it is to be at the end */
+  readonly plan: Plan | undefined
 }
 
-function slotsOfEnd({ ingress, egress, stagedIngress, stagedEgress }: EndValue): readonly SetId[] {
-  return [ingress, egress, stagedIngress, stagedEgress]
+function idIn(sets: GroupSets, { name, endpoint, plan }: Slot): SetId {
+  const id = sets.get(name)?.compiled.id ?? NO_SET
+  return plan === undefined ? id : plan.setFor(endpoint, id)
 }
 
-function slotsOfHost(value: HostValue | undefined): readonly SetId[] {
-  return HOST_SLOTS.flatMap((slot) => (value === undefined ? [NO_SET, NO_SET] : [value.sets[slot], value.staged[slot]]))
+/** Of rows that are in both, the later. */
+function bothTargets(first: Targets, later: Targets = first): Targets {
+  return { ends: new Map([...first.ends, ...later.ends]), nets: new Map([...first.nets, ...later.nets]) }
 }

@@ -69,11 +69,14 @@ interface Contents {
 
 export type HostSlot = keyof (typeof SLOTS)['host']
 
-export interface HostValue {
-  readonly interfaceName: string | undefined
-  readonly addrs: readonly Addr[]
+export interface HostSets {
   readonly sets: Readonly<Record<HostSlot, SetId>>
   readonly staged: Readonly<Record<HostSlot, SetId>>
+}
+
+export interface HostValue extends HostSets {
+  readonly interfaceName: string | undefined
+  readonly addrs: readonly Addr[]
 }
 
 export interface EndSets {
@@ -83,6 +86,8 @@ export interface EndSets {
   readonly stagedIngress: SetId
   readonly stagedEgress: SetId
 }
+
+export const NO_END_SETS: EndSets = { ingress: NO_SET, egress: NO_SET, stagedIngress: NO_SET, stagedEgress: NO_SET }
 
 export interface EndValue extends EndSets {
   readonly identity: number
@@ -119,17 +124,20 @@ export function rowKey(row: PolicyRow): string {
  * seldom a flow of them. */
 export type Epoch = 'same' | 'newcomers' | 'next'
 
+export type AddressRow = PolicyRowOf<'nets' | 'ends'>
+export type EndpointRow = PolicyRowOf<'ends' | 'hosts'>
+
 /** A part of a change that is to be finished before the next begins, so that every packet is judged by the rules
  * before or by those after. */
 export type PolicyStep =
-  /** new sets, whole, and what sets in use must know of new identities; nothing refers to these rows yet */
-  | { readonly kind: 'learn'; readonly rows: readonly SetRow[] }
+  /** new rulesets, whole, and what rulesets in use must know of new identities; nothing refers to these rows yet */
+  | { readonly kind: 'add'; readonly rows: readonly SetRow[] }
   /** addresses get their identities; in this order, which has endpoints before prefixes, narrow ones before those
    * around them */
-  | { readonly kind: 'move'; readonly rows: readonly PolicyRowOf<'nets' | 'ends'>[] }
-  /** endpoints get their sets, in one write each; first those that are others now, with their identity */
-  | { readonly kind: 'flip'; readonly rows: readonly PolicyRowOf<'ends' | 'hosts'>[] }
+  | { readonly kind: 'reassign'; readonly rows: readonly AddressRow[] }
+  /** endpoints get their rulesets, in one write each; first those that are others now, with their identity */
+  | { readonly kind: 'switch'; readonly rows: readonly EndpointRow[] }
   /** from here on flows are judged again */
   | { readonly kind: 'epoch'; readonly epoch: Exclude<Epoch, 'same'> }
   /** rows that nothing refers to any longer, in this order, which has wide prefixes before narrow ones */
-  | { readonly kind: 'forget'; readonly rows: readonly PolicyRow[] }
+  | { readonly kind: 'delete'; readonly rows: readonly PolicyRow[] }

@@ -5,6 +5,7 @@ import { ADDR_ROUTED, FAILSAFE_V6 } from '#lib/base/bpf-constants.ts'
 import { ANY_V6, isAny, isV4, protocolNumber } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { RowOf, Table } from '../../compile/desired.ts'
+import { NO_SET } from '../../compile/policy/tables.ts'
 import { catalogue } from '../../maps/catalogue.ts'
 import type { MapCodecs, MapDefinition } from '../../maps/catalogue.ts'
 import { entryWriter } from '../../maps/byte-rows.ts'
@@ -32,8 +33,6 @@ export type BindMap = <K, V>(definition: MapDefinition<K, V>) => MapCodecs<K, V>
 /** How rows of each table are written; undefined for a row whose interface is not there. */
 export type RowWriters = { readonly [T in Table]: (row: RowOf<T>, resolve: ResolveInterface) => Entry | undefined }
 
-/** No rules: everything is let be. */
-export const NO_SET = '0'.repeat(16)
 /** Policy has its own half of these rows. */
 export const NO_RULES = { identity: 0, ingress: NO_SET, egress: NO_SET, staged_ingress: NO_SET, staged_egress: NO_SET }
 

@@ -4,11 +4,10 @@ import { HOST_REAL, HOST_STAGED, UNTRACKED_DEVICES } from '#lib/base/bpf-constan
 import { formatAddr } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
-import type { HostValue, SetId } from '#agent/compile/policy/tables.ts'
+import { NO_SET, type HostValue, type SetId } from '#agent/compile/policy/tables.ts'
 import type { Interface } from '#agent/interfaces/table.ts'
 import type { HostKey, HostSets } from '#agent/maps/shapes.ts'
 import type { Device } from '../host/devices.ts'
-import { NO_SET } from '../maps/encode-rows.ts'
 
 /** All host devices that no other endpoint names, and the node's own processes. */
 const WILDCARD = '*'

@@ -2,6 +2,7 @@
 /** Everything that brings policy to one generation of maps. Layer: agent/dataplane. */
 import { recordOf } from '#lib/base/object.ts'
 import type { PolicyStep } from '#agent/compile/policy/tables.ts'
+import { restartSteps } from '#agent/compile/policy/transition/restart.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { Btf } from '#agent/maps/btf.ts'
 import { decodeText, entryWriter } from '#agent/maps/byte-rows.ts'
@@ -9,7 +10,6 @@ import type { WriteGate } from '../maps/write-order.ts'
 import type { BindMap } from '../maps/encode-rows.ts'
 import type { MapTable } from '../maps/map-table.ts'
 import type { AddrMerger } from './addr-merger.ts'
-import { restartTransition } from './restart-transition.ts'
 import { Epoch, type StateMap } from './epoch.ts'
 import { HostEndpointRules } from './host-endpoint-rules.ts'
 import { readKernelPolicy } from './read-kernel.ts'
@@ -54,8 +54,8 @@ export function policyDataplane({ bind, tables, join, state, btf, now }: PolicyD
   })
   const { nets, ...sets } = plain
   const ends = new AddrTableWriter({ table: tables.addrs, join, write })
-  const bridge = (steps: readonly PolicyStep[]): readonly PolicyStep[] => restartTransition(steps, readKernelPolicy(tables, bind))
-  return { epoch, hosts, join, queue: new StepQueue({ epoch, places: { ends, hosts, nets, ...sets }, bridge }) }
+  const fromKernel = (steps: readonly PolicyStep[]): readonly PolicyStep[] => restartSteps(steps, readKernelPolicy(tables, bind))
+  return { epoch, hosts, join, queue: new StepQueue({ epoch, places: { ends, hosts, nets, ...sets }, fromKernel }) }
 }
 
 /** Tables whose rows are to be in the order of steps wait for those; and what was found in the kernel stays until it

@@ -9,13 +9,14 @@ import { decodeText } from '#agent/maps/byte-rows.ts'
 import { cidrOf, type BindMap } from '../maps/encode-rows.ts'
 import { textOfWords } from '#lib/base/bytes.ts'
 import type { MapTable } from '../maps/map-table.ts'
-import type { KernelPolicy } from './restart-transition.ts'
+import type { KernelPolicy } from '#agent/compile/policy/transition/restart.ts'
 
 const DIMENSIONS: readonly Dimension[] = [DIMENSION_PEER, DIMENSION_OWN, DIMENSION_PORT, DIMENSION_SOURCE_PORT]
 
 /** Throws MapError before the tables were read back. */
-export function readKernelPolicy(tables: Readonly<Record<'bits' | 'nets' | 'addrs', MapTable>>, bind: BindMap): KernelPolicy {
+export function readKernelPolicy(tables: Readonly<Record<'bits' | 'nets' | 'addrs' | 'hosts', MapTable>>, bind: BindMap): KernelPolicy {
   const [bits, nets, addrs] = [bind(catalogue.np_bits), bind(catalogue.np_nets), bind(catalogue.np_addrs)]
+  const hosts = bind(catalogue.np_hosts)
   const ends = [...actual(tables.addrs, 'np_addrs')].map(([key, value]): readonly [Addr, EndValue] => {
     const { identity, ingress, egress, staged_ingress, staged_egress } = decodeText(addrs.value, value)
     return [decodeText(addrs.key, key), { identity, ingress, egress, stagedIngress: staged_ingress, stagedEgress: staged_egress }]
@@ -32,6 +33,7 @@ export function readKernelPolicy(tables: Readonly<Record<'bits' | 'nets' | 'addr
       return { table: 'nets', key: { cidr: cidrOf(decodeText(nets.key, key)) }, value: { identity: decodeText(nets.value, value) } }
     }),
     ends: new Map(ends),
+    hostSets: new Set([...actual(tables.hosts, 'np_hosts').values()].flatMap((value) => Object.values(decodeText(hosts.value, value)))),
   }
 }
 

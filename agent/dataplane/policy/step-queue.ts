@@ -14,7 +14,7 @@ export interface StepQueueOptions {
   readonly epoch: { mark(): void }
   /** From what is in the kernel to a whole, so that no packet is judged by half of either. Throws as long as it is
    * not known what is there. */
-  readonly bridge: (steps: readonly PolicyStep[]) => readonly PolicyStep[]
+  readonly fromKernel: (steps: readonly PolicyStep[]) => readonly PolicyStep[]
 }
 
 /** And of a whole: it is put off until it is known what is in the kernel; at its end what was not in it goes, then
@@ -140,9 +140,9 @@ export class StepQueue implements ReconcileStep {
         if (step.epoch === 'next' && !this.#inWhole) epoch.mark()
         return 0
       case 'whole': {
-        const bridged = this.#options.bridge(step.steps)
-        places.ends.announceInstead(endsOf(bridged), endsOf(step.steps))
-        this.#steps.splice(1, 0, ...bridged)
+        const steps = this.#options.fromKernel(step.steps)
+        places.ends.announceInstead(endsOf(steps), endsOf(step.steps))
+        this.#steps.splice(1, 0, ...steps)
         return 0
       }
       case 'sweep':
@@ -154,7 +154,7 @@ export class StepQueue implements ReconcileStep {
         this.#inWhole = false
         if (this.#writtenOfWhole > 0) epoch.mark()
         return 0
-      case 'learn':
+      case 'add':
         for (const [table, rows] of byTable(step.rows)) {
           places[table].learn(rows)
           this.#learning.push(places[table])
@@ -163,7 +163,7 @@ export class StepQueue implements ReconcileStep {
         return step.rows.length
       default:
         for (const [table, rows] of byTable<PolicyRow>(step.rows)) {
-          places[table].stage(rows, step.kind === 'forget')
+          places[table].stage(rows, step.kind === 'delete')
           this.#unsettled.push(places[table])
         }
         return step.rows.length
@@ -172,7 +172,9 @@ export class StepQueue implements ReconcileStep {
 }
 
 function endsOf(steps: readonly PolicyStep[]): readonly PolicyRow[] {
-  return steps.flatMap((step) => (step.kind === 'move' || step.kind === 'flip' ? step.rows.filter(({ table }) => table === 'ends') : []))
+  return steps.flatMap((step) =>
+    step.kind === 'reassign' || step.kind === 'switch' ? step.rows.filter(({ table }) => table === 'ends') : [],
+  )
 }
 
 function byTable<R extends PolicyRow>(rows: readonly R[]): ReadonlyMap<R['table'], readonly R[]> {

@@ -241,10 +241,10 @@ test('policy that filled a map and is taken back leaves nothing to fail', async 
     change = { fragments: [], node: undefined, policy: [step], complete: false }
   }
   await passes()
-  say({ kind: 'learn', rows })
+  say({ kind: 'add', rows })
   await passes()
   expect([unmet(), dataplane.loaded?.tables.rules.known]).toEqual([['dataplane.policy'], room])
-  say({ kind: 'forget', rows })
+  say({ kind: 'delete', rows })
   await passes()
   expect([await passes(), unmet(), dataplane.loaded?.tables.rules.known]).toEqual([undefined, [], 0])
 })
@@ -254,7 +254,7 @@ describe('another setting', () => {
   const third = (): DesiredNode => ({ ...node, knobs: { ...node.knobs, overlay: true } })
   /** no struct holds such a row */
   const refused: PolicyStep = {
-    kind: 'move',
+    kind: 'reassign',
     rows: [{ table: 'nets', key: { cidr: parseCidr('10.9.0.0/16') }, value: { identity: 2 ** 40 } }],
   }
 
@@ -322,7 +322,7 @@ describe('another setting', () => {
       stranger.close()
     })
     xdpAttach(ifindexOf(DEVICE), stranger)
-    want(node, { policy: [{ kind: 'flip', rows: [{ table: 'hosts', key: { endpoint: 'HostEndpoint/one' }, value: UNTRACKED }] }] })
+    want(node, { policy: [{ kind: 'switch', rows: [{ table: 'hosts', key: { endpoint: 'HostEndpoint/one' }, value: UNTRACKED }] }] })
     await passes()
     await takeUp()
     await passes()

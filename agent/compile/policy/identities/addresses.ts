@@ -23,7 +23,7 @@ interface Known {
 }
 
 /** An address's old and new identity, by its own row or by that of the prefix around it. */
-export interface Move {
+export interface IdentityMove {
   readonly was: Identity
   readonly now: Identity
   /** it has no row any more */
@@ -32,11 +32,11 @@ export interface Move {
 
 /** What is different since last time. */
 export interface AddressChanges {
-  readonly ends: ReadonlyMap<Addr, Move>
+  readonly ends: ReadonlyMap<Addr, IdentityMove>
   readonly nets: ReadonlyMap<string, NetMove>
 }
 
-export interface NetMove extends Move {
+export interface NetMove extends IdentityMove {
   readonly cidr: Cidr
   /** it had no row before */
   readonly isNew: boolean
@@ -220,7 +220,7 @@ export class Addresses {
     return before !== prefix.identity
   }
 
-  #settleEnd({ addr, known, was }: EndBefore): Move {
+  #settleEnd({ addr, known, was }: EndBefore): IdentityMove {
     const { identity: before } = known
     const isGone = known.things.length === 0
     const identity = this.identities.take(isGone ? [] : this.#atomsAround(addr, WHOLE, known.things))

@@ -117,7 +117,7 @@ export class Identities {
     const key = `${was.key} then ${now.key}`
     const known = this.#byKey.get(key)
     if (known !== undefined) return known
-    const id = this.#freeId(mix32(mix32(was.id) ^ now.id))
+    const id = betweenId(was.id, now.id, (one) => this.#byId.has(one))
     const atoms = [...new Set([...was.atoms, ...now.atoms])]
     return this.#add({ id, key, atoms, isTrue: now.isTrue, was, users: 0 })
   }
@@ -162,7 +162,7 @@ export class Identities {
 
   /** The sum of hashes does not depend on the order in which the atoms came to be. */
   #make(key: string, atoms: readonly LivePredicate[]): Identity {
-    const id = this.#freeId(mix32(atoms.reduce((sum, { hash }) => (sum + mix32(hash)) | 0, 0)))
+    const id = freeId(mix32(atoms.reduce((sum, { hash }) => (sum + mix32(hash)) | 0, 0)), (one) => this.#byId.has(one))
     // a copy: it may be the list of a prefix, which grows and shrinks
     return this.#add({ id, key, atoms: [...atoms], isTrue: new Set(atoms.map(({ atom }) => atom.key)), users: 0 })
   }
@@ -180,13 +180,18 @@ export class Identities {
     }
     return identity
   }
+}
 
-  /** The content decides, so a shared hash costs the later one another number. */
-  #freeId(wish: number): number {
-    let id = wish
-    while (this.#byId.has(id)) id = (id + 1) >>> 0
-    return id
-  }
+/** The number of an identity between two: a hash of theirs, so that an agent that starts again gives the same. */
+export function betweenId(was: number, now: number, isTaken: (id: number) => boolean): number {
+  return freeId(mix32(mix32(was) ^ now), isTaken)
+}
+
+/** The content decides, so a shared hash costs the later one another number. */
+function freeId(wish: number, isTaken: (id: number) => boolean): number {
+  let id = wish
+  while (id === 0 || isTaken(id)) id = (id + 1) >>> 0
+  return id
 }
 
 /** Of all owners. */

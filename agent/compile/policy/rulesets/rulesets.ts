@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Sets in use, and what each says of each identity. Layer: agent/compile (pure). */
 import { DIMENSION_OWN, DIMENSION_PEER, RULES_PER_BLOCK } from '#lib/base/bpf-constants.ts'
+import { InternalError } from '#lib/base/errors.ts'
 import { fnv1a64 } from '#lib/base/hash.ts'
 import type { Addresses } from '../identities/addresses.ts'
 import type { Identity } from '../identities/identities.ts'
@@ -16,7 +17,7 @@ import { peerOnlyVerdicts } from './peer-only-verdict.ts'
 import { NO_SET } from '../tables.ts'
 import type { SetId, SetRow } from '../tables.ts'
 
-const NONE: ReadonlySet<LiveRuleset> = new Set()
+const NONE: ReadonlySet<SetId> = new Set()
 
 export interface LiveRuleset {
   readonly compiled: CompiledRuleset
@@ -96,10 +97,13 @@ export class LiveRulesets {
   }
 
   /** The same line under another name. */
-  twinOf({ compiled, line }: LiveRuleset): LiveRuleset {
-    let { id } = compiled
-    while (id === NO_SET || this.#byId.has(id)) id = fnv1a64(id)
-    return this.#add(id, line)
+  twinOf(ruleset: SetId): LiveRuleset {
+    const line = this.#byId.get(ruleset)?.line
+    if (line === undefined) throw new InternalError(`ruleset ${ruleset} is not in use`)
+    return this.#add(
+      twinId(ruleset, (id) => this.#byId.has(id)),
+      line,
+    )
   }
 
   #add(id: SetId, line: RuleList): LiveRuleset {
@@ -123,8 +127,8 @@ export class LiveRulesets {
   }
 
   /** One endpoint less. Returns all rows of a set that is no longer in use: they are to be removed. */
-  release(set: LiveRuleset): readonly SetRow[] {
-    if (--set.users > 0) return []
+  release(set: LiveRuleset | undefined): readonly SetRow[] {
+    if (set === undefined || --set.users > 0) return []
     this.#byId.delete(set.compiled.id)
     this.#bits -= bitsIn(set.compiled)
     this.#fresh = this.#fresh.filter((one) => one !== set)
@@ -141,7 +145,7 @@ export class LiveRulesets {
 
   /** Rows of sets that are new, and of all sets about identities that are: those that are being left judge one
    * between two by the earlier. */
-  takeNewRows(left: ReadonlySet<LiveRuleset> = NONE): readonly SetRow[] {
+  takeNewRows(left: ReadonlySet<SetId> = NONE): readonly SetRow[] {
     const rows: SetRow[] = []
     const { identities } = this.#addresses
     const fresh = new Set(this.#fresh)
@@ -153,7 +157,7 @@ export class LiveRulesets {
     }
     for (const identity of identities.made)
       for (const set of this.#askingOf(identity))
-        if (!fresh.has(set)) this.#describe(set, { identity, as: left.has(set) ? (identity.was ?? identity) : identity }, rows)
+        if (!fresh.has(set)) this.#describe(set, { identity, as: left.has(set.compiled.id) ? (identity.was ?? identity) : identity }, rows)
     identities.made.clear()
     this.#fresh = []
     this.#compiled.clear()
@@ -206,6 +210,13 @@ export class LiveRulesets {
       id = fnv1a64(id)
     }
   }
+}
+
+/** The name of a ruleset's twin. */
+export function twinId(ruleset: SetId, isTaken: (id: SetId) => boolean): SetId {
+  let id = ruleset
+  while (id === NO_SET || isTaken(id)) id = fnv1a64(id)
+  return id
 }
 
 function sidesOf({ compiled }: LiveRuleset): readonly SideTable[] {

@@ -2,32 +2,31 @@
 /** What the tables say of addresses, and what is to be written when that changes. Layer: agent/compile (pure). */
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
-import type { AddressChanges, Move } from '../identities/addresses.ts'
-import type { Identity } from '../identities/identities.ts'
-import { depthOf } from '../identities/prefixes.ts'
-import { NO_SET } from '../tables.ts'
-import type { EndSets, EndValue, Epoch, HostValue, PolicyRowOf } from '../tables.ts'
-
-export const NO_END_SETS: EndSets = { ingress: NO_SET, egress: NO_SET, stagedIngress: NO_SET, stagedEgress: NO_SET }
+import { depthOf, prefixKey } from '../identities/prefixes.ts'
+import { NO_END_SETS } from '../tables.ts'
+import type { EndValue, Epoch, HostValue, PolicyRowOf } from '../tables.ts'
+import type { Move, Moves, Targets } from './plan.ts'
 
 type EndRow = PolicyRowOf<'ends'>
 type NetRow = PolicyRowOf<'nets'>
 type HostRow = PolicyRowOf<'hosts'>
 
-/** The identities that addresses and prefixes are to have; undefined: they are to have no row. */
-export interface Targets {
-  readonly ends: ReadonlyMap<Addr, Identity | undefined>
-  readonly nets: ReadonlyMap<string, { readonly cidr: Cidr; readonly identity: Identity | undefined }>
-}
-
 export class WrittenRows {
-  readonly #ends = new Map<Addr, EndValue>()
-  readonly #nets = new Map<string, NetRow>()
+  readonly #ends: Map<Addr, EndValue>
+  readonly #nets: Map<string, NetRow>
   readonly #hosts = new Map<string, HostRow>()
   readonly #goneEnds = new Map<Addr, EndRow>()
   readonly #goneHosts = new Map<string, HostRow>()
   readonly #goneNets = new Map<string, NetRow>()
   #epoch: Epoch = 'same'
+
+  /** What is there at the beginning. */
+  constructor(
+    { ends, nets }: { readonly ends: Iterable<readonly [Addr, EndValue]>; readonly nets: Iterable<NetRow> } = { ends: [], nets: [] },
+  ) {
+    this.#ends = new Map(ends)
+    this.#nets = new Map([...nets].map((row) => [prefixKey(row.key.cidr.addr, depthOf(row.key.cidr)), row]))
+  }
 
   endAt(addr: Addr): EndValue | undefined {
     return this.#ends.get(addr)
@@ -41,35 +40,35 @@ export class WrittenRows {
     return this.#hosts.keys()
   }
 
-  /** Rows by which addresses move to other identities: those that had no row before the prefix around them moves. */
-  move({ ends, nets }: Targets): readonly (EndRow | NetRow)[] {
+  /** Rows by which addresses get other identities: those that had no row before the prefix around them moves. */
+  reassign({ ends, nets }: Targets): readonly (EndRow | NetRow)[] {
     const netRows: NetRow[] = []
     for (const [key, { cidr, identity }] of nets) {
-      if (identity === undefined) this.#hideNet(key)
-      else if (this.#nets.get(key)?.value.identity !== identity.id) netRows.push(this.#showNet(key, cidr, identity.id))
+      if (identity === undefined) this.#deleteNet(key)
+      else if (this.#nets.get(key)?.value.identity !== identity) netRows.push(this.#setNet(key, cidr, identity))
     }
     const endRows: EndRow[] = []
     for (const [addr, identity] of ends) {
       const before = this.#ends.get(addr)
-      if (identity === undefined) this.#hideEnd(addr)
-      else if (before?.identity !== identity.id) endRows.push(this.#showEnd(addr, { ...(before ?? NO_END_SETS), identity: identity.id }))
+      if (identity === undefined) this.#deleteEnd(addr)
+      else if (before?.identity !== identity) endRows.push(this.#setEnd(addr, { ...(before ?? NO_END_SETS), identity }))
     }
     return [...endRows, ...netRows.sort((a, b) => depthOf(b.key.cidr) - depthOf(a.key.cidr))]
   }
 
-  /** Rows by which endpoints get their sets. */
-  flip(addrs: Iterable<Addr>, wanted: (addr: Addr) => EndValue | undefined): readonly EndRow[] {
+  /** Rows by which endpoints get their rulesets. */
+  switchEnds(addrs: Iterable<Addr>, wanted: (addr: Addr) => EndValue | undefined): readonly EndRow[] {
     const rows: EndRow[] = []
     for (const addr of addrs) {
       const after = wanted(addr)
       const before = this.#ends.get(addr)
-      if (after !== undefined && !isSame(before, after)) rows.push(this.#showEnd(addr, after))
+      if (after !== undefined && !isSame(before, after)) rows.push(this.#setEnd(addr, after))
     }
     return rows
   }
 
   /** The same of host endpoints. */
-  flipHosts(keys: Iterable<string>, wanted: (key: string) => HostValue | undefined): readonly HostRow[] {
+  switchHosts(keys: Iterable<string>, wanted: (key: string) => HostValue | undefined): readonly HostRow[] {
     const rows: HostRow[] = []
     for (const endpoint of keys) {
       const value = wanted(endpoint)
@@ -89,7 +88,7 @@ export class WrittenRows {
     return rows
   }
 
-  /** Of what was moved and flipped since this was last asked. */
+  /** Of what was reassigned and switched since this was last asked. */
   takeEpoch(): Epoch {
     const epoch = this.#epoch
     this.#epoch = 'same'
@@ -111,7 +110,7 @@ export class WrittenRows {
     return rows
   }
 
-  #showEnd(addr: Addr, value: EndValue): EndRow {
+  #setEnd(addr: Addr, value: EndValue): EndRow {
     const isNew = !this.#ends.has(addr)
     this.#epoch = isNew && this.#epoch !== 'next' ? 'newcomers' : 'next'
     this.#ends.set(addr, value)
@@ -119,7 +118,7 @@ export class WrittenRows {
     return { table: 'ends', key: { addr }, value }
   }
 
-  #showNet(key: string, cidr: Cidr, identity: number): NetRow {
+  #setNet(key: string, cidr: Cidr, identity: number): NetRow {
     const row: NetRow = { table: 'nets', key: { cidr }, value: { identity } }
     this.#epoch = 'next'
     this.#nets.set(key, row)
@@ -127,14 +126,14 @@ export class WrittenRows {
     return row
   }
 
-  #hideEnd(addr: Addr): void {
+  #deleteEnd(addr: Addr): void {
     const value = this.#ends.get(addr)
     if (value === undefined) return
     this.#goneEnds.set(addr, { table: 'ends', key: { addr }, value })
     this.#ends.delete(addr)
   }
 
-  #hideNet(key: string): void {
+  #deleteNet(key: string): void {
     const row = this.#nets.get(key)
     if (row === undefined) return
     this.#epoch = 'next'
@@ -143,8 +142,9 @@ export class WrittenRows {
   }
 }
 
-export function targetsOf({ ends, nets }: AddressChanges): Targets {
-  const identityOf = ({ isGone, now }: Move): Identity | undefined => (isGone ? undefined : now)
+/** Without anything between. */
+export function targetsOf({ ends, nets }: Moves<Move>): Targets {
+  const identityOf = ({ isGone, now }: Move): number | undefined => (isGone ? undefined : now.id)
   return {
     ends: new Map([...ends].map(([addr, move]) => [addr, identityOf(move)])),
     nets: new Map([...nets].map(([key, move]) => [key, { cidr: move.cidr, identity: identityOf(move) }])),

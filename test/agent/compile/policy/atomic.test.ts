@@ -41,7 +41,7 @@ function judgeAtHost(follower: Follower, packets: readonly Packet[]): readonly s
 /** Rows of identities and sets that nothing refers to cannot be seen: only those of addresses and those that go need
  * a look. */
 function isSeen(step: PolicyStep, row: PolicyRow): boolean {
-  return step.kind === 'forget' || row.table === 'ends' || row.table === 'nets' || row.table === 'hosts'
+  return step.kind === 'delete' || row.table === 'ends' || row.table === 'nets' || row.table === 'hosts'
 }
 
 type Judge = (follower: Follower, packets: readonly Packet[]) => readonly (string | undefined)[]
@@ -57,7 +57,7 @@ function checkRowByRow(judge: Judge, objects: readonly KubeObject[], changes: re
     for (const step of follower.change(put, gone))
       if (step.kind !== 'epoch')
         for (const row of step.rows) {
-          follower.tables.write(row, step.kind === 'forget')
+          follower.tables.write(row, step.kind === 'delete')
           if (isSeen(step, row)) seen.push(judge(follower, packets))
         }
     const after = judge(follower, packets)

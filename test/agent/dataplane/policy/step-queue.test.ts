@@ -39,9 +39,9 @@ const net = (cidr: string, identity: number): PolicyRow & { readonly table: 'net
 })
 /** A pod under one rule, and a prefix. */
 const FIRST: readonly PolicyStep[] = [
-  { kind: 'learn', rows: [rule(A, 0), rule(A, 1)] },
-  { kind: 'move', rows: [net('10.1.0.0/16', 3), net('10.0.0.0/8', 2), end('10.9.0.1', 5)] },
-  { kind: 'flip', rows: [end('10.1.0.1', 4, A)] },
+  { kind: 'add', rows: [rule(A, 0), rule(A, 1)] },
+  { kind: 'reassign', rows: [net('10.1.0.0/16', 3), net('10.0.0.0/8', 2), end('10.9.0.1', 5)] },
+  { kind: 'switch', rows: [end('10.1.0.1', 4, A)] },
   { kind: 'epoch', epoch: 'next' },
 ]
 
@@ -117,7 +117,7 @@ describe('steps', () => {
   test('what is forgotten goes in the order of the step', () => {
     take(FIRST, true)
     log.length = 0
-    expect(take([{ kind: 'forget', rows: [net('10.0.0.0/8', 2), net('10.1.0.0/16', 3), rule(A, 0)] }]).done).toBe(3)
+    expect(take([{ kind: 'delete', rows: [net('10.0.0.0/8', 2), net('10.1.0.0/16', 3), rule(A, 0)] }]).done).toBe(3)
     expect(log).toEqual(['nets -2', 'rules -1'])
   })
 
@@ -125,7 +125,7 @@ describe('steps', () => {
     take(FIRST, true)
     plane.epoch.apply()
     take([
-      { kind: 'flip', rows: [end('10.1.0.2', 4)] },
+      { kind: 'switch', rows: [end('10.1.0.2', 4)] },
       { kind: 'epoch', epoch: 'newcomers' },
     ])
     expect(plane.epoch.dueMs).toBeUndefined()
@@ -138,10 +138,10 @@ describe('a row that cannot be written', () => {
     plane.epoch.apply()
     maps.rules.broken.add(rulesKey(3))
     const change: readonly PolicyStep[] = [
-      { kind: 'learn', rows: [rule(A, 2), rule(A, 3), rule(A, 4)] },
-      { kind: 'flip', rows: [end('10.1.0.1', 4, B)] },
+      { kind: 'add', rows: [rule(A, 2), rule(A, 3), rule(A, 4)] },
+      { kind: 'switch', rows: [end('10.1.0.1', 4, B)] },
       { kind: 'epoch', epoch: 'next' },
-      { kind: 'forget', rows: [rule(A, 0)] },
+      { kind: 'delete', rows: [rule(A, 0)] },
     ]
     expect(take(change).failures).toMatchObject([{ item: 'policy' }])
     expect([endAt('10.1.0.1')?.ingress, maps.rules.contents().size, plane.epoch.dueMs]).toEqual([A, 3, undefined])
@@ -155,8 +155,8 @@ describe('a row that cannot be written', () => {
     take(FIRST, true)
     maps.rules.broken.add(rulesKey(2))
     take([
-      { kind: 'learn', rows: [rule(A, 2)] },
-      { kind: 'flip', rows: [end('10.1.0.2', 4, A)] },
+      { kind: 'add', rows: [rule(A, 2)] },
+      { kind: 'switch', rows: [end('10.1.0.2', 4, A)] },
     ])
     const write = textWriter(addrs.value)
     join.want(parseAddr('10.1.0.2'), write(addrInfo(ADDR_LOCAL_POD, { ifindex: 7 })))
@@ -177,19 +177,19 @@ describe('a table that is full', () => {
   beforeEach(() => {
     take(FIRST, true)
     take([
-      { kind: 'learn', rows: rules(B, 150) },
-      { kind: 'flip', rows: [end('10.1.0.1', 4, B)] },
+      { kind: 'add', rows: rules(B, 150) },
+      { kind: 'switch', rows: [end('10.1.0.1', 4, B)] },
     ])
     expect([maps.rules.contents().size, plane.queue.wantsWhole(0)]).toEqual([100, false])
   })
 
   test('is of no use to later steps: a whole is to take the place of all, and has room for its own rows at once', () => {
     take([
-      { kind: 'flip', rows: [end('10.1.0.1', 4, A)] },
-      { kind: 'forget', rows: rules(B, 150) },
+      { kind: 'switch', rows: [end('10.1.0.1', 4, A)] },
+      { kind: 'delete', rows: rules(B, 150) },
     ])
     expect([plane.queue.pending(), plane.queue.wantsWhole(0), plane.queue.isWhole]).toEqual([true, true, true])
-    expect(take([{ kind: 'learn', rows: [rule(A, 2)] }, ...FIRST], true).failures).toEqual([])
+    expect(take([{ kind: 'add', rows: [rule(A, 2)] }, ...FIRST], true).failures).toEqual([])
     expect([plane.queue.pending(), plane.queue.wantsWhole(0), plane.queue.isWhole]).toEqual([false, false, true])
     expect([...maps.rules.contents().keys()].sort()).toEqual([0, 1, 2].map(rulesKey))
     expect(endAt('10.1.0.1')?.ingress).toBe(A)
@@ -197,13 +197,13 @@ describe('a table that is full', () => {
 
   test('as long as a whole is of no use, another is wanted later each time', () => {
     const more = (): boolean[] => {
-      take([{ kind: 'forget', rows: rules(B, 1) }])
+      take([{ kind: 'delete', rows: rules(B, 1) }])
       return [0, 999, 1000, 1001, 2999, 3000].map((now) => plane.queue.wantsWhole(now))
     }
     expect(more()).toEqual([true, false, true, false, false, true])
-    take([{ kind: 'learn', rows: rules(B, 150) }], true)
+    take([{ kind: 'add', rows: rules(B, 150) }], true)
     expect(plane.queue.wantsWhole(10_000)).toBe(false)
-    take([{ kind: 'forget', rows: rules(B, 1) }])
+    take([{ kind: 'delete', rows: rules(B, 1) }])
     expect([6_999, 7_000].map((now) => plane.queue.wantsWhole(now))).toEqual([false, true])
   })
 })
@@ -212,10 +212,10 @@ test('of a step that fails in one table what it taught others goes as well: a wh
   const rules = (set: string) => Array.from({ length: 60 }, (_, index) => rule(set, index + 2))
   const bits = Array.from({ length: 150 }, (_, index) => bitsRow({ set: B, class: index, block: 0, dimension: DIMENSION_PEER }, ''))
   take(FIRST, true)
-  take([{ kind: 'learn', rows: [...rules(B), ...bits] }])
-  take([{ kind: 'forget', rows: [] }])
+  take([{ kind: 'add', rows: [...rules(B), ...bits] }])
+  take([{ kind: 'delete', rows: [] }])
   expect([maps.rules.contents().size, plane.queue.wantsWhole(0)]).toEqual([62, true])
-  expect(take([{ kind: 'learn', rows: rules(A) }, ...FIRST], true).failures).toEqual([])
+  expect(take([{ kind: 'add', rows: rules(A) }, ...FIRST], true).failures).toEqual([])
   expect(plane.queue.pending()).toBe(false)
 })
 
@@ -234,8 +234,8 @@ describe('a whole', () => {
     expect(['nets', 'addrs', 'ranges'].map((table) => holds.removals(table)?.('k'))).toEqual([true, true, undefined])
     take(
       [
-        { kind: 'learn', rows: [rule(B, 0)] },
-        { kind: 'flip', rows: [end('10.1.0.1', 4, B)] },
+        { kind: 'add', rows: [rule(B, 0)] },
+        { kind: 'switch', rows: [end('10.1.0.1', 4, B)] },
       ],
       true,
     )
@@ -249,8 +249,8 @@ describe('a whole', () => {
     take(FIRST, true)
     maps.rules.broken.add(rulesKey(2))
     take([
-      { kind: 'learn', rows: [rule(A, 2)] },
-      { kind: 'flip', rows: [end('10.1.0.1', 9, A)] },
+      { kind: 'add', rows: [rule(A, 2)] },
+      { kind: 'switch', rows: [end('10.1.0.1', 9, A)] },
     ])
     expect(take(FIRST, true).failures).toEqual([])
     expect([plane.queue.isWhole, endAt('10.1.0.1')?.identity, tables.rules.pending]).toEqual([true, 4, { updates: 0, deletes: 0 }])
@@ -262,8 +262,8 @@ describe('a whole', () => {
     maps.rules.broken.add(textWriter(bindDeclared(catalogue.np_rules, btf).key)({ set: B, index: 0 }))
     take(
       [
-        { kind: 'learn', rows: [rule(B, 0)] },
-        { kind: 'flip', rows: [end('10.9.0.1', 6)] },
+        { kind: 'add', rows: [rule(B, 0)] },
+        { kind: 'switch', rows: [end('10.9.0.1', 6)] },
       ],
       true,
     )

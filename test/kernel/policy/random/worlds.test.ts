@@ -121,7 +121,7 @@ async function checkEveryStep(of: readonly Packet[], objects: readonly KubeObjec
     const rows = new Set<Addr>()
     const seen = steps.map((one) => {
       node.take([one])
-      if (one.kind !== 'epoch' && one.kind !== 'forget') for (const row of one.rows) if (row.table === 'ends') rows.add(row.key.addr)
+      if (one.kind !== 'epoch' && one.kind !== 'delete') for (const row of one.rows) if (row.table === 'ends') rows.add(row.key.addr)
       return { during: judgeAll(), waiting: [...follower.podAddrs].filter((addr) => !old.has(addr) && !rows.has(addr)) }
     })
     const after = judgeAll()

@@ -93,16 +93,16 @@ function show(steps: readonly PolicyStep[]): string {
 test('a policy is written with a pod that it selects and a pod that it names', () => {
   const compiler = new PolicyCompiler()
   const steps = compiler.change([policyUpdate(policy('a', [fromDb])), localPod(WEB, 'web'), pod('10.0.0.2', 'db')])
-  expect(show(steps)).toBe(`learn
+  expect(show(steps)).toBe(`add
   set1 proto 0: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at 0
   set1 proto 6: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
   set1 page 0: 0 1
   set1 rule 0
   set1 rule 1
   set1 peer id1: 11
-move
+reassign
   10.0.0.2 is id1 in - out -
-flip
+switch
   10.0.0.1 is 0 in set1 out -
 epoch newcomers`)
 })
@@ -116,28 +116,28 @@ describe('what changes afterwards:', () => {
 
   test('a pod whose labels are known, here or elsewhere, is one row', () => {
     const compiler = started()
-    expect(show(compiler.change([pod('10.0.0.3', 'db')]))).toBe('move\n  10.0.0.3 is id1 in - out -\nepoch newcomers')
-    expect(show(compiler.change([localPod('10.0.0.4', 'web')]))).toBe('flip\n  10.0.0.4 is 0 in set1 out -\nepoch newcomers')
+    expect(show(compiler.change([pod('10.0.0.3', 'db')]))).toBe('reassign\n  10.0.0.3 is id1 in - out -\nepoch newcomers')
+    expect(show(compiler.change([localPod('10.0.0.4', 'web')]))).toBe('switch\n  10.0.0.4 is 0 in set1 out -\nepoch newcomers')
   })
 
   test('other labels of a pod that change its own rules are one row as well', () => {
     const compiler = started()
     compiler.change([policyUpdate(policy('b', [fromDb], { subject: equals('app', 'db') }))])
-    const [other] = compiler.change([localPod(WEB, 'db')]).filter(({ kind }) => kind !== 'epoch' && kind !== 'learn' && kind !== 'forget')
-    expect(other).toMatchObject({ kind: 'flip', rows: [{ key: { addr: parseAddr(WEB) } }] })
+    const [other] = compiler.change([localPod(WEB, 'db')]).filter(({ kind }) => kind !== 'epoch' && kind !== 'add' && kind !== 'delete')
+    expect(other).toMatchObject({ kind: 'switch', rows: [{ key: { addr: parseAddr(WEB) } }] })
   })
 
   test('labels and rules at once: a pod that moves has a transitional identity until all have their new rules', () => {
     const compiler = started()
     const fromCache = ruleOf(0, { ...fromDb, source: fromSide(equals('app', 'cache')) })
     const steps = compiler.change([policyUpdate(policy('a', [fromCache])), pod('10.0.0.2', 'cache')])
-    const shown = show(steps.filter(({ kind }) => kind === 'move' || kind === 'flip' || kind === 'epoch'))
-    expect(shown).toBe(`move
+    const shown = show(steps.filter(({ kind }) => kind === 'reassign' || kind === 'switch' || kind === 'epoch'))
+    expect(shown).toBe(`reassign
   10.0.0.2 is id1 in - out -
-flip
+switch
   10.0.0.1 is 0 in set1 out -
 epoch next
-move
+reassign
   10.0.0.2 is id2 in - out -
 epoch next`)
   })
@@ -167,21 +167,21 @@ epoch next`)
     const compiler = started()
     const fromCache = ruleOf(0, { ...fromDb, source: fromSide(equals('app', 'cache')) })
     compiler.change([pod('10.0.0.5', 'cache')])
-    expect(show(compiler.change([policyUpdate(policy('a', [fromCache]))]))).toBe(`learn
+    expect(show(compiler.change([policyUpdate(policy('a', [fromCache]))]))).toBe(`add
   set1 proto 0: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at 0
   set1 proto 6: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
   set1 page 0: 0 1
   set1 rule 0
   set1 rule 1
   set1 peer id1: 11
-move
+reassign
   10.0.0.5 is id1 in - out -
-flip
+switch
   10.0.0.1 is 0 in set1 out -
 epoch next
-move
+reassign
   10.0.0.2 is 0 in - out -
-forget
+delete
   set2 proto 0: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at 0
   set2 proto 6: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
   set2 page 0: 0 1

@@ -4,13 +4,14 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { PolicyRowOf, PolicyStep } from '#agent/compile/policy/tables.ts'
-import { restartTransition, type KernelPolicy } from '#agent/dataplane/policy/restart-transition.ts'
+import { restartSteps, type KernelPolicy } from '#agent/compile/policy/transition/restart.ts'
+import { hostSlots } from '#agent/compile/policy/transition/slots.ts'
 import type { PolicyTables } from '#agent/policy/table-rows.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { dense, isSent, type Dense } from '../../compile/policy/dense.ts'
-import { Follower } from '../../compile/policy/follower.ts'
+import { dense, HOST, isSent, type Dense } from '../dense.ts'
+import { Follower } from '../follower.ts'
 
 const NODE = 'n1'
 const WORLDS: readonly (readonly [string, Dense])[] = [
@@ -34,6 +35,7 @@ function inKernel(tables: PolicyTables): KernelPolicy {
     bits: () => rows.filter((row): row is PolicyRowOf<'bits'> => row.table === 'bits'),
     nets: rows.filter((row): row is PolicyRowOf<'nets'> => row.table === 'nets'),
     ends: new Map(ends),
+    hostSets: new Set(rows.flatMap((row) => (row.table === 'hosts' ? hostSlots(row.value) : []))),
   }
 }
 
@@ -43,29 +45,56 @@ function judgeAll(tables: PolicyTables, packets: readonly Packet[]): readonly st
   return packets.flatMap((one) => (['ingress', 'egress'] as const).map((direction) => follower.action(one, { direction })))
 }
 
+/** Untracked and after that, at the host's device. */
+function judgeAtHost(tables: PolicyTables, packets: readonly Packet[]): readonly string[] {
+  const follower = new Follower(NODE)
+  for (const row of tables.rows.values()) follower.tables.write(row, false)
+  return packets.flatMap((packet) =>
+    (['ingress', 'egress'] as const).map((direction) =>
+      [false, true].map((ofHost) => follower.hostActions(HOST, { direction, packet, before: packet, ofHost }).join()).join(),
+    ),
+  )
+}
+
 /** Not every pod is there. */
-function someOf({ oneSided }: Dense): Dense['oneSided'] {
+function someOf(world: Dense['world']): Dense['world'] {
   return fc
-    .tuple(oneSided, fc.subarray([0, 1, 2, 3, 4], { minLength: 2 }))
+    .tuple(world, fc.subarray([0, 1, 2, 3, 4], { minLength: 2 }))
     .map(([objects, kept]) => objects.filter(({ kind }, at) => kind !== 'Pod' || kept.includes(at)))
+}
+
+type Pair = readonly [old: readonly KubeObject[], now: readonly KubeObject[]]
+
+/** Two worlds that have nothing to do with each other, or a world and one in which some things are different. */
+function pairOf(world: Dense['world'], batch: Dense['batch']): fc.Arbitrary<Pair> {
+  const some = someOf(world)
+  const isNamed = (all: readonly KubeObject[], { kind, name }: KubeObject): boolean =>
+    all.some((one) => one.kind === kind && one.name === name)
+  const changed = fc.tuple(some, batch).map(([old, { put, gone }]) => {
+    const kept = old.filter((one) => !isNamed(put, one) && !isNamed(gone, one))
+    return [old, [...kept, ...put]] as const
+  })
+  return fc.oneof(fc.tuple(some, some), changed)
 }
 
 function podsOf(objects: readonly KubeObject[]): ReadonlySet<Addr> {
   return new Set(objects.flatMap((object) => (object.kind === 'Pod' ? object.podIPs : [])))
 }
 
-function checkRowByRow(all: readonly Packet[], old: readonly KubeObject[], now: readonly KubeObject[]): void {
+type Judge = typeof judgeAll
+
+function checkRowByRow(judge: Judge, all: readonly Packet[], [old, now]: Pair): void {
   const packets = all.filter((one) => isSent(one, podsOf(old), podsOf(now)))
   const { tables } = compiled(old)
   const whole = compiled(now)
   const known = new Set(tables.rows.keys())
-  const [before, after] = [judgeAll(tables, packets), judgeAll(whole.tables, packets)]
-  for (const step of restartTransition(whole.steps, inKernel(tables))) {
+  const [before, after] = [judge(tables, packets), judge(whole.tables, packets)]
+  for (const step of restartSteps(whole.steps, inKernel(tables))) {
     if (step.kind === 'epoch') continue
     for (const row of step.rows) {
-      tables.write(row, step.kind === 'forget')
-      if (step.kind === 'learn') continue
-      for (const [at, verdict] of judgeAll(tables, packets).entries())
+      tables.write(row, step.kind === 'delete')
+      if (step.kind === 'add') continue
+      for (const [at, verdict] of judge(tables, packets).entries())
         if (verdict !== before[at] && verdict !== after[at]) expect({ packet: packets[at >> 1], verdict }).toBe('as before or as after')
     }
   }
@@ -74,21 +103,37 @@ function checkRowByRow(all: readonly Packet[], old: readonly KubeObject[], now: 
   expect([...tables.rows.keys()].filter((key) => !whole.tables.rows.has(key) && !known.has(key))).toEqual([])
 }
 
-test.each(WORLDS)('row by row, %s', { timeout: TIMEOUT }, (_, world) => {
-  const some = someOf(world)
+test.each(WORLDS)('an agent that starts changes policy row by row, %s', { timeout: TIMEOUT }, (_, { world, batch, packets }) => {
   fc.assert(
-    fc.property(some, some, (old, now) => {
-      checkRowByRow(world.packets, old, now)
+    fc.property(pairOf(world, batch), (pair) => {
+      checkRowByRow(judgeAll, packets, pair)
     }),
     { numRuns: RUNS },
   )
 })
 
+test.each(WORLDS)(
+  'an agent that starts changes policy of a host endpoint row by row, %s',
+  { timeout: TIMEOUT },
+  (_, { hostWorld, hostBatch, packets }) => {
+    fc.assert(
+      fc.property(pairOf(hostWorld, hostBatch), (pair) => {
+        checkRowByRow(
+          judgeAtHost,
+          packets.filter((_one, at) => at % 3 === 0),
+          pair,
+        )
+      }),
+      { numRuns: Math.ceil(RUNS / 5) },
+    )
+  },
+)
+
 test.each(WORLDS)('the same world again: the same steps, %s', (_, { oneSided }) => {
   fc.assert(
     fc.property(oneSided, (objects) => {
       const { steps, tables } = compiled(objects)
-      expect(restartTransition(steps, inKernel(tables))).toBe(steps)
+      expect(restartSteps(steps, inKernel(tables))).toBe(steps)
     }),
     { numRuns: 20 },
   )

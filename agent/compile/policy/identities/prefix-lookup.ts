@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The longest prefix that an address is in, as np_nets finds it. Layer: agent/dataplane (pure data structure). */
+/** The longest prefix that an address is in, as np_nets finds it. Layer: agent/compile (pure). */
 import type { Addr, Cidr } from '#lib/base/ip.ts'
-import { prefixOf } from '../maps/encode-rows.ts'
+import { depthOf, prefixKey } from './prefixes.ts'
 
 /** Families are one: IPv4 is within ::ffff:0:0/96, and that within ::/0. */
 export class PrefixLookup {
@@ -10,29 +10,23 @@ export class PrefixLookup {
   #inOrder: readonly number[] | undefined
 
   set(cidr: Cidr, identity: number): void {
-    const length = prefixOf(cidr)
-    this.#identities.set(keyOf(cidr.addr, length), identity)
+    const length = depthOf(cidr)
+    this.#identities.set(prefixKey(cidr.addr, length), identity)
     this.#lengths.add(length)
     this.#inOrder = undefined
   }
 
   has(cidr: Cidr): boolean {
-    return this.#identities.has(keyOf(cidr.addr, prefixOf(cidr)))
+    return this.#identities.has(prefixKey(cidr.addr, depthOf(cidr)))
   }
 
   /** Of what is around the first `length` bits of an address; 0 where nothing is. */
   find(addr: Addr, length = 128): number {
     this.#inOrder ??= [...this.#lengths].sort((a, b) => b - a)
     for (const one of this.#inOrder) {
-      const identity = one > length ? undefined : this.#identities.get(keyOf(addr, one))
+      const identity = one > length ? undefined : this.#identities.get(prefixKey(addr, one))
       if (identity !== undefined) return identity
     }
     return 0
   }
-}
-
-function keyOf(addr: Addr, length: number): string {
-  const [bytes, bits] = [length >> 3, length & 7]
-  const rest = bits === 0 ? '' : String.fromCharCode(addr.charCodeAt(bytes) & (0xff00 >> bits))
-  return `${length} ${addr.slice(0, bytes)}${rest}`
 }

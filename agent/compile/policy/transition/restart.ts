@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/** From what the kernel has of policy, of which no more than its rows is known, to the whole that is wanted: for an
+ * agent that starts, and when a step fails that others wait for. Layer: agent/compile (pure). */
+import type { Addr, Cidr } from '#lib/base/ip.ts'
+import { PrefixLookup } from '../identities/prefix-lookup.ts'
+import { depthOf, prefixKey } from '../identities/prefixes.ts'
+import { NO_SET } from '../tables.ts'
+import type { EndValue, PolicyRow, PolicyRowOf, PolicyStep, SetId, SetRow } from '../tables.ts'
+import { planTransition } from './plan.ts'
+import type { Move, Moves } from './plan.ts'
+import { RowView } from './row-view.ts'
+import { endSlots, hostSlots, replaceEndSets, replaceHostSets } from './slots.ts'
+import { transitionSteps } from './steps.ts'
+import { WrittenRows } from './written-rows.ts'
+
+export interface KernelPolicy {
+  /** asked for when some address or prefix gets another identity */
+  readonly bits: () => readonly PolicyRowOf<'bits'>[]
+  readonly nets: readonly PolicyRowOf<'nets'>[]
+  readonly ends: ReadonlyMap<Addr, EndValue>
+  /** rulesets of all host endpoints, whichever has them */
+  readonly hostSets: ReadonlySet<SetId>
+}
+
+/** `steps` make the whole where nothing is; these make it of what there is. They name each row of the whole, so that
+ * all others can go afterwards. */
+export function restartSteps(steps: readonly PolicyStep[], kernel: KernelPolicy): readonly PolicyStep[] {
+  const whole = wholeOf(steps)
+  if (kernel.nets.length === 0 && !whole.ends.some(({ key }) => kernel.ends.has(key.addr))) return steps
+  const moves = movesOf(whole, kernel)
+  if (moves.ends.size + moves.nets.size === 0) return steps
+  const view = new RowView({ before: kernel.bits(), after: whole.sets, taken: identitiesIn(whole, kernel) })
+  const ends = whole.ends.map(({ key: { addr }, value }) => {
+    const before = kernel.ends.get(addr)
+    return { addr, before: before && endSlots(before), after: endSlots(value) }
+  })
+  const hosts = whole.hosts.map(({ key, value }) => ({ ...key, before: undefined, after: hostSlots(value) }))
+  const plan = planTransition({ moves, ends, hosts, leaving: [...view.leaving, ...kernel.hostSets].filter((set) => set !== NO_SET) }, view)
+  const extra = view.extraRows(plan.left)
+  const written = new WrittenRows(kernel)
+  const values = new Map(whole.ends.map(({ key, value }) => [key.addr, value]))
+  const setFor = (endpoint: string) => (set: SetId) => plan.setFor(endpoint, set)
+  const endAt = (addr: Addr): EndValue | undefined => {
+    const value = values.get(addr)
+    return value && replaceEndSets({ ...value, identity: plan.between.get(addr) ?? value.identity }, setFor(addr))
+  }
+  return transitionSteps({
+    rulesets: () => [...whole.sets, ...extra],
+    identities: () => written.reassign(plan.first),
+    newcomers: () => written.switchEnds(plan.newcomers, endAt),
+    endpoints: () => [
+      ...written.switchEnds(values.keys(), endAt),
+      ...whole.hosts.map((row) => ({ ...row, value: replaceHostSets(row.value, setFor(row.key.endpoint)) })),
+    ],
+    // they go with all else that is not named
+    departed: () => [],
+    switched: () => 'next',
+    coarser: () => [],
+    settled: () => [...written.reassign(plan.rest), ...whole.nets],
+    prefixes: () => written.takeGoneNets(),
+    untwinned: () => [...whole.ends, ...whole.hosts],
+    bridged: () => (plan.isBridge ? 'next' : 'same'),
+    unused: () => extra,
+  })
+}
+
+interface Whole {
+  readonly sets: readonly SetRow[]
+  readonly nets: readonly PolicyRowOf<'nets'>[]
+  readonly ends: readonly PolicyRowOf<'ends'>[]
+  readonly hosts: readonly PolicyRowOf<'hosts'>[]
+}
+
+/** The last word of each row. */
+function wholeOf(steps: readonly PolicyStep[]): Whole {
+  const rows = steps.flatMap((step): readonly PolicyRow[] => (step.kind === 'epoch' ? [] : step.rows))
+  const ends = new Map(rows.flatMap((row) => (row.table === 'ends' ? [[row.key.addr, row] as const] : [])))
+  return {
+    sets: rows.filter((row): row is SetRow => row.table !== 'ends' && row.table !== 'nets' && row.table !== 'hosts'),
+    nets: rows.filter((row) => row.table === 'nets'),
+    ends: [...ends.values()],
+    hosts: rows.filter((row) => row.table === 'hosts'),
+  }
+}
+
+/** Addresses and prefixes that get another identity, or a row of their own, or lose it. */
+function movesOf(whole: Whole, kernel: KernelPolicy): Moves<Move> {
+  const [before, after] = [lookupOf(kernel.nets), lookupOf(whole.nets)]
+  const ends = new Map<Addr, Move>()
+  for (const { key, value } of whole.ends) {
+    const own = kernel.ends.get(key.addr)?.identity
+    const was = own || before.find(key.addr)
+    const now = value.identity || after.find(key.addr)
+    if (was !== now || own !== value.identity) ends.set(key.addr, { was: { id: was }, now: { id: now }, isGone: false })
+  }
+  const nets = new Map<string, Move & { readonly cidr: Cidr }>()
+  const gone = kernel.nets.filter(({ key }) => !after.has(key.cidr))
+  for (const {
+    key: { cidr },
+  } of [...whole.nets, ...gone]) {
+    const around = (lookup: PrefixLookup): Move['was'] => ({ id: lookup.find(cidr.addr, depthOf(cidr)) })
+    const [was, now, isNew, isGone] = [around(before), around(after), !before.has(cidr), !after.has(cidr)]
+    if (was.id !== now.id || isNew || isGone) nets.set(prefixKey(cidr.addr, depthOf(cidr)), { cidr, was, now, isGone })
+  }
+  return { ends, nets }
+}
+
+function lookupOf(nets: readonly PolicyRowOf<'nets'>[]): PrefixLookup {
+  const lookup = new PrefixLookup()
+  for (const { key, value } of nets) lookup.set(key.cidr, value.identity)
+  return lookup
+}
+
+function identitiesIn({ ends, nets }: Whole, kernel: KernelPolicy): readonly number[] {
+  const rows = [...ends, ...nets, ...kernel.nets].map(({ value }) => value.identity)
+  return [...rows, ...[...kernel.ends.values()].map(({ identity }) => identity)]
+}
