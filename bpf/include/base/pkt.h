@@ -58,6 +58,11 @@ enum icmp_code {
 	ICMP6_CODE_PORT = 4,
 };
 
+_Static_assert(sizeof(struct icmp) == 8, "icmp");
+_Static_assert(offsetof(struct tcphdr, source) == 0 && offsetof(struct tcphdr, dest) == 2 &&
+		       offsetof(struct udphdr, source) == 0 && offsetof(struct udphdr, dest) == 2,
+	       "ports come first, in the same order");
+
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02
 #define TCP_RST 0x04
@@ -97,7 +102,8 @@ struct pkt {
 		__u8 tcp_header; /* its length with options */
 		__u8 asks; /* ICMP: a message of its own, and no answer to another; SCTP: it begins an association */
 	};
-	__u8 gso;       /* more than one segment: the sender keeps segments small enough */
+	__u8 gso; /* more than one segment: the sender keeps segments small enough */
+	/* from here on slow_parse keeps what is there */
 	__u8 tunnelled; /* came in the tunnel */
 	__u8 origin;    /* which carried the address that the client meant */
 	__u8 fragment;  /* has no ports of its own */

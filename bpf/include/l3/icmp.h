@@ -17,6 +17,11 @@ struct answer_v6 {
 	struct icmp icmp;
 } __attribute__((packed));
 
+/* Checksums are summed from the IPv6 source on, without a gap. */
+_Static_assert(offsetof(struct ipv6hdr, daddr) == offsetof(struct ipv6hdr, saddr) + sizeof(struct addr), "ipv6hdr");
+_Static_assert(offsetof(struct ipv6hdr, daddr) + sizeof(struct addr) == sizeof(struct ipv6hdr), "ipv6hdr");
+_Static_assert(sizeof(struct answer_v6) + QUOTE_MAX <= sizeof(((struct scratch *)0)->buf), "room for the answer");
+
 /* How much of the packet the error quotes: in steps, since the kernel trims a packet only behind a checksum it still
  * has to fill in, and checksums are summed in words. */
 static __always_inline __u32 quote_length(const struct pkt *p)

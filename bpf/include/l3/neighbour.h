@@ -27,6 +27,12 @@ struct nd_message {
 	__u8 mac[ETH_ALEN];
 } __attribute__((packed));
 
+_Static_assert(sizeof(struct arp_v4) <= sizeof(((struct scratch *)0)->buf), "room for the ARP answer");
+_Static_assert(sizeof(struct nd_message) <= sizeof(((struct scratch *)0)->buf), "room for the advertisement");
+_Static_assert(offsetof(struct nd_message, target) == offsetof(struct nd_message, icmp) + sizeof(struct icmp) &&
+		       sizeof(struct nd_message) == offsetof(struct nd_message, target) + 16 + 8,
+	       "its checksum is summed without a gap");
+
 #define ARP_REQUEST bpf_htons(1)
 #define ARP_REPLY bpf_htons(2)
 #define ND_OPTION_TARGET 2

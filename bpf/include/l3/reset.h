@@ -17,6 +17,11 @@ struct reset_v6 {
 	struct tcphdr tcp;
 } __attribute__((packed));
 
+/* The checksum is summed from the source address on, without a gap. */
+_Static_assert(offsetof(struct iphdr, daddr) == offsetof(struct iphdr, saddr) + 4, "iphdr");
+_Static_assert(offsetof(struct iphdr, daddr) + 4 == sizeof(struct iphdr), "iphdr");
+_Static_assert(sizeof(struct reset_v6) <= sizeof(((struct scratch *)0)->buf), "room for the RST");
+
 /* TCP is refused by RST: an ICMP error that comes back while connect() still holds the socket is lost on it. */
 static __always_inline bool reset_wanted(enum drop why, __u8 proto)
 {

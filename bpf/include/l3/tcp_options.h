@@ -14,6 +14,8 @@
 #define TCP_OPTION_SACK 4
 #define TCP_OPTION_TIMESTAMP 8
 
+_Static_assert(TCP_OPTION_BYTES < 64 && 64 + 2 < sizeof(((struct scratch *)0)->buf), "options are read by 6 bits");
+
 #define SYN_OPTIONS_SHORT 8 /* MSS, window scale */
 #define SYN_OPTIONS_SACK 12 /* MSS, SACK, window scale */
 #define SYN_OPTIONS_FULL 20 /* MSS, SACK, timestamps, window scale */

@@ -11,6 +11,7 @@
 #define MAX_STAGES 16
 /* Beside enum rule_action: no rule has decided yet. */
 #define RULE_NONE 4
+_Static_assert(RULE_NONE > RULE_OPEN, "RULE_NONE is no enum rule_action");
 
 /* The identity of an address that has no row of its own, or a row without an identity. */
 NP_PART __u32 identity_by_net(const struct addr *a)

@@ -3,6 +3,7 @@
 #ifndef NP_TYPES_CONNTRACK_H
 #define NP_TYPES_CONNTRACK_H
 
+#include <stddef.h>
 #include "types/lb.h"
 
 /* ---- flows -------------------------------------------------------------------------------------- */
@@ -24,6 +25,7 @@ struct ct_tuple {
 	__be16 sport, dport;
 };
 _Static_assert(sizeof(struct ct_tuple) == 36, "ct_tuple");
+_Static_assert(offsetof(struct ct_tuple, dport) == offsetof(struct ct_tuple, sport) + 2, "as they stand in a packet");
 
 enum leg_flag {
 	LEG_READY = 1,         /* decided: everything below is valid */

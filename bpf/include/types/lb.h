@@ -4,12 +4,14 @@
 #ifndef NP_TYPES_LB_H
 #define NP_TYPES_LB_H
 
+#include <stddef.h>
 #include <linux/types.h>
 
 /* Both families in one type: IPv4 is ::ffff:a.b.c.d. */
 struct addr {
 	__be32 w[4];
 };
+_Static_assert(sizeof(struct addr) == 16, "addr");
 
 /* ---- services ---------------------------------------------------------------------------------- */
 
@@ -118,6 +120,7 @@ struct range_key {
 	struct addr addr;
 };
 _Static_assert(sizeof(struct range_key) == 28, "range_key");
+_Static_assert(offsetof(struct range_key, addr) == 4 + 64 / 8, "range_key.prefix");
 
 /* A prefix of either family: v4 has 96 bits and its own. */
 struct net_key {

@@ -3,6 +3,7 @@
 #ifndef NP_TYPES_POLICY_H
 #define NP_TYPES_POLICY_H
 
+#include <stddef.h>
 #include "types/lb.h"
 
 /* The rules of an endpoint's direction stand in a line, a *set*, in blocks of 1,024. A condition of a rule is about
@@ -68,6 +69,8 @@ enum rule_bits {
 
 #define RULE_CELLS (RULE_WORDS * 5)
 #define SMALL_CLASSES (RULE_CELLS - 4)
+_Static_assert(RULE_CELLS == RULE_WORDS * (RULES_CLASS + 1), "a kind of bits behind the other");
+_Static_assert(SMALL_CLASSES == RULE_CELLS - RULES_CLASS, "classes of a small set from RULES_CLASS on");
 
 struct ports {
 	__u16 blocks; /* of the set */
@@ -79,6 +82,7 @@ struct ports {
 	__u16 at[256];          /* by high byte (ICMP: type) */
 };
 _Static_assert(sizeof(struct ports) == 1160, "ports");
+_Static_assert(RULE_WORDS <= 8 * sizeof(((struct ports *)0)->begins), "a bit for each word");
 
 struct page_key {
 	__u64 set;
@@ -105,6 +109,7 @@ enum rule_action {
 	RULE_PASS = 2,
 	RULE_OPEN = 3, /* left open: the next that is asked decides */
 };
+_Static_assert(RULE_OPEN < 4, "bits.sure has two bits for it");
 
 /* Sets of rules for what passes a device of the node, as the host sees it: ingress is what comes to it. 0: nothing
  * is asked. */
@@ -129,6 +134,15 @@ enum host_slot {
 	HOST_NORMAL_INGRESS = 5,
 	HOST_NORMAL_EGRESS = 6,
 };
+
+_Static_assert(offsetof(struct host_sets, untracked_ingress) == HOST_UNTRACKED_INGRESS * sizeof(__u64), "host_slot");
+_Static_assert(offsetof(struct host_sets, untracked_egress) == HOST_UNTRACKED_EGRESS * sizeof(__u64), "host_slot");
+_Static_assert(offsetof(struct host_sets, early_ingress) == HOST_EARLY_INGRESS * sizeof(__u64), "host_slot");
+_Static_assert(offsetof(struct host_sets, forward_ingress) == HOST_FORWARD_INGRESS * sizeof(__u64), "host_slot");
+_Static_assert(offsetof(struct host_sets, forward_egress) == HOST_FORWARD_EGRESS * sizeof(__u64), "host_slot");
+_Static_assert(offsetof(struct host_sets, normal_ingress) == HOST_NORMAL_INGRESS * sizeof(__u64), "host_slot");
+_Static_assert(offsetof(struct host_sets, normal_egress) == HOST_NORMAL_EGRESS * sizeof(__u64), "host_slot");
+_Static_assert(sizeof(struct host_sets) == (HOST_NORMAL_EGRESS + 1) * sizeof(__u64), "a host_slot each");
 
 enum host_view {
 	HOST_REAL = 0,
@@ -158,9 +172,11 @@ struct failsafe_key {
 	struct addr addr; /* of the other end */
 };
 _Static_assert(sizeof(struct failsafe_key) == 24, "failsafe_key");
+_Static_assert(offsetof(struct failsafe_key, addr) == 4 + 32 / 8, "failsafe_key.prefix");
 
 /* Slots of each direction in np_spared, by port % FAILSAFE_PORTS: np_failsafes is asked only where the slot is set. */
 #define FAILSAFE_PORTS 1024
 #define FAILSAFE_SLOTS (2 * FAILSAFE_PORTS)
+_Static_assert(FAILSAFE_SLOTS == (FAILSAFE_OUT + 1) * FAILSAFE_PORTS, "slots of both directions");
 
 #endif
