@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* Connect-time load balancing: sockets that mean a service get a backend at once, and no packet needs translating.
  * Layer: attach point. */
-#define NP_NO_FLOWS
-#define NP_SOCKETS
+#include "maps/counters.h"
+#include "maps/sockets.h"
 #include "lb/service.h"
 
 enum {
@@ -97,7 +97,7 @@ static __always_inline bool socket_sent_to(struct bpf_sock_addr *ctx, struct add
 	*port = backend_port;
 	socket_key_of(ctx, &key, dst, *port, SOCKET_MEANT);
 	bpf_map_update_elem(&np_sockets, &key, &meant, BPF_ANY);
-	count_slot(DROP_MAX + COUNT_CONNECT);
+	count_slot_of_socket(DROP_MAX + COUNT_CONNECT);
 	return true;
 }
 

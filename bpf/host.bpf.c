@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
 /* The tc programs of host devices. Layer: attach point. */
-#define NP_HOOK_IN FROM_HOST
-#define NP_HOOK_OUT TO_HOST
 #include "fast.h"
 #include "slow.h"
 #include "base/tail_call.h"
@@ -24,6 +22,11 @@ int to_host(struct __sk_buff *skb)
 	int act = fast_path(skb, TO_HOST);
 
 	return act == FAST_SLOW ? go_slow(skb, &np_tail) : act;
+}
+
+NP_GLOBAL int send_decided(struct __sk_buff *skb)
+{
+	return send_decided_at(skb, FROM_HOST, TO_HOST);
 }
 
 /* what neither of them sends on at once */

@@ -41,7 +41,7 @@ export function structLayout(btf: Btf, name: string): StructLayout {
   const type = findType(btf, 'struct', name)
   if (type === undefined) {
     const forward = findType(btf, 'forward', name) !== undefined
-    throw new LayoutError(name, forward ? 'only declared in this object: maps.h must anchor it' : 'not in this object')
+    throw new LayoutError(name, forward ? 'only declared in this object: bpf/include/types must anchor it' : 'not in this object')
   }
   return structOf(btf, type)
 }
@@ -110,7 +110,7 @@ function plain(btf: Btf, type: BtfType, context: { readonly where: string; reado
     case 'struct':
       return structOf(btf, type)
     case 'forward':
-      throw new LayoutError(context.where, `struct ${type.name} is only declared in this object: maps.h must anchor it`)
+      throw new LayoutError(context.where, `struct ${type.name} is only declared in this object: bpf/include/types must anchor it`)
     default:
       throw new LayoutError(context.where, `a ${type.kind} cannot cross to TypeScript`)
   }

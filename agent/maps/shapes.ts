@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The structs of maps.h and types/config.h as TypeScript sees them. Layer: agent/maps. */
+/** The structs of bpf/include/types as TypeScript sees them. Layer: agent/maps. */
 import { MAGLEV_SIZE, RULE_CELLS, RULE_WORDS } from '#lib/base/bpf-constants.ts'
 import type { ShapeType } from './field-kinds.ts'
 import { addr, arrayOf, be16, be32, bigId, bitList, id64, mac, ns, shape, u16, u16List, u32, u8 } from './field-kinds.ts'

@@ -58,7 +58,7 @@ static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch 
 	__u8 proto = s->p.proto;
 	enum drop why;
 
-	if (!NP_JUDGED_ERRORS || quoted_is_echo(quoted) || v->epoch == policy_epoch())
+	if (!HAS_JUDGED_ERRORS || quoted_is_echo(quoted) || v->epoch == policy_epoch())
 		return DROP_NONE;
 	s->p.t = quoted->t;
 	s->p.proto = quoted->proto;

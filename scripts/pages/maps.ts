@@ -19,11 +19,11 @@ export function mapsPage(): string {
   const maps = ['workload', 'connect'].flatMap(mapsOf)
   const listed = Object.keys(catalogue).flatMap((name) => maps.find((map) => map.name === name) ?? [])
   const structs = new Map(listed.flatMap((map) => map.structs).map((struct) => [struct.name, struct]))
-  return `<!-- Made by scripts/generate-docs.ts from the objects' BTF: change bpf/include/maps.h and what it includes. -->
+  return `<!-- Made by scripts/generate-docs.ts from the objects' BTF: change bpf/include/maps and bpf/include/types. -->
 # Maps
 
 Pinned below \`/sys/fs/bpf/netplane/maps\`. Who writes and reads each, and what its fields mean, is said at its definition in
-\`bpf/include/maps.h\`. Bytes; numbers in network order are \`__be16\` and \`__be32\`, addresses 16 bytes with IPv4 mapped.
+\`bpf/include/maps\` and \`bpf/include/types\`. Bytes; numbers in network order are \`__be16\` and \`__be32\`, addresses 16 bytes with IPv4 mapped.
 
 | map | type | entries | key | value |
 | --- | --- | --- | --- | --- |

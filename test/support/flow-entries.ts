@@ -8,7 +8,7 @@ import { encodeBytes } from '#agent/maps/byte-rows.ts'
 import { bindDeclared, builtObject } from './compiled.ts'
 import { NOT_JUDGED } from './flow-value.ts'
 
-/** As in maps.h. */
+/** As in maps/packets.h. */
 export const STATE = { seenLo: 1, seenHi: 2, open: 4, finLo: 8, finHi: 16, rst: 32 } as const
 export const PROTO = { tcp: 6, udp: 17, icmp: 1 } as const
 const LEG_NAT = 2

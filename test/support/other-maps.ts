@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The maps that another version of maps.h would make, loaded. Layer: test. */
+/** The maps that another version of the headers would make, loaded. Layer: test. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,8 +25,10 @@ export async function otherMaps(edit: HeaderEdit, sizes: Readonly<Record<string,
 
 const ANCHORS = 'enum counter counter_anchor; enum drop drop_anchor; char LICENSE[] __attribute__((section("license"))) = "GPL";'
 
+const MAPS = ['define', 'services', 'packets', 'counters'].map((name) => `maps/${name}.h`)
+
 function otherHeader(edit: HeaderEdit): string {
-  const today = ['types/reason.h', 'types/lb.h', 'types/policy.h', 'types/conntrack.h', 'maps.h']
+  const today = ['types/reason.h', 'types/lb.h', 'types/policy.h', 'types/conntrack.h', ...MAPS]
     .map((file) => readFileSync(join(INCLUDE, file), 'latin1'))
     .join('\n')
     .replaceAll(/#include ".*"/g, '')

@@ -37,23 +37,31 @@ static __always_inline __u64 np_now(void)
 #define NP_ENCAP_FLAGS(l3, extra) \
 	(BPF_F_ADJ_ROOM_FIXED_GSO | (l3) | BPF_F_ADJ_ROOM_ENCAP_L4_UDP | BPF_F_ADJ_ROOM_ENCAP_L2(14 + (extra)))
 
-/* Functions that the verifier looks at once, not for each way to them; they have to return a number. Before 5.6
- * there are none: objects for such kernels do without what would be too much for it, which are staged policies,
- * lines of more than 1,024 rules, asking about ICMP errors, and reading a SYN's options where they are. */
+/* What is fixed when an object is built, for no knob can switch it: -DNP_FLOOR makes the objects for kernels before 5.6
+ * (Makefile; *.floor.bpf.o). Beside it there is -DNP_TRACE (base/trace.h), which adds text alone. */
 #ifdef NP_FLOOR
+enum {
+	FOR_FLOOR = true
+};
 #define NP_GLOBAL static __noinline
 #define NP_PART static __noinline
-#define NP_STAGED 0
-#define NP_JUDGED_ERRORS 0
-#define NP_SYN_IN_PLACE 0
-#define NP_RULE_BLOCKS 1
 #else
+enum {
+	FOR_FLOOR = false
+};
+/* Functions that the verifier looks at once, not for each way to them; they have to return a number. Kernels before 5.6
+ * have none. */
 #define NP_GLOBAL __noinline
-#define NP_PART static __always_inline /* of such a function: calls cost a third of a verdict */
-#define NP_STAGED 1
-#define NP_JUDGED_ERRORS 1
-#define NP_SYN_IN_PLACE 1
-#define NP_RULE_BLOCKS 16
+/* Parts of such a function: calls cost a third of a verdict. */
+#define NP_PART static __always_inline
 #endif
+
+/* What objects for the floor do without: it would be too much for its verifier. */
+enum {
+	HAS_STAGED_POLICIES = !FOR_FLOOR,
+	HAS_JUDGED_ERRORS = !FOR_FLOOR,       /* rules are asked about ICMP errors */
+	HAS_SYN_IN_PLACE = !FOR_FLOOR,        /* a SYN's options are read where they are */
+	RULE_BLOCKS_MAX = FOR_FLOOR ? 1 : 16, /* of RULES_PER_BLOCK, in a line of rules */
+};
 
 #endif

@@ -11,6 +11,8 @@
 #include <linux/tcp.h>
 #include <linux/udp.h>
 #include <stddef.h>
+#include "maps/counters.h"
+#include "maps/packets.h"
 #include "base/addr.h"
 #include "base/trace.h"
 

@@ -124,8 +124,9 @@ static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch
 	}
 }
 
-/* Sends a packet of the flow in s->v, whose leg is decided, on its way. */
-NP_GLOBAL int send_decided(struct __sk_buff *skb)
+/* Sends a packet of the flow in s->v, whose leg is decided, on its way: of an object's hook where packets come in, or
+ * of that where they leave. */
+static __always_inline int send_decided_at(struct __sk_buff *skb, const enum hook in, const enum hook out)
 {
 	struct scratch *s = scratch_take();
 	void *data, *data_end;
@@ -162,8 +163,11 @@ NP_GLOBAL int send_decided(struct __sk_buff *skb)
 		need += sizeof(struct udphdr);
 	if (data + need > data_end && bpf_skb_pull_data(skb, need))
 		return DROPPED(DROP_SHORT);
-	return s->hook == NP_HOOK_IN ? send(skb, p, v, leg, NP_HOOK_IN, true) : send(skb, p, v, leg, NP_HOOK_OUT, true);
+	return s->hook == in ? send(skb, p, v, leg, in, true) : send(skb, p, v, leg, out, true);
 }
+
+/* Each object's own: send_decided_at with its two hooks. */
+NP_GLOBAL int send_decided(struct __sk_buff *skb);
 
 /* Sends a packet of a flow on its way, deciding its leg first if need be. */
 static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)

@@ -75,7 +75,7 @@ NP_GLOBAL int syn_options(struct __sk_buff *skb)
 	o = &s->syn;
 	length = (__u64)s->p.tcp_header - sizeof(struct tcphdr);
 	__builtin_memset(o, 0, sizeof(*o));
-	if (NP_SYN_IN_PLACE && syn_usual(skb, s, length, o))
+	if (HAS_SYN_IN_PLACE && syn_usual(skb, s, length, o))
 		return 0;
 	opaque(length);
 	/* what is short has gone below zero: verifiers since 7.2 lose the lower bound when it is asked for before

@@ -5,6 +5,7 @@
 #define NP_LB_SERVICE_H
 
 #include <linux/in.h>
+#include "maps/services.h"
 #include "base/addr.h"
 
 static __always_inline struct frontend *frontend_at(const struct addr *dst, __be16 port, __u8 proto)

@@ -54,7 +54,7 @@ static __always_inline __u32 host_ask(struct scratch *s, __u32 device, __u32 slo
 
 	if (!real || slot > HOST_NORMAL_EGRESS)
 		return RULE_OPEN;
-	staged = NP_STAGED ? host_sets_of(device, HOST_STAGED) : 0;
+	staged = HAS_STAGED_POLICIES ? host_sets_of(device, HOST_STAGED) : 0;
 	if (!staged)
 		staged = real;
 	return policy_ask(s, host_set(real, slot), host_set(staged, slot), ingress);

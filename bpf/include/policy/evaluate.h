@@ -293,7 +293,7 @@ NP_GLOBAL __u32 policy_verdict(void)
 	s->rule = NO_RULE;
 	s->seek = 0;
 	action = block_says(s, 0);
-	for (__u32 block = 1; action == RULE_NONE && block < NP_RULE_BLOCKS; block++)
+	for (__u32 block = 1; action == RULE_NONE && block < RULE_BLOCKS_MAX; block++)
 		action = later_block_says(block);
 	return action == RULE_NONE ? met_none(s) : action;
 }

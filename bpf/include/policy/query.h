@@ -62,7 +62,7 @@ static __always_inline __u32 policy_ask(struct scratch *s, __u64 set, __u64 stag
 		j->ingress_rule = rule;
 	if (action != RULE_OPEN && !ingress)
 		j->egress_rule = rule;
-	if (NP_STAGED && staged && staged != set) {
+	if (HAS_STAGED_POLICIES && staged && staged != set) {
 		s->query.set = staged;
 		rule = policy_verdict() == RULE_OPEN ? 0 : rule_number(s);
 	} else if (!staged) {

@@ -3,7 +3,9 @@
 #ifndef NP_TYPES_CONFIG_H
 #define NP_TYPES_CONFIG_H
 
-#include "maps.h"
+#include "types/reason.h"
+#include "types/policy.h"
+#include "types/conntrack.h"
 
 /* From 5.5 on the verifier folds these and prunes what they switch off; before, they are ordinary loads and the
  * addon has replaced calls of missing helpers, so the same object still loads. */

@@ -16,7 +16,8 @@ import { NOT_JUDGED } from '../../support/flow-value.ts'
 
 const { btf, section } = compileC(`
   #include <linux/bpf.h>
-  #define NP_SOCKETS
+  #include "maps/packets.h"
+  #include "maps/sockets.h"
   #include "types/config.h"
   #define V4(a, b, c, d) { { 0, 0, __builtin_bswap32(0xffff), __builtin_bswap32(a << 24 | b << 16 | c << 8 | d) } }
   #define IMAGE(type) struct type image_##type __attribute__((section("image." #type)))

@@ -44,7 +44,7 @@ async function ensure(sizes: MapSizes = SIZES): Promise<SharedMaps> {
   return shared
 }
 
-/** Pins the map that an agent with an older maps.h would have: `edit` turns today's header into that one. Returns a
+/** Pins the map that an agent with older headers would have: `edit` turns today's into those. Returns a
  * handle on it. */
 async function pinOld(name: 'np_ct' | 'np_counters' | 'np_frontends', edit: HeaderEdit): Promise<BpfMap> {
   const object = await otherMaps(edit, { np_ct: SIZES.conntrack, np_frontends: SIZES.frontends })

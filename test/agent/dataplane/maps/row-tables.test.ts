@@ -13,7 +13,7 @@ import { addrInfo } from '../../../../testkit/packets/addr-info.ts'
 import { bindDeclared, compileC } from '../../../support/compiled.ts'
 import { FakeMap } from '../../../support/fakes/fake-map.ts'
 
-const { btf } = compileC('#include <linux/bpf.h>\n#include "maps.h"\n')
+const { btf } = compileC('#include "maps/packets.h"\n')
 const frontends = bindDeclared(catalogue.np_frontends, btf)
 const backends = bindDeclared(catalogue.np_backends, btf)
 const addrs = bindDeclared(catalogue.np_addrs, btf)

@@ -18,7 +18,7 @@ import { decodeText } from '#agent/maps/byte-rows.ts'
 import { bindDeclared, compileC } from '../../../support/compiled.ts'
 import { FakeMap } from '../../../support/fakes/fake-map.ts'
 
-const { btf } = compileC('#include <linux/bpf.h>\n#include "maps.h"\n')
+const { btf } = compileC('#include "maps/packets.h"\n')
 const bind: BindMap = (definition) => bindDeclared(definition, btf)
 const values = bind(catalogue.np_frontends).value
 const ROOM = 4
