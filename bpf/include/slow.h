@@ -133,26 +133,125 @@ static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, cons
 	return is_tunnel_end(&out->dst, out->dport, s->p.proto) || addr_is_own(skb, s, &out->src, &out->dst);
 }
 
-static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
+/* Rules that are not tracked, and the source of what they let in. 0: go on. */
+static __noinline int untracked_packet(struct __sk_buff *skb, struct scratch *s)
 {
-	struct ct_value *v = 0;
+	__u32 action = untracked_judge(skb, s);
 	enum drop why;
+
+	if (action == RULE_ALLOW && s->hook == FROM_HOST) {
+		addr_look(&s->dst, &s->p.t.dst);
+		s->key.lane = 0;
+		why = source_refused_alone(s);
+		if (why)
+			return DROPPED(why);
+	}
+	if (action == RULE_OPEN)
+		return 0;
+	return action == RULE_ALLOW ? NP_PASS : DROPPED(DROP_POLICY);
+}
+
+/* A packet of no flow: judged by itself. */
+static __noinline int packet_alone(struct __sk_buff *skb, struct scratch *s)
+{
+	enum drop why = s->hook == FROM_HOST ? source_refused_alone(s) : DROP_NONE;
+
+	if (why)
+		return DROPPED(why);
+	judged_new(skb, s);
+	if (plays_node(skb, s, &s->v))
+		return DROPPED(DROP_TUNNEL_SOURCE);
+	why = flow_judge(skb, s, &s->v);
+	return why ? DROPPED(why) : NP_PASS;
+}
+
+/* A packet that begins a flow, as far as is known: prepared, judged, entered. Returns FLOW_MADE, FLOW_THERE, a TC
+ * action or DROPPED(). */
+static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
+{
+	int act = flow_prepare(skb);
+	bool older;
+	enum drop why;
+
+	if (act != FLOW_PREPARED)
+		return act;
+	judged_new(skb, s);
+	older = s->hook == TO_HOST && serves_older(skb, s);
+	if (older)
+		judged_served(skb, s);
+	if (s->p.proto == IPPROTO_UDP && plays_node(skb, s, &s->v))
+		return DROPPED(DROP_TUNNEL_SOURCE);
+	why = flow_judge(skb, s, &s->v);
+	if (why)
+		return DROPPED(why);
+	return older ? NP_PASS : flow_enter(skb); /* an older one's client makes the flow with its next packet */
+}
+
+/* The flow that the packet belongs to, if there is one that is still what it was. *why: the packet ends here. */
+static __noinline struct ct_value *flow_known(struct __sk_buff *skb, struct scratch *s, enum drop *why)
+{
+	struct ct_value *v = flow_find(skb, s);
 	int act;
 
-	if (cfg.untracked && (s->hook == FROM_HOST || s->hook == TO_HOST) && !s->p.tunnelled) {
-		act = untracked_judge(skb, s);
-		if (act == RULE_ALLOW && s->hook == FROM_HOST) {
-			addr_look(&s->dst, &s->p.t.dst);
-			s->key.lane = 0;
-			why = source_refused_alone(s);
-			if (why)
-				return DROPPED(why);
-		}
-		if (act != RULE_OPEN)
-			return act == RULE_ALLOW ? NP_PASS : DROPPED(DROP_POLICY);
+	if (!v)
+		return 0;
+	if (begins_again(&v->leg[s->dir & 1], s->hook) && host_asks(skb->ifindex)) {
+		flow_forget(s, v); /* there are such rules now: the flow is judged by those and where it will leave */
+		return 0;
 	}
+	s->by_other = by_other_device(skb, v, &v->leg[s->dir & 1], s->hook);
+	/* the last condition: the address is another pod's by now */
+	s->renew |= s->by_other || !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() ||
+		    pkt_is_message(&s->p) || is_attempt_back(s, &v->leg[s->dir & 1]) ||
+		    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex);
+	act = s->renew ? flow_look_again(s, v) : FLOW_THERE;
+	if (IS_DROPPED(act))
+		*why = DROP_REASON(act);
+	return act == FLOW_STALE ? 0 : v;
+}
+
+/* A packet of a flow that is there: judged again if need be, tracked. */
+static __noinline enum drop flow_goes_on(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+{
+	enum drop why;
+
+	if (s->renew)
+		judged_again(skb, s, v);
+	if (plays_node(skb, s, v))
+		return DROP_TUNNEL_SOURCE; /* answers as well: they stay unseen, so none goes the fast way */
+	if (s->renew && !is_let_be(s, v)) {
+		why = flow_judge(skb, s, v);
+		if (why && !s->by_other && !is_attempt_back(s, &v->leg[s->dir & 1]))
+			flow_deny(s, v);
+		if (why)
+			return why;
+		if (s->by_other)
+			v->device = skb->ifindex;
+	}
+	why = flow_track(skb, s, v);
+	if (why)
+		return why;
+	if (s->hook == FROM_WORKLOAD) {
+		v->leg[opposite(s->dir)].ifindex = skb->ifindex;
+		v->leg[s->dir & 1].flags |= LEG_BY_NODE;
+	}
+	return DROP_NONE;
+}
+
+static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
+{
+	enum drop why = DROP_NONE;
+	struct ct_value *v;
+	int act = 0;
+
+	if (cfg.untracked && (s->hook == FROM_HOST || s->hook == TO_HOST) && !s->p.tunnelled)
+		act = untracked_packet(skb, s);
+	if (act)
+		return act;
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
-	if (hook_is_from(s->hook) && pkt_is_syn(&s->p) && !s->alone) {
+	if (s->alone)
+		return packet_alone(skb, s);
+	if (hook_is_from(s->hook) && pkt_is_syn(&s->p)) {
 		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it
 		 * is not */
 		act = flow_new(skb, s);
@@ -161,53 +260,11 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		if (act != FLOW_THERE && act != NP_PASS)
 			return act;
 	}
-	v = s->alone ? 0 : flow_find(skb, s);
-	if (v && begins_again(&v->leg[s->dir & 1], s->hook) && host_asks(skb->ifindex)) {
-		flow_forget(s, v); /* there are such rules now: the flow is judged by those and where it will leave */
-		v = 0;
-	}
-	if (v) {
-		s->by_other = by_other_device(skb, v, &v->leg[s->dir & 1], s->hook);
-		/* the last condition: the address is another pod's by now */
-		s->renew |= s->by_other || !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() ||
-			    pkt_is_message(&s->p) || is_attempt_back(s, &v->leg[s->dir & 1]) ||
-			    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex);
-		act = s->renew ? flow_look_again(s, v) : FLOW_THERE;
-		if (act == FLOW_STALE)
-			v = 0;
-		else if (act != FLOW_THERE)
-			return act;
-	}
+	v = flow_known(skb, s, &why);
+	if (why)
+		return DROPPED(why);
 	if (!v) {
-		why = s->alone && s->hook == FROM_HOST ? source_refused_alone(s) : DROP_NONE;
-		if (why)
-			return DROPPED(why);
-		act = s->alone ? FLOW_PREPARED : flow_prepare(skb);
-		if (act != FLOW_PREPARED)
-			return act;
-		judged_new(skb, s);
-		if (serves_older(skb, s)) {
-			judged_served(skb, s);
-			s->alone = 1; /* its client's next packet makes the flow */
-		}
-	} else if (s->renew) {
-		judged_again(skb, s, v);
-	}
-	if (plays_node(skb, s, v ? v : &s->v))
-		return DROPPED(DROP_TUNNEL_SOURCE); /* answers as well: they stay unseen, so none goes the fast way */
-	if (!v || (s->renew && !is_let_be(s, v))) {
-		why = flow_judge(skb, s, v ? v : &s->v);
-		if (why && v && !s->by_other && !is_attempt_back(s, &v->leg[s->dir & 1]))
-			flow_deny(s, v);
-		if (why)
-			return DROPPED(why);
-		if (s->by_other && v)
-			v->device = skb->ifindex;
-	}
-	if (s->alone)
-		return NP_PASS;
-	if (!v) {
-		act = flow_enter(skb);
+		act = flow_new(skb, s);
 		if (act == FLOW_MADE)
 			return flow_send(skb, s, &s->v);
 		if (act != FLOW_THERE)
@@ -216,18 +273,10 @@ static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
 		v = bpf_map_lookup_elem(&np_ct, &s->key);
 		if (!v)
 			return DROPPED(DROP_FLOW_INSERT);
-		if (flow_is_other(s, v))
-			return DROPPED(DROP_PORT_COLLISION);
-		return flow_send(skb, s, v);
+		return flow_is_other(s, v) ? DROPPED(DROP_PORT_COLLISION) : flow_send(skb, s, v);
 	}
-	why = flow_track(skb, s, v);
-	if (why)
-		return DROPPED(why);
-	if (s->hook == FROM_WORKLOAD) {
-		v->leg[opposite(s->dir)].ifindex = skb->ifindex;
-		v->leg[s->dir & 1].flags |= LEG_BY_NODE;
-	}
-	return flow_send(skb, s, v);
+	why = flow_goes_on(skb, s, v);
+	return why ? DROPPED(why) : flow_send(skb, s, v);
 }
 
 /* What the fast path would not read. 0: go on as a packet of a flow. */

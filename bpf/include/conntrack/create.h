@@ -327,17 +327,4 @@ static __noinline void judged_served(struct __sk_buff *skb, struct scratch *s)
 	judged_ends(skb, s);
 }
 
-/* Makes the flow of the packet and enters it. Returns FLOW_MADE, FLOW_THERE, a TC action or DROPPED(). */
-static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
-{
-	int act = flow_prepare(skb);
-	enum drop why;
-
-	if (act != FLOW_PREPARED)
-		return act;
-	judged_new(skb, s);
-	why = flow_judge(skb, s, &s->v);
-	return why ? DROPPED(why) : flow_enter(skb);
-}
-
 #endif
