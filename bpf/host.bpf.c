@@ -10,21 +10,17 @@ NP_TAIL(np_tail, host_slow);
 SEC("tc")
 int from_host(struct __sk_buff *skb)
 {
-	int act = fast_path(skb, FROM_HOST);
-
-	return act == FAST_SLOW ? go_slow(skb, &np_tail) : act;
+	return tc_action(skb, fast_path(skb, FROM_HOST), &np_tail);
 }
 
 /* tc egress: what leaves for the network */
 SEC("tc")
 int to_host(struct __sk_buff *skb)
 {
-	int act = fast_path(skb, TO_HOST);
-
-	return act == FAST_SLOW ? go_slow(skb, &np_tail) : act;
+	return tc_action(skb, fast_path(skb, TO_HOST), &np_tail);
 }
 
-NP_GLOBAL int send_decided(struct __sk_buff *skb)
+NP_GLOBAL enum verdict send_decided(struct __sk_buff *skb)
 {
 	return send_decided_at(skb, FROM_HOST, TO_HOST);
 }

@@ -10,21 +10,17 @@ NP_TAIL(np_tail, workload_slow);
 SEC("tc")
 int from_workload(struct __sk_buff *skb)
 {
-	int act = fast_path(skb, FROM_WORKLOAD);
-
-	return act == FAST_SLOW ? go_slow(skb, &np_tail) : act;
+	return tc_action(skb, fast_path(skb, FROM_WORKLOAD), &np_tail);
 }
 
 /* tc egress: what the pod is about to get */
 SEC("tc")
 int to_workload(struct __sk_buff *skb)
 {
-	int act = fast_path(skb, TO_WORKLOAD);
-
-	return act == FAST_SLOW ? go_slow(skb, &np_tail) : act;
+	return tc_action(skb, fast_path(skb, TO_WORKLOAD), &np_tail);
 }
 
-NP_GLOBAL int send_decided(struct __sk_buff *skb)
+NP_GLOBAL enum verdict send_decided(struct __sk_buff *skb)
 {
 	return send_decided_at(skb, FROM_WORKLOAD, TO_WORKLOAD);
 }

@@ -34,18 +34,15 @@ static __always_inline bool is_asked_each(const struct pkt *p, bool unread, cons
 	return cfg.untracked && !p->tunnelled && (hook == TO_HOST || (hook == FROM_HOST && unread));
 }
 
-/* FAST_SLOW: not for us; everything else is a TC action. */
-#define FAST_SLOW (-0x1000)
-
 /* Hands what was read to the slow path, which runs next on this CPU. */
-static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool known_miss,
-					const struct addr *tunnel_from, const struct origin *origin,
-					const enum hook hook)
+static __always_inline enum verdict fast_to_slow(struct pkt *p, enum parse parsed, bool known_miss,
+						 const struct addr *tunnel_from, const struct origin *origin,
+						 const enum hook hook)
 {
 	struct scratch *s = scratch_take();
 
 	if (!s)
-		return drop_counted(DROP_PROGRAM_MISSING);
+		return dropped(DROP_PROGRAM_MISSING);
 	s->hook = hook;
 	s->parsed = parsed == PARSE_OK;
 	s->known_miss = known_miss;
@@ -57,7 +54,7 @@ static __always_inline int fast_to_slow(struct pkt *p, enum parse parsed, bool k
 		s->tunnel_from = *tunnel_from;
 		s->origin = *origin;
 	}
-	return FAST_SLOW;
+	return VERDICT_SLOW;
 }
 
 #define VLAN_ID 0x0fff
@@ -101,19 +98,19 @@ static __always_inline bool untag(struct __sk_buff *skb, const enum hook hook)
 
 /* What is not IP, or has tags left. Of another network: not ours, and not a pod's either. More priorities than are
  * taken off here the kernel would take off unseen. */
-static __always_inline int other_frame(struct __sk_buff *skb, const enum hook hook)
+static __always_inline enum verdict other_frame(struct __sk_buff *skb, const enum hook hook)
 {
 	const bool pods = hook == FROM_WORKLOAD || hook == TO_WORKLOAD;
 	__be16 proto = 0;
 
 	opaque(skb);
 	if (skb->vlan_present)
-		return pods || (hook == FROM_HOST && !(skb->vlan_tci & VLAN_ID)) ? drop_counted(DROP_VLAN) : NP_PASS;
+		return pods || (hook == FROM_HOST && !(skb->vlan_tci & VLAN_ID)) ? dropped(DROP_VLAN) : VERDICT_PASS;
 	bpf_skb_load_bytes(skb, offsetof(struct ethhdr, h_proto), &proto, sizeof(proto));
-	return pods && is_tag(proto) ? drop_counted(DROP_VLAN) : NP_PASS;
+	return pods && is_tag(proto) ? dropped(DROP_VLAN) : VERDICT_PASS;
 }
 
-static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook)
+static __always_inline enum verdict fast_path(struct __sk_buff *skb, const enum hook hook)
 {
 	const struct addr *tunnel_from = 0;
 	struct origin origin = {};
@@ -126,17 +123,16 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	struct pkt p;
 	bool unread; /* XDP leaves it to this program: tagged, or to the tunnel's port */
 	__u32 dir;
-	int act;
 
 	/* where packets come in: an answer that a program has made */
 	if (hook != FROM_WORKLOAD && mark_is_decided(skb))
-		return NP_PASS;
+		return VERDICT_PASS;
 	unread = skb->vlan_present;
 	if (unread && !tags_are_priorities(skb, hook))
 		return other_frame(skb, hook);
 	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST) { /* to others, or to all: not ours to route */
 		if (skb->pkt_type == PACKET_OTHERHOST)
-			return NP_PASS;
+			return VERDICT_PASS;
 		untag(skb, hook);
 		opaque(skb);
 		return skb->vlan_present ? other_frame(skb, hook)
@@ -151,7 +147,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	if (hook == FROM_HOST && parsed == PARSE_OK && p.proto == IPPROTO_UDP && p.t.dport == cfg.tunnel_port) {
 		switch (decap(skb, &p, &origin, &why)) {
 		case DECAP_DROP:
-			return drop_counted(why);
+			return dropped(why);
 		case DECAP_TAKEN:
 			outer = p.t.src;
 			tunnel_from = &outer;
@@ -189,8 +185,7 @@ static __always_inline int fast_path(struct __sk_buff *skb, const enum hook hook
 	if (!fast_enough(v, dir, &p, hook) || (!came_its_way(v, leg, tunnel_from, hook) && !is_told(skb, hook)))
 		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	ct_note_ack(leg, &p);
-	act = send(skb, &p, v, leg, hook, false);
-	return IS_DROPPED(act) ? drop_counted(DROP_REASON(act)) : act;
+	return send(skb, &p, v, leg, hook, false);
 }
 
 #endif

@@ -74,7 +74,7 @@ static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch 
 }
 
 /* An ICMP error finds the flow it is about and goes the way of its answers. */
-static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
+static __noinline enum verdict icmp_related(struct __sk_buff *skb, struct scratch *s)
 {
 	struct quoted quoted = {};
 	struct ct_value *v;
@@ -83,38 +83,38 @@ static __noinline int icmp_related(struct __sk_buff *skb, struct scratch *s)
 
 	why = quoted_read(skb, s, &quoted);
 	if (s->hook == FROM_WORKLOAD && quoted.has_ends && !addr_eq(&s->p.t.src, &quoted.t.src))
-		return DROPPED(DROP_SPOOFED); /* a pod forwards for no other: it reports packets sent to itself */
+		return dropped(DROP_SPOOFED); /* a pod forwards for no other: it reports packets sent to itself */
 	/* its receiver may read more of it than we do, or have the rest in another fragment: no error is so long */
 	if (why && (quoted.has_ends || s->first_fragment) && unread_is_ours(skb, s, why))
-		return DROPPED(why);
+		return dropped(why);
 	if (why)
-		return FLOW_NONE; /* about no packet that we could have sent on */
+		return VERDICT_NONE; /* about no packet that we could have sent on */
 	if (!addr_eq(&s->p.t.dst, &quoted.t.dst))
-		return FLOW_NONE; /* else an end of a flow could send anything to any address */
+		return VERDICT_NONE; /* else an end of a flow could send anything to any address */
 	s->dir = ct_key_of(&s->key, &quoted.t, quoted.proto);
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (!v)
-		return FLOW_NONE;
+		return VERDICT_NONE;
 	if (ct_expired(v, quoted.proto, s->now))
-		return FLOW_NONE;
+		return VERDICT_NONE;
 	s->v = *v;
 	if (!may_tell(skb, s, &quoted))
-		return DROPPED(DROP_SPOOFED);
+		return dropped(DROP_SPOOFED);
 	why = related_judge(skb, s, v, &quoted);
 	if (why)
-		return DROPPED(why);
+		return dropped(why);
 	leg = &s->v.leg[s->dir & 1];
 	if (leg->flags & LEG_NAT) {
 		if (!(leg->flags & LEG_READY)) {
 			why = flow_decide(skb, s, &s->v);
 			if (why)
-				return DROPPED(why);
+				return dropped(why);
 		}
 		if (s->hook == FROM_HOST && leg->flags & LEG_LATER)
-			return NP_PASS;
+			return VERDICT_PASS;
 		why = icmp_translate(skb, &s->p, &quoted, &s->v.out);
 		if (why)
-			return DROPPED(why);
+			return dropped(why);
 		count_slot(DROP_MAX + COUNT_ICMP_RELATED);
 	}
 	leg->flags &= ~LEG_NAT; /* it is done */
@@ -133,8 +133,8 @@ static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, cons
 	return is_tunnel_end(&out->dst, out->dport, s->p.proto) || addr_is_own(skb, s, &out->src, &out->dst);
 }
 
-/* Rules that are not tracked, and the source of what they let in. 0: go on. */
-static __noinline int untracked_packet(struct __sk_buff *skb, struct scratch *s)
+/* Rules that are not tracked, and the source of what they let in. */
+static __noinline enum verdict untracked_packet(struct __sk_buff *skb, struct scratch *s)
 {
 	__u32 action = untracked_judge(skb, s);
 	enum drop why;
@@ -144,54 +144,54 @@ static __noinline int untracked_packet(struct __sk_buff *skb, struct scratch *s)
 		s->key.lane = 0;
 		why = source_refused_alone(s);
 		if (why)
-			return DROPPED(why);
+			return dropped(why);
 	}
 	if (action == RULE_OPEN)
-		return 0;
-	return action == RULE_ALLOW ? NP_PASS : DROPPED(DROP_POLICY);
+		return VERDICT_NONE;
+	return action == RULE_ALLOW ? VERDICT_PASS : dropped(DROP_POLICY);
 }
 
 /* A packet of no flow: judged by itself. */
-static __noinline int packet_alone(struct __sk_buff *skb, struct scratch *s)
+static __noinline enum verdict packet_alone(struct __sk_buff *skb, struct scratch *s)
 {
 	enum drop why = s->hook == FROM_HOST ? source_refused_alone(s) : DROP_NONE;
 
 	if (why)
-		return DROPPED(why);
+		return dropped(why);
 	judged_new(skb, s);
 	if (plays_node(skb, s, &s->v))
-		return DROPPED(DROP_TUNNEL_SOURCE);
+		return dropped(DROP_TUNNEL_SOURCE);
 	why = flow_judge(skb, s, &s->v);
-	return why ? DROPPED(why) : NP_PASS;
+	return why ? dropped(why) : VERDICT_PASS;
 }
 
-/* A packet that begins a flow, as far as is known: prepared, judged, entered. Returns FLOW_MADE, FLOW_THERE, a TC
- * action or DROPPED(). */
-static __noinline int flow_new(struct __sk_buff *skb, struct scratch *s)
+/* A packet that begins a flow, as far as is known: prepared, judged, entered. Ends in FLOW_MADE or
+ * FLOW_THERE, or ends the packet. */
+static __noinline enum verdict flow_new(struct __sk_buff *skb, struct scratch *s)
 {
-	int act = flow_prepare(skb);
+	enum verdict verdict = flow_prepare(skb);
 	bool older;
 	enum drop why;
 
-	if (act != FLOW_PREPARED)
-		return act;
+	if (verdict != FLOW_PREPARED)
+		return verdict;
 	judged_new(skb, s);
 	older = s->hook == TO_HOST && serves_older(skb, s);
 	if (older)
 		judged_served(skb, s);
 	if (s->p.proto == IPPROTO_UDP && plays_node(skb, s, &s->v))
-		return DROPPED(DROP_TUNNEL_SOURCE);
+		return dropped(DROP_TUNNEL_SOURCE);
 	why = flow_judge(skb, s, &s->v);
 	if (why)
-		return DROPPED(why);
-	return older ? NP_PASS : flow_enter(skb); /* an older one's client makes the flow with its next packet */
+		return dropped(why);
+	return older ? VERDICT_PASS : flow_enter(skb); /* an older one's client makes the flow with its next packet */
 }
 
 /* The flow that the packet belongs to, if there is one that is still what it was. *why: the packet ends here. */
 static __noinline struct ct_value *flow_known(struct __sk_buff *skb, struct scratch *s, enum drop *why)
 {
 	struct ct_value *v = flow_find(skb, s);
-	int act;
+	enum verdict verdict;
 
 	if (!v)
 		return 0;
@@ -204,10 +204,10 @@ static __noinline struct ct_value *flow_known(struct __sk_buff *skb, struct scra
 	s->renew |= s->by_other || !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() ||
 		    pkt_is_message(&s->p) || is_attempt_back(s, &v->leg[s->dir & 1]) ||
 		    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex);
-	act = s->renew ? flow_look_again(s, v) : FLOW_THERE;
-	if (IS_DROPPED(act))
-		*why = DROP_REASON(act);
-	return act == FLOW_STALE ? 0 : v;
+	verdict = s->renew ? flow_look_again(s, v) : FLOW_THERE;
+	if (is_dropped(verdict))
+		*why = drop_reason(verdict);
+	return verdict == FLOW_STALE ? 0 : v;
 }
 
 /* A packet of a flow that is there: judged again if need be, tracked. */
@@ -238,49 +238,49 @@ static __noinline enum drop flow_goes_on(struct __sk_buff *skb, struct scratch *
 	return DROP_NONE;
 }
 
-static __noinline int flow_packet(struct __sk_buff *skb, struct scratch *s)
+static __noinline enum verdict flow_packet(struct __sk_buff *skb, struct scratch *s)
 {
 	enum drop why = DROP_NONE;
 	struct ct_value *v;
-	int act = 0;
+	enum verdict verdict = VERDICT_NONE;
 
 	if (cfg.untracked && (s->hook == FROM_HOST || s->hook == TO_HOST) && !s->p.tunnelled)
-		act = untracked_packet(skb, s);
-	if (act)
-		return act;
+		verdict = untracked_packet(skb, s);
+	if (verdict != VERDICT_NONE)
+		return verdict;
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
 	if (s->alone)
 		return packet_alone(skb, s);
 	if (hook_is_from(s->hook) && pkt_is_syn(&s->p)) {
 		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it
 		 * is not */
-		act = flow_new(skb, s);
-		if (act == FLOW_MADE)
+		verdict = flow_new(skb, s);
+		if (verdict == FLOW_MADE)
 			return flow_send(skb, s, &s->v);
-		if (act != FLOW_THERE && act != NP_PASS)
-			return act;
+		if (verdict != FLOW_THERE && verdict != VERDICT_PASS)
+			return verdict;
 	}
 	v = flow_known(skb, s, &why);
 	if (why)
-		return DROPPED(why);
+		return dropped(why);
 	if (!v) {
-		act = flow_new(skb, s);
-		if (act == FLOW_MADE)
+		verdict = flow_new(skb, s);
+		if (verdict == FLOW_MADE)
 			return flow_send(skb, s, &s->v);
-		if (act != FLOW_THERE)
-			return act;
+		if (verdict != FLOW_THERE)
+			return verdict;
 		/* made at this moment by another CPU */
 		v = bpf_map_lookup_elem(&np_ct, &s->key);
 		if (!v)
-			return DROPPED(DROP_FLOW_INSERT);
-		return flow_is_other(s, v) ? DROPPED(DROP_PORT_COLLISION) : flow_send(skb, s, v);
+			return dropped(DROP_FLOW_INSERT);
+		return flow_is_other(s, v) ? dropped(DROP_PORT_COLLISION) : flow_send(skb, s, v);
 	}
 	why = flow_goes_on(skb, s, v);
-	return why ? DROPPED(why) : flow_send(skb, s, v);
+	return why ? dropped(why) : flow_send(skb, s, v);
 }
 
-/* What the fast path would not read. 0: go on as a packet of a flow. */
-static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
+/* What the fast path would not read. VERDICT_NONE: it may be of a flow. */
+static __noinline enum verdict slow_parse(struct __sk_buff *skb, struct scratch *s)
 {
 	enum link_message message;
 	enum drop why;
@@ -291,71 +291,69 @@ static __noinline int slow_parse(struct __sk_buff *skb, struct scratch *s)
 	s->p.len = pkt_length(skb);
 	s->p.gso = skb->gso_segs > 1;
 	if (bpf_skb_load_bytes(skb, offsetof(struct ethhdr, h_proto), &proto, sizeof(proto)))
-		return DROPPED(DROP_SHORT);
+		return dropped(DROP_SHORT);
 	if (proto == bpf_htons(ETH_P_ARP))
-		return s->hook == FROM_WORKLOAD ? arp_from_pod(skb, s) : NP_PASS;
+		return s->hook == FROM_WORKLOAD ? arp_from_pod(skb, s) : VERDICT_PASS;
 	if (proto == bpf_htons(ETH_P_IP))
 		why = parse_v4(skb, s);
 	else if (proto == bpf_htons(ETH_P_IPV6))
 		why = parse_v6(skb, s);
 	else
-		return NP_PASS;
+		return VERDICT_PASS;
 	if ((why == DROP_FRAGMENT_UNKNOWN || why == DROP_EXTENSION_HEADERS) && !unread_is_ours(skb, s, why))
-		return NP_PASS;
+		return VERDICT_PASS;
 	if (why)
-		return DROPPED(why);
+		return dropped(why);
 	message = link_message(skb, s);
 	if (message != LINK_NONE)
-		return s->hook == FROM_WORKLOAD && message == LINK_DISCOVERY ? nd_from_pod(skb, s) : NP_PASS;
-	return 0;
+		return s->hook == FROM_WORKLOAD && message == LINK_DISCOVERY ? nd_from_pod(skb, s) : VERDICT_PASS;
+	return VERDICT_NONE;
 }
 
-/* A pod sends with its own address only: rules know it by no other, nor by its link-local one. 0: go on. */
-static __noinline int source_own(struct __sk_buff *skb, struct scratch *s)
+/* A pod sends with its own address only: rules know it by no other, nor by its link-local one. */
+static __noinline enum drop source_own(struct __sk_buff *skb, struct scratch *s)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
 
 	if (info && info->kind == ADDR_LOCAL_POD && info->ifindex == skb->ifindex) {
 		s->src = *info;
-		return 0;
+		return DROP_NONE;
 	}
-	return DROPPED(DROP_SPOOFED);
+	return DROP_SPOOFED;
 }
 
 /* The check of the source where packets leave. It holds for all of them, whatever rules and flows say, and on the way
  * out of the node also for packets that cannot be read. */
-static __noinline int source_leaving(struct __sk_buff *skb, struct scratch *s)
+static __noinline enum drop source_leaving(struct __sk_buff *skb, struct scratch *s)
 {
-	enum drop why;
-
 	ct_key_of(&s->key, &s->p.t, s->p.proto);
-	why = source_refused_leaving(skb, s);
-	return why ? DROPPED(why) : 0;
+	return source_refused_leaving(skb, s);
 }
 
-static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
+static __always_inline enum verdict slow_packet(struct __sk_buff *skb, struct scratch *s)
 {
-	int act = s->parsed ? 0 : slow_parse(skb, s), left;
+	enum verdict verdict = s->parsed ? VERDICT_NONE : slow_parse(skb, s);
+	enum drop why;
 
-	if (s->hook == TO_HOST ? !IS_DROPPED(act) : s->hook == TO_WORKLOAD && !act) {
-		left = source_leaving(skb, s);
-		if (left)
-			return left;
+	if (s->hook == TO_HOST ? !is_dropped(verdict) : s->hook == TO_WORKLOAD && verdict == VERDICT_NONE) {
+		why = source_leaving(skb, s);
+		if (why)
+			return dropped(why);
 	}
-	if (act)
-		return act;
+	if (verdict != VERDICT_NONE)
+		return verdict;
 	if (s->hook == FROM_WORKLOAD) {
-		act = source_own(skb, s);
-		if (act)
-			return act;
+		why = source_own(skb, s);
+		if (why)
+			return dropped(why);
 	}
 	/* by its address, or by its frame alone, as what is for all of a network */
 	if (addr_is_multicast(&s->p.t.dst, s->p.v4) || (s->hook == FROM_HOST && skb->pkt_type != PACKET_HOST)) {
 		if (!hook_is_from(s->hook))
-			return NP_PASS;
+			return VERDICT_PASS;
 		if (s->hook == FROM_HOST && s->p.v4 && s->p.proto == IPPROTO_IGMP && s->p.ttl == 1 &&
 		    !s->first_fragment)
-			return NP_PASS; /* as IPv6's listener messages do */
+			return VERDICT_PASS; /* as IPv6's listener messages do */
 		addr_look(&s->dst, &s->p.t.dst);
 		if (s->hook == FROM_HOST)
 			s->dst.kind = ADDR_SELF; /* the node is one receiver of all, and does not forward it */
@@ -368,12 +366,12 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 	if (s->first_fragment)
 		fragment_note(s);
 	if (icmp_is_error(skb, &s->p)) {
-		act = icmp_related(skb, s);
-		if (act != FLOW_NONE)
-			return act;
+		verdict = icmp_related(skb, s);
+		if (verdict != VERDICT_NONE)
+			return verdict;
 		addr_look(&s->dst, &s->p.t.dst);
 		if (hook_is_from(s->hook) && is_stray(skb, s, &s->dst))
-			return DROPPED(DROP_STRAY_SERVICE);
+			return dropped(DROP_STRAY_SERVICE);
 		__builtin_memset(&s->v, 0, sizeof(s->v));
 		s->alone = 1;
 	}
@@ -383,8 +381,8 @@ static __always_inline int slow_packet(struct __sk_buff *skb, struct scratch *s)
 static __always_inline int slow_path(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
+	enum verdict verdict, answer = VERDICT_NONE;
 	enum drop why;
-	int act;
 
 	if (!s)
 		return drop_counted(DROP_PROGRAM_MISSING);
@@ -396,20 +394,19 @@ static __always_inline int slow_path(struct __sk_buff *skb)
 	s->by_other = 0;
 	s->first_fragment = 0;
 	s->told = is_told(skb, s->hook);
-	act = slow_packet(skb, s);
-	if (act == NP_PASS && s->hook == FROM_WORKLOAD)
+	verdict = slow_packet(skb, s);
+	if (verdict == VERDICT_PASS && s->hook == FROM_WORKLOAD)
 		mark_set_asked(skb);
-	if (!IS_DROPPED(act))
-		return act;
-	why = DROP_REASON(act);
+	if (!is_dropped(verdict))
+		return verdict;
+	why = drop_reason(verdict);
 	count_slot(why);
 	np_trace("drop %d at hook %d, device %d", why, s->hook, skb->ifindex);
-	act = reset_wanted(why, s->p.proto) ? reset_answer(skb, s)
-	      : answer_wanted(why)          ? icmp_answer(skb, s, why, s->mtu)
-					    : 0;
-	if (act)
-		return act;
-	return TC_ACT_SHOT;
+	if (reset_wanted(why, s->p.proto))
+		answer = reset_answer(skb, s);
+	else if (answer_wanted(why))
+		answer = icmp_answer(skb, s, why, s->mtu);
+	return answer == VERDICT_NONE ? TC_ACT_SHOT : answer;
 }
 
 #endif

@@ -5,16 +5,12 @@
 
 #include <linux/bpf.h>
 #include <stdbool.h>
-#include <linux/pkt_cls.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 #include "types/config.h"
 
 #define AF_INET 2
 #define AF_INET6 10
-
-/* TC_ACT_UNSPEC lets the next program on the hook look too (tcx: TCX_NEXT); with none behind us the packet passes. */
-#define NP_PASS TC_ACT_UNSPEC
 
 /* The loopback device is the first of every network namespace. */
 #define NP_LOOPBACK 1

@@ -11,10 +11,8 @@
 #include <linux/tcp.h>
 #include <linux/udp.h>
 #include <stddef.h>
-#include "maps/counters.h"
 #include "maps/packets.h"
 #include "base/addr.h"
-#include "base/trace.h"
 
 /* ICMP and ICMPv6 have the same first 8 bytes. (<linux/icmp.h> drags in libc headers, which are not for this
  * target.) */
@@ -69,14 +67,6 @@ _Static_assert(offsetof(struct tcphdr, source) == 0 && offsetof(struct tcphdr, d
 #define TCP_SYN 0x02
 #define TCP_RST 0x04
 #define TCP_ACK 0x10
-
-/* The end of a packet that is dropped. */
-static __always_inline int drop_counted(enum drop why)
-{
-	count_slot(why);
-	np_trace("drop %d", why);
-	return TC_ACT_SHOT;
-}
 
 enum hook {
 	FROM_WORKLOAD,

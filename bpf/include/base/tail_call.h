@@ -3,7 +3,7 @@
 #ifndef NP_BASE_TAIL_CALL_H
 #define NP_BASE_TAIL_CALL_H
 
-#include "fast.h"
+#include "base/verdict.h"
 
 /* Filled by libbpf at load, pinned by the agent per generation: the array empties when its last user reference goes.
  * One slow program for both directions: the verifier has to look at each. */
@@ -18,10 +18,14 @@
 		.values = {[0] = (void *)&program},       \
 	}
 
-static __always_inline int go_slow(struct __sk_buff *skb, void *array)
+/* What an entry point answers, with the fast path's verdict and the array of its slow program. */
+static __always_inline int tc_action(struct __sk_buff *skb, enum verdict verdict, void *slow)
 {
-	bpf_tail_call(skb, array, 0);
-	return drop_counted(DROP_PROGRAM_MISSING);
+	if (verdict == VERDICT_SLOW) {
+		bpf_tail_call(skb, slow, 0);
+		return drop_counted(DROP_PROGRAM_MISSING);
+	}
+	return is_dropped(verdict) ? drop_counted(drop_reason(verdict)) : (int)verdict;
 }
 
 #endif

@@ -10,7 +10,7 @@
 #include "l3/source.h"
 
 /* The flow of a packet that is not translated. The answer's way is decided when it comes. */
-static __noinline int prepare_plain(struct __sk_buff *skb, struct scratch *s)
+static __noinline enum verdict prepare_plain(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_value *v = &s->v;
 	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
@@ -18,9 +18,9 @@ static __noinline int prepare_plain(struct __sk_buff *skb, struct scratch *s)
 
 	if (s->p.tunnelled) {
 		if (s->dst.kind != ADDR_LOCAL_POD && s->dst.kind != ADDR_SELF)
-			return DROPPED(DROP_NO_ROUTE);
+			return dropped(DROP_NO_ROUTE);
 		if (!s->p.origin && way_by_tunnel(skb, s, v, back, &s->tunnel_from))
-			return DROPPED(DROP_NO_ROUTE);
+			return dropped(DROP_NO_ROUTE);
 		v->via = s->tunnel_from;
 		leg->flags = LEG_TUNNELLED;
 	}
@@ -72,7 +72,7 @@ static __always_inline void masquerade(struct scratch *s)
 	count_slot(DROP_MAX + COUNT_MASQUERADED);
 }
 
-static __noinline int prepare_masquerade(struct __sk_buff *skb, struct scratch *s)
+static __noinline enum verdict prepare_masquerade(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_value *v = &s->v;
 	struct ct_leg *leg = &v->leg[s->dir & 1];
@@ -85,7 +85,7 @@ static __noinline int prepare_masquerade(struct __sk_buff *skb, struct scratch *
 }
 
 /* Made before us by another proxy, and known to the kernel, which goes on with it. */
-static __noinline int prepare_foreign(struct scratch *s)
+static __noinline enum verdict prepare_foreign(struct scratch *s)
 {
 	struct ct_value *v = &s->v;
 
@@ -137,7 +137,7 @@ static __always_inline enum drop service_way(struct __sk_buff *skb, struct scrat
 	return DROP_NONE;
 }
 
-static __noinline int prepare_service(struct __sk_buff *skb, struct scratch *s, const struct frontend *fe)
+static __noinline enum verdict prepare_service(struct __sk_buff *skb, struct scratch *s, const struct frontend *fe)
 {
 	const struct choice *from = choice_of(s, fe);
 	struct ct_value *v = &s->v;
@@ -146,12 +146,12 @@ static __noinline int prepare_service(struct __sk_buff *skb, struct scratch *s, 
 	enum drop why;
 
 	if (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) && !(fe->flags & FRONTEND_MAGLEV))
-		return DROPPED(DROP_NO_FLOW);
+		return dropped(DROP_NO_FLOW);
 	if (fe->flags & FRONTEND_RANGES && !range_has(fe->inside.list, &s->p.t.src))
-		return DROPPED(DROP_SOURCE_RANGE);
+		return dropped(DROP_SOURCE_RANGE);
 	be = backend_pick(s, fe, from, &slot);
 	if (!be)
-		return DROPPED(fe->flags & (s->hook == FROM_HOST ? FRONTEND_OUTSIDE_LOCAL : FRONTEND_INSIDE_LOCAL)
+		return dropped(fe->flags & (s->hook == FROM_HOST ? FRONTEND_OUTSIDE_LOCAL : FRONTEND_INSIDE_LOCAL)
 				       ? DROP_NO_LOCAL_BACKEND
 				       : DROP_NO_BACKEND);
 	v->out.src = s->p.t.src;
@@ -161,7 +161,7 @@ static __noinline int prepare_service(struct __sk_buff *skb, struct scratch *s, 
 	v->slot = slot;
 	why = service_way(skb, s, be);
 	if (why)
-		return DROPPED(why);
+		return dropped(why);
 	count_slot(DROP_MAX + COUNT_FLOW_SERVICE);
 	return FLOW_PREPARED;
 }
@@ -197,35 +197,35 @@ static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const 
 }
 
 /* A packet to no service. */
-static __always_inline int prepare_other(struct __sk_buff *skb, struct scratch *s)
+static __always_inline enum verdict prepare_other(struct __sk_buff *skb, struct scratch *s)
 {
 	enum drop why;
 	bool asked;
 
 	if (is_stray(skb, s, &s->dst))
-		return DROPPED(DROP_STRAY_SERVICE);
+		return dropped(DROP_STRAY_SERVICE);
 	if (s->hook == TO_WORKLOAD && s->dst.kind != ADDR_LOCAL_POD)
-		return DROPPED(DROP_POLICY); /* whose rules are not known yet, or not any more */
+		return dropped(DROP_POLICY); /* whose rules are not known yet, or not any more */
 	if (s->hook == TO_HOST) {
 		s->reroute = in_overlay(s, &s->p.t.dst);
 		if (!s->reroute && !s->key.lane && !host_asks(skb->ifindex))
-			return NP_PASS; /* the host's own traffic */
+			return VERDICT_PASS; /* the host's own traffic */
 	}
 	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD) {
 		asked = s->key.lane || host_asks(skb->ifindex);
 		why = source_refused_by_host(s, asked);
 		if (why)
-			return DROPPED(why);
+			return dropped(why);
 		if (!asked)
-			return NP_PASS; /* left alone: no rules, and no flow of ours that would take its answers */
+			return VERDICT_PASS; /* left alone: no rules, and no flow of ours that would take its answers */
 	}
 	if (masquerades(skb, s, &s->p.t.dst))
 		return prepare_masquerade(skb, s);
 	return prepare_plain(skb, s);
 }
 
-/* Makes the flow in s->v. Returns FLOW_PREPARED, a TC action or DROPPED(). */
-NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
+/* Makes the flow in s->v: FLOW_PREPARED, or the packet ends here. */
+NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
 	struct frontend *fe = 0;
@@ -233,7 +233,7 @@ NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
 	bool ours;
 
 	if (!s)
-		return DROPPED(DROP_PROGRAM_MISSING);
+		return dropped(DROP_PROGRAM_MISSING);
 	__builtin_memset(&s->v, 0, sizeof(s->v));
 	__builtin_memset(&s->dst, 0, sizeof(s->dst));
 	if (s->hook == TO_WORKLOAD || s->p.tunnelled || s->p.fragment) {
@@ -244,10 +244,10 @@ NP_GLOBAL int flow_prepare(struct __sk_buff *skb)
 	ours = fe || s->dst.kind == ADDR_LOCAL_POD;
 	if (s->hook == FROM_WORKLOAD || (s->hook == FROM_HOST && (ours || s->p.tunnelled))) {
 		if (addr_is_inner(&s->p.t.dst, s->p.v4))
-			return DROPPED(DROP_MARTIAN); /* node ports there are for the node's own processes alone */
+			return dropped(DROP_MARTIAN); /* node ports there are for the node's own processes alone */
 		why = s->hook == FROM_HOST ? source_refused(skb, s) : DROP_NONE;
 		if (why)
-			return DROPPED(why);
+			return dropped(why);
 	}
 	if ((ours || s->hook == FROM_WORKLOAD) && taking_over(s))
 		return prepare_foreign(s);

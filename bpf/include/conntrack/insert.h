@@ -11,13 +11,6 @@
 
 #define PORT_TRIES 32
 
-/* What looking for or making a flow ends in, beside TC actions and DROPPED(). */
-#define FLOW_PREPARED 0x0ff /* s->v is ready to be entered */
-#define FLOW_MADE 0x100     /* s->v is in the table */
-#define FLOW_THERE 0x101    /* it was there already */
-#define FLOW_STALE 0x102    /* its backend is gone: the flow must be made again */
-#define FLOW_NONE 0x103     /* the error is about none of ours */
-
 /* Does a packet in the middle of a TCP connection that we do not know belong to the proxy before us? */
 static __noinline bool taking_over(struct scratch *s)
 {
@@ -53,7 +46,7 @@ static __always_inline __u8 brought_bit(const struct scratch *s)
 }
 
 /* Enters s->v under the packet's own tuple, unless a live flow is there. */
-static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
+static __noinline enum verdict flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_leg *leg = &s->v.leg[s->dir & 1], *back = &s->v.leg[opposite(s->dir)];
 	struct ct_value *v = &s->v, *known;
@@ -84,7 +77,7 @@ static __noinline int flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 	known = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (known && !flow_gives_way(s, known))
 		return FLOW_THERE;
-	return bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY) ? DROPPED(DROP_FLOW_INSERT) : FLOW_MADE;
+	return bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY) ? dropped(DROP_FLOW_INSERT) : FLOW_MADE;
 }
 
 /* Makes the backend's view of s->v in s->peer from what packets leave as; returns its direction for answers. */
@@ -232,27 +225,27 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 }
 
 /* Enters the flow in s->v, and its peer if it is translated. */
-NP_GLOBAL int flow_enter(struct __sk_buff *skb)
+NP_GLOBAL enum verdict flow_enter(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
 	enum drop why;
 	__be16 sport;
-	int act;
+	enum verdict verdict;
 
 	if (!s)
-		return DROPPED(DROP_PROGRAM_MISSING);
-	act = flow_enter_own(skb, s);
-	np_trace("flow %x at hook %d, device %d", act, s->hook, skb->ifindex);
-	if (act != FLOW_MADE || !(s->v.leg[s->dir & 1].flags & LEG_NAT))
-		return act;
+		return dropped(DROP_PROGRAM_MISSING);
+	verdict = flow_enter_own(skb, s);
+	np_trace("flow %x at hook %d, device %d", verdict, s->hook, skb->ifindex);
+	if (verdict != FLOW_MADE || !(s->v.leg[s->dir & 1].flags & LEG_NAT))
+		return verdict;
 	sport = s->v.out.sport;
 	why = flow_enter_peer(s);
 	if (why) {
 		bpf_map_delete_elem(&np_ct, &s->key); /* half a flow would lead the next packet astray */
-		return DROPPED(why);
+		return dropped(why);
 	}
 	if (s->v.out.sport != sport && bpf_map_update_elem(&np_ct, &s->key, &s->v, BPF_ANY))
-		return DROPPED(DROP_FLOW_INSERT);
+		return dropped(DROP_FLOW_INSERT);
 	return FLOW_MADE;
 }
 

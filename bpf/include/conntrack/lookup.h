@@ -90,8 +90,8 @@ static __noinline bool pod_is_gone(struct scratch *s, const struct ct_value *v)
 	return !info || info->ifindex != leg->ifindex;
 }
 
-/* Is the flow still what it was? FLOW_THERE, FLOW_STALE or DROPPED(). */
-static __noinline int flow_look_again(struct scratch *s, const struct ct_value *v)
+/* Is the flow still what it was? FLOW_THERE, FLOW_STALE, or the packet is dropped. */
+static __noinline enum verdict flow_look_again(struct scratch *s, const struct ct_value *v)
 {
 	if (flow_is_stale(s, v)) {
 		flow_forget(s, v);
@@ -100,7 +100,7 @@ static __noinline int flow_look_again(struct scratch *s, const struct ct_value *
 	}
 	if (!(v->state & CT_FOREIGN) && pod_is_gone(s, v)) {
 		flow_forget(s, v);
-		return s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) ? DROPPED(DROP_POD_GONE) : FLOW_STALE;
+		return s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) ? dropped(DROP_POD_GONE) : FLOW_STALE;
 	}
 	return FLOW_THERE;
 }

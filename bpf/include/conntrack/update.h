@@ -126,7 +126,7 @@ static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch
 
 /* Sends a packet of the flow in s->v, whose leg is decided, on its way: of an object's hook where packets come in, or
  * of that where they leave. */
-static __always_inline int send_decided_at(struct __sk_buff *skb, const enum hook in, const enum hook out)
+static __always_inline enum verdict send_decided_at(struct __sk_buff *skb, const enum hook in, const enum hook out)
 {
 	struct scratch *s = scratch_take();
 	void *data, *data_end;
@@ -136,17 +136,17 @@ static __always_inline int send_decided_at(struct __sk_buff *skb, const enum hoo
 	__u32 need;
 
 	if (!s)
-		return DROPPED(DROP_PROGRAM_MISSING);
+		return dropped(DROP_PROGRAM_MISSING);
 	v = &s->v;
 	leg = &v->leg[s->dir & 1];
 	p = &s->p;
 	s->mtu = leg->mtu;
 	if ((hook_is_from(s->hook) && !(leg->flags & LEG_STACK)) || leg->flags & LEG_ENCAP) {
 		if (hook_is_from(s->hook) && p->ttl <= 1 && !p->tunnelled)
-			return DROPPED(DROP_TTL);
+			return dropped(DROP_TTL);
 		if (flow_too_big(skb, p, leg->mtu)) {
 			if (p->dont_fragment || leg->flags & LEG_ENCAP)
-				return DROPPED(DROP_TOO_BIG);
+				return dropped(DROP_TOO_BIG);
 			/* the kernel may cut this one */
 			leg->flags = (leg->flags & LEG_NAT) | LEG_READY | LEG_STACK;
 		}
@@ -162,22 +162,22 @@ static __always_inline int send_decided_at(struct __sk_buff *skb, const enum hoo
 	if (!p->fragment && p->proto == IPPROTO_UDP)
 		need += sizeof(struct udphdr);
 	if (data + need > data_end && bpf_skb_pull_data(skb, need))
-		return DROPPED(DROP_SHORT);
+		return dropped(DROP_SHORT);
 	return s->hook == in ? send(skb, p, v, leg, in, true) : send(skb, p, v, leg, out, true);
 }
 
 /* Each object's own: send_decided_at with its two hooks. */
-NP_GLOBAL int send_decided(struct __sk_buff *skb);
+NP_GLOBAL enum verdict send_decided(struct __sk_buff *skb);
 
 /* Sends a packet of a flow on its way, deciding its leg first if need be. */
-static __noinline int flow_send(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+static __noinline enum verdict flow_send(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	enum drop why;
 
 	if (!(v->leg[s->dir & 1].flags & LEG_READY) || (s->renew && !(v->state & CT_FOREIGN))) {
 		why = flow_decide(skb, s, v);
 		if (why)
-			return DROPPED(why);
+			return dropped(why);
 	}
 	if (v != &s->v)
 		s->v = *v;

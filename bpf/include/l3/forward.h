@@ -3,13 +3,9 @@
 #ifndef NP_L3_FORWARD_H
 #define NP_L3_FORWARD_H
 
+#include "base/verdict.h"
 #include "l3/rewrite.h"
 #include "l3/encap.h"
-
-/* One int carries a TC action (>= -1) or the reason of a drop. */
-#define DROPPED(why) (-0x100 - (int)(why))
-#define IS_DROPPED(act) ((act) <= -0x100)
-#define DROP_REASON(act) (-0x100 - (act))
 
 /* The helper also compares this packet, unsegmented, with the device's MTU; that is decided elsewhere, and the
  * route is there. */
@@ -20,7 +16,8 @@ static __always_inline bool fib_found(long ret)
 
 /* Before 5.10: the routing table also tells the neighbour's MAC; while it is not known the kernel takes the packet
  * and asks. */
-static __always_inline int send_by_fib(struct __sk_buff *skb, const struct addr *src, const struct addr *dst, bool v4)
+static __always_inline enum verdict send_by_fib(struct __sk_buff *skb, const struct addr *src, const struct addr *dst,
+						bool v4)
 {
 	struct bpf_fib_lookup fib = {};
 	struct ethhdr eth;
@@ -37,29 +34,29 @@ static __always_inline int send_by_fib(struct __sk_buff *skb, const struct addr 
 		addr_to_v6(fib.ipv6_dst, dst);
 	}
 	if (!fib_found(bpf_fib_lookup(skb, &fib, sizeof(fib), 0)))
-		return NP_PASS;
+		return VERDICT_PASS;
 	__builtin_memcpy(eth.h_dest, fib.dmac, ETH_ALEN);
 	__builtin_memcpy(eth.h_source, fib.smac, ETH_ALEN);
 	if (bpf_skb_store_bytes(skb, 0, &eth, 2 * ETH_ALEN, 0))
-		return NP_PASS;
+		return VERDICT_PASS;
 	return bpf_redirect(fib.ifindex, 0);
 }
 
-static __always_inline int send_out(struct __sk_buff *skb, __u32 ifindex, const struct ct_tuple *t, bool v4)
+static __always_inline enum verdict send_out(struct __sk_buff *skb, __u32 ifindex, const struct ct_tuple *t, bool v4)
 {
 	if (cfg.redirect_neigh)
 		return bpf_redirect_neigh(ifindex, 0, 0, 0);
 	return send_by_fib(skb, &t->src, &t->dst, v4);
 }
 
-static __always_inline int send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct addr *to,
-					  __u32 ifindex, bool with_origin)
+static __always_inline enum verdict send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct addr *to,
+						   __u32 ifindex, bool with_origin)
 {
 	struct addr self, via = *to;
 	enum drop why = encap(skb, p, &via, with_origin);
 
 	if (why)
-		return DROPPED(why);
+		return dropped(why);
 	mark_set_decided(skb);
 	if (cfg.redirect_neigh)
 		return bpf_redirect_neigh(ifindex, 0, 0, 0);
@@ -68,30 +65,30 @@ static __always_inline int send_in_tunnel(struct __sk_buff *skb, const struct pk
 }
 
 /* From the way out back in: the loopback device takes frames for no address only. */
-static __always_inline int send_to_self(struct __sk_buff *skb)
+static __always_inline enum verdict send_to_self(struct __sk_buff *skb)
 {
 	struct ethhdr *eth = (void *)(long)skb->data;
 
 	if ((void *)(eth + 1) > (void *)(long)skb->data_end)
-		return DROPPED(DROP_SHORT);
+		return dropped(DROP_SHORT);
 	__builtin_memset(eth, 0, 2 * ETH_ALEN);
 	return bpf_redirect(NP_LOOPBACK, BPF_F_INGRESS);
 }
 
-/* Does what the leg says. Returns a TC action or DROPPED(). `p->t` is the packet's tuple. `slow`: it is the slow
+/* Does what the leg says. `p->t` is the packet's tuple. `slow`: it is the slow
  * path's, which may have any packet in its hands. The tunnel counts as one hop, taken where it begins. */
-static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const struct ct_value *v,
-				const struct ct_leg *leg, const enum hook hook, const bool slow)
+static __always_inline enum verdict send(struct __sk_buff *skb, struct pkt *p, const struct ct_value *v,
+					 const struct ct_leg *leg, const enum hook hook, const bool slow)
 {
 	const struct ct_tuple *out = leg->flags & LEG_NAT ? &v->out : &p->t;
 	const __u32 ifindex = leg->ifindex, flags = leg->flags;
 	const bool hop = hook_is_from(hook) && !(flags & LEG_STACK) && !p->tunnelled;
 	const bool with_origin = slow && flags & LEG_DSR && !p->gso && p->len + sizeof(struct origin) <= leg->mtu;
 	enum drop why = DROP_NONE;
-	int act;
+	enum verdict verdict;
 
 	if (hook == FROM_HOST && flags & LEG_LATER)
-		return NP_PASS;
+		return VERDICT_PASS;
 	if (hop)
 		p->ttl--;
 	if (flags & LEG_NAT)
@@ -99,7 +96,7 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 	else if (hop)
 		why = rewrite_ttl(skb, p);
 	if (why)
-		return DROPPED(why);
+		return dropped(why);
 	if (flags & LEG_ENCAP)
 		return send_in_tunnel(skb, p, &v->via, ifindex, with_origin);
 	if (hook == TO_HOST && flags & LEG_SELF) {
@@ -112,7 +109,7 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 			mark_set_translated(skb);
 		if (hook == FROM_WORKLOAD)
 			mark_set_asked(skb);
-		return NP_PASS;
+		return VERDICT_PASS;
 	}
 	if (flags & LEG_POD && cfg.redirect_peer && hook_is_from(hook)) { /* the kernel allows it at ingress only */
 		/* what is for another port of the sender's bridge: the kernel calls it the receiver's own from 6.16
@@ -122,9 +119,9 @@ static __always_inline int send(struct __sk_buff *skb, struct pkt *p, const stru
 		return bpf_redirect_peer(ifindex, 0);
 	}
 	mark_set_decided(skb);
-	act = send_out(skb, ifindex, out, p->v4);
+	verdict = send_out(skb, ifindex, out, p->v4);
 	/* its neighbour is not known yet: on this way out the kernel would not ask for it */
-	return hook == TO_HOST && act == NP_PASS ? send_to_self(skb) : act;
+	return hook == TO_HOST && verdict == VERDICT_PASS ? send_to_self(skb) : verdict;
 }
 
 #endif

@@ -134,9 +134,9 @@ static __always_inline void answer_kind(enum drop why, bool v4, __u8 *what)
 	}
 }
 
-/* Turns the packet into an ICMP error about itself and sends it back the way it came. Returns a TC action; 0 when it
+/* Turns the packet into an ICMP error about itself and sends it back the way it came. VERDICT_NONE when it
  * cannot: the packet is dropped in silence. */
-static __noinline int icmp_answer(struct __sk_buff *skb, struct scratch *s, enum drop why, __u32 mtu)
+static __noinline enum verdict icmp_answer(struct __sk_buff *skb, struct scratch *s, enum drop why, __u32 mtu)
 {
 	__u32 head, quote = quote_length(&s->p), size;
 	__u8 what[2] = {}, eth[ETH_HLEN];
@@ -148,12 +148,12 @@ static __noinline int icmp_answer(struct __sk_buff *skb, struct scratch *s, enum
 		s->answer_from = s->p.t.dst;
 	if (addr_is_zero(&s->answer_from) || s->p.tunnelled || icmp_is_error(skb, &s->p) || s->p.fragment ||
 	    addr_is_multicast(&s->p.t.src, s->p.v4) || !answer_allowed(s))
-		return 0;
+		return VERDICT_NONE;
 	answer_kind(why, s->p.v4, what);
 	head = s->p.v4 ? sizeof(struct answer_v4) : sizeof(struct answer_v6);
 	if (bpf_skb_load_bytes(skb, 0, eth, sizeof(eth)) || quote > QUOTE_MAX ||
 	    bpf_skb_load_bytes(skb, ETH_HLEN, s->buf + head, quote))
-		return 0;
+		return VERDICT_NONE;
 	answer_eth((void *)s->buf, eth, s->p.v4);
 	if (s->p.v4)
 		answer_fill_v4(s, what, quote, why == DROP_TOO_BIG ? mtu : 0);
@@ -163,7 +163,7 @@ static __noinline int icmp_answer(struct __sk_buff *skb, struct scratch *s, enum
 	size = head + quote;
 	if (size > sizeof(s->buf) || bpf_skb_change_tail(skb, size, 0) ||
 	    bpf_skb_store_bytes(skb, 0, s->buf, size, BPF_F_RECOMPUTE_CSUM))
-		return 0;
+		return VERDICT_NONE;
 	count_slot(DROP_MAX + COUNT_ICMP_SENT);
 	mark_set_decided(skb);
 	/* on its way out it was this node's own: the answer comes in to it */

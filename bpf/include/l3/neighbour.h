@@ -38,10 +38,10 @@ _Static_assert(offsetof(struct nd_message, target) == offsetof(struct nd_message
 #define ND_OPTION_TARGET 2
 #define ND_SOLICITED_OVERRIDE bpf_htonl(0x60000000)
 
-static __always_inline int answer_send(struct __sk_buff *skb, const void *bytes, __u32 size)
+static __always_inline enum verdict answer_send(struct __sk_buff *skb, const void *bytes, __u32 size)
 {
 	if (bpf_skb_change_tail(skb, size, 0) || bpf_skb_store_bytes(skb, 0, bytes, size, BPF_F_RECOMPUTE_CSUM))
-		return DROPPED(DROP_REWRITE);
+		return dropped(DROP_REWRITE);
 	count_slot(DROP_MAX + COUNT_NEIGHBOUR_ANSWERED);
 	mark_set_decided(skb);
 	return bpf_redirect(skb->ifindex, 0);
@@ -87,7 +87,7 @@ static __noinline bool is_senders_own(struct __sk_buff *skb, struct scratch *s, 
 
 /* A pod announces its own address, or probes whether another host has it. Requests for the gateway are answered with
  * this side of the veth. Other ARP is the kernel's. */
-static __noinline int arp_from_pod(struct __sk_buff *skb, struct scratch *s)
+static __noinline enum verdict arp_from_pod(struct __sk_buff *skb, struct scratch *s)
 {
 	__u32 ifindex = skb->ifindex;
 	struct arp_v4 *m = (void *)s->buf;
@@ -96,15 +96,15 @@ static __noinline int arp_from_pod(struct __sk_buff *skb, struct scratch *s)
 	__be32 gateway = cfg.gateway_v4.w[3];
 
 	if (bpf_skb_load_bytes(skb, 0, m, sizeof(*m)))
-		return DROPPED(DROP_SHORT);
+		return dropped(DROP_SHORT);
 	if (m->protocol != bpf_htons(ETH_P_IP) || m->hardware_size != ETH_ALEN || m->protocol_size != sizeof(m->sender))
-		return NP_PASS; /* of which the kernel takes nothing */
+		return VERDICT_PASS; /* of which the kernel takes nothing */
 	addr_from_v4(&sender, m->sender);
 	if (!(m->operation == ARP_REQUEST && !m->sender) && !is_senders_own(skb, s, &sender))
-		return DROPPED(DROP_SPOOFED);
+		return dropped(DROP_SPOOFED);
 	dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);
 	if (!dev || m->operation != ARP_REQUEST || m->target != gateway)
-		return NP_PASS;
+		return VERDICT_PASS;
 	m->operation = ARP_REPLY;
 	__builtin_memcpy(m->target_mac, m->sender_mac, ETH_ALEN);
 	m->target = m->sender;
@@ -162,7 +162,7 @@ static __noinline enum link_message link_message(struct __sk_buff *skb, struct s
 }
 
 /* The node has the gateway's address: this side of the veth answers every solicitation. */
-static __noinline int nd_answer(struct __sk_buff *skb, struct scratch *s, struct iface *dev)
+static __noinline enum verdict nd_answer(struct __sk_buff *skb, struct scratch *s, struct iface *dev)
 {
 	struct nd_message *m = (void *)s->buf;
 	const __u32 body = sizeof(m->icmp) + sizeof(m->target) + 8;
@@ -186,7 +186,7 @@ static __noinline int nd_answer(struct __sk_buff *skb, struct scratch *s, struct
 }
 
 /* Of discovery a pod may send solicitations, and advertisements of its own address. */
-static __noinline int nd_from_pod(struct __sk_buff *skb, struct scratch *s)
+static __noinline enum verdict nd_from_pod(struct __sk_buff *skb, struct scratch *s)
 {
 	struct nd_message *m = (void *)s->buf;
 	const struct addr *src = &s->p.t.src;
@@ -197,21 +197,21 @@ static __noinline int nd_from_pod(struct __sk_buff *skb, struct scratch *s)
 	/* up to the target, which not all have: the option is the sender's and may be missing */
 	if (bpf_skb_load_bytes(skb, 0, m, offsetof(struct nd_message, icmp)) ||
 	    bpf_skb_load_bytes(skb, s->p.l4, &m->icmp, sizeof(m->icmp)))
-		return DROPPED(DROP_SHORT);
+		return dropped(DROP_SHORT);
 	if (m->icmp.type == ICMP6_ROUTER_ADVERTISEMENT || m->icmp.type == ICMP6_REDIRECT)
-		return DROPPED(DROP_SPOOFED); /* it is no router */
+		return dropped(DROP_SPOOFED); /* it is no router */
 	if (!(addr_is_zero(src) && m->icmp.type != ICMP6_ADVERTISEMENT) && !is_senders_own(skb, s, src))
-		return DROPPED(DROP_SPOOFED);
+		return dropped(DROP_SPOOFED);
 	if (m->icmp.type == ICMP6_ROUTER_SOLICITATION)
-		return NP_PASS;
+		return VERDICT_PASS;
 	if (bpf_skb_load_bytes(skb, s->p.l4 + sizeof(m->icmp), m->target, sizeof(m->target)))
-		return DROPPED(DROP_SHORT);
+		return dropped(DROP_SHORT);
 	addr_from_v6(&target, m->target);
 	if (m->icmp.type == ICMP6_ADVERTISEMENT)
-		return is_senders_own(skb, s, &target) ? NP_PASS : DROPPED(DROP_SPOOFED);
+		return is_senders_own(skb, s, &target) ? VERDICT_PASS : dropped(DROP_SPOOFED);
 	dev = bpf_map_lookup_elem(&np_ifaces, &ifindex);
 	if (!dev || addr_is_zero(src) || !is_gateway_v6(&target))
-		return NP_PASS;
+		return VERDICT_PASS;
 	return nd_answer(skb, s, dev);
 }
 

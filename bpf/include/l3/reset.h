@@ -102,31 +102,31 @@ static __always_inline void reset_length(struct __sk_buff *skb, struct pkt *p)
 }
 
 /* Turns the packet of a TCP flow into the RST that answers it, and sends it back the way it came: in the tunnel if
- * it came by it. Returns a TC action; 0: the packet is dropped in silence. */
-static __noinline int reset_answer(struct __sk_buff *skb, struct scratch *s)
+ * it came by it. VERDICT_NONE when it cannot: the packet is dropped in silence. */
+static __noinline enum verdict reset_answer(struct __sk_buff *skb, struct scratch *s)
 {
 	__u8 eth[ETH_HLEN];
 	struct pkt *p = &s->p;
 	struct ct_tuple back;
 	__u32 size;
-	int act;
+	enum verdict verdict;
 
 	if (p->tcp_flags & TCP_RST || !answer_allowed(s) || bpf_skb_load_bytes(skb, 0, eth, sizeof(eth)))
-		return 0;
+		return VERDICT_NONE;
 	answer_eth((void *)s->buf, eth, p->v4);
 	reset_length(skb, p);
 	size = p->v4 ? reset_fill_v4(s) : reset_fill_v6(s);
 	if (size > sizeof(s->buf) || bpf_skb_change_tail(skb, size, 0) ||
 	    bpf_skb_store_bytes(skb, 0, s->buf, size, BPF_F_RECOMPUTE_CSUM))
-		return 0;
+		return VERDICT_NONE;
 	mark_set_decided(skb);
 	if (!p->tunnelled)
 		return bpf_redirect(skb->ifindex, hook_is_from(s->hook) ? 0 : BPF_F_INGRESS);
 	ct_reverse(&back, &p->t);
 	p->t = back;
 	p->len = size - ETH_HLEN;
-	act = send_in_tunnel(skb, p, &s->tunnel_from, skb->ifindex, false);
-	return IS_DROPPED(act) ? 0 : act;
+	verdict = send_in_tunnel(skb, p, &s->tunnel_from, skb->ifindex, false);
+	return is_dropped(verdict) ? VERDICT_NONE : verdict;
 }
 
 #endif
