@@ -16,10 +16,9 @@ static __always_inline bool xdp_parse(struct xdp_md *ctx, struct ct_tuple *t, __
 	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
 		struct iphdr *ip = (void *)(eth + 1);
 
-		if ((void *)(ip + 1) > data_end || ip->ihl != 5 || (ip->frag_off & bpf_htons(0x3fff)))
+		if ((void *)(ip + 1) > data_end || !ipv4_is_plain(ip))
 			return false;
-		addr_from_v4(&t->src, ip->saddr);
-		addr_from_v4(&t->dst, ip->daddr);
+		tuple_read_v4(t, ip);
 		*proto = ip->protocol;
 		ports = (void *)(ip + 1);
 	} else if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
@@ -27,8 +26,7 @@ static __always_inline bool xdp_parse(struct xdp_md *ctx, struct ct_tuple *t, __
 
 		if ((void *)(ip + 1) > data_end)
 			return false;
-		addr_from_v6(&t->src, ip->saddr.in6_u.u6_addr32);
-		addr_from_v6(&t->dst, ip->daddr.in6_u.u6_addr32);
+		tuple_read_v6(t, ip);
 		*proto = ip->nexthdr;
 		ports = (void *)(ip + 1);
 	} else {
@@ -41,7 +39,7 @@ static __always_inline bool xdp_parse(struct xdp_md *ctx, struct ct_tuple *t, __
 	if (*proto == IPPROTO_TCP) {
 		if ((void *)ports + sizeof(struct tcphdr) > data_end)
 			return false;
-		*tcp_flags = ((__u8 *)ports)[13];
+		*tcp_flags = tcp_flags_of((void *)ports);
 	}
 	return *proto != IPPROTO_UDP || t->dport != cfg.tunnel_port; /* the tunnel between nodes is not cut */
 }

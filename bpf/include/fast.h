@@ -34,6 +34,26 @@ static __always_inline bool is_asked_each(const struct pkt *p, bool unread, cons
 	return cfg.untracked && !p->tunnelled && (hook == TO_HOST || (hook == FROM_HOST && unread));
 }
 
+/* Does the flow do the packet justice: is it its own, by the way it came, and one that may go on? */
+static __always_inline bool flow_is_fast(struct __sk_buff *skb, const struct ct_value *v, __u32 dir,
+					 const struct pkt *p, const struct addr *tunnel_from, const enum hook hook)
+{
+	const struct ct_leg *leg = &v->leg[dir & 1];
+
+	if (hook == FROM_WORKLOAD && v->leg[opposite(dir)].ifindex != skb->ifindex)
+		return false; /* another pod than the flow's */
+	if (!hook_is_from(hook) && leg->flags & LEG_BY_NODE && !mark_is_known(skb) &&
+	    is_pretended(skb, bpf_map_lookup_elem(&np_addrs, &p->t.src)))
+		return false;
+	/* answers out of the tunnel that did not come so before are for here: others are looked at */
+	if (tunnel_from && (leg->flags & (LEG_NEIGH | LEG_TUNNELLED)) == LEG_NEIGH)
+		return false;
+	/* without rules at this device it goes on: else each packet that is forwarded would be the slow path's */
+	if (by_other_device(skb, v, leg, hook) || (begins_again(leg, hook) && host_sets_at(skb->ifindex, HOST_REAL)))
+		return false;
+	return fast_enough(v, dir, p, hook) && (came_its_way(v, leg, tunnel_from, hook) || is_told(skb, hook));
+}
+
 /* Hands what was read to the slow path, which runs next on this CPU. */
 static __always_inline enum verdict fast_to_slow(struct pkt *p, enum parse parsed, bool known_miss,
 						 const struct addr *tunnel_from, const struct origin *origin,
@@ -110,6 +130,17 @@ static __always_inline enum verdict other_frame(struct __sk_buff *skb, const enu
 	return pods && is_tag(proto) ? dropped(DROP_VLAN) : VERDICT_PASS;
 }
 
+/* From the network, to others or to all: not ours to route. */
+static __always_inline enum verdict frame_to_others(struct __sk_buff *skb, struct pkt *p, const struct origin *origin,
+						    const enum hook hook)
+{
+	if (skb->pkt_type == PACKET_OTHERHOST)
+		return VERDICT_PASS;
+	untag(skb, hook);
+	opaque(skb);
+	return skb->vlan_present ? other_frame(skb, hook) : fast_to_slow(p, PARSE_SLOW, false, 0, origin, hook);
+}
+
 static __always_inline enum verdict fast_path(struct __sk_buff *skb, const enum hook hook)
 {
 	const struct addr *tunnel_from = 0;
@@ -120,6 +151,7 @@ static __always_inline enum verdict fast_path(struct __sk_buff *skb, const enum 
 	struct ct_leg *leg;
 	struct ct_key key;
 	enum parse parsed;
+	enum decap taken;
 	struct pkt p;
 	bool unread; /* XDP leaves it to this program: tagged, or to the tunnel's port */
 	__u32 dir;
@@ -130,14 +162,8 @@ static __always_inline enum verdict fast_path(struct __sk_buff *skb, const enum 
 	unread = skb->vlan_present;
 	if (unread && !tags_are_priorities(skb, hook))
 		return other_frame(skb, hook);
-	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST) { /* to others, or to all: not ours to route */
-		if (skb->pkt_type == PACKET_OTHERHOST)
-			return VERDICT_PASS;
-		untag(skb, hook);
-		opaque(skb);
-		return skb->vlan_present ? other_frame(skb, hook)
-					 : fast_to_slow(&p, PARSE_SLOW, false, 0, &origin, hook);
-	}
+	if (hook == FROM_HOST && skb->pkt_type != PACKET_HOST)
+		return frame_to_others(skb, &p, &origin, hook);
 	pkt_linear(skb);
 	parsed = pkt_parse_fast(skb, &p);
 	if (parsed == PARSE_OTHER && untag(skb, hook)) {
@@ -145,19 +171,16 @@ static __always_inline enum verdict fast_path(struct __sk_buff *skb, const enum 
 		parsed = pkt_parse_fast(skb, &p);
 	}
 	if (hook == FROM_HOST && parsed == PARSE_OK && p.proto == IPPROTO_UDP && p.t.dport == cfg.tunnel_port) {
-		switch (decap(skb, &p, &origin, &why)) {
-		case DECAP_DROP:
+		taken = decap(skb, &p, &origin, &why);
+		if (taken == DECAP_DROP)
 			return dropped(why);
-		case DECAP_TAKEN:
+		if (taken == DECAP_TAKEN) {
 			outer = p.t.src;
 			tunnel_from = &outer;
 			parsed = pkt_parse_fast(skb, &p);
 			p.tunnelled = 1;
-			break;
-		case DECAP_NONE:
-		case DECAP_SHORT:
+		} else {
 			unread = true;
-			break;
 		}
 	}
 	if (parsed == PARSE_OTHER)
@@ -169,21 +192,9 @@ static __always_inline enum verdict fast_path(struct __sk_buff *skb, const enum 
 	v = bpf_map_lookup_elem(&np_ct, &key);
 	if (!v)
 		return fast_to_slow(&p, parsed, true, tunnel_from, &origin, hook);
+	if (is_asked_each(&p, unread, hook) || !flow_is_fast(skb, v, dir, &p, tunnel_from, hook))
+		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	leg = &v->leg[dir & 1];
-	if (hook == FROM_WORKLOAD && v->leg[opposite(dir)].ifindex != skb->ifindex)
-		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook); /* another pod than the flow's */
-	if (!hook_is_from(hook) && leg->flags & LEG_BY_NODE && !mark_is_known(skb) &&
-	    is_pretended(skb, bpf_map_lookup_elem(&np_addrs, &p.t.src)))
-		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
-	/* answers out of the tunnel that did not come so before are for here: others are looked at */
-	if (tunnel_from && (leg->flags & (LEG_NEIGH | LEG_TUNNELLED)) == LEG_NEIGH)
-		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
-	/* without rules at this device it goes on: else each packet that is forwarded would be the slow path's */
-	if (is_asked_each(&p, unread, hook) || by_other_device(skb, v, leg, hook) ||
-	    (begins_again(leg, hook) && host_sets_at(skb->ifindex, HOST_REAL)))
-		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
-	if (!fast_enough(v, dir, &p, hook) || (!came_its_way(v, leg, tunnel_from, hook) && !is_told(skb, hook)))
-		return fast_to_slow(&p, parsed, false, tunnel_from, &origin, hook);
 	ct_note_ack(leg, &p);
 	return send(skb, &p, v, leg, hook, false);
 }

@@ -20,6 +20,8 @@
  * ones a copy is checked. */
 #define opaque(variable) asm volatile("" : "+r"(variable))
 
+#define SECOND_NS 1000000000ULL
+
 /* bpf_ktime_get_coarse_ns: 5.11, a third of the price; same clock, one tick late at most. */
 static __always_inline __u64 np_now(void)
 {

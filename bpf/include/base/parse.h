@@ -5,8 +5,6 @@
 
 #include "base/scratch.h"
 
-#define IP_OFFSET_MASK bpf_htons(0x1fff)
-#define IP_MORE bpf_htons(0x2000)
 #define EXTENSION_HEADERS_MAX 8
 #define CHAIN_END 0x3000 /* longer than the packets of any network; offsets are looked at by 14 bits */
 
@@ -68,20 +66,12 @@ static __noinline enum drop parse_l4(struct __sk_buff *skb, struct pkt *p)
 	case IPPROTO_TCP:
 		if (bpf_skb_load_bytes(skb, p->l4, &th, sizeof(th)))
 			return DROP_SHORT;
-		p->t.sport = th.source;
-		p->t.dport = th.dest;
-		p->tcp_flags = ((__u8 *)&th)[13];
-		p->tcp_header = (((__u8 *)&th)[12] >> 4) * 4;
-		p->window = bpf_ntohs(th.window);
-		p->seq = bpf_ntohl(th.seq);
-		p->ack = bpf_ntohl(th.ack_seq);
+		pkt_read_tcp(p, &th);
 		return DROP_NONE;
 	case IPPROTO_UDP:
 		if (bpf_skb_load_bytes(skb, p->l4, &uh, sizeof(uh)))
 			return DROP_SHORT;
-		p->t.sport = uh.source;
-		p->t.dport = uh.dest;
-		p->tcp_flags = 0;
+		pkt_read_udp(p, &uh);
 		return DROP_NONE;
 	case IPPROTO_SCTP:
 		/* for rules, and to tell associations apart: they are not translated */
@@ -195,12 +185,11 @@ static __noinline enum drop parse_v4(struct __sk_buff *skb, struct scratch *s)
 		return DROP_SHORT;
 	if (ip.version != 4 || ip.ihl < 5)
 		return DROP_MALFORMED;
-	addr_from_v4(&p->t.src, ip.saddr);
-	addr_from_v4(&p->t.dst, ip.daddr);
+	tuple_read_v4(&p->t, &ip);
 	p->v4 = 1;
 	p->ttl = ip.ttl;
 	p->proto = ip.protocol;
-	p->dont_fragment = !!(ip.frag_off & bpf_htons(0x4000));
+	p->dont_fragment = !!(ip.frag_off & IP_DONT_FRAGMENT);
 	p->l4 = ETH_HLEN + ip.ihl * 4;
 	if (!(ip.frag_off & (IP_OFFSET_MASK | IP_MORE)))
 		return parse_l4(skb, p);
@@ -269,8 +258,7 @@ static __noinline enum drop parse_v6(struct __sk_buff *skb, struct scratch *s)
 
 	if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)))
 		return DROP_SHORT;
-	addr_from_v6(&p->t.src, ip.saddr.in6_u.u6_addr32);
-	addr_from_v6(&p->t.dst, ip.daddr.in6_u.u6_addr32);
+	tuple_read_v6(&p->t, &ip);
 	if (addr_is_v4(&p->t.src) || addr_is_v4(&p->t.dst))
 		return DROP_MAPPED_ADDRESS;
 	p->v4 = 0;

@@ -63,6 +63,11 @@ _Static_assert(offsetof(struct tcphdr, source) == 0 && offsetof(struct tcphdr, d
 		       offsetof(struct udphdr, source) == 0 && offsetof(struct udphdr, dest) == 2,
 	       "ports come first, in the same order");
 
+/* The IPv4 header's word of fragments. */
+#define IP_DONT_FRAGMENT bpf_htons(0x4000)
+#define IP_MORE bpf_htons(0x2000)
+#define IP_OFFSET_MASK bpf_htons(0x1fff)
+
 #define TCP_FIN 0x01
 #define TCP_SYN 0x02
 #define TCP_RST 0x04
@@ -159,34 +164,67 @@ enum parse {
 	PARSE_OTHER, /* no IP at all */
 };
 
+/* Neither options nor a fragment: the transport header follows at once. */
+static __always_inline bool ipv4_is_plain(const struct iphdr *ip)
+{
+	return ip->ihl == 5 && !(ip->frag_off & (IP_OFFSET_MASK | IP_MORE));
+}
+
+static __always_inline void tuple_read_v4(struct ct_tuple *t, const struct iphdr *ip)
+{
+	addr_from_v4(&t->src, ip->saddr);
+	addr_from_v4(&t->dst, ip->daddr);
+}
+
+static __always_inline void tuple_read_v6(struct ct_tuple *t, const struct ipv6hdr *ip)
+{
+	addr_from_v6(&t->src, ip->saddr.in6_u.u6_addr32);
+	addr_from_v6(&t->dst, ip->daddr.in6_u.u6_addr32);
+}
+
+/* As numbers: the header's own bit fields are one by one. */
+static __always_inline __u8 tcp_flags_of(const struct tcphdr *th)
+{
+	return ((const __u8 *)th)[13];
+}
+
+static __always_inline void pkt_read_tcp(struct pkt *p, const struct tcphdr *th)
+{
+	p->t.sport = th->source;
+	p->t.dport = th->dest;
+	p->tcp_flags = tcp_flags_of(th);
+	p->tcp_header = (((const __u8 *)th)[12] >> 4) * 4;
+	p->window = bpf_ntohs(th->window);
+	p->seq = bpf_ntohl(th->seq);
+	p->ack = bpf_ntohl(th->ack_seq);
+}
+
+static __always_inline void pkt_read_udp(struct pkt *p, const struct udphdr *uh)
+{
+	p->t.sport = uh->source;
+	p->t.dport = uh->dest;
+	p->tcp_flags = 0;
+	p->tcp_header = 0;
+	p->window = 0;
+	p->seq = 0;
+	p->ack = 0;
+}
+
 static __always_inline enum parse pkt_parse_l4(struct pkt *p, void *l4, void *data_end)
 {
-	if (p->proto == IPPROTO_TCP) {
-		struct tcphdr *th = l4;
+	struct tcphdr *th = l4;
+	struct udphdr *uh = l4;
 
+	if (p->proto == IPPROTO_TCP) {
 		if ((void *)(th + 1) > data_end)
 			return PARSE_SLOW;
-		p->t.sport = th->source;
-		p->t.dport = th->dest;
-		p->tcp_flags = ((__u8 *)th)[13];
-		p->tcp_header = (((__u8 *)th)[12] >> 4) * 4;
-		p->window = bpf_ntohs(th->window);
-		p->seq = bpf_ntohl(th->seq);
-		p->ack = bpf_ntohl(th->ack_seq);
+		pkt_read_tcp(p, th);
 		return PARSE_OK;
 	}
 	if (p->proto == IPPROTO_UDP) {
-		struct udphdr *uh = l4;
-
 		if ((void *)(uh + 1) > data_end)
 			return PARSE_SLOW;
-		p->t.sport = uh->source;
-		p->t.dport = uh->dest;
-		p->tcp_flags = 0;
-		p->tcp_header = 0;
-		p->window = 0;
-		p->seq = 0;
-		p->ack = 0;
+		pkt_read_udp(p, uh);
 		return PARSE_OK;
 	}
 	return PARSE_SLOW;
@@ -227,14 +265,13 @@ static __always_inline enum parse pkt_parse_fast(struct __sk_buff *skb, struct p
 	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
 		struct iphdr *ip = (void *)(eth + 1);
 
-		if ((void *)(ip + 1) > data_end || ip->ihl != 5 || (ip->frag_off & bpf_htons(0x3fff)))
+		if ((void *)(ip + 1) > data_end || !ipv4_is_plain(ip))
 			return PARSE_SLOW;
-		addr_from_v4(&p->t.src, ip->saddr);
-		addr_from_v4(&p->t.dst, ip->daddr);
+		tuple_read_v4(&p->t, ip);
 		p->v4 = 1;
 		p->ttl = ip->ttl;
 		p->proto = ip->protocol;
-		p->dont_fragment = !!(ip->frag_off & bpf_htons(0x4000));
+		p->dont_fragment = !!(ip->frag_off & IP_DONT_FRAGMENT);
 		p->l4 = ETH_HLEN + sizeof(*ip);
 		return pkt_parse_l4(p, ip + 1, data_end);
 	}
@@ -243,8 +280,7 @@ static __always_inline enum parse pkt_parse_fast(struct __sk_buff *skb, struct p
 
 		if ((void *)(ip + 1) > data_end)
 			return PARSE_SLOW;
-		addr_from_v6(&p->t.src, ip->saddr.in6_u.u6_addr32);
-		addr_from_v6(&p->t.dst, ip->daddr.in6_u.u6_addr32);
+		tuple_read_v6(&p->t, ip);
 		if (addr_is_v4(&p->t.src) || addr_is_v4(&p->t.dst))
 			return PARSE_SLOW;
 		p->v4 = 0;

@@ -6,6 +6,7 @@
 
 #include "conntrack/entry.h"
 #include "base/mark.h"
+#include "l3/header.h"
 
 struct vxlan {
 	__be32 flags; /* 0x08000000: the VNI is valid */
@@ -85,10 +86,6 @@ static __always_inline void origin_fill(struct ethhdr *eth, const struct pkt *p)
 	eth->h_proto = ETH_P_ORIGIN;
 }
 
-#define TUNNEL_V4_START bpf_htons(0x4500)
-#define TUNNEL_V4_DF bpf_htons(0x4000)
-#define TUNNEL_V4_TTL_PROTO bpf_htons(64 << 8 | IPPROTO_UDP)
-
 static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pkt *p, const struct addr *via,
 					  __u16 extra)
 {
@@ -102,15 +99,7 @@ static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pk
 	h = (void *)(long)skb->data + ETH_HLEN;
 	if ((void *)(h + 1) + extra > (void *)(long)skb->data_end)
 		return DROP_ENCAP;
-	*(__be16 *)&h->ip = TUNNEL_V4_START;
-	h->ip.tot_len = length;
-	h->ip.id = 0;
-	h->ip.frag_off = TUNNEL_V4_DF;
-	*(__be16 *)&h->ip.ttl = TUNNEL_V4_TTL_PROTO;
-	h->ip.check =
-		~sum_fold16((__u64)TUNNEL_V4_START + length + TUNNEL_V4_DF + TUNNEL_V4_TTL_PROTO + self + via->w[3]);
-	h->ip.saddr = self;
-	h->ip.daddr = via->w[3];
+	ipv4_fill(&h->ip, length, IP_DONT_FRAGMENT, IPPROTO_UDP, self, via->w[3]);
 	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, extra);
 	if (extra)
 		origin_fill(&h->eth, p);
@@ -130,12 +119,7 @@ static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pk
 	if ((void *)(h + 1) + extra > (void *)(long)skb->data_end)
 		return DROP_ENCAP;
 	addr_of_node(&self, false);
-	*(__be32 *)&h->ip = bpf_htonl(0x60000000);
-	h->ip.payload_len = bpf_htons(p->len + extra + sizeof(*h) - sizeof(h->ip));
-	h->ip.nexthdr = IPPROTO_UDP;
-	h->ip.hop_limit = 64;
-	addr_to_v6(h->ip.saddr.in6_u.u6_addr32, &self);
-	addr_to_v6(h->ip.daddr.in6_u.u6_addr32, via);
+	ipv6_fill(&h->ip, bpf_htons(p->len + extra + sizeof(*h) - sizeof(h->ip)), IPPROTO_UDP, &self, via);
 	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, extra);
 	if (extra)
 		origin_fill(&h->eth, p);

@@ -4,6 +4,7 @@
 #define NP_L3_ICMP_H
 
 #include "base/parse.h"
+#include "l3/header.h"
 
 struct answer_v4 {
 	struct ethhdr eth;
@@ -40,43 +41,29 @@ static __always_inline void answer_eth(struct ethhdr *eth, const __u8 *was, bool
 	eth->h_proto = v4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 }
 
+static __always_inline void answer_fill_icmp(struct icmp *icmp, const __u8 *what, __u32 mtu)
+{
+	icmp->type = what[0];
+	icmp->code = what[1];
+	icmp->checksum = 0;
+	icmp->word = bpf_htonl(mtu);
+}
+
 static __noinline void answer_fill_v4(struct scratch *s, const __u8 *what, __u32 quote, __u32 mtu)
 {
 	struct answer_v4 *a = (void *)s->buf;
-	__u16 *word = (void *)&a->ip;
-	__u64 sum = 0;
 
-	__builtin_memset(&a->ip, 0, sizeof(a->ip) + sizeof(a->icmp));
-	a->ip.version = 4;
-	a->ip.ihl = 5;
-	a->ip.tot_len = bpf_htons(sizeof(a->ip) + sizeof(a->icmp) + quote);
-	a->ip.ttl = 64;
-	a->ip.protocol = IPPROTO_ICMP;
-	a->ip.saddr = s->answer_from.w[3];
-	a->ip.daddr = s->p.t.src.w[3];
-#pragma unroll
-	for (int i = 0; i < 10; i++)
-		sum += word[i];
-	a->ip.check = ~sum_fold16(sum);
-	a->icmp.type = what[0];
-	a->icmp.code = what[1];
-	a->icmp.word = bpf_htonl(mtu);
+	ipv4_fill(&a->ip, bpf_htons(sizeof(a->ip) + sizeof(a->icmp) + quote), 0, IPPROTO_ICMP, s->answer_from.w[3],
+		  s->p.t.src.w[3]);
+	answer_fill_icmp(&a->icmp, what, mtu);
 }
 
 static __noinline void answer_fill_v6(struct scratch *s, const __u8 *what, __u32 quote, __u32 mtu)
 {
 	struct answer_v6 *a = (void *)s->buf;
 
-	__builtin_memset(&a->ip, 0, sizeof(a->ip) + sizeof(a->icmp));
-	a->ip.version = 6;
-	a->ip.payload_len = bpf_htons(sizeof(a->icmp) + quote);
-	a->ip.nexthdr = IPPROTO_ICMPV6;
-	a->ip.hop_limit = 64;
-	addr_to_v6(a->ip.saddr.in6_u.u6_addr32, &s->answer_from);
-	addr_to_v6(a->ip.daddr.in6_u.u6_addr32, &s->p.t.src);
-	a->icmp.type = what[0];
-	a->icmp.code = what[1];
-	a->icmp.word = bpf_htonl(mtu);
+	ipv6_fill(&a->ip, bpf_htons(sizeof(a->icmp) + quote), IPPROTO_ICMPV6, &s->answer_from, &s->p.t.src);
+	answer_fill_icmp(&a->icmp, what, mtu);
 }
 
 /* The checksum of message and quote, for IPv6 with the pseudo header, in s->buf. */
@@ -113,7 +100,7 @@ static __always_inline bool answer_wanted(enum drop why)
 /* A limit of rate: a sender with forged sources must not flood others with our answers. */
 static __always_inline bool answer_allowed(struct scratch *s)
 {
-	if (s->now - s->answers_since > 1000000000ULL) {
+	if (s->now - s->answers_since > SECOND_NS) {
 		s->answers_since = s->now;
 		s->answers = 0;
 	}

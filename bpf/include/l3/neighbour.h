@@ -49,7 +49,7 @@ static __always_inline enum verdict answer_send(struct __sk_buff *skb, const voi
 
 /* A full table of the kernel evicts neighbours that it last heard of more than 5 s ago: a device must have few younger
  * ones. */
-#define LINK_CHANGES_NS 1000000000ULL
+#define LINK_CHANGES_NS SECOND_NS
 
 /* An address of the link is the pod's own if it is the one that its device has now: made-up ones would fill the
  * node's table of neighbours. */

@@ -47,22 +47,10 @@ static __always_inline void reset_tcp(struct tcphdr *th, const struct pkt *p)
 static __noinline __u32 reset_fill_v4(struct scratch *s)
 {
 	struct reset_v4 *a = (void *)s->buf;
-	__u16 *word = (void *)&a->ip;
-	__u64 sum = 0;
+	__u64 sum;
 
-	__builtin_memset(&a->ip, 0, sizeof(a->ip));
-	a->ip.version = 4;
-	a->ip.ihl = 5;
-	a->ip.tot_len = bpf_htons(sizeof(a->ip) + sizeof(a->tcp));
-	a->ip.frag_off = bpf_htons(0x4000);
-	a->ip.ttl = 64;
-	a->ip.protocol = IPPROTO_TCP;
-	a->ip.saddr = s->p.t.dst.w[3];
-	a->ip.daddr = s->p.t.src.w[3];
-#pragma unroll
-	for (int i = 0; i < 10; i++)
-		sum += word[i];
-	a->ip.check = ~sum_fold16(sum);
+	ipv4_fill(&a->ip, bpf_htons(sizeof(a->ip) + sizeof(a->tcp)), IP_DONT_FRAGMENT, IPPROTO_TCP, s->p.t.dst.w[3],
+		  s->p.t.src.w[3]);
 	reset_tcp(&a->tcp, &s->p);
 	/* addresses and header in one go, then length and protocol of the pseudo header */
 	sum = (__u32)bpf_csum_diff(0, 0, (void *)&a->ip.saddr, 8 + sizeof(a->tcp), 0);
@@ -75,13 +63,7 @@ static __noinline __u32 reset_fill_v6(struct scratch *s)
 	struct reset_v6 *a = (void *)s->buf;
 	__u64 sum;
 
-	__builtin_memset(&a->ip, 0, sizeof(a->ip));
-	a->ip.version = 6;
-	a->ip.payload_len = bpf_htons(sizeof(a->tcp));
-	a->ip.nexthdr = IPPROTO_TCP;
-	a->ip.hop_limit = 64;
-	addr_to_v6(a->ip.saddr.in6_u.u6_addr32, &s->p.t.dst);
-	addr_to_v6(a->ip.daddr.in6_u.u6_addr32, &s->p.t.src);
+	ipv6_fill(&a->ip, bpf_htons(sizeof(a->tcp)), IPPROTO_TCP, &s->p.t.dst, &s->p.t.src);
 	reset_tcp(&a->tcp, &s->p);
 	sum = (__u32)bpf_csum_diff(0, 0, (void *)&a->ip.saddr, 32 + sizeof(a->tcp), 0);
 	a->tcp.check = ~sum_fold16(sum + bpf_htons(sizeof(a->tcp)) + bpf_htons(IPPROTO_TCP));

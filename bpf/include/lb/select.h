@@ -6,8 +6,6 @@
 #include "base/scratch.h"
 #include "lb/service.h"
 
-#define SECOND_NS 1000000000ULL
-
 /* Is the address in one of the set's prefixes? */
 static __noinline bool range_has(__u64 set, const struct addr *a)
 {

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* A packet's flow from begin to end: found or made, judged, tracked, sent. Layer: slow paths. */
+#ifndef NP_CONNTRACK_PACKET_H
+#define NP_CONNTRACK_PACKET_H
+
+#include "conntrack/lookup.h"
+
+/* Would the packet pass for a node's tunnel packet? It goes to a node's tunnel port, at any address of the node, and a
+ * pod sent it or a program translated it. What the node's own kernel sends there is another plugin's: it passes. */
+static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
+{
+	const bool nat = v->leg[s->dir & 1].flags & LEG_NAT, from_pod = s->hook == FROM_WORKLOAD || s->p.tunnelled;
+	const struct ct_tuple *out = nat ? &v->out : &s->p.t;
+
+	if ((!nat && !from_pod) || s->p.proto != IPPROTO_UDP || out->dport != cfg.tunnel_port)
+		return false;
+	return is_tunnel_end(&out->dst, out->dport, s->p.proto) || addr_is_own(skb, s, &out->src, &out->dst);
+}
+
+/* Rules that are not tracked, and the source of what they let in. */
+static __noinline enum verdict untracked_packet(struct __sk_buff *skb, struct scratch *s)
+{
+	__u32 action = untracked_judge(skb, s);
+	enum drop why;
+
+	if (action == RULE_ALLOW && s->hook == FROM_HOST) {
+		addr_look(&s->dst, &s->p.t.dst);
+		s->key.lane = 0;
+		why = source_refused_alone(s);
+		if (why)
+			return dropped(why);
+	}
+	if (action == RULE_OPEN)
+		return VERDICT_NONE;
+	return action == RULE_ALLOW ? VERDICT_PASS : dropped(DROP_POLICY);
+}
+
+/* A packet of no flow: judged by itself. */
+static __noinline enum verdict packet_alone(struct __sk_buff *skb, struct scratch *s)
+{
+	enum drop why = s->hook == FROM_HOST ? source_refused_alone(s) : DROP_NONE;
+
+	if (why)
+		return dropped(why);
+	judged_new(skb, s);
+	if (plays_node(skb, s, &s->v))
+		return dropped(DROP_TUNNEL_SOURCE);
+	why = flow_judge(skb, s, &s->v);
+	return why ? dropped(why) : VERDICT_PASS;
+}
+
+/* A packet that begins a flow, as far as is known: prepared, judged, entered. Ends in FLOW_MADE or
+ * FLOW_THERE, or ends the packet. */
+static __noinline enum verdict flow_new(struct __sk_buff *skb, struct scratch *s)
+{
+	enum verdict verdict = flow_prepare(skb);
+	bool older;
+	enum drop why;
+
+	if (verdict != FLOW_PREPARED)
+		return verdict;
+	judged_new(skb, s);
+	older = s->hook == TO_HOST && serves_older(skb, s);
+	if (older)
+		judged_served(skb, s);
+	if (s->p.proto == IPPROTO_UDP && plays_node(skb, s, &s->v))
+		return dropped(DROP_TUNNEL_SOURCE);
+	why = flow_judge(skb, s, &s->v);
+	if (why)
+		return dropped(why);
+	return older ? VERDICT_PASS : flow_enter(skb); /* an older one's client makes the flow with its next packet */
+}
+
+/* The flow that the packet belongs to, if there is one that is still what it was. *why: the packet ends here. */
+static __noinline struct ct_value *flow_known(struct __sk_buff *skb, struct scratch *s, enum drop *why)
+{
+	struct ct_value *v = flow_find(skb, s);
+	enum verdict verdict;
+
+	if (!v)
+		return 0;
+	if (begins_again(&v->leg[s->dir & 1], s->hook) && host_asks(skb->ifindex)) {
+		flow_forget(s, v); /* there are such rules now: the flow is judged by those and where it will leave */
+		return 0;
+	}
+	s->by_other = by_other_device(skb, v, &v->leg[s->dir & 1], s->hook);
+	/* the last condition: the address is another pod's by now */
+	s->renew |= s->by_other || !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() ||
+		    pkt_is_message(&s->p) || is_attempt_back(s, &v->leg[s->dir & 1]) ||
+		    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex);
+	verdict = s->renew ? flow_look_again(s, v) : FLOW_THERE;
+	if (is_dropped(verdict))
+		*why = drop_reason(verdict);
+	return verdict == FLOW_STALE ? 0 : v;
+}
+
+/* A packet of a flow that is there: judged again if need be, tracked. */
+static __noinline enum drop flow_goes_on(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+{
+	enum drop why;
+
+	if (s->renew)
+		judged_again(skb, s, v);
+	if (plays_node(skb, s, v))
+		return DROP_TUNNEL_SOURCE; /* answers as well: they stay unseen, so none goes the fast way */
+	if (s->renew && !is_let_be(s, v)) {
+		why = flow_judge(skb, s, v);
+		if (why && !s->by_other && !is_attempt_back(s, &v->leg[s->dir & 1]))
+			flow_deny(s, v);
+		if (why)
+			return why;
+		if (s->by_other)
+			v->device = skb->ifindex;
+	}
+	why = flow_track(skb, s, v);
+	if (why)
+		return why;
+	if (s->hook == FROM_WORKLOAD) {
+		v->leg[opposite(s->dir)].ifindex = skb->ifindex;
+		v->leg[s->dir & 1].flags |= LEG_BY_NODE;
+	}
+	return DROP_NONE;
+}
+
+static __noinline enum verdict flow_packet(struct __sk_buff *skb, struct scratch *s)
+{
+	enum drop why = DROP_NONE;
+	struct ct_value *v;
+	enum verdict verdict = VERDICT_NONE;
+
+	if (cfg.untracked && (s->hook == FROM_HOST || s->hook == TO_HOST) && !s->p.tunnelled)
+		verdict = untracked_packet(skb, s);
+	if (verdict != VERDICT_NONE)
+		return verdict;
+	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
+	if (s->alone)
+		return packet_alone(skb, s);
+	if (hook_is_from(s->hook) && pkt_is_syn(&s->p)) {
+		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it
+		 * is not */
+		verdict = flow_new(skb, s);
+		if (verdict == FLOW_MADE)
+			return flow_send(skb, s, &s->v);
+		if (verdict != FLOW_THERE && verdict != VERDICT_PASS)
+			return verdict;
+	}
+	v = flow_known(skb, s, &why);
+	if (why)
+		return dropped(why);
+	if (!v) {
+		verdict = flow_new(skb, s);
+		if (verdict == FLOW_MADE)
+			return flow_send(skb, s, &s->v);
+		if (verdict != FLOW_THERE)
+			return verdict;
+		/* made at this moment by another CPU */
+		v = bpf_map_lookup_elem(&np_ct, &s->key);
+		if (!v)
+			return dropped(DROP_FLOW_INSERT);
+		return flow_is_other(s, v) ? dropped(DROP_PORT_COLLISION) : flow_send(skb, s, v);
+	}
+	why = flow_goes_on(skb, s, v);
+	return why ? dropped(why) : flow_send(skb, s, v);
+}
+
+#endif

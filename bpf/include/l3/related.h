@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* An ICMP error about a flow, or a packet that cannot be read: whose is it? Layer: slow paths. */
+#ifndef NP_L3_RELATED_H
+#define NP_L3_RELATED_H
+
+#include "conntrack/lookup.h"
+#include "l3/icmp.h"
+
+/* Must a packet that cannot be read be dropped? Yes for what a pod sends or gets, and for what the host's rules are
+ * about. But fragments for the node itself pass: it reassembles them with their first, which is judged. Extension
+ * headers hide what the host's rules ask for; they do not hide a forged source. */
+static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, enum drop why)
+{
+	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
+	const bool own = info && info->kind == ADDR_SELF;
+
+	if (s->hook == FROM_WORKLOAD || s->hook == TO_WORKLOAD || s->p.tunnelled ||
+	    (info && (info->kind == ADDR_LOCAL_POD || is_stray(skb, s, info))))
+		return true;
+	if (why == DROP_EXTENSION_HEADERS)
+		return host_asks(skb->ifindex) || (s->hook == FROM_HOST && source_is_elsewhere(s));
+	return s->hook == FROM_HOST && host_asks(skb->ifindex) && !own &&
+	       !addr_is_own(skb, s, &s->p.t.src, &s->p.t.dst);
+}
+
+/* May the error's sender report about the flow in s->v? In the network any router may, by an address of a host, also
+ * one of the link. In the tunnel the flow's other end may, and the node that the flow passes. With a source that is
+ * another node's pod only that end may: no router has such an address. */
+static __noinline bool may_tell(struct __sk_buff *skb, struct scratch *s, const struct quoted *quoted)
+{
+	const struct ct_leg *answers = &s->v.leg[s->dir & 1], *went = &s->v.leg[opposite(s->dir)];
+	/* from a device without programs, for example */
+	const bool brought = !hook_is_from(s->hook) && skb->ingress_ifindex && !mark_is_known(skb);
+
+	if (!s->p.tunnelled && (s->hook == FROM_HOST || brought)) {
+		if (answers->flags & LEG_BY_NODE || went->flags & LEG_ENCAP ||
+		    (answers->flags & LEG_ANSWER && answers->flags & LEG_TUNNELLED))
+			return false; /* the network has not had what it quotes */
+		return !(addr_is_inner(&s->p.t.src, s->p.v4) || addr_is_multicast(&s->p.t.src, s->p.v4) ||
+			 source_is_elsewhere(s));
+	}
+	if (!s->p.tunnelled)
+		return true;
+	if (addr_eq(&s->p.t.src, &quoted->t.src))
+		return true;
+	return addr_eq(&s->v.via, &s->tunnel_from) && !(cfg.overlay && route_to(&s->p.t.src));
+}
+
+/* Do rules that have changed meanwhile allow the flow that the error quotes? Packets of an echo are judged
+ * themselves. */
+static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v,
+					  const struct quoted *quoted)
+{
+	struct ct_tuple was = s->p.t;
+	__u8 proto = s->p.proto;
+	enum drop why;
+
+	if (!HAS_JUDGED_ERRORS || quoted_is_echo(quoted) || v->epoch == policy_epoch())
+		return DROP_NONE;
+	s->p.t = quoted->t;
+	s->p.proto = quoted->proto;
+	s->p.tcp_flags = TCP_ACK; /* of a connection that there is, and no SYN of another */
+	judged_again(skb, s, v);
+	why = flow_judge(skb, s, v);
+	if (why)
+		flow_deny(s, v);
+	s->p.t = was;
+	s->p.proto = proto;
+	s->p.tcp_flags = 0;
+	return why;
+}
+
+/* An ICMP error finds the flow it is about and goes the way of its answers. */
+static __noinline enum verdict icmp_related(struct __sk_buff *skb, struct scratch *s)
+{
+	struct quoted quoted = {};
+	struct ct_value *v;
+	struct ct_leg *leg;
+	enum drop why;
+
+	why = quoted_read(skb, s, &quoted);
+	if (s->hook == FROM_WORKLOAD && quoted.has_ends && !addr_eq(&s->p.t.src, &quoted.t.src))
+		return dropped(DROP_SPOOFED); /* a pod forwards for no other: it reports packets sent to itself */
+	/* its receiver may read more of it than we do, or have the rest in another fragment: no error is so long */
+	if (why && (quoted.has_ends || s->first_fragment) && unread_is_ours(skb, s, why))
+		return dropped(why);
+	if (why)
+		return VERDICT_NONE; /* about no packet that we could have sent on */
+	if (!addr_eq(&s->p.t.dst, &quoted.t.dst))
+		return VERDICT_NONE; /* else an end of a flow could send anything to any address */
+	s->dir = ct_key_of(&s->key, &quoted.t, quoted.proto);
+	v = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (!v)
+		return VERDICT_NONE;
+	if (ct_expired(v, quoted.proto, s->now))
+		return VERDICT_NONE;
+	s->v = *v;
+	if (!may_tell(skb, s, &quoted))
+		return dropped(DROP_SPOOFED);
+	why = related_judge(skb, s, v, &quoted);
+	if (why)
+		return dropped(why);
+	leg = &s->v.leg[s->dir & 1];
+	if (leg->flags & LEG_NAT) {
+		if (!(leg->flags & LEG_READY)) {
+			why = flow_decide(skb, s, &s->v);
+			if (why)
+				return dropped(why);
+		}
+		if (s->hook == FROM_HOST && leg->flags & LEG_LATER)
+			return VERDICT_PASS;
+		why = icmp_translate(skb, &s->p, &quoted, &s->v.out);
+		if (why)
+			return dropped(why);
+		count_slot(DROP_MAX + COUNT_ICMP_RELATED);
+	}
+	leg->flags &= ~LEG_NAT; /* it is done */
+	return flow_send(skb, s, &s->v);
+}
+
+#endif
