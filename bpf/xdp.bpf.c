@@ -70,7 +70,7 @@ static __always_inline __u32 untracked_verdict(const struct query *q)
 	s = scratch_take();
 	if (!s)
 		return RULE_OPEN;
-	s->query = *q;
+	s->eval.query = *q;
 	return policy_verdict();
 }
 

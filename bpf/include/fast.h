@@ -54,7 +54,7 @@ static __always_inline bool flow_is_fast(struct __sk_buff *skb, const struct ct_
 	return fast_enough(v, dir, p, hook) && (came_its_way(v, leg, tunnel_from, hook) || is_told(skb, hook));
 }
 
-/* Hands what was read to the slow path, which runs next on this CPU. */
+/* Hands what was read to the slow path, which runs next on this CPU. Writes what the scratch has of it. */
 static __always_inline enum verdict fast_to_slow(struct pkt *p, enum parse parsed, bool known_miss,
 						 const struct addr *tunnel_from, const struct origin *origin,
 						 const enum hook hook)

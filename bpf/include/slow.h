@@ -9,7 +9,8 @@
 #include "l3/related.h"
 #include "l3/reset.h"
 
-/* What the fast path would not read. VERDICT_NONE: it may be of a flow. */
+/* What the fast path would not read. VERDICT_NONE: it may be of a flow.
+ * Writes p, walk, first_fragment, answer.buf. */
 static __noinline enum verdict slow_parse(struct __sk_buff *skb, struct scratch *s)
 {
 	enum link_message message;
@@ -40,7 +41,7 @@ static __noinline enum verdict slow_parse(struct __sk_buff *skb, struct scratch 
 	return VERDICT_NONE;
 }
 
-/* A pod sends with its own address only: rules know it by no other, nor by its link-local one. */
+/* A pod sends with its own address only: rules know it by no other, nor by its link-local one. Writes src. */
 static __noinline enum drop source_own(struct __sk_buff *skb, struct scratch *s)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
@@ -53,13 +54,14 @@ static __noinline enum drop source_own(struct __sk_buff *skb, struct scratch *s)
 }
 
 /* The check of the source where packets leave. It holds for all of them, whatever rules and flows say, and on the way
- * out of the node also for packets that cannot be read. */
+ * out of the node also for packets that cannot be read. Writes key. */
 static __noinline enum drop source_leaving(struct __sk_buff *skb, struct scratch *s)
 {
 	ct_key_of(&s->key, &s->p.t, s->p.proto);
 	return source_refused_leaving(skb, s);
 }
 
+/* Reads parsed; writes all but what the fast path has written. */
 static __always_inline enum verdict slow_packet(struct __sk_buff *skb, struct scratch *s)
 {
 	enum verdict verdict = s->parsed ? VERDICT_NONE : slow_parse(skb, s);
@@ -87,7 +89,7 @@ static __always_inline enum verdict slow_packet(struct __sk_buff *skb, struct sc
 		addr_look(&s->dst, &s->p.t.dst);
 		if (s->hook == FROM_HOST)
 			s->dst.kind = ADDR_SELF; /* the node is one receiver of all, and does not forward it */
-		__builtin_memset(&s->v, 0, sizeof(s->v));
+		__builtin_memset(&s->draft.v, 0, sizeof(s->draft.v));
 		s->alone = 1; /* of no flow */
 		return flow_packet(skb, s);
 	}
@@ -102,7 +104,7 @@ static __always_inline enum verdict slow_packet(struct __sk_buff *skb, struct sc
 		addr_look(&s->dst, &s->p.t.dst);
 		if (hook_is_from(s->hook) && is_stray(skb, s, &s->dst))
 			return dropped(DROP_STRAY_SERVICE);
-		__builtin_memset(&s->v, 0, sizeof(s->v));
+		__builtin_memset(&s->draft.v, 0, sizeof(s->draft.v));
 		s->alone = 1;
 	}
 	return flow_packet(skb, s);

@@ -48,8 +48,8 @@ export function objectFileName(name: string, features: Pick<Features, 'global_fu
   return `${name}${isFloor(features) && WITH_FLOOR.has(name) ? '.floor' : ''}.bpf.o`
 }
 
-/** Maps for one program run: each load makes its own. */
-const PRIVATE_MAPS: ReadonlySet<string> = new Set(['np_scratch'])
+/** Maps that no other object shares: each load makes its own. */
+const PRIVATE_MAPS: ReadonlySet<string> = new Set(['np_scratch', 'np_answer_rate'])
 
 /** Throws ProgramError when the file is no BPF object of ours, LayoutError when a struct in it is not as our shapes
  * say. */

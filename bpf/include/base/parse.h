@@ -122,7 +122,7 @@ static __always_inline __u32 l4_length(__u8 proto)
 
 /* A later fragment has no ports: they were learned from the first, which must have come before, with all headers in
  * it. `start`: offset of what is cut; `at`: where in it the fragment belongs; `end`: of the packet, by what it says
- * itself. */
+ * itself. Reads walk.frag; writes p, walk.heads, first_fragment. */
 static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct scratch *s, __u32 start, __u32 at, __u32 end)
 {
 	struct pkt *p = &s->p;
@@ -133,13 +133,13 @@ static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct scratch
 		heads = p->l4 + l4_length(p->proto);
 		if (heads > end)
 			return DROP_SHORT; /* what follows pads the frame */
-		s->heads = heads - start;
+		s->walk.heads = heads - start;
 		s->first_fragment = 1;
 		return parse_l4(skb, p);
 	}
 	if (at == 8 && p->proto == IPPROTO_TCP)
 		return DROP_MALFORMED; /* no first fragment ends there: this one would write over its headers */
-	known = bpf_map_lookup_elem(&np_frags, &s->frag);
+	known = bpf_map_lookup_elem(&np_frags, &s->walk.frag);
 	if (!known)
 		return DROP_FRAGMENT_UNKNOWN;
 	if (at < known->heads)
@@ -153,9 +153,10 @@ static __noinline enum drop parse_fragment(struct __sk_buff *skb, struct scratch
 	return DROP_NONE;
 }
 
+/* Writes walk.frag. */
 static __always_inline void fragment_key(struct scratch *s, __be32 id, __u8 proto)
 {
-	struct frag_key *k = &s->frag;
+	struct frag_key *k = &s->walk.frag;
 
 	__builtin_memset(k, 0, sizeof(*k));
 	k->src = s->p.t.src;
@@ -164,18 +165,19 @@ static __always_inline void fragment_key(struct scratch *s, __be32 id, __u8 prot
 	k->proto = proto;
 }
 
-/* Once it is clear that the sender may speak for this address. */
+/* Once it is clear that the sender may speak for this address. Reads walk.frag, walk.heads. */
 static __noinline void fragment_note(struct scratch *s)
 {
 	struct frag f = {};
 
 	f.sport = s->p.t.sport;
 	f.dport = s->p.t.dport;
-	f.heads = s->heads;
+	f.heads = s->walk.heads;
 	f.proto = s->p.proto;
-	bpf_map_update_elem(&np_frags, &s->frag, &f, BPF_ANY);
+	bpf_map_update_elem(&np_frags, &s->walk.frag, &f, BPF_ANY);
 }
 
+/* Writes p, walk, first_fragment. */
 static __noinline enum drop parse_v4(struct __sk_buff *skb, struct scratch *s)
 {
 	struct pkt *p = &s->p;
@@ -211,8 +213,8 @@ static __always_inline bool is_extension(__u32 proto)
 	       proto == V6_SHIM6;
 }
 
-/* Follows the extension headers of an IPv6 packet from the first, `proto` at `off`, to s->chain: a rule by ports
- * has to know where they are. Returns an enum drop. */
+/* Follows the extension headers of an IPv6 packet from the first, `proto` at `off`, to s->walk.chain: a rule by ports
+ * has to know where they are. Returns an enum drop. Writes walk.chain. */
 NP_GLOBAL int chain_read(struct __sk_buff *skb, __u32 off, __u32 proto)
 {
 	struct scratch *s = scratch_take();
@@ -221,7 +223,7 @@ NP_GLOBAL int chain_read(struct __sk_buff *skb, __u32 off, __u32 proto)
 
 	if (!s)
 		return DROP_PROGRAM_MISSING;
-	c = &s->chain;
+	c = &s->walk.chain;
 	__builtin_memset(c, 0, sizeof(*c));
 #pragma unroll
 	for (int i = 0; i <= EXTENSION_HEADERS_MAX; i++) {
@@ -249,9 +251,10 @@ NP_GLOBAL int chain_read(struct __sk_buff *skb, __u32 off, __u32 proto)
 	return DROP_EXTENSION_HEADERS;
 }
 
+/* Writes p, walk, first_fragment. */
 static __noinline enum drop parse_v6(struct __sk_buff *skb, struct scratch *s)
 {
-	struct chain *c = &s->chain;
+	struct chain *c = &s->walk.chain;
 	struct pkt *p = &s->p;
 	struct ipv6hdr ip;
 	int why;

@@ -51,43 +51,71 @@ struct chain {
 	__be32 id;
 };
 
+/* While headers are read. */
+struct header_walk {
+	struct frag_key frag; /* of a fragment: its datagram */
+	struct chain chain;
+	__u32 heads; /* of the first fragment: bytes of the datagram that are headers */
+};
+
+/* While a set of rules is asked (policy_verdict); `rule` is there afterwards. */
+struct policy_eval {
+	struct query query;
+	__u64 some;            /* words of `met` that are not zero, a bit each */
+	__u64 met[RULE_WORDS]; /* rules of the block that are met, of those that still count */
+	__u32 rule;            /* the number in its line of the rule that decided; NO_RULE */
+	__u32 seek;            /* a rule passed: on with the next stage */
+};
+
+/* From the way of a flow to its entries in the table, and until its packet is sent. */
+struct flow_draft {
+	struct ct_value v;      /* the entry being made; of a flow that is there a copy, by which the packet is sent */
+	struct ct_key peer_key; /* its peer: the way back of a translated flow */
+	struct ct_value peer;
+};
+
+/* While an answer is made to what is dropped, or asked of the pods' gateway. */
+struct answer {
+	struct addr from; /* source of an ICMP error */
+	__u8 pad[2];      /* so that what follows the Ethernet header is aligned */
+	__u8 buf[14 + 40 + 8 + QUOTE_MAX + 2];
+};
+
+/* By lifetime. All may read what the fast path hands over, `now`, `told`, and `dir` of a packet of a flow. What else a
+ * function takes from here, or leaves here, stands in its comment: reads, writes. */
 struct scratch {
+	/* what the fast path hands over (fast_to_slow) */
 	struct pkt p;
-	struct ct_key key;
-	__u32 dir;
 	__u32 hook;
-	__u32 mtu;           /* of the way ahead, for the sender to know */
-	__u8 parsed;         /* by the fast path: p is complete */
-	__u8 known_miss;     /* the fast path found no flow */
+	struct addr tunnel_from; /* with p.tunnelled */
+	struct origin origin;    /* with p.origin */
+	__u8 parsed;             /* p is complete */
+	__u8 known_miss;         /* the fast path found no flow */
+
+	/* what the slow path finds out of the packet; slow_path begins with none of it */
 	__u8 reroute;        /* the kernel routed the packet to a service address: its way is another now */
-	__u8 first_fragment; /* of the datagram `frag`, whose others have no ports */
+	__u8 first_fragment; /* of the datagram `walk.frag`, whose others have no ports */
 	__u8 alone;          /* of no flow: ICMP that is about none of ours, or what is sent to all */
 	__u8 renew;          /* the flow's leg is due to be decided again: routes, MTUs and pods change */
 	__u8 told;           /* translated by this node before: the packet's flow is still the one that it was then */
 	__u8 by_other;       /* of a flow that is there, by another device than it was */
+	__u32 mtu;           /* of the way ahead, for the sender to know */
 	__u64 now;
-	struct addr_info dst;    /* what we know of the packet's destination; kind 0: nothing */
-	struct addr answer_from; /* source of the ICMP error being made */
-	struct addr tunnel_from; /* with p.tunnelled */
-	struct origin origin;    /* with p.origin */
-	struct chain chain;
-	__u32 heads; /* with first_fragment: bytes of the datagram that are headers */
-	struct frag_key frag;
-	struct addr_info src;  /* what we know of its source; kind 0: nothing */
-	struct query query;    /* what is asked of policy */
-	__u32 rule;            /* the number in its line of the rule that decided; NO_RULE */
-	__u32 seek;            /* a rule passed: on with the next stage */
-	__u64 some;            /* words of `met` that are not zero, a bit each */
-	__u64 met[RULE_WORDS]; /* rules of the block that are met, of those that still count */
-	struct judged judged;
-	struct ct_value v;      /* the entry being made, or that by which the packet is sent */
-	struct ct_key peer_key; /* its peer: the way back of a translated flow */
-	struct ct_value peer;
-	struct bpf_fib_lookup fib;
-	struct syn_options syn;
-	__u64 answers_since; /* these two outlive the packet */
-	__u32 answers;
-	__u8 buf[14 + 40 + 8 + QUOTE_MAX + 2]; /* answer being made */
+
+	/* its flow, by address and port (flow_packet, icmp_related) */
+	struct ct_key key;
+	__u32 dir;
+	/* what is known of its ends, or of those of the flow that is judged; kind 0: nothing */
+	struct addr_info dst, src;
+
+	/* for one step each */
+	struct header_walk walk;
+	struct judged judged; /* from judged_new or judged_again to flow_judge */
+	struct policy_eval eval;
+	struct flow_draft draft;
+	struct bpf_fib_lookup fib; /* one look at the routing table */
+	struct syn_options syn;    /* written by syn_options */
+	struct answer answer;
 };
 
 /* Written and read within one packet's programs, each object's own. Nothing on this CPU runs them meanwhile: where

@@ -18,8 +18,8 @@ enum verdict {
 	/* on with another step */
 	VERDICT_NONE = 0x100, /* with the next */
 	VERDICT_SLOW,         /* with the slow path */
-	FLOW_PREPARED,        /* s->v is ready to be entered */
-	FLOW_MADE,            /* s->v is in the table */
+	FLOW_PREPARED,        /* s->draft.v is ready to be entered */
+	FLOW_MADE,            /* s->draft.v is in the table */
 	FLOW_THERE,           /* it was there already */
 	FLOW_STALE,           /* its backend is gone: the flow must be made again */
 	VERDICT_STEP_LAST = FLOW_STALE,

@@ -9,10 +9,11 @@
 #include "policy/apply.h"
 #include "l3/source.h"
 
-/* The flow of a packet that is not translated. The answer's way is decided when it comes. */
+/* The flow of a packet that is not translated. The answer's way is decided when it comes.
+ * Reads key.lane, dst; writes draft.v. */
 static __noinline enum verdict prepare_plain(struct __sk_buff *skb, struct scratch *s)
 {
-	struct ct_value *v = &s->v;
+	struct ct_value *v = &s->draft.v;
 	struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
 	bool to_itself;
 
@@ -48,7 +49,8 @@ static __noinline enum verdict prepare_plain(struct __sk_buff *skb, struct scrat
 	return FLOW_PREPARED;
 }
 
-/* Does a packet of a pod whose address means nothing outside go there? s->dst: what is known of `dst`. */
+/* Does a packet of a pod whose address means nothing outside go there? s->dst: what is known of `dst`.
+ * Reads src, dst; writes fib. */
 static __noinline bool masquerades(struct __sk_buff *skb, struct scratch *s, const struct addr *dst)
 {
 	struct addr node;
@@ -64,17 +66,18 @@ static __noinline bool masquerades(struct __sk_buff *skb, struct scratch *s, con
 	return s->dst.kind || !addr_is_own(skb, s, &s->p.t.src, dst);
 }
 
-/* It leaves as this node, from a port of those kept for it. */
+/* It leaves as this node, from a port of those kept for it. Writes draft.v.out. */
 static __always_inline void masquerade(struct scratch *s)
 {
-	addr_of_node(&s->v.out.src, s->p.v4);
+	addr_of_node(&s->draft.v.out.src, s->p.v4);
 	port_change(s);
 	count_slot(DROP_MAX + COUNT_MASQUERADED);
 }
 
+/* Reads dst; writes draft.v. */
 static __noinline enum verdict prepare_masquerade(struct __sk_buff *skb, struct scratch *s)
 {
-	struct ct_value *v = &s->v;
+	struct ct_value *v = &s->draft.v;
 	struct ct_leg *leg = &v->leg[s->dir & 1];
 
 	v->out = s->p.t;
@@ -84,10 +87,10 @@ static __noinline enum verdict prepare_masquerade(struct __sk_buff *skb, struct 
 	return FLOW_PREPARED;
 }
 
-/* Made before us by another proxy, and known to the kernel, which goes on with it. */
+/* Made before us by another proxy, and known to the kernel, which goes on with it. Writes draft.v. */
 static __noinline enum verdict prepare_foreign(struct scratch *s)
 {
-	struct ct_value *v = &s->v;
+	struct ct_value *v = &s->draft.v;
 
 	for (int i = 0; i < 2; i++) {
 		v->leg[i].flags = LEG_READY | LEG_STACK;
@@ -98,7 +101,7 @@ static __noinline enum verdict prepare_foreign(struct scratch *s)
 }
 
 /* Is the backend, known by s->dst, where no node of ours would send its answer back here? A packet from outside then
- * leaves with this node's address. */
+ * leaves with this node's address. Reads dst. */
 static __always_inline bool fronts(struct scratch *s)
 {
 	struct addr node;
@@ -109,10 +112,11 @@ static __always_inline bool fronts(struct scratch *s)
 }
 
 /* Where the backend is: in the tunnel when it is on another node and the client is outside, so that the answer
- * comes back through this node, or goes out as its; by route otherwise. */
+ * comes back through this node, or goes out as its; by route otherwise.
+ * Reads src, draft.v.out; writes draft.v, dst, reroute. */
 static __always_inline enum drop service_way(struct __sk_buff *skb, struct scratch *s, const struct backend *be)
 {
-	struct ct_value *v = &s->v;
+	struct ct_value *v = &s->draft.v;
 	struct ct_leg *leg = &v->leg[s->dir & 1];
 
 	leg->flags = LEG_NAT;
@@ -137,10 +141,11 @@ static __always_inline enum drop service_way(struct __sk_buff *skb, struct scrat
 	return DROP_NONE;
 }
 
+/* Reads src; writes draft.v, dst, reroute. */
 static __noinline enum verdict prepare_service(struct __sk_buff *skb, struct scratch *s, const struct frontend *fe)
 {
 	const struct choice *from = choice_of(s, fe);
-	struct ct_value *v = &s->v;
+	struct ct_value *v = &s->draft.v;
 	struct backend *be;
 	__u32 slot = 0;
 	enum drop why;
@@ -166,7 +171,7 @@ static __noinline enum verdict prepare_service(struct __sk_buff *skb, struct scr
 	return FLOW_PREPARED;
 }
 
-/* Would the kernel send the packet to where it came from, or to a router, which may send it back? */
+/* Would the kernel send the packet to where it came from, or to a router, which may send it back? Writes fib. */
 static __noinline bool would_circle(struct __sk_buff *skb, struct scratch *s)
 {
 	struct bpf_fib_lookup *fib = &s->fib;
@@ -196,7 +201,7 @@ static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const 
 	return s->hook == FROM_HOST && !s->p.tunnelled && would_circle(skb, s);
 }
 
-/* A packet to no service. */
+/* A packet to no service. Reads src, dst, key.lane; writes draft.v, reroute. */
 static __always_inline enum verdict prepare_other(struct __sk_buff *skb, struct scratch *s)
 {
 	enum drop why;
@@ -224,7 +229,8 @@ static __always_inline enum verdict prepare_other(struct __sk_buff *skb, struct 
 	return prepare_plain(skb, s);
 }
 
-/* Makes the flow in s->v: FLOW_PREPARED, or the packet ends here. */
+/* Makes the flow in s->draft.v: FLOW_PREPARED, or the packet ends here.
+ * Reads src, key; writes draft.v, dst, reroute, fib. */
 NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
@@ -234,7 +240,7 @@ NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 
 	if (!s)
 		return dropped(DROP_PROGRAM_MISSING);
-	__builtin_memset(&s->v, 0, sizeof(s->v));
+	__builtin_memset(&s->draft.v, 0, sizeof(s->draft.v));
 	__builtin_memset(&s->dst, 0, sizeof(s->dst));
 	if (s->hook == TO_WORKLOAD || s->p.tunnelled || s->p.fragment) {
 		addr_look(&s->dst, &s->p.t.dst);
@@ -255,7 +261,7 @@ NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 }
 
 /* The device by whose rules the packet passes: none between node and pods, and another than that of here where its
- * service's backend is. */
+ * service's backend is. Reads reroute. */
 static __always_inline __u32 device_of(struct __sk_buff *skb, const struct scratch *s, const struct ct_leg *leg)
 {
 	if (s->hook != FROM_HOST && s->hook != TO_HOST)
@@ -274,10 +280,11 @@ static __always_inline bool is_nodes_own(struct __sk_buff *skb, const struct scr
 	return s->hook == TO_HOST || s->src.kind == ADDR_SELF || addr_is_link_local(&s->p.t.src);
 }
 
-/* The flow in s->v begins with this packet: fills in what is judged. */
+/* The flow in s->draft.v begins with this packet: fills in what is judged.
+ * Reads dst; writes draft.v, src, dst.kind, judged. */
 static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 {
-	struct ct_value *v = &s->v;
+	struct ct_value *v = &s->draft.v;
 
 	v->leg[0].hook = s->hook;
 	v->leg[1].hook = s->hook;
@@ -295,7 +302,8 @@ static __noinline void judged_new(struct __sk_buff *skb, struct scratch *s)
 }
 
 /* At a hook where packets leave: does the packet belong to a connection that a client opened to the node before this
- * device had rules, and so flows? Then the node has a socket for it, and another that listens on its port. */
+ * device had rules, and so flows? Then the node has a socket for it, and another that listens on its port.
+ * Reads src, reroute, key.lane. */
 static __noinline bool serves_older(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_tuple t;
@@ -312,7 +320,7 @@ static __noinline bool serves_older(struct __sk_buff *skb, struct scratch *s)
 	return tcp_state(skb, &t) == BPF_TCP_LISTEN;
 }
 
-/* Fills in what is judged then: the connection, as it would have come in. */
+/* Fills in what is judged then: the connection, as it would have come in. Writes judged, src, dst. */
 static __noinline void judged_served(struct __sk_buff *skb, struct scratch *s)
 {
 	struct judged *j = &s->judged;

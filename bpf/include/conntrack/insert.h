@@ -45,11 +45,11 @@ static __always_inline __u8 brought_bit(const struct scratch *s)
 	return s->hook == TO_WORKLOAD && !s->told ? CT_BROUGHT : 0;
 }
 
-/* Enters s->v under the packet's own tuple, unless a live flow is there. */
+/* Enters s->draft.v under the packet's own tuple, unless a live flow is there. Reads dst; writes draft.v, syn. */
 static __noinline enum verdict flow_enter_own(struct __sk_buff *skb, struct scratch *s)
 {
-	struct ct_leg *leg = &s->v.leg[s->dir & 1], *back = &s->v.leg[opposite(s->dir)];
-	struct ct_value *v = &s->v, *known;
+	struct ct_leg *leg = &s->draft.v.leg[s->dir & 1], *back = &s->draft.v.leg[opposite(s->dir)];
+	struct ct_value *v = &s->draft.v, *known;
 
 	ct_touch(v, s->now);
 	v->state |= ct_state_after(0, &s->p, s->dir) | brought_bit(s);
@@ -80,7 +80,8 @@ static __noinline enum verdict flow_enter_own(struct __sk_buff *skb, struct scra
 	return bpf_map_update_elem(&np_ct, &s->key, v, BPF_ANY) ? dropped(DROP_FLOW_INSERT) : FLOW_MADE;
 }
 
-/* Makes the backend's view of s->v in s->peer from what packets leave as; returns its direction for answers. */
+/* Makes the backend's view of s->draft.v in s->draft.peer from what packets leave as; returns its direction for
+ * answers. Reads draft.v, key, dst; writes draft.peer, draft.peer_key. */
 NP_GLOBAL __u32 peer_make(void)
 {
 	struct scratch *s = scratch_take();
@@ -90,10 +91,10 @@ NP_GLOBAL __u32 peer_make(void)
 
 	if (!s)
 		return 0;
-	v = &s->v;
-	peer = &s->peer;
+	v = &s->draft.v;
+	peer = &s->draft.peer;
 	ct_reverse(&back, &v->out);
-	dir = ct_key_of(&s->peer_key, &back, s->p.proto);
+	dir = ct_key_of(&s->draft.peer_key, &back, s->p.proto);
 	__builtin_memset(peer, 0, sizeof(*peer));
 	ct_reverse(&peer->out, &s->p.t);
 	peer->lane = s->key.lane;
@@ -132,7 +133,8 @@ NP_GLOBAL __u32 peer_make(void)
 }
 
 /* The other entry of a translated flow, found by reversing what packets leave as; 0 when there is none. `out`: what
- * packets of that one leave as, for a client that was given another backend is in its old one's view no more. */
+ * packets of that one leave as, for a client that was given another backend is in its old one's view no more.
+ * Writes draft.peer_key. */
 static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_value *v, const struct ct_tuple *out,
 					     __u32 *dir)
 {
@@ -142,26 +144,27 @@ static __noinline struct ct_value *flow_peer(struct scratch *s, const struct ct_
 	if (!((v->leg[0].flags | v->leg[1].flags) & LEG_NAT))
 		return 0;
 	ct_reverse(&back, &v->out);
-	*dir = ct_key_of(&s->peer_key, &back, s->p.proto);
-	s->peer_key.lane = v->lane;
-	peer = bpf_map_lookup_elem(&np_ct, &s->peer_key);
+	*dir = ct_key_of(&s->draft.peer_key, &back, s->p.proto);
+	s->draft.peer_key.lane = v->lane;
+	peer = bpf_map_lookup_elem(&np_ct, &s->draft.peer_key);
 	return peer && peer->leg[*dir & 1].flags & LEG_NAT && ct_tuple_eq(&peer->out, out) ? peer : 0;
 }
 
-/* A full table may have lost the backend's view alone: the client's next packet brings it back. */
+/* A full table may have lost the backend's view alone: the client's next packet brings it back.
+ * Reads key; writes draft, dst. */
 static __noinline void peer_restore(struct scratch *s, const struct ct_value *v)
 {
-	s->v = *v;
-	addr_look(&s->dst, &s->v.out.dst);
+	s->draft.v = *v;
+	addr_look(&s->dst, &s->draft.v.out.dst);
 	peer_make();
-	bpf_map_update_elem(&np_ct, &s->peer_key, &s->peer, BPF_NOEXIST);
+	bpf_map_update_elem(&np_ct, &s->draft.peer_key, &s->draft.peer, BPF_NOEXIST);
 }
 
 /* A source port of those that are kept for this, which the node's own sockets do not use. An echo has its id in
- * both ports. */
+ * both ports. Writes draft.v.out. */
 static __always_inline void port_change(struct scratch *s)
 {
-	struct ct_tuple *out = &s->v.out;
+	struct ct_tuple *out = &s->draft.v.out;
 
 	out->sport =
 		bpf_htons(cfg.nat_port_min + bpf_get_prandom_u32() % (cfg.nat_port_count ? cfg.nat_port_count : 1));
@@ -170,7 +173,8 @@ static __always_inline void port_change(struct scratch *s)
 }
 
 /* Looks for a port with which the backend's view is free; the last one tried need not be. The order of the key's
- * addresses does not depend on it, but where both are the same: then it is as good as any. */
+ * addresses does not depend on it, but where both are the same: then it is as good as any.
+ * Writes draft.v.out, draft.peer_key. */
 NP_GLOBAL int port_find(__u32 dir)
 {
 	struct scratch *s = scratch_take();
@@ -178,13 +182,13 @@ NP_GLOBAL int port_find(__u32 dir)
 
 	if (!s)
 		return 0;
-	k = &s->peer_key;
+	k = &s->draft.peer_key;
 	for (int i = 0; i < PORT_TRIES; i++) {
 		port_change(s);
-		if (dir || s->v.out.dport == s->v.out.sport)
-			k->lo_port = s->v.out.sport;
-		if (!dir || s->v.out.dport == s->v.out.sport)
-			k->hi_port = s->v.out.sport;
+		if (dir || s->draft.v.out.dport == s->draft.v.out.sport)
+			k->lo_port = s->draft.v.out.sport;
+		if (!dir || s->draft.v.out.dport == s->draft.v.out.sport)
+			k->hi_port = s->draft.v.out.sport;
 		if (!bpf_map_lookup_elem(&np_ct, k))
 			break;
 	}
@@ -194,18 +198,18 @@ NP_GLOBAL int port_find(__u32 dir)
 /* Enters the way back of a translated flow: packets from the backend leave as the service's. The backend's view of the
  * client must be its own: if another flow has the same, the client's port is changed. One that has just ended is
  * replaced where there is no other port: a SYN may overtake its last packet, and be answered as of the connection
- * that ends. */
+ * that ends. Reads key, dst; writes draft. */
 static __noinline enum drop flow_enter_peer(struct scratch *s)
 {
-	struct ct_value *known, *peer = &s->peer;
+	struct ct_value *known, *peer = &s->draft.peer;
 	__u32 dir = peer_make();
-	__be16 sport = s->v.out.sport, dport = s->v.out.dport;
+	__be16 sport = s->draft.v.out.sport, dport = s->draft.v.out.dport;
 	bool is_over;
 
 	opaque(dir); /* the verifier does not know what the function may return */
-	if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
+	if (!bpf_map_update_elem(&np_ct, &s->draft.peer_key, peer, BPF_NOEXIST))
 		return DROP_NONE;
-	known = bpf_map_lookup_elem(&np_ct, &s->peer_key);
+	known = bpf_map_lookup_elem(&np_ct, &s->draft.peer_key);
 	if (!known)
 		return DROP_FLOW_INSERT;
 	is_over = ct_replaceable(known, &s->p, s->now);
@@ -213,18 +217,18 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 					       ct_tuple_eq(&known->out, &peer->out))) {
 		port_find(dir);
 		peer_make();
-		if (!bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_NOEXIST))
+		if (!bpf_map_update_elem(&np_ct, &s->draft.peer_key, peer, BPF_NOEXIST))
 			return DROP_NONE;
 		if (!is_over)
 			return DROP_PORT_COLLISION;
-		s->v.out.sport = sport;
-		s->v.out.dport = dport;
+		s->draft.v.out.sport = sport;
+		s->draft.v.out.dport = dport;
 		peer_make();
 	}
-	return bpf_map_update_elem(&np_ct, &s->peer_key, peer, BPF_ANY) ? DROP_FLOW_INSERT : DROP_NONE;
+	return bpf_map_update_elem(&np_ct, &s->draft.peer_key, peer, BPF_ANY) ? DROP_FLOW_INSERT : DROP_NONE;
 }
 
-/* Enters the flow in s->v, and its peer if it is translated. */
+/* Enters the flow in s->draft.v, and its peer if it is translated. Reads key, dst; writes draft, syn. */
 NP_GLOBAL enum verdict flow_enter(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
@@ -236,15 +240,15 @@ NP_GLOBAL enum verdict flow_enter(struct __sk_buff *skb)
 		return dropped(DROP_PROGRAM_MISSING);
 	verdict = flow_enter_own(skb, s);
 	np_trace("flow %x at hook %d, device %d", verdict, s->hook, skb->ifindex);
-	if (verdict != FLOW_MADE || !(s->v.leg[s->dir & 1].flags & LEG_NAT))
+	if (verdict != FLOW_MADE || !(s->draft.v.leg[s->dir & 1].flags & LEG_NAT))
 		return verdict;
-	sport = s->v.out.sport;
+	sport = s->draft.v.out.sport;
 	why = flow_enter_peer(s);
 	if (why) {
 		bpf_map_delete_elem(&np_ct, &s->key); /* half a flow would lead the next packet astray */
 		return dropped(why);
 	}
-	if (s->v.out.sport != sport && bpf_map_update_elem(&np_ct, &s->key, &s->v, BPF_ANY))
+	if (s->draft.v.out.sport != sport && bpf_map_update_elem(&np_ct, &s->key, &s->draft.v, BPF_ANY))
 		return dropped(DROP_FLOW_INSERT);
 	return FLOW_MADE;
 }

@@ -16,7 +16,7 @@ static __noinline bool flow_is_other(struct scratch *s, struct ct_value *v)
 
 /* Is it the same flow, whose way has changed? Flows without ports have equal keys; and a node may take a connection
  * over from another. A flow that comes another way now is judged as it comes now: a pod's own rules are not asked
- * about what the network brings. */
+ * about what the network brings. Writes renew. */
 static __noinline bool flow_has_moved(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1];
@@ -66,7 +66,7 @@ static __noinline bool flow_is_stale(struct scratch *s, const struct ct_value *v
 	return !(leg->flags & LEG_NAT) || !backend_stays(choice_of(s, fe), v);
 }
 
-/* Takes both entries of a flow out. */
+/* Takes both entries of a flow out. Reads key; writes draft.peer_key. */
 static __noinline void flow_forget(struct scratch *s, const struct ct_value *v)
 {
 	struct ct_tuple back;
@@ -74,7 +74,7 @@ static __noinline void flow_forget(struct scratch *s, const struct ct_value *v)
 
 	ct_reverse(&back, &s->p.t);
 	if (flow_peer(s, v, &back, &dir))
-		bpf_map_delete_elem(&np_ct, &s->peer_key);
+		bpf_map_delete_elem(&np_ct, &s->draft.peer_key);
 	bpf_map_delete_elem(&np_ct, &s->key);
 }
 
@@ -122,7 +122,7 @@ static __always_inline bool is_let_be(const struct scratch *s, const struct ct_v
 }
 
 /* Fills in what is judged when an existing flow is judged again: the flow, or by itself an attempt of the other
- * end. */
+ * end. Reads by_other, reroute; writes judged, src, dst. */
 static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1];
@@ -153,7 +153,7 @@ static __noinline void judged_again(struct __sk_buff *skb, struct scratch *s, co
 
 /* The rules no longer allow the flow. Its entries stay until they expire without another packet. So each packet that
  * comes is judged, and none is taken for the first of another flow, which would leave untranslated. ICMP is judged
- * packet by packet. */
+ * packet by packet. Reads key; writes draft.peer_key. */
 static __noinline void flow_deny(struct scratch *s, struct ct_value *v)
 {
 	struct ct_value *peer;
@@ -189,7 +189,7 @@ static __always_inline void foreign_is_inner(struct ct_leg *leg, struct ct_leg *
 	leg->flags = (leg->flags & ~LEG_ANSWER) | LEG_INNER;
 }
 
-/* The packet's flow, if there is one. */
+/* The packet's flow, if there is one. Reads known_miss; writes key.lane, renew, draft.peer_key. */
 static __noinline struct ct_value *flow_find(struct __sk_buff *skb, struct scratch *s)
 {
 	struct ct_value *v = s->known_miss ? 0 : bpf_map_lookup_elem(&np_ct, &s->key), *beside;

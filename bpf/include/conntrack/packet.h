@@ -17,7 +17,7 @@ static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, cons
 	return is_tunnel_end(&out->dst, out->dport, s->p.proto) || addr_is_own(skb, s, &out->src, &out->dst);
 }
 
-/* Rules that are not tracked, and the source of what they let in. */
+/* Rules that are not tracked, and the source of what they let in. Writes eval, dst, key.lane, judged.by_answer. */
 static __noinline enum verdict untracked_packet(struct __sk_buff *skb, struct scratch *s)
 {
 	__u32 action = untracked_judge(skb, s);
@@ -35,7 +35,7 @@ static __noinline enum verdict untracked_packet(struct __sk_buff *skb, struct sc
 	return action == RULE_ALLOW ? VERDICT_PASS : dropped(DROP_POLICY);
 }
 
-/* A packet of no flow: judged by itself. */
+/* A packet of no flow: judged by itself. Reads dst, draft.v, which is empty; writes src, judged, eval. */
 static __noinline enum verdict packet_alone(struct __sk_buff *skb, struct scratch *s)
 {
 	enum drop why = s->hook == FROM_HOST ? source_refused_alone(s) : DROP_NONE;
@@ -43,14 +43,15 @@ static __noinline enum verdict packet_alone(struct __sk_buff *skb, struct scratc
 	if (why)
 		return dropped(why);
 	judged_new(skb, s);
-	if (plays_node(skb, s, &s->v))
+	if (plays_node(skb, s, &s->draft.v))
 		return dropped(DROP_TUNNEL_SOURCE);
-	why = flow_judge(skb, s, &s->v);
+	why = flow_judge(skb, s, &s->draft.v);
 	return why ? dropped(why) : VERDICT_PASS;
 }
 
 /* A packet that begins a flow, as far as is known: prepared, judged, entered. Ends in FLOW_MADE or
- * FLOW_THERE, or ends the packet. */
+ * FLOW_THERE, or ends the packet.
+ * Writes src, dst, reroute, judged, eval, draft, syn, fib: all that a flow is made of. */
 static __noinline enum verdict flow_new(struct __sk_buff *skb, struct scratch *s)
 {
 	enum verdict verdict = flow_prepare(skb);
@@ -63,15 +64,16 @@ static __noinline enum verdict flow_new(struct __sk_buff *skb, struct scratch *s
 	older = s->hook == TO_HOST && serves_older(skb, s);
 	if (older)
 		judged_served(skb, s);
-	if (s->p.proto == IPPROTO_UDP && plays_node(skb, s, &s->v))
+	if (s->p.proto == IPPROTO_UDP && plays_node(skb, s, &s->draft.v))
 		return dropped(DROP_TUNNEL_SOURCE);
-	why = flow_judge(skb, s, &s->v);
+	why = flow_judge(skb, s, &s->draft.v);
 	if (why)
 		return dropped(why);
 	return older ? VERDICT_PASS : flow_enter(skb); /* an older one's client makes the flow with its next packet */
 }
 
-/* The flow that the packet belongs to, if there is one that is still what it was. *why: the packet ends here. */
+/* The flow that the packet belongs to, if there is one that is still what it was. *why: the packet ends here.
+ * Writes renew, by_other, key.lane, draft.peer_key. */
 static __noinline struct ct_value *flow_known(struct __sk_buff *skb, struct scratch *s, enum drop *why)
 {
 	struct ct_value *v = flow_find(skb, s);
@@ -94,7 +96,8 @@ static __noinline struct ct_value *flow_known(struct __sk_buff *skb, struct scra
 	return verdict == FLOW_STALE ? 0 : v;
 }
 
-/* A packet of a flow that is there: judged again if need be, tracked. */
+/* A packet of a flow that is there: judged again if need be, tracked.
+ * Reads renew, by_other; writes src, dst, judged, eval, draft, syn. */
 static __noinline enum drop flow_goes_on(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	enum drop why;
@@ -122,6 +125,7 @@ static __noinline enum drop flow_goes_on(struct __sk_buff *skb, struct scratch *
 	return DROP_NONE;
 }
 
+/* Reads alone, and what flow_new and flow_goes_on write; writes key, dir. */
 static __noinline enum verdict flow_packet(struct __sk_buff *skb, struct scratch *s)
 {
 	enum drop why = DROP_NONE;
@@ -140,7 +144,7 @@ static __noinline enum verdict flow_packet(struct __sk_buff *skb, struct scratch
 		 * is not */
 		verdict = flow_new(skb, s);
 		if (verdict == FLOW_MADE)
-			return flow_send(skb, s, &s->v);
+			return flow_send(skb, s, &s->draft.v);
 		if (verdict != FLOW_THERE && verdict != VERDICT_PASS)
 			return verdict;
 	}
@@ -150,7 +154,7 @@ static __noinline enum verdict flow_packet(struct __sk_buff *skb, struct scratch
 	if (!v) {
 		verdict = flow_new(skb, s);
 		if (verdict == FLOW_MADE)
-			return flow_send(skb, s, &s->v);
+			return flow_send(skb, s, &s->draft.v);
 		if (verdict != FLOW_THERE)
 			return verdict;
 		/* made at this moment by another CPU */

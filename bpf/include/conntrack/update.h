@@ -5,7 +5,7 @@
 
 #include "conntrack/create.h"
 
-/* TCP's turns and the flow's age, on both entries of a translated flow. */
+/* TCP's turns and the flow's age, on both entries of a translated flow. Reads key; writes draft, dst, syn. */
 static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1], *other = &v->leg[opposite(s->dir)];
@@ -53,7 +53,7 @@ static __noinline enum drop flow_track(struct __sk_buff *skb, struct scratch *s,
 	(LEG_NAT | LEG_TUNNELLED | LEG_DSR | LEG_ANSWER | LEG_INNER | LEG_HALF | LEG_BY_TUNNEL | LEG_BY_NODE)
 
 /* Decides a leg that was not, or decides it again. Only answers come undecided: new flows have their leg from the
- * start, and answers follow the decision made for them. */
+ * start, and answers follow the decision made for them. Writes dst, reroute, fib. */
 static __noinline enum drop flow_decide(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct ct_leg *leg = &v->leg[s->dir & 1], next = {};
@@ -104,7 +104,7 @@ static __noinline bool flow_too_big(struct __sk_buff *skb, const struct pkt *p, 
 	return !dev || came <= dev->mtu;
 }
 
-/* What either side of a tunnelled flow sends must fit the tunnel, though answers may go without it. */
+/* What either side of a tunnelled flow sends must fit the tunnel, though answers may go without it. Writes syn. */
 static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v,
 					   const struct ct_leg *leg)
 {
@@ -124,8 +124,8 @@ static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch
 	}
 }
 
-/* Sends a packet of the flow in s->v, whose leg is decided, on its way: of an object's hook where packets come in, or
- * of that where they leave. */
+/* Sends a packet of the flow in s->draft.v, whose leg is decided, on its way: of an object's hook where packets come
+ * in, or of that where they leave. Reads draft.v; writes mtu, syn. */
 static __always_inline enum verdict send_decided_at(struct __sk_buff *skb, const enum hook in, const enum hook out)
 {
 	struct scratch *s = scratch_take();
@@ -137,7 +137,7 @@ static __always_inline enum verdict send_decided_at(struct __sk_buff *skb, const
 
 	if (!s)
 		return dropped(DROP_PROGRAM_MISSING);
-	v = &s->v;
+	v = &s->draft.v;
 	leg = &v->leg[s->dir & 1];
 	p = &s->p;
 	s->mtu = leg->mtu;
@@ -169,7 +169,8 @@ static __always_inline enum verdict send_decided_at(struct __sk_buff *skb, const
 /* Each object's own: send_decided_at with its two hooks. */
 NP_GLOBAL enum verdict send_decided(struct __sk_buff *skb);
 
-/* Sends a packet of a flow on its way, deciding its leg first if need be. */
+/* Sends a packet of a flow on its way, deciding its leg first if need be.
+ * Reads renew; writes draft.v, dst, reroute, mtu. */
 static __noinline enum verdict flow_send(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	enum drop why;
@@ -179,8 +180,8 @@ static __noinline enum verdict flow_send(struct __sk_buff *skb, struct scratch *
 		if (why)
 			return dropped(why);
 	}
-	if (v != &s->v)
-		s->v = *v;
+	if (v != &s->draft.v)
+		s->draft.v = *v;
 	return send_decided(skb);
 }
 

@@ -21,7 +21,7 @@ struct answer_v6 {
 /* Checksums are summed from the IPv6 source on, without a gap. */
 _Static_assert(offsetof(struct ipv6hdr, daddr) == offsetof(struct ipv6hdr, saddr) + sizeof(struct addr), "ipv6hdr");
 _Static_assert(offsetof(struct ipv6hdr, daddr) + sizeof(struct addr) == sizeof(struct ipv6hdr), "ipv6hdr");
-_Static_assert(sizeof(struct answer_v6) + QUOTE_MAX <= sizeof(((struct scratch *)0)->buf), "room for the answer");
+_Static_assert(sizeof(struct answer_v6) + QUOTE_MAX <= sizeof(((struct answer *)0)->buf), "room for the answer");
 
 /* How much of the packet the error quotes: in steps, since the kernel trims a packet only behind a checksum it still
  * has to fill in, and checksums are summed in words. */
@@ -49,28 +49,30 @@ static __always_inline void answer_fill_icmp(struct icmp *icmp, const __u8 *what
 	icmp->word = bpf_htonl(mtu);
 }
 
+/* Reads answer.from; writes answer.buf. */
 static __noinline void answer_fill_v4(struct scratch *s, const __u8 *what, __u32 quote, __u32 mtu)
 {
-	struct answer_v4 *a = (void *)s->buf;
+	struct answer_v4 *a = (void *)s->answer.buf;
 
-	ipv4_fill(&a->ip, bpf_htons(sizeof(a->ip) + sizeof(a->icmp) + quote), 0, IPPROTO_ICMP, s->answer_from.w[3],
+	ipv4_fill(&a->ip, bpf_htons(sizeof(a->ip) + sizeof(a->icmp) + quote), 0, IPPROTO_ICMP, s->answer.from.w[3],
 		  s->p.t.src.w[3]);
 	answer_fill_icmp(&a->icmp, what, mtu);
 }
 
+/* Reads answer.from; writes answer.buf. */
 static __noinline void answer_fill_v6(struct scratch *s, const __u8 *what, __u32 quote, __u32 mtu)
 {
-	struct answer_v6 *a = (void *)s->buf;
+	struct answer_v6 *a = (void *)s->answer.buf;
 
-	ipv6_fill(&a->ip, bpf_htons(sizeof(a->icmp) + quote), IPPROTO_ICMPV6, &s->answer_from, &s->p.t.src);
+	ipv6_fill(&a->ip, bpf_htons(sizeof(a->icmp) + quote), IPPROTO_ICMPV6, &s->answer.from, &s->p.t.src);
 	answer_fill_icmp(&a->icmp, what, mtu);
 }
 
-/* The checksum of message and quote, for IPv6 with the pseudo header, in s->buf. */
+/* The checksum of message and quote, for IPv6 with the pseudo header, in s->answer.buf. */
 static __always_inline void answer_checksum(struct scratch *s, __u32 quote)
 {
-	struct answer_v4 *a4 = (void *)s->buf;
-	struct answer_v6 *a6 = (void *)s->buf;
+	struct answer_v4 *a4 = (void *)s->answer.buf;
+	struct answer_v6 *a6 = (void *)s->answer.buf;
 	__s64 sum;
 
 	if (quote > QUOTE_MAX)
@@ -97,14 +99,34 @@ static __always_inline bool answer_wanted(enum drop why)
 
 #define ANSWERS_A_SECOND 1000 /* on each CPU; as many as the kernel makes by default */
 
+struct answer_rate {
+	__u64 since;
+	__u32 count;
+	__u32 pad;
+};
+
+/* Each object's own, and of each CPU: it outlives packets, and what is here is lost with the programs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct answer_rate);
+} np_answer_rate SEC(".maps");
+
 /* A limit of rate: a sender with forged sources must not flood others with our answers. */
-static __always_inline bool answer_allowed(struct scratch *s)
+static __always_inline bool answer_allowed(__u64 now)
 {
-	if (s->now - s->answers_since > SECOND_NS) {
-		s->answers_since = s->now;
-		s->answers = 0;
+	struct answer_rate *rate;
+	__u32 zero = 0;
+
+	rate = bpf_map_lookup_elem(&np_answer_rate, &zero);
+	if (!rate)
+		return false;
+	if (now - rate->since > SECOND_NS) {
+		rate->since = now;
+		rate->count = 0;
 	}
-	return s->answers++ < ANSWERS_A_SECOND;
+	return rate->count++ < ANSWERS_A_SECOND;
 }
 
 /* Type and code for a reason. */
@@ -122,7 +144,7 @@ static __always_inline void answer_kind(enum drop why, bool v4, __u8 *what)
 }
 
 /* Turns the packet into an ICMP error about itself and sends it back the way it came. VERDICT_NONE when it
- * cannot: the packet is dropped in silence. */
+ * cannot: the packet is dropped in silence. Writes answer. */
 static __noinline enum verdict icmp_answer(struct __sk_buff *skb, struct scratch *s, enum drop why, __u32 mtu)
 {
 	__u32 head, quote = quote_length(&s->p), size;
@@ -130,26 +152,26 @@ static __noinline enum verdict icmp_answer(struct __sk_buff *skb, struct scratch
 
 	/* to this node's own packet the destination answers: from itself it would take nothing */
 	if (hook_is_from(s->hook))
-		addr_of_node(&s->answer_from, s->p.v4);
+		addr_of_node(&s->answer.from, s->p.v4);
 	else
-		s->answer_from = s->p.t.dst;
-	if (addr_is_zero(&s->answer_from) || s->p.tunnelled || icmp_is_error(skb, &s->p) || s->p.fragment ||
-	    addr_is_multicast(&s->p.t.src, s->p.v4) || !answer_allowed(s))
+		s->answer.from = s->p.t.dst;
+	if (addr_is_zero(&s->answer.from) || s->p.tunnelled || icmp_is_error(skb, &s->p) || s->p.fragment ||
+	    addr_is_multicast(&s->p.t.src, s->p.v4) || !answer_allowed(s->now))
 		return VERDICT_NONE;
 	answer_kind(why, s->p.v4, what);
 	head = s->p.v4 ? sizeof(struct answer_v4) : sizeof(struct answer_v6);
 	if (bpf_skb_load_bytes(skb, 0, eth, sizeof(eth)) || quote > QUOTE_MAX ||
-	    bpf_skb_load_bytes(skb, ETH_HLEN, s->buf + head, quote))
+	    bpf_skb_load_bytes(skb, ETH_HLEN, s->answer.buf + head, quote))
 		return VERDICT_NONE;
-	answer_eth((void *)s->buf, eth, s->p.v4);
+	answer_eth((void *)s->answer.buf, eth, s->p.v4);
 	if (s->p.v4)
 		answer_fill_v4(s, what, quote, why == DROP_TOO_BIG ? mtu : 0);
 	else
 		answer_fill_v6(s, what, quote, why == DROP_TOO_BIG ? mtu : 0);
 	answer_checksum(s, quote);
 	size = head + quote;
-	if (size > sizeof(s->buf) || bpf_skb_change_tail(skb, size, 0) ||
-	    bpf_skb_store_bytes(skb, 0, s->buf, size, BPF_F_RECOMPUTE_CSUM))
+	if (size > sizeof(s->answer.buf) || bpf_skb_change_tail(skb, size, 0) ||
+	    bpf_skb_store_bytes(skb, 0, s->answer.buf, size, BPF_F_RECOMPUTE_CSUM))
 		return VERDICT_NONE;
 	count_slot(DROP_MAX + COUNT_ICMP_SENT);
 	mark_set_decided(skb);
@@ -173,6 +195,7 @@ static __always_inline bool quoted_is_echo(const struct quoted *q)
 	return q->proto == IPPROTO_ICMP || q->proto == IPPROTO_ICMPV6;
 }
 
+/* Writes walk.chain. */
 static __noinline enum drop quoted_read(struct __sk_buff *skb, struct scratch *s, struct quoted *q)
 {
 	const struct pkt *p = &s->p;
@@ -197,10 +220,10 @@ static __noinline enum drop quoted_read(struct __sk_buff *skb, struct scratch *s
 		addr_from_v6(&q->t.dst, ip6.saddr.in6_u.u6_addr32);
 		addr_from_v6(&q->t.src, ip6.daddr.in6_u.u6_addr32);
 		q->has_ends = 1;
-		if (chain_read(skb, off + sizeof(ip6), ip6.nexthdr) || s->chain.offset & bpf_htons(0xfff8))
+		if (chain_read(skb, off + sizeof(ip6), ip6.nexthdr) || s->walk.chain.offset & bpf_htons(0xfff8))
 			return DROP_SHORT;
-		q->proto = s->chain.proto;
-		off = s->chain.l4;
+		q->proto = s->walk.chain.proto;
+		off = s->walk.chain.l4;
 	}
 	if (quoted_is_echo(q)) {
 		if (bpf_skb_load_bytes(skb, off + offsetof(struct icmp, id), ports, 2))

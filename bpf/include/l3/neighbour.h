@@ -27,8 +27,8 @@ struct nd_message {
 	__u8 mac[ETH_ALEN];
 } __attribute__((packed));
 
-_Static_assert(sizeof(struct arp_v4) <= sizeof(((struct scratch *)0)->buf), "room for the ARP answer");
-_Static_assert(sizeof(struct nd_message) <= sizeof(((struct scratch *)0)->buf), "room for the advertisement");
+_Static_assert(sizeof(struct arp_v4) <= sizeof(((struct answer *)0)->buf), "room for the ARP answer");
+_Static_assert(sizeof(struct nd_message) <= sizeof(((struct answer *)0)->buf), "room for the advertisement");
 _Static_assert(offsetof(struct nd_message, target) == offsetof(struct nd_message, icmp) + sizeof(struct icmp) &&
 		       sizeof(struct nd_message) == offsetof(struct nd_message, target) + 16 + 8,
 	       "its checksum is summed without a gap");
@@ -86,11 +86,11 @@ static __noinline bool is_senders_own(struct __sk_buff *skb, struct scratch *s, 
 }
 
 /* A pod announces its own address, or probes whether another host has it. Requests for the gateway are answered with
- * this side of the veth. Other ARP is the kernel's. */
+ * this side of the veth. Other ARP is the kernel's. Writes answer.buf. */
 static __noinline enum verdict arp_from_pod(struct __sk_buff *skb, struct scratch *s)
 {
 	__u32 ifindex = skb->ifindex;
-	struct arp_v4 *m = (void *)s->buf;
+	struct arp_v4 *m = (void *)s->answer.buf;
 	struct iface *dev;
 	struct addr sender;
 	__be32 gateway = cfg.gateway_v4.w[3];
@@ -142,7 +142,7 @@ enum link_message {
 	LINK_LISTENER,  /* of multicast: its hop limit tells that none will */
 };
 
-/* What the packet is to its link. The type alone does not make it so. */
+/* What the packet is to its link. The type alone does not make it so. Reads first_fragment. */
 static __noinline enum link_message link_message(struct __sk_buff *skb, struct scratch *s)
 {
 	const struct pkt *p = &s->p;
@@ -161,10 +161,11 @@ static __noinline enum link_message link_message(struct __sk_buff *skb, struct s
 		       : LINK_NONE;
 }
 
-/* The node has the gateway's address: this side of the veth answers every solicitation. */
+/* The node has the gateway's address: this side of the veth answers every solicitation.
+ * Reads and writes answer.buf. */
 static __noinline enum verdict nd_answer(struct __sk_buff *skb, struct scratch *s, struct iface *dev)
 {
-	struct nd_message *m = (void *)s->buf;
+	struct nd_message *m = (void *)s->answer.buf;
 	const __u32 body = sizeof(m->icmp) + sizeof(m->target) + 8;
 
 	__builtin_memcpy(m->eth.h_dest, m->eth.h_source, ETH_ALEN);
@@ -185,10 +186,10 @@ static __noinline enum verdict nd_answer(struct __sk_buff *skb, struct scratch *
 	return answer_send(skb, m, sizeof(*m));
 }
 
-/* Of discovery a pod may send solicitations, and advertisements of its own address. */
+/* Of discovery a pod may send solicitations, and advertisements of its own address. Writes answer.buf. */
 static __noinline enum verdict nd_from_pod(struct __sk_buff *skb, struct scratch *s)
 {
-	struct nd_message *m = (void *)s->buf;
+	struct nd_message *m = (void *)s->answer.buf;
 	const struct addr *src = &s->p.t.src;
 	__u32 ifindex = skb->ifindex;
 	struct addr target;

@@ -8,7 +8,7 @@
 
 /* Must a packet that cannot be read be dropped? Yes for what a pod sends or gets, and for what the host's rules are
  * about. But fragments for the node itself pass: it reassembles them with their first, which is judged. Extension
- * headers hide what the host's rules ask for; they do not hide a forged source. */
+ * headers hide what the host's rules ask for; they do not hide a forged source. Writes fib. */
 static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, enum drop why)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.dst);
@@ -23,12 +23,12 @@ static __noinline bool unread_is_ours(struct __sk_buff *skb, struct scratch *s, 
 	       !addr_is_own(skb, s, &s->p.t.src, &s->p.t.dst);
 }
 
-/* May the error's sender report about the flow in s->v? In the network any router may, by an address of a host, also
- * one of the link. In the tunnel the flow's other end may, and the node that the flow passes. With a source that is
- * another node's pod only that end may: no router has such an address. */
+/* May the error's sender report about the flow in s->draft.v? In the network any router may, by an address of a host,
+ * also one of the link. In the tunnel the flow's other end may, and the node that the flow passes. With a source that
+ * is another node's pod only that end may: no router has such an address. Reads draft.v. */
 static __noinline bool may_tell(struct __sk_buff *skb, struct scratch *s, const struct quoted *quoted)
 {
-	const struct ct_leg *answers = &s->v.leg[s->dir & 1], *went = &s->v.leg[opposite(s->dir)];
+	const struct ct_leg *answers = &s->draft.v.leg[s->dir & 1], *went = &s->draft.v.leg[opposite(s->dir)];
 	/* from a device without programs, for example */
 	const bool brought = !hook_is_from(s->hook) && skb->ingress_ifindex && !mark_is_known(skb);
 
@@ -43,11 +43,11 @@ static __noinline bool may_tell(struct __sk_buff *skb, struct scratch *s, const 
 		return true;
 	if (addr_eq(&s->p.t.src, &quoted->t.src))
 		return true;
-	return addr_eq(&s->v.via, &s->tunnel_from) && !(cfg.overlay && route_to(&s->p.t.src));
+	return addr_eq(&s->draft.v.via, &s->tunnel_from) && !(cfg.overlay && route_to(&s->p.t.src));
 }
 
 /* Do rules that have changed meanwhile allow the flow that the error quotes? Packets of an echo are judged
- * themselves. */
+ * themselves. Writes src, dst, judged, eval, and p for a while. */
 static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v,
 					  const struct quoted *quoted)
 {
@@ -70,7 +70,8 @@ static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch 
 	return why;
 }
 
-/* An ICMP error finds the flow it is about and goes the way of its answers. */
+/* An ICMP error finds the flow it is about and goes the way of its answers.
+ * Reads first_fragment; writes key, dir, draft.v, and what related_judge writes. */
 static __noinline enum verdict icmp_related(struct __sk_buff *skb, struct scratch *s)
 {
 	struct quoted quoted = {};
@@ -94,28 +95,28 @@ static __noinline enum verdict icmp_related(struct __sk_buff *skb, struct scratc
 		return VERDICT_NONE;
 	if (ct_expired(v, quoted.proto, s->now))
 		return VERDICT_NONE;
-	s->v = *v;
+	s->draft.v = *v;
 	if (!may_tell(skb, s, &quoted))
 		return dropped(DROP_SPOOFED);
 	why = related_judge(skb, s, v, &quoted);
 	if (why)
 		return dropped(why);
-	leg = &s->v.leg[s->dir & 1];
+	leg = &s->draft.v.leg[s->dir & 1];
 	if (leg->flags & LEG_NAT) {
 		if (!(leg->flags & LEG_READY)) {
-			why = flow_decide(skb, s, &s->v);
+			why = flow_decide(skb, s, &s->draft.v);
 			if (why)
 				return dropped(why);
 		}
 		if (s->hook == FROM_HOST && leg->flags & LEG_LATER)
 			return VERDICT_PASS;
-		why = icmp_translate(skb, &s->p, &quoted, &s->v.out);
+		why = icmp_translate(skb, &s->p, &quoted, &s->draft.v.out);
 		if (why)
 			return dropped(why);
 		count_slot(DROP_MAX + COUNT_ICMP_RELATED);
 	}
 	leg->flags &= ~LEG_NAT; /* it is done */
-	return flow_send(skb, s, &s->v);
+	return flow_send(skb, s, &s->draft.v);
 }
 
 #endif

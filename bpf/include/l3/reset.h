@@ -20,7 +20,7 @@ struct reset_v6 {
 /* The checksum is summed from the source address on, without a gap. */
 _Static_assert(offsetof(struct iphdr, daddr) == offsetof(struct iphdr, saddr) + 4, "iphdr");
 _Static_assert(offsetof(struct iphdr, daddr) + 4 == sizeof(struct iphdr), "iphdr");
-_Static_assert(sizeof(struct reset_v6) <= sizeof(((struct scratch *)0)->buf), "room for the RST");
+_Static_assert(sizeof(struct reset_v6) <= sizeof(((struct answer *)0)->buf), "room for the RST");
 
 /* TCP is refused by RST: an ICMP error that comes back while connect() still holds the socket is lost on it. */
 static __always_inline bool reset_wanted(enum drop why, __u8 proto)
@@ -44,9 +44,10 @@ static __always_inline void reset_tcp(struct tcphdr *th, const struct pkt *p)
 	((__u8 *)th)[13] = TCP_RST | (acked ? 0 : TCP_ACK);
 }
 
+/* Writes answer.buf. */
 static __noinline __u32 reset_fill_v4(struct scratch *s)
 {
-	struct reset_v4 *a = (void *)s->buf;
+	struct reset_v4 *a = (void *)s->answer.buf;
 	__u64 sum;
 
 	ipv4_fill(&a->ip, bpf_htons(sizeof(a->ip) + sizeof(a->tcp)), IP_DONT_FRAGMENT, IPPROTO_TCP, s->p.t.dst.w[3],
@@ -58,9 +59,10 @@ static __noinline __u32 reset_fill_v4(struct scratch *s)
 	return sizeof(*a);
 }
 
+/* Writes answer.buf. */
 static __noinline __u32 reset_fill_v6(struct scratch *s)
 {
-	struct reset_v6 *a = (void *)s->buf;
+	struct reset_v6 *a = (void *)s->answer.buf;
 	__u64 sum;
 
 	ipv6_fill(&a->ip, bpf_htons(sizeof(a->tcp)), IPPROTO_TCP, &s->p.t.dst, &s->p.t.src);
@@ -84,7 +86,7 @@ static __always_inline void reset_length(struct __sk_buff *skb, struct pkt *p)
 }
 
 /* Turns the packet of a TCP flow into the RST that answers it, and sends it back the way it came: in the tunnel if
- * it came by it. VERDICT_NONE when it cannot: the packet is dropped in silence. */
+ * it came by it. VERDICT_NONE when it cannot: the packet is dropped in silence. Writes answer.buf, p. */
 static __noinline enum verdict reset_answer(struct __sk_buff *skb, struct scratch *s)
 {
 	__u8 eth[ETH_HLEN];
@@ -93,13 +95,13 @@ static __noinline enum verdict reset_answer(struct __sk_buff *skb, struct scratc
 	__u32 size;
 	enum verdict verdict;
 
-	if (p->tcp_flags & TCP_RST || !answer_allowed(s) || bpf_skb_load_bytes(skb, 0, eth, sizeof(eth)))
+	if (p->tcp_flags & TCP_RST || !answer_allowed(s->now) || bpf_skb_load_bytes(skb, 0, eth, sizeof(eth)))
 		return VERDICT_NONE;
-	answer_eth((void *)s->buf, eth, p->v4);
+	answer_eth((void *)s->answer.buf, eth, p->v4);
 	reset_length(skb, p);
 	size = p->v4 ? reset_fill_v4(s) : reset_fill_v6(s);
-	if (size > sizeof(s->buf) || bpf_skb_change_tail(skb, size, 0) ||
-	    bpf_skb_store_bytes(skb, 0, s->buf, size, BPF_F_RECOMPUTE_CSUM))
+	if (size > sizeof(s->answer.buf) || bpf_skb_change_tail(skb, size, 0) ||
+	    bpf_skb_store_bytes(skb, 0, s->answer.buf, size, BPF_F_RECOMPUTE_CSUM))
 		return VERDICT_NONE;
 	mark_set_decided(skb);
 	if (!p->tunnelled)

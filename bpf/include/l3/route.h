@@ -25,7 +25,8 @@ static __always_inline void fib_fill(struct bpf_fib_lookup *fib, __u32 ifindex, 
 }
 
 /* Is `dst`, to which `src` sends by this device, the node's own, though no row says so? Link-local, multicast and
- * broadcast addresses are, and those that the node routes to itself. The kernel forwards no packets to them. */
+ * broadcast addresses are, and those that the node routes to itself. The kernel forwards no packets to them.
+ * Writes fib. */
 static __noinline bool addr_is_own_by(struct __sk_buff *skb, struct scratch *s, __u32 device, const struct addr *src,
 				      const struct addr *dst)
 {
@@ -45,7 +46,8 @@ static __always_inline bool addr_is_own(struct __sk_buff *skb, struct scratch *s
 	return addr_is_own_by(skb, s, skb->ifindex, src, dst);
 }
 
-/* The kernel's route to `dst`: a host device of ours, or its own stack for everything we do not handle ourselves. */
+/* The kernel's route to `dst`: a host device of ours, or its own stack for everything we do not handle ourselves.
+ * Writes fib. */
 static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *s, struct ct_leg *leg,
 					 const struct addr *src, const struct addr *dst)
 {
@@ -71,7 +73,7 @@ static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *
 	return DROP_NONE;
 }
 
-/* The way into the tunnel to node `via`. Without a route to it there is none. */
+/* The way into the tunnel to node `via`. Without a route to it there is none. Writes fib. */
 static __noinline enum drop way_by_tunnel(struct __sk_buff *skb, struct scratch *s, struct ct_value *v,
 					  struct ct_leg *leg, const struct addr *via)
 {
@@ -123,7 +125,7 @@ static __always_inline bool addr_is_routed(const struct addr *a)
 /* Is the packet the kernel's, though we could send it on? Netfilter has to see both directions of a flow or none.
  * It has seen what came to a pod by no other hook of ours, as what portmap translates; and where another plugin has
  * the pod, its rules are for all that passes between the pod and the network, but for what leaves as a service's:
- * the kernel takes nothing from its own addresses. */
+ * the kernel takes nothing from its own addresses. Reads dst. */
 static __noinline bool way_is_kernels(struct scratch *s, const struct ct_value *v, const struct ct_leg *leg)
 {
 	const bool answer = leg->flags & LEG_ANSWER, nat = leg->flags & LEG_NAT;
@@ -140,7 +142,8 @@ static __noinline bool way_is_kernels(struct scratch *s, const struct ct_value *
 	return addr_is_routed(&s->p.t.src);
 }
 
-/* The way to `dst` by what we know of the address (s->dst), else by the kernel's route. */
+/* The way to `dst` by what we know of the address (s->dst), else by the kernel's route.
+ * Reads dst, reroute; writes fib. */
 static __noinline void way_by_info(struct __sk_buff *skb, struct scratch *s, struct ct_value *v, struct ct_leg *leg,
 				   const struct addr *dst)
 {

@@ -10,7 +10,8 @@
 
 /* ---- what comes from the network ------------------------------------------------------------------ */
 
-/* Is there a route back to a sender in the network, as the settings ask? With the tunnel that is the other node. */
+/* Is there a route back to a sender in the network, as the settings ask? With the tunnel that is the other node.
+ * Writes fib. */
 static __noinline bool source_reachable(struct __sk_buff *skb, struct scratch *s)
 {
 	struct bpf_fib_lookup *fib = &s->fib;
@@ -70,7 +71,7 @@ static __noinline bool source_is_elsewhere(struct scratch *s)
 }
 
 /* Checks the source of a packet that programs forward and the kernel does not see. Only the last check depends on the
- * settings. */
+ * settings. Writes fib. */
 static __noinline enum drop source_refused(struct __sk_buff *skb, struct scratch *s)
 {
 	if (source_is_martian(&s->p))
@@ -82,7 +83,7 @@ static __noinline enum drop source_refused(struct __sk_buff *skb, struct scratch
 
 /* Checks the source of a packet that the kernel takes, or that is of no flow. A pod must not get a forged one, nor
  * another node in our tunnel, nor may it stand beside a flow of ours. The node itself hears pods of other nodes without
- * the tunnel. s->dst: what is known of its destination. */
+ * the tunnel. s->dst: what is known of its destination. Reads key.lane, dst. */
 static __noinline enum drop source_refused_alone(struct scratch *s)
 {
 	struct addr_info *info;
@@ -95,7 +96,7 @@ static __noinline enum drop source_refused_alone(struct scratch *s)
 	return info && !s->p.tunnelled && source_is_here(s, info) ? DROP_SPOOFED : DROP_NONE;
 }
 
-/* The same for a packet that the kernel takes. `asked`: there are rules for it. */
+/* The same for a packet that the kernel takes. `asked`: there are rules for it. Reads key.lane, dst. */
 static __noinline enum drop source_refused_by_host(struct scratch *s, bool asked)
 {
 	if (asked && s->dst.kind != ADDR_SELF && !addr_is_link_local(&s->p.t.dst) && source_is_martian(&s->p))
@@ -124,7 +125,7 @@ static __noinline bool plays_node_leaving(struct __sk_buff *skb, const struct pk
 
 /* Is the source the address of a pod or a service that did not send the packet? Such packets come from devices without
  * programs, and from processes of the node, which may bind any IPv6 address. In a connection that another proxy made
- * the kernel gives answers their service's address back. */
+ * the kernel gives answers their service's address back. Reads key. */
 static __noinline enum drop source_refused_leaving(struct __sk_buff *skb, struct scratch *s)
 {
 	const bool own = !skb->ingress_ifindex;

@@ -14,7 +14,7 @@
 #define TCP_OPTION_SACK 4
 #define TCP_OPTION_TIMESTAMP 8
 
-_Static_assert(TCP_OPTION_BYTES < 64 && 64 + 2 < sizeof(((struct scratch *)0)->buf), "options are read by 6 bits");
+_Static_assert(TCP_OPTION_BYTES < 64 && 64 + 2 < sizeof(((struct answer *)0)->buf), "options are read by 6 bits");
 
 #define SYN_OPTIONS_SHORT 8 /* MSS, window scale */
 #define SYN_OPTIONS_SACK 12 /* MSS, SACK, window scale */
@@ -62,7 +62,7 @@ static __always_inline bool syn_usual(struct __sk_buff *skb, const struct scratc
 	return true;
 }
 
-/* To s->syn. Others than the usual are read at once into s->buf: each helper call costs more than the scan. */
+/* To s->syn. Others than the usual are read at once into s->answer.buf: each helper call costs more than the scan. */
 NP_GLOBAL int syn_options(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
@@ -81,10 +81,10 @@ NP_GLOBAL int syn_options(struct __sk_buff *skb)
 	/* what is short has gone below zero: verifiers since 7.2 lose the lower bound when it is asked for before
 	 * the upper one */
 	if (length > TCP_OPTION_BYTES || length < 4 ||
-	    bpf_skb_load_bytes(skb, s->p.l4 + sizeof(struct tcphdr), s->buf, length))
+	    bpf_skb_load_bytes(skb, s->p.l4 + sizeof(struct tcphdr), s->answer.buf, length))
 		return 0;
 	for (int i = 0; i < TCP_OPTIONS_MAX; i++) {
-		__u8 *option = s->buf + (at & 63);
+		__u8 *option = s->answer.buf + (at & 63);
 
 		if (at + 1 >= length || option[0] == TCP_OPTION_END)
 			break;
@@ -106,7 +106,7 @@ NP_GLOBAL int syn_options(struct __sk_buff *skb)
 }
 
 /* Lowers the MSS a side offers to what fits the way: full-size segments of the other side then need no second
- * thought. */
+ * thought. Writes syn. */
 static __noinline void clamp_mss(struct __sk_buff *skb, struct scratch *s, __u32 mtu)
 {
 	__u32 limit = mtu - (s->p.v4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)) - sizeof(struct tcphdr);

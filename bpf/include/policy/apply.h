@@ -28,7 +28,8 @@ static __always_inline bool is_held(const struct addr_info *info)
 }
 
 /* Do all rules allow the flow in s->judged? s->src and s->dst: what is known of its ends. Where both a pod and the node
- * have rules, the pod's rule is the one that is noted. Returns an enum drop. */
+ * have rules, the pod's rule is the one that is noted. Returns an enum drop.
+ * Reads judged, src, dst; writes eval, the rules in judged. */
 NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
@@ -53,7 +54,7 @@ NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 	return DROP_NONE;
 }
 
-/* Is there anything to ask? */
+/* Is there anything to ask? Reads src, dst. */
 static __always_inline bool is_judged(const struct scratch *s)
 {
 	return cfg.host_policy || is_held(&s->src) || is_guarded(&s->dst);
@@ -72,7 +73,7 @@ static __noinline __u32 way_out_of_peer(struct scratch *s, const struct ct_value
 
 /* The facts that rules are asked by, from the flow's entry alone: the same for its first packet, which has just
  * made that, and for every later one of either direction. So all of them are asked the same rules in the same
- * order. */
+ * order. Writes judged, draft.peer_key. */
 static __noinline void judged_flow(struct scratch *s, const struct ct_value *v)
 {
 	const struct ct_leg *leg = &v->leg[s->dir & 1], *back = &v->leg[opposite(s->dir)];
@@ -108,7 +109,7 @@ static __noinline void judged_flow(struct scratch *s, const struct ct_value *v)
 
 /* What its ends are for the rules, from rows (s->src, s->dst). Those know what is this node's wherever it is asked;
  * here what is so on a link, in a network, by a route. What comes from the network is no pod's of this node,
- * whatever its address: that was asked about where it left the pod. */
+ * whatever its address: that was asked about where it left the pod. Reads judged; writes src.kind, dst.kind, fib. */
 static __always_inline void judged_ends(struct __sk_buff *skb, struct scratch *s)
 {
 	const struct judged *j = &s->judged;
@@ -125,6 +126,7 @@ static __always_inline void judged_ends(struct __sk_buff *skb, struct scratch *s
 		s->dst.kind = ADDR_SELF;
 }
 
+/* Reads judged, src, dst; writes eval, the rules in judged. */
 static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	struct judged *j = &s->judged;

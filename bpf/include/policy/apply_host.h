@@ -47,6 +47,7 @@ static __always_inline bool host_asks(__u32 ifindex)
 	return cfg.host_policy && host_sets_of(ifindex, HOST_REAL);
 }
 
+/* Writes eval, the rules in judged. */
 static __always_inline __u32 host_ask(struct scratch *s, __u32 device, __u32 slot)
 {
 	struct host_sets *real = host_sets_of(device, HOST_REAL), *staged;
@@ -62,7 +63,7 @@ static __always_inline __u32 host_ask(struct scratch *s, __u32 device, __u32 slo
 
 /* Is the flow a TCP connection of the node's own with a failsafe port, older than the rules, so that the port's end
  * is seen first? Then the node has a socket for it, and where the port is the other end's, has opened it: no other
- * of its sockets listens on this one's port. */
+ * of its sockets listens on this one's port. Reads judged. */
 static __noinline bool is_older(struct __sk_buff *skb, struct scratch *s, __u32 direction)
 {
 	struct ct_tuple t = s->judged.t;
@@ -78,24 +79,24 @@ static __noinline bool is_older(struct __sk_buff *skb, struct scratch *s, __u32 
 }
 
 /* What comes in by a device of the node, or from a pod for the node itself: first as it came, before services are
- * translated. */
+ * translated. Reads judged, src, dst; writes eval, the rules in judged. */
 static __always_inline __u32 host_ingress(struct __sk_buff *skb, struct scratch *s)
 {
 	struct judged *j = &s->judged;
 	bool own = s->dst.kind == ADDR_SELF;
-	__u16 port = s->query.port;
+	__u16 port = s->eval.query.port;
 	__u32 action = RULE_OPEN;
 
 	if (j->hook != FROM_HOST && !(own && j->hook == FROM_WORKLOAD))
 		return RULE_OPEN;
 	query_destination(s);
 	if (j->hook == FROM_HOST && !j->tunnelled) {
-		s->query.own = j->before.dst;
+		s->eval.query.own = j->before.dst;
 		if (j->before.dport != j->t.dport)
-			s->query.port = bpf_ntohs(j->before.dport);
+			s->eval.query.port = bpf_ntohs(j->before.dport);
 		action = host_ask(s, j->device, HOST_EARLY_INGRESS);
-		s->query.own = j->t.dst;
-		s->query.port = port;
+		s->eval.query.own = j->t.dst;
+		s->eval.query.port = port;
 	}
 	if (action == RULE_OPEN)
 		action = host_ask(s, j->device, own ? HOST_NORMAL_INGRESS : HOST_FORWARD_INGRESS);
@@ -104,7 +105,7 @@ static __always_inline __u32 host_ingress(struct __sk_buff *skb, struct scratch 
 	return is_failsafe(s->p.proto, &j->t, FAILSAFE_IN) || is_older(skb, s, FAILSAFE_IN) ? RULE_OPEN : action;
 }
 
-/* What the node itself sends, and what it forwards. */
+/* What the node itself sends, and what it forwards. Reads judged, src, dst; writes eval, the rules in judged. */
 static __always_inline __u32 host_egress(struct __sk_buff *skb, struct scratch *s)
 {
 	struct judged *j = &s->judged;
@@ -122,7 +123,8 @@ static __always_inline __u32 host_egress(struct __sk_buff *skb, struct scratch *
 	return is_failsafe(s->p.proto, &j->t, FAILSAFE_OUT) || is_older(skb, s, FAILSAFE_OUT) ? RULE_OPEN : action;
 }
 
-/* Untracked rules, asked of every packet by itself. Returns one of enum rule_action. */
+/* Untracked rules, asked of every packet by itself. Returns one of enum rule_action.
+ * Writes eval, judged.by_answer, fib. */
 static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s)
 {
 	const bool in = s->hook == FROM_HOST;
@@ -133,14 +135,14 @@ static __noinline __u32 untracked_judge(struct __sk_buff *skb, struct scratch *s
 
 	if (!sets)
 		return RULE_OPEN;
-	s->query.set = in ? sets->untracked_ingress : sets->untracked_egress;
-	if (!s->query.set)
+	s->eval.query.set = in ? sets->untracked_ingress : sets->untracked_egress;
+	if (!s->eval.query.set)
 		return RULE_OPEN;
 	s->judged.by_answer = 0;
 	if (query_ports(skb, s, &s->p.t))
 		return RULE_DENY;
 	addr_look(&info, peer);
-	query_ends(&s->query, own, peer, &info);
+	query_ends(&s->eval.query, own, peer, &info);
 	action = policy_verdict();
 	if (action != RULE_DENY)
 		return action;

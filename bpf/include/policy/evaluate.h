@@ -130,7 +130,7 @@ static __always_inline __u64 cell_of(const struct ports *ports, enum rule_bits k
 }
 
 /* Of those that are met only the rules from the stage on that begins first: at `begin` of word i, or in a later one. */
-static __always_inline bool stage_from(struct scratch *s, const struct ports *ports, __u32 i, __u64 begin,
+static __always_inline bool stage_from(struct policy_eval *e, const struct ports *ports, __u32 i, __u64 begin,
 				       const bool small)
 {
 	__u64 later = ports->begins & (~1ULL << i), met;
@@ -141,17 +141,18 @@ static __always_inline bool stage_from(struct scratch *s, const struct ports *po
 		i = lowest_bit(later) % RULE_WORDS;
 		begin = cell_of(ports, RULES_BEGIN, i, small);
 	}
-	met = s->met[i] & -(begin & -begin);
-	s->met[i] = met;
-	s->some &= (met ? ~0ULL : ~1ULL) << i;
+	met = e->met[i] & -(begin & -begin);
+	e->met[i] = met;
+	e->some &= (met ? ~0ULL : ~1ULL) << i;
 	return true;
 }
 
 /* The first rule that is met, and from one that passes on the next stage's. RULE_NONE: on with the next block. */
-static __always_inline __u32 met_verdict(struct scratch *s, const struct ports *ports, __u32 block, const bool small)
+static __always_inline __u32 met_verdict(struct policy_eval *e, const struct ports *ports, __u32 block,
+					 const bool small)
 {
 	/* in memory, of which the verifier forgets what it was: it looks at each turn once */
-	volatile __u64 *some = &s->some;
+	volatile __u64 *some = &e->some;
 	__u64 words, bit, pass;
 	__u32 i = 0;
 
@@ -161,25 +162,25 @@ static __always_inline __u32 met_verdict(struct scratch *s, const struct ports *
 			return RULE_NONE;
 		if (!small)
 			i = lowest_bit(words) % RULE_WORDS;
-		bit = s->met[i];
+		bit = e->met[i];
 		bit &= -bit;
-		s->rule = block * RULES_PER_BLOCK + i * 64 + lowest_bit(bit);
+		e->rule = block * RULES_PER_BLOCK + i * 64 + lowest_bit(bit);
 		pass = cell_of(ports, RULES_PASS, i, small) & bit;
 		if (cell_of(ports, RULES_ALLOW, i, small) & bit)
 			return pass ? RULE_OPEN : RULE_ALLOW;
 		if (!pass)
 			return RULE_DENY;
-		s->seek = !stage_from(s, ports, i, cell_of(ports, RULES_BEGIN, i, small) & -bit << 1, small);
-		if (s->seek)
+		e->seek = !stage_from(e, ports, i, cell_of(ports, RULES_BEGIN, i, small) & -bit << 1, small);
+		if (e->seek)
 			return RULE_NONE;
 	}
 	return RULE_DENY;
 }
 
 /* A set of up to 64 rules, as nearly all are: a few lookups and a few words. */
-static __always_inline __u32 small_verdict(struct scratch *s, const struct ports *ports, const struct bits *bits)
+static __always_inline __u32 small_verdict(struct policy_eval *e, const struct ports *ports, const struct bits *bits)
 {
-	const struct query *q = &s->query;
+	const struct query *q = &e->query;
 	__u64 class = class_of(q, ports, q->port), met = 0;
 
 	opaque(class);
@@ -194,32 +195,32 @@ static __always_inline __u32 small_verdict(struct scratch *s, const struct ports
 		bits = bits_of_source(q, 0);
 		met &= bits ? bits->word[0] : 0;
 	}
-	s->met[0] = met;
-	s->some = !!met;
-	return met_verdict(s, ports, 0, true);
+	e->met[0] = met;
+	e->some = !!met;
+	return met_verdict(e, ports, 0, true);
 }
 
 /* Rules that both say are met. */
-static __noinline void meet(struct scratch *s, const __u64 *these, const __u64 *those)
+static __noinline void meet(struct policy_eval *e, const __u64 *these, const __u64 *those)
 {
 	__u64 some = 0, met, negated;
 
 	for (int i = 0; i < RULE_WORDS; i++) {
 		met = these[i] & those[i];
-		s->met[i] = met;
+		e->met[i] = met;
 		negated = -met;
 		/* or the compiler makes branches of what has none, and the verifier would follow every combination */
 		opaque(negated);
 		some |= (met | negated) >> 63 << i;
 	}
-	s->some = some;
+	e->some = some;
 }
 
 /* Any block of a set. */
-static __always_inline __u32 block_verdict(struct scratch *s, const struct ports *ports, const struct bits *bits,
+static __always_inline __u32 block_verdict(struct policy_eval *e, const struct ports *ports, const struct bits *bits,
 					   __u32 block)
 {
-	const struct query *q = &s->query;
+	const struct query *q = &e->query;
 	__u32 class = class_of(q, ports, q->port);
 	const __u64 *port = &ports->cell[RULES_CLASS * RULE_WORDS],
 		    *peer = bits ? bits->word : &ports->cell[RULES_NOBODY * RULE_WORDS];
@@ -230,82 +231,85 @@ static __always_inline __u32 block_verdict(struct scratch *s, const struct ports
 			return RULE_DENY;
 		port = bits->word;
 	}
-	meet(s, port, peer);
+	meet(e, port, peer);
 	if (ports->flags & PORTS_OWN) {
 		bits = bits_of_own(q, block);
 		if (!bits)
 			return RULE_DENY;
-		meet(s, s->met, bits->word);
+		meet(e, e->met, bits->word);
 	}
 	if (ports->flags & PORTS_SOURCE) {
 		bits = bits_of_source(q, block);
 		if (!bits)
 			return RULE_DENY;
-		meet(s, s->met, bits->word);
+		meet(e, e->met, bits->word);
 	}
-	if (s->seek) {
-		if (!stage_from(s, ports, 0, cell_of(ports, RULES_BEGIN, 0, false), false))
+	if (e->seek) {
+		if (!stage_from(e, ports, 0, cell_of(ports, RULES_BEGIN, 0, false), false))
 			return RULE_NONE;
-		s->seek = 0;
+		e->seek = 0;
 	}
-	return met_verdict(s, ports, block, false);
+	return met_verdict(e, ports, block, false);
 }
 
 /* What no rule has met. */
-static __always_inline __u32 met_none(struct scratch *s)
+static __always_inline __u32 met_none(struct policy_eval *e)
 {
-	s->rule = NO_RULE; /* nor is it the last that passed */
+	e->rule = NO_RULE; /* nor is it the last that passed */
 	return RULE_DENY;
 }
 
 /* What a block of the set says. RULE_NONE: on with the next one. */
-static __always_inline __u32 block_says(struct scratch *s, __u32 block)
+static __always_inline __u32 block_says(struct policy_eval *e, __u32 block)
 {
-	struct bits *bits = s->query.peer ? bits_of(&s->query, block, DIMENSION_PEER, s->query.peer) : 0;
-	__u32 action = block ? RULE_NONE : sure_verdict(bits, &s->rule);
+	struct bits *bits = e->query.peer ? bits_of(&e->query, block, DIMENSION_PEER, e->query.peer) : 0;
+	__u32 action = block ? RULE_NONE : sure_verdict(bits, &e->rule);
 	struct ports *ports;
 
 	if (action != RULE_NONE)
 		return action;
-	ports = ports_of(&s->query, block, 0);
+	ports = ports_of(&e->query, block, 0);
 	if (!ports)
-		return met_none(s);
-	action = ports->flags & PORTS_SMALL ? small_verdict(s, ports, bits) : block_verdict(s, ports, bits, block);
-	return action == RULE_NONE && block + 1 >= ports->blocks ? met_none(s) : action;
+		return met_none(e);
+	action = ports->flags & PORTS_SMALL ? small_verdict(e, ports, bits) : block_verdict(e, ports, bits, block);
+	return action == RULE_NONE && block + 1 >= ports->blocks ? met_none(e) : action;
 }
 
-/* Of any block but the first, which is most often the only one, and spared a call. */
+/* Of any block but the first, which is most often the only one, and spared a call. Reads and writes s->eval. */
 NP_GLOBAL __u32 later_block_says(__u32 block)
 {
 	struct scratch *s = scratch_take();
 
-	return s ? block_says(s, block) : RULE_DENY;
+	return s ? block_says(&s->eval, block) : RULE_DENY;
 }
 
-/* What the set in the scratch's query says: one of enum rule_action. Which rule said it is left there as well. */
+/* What a set says: one of enum rule_action. Reads s->eval.query, writes the rest of s->eval, where it leaves which rule
+ * said it. */
 NP_GLOBAL __u32 policy_verdict(void)
 {
 	struct scratch *s = scratch_take();
+	struct policy_eval *e;
 	__u32 action;
 
 	if (!s)
 		return RULE_DENY;
-	s->rule = NO_RULE;
-	s->seek = 0;
-	action = block_says(s, 0);
+	e = &s->eval;
+	e->rule = NO_RULE;
+	e->seek = 0;
+	action = block_says(e, 0);
 	for (__u32 block = 1; action == RULE_NONE && block < RULE_BLOCKS_MAX; block++)
 		action = later_block_says(block);
-	return action == RULE_NONE ? met_none(s) : action;
+	return action == RULE_NONE ? met_none(e) : action;
 }
 
-/* The number by which the agent knows the rule that decided. */
-static __noinline __u32 rule_number(struct scratch *s)
+/* The number by which the agent knows the rule that decided (policy_verdict). Reads eval. */
+static __noinline __u32 rule_number(const struct scratch *s)
 {
 	struct rule_key k = {};
 	__u32 *number;
 
-	k.set = s->query.set;
-	k.index = s->rule;
+	k.set = s->eval.query.set;
+	k.index = s->eval.rule;
 	number = bpf_map_lookup_elem(&np_rules, &k);
 	return number ? *number : 0;
 }

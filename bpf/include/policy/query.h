@@ -6,10 +6,11 @@
 #include "base/scratch.h"
 #include "policy/evaluate.h"
 
-/* What tells flows of this protocol apart for rules. The answer to an echo stands for the echo. */
+/* What tells flows of this protocol apart for rules. The answer to an echo stands for the echo.
+ * Reads judged.by_answer; writes eval.query. */
 static __always_inline enum drop query_ports(struct __sk_buff *skb, struct scratch *s, const struct ct_tuple *t)
 {
-	struct query *q = &s->query;
+	struct query *q = &s->eval.query;
 	__u8 icmp[2];
 
 	q->proto = s->p.proto;
@@ -36,24 +37,27 @@ static __always_inline void query_ends(struct query *q, const struct addr *own, 
 	q->peer = identity_of(peer, info);
 }
 
+/* Reads judged.t, dst; writes eval.query. */
 static __always_inline void query_source(struct scratch *s)
 {
-	query_ends(&s->query, &s->judged.t.src, &s->judged.t.dst, &s->dst);
+	query_ends(&s->eval.query, &s->judged.t.src, &s->judged.t.dst, &s->dst);
 }
 
+/* Reads judged.t, src; writes eval.query. */
 static __always_inline void query_destination(struct scratch *s)
 {
-	query_ends(&s->query, &s->judged.t.dst, &s->judged.t.src, &s->src);
+	query_ends(&s->eval.query, &s->judged.t.dst, &s->judged.t.src, &s->src);
 }
 
-/* A direction of an endpoint: what its rules say, and what they would say with the staged policies. */
+/* A direction of an endpoint: what its rules say, and what they would say with the staged policies.
+ * Reads eval.query; writes eval, the rules in judged. */
 static __always_inline __u32 policy_ask(struct scratch *s, __u64 set, __u64 staged, bool ingress)
 {
 	struct judged *j = &s->judged;
 	__u32 action = RULE_OPEN, rule = 0;
 
 	if (set) {
-		s->query.set = set;
+		s->eval.query.set = set;
 		action = policy_verdict();
 		if (action != RULE_OPEN)
 			rule = rule_number(s);
@@ -63,7 +67,7 @@ static __always_inline __u32 policy_ask(struct scratch *s, __u64 set, __u64 stag
 	if (action != RULE_OPEN && !ingress)
 		j->egress_rule = rule;
 	if (HAS_STAGED_POLICIES && staged && staged != set) {
-		s->query.set = staged;
+		s->eval.query.set = staged;
 		rule = policy_verdict() == RULE_OPEN ? 0 : rule_number(s);
 	} else if (!staged) {
 		rule = 0;
