@@ -29,14 +29,10 @@ export async function readDesired(
   const sink = store.sink(source.name)
   sink.apply(events)
   if (unavailable === undefined) sink.synced()
-  let missing: string | undefined
-  const onNode = (why: string | undefined): void => {
-    missing = why
-  }
   const own = localSettings(options.config, process.env)
   const servers = (): readonly ServerPlace[] => source.servers?.() ?? []
-  const wanted = new DesiredState({ node: options.node, store, own, onConfig: () => undefined, onNode, servers, ...agentRole(options) })
-  const desired = wanted.take(true)
-  const why = unavailable ?? missing ?? `the source (${source.name}) could not be read`
-  return { desired, problems, missing: desired === undefined ? why : undefined, ruleNames: wanted.policy.ruleNames }
+  const state = new DesiredState({ node: options.node, store, own, servers, ...agentRole(options) })
+  const { compiled, missingNode } = state.compile() ?? {}
+  const why = unavailable ?? missingNode ?? `the source (${source.name}) could not be read`
+  return { desired: compiled?.desired, problems, missing: compiled === undefined ? why : undefined, ruleNames: state.policy.ruleNames }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The node's data plane as a whole: takes what is wanted, and brings the kernel there pass by pass.
+/** The node's data plane as a whole: is given what is wanted, and brings the kernel there pass by pass.
  * Layer: agent/dataplane. */
 import { errorText } from '#lib/base/errors.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
@@ -30,9 +30,8 @@ export interface DataplaneOptions extends ProgramLoaderOptions {
   readonly netlink: NetlinkExchange
   /** where old values of sysctls are kept */
   readonly sysctlState: string
-  /** What is wanted otherwise than when last asked; undefined: nothing is, or it is not known yet. `everything`: all
-   * of it, known before or not. */
-  readonly take: (everything: boolean) => DesiredChange | undefined
+  /** The next change that is given is to be everything, and soon. */
+  readonly requestResync: () => void
 }
 
 const LOOK_AGAIN_MS = 1000
@@ -143,14 +142,34 @@ export class Dataplane implements Disposable {
     this.#sysctls.check()
   }
 
+  /** Takes effect with the next pass. */
+  setDesired(change: DesiredChange): void {
+    this.#queued = change.complete ? [change] : [...this.#queued, change]
+    if (change.node === undefined) return
+    this.#node = change.node
+    this.#routes.setDesired(change.node.routes, change.node.host.elsewhere)
+    this.#follow = true
+  }
+
+  /** Every row that was given so far is in the kernel, whatever else may have failed. */
+  get isWritten(): boolean {
+    const { loaded } = this
+    return this.#queued.length === 0 && loaded !== undefined && TABLES.every((name) => loaded.tables[name].pending.updates === 0)
+  }
+
   /** Resolves with the ms after which what failed is to be tried again, undefined when nothing did. */
   async pass(): Promise<number | undefined> {
-    this.#accept(this.#options.take(this.loaded?.policy.queue.wantsWhole(this.#options.clock.now()) === true))
     if (this.#node === undefined) return undefined
+    if (this.#needsEverything()) {
+      this.#options.requestResync()
+      return 0
+    }
+    if (this.#current.isWaiting) await this.#takeUp()
     const { knobs, mapSizes } = this.#node
-    if (await this.#current.ensure({ knobs, mapSizes })) this.#begin()
+    await this.#current.ensure({ knobs, mapSizes })
     const { loaded } = this.#current
     if (loaded === undefined) {
+      if (this.#current.isWaiting) return 0
       // no programs are loaded that could take the changes, and it may be a while: once some are, they get everything
       this.#queued = []
       return this.#current.retryMs()
@@ -206,18 +225,15 @@ export class Dataplane implements Disposable {
     ]
   }
 
-  #accept(change: DesiredChange | undefined): void {
-    if (change === undefined) return
-    this.#queued = change.complete ? [change] : [...this.#queued, change]
-    if (change.node === undefined) return
-    this.#node = change.node
-    this.#routes.setDesired(change.node.routes, change.node.host.elsewhere)
-    this.#follow = true
+  /** New programs may come with new tables, which are empty; and a step of policy that fails is mended by a whole. */
+  #needsEverything(): boolean {
+    if (this.#queued.some(({ complete }) => complete)) return false
+    return this.#current.isWaiting || this.loaded?.policy.queue.wantsWhole(this.#options.clock.now()) === true
   }
 
-  /** The tables are new, so they are filled again. Reading back finds what the kernel has already. */
-  #begin(): void {
-    if (!this.#queued.some(({ complete }) => complete)) this.#accept(this.#options.take(true))
+  /** The tables are filled again. Reading back finds what the kernel has already. */
+  async #takeUp(): Promise<void> {
+    await this.#current.takeUp()
     for (const name of TABLES) this.#readBack.add(name)
     this.#follow = true
   }

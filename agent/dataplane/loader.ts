@@ -23,7 +23,7 @@ export interface ProgramLoaderOptions extends LoadOptions {
   readonly clock: Clock
   /** Has another proxy been at work on this node? Asked when no programs of ours were found there; never rejects. */
   readonly otherProxy: () => Promise<boolean>
-  /** what was begun has been loaded, or was refused: {@link ProgramLoader.ensure} is to be called */
+  /** what was begun waits to be taken up, or was refused and is to be tried again */
   readonly onLoaded: () => void
   readonly log: Log
   readonly health: Health
@@ -96,19 +96,36 @@ export class ProgramLoader implements Disposable {
     return this.#settled
   }
 
-  /** Has it loaded if that is needed and due; true when something else is loaded than before. Only the first time it
-   * is waited for: to load programs takes a while, in which what is there is to be kept right. A failure leaves
-   * that at work. */
-  async ensure(asked: Configuration): Promise<boolean> {
+  /** Has it loaded if that is needed and due. Only the first time it is waited for: to load programs takes a while, in
+   * which what is there is to be kept right. A failure leaves that at work. */
+  async ensure(asked: Configuration): Promise<void> {
     const wanted = this.#sized(asked)
-    const replaced = await this.#takeUp()
     if (this.#coming === undefined) {
       if (deepEqual(wanted, this.#for)) this.#forgive()
       else if (this.#options.clock.now() >= this.#notBefore) this.#begin(wanted)
     }
-    if (this.#loaded !== undefined) return replaced
-    await this.#coming?.loading
-    return await this.#takeUp()
+    if (this.#loaded === undefined) await this.#coming?.loading
+  }
+
+  /** Something is loaded that waits for {@link takeUp}. */
+  get isWaiting(): boolean {
+    return this.#coming?.fresh !== undefined
+  }
+
+  /** From now on this is what is loaded, with tables that know nothing yet. */
+  async takeUp(): Promise<void> {
+    const { fresh, configuration } = this.#coming ?? {}
+    if (fresh === undefined || configuration === undefined) return
+    this.#coming = undefined
+    if (this.#loaded === undefined && (await this.#otherProxy)) this.#takeOver(fresh)
+    if (this.#loaded !== undefined) this.#outgoing.push(this.#loaded)
+    this.#loaded = fresh
+    this.#for = configuration
+    this.#pins = generationPins(this.#options.pins, fresh.generation.id)
+    this.#settled = false
+    this.#flows = flowTable(fresh, configuration)
+    this.#smaller = undefined
+    this.#failures = 0
   }
 
   /** Resolves when nothing is being loaded. */
@@ -154,23 +171,6 @@ export class ProgramLoader implements Disposable {
   /** Lets go of every handle, once nothing is being loaded; what is pinned goes on. */
   [Symbol.dispose](): void {
     for (const one of [...this.#outgoing, this.#loaded, this.#coming?.fresh]) one?.[Symbol.dispose]()
-  }
-
-  /** True when something was waiting. */
-  async #takeUp(): Promise<boolean> {
-    const { fresh, configuration } = this.#coming ?? {}
-    if (fresh === undefined || configuration === undefined) return false
-    this.#coming = undefined
-    if (this.#loaded === undefined && (await this.#otherProxy)) this.#takeOver(fresh)
-    if (this.#loaded !== undefined) this.#outgoing.push(this.#loaded)
-    this.#loaded = fresh
-    this.#for = configuration
-    this.#pins = generationPins(this.#options.pins, fresh.generation.id)
-    this.#settled = false
-    this.#flows = flowTable(fresh, configuration)
-    this.#smaller = undefined
-    this.#failures = 0
-    return true
   }
 
   #begin(configuration: Configuration): void {

@@ -5,7 +5,6 @@ import { systemClock } from '#lib/base/clock.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
-import type { DesiredNode } from '../compile/desired.ts'
 import { Dataplane } from '../dataplane/dataplane.ts'
 import { probeFeatures, type Features } from '../dataplane/programs/kernel-features.ts'
 import { NodeMoves } from '../dataplane/conntrack/node-moves.ts'
@@ -13,7 +12,7 @@ import { ConntrackGc } from '../dataplane/conntrack/gc.ts'
 import { ProxyHandover } from '../dataplane/kube-proxy/handover.ts'
 import { findKubeProxy, proxyRulesText } from '../dataplane/kube-proxy/cleanup.ts'
 import { ApplyLoop } from '../dataplane/reconcile/loop.ts'
-import { TABLES, type GenerationTables } from '../dataplane/generation-tables.ts'
+import { selfAddresses } from '../dataplane/host/devices.ts'
 import { MapUsage } from '../dataplane/maps/map-usage.ts'
 import type { Pins } from '../dataplane/pins.ts'
 import { InterfaceMonitor, MONITOR_BUFFER_BYTES, MONITOR_GROUPS } from '../interfaces/monitor.ts'
@@ -23,7 +22,7 @@ import type { MapName } from '../maps/catalogue.ts'
 import { countsMemlock, packageObjects } from '../node/facts.ts'
 import { sysctlFile } from './state-files.ts'
 import type { AgentOptions } from './options.ts'
-import type { DesiredState } from './desired-state.ts'
+import type { CompileResult, DesiredState } from './desired-state.ts'
 
 export interface DataplaneSetupOptions {
   readonly options: AgentOptions
@@ -33,8 +32,8 @@ export interface DataplaneSetupOptions {
   readonly wanted: DesiredState
   readonly log: Log
   readonly health: Health
-  /** called when what is wanted of the node as a whole has changed */
-  readonly onNode: (node: DesiredNode) => void
+  /** gets what each compilation came to, before the data plane does */
+  readonly report: (result: CompileResult) => void
   /** seconds of each pass */
   readonly onPass: (seconds: number) => void
   /** may the flow table become larger than the settings say */
@@ -74,7 +73,7 @@ export function setUpDataplane({
   wanted,
   log,
   health,
-  onNode,
+  report,
   onPass,
   mayGrow,
   cleansProxy,
@@ -107,18 +106,20 @@ export function setUpDataplane({
     clock: systemClock,
     log,
     health,
-    take: (everything) => {
-      const change = wanted.take(everything)
-      if (store.synced) health.pass('sources.synced')
-      if (change?.node !== undefined) onNode(change.node)
-      return change
+    requestResync: () => {
+      wanted.requestResync()
+      loop.mark()
     },
   })
   const pass = async (): Promise<number | undefined> => {
     const start = performance.now()
+    const result = wanted.compile(() => selfAddresses(monitor.interfaces))
+    if (store.synced) health.pass('sources.synced')
+    if (result !== undefined) report(result)
+    if (result?.compiled !== undefined) dataplane.setDesired(result.compiled.desired)
     const again = await dataplane.pass()
     onPass((performance.now() - start) / 1000)
-    if (isWritten(dataplane.loaded)) onSettled()
+    if (dataplane.isWritten) onSettled()
     return again
   }
   const loop = new ApplyLoop({ clock: systemClock, pass })
@@ -141,11 +142,6 @@ export function setUpDataplane({
     netlink.close()
   }
   return { dataplane, loop, sweep, fill, moves, handOver, monitor, [Symbol.dispose]: dispose }
-}
-
-/** Whatever else may have failed. */
-function isWritten(loaded: GenerationTables | undefined): boolean {
-  return loaded !== undefined && TABLES.every((name) => loaded.tables[name].pending.updates === 0)
 }
 
 /** The flow table is counted by its sweep. */

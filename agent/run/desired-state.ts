@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** From the sources to what is wanted of the data plane: store, configuration and compiler in a row. Layer: agent. */
+/** From the store to the desired state: configuration and compiler in a row. Layer: agent. */
 import { protocolNumber, type Addr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import { ownNode, type Node } from '#lib/model/node.ts'
@@ -19,33 +19,38 @@ export interface DesiredStateOptions {
   /** this node's name */
   readonly node: string
   readonly store: Store
-  /** of a line of policy rules that programs look through; the most there are unless given */
+  /** of a rule list that programs look through; the most there are unless given */
   readonly blocks?: number
   /** where the source's own server is: neither policy nor a service must cut this node off from it */
   readonly servers?: () => readonly Place[]
-  /** addresses of this node's interfaces */
-  readonly held?: () => readonly Addr[]
   /** whether ways to other nodes' pods are ours to make; no: another plugin makes them */
   readonly makesRoutes?: boolean
   /** pods' addresses are ours to give */
   readonly servesPods?: boolean
   /** what goes before the objects' settings */
   readonly own?: readonly ConfigLayer[]
-  /** called with the first configuration, and with others later */
-  readonly onConfig: (resolved: Resolved) => void
-  /** what the objects changed to since the first time, before it is handed out */
-  readonly onChanges?: (changes: readonly ObjectChange[]) => void
-  /** called with what is in the sources before it is handed out, and what changed; the first time undefined */
-  readonly onSnapshot?: (snapshot: Snapshot, changes: readonly ObjectChange[] | undefined) => void
-  /** all addresses and ports that an object wants and another one has, each time that is different */
-  readonly onConflicts?: (conflicts: readonly Conflict[]) => void
-  /** lines of policy rules that are longer than programs look, each time they may be others */
-  readonly onCuts?: (cuts: readonly TruncatedRuleLists[]) => void
-  /** policies that are closed for want of room, each time they may be others */
-  readonly onNoRoom?: (noRoom: readonly QuotaExceeded[]) => void
-  /** why this node's own object is not there, undefined when it is; called when the sources are known, and when that
-   * changes */
-  readonly onNode?: (missing: string | undefined) => void
+}
+
+/** What one compilation came to: `compiled.desired` is for the data plane, the rest for reports. */
+export interface CompileResult {
+  /** what changed in the sources since the result before; undefined: this is the first */
+  readonly objects: readonly ObjectChange[] | undefined
+  /** undefined: those of the result before are in force */
+  readonly settings: Resolved | undefined
+  /** why this node's own object is not in the sources; undefined: it is */
+  readonly missingNode: string | undefined
+  /** undefined: the sources never had a Node of this name, so it is not known what is wanted */
+  readonly compiled: Compiled | undefined
+}
+
+export interface Compiled {
+  readonly desired: DesiredChange
+  /** all addresses and ports that an object wants and another one has; undefined: as in the result before */
+  readonly conflicts: readonly Conflict[] | undefined
+  /** all rule lists that are longer than programs look */
+  readonly truncated: readonly TruncatedRuleLists[]
+  /** all policies that are closed for want of room */
+  readonly quotaExceeded: readonly QuotaExceeded[]
 }
 
 type Place = Omit<ApiServerAddress, 'here'>
@@ -53,12 +58,11 @@ type Place = Omit<ApiServerAddress, 'here'>
 export class DesiredState {
   readonly #options: DesiredStateOptions
   readonly #compiler: Compiler
+  #resync = false
   #revision: number | undefined
   #resolved: Resolved | undefined
   /** as it was last */
   #self: Node | undefined
-  #missing: string | undefined
-  #asked = false
   #conflicts: readonly Conflict[] = []
   #servers: readonly ApiServerAddress[] = []
 
@@ -67,63 +71,78 @@ export class DesiredState {
     this.#compiler = new Compiler(options.node, options.blocks)
   }
 
-  /** What changed since the last call, the first time everything; undefined: nothing did, or it is not known: some
-   * source is not synced, or there was no Node of this name yet. One that is deleted stays in force as it was. */
-  take(everything: boolean): DesiredChange | undefined {
-    const { store, node, own = [], onConfig, servers, makesRoutes = true, servesPods = false } = this.#options
+  /** Has the next {@link compile} give everything, changed or not. */
+  requestResync(): void {
+    this.#resync = true
+  }
+
+  /** What is wanted otherwise than before, the first time everything. undefined: nothing changed, or some source is not
+   * synced. `held`: addresses of this node's interfaces. */
+  compile(held: () => readonly Addr[] = () => []): CompileResult | undefined {
+    const { store } = this.#options
     if (!store.synced) return undefined
-    const places = servers?.() ?? []
-    const held = places.length === 0 ? [] : (this.#options.held?.() ?? [])
-    const now = places.map(({ addr, port }) => ({ addr, port, here: held.includes(addr) }))
-    if (!everything && store.snapshot.revision === this.#revision && deepEqual(now, this.#servers)) return undefined
-    this.#servers = now
-    this.#revision = store.snapshot.revision
+    const servers = this.#serversNow(held)
+    const { revision } = store.snapshot
+    if (!this.#resync && revision === this.#revision && deepEqual(servers, this.#servers)) return undefined
+    this.#revision = revision
+    this.#servers = servers
     const changes = store.takeChanges()
-    this.#options.onSnapshot?.(store.snapshot, this.#resolved === undefined ? undefined : changes)
-    if (this.#resolved !== undefined) this.#options.onChanges?.(changes)
-    if (this.#resolved === undefined || changes.some((change) => change.kind === 'FelixConfiguration')) {
-      this.#resolved = resolveConfig([...own, ...configurationsOf(store.snapshot.felixConfigurations, node)], this.#resolved)
-      onConfig(this.#resolved)
-    }
-    const snapshot = this.#withSelf()
-    if (snapshot === undefined) return undefined
-    const input = { snapshot, settings: withServers(this.#resolved.config.compile, now), servers: now, makesRoutes, servesPods }
-    const change = everything ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
-    this.#sayConflicts()
-    this.#options.onCuts?.(this.#compiler.policy.cuts)
-    this.#options.onNoRoom?.(this.#compiler.policy.noRoom)
-    return change
-  }
-
-  #sayConflicts(): void {
-    const conflicts = this.#compiler.conflicts()
-    if (deepEqual(this.#conflicts, conflicts)) return
-    this.#conflicts = conflicts
-    this.#options.onConflicts?.(conflicts)
-  }
-
-  /** The sources' objects, with this node's own as it was last when it is gone; undefined when it never was. */
-  #withSelf(): Snapshot | undefined {
-    const { snapshot } = this.#options.store
-    const { node } = this.#options
-    // what its agent said of it outlives it for a moment
-    const found = ownNode(snapshot, node)
-    this.#self = found ?? this.#self
-    this.#sayNode(found === undefined ? missingText(node, this.#self) : undefined)
-    if (found !== undefined || this.#self === undefined) return found && snapshot
-    return { ...snapshot, nodes: new Map([...snapshot.nodes, [node, this.#self]]) }
-  }
-
-  #sayNode(missing: string | undefined): void {
-    if (this.#asked && missing === this.#missing) return
-    this.#asked = true
-    this.#missing = missing
-    this.#options.onNode?.(missing)
+    const objects = this.#resolved === undefined ? undefined : changes
+    const settings = this.#resolve(objects)
+    const own = ownNode(store.snapshot, this.#options.node)
+    this.#self = own ?? this.#self
+    return { objects, settings, missingNode: this.#missingText(own), compiled: this.#compile(changes) }
   }
 
   /** What programs' numbers of rules mean, and how much there is of policy. */
-  get policy(): Compiler['policy'] {
+  get policy(): Pick<Compiler['policy'], 'ruleNames' | 'size'> {
     return this.#compiler.policy
+  }
+
+  #serversNow(held: () => readonly Addr[]): readonly ApiServerAddress[] {
+    const places = this.#options.servers?.() ?? []
+    const addresses = places.length === 0 ? [] : held()
+    return places.map(({ addr, port }) => ({ addr, port, here: addresses.includes(addr) }))
+  }
+
+  /** undefined: the settings are those of before. */
+  #resolve(objects: readonly ObjectChange[] | undefined): Resolved | undefined {
+    const { store, node, own = [] } = this.#options
+    if (objects?.some(({ kind }) => kind === 'FelixConfiguration') === false) return undefined
+    this.#resolved = resolveConfig([...own, ...configurationsOf(store.snapshot.felixConfigurations, node)], this.#resolved)
+    return this.#resolved
+  }
+
+  #compile(changes: readonly ObjectChange[]): Compiled | undefined {
+    const { makesRoutes = true, servesPods = false } = this.#options
+    const snapshot = this.#snapshotWithSelf()
+    if (snapshot === undefined || this.#resolved === undefined) return undefined
+    const settings = withServers(this.#resolved.config.compile, this.#servers)
+    const input = { snapshot, settings, servers: this.#servers, makesRoutes, servesPods }
+    const desired = this.#resync ? this.#compiler.compileAll(input) : this.#compiler.compileChanges(input, changes)
+    this.#resync = false
+    const { cuts, noRoom } = this.#compiler.policy
+    return { desired, conflicts: this.#newConflicts(), truncated: cuts, quotaExceeded: noRoom }
+  }
+
+  #newConflicts(): readonly Conflict[] | undefined {
+    const conflicts = this.#compiler.conflicts()
+    if (deepEqual(this.#conflicts, conflicts)) return undefined
+    this.#conflicts = conflicts
+    return conflicts
+  }
+
+  /** The sources' objects, with this node's own as it was last when it is gone; undefined when it never was. */
+  #snapshotWithSelf(): Snapshot | undefined {
+    const { snapshot } = this.#options.store
+    const { node } = this.#options
+    if (this.#self === undefined || ownNode(snapshot, node) !== undefined) return this.#self && snapshot
+    return { ...snapshot, nodes: new Map([...snapshot.nodes, [node, this.#self]]) }
+  }
+
+  #missingText(own: Node | undefined): string | undefined {
+    if (own !== undefined) return undefined
+    return `there is no Node ${this.#options.node} in the sources${this.#self === undefined ? '' : ': its last good state stays in force'}`
   }
 }
 
@@ -133,8 +152,4 @@ function withServers(settings: CompileSettings, servers: readonly Place[]): Comp
   const { inbound, outbound } = settings.nodes.failsafes
   const asked = servers.map(({ addr, port }): FailsafePort => ({ protocol: protocolNumber('TCP'), port, net: wholeCidr(addr) }))
   return { ...settings, nodes: { ...settings.nodes, failsafes: { inbound, outbound: [...outbound, ...asked] } } }
-}
-
-function missingText(node: string, before: Node | undefined): string {
-  return `there is no Node ${node} in the sources${before === undefined ? '' : ': its last good state stays in force'}`
 }

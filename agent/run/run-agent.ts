@@ -11,14 +11,12 @@ import { Health } from '#lib/obs/health.ts'
 import { isLogLevel, type RootLog } from '#lib/obs/log.ts'
 import type { Metrics } from '#lib/obs/metrics.ts'
 import { Store } from '#lib/store/store.ts'
-import type { DesiredNode } from '../compile/desired.ts'
 import { FLOOR_BLOCKS, MOST_BLOCKS } from '../compile/policy/rules/rule-list.ts'
 import { ApiServerPath } from './api-server-path.ts'
 import { resyncTimers } from '../watch/resync-timers.ts'
 import { ConfigReport } from '../report/config.ts'
 import { defaultConfig, type Config } from '../config/config.ts'
 import type { Resolved } from '../config/resolve.ts'
-import { selfAddresses } from '../dataplane/host/devices.ts'
 import { PROXY_RULES } from '../dataplane/kube-proxy/handover.ts'
 import { isFloor } from '../dataplane/programs/objects.ts'
 import { conditionOf } from '../dataplane/reconcile/reconciler.ts'
@@ -42,7 +40,7 @@ import { SourceReport } from '../report/sources.ts'
 import { openSource, type ServerPlace } from './sources.ts'
 import { SyncLatency } from '../report/sync-latency.ts'
 import { aborted, runTaskGroup, type Task } from './task-group.ts'
-import { DesiredState } from './desired-state.ts'
+import { DesiredState, type CompileResult } from './desired-state.ts'
 import { kernelFeatures, setUpDataplane, type DataplaneSetup } from './dataplane-setup.ts'
 
 const SETTLED_MS = 5000
@@ -171,31 +169,25 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     blocks,
     own,
     servers: () => source.servers?.() ?? [],
-    held: () => (now.wired === undefined ? [] : selfAddresses(now.wired.monitor.interfaces)),
     ...agentRole(options),
-    onConfig: configure,
-    onChanges: (changes) => {
-      latency.note(changes)
-      now.wired?.moves.note(nodeMoves(changes, options.node))
-    },
-    onSnapshot: (snapshot, changes) => {
-      policies.note(snapshot, changes)
-    },
-    onConflicts: (conflicts) => {
-      refuseAll('compiler', conflicts)
-      way.note(conflicts)
-    },
-    onCuts: (lines) => {
-      cuts.note(lines)
-    },
-    onNoRoom: (noRoom) => {
-      policies.noteNoRoom(noRoom)
-    },
-    onNode: nodeBook(health, log),
   })
   now.wanted = wanted
-  const onNode = ({ healthChecks }: DesiredNode): void => {
-    ports.setHealthChecks(healthChecks)
+  const noteNode = nodeBook(health, log)
+  const report = ({ objects, settings: resolved, missingNode, compiled }: CompileResult): void => {
+    policies.note(store.snapshot, objects)
+    latency.note(objects ?? [])
+    now.wired?.moves.note(nodeMoves(objects ?? [], options.node))
+    if (resolved !== undefined) configure(resolved)
+    noteNode(missingNode)
+    if (compiled === undefined) return
+    const { desired, conflicts, truncated, quotaExceeded } = compiled
+    if (conflicts !== undefined) {
+      refuseAll('compiler', conflicts)
+      way.note(conflicts)
+    }
+    cuts.note(truncated)
+    policies.noteNoRoom(quotaExceeded)
+    if (desired.node !== undefined) ports.setHealthChecks(desired.node.healthChecks)
   }
   const mayGrow = (): boolean => now.config?.flowTableGrows === true
   const cleansProxy = (): boolean | undefined => now.config?.cleansProxy
@@ -214,7 +206,7 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
       wanted,
       log,
       health,
-      onNode,
+      report,
       onPass: toAll(passes),
       onSettled,
       mayGrow,
@@ -280,7 +272,10 @@ function startingHealth(): Health {
 /** Says whether this node's own object is in the sources. */
 function nodeBook(health: Health, log: RootLog): (missing: string | undefined) => void {
   let before: string | undefined
+  let asked = false
   return (missing) => {
+    if (asked && missing === before) return
+    asked = true
     if (missing === undefined) health.pass(NODE_KNOWN)
     else health.fail(NODE_KNOWN, missing)
     if (missing !== undefined) log.warn({ reason: missing }, 'node.missing')

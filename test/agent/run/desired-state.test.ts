@@ -35,18 +35,8 @@ function felix(spec: FelixConfiguration['spec']): FelixConfiguration {
 function setup() {
   const told = { changes: 0 }
   const store = new Store({ sources: ['test'], onChange: () => told.changes++ })
-  const configs: boolean[] = []
-  const missing: (string | undefined)[] = []
-  const later: (string | undefined)[] = []
-  const conflicts: string[][] = []
-  const wanted = new DesiredState({
-    node: 'n1',
-    store,
-    onConfig: ({ config }) => configs.push(config.compile.connectTcp),
-    onChanges: (changes) => later.push(...changes.map((change) => change.after?.name)),
-    onConflicts: (all) => conflicts.push(all.map(({ rejected }) => rejectedText(rejected))),
-    onNode: (why) => missing.push(why),
-  })
+  const state = new DesiredState({ node: 'n1', store })
+  const desired = () => state.compile()?.compiled?.desired
   const sink = store.sink('test')
   const put = (object: KubeObject): void => {
     sink.apply([{ kind: 'upsert', object }])
@@ -54,7 +44,7 @@ function setup() {
   const drop = ({ kind, namespace, name }: KubeObject): void => {
     sink.apply([{ kind: 'delete', ref: { kind, namespace, name } }])
   }
-  return { told, wanted, sink, configs, missing, later, conflicts, put, drop }
+  return { told, state, desired, sink, put, drop }
 }
 
 describe('what is wanted', () => {
@@ -62,14 +52,14 @@ describe('what is wanted', () => {
     const store = new Store({ sources: ['test'] })
     let net = parseCidr('203.0.113.1/32')
     const servers = () => [{ addr: net.addr, port: parsePort(6443) }]
-    const wanted = new DesiredState({ node: 'n1', store, onConfig: () => undefined, servers })
+    const state = new DesiredState({ node: 'n1', store, servers })
     const sink = store.sink('test')
     sink.apply([{ kind: 'upsert', object: self }])
     sink.synced()
     const nets = () =>
-      wanted
-        .take(false)
-        ?.fragments.flatMap(({ rows }) => rows)
+      state
+        .compile()
+        ?.compiled?.desired.fragments.flatMap(({ rows }) => rows)
         .flatMap((row) => (row.table === 'failsafes' && row.key.cidr.bits === 32 ? [formatCidr(row.key.cidr)] : []))
     const first = nets()
     expect(nets()).toBeUndefined()
@@ -77,103 +67,109 @@ describe('what is wanted', () => {
     expect([first, nets()]).toEqual([['203.0.113.1/32'], ['203.0.113.2/32']])
   })
 
-  test('says what changed since the first time', () => {
-    const { wanted, sink, later, put } = setup()
+  test('comes with what changed since the first time', () => {
+    const { state, sink, put } = setup()
     put(self)
     sink.synced()
-    wanted.take(false)
-    expect(later).toEqual([])
+    expect(state.compile()).toMatchObject({ objects: undefined, compiled: { desired: { complete: true } } })
     put(node)
-    wanted.take(false)
-    expect(later).toEqual(['n2'])
+    expect(state.compile()?.objects?.map(({ after }) => after?.name)).toEqual(['n2'])
   })
 
   test('is unknown until every source is synced, and that is reported as a change', () => {
-    const { told, wanted, sink, put } = setup()
+    const { told, state, desired, sink, put } = setup()
     put(self)
     put(node)
-    expect([told.changes, wanted.take(false)]).toEqual([0, undefined])
+    expect([told.changes, state.compile()]).toEqual([0, undefined])
     sink.synced()
     expect(told.changes).toBe(1)
-    const first = wanted.take(false)
+    const first = desired()
     expect(first?.complete).toBe(true)
     expect(first?.fragments.map((fragment) => fragment.owner)).toEqual(['Node/n1', 'Node/n2'])
     expect(first?.node?.routes).toHaveLength(1)
   })
 
-  test('is only what changed afterwards, and everything when that is asked for', () => {
-    const { wanted, sink, put } = setup()
+  test('is only what changed afterwards, and everything once when a resync is requested', () => {
+    const { state, desired, sink, put } = setup()
     put(self)
     sink.synced()
-    wanted.take(false)
-    expect(wanted.take(false)).toBeUndefined()
+    state.compile()
+    expect(state.compile()).toBeUndefined()
     put(node)
-    expect(wanted.take(false)).toMatchObject({ complete: false, fragments: [{ owner: 'Node/n2' }] })
-    expect(wanted.take(true)?.complete).toBe(true)
+    expect(desired()).toMatchObject({ complete: false, fragments: [{ owner: 'Node/n2' }] })
+    state.requestResync()
+    expect(desired()?.complete).toBe(true)
+    expect(state.compile()).toBeUndefined()
   })
 
   test('names the objects that want a key of another, when that changes', () => {
-    const { wanted, sink, conflicts, put, drop } = setup()
+    const { state, sink, put, drop } = setup()
+    const conflicts = () => state.compile()?.compiled?.conflicts?.map(({ rejected }) => rejectedText(rejected))
     const rival = { ...node, name: 'n3' }
     put(self)
     put(node)
     sink.synced()
-    wanted.take(false)
+    expect(conflicts()).toBeUndefined()
     put(rival)
-    wanted.take(false)
+    expect(conflicts()).toEqual(['Node n3: 192.0.2.2 already belongs to Node/n2'])
     put(felix({ bpfConnectTimeLoadBalancing: 'Disabled' }))
-    wanted.take(false)
-    const one = 'Node n3: 192.0.2.2 already belongs to Node/n2'
-    expect(conflicts).toEqual([[one]])
+    expect(conflicts()).toBeUndefined()
     drop(rival)
-    wanted.take(false)
-    expect(conflicts).toEqual([[one], []])
+    expect(conflicts()).toEqual([])
   })
 
-  test('follows the configuration', () => {
-    const { wanted, sink, put, configs } = setup()
+  test('follows the settings, and hands them out when they change', () => {
+    const { state, sink, put } = setup()
+    const taken = () => {
+      const { settings, compiled } = state.compile() ?? {}
+      return [settings?.config.compile.connectTcp, compiled?.desired.node?.knobs.connectTcp]
+    }
     put(self)
     sink.synced()
-    expect(wanted.take(false)?.node?.knobs.connectTcp).toBe(true)
+    expect(taken()).toEqual([true, true])
+    put(node)
+    expect(taken()[0]).toBeUndefined()
     put(felix({ bpfConnectTimeLoadBalancing: 'Disabled' }))
-    expect(wanted.take(false)?.node?.knobs.connectTcp).toBe(false)
-    expect(configs).toEqual([true, false])
+    expect(taken()).toEqual([false, false])
   })
 
-  test('is unknown until there is a Node of this name, and its absence is logged once', () => {
-    const { told, wanted, sink, put, missing, configs } = setup()
+  test('is unknown until there is a Node of this name, whose absence is named', () => {
+    const { told, state, sink, put } = setup()
+    const missingNode = 'there is no Node n1 in the sources'
     put(node)
     sink.synced()
-    expect([wanted.take(true), wanted.take(false)]).toEqual([undefined, undefined])
-    put(felix({ bpfConnectTimeLoadBalancing: 'Disabled' }))
-    expect(wanted.take(false)).toBeUndefined()
+    const first = state.compile()
     // the configuration says where health is served, and that is needed now
-    expect(configs).toEqual([true, false])
-    expect(missing).toEqual(['there is no Node n1 in the sources'])
+    expect(first).toMatchObject({ missingNode, compiled: undefined, settings: { config: { compile: { connectTcp: true } } } })
+    expect(state.compile()).toBeUndefined()
+    put(felix({ bpfConnectTimeLoadBalancing: 'Disabled' }))
+    expect(state.compile()).toMatchObject({ missingNode, compiled: undefined, settings: { config: { compile: { connectTcp: false } } } })
     put(self)
     expect(told.changes).toBe(3)
-    const first = wanted.take(false)
-    expect(first).toMatchObject({ complete: true, node: { host: { addresses: self.addresses }, knobs: { connectTcp: false } } })
-    expect(first?.fragments.map((fragment) => fragment.owner)).toEqual(['Node/n1', 'Node/n2'])
-    expect(missing).toEqual(['there is no Node n1 in the sources', undefined])
+    const { compiled, missingNode: now } = state.compile() ?? {}
+    expect(compiled?.desired).toMatchObject({ complete: true, node: { host: { addresses: self.addresses }, knobs: { connectTcp: false } } })
+    expect(compiled?.desired.fragments.map((fragment) => fragment.owner)).toEqual(['Node/n1', 'Node/n2'])
+    expect(now).toBeUndefined()
   })
 
   // its NodeNetwork is deleted after it
   test.each([[[]], [[said]]])('keeps the Node as it was last when that is deleted, with its NodeNetwork or without: %#', (others) => {
-    const { wanted, sink, put, drop, missing } = setup()
+    const { state, desired, sink, put, drop } = setup()
     for (const other of others) put(other)
     put(self)
     sink.synced()
-    const before = wanted.take(false)
+    const before = desired()
     drop(self)
-    const change = wanted.take(false)
+    const result = state.compile()
+    expect(result?.missingNode).toBe('there is no Node n1 in the sources: its last good state stays in force')
+    const change = result?.compiled?.desired
     expect(change?.node).toBeUndefined()
     expect(change?.fragments.find((fragment) => fragment.owner === 'Node/n1')?.rows ?? []).toEqual(before?.fragments[0]?.rows)
-    expect(wanted.take(true)).toEqual(before)
+    state.requestResync()
+    expect(desired()).toEqual(before)
     put(node)
-    expect(wanted.take(false)?.node?.host).toEqual(before?.node?.host)
+    expect(desired()?.node?.host).toEqual(before?.node?.host)
     put(self)
-    wanted.take(false)
-    expect(missing).toEqual([undefined, 'there is no Node n1 in the sources: its last good state stays in force', undefined])
+    expect(state.compile()).toMatchObject({ missingNode: undefined })
   })
 })

@@ -80,7 +80,7 @@ let health: Health
 let dataplane: Dataplane
 let node: DesiredNode
 let whole: DesiredChange
-/** what the next pass takes */
+/** what the next pass is given */
 let change: DesiredChange | undefined
 let devices: readonly Interface[]
 /** how often programs were loaded, or refused */
@@ -118,10 +118,8 @@ beforeEach(() => {
     clock,
     log: silentLog,
     health,
-    take: (everything) => {
-      const taken = everything ? whole : change
-      change = undefined
-      return taken
+    requestResync: () => {
+      change = whole
     },
   })
   cleanups.push(
@@ -147,10 +145,16 @@ function want(wanted: DesiredNode, of: Partial<Pick<DesiredChange, 'fragments' |
   change = whole
 }
 
+function pass(): Promise<number | undefined> {
+  if (change !== undefined) dataplane.setDesired(change)
+  change = undefined
+  return dataplane.pass()
+}
+
 /** As long as there is something to do at once; returns the ms after which there is again. */
 async function passes(): Promise<number | undefined> {
-  for (let pass = 0; pass < 5; pass++) {
-    const again = await dataplane.pass()
+  for (let count = 0; count < 5; count++) {
+    const again = await pass()
     if (again !== 0) return again
   }
   return 0
@@ -288,9 +292,10 @@ describe('another setting', () => {
   /** Has programs for the other setting loaded, and taken up by a single pass. */
   async function takeUp(): Promise<void> {
     want(other(), { policy: whole.policy })
-    await dataplane.pass()
+    await pass()
     await dataplane.current.finish()
-    await dataplane.pass()
+    expect(await pass(), 'asks for everything').toBe(0)
+    await pass()
   }
 
   const state = (): readonly [unmet: readonly string[], generations: number, settled: boolean] => {
