@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Between a source and the store: gives pods of this node their veths, and the addresses of those. These apply before
- * the cluster has heard of them, and go before what it has heard. Layer: agent/cni. */
+/** Between a source and the store, for pods alone: gives those of this node their veths, and the addresses of these.
+ * They apply before the cluster has heard of them, and go before what it has heard. Layer: agent/cni. */
 import type { Addr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import { hasOwnAddresses, type Cable, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
-import type { Sink, SourceEvent } from '#lib/store/source.ts'
+import type { PodEvent, Sink } from '#lib/store/source.ts'
 
 /** What is known of a pod here. */
 export interface Attached extends Omit<Cable, 'former'> {
@@ -31,28 +31,26 @@ export class PodOverlaySink {
   readonly #detached = new Set<string>()
   /** those that were looked for */
   readonly #found = new Map<string, Attached>()
-  #sink: Sink | undefined
+  readonly #sink: Pick<Sink, 'apply'>
 
-  constructor(node: string) {
+  /** `sink`: of the one source that has pods */
+  constructor(node: string, sink: Pick<Sink, 'apply'>) {
     this.#node = node
+    this.#sink = sink
   }
 
-  /** The source's own sink, with pods as this node has them. Pods come from one source only. `whole`: called when the
-   * source has sent all objects, before the store acts on them. */
-  over(sink: Sink, whole?: () => void): Sink {
-    this.#sink = sink
-    return {
-      apply: (events) => {
-        sink.apply(events.map((event) => this.#passOn(event)))
-      },
-      synced: () => {
-        whole?.()
-        sink.synced()
-      },
-      status: (status) => {
-        sink.status(status)
-      },
+  /** The source's event, with the pod as this node has it: what is to go into the sink instead. */
+  passOn(event: PodEvent): PodEvent {
+    const ref = event.kind === 'upsert' ? event.object : event.ref
+    const pod = event.kind === 'upsert' ? event.object : undefined
+    if (pod?.nodeName !== this.#node) {
+      this.#pods.delete(nameKey(ref))
+      this.#found.delete(nameKey(ref))
+      this.#detached.delete(nameKey(ref))
+      return event
     }
+    this.#pods.set(nameKey(ref), pod)
+    return { kind: 'upsert', object: this.#withCable(pod) }
   }
 
   /** A pod of this node as its source has it. */
@@ -86,21 +84,7 @@ export class PodOverlaySink {
     if (attached === undefined) of.delete(key)
     else of.set(key, attached)
     const known = this.#pods.get(key)
-    if (known !== undefined) this.#sink?.apply([{ kind: 'upsert', object: this.#withCable(known) }])
-  }
-
-  #passOn(event: SourceEvent): SourceEvent {
-    const ref = event.kind === 'upsert' ? event.object : event.ref
-    if (ref.kind !== 'Pod') return event
-    const pod = event.kind === 'upsert' && event.object.kind === 'Pod' ? event.object : undefined
-    if (pod?.nodeName !== this.#node) {
-      this.#pods.delete(nameKey(ref))
-      this.#found.delete(nameKey(ref))
-      this.#detached.delete(nameKey(ref))
-      return event
-    }
-    this.#pods.set(nameKey(ref), pod)
-    return { kind: 'upsert', object: this.#withCable(pod) }
+    if (known !== undefined) this.#sink.apply([{ kind: 'upsert', object: this.#withCable(known) }])
   }
 
   #withCable(pod: Pod): Pod {

@@ -39,6 +39,7 @@ import { HttpServers } from '../http/servers.ts'
 import { SourceReport } from '../report/sources.ts'
 import { openSource, type ServerPlace } from './sources.ts'
 import { SyncLatency } from '../report/sync-latency.ts'
+import { nodeSink } from './node-sink.ts'
 import { aborted, runTaskGroup, type Task } from './task-group.ts'
 import { DesiredState, type CompileResult } from './desired-state.ts'
 import { kernelFeatures, setUpDataplane, type DataplaneSetup } from './dataplane-setup.ts'
@@ -215,14 +216,19 @@ export async function runAgent({ options, log, signal }: RunOptions): Promise<vo
     }),
   )
   now.wired = running
-  const attached = new PodOverlaySink(options.node)
+  const storeSink = store.sink(source.name)
+  const attached = new PodOverlaySink(options.node, storeSink)
   const pods = podsOf({ options, attached, store, log, health, wired: () => now.wired, config: () => now.config, api })
   if (pods !== undefined) passes.push(() => pods.news())
   now.life = watchNodeEvents({ source, wired: running, log, health, features, config: () => now.config ?? defaultConfig })
   const { interfaces } = running.monitor
   const found = stack.use(new PodDiscovery({ attached, store, interfaces, config: () => now.config, clock: systemClock, log }))
-  const sink = attached.over(store.sink(source.name), () => {
-    found.look()
+  const sink = nodeSink({
+    sink: storeSink,
+    pods: attached,
+    beforeSynced: () => {
+      found.look()
+    },
   })
   await runTaskGroup(signal, [
     (stop) => source.run(sink, stop),

@@ -2,10 +2,17 @@
 /** What a source of objects is to the store: one stream of events, a synced mark, and what is wrong.
  * Layer: lib/store. */
 import type { Rejected } from '../base/result.ts'
+import type { Pod } from '../model/pod.ts'
 import type { Ref } from '../model/ref.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 
 export type SourceEvent = { readonly kind: 'upsert'; readonly object: KubeObject } | { readonly kind: 'delete'; readonly ref: Ref }
+
+export type PodEvent = { readonly kind: 'upsert'; readonly object: Pod } | { readonly kind: 'delete'; readonly ref: Ref & { readonly kind: 'Pod' } }
+
+export function isPodEvent(event: SourceEvent): event is PodEvent {
+  return (event.kind === 'upsert' ? event.object : event.ref).kind === 'Pod'
+}
 
 /** Something in the source that is not used, or only in part. */
 export interface Problem {

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import { parseObject } from '#lib/kube/parse/parse-object.ts'
 import type { Pod } from '#lib/model/pod.ts'
+import type { PodEvent } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
 import { OrphanedSandboxes } from '#agent/cni/orphaned-sandboxes.ts'
 import { PodOverlaySink } from '#agent/cni/pod-overlay-sink.ts'
@@ -21,9 +22,14 @@ function podOf(of: Parameters<typeof pod>[1]): Pod {
 
 function world() {
   const store = new Store({ sources: ['s'] })
-  const pods = new PodOverlaySink('n1')
-  const sink = pods.over(store.sink('s'))
-  sink.synced()
+  const into = store.sink('s')
+  into.synced()
+  const pods = new PodOverlaySink('n1', into)
+  const sink = {
+    apply: (events: readonly PodEvent[]): void => {
+      into.apply(events.map((event) => pods.passOn(event)))
+    },
+  }
   const seen = (): string[] | undefined => store.snapshot.pods.get('default/web')?.podIPs.map(formatAddr)
   return { pods, sink, seen, store }
 }
