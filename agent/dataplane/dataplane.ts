@@ -5,31 +5,32 @@ import { errorText } from '#lib/base/errors.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import type { Interfaces } from '#agent/interfaces/table.ts'
 import { Attachments, interfacePrograms } from './attach/attachments.ts'
 import { SocketLb } from './attach/socket-lb.ts'
 import { ProgramLoader, type ProgramLoaderOptions } from './loader.ts'
 import { DeviceReport } from './host/device-report.ts'
 import { chosenDevices, decideDevices, deviceSysctls } from './host/devices.ts'
 import type { InterfaceHook } from './attach/hook.ts'
-import { interfaceHooks } from './attach/tc.ts'
-import { LinkPins } from './attach/link-pins.ts'
+import type { AllHooks } from './attach/kernel-hooks.ts'
 import { connectPrograms, hookPrograms, xdpPrograms, TABLES, type GenerationTables, type TableName } from './generation-tables.ts'
 import { earliest } from './reconcile/loop.ts'
-import { conditionOf, Reconciler, type Phase } from './reconcile/reconciler.ts'
+import { conditionOf, Reconciler } from './reconcile/reconciler.ts'
 import { missingStep, type PodPlace } from './pod-readiness.ts'
-import { policySteps } from './policy/steps.ts'
 import { UnmatchedHostEndpoints } from './policy/unmatched-host-endpoints.ts'
 import { DriftReport } from './drift-report.ts'
 import { Routes } from './host/routes.ts'
 import { SELF_OWNER } from './host/node-rows.ts'
-import { Sysctls } from './host/sysctls.ts'
-import { REMOVED_AFTER, removalsOf, writesOf, type TableNow } from './map-reconcilers.ts'
+import { Sysctls, type SysctlOptions } from './host/sysctls.ts'
+import { passOrder } from './pass-order.ts'
 import { XdpAttachments } from './attach/xdp.ts'
 
 export interface DataplaneOptions extends ProgramLoaderOptions {
+  readonly interfaces: Interfaces
+  /** disposed of with the data plane */
+  readonly hooks: AllHooks
   readonly netlink: NetlinkExchange
-  /** where old values of sysctls are kept */
-  readonly sysctlState: string
+  readonly sysctls: SysctlOptions
   /** The next change that is given is to be everything, and soon. */
   readonly requestResync: () => void
 }
@@ -40,7 +41,6 @@ export class Dataplane implements Disposable {
   readonly phases: Reconciler
   readonly #options: DataplaneOptions
   readonly #current: ProgramLoader
-  readonly #links: LinkPins
   readonly #hooks: Attachments<InterfaceHook>
   readonly #connect: SocketLb
   readonly #xdp: XdpAttachments
@@ -61,20 +61,21 @@ export class Dataplane implements Disposable {
     const { log } = options
     this.#options = options
     this.#current = new ProgramLoader(options)
-    this.#links = new LinkPins(options.pins.links)
-    this.#hooks = new Attachments({ name: 'hooks', hooks: interfaceHooks(this.#links, options.interfaces), log })
-    this.#connect = new SocketLb({ pins: this.#links, log })
+    this.#hooks = new Attachments({ name: 'hooks', hooks: options.hooks.interfaces, log })
+    this.#connect = new SocketLb({ hooks: options.hooks, log })
     this.#xdp = new XdpAttachments({
-      interfaces: options.interfaces,
+      hooks: options.hooks.xdp,
       log,
       wanted: () => this.#current.loaded && xdpPrograms(this.#current.loaded),
     })
     this.#routes = new Routes({ netlink: options.netlink, log })
-    this.#sysctls = new Sysctls({ stateFile: options.sysctlState })
+    this.#sysctls = new Sysctls(options.sysctls)
     this.devices = new DeviceReport(options)
     this.#strays = new UnmatchedHostEndpoints(options)
     this.#repairs = new DriftReport({ log, hooks: [this.#hooks, this.#xdp] })
-    this.phases = new Reconciler({ phases: this.#order(), log, health: options.health })
+    const loaded = (): GenerationTables | undefined => this.#current.loaded
+    const parts = { loaded, sysctls: this.#sysctls, routes: this.#routes, hooks: this.#hooks, connect: this.#connect, xdp: this.#xdp }
+    this.phases = new Reconciler({ phases: passOrder(parts), log, health: options.health })
   }
 
   get current(): ProgramLoader {
@@ -193,36 +194,7 @@ export class Dataplane implements Disposable {
   /** Lets go of every handle; what is pinned goes on. */
   [Symbol.dispose](): void {
     this.#current[Symbol.dispose]()
-    this.#links[Symbol.dispose]()
-  }
-
-  /** What is referred to before what refers to it; removals last and reversed. */
-  #order(): Phase[] {
-    const now = (name: TableName) => (): TableNow | undefined => {
-      const { loaded } = this.#current
-      return loaded && { table: loaded.tables[name], holds: loaded.holds }
-    }
-    const policy = policySteps(() => this.#current.loaded?.policy)
-    const writes = (name: TableName): Phase => ({ part: writesOf(name, now(name)) })
-    const [ifaces, ...others] = TABLES
-    return [
-      { part: this.#sysctls },
-      writes(ifaces),
-      { part: policy.steps },
-      { part: policy.whole, needs: [policy.steps.name] },
-      { part: policy.epoch },
-      ...others.map(writes),
-      { part: this.#routes.writes },
-      // a program on a device that it knows nothing of, or with half of the rules, would do harm
-      { part: this.#hooks.writes, needs: ['ifaces', policy.whole.name] },
-      { part: this.#xdp.writesWithPolicy, needs: [policy.whole.name] },
-      { part: this.#connect.writes },
-      { part: this.#connect.removals },
-      { part: this.#xdp.removals },
-      { part: this.#hooks.removals },
-      { part: this.#routes.removals },
-      ...TABLES.toReversed().map((name) => ({ part: removalsOf(name, now(name)), needs: REMOVED_AFTER[name] ?? [] })),
-    ]
+    this.#options.hooks[Symbol.dispose]()
   }
 
   /** New programs may come with new tables, which are empty; and a step of policy that fails is mended by a whole. */

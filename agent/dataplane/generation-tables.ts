@@ -42,6 +42,9 @@ export interface LoadOptions {
   readonly clock: Clock
 }
 
+/** By the map's name, what its keys and values are. */
+type MapTypes = Pick<OpenObject, 'btf' | 'shared'>
+
 /** Maps that we fill, np_<name> each: what is referred to before what refers to it. */
 export const TABLES = ['ifaces', ...POLICY_TABLES, ...ROW_TABLES] as const
 export type TableName = (typeof TABLES)[number]
@@ -77,7 +80,7 @@ export async function load(configuration: Configuration, options: LoadOptions): 
     try {
       const knobs = nodeConfig(configuration.knobs, options.features)
       const generation = await ensureGeneration({ pins: options.pins, objects, knobs, features: options.features, maps: shared.maps })
-      return assemble({ shared, generation, objects, interfaces: options.interfaces, clock: options.clock })
+      return tablesOf({ shared, generation, objects, interfaces: options.interfaces, clock: options.clock })
     } catch (thrown) {
       shared.undo()
       shared[Symbol.dispose]()
@@ -88,15 +91,16 @@ export async function load(configuration: Configuration, options: LoadOptions): 
   }
 }
 
-interface Parts {
+export interface TablesOptions {
   readonly shared: SharedMaps
   readonly generation: Generation
-  readonly objects: readonly OpenObject[]
+  readonly objects: readonly MapTypes[]
   readonly interfaces: Interfaces
   readonly clock: Clock
 }
 
-function assemble({ shared, generation, objects, interfaces, clock }: Parts): GenerationTables {
+/** What reads and writes the maps that are there. */
+export function tablesOf({ shared, generation, objects, interfaces, clock }: TablesOptions): GenerationTables {
   const tables = recordOf(TABLES, (name) => new MapTable(tableMap(mapOf(shared, `np_${name}`))))
   const bind: BindMap = (definition) => codecsOf(definition, objects)
   const codecs = bind(catalogue.np_addrs)
@@ -138,7 +142,7 @@ function mapOf(shared: SharedMaps, name: MapName): BpfMap {
   return shared.maps.get(name) ?? missing(name)
 }
 
-function codecsOf<K, V>(definition: MapDefinition<K, V>, objects: readonly OpenObject[]): MapCodecs<K, V> {
+function codecsOf<K, V>(definition: MapDefinition<K, V>, objects: readonly MapTypes[]): MapCodecs<K, V> {
   for (const { btf, shared } of objects) {
     const spec = [...shared.values()].find(({ name }) => name === definition.name)
     if (spec !== undefined) return bindMap(definition, btf, spec)

@@ -3,23 +3,39 @@
 import { freemem } from 'node:os'
 import { monotonicNs } from '#native'
 import type { Configuration } from '#agent/compile/desired.ts'
+import type { MapName } from '#agent/maps/catalogue.ts'
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { generationPins, repinMaps } from './programs/pin-drift.ts'
 import type { FlowTable } from './conntrack/gc.ts'
 import { FlowReader } from './conntrack/reader.ts'
 import { doubled, keptRoom } from './conntrack/resize.ts'
-import { load, type GenerationTables, type LoadOptions } from './generation-tables.ts'
+import type { GenerationTables } from './generation-tables.ts'
 import { conditionOf } from './reconcile/reconciler.ts'
-import { pinnedRoom } from './programs/shared-maps.ts'
-import { dropGenerations } from './programs/generation.ts'
+import type { SharedMaps } from './programs/shared-maps.ts'
 import { beginTakeover, TAKEOVER_MS } from './conntrack/takeover.ts'
 
-export interface ProgramLoaderOptions extends LoadOptions {
+/** Generations of programs in the kernel, and the maps they share. */
+export interface Generations {
+  /** Adopts or loads what this configuration needs. Rejects when it is refused; then maps are as they were. */
+  load(configuration: Configuration): Promise<GenerationTables>
+  /** ids of those that are complete */
+  list(): readonly string[]
+  /** 0 when it is gone */
+  countPins(id: string): number
+  /** Removes all but this one; returns which. */
+  dropOthers(keep: string): readonly string[]
+  /** Maps that have lost their pin get it again; returns which. */
+  repinMaps(shared: SharedMaps): readonly MapName[]
+  /** entries that the flow table has room for; undefined: there is none */
+  flowTableSize(): number | undefined
+}
+
+export interface ProgramLoaderOptions {
+  readonly generations: Generations
   readonly clock: Clock
   /** Has another proxy been at work on this node? Asked when no programs of ours were found there; never rejects. */
   readonly otherProxy: () => Promise<boolean>
@@ -121,7 +137,7 @@ export class ProgramLoader implements Disposable {
     if (this.#loaded !== undefined) this.#outgoing.push(this.#loaded)
     this.#loaded = fresh
     this.#for = configuration
-    this.#pins = generationPins(this.#options.pins, fresh.generation.id)
+    this.#pins = this.#options.generations.countPins(fresh.generation.id)
     this.#settled = false
     this.#flows = flowTable(fresh, configuration)
     this.#smaller = undefined
@@ -145,7 +161,7 @@ export class ProgramLoader implements Disposable {
     if (this.#settled || loaded === undefined || this.#coming !== undefined) return
     this.#settled = true
     const copied = await loaded.shared.finish()
-    const dropped = dropGenerations(this.#options.pins, loaded.generation.id)
+    const dropped = this.#options.generations.dropOthers(loaded.generation.id)
     for (const one of this.#outgoing.splice(0)) one[Symbol.dispose]()
     if (dropped.length > 0 || copied > 0) this.#options.log.info({ dropped, copied }, 'programs.retired')
   }
@@ -158,12 +174,12 @@ export class ProgramLoader implements Disposable {
     if (loaded === undefined || this.#for === undefined || this.#coming !== undefined) return []
     const lost: string[] = []
     try {
-      lost.push(...repinMaps(this.#options.pins, loaded.shared).map((name) => `map ${name}`))
+      lost.push(...this.#options.generations.repinMaps(loaded.shared).map((name) => `map ${name}`))
     } catch {
       // their file system is gone, perhaps; loading says why it fails, and is tried again
       lost.push('maps')
     }
-    if (generationPins(this.#options.pins, loaded.generation.id) >= this.#pins) return lost
+    if (this.#options.generations.countPins(loaded.generation.id) >= this.#pins) return lost
     this.#for = undefined
     return [...lost, `programs ${loaded.generation.id}`]
   }
@@ -182,7 +198,7 @@ export class ProgramLoader implements Disposable {
 
   /** Maps alone are no sign of ours: programs may have been refused, or their loader killed. */
   #askOtherProxy(): Promise<boolean> {
-    return this.#options.pins.generations().length > 0 ? Promise.resolve(false) : this.#options.otherProxy()
+    return this.#options.generations.list().length > 0 ? Promise.resolve(false) : this.#options.otherProxy()
   }
 
   /** Never rejects. */
@@ -193,8 +209,8 @@ export class ProgramLoader implements Disposable {
       // answer
       await this.#otherProxy
       // what is at work keeps its flows
-      if (this.#loaded !== undefined) repinMaps(this.#options.pins, this.#loaded.shared)
-      coming.fresh = await load(coming.configuration, this.#options)
+      if (this.#loaded !== undefined) this.#options.generations.repinMaps(this.#loaded.shared)
+      coming.fresh = await this.#options.generations.load(coming.configuration)
       this.#say(coming.fresh, this.#options.clock.now() - start)
     } catch (thrown) {
       this.#coming = undefined
@@ -220,14 +236,14 @@ export class ProgramLoader implements Disposable {
   #sized(asked: Configuration): Configuration {
     const { conntrack } = asked.mapSizes
     this.#configured = conntrack
-    this.#room = keptRoom(conntrack, this.#room ?? pinnedRoom(this.#options.pins))
+    this.#room = keptRoom(conntrack, this.#room ?? this.#options.generations.flowTableSize())
     return { ...asked, mapSizes: { ...asked.mapSizes, conntrack: this.#room } }
   }
 
   /** True when the table still has its old size, because the new one could not be made or programs were refused with
    * it. Then everything is as it was, and it is not tried again before more room is asked for. */
   #staysSmaller(thrown: unknown): boolean {
-    if (this.#smaller === undefined || pinnedRoom(this.#options.pins) !== this.#smaller) return false
+    if (this.#smaller === undefined || this.#options.generations.flowTableSize() !== this.#smaller) return false
     this.#options.log.error({ entries: this.#smaller, error: thrown }, 'flows.not-grown')
     this.#room = this.#smaller
     this.#smaller = undefined

@@ -5,7 +5,9 @@ import { systemClock } from '#lib/base/clock.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
+import { kernelHooks } from '../dataplane/attach/kernel-hooks.ts'
 import { Dataplane } from '../dataplane/dataplane.ts'
+import { PinnedGenerations } from '../dataplane/pinned-generations.ts'
 import { probeFeatures, type Features } from '../dataplane/programs/kernel-features.ts'
 import { NodeMoves } from '../dataplane/conntrack/node-moves.ts'
 import { ConntrackGc } from '../dataplane/conntrack/gc.ts'
@@ -84,21 +86,21 @@ export function setUpDataplane({
     dataplane.checkRoutes()
     loop.mark()
   }
-  const interfaces = (names: ReadonlySet<string>): void => {
+  const interfacesChanged = (names: ReadonlySet<string>): void => {
     dataplane.interfacesChanged(names)
     loop.mark()
-    onInterfaces(monitor.interfaces)
+    onInterfaces(interfaces)
   }
-  const events = { interfacesChanged: interfaces, routesChanged: routes, overrun: routes }
+  const events = { interfacesChanged, routesChanged: routes, overrun: routes }
   const monitor = new InterfaceMonitor({ socket: monitorSocket(), log, events })
+  const { interfaces } = monitor
   const netlink = NetlinkSocket.open({ protocol: NETLINK_ROUTE })
   const dataplane = new Dataplane({
-    pins,
-    objects: options.objects ?? packageObjects(),
-    features,
-    interfaces: monitor.interfaces,
+    generations: new PinnedGenerations({ pins, objects: options.objects ?? packageObjects(), features, interfaces, clock: systemClock }),
+    hooks: kernelHooks(pins.links, interfaces),
+    interfaces,
     netlink: new NetlinkExchange(netlink),
-    sysctlState: sysctlFile(options.stateDir),
+    sysctls: { stateFile: sysctlFile(options.stateDir) },
     otherProxy: () => findsOtherProxy(log),
     onLoaded: () => {
       loop.mark()
@@ -113,7 +115,7 @@ export function setUpDataplane({
   })
   const pass = async (): Promise<number | undefined> => {
     const start = performance.now()
-    const result = wanted.compile(() => selfAddresses(monitor.interfaces))
+    const result = wanted.compile(() => selfAddresses(interfaces))
     if (store.synced) health.pass('sources.synced')
     if (result !== undefined) report(result)
     if (result?.compiled !== undefined) dataplane.setDesired(result.compiled.desired)

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The connect-time programs: on which cgroup, and by which means this kernel has. Layer: agent/dataplane. */
 import { readFileSync } from 'node:fs'
-import { BpfLink } from '#native'
-import { errorCode, UnsupportedError } from '#lib/base/errors.ts'
+import { UnsupportedError } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { Attachments, type WantedProgram } from './attachments.ts'
-import { CGROUP_HOOKS, cgroup2Mount, CgroupAttachments, CgroupLinks, cgroupPlace, type CgroupPlace } from './cgroup.ts'
-import type { Hooks, LoadedProgram } from './hook.ts'
-import type { LinkPins } from './link-pins.ts'
+import { CGROUP_HOOKS, cgroup2Mount, cgroupPlace, type CgroupPlace } from './cgroup.ts'
+import type { LoadedProgram } from './hook.ts'
+import type { AllHooks } from './kernel-hooks.ts'
 import { failure, NOTHING_DONE, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 
 export interface SocketLbOptions {
-  readonly pins: LinkPins
+  readonly hooks: Pick<AllHooks, 'cgroup'>
   readonly log: Log
 }
 
@@ -88,24 +87,8 @@ export class SocketLb {
     this.#attachments =
       directory === undefined
         ? undefined
-        : new Attachments({ name: 'connect', hooks: this.#hooks(directory, wanted[0]), log: this.#options.log })
+        : new Attachments({ name: 'connect', hooks: this.#options.hooks.cgroup(directory, wanted[0]), log: this.#options.log })
     this.#cgroup = directory
     this.#tried = directory !== undefined && wanted.length > 0
-  }
-
-  #hooks(directory: string, sample: WantedProgram<CgroupPlace> | undefined): Hooks<CgroupPlace> {
-    const links = new CgroupLinks(this.#options.pins, directory)
-    return links.list().length > 0 || (sample !== undefined && canLink(directory, sample)) ? links : new CgroupAttachments(directory)
-  }
-}
-
-/** Tries, for an instant: the program finds no service in the maps yet, or does what it will do anyway. */
-function canLink(directory: string, sample: WantedProgram<CgroupPlace>): boolean {
-  try {
-    BpfLink.attachCgroup(sample.program.handle, directory, sample.place.hook).close()
-    return true
-  } catch (thrown) {
-    if (errorCode(thrown) === 'EINVAL' || errorCode(thrown) === 'E2BIG') return false
-    throw thrown
   }
 }

@@ -58,11 +58,11 @@ export class XdpAttachments extends Attachments<Place> {
 
   /** `wanted`: undefined while nothing is loaded */
   constructor(of: {
-    readonly interfaces: Pick<Interfaces, 'all' | 'byName'>
+    readonly hooks: Hooks<Place>
     readonly log: Log
     readonly wanted: () => readonly WantedProgram<Place>[] | undefined
   }) {
-    super({ name: 'xdp', hooks: new XdpHooks(of.interfaces), log: of.log })
+    super({ name: 'xdp', hooks: of.hooks, log: of.log })
     const pending = (): boolean => {
       const wanted = of.wanted()
       if (wanted !== undefined) this.setDesired(wanted)

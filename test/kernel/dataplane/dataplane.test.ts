@@ -12,7 +12,9 @@ import { silentLog } from '#lib/obs/log.ts'
 import type { DesiredChange, DesiredNode } from '#agent/compile/desired.ts'
 import { NO_SET, type HostValue, type PolicyStep } from '#agent/compile/policy/tables.ts'
 import { cgroup2Mount } from '#agent/dataplane/attach/cgroup.ts'
+import { kernelHooks } from '#agent/dataplane/attach/kernel-hooks.ts'
 import { Dataplane } from '#agent/dataplane/dataplane.ts'
+import { PinnedGenerations } from '#agent/dataplane/pinned-generations.ts'
 import { probeFeatures } from '#agent/dataplane/programs/kernel-features.ts'
 import { pinName } from '#agent/dataplane/attach/hook.ts'
 import { objectFileName } from '#agent/dataplane/programs/objects.ts'
@@ -104,13 +106,13 @@ beforeEach(() => {
   loads = 0
   node = { ...NODE, cgroup }
   want(node)
+  const interfaces = { all: () => devices, byName: (name: string) => devices.find((one) => one.name === name) }
   dataplane = new Dataplane({
-    pins,
-    objects,
-    features,
-    interfaces: { all: () => devices, byName: (name) => devices.find((one) => one.name === name) },
+    generations: new PinnedGenerations({ pins, objects, features, interfaces, clock }),
+    hooks: kernelHooks(pins.links, interfaces),
+    interfaces,
     netlink: new NetlinkExchange(netlink),
-    sysctlState: join(folder, 'sysctls'),
+    sysctls: { stateFile: join(folder, 'sysctls') },
     otherProxy: () => Promise.resolve(false),
     onLoaded: () => {
       loads++
