@@ -114,8 +114,7 @@ class Report implements CleanupReport {
 
 /** The monitor's table, read once. */
 function listInterfaces(): Interfaces {
-  const events = { interfacesChanged: () => undefined, routesChanged: () => undefined, overrun: () => undefined }
-  const monitor = new InterfaceMonitor({ socket: NetlinkSocket.open({ protocol: NETLINK_ROUTE }), log: silentLog, events })
+  const monitor = new InterfaceMonitor({ socket: NetlinkSocket.open({ protocol: NETLINK_ROUTE }), log: silentLog })
   monitor.start()
   monitor[Symbol.dispose]()
   return monitor.interfaces

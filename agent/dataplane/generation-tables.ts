@@ -20,7 +20,7 @@ import type { LoadedProgram, Place } from './attach/hook.ts'
 import { xdpPlace } from './attach/xdp.ts'
 import { writeGateFor, type WriteGate } from './maps/write-order.ts'
 import { nodeConfig } from './programs/node-config.ts'
-import { objectFileName, openObject, type OpenObject } from './programs/objects.ts'
+import { objectFileName, OBJECTS, openObject, type OpenObject } from './programs/objects.ts'
 import { ensureMaps, type SharedMaps } from './programs/shared-maps.ts'
 import type { Pins } from './pins.ts'
 import { addressProgress, type AddressProgress } from './pod-readiness.ts'
@@ -72,10 +72,9 @@ export interface GenerationTables extends Disposable {
 
 /** Throws ProgramError, MapError, LayoutError or UnsupportedError; then hooks and tables are as they were. */
 export async function load(configuration: Configuration, options: LoadOptions): Promise<GenerationTables> {
-  const names = ['workload', 'host', 'connect', 'xdp']
   const objects: OpenObject[] = []
   try {
-    for (const name of names) objects.push(openObject({ name, path: join(options.objects, objectFileName(name, options.features)) }))
+    for (const name of OBJECTS) objects.push(openObject({ name, path: join(options.objects, objectFileName(name, options.features)) }))
     const shared = await ensureMaps({ pins: options.pins, objects, sizes: configuration.mapSizes })
     try {
       const knobs = nodeConfig(configuration.knobs, options.features)

@@ -18,7 +18,8 @@ export interface Listen {
   readonly port: number | undefined
 }
 
-export type PagesOf = Readonly<Record<(typeof NAMES)[number], Listener['pages']>>
+/** undefined: there is nothing to serve yet */
+export type PagesOf = Readonly<Record<(typeof NAMES)[number], Listener['pages'] | undefined>>
 
 /** Flags go before the configuration. Until there is one, health is at its default place, and nothing is served to
  * other machines. */
@@ -41,7 +42,8 @@ export function ownListeners(listening: Listening, pages: PagesOf): Map<string, 
   const wanted = new Map<string, Listener>()
   for (const name of NAMES) {
     const { host, port } = listening[name]
-    if (port !== undefined) wanted.set(name, { host, port, pages: pages[name] })
+    const served = pages[name]
+    if (port !== undefined && served !== undefined) wanted.set(name, { host, port, pages: served })
   }
   return wanted
 }

@@ -16,8 +16,6 @@ export interface HttpServersOptions {
   readonly options: Pick<AgentOptions, 'healthPort' | 'metricsPort'>
   readonly health: Health
   readonly log: Log
-  /** made once, when the first request for metrics can come: from then on they count all that is done */
-  readonly metrics: () => Promise<Metrics>
   /** of policy, by number */
   readonly ruleNames: () => ReadonlyMap<number, string>
   /** pages beside those of health */
@@ -31,6 +29,8 @@ export class HttpServers implements AsyncDisposable {
   readonly #proxy: ProxyHealth
   readonly #own: Listeners
   readonly #services: Listeners
+  #config: Config | undefined
+  #makeMetrics: (() => Promise<Metrics>) | undefined
   #metrics: Promise<Pages> | undefined
 
   constructor(options: HttpServersOptions) {
@@ -44,14 +44,27 @@ export class HttpServers implements AsyncDisposable {
 
   /** undefined: there is none yet. Takes effect soon; what goes wrong is in health and log. */
   configure(config: Config | undefined): void {
-    const { options, health, metrics, ruleNames, more } = this.#options
+    this.#config = config
+    this.#listen()
+  }
+
+  /** There is something to count now. `make` is called once, when the first request can come: from then on they count
+   * all that is done. */
+  serveMetrics(make: () => Promise<Metrics>): void {
+    this.#makeMetrics = make
+    this.#listen()
+  }
+
+  #listen(): void {
+    const { options, health, ruleNames, more } = this.#options
+    const make = this.#makeMetrics
     const pages = {
       health: () => ({ ...healthPages(health), ...policyPages(ruleNames), ...more }),
       // whatever happens to its port
-      metrics: () => (this.#metrics ??= metricsPages(metrics)),
+      metrics: make && (() => (this.#metrics ??= metricsPages(make))),
       'proxy-health': () => this.#proxy.nodePages,
     }
-    this.#own.set(ownListeners(listening(options, config), pages))
+    this.#own.set(ownListeners(listening(options, this.#config), pages))
   }
 
   setHealthChecks(checks: readonly HealthCheck[]): void {

@@ -29,22 +29,21 @@ export interface MonitorOptions {
   /** joined to {@link MONITOR_GROUPS} */
   readonly socket: NetlinkTransport
   readonly log: Log
-  readonly events: MonitorEvents
 }
 
 export class InterfaceMonitor implements Disposable {
   readonly #socket: NetlinkTransport
   readonly #log: Log
-  readonly #events: MonitorEvents
   readonly #exchange: NetlinkExchange
   readonly #table = new InterfaceTable((name) => this.#names.add(name))
   #names = new Set<string>()
   #routes = false
+  /** undefined: nothing is to be heard of */
+  #events: MonitorEvents | undefined
 
   constructor(options: MonitorOptions) {
     this.#socket = options.socket
     this.#log = options.log
-    this.#events = options.events
     this.#exchange = new NetlinkExchange(options.socket, (message) => {
       this.#take(message)
     })
@@ -54,8 +53,10 @@ export class InterfaceMonitor implements Disposable {
     return this.#table
   }
 
-  /** Reads everything there is; when it returns the table is complete. Throws NetlinkError. */
-  start(): void {
+  /** Reads everything there is; when it returns the table is complete, and `events` hears of it and of what changes.
+   * Throws NetlinkError. */
+  start(events?: MonitorEvents): void {
+    this.#events = events
     this.#sync()
     this.#flush()
     this.#socket.onReadable(() => {
@@ -68,7 +69,7 @@ export class InterfaceMonitor implements Disposable {
   resync(): void {
     this.#sync()
     this.#flush()
-    this.#events.overrun()
+    this.#events?.overrun()
   }
 
   [Symbol.dispose](): void {
@@ -110,18 +111,18 @@ export class InterfaceMonitor implements Disposable {
       }
     }
     this.#flush()
-    if (overruns > 0) this.#events.overrun()
+    if (overruns > 0) this.#events?.overrun()
   }
 
   #flush(): void {
     const names = this.#names
     if (names.size > 0) {
       this.#names = new Set()
-      this.#events.interfacesChanged(names)
+      this.#events?.interfacesChanged(names)
     }
     if (this.#routes) {
       this.#routes = false
-      this.#events.routesChanged()
+      this.#events?.routesChanged()
     }
   }
 

@@ -11,7 +11,7 @@ import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
 import type { PodOverlaySink } from '../cni/pod-overlay-sink.ts'
 import { pluggedAddresses } from '../cni/veth-lookup.ts'
-import { defaultConfig, type Config } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
 import type { Interfaces } from '../interfaces/table.ts'
 
@@ -19,7 +19,7 @@ export interface PodDiscoveryOptions {
   readonly attached: PodOverlaySink
   readonly interfaces: Interfaces
   readonly store: Pick<Store, 'synced'>
-  readonly config: () => Config | undefined
+  readonly config: () => Config
   readonly clock: Clock
   readonly log: Log
 }
@@ -59,7 +59,7 @@ export class PodDiscovery implements Disposable {
    * have. */
   look(): void {
     const { attached, interfaces, config, log } = this.#options
-    const prefix = (config() ?? defaultConfig).compile.interfacePrefix
+    const prefix = config().compile.interfacePrefix
     const missing = attached.unattached().filter((pod) => interfaces.byName(interfaceOf(pod, prefix)) === undefined)
     if (missing.length === 0 || !this.#isTime(missing)) return
     try {

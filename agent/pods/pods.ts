@@ -23,6 +23,7 @@ import { CniServer } from '../cni/server.ts'
 import { ConditionWaiter } from '../cni/condition-waiter.ts'
 import { hasOverlay, poolsIn } from '../compile/pools.ts'
 import type { Config } from '../config/config.ts'
+import type { Dataplane } from '../dataplane/dataplane.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
 import { ApiBlocks, type BlockApi } from '../ipam/api-blocks.ts'
 import type { BlockStore } from '../ipam/block-store.ts'
@@ -30,7 +31,6 @@ import { FileBlocks } from '../ipam/file-blocks.ts'
 import { Ipam } from '../ipam/ipam.ts'
 import type { AgentOptions, CniOptions } from '../run/options.ts'
 import { cniFolder, cniFoldersFile, cniReadyFile } from '../run/state-files.ts'
-import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
 export interface PodsOptions {
   readonly options: AgentOptions
@@ -40,7 +40,7 @@ export interface PodsOptions {
   readonly store: Store
   readonly log: Log
   readonly health: Health
-  readonly wired: () => DataplaneSetup | undefined
+  readonly dataplane: Pick<Dataplane, 'devices' | 'isReady' | 'missingOf'>
   readonly config: () => Config | undefined
   /** undefined: there is no API server, and this node shares its blocks with no other node */
   readonly api: BlockApi | undefined
@@ -194,7 +194,7 @@ export class Pods {
   }
 
   #node(): PodNode {
-    const { store, config, wired, health } = this.#options
+    const { store, config, dataplane, health } = this.#options
     const isAnnounced = (): boolean => this.#isAnnounced()
     return {
       get synced() {
@@ -207,7 +207,7 @@ export class Pods {
         return config()?.compile.interfacePrefix ?? INTERFACE_PREFIX
       },
       mtu: (addresses) => this.#mtu(addresses),
-      missingOf: (pod) => wired()?.dataplane.missingOf(pod),
+      missingOf: (pod) => dataplane.missingOf(pod),
       notReady: () => {
         const { ready, conditions } = health.report()
         return ready ? undefined : conditions.flatMap(({ ok, name, reason }) => (ok ? [] : [`${name}: ${reason}`])).join('; ')
@@ -217,8 +217,8 @@ export class Pods {
 
   /** Of the devices with the node's own addresses; where these have none, of all that lead out. */
   #mtu(addresses: readonly Addr[]): number {
-    const { wired, store, cni, options } = this.#options
-    const devices = (wired()?.dataplane.devices.list() ?? []).filter(({ use }) => use === 'host')
+    const { dataplane, store, cni, options } = this.#options
+    const devices = dataplane.devices.list().filter(({ use }) => use === 'host')
     const vital = devices.filter((one) => one.vital)
     const mtus = (vital.length > 0 ? vital : devices).map(({ iface }) => iface.mtu)
     const pools = poolsIn({ snapshot: store.snapshot, node: options.node, servesPods: !cni.chained })
@@ -228,12 +228,12 @@ export class Pods {
   /** Once pods can be served, and again when another process has removed the files. A runtime that finds them calls the
    * node ready. */
   async #install(): Promise<void> {
-    const { cni, wired } = this.#options
+    const { cni, dataplane } = this.#options
     const isAnnounced = this.#isAnnounced()
     // an announcement of this node leads to no pass, so waiting calls are woken here
     if (isAnnounced !== this.#wasAnnounced) this.#waiting.news()
     this.#wasAnnounced = isAnnounced
-    if (wired()?.dataplane.isReady !== true || !isAnnounced) return
+    if (!dataplane.isReady || !isAnnounced) return
     try {
       await this.#installation.renew()
       this.#works(INSTALLED)

@@ -5,6 +5,7 @@ import { deepEqual } from '#lib/base/deep-equal.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Page, Pages } from '#lib/obs/http.ts'
 import type { Log } from '#lib/obs/log.ts'
+import type { Config } from '../config/config.ts'
 import type { InForce, Resolved } from '../config/resolve.ts'
 import { allFields } from '../config/schema.ts'
 
@@ -37,6 +38,11 @@ export class ConfigReport {
     if (waiting.length === 0) this.#health.pass(CONDITION)
     else this.#health.fail(CONDITION, `at the agent's next start: ${waiting.join(', ')}`)
     if (waiting.length > 0 && !deepEqual(waiting, waited)) this.#log.warn({ fields: waiting }, 'configuration.waits-for-restart')
+  }
+
+  /** undefined before the sources are known */
+  get config(): Config | undefined {
+    return this.#resolved?.config
   }
 
   /** How many fields have their value from where; nothing before there is a configuration. */

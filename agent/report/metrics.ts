@@ -23,8 +23,8 @@ export interface MetricsInput {
   readonly policies: Pick<PolicyReport, 'counts'>
   /** undefined before anything is known */
   readonly policySize: () => PolicySize | undefined
-  /** undefined before anything runs */
-  readonly wired: () => Pick<DataplaneSetup, 'dataplane' | 'sweep' | 'fill'> | undefined
+  /** undefined: the kernel does not run our programs */
+  readonly running: Pick<DataplaneSetup, 'dataplane' | 'sweep' | 'fill'> | undefined
   /** hands over what is to be called with the seconds each pass took */
   readonly onPass: (observe: (seconds: number) => void) => void
   /** the same with the seconds from what changed endpoints until the change was applied */
@@ -143,18 +143,18 @@ function ofSettings(metrics: Metrics, { settings }: MetricsInput): void {
 }
 
 /** Names come from the enums of the BPF side: DROP_NO_BACKEND is the reason "no_backend". */
-function ofPackets(metrics: Metrics, { wired }: MetricsInput): void {
+function ofPackets(metrics: Metrics, { running }: MetricsInput): void {
   metrics.counter({ name: 'netplane_drops_total', help: 'Packets dropped, by reason.', labels: ['reason'] }, () =>
-    counts(wired()?.dataplane.loaded, 'drop', 'reason'),
+    counts(running?.dataplane.loaded, 'drop', 'reason'),
   )
   metrics.counter({ name: 'netplane_packets_total', help: 'What the programs counted besides drops.', labels: ['event'] }, () =>
-    counts(wired()?.dataplane.loaded, 'event', 'event'),
+    counts(running?.dataplane.loaded, 'event', 'event'),
   )
 }
 
-function ofTables(metrics: Metrics, { wired }: MetricsInput): void {
+function ofTables(metrics: Metrics, { running }: MetricsInput): void {
   const tables = (value: (loaded: GenerationTables, name: (typeof TABLES)[number]) => number) => (): Sample[] => {
-    const loaded = wired()?.dataplane.loaded
+    const loaded = running?.dataplane.loaded
     return loaded === undefined ? [] : TABLES.map((name) => ({ labels: { map: `np_${name}` }, value: value(loaded, name) }))
   }
   metrics.gauge(
@@ -169,11 +169,11 @@ function ofTables(metrics: Metrics, { wired }: MetricsInput): void {
     }),
   )
   metrics.gauge({ name: 'netplane_map_max_entries', help: 'Room in the map.', labels: ['map'] }, () =>
-    [...(wired()?.dataplane.loaded?.shared.maps ?? [])].map(([map, handle]) => ({ labels: { map }, value: handle.info().maxEntries })),
+    [...(running?.dataplane.loaded?.shared.maps ?? [])].map(([map, handle]) => ({ labels: { map }, value: handle.info().maxEntries })),
   )
   const filled = tables((loaded, name) => loaded.tables[name].known)
   metrics.gauge({ name: 'netplane_map_entries', help: 'Entries in the map, as last counted.', labels: ['map'] }, () => {
-    const { sweep, fill } = wired() ?? {}
+    const { sweep, fill } = running ?? {}
     const counted = new Map(fill?.entries)
     if (sweep?.census !== undefined) counted.set('np_ct', sweep.census.entries)
     return [...filled(), ...[...counted].map(([map, value]) => ({ labels: { map }, value }))]
@@ -216,21 +216,21 @@ function ofPolicy(metrics: Metrics, { policies, policySize }: MetricsInput): voi
   metrics.gauge({ name: 'netplane_policy_rules', help: 'Rules of policies and profiles in these lines.', labels: [] }, size('rules'))
 }
 
-function ofFlows(metrics: Metrics, { wired }: MetricsInput): void {
+function ofFlows(metrics: Metrics, { running }: MetricsInput): void {
   metrics.gauge({ name: 'netplane_flows', help: 'Live flows, as last counted.', labels: ['proto', 'state', 'translated'] }, () =>
-    (wired()?.sweep.census?.counts() ?? []).map(({ proto, state, translated, flows }) => ({
+    (running?.sweep.census?.counts() ?? []).map(({ proto, state, translated, flows }) => ({
       labels: { proto, state, translated: String(translated) },
       value: flows,
     })),
   )
   metrics.counter({ name: 'netplane_flows_swept_total', help: 'Expired entries taken out of the flow table.', labels: [] }, () =>
-    one(wired()?.sweep.deleted ?? 0),
+    one(running?.sweep.deleted ?? 0),
   )
 }
 
-function ofWork(metrics: Metrics, { wired, onPass, onSync }: MetricsInput): void {
+function ofWork(metrics: Metrics, { running, onPass, onSync }: MetricsInput): void {
   const totals = (value: 'done' | 'failed') => (): Sample[] =>
-    [...(wired()?.dataplane.phases.totals ?? [])].map(([part, total]) => ({ labels: { part }, value: total[value] }))
+    [...(running?.dataplane.phases.totals ?? [])].map(([part, total]) => ({ labels: { part }, value: total[value] }))
   metrics.counter({ name: 'netplane_changes_total', help: 'Changes made in the kernel.', labels: ['part'] }, totals('done'))
   metrics.counter(
     { name: 'netplane_failures_total', help: 'Attempted changes that the kernel refused.', labels: ['part'] },
@@ -238,7 +238,7 @@ function ofWork(metrics: Metrics, { wired, onPass, onSync }: MetricsInput): void
   )
   metrics.counter(
     { name: 'netplane_repairs_total', help: 'How often something was found other than the agent had left it.', labels: ['part'] },
-    () => [...(wired()?.dataplane.repairs ?? [])].map(([part, value]) => ({ labels: { part }, value })),
+    () => [...(running?.dataplane.repairs ?? [])].map(([part, value]) => ({ labels: { part }, value })),
   )
   metrics.gauge(
     {
@@ -247,13 +247,13 @@ function ofWork(metrics: Metrics, { wired, onPass, onSync }: MetricsInput): void
       labels: ['device', 'reason'],
     },
     () =>
-      (wired()?.dataplane.devices.list() ?? []).map(({ iface, use, reason }) => ({
+      (running?.dataplane.devices.list() ?? []).map(({ iface, use, reason }) => ({
         labels: { device: iface.name, reason },
         value: Number(use === 'host'),
       })),
   )
   metrics.gauge({ name: 'netplane_attached_hooks', help: 'Hooks that run the wanted program.', labels: [] }, () =>
-    one(wired()?.dataplane.attached ?? 0),
+    one(running?.dataplane.attached ?? 0),
   )
   onSync(
     metrics.histogram(

@@ -38,8 +38,8 @@ export interface StatusOptions {
   readonly log: Log
   /** the node was, under an agent before, since it was started */
   readonly wasReady: boolean
-  /** undefined before anything runs */
-  readonly wired: () => Pick<DataplaneSetup, 'dataplane' | 'monitor'> | undefined
+  /** undefined: the kernel does not run our programs */
+  readonly running: Pick<DataplaneSetup, 'dataplane' | 'monitor'> | undefined
   readonly config: () => Config | undefined
   readonly duties: AgentRole
   /** of the agents */
@@ -54,10 +54,10 @@ const NETWORK_RETRY: Backoff = { firstMs: 1000, maxMs: 10_000 }
 
 /** The outboxes of an agent that has an API server: with manifests in a directory there is no server to report to. */
 export function statusOf(options: StatusOptions): readonly Outbox[] {
-  const { api, node, version, clock, store, health, log, wasReady, wired, config } = options
+  const { api, node, version, clock, store, health, log, wasReady, running, config } = options
   const { snapshot } = store
   const wall = (): number => clock.wall()
-  const isReady = (): boolean => wired()?.dataplane.isReady === true
+  const isReady = (): boolean => running?.dataplane.isReady === true
   const daemonSet = options.daemonSet && { apiVersion: 'apps/v1', kind: 'DaemonSet', ...options.daemonSet }
   const nodes = (): Iterable<string> => snapshot.nodes.keys()
   const network = new OwnNetwork({
@@ -66,12 +66,7 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
     self: () => (store.synced ? ownNode(snapshot, node) : undefined),
     said: () => snapshot.nodeNetworks.get(node),
     // in whose network is no tunnel of ours
-    held: () =>
-      options.duties.makesRoutes
-        ? wired()
-            ?.monitor.interfaces.all()
-            .flatMap(({ addresses }) => addresses)
-        : [],
+    held: () => (options.duties.makesRoutes ? running?.monitor.interfaces.all().flatMap(({ addresses }) => addresses) : []),
   })
   const facts = new Outbox({
     ...{ clock, health, log },
@@ -93,7 +88,7 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
         isReady,
         pods: () => snapshot.podsOn(node),
         interfacePrefix: () => config()?.compile.interfacePrefix ?? INTERFACE_PREFIX,
-        missingOf: (place) => wired()?.dataplane.missingOf(place),
+        missingOf: (place) => running?.dataplane.missingOf(place),
       }),
     ],
   })
@@ -107,9 +102,9 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
 }
 
 /** Before all is known, objects may be missing that others rest on. */
-function refusals({ node, store, book, policies, cuts, wired, firewalls, byService }: StatusOptions): readonly Refusal[] {
+function refusals({ node, store, book, policies, cuts, running, firewalls, byService }: StatusOptions): readonly Refusal[] {
   const found = [...firewallRefusals(node, firewalls()), ...endpointRefusals(node, byService)]
   if (!store.synced) return found
-  const now = { refused: book.refused, policies: policies.wrong, strays: wired()?.dataplane.strays, cuts: cuts() }
+  const now = { refused: book.refused, policies: policies.wrong, strays: running?.dataplane.strays, cuts: cuts() }
   return [...refusalsOf({ node, ...now }), ...found]
 }

@@ -33,7 +33,9 @@ export interface DesiredStateOptions {
 
 /** What one compilation came to: `compiled.desired` is for the data plane, the rest for reports. */
 export interface CompileResult {
-  /** what changed in the sources since the result before; undefined: this is the first */
+  /** a view of the sources' objects */
+  readonly snapshot: Snapshot
+  /** what changed of them since the result before; undefined: this is the first */
   readonly objects: readonly ObjectChange[] | undefined
   /** undefined: those of the result before are in force */
   readonly settings: Resolved | undefined
@@ -91,7 +93,7 @@ export class DesiredState {
     const settings = this.#resolve(objects)
     const own = ownNode(store.snapshot, this.#options.node)
     this.#self = own ?? this.#self
-    return { objects, settings, missingNode: this.#missingText(own), compiled: this.#compile(changes) }
+    return { snapshot: store.snapshot, objects, settings, missingNode: this.#missingText(own), compiled: this.#compile(changes) }
   }
 
   /** What programs' numbers of rules mean, and how much there is of policy. */

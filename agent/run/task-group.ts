@@ -3,6 +3,10 @@
 
 export type Task = (stop: AbortSignal) => Promise<void>
 
+export function taskOf(one: { run(stop: AbortSignal): Promise<void> }): Task {
+  return (stop) => one.run(stop)
+}
+
 /** Resolves when all have ended after the signal; the first that fails ends the others, and is what this rejects
  * with. */
 export async function runTaskGroup(signal: AbortSignal, tasks: readonly Task[]): Promise<void> {

@@ -21,7 +21,7 @@ export interface FirewallWatchOptions extends Pick<FirewallOptions, 'forwards'> 
   /** everything wanted is in place: before that there are more urgent things */
   readonly serves: () => boolean
   readonly pods: () => readonly PodDevices[]
-  readonly run?: RunTool
+  readonly run?: RunTool | undefined
 }
 
 const TICK_MS = 1000

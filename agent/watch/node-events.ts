@@ -5,6 +5,7 @@ import { uptime } from 'node:os'
 import { systemClock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { tryParseAddr } from '#lib/base/ip.ts'
+import type { RunTool } from '#lib/base/os/run-tool.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { ObjectChange } from '#lib/model/snapshot.ts'
 import type { Health } from '#lib/obs/health.ts'
@@ -23,11 +24,13 @@ import type { DataplaneSetup } from '../run/dataplane-setup.ts'
 
 export interface NodeEventsOptions {
   readonly source: Pick<AgentSource, 'refresh' | 'localAddress'>
-  readonly wired: Pick<DataplaneSetup, 'monitor' | 'dataplane' | 'loop'>
+  readonly running: Pick<DataplaneSetup, 'monitor' | 'dataplane' | 'loop'>
   readonly log: Log
   readonly health: Health
   readonly features: Pick<Features, 'redirect_neigh'>
   readonly config: () => Config
+  /** iptables and nft; undefined: this machine's */
+  readonly run?: RunTool | undefined
 }
 
 export interface NodeEvents {
@@ -37,19 +40,19 @@ export interface NodeEvents {
 }
 
 export function watchNodeEvents(options: NodeEventsOptions): NodeEvents {
-  const { wired, log, health, features, config } = options
+  const { running, log, health, features, config, run } = options
   const firewall = new FirewallWatch({
-    ...{ clock: systemClock, log, health },
+    ...{ clock: systemClock, log, health, run },
     pods: () =>
-      podDevices(wired.dataplane.workloads, { devices: wired.monitor.interfaces.all(), prefix: config().compile.interfacePrefix }),
-    serves: () => wired.dataplane.isReady,
+      podDevices(running.dataplane.workloads, { devices: running.monitor.interfaces.all(), prefix: config().compile.interfacePrefix }),
+    serves: () => running.dataplane.isReady,
     forwards: features.redirect_neigh !== 'yes',
   })
   return { tasks: [watchSleep(options), (signal) => firewall.run(signal)], firewalls: () => firewall.findings }
 }
 
 /** After an absence everything is read again: the source, the kernel's interfaces and routes, every table and hook. */
-function watchSleep({ source, wired, log }: NodeEventsOptions): Task {
+function watchSleep({ source, running, log }: NodeEventsOptions): Task {
   const watch = new SuspendDetector({
     clock: systemClock,
     uptimeMs: () => uptime() * 1000,
@@ -60,13 +63,13 @@ function watchSleep({ source, wired, log }: NodeEventsOptions): Task {
     onAwake: (absence) => {
       log.warn({ ...absence }, 'agent.awoke')
       void source.refresh(`the agent was away: ${absenceText(absence)}`)
-      lookAtKernel(wired, log)
+      lookAtKernel(running, log)
     },
   })
   return (signal) => watch.run(signal)
 }
 
-function lookAtKernel({ monitor, dataplane, loop }: NodeEventsOptions['wired'], log: Log): void {
+function lookAtKernel({ monitor, dataplane, loop }: NodeEventsOptions['running'], log: Log): void {
   try {
     monitor.resync()
   } catch (thrown) {

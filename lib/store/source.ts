@@ -8,7 +8,8 @@ import type { KubeObject } from '../model/snapshot.ts'
 
 export type SourceEvent = { readonly kind: 'upsert'; readonly object: KubeObject } | { readonly kind: 'delete'; readonly ref: Ref }
 
-export type PodEvent = { readonly kind: 'upsert'; readonly object: Pod } | { readonly kind: 'delete'; readonly ref: Ref & { readonly kind: 'Pod' } }
+export type PodEvent =
+  { readonly kind: 'upsert'; readonly object: Pod } | { readonly kind: 'delete'; readonly ref: Ref & { readonly kind: 'Pod' } }
 
 export function isPodEvent(event: SourceEvent): event is PodEvent {
   return (event.kind === 'upsert' ? event.object : event.ref).kind === 'Pod'

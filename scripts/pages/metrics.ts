@@ -12,7 +12,7 @@ export async function metricsPage(): Promise<string> {
     showsProcess: () => true,
     policies: { counts: () => new Map() },
     policySize: () => undefined,
-    wired: () => undefined,
+    running: undefined,
     onPass: () => undefined,
     onSync: () => undefined,
   })

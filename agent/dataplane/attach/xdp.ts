@@ -57,11 +57,7 @@ export class XdpAttachments extends Attachments<Place> {
   readonly writesWithPolicy: ReconcileStep
 
   /** `wanted`: undefined while nothing is loaded */
-  constructor(of: {
-    readonly hooks: Hooks<Place>
-    readonly log: Log
-    readonly wanted: () => readonly WantedProgram<Place>[] | undefined
-  }) {
+  constructor(of: { readonly hooks: Hooks<Place>; readonly log: Log; readonly wanted: () => readonly WantedProgram<Place>[] | undefined }) {
     super({ name: 'xdp', hooks: of.hooks, log: of.log })
     const pending = (): boolean => {
       const wanted = of.wanted()

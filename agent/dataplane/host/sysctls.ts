@@ -11,7 +11,7 @@ export interface SysctlOptions {
   /** the file with the old values */
   readonly stateFile: string
   /** /proc/sys; another directory in tests */
-  readonly root?: string
+  readonly root?: string | undefined
 }
 
 const PROC_SYS = '/proc/sys'

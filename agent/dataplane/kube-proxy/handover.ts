@@ -16,7 +16,7 @@ export interface ProxyHandoverOptions {
   readonly serves: () => boolean
   /** may the rules go; undefined: not known yet */
   readonly wanted: () => boolean | undefined
-  readonly run?: RunTool
+  readonly run?: RunTool | undefined
 }
 
 /** Condition: kube-proxy's rules are as the settings want them. */

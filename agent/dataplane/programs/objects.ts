@@ -35,6 +35,9 @@ export interface OpenObject extends ObjectFile {
   readonly tails: readonly string[]
 }
 
+/** Those of a generation. */
+export const OBJECTS = ['workload', 'host', 'connect', 'xdp'] as const
+
 const PROG_ARRAY = 3
 /** Of these there is one for kernels whose verifier follows every way to a function as well: those before 5.6, and
  * others without type information of their own. */

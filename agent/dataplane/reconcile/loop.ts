@@ -3,29 +3,20 @@
  * Layer: agent/dataplane. */
 import type { Clock } from '#lib/base/clock.ts'
 
-export interface ApplyLoopOptions {
-  readonly clock: Clock
-  /** Brings the kernel to what is wanted now. Resolves with the ms after which it wants to run again though nothing
-   * changed. */
-  readonly pass: () => Promise<number | undefined>
-}
-
 /** In a burst a pass starts no sooner after the last one than that took, so at most half of the time goes into
  * passes; this bounds the wait. */
 const LONGEST_PAUSE_MS = 100
 
 export class ApplyLoop {
   readonly #clock: Clock
-  readonly #pass: () => Promise<number | undefined>
   #marked = false
   #wake: (() => void) | undefined
   #since: number | undefined
   /** no pass before this time */
   #earliest = 0
 
-  constructor(options: ApplyLoopOptions) {
-    this.#clock = options.clock
-    this.#pass = options.pass
+  constructor(clock: Clock) {
+    this.#clock = clock
   }
 
   /** Something is to be looked at. Costs nothing; what is marked in one turn of the event loop is done in one pass. */
@@ -39,9 +30,10 @@ export class ApplyLoop {
     return this.#since === undefined ? 0 : this.#clock.now() - this.#since
   }
 
-  /** Runs passes until the signal aborts; a pass that has begun is finished. Rejects with what a pass throws: that
-   * is a defect. */
-  async run(signal: AbortSignal): Promise<void> {
+  /** Runs passes until the signal aborts; one that has begun is finished. A pass brings the kernel to what is wanted
+   * now, and resolves with the ms after which it is to run again though nothing changed. Rejects with what a pass
+   * throws: that is a defect. */
+  async run(pass: () => Promise<number | undefined>, signal: AbortSignal): Promise<void> {
     let again: number | undefined
     const isOver = (): boolean => signal.aborted
     while (!isOver()) {
@@ -51,7 +43,7 @@ export class ApplyLoop {
       this.#marked = false
       const start = this.#clock.now()
       this.#since = start
-      again = await this.#pass()
+      again = await pass()
       this.#since = undefined
       const end = this.#clock.now()
       // a pass that stopped half way to let others have a turn goes on at once

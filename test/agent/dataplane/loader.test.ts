@@ -4,10 +4,9 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import type { Configuration } from '#agent/compile/desired.ts'
 import { ProgramLoader } from '#agent/dataplane/loader.ts'
-import { decodeText } from '#agent/maps/byte-rows.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { FakeClock } from '../../support/fakes/fake-clock.ts'
-import { codecsOf, FakeGenerations } from '../../support/fakes/fake-generations.ts'
+import { FakeGenerations } from '../../support/fakes/fake-generations.ts'
 import { ListLog } from '../../support/fakes/list-log.ts'
 import { interfaces } from '../../support/interfaces.ts'
 import { KNOBS, SIZES } from '../../support/knobs.ts'
@@ -207,10 +206,7 @@ describe('the flow table', () => {
 })
 
 describe('connections of another proxy', () => {
-  const until = (): number | undefined => {
-    const row = kernel.maps.get('np_state')?.contents().values().next().value
-    return row === undefined ? undefined : decodeText(codecsOf(catalogue.np_state).value, row).takeover_until
-  }
+  const until = (): number | undefined => kernel.rows(catalogue.np_state)[0]?.[1].takeover_until
 
   test('are taken over when it was there before our programs', async () => {
     hasOtherProxy = true

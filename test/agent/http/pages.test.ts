@@ -33,6 +33,11 @@ test('until there is a configuration only health is served', () => {
   expect([...ownListeners(none, { health: pages, metrics: pages, 'proxy-health': pages }).keys()]).toEqual(['health'])
 })
 
+test('what there is nothing to serve of has no listener', () => {
+  const all = listening({ healthPort: parsePort(1), metricsPort: parsePort(2) }, { ...defaultConfig, proxyHealthPort: 0 })
+  expect([...ownListeners(all, { health: pages, metrics: undefined, 'proxy-health': pages }).keys()]).toEqual(['health'])
+})
+
 test('health follows the conditions', async () => {
   const health = new Health(() => 0)
   health.expect('programs', 'readiness')

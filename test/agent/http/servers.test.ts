@@ -16,13 +16,13 @@ test('metrics are made once, however often their port is refused, given up and h
   let made = 0
   await using ports = new HttpServers({
     ...{ options: { healthPort: 0, metricsPort: undefined }, health: new Health(() => 0), log: silentLog },
-    metrics: () => {
-      made++
-      return Promise.resolve(new Metrics())
-    },
     ruleNames: () => new Map(),
     more: {},
     eligible: () => true,
+  })
+  ports.serveMetrics(() => {
+    made++
+    return Promise.resolve(new Metrics())
   })
   const wants = (enabled: boolean): Config => ({
     ...defaultConfig,

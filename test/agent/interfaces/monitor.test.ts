@@ -13,16 +13,12 @@ function monitored(...links: FakeLink[]) {
   const kernel = new FakeNetlink()
   for (const link of links) kernel.set(link, { quiet: true })
   const heard: string[] = []
-  const monitor = new InterfaceMonitor({
-    socket: kernel,
-    log: silentLog,
-    events: {
-      interfacesChanged: (names) => heard.push([...names].sort().join(' ')),
-      routesChanged: () => heard.push('routes'),
-      overrun: () => heard.push('overrun'),
-    },
+  const monitor = new InterfaceMonitor({ socket: kernel, log: silentLog })
+  monitor.start({
+    interfacesChanged: (names) => heard.push([...names].sort().join(' ')),
+    routesChanged: () => heard.push('routes'),
+    overrun: () => heard.push('overrun'),
   })
-  monitor.start()
   return { kernel, monitor, heard, names: () => monitor.interfaces.all().map((one) => one.name) }
 }
 

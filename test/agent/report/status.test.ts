@@ -24,7 +24,7 @@ test.each([
     book: { refused: new Map() },
     policies: { wrong: new Map() },
     cuts: () => undefined,
-    wired: () => undefined,
+    running: undefined,
     config: () => undefined,
     duties: { makesRoutes: true, servesPods },
     firewalls: () => [],

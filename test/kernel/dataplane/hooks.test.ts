@@ -119,8 +119,7 @@ async function foreignProgram(section = 'tc', result = -1): Promise<BpfProgram> 
 }
 
 function interfaces(): Interfaces {
-  const events = { interfacesChanged: () => undefined, routesChanged: () => undefined, overrun: () => undefined }
-  const monitor = new InterfaceMonitor({ socket: NetlinkSocket.open({ protocol: 0 }), log: silentLog, events })
+  const monitor = new InterfaceMonitor({ socket: NetlinkSocket.open({ protocol: 0 }), log: silentLog })
   monitor.start()
   monitor[Symbol.dispose]()
   return monitor.interfaces

@@ -49,9 +49,9 @@ function monitored(receiveBufferBytes?: number): Monitored {
     routesChanged: () => heard.push('a route'),
     overrun: () => heard.push('overrun'),
   }
-  const monitor = new InterfaceMonitor({ socket, log: silentLog, events })
+  const monitor = new InterfaceMonitor({ socket, log: silentLog })
   stack.push(monitor)
-  monitor.start()
+  monitor.start(events)
   const until = async (condition: (iface: Interface | undefined) => boolean): Promise<Interface | undefined> => {
     await expect.poll(() => condition(monitor.interfaces.byName(IFACE)), { timeout: 5000, interval: 2 }).toBe(true)
     return monitor.interfaces.byName(IFACE)

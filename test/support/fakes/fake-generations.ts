@@ -9,9 +9,11 @@ import { CGROUP_HOOKS } from '#agent/dataplane/attach/cgroup.ts'
 import type { LoadedProgram } from '#agent/dataplane/attach/hook.ts'
 import { tablesOf, type GenerationTables } from '#agent/dataplane/generation-tables.ts'
 import type { Generations } from '#agent/dataplane/loader.ts'
+import { OBJECTS } from '#agent/dataplane/programs/objects.ts'
 import type { SharedMaps } from '#agent/dataplane/programs/shared-maps.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { Btf } from '#agent/maps/btf.ts'
+import { decodeText } from '#agent/maps/byte-rows.ts'
 import { bindMap, catalogue, type MapCodecs, type MapDefinition, type MapName } from '#agent/maps/catalogue.ts'
 import { builtObject, declaredMaps } from '../compiled.ts'
 import { FakeMap } from './fake-map.ts'
@@ -33,9 +35,8 @@ class FakePinnedMap extends FakeMap {
   }
 }
 
-const NAMES = ['workload', 'host', 'connect', 'xdp'] as const
 const HASH = 1
-const objects = NAMES.map((name) => typesIn(builtObject(name).btf))
+const objects = OBJECTS.map((name) => typesIn(builtObject(name).btf))
 const PROGRAMS = [
   ...['workload.from_workload', 'workload.to_workload', 'host.from_host', 'host.to_host', 'xdp.untracked'],
   ...CGROUP_HOOKS.map((hook) => `connect.${hook}`),
@@ -97,6 +98,13 @@ export class FakeGenerations implements Generations {
     return lost
   }
 
+  /** What a map of the kernel has. */
+  rows<K, V>(definition: MapDefinition<K, V>): readonly (readonly [K, V])[] {
+    const { key, value } = codecsOf(definition)
+    const map = this.maps.values().find((one) => one.info().name === definition.name)
+    return [...(map?.contents() ?? [])].map(([k, v]) => [decodeText(key, k), decodeText(value, v)])
+  }
+
   flowTableSize(): number | undefined {
     return this.maps.get('np_ct')?.info().maxEntries
   }
@@ -117,9 +125,9 @@ export class FakeGenerations implements Generations {
   }
 }
 
-/** To read what is in a fake map. */
-export function codecsOf<K, V>(definition: MapDefinition<K, V>): MapCodecs<K, V> {
-  for (const { btf, shared } of objects) for (const spec of shared.values()) if (spec.name === definition.name) return bindMap(definition, btf, spec)
+function codecsOf<K, V>(definition: MapDefinition<K, V>): MapCodecs<K, V> {
+  for (const { btf, shared } of objects)
+    for (const spec of shared.values()) if (spec.name === definition.name) return bindMap(definition, btf, spec)
   throw new Error(`no object has the map ${definition.name}`)
 }
 

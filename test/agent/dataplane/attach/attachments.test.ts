@@ -2,39 +2,10 @@
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '#lib/obs/log.ts'
 import { Attachments, interfacePrograms, type WantedProgram } from '#agent/dataplane/attach/attachments.ts'
-import { parseHookKey, pinKey, pinName, type Hooks, type LoadedProgram, type Place } from '#agent/dataplane/attach/hook.ts'
+import { parseHookKey, pinKey, pinName, type LoadedProgram, type Place } from '#agent/dataplane/attach/hook.ts'
 import { hooksContract } from '../../../support/contracts/hooks-contract.ts'
+import { FakeHooks } from '../../../support/fakes/fake-hooks.ts'
 import { anInterface } from '../../../support/interfaces.ts'
-
-/** Places in memory; what is `broken` refuses to be written. */
-class FakeHooks implements Hooks<Place> {
-  readonly kind = 'fake'
-  readonly there = new Map<string, { readonly instance: number; readonly program: number }>()
-  readonly broken = new Set<string>()
-  readonly gone = new Set<string>()
-  readonly calls: string[] = []
-
-  read(place: Place): number | undefined {
-    const found = this.there.get(place.key)
-    return found?.instance === place.instance ? found.program : undefined
-  }
-
-  write(place: Place, program: LoadedProgram): void {
-    if (this.gone.has(place.key)) throw Object.assign(new Error('No such device'), { code: 'ENODEV' })
-    if (this.broken.has(place.key)) throw new Error('not permitted')
-    this.calls.push(`write ${place.key} ${program.id}`)
-    this.there.set(place.key, { instance: place.instance, program: program.id })
-  }
-
-  clear(key: string): void {
-    this.calls.push(`clear ${key}`)
-    this.there.delete(key)
-  }
-
-  list(): string[] {
-    return [...this.there.keys()]
-  }
-}
 
 function program(id: number): LoadedProgram {
   // nothing here looks into the handle

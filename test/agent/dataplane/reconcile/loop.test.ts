@@ -35,15 +35,12 @@ async function settled(): Promise<void> {
 function running(pass: (clock: HandClock) => Promise<number | undefined>) {
   const clock = new HandClock()
   const state = { passes: 0 }
-  const loop = new ApplyLoop({
-    clock,
-    pass: () => {
-      state.passes++
-      return pass(clock)
-    },
-  })
+  const loop = new ApplyLoop(clock)
   const stop = new AbortController()
-  const ended = loop.run(stop.signal)
+  const ended = loop.run(() => {
+    state.passes++
+    return pass(clock)
+  }, stop.signal)
   return { clock, loop, state, stop, ended }
 }
 
@@ -137,8 +134,8 @@ describe('the apply loop', () => {
   })
 
   test('rejects with what a pass throws', async () => {
-    const loop = new ApplyLoop({ clock: systemClock, pass: () => Promise.reject(new Error('defect')) })
+    const loop = new ApplyLoop(systemClock)
     loop.mark()
-    await expect(loop.run(new AbortController().signal)).rejects.toThrow('defect')
+    await expect(loop.run(() => Promise.reject(new Error('defect')), new AbortController().signal)).rejects.toThrow('defect')
   })
 })
