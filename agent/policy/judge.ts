@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A packet → what the tables of one node say of it. Layer: agent. */
 import type { Addr } from '#lib/base/ip.ts'
+import type { Direction } from '#lib/model/policy.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import type { HostValue, SetId } from '#agent/compile/policy/tables.ts'
 import type { PolicyLookup } from './table-rows.ts'
@@ -9,7 +10,7 @@ import type { PolicyVerdict } from './verdict.ts'
 
 export interface Side {
   /** as the endpoint sees it */
-  readonly direction: 'ingress' | 'egress'
+  readonly direction: Direction
   readonly staged?: boolean
 }
 

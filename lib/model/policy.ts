@@ -143,6 +143,10 @@ export interface Policy {
  * host as well. */
 export type Scope = 'normal' | 'forward' | 'preDNAT' | 'doNotTrack'
 
+/** As the endpoint sees it: `ingress` is what comes to it. */
+export const DIRECTIONS = ['ingress', 'egress'] as const
+export type Direction = (typeof DIRECTIONS)[number]
+
 /** What happens to what the policies of a tier that select the endpoint say nothing of. */
 export interface Tier {
   readonly kind: 'Tier'

@@ -5,14 +5,11 @@ import type { Labels } from '../model/labels.ts'
 import type { Pod } from '../model/pod.ts'
 import { comparePolicies, isClosedIn, tierOf, tiersInOrder } from '../model/policy-order.ts'
 import { realKind, ruleOf } from '../model/policy.ts'
-import type { Policy, Scope, Tier } from '../model/policy.ts'
+import type { Direction, Policy, Scope, Tier } from '../model/policy.ts'
 import { refText } from '../model/ref.ts'
 import { selects } from '../model/selector/selector.ts'
 import type { Line, RuleList, TierLine } from './walk-rules.ts'
 import type { PolicyWorld } from './peers.ts'
-
-/** As the endpoint sees it: `ingress` is what comes to it. */
-export type Direction = 'ingress' | 'egress'
 
 /** `staged`: as if the staged policies were real. */
 export type View = 'real' | 'staged'

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Versions of policies at random, of which each says the same of marked flows. Layer: soak (pure). */
+import { DIRECTIONS, type Direction } from '#lib/model/policy.ts'
 import { addressOf, FAMILIES } from '../../testkit/lab/manifests.ts'
 import { ALWAYS, NEVER, NEVER_ECHO, PAIR, type Truth, type Truths } from '../marks/marked-flows.ts'
 import type { Random } from '../random.ts'
@@ -15,7 +16,6 @@ export const TURNED_BY = { rules: 'policies', egress: 'policies', peer: 'labels'
   string
 >
 
-type Direction = 'ingress' | 'egress'
 type Action = 'Allow' | 'Deny'
 
 /** What is always so of some flows. No two facts are about one flow, so they may stand in any order and tier; of a
@@ -136,7 +136,7 @@ function noiseRule(random: Random): object {
 
 function noisePolicy(random: Random, at: number): object {
   const selector = random.pick(['all()', `hue == '${random.pick(HUES)}'`, `has(hue)`, `who starts with 'a'`])
-  const direction = random.pick(['ingress', 'egress'] as const)
+  const direction = random.pick(DIRECTIONS)
   return v3Policy(random, { name: `noise-${at}`, selector, direction, rules: [noiseRule(random)] })
 }
 
@@ -180,7 +180,7 @@ function adminPolicies(random: Random): object[] {
 
 /** Things would be quite otherwise. */
 function staged(random: Random, at: number): object {
-  const direction = random.pick(['ingress', 'egress'] as const)
+  const direction = random.pick(DIRECTIONS)
   const rules = [{ action: random.pick(['Allow', 'Deny']) }]
   const spec = {
     order: random.below(900),

@@ -3,6 +3,7 @@
  * here. Layer: cli (pure). */
 import { ADDR_LOCAL_POD, ADDR_SELF, FAILSAFE_IN, FAILSAFE_OUT, FAILSAFE_V6, HOST_REAL, HOST_STAGED } from '#lib/base/bpf-constants.ts'
 import { formatAddr, isV4 } from '#lib/base/ip.ts'
+import type { Direction } from '#lib/model/policy.ts'
 import { UDP, type Packet } from '#lib/policy/packet.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { NO_SET, type SetId } from '#agent/compile/policy/tables.ts'
@@ -25,7 +26,7 @@ export interface SideVerdict {
 
 export interface SideCheck extends SideVerdict {
   readonly stage: Stage
-  readonly direction: 'ingress' | 'egress'
+  readonly direction: Direction
   /** "10.1.0.2", a pod's; "eth0"; "the node" for what its pods send to it */
   readonly of: string
   /** with the staged policies; null: the same */

@@ -3,10 +3,9 @@
 import type { Failsafes } from '#lib/model/failsafe.ts'
 import { isV4, isWithin } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import type { Policy } from '#lib/model/policy.ts'
+import type { Direction, Policy } from '#lib/model/policy.ts'
 import { selects } from '#lib/model/selector/selector.ts'
 import { Evaluator } from '#lib/policy/evaluate.ts'
-import type { Direction } from '#lib/policy/rule-order.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { endpoint, pods, worldOf } from './cluster.ts'
 

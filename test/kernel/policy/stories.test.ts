@@ -2,7 +2,7 @@
 /** Whichever of a flow's packets asks, it asks the same rules: those of its first one. Layer: test. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Policy, Rule, Scope } from '#lib/model/policy.ts'
+import { DIRECTIONS, type Direction, type Policy, type Rule, type Scope } from '#lib/model/policy.ts'
 import { HOST, UNDERLAY } from '../../../testkit/packets/policy.ts'
 import { HELPERS, packetRunner, setUpNamespace, type Features, type PacketRunner } from '../../../testkit/packets/runner.ts'
 import type { Step } from '../../../testkit/packets/case.ts'
@@ -19,15 +19,14 @@ const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseCloc
 interface Slot {
   readonly of: string
   readonly scope: Scope
-  readonly direction: 'ingress' | 'egress'
+  readonly direction: Direction
 }
 
-const BOTH = ['ingress', 'egress'] as const
 const SLOTS: readonly Slot[] = [
-  ...['pod', 'second', 'masked'].flatMap((of) => BOTH.map((direction) => ({ of, scope: 'normal' as const, direction }))),
+  ...['pod', 'second', 'masked'].flatMap((of) => DIRECTIONS.map((direction) => ({ of, scope: 'normal' as const, direction }))),
   ...[HOST, UNDERLAY].flatMap((of) => [
     { of, scope: 'preDNAT' as const, direction: 'ingress' as const },
-    ...(['forward', 'normal'] as const).flatMap((scope) => BOTH.map((direction) => ({ of, scope, direction }))),
+    ...(['forward', 'normal'] as const).flatMap((scope) => DIRECTIONS.map((direction) => ({ of, scope, direction }))),
   ]),
 ]
 

@@ -7,7 +7,7 @@
 import { fnv1a64 } from '#lib/base/hash.ts'
 import { ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
 import type { Cidr } from '#lib/base/ip.ts'
-import type { NamedPort, PortMatch, Rule, Side } from '#lib/model/policy.ts'
+import type { Direction, NamedPort, PortMatch, Rule, Side } from '#lib/model/policy.ts'
 import { ALL, and, not } from '#lib/model/selector/selector.ts'
 import type { Selector } from '#lib/model/selector/selector.ts'
 import { predicateOf } from '../identities/predicates.ts'
@@ -28,8 +28,6 @@ import {
   supportOf,
 } from './protocol-ports.ts'
 import type { ProtocolPorts, Ranges } from './protocol-ports.ts'
-
-export type Direction = 'ingress' | 'egress'
 
 /** `open`: no verdict, the next stage decides. */
 export type Outcome = Rule['action'] | 'open'

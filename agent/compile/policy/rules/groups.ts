@@ -2,10 +2,10 @@
 /** Local endpoints that the same policies select, and the lines of rules these make. Layer: agent/compile (pure). */
 import { namespaceProfile } from '#lib/model/effective-labels.ts'
 import { comparePolicies, isClosedIn, tierOf } from '#lib/model/policy-order.ts'
-import type { NamedPort, Policy, Scope, Tier } from '#lib/model/policy.ts'
+import type { Direction, NamedPort, Policy, Scope, Tier } from '#lib/model/policy.ts'
 import { selects } from '#lib/model/selector/selector.ts'
 import type { Labels } from '#lib/model/labels.ts'
-import type { Direction, ExpandedRule } from './expand.ts'
+import type { ExpandedRule } from './expand.ts'
 import { plainRule } from './expand.ts'
 import { ruleListOf } from './rule-list.ts'
 import type { RuleList, Stage } from './rule-list.ts'

@@ -3,14 +3,14 @@
  * Layer: lib/kube. */
 import { NAMESPACE_LABEL, NAMESPACE_PREFIX } from '../../../model/labels.ts'
 import { ANYWHERE, ruleOf } from '../../../model/policy.ts'
-import type { Action, Rule, Side } from '../../../model/policy.ts'
+import type { Action, Direction, Rule, Side } from '../../../model/policy.ts'
 import { and, has } from '../../../model/selector/selector.ts'
 import type { Selector } from '../../../model/selector/selector.ts'
 import { asCidr, asRecord, each, FieldError, inside, integer, only, text, under } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { labelSelector } from '../labels.ts'
 import { crossed, isSaid, PODS } from './common.ts'
-import type { Direction, PortNeed } from './common.ts'
+import type { PortNeed } from './common.ts'
 
 /** How one version of the API writes a rule. */
 export interface RuleForm {

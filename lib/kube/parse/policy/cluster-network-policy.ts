@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw ClusterNetworkPolicy of policy.networking.k8s.io/v1alpha2 → model. Layer: lib/kube. */
 import { protocolNumber } from '../../../base/ip.ts'
-import type { Policy, PortMatch } from '../../../model/policy.ts'
+import { DIRECTIONS } from '../../../model/policy.ts'
+import type { Direction, Policy, PortMatch } from '../../../model/policy.ts'
 import { adminRules, priorityOf, subjectOf } from './admin-rules.ts'
 import type { RuleForm } from './admin-rules.ts'
 import { asRecord, each, FieldError, inside, oneOf, only, port, text } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { ANY_PORT, isSaid, policyOf } from './common.ts'
-import type { Direction, PortNeed } from './common.ts'
+import type { PortNeed } from './common.ts'
 
 const FORM: RuleForm = {
   actions: { Accept: 'allow', Deny: 'deny', Pass: 'pass' },
@@ -44,7 +45,7 @@ function tierOf(spec: Raw): string {
 
 /** A direction without rules is none of the policy's business. */
 export function saidDirections(spec: Raw): readonly Direction[] {
-  return (['ingress', 'egress'] as const).filter((direction) => isSaid(spec, direction))
+  return DIRECTIONS.filter((direction) => isSaid(spec, direction))
 }
 
 const PROTOCOLS = { tcp: 'TCP', udp: 'UDP', sctp: 'SCTP' } as const

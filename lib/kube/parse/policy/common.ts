@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the parsers of all kinds of policy have in common. Layer: lib/kube. */
 import { NAMESPACE_LABEL, ORCHESTRATOR_LABEL } from '../../../model/labels.ts'
-import { ANYWHERE, ruleOf } from '../../../model/policy.ts'
-import type { Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
+import { ANYWHERE, DIRECTIONS, ruleOf } from '../../../model/policy.ts'
+import type { Direction, Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
 import { equals } from '../../../model/selector/selector.ts'
 import type { Selector } from '../../../model/selector/selector.ts'
 import { FieldError } from '../fields.ts'
@@ -14,8 +14,6 @@ export const PODS: Selector = equals(ORCHESTRATOR_LABEL, 'k8s')
 export function inNamespace(namespace: string): Selector {
   return equals(NAMESPACE_LABEL, namespace)
 }
-
-export type Direction = 'ingress' | 'egress'
 
 /** What a rule asks of a packet's protocol and destination port. */
 export interface PortNeed {
@@ -53,11 +51,9 @@ export interface Reading {
   readonly rules: (direction: Direction) => readonly Rule[]
 }
 
-const BOTH: readonly Direction[] = ['ingress', 'egress']
-
 /** The policy; where it cannot be read it is closed, in the directions it may mean, and the reason is reported. */
 export function policyOf(input: ParseInput, known: Known, { frame, rules }: Reading): Policy {
-  let said: ReturnType<Reading['frame']> = { tier: known.tier, order: Number.POSITIVE_INFINITY, scope: 'normal', directions: BOTH }
+  let said: ReturnType<Reading['frame']> = { tier: known.tier, order: Number.POSITIVE_INFINITY, scope: 'normal', directions: DIRECTIONS }
   try {
     said = frame()
     const read = said.directions.map((direction) => [direction, rules(direction)] as const)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw NetworkPolicy of networking.k8s.io → model. Layer: lib/kube. */
 import { protocolNumber } from '../../../base/ip.ts'
-import { ANYWHERE } from '../../../model/policy.ts'
-import type { Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
+import { ANYWHERE, DIRECTIONS } from '../../../model/policy.ts'
+import type { Direction, Policy, PortMatch, Rule, Side } from '../../../model/policy.ts'
 import { ALL, and } from '../../../model/selector/selector.ts'
 import { each, inside } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { kubernetesPolicyRules } from '../../schema/network-policy.ts'
 import type { Peer, PortEntry } from '../../schema/network-policy.ts'
 import { ANY_PORT, crossed, inNamespace, isSaid, PODS, policyOf } from './common.ts'
-import type { Direction, PortNeed } from './common.ts'
+import type { PortNeed } from './common.ts'
 import { KUBERNETES_POLICY_SPEC, POLICY_SPECS } from '../../schema/v3-policies.ts'
 
 /** Among the policies of the default tier. */
@@ -36,7 +36,7 @@ export function kubernetesPolicy(input: ParseInput, spec: Raw, as: Pick<Policy, 
 function directionsOf(spec: Raw): readonly Direction[] {
   const types = POLICY_SPECS.StagedKubernetesNetworkPolicy.at(spec, 'policyTypes')
   if (types.length > 0) return types.map((type) => (type === 'Ingress' ? 'ingress' : 'egress'))
-  return isSaid(spec, 'egress') ? ['ingress', 'egress'] : ['ingress']
+  return isSaid(spec, 'egress') ? DIRECTIONS : ['ingress']
 }
 
 function rulesOf(spec: Raw, direction: Direction, namespace: string): readonly Rule[] {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw policies of netplane.io/v3, staged ones as well → model. Layer: lib/kube. */
-import type { Policy, PolicyKind, Scope } from '../../../model/policy.ts'
+import { DIRECTIONS } from '../../../model/policy.ts'
+import type { Direction, Policy, PolicyKind, Scope } from '../../../model/policy.ts'
 import { NONE_AT_ALL } from '../../../model/selector/selector.ts'
 import { FieldError, inside } from '../fields.ts'
 import type { ParseInput, Raw } from '../fields.ts'
 import { isSaid, policyOf } from './common.ts'
-import type { Direction } from './common.ts'
 import { kubernetesPolicy } from './network-policy.ts'
 import { HOST_RULES, POLICY_SPECS } from '../../schema/v3-policies.ts'
 import type { V3PolicyKind } from '../../schema/v3-policies.ts'
@@ -97,7 +97,7 @@ function directionsOf(spec: Raw): readonly Direction[] {
   const types = POLICY_SPECS.NetworkPolicy.at(spec, 'types').map((type): Direction => (type === 'Ingress' ? 'ingress' : 'egress'))
   if (types.length > 0) return [...new Set(types)]
   if (!isSaid(spec, 'egress')) return ['ingress']
-  return isSaid(spec, 'ingress') ? ['ingress', 'egress'] : ['egress']
+  return isSaid(spec, 'ingress') ? DIRECTIONS : ['egress']
 }
 
 /** Untracked policies, and those from before services are translated, are of what passes through as well. */

@@ -2,10 +2,9 @@
 /** Rules of netplane.io/v3 policies → model. Layer: lib/kube. */
 import { isV4 } from '../../../base/ip.ts'
 import { ANYWHERE, ruleOf } from '../../../model/policy.ts'
-import type { Action, IcmpMatch, Rule, Side } from '../../../model/policy.ts'
+import type { Action, Direction, IcmpMatch, Rule, Side } from '../../../model/policy.ts'
 import { asRecord, each, FieldError, under } from '../fields.ts'
 import type { Raw } from '../fields.ts'
-import type { Direction } from './common.ts'
 import { peerSelector, serviceAt } from './v3-selectors.ts'
 import { RULE_SHAPES } from '../../schema/v3-rules.ts'
 import type { RuleValues, SideValues } from '../../schema/v3-rules.ts'

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseAddr, parseCidr, parsePort } from '#lib/base/ip.ts'
 import { FAILSAFE_PORTS } from '#lib/base/bpf-constants.ts'
 import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'
+import type { Direction } from '#lib/model/policy.ts'
 import { isFailsafe, isFailsafeAnswer } from '#lib/policy/host.ts'
 import { TCP, UDP } from '#lib/policy/packet.ts'
 import type { Packet } from '#lib/policy/packet.ts'
@@ -36,8 +37,6 @@ const net = fc.constantFrom(
 )
 const failsafePort: fc.Arbitrary<FailsafePort> = fc.record({ protocol, port: port.map(parsePort), net })
 const ports = fc.array(failsafePort, { maxLength: 3 })
-
-type Direction = 'ingress' | 'egress'
 
 interface Sent {
   readonly packet: Packet
