@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Whose rows a change may alter. Layer: agent/compile (pure). */
 import { deepEqual } from '#lib/base/deep-equal.ts'
+import type { Kind } from '#lib/model/kinds.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { Node } from '#lib/model/node.ts'
 import { nameKey } from '#lib/model/ref.ts'
-import type { Kind } from '#lib/model/ref.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { API_SERVERS, type ApiServerAddress } from './api-server-addresses.ts'
 import type { CompileSettings } from './settings.ts'

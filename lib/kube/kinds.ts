@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every kind of object that is read, and its parser. Layer: lib/kube. */
-import type { Kind } from '../model/ref.ts'
+import type { Kind } from '../model/kinds.ts'
 import type { KubeObject } from '../model/snapshot.ts'
 import type { ParseInput } from './parse/fields.ts'
 import { parseAdminNetworkPolicy, parseBaselineAdminNetworkPolicy } from './parse/policy/admin-network-policy.ts'

@@ -1,24 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The identity of an object: kind, namespace and name. Layer: lib/model. */
-
-import type { PolicyKind } from './policy.ts'
-
-export type Kind =
-  | 'Service'
-  | 'EndpointSlice'
-  | 'Pod'
-  | 'Namespace'
-  | 'Node'
-  | 'NodeNetwork'
-  | 'IPPool'
-  | 'FelixConfiguration'
-  | 'ServiceAccount'
-  | PolicyKind
-  | 'Tier'
-  | 'NetworkSet'
-  | 'GlobalNetworkSet'
-  | 'Profile'
-  | 'HostEndpoint'
+import { isPolicyKind, type Kind } from './kinds.ts'
 
 export interface Ref {
   readonly kind: Kind
@@ -35,4 +17,9 @@ export function refText(ref: Ref): string {
 /** "default/web", "n1": unique among objects of one kind. */
 export function nameKey(ref: { readonly namespace: string; readonly name: string }): string {
   return ref.namespace === '' ? ref.name : `${ref.namespace}/${ref.name}`
+}
+
+/** The key of an object in its collection of a snapshot: there are policies of several kinds with one name. */
+export function objectKey(ref: Ref): string {
+  return isPolicyKind(ref.kind) ? refText(ref) : nameKey(ref)
 }

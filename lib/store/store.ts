@@ -6,18 +6,12 @@
  * the event loop. Values are replaced, never changed, so one that was read stays as it was. */
 import { deepEqual } from '../base/deep-equal.ts'
 import type { EndpointSlice } from '../model/endpoint-slice.ts'
-import type { FelixConfiguration } from '../model/felix-configuration.ts'
-import type { IPPool } from '../model/ip-pool.ts'
-import type { Namespace } from '../model/namespace.ts'
-import { nodeFrom, type Node, type NodeNetwork } from '../model/node.ts'
-import type { HostEndpoint, NetworkSet, Policy, PolicyKind, Profile, Tier } from '../model/policy.ts'
+import { COLLECTIONS, type CollectionName } from '../model/kinds.ts'
+import { nodeFrom, type Node } from '../model/node.ts'
 import type { Pod } from '../model/pod.ts'
-import { isPolicyKind, objectChange } from '../model/snapshot.ts'
-import { nameKey, refText } from '../model/ref.ts'
-import type { Ref } from '../model/ref.ts'
-import type { KubeObject, ObjectChange, Snapshot, SnapshotKind, SnapshotObject } from '../model/snapshot.ts'
-import type { ServiceAccount } from '../model/service-account.ts'
-import type { Service } from '../model/service.ts'
+import { nameKey, objectKey, refText, type Ref } from '../model/ref.ts'
+import { objectChange } from '../model/snapshot.ts'
+import type { KubeObject, ObjectChange, ObjectIn, Snapshot, SnapshotKind, SnapshotObject } from '../model/snapshot.ts'
 import { GroupedIndex } from './grouped-index.ts'
 import { SourcePrecedence } from './source-precedence.ts'
 import { PodAddresses } from './pod-addresses.ts'
@@ -36,24 +30,25 @@ export interface StoreOptions {
 
 export class Store {
   readonly snapshot: Snapshot
-  readonly #services = new Map<string, Service>()
-  readonly #slices = new Map<string, EndpointSlice>()
-  readonly #pods = new Map<string, Pod>()
+  readonly #collections: { readonly [C in CollectionName]: Map<string, ObjectIn<C>> } = {
+    services: new Map(),
+    slices: new Map(),
+    pods: new Map(),
+    namespaces: new Map(),
+    nodes: new Map(),
+    nodeNetworks: new Map(),
+    pools: new Map(),
+    felixConfigurations: new Map(),
+    serviceAccounts: new Map(),
+    policies: new Map(),
+    tiers: new Map(),
+    networkSets: new Map(),
+    profiles: new Map(),
+    hostEndpoints: new Map(),
+  }
   readonly #podAddresses = new PodAddresses()
-  readonly #namespaces = new Map<string, Namespace>()
-  readonly #nodes = new Map<string, Node>()
-  /** of the nodes above, what the sources' own objects say */
+  /** what the sources' own objects say of nodes */
   readonly #nodeObjects = new Map<string, Node>()
-  readonly #nodeNetworks = new Map<string, NodeNetwork>()
-  readonly #pools = new Map<string, IPPool>()
-  readonly #felix = new Map<string, FelixConfiguration>()
-  readonly #serviceAccounts = new Map<string, ServiceAccount>()
-  /** by ref: kinds share names */
-  readonly #policies = new Map<string, Policy>()
-  readonly #tiers = new Map<string, Tier>()
-  readonly #networkSets = new Map<string, NetworkSet>()
-  readonly #profiles = new Map<string, Profile>()
-  readonly #hostEndpoints = new Map<string, HostEndpoint>()
   readonly #slicesByService = new GroupedIndex<EndpointSlice>((slice) =>
     slice.service === undefined ? undefined : `${slice.namespace}/${slice.service}`,
   )
@@ -122,14 +117,14 @@ export class Store {
     const { kind, namespace, name } = ref
     if (kind === 'Pod') return this.#takePod(ref, object?.kind === kind ? object : undefined)
     if (kind === 'Node') putIn(this.#nodeObjects, name, object?.kind === kind ? object : undefined)
-    else if (kind === 'NodeNetwork') putIn(this.#nodeNetworks, name, object?.kind === kind ? object : undefined)
+    else if (kind === 'NodeNetwork') putIn(this.#collections.nodeNetworks, name, object?.kind === kind ? object : undefined)
     else return this.#put({ kind, namespace, name }, object?.kind === 'NodeNetwork' ? undefined : object)
-    this.#put({ kind: 'Node', namespace, name }, nodeFrom(this.#nodeObjects.get(name), this.#nodeNetworks.get(name)))
+    this.#put({ kind: 'Node', namespace, name }, nodeFrom(this.#nodeObjects.get(name), this.#collections.nodeNetworks.get(name)))
   }
 
   /** Another pod may have its address from now on, or no longer. */
   #takePod({ namespace, name }: Ref, object: Pod | undefined): void {
-    const shown = this.#podAddresses.replace(this.#pods.get(nameKey({ namespace, name })), object)
+    const shown = this.#podAddresses.replace(this.#collections.pods.get(nameKey({ namespace, name })), object)
     if (object === undefined) this.#put({ kind: 'Pod', namespace, name }, undefined)
     for (const pod of shown) this.#put(pod, pod)
   }
@@ -140,7 +135,8 @@ export class Store {
     const key = refText(ref)
     if (!this.#pending.has(key)) this.#pending.set(key, { ref, before })
     this.#revision++
-    this.#replace(before, after)
+    putIn(this.#mapOf(ref), objectKey(ref), after)
+    this.#index(objectChange(before, after))
   }
 
   #tell(): void {
@@ -150,95 +146,27 @@ export class Store {
   }
 
   #get(ref: SnapshotRef): SnapshotObject | undefined {
-    return isPolicyKind(ref.kind) ? this.#policies.get(refText(ref)) : this.#mapOf(ref.kind).get(nameKey(ref))
+    return this.#mapOf(ref).get(objectKey(ref))
   }
 
-  #mapOf(kind: Exclude<SnapshotKind, PolicyKind>): ReadonlyMap<string, SnapshotObject> {
-    switch (kind) {
-      case 'Service':
-        return this.#services
-      case 'EndpointSlice':
-        return this.#slices
-      case 'Pod':
-        return this.#pods
-      case 'Namespace':
-        return this.#namespaces
-      case 'Node':
-        return this.#nodes
-      case 'IPPool':
-        return this.#pools
-      case 'FelixConfiguration':
-        return this.#felix
-      case 'ServiceAccount':
-        return this.#serviceAccounts
-      case 'Tier':
-        return this.#tiers
-      case 'NetworkSet':
-      case 'GlobalNetworkSet':
-        return this.#networkSets
-      case 'Profile':
-        return this.#profiles
-      case 'HostEndpoint':
-        return this.#hostEndpoints
-    }
+  #mapOf({ kind }: SnapshotRef): Map<string, SnapshotObject> {
+    return this.#collections[COLLECTIONS[kind]]
   }
 
-  #replace(before: SnapshotObject | undefined, after: SnapshotObject | undefined): void {
-    const change = objectChange(before, after)
-    if (change === undefined) return
-    switch (change.kind) {
-      case 'Service':
-        return replaceIn(this.#services, change)
-      case 'EndpointSlice':
-        this.#slicesByService.replace(change.before, change.after)
-        this.#unservedSlices.replace(change.before, change.after)
-        return replaceIn(this.#slices, change)
-      case 'Pod':
-        this.#podsByNode.replace(change.before, change.after)
-        return replaceIn(this.#pods, change)
-      case 'Namespace':
-        return replaceIn(this.#namespaces, change)
-      case 'Node':
-        return replaceIn(this.#nodes, change)
-      case 'IPPool':
-        return replaceIn(this.#pools, change)
-      case 'FelixConfiguration':
-        return replaceIn(this.#felix, change)
-      case 'ServiceAccount':
-        return replaceIn(this.#serviceAccounts, change)
-      case 'Tier':
-        return replaceIn(this.#tiers, change)
-      case 'NetworkSet':
-      case 'GlobalNetworkSet':
-        return replaceIn(this.#networkSets, change)
-      case 'Profile':
-        return replaceIn(this.#profiles, change)
-      case 'HostEndpoint':
-        return replaceIn(this.#hostEndpoints, change)
-      default:
-        return replaceIn(this.#policies, change, refText)
-    }
+  #index(change: ObjectChange | undefined): void {
+    if (change?.kind === 'Pod') this.#podsByNode.replace(change.before, change.after)
+    if (change?.kind !== 'EndpointSlice') return
+    this.#slicesByService.replace(change.before, change.after)
+    this.#unservedSlices.replace(change.before, change.after)
   }
 
   #view(): Snapshot {
     const revision = (): number => this.#revision
     return {
+      ...this.#collections,
       get revision() {
         return revision()
       },
-      services: this.#services,
-      pods: this.#pods,
-      namespaces: this.#namespaces,
-      nodes: this.#nodes,
-      nodeNetworks: this.#nodeNetworks,
-      pools: this.#pools,
-      felixConfigurations: this.#felix,
-      serviceAccounts: this.#serviceAccounts,
-      policies: this.#policies,
-      tiers: this.#tiers,
-      networkSets: this.#networkSets,
-      profiles: this.#profiles,
-      hostEndpoints: this.#hostEndpoints,
       slicesOf: (service) => this.#slicesByService.get(service),
       allSlicesOf: (service) => [...this.#slicesByService.get(service), ...this.#unservedSlices.get(service)],
       podsOn: (node) => this.#podsByNode.get(node),
@@ -258,13 +186,4 @@ export class Store {
 function putIn<T>(map: Map<string, T>, key: string, value: T | undefined): void {
   if (value === undefined) map.delete(key)
   else map.set(key, value)
-}
-
-function replaceIn<T extends SnapshotObject>(
-  map: Map<string, T>,
-  change: { readonly before: T | undefined; readonly after: T | undefined },
-  keyOf: (object: T) => string = nameKey,
-): void {
-  if (change.after !== undefined) map.set(keyOf(change.after), change.after)
-  else if (change.before !== undefined) map.delete(keyOf(change.before))
 }

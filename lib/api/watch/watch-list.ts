@@ -2,7 +2,7 @@
 /** What is asked of the API server: every kind that is read, of pods those that can matter, and of Nodes one.
  * Layer: lib/api (pure). */
 import { KINDS, type KindEntry } from '../../kube/kinds.ts'
-import type { Kind } from '../../model/ref.ts'
+import type { Kind } from '../../model/kinds.ts'
 import { messageFor } from '../decode/messages.ts'
 import type { Message } from '../decode/protobuf.ts'
 import type { Collection } from '../resource.ts'
