@@ -129,10 +129,8 @@ export interface PortRange {
   readonly to: Port
 }
 
-/** Read-only knobs of the programs; times in ms, addresses any-address when there is none. */
-export interface Knobs {
-  readonly nodeV4: Addr
-  readonly nodeV6: Addr
+/** Knobs that are as configured; times in ms. */
+export interface KnobSettings {
   readonly tunnelVni: number
   readonly tunnelPort: Port
   readonly connectTcp: boolean
@@ -144,12 +142,6 @@ export interface Knobs {
   readonly sourceCheck: number
   /** STRAY_… */
   readonly strayService: number
-  /** there are rows of `routes` */
-  readonly overlay: boolean
-  /** this node has host endpoints */
-  readonly hostPolicy: boolean
-  /** and there are policies that are asked of every packet by itself */
-  readonly untracked: boolean
   /** POD_TO_HOST_…: of what pods send to the node */
   readonly podToHost: number
   readonly timeouts: {
@@ -161,6 +153,19 @@ export interface Knobs {
     readonly udpStream: number
     readonly icmp: number
   }
+}
+
+/** Read-only knobs of the programs. */
+export interface Knobs extends KnobSettings {
+  /** this node's; any-address when there is none */
+  readonly nodeV4: Addr
+  readonly nodeV6: Addr
+  /** there are rows of `routes` */
+  readonly overlay: boolean
+  /** this node has host endpoints */
+  readonly hostPolicy: boolean
+  /** and there are policies that are asked of every packet by itself */
+  readonly untracked: boolean
 }
 
 export interface MapSizes {

@@ -4,7 +4,6 @@
 import { ANY_V4, ANY_V6, formatCidr, isV4 } from '#lib/base/ip.ts'
 import { compareText } from '#lib/base/order.ts'
 import { nodeAddress, podRanges } from '#lib/model/node.ts'
-import type { Node } from '#lib/model/node.ts'
 import { interfaceOf, isOurs } from '#lib/model/pod.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
@@ -52,7 +51,13 @@ export function compileNode(input: NodeInput): DesiredNode {
   const node = snapshot.nodes.get(input.node)
   const ways = routes(input)
   return {
-    knobs: { ...knobs(node, settings), overlay: hasOverlay(input.pools), ...hostPolicy(input) },
+    knobs: {
+      nodeV4: (node && nodeAddress(node, true)) ?? ANY_V4,
+      nodeV6: (node && nodeAddress(node, false)) ?? ANY_V6,
+      ...settings.knobs,
+      overlay: hasOverlay(input.pools),
+      ...hostPolicy(input),
+    },
     mapSizes: settings.mapSizes,
     workloads: workloads(input),
     host: {
@@ -66,23 +71,6 @@ export function compileNode(input: NodeInput): DesiredNode {
     healthChecks: input.healthChecks,
     sysctls: settings.forwards ? SYSCTLS : {},
     cgroup: settings.cgroup,
-  }
-}
-
-function knobs(node: Node | undefined, settings: CompileSettings): Omit<Knobs, 'overlay' | 'hostPolicy' | 'untracked'> {
-  return {
-    nodeV4: (node && nodeAddress(node, true)) ?? ANY_V4,
-    nodeV6: (node && nodeAddress(node, false)) ?? ANY_V6,
-    tunnelVni: settings.tunnelVni,
-    tunnelPort: settings.tunnelPort,
-    connectTcp: settings.connectTcp,
-    connectUdp: settings.connectUdp,
-    natPorts: settings.natPorts,
-    dsr: settings.dsr,
-    sourceCheck: settings.sourceCheck,
-    strayService: settings.strayService,
-    podToHost: settings.podToHost,
-    timeouts: settings.timeouts,
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the compiler wants to know from the configuration. Layer: agent/compile (pure). */
-import type { Cidr, Port } from '#lib/base/ip.ts'
+import type { Cidr } from '#lib/base/ip.ts'
 import type { BackendSelection } from '#lib/model/service.ts'
-import type { Knobs, MapSizes, PortRange } from './desired.ts'
+import type { KnobSettings, MapSizes } from './desired.ts'
 import type { Failsafes } from '#lib/model/failsafe.ts'
 
 /** What all services depend on. */
@@ -34,19 +34,7 @@ export interface CompileSettings {
   readonly forwards: boolean
   readonly services: ServiceSettings
   readonly nodes: NodeSettings
-  readonly tunnelVni: number
-  readonly tunnelPort: Port
-  readonly connectTcp: boolean
-  readonly connectUdp: boolean
-  readonly natPorts: PortRange
-  readonly dsr: boolean
-  /** SOURCE_… */
-  readonly sourceCheck: number
-  /** STRAY_… */
-  readonly strayService: number
-  /** POD_TO_HOST_… */
-  readonly podToHost: number
-  readonly timeouts: Knobs['timeouts']
+  readonly knobs: KnobSettings
   readonly mapSizes: MapSizes
   /** cgroup2 directory; undefined: find the mount */
   readonly cgroup: string | undefined

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The configuration as the agent uses it, put together field by field. Layer: agent/config (pure). */
 import type { Port } from '#lib/base/ip.ts'
-import type { MapSizes } from '#agent/compile/desired.ts'
+import type { KnobSettings, MapSizes } from '#agent/compile/desired.ts'
 import type { CompileSettings } from '#agent/compile/settings.ts'
 import { LEAST_ROWS, fields } from './schema.ts'
 import type { Field } from './schema.ts'
@@ -32,9 +32,10 @@ export interface Config {
   readonly logLevel: string
 }
 
-/** `read` gives the value in force of each field. */
-export function assemble(read: <T>(field: Field<T>) => T): Config {
-  const connectTime = read(fields.connectTime)
+/** Gives the value in force of a field. */
+type Read = <T>(field: Field<T>) => T
+
+export function assemble(read: Read): Config {
   return {
     compile: {
       interfacePrefix: read(fields.interfacePrefix),
@@ -48,24 +49,7 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
         nodesInside: read(fields.natExclusions) === 'IPPoolsAndHostIPs',
         failsafes: { inbound: read(fields.failsafesIn), outbound: read(fields.failsafesOut) },
       },
-      tunnelVni: read(fields.tunnelVni),
-      tunnelPort: read(fields.tunnelPort),
-      connectTcp: connectTime.tcp,
-      connectUdp: connectTime.udp,
-      natPorts: read(fields.natPorts),
-      dsr: read(fields.externalServiceMode) === 'DSR',
-      sourceCheck: read(fields.sourceCheck),
-      strayService: read(fields.strayService),
-      podToHost: read(fields.podToHost),
-      timeouts: {
-        tcpSyn: read(fields.timeoutTcpSyn),
-        tcpOpen: read(fields.timeoutTcpOpen),
-        tcpFin: read(fields.timeoutTcpFin),
-        tcpRst: read(fields.timeoutTcpRst),
-        udp: read(fields.timeoutUdp),
-        udpStream: read(fields.timeoutUdpStream),
-        icmp: read(fields.timeoutIcmp),
-      },
+      knobs: knobs(read),
       mapSizes: mapSizes(read),
       cgroup: read(fields.cgroup),
     },
@@ -83,7 +67,31 @@ export function assemble(read: <T>(field: Field<T>) => T): Config {
 /** Every field at its default. */
 export const defaultConfig: Config = assemble((field) => field.fallback)
 
-function mapSizes(read: <T>(field: Field<T>) => T): MapSizes {
+function knobs(read: Read): KnobSettings {
+  const connectTime = read(fields.connectTime)
+  return {
+    tunnelVni: read(fields.tunnelVni),
+    tunnelPort: read(fields.tunnelPort),
+    connectTcp: connectTime.tcp,
+    connectUdp: connectTime.udp,
+    natPorts: read(fields.natPorts),
+    dsr: read(fields.externalServiceMode) === 'DSR',
+    sourceCheck: read(fields.sourceCheck),
+    strayService: read(fields.strayService),
+    podToHost: read(fields.podToHost),
+    timeouts: {
+      tcpSyn: read(fields.timeoutTcpSyn),
+      tcpOpen: read(fields.timeoutTcpOpen),
+      tcpFin: read(fields.timeoutTcpFin),
+      tcpRst: read(fields.timeoutTcpRst),
+      udp: read(fields.timeoutUdp),
+      udpStream: read(fields.timeoutUdpStream),
+      icmp: read(fields.timeoutIcmp),
+    },
+  }
+}
+
+function mapSizes(read: Read): MapSizes {
   const [frontends, backends] = [read(fields.mapFrontends), read(fields.mapBackends)]
   return {
     conntrack: read(fields.mapConntrack),

@@ -54,7 +54,7 @@ export function checksAt({ world, view, device }: NodeCheck, visit: Visit): read
   const inner = endpointOf(world.snapshot.hostEndpoints.values(), { node: node.name, name: WILDCARD, addresses: [] })
   const checks: Check[] = []
   if (fromPod) checks.push(ask({ subject: { stage: 'pod', endpoint: from.pod }, direction: 'egress', packet }))
-  if (fromPod && isOwn && node.config.compile.podToHost === POD_TO_HOST_DROP) checks.push(dropped(node))
+  if (fromPod && isOwn && node.config.compile.knobs.podToHost === POD_TO_HOST_DROP) checks.push(dropped(node))
   if (fromPod && isOwn) checks.push(...host(inner, { stage: 'normal', direction: 'ingress', packet }))
   if (arrival !== 'here') checks.push(...inTurn(comingIn({ arrival, before, packet, isOwn }), (of) => host(outer, of)))
   if (fromNode) checks.push(...inTurn(sent({ packet, toPod }), (of) => host(toPod ? inner : outer, of)))

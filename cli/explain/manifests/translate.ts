@@ -97,7 +97,7 @@ function stopAt(node: NodeView, { value }: Frontend, { packet, inside, isEmpty }
  * the cluster. */
 function strayStop(world: ExplainedCluster, node: NodeView, { packet, inside }: Omit<Came, 'isEmpty'>): Stop | undefined {
   const { dst, dport, protocol } = packet
-  const { strayService } = node.config.compile
+  const { strayService } = node.config.compile.knobs
   const { kind = 0, flags = 0 } = node.addr(dst) ?? {}
   const returns = (flags & ADDR_EXTERNAL) !== 0 && !inside && world.owner(dst).node === undefined
   if ((kind !== ADDR_SERVICE && !returns) || strayService === STRAY_PASS) return undefined

@@ -181,7 +181,8 @@ describe('afterwards it is what changed:', () => {
     [
       'settings',
       (world) => {
-        world.input = { ...world.input, settings: { ...world.input.settings, connectTcp: false } }
+        const knobs = { ...world.input.settings.knobs, connectTcp: false }
+        world.input = { ...world.input, settings: { ...world.input.settings, knobs } }
       },
       ['node'],
     ],

@@ -88,9 +88,11 @@ describe('routes', () => {
 })
 
 test('settings come through', () => {
-  const lines = compile([], { settings: { dataInterfacePattern: 'eth.*', connectTcp: true, connectUdp: true } })
+  const lines = compile([], {
+    settings: { dataInterfacePattern: 'eth.*', knobs: { ...settings.knobs, connectTcp: true, connectUdp: true } },
+  })
   expect(lines).toEqual(expect.arrayContaining(['  connect-time tcp udp', '  host /eth.*/']))
-  expect(compile([], { settings: { connectTcp: false } })).toContain('  connect-time off')
+  expect(compile([], { settings: { knobs: { ...settings.knobs, connectTcp: false } } })).toContain('  connect-time off')
   const desired = compileNode({
     node: 'n1',
     snapshot: snapshotOf([]),

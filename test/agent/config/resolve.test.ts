@@ -30,7 +30,7 @@ const reasons = (resolved: Resolved): string[] => resolved.rejected.map(rejected
 test('where no field is set the defaults hold', () => {
   expect(resolveConfig([], undefined)).toEqual({ config: defaultConfig, rejected: [], waiting: [], inForce: new Map() })
   expect(defaultConfig).toMatchObject({
-    compile: { interfacePrefix: 'npl', tunnelVni: 0x4e50, tunnelPort: 4789, connectTcp: true, connectUdp: false },
+    compile: { interfacePrefix: 'npl', knobs: { tunnelVni: 0x4e50, tunnelPort: 4789, connectTcp: true, connectUdp: false } },
     health: { enabled: true, host: 'localhost', port: 9099 },
     prometheus: { enabled: false, port: 9091 },
     logLevel: 'info',
@@ -103,16 +103,18 @@ test('every field is obeyed', () => {
         nodesInside: true,
         failsafes: { inbound: [], outbound: [{ protocol: 17, port: 53, net: parseCidr('10.0.0.0/8') }] },
       },
-      tunnelVni: 77,
-      tunnelPort: 4790,
-      connectTcp: false,
-      connectUdp: false,
-      natPorts: { from: 100, to: 200 },
-      dsr: true,
-      sourceCheck: SOURCE_STRICT,
-      strayService: STRAY_PASS,
-      podToHost: POD_TO_HOST_DROP,
-      timeouts: { tcpSyn: 1_000, tcpOpen: 2_000, tcpFin: 3_000, tcpRst: 4_000, udp: 5_000, udpStream: 6_000, icmp: 7_000 },
+      knobs: {
+        tunnelVni: 77,
+        tunnelPort: 4790,
+        connectTcp: false,
+        connectUdp: false,
+        natPorts: { from: 100, to: 200 },
+        dsr: true,
+        sourceCheck: SOURCE_STRICT,
+        strayService: STRAY_PASS,
+        podToHost: POD_TO_HOST_DROP,
+        timeouts: { tcpSyn: 1_000, tcpOpen: 2_000, tcpFin: 3_000, tcpRst: 4_000, udp: 5_000, udpStream: 6_000, icmp: 7_000 },
+      },
       mapSizes: { conntrack: 2_000, frontends: 3_000, backends: 4_000, affinity: 5_000, addrs: 9_000, live: 4_000 },
       cgroup: '/sys/fs/cgroup',
     },
@@ -156,25 +158,24 @@ describe('the node’s own object', () => {
     resolveConfig([layerFrom(felix('node.n1', node)), layerFrom(felix('default', cluster))], previous)
 
   test('goes first, field by field', () => {
-    const { config } = both(
+    const { compile, health } = both(
       { vxlanPort: 1, bpfConntrackTimeouts: { udpTimeout: '1s' } },
       { vxlanPort: 2, healthPort: 3, bpfConntrackTimeouts: { udpTimeout: '2s', icmpTimeout: '3s' } },
-    )
-    expect([config.compile.tunnelPort, config.health.port, config.compile.timeouts.udp, config.compile.timeouts.icmp]).toEqual([
-      1, 3, 1_000, 3_000,
-    ])
+    ).config
+    const { tunnelPort, timeouts } = compile.knobs
+    expect([tunnelPort, health.port, timeouts.udp, timeouts.icmp]).toEqual([1, 3, 1_000, 3_000])
   })
 
   test('when it is broken: the last good value, then the cluster’s, then the default', () => {
     const good = both({ vxlanPort: 1 }, { vxlanPort: 2 })
     const broken = both({ vxlanPort: 0 }, { vxlanPort: 2 }, good)
-    expect([broken.config.compile.tunnelPort, reasons(broken)]).toEqual([
+    expect([broken.config.compile.knobs.tunnelPort, reasons(broken)]).toEqual([
       1,
       ['FelixConfiguration node.n1: spec.vxlanPort: must be 1..65535'],
     ])
-    expect(both({ vxlanPort: 0 }, { vxlanPort: 2 }).config.compile.tunnelPort).toBe(2)
-    expect(both({ vxlanPort: 0 }, { vxlanPort: 0 }).config.compile.tunnelPort).toBe(4789)
-    expect(both({ vxlanPort: 1 }, { vxlanPort: 0 }).config.compile.tunnelPort).toBe(1)
+    expect(both({ vxlanPort: 0 }, { vxlanPort: 2 }).config.compile.knobs.tunnelPort).toBe(2)
+    expect(both({ vxlanPort: 0 }, { vxlanPort: 0 }).config.compile.knobs.tunnelPort).toBe(4789)
+    expect(both({ vxlanPort: 1 }, { vxlanPort: 0 }).config.compile.knobs.tunnelPort).toBe(1)
   })
 
   test('is found by its name', () => {
@@ -188,14 +189,14 @@ test('a broken field keeps its last good value, however long, and a removed one 
   const first = resolve({ vxlanPort: 1, healthPort: 2 })
   const second = resolve({ vxlanPort: 'x', healthPort: 3 }, first)
   const third = resolve({ vxlanPort: 'y', healthPort: 3 }, second)
-  expect([third.config.compile.tunnelPort, third.config.health.port]).toEqual([1, 3])
-  expect(resolve({ healthPort: 3 }, third).config.compile.tunnelPort).toBe(4789)
+  expect([third.config.compile.knobs.tunnelPort, third.config.health.port]).toEqual([1, 3])
+  expect(resolve({ healthPort: 3 }, third).config.compile.knobs.tunnelPort).toBe(4789)
 })
 
 test('what needs a restart waits for it, and says so', () => {
   const first = resolve({ bpfMapSizeConntrack: 2_000 })
   const second = resolve({ bpfMapSizeConntrack: 4_000, bpfMapSizeNATBackend: 5_000, vxlanPort: 1 }, first)
-  expect([second.config.compile.mapSizes, second.waiting, second.config.compile.tunnelPort]).toEqual([
+  expect([second.config.compile.mapSizes, second.waiting, second.config.compile.knobs.tunnelPort]).toEqual([
     { conntrack: 2_000, frontends: 65_536, backends: 262_144, affinity: 16_384, addrs: 196_608, live: 65_536 },
     ['bpfMapSizeConntrack', 'bpfMapSizeNATBackend'],
     1,
@@ -210,7 +211,8 @@ test('no JSON breaks it, and what is in force is always complete', () => {
       let resolved: Resolved | undefined
       for (const spec of specs) {
         resolved = resolve(spec, resolved)
-        expect(Object.keys(resolved.config.compile).sort()).toEqual(Object.keys(defaultConfig.compile).sort())
+        const [now, complete] = [resolved.config.compile, defaultConfig.compile].map((of) => [...Object.keys(of), ...Object.keys(of.knobs)])
+        expect(now?.sort()).toEqual(complete?.sort())
       }
     }),
   )
@@ -229,7 +231,7 @@ describe('environment, file, the node, the cluster', () => {
       undefined,
     )
     expect(rejected).toEqual([])
-    expect(config).toMatchObject({ compile: { tunnelPort: 1, tunnelVni: 3, natPorts: { from: 1, to: 2 } }, health: { port: 2 } })
+    expect(config).toMatchObject({ compile: { knobs: { tunnelPort: 1, tunnelVni: 3, natPorts: { from: 1, to: 2 } } }, health: { port: 2 } })
     expect([...inForce].map(([name, { origin }]) => `${name} ${origin}`).sort()).toEqual([
       'bpfPSNATPorts default',
       'healthPort file',
@@ -254,7 +256,7 @@ describe('environment, file, the node, the cluster', () => {
       'environment: FELIX_VXLANPORT: must be 1..65535',
       'environment: felix_healthport: must be 1..65535',
     ])
-    expect(resolved.config).toMatchObject({ compile: { tunnelPort: 2 }, health: { port: 2 } })
+    expect(resolved.config).toMatchObject({ compile: { knobs: { tunnelPort: 2 } }, health: { port: 2 } })
   })
 
   test('a last good value is marked as such, apart from one that is set', () => {
