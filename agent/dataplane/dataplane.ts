@@ -17,7 +17,7 @@ import { connectPrograms, hookPrograms, xdpPrograms, TABLES, type GenerationTabl
 import { earliest } from './reconcile/loop.ts'
 import { conditionOf, Reconciler } from './reconcile/reconciler.ts'
 import { missingStep, type PodPlace } from './pod-readiness.ts'
-import { UnmatchedHostEndpoints } from './policy/unmatched-host-endpoints.ts'
+import { unmatchedHostEndpoints } from './policy/unmatched-host-endpoints.ts'
 import { DriftReport } from './drift-report.ts'
 import { Routes } from './host/routes.ts'
 import { SELF_OWNER } from './host/node-rows.ts'
@@ -47,7 +47,7 @@ export class Dataplane implements Disposable {
   readonly #routes: Routes
   readonly #sysctls: Sysctls
   readonly devices: DeviceReport
-  readonly #strays: UnmatchedHostEndpoints
+  readonly #strays: ReturnType<typeof unmatchedHostEndpoints>
   readonly #repairs: DriftReport
   #node: DesiredNode | undefined
   #queued: DesiredChange[] = []
@@ -71,7 +71,7 @@ export class Dataplane implements Disposable {
     this.#routes = new Routes({ netlink: options.netlink, log })
     this.#sysctls = new Sysctls(options.sysctls)
     this.devices = new DeviceReport(options)
-    this.#strays = new UnmatchedHostEndpoints(options)
+    this.#strays = unmatchedHostEndpoints(options)
     this.#repairs = new DriftReport({ log, hooks: [this.#hooks, this.#xdp] })
     const loaded = (): GenerationTables | undefined => this.#current.loaded
     const parts = { loaded, sysctls: this.#sysctls, routes: this.#routes, hooks: this.#hooks, connect: this.#connect, xdp: this.#xdp }
@@ -109,7 +109,7 @@ export class Dataplane implements Disposable {
 
   /** Host endpoints of this node that protect nothing: by ref, why. */
   get strays(): ReadonlyMap<string, string> {
-    return this.#strays.strays
+    return this.#strays.all
   }
 
   /** how often something was found other than we had left it, by part */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which policies are not what their authors meant, for log, health and metrics. Layer: agent. */
-import { firstFew } from '#lib/base/first-few.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import { rejectedText } from '#lib/base/result.ts'
+import { ConditionReporter, reasonsText } from '#lib/obs/condition-reporter.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { isPolicyMatter } from '#lib/model/kinds.ts'
@@ -32,20 +32,24 @@ export interface Wrong {
 }
 
 export class PolicyReport {
-  readonly #health: Health
-  readonly #log: Log
   readonly #sources = new Map<string, SourceStatus>()
   /** undefined before all is known */
   #snapshot: Written | undefined
   /** by ref */
-  #wrong: ReadonlyMap<string, Wrong> = new Map()
+  readonly #wrong: ConditionReporter<Wrong>
   /** by ref */
   #noRoom: ReadonlyMap<string, string> = new Map()
 
   constructor({ health, log }: { readonly health: Health; readonly log: Log }) {
-    this.#health = health
-    this.#log = log
     health.expect(POLICIES, 'none')
+    this.#wrong = new ConditionReporter<Wrong>({
+      health,
+      condition: POLICIES,
+      reason: (all) => reasonsText(all, ({ reason }) => reason),
+      isSame: (before, now) => before.state === now.state,
+      found: (policy, { state, reason }) => log.warn({ policy, reason }, `policy.${state}`),
+      gone: (policy) => log.info({ policy }, 'policy.mended'),
+    })
   }
 
   /** What there is, and what changed of it: undefined the first time. Stays a view of it, as the store's is. */
@@ -69,32 +73,19 @@ export class PolicyReport {
 
   /** By ref. */
   get wrong(): ReadonlyMap<string, Wrong> {
-    return this.#wrong
+    return this.#wrong.all
   }
 
   counts(): ReadonlyMap<PolicyState, number> {
-    const count = (state: PolicyState): number => [...this.#wrong.values()].filter((one) => one.state === state).length
+    const count = (state: PolicyState): number => [...this.wrong.values()].filter((one) => one.state === state).length
     const all = this.#snapshot === undefined ? 0 : [...written(this.#snapshot)].length
-    const inForce = all - (this.#wrong.size - count('refused'))
+    const inForce = all - (this.wrong.size - count('refused'))
     return new Map(STATES.map((state) => [state, state === 'in-force' ? inForce : count(state)]))
   }
 
   /** Says what is new. */
   #say(snapshot: Written): void {
-    const before = this.#wrong
-    this.#wrong = wrongOnes(snapshot, [...this.#sources.values()], this.#noRoom)
-    for (const [policy, { state, reason }] of this.#wrong)
-      if (before.get(policy)?.state !== state) this.#log.warn({ policy, reason }, `policy.${state}`)
-    for (const policy of before.keys()) if (!this.#wrong.has(policy)) this.#log.info({ policy }, 'policy.mended')
-    this.#sayHealth()
-  }
-
-  #sayHealth(): void {
-    if (this.#wrong.size === 0) {
-      this.#health.pass(POLICIES)
-      return
-    }
-    this.#health.fail(POLICIES, firstFew([...this.#wrong].map(([policy, { reason }]) => `${policy}: ${reason}`)))
+    this.#wrong.note(wrongOnes(snapshot, [...this.#sources.values()], this.#noRoom))
   }
 }
 

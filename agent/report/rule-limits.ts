@@ -2,6 +2,7 @@
 /** Endpoints that have more rules than programs look through, for log and health. Layer: agent. */
 import { firstFew } from '#lib/base/first-few.ts'
 import { RULES_PER_BLOCK } from '#lib/base/bpf-constants.ts'
+import { ConditionReporter } from '#lib/obs/condition-reporter.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { TruncatedRuleLists } from '../compile/policy/policy-size.ts'
@@ -10,37 +11,34 @@ import type { TruncatedRuleLists } from '../compile/policy/policy-size.ts'
 export const LINES = 'policy.whole-lines'
 
 export class RuleLimitReport {
-  readonly #health: Health
-  readonly #log: Log
   readonly #most: number
-  /** in the log */
-  #said: ReadonlySet<string> = new Set()
-  #cuts: readonly TruncatedRuleLists[] = []
+  readonly #cuts: ConditionReporter<TruncatedRuleLists>
 
   /** `blocks` of a line are looked through. */
   constructor({ health, log, blocks }: { readonly health: Health; readonly log: Log; readonly blocks: number }) {
-    this.#health = health
-    this.#log = log
     this.#most = blocks * RULES_PER_BLOCK
     health.expect(LINES, 'none')
+    this.#cuts = new ConditionReporter<TruncatedRuleLists>({
+      health,
+      condition: LINES,
+      reason: (all) => this.#reason([...all.values()]),
+      isSame: () => true,
+      found: (lines) => log.warn({ lines, most: this.#most }, 'policy.cut'),
+      gone: (lines) => log.info({ lines }, 'policy.whole'),
+    })
   }
 
   /** By endpoint ("Pod/shop/web"), which of its lines, but for staged ones: nothing is denied by those. */
   get endpoints(): ReadonlyMap<string, string> {
-    const real = this.#cuts.map(({ endpoints, lines }) => ({ endpoints, lines: lines.filter((line) => !line.startsWith('staged ')) }))
+    const isReal = (line: string): boolean => !line.startsWith('staged ')
+    const real = [...this.#cuts.all.values()].map(({ endpoints, lines }) => ({ endpoints, lines: lines.filter(isReal) }))
     const found = real.filter(({ lines }) => lines.length > 0)
     return new Map(found.flatMap(({ endpoints, lines }) => endpoints.map((ref) => [ref, `${lines.join(', ')} ${this.#outcome}`] as const)))
   }
 
   /** All there are; says what is new. */
   note(cuts: readonly TruncatedRuleLists[]): void {
-    this.#cuts = cuts
-    const before = this.#said
-    this.#said = new Set(cuts.map(nameOf))
-    for (const lines of this.#said) if (!before.has(lines)) this.#log.warn({ lines, most: this.#most }, 'policy.cut')
-    for (const lines of before) if (!this.#said.has(lines)) this.#log.info({ lines }, 'policy.whole')
-    if (cuts.length === 0) this.#health.pass(LINES)
-    else this.#health.fail(LINES, this.#reason(cuts))
+    this.#cuts.note(new Map(cuts.map((cut) => [nameOf(cut), cut])))
   }
 
   get #outcome(): string {
@@ -48,6 +46,7 @@ export class RuleLimitReport {
   }
 
   #reason(cuts: readonly TruncatedRuleLists[]): string {
+    if (cuts.length === 0) return ''
     const texts = cuts
       .map((cut) => (cut.endpoints.length > 1 ? `${nameOf(cut)} and ${cut.endpoints.length - 1} alike` : nameOf(cut)))
       .sort()

@@ -4,11 +4,12 @@
 import { everyMs, type Clock } from '#lib/base/clock.ts'
 import type { RunTool } from '#lib/base/os/run-tool.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
+import { ConditionReporter } from '#lib/obs/condition-reporter.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { netfilterTools } from '../interfaces/netlink/nf-tables.ts'
 import type { PodDevices } from '../node/firewall/pod-devices.ts'
-import { findFirewalls, findingText, type FirewallOptions, type FirewallReport } from '../node/firewall/detect.ts'
+import { findFirewalls, findingText, type FirewallFinding, type FirewallOptions, type FirewallReport } from '../node/firewall/detect.ts'
 import { legacyTables } from '../node/firewall/legacy.ts'
 
 /** Condition: no firewall of others drops what is ours. The agent is ready even while it fails. */
@@ -35,18 +36,26 @@ export class FirewallWatch {
   #lookAt = 0
   /** of which it was asked last */
   #devices: readonly string[] = []
-  #said: readonly string[] = []
+  readonly #findings: ConditionReporter<FirewallFinding>
   #unread: readonly string[] = []
 
   constructor(options: FirewallWatchOptions) {
     this.#options = options
     this.#run = options.run ?? netfilterTools({ timeoutMs: TOOL_MS })
     options.health.expect(FIREWALL, 'none')
+    this.#findings = new ConditionReporter<FirewallFinding>({
+      health: options.health,
+      condition: FIREWALL,
+      reason: (all) => [...all.keys()].join('; '),
+      isSame: () => true,
+      found: (_, finding) => options.log.warn({ ...finding }, 'firewall.drops'),
+      gone: (finding) => options.log.info({ finding }, 'firewall.passes'),
+    })
   }
 
   /** The present findings, a line each. */
   get findings(): readonly string[] {
-    return this.#said
+    return [...this.#findings.all.keys()]
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -67,14 +76,8 @@ export class FirewallWatch {
 
   /** Each finding once. */
   #note({ findings, unread }: FirewallReport): void {
-    const { log, health } = this.#options
-    const texts = findings.map(findingText)
-    for (const finding of findings) if (!this.#said.includes(findingText(finding))) log.warn({ ...finding }, 'firewall.drops')
-    for (const text of this.#said) if (!texts.includes(text)) log.info({ finding: text }, 'firewall.passes')
-    if (unread.length > 0 && !deepEqual(unread, this.#unread)) log.warn({ reasons: unread }, 'firewall.unread')
-    this.#said = texts
+    this.#findings.note(new Map(findings.map((finding) => [findingText(finding), finding])))
+    if (unread.length > 0 && !deepEqual(unread, this.#unread)) this.#options.log.warn({ reasons: unread }, 'firewall.unread')
     this.#unread = unread
-    if (texts.length === 0) health.pass(FIREWALL)
-    else health.fail(FIREWALL, texts.join('; '))
   }
 }

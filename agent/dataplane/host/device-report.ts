@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Says which interfaces were chosen and why: log, condition, and what metrics are made of. Layer: agent/dataplane. */
+import { ConditionReporter } from '#lib/obs/condition-reporter.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'
 import type { Decision } from './devices.ts'
@@ -9,40 +10,45 @@ export const DEVICES = 'dataplane.devices'
 
 export class DeviceReport {
   readonly #log: Log
-  readonly #health: Health
-  /** by interface: what was last said of it; pods' are not */
-  #said: ReadonlyMap<string, Decision> = new Map()
+  /** by interface; pods' are not */
+  readonly #said: ConditionReporter<Decision>
 
   constructor({ log, health }: { readonly log: Log; readonly health: Health }) {
     this.#log = log
-    this.#health = health
+    this.#said = new ConditionReporter<Decision>({
+      health,
+      condition: DEVICES,
+      reason: (all) =>
+        [...all.values()]
+          .filter(({ use, vital }) => use === 'refused' && vital)
+          .map(textOf)
+          .join('; '),
+      isSame: (before, now) => before.use === now.use && before.reason === now.reason,
+      found: (device, now, before) => this.#found(device, now, before),
+      gone: (device, { use }) => {
+        if (use === 'host') log.info({ device, reason: 'is gone' }, 'device.left')
+      },
+    })
   }
 
   /** Chosen and refused ones that are no pod's. */
   list(): readonly Decision[] {
-    return [...this.#said.values()].filter(({ use }) => use !== 'none')
+    return [...this.#said.all.values()].filter(({ use }) => use !== 'none')
   }
 
   /** Says what is new. */
   note(decisions: readonly Decision[]): void {
-    const before = this.#said
-    this.#said = new Map(decisions.filter(({ use }) => use !== 'workload').map((decision) => [decision.iface.name, decision]))
-    for (const [device, { use, reason }] of this.#said) {
-      const known = before.get(device)
-      if (known?.use === use && known.reason === reason) continue
-      if (use === 'refused') this.#log.warn({ device, reason }, 'device.refused')
-      else if (use === 'host') this.#log.info({ device, reason }, 'device.chosen')
-      else if (known !== undefined && known.use !== 'none') this.#log.info({ device, reason }, 'device.left')
-      else this.#log.debug({ device, reason }, 'device.passed-over')
-    }
-    for (const [device, { use }] of before)
-      if (use === 'host' && !this.#said.has(device)) this.#log.info({ device, reason: 'is gone' }, 'device.left')
-    this.#sayHealth()
+    this.#said.note(new Map(decisions.filter(({ use }) => use !== 'workload').map((decision) => [decision.iface.name, decision])))
   }
 
-  #sayHealth(): void {
-    const refused = this.list().filter(({ use, vital }) => use === 'refused' && vital)
-    if (refused.length === 0) this.#health.pass(DEVICES)
-    else this.#health.fail(DEVICES, refused.map(({ iface, reason }) => `${iface.name}: ${reason}`).join('; '))
+  #found(device: string, { use, reason }: Decision, before: Decision | undefined): void {
+    if (use === 'refused') this.#log.warn({ device, reason }, 'device.refused')
+    else if (use === 'host') this.#log.info({ device, reason }, 'device.chosen')
+    else if (before !== undefined && before.use !== 'none') this.#log.info({ device, reason }, 'device.left')
+    else this.#log.debug({ device, reason }, 'device.passed-over')
   }
+}
+
+function textOf({ iface, reason }: Decision): string {
+  return `${iface.name}: ${reason}`
 }

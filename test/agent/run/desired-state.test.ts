@@ -122,7 +122,7 @@ describe('what is wanted', () => {
     const { state, sink, put } = setup()
     const taken = () => {
       const { settings, compiled } = state.compile() ?? {}
-      return [settings?.config.compile.connectTcp, compiled?.desired.node?.knobs.connectTcp]
+      return [settings?.config.compile.knobs.connectTcp, compiled?.desired.node?.knobs.connectTcp]
     }
     put(self)
     sink.synced()

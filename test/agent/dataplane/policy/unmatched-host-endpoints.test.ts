@@ -3,13 +3,13 @@
 import { expect, test } from 'vitest'
 import { Health } from '#lib/obs/health.ts'
 import { silentLog } from '#lib/obs/log.ts'
-import { HOST_ENDPOINTS, UnmatchedHostEndpoints } from '#agent/dataplane/policy/unmatched-host-endpoints.ts'
+import { HOST_ENDPOINTS, unmatchedHostEndpoints } from '#agent/dataplane/policy/unmatched-host-endpoints.ts'
 
 test('each is logged once, and once when it has a device; the node stays ready', () => {
   const said: string[] = []
   const say = (fields: object, event: string): void => void said.push(`${event} ${String(Object.values(fields)[0])}`)
   const health = new Health(() => 0)
-  const book = new UnmatchedHostEndpoints({ health, log: { ...silentLog, warn: say, info: say } })
+  const book = unmatchedHostEndpoints({ health, log: { ...silentLog, warn: say, info: say } })
   const reason = (): string | undefined => health.report().conditions.find(({ name }) => name === HOST_ENDPOINTS)?.reason
   expect(reason()).toBe('starting')
   const strays = (names: string): Map<string, string> => new Map(Array.from(names).map((name) => [name, 'nowhere']))
