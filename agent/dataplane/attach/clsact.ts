@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Hooks of interfaces as filters at clsact queueing disciplines: kernels without tcx. Layer: agent/dataplane. */
-import { BpfProgram, tcAttach, tcCreateHook, tcDetach, tcQuery, type Direction, type TcFilter } from '#native'
-import { AttachError, errorCode } from '#lib/base/errors.ts'
+import { tcAttach, tcCreateHook, tcDetach, tcQuery, type Direction, type TcFilter } from '#native'
+import { AttachError } from '#lib/base/errors.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
+import { foundProgram, type FoundProgram } from './found-program.ts'
 import { DIRECTIONS, interfaceHook, parseHookKey, type Hooks, type InterfaceHook, type LoadedProgram } from './hook.ts'
 
 /** Where our filters are: with the program's name that is how they are recognised. */
@@ -51,21 +52,6 @@ function filter(ifindex: number, direction: Direction): TcFilter {
   return { ...PLACE, ifindex, direction }
 }
 
-/** Undefined when there is no such filter, hook or interface. */
-function query(ifindex: number, direction: Direction): { readonly id: number; readonly name: string; readonly ours: boolean } | undefined {
-  try {
-    const id = tcQuery(filter(ifindex, direction))
-    if (id === undefined) return undefined
-    const program = BpfProgram.openId(id)
-    try {
-      const { name } = program.info()
-      return { id, name, ours: OUR_PROGRAM.test(name) }
-    } finally {
-      program.close()
-    }
-  } catch (thrown) {
-    const code = errorCode(thrown)
-    if (code === 'ENODEV' || code === 'ENOENT' || code === 'EINVAL') return undefined
-    throw thrown
-  }
+function query(ifindex: number, direction: Direction): FoundProgram | undefined {
+  return foundProgram(() => tcQuery(filter(ifindex, direction)), OUR_PROGRAM)
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** XDP programs of interfaces: in the driver where it can, else before the kernel's own receive path. They stay with
  * their interface, so there is nothing to pin or to hold. Layer: agent/dataplane. */
-import { BpfProgram, xdpAttach, xdpQuery } from '#native'
-import { AttachError, errorCode } from '#lib/base/errors.ts'
+import { xdpAttach, xdpQuery, type BpfProgram } from '#native'
+import { AttachError } from '#lib/base/errors.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { Attachments, type WantedProgram } from './attachments.ts'
+import { foundProgram, type FoundProgram } from './found-program.ts'
 import type { Hooks, LoadedProgram, Place } from './hook.ts'
 import type { ReconcileStep } from '../reconcile/step.ts'
 
 /** By this name our program is recognised. */
-const OURS = 'untracked'
+const OUR_PROGRAM = /^untracked$/
 /** XDP_FLAGS_SKB_MODE */
 const GENERIC = 2
 
@@ -77,21 +78,6 @@ function attach(ifindex: number, program: BpfProgram | undefined): void {
   }
 }
 
-/** Undefined when there is no program or no interface. */
-function query(ifindex: number): { readonly id: number; readonly name: string; readonly ours: boolean } | undefined {
-  try {
-    const id = xdpQuery(ifindex)
-    if (id === undefined) return undefined
-    const program = BpfProgram.openId(id)
-    try {
-      const { name } = program.info()
-      return { id, name, ours: name === OURS }
-    } finally {
-      program.close()
-    }
-  } catch (thrown) {
-    const code = errorCode(thrown)
-    if (code === 'ENODEV' || code === 'ENOENT') return undefined
-    throw thrown
-  }
+function query(ifindex: number): FoundProgram | undefined {
+  return foundProgram(() => xdpQuery(ifindex), OUR_PROGRAM)
 }
