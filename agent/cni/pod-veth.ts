@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A pod's veth: both of its ends, and what is set on them. Layer: agent/cni. */
 import { closeSync, openSync } from 'node:fs'
+import { constants } from 'node:os'
 import { writeInNetns } from '#native'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
 import { addrBits, ANY_V4, ANY_V6, formatAddr, isV4, parseAddr, type Addr } from '#lib/base/ip.ts'
 import { sha1 } from '#lib/base/hash.ts'
-import { AF_INET6, decodeAddr, encodeAddrDump, encodeSingleAddr, RTM_GETADDR, RTM_NEWADDR } from '#agent/interfaces/netlink/addr.ts'
+import { AF_INET6, encodeSingleAddr, RTM_NEWADDR } from '#agent/interfaces/netlink/addr.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import {
   decodeLink,
@@ -18,16 +19,10 @@ import {
   RTM_NEWLINK,
   type LinkMessage,
 } from '#agent/interfaces/netlink/link.ts'
+import { listAddresses, listRoutes } from '#agent/interfaces/netlink/lists.ts'
 import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from '#agent/interfaces/netlink/message.ts'
 import { encodeNeighbour, RTM_NEWNEIGH } from '#agent/interfaces/netlink/neighbour.ts'
-import {
-  decodeRoute,
-  encodeDeviceRoute,
-  encodeRouteDump,
-  LOCAL_TABLE,
-  RTM_GETROUTE,
-  RTM_NEWROUTE,
-} from '#agent/interfaces/netlink/route.ts'
+import { encodeDeviceRoute, LOCAL_TABLE, RTM_NEWROUTE } from '#agent/interfaces/netlink/route.ts'
 import { inNetns } from './netns.ts'
 
 export interface PodVeth {
@@ -46,7 +41,7 @@ export interface PodVeth {
 /** What pods send everything to; no device has these addresses, the programs answer for them. */
 export const GATEWAYS = { v4: parseAddr('169.254.1.1'), v6: parseAddr('fe80::1') } as const
 
-const ENODEV = 19
+const { ENODEV } = constants.errno
 const DEFAULTS = { v4: { addr: ANY_V4, bits: 0 }, v6: { addr: ANY_V6, bits: 0 } } as const
 
 /** Both ends, not up: nothing can be sent before the programs are there. */
@@ -113,9 +108,8 @@ export function missingOfVeth(node: NetlinkExchange, link: PodVeth): string | un
   if (vethOf(node, link.host)?.running !== true) return `${link.host} has no carrier`
   const wanted = link.addresses.filter((addr) => !isV4(addr))
   if (wanted.length === 0) return undefined
-  const routes = inNetns(link.netns, (pod) => pod.dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(AF_INET6) }))
-  const local = routes.map(({ payload }) => decodeRoute(payload)).filter((route) => route?.table === LOCAL_TABLE)
-  const missing = wanted.find((addr) => !local.some((route) => route?.cidr.addr === addr))
+  const local = inNetns(link.netns, (pod) => listRoutes(pod, [AF_INET6])).filter(({ table }) => table === LOCAL_TABLE)
+  const missing = wanted.find((addr) => !local.some(({ cidr }) => cidr.addr === addr))
   return missing === undefined ? undefined : `${formatAddr(missing)} is not local yet in ${link.netns}`
 }
 
@@ -131,8 +125,8 @@ export function whatDiffers(node: NetlinkExchange, link: PodVeth): string | unde
     if (own === undefined) return `${link.ifname} is gone from ${link.netns}`
     if (!own.up) return `${link.ifname} is down`
     if (own.mac !== macOf(link, 'pod')) return `${link.ifname} has the hardware address ${own.mac ?? ''}`
-    const has = pod.dump({ what: 'list addresses', type: RTM_GETADDR, payload: encodeAddrDump() }).map(({ payload }) => decodeAddr(payload))
-    const missing = link.addresses.find((addr) => !has.some((one) => one?.index === own.index && one.addr === addr))
+    const has = listAddresses(pod)
+    const missing = link.addresses.find((addr) => !has.some((one) => one.index === own.index && one.addr === addr))
     return missing === undefined ? undefined : `${link.ifname} has lost ${formatAddr(missing)}`
   })
 }

@@ -5,11 +5,10 @@ import { join } from 'node:path'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
 import { addrBits, type Addr } from '#lib/base/ip.ts'
 import { by, compareNumbers } from '#lib/base/order.ts'
-import { AF_INET, AF_INET6, decodeAddr, encodeAddrDump, RTM_GETADDR } from '#agent/interfaces/netlink/addr.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
-import { decodeLink, encodeLinkDump, RTM_GETLINK, type LinkMessage } from '#agent/interfaces/netlink/link.ts'
+import type { LinkMessage } from '#agent/interfaces/netlink/link.ts'
+import { listAddresses, listLinks, listRoutes } from '#agent/interfaces/netlink/lists.ts'
 import { decodeNsid, encodeNsidQuestion, RTM_GETNSID, RTM_NEWNSID } from '#agent/interfaces/netlink/nsid.ts'
-import { decodeRoute, encodeRouteDump, RTM_GETROUTE } from '#agent/interfaces/netlink/route.ts'
 import { CniError } from './cni-error.ts'
 import { filesIn } from './files.ts'
 import { inNetns } from './netns.ts'
@@ -19,10 +18,10 @@ const VETH = 'veth'
 /** Name of the node's end of this veth. Throws CniError when it is none that could have programs. */
 export function nodeEndOf(node: NetlinkExchange, { netns, ifname }: { readonly netns: string; readonly ifname: string }): string {
   const id = nsidOf(node, netns)
-  const own = inNetns(netns, linksOf).find(({ name }) => name === ifname)
+  const own = inNetns(netns, listLinks).find(({ name }) => name === ifname)
   if (own === undefined) throw new CniError('config', `there is no ${ifname} in ${netns}`)
   if (own.kind !== VETH) throw new CniError('config', `${ifname} is ${own.kind ?? 'hardware'}: programs can be at veths alone`)
-  const end = linksOf(node).find((link) => link.index === peerOf(own) && leadsTo(link, { id, index: own.index }))
+  const end = listLinks(node).find((link) => link.index === peerOf(own) && leadsTo(link, { id, index: own.index }))
   if (end?.name === undefined) throw new CniError('config', `the other end of ${ifname} is not on this node`)
   return end.name
 }
@@ -41,7 +40,7 @@ export function whatMoved(
  * Covers all veths that have their other end in a network namespace of this folder, whether they have ever sent a
  * packet or not; for runtimes that keep namespaces elsewhere, all that have a route of their own. */
 export function pluggedAddresses(node: NetlinkExchange, folder: string): ReadonlyMap<Addr, readonly string[]> {
-  const youngestFirst = linksOf(node)
+  const youngestFirst = listLinks(node)
     .filter(({ kind }) => kind === VETH)
     .sort(by(({ index }) => -index, compareNumbers))
   const behind = filesIn(folder).flatMap((file) => addressesBehind(node, join(folder, file), youngestFirst))
@@ -59,13 +58,7 @@ function addressesBehind(node: NetlinkExchange, netns: string, veths: readonly L
   try {
     const id = nsidOf(node, netns)
     if (id === undefined || !veths.some((link) => link.peerNetns === id)) return []
-    const addresses = inNetns(netns, (pod) =>
-      pod
-        .dump({ what: `list addresses of ${netns}`, type: RTM_GETADDR, payload: encodeAddrDump() })
-        .map(({ payload }) => decodeAddr(payload)),
-    )
-    return addresses.flatMap((one) => {
-      if (one === undefined) return []
+    return inNetns(netns, listAddresses).flatMap((one) => {
       const name = veths.find((link) => leadsTo(link, { id, index: one.index }))?.name
       return name === undefined ? [] : [[one.addr, name] as const]
     })
@@ -79,12 +72,9 @@ function addressesBehind(node: NetlinkExchange, netns: string, veths: readonly L
 /** By any table: providers have some for each of their interfaces. */
 function routedAddresses(node: NetlinkExchange, veths: readonly LinkMessage[]): readonly (readonly [Addr, string])[] {
   const names = new Map(veths.map(({ index, name }) => [index, name]))
-  const routes = [AF_INET, AF_INET6].flatMap((family) =>
-    node.dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(family) }).map(({ payload }) => decodeRoute(payload)),
-  )
-  return routes.flatMap((route) => {
-    const name = route && names.get(route.device)
-    if (route === undefined || name === undefined || route.via !== undefined) return []
+  return listRoutes(node).flatMap((route) => {
+    const name = names.get(route.device)
+    if (name === undefined || route.via !== undefined) return []
     return route.cidr.bits === addrBits(route.cidr.addr) ? [[route.cidr.addr, name] as const] : []
   })
 }
@@ -96,12 +86,6 @@ function leadsTo(link: LinkMessage, other: { readonly id: number | undefined; re
 /** Kernels leave it out where it is the same number as its own. */
 function peerOf({ peer, index }: LinkMessage): number {
   return peer === 0 ? index : peer
-}
-
-function linksOf(exchange: NetlinkExchange): LinkMessage[] {
-  return exchange
-    .dump({ what: 'list links', type: RTM_GETLINK, payload: encodeLinkDump() })
-    .flatMap(({ payload }) => decodeLink(payload) ?? [])
 }
 
 /** Undefined: it is the node's own, or no device of the node leads there. */

@@ -1,29 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Routes to the pods of other nodes, recognised as ours by their protocol number. Layer: agent/dataplane. */
+import { constants } from 'node:os'
 import type { RouteRow } from '#agent/compile/desired.ts'
-import { AF_INET, AF_INET6 } from '#agent/interfaces/netlink/addr.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
+import { listRoutes } from '#agent/interfaces/netlink/lists.ts'
 import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from '#agent/interfaces/netlink/message.ts'
-import {
-  decodeRoute,
-  encodeRoute,
-  encodeRouteDump,
-  MAIN_TABLE,
-  ROUTE_PROTOCOL,
-  RTM_DELROUTE,
-  RTM_GETROUTE,
-  RTM_NEWROUTE,
-  type RouteMessage,
-} from '#agent/interfaces/netlink/route.ts'
+import { encodeRoute, MAIN_TABLE, ROUTE_PROTOCOL, RTM_DELROUTE, RTM_NEWROUTE, type RouteMessage } from '#agent/interfaces/netlink/route.ts'
 import { NetlinkError } from '#lib/base/errors.ts'
 import { formatAddr, formatCidr, type Addr } from '#lib/base/ip.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { failure, type Failure, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 import { NO_ROUTES, routeLookupOf, type RouteLookup } from './route-lookup.ts'
 
-const EEXIST = 17
-const ESRCH = 3
-const ENODEV = 19
+const { EEXIST, ESRCH, ENODEV } = constants.errno
 
 export interface RoutesOptions {
   readonly netlink: NetlinkExchange
@@ -80,7 +69,7 @@ export class Routes {
   readBack(): number {
     if (!this.#stale) return 0
     const before = this.#actual
-    const all = listRoutes(this.#netlink)
+    const all = mainRoutes(this.#netlink)
     this.#actual = new Map(all.filter(isOurs).map((route) => [formatCidr(route.cidr), route]))
     const others = all.filter((route) => !isOurs(route))
     this.#asked = this.#targets
@@ -155,21 +144,15 @@ export interface OwnRoute {
 
 /** All routes of ours in the main table. Throws NetlinkError. */
 export function listOwnRoutes(netlink: NetlinkExchange): OwnRoute[] {
-  return listRoutes(netlink).filter(isOurs)
+  return mainRoutes(netlink).filter(isOurs)
 }
 
 function isOurs(route: RouteMessage): boolean {
   return route.protocol === ROUTE_PROTOCOL
 }
 
-function listRoutes(netlink: NetlinkExchange): RouteMessage[] {
-  return [AF_INET, AF_INET6].flatMap((family) =>
-    netlink
-      .dump({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(family) })
-      .map((message) => decodeRoute(message.payload))
-      .filter((route) => route?.table === MAIN_TABLE)
-      .filter((route) => route !== undefined),
-  )
+function mainRoutes(netlink: NetlinkExchange): RouteMessage[] {
+  return listRoutes(netlink).filter(({ table }) => table === MAIN_TABLE)
 }
 
 /** One that is gone already is as good. Throws NetlinkError. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Whether the kernel has nf_tables, and netfilter's tools where it has not. Layer: agent/interfaces. */
+import { constants } from 'node:os'
 import { NetlinkSocket } from '#native'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
 import { toolRunner, type RunTool } from '#lib/base/os/run-tool.ts'
@@ -10,7 +11,7 @@ const SUBSYSTEM = 10
 const GET_GENERATION = 16
 /** struct nfgenmsg: any family */
 const HEADER = new Uint8Array(4)
-const EINVAL = 22
+const { EINVAL } = constants.errno
 /** They ask nf_tables, also about rules of iptables. */
 const NEEDS_NF_TABLES = /^(?:nft$|(?:ip|ip6|arp|eb)tables-nft)/
 
