@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Encoders and decoders of single fields. An edge: `as` stands where bytes become typed values. Layer: agent/maps. */
 import { LayoutError } from '#lib/base/errors.ts'
+import { isMac } from '#lib/base/mac.ts'
 import type { Kind } from './field-kinds.ts'
 import type { Layout } from './layout.ts'
 import { layoutText } from './layout.ts'
@@ -216,7 +217,7 @@ function macText(where: string): Access {
   return {
     put(view, at, value) {
       const text = value as string
-      if (!/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/.test(text)) throw misfit(where, value)
+      if (!isMac(text)) throw misfit(where, value)
       for (let index = 0; index < 6; index++) view.setUint8(at + index, Number.parseInt(text.slice(3 * index, 3 * index + 2), 16))
     },
     get: (view, at) =>

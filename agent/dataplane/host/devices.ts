@@ -5,6 +5,7 @@ import type { Interface, InterfaceAddress, Interfaces } from '#agent/interfaces/
 import type { DesiredNode } from '#agent/compile/desired.ts'
 import { SCOPE_GLOBAL } from '#agent/interfaces/netlink/addr.ts'
 import { addrBits, formatAddr, isV4, type Addr } from '#lib/base/ip.ts'
+import { isMac } from '#lib/base/mac.ts'
 import { REVERSE_PATH_OF_ALL } from './sysctls.ts'
 import type { RouteLookup } from './route-lookup.ts'
 
@@ -26,7 +27,6 @@ export interface Decision {
 /** Interfaces that hold service addresses of kube-proxy's IPVS mode: none of them is this node's own. */
 const FOREIGN_SERVICE_DEVICE = 'kube-ipvs0'
 const OUR_VETH = /^npl[0-9a-f]{11}$/
-const ETHERNET = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
 /** Kinds of links that lead to a network by themselves; undefined is hardware. Bridges and tunnels most often belong to
  * another program. */
 const NETWORK_KINDS: ReadonlySet<string | undefined> = new Set([undefined, 'bond', 'team', 'veth', 'macvlan', 'ipvlan'])
@@ -74,7 +74,7 @@ function decideHost(iface: Interface, { interfaces, excluded, why }: Asked): Dec
   const master = interfaces.all().find(({ index }) => index === iface.master)
   if (master !== undefined && master.kind !== 'vrf') return none(`part of ${master.name}`)
   if (iface.kind === 'vlan') return { iface, use: 'refused', reason: `tagged VLAN: not supported (${reason})`, vital }
-  if (!ETHERNET.test(iface.mac)) return { iface, use: 'refused', reason: `not Ethernet: not supported (${reason})`, vital }
+  if (!isMac(iface.mac)) return { iface, use: 'refused', reason: `not Ethernet: not supported (${reason})`, vital }
   return { iface, use: 'host', reason, vital }
 }
 

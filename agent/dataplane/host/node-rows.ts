@@ -3,6 +3,7 @@
 import { ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE, IFACE_HOST, IFACE_WORKLOAD } from '#lib/base/bpf-constants.ts'
 import { compareText, type Compare } from '#lib/base/order.ts'
 import { isWithin, type Cidr } from '#lib/base/ip.ts'
+import { isMac, NO_MAC } from '#lib/base/mac.ts'
 import type { AddrRow, Fragment } from '#agent/compile/desired.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { MapCodecs } from '#agent/maps/catalogue.ts'
@@ -25,8 +26,6 @@ export function addressClaims(codec: Codec<AddrInfo>): Compare<Claim> {
 }
 
 const IFACE_KIND = { workload: IFACE_WORKLOAD, host: IFACE_HOST } as const
-const NO_MAC = '00:00:00:00:00:00'
-const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/
 
 /** Every address that an interface of this node answers on. `nodePorts`: where node ports are served; empty:
  * everywhere. */
@@ -50,6 +49,6 @@ export function cablesIn(rows: ReadonlyMap<string, string>, { key, value }: MapC
 export function ifaceRows(devices: readonly Device[]): (readonly [number, Iface])[] {
   return devices.map(({ kind, iface }) => [
     iface.index,
-    { mtu: iface.mtu, kind: IFACE_KIND[kind], mac: MAC.test(iface.mac) ? iface.mac : NO_MAC },
+    { mtu: iface.mtu, kind: IFACE_KIND[kind], mac: isMac(iface.mac) ? iface.mac : NO_MAC },
   ])
 }

@@ -3,6 +3,7 @@
 import { ConfigError } from '#lib/base/errors.ts'
 import { ADDR_LOCAL_POD, ADDR_SELF, IFACE_HOST } from '#lib/base/bpf-constants.ts'
 import { formatAddr, isV4, type Addr } from '#lib/base/ip.ts'
+import { NO_MAC } from '#lib/base/mac.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { EndName } from '../query.ts'
@@ -64,5 +65,3 @@ export async function sourceOf(
   const [ifindex, { mac }] = first
   return { ifindex, program: 'from_host', mac }
 }
-
-const NO_MAC = '00:00:00:00:00:00'
