@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Tables of policy as the kernel would hold them: rows by key. Layer: agent. */
 import { PORTS_SMALL, RULE_WORDS } from '#lib/base/bpf-constants.ts'
-import type { Addr } from '#lib/base/ip.ts'
+import { prefixKey, type Addr } from '#lib/base/ip.ts'
 import type { Bits } from '#agent/compile/policy/rulesets/bits.ts'
 import { rowKey } from '#agent/compile/policy/tables.ts'
 import type { Dimension, EndValue, HostValue, PolicyRow, PolicyRowOf, PolicyStep, SetId } from '#agent/compile/policy/tables.ts'
-import { prefixKey } from '#agent/compile/policy/identities/prefixes.ts'
 
 /** What the programs look up. */
 export interface PolicyLookup {

@@ -152,6 +152,18 @@ export function maskAddr(addr: Addr, bits: number): Addr {
   return addrFromBytes(bytes)
 }
 
+/** How many of an address's 16 bytes' bits the prefix fixes: 96 and its own of IPv4. */
+export function depthOf({ addr, bits }: Cidr): number {
+  return isV4(addr) ? bits + 96 : bits
+}
+
+/** One for all addresses with these first bits of 16 bytes. */
+export function prefixKey(addr: Addr, bits: number): string {
+  const whole = bits >> 3
+  const rest = (bits & 7) === 0 ? '' : String.fromCharCode(addr.charCodeAt(whole) & (0xff00 >> (bits & 7)))
+  return `${addr.slice(0, whole)}${rest}/${bits}`
+}
+
 /** 16 bytes, v4 mapped. */
 export function addrBytes(addr: Addr): Uint8Array {
   return textToBytes(addr)

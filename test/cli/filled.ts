@@ -2,7 +2,7 @@
 /** A node's compiled policy in maps in memory. Layer: test. */
 import { ADDR_LOCAL_POD, RULE_CELLS, RULE_WORDS } from '#lib/base/bpf-constants.ts'
 import { wordsOf } from '#lib/base/bytes.ts'
-import { depthOf } from '#agent/compile/policy/identities/prefixes.ts'
+import { depthOf } from '#lib/base/ip.ts'
 import type { PolicyRow } from '#agent/compile/policy/tables.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { NodeView } from '../../cli/explain/manifests/node-view.ts'

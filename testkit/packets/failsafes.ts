@@ -2,9 +2,9 @@
 /** Failsafe ports in the maps, as the agent writes them: the ports, and the compressed table that programs ask
  * first. Layer: testkit. */
 import { failsafeRows } from '#agent/compile/failsafes.ts'
-import { depthOf } from '#agent/compile/policy/identities/prefixes.ts'
 import { failsafeDirection } from '#agent/dataplane/maps/encode-rows.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
+import { depthOf } from '#lib/base/ip.ts'
 import type { Failsafes } from '#lib/model/failsafe.ts'
 import type { Loaded } from './objects.ts'
 import { KeptMap } from './kept-map.ts'

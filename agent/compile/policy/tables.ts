@@ -5,10 +5,9 @@
  * into classes, and each class has a bit for every rule whose condition in that dimension it meets; the first rule
  * that is met in all of them decides. */
 import type { DIMENSION_OWN, DIMENSION_PEER, DIMENSION_PORT, DIMENSION_SOURCE_PORT } from '#lib/base/bpf-constants.ts'
-import type { Addr, Cidr } from '#lib/base/ip.ts'
+import { depthOf, prefixKey, type Addr, type Cidr } from '#lib/base/ip.ts'
 import type { Bits } from './rulesets/bits.ts'
 import type { SLOTS } from './rules/groups.ts'
-import { depthOf, prefixKey } from './identities/prefixes.ts'
 
 /** 16 hex digits, a hash of what is in the set; NO_SET: nothing is asked, everything is allowed. */
 export type SetId = string

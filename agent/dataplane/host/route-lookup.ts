@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The next hops to other nodes and to the rest of the world, by the kernel's routes. Layer: agent/dataplane (pure). */
-import { addrBits, isV4, maskAddr, type Addr } from '#lib/base/ip.ts'
+import { isV4, type Addr } from '#lib/base/ip.ts'
 import { compareNumbers } from '#lib/base/order.ts'
+import { PrefixMap } from '#lib/base/prefix-map.ts'
 import type { RouteMessage } from '#agent/interfaces/netlink/route.ts'
 
 export interface Hop {
@@ -22,34 +23,17 @@ export const NO_ROUTES: RouteLookup = { hops: new Map(), defaults: [] }
 
 /** Costs in proportion to the routes, and to the addresses times the lengths of prefixes. */
 export function routeLookupOf(routes: readonly RouteMessage[], addrs: Iterable<Addr>): RouteLookup {
-  const lengths = new Map<number, Map<Addr, RouteMessage>>()
+  const best = new PrefixMap<RouteMessage>()
   for (const route of routes) {
-    const length = lengthOf(route.cidr.addr, route.cidr.bits)
-    const known = lengths.get(length) ?? new Map<Addr, RouteMessage>()
-    const other = known.get(route.cidr.addr)
-    if (other === undefined || route.priority < other.priority) known.set(route.cidr.addr, route)
-    lengths.set(length, known)
+    const other = best.get(route.cidr)
+    if (other === undefined || route.priority < other.priority) best.set(route.cidr, route)
   }
-  const longest = [...lengths].sort(([a], [b]) => b - a)
   const hops = [...addrs].flatMap((addr): [Addr, Hop][] => {
-    const route = longest.flatMap(([length, known]) => routeOf(known, prefixOf(addr, length))).at(0)
-    return route === undefined ? [] : [[addr, { gateway: route.via ?? addr, device: route.device }]]
+    const route = best.find(addr)
+    // ::/0 is around addresses of IPv4 as well
+    if (route === undefined || isV4(route.cidr.addr) !== isV4(addr)) return []
+    return [[addr, { gateway: route.via ?? addr, device: route.device }]]
   })
   const defaults = new Set(routes.filter(({ cidr }) => cidr.bits === 0).map(({ device }) => device))
   return { hops: new Map(hops), defaults: [...defaults].sort(compareNumbers) }
-}
-
-/** Lengths of both families on one scale: those of IPv6 from 0, those of IPv4 from 1000. */
-function lengthOf(addr: Addr, bits: number): number {
-  return isV4(addr) ? 1000 + bits : bits
-}
-
-function routeOf(known: ReadonlyMap<Addr, RouteMessage>, prefix: Addr | undefined): readonly RouteMessage[] {
-  const route = prefix === undefined ? undefined : known.get(prefix)
-  return route === undefined ? [] : [route]
-}
-
-function prefixOf(addr: Addr, length: number): Addr | undefined {
-  const bits = isV4(addr) ? length - 1000 : length
-  return bits < 0 || bits > addrBits(addr) ? undefined : maskAddr(addr, bits)
 }

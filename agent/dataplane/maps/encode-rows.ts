@@ -2,7 +2,7 @@
 /** Rows of `Desired` to entries of maps: names of interfaces become indexes, protocols numbers.
  * Layer: agent/dataplane (pure). */
 import { ADDR_ROUTED, FAILSAFE_V6 } from '#lib/base/bpf-constants.ts'
-import { ANY_V6, isAny, isV4, protocolNumber } from '#lib/base/ip.ts'
+import { ANY_V6, isAny, isV4, depthOf, protocolNumber } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import type { RowOf, Table } from '../../compile/desired.ts'
 import { NO_SET } from '../../compile/policy/tables.ts'
@@ -36,8 +36,6 @@ export type RowWriters = { readonly [T in Table]: (row: RowOf<T>, resolve: Resol
 /** Policy has its own half of these rows. */
 export const NO_RULES = { identity: 0, ingress: NO_SET, egress: NO_SET, staged_ingress: NO_SET, staged_egress: NO_SET }
 
-/** Bits of an address that come before an IPv4 address's own. */
-const MAPPED_BITS = 96
 /** Bits of `range_key.set`. */
 const SET_BITS = 64
 /** Bits of `failsafe_key` before the address. */
@@ -54,12 +52,12 @@ export function rowWriters(bind: BindMap): RowWriters {
     backends: writer(bind(catalogue.np_backends), ({ key, value }) => [key, { ...value, node: noneIfAny(value.node) }]),
     live: writer(bind(catalogue.np_live), ({ key, value }) => [key, value]),
     maglev: writer(bind(catalogue.np_maglev), ({ key, value }) => [key.list, { slot: value.slots }]),
-    ranges: writer(bind(catalogue.np_ranges), ({ key: { set, cidr } }) => [{ prefix: SET_BITS + prefixOf(cidr), set, addr: cidr.addr }, 1]),
-    routes: writer(bind(catalogue.np_routes), ({ key: { cidr }, value }) => [{ prefix: prefixOf(cidr), addr: cidr.addr }, value]),
+    ranges: writer(bind(catalogue.np_ranges), ({ key: { set, cidr } }) => [{ prefix: SET_BITS + depthOf(cidr), set, addr: cidr.addr }, 1]),
+    routes: writer(bind(catalogue.np_routes), ({ key: { cidr }, value }) => [{ prefix: depthOf(cidr), addr: cidr.addr }, value]),
     spared: writer(bind(catalogue.np_spared), ({ key }) => [key.slot, 1]),
     failsafes: writer(bind(catalogue.np_failsafes), ({ key: { direction, protocol, port, cidr } }) => [
       {
-        prefix: FAILSAFE_BITS + prefixOf(cidr),
+        prefix: FAILSAFE_BITS + depthOf(cidr),
         direction: failsafeDirection(direction, cidr.addr),
         proto: protocol,
         port,
@@ -81,14 +79,9 @@ export function noneIfAny(addr: Addr): Addr {
   return isAny(addr) ? ANY_V6 : addr
 }
 
-/** Of the 16 bytes that C looks at. */
-export function prefixOf({ addr, bits }: Cidr): number {
-  return isV4(addr) ? MAPPED_BITS + bits : bits
-}
-
-/** The other way round. */
+/** Of the 16 bytes that C looks at: the other way round than `depthOf`. */
 export function cidrOf({ prefix, addr }: { readonly prefix: number; readonly addr: Addr }): Cidr {
-  return { addr, bits: isV4(addr) ? prefix - MAPPED_BITS : prefix }
+  return { addr, bits: prefix - depthOf({ addr, bits: 0 }) }
 }
 
 function writer<K, V, R>(

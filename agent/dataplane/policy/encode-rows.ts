@@ -3,10 +3,11 @@
 import { InternalError } from '#lib/base/errors.ts'
 import { RULE_CELLS, RULE_WORDS } from '#lib/base/bpf-constants.ts'
 import { wordsOf } from '#lib/base/bytes.ts'
+import { depthOf } from '#lib/base/ip.ts'
 import type { EndValue, PolicyRow, PolicyTable } from '#agent/compile/policy/tables.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { entryWriter, type Entry } from '#agent/maps/byte-rows.ts'
-import { prefixOf, type BindMap } from '../maps/encode-rows.ts'
+import type { BindMap } from '../maps/encode-rows.ts'
 
 /** Tables of which each row is one of a map's, np_<table>. */
 export const PLAIN_TABLES = ['rules', 'bits', 'pages', 'ports', 'nets'] as const satisfies readonly PolicyTable[]
@@ -30,7 +31,7 @@ export function policyWriter(bind: BindMap): (row: PolicyRow) => Entry {
       case 'rules':
         return rules([row.key, row.value.number])
       case 'nets':
-        return nets([{ prefix: prefixOf(row.key.cidr), addr: row.key.cidr.addr }, row.value.identity])
+        return nets([{ prefix: depthOf(row.key.cidr), addr: row.key.cidr.addr }, row.value.identity])
       case 'ends':
         return addrs([row.key.addr, { kind: 0, flags: 0, ifindex: 0, ...endOf(row.value) }])
       case 'hosts':

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Which identity each address and prefix has, kept up to date. Layer: agent/compile (pure). */
-import { addrBits, ANY_V4, ANY_V6 } from '#lib/base/ip.ts'
+import { addrBits, ANY_V4, ANY_V6, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { isTrueOf } from './predicates.ts'
 import type { Predicate } from './predicates.ts'
 import { Identities, NOBODY, NOBODY_OF_OURS } from './identities.ts'
 import type { Identity, LivePredicate } from './identities.ts'
-import { depthOf, prefixKey, Prefixes } from './prefixes.ts'
+import { Prefixes } from './prefixes.ts'
 import type { Prefix } from './prefixes.ts'
 import { EndpointProfiles } from './label-profiles.ts'
 import type { EndpointProfile } from './label-profiles.ts'

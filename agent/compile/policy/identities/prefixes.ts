@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Prefixes of which something is true, and which of them an address is in. Layer: agent/compile (pure). */
-import { isV4 } from '#lib/base/ip.ts'
+import { isV4, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { NOBODY } from './identities.ts'
 import type { Identity, LivePredicate } from './identities.ts'
@@ -73,16 +73,4 @@ export class Prefixes {
   #lengthsOf(addr: Addr): Map<number, number> {
     return isV4(addr) ? this.#lengths.v4 : this.#lengths.v6
   }
-}
-
-/** Of the prefix of that length, in bits of the map's addresses (IPv4: 96 and its own), which the address is in. */
-export function prefixKey(addr: Addr, bits: number): string {
-  const whole = bits >> 3
-  const rest = (bits & 7) === 0 ? '' : String.fromCharCode(addr.charCodeAt(whole) & (0xff00 >> (bits & 7)))
-  return `${addr.slice(0, whole)}${rest}/${bits}`
-}
-
-/** Bits of the map's addresses that the prefix fixes. */
-export function depthOf({ addr, bits }: Cidr): number {
-  return isV4(addr) ? bits + 96 : bits
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** From what the kernel has of policy, of which no more than its rows is known, to the whole that is wanted: for an
  * agent that starts, and when a step fails that others wait for. Layer: agent/compile (pure). */
+import { depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
-import { PrefixLookup } from '../identities/prefix-lookup.ts'
-import { depthOf, prefixKey } from '../identities/prefixes.ts'
+import { PrefixMap } from '#lib/base/prefix-map.ts'
 import { NO_SET } from '../tables.ts'
 import type { EndValue, PolicyRow, PolicyRowOf, PolicyStep, SetId, SetRow } from '../tables.ts'
 import { planTransition } from './plan.ts'
@@ -89,24 +89,29 @@ function movesOf(whole: Whole, kernel: KernelPolicy): Moves<Move> {
   const ends = new Map<Addr, Move>()
   for (const { key, value } of whole.ends) {
     const own = kernel.ends.get(key.addr)?.identity
-    const was = own || before.find(key.addr)
-    const now = value.identity || after.find(key.addr)
+    const was = own || identityAt(before, key.addr)
+    const now = value.identity || identityAt(after, key.addr)
     if (was !== now || own !== value.identity) ends.set(key.addr, { was: { id: was }, now: { id: now }, isGone: false })
   }
   const nets = new Map<string, Move & { readonly cidr: Cidr }>()
-  const gone = kernel.nets.filter(({ key }) => !after.has(key.cidr))
+  const gone = kernel.nets.filter(({ key }) => after.get(key.cidr) === undefined)
   for (const {
     key: { cidr },
   } of [...whole.nets, ...gone]) {
-    const around = (lookup: PrefixLookup): Move['was'] => ({ id: lookup.find(cidr.addr, depthOf(cidr)) })
-    const [was, now, isNew, isGone] = [around(before), around(after), !before.has(cidr), !after.has(cidr)]
+    const around = (lookup: PrefixMap<number>): Move['was'] => ({ id: identityAt(lookup, cidr.addr, depthOf(cidr)) })
+    const [was, now, isNew, isGone] = [around(before), around(after), before.get(cidr) === undefined, after.get(cidr) === undefined]
     if (was.id !== now.id || isNew || isGone) nets.set(prefixKey(cidr.addr, depthOf(cidr)), { cidr, was, now, isGone })
   }
   return { ends, nets }
 }
 
-function lookupOf(nets: readonly PolicyRowOf<'nets'>[]): PrefixLookup {
-  const lookup = new PrefixLookup()
+/** 0 where no prefix is around. */
+function identityAt(lookup: PrefixMap<number>, addr: Addr, length?: number): number {
+  return lookup.find(addr, length) ?? 0
+}
+
+function lookupOf(nets: readonly PolicyRowOf<'nets'>[]): PrefixMap<number> {
+  const lookup = new PrefixMap<number>()
   for (const { key, value } of nets) lookup.set(key.cidr, value.identity)
   return lookup
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the tables say of addresses, and what is to be written when that changes. Layer: agent/compile (pure). */
+import { depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
-import { depthOf, prefixKey } from '../identities/prefixes.ts'
 import { NO_END_SETS } from '../tables.ts'
 import type { EndValue, Epoch, HostValue, PolicyRowOf } from '../tables.ts'
 import type { Move, Moves, Targets } from './plan.ts'

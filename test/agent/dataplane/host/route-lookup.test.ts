@@ -30,3 +30,10 @@ test('the route of the longest prefix wins, then that of the smallest priority',
   expect(defaults).toEqual([2, 3])
   expect(routeLookupOf([], asked)).toEqual({ hops: new Map(), defaults: [] })
 })
+
+test('a route of the other family leads nowhere', () => {
+  const asked = ['192.0.2.9', 'fd00::9'].map(parseAddr)
+  const { hops } = routeLookupOf([route('::/0', 3, { via: 'fe80::1' })], asked)
+  expect([...hops.keys()].map(formatAddr)).toEqual(['fd00::9'])
+  expect(routeLookupOf([route('0.0.0.0/0', 3)], asked).hops.size).toBe(1)
+})
