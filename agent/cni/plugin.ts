@@ -8,7 +8,7 @@ import type { Holder } from '#lib/model/ip-block.ts'
 import { workloadInterface, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { Mutex } from '#lib/base/mutex.ts'
+import { Semaphore } from '#lib/base/semaphore.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import { InProgressAdds } from './in-progress-adds.ts'
 import type { PodOverlaySink } from './pod-overlay-sink.ts'
@@ -68,7 +68,7 @@ type Of<C extends Request['command']> = Extract<Request, { readonly command: C }
 export class Plugin {
   readonly #options: PluginOptions
   /** by pod: two calls for one pod wait for each other */
-  readonly #turns = new Map<string, Mutex>()
+  readonly #turns = new Map<string, Semaphore>()
   readonly #adding: InProgressAdds
   /** the last answer to STATUS */
   #told: string | undefined
@@ -345,7 +345,7 @@ export class Plugin {
 
   async #turn<T>(sandbox: PodSandbox, work: () => Promise<T>): Promise<T> {
     const key = nameKey(refOf(sandbox))
-    const turns = this.#turns.get(key) ?? new Mutex()
+    const turns = this.#turns.get(key) ?? new Semaphore(1)
     this.#turns.set(key, turns)
     try {
       return await turns.run(work)

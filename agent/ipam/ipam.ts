@@ -21,7 +21,7 @@ import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 import { BlockAllocator, type Claim } from './block-allocator.ts'
-import { Mutex } from '#lib/base/mutex.ts'
+import { Semaphore } from '#lib/base/semaphore.ts'
 import { OwnBlocks } from './own-blocks.ts'
 
 export interface IpamOptions {
@@ -51,7 +51,7 @@ const NOBODY: ReadonlySet<Addr> = new Set()
 
 export class Ipam {
   readonly #options: IpamOptions
-  readonly #turns = new Mutex()
+  readonly #turns = new Semaphore(1)
   /** those of pools, and of ranges */
   readonly #shared: OwnBlocks
   readonly #local: OwnBlocks

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/** At most so many at once, the others in the order in which they came. Layer: lib/api. */
+/** At most so many pieces of work at once, the others in the order in which they came. Layer: lib/base. */
 
 export class Semaphore {
   #free: number
+  readonly #atOnce: number
   readonly #waiting: (() => void)[] = []
 
   constructor(atOnce: number) {
+    this.#atOnce = atOnce
     this.#free = atOnce
   }
 
-  async take<T>(work: () => Promise<T>): Promise<T> {
+  /** nothing runs or waits */
+  get idle(): boolean {
+    return this.#free === this.#atOnce
+  }
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--
     else
       await new Promise<void>((resolve) => {

@@ -3,7 +3,7 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Mutex } from '#lib/base/mutex.ts'
+import { Semaphore } from '#lib/base/semaphore.ts'
 import { IP_BLOCK, parseIPBlock } from '#lib/kube/objects/ip-block.ts'
 import type { Leftover } from '../../lab/network/down.ts'
 import { Lab } from '../../lab/lab.ts'
@@ -46,7 +46,7 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   readonly #service: TestService
   readonly #stop = new AbortController()
   /** of starting and killing, by node */
-  readonly #turns = new Map<string, Mutex>()
+  readonly #turns = new Map<string, Semaphore>()
   /** nodes whose agents were killed → steps until they start again */
   readonly #away = new Map<string, number>()
   readonly #starting = new Set<string>()
@@ -263,8 +263,8 @@ export class PodSoak implements AsyncDisposable, Changed<PodStep> {
   }
 
   /** One that is killed by a call that is cut may just be starting. */
-  #turnOf(node: string): Mutex {
-    const turn = this.#turns.get(node) ?? new Mutex()
+  #turnOf(node: string): Semaphore {
+    const turn = this.#turns.get(node) ?? new Semaphore(1)
     this.#turns.set(node, turn)
     return turn
   }

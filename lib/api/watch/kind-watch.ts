@@ -112,7 +112,7 @@ export class KindWatch {
         await clock.sleep(absentMs * (0.75 + Math.random() / 2), signal)
         return
       }
-      this.#latest = this.#version = await turns.take(() => this.#list(signal))
+      this.#latest = this.#version = await turns.run(() => this.#list(signal))
       this.#faulty = undefined
       onListed(this.watched)
     }
