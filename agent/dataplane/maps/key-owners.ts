@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Which owner's row counts when several want the same key. Layer: agent/dataplane (pure data structure). */
+/** Which owner's row counts when several want the same key: of those that are right by themselves, while `KeyConflicts`
+ * of the compiler decides among objects. Layer: agent/dataplane (pure data structure). */
 import { by, compareText, type Compare } from '#lib/base/order.ts'
 import type { Entry } from '../../maps/byte-rows.ts'
 
