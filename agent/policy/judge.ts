@@ -4,6 +4,7 @@ import type { Addr } from '#lib/base/ip.ts'
 import type { Direction } from '#lib/model/policy.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import type { HostValue, SetId } from '#agent/compile/policy/tables.ts'
+import { HOST_SLOTS, type StageQuery } from './host-stages.ts'
 import type { PolicyLookup } from './table-rows.ts'
 import { identityOf, walk } from './verdict.ts'
 import type { PolicyVerdict } from './verdict.ts'
@@ -33,21 +34,21 @@ export interface HostPassing extends Side {
 
 /** By untracked rules alone. */
 export function judgeUntracked(tables: PolicyLookup, host: HostValue, of: Side & { readonly packet: Packet }): PolicyVerdict {
-  const sets = of.staged === true ? host.staged : host.sets
-  const verdict = judgeBySet(tables, of.direction === 'ingress' ? sets.untrackedIngress : sets.untrackedEgress, of)
+  const verdict = judgeStage(tables, host, { ...of, stage: 'untracked' })
   return verdict.rule === undefined && verdict.action === 'allow' ? OPEN : verdict
 }
 
 /** By the rules after the untracked ones; without a verdict the packet is allowed. */
 export function judgeHost(tables: PolicyLookup, host: HostValue, of: HostPassing): PolicyVerdict {
-  const sets = of.staged === true ? host.staged : host.sets
-  const isIngress = of.direction === 'ingress'
-  const early = isIngress ? judgeBySet(tables, sets.earlyIngress, { ...of, packet: of.before }) : OPEN
+  const early = judgeStage(tables, host, { ...of, stage: 'early', packet: of.before })
   if (early.action !== 'open' && early.rule !== undefined) return early
-  const own = isIngress ? sets.normalIngress : sets.normalEgress
-  const through = isIngress ? sets.forwardIngress : sets.forwardEgress
-  const late = judgeBySet(tables, of.ofHost ? own : through, of)
+  const late = judgeStage(tables, host, { ...of, stage: of.ofHost ? 'normal' : 'forward' })
   return late.action === 'open' ? { ...late, action: 'allow' } : late
+}
+
+function judgeStage(tables: PolicyLookup, host: HostValue, of: Side & StageQuery): PolicyVerdict {
+  const slot = HOST_SLOTS[of.stage][of.direction]
+  return slot === undefined ? OPEN : judgeBySet(tables, (of.staged === true ? host.staged : host.sets)[slot], of)
 }
 
 const OPEN: PolicyVerdict = { action: 'open', rule: undefined, passed: [] }

@@ -7,6 +7,7 @@ import type { Direction } from '#lib/model/policy.ts'
 import { UDP, type Packet } from '#lib/policy/packet.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { NO_SET, type SetId } from '#agent/compile/policy/tables.ts'
+import { stagesIn, type HostStage } from '#agent/policy/host-stages.ts'
 import { judgeBySet } from '#agent/policy/judge.ts'
 import type { PolicyLookup } from '#agent/policy/table-rows.ts'
 import type { PolicyVerdict } from '#agent/policy/verdict.ts'
@@ -61,13 +62,6 @@ interface Asked extends Pick<SideCheck, 'stage' | 'direction' | 'of'> {
   readonly sets: readonly [real: SetId, staged: SetId]
 }
 
-const HOST_STAGES = {
-  untracked: { ingress: 'untracked_ingress', egress: 'untracked_egress' },
-  early: { ingress: 'early_ingress', egress: 'early_ingress' },
-  forward: { ingress: 'forward_ingress', egress: 'forward_egress' },
-  normal: { ingress: 'normal_ingress', egress: 'normal_egress' },
-} as const
-
 class Checks {
   readonly #of: Knowledge
   readonly #passage: Passage
@@ -98,10 +92,8 @@ class Checks {
   #comingIn(isOwn: boolean): readonly SideCheck[] {
     const { before, packet, device } = this.#passage
     if ((device === 0 && !isOwn) || (isOwn && this.#isFailsafe(FAILSAFE_IN, packet.dport))) return []
-    const late = [isOwn ? 'normal' : 'forward', packet] as const
-    const asked = device === 0 ? [late] : [['untracked', before] as const, ['early', before] as const, late]
     const checks: SideCheck[] = []
-    for (const [stage, seen] of asked) {
+    for (const { stage, packet: seen } of stagesIn({ before, packet, byDevice: device !== 0, isOwn })) {
       const isAnswer = stage === 'untracked' && isOwn && packet.protocol === UDP && this.#isFailsafe(FAILSAFE_OUT, packet.sport)
       const asked = this.#host(stage, { direction: 'ingress', device, packet: seen })
       const found = asked.filter(({ verdict }) => verdict !== 'deny' || !isAnswer)
@@ -112,13 +104,13 @@ class Checks {
   }
 
   #host(
-    stage: keyof typeof HOST_STAGES,
+    stage: HostStage,
     { direction, device, packet }: { readonly direction: SideCheck['direction']; readonly device: number; readonly packet: Packet },
   ): readonly SideCheck[] {
     const hosts = this.#of.tables.open(catalogue.np_hosts)
     const real = hosts.get({ ifindex: device, view: HOST_REAL })
-    if (real === undefined) return []
-    const field = HOST_STAGES[stage][direction]
+    const field = `${stage}_${direction}` as const
+    if (real === undefined || field === 'early_egress') return []
     const staged = hosts.get({ ifindex: device, view: HOST_STAGED }) ?? real
     const sets = [real[field], staged[field]] as const
     const of = device === 0 ? 'the node' : this.#of.deviceName(device)

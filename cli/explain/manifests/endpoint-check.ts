@@ -13,15 +13,15 @@ import { podLine, type View } from '#lib/policy/rule-order.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { isAbout } from '#lib/policy/rule.ts'
 import { NO_ROOM } from '#agent/compile/policy/rules/rule-list.ts'
-import { NO_SET, type HostSlot, type SetId } from '#agent/compile/policy/tables.ts'
+import { NO_SET, type SetId } from '#agent/compile/policy/tables.ts'
+import { HOST_SLOTS, type HostStage } from '#agent/policy/host-stages.ts'
 import { judgeBySet } from '#agent/policy/judge.ts'
 import type { PolicyVerdict } from '#agent/policy/verdict.ts'
 import type { NodeView } from './node-view.ts'
 import type { ExplainedCluster } from './cluster.ts'
 
-/** Whose rules are asked: a pod's own, or of a host endpoint those that see every packet by itself, those before
- * services are translated, those of what passes through, or those of what the node itself sends and receives. */
-export type Stage = 'pod' | 'untracked' | 'early' | 'forward' | 'normal'
+/** Whose rules are asked: a pod's own, or those of a stage of a host endpoint. */
+export type Stage = 'pod' | HostStage
 
 /** One tier, or what comes after the tiers. */
 export interface Step {
@@ -50,8 +50,7 @@ export interface Check {
   readonly disagreement: string | null
 }
 
-export type Subject =
-  { readonly stage: 'pod'; readonly endpoint: Pod } | { readonly stage: Exclude<Stage, 'pod'>; readonly endpoint: HostEndpoint }
+export type Subject = { readonly stage: 'pod'; readonly endpoint: Pod } | { readonly stage: HostStage; readonly endpoint: HostEndpoint }
 
 export interface CheckQuery {
   readonly subject: Subject
@@ -101,13 +100,6 @@ function lineOf({ snapshot }: ExplainedCluster, { subject, direction, view }: Ch
   }
 }
 
-const SLOTS: Readonly<Record<Exclude<Stage, 'pod'>, Readonly<Record<Direction, HostSlot | undefined>>>> = {
-  untracked: { ingress: 'untrackedIngress', egress: 'untrackedEgress' },
-  early: { ingress: 'earlyIngress', egress: undefined },
-  forward: { ingress: 'forwardIngress', egress: 'forwardEgress' },
-  normal: { ingress: 'normalIngress', egress: 'normalEgress' },
-}
-
 function setOf({ policy: { tables } }: NodeView, { subject, direction, packet, view }: CheckQuery): SetId {
   if (subject.stage === 'pod') {
     const end = tables.end(direction === 'ingress' ? packet.dst : packet.src)
@@ -116,7 +108,7 @@ function setOf({ policy: { tables } }: NodeView, { subject, direction, packet, v
     return direction === 'ingress' ? end.stagedIngress : end.stagedEgress
   }
   const host = tables.host(refText(subject.endpoint))
-  const slot = SLOTS[subject.stage][direction]
+  const slot = HOST_SLOTS[subject.stage][direction]
   if (host === undefined || slot === undefined) return NO_SET
   return (view === 'real' ? host.sets : host.staged)[slot]
 }

@@ -3,12 +3,13 @@
 import { ADDR_MASQUERADE, ADDR_NODE, POD_TO_HOST_DROP, RANGE_INSIDE } from '#lib/base/bpf-constants.ts'
 import { isV4, type Addr } from '#lib/base/ip.ts'
 import { nodeAddress } from '#lib/model/node.ts'
-import type { HostEndpoint } from '#lib/model/policy.ts'
+import type { Direction, HostEndpoint } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import { endpointOf, isFailsafe, isFailsafeAnswer, WILDCARD } from '#lib/policy/host.ts'
 import type { View } from '#lib/policy/rule-order.ts'
 import { UDP, type Packet } from '#lib/policy/packet.ts'
-import { check, type Check, type CheckQuery, type Stage } from './endpoint-check.ts'
+import { stagesIn, type StageQuery } from '#agent/policy/host-stages.ts'
+import { check, type Check, type CheckQuery } from './endpoint-check.ts'
 import type { NodeView } from './node-view.ts'
 import type { ExplainedCluster } from './cluster.ts'
 
@@ -56,7 +57,8 @@ export function checksAt({ world, view, device }: NodeCheck, visit: Visit): read
   if (fromPod) checks.push(ask({ subject: { stage: 'pod', endpoint: from.pod }, direction: 'egress', packet }))
   if (fromPod && isOwn && node.config.compile.knobs.podToHost === POD_TO_HOST_DROP) checks.push(dropped(node))
   if (fromPod && isOwn) checks.push(...host(inner, { stage: 'normal', direction: 'ingress', packet }))
-  if (arrival !== 'here') checks.push(...inTurn(comingIn({ arrival, before, packet, isOwn }), (of) => host(outer, of)))
+  const comingIn = stagesIn({ before, packet, byDevice: arrival === 'network', isOwn })
+  if (arrival !== 'here') checks.push(...inTurn(comingIn, (of) => host(outer, { ...of, direction: 'ingress' })))
   if (fromNode) checks.push(...inTurn(sent({ packet, toPod }), (of) => host(toPod ? inner : outer, of)))
   else if (!toPod && !isOwn) checks.push(...host(outer, { stage: 'forward', direction: 'egress', packet }))
   // a node always reaches its pods
@@ -86,10 +88,7 @@ function sparedByUntracked({ failsafes }: NodeView, said: Check, { packet, direc
 }
 
 /** Where policy of host endpoints is not asked. */
-function settled(
-  { name }: NodeView,
-  { endpoint, direction }: { readonly endpoint: HostEndpoint; readonly direction: CheckQuery['direction'] },
-): Check {
+function settled({ name }: NodeView, { endpoint, direction }: { readonly endpoint: HostEndpoint; readonly direction: Direction }): Check {
   const step = { tier: null, outcome: 'allow', by: null, rule: null, id: null, text: FAILSAFE } as const
   return { node: name, endpoint: refText(endpoint), stage: 'normal', direction, verdict: 'allow', steps: [step], disagreement: null }
 }
@@ -100,21 +99,8 @@ function dropped({ name }: NodeView): Check {
   return { node: name, endpoint: `Node/${name}`, stage: 'normal', direction: 'ingress', verdict: 'deny', steps: [step], disagreement: null }
 }
 
-interface HostQuery {
-  readonly stage: Exclude<Stage, 'pod'>
-  readonly direction: CheckQuery['direction']
-  readonly packet: Packet
-}
-
-/** By a device. */
-function comingIn({ arrival, before, packet, isOwn }: Omit<Visit, 'node'> & { readonly isOwn: boolean }): readonly HostQuery[] {
-  const direction = 'ingress'
-  const late: HostQuery = { stage: isOwn ? 'normal' : 'forward', direction, packet }
-  const first: readonly HostQuery[] = [
-    { stage: 'untracked', direction, packet: before },
-    { stage: 'early', direction, packet: before },
-  ]
-  return arrival === 'network' ? [...first, late] : [late]
+interface HostQuery extends StageQuery {
+  readonly direction: Direction
 }
 
 /** By the node itself: what its pods get passes no device of the network. */
@@ -125,7 +111,7 @@ function sent({ packet, toPod }: { readonly packet: Packet; readonly toPod: bool
 }
 
 /** The first check that decides ends it: those behind are not asked. */
-function inTurn(queries: readonly HostQuery[], host: (of: HostQuery) => readonly Check[]): readonly Check[] {
+function inTurn<Q>(queries: readonly Q[], host: (of: Q) => readonly Check[]): readonly Check[] {
   const checks: Check[] = []
   for (const query of queries) {
     const asked = host(query)
