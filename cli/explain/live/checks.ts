@@ -11,7 +11,7 @@ import { stagesIn, type HostStage } from '#agent/policy/host-stages.ts'
 import { judgeBySet } from '#agent/policy/judge.ts'
 import type { PolicyLookup } from '#agent/policy/table-rows.ts'
 import type { PolicyVerdict } from '#agent/policy/verdict.ts'
-import type { Stage } from '../manifests/endpoint-check.ts'
+import { inTurn, type Stage } from '../stages.ts'
 import { ruleRecord, type RuleNames, type RuleRecord } from '../../rules.ts'
 import type { Tables } from '../../map-tables.ts'
 import { pinnedPolicy } from './pinned-policy.ts'
@@ -88,19 +88,14 @@ class Checks {
     ]
   }
 
-  /** The first check that decides ends it: those behind are not asked. */
   #comingIn(isOwn: boolean): readonly SideCheck[] {
     const { before, packet, device } = this.#passage
     if ((device === 0 && !isOwn) || (isOwn && this.#isFailsafe(FAILSAFE_IN, packet.dport))) return []
-    const checks: SideCheck[] = []
-    for (const { stage, packet: seen } of stagesIn({ before, packet, byDevice: device !== 0, isOwn })) {
+    return inTurn(stagesIn({ before, packet, byDevice: device !== 0, isOwn }), ({ stage, packet: seen }) => {
       const isAnswer = stage === 'untracked' && isOwn && packet.protocol === UDP && this.#isFailsafe(FAILSAFE_OUT, packet.sport)
       const asked = this.#host(stage, { direction: 'ingress', device, packet: seen })
-      const found = asked.filter(({ verdict }) => verdict !== 'deny' || !isAnswer)
-      checks.push(...found)
-      if (found.some(({ verdict }) => verdict !== 'open')) break
-    }
-    return checks
+      return asked.filter(({ verdict }) => verdict !== 'deny' || !isAnswer)
+    })
   }
 
   #host(

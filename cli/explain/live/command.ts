@@ -2,14 +2,14 @@
 /** `explain` on a node: its loaded programs are run with a packet, its maps tell why. Layer: cli. */
 import { ifindexOf } from '#native'
 import { ConfigError } from '#lib/base/errors.ts'
-import { isV4, protocolText, type Addr } from '#lib/base/ip.ts'
-import { ICMP, ICMPV6, type Packet } from '#lib/policy/packet.ts'
+import { protocolText, type Addr } from '#lib/base/ip.ts'
+import type { Packet } from '#lib/policy/packet.ts'
 import { enumValue } from '#agent/maps/btf.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { ruleNames } from '../../agent.ts'
 import type { ExplainOrder } from '../../args.ts'
 import { nextHopOf } from '../../bpf/next-hop.ts'
-import { icmpOf, numberOf } from '../manifests/flows.ts'
+import { packetsBetween } from '../packets.ts'
 import type { EndName, Query } from '../query.ts'
 import { interfaceNames } from '../../interfaces.ts'
 import { PinnedTables } from '../../pins.ts'
@@ -44,20 +44,11 @@ export async function explainOnline({ pins, agent, query, device, json }: Explai
   return { text: flows.map(onlineText).join('\n'), warnings: linesText(warnings), exitCode }
 }
 
-/** One for each family that both ends have; the source port is chosen later unless it is given. */
+/** The source port is chosen later unless it is given. */
 async function packetsOf(query: Query, tables: PinnedTables, devices: Devices): Promise<readonly Packet[]> {
-  const { from, to, protocol, icmp, sourcePort } = query
+  const { from, to, protocol, sourcePort } = query
   const [sources, destinations] = [await addressesOf(from, tables, devices), await addressesOf(to, tables, devices)]
-  const dport = protocol === 'icmp' ? 0 : portOf(to)
-  const packets = sources.flatMap((src): Packet[] => {
-    const dst = destinations.find((addr) => isV4(addr) === isV4(src))
-    if (dst === undefined) return []
-    const ends = { src, dst, sport: sourcePort ?? 0, dport }
-    if (protocol !== 'icmp') return [{ ...ends, protocol: numberOf(protocol), icmp: undefined }]
-    return [{ ...ends, protocol: isV4(src) ? ICMP : ICMPV6, icmp: icmpOf(isV4(src), icmp) }]
-  })
-  if (packets.length === 0) throw new ConfigError(`${from.text} > ${to.text}`, 'have no address of the same family')
-  return packets
+  return packetsBetween(query, { sources, destinations, sport: sourcePort ?? 0, dport: protocol === 'icmp' ? 0 : portOf(to) })
 }
 
 function portOf({ text, port }: EndName): number {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What pinned maps make of a packet's destination: the service, and its backends. Layer: cli (pure). */
-import { ADDR_NODE_PORTS, ADDR_SELF } from '#lib/base/bpf-constants.ts'
-import { ANY_V4, ANY_V6, isV4, type Addr } from '#lib/base/ip.ts'
+import type { Addr } from '#lib/base/ip.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { Frontend } from '#agent/maps/shapes.ts'
 import { frontendText } from '../../bpf/services.ts'
 import type { Tables } from '../../map-tables.ts'
+import { frontendOf } from '../frontend.ts'
 import { endRecord, type EndRecord } from '../../text.ts'
 
 export interface ServiceRecord {
@@ -25,7 +25,12 @@ export interface Meant {
 }
 
 export function serviceOf(tables: Tables, packet: Packet, inside: boolean): Meant {
-  const frontend = frontendOf(tables, packet)
+  const [frontends, addrs] = [tables.open(catalogue.np_frontends), tables.open(catalogue.np_addrs)]
+  const frontend = frontendOf(
+    packet.dst,
+    (addr) => frontends.get({ addr, port: packet.dport, proto: packet.protocol }),
+    (addr) => addrs.get(addr),
+  )
   if (frontend === undefined) return { service: null, packets: [packet], frontend }
   const packets = backendsOf(tables, frontend, inside).map(({ addr, port }) => ({ ...packet, dst: addr, dport: port }))
   const service: ServiceRecord = {
@@ -34,15 +39,6 @@ export function serviceOf(tables: Tables, packet: Packet, inside: boolean): Mean
     backends: packets.map(({ dst, dport }) => endRecord({ addr: dst, port: dport })),
   }
   return { service, packets, frontend }
-}
-
-function frontendOf(tables: Tables, { dst, dport, protocol }: Packet): Frontend | undefined {
-  const table = tables.open(catalogue.np_frontends)
-  const exact = table.get({ addr: dst, port: dport, proto: protocol })
-  if (exact !== undefined) return exact
-  const own = tables.open(catalogue.np_addrs).get(dst)
-  if (own?.kind !== ADDR_SELF || (own.flags & ADDR_NODE_PORTS) === 0) return undefined
-  return table.get({ addr: isV4(dst) ? ANY_V4 : ANY_V6, port: dport, proto: protocol })
 }
 
 function backendsOf(tables: Tables, frontend: Frontend, inside: boolean): readonly { readonly addr: Addr; readonly port: number }[] {

@@ -3,7 +3,7 @@
 import { table } from '#lib/base/table.ts'
 import { nextHopText } from '../../bpf/next-hop.ts'
 import { ruleText } from '../../rules.ts'
-import { STAGES } from '../manifests/text.ts'
+import { STAGES } from '../stages.ts'
 import { endText } from '../../text.ts'
 import type { FlowMade, OnlineRecord, WayRecord } from './record.ts'
 import type { SideCheck, SideVerdict } from './checks.ts'
@@ -34,14 +34,8 @@ function flowLines({ from, to, way, rules }: FlowMade, hasPorts: boolean): reado
 
 /** Backends with the same checks. */
 function groups(ways: readonly WayRecord[]): readonly (readonly WayRecord[])[] {
-  const found = new Map<string, WayRecord[]>()
-  for (const way of ways) {
-    const key = JSON.stringify(
-      way.checks.map(({ stage, direction, verdict, rule, passed, staged }) => [stage, direction, verdict, rule, passed, staged]),
-    )
-    found.set(key, [...(found.get(key) ?? []), way])
-  }
-  return [...found.values()]
+  const alike = ({ stage, direction, verdict, rule, passed, staged }: SideCheck) => [stage, direction, verdict, rule, passed, staged]
+  return [...Map.groupBy(ways, ({ checks }) => JSON.stringify(checks.map(alike))).values()]
 }
 
 function wayLines(group: readonly WayRecord[], several: boolean): readonly string[] {

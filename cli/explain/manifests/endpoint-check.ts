@@ -17,11 +17,9 @@ import { NO_SET, type SetId } from '#agent/compile/policy/tables.ts'
 import { HOST_SLOTS, type HostStage } from '#agent/policy/host-stages.ts'
 import { judgeBySet } from '#agent/policy/judge.ts'
 import type { PolicyVerdict } from '#agent/policy/verdict.ts'
+import type { Stage } from '../stages.ts'
 import type { NodeView } from './node-view.ts'
 import type { ExplainedCluster } from './cluster.ts'
-
-/** Whose rules are asked: a pod's own, or those of a stage of a host endpoint. */
-export type Stage = 'pod' | HostStage
 
 /** One tier, or what comes after the tiers. */
 export interface Step {

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A question about names → packets: one for each family that both ends have. Layer: cli (pure). */
 import { ConfigError } from '#lib/base/errors.ts'
-import { formatAddr, isV4, protocolNumber, protocolText, type Addr } from '#lib/base/ip.ts'
+import { formatAddr, protocolText, type Addr } from '#lib/base/ip.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import { hasOwnAddresses, type Pod } from '#lib/model/pod.ts'
 import type { Service } from '#lib/model/service.ts'
-import { ICMP, ICMPV6, type Packet } from '#lib/policy/packet.ts'
+import type { Packet } from '#lib/policy/packet.ts'
+import { packetsBetween } from '../packets.ts'
 import { END_FORMS, type EndName, type Query } from '../query.ts'
 import type { ExplainedCluster } from './cluster.ts'
 
 /** Of no service, and of no rule that means servers. */
 export const SOURCE_PORT = 50_000
-const ECHO_V4 = 8
-const ECHO_V6 = 128
-const ECHO_REPLIES = new Set([0, 129])
 
 interface End {
   readonly addrs: readonly Addr[]
@@ -26,32 +24,8 @@ export function packetsOf(world: ExplainedCluster, query: Query): readonly Packe
   const to = endOf(world, query.to, query)
   if (query.protocol !== 'icmp' && to.port === undefined)
     throw new ConfigError(query.to.text, `${query.protocol} needs a port: ${query.to.text}:PORT`)
-  const pairs = from.addrs.flatMap((src) => {
-    const dst = to.addrs.find((addr) => isV4(addr) === isV4(src))
-    return dst === undefined ? [] : [{ src, dst }]
-  })
-  if (pairs.length === 0) throw new ConfigError(`${query.from.text} > ${query.to.text}`, 'have no address of the same family')
-  return oneOfEach(pairs).map((ends) => packetOf(ends, query, to.port ?? 0))
-}
-
-/** Families: a node may have several addresses of one. */
-function oneOfEach<T extends { readonly src: Addr }>(pairs: readonly T[]): readonly T[] {
-  return pairs.filter((pair, at) => pairs.findIndex((other) => isV4(other.src) === isV4(pair.src)) === at)
-}
-
-function packetOf(ends: { readonly src: Addr; readonly dst: Addr }, { protocol, icmp, sourcePort }: Query, dport: number): Packet {
-  if (protocol !== 'icmp') return { ...ends, protocol: numberOf(protocol), sport: sourcePort ?? SOURCE_PORT, dport, icmp: undefined }
-  return { ...ends, protocol: isV4(ends.dst) ? ICMP : ICMPV6, sport: 0, dport: 0, icmp: icmpOf(isV4(ends.dst), icmp) }
-}
-
-/** An answer to an echo stands for the echo, as in the programs. */
-export function icmpOf(v4: boolean, given: Query['icmp']): NonNullable<Query['icmp']> {
-  const echo = v4 ? ECHO_V4 : ECHO_V6
-  return given === undefined || ECHO_REPLIES.has(given.type) ? { type: echo, code: 0 } : given
-}
-
-export function numberOf(protocol: 'tcp' | 'udp' | 'sctp'): number {
-  return protocolNumber(protocol === 'tcp' ? 'TCP' : protocol === 'udp' ? 'UDP' : 'SCTP')
+  const sport = query.protocol === 'icmp' ? 0 : (query.sourcePort ?? SOURCE_PORT)
+  return packetsBetween(query, { sources: from.addrs, destinations: to.addrs, sport, dport: to.port ?? 0 })
 }
 
 function endOf(world: ExplainedCluster, end: EndName, query: Query): End {

@@ -9,6 +9,7 @@ import { endpointOf, isFailsafe, isFailsafeAnswer, WILDCARD } from '#lib/policy/
 import type { View } from '#lib/policy/rule-order.ts'
 import { UDP, type Packet } from '#lib/policy/packet.ts'
 import { stagesIn, type StageQuery } from '#agent/policy/host-stages.ts'
+import { inTurn } from '../stages.ts'
 import { check, type Check, type CheckQuery } from './endpoint-check.ts'
 import type { NodeView } from './node-view.ts'
 import type { ExplainedCluster } from './cluster.ts'
@@ -108,17 +109,6 @@ function sent({ packet, toPod }: { readonly packet: Packet; readonly toPod: bool
   const direction = 'egress'
   const late: HostQuery = { stage: 'normal', direction, packet }
   return toPod ? [late] : [{ stage: 'untracked', direction, packet }, late]
-}
-
-/** The first check that decides ends it: those behind are not asked. */
-function inTurn<Q>(queries: readonly Q[], host: (of: Q) => readonly Check[]): readonly Check[] {
-  const checks: Check[] = []
-  for (const query of queries) {
-    const asked = host(query)
-    checks.push(...asked)
-    if (asked.some(({ verdict }) => verdict !== 'open')) break
-  }
-  return checks
 }
 
 /** That of the device that has the node's address; only addresses tell which endpoint that is, unless one alone

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What one node's agent would write: services, addresses and tables of policy, compiled when they are asked for.
  * Layer: cli (pure). */
-import { ADDR_EXTERNAL, ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE, FAILSAFE_IN } from '#lib/base/bpf-constants.ts'
-import { ANY_V4, ANY_V6, isV4, isWithin, protocolNumber, type Addr, type Cidr } from '#lib/base/ip.ts'
+import { ADDR_EXTERNAL, ADDR_SELF, ADDR_SERVICE, FAILSAFE_IN } from '#lib/base/bpf-constants.ts'
+import { isWithin, protocolNumber, type Addr, type Cidr } from '#lib/base/ip.ts'
 import type { FailsafePort, Failsafes } from '#lib/model/failsafe.ts'
 import type { Snapshot } from '#lib/model/snapshot.ts'
 import { Compiler } from '#agent/compile/compile.ts'
@@ -15,6 +15,7 @@ import type { Config } from '#agent/config/config.ts'
 import { resolveConfig } from '#agent/config/resolve.ts'
 import { configurationsOf } from '#agent/config/layers.ts'
 import { PolicyTables } from '#agent/policy/table-rows.ts'
+import { frontendOf } from '../frontend.ts'
 
 export interface Frontend extends FrontendRow {
   /** "namespace/name" */
@@ -50,15 +51,14 @@ export class NodeView {
     this.config = resolveConfig(configurationsOf(snapshot.felixConfigurations, name), undefined).config
   }
 
-  /** Where packets to this address and port are translated here; node ports count on this node's own addresses. */
+  /** Where packets to this address and port are translated here. */
   frontend(addr: Addr, port: number, proto: number): Frontend | undefined {
     const { frontends } = this.#compiled()
-    const exact = frontends.get(frontendKey(addr, port, proto))
-    if (exact !== undefined) return exact
-    const known = this.addr(addr)
-    return known?.kind === ADDR_SELF && (known.flags & ADDR_NODE_PORTS) !== 0
-      ? frontends.get(frontendKey(isV4(addr) ? ANY_V4 : ANY_V6, port, proto))
-      : undefined
+    return frontendOf(
+      addr,
+      (one) => frontends.get(frontendKey(one, port, proto)),
+      (one) => this.addr(one),
+    )
   }
 
   backends(list: ListId): readonly BackendValue[] {

@@ -2,6 +2,7 @@
 /** An explanation for people to read. Layer: cli (pure). */
 import { hostPort } from '#lib/base/ip.ts'
 import { table } from '#lib/base/table.ts'
+import { STAGES } from '../stages.ts'
 import type { Check, Step } from './endpoint-check.ts'
 import type { Trace, Outcome } from './trace.ts'
 import type { Explanation, PartyRecord } from './explain.ts'
@@ -88,15 +89,6 @@ function outcomeLines({ verdict, to, checks, seenAs, reason }: Outcome, { isName
 function backendText({ address, port, owner, node }: BackendText): string {
   const place = port === 0 ? address : hostPort(address, port)
   return owner === 'outside' ? place : `${place} (${owner}${node === null || owner === `node ${node}` ? '' : ` on ${node}`})`
-}
-
-/** What stands behind the endpoint. */
-export const STAGES: Readonly<Record<Check['stage'], string>> = {
-  pod: '',
-  untracked: ', untracked',
-  early: ', before translation',
-  forward: ', forwarded',
-  normal: '',
 }
 
 /** The first column of the first row alone says what is asked. */

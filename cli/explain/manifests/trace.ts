@@ -108,12 +108,7 @@ function joined({ checks, translations, seenAs }: Pick<Branch, 'checks' | 'trans
 
 /** Those with the same verdicts by the same rules are one. */
 function grouped(branches: readonly Branch[]): readonly Outcome[] {
-  const groups = new Map<string, Branch[]>()
-  for (const branch of branches) {
-    const key = signature(branch)
-    groups.set(key, [...(groups.get(key) ?? []), branch])
-  }
-  return [...groups.values()].flatMap((group) => {
+  return [...Map.groupBy(branches, signature).values()].flatMap((group) => {
     const [first] = group
     if (first === undefined) return []
     const { verdict, checks, seenAs, reason } = first
