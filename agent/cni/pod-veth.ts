@@ -4,7 +4,7 @@ import { closeSync, openSync } from 'node:fs'
 import { constants } from 'node:os'
 import { writeInNetns } from '#native'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
-import { addrBits, ANY_V4, ANY_V6, formatAddr, isV4, parseAddr, type Addr } from '#lib/base/ip.ts'
+import { addrBits, ANY_V4, ANY_V6, formatAddr, isV4, type Addr } from '#lib/base/ip.ts'
 import { sha1 } from '#lib/base/hash.ts'
 import { AF_INET6, encodeSingleAddr, RTM_NEWADDR } from '#agent/interfaces/netlink/addr.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
@@ -23,6 +23,7 @@ import { listAddresses, listRoutes } from '#agent/interfaces/netlink/lists.ts'
 import { NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE } from '#agent/interfaces/netlink/message.ts'
 import { encodeNeighbour, RTM_NEWNEIGH } from '#agent/interfaces/netlink/neighbour.ts'
 import { encodeDeviceRoute, LOCAL_TABLE, RTM_NEWROUTE } from '#agent/interfaces/netlink/route.ts'
+import { POD_GATEWAYS } from '#agent/interfaces/pod-gateways.ts'
 import { inNetns } from './netns.ts'
 
 export interface PodVeth {
@@ -37,9 +38,6 @@ export interface PodVeth {
   readonly mtu: number
   readonly addresses: readonly Addr[]
 }
-
-/** What pods send everything to; no device has these addresses, the programs answer for them. */
-export const GATEWAYS = { v4: parseAddr('169.254.1.1'), v6: parseAddr('fe80::1') } as const
 
 const { ENODEV } = constants.errno
 const DEFAULTS = { v4: { addr: ANY_V4, bits: 0 }, v6: { addr: ANY_V6, bits: 0 } } as const
@@ -96,8 +94,8 @@ function raiseInside(pod: NetlinkExchange, link: PodVeth): void {
   set.up()
   for (const addr of link.addresses) set.address(addr)
   for (const family of familiesOf(link)) {
-    set.neighbour(GATEWAYS[family], macOf(link, 'node'))
-    set.route(DEFAULTS[family], GATEWAYS[family])
+    set.neighbour(POD_GATEWAYS[family], macOf(link, 'node'))
+    set.route(DEFAULTS[family], POD_GATEWAYS[family])
   }
 }
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The wanted knobs and what the kernel can do, as the programs' read-only configuration. Layer: agent/dataplane
  * (pure). */
-import { parseAddr } from '#lib/base/ip.ts'
 import type { Knobs } from '../../compile/desired.ts'
+import { POD_GATEWAYS } from '../../interfaces/pod-gateways.ts'
 import type { NodeCfg } from '../../maps/shapes.ts'
 import type { Features } from './kernel-features.ts'
 import { noneIfAny } from '../maps/encode-rows.ts'
-
-/** The pods' default gateways: on no device, answered for by from_workload. */
-const GATEWAY_V4 = parseAddr('169.254.1.1')
-const GATEWAY_V6 = parseAddr('fe80::1')
 
 /** How long a flow goes without a closer look. */
 const FRESH_SECONDS = 0.75
@@ -19,8 +15,8 @@ export function nodeConfig(knobs: Knobs, features: Features): NodeCfg {
   return {
     node_v4: noneIfAny(knobs.nodeV4),
     node_v6: noneIfAny(knobs.nodeV6),
-    gateway_v4: GATEWAY_V4,
-    gateway_v6: GATEWAY_V6,
+    gateway_v4: POD_GATEWAYS.v4,
+    gateway_v6: POD_GATEWAYS.v6,
     timeout_tcp_syn: timeouts.tcpSyn,
     timeout_tcp_open: timeouts.tcpOpen,
     timeout_tcp_fin: timeouts.tcpFin,
