@@ -76,7 +76,7 @@ export interface Plan {
   readonly newcomers: ReadonlySet<Addr>
   /** identities that addresses have while endpoints switch */
   readonly between: ReadonlyMap<Addr, number>
-  /** what an endpoint (its address, or the ref of a host endpoint) has of a ruleset until the end: itself or its twin */
+  /** the ruleset, or its twin until the end; `endpoint`: its address, or the ref of a host endpoint */
   readonly setFor: (endpoint: string, ruleset: SetId) => SetId
   readonly twins: readonly SetId[]
   /** whether some address or prefix goes through an identity between: flows are judged once more at the end */
