@@ -140,10 +140,10 @@ describe('what is wanted', () => {
     sink.synced()
     const first = state.compile()
     // the configuration says where health is served, and that is needed now
-    expect(first).toMatchObject({ missingNode, compiled: undefined, settings: { config: { compile: { connectTcp: true } } } })
+    expect(first).toMatchObject({ missingNode, compiled: undefined, settings: { config: { compile: { knobs: { connectTcp: true } } } } })
     expect(state.compile()).toBeUndefined()
     put(felix({ bpfConnectTimeLoadBalancing: 'Disabled' }))
-    expect(state.compile()).toMatchObject({ missingNode, compiled: undefined, settings: { config: { compile: { connectTcp: false } } } })
+    expect(state.compile()).toMatchObject({ missingNode, compiled: undefined, settings: { config: { compile: { knobs: { connectTcp: false } } } } })
     put(self)
     expect(told.changes).toBe(3)
     const { compiled, missingNode: now } = state.compile() ?? {}
