@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* A packet's flow from begin to end: found or made, judged, tracked, sent. Layer: slow paths. */
+/* A packet's flow from begin to end: found or made, judged, tracked, sent. What each packet passes is inlined. Layer:
+ * slow paths. */
 #ifndef NP_CONNTRACK_PACKET_H
 #define NP_CONNTRACK_PACKET_H
 
@@ -18,7 +19,7 @@ static __noinline bool plays_node(struct __sk_buff *skb, struct scratch *s, cons
 }
 
 /* Rules that are not tracked, and the source of what they let in. Writes eval, dst, key.lane, judged.by_answer. */
-static __noinline enum verdict untracked_packet(struct __sk_buff *skb, struct scratch *s)
+static __always_inline enum verdict untracked_packet(struct __sk_buff *skb, struct scratch *s)
 {
 	__u32 action = untracked_judge(skb, s);
 	enum drop why;
@@ -35,46 +36,40 @@ static __noinline enum verdict untracked_packet(struct __sk_buff *skb, struct sc
 	return action == RULE_ALLOW ? VERDICT_PASS : dropped(DROP_POLICY);
 }
 
-/* A packet of no flow: judged by itself. Reads dst, draft.v, which is empty; writes src, judged, eval. */
-static __noinline enum verdict packet_alone(struct __sk_buff *skb, struct scratch *s)
+/* A packet of no flow: there is nothing to prepare. Reads key.lane, dst. */
+static __noinline enum verdict prepare_alone(struct scratch *s)
 {
 	enum drop why = s->hook == FROM_HOST ? source_refused_alone(s) : DROP_NONE;
 
-	if (why)
-		return dropped(why);
-	judged_new(skb, s);
-	if (plays_node(skb, s, &s->draft.v))
-		return dropped(DROP_TUNNEL_SOURCE);
-	why = flow_judge(skb, s, &s->draft.v);
-	return why ? dropped(why) : VERDICT_PASS;
+	return why ? dropped(why) : FLOW_PREPARED;
 }
 
-/* A packet that begins a flow, as far as is known: prepared, judged, entered. Ends in FLOW_MADE or
- * FLOW_THERE, or ends the packet.
- * Writes src, dst, reroute, judged, eval, draft, syn, fib: all that a flow is made of. */
-static __noinline enum verdict flow_new(struct __sk_buff *skb, struct scratch *s)
+/* A packet of no known flow: prepared, judged, entered. Ends in FLOW_MADE or FLOW_THERE, or ends the packet.
+ * `is_syn`: a SYN where packets enter, of which less is to be asked; the verifier looks at each kind by itself.
+ * Reads alone; writes alone, src, dst, reroute, judged, eval, draft, syn, fib. */
+static __always_inline enum verdict flow_new(struct __sk_buff *skb, struct scratch *s, const bool is_syn)
 {
-	enum verdict verdict = flow_prepare(skb);
-	bool older;
+	enum verdict verdict = !is_syn && s->alone ? prepare_alone(s) : flow_prepare(skb);
 	enum drop why;
 
 	if (verdict != FLOW_PREPARED)
 		return verdict;
 	judged_new(skb, s);
-	older = s->hook == TO_HOST && serves_older(skb, s);
-	if (older)
+	if (!is_syn && s->hook == TO_HOST && serves_older(skb, s)) {
 		judged_served(skb, s);
-	if (s->p.proto == IPPROTO_UDP && plays_node(skb, s, &s->draft.v))
+		s->alone = 1; /* its client's next packet makes the flow */
+	}
+	if (!is_syn && s->p.proto == IPPROTO_UDP && plays_node(skb, s, &s->draft.v))
 		return dropped(DROP_TUNNEL_SOURCE);
 	why = flow_judge(skb, s, &s->draft.v);
 	if (why)
 		return dropped(why);
-	return older ? VERDICT_PASS : flow_enter(skb); /* an older one's client makes the flow with its next packet */
+	return !is_syn && s->alone ? VERDICT_PASS : flow_enter(skb);
 }
 
 /* The flow that the packet belongs to, if there is one that is still what it was. *why: the packet ends here.
  * Writes renew, by_other, key.lane, draft.peer_key. */
-static __noinline struct ct_value *flow_known(struct __sk_buff *skb, struct scratch *s, enum drop *why)
+static __always_inline struct ct_value *flow_known(struct __sk_buff *skb, struct scratch *s, enum drop *why)
 {
 	struct ct_value *v = flow_find(skb, s);
 	enum verdict verdict;
@@ -98,7 +93,7 @@ static __noinline struct ct_value *flow_known(struct __sk_buff *skb, struct scra
 
 /* A packet of a flow that is there: judged again if need be, tracked.
  * Reads renew, by_other; writes src, dst, judged, eval, draft, syn. */
-static __noinline enum drop flow_goes_on(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
+static __always_inline enum drop flow_goes_on(struct __sk_buff *skb, struct scratch *s, struct ct_value *v)
 {
 	enum drop why;
 
@@ -137,22 +132,20 @@ static __noinline enum verdict flow_packet(struct __sk_buff *skb, struct scratch
 	if (verdict != VERDICT_NONE)
 		return verdict;
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
-	if (s->alone)
-		return packet_alone(skb, s);
-	if (hook_is_from(s->hook) && pkt_is_syn(&s->p)) {
+	if (hook_is_from(s->hook) && pkt_is_syn(&s->p) && !s->alone) {
 		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it
 		 * is not */
-		verdict = flow_new(skb, s);
+		verdict = flow_new(skb, s, true);
 		if (verdict == FLOW_MADE)
 			return flow_send(skb, s, &s->draft.v);
 		if (verdict != FLOW_THERE && verdict != VERDICT_PASS)
 			return verdict;
 	}
-	v = flow_known(skb, s, &why);
+	v = s->alone ? 0 : flow_known(skb, s, &why);
 	if (why)
 		return dropped(why);
 	if (!v) {
-		verdict = flow_new(skb, s);
+		verdict = flow_new(skb, s, false);
 		if (verdict == FLOW_MADE)
 			return flow_send(skb, s, &s->draft.v);
 		if (verdict != FLOW_THERE)
