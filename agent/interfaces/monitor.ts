@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Keeps the interface table and hears of route changes by netlink. Layer: agent/interfaces. */
 import { errorCode } from '#lib/base/errors.ts'
+import { Notifier } from '#lib/base/wait.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { decodeAddr, encodeAddrDump, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from './netlink/addr.ts'
 import { NetlinkExchange, type NetlinkTransport } from './netlink/exchange.ts'
@@ -32,6 +33,8 @@ export interface MonitorOptions {
 }
 
 export class InterfaceMonitor implements Disposable {
+  /** after {@link MonitorEvents.interfacesChanged}, for those who wait for an interface */
+  readonly changed = new Notifier()
   readonly #socket: NetlinkTransport
   readonly #log: Log
   readonly #exchange: NetlinkExchange
@@ -119,6 +122,7 @@ export class InterfaceMonitor implements Disposable {
     if (names.size > 0) {
       this.#names = new Set()
       this.#events?.interfacesChanged(names)
+      this.changed.notify()
     }
     if (this.#routes) {
       this.#routes = false

@@ -41,6 +41,15 @@ describe('the table', () => {
     expect(monitor.interfaces.byName('eth0')).toMatchObject({ mtu: 9000, addresses: [] })
   })
 
+  test('tells those who wait for an interface once it is in the table, and nothing when none differs', () => {
+    const { kernel, monitor, names } = monitored(ETH0)
+    const told: unknown[] = []
+    monitor.changed.subscribe(() => told.push(names()))
+    kernel.set(VETH)
+    kernel.set(VETH)
+    expect(told).toEqual([['eth0', VETH.name]])
+  })
+
   test('knows an interface that came again under the same name by its new index', () => {
     const { kernel, monitor } = monitored(VETH)
     kernel.set({ ...VETH, index: 7 }, {})
