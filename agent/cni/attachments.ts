@@ -10,7 +10,7 @@ import type { Holder } from '#lib/model/ip-block.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Attached } from './pod-overlay-sink.ts'
 import { CniError } from './cni-error.ts'
-import type { PodVeth } from './pod-veth.ts'
+import type { PodVeth } from './networking/pod-veth.ts'
 import type { PodSandbox } from './request.ts'
 import { filesIn } from './files.ts'
 

@@ -2,7 +2,7 @@
 /** The answer to ADD, in the words of each version of the specification. Layer: agent/cni (pure). */
 import { addrBits, formatAddr, isV4 } from '#lib/base/ip.ts'
 import { POD_GATEWAYS } from '#agent/interfaces/pod-gateways.ts'
-import { familiesOf, macOf, type PodVeth } from './pod-veth.ts'
+import { familiesOf, macOf, type PodVeth } from './networking/pod-veth.ts'
 import type { CniVersion } from './request.ts'
 
 export function addResult(link: PodVeth, cniVersion: CniVersion): string {

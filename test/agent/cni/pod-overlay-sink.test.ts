@@ -8,7 +8,7 @@ import type { PodEvent } from '#lib/store/source.ts'
 import { Store } from '#lib/store/store.ts'
 import { OrphanedSandboxes } from '#agent/cni/orphaned-sandboxes.ts'
 import { PodOverlaySink } from '#agent/cni/pod-overlay-sink.ts'
-import { podMtu } from '#agent/cni/mtu.ts'
+import { podMtu } from '#agent/cni/networking/mtu.ts'
 import { pod } from '../../support/build.ts'
 
 const WEB = { namespace: 'default', name: 'web' }
