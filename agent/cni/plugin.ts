@@ -1,34 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The verbs of CNI. What is given away is on disk before it is used, and used before it is answered.
- * Layer: agent/cni. */
+/** The verbs of CNI, as far as both modes share them. What is given away is on disk before it is used, and used before
+ * it is answered. Layer: agent/cni. */
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
 import { formatAddr, type Addr } from '#lib/base/ip.ts'
+import { KeyedMutex } from '#lib/base/semaphore.ts'
+import { waitUntil, withinLimits, type WaitLimits } from '#lib/base/wait.ts'
 import type { Holder } from '#lib/model/ip-block.ts'
-import { workloadInterface, type Pod } from '#lib/model/pod.ts'
+import type { Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { Semaphore } from '#lib/base/semaphore.ts'
-import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
-import { InProgressAdds } from './in-progress-adds.ts'
-import type { PodOverlaySink } from './pod-overlay-sink.ts'
 import { attachedBy, refOf, refuseOther, type Attachment, type AttachmentFiles } from './attachments.ts'
 import { CNI_CODES, CniError, errorAnswer } from './cni-error.ts'
-import { nodeEndOf, whatMoved } from './networking/veth-lookup.ts'
-import type { PodAddresses } from './pod-addresses.ts'
-import { createVeth, hasChanged, vethOf, missingOfVeth, raiseVeth, removeVeth, removeOwnVeth, whatDiffers } from './networking/pod-veth.ts'
-import { parseRequest, versionOf, type PodSandbox, type PreviousResult, type Request } from './request.ts'
-import { addResult } from './result.ts'
-import type { ConditionWaiter } from './condition-waiter.ts'
+import { InProgressAdds } from './in-progress-adds.ts'
+import type { AddCall, PodNetworking } from './networking/pod-networking.ts'
+import type { AddressSource } from './pod-addresses.ts'
+import type { PodOverlaySink } from './pod-overlay-sink.ts'
+import { parseRequest, versionOf, type Request, type RequestOf } from './request.ts'
+import { SandboxPods, type NodeState } from './sandbox-pods.ts'
 
 /** What the node is asked for a pod. */
-export interface PodNode {
-  readonly synced: boolean
-  /** other nodes know where pods of this one are */
-  readonly announced: boolean
-  /** of pods' interfaces */
-  readonly interfacePrefix: string
-  mtu(addresses: readonly Addr[]): number
+export interface PodNode extends NodeState {
+  /** of the device that has this name now; undefined: there is none */
+  indexOf(iface: string): number | undefined
   /** what the kernel lacks of a pod; undefined: nothing */
   missingOf(pod: PodPlace): string | undefined
   /** why no pod can be served; undefined: they can */
@@ -45,16 +39,20 @@ interface PodPlace {
 
 export interface PluginOptions {
   /** this node's name */
-  readonly node: string
+  readonly name: string
+  readonly node: PodNode
   readonly attachments: AttachmentFiles
   readonly pods: PodOverlaySink
-  /** undefined: pods are plugged in by another plugin, before us in the list */
-  readonly addresses: PodAddresses | undefined
-  readonly netlink: NetlinkExchange
-  readonly waiting: ConditionWaiter
+  /** for sandboxes that no plugin before us in the list has plugged in */
+  readonly own: PodNetworking
+  /** for those that one has */
+  readonly chained: PodNetworking
+  /** also of sandboxes of which nothing is known */
+  readonly addresses: Pick<AddressSource, 'releaseUnknown' | 'collect'>
   readonly clock: Clock
   readonly log: Log
-  readonly of: PodNode
+  /** aborts when the agent stops, with the answer for calls that wait */
+  readonly stop: AbortSignal
 }
 
 export interface Answer {
@@ -63,20 +61,20 @@ export interface Answer {
   readonly output: string
 }
 
-type Of<C extends Request['command']> = Extract<Request, { readonly command: C }>
-
 export class Plugin {
   readonly #options: PluginOptions
+  readonly #pods: SandboxPods
   /** by pod: two calls for one pod wait for each other */
-  readonly #turns = new Map<string, Semaphore>()
+  readonly #turns = new KeyedMutex()
   readonly #adding: InProgressAdds
   /** the last answer to STATUS */
   #told: string | undefined
 
   constructor(options: PluginOptions) {
     this.#options = options
-    const { pods, waiting } = options
-    this.#adding = new InProgressAdds({ known: (pod) => pods.known(pod), news: () => waiting.news() })
+    const { pods, stop } = options
+    this.#pods = new SandboxPods(options)
+    this.#adding = new InProgressAdds({ known: (pod) => pods.known(pod), stop })
   }
 
   /** What an agent before has left is in force again. */
@@ -112,7 +110,7 @@ export class Plugin {
     const { addresses, attachments, log } = this.#options
     const isGone = ({ containerId }: Holder): boolean =>
       this.#adding.of(containerId).length === 0 && attachments.ofSandbox(containerId) === undefined
-    const count = (await addresses?.collect(isGone)) ?? 0
+    const count = await addresses.collect(isGone)
     if (count > 0) log.warn({ count }, 'ipam.leak-collected')
   }
 
@@ -123,15 +121,8 @@ export class Plugin {
 
   async #run(request: Request): Promise<string> {
     switch (request.command) {
-      case 'ADD': {
-        const { sandbox, config } = request
-        const deadline = this.#options.clock.now() + config.timeoutMs
-        using stack = new DisposableStack()
-        stack.use(this.#adding.begin(sandbox))
-        // waits before it takes the turn: other calls for the pod must not wait because the sources do not have it
-        await this.#options.waiting.until(() => this.#unknown(sandbox), deadline)
-        return await this.#turn(sandbox, () => this.#add(request, deadline))
-      }
+      case 'ADD':
+        return await this.#add(request)
       case 'DEL':
         await this.#del(request)
         return ''
@@ -149,93 +140,71 @@ export class Plugin {
 
   /** Runtimes ask every few seconds: an answer is logged only when it differs from the last one. */
   #status(): void {
-    const reason = this.#options.of.notReady()
+    const reason = this.#options.node.notReady()
     const told = reason ?? 'ready'
     if (told !== this.#told) this.#options.log.info({ told }, 'cni.status')
     this.#told = told
     if (reason !== undefined) throw new CniError('notReady', reason)
   }
 
-  async #add(request: Of<'ADD'>, deadline: number): Promise<string> {
-    const { attachments, pods, waiting, netlink, of } = this.#options
+  async #add(request: RequestOf<'ADD'>): Promise<string> {
+    const { clock } = this.#options
     const { sandbox, config } = request
+    const deadline = clock.now() + config.timeoutMs
+    using stack = new DisposableStack()
+    const add = stack.use(this.#adding.begin(sandbox))
+    const limits = { clock, deadline, signal: add.signal }
+    // before it takes the turn: other calls for the pod must not wait because the sources do not have it
+    await this.#pods.wait(sandbox, limits)
+    // its runtime deletes it then, and that DEL waits for this ADD
+    stack.use(
+      this.#pods.whenGone(sandbox, (reason) => {
+        add.giveUp(reason)
+      }),
+    )
+    return await this.#turn(sandbox, () => this.#attach({ request, add, limits }))
+  }
+
+  async #attach({ request, add, limits }: Omit<AddCall, 'pod'>): Promise<string> {
+    const { attachments, pods, node } = this.#options
+    const { sandbox } = request
+    add.signal.throwIfAborted()
+    const pod = this.#pods.get(sandbox)
     const before = attachments.ofSandbox(sandbox.containerId)
     refuseOther(before, sandbox)
-    const attachment = before === undefined ? await this.#first(request, deadline) : this.#again(before, request)
+    if (before === undefined) await this.#makeWay(pod)
+    const networking = this.#networkingOf({ ours: before?.ours ?? request.previous === undefined })
+    const call = { request, add, limits, pod }
+    const attachment = await networking.plan(call, before)
     try {
       attachments.save(attachment)
-      if (attachment.ours && (before === undefined || hasChanged(netlink, attachment))) {
-        removeVeth(netlink, attachment.host)
-        createVeth(netlink, attachment)
-      }
+      networking.create(attachment, before)
       pods.attach(refOf(attachment), attachedBy(attachment))
       const place = this.#placeOf(attachment)
-      await waiting.until(() => {
-        // a DEL of it waits for this ADD
-        this.#known(sandbox)
-        return of.missingOf(place)
-      }, deadline)
-      if (request.previous !== undefined) return request.previous.text
-      raiseVeth(netlink, attachment)
-      await waiting.poll(() => {
-        this.#adding.refuseUnwanted(sandbox)
-        return missingOfVeth(netlink, attachment)
-      }, deadline)
-      return addResult(attachment, config.cniVersion)
+      await waitUntil({ ...limits, missing: () => node.missingOf(place), wokenBy: [node.changed] })
+      return await networking.activate(attachment, call)
     } catch (thrown) {
       if (before === undefined) await this.#remove(attachment).catch((more: unknown) => this.#sayLeft(attachment, more))
       throw thrown
     }
   }
 
-  /** A new one, with addresses; what another sandbox of this pod had goes first. */
-  async #first(request: Of<'ADD'>, deadline: number): Promise<Attachment> {
-    const { attachments } = this.#options
-    const { sandbox, previous } = request
-    const ref = refOf(sandbox)
-    if (this.#known(sandbox).hostNetwork) throw new CniError('config', `Pod ${nameKey(ref)}: is in the host's network`)
-    const former = attachments.ofPod(ref)
+  /** For the pod's new sandbox: what another one of it had goes first. */
+  async #makeWay(pod: Pod): Promise<void> {
+    if (pod.hostNetwork) throw new CniError('config', `Pod ${nameKey(pod)}: is in the host's network`)
+    const former = this.#options.attachments.ofPod(pod)
     if (former !== undefined) await this.#remove(former)
-    return previous === undefined ? await this.#own(request, deadline) : this.#plugged(sandbox, previous)
   }
 
-  /** The attachment that the sandbox has already. Another plugin may have made a new veth for it. */
-  #again(before: Attachment, { sandbox, previous }: Of<'ADD'>): Attachment {
-    return before.ours || previous === undefined ? { ...before, netns: sandbox.netns } : this.#plugged(sandbox, previous)
-  }
-
-  #plugged(sandbox: PodSandbox, { addresses }: PreviousResult): Attachment {
-    if (addresses.length === 0) throw new CniError('config', `prevResult.ips: has no address of ${sandbox.ifname}`)
-    return { ...sandbox, host: nodeEndOf(this.#options.netlink, sandbox), mtu: 0, addresses, delegate: undefined, ours: false }
-  }
-
-  async #own({ sandbox, config, environment }: Of<'ADD'>, deadline: number): Promise<Attachment> {
-    const { of, addresses: from, waiting, clock } = this.#options
-    if (from === undefined) throw new CniError('config', "prevResult: is missing: this node's pods are plugged in by another plugin")
-    // no caller waits after the deadline, either
-    const isWanted = (): boolean => clock.now() < deadline && this.#adding.isWanted(sandbox)
-    const work = from.assign({ sandbox, pod: this.#known(sandbox), config, path: environment.path, isWanted })
-    // addresses of another plugin are not garbage-collected
-    if (config.ipam !== undefined) this.#adding.keep(sandbox, work)
-    const missing = (): string => {
-      this.#known(sandbox)
-      return 'its address is not written down yet'
-    }
-    // what comes in the moment after has no sandbox, and is collected
-    const { addresses, delegate } = await waiting.forWork(work, missing, deadline)
-    const host = workloadInterface(refOf(sandbox), of.interfacePrefix)
-    return { ...sandbox, host, mtu: config.mtu ?? of.mtu(addresses), addresses, delegate, ours: true }
-  }
-
-  async #del({ sandbox, config, environment }: Of<'DEL'>): Promise<void> {
+  async #del({ sandbox, config, environment }: RequestOf<'DEL'>): Promise<void> {
     const { attachments, addresses } = this.#options
     // the runtime has given up an ADD that is still running: that ADD waits for nothing more, and this DEL waits for it
-    const adding = this.#adding.of(sandbox.containerId).filter(({ ifname }) => ifname === sandbox.ifname)
-    this.#adding.giveUp(adding, `${sandbox.containerId} is deleted already`)
-    const known = attachments.ofSandbox(sandbox.containerId) ?? adding[0]
+    const adding = this.#adding.of(sandbox.containerId).filter((one) => one.sandbox.ifname === sandbox.ifname)
+    for (const one of adding) one.giveUp(`${sandbox.containerId} is deleted already`)
+    const known = attachments.ofSandbox(sandbox.containerId) ?? adding[0]?.sandbox
     if (known === undefined) {
       // another plugin may have given addresses to one that never came to be
-      await addresses?.releaseUnknown({ sandbox, config, environment })
+      await addresses.releaseUnknown({ sandbox, config, environment })
     } else {
       await this.#turn(known, async () => {
         const attachment = attachments.ofSandbox(sandbox.containerId)
@@ -246,27 +215,24 @@ export class Plugin {
     if (this.#adding.isBusy(sandbox.containerId)) throw new CniError('tryAgain', 'another plugin is still giving it addresses')
   }
 
-  #check({ sandbox, addresses }: Of<'CHECK'>): void {
-    const { attachments, netlink, of } = this.#options
+  #check({ sandbox, addresses }: RequestOf<'CHECK'>): void {
+    const { attachments, node } = this.#options
     const attachment = attachments.ofSandbox(sandbox.containerId)
     if (attachment?.ifname !== sandbox.ifname)
       throw new CniError('unknownContainer', `there is no ${sandbox.ifname} of ${sandbox.containerId}`)
     const lost = addresses.find((addr) => !attachment.addresses.includes(addr))
     const reason =
       (lost && `${formatAddr(lost)} is not the pod's`) ??
-      (attachment.ours
-        ? whatDiffers(netlink, { ...attachment, netns: sandbox.netns })
-        : whatMoved(netlink, { ...attachment, netns: sandbox.netns })) ??
-      of.missingOf(this.#placeOf(attachment))
+      this.#networkingOf(attachment).whatDiffers({ ...attachment, netns: sandbox.netns }) ??
+      node.missingOf(this.#placeOf(attachment))
     if (reason !== undefined) throw new CniError('differs', reason)
   }
 
-  async #gc({ valid, environment }: Of<'GC'>): Promise<void> {
+  async #gc({ valid, environment }: RequestOf<'GC'>): Promise<void> {
     const keep = new Set(valid.map(({ containerId, ifname }) => `${containerId} ${ifname}`))
-    const { attachments, of } = this.#options
+    const { attachments, node, clock } = this.#options
     const gone = attachments.all().filter(({ containerId, ifname }) => !keep.has(`${containerId} ${ifname}`))
     const failed: unknown[] = []
-    const { clock, waiting } = this.#options
     const until = clock.now() + GIVE_BACK_MS
     for (const attachment of gone) {
       // another plugin may take long for each, and the caller asks again
@@ -278,7 +244,7 @@ export class Plugin {
         )
     }
     // before the sync every address would look unused; garbage collection runs once a minute anyway
-    if (of.synced) await waiting.inTime(this.collect(), 'addresses are still being collected', clock.now() + GIVE_BACK_MS)
+    if (node.synced) await withinLimits(this.collect(), 'addresses are still being collected', this.#givingBack())
     // one that cannot be taken away holds up no other
     if (failed.length > 0) throw failed[0]
   }
@@ -287,55 +253,33 @@ export class Plugin {
    * collection finds. Only the other plugin can find its own addresses, so they are released before the attachment
    * file is removed. `path`: the caller's CNI_PATH; `until`: when the caller stops waiting. */
   async #remove(attachment: Attachment, { path = '', until }: { readonly path?: string; readonly until?: number } = {}): Promise<void> {
-    const { attachments, netlink, pods, addresses, clock } = this.#options
+    const { attachments, pods } = this.#options
+    const networking = this.#networkingOf(attachment)
     // one that took its place may have the name by now
     if (attachments.ofPod(refOf(attachment))?.containerId === attachment.containerId) {
-      if (attachment.ours) removeOwnVeth(netlink, attachment)
+      networking.removeDevices(attachment)
       pods.attach(refOf(attachment), undefined)
     }
-    await addresses?.releaseDelegated(attachment, path)
+    await networking.releaseDelegated(attachment, path)
     attachments.forget(attachment)
-    if (attachment.ours && addresses !== undefined) await this.#giveBack(attachment, addresses, until ?? clock.now() + GIVE_BACK_MS)
+    await networking.releaseOwn(attachment, until ?? this.#givingBack().deadline)
   }
 
-  /** Or later: what has no sandbox is collected, and no runtime has to ask again for that. */
-  async #giveBack(attachment: Attachment, addresses: PodAddresses, deadline: number): Promise<void> {
-    const { clock, waiting, log } = this.#options
-    const done = addresses.releaseOwn(attachment, () => clock.now() < deadline)
-    await waiting.inTime(done, 'its address is not given back yet', deadline).catch((error: unknown) => {
-      log.warn({ containerId: attachment.containerId, error }, 'ipam.given-back-later')
-    })
+  #givingBack(): WaitLimits {
+    const { clock } = this.#options
+    return { clock, deadline: clock.now() + GIVE_BACK_MS }
+  }
+
+  /** A sandbox stays in the mode in which it was first added. */
+  #networkingOf({ ours }: Pick<Attachment, 'ours'>): PodNetworking {
+    return ours ? this.#options.own : this.#options.chained
   }
 
   /** Throws CniError when the veth is gone. */
   #placeOf({ host, addresses }: Attachment): PodPlace {
-    const index = vethOf(this.#options.netlink, host)?.index
+    const index = this.#options.node.indexOf(host)
     if (index === undefined) throw new CniError('io', `${host} is gone`)
     return { iface: host, index, addresses }
-  }
-
-  /** Throws CniError when no source has it any more, or its runtime wants it no more. */
-  #known(sandbox: PodSandbox): Pod {
-    this.#adding.refuseUnwanted(sandbox)
-    const pod = this.#podOf(sandbox)
-    if (pod === undefined) throw new CniError('tryAgain', `Pod ${nameKey(refOf(sandbox))} is gone`)
-    return pod
-  }
-
-  #unknown(sandbox: PodSandbox): string | undefined {
-    const { of, pods, node } = this.#options
-    this.#adding.refuseUnwanted(sandbox)
-    if (!of.synced) return 'the sources are not read yet'
-    if (this.#podOf(sandbox) !== undefined) return of.announced ? undefined : 'other nodes have not heard of this one'
-    const other = pods.known(refOf(sandbox))
-    const which = other === undefined ? '' : ` with the uid ${sandbox.uid ?? ''}, which the runtime says, but with ${other.uid ?? ''}`
-    return `no source has Pod ${nameKey(refOf(sandbox))} on node ${node}${which}`
-  }
-
-  /** Another pod of the same name has other labels and wishes, perhaps: what we know may be old, or the call. */
-  #podOf(sandbox: PodSandbox): Pod | undefined {
-    const pod = this.#options.pods.known(refOf(sandbox))
-    return pod?.uid === undefined || sandbox.uid === undefined || pod.uid === sandbox.uid ? pod : undefined
   }
 
   #sayLeft(attachment: Attachment, error: unknown): void {
@@ -343,15 +287,8 @@ export class Plugin {
     this.#options.log.warn({ containerId: attachment.containerId, reason: errorText(error), error }, 'cni.left-behind')
   }
 
-  async #turn<T>(sandbox: PodSandbox, work: () => Promise<T>): Promise<T> {
-    const key = nameKey(refOf(sandbox))
-    const turns = this.#turns.get(key) ?? new Semaphore(1)
-    this.#turns.set(key, turns)
-    try {
-      return await turns.run(work)
-    } finally {
-      if (turns.idle) this.#turns.delete(key)
-    }
+  async #turn<T>(pod: Parameters<typeof refOf>[0], work: () => Promise<T>): Promise<T> {
+    return await this.#turns.run(nameKey(refOf(pod)), work)
   }
 }
 

@@ -12,7 +12,7 @@ import type { Ipam } from '#agent/ipam/ipam.ts'
 import { holderOf, type Attachment, type Delegate } from './attachments.ts'
 import { CniError } from './cni-error.ts'
 import { delegateAddresses, runDelegate, type DelegateCall } from './exec-plugin.ts'
-import type { NetworkConfig, PodSandbox, Request } from './request.ts'
+import type { NetworkConfig, PodSandbox, RequestOf } from './request.ts'
 
 export interface PodAddressesOptions {
   readonly ipam: Ipam
@@ -36,19 +36,45 @@ export interface AddressCall {
   readonly isWanted: () => boolean
 }
 
-type UnknownSandbox = Pick<Extract<Request, { readonly command: 'DEL' }>, 'sandbox' | 'config' | 'environment'>
+type UnknownSandbox = Pick<RequestOf<'DEL'>, 'sandbox' | 'config' | 'environment'>
 
 /** What is to be known of them until they are given back. */
 export type Addresses = Pick<Attachment, 'addresses' | 'delegate'>
 
-export class PodAddresses {
+/** Where the addresses of our own pods come from, and go back to. Everything may be done again. */
+export interface AddressSource {
+  /** Rejects with CniError, AddressError, or whatever the store throws. */
+  assign(call: AddressCall): Promise<Addresses>
+  /** To be called before the sandbox is forgotten: only its attachment says which of another plugin's addresses it has.
+   * `path`: the caller's CNI_PATH, if there is one. */
+  releaseDelegated(attachment: Attachment, path: string): Promise<void>
+  /** For a sandbox without an attachment: the agent may have died after the other plugin gave addresses and before they
+   * were written down. */
+  releaseUnknown(request: UnknownSandbox): Promise<void>
+  /** To be called after the sandbox was forgotten: a crash in between leaves addresses without a sandbox, which garbage
+   * collection finds. */
+  releaseOwn(attachment: Attachment, isWanted: () => boolean): Promise<void>
+  /** Gives back the addresses of these holders, and blocks that no pod needs. An address by which the source knows a
+   * pod of this node stays, even if its sandbox is forgotten. Returns how many addresses. */
+  collect(isGone: (holder: Holder) => boolean): Promise<number>
+}
+
+/** Of a node whose pods are plugged in by another plugin. */
+export const NO_ADDRESSES: AddressSource = {
+  assign: () => Promise.reject(new CniError('config', "prevResult: is missing: this node's pods are plugged in by another plugin")),
+  releaseDelegated: () => Promise.resolve(),
+  releaseUnknown: () => Promise.resolve(),
+  releaseOwn: () => Promise.resolve(),
+  collect: () => Promise.resolve(0),
+}
+
+export class PodAddresses implements AddressSource {
   readonly #options: PodAddressesOptions
 
   constructor(options: PodAddressesOptions) {
     this.#options = options
   }
 
-  /** Rejects with CniError, AddressError, or whatever the store throws. */
   async assign(call: AddressCall): Promise<Addresses> {
     const { sandbox, config, path, isWanted } = call
     const { log } = this.#options
@@ -70,31 +96,23 @@ export class PodAddresses {
     }
   }
 
-  /** To be called before the sandbox is forgotten: only its attachment says which of another plugin's addresses it has.
-   * `path`: the caller's CNI_PATH, if there is one. */
   async releaseDelegated({ delegate, ...sandbox }: Attachment, path: string): Promise<void> {
     if (delegate === undefined) return
     await runDelegate({ ...this.#call(environmentOf(sandbox), { ...delegate, path: path || delegate.path }), command: 'DEL' })
   }
 
-  /** For a sandbox without an attachment: the agent may have died after the other plugin gave addresses and before they
-   * were written down. */
   async releaseUnknown({ sandbox, config, environment: { args, path } }: UnknownSandbox): Promise<void> {
     if (config.ipam === undefined) return
     const environment = { CNI_CONTAINERID: sandbox.containerId, CNI_NETNS: '', CNI_IFNAME: sandbox.ifname, CNI_ARGS: args }
     await runDelegate({ ...this.#call(environment, { type: config.ipam, config: config.text, path }), command: 'DEL' })
   }
 
-  /** To be called after the sandbox was forgotten: a crash in between leaves addresses without a sandbox, which garbage
-   * collection finds. */
   async releaseOwn(attachment: Attachment, isWanted: () => boolean): Promise<void> {
     const holder = holderOf(attachment)
     if (attachment.delegate === undefined)
       await this.#options.ipam.release(({ containerId }) => containerId === holder.containerId, isWanted)
   }
 
-  /** Gives back the addresses of these holders, and blocks that no pod needs. An address by which the source knows a
-   * pod of this node stays, even if its sandbox is forgotten. Returns how many addresses. */
   async collect(isGone: (holder: Holder) => boolean): Promise<number> {
     const { ipam, node, isAlone } = this.#options
     const snapshot = this.#options.snapshot()

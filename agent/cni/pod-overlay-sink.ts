@@ -3,6 +3,7 @@
  * They apply before the cluster has heard of them, and go before what it has heard. Layer: agent/cni. */
 import type { Addr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
+import { Notifier } from '#lib/base/wait.ts'
 import { hasOwnAddresses, type Cable, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { PodEvent, Sink } from '#lib/store/source.ts'
@@ -22,6 +23,8 @@ interface Ref {
 
 /** Only a pod that the source has is changed: without its labels it is not known which rules apply to it. */
 export class PodOverlaySink {
+  /** the source may have other pods than before */
+  readonly changed = new Notifier()
   readonly #node: string
   /** by name: as the source has them */
   readonly #pods = new Map<string, Pod>()

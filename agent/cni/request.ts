@@ -55,6 +55,7 @@ export type Request = { readonly config: NetworkConfig; readonly environment: En
   | { readonly command: 'GC'; readonly valid: readonly Sandbox[] }
   | { readonly command: 'STATUS' }
 )
+export type RequestOf<C extends Request['command']> = Extract<Request, { readonly command: C }>
 
 const CONTAINER_ID = /^[a-zA-Z0-9][\w.-]{0,254}$/
 const IFNAME = /^[^\s/:]{1,15}$/

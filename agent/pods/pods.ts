@@ -6,9 +6,8 @@ import { NetlinkSocket } from '#native'
 import { backoffMs } from '#lib/base/backoff.ts'
 import { everyMs, systemClock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
-import type { Addr } from '#lib/base/ip.ts'
-import { isAnnounced, type NodeNetwork } from '#lib/model/node.ts'
-import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
+import { Notifier } from '#lib/base/wait.ts'
+import type { NodeNetwork } from '#lib/model/node.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log, LogFields } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
@@ -16,21 +15,16 @@ import { OrphanedSandboxes } from '../cni/orphaned-sandboxes.ts'
 import type { PodOverlaySink } from '../cni/pod-overlay-sink.ts'
 import { AttachmentFiles } from '../cni/attachments.ts'
 import { Installer } from '../cni/install/installer.ts'
-import { podMtu } from '../cni/networking/mtu.ts'
-import { Plugin, type PodNode } from '../cni/plugin.ts'
-import { PodAddresses } from '../cni/pod-addresses.ts'
+import { CniError } from '../cni/cni-error.ts'
+import type { Plugin } from '../cni/plugin.ts'
 import { CniServer } from '../cni/server.ts'
-import { ConditionWaiter } from '../cni/condition-waiter.ts'
-import { hasOverlay, poolsIn } from '../compile/pools.ts'
 import type { Config } from '../config/config.ts'
-import type { Dataplane } from '../dataplane/dataplane.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '../interfaces/netlink/exchange.ts'
-import { ApiBlocks, type BlockApi } from '../ipam/api-blocks.ts'
-import type { BlockStore } from '../ipam/block-store.ts'
-import { FileBlocks } from '../ipam/file-blocks.ts'
-import { Ipam } from '../ipam/ipam.ts'
+import type { BlockApi } from '../ipam/api-blocks.ts'
 import type { AgentOptions, CniOptions } from '../run/options.ts'
 import { cniFolder, cniFoldersFile, cniReadyFile } from '../run/state-files.ts'
+import type { Dataplane } from '../dataplane/dataplane.ts'
+import { cniPlugin, isNodeAnnounced } from './cni-plugin.ts'
 
 export interface PodsOptions {
   readonly options: AgentOptions
@@ -40,7 +34,9 @@ export interface PodsOptions {
   readonly store: Store
   readonly log: Log
   readonly health: Health
-  readonly dataplane: Pick<Dataplane, 'devices' | 'isReady' | 'missingOf'>
+  readonly dataplane: Pick<Dataplane, 'isReady' | 'missingOf' | 'devices'>
+  /** interfaces differ from before */
+  readonly interfaces: Notifier
   readonly config: () => Config | undefined
   /** undefined: there is no API server, and this node shares its blocks with no other node */
   readonly api: BlockApi | undefined
@@ -54,14 +50,15 @@ const INSTALLED = 'cni.installed'
 const COLLECTED = 'cni.collected'
 const COLLECT_MS = 60_000
 const COLLECT_AGAIN_MS = 5000
-const READY_MS = 200
+/** Between looks at what no event tells: files and the socket that other processes may remove, and the time to
+ * collect. */
+const LOOK_MS = 200
 const LISTEN_AGAIN = { firstMs: 500, maxMs: 15_000 }
-/** Others may have connections to an address for so long after its pod is gone. */
-const REST_MS = 60_000
 
 export class Pods {
   readonly #options: PodsOptions
-  readonly #waiting = new ConditionWaiter(systemClock)
+  /** for calls that wait */
+  readonly #changed = new Notifier()
   readonly #attachments: AttachmentFiles
   readonly #abandoned = new OrphanedSandboxes()
   readonly #installation: Installer
@@ -87,28 +84,33 @@ export class Pods {
 
   /** A pass is over. */
   news(): void {
-    this.#waiting.news()
+    this.#changed.notify()
   }
 
   /** Serves until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { cni } = this.#options
     using netlink = closing(NetlinkSocket.open({ protocol: NETLINK_ROUTE }))
-    const plugin = this.#plugin(new NetlinkExchange(netlink.socket))
+    const stop = new AbortController()
+    const plugin = this.#plugin(new NetlinkExchange(netlink.socket), stop.signal)
     plugin.start()
     await using server = new CniServer({ path: cni.socket, call: (line) => plugin.call(line) })
     using stack = new DisposableStack()
     // a waiting call keeps the process alive, and the server and the collector wait for it
     const end = (): void => {
-      this.#waiting.end()
+      stop.abort(new CniError('tryAgain', 'the agent of this node stops'))
     }
     signal.addEventListener('abort', end)
     stack.defer(end)
     await Promise.all([
       this.#listen(server, signal),
-      everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#install() }),
-      everyMs(systemClock, { ms: READY_MS, signal, run: () => this.#collectWhenDue(plugin) }),
+      everyMs(systemClock, { ms: LOOK_MS, signal, run: () => this.#install() }),
+      everyMs(systemClock, { ms: LOOK_MS, signal, run: () => this.#collectWhenDue(plugin) }),
     ])
+  }
+
+  #plugin(netlink: NetlinkExchange, stop: AbortSignal): Plugin {
+    return cniPlugin({ ...this.#options, attachments: this.#attachments, netlink, changed: this.#changed, stop })
   }
 
   /** Tried again for as long as it cannot be, and when the socket has been taken away. */
@@ -117,7 +119,7 @@ export class Pods {
     for (let attempt = 0; !isOver();) {
       if (server.isThere || (await this.#start(server))) attempt = 0
       else attempt++
-      await systemClock.sleep(attempt === 0 ? READY_MS : backoffMs(LISTEN_AGAIN, attempt - 1), signal).catch(() => undefined)
+      await systemClock.sleep(attempt === 0 ? LOOK_MS : backoffMs(LISTEN_AGAIN, attempt - 1), signal).catch(() => undefined)
     }
   }
 
@@ -148,90 +150,13 @@ export class Pods {
     this.#options.health.pass(condition)
   }
 
-  #plugin(netlink: NetlinkExchange): Plugin {
-    const { options, cni, log, attached } = this.#options
-    return new Plugin({
-      node: options.node,
-      attachments: this.#attachments,
-      pods: attached,
-      addresses: cni.chained ? undefined : this.#addresses(),
-      netlink,
-      waiting: this.#waiting,
-      clock: systemClock,
-      log,
-      of: this.#node(),
-    })
-  }
-
-  #addresses(): PodAddresses {
-    const { options, cni, api, store, log } = this.#options
-    const { node } = options
-    return new PodAddresses({
-      log,
-      ipam: this.#ipam(),
-      node,
-      isAlone: api === undefined,
-      folders: [cni.binDir],
-      snapshot: () => store.snapshot,
-    })
-  }
-
-  #ipam(): Ipam {
-    const { options, api, log } = this.#options
-    const files = (folder: string): BlockStore =>
-      new FileBlocks({
-        folder: join(cniFolder(options.stateDir), folder),
-        node: options.node,
-        announce: (ranges) => {
-          if (ranges.length > 0) log.warn({ blocks: ranges.length }, 'ipam.blocks-unannounced')
-        },
-      })
-    const shared =
-      api === undefined
-        ? files('blocks')
-        : new ApiBlocks({ api, node: options.node, unreadable: (error) => log.warn({ error }, 'ipam.block-unreadable') })
-    return new Ipam({ node: options.node, shared, local: files('ranges'), now: () => systemClock.wall(), restMs: REST_MS })
-  }
-
-  #node(): PodNode {
-    const { store, config, dataplane, health } = this.#options
-    const isAnnounced = (): boolean => this.#isAnnounced()
-    return {
-      get synced() {
-        return store.synced
-      },
-      get announced() {
-        return isAnnounced()
-      },
-      get interfacePrefix() {
-        return config()?.compile.interfacePrefix ?? INTERFACE_PREFIX
-      },
-      mtu: (addresses) => this.#mtu(addresses),
-      missingOf: (pod) => dataplane.missingOf(pod),
-      notReady: () => {
-        const { ready, conditions } = health.report()
-        return ready ? undefined : conditions.flatMap(({ ok, name, reason }) => (ok ? [] : [`${name}: ${reason}`])).join('; ')
-      },
-    }
-  }
-
-  /** Of the devices with the node's own addresses; where these have none, of all that lead out. */
-  #mtu(addresses: readonly Addr[]): number {
-    const { dataplane, store, cni, options } = this.#options
-    const devices = dataplane.devices.list().filter(({ use }) => use === 'host')
-    const vital = devices.filter((one) => one.vital)
-    const mtus = (vital.length > 0 ? vital : devices).map(({ iface }) => iface.mtu)
-    const pools = poolsIn({ snapshot: store.snapshot, node: options.node, servesPods: !cni.chained })
-    return podMtu({ mtus, overlay: hasOverlay(pools) }, addresses)
-  }
-
   /** Once pods can be served, and again when another process has removed the files. A runtime that finds them calls the
    * node ready. */
   async #install(): Promise<void> {
     const { cni, dataplane } = this.#options
-    const isAnnounced = this.#isAnnounced()
+    const isAnnounced = isNodeAnnounced(this.#options)
     // an announcement of this node leads to no pass, so waiting calls are woken here
-    if (isAnnounced !== this.#wasAnnounced) this.#waiting.news()
+    if (isAnnounced !== this.#wasAnnounced) this.#changed.notify()
     this.#wasAnnounced = isAnnounced
     if (!dataplane.isReady || !isAnnounced) return
     try {
@@ -240,12 +165,6 @@ export class Pods {
     } catch (thrown) {
       this.#fails(INSTALLED, thrown, { folders: [cni.binDir, cni.confDir] })
     }
-  }
-
-  /** Condition network.announced says why not. */
-  #isAnnounced(): boolean {
-    const { api, cni, store, options } = this.#options
-    return api === undefined || cni.chained || isAnnounced(store.snapshot, options.node)
   }
 
   async #collectWhenDue(plugin: Plugin): Promise<void> {

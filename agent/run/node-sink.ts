@@ -6,7 +6,7 @@ import type { PodOverlaySink } from '../cni/pod-overlay-sink.ts'
 export interface NodeSinkOptions {
   /** the source's, of the store */
   readonly sink: Sink
-  readonly pods: Pick<PodOverlaySink, 'passOn'>
+  readonly pods: Pick<PodOverlaySink, 'passOn' | 'changed'>
   /** called when the source has sent all objects, before the store acts on them */
   readonly beforeSynced: () => void
 }
@@ -15,6 +15,7 @@ export function nodeSink({ sink, pods, beforeSynced }: NodeSinkOptions): Sink {
   return {
     apply: (events) => {
       sink.apply(events.map((event) => (isPodEvent(event) ? pods.passOn(event) : event)))
+      pods.changed.notify()
     },
     synced: () => {
       beforeSynced()

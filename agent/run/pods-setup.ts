@@ -37,7 +37,19 @@ export function setUpPods({ options, cluster, running, log }: PodsSetupOptions):
   const attached = new PodOverlaySink(options.node, sink)
   // without it pods are another plugin's
   const pods =
-    cni && new Pods({ options, cni, attached, store, log, health, dataplane, config: () => reports.settings.config, api: source.client })
+    cni &&
+    new Pods({
+      options,
+      cni,
+      attached,
+      store,
+      log,
+      health,
+      dataplane,
+      interfaces: monitor.changed,
+      config: () => reports.settings.config,
+      api: source.client,
+    })
   const discovery = new PodDiscovery({
     ...{ attached, store, interfaces: monitor.interfaces, clock: systemClock, log },
     config: () => reports.settings.config ?? defaultConfig,

@@ -31,3 +31,18 @@ export class Semaphore {
     }
   }
 }
+
+/** One piece of work at once for each key. */
+export class KeyedMutex {
+  readonly #byKey = new Map<string, Semaphore>()
+
+  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const turns = this.#byKey.get(key) ?? new Semaphore(1)
+    this.#byKey.set(key, turns)
+    try {
+      return await turns.run(work)
+    } finally {
+      if (turns.idle) this.#byKey.delete(key)
+    }
+  }
+}

@@ -26,15 +26,6 @@ export function nodeEndOf(node: NetlinkExchange, { netns, ifname }: { readonly n
   return end.name
 }
 
-/** undefined: this is still the node's end of the veth */
-export function whatMoved(
-  node: NetlinkExchange,
-  cable: { readonly netns: string; readonly ifname: string; readonly host: string },
-): string | undefined {
-  const end = nodeEndOf(node, cable)
-  return end === cable.host ? undefined : `${cable.ifname} has its other end at ${end}, not at ${cable.host}`
-}
-
 /** By address: names of the node's ends of the veths that lead to it. There may be several: of a sandbox that is left
  * over, of another network. The one to believe comes first: where the node's own route leads, then the youngest.
  * Covers all veths that have their other end in a network namespace of this folder, whether they have ever sent a

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { Notifier } from '#lib/base/wait.ts'
 import { expect, test } from 'vitest'
 import type { Sink, SourceEvent } from '#lib/store/source.ts'
 import { nodeSink } from '#agent/run/node-sink.ts'
@@ -35,6 +36,7 @@ test('pods alone are looked at on their way into the store, and the order of eve
   const sink = nodeSink({
     sink: store,
     pods: {
+      changed: new Notifier(),
       passOn: (event) => {
         const { name } = event.kind === 'upsert' ? event.object : event.ref
         seen.push(name)

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The CNI plugin of this node, with what it takes addresses from and asks the kernel by. Layer: agent. */
+import { join } from 'node:path'
+import { systemClock } from '#lib/base/clock.ts'
+import type { Addr } from '#lib/base/ip.ts'
+import type { Notifier } from '#lib/base/wait.ts'
+import { isAnnounced } from '#lib/model/node.ts'
+import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
+import type { AttachmentFiles } from '../cni/attachments.ts'
+import { ChainedNetworking } from '../cni/networking/chained-networking.ts'
+import { KernelVeths, linkIndexOf } from '../cni/networking/kernel-veths.ts'
+import { podMtu } from '../cni/networking/mtu.ts'
+import { OwnNetworking } from '../cni/networking/own-networking.ts'
+import { nodeEndOf } from '../cni/networking/veth-lookup.ts'
+import { Plugin, type PodNode } from '../cni/plugin.ts'
+import { NO_ADDRESSES, PodAddresses } from '../cni/pod-addresses.ts'
+import { hasOverlay, poolsIn } from '../compile/pools.ts'
+import type { NetlinkExchange } from '../interfaces/netlink/exchange.ts'
+import { ApiBlocks } from '../ipam/api-blocks.ts'
+import type { BlockStore } from '../ipam/block-store.ts'
+import { FileBlocks } from '../ipam/file-blocks.ts'
+import { Ipam } from '../ipam/ipam.ts'
+import { cniFolder } from '../run/state-files.ts'
+import type { PodsOptions } from './pods.ts'
+
+export interface CniPluginOptions extends PodsOptions {
+  readonly attachments: AttachmentFiles
+  readonly netlink: NetlinkExchange
+  /** a pass is over, or {@link isNodeAnnounced} is otherwise than it was */
+  readonly changed: Notifier
+  /** aborts when the agent stops, with the answer for calls that wait */
+  readonly stop: AbortSignal
+}
+
+/** Others may have connections to an address for so long after its pod is gone. */
+const REST_MS = 60_000
+
+export function cniPlugin(of: CniPluginOptions): Plugin {
+  const { options, cni, attachments, attached: pods, netlink, interfaces, config, log, stop } = of
+  const addresses = cni.chained ? NO_ADDRESSES : podAddresses(of)
+  const own = new OwnNetworking({
+    addresses,
+    veths: new KernelVeths({ netlink, interfaces }),
+    interfacePrefix: () => config()?.compile.interfacePrefix ?? INTERFACE_PREFIX,
+    mtu: (addrs) => mtuFor(of, addrs),
+    clock: systemClock,
+    log,
+  })
+  const chained = new ChainedNetworking({ nodeEndOf: (pod) => nodeEndOf(netlink, pod) })
+  const plugin = { name: options.node, node: podNode(of), attachments, pods, own, chained, addresses, clock: systemClock, log, stop }
+  return new Plugin(plugin)
+}
+
+/** Other nodes know where pods of this one are. Condition network.announced says why not. */
+export function isNodeAnnounced({ api, cni, store, options }: PodsOptions): boolean {
+  return api === undefined || cni.chained || isAnnounced(store.snapshot, options.node)
+}
+
+function podNode(of: CniPluginOptions): PodNode {
+  const { store, netlink, changed, dataplane, health } = of
+  return {
+    get synced() {
+      return store.synced
+    },
+    get announced() {
+      return isNodeAnnounced(of)
+    },
+    changed,
+    indexOf: (iface) => linkIndexOf(netlink, iface),
+    missingOf: (pod) => dataplane.missingOf(pod),
+    notReady: () => {
+      const { ready, conditions } = health.report()
+      return ready ? undefined : conditions.flatMap(({ ok, name, reason }) => (ok ? [] : [`${name}: ${reason}`])).join('; ')
+    },
+  }
+}
+
+function podAddresses(of: CniPluginOptions): PodAddresses {
+  const { options, cni, api, store, log } = of
+  return new PodAddresses({
+    log,
+    ipam: podIpam(of),
+    node: options.node,
+    isAlone: api === undefined,
+    folders: [cni.binDir],
+    snapshot: () => store.snapshot,
+  })
+}
+
+function podIpam({ options, api, log }: CniPluginOptions): Ipam {
+  const { node, stateDir } = options
+  const files = (folder: string): BlockStore =>
+    new FileBlocks({
+      folder: join(cniFolder(stateDir), folder),
+      node,
+      announce: (ranges) => {
+        if (ranges.length > 0) log.warn({ blocks: ranges.length }, 'ipam.blocks-unannounced')
+      },
+    })
+  const unreadable = (error: unknown): void => {
+    log.warn({ error }, 'ipam.block-unreadable')
+  }
+  const shared = api === undefined ? files('blocks') : new ApiBlocks({ api, node, unreadable })
+  return new Ipam({ node, shared, local: files('ranges'), now: () => systemClock.wall(), restMs: REST_MS })
+}
+
+/** Of the devices with the node's own addresses; where these have none, of all that lead out. */
+function mtuFor({ dataplane, store, cni, options }: CniPluginOptions, addresses: readonly Addr[]): number {
+  const devices = dataplane.devices.list().filter(({ use }) => use === 'host')
+  const vital = devices.filter((one) => one.vital)
+  const mtus = (vital.length > 0 ? vital : devices).map(({ iface }) => iface.mtu)
+  const pools = poolsIn({ snapshot: store.snapshot, node: options.node, servesPods: !cni.chained })
+  return podMtu({ mtus, overlay: hasOverlay(pools) }, addresses)
+}
