@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [e2e|kernel|lab|api|unit|lint|oracle|loss|soak|vm|demo|scale|bench …]`: these only. What failed is named
+ * `run.ts [e2e|kernel|lab|api|sanitized|unit|lint|oracle|loss|soak|vm|demo|scale|bench …]`: these only. What failed is named
  * at the end, and the last line is `N passed, M failed, K skipped`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { cgroupObstacle } from '../testkit/kubernetes/cgroups.ts'
 import { command, vitest } from './runner/commands.ts'
 import type { Outcome } from './runner/failures.ts'
+import { withSanitizedAddon } from './native/sanitized.ts'
 import { inOwnNamespaces } from '../testkit/base/namespaces.ts'
 import { runStages, type Part, type Print, type Stage } from './runner/stages.ts'
 
@@ -32,12 +33,16 @@ function stagesIn(folder: string): readonly Stage[] {
   const lab = (shard: string): Part => {
     return (print) => vitest(print, { project: 'lab', folder, except: ALONE, shard })
   }
+  const sanitized: Part = (print) => {
+    return vitest(print, { project: 'kernel', folder, prefix: withSanitizedAddon, only: ['test/native/'] })
+  }
   const e2e: Part = (print) => withKubernetes(print, () => vitest(print, { project: 'e2e', folder }))
   return [
     { name: 'e2e', obstacle: needsRoot ?? cgroupObstacle(), inLanes: true, parts: [e2e] },
     { name: 'kernel', obstacle: needsRoot, inLanes: true, parts: shards(4).map(kernel) },
     { name: 'lab', obstacle: needsRoot, inLanes: true, parts: shards(4).map(lab) },
     { name: 'api', obstacle: needsRoot, inLanes: true, parts: shards(2).map(api) },
+    { name: 'sanitized', obstacle: needsRoot, inLanes: true, parts: [sanitized] },
     { name: 'unit', inLanes: true, parts: [(print) => vitest(print, { project: 'unit', folder })] },
     { name: 'lint', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'lint'])] },
     { name: 'oracle', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'test-oracle'])] },

@@ -171,7 +171,7 @@ static void stream(const struct command *c) {
   while (clock_ns(CLOCK_MONOTONIC) < end)
     if (send(fd, chunk, sizeof(chunk), MSG_NOSIGNAL) < 0) break;
   shutdown(fd, SHUT_WR);
-  reported = receive_all(fd, &report, sizeof(report));
+  reported = receive_all(fd, &report, sizeof(report)) && report.amount > 0;
   seconds = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
   undisturbed(false);
   if (!reported) {
@@ -192,6 +192,7 @@ static bool parse(char *line, struct command *c, char **verb) {
   int ms;
 
   if (sscanf(line, "%7s %63s %7s %d %d %d", word, addr, port, &ms, &c->client_cpu, &c->server_cpu) != 6) return false;
+  if (ms < 1) return false;
   if (getaddrinfo(addr, port, &hints, &found)) return false;
   memcpy(&c->to, found->ai_addr, found->ai_addrlen);
   c->to_size = found->ai_addrlen;

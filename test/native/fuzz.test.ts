@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Anything in any argument, on open and closed handles: an error with a code at most, never the end of the process.
- * Layer: test. */
+ * RUNS=… for a long look. Layer: test. */
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import * as native from '#native'
@@ -13,6 +13,8 @@ interface Target {
   readonly name: string
   readonly call: (args: readonly unknown[]) => unknown
 }
+
+const RUNS = Number(process.env['RUNS'] ?? 12_000)
 
 /** What V8 and our own throwing arguments say, without a code. */
 const WITHOUT_CODE = /Illegal invocation|from a getter|Class constructor/
@@ -84,7 +86,7 @@ function attempt(target: Target, args: readonly Thunk[]): string | undefined {
   }
 }
 
-describe.skipIf(!isRoot)('any argument', () => {
+describe.skipIf(!isRoot)('any argument', { timeout: 60_000 + 2 * RUNS }, () => {
   let open: object[]
   let closed: object[]
 
@@ -103,7 +105,7 @@ describe.skipIf(!isRoot)('any argument', () => {
     const calls = fc.tuple(fc.constantFrom(...targets), fc.array(anyArgument([...open, ...closed]), { maxLength: 4 }))
     fc.assert(
       fc.property(calls, ([target, args]) => void codes.add(attempt(target, args))),
-      { numRuns: 12_000 },
+      { numRuns: RUNS },
     )
     return codes
   }

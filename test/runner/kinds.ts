@@ -25,7 +25,7 @@ const KINDS: readonly (readonly [folder: string, kind: Kind])[] = [
   ['test/cluster/', { project: 'e2e', targets: ['all', 'kubernetes'], prefix: [] }],
 ]
 
-const UNIT: Kind = { project: 'unit', targets: ['bpf', 'native'], prefix: [] }
+const UNIT: Kind = { project: 'unit', targets: ['unit-deps'], prefix: [] }
 
 export function kindOf(path: string): Kind {
   const inside = `${path.replace(/^\.\//, '')}/`

@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The shim that runtimes run, as it is and with sanitizers, and the socket that it asks at. RUNS=… for a long look.
  * Layer: test. */
-import { execFile, execFileSync, spawnSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { isObject } from '#lib/base/object.ts'
 import { CniServer } from '#agent/cni/server.ts'
 import { lcg } from '../../../support/lcg.ts'
 
 const SHIM = join(packageRoot(), 'build', 'netplane-cni')
-const built = mkdtempSync(join(tmpdir(), 'netplane-shim-'))
-const SANITIZED = join(built, 'netplane-cni')
+const SANITIZED = join(packageRoot(), 'build', 'sanitized', 'netplane-cni')
 /** it ends after one call, and gives back nothing before */
 const OPTIONS = { ASAN_OPTIONS: 'detect_leaks=0' }
-const SANITIZERS = ['-g', '-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
 const RUNS = Number(process.env['RUNS'] ?? 100)
 
 interface Ended {
@@ -30,13 +28,6 @@ let socket: string
 let server: CniServer
 let lines: string[]
 let answer: { readonly status: 0 | 1; readonly output: string }
-
-beforeAll(() => {
-  execFileSync('cc', [...SANITIZERS, '-o', SANITIZED, join(packageRoot(), 'cni/netplane-cni.c')])
-})
-afterAll(() => {
-  rmSync(built, { recursive: true })
-})
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'netplane-shim-'))
