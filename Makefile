@@ -18,7 +18,7 @@ TS_SOURCES := $(shell find agent lib lab demo cli bench soak testkit native -nam
 CACHE := .cache/check
 
 .PHONY: all image deps bpf trace native shim ts unit-deps demo check t watch test test-unit test-oracle test-kernel test-sanitized kernels bench \
-	mutate scale soak kubernetes e2e types lint lint-c lint-cached format clean docs
+	fuzz mutate scale soak kubernetes e2e types lint lint-c lint-cached format clean docs
 
 all: bpf native shim ts
 
@@ -126,7 +126,7 @@ watch: unit-deps
 	@$(RUN) test/one.ts --watch $(F)
 
 test: all unit-deps $(TRAFFIC) $(SANITIZED_ADDON)
-	@scripts/install-deps.sh demo vm go image e2e
+	@scripts/install-deps.sh demo vm go image e2e fuzz
 	@$(RUN) test/run.ts
 
 test-unit: all unit-deps
@@ -135,6 +135,20 @@ test-unit: all unit-deps
 # The addon's tests on the one with sanitizers; RUNS=… random calls.
 test-sanitized: all $(SANITIZED_ADDON)
 	@$(RUN) test/run.ts sanitized
+
+# What C parses, given bytes that libFuzzer finds: SECONDS of each target. What one fails on is kept in build/fuzz.
+SECONDS ?= 60
+FUZZERS := $(patsubst test/fuzz/%.c,build/fuzz/%,$(wildcard test/fuzz/*.c))
+$(FUZZERS): build/fuzz/%: test/fuzz/%.c $(wildcard cni/*.c bench/tools/*.c bench/tools/*.h) | deps
+	@scripts/install-deps.sh fuzz
+	@echo "  fuzz    $@"
+	@mkdir -p $@.corpus
+	@$(CLANG) $(SANITIZERS) -fsanitize=fuzzer -o $@ $<
+fuzz: $(FUZZERS)
+	@for target in $^; do echo "== $$target"; \
+	  ASAN_OPTIONS=detect_leaks=0 $$target -max_total_time=$(SECONDS) -verbosity=0 -print_final_stats=1 -artifact_prefix=$$target. \
+	    $$target.corpus test/$${target#build/}.seeds || exit 1; \
+	done
 
 # Truth tables of policy: the project's own, and those in CASES where that folder is.
 CASES ?= ../shared/cases

@@ -7,6 +7,7 @@ packages() {
   case $1 in
     build) echo clang-19 llvm-19 libbpf-dev libelf-dev zlib1g-dev linux-libc-dev g++ make python3 ca-certificates ;;
     lint) echo clang-format-19 clang-tidy-19 ;;
+    fuzz) echo libclang-rt-19-dev ;;
     demo) echo iproute2 util-linux procps tcpdump iputils-ping nftables iptables bpftool curl perl-base containernetworking-plugins ;;
     vm) echo qemu-system-x86 qemu-system-arm qemu-user-static g++-aarch64-linux-gnu python3-pip kmod xz-utils file ;;
     bench) echo ethtool iperf3 ;;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [e2e|kernel|lab|api|sanitized|unit|lint|oracle|loss|soak|vm|demo|scale|bench …]`: these only. What failed is named
+ * `run.ts [e2e|kernel|lab|api|sanitized|unit|lint|oracle|fuzz|loss|soak|vm|demo|scale|bench …]`: these only. What failed is named
  * at the end, and the last line is `N passed, M failed, K skipped`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -46,6 +46,7 @@ function stagesIn(folder: string): readonly Stage[] {
     { name: 'unit', inLanes: true, parts: [(print) => vitest(print, { project: 'unit', folder })] },
     { name: 'lint', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'lint'])] },
     { name: 'oracle', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'test-oracle'])] },
+    { name: 'fuzz', inLanes: true, parts: [(print) => command(print, ['make', '--no-print-directory', 'fuzz', 'SECONDS=5'])] },
     { name: 'loss', obstacle: needsRoot, parts: [(print) => vitest(print, { project: 'lab', folder, only: ALONE })] },
     { name: 'soak', obstacle: needsRoot, parts: [ofKubernetes('dist/soak/main.js', '--minutes', '1')] },
     { name: 'vm', obstacle: needsRoot, parts: [(print) => command(print, ['test/kernel/run'])] },
