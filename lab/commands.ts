@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The commands of netplane-lab. Each takes its arguments and resolves with the exit code. Layer: lab. */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { systemClock } from '#lib/base/clock.ts'
 import { ConfigError } from '#lib/base/errors.ts'
 import { count, list, readArgs, words } from './args.ts'
 import { knownLabs } from './network/down.ts'
 import { Lab } from './lab.ts'
 import { LabError } from './errors.ts'
+import { INSPECTOR_PORT, relayInspector } from './processes/inspector.ts'
 import { leftoverText, statusText } from './print.ts'
 
 export const USAGE = `netplane-lab: a small cluster of network namespaces on this machine (root only)
@@ -27,6 +29,8 @@ export const USAGE = `netplane-lab: a small cluster of network namespaces on thi
   kill-agent NODE
   status                 nodes, pods, addresses, agents; exit code 0 when all is well
   logs NODE [-f]         what the node's agent has printed
+  inspect NODE           the inspector of its agent, at this machine's 127.0.0.1:9229 until it is interrupted
+     --port N            another port
   list                   names of all labs
   down                   take it away; names what it had to leave
 
@@ -38,6 +42,7 @@ export const commands: Readonly<Record<string, (args: readonly string[]) => Prom
   exec,
   status,
   logs,
+  inspect,
   down,
   list: listLabs,
   'start-agent': (args) =>
@@ -109,8 +114,7 @@ async function status(args: readonly string[]): Promise<number> {
 async function logs(args: readonly string[]): Promise<number> {
   const { values, positionals } = readArgs(args, { follow: 'flag' })
   const lab = Lab.open(values.text('name'))
-  const [node] = positionals
-  if (node === undefined) throw new ConfigError('logs', `takes a node: ${lab.topology.nodes.map((candidate) => candidate.name).join(', ')}`)
+  const node = nodeIn(positionals, lab)
   if (!values.flag('follow')) {
     process.stdout.write(lab.log(node))
     return 0
@@ -121,6 +125,19 @@ async function logs(args: readonly string[]): Promise<number> {
       resolve(code ?? 0)
     })
   })
+}
+
+async function inspect(args: readonly string[]): Promise<number> {
+  const { values, positionals } = readArgs(args, { port: 'text' })
+  const lab = Lab.open(values.text('name'))
+  const node = nodeIn(positionals, lab)
+  const port = count('--port', values.text('port')) ?? INSPECTOR_PORT
+  const ended = new AbortController()
+  await relayInspector(lab, node, { port, signal: ended.signal })
+  process.stdout.write(`inspector of the agent of node ${node}: 127.0.0.1:${port}\n`)
+  await Promise.race(['SIGINT', 'SIGTERM', 'SIGHUP'].map((name) => once(process, name)))
+  ended.abort()
+  return 0
 }
 
 async function down(args: readonly string[]): Promise<number> {
@@ -138,14 +155,19 @@ function listLabs(args: readonly string[]): Promise<number> {
 async function onAgent(args: readonly string[], act: (lab: Lab, node: string) => Promise<void>): Promise<number> {
   const { values, positionals } = readArgs(args, {})
   const lab = Lab.open(values.text('name'))
-  const [node] = positionals
-  if (node === undefined) throw new ConfigError('NODE', `say which: ${lab.topology.nodes.map((candidate) => candidate.name).join(', ')}`)
+  const node = nodeIn(positionals, lab)
   await act(lab, node)
   return print(
     values.flag('json'),
     { node, pid: lab.agents.pid(node) },
     ({ pid }) => `agent of node ${node}: ${pid === undefined ? 'gone' : `pid ${pid}, ready`}`,
   )
+}
+
+/** The first of them; throws ConfigError when there is none. */
+function nodeIn([node]: readonly string[], lab: Lab): string {
+  if (node === undefined) throw new ConfigError('NODE', `say which: ${lab.topology.nodes.map((candidate) => candidate.name).join(', ')}`)
+  return node
 }
 
 async function requireStopped(lab: Lab, node: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {

@@ -10,7 +10,6 @@ const outdir = join(packageRoot(), 'dist/agent')
 const PARTS = 'parts'
 
 await rm(join(outdir, PARTS), { recursive: true, force: true })
-await rm(join(outdir, 'main.js.map'), { force: true })
 await build({
   entryPoints: [join(packageRoot(), 'agent/main.ts')],
   outdir,
@@ -21,6 +20,9 @@ await build({
   format: 'esm',
   target: 'node24',
   conditions: ['source'],
+  // for debuggers: they find the sources where they are
+  sourcemap: true,
+  sourcesContent: false,
   // seldom needed, and large
   external: ['@kubernetes/client-node'],
   // packages in the form of CommonJS ask for Node's own modules by it
