@@ -188,7 +188,8 @@ soak: all kubernetes
 	@$(if $(filter-out frames,$(FORM)),,SEED=$(or $(SEED),$$RANDOM$$RANDOM) FRAMES=1000000 $(RUN) test/one.ts test/kernel/frames.test.ts)
 	@$(if $(SEED),,$(MAKE) --no-print-directory kernels)
 
-# The real Kubernetes that end-to-end tests run, and `make bench` measures beside Netplane: built once, ten CPU minutes.
+# The real Kubernetes that end-to-end tests run, and `make bench` measures beside Netplane: built once, ten CPU minutes. KUBERNETES=1.37.2:
+# that version in its place.
 kubernetes: all
 	@scripts/install-deps.sh go
 	@$(RUN) testkit/kubernetes/main.ts

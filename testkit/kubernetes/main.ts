@@ -4,6 +4,7 @@
 import { installAgents } from './agents.ts'
 import { Cluster } from './cluster.ts'
 import { builtPrograms, kubernetesPrograms, upstreamTests } from './build/programs.ts'
+import { newestVersion } from './build/sources.ts'
 import { listUpstream, runUpstream } from './upstream.ts'
 
 /** The longest, a rolling update of LoadBalancers, takes 16 minutes: each of 15 pods has a minute to go. */
@@ -46,12 +47,18 @@ async function upstream([pattern = '', lanes = '2']: readonly string[]): Promise
   return outcomes.some(({ state }) => state === 'failed') ? 1 : 0
 }
 
+async function newest(): Promise<number> {
+  console.log(await newestVersion())
+  return 0
+}
+
 async function main([verb = 'build', ...args]: readonly string[]): Promise<number> {
   if (verb === 'build') return await build()
+  if (verb === 'newest') return await newest()
   if (verb === 'up') return await up(args)
   if (verb === 'kubectl') return await kubectl(args)
   if (verb === 'upstream') return await upstream(args)
-  if (verb !== 'down') throw new Error(`no such command: ${verb}; there are build, up, kubectl, upstream, down`)
+  if (verb !== 'down') throw new Error(`no such command: ${verb}; there are build, newest, up, kubectl, upstream, down`)
   await Cluster.remove()
   return 0
 }
@@ -59,6 +66,6 @@ async function main([verb = 'build', ...args]: readonly string[]): Promise<numbe
 try {
   process.exitCode = await main(process.argv.slice(2))
 } catch (thrown) {
-  console.error(`test/kubernetes: ${thrown instanceof Error ? thrown.message : String(thrown)}`)
+  console.error(`testkit/kubernetes: ${thrown instanceof Error ? thrown.message : String(thrown)}`)
   process.exitCode = 1
 }

@@ -8,42 +8,51 @@ import { cached, cacheRoot } from '../../base/cache.ts'
 import { command } from '../../base/command.ts'
 
 /** The newest patch release of the minor version in programs/go.mod. */
-const VERSION = 'go1.24.13'
+const PINNED = 'go1.24.13'
 /** Two idle cores need half an hour at most. */
 const BUILD_MS = 90 * 60_000
 
-/** Runs `go` in the folder of a module. Modules and objects stay too: a build that was cut short goes on where it
- * was, and what two builds share is compiled once. `stamps`: "-X" flags for the linker. */
-export async function runGo(folder: string, args: readonly string[], stamps = ''): Promise<string> {
+export interface BuildOptions {
+  /** "-X" flags for the linker */
+  readonly stamps?: string
+  /** "go1.26.11" in the place of the pinned one */
+  readonly toolchain?: string | undefined
+}
+
+/** Runs a `go` that builds or loads packages, in the folder of a module. */
+export async function runGo(folder: string, args: readonly string[], options: BuildOptions = {}): Promise<string> {
+  const [verb = '', ...rest] = args
+  const flags = ['-trimpath', '-mod=readonly', '-buildvcs=false', '-ldflags', `-s -w ${options.stamps ?? ''}`]
+  return await go(folder, [verb, ...flags, ...rest], options.toolchain)
+}
+
+/** Any `go`. Modules and objects stay too: a build that was cut short goes on where it was, and what two builds share
+ * is compiled once. */
+export async function go(folder: string, args: readonly string[], toolchain = PINNED): Promise<string> {
   const work = join(cacheRoot(), 'kubernetes-build')
   mkdirSync(work, { recursive: true })
-  const [verb = '', ...rest] = args
-  return await command(
-    await goToolchain(),
-    [verb, '-trimpath', '-mod=readonly', '-buildvcs=false', '-ldflags', `-s -w ${stamps}`, ...rest],
-    {
-      cwd: folder,
-      env: {
-        CGO_ENABLED: '0',
-        GOTOOLCHAIN: 'local',
-        GOROOT: '',
-        GOFLAGS: '-modcacherw',
-        GOMODCACHE: join(work, 'modules'),
-        GOCACHE: join(work, 'objects'),
-      },
-      timeout: BUILD_MS,
+  return await command(await goToolchain(toolchain), args, {
+    cwd: folder,
+    env: {
+      CGO_ENABLED: '0',
+      GOTOOLCHAIN: 'local',
+      GOROOT: '',
+      GOFLAGS: '-modcacherw',
+      GOMODCACHE: join(work, 'modules'),
+      GOCACHE: join(work, 'objects'),
     },
-  )
+    timeout: BUILD_MS,
+  })
 }
 
 /** The `go` to run, in the cache directory. Debian 12's own (1.19) can fetch it but cannot build with it. Throws
  * when there is no Go at all. */
-async function goToolchain(): Promise<string> {
+async function goToolchain(version: string): Promise<string> {
   const arch = hostArch()
-  const dir = await cached(`${VERSION}-linux-${arch}`, async (half) => {
+  const dir = await cached(`${version}-linux-${arch}`, async (half) => {
     const modules = join(half, 'modules')
     const answer: unknown = JSON.parse(
-      await command('go', ['mod', 'download', '-json', `golang.org/toolchain@v0.0.1-${VERSION}.linux-${arch}`], {
+      await command('go', ['mod', 'download', '-json', `golang.org/toolchain@v0.0.1-${version}.linux-${arch}`], {
         cwd: half,
         env: { GOMODCACHE: modules, GOFLAGS: '-modcacherw', GOTOOLCHAIN: 'local' },
       }),

@@ -8,7 +8,8 @@ import { cached, keyOf } from '../../base/cache.ts'
 import { command } from '../../base/command.ts'
 import { writeArchive, type Image } from '../../../scripts/image/archive.ts'
 import { PAUSE_IMAGE } from '../node-setup.ts'
-import { buildGo, goSource, programsKey } from './programs.ts'
+import { buildGo, goSource } from './programs.ts'
+import { programsKey } from './sources.ts'
 
 /** Changes whenever images are made in another way. */
 const RECIPE = 3

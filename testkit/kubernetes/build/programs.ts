@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Kubernetes' programs and tests, built from their Go modules once and kept in the cache directory. Layer: testkit. */
-import { existsSync, readFileSync, symlinkSync } from 'node:fs'
+import { existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { packageRoot } from '#lib/base/os/package.ts'
-import { hostArch } from '../../base/arch.ts'
 import { cacheRoot, cached, keyOf } from '../../base/cache.ts'
 import { runGo } from './go.ts'
+import { kubernetesSources, kubernetesVersion, pinnedSource, programsKey } from './sources.ts'
 
 /** What the one binary answers to. */
 const NAMES = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-proxy', 'kube-scheduler', 'kubectl', 'kubelet'] as const
@@ -16,7 +15,7 @@ const AGNHOST = 'k8s.io/kubernetes/test/images/agnhost'
  * which takes minutes. */
 export async function kubernetesPrograms(): Promise<string> {
   return await cached(programsFolder(), async (half) => {
-    await go(['build', '-o', join(half, 'kubernetes'), '.'])
+    await build(['build', '-o', join(half, 'kubernetes'), '.'])
     for (const name of NAMES) symlinkSync('kubernetes', join(half, name))
     await buildGo(AGNHOST, join(half, 'agnhost'))
   })
@@ -24,12 +23,12 @@ export async function kubernetesPrograms(): Promise<string> {
 
 /** The folder with the sources of a package of Kubernetes', and what else is there. */
 export async function goSource(source: string): Promise<string> {
-  return (await go(['list', '-f', '{{.Dir}}', source])).trim()
+  return (await build(['list', '-f', '{{.Dir}}', source])).trim()
 }
 
 /** A program of Kubernetes' own, by its package. */
 export async function buildGo(source: string, path: string): Promise<void> {
-  await go(['build', '-o', path, source])
+  await build(['build', '-o', path, source])
 }
 
 /** The same folder, when it is there. */
@@ -41,7 +40,7 @@ export function builtPrograms(): string | undefined {
 export async function upstreamTests(): Promise<string> {
   return join(
     await cached(testsFolder(), async (half) => {
-      await go(['test', '-c', '-o', join(half, 'e2e.test'), './upstream'])
+      await build(['test', '-c', '-o', join(half, 'e2e.test'), './upstream'])
     }),
     'e2e.test',
   )
@@ -53,17 +52,12 @@ export function builtTests(): string | undefined {
   return folder === undefined ? undefined : join(folder, 'e2e.test')
 }
 
-/** Changes with the version, the sources and the machine. */
-export function programsKey(): string {
-  return keyOf([hostArch(), ...['go.mod', 'go.sum', 'main.go'].map(readSource)])
-}
-
 function programsFolder(): string {
-  return `kubernetes-${version()}-${programsKey()}`
+  return `kubernetes-${kubernetesVersion()}-${programsKey()}`
 }
 
 function testsFolder(): string {
-  return `kubernetes-tests-${version()}-${keyOf([programsKey(), readSource('upstream/upstream_test.go')])}`
+  return `kubernetes-tests-${kubernetesVersion()}-${keyOf([programsKey(), pinnedSource('upstream/upstream_test.go')])}`
 }
 
 function inCache(name: string): string | undefined {
@@ -71,28 +65,15 @@ function inCache(name: string): string | undefined {
   return existsSync(dir) ? dir : undefined
 }
 
-async function go(args: readonly string[]): Promise<string> {
-  return await runGo(sourceFolder(), args, stamps())
+async function build(args: readonly string[]): Promise<string> {
+  const { folder, toolchain } = await kubernetesSources()
+  return await runGo(folder, args, { stamps: stamps(), toolchain })
 }
 
 function stamps(): string {
-  const [gitMajor = '', gitMinor = ''] = version().split('.')
-  const facts = Object.entries({ gitVersion: `v${version()}`, gitMajor, gitMinor })
+  const version = kubernetesVersion()
+  const [gitMajor = '', gitMinor = ''] = version.split('.')
+  const facts = Object.entries({ gitVersion: `v${version}`, gitMajor, gitMinor })
   const modules = ['k8s.io/component-base/version', 'k8s.io/client-go/pkg/version']
   return modules.flatMap((module) => facts.map(([name, value]) => `-X ${module}.${name}=${value}`)).join(' ')
-}
-
-function version(): string {
-  const found = /^\tk8s\.io\/kubernetes v(\S+)$/m.exec(readSource('go.mod'))?.[1]
-  if (found === undefined) throw new Error('programs/go.mod requires no k8s.io/kubernetes')
-  return found
-}
-
-function readSource(name: string): string {
-  return readFileSync(join(sourceFolder(), name), 'utf8')
-}
-
-/** By the package: compiled files run from elsewhere. */
-function sourceFolder(): string {
-  return join(packageRoot(), 'testkit/kubernetes/build/programs')
 }
