@@ -14,11 +14,16 @@ ADDON := build/Release/netplane_native.node
 SHIM := build/netplane-cni
 TS_SOURCES := $(shell find agent lib lab demo cli bench soak testkit native -name '*.ts' 2>/dev/null)
 
+# In the order in which `make soak` runs them: the first have seeds.
+SEEDED_FORMS := manifests pods frames mutants
+SOAK_FORMS := $(SEEDED_FORMS) fuzz kubernetes kernels
+MINUTES ?= 10
+
 # What the quick loop remembers between its runs.
 CACHE := .cache/check
 
 .PHONY: all image deps bpf trace native shim ts unit-deps demo check t watch test test-unit test-oracle test-kernel test-sanitized kernels bench \
-	fuzz mutate scale soak kubernetes e2e types lint lint-c lint-cached format clean docs
+	fuzz mutate scale soak $(SOAK_FORMS:%=soak-%) kubernetes e2e types lint lint-c lint-cached format clean docs
 
 all: bpf native shim ts
 
@@ -181,12 +186,24 @@ scale: all kubernetes
 	@scripts/install-deps.sh demo
 	@$(NODE) dist/bench/scale/main.js --size $(SCALE)
 
-# MINUTES=10 of each form, or of FORM=manifests, FORM=pods or FORM=frames; SEED=… for the same steps again, without the kernels.
-soak: all kubernetes
+# All forms, or FORM=…: MINUTES=10 of each that runs for a time; SEED=… for the same steps again, without those that have none.
+soak:
+	@for form in $(or $(FORM),$(if $(SEED),$(SEEDED_FORMS),$(SOAK_FORMS))); do $(MAKE) --no-print-directory soak-$$form || exit 1; done
+soak-manifests soak-pods: soak-%: all kubernetes
 	@scripts/install-deps.sh demo
-	@$(if $(filter frames,$(FORM)),,$(NODE) dist/soak/main.js)
-	@$(if $(filter-out frames,$(FORM)),,SEED=$(or $(SEED),$$RANDOM$$RANDOM) FRAMES=1000000 $(RUN) test/one.ts test/kernel/frames.test.ts)
-	@$(if $(SEED),,$(MAKE) --no-print-directory kernels)
+	@$(NODE) dist/soak/main.js --form $*
+soak-frames: all
+	@scripts/install-deps.sh demo
+	@SEED=$(or $(SEED),$$RANDOM$$RANDOM) FRAMES=1000000 $(RUN) test/one.ts test/kernel/frames.test.ts
+soak-fuzz: all
+	@$(MAKE) --no-print-directory fuzz SECONDS=$$(($(MINUTES) * 60))
+	@RUNS=500000 $(MAKE) --no-print-directory test-sanitized
+soak-mutants: mutate
+soak-kernels: kernels
+# the newest Kubernetes of the Go module proxy in the place of the pinned one
+soak-kubernetes: all
+	@scripts/install-deps.sh demo go e2e
+	@version=$$($(RUN) testkit/kubernetes/main.ts newest) && echo "Kubernetes $$version" && KUBERNETES=$$version $(RUN) test/run.ts api e2e
 
 # The real Kubernetes that end-to-end tests run, and `make bench` measures beside Netplane: built once, ten CPU minutes. KUBERNETES=1.37.2:
 # that version in its place.

@@ -3,7 +3,7 @@
 /** `make mutate`: does a test notice a small fault? COUNT (default 20) mutants, drawn by SEED, of the files that match
  * FILES (default: agent, lib, cli and bpf), each in a copy of the tree against the quickest tests that should see
  * it: those that import the file, of C the packet cases. Survivors are listed by file and line. Exit code 0 unless
- * it cannot run: a survivor is a question, not a failure. Layer: test. */
+ * it cannot tell, because tests fail without a fault: a survivor is a question, not a failure. Layer: test. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -59,36 +59,48 @@ function vitest(copy: string, prefix: readonly string[], ...args: readonly strin
   return spawnSync(program, [...rest, '--bail=1', '--reporter=dot'], { cwd: copy, timeout: LIMIT }).status === 0
 }
 
-type Verdict = 'killed' | 'survived' | 'does not build'
+type Verdict = 'killed' | 'survived' | 'does not build' | 'unclear'
+
+/** Whether the tests of the file pass; undefined: it does not build. */
+function passes(copy: string, file: string): boolean | undefined {
+  if (file.endsWith('.ts')) return vitest(copy, [], 'related', '--run', '--project=unit', file)
+  if (!make(copy, 'bpf')) return undefined
+  return vitest(copy, inOwnNamespaces, 'run', '--project=kernel', 'test/kernel/packets.test.ts')
+}
 
 function judge(copy: string, { file, text, mutant }: Drawn): Verdict {
   writeFileSync(join(copy, file), applied(text, mutant))
-  try {
-    if (file.endsWith('.ts')) return vitest(copy, [], 'related', '--run', '--project=unit', file) ? 'survived' : 'killed'
-    if (!make(copy, 'bpf')) return 'does not build'
-    return vitest(copy, inOwnNamespaces, 'run', '--project=kernel', 'test/kernel/packets.test.ts') ? 'survived' : 'killed'
-  } finally {
-    writeFileSync(join(copy, file), text)
-  }
+  const passed = passes(copy, file)
+  writeFileSync(join(copy, file), text)
+  if (passed === undefined) return 'does not build'
+  if (passed) return 'survived'
+  // tests that fail without a fault tell nothing of one
+  return passes(copy, file) === true ? 'killed' : 'unclear'
 }
 
 function main(): void {
   const random = lcg(SEED)
   const left = [...allMutants()]
-  const counts: Record<Verdict, number> = { killed: 0, survived: 0, 'does not build': 0 }
+  const counts: Record<Verdict, number> = { killed: 0, survived: 0, 'does not build': 0, unclear: 0 }
+  const survivors: string[] = []
   const copy = copyOfTree()
   try {
-    while (counts.killed + counts.survived < COUNT && left.length > 0) {
+    while (counts.killed + counts.survived + counts.unclear < COUNT && left.length > 0) {
       const [drawn] = left.splice(random(left.length), 1)
       if (drawn === undefined) break
       const verdict = judge(copy, drawn)
       counts[verdict]++
-      console.log(`${verdict.padEnd(14)} ${drawn.file}:${described(drawn.text, drawn.mutant)}`)
+      const place = `${drawn.file}:${described(drawn.text, drawn.mutant)}`
+      console.log(`${verdict.padEnd(14)} ${place}`)
+      if (verdict === 'survived') survivors.push(place)
     }
   } finally {
     rmSync(copy, { recursive: true })
   }
-  console.log(`mutate: seed ${SEED}: ${counts.killed} killed, ${counts.survived} survived, ${counts['does not build']} did not build`)
+  console.log(['', 'survivors:', ...survivors].join('\n'))
+  const others = `${counts['does not build']} did not build, ${counts.unclear} unclear`
+  console.log(`mutate: seed ${SEED}: ${counts.killed} killed, ${counts.survived} survived, ${others}`)
+  process.exitCode = counts.unclear === 0 ? 0 : 1
 }
 
 main()
