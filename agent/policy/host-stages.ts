@@ -10,7 +10,7 @@ import type { HostSlot } from '#agent/compile/policy/tables.ts'
 export type HostStage = 'untracked' | 'early' | 'forward' | 'normal'
 
 /** Undefined: there are no such rules. */
-export const HOST_SLOTS: Readonly<Record<HostStage, Readonly<Record<Direction, HostSlot | undefined>>>> = {
+export const STAGE_SLOTS: Readonly<Record<HostStage, Readonly<Record<Direction, HostSlot | undefined>>>> = {
   untracked: { ingress: 'untrackedIngress', egress: 'untrackedEgress' },
   early: { ingress: 'earlyIngress', egress: undefined },
   forward: { ingress: 'forwardIngress', egress: 'forwardEgress' },

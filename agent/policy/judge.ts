@@ -4,7 +4,7 @@ import type { Addr } from '#lib/base/ip.ts'
 import type { Direction } from '#lib/model/policy.ts'
 import type { Packet } from '#lib/policy/packet.ts'
 import type { HostValue, SetId } from '#agent/compile/policy/tables.ts'
-import { HOST_SLOTS, type StageQuery } from './host-stages.ts'
+import { STAGE_SLOTS, type StageQuery } from './host-stages.ts'
 import type { PolicyLookup } from './table-rows.ts'
 import { identityOf, walk } from './verdict.ts'
 import type { PolicyVerdict } from './verdict.ts'
@@ -47,7 +47,7 @@ export function judgeHost(tables: PolicyLookup, host: HostValue, of: HostPassing
 }
 
 function judgeStage(tables: PolicyLookup, host: HostValue, of: Side & StageQuery): PolicyVerdict {
-  const slot = HOST_SLOTS[of.stage][of.direction]
+  const slot = STAGE_SLOTS[of.stage][of.direction]
   return slot === undefined ? OPEN : judgeBySet(tables, (of.staged === true ? host.staged : host.sets)[slot], of)
 }
 

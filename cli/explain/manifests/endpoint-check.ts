@@ -14,7 +14,7 @@ import type { Packet } from '#lib/policy/packet.ts'
 import { isAbout } from '#lib/policy/rule.ts'
 import { NO_ROOM } from '#agent/compile/policy/rules/rule-list.ts'
 import { NO_SET, type SetId } from '#agent/compile/policy/tables.ts'
-import { HOST_SLOTS, type HostStage } from '#agent/policy/host-stages.ts'
+import { STAGE_SLOTS, type HostStage } from '#agent/policy/host-stages.ts'
 import { judgeBySet } from '#agent/policy/judge.ts'
 import type { PolicyVerdict } from '#agent/policy/verdict.ts'
 import type { Stage } from '../stages.ts'
@@ -106,7 +106,7 @@ function setOf({ policy: { tables } }: NodeView, { subject, direction, packet, v
     return direction === 'ingress' ? end.stagedIngress : end.stagedEgress
   }
   const host = tables.host(refText(subject.endpoint))
-  const slot = HOST_SLOTS[subject.stage][direction]
+  const slot = STAGE_SLOTS[subject.stage][direction]
   if (host === undefined || slot === undefined) return NO_SET
   return (view === 'real' ? host.sets : host.staged)[slot]
 }
