@@ -3,8 +3,7 @@
  * behind it. Layer: test. */
 import { expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
-import { request } from '../../lab/traffic/traffic.ts'
-import { waitFor } from '../../lab/wait.ts'
+import { answered, isSilent, until } from './asking.ts'
 import { Manifests, node, pod } from './cluster.ts'
 
 const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
@@ -24,12 +23,6 @@ function v3(kind: string, name: string, spec: object): object {
   return { apiVersion: 'netplane.io/v3', kind, metadata: { name, labels: { host: name } }, spec }
 }
 
-async function answered(lab: Lab, from: string, to: readonly string[]): Promise<number> {
-  const ask = (address: string) => request(lab, { from, to: { proto: 'tcp', address, port: 8080 }, timeoutMs: 700 })
-  const results = await Promise.all(to.map(ask))
-  return results.reduce((sum, { ok }) => sum + ok, 0)
-}
-
 /** Of node a, as node b reaches it. */
 async function linkAddress(lab: Lab): Promise<string> {
   const text = await lab.mustRun('node/a', ['ip', '-6', 'addr', 'show', 'dev', 'eth0', 'scope', 'link'])
@@ -43,17 +36,8 @@ async function answersToAll(lab: Lab): Promise<number> {
 }
 
 /** Host policy is other programs, and loading them on two nodes takes its time. */
-async function until(what: () => Promise<boolean>): Promise<true | undefined> {
-  return await waitFor(async () => ((await what()) ? true : undefined), { timeoutMs: 45_000 })
-}
-
-/** One question that is not answered may have met a moment of change: silence lasts. */
-async function untilNone(lab: Lab, from: string, to: readonly string[]): Promise<true | undefined> {
-  return await until(async () => {
-    for (let round = 0; round < 4; round++) if ((await answered(lab, from, to)) > 0) return false
-    return true
-  })
-}
+const untilLoaded = (what: () => Promise<boolean>): Promise<true | undefined> => until(45_000, what)
+const untilNone = (lab: Lab, from: string, to: readonly string[]): Promise<true | undefined> => untilLoaded(() => isSilent(lab, from, to))
 
 test('host endpoints close the node, not its pods; policies and failsafe ports open it', async () => {
   using manifests = new Manifests(CLUSTER)
@@ -74,9 +58,9 @@ test('host endpoints close the node, not its pods; policies and failsafe ports o
   const failsafe = (net?: string): object =>
     v3('FelixConfiguration', 'default', { failsafeInboundHostPorts: [{ protocol: 'TCP', port: 8080, net }] })
   manifests.write([...CLUSTER, endpoint, failsafe()])
-  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 2), lab.log('a')).toBe(true)
+  expect(await untilLoaded(async () => (await answered(lab, 'node/b', HOST)) === 2), lab.log('a')).toBe(true)
   manifests.write([...CLUSTER, endpoint, failsafe('::/0')])
-  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 1)).toBe(true)
+  expect(await untilLoaded(async () => (await answered(lab, 'node/b', HOST)) === 1)).toBe(true)
   expect(await answered(lab, 'node/b', HOST.slice(1))).toBe(1)
   expect(await answered(lab, 'node/b', [onLink])).toBe(1)
 
@@ -87,11 +71,11 @@ test('host endpoints close the node, not its pods; policies and failsafe ports o
   })
   const none = v3('FelixConfiguration', 'default', { failsafeInboundHostPorts: [] })
   manifests.write([...CLUSTER, endpoint, policy, none])
-  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 1)).toBe(true)
+  expect(await untilLoaded(async () => (await answered(lab, 'node/b', HOST)) === 1)).toBe(true)
   expect([await answered(lab, 'node/b', HOST.slice(0, 1)), await answered(lab, 'asker', WEB)]).toEqual([1, 2])
 
   manifests.write(CLUSTER)
-  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 2)).toBe(true)
+  expect(await untilLoaded(async () => (await answered(lab, 'node/b', HOST)) === 2)).toBe(true)
 })
 
 test('untracked policy is asked of every packet, first of all by XDP', async () => {
@@ -113,7 +97,7 @@ test('untracked policy is asked of every packet, first of all by XDP', async () 
   expect(await isEarly()).toBe(false)
   // no rules of its own let anyone in, but untracked ones both ways
   manifests.write([...CLUSTER, endpoint, policy('Allow', ['172.31.43.3/32'])])
-  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 1), lab.log('a')).toBe(true)
+  expect(await untilLoaded(async () => (await answered(lab, 'node/b', HOST)) === 1), lab.log('a')).toBe(true)
   expect([await isEarly(), await answered(lab, 'node/b', HOST.slice(0, 1)), await answered(lab, 'asker', WEB)]).toEqual([true, 1, 2])
 
   // what they deny is denied for pods as well
@@ -133,7 +117,7 @@ test('untracked policy is asked of every packet, first of all by XDP', async () 
   manifests.write([...CLUSTER, endpoint, closed])
   expect(await untilNone(lab, 'node/a', other), lab.log('a')).toBe(true)
   manifests.write([...CLUSTER, endpoint, closed, failsafe])
-  expect(await until(async () => (await answered(lab, 'node/a', other)) === 2), lab.log('a')).toBe(true)
+  expect(await untilLoaded(async () => (await answered(lab, 'node/a', other)) === 2), lab.log('a')).toBe(true)
   expect(await answered(lab, 'node/b', HOST)).toBe(0)
 
   // nor are those of the node cut, by whichever of its addresses
@@ -141,10 +125,10 @@ test('untracked policy is asked of every packet, first of all by XDP', async () 
   const onLink = await linkAddress(lab)
   expect(await answered(lab, 'node/b', [onLink])).toBe(0)
   manifests.write([...CLUSTER, endpoint, closed, own])
-  expect(await until(async () => (await answered(lab, 'node/b', HOST)) === 2), lab.log('a')).toBe(true)
+  expect(await untilLoaded(async () => (await answered(lab, 'node/b', HOST)) === 2), lab.log('a')).toBe(true)
   expect(await answered(lab, 'node/b', [onLink])).toBe(1)
 
   manifests.write(CLUSTER)
-  expect(await until(async () => (await answered(lab, 'asker', WEB)) === 2 && !(await isEarly()))).toBe(true)
+  expect(await untilLoaded(async () => (await answered(lab, 'asker', WEB)) === 2 && !(await isEarly()))).toBe(true)
   expect(await answered(lab, 'node/b', HOST)).toBe(2)
 })

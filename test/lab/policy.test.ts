@@ -3,8 +3,8 @@
  * die and come back change. Layer: test. */
 import { expect, test } from 'vitest'
 import { Lab } from '../../lab/lab.ts'
-import { request, startFlow } from '../../lab/traffic/traffic.ts'
-import { waitFor } from '../../lab/wait.ts'
+import { startFlow } from '../../lab/traffic/traffic.ts'
+import { answered as answeredAt, isSilent, until } from './asking.ts'
 import { Manifests, node, pod } from './cluster.ts'
 
 const agentCommand = [process.execPath, '--conditions=source', `${process.cwd()}/agent/main.ts`]
@@ -58,24 +58,9 @@ function manifestsOf(pods: Readonly<Record<string, object>>, policies: readonly 
   return [...NODES, ...Object.values(pods), ...policies]
 }
 
-/** Of one question in each family, how many were answered. */
-async function answered(lab: Lab, from: string): Promise<number> {
-  const ask = (address: string) => request(lab, { from, to: { proto: 'tcp', address, port: 8080 }, timeoutMs: 700 })
-  const results = await Promise.all(WEB.map(ask))
-  return results.reduce((sum, { ok }) => sum + ok, 0)
-}
-
-async function until(what: () => Promise<boolean>): Promise<true | undefined> {
-  return await waitFor(async () => ((await what()) ? true : undefined), { timeoutMs: 15_000 })
-}
-
-/** One question that is not answered may have met a moment of change: silence lasts. */
-async function untilNone(lab: Lab, from: string): Promise<true | undefined> {
-  return await until(async () => {
-    for (let round = 0; round < 4; round++) if ((await answered(lab, from)) > 0) return false
-    return true
-  })
-}
+const answered = (lab: Lab, from: string): Promise<number> => answeredAt(lab, from, WEB)
+const untilAnswers = (what: () => Promise<boolean>): Promise<true | undefined> => until(15_000, what)
+const untilNone = (lab: Lab, from: string): Promise<true | undefined> => untilAnswers(() => isSilent(lab, from, WEB))
 
 const flowTo = (lab: Lab, from: string) =>
   startFlow(lab, { from, to: WEB.map((address) => ({ proto: 'tcp', address, port: 8080 })), rate: 20, drainMs: 300 })
@@ -104,7 +89,7 @@ test('policies hold for the pods that they select, at once, for flows that are o
   }
   manifests.write(manifestsOf(grown))
   await lab.sync()
-  expect(await until(async () => (await answered(lab, 'late')) === 2), lab.log('a')).toBe(true)
+  expect(await untilAnswers(async () => (await answered(lab, 'late')) === 2), lab.log('a')).toBe(true)
   expect(await answered(lab, 'foe')).toBe(0)
 
   const before = ['a', 'b'].map((name) => starts(lab, name).length)
@@ -127,5 +112,5 @@ test('policies hold for the pods that they select, at once, for flows that are o
   expect([await answered(lab, 'late'), await answered(lab, 'foe')]).toEqual([0, 0])
 
   manifests.write(manifestsOf(grown, []))
-  expect(await until(async () => (await answered(lab, 'stranger')) === 2)).toBe(true)
+  expect(await untilAnswers(async () => (await answered(lab, 'stranger')) === 2)).toBe(true)
 })
