@@ -114,7 +114,7 @@ export class KernelVeths implements VethMaker {
     const wanted = veth.addresses.filter((addr) => !isV4(addr))
     if (wanted.length === 0) return undefined
     const local = inNetns(veth.netns, (pod) => listRoutes(pod, [AF_INET6])).filter(({ table }) => table === LOCAL_TABLE)
-    const missing = wanted.find((addr) => !local.some((route) => route?.cidr.addr === addr))
+    const missing = wanted.find((addr) => !local.some((route) => route.cidr.addr === addr))
     return missing === undefined ? undefined : `${formatAddr(missing)} is not local yet in ${veth.netns}`
   }
 }
