@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Runs the kinds of tests and adds them up; `make test` is this. Layer: test.
  *
- * `run.ts [e2e|kernel|lab|api|sanitized|unit|lint|oracle|fuzz|loss|soak|vm|demo|scale|bench …]`: these only. What failed is named
- * at the end, and the last line is `N passed, M failed, K skipped`. */
+ * `run.ts [e2e|kernel|lab|api|sanitized|unit|lint|oracle|fuzz|loss|soak|vm|demo|scale|bench …]`: these only. What
+ * failed is named at the end, and the last line is `N passed, M failed, K skipped`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

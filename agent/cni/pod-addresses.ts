@@ -154,7 +154,7 @@ function environmentOf(sandbox: PodSandbox): Readonly<Record<string, string>> {
 }
 
 function refuseUnwanted(isWanted: () => boolean): void {
-  if (!isWanted()) throw new CniError('tryAgain', 'nobody waits for its address any more')
+  if (!isWanted()) throw new CniError('tryAgain', 'the call for its address has ended')
 }
 
 /** A plugin that only looks into its files. */

@@ -18,7 +18,7 @@ const SELF = node('n1', { addresses: ['192.0.2.1'], podCIDRs: ['10.1.1.0/24'] })
 const WEB = service('web', { clusterIPs: ['10.96.0.7'] })
 const CONFIG = { cgroupV2Path: '/a/cgroup', bpfKubeProxyHealthzPort: 0, bpfProxyIptablesCleanupEnabled: false }
 /** They listen at once, and watch a directory: everything happens in less. */
-const SOON = { timeout: 5000, interval: 5 }
+const SOON = { timeout: 10_000, interval: 5 }
 
 let folder: string
 let kernel: FakeKernel
@@ -243,19 +243,19 @@ test('a kernel that cannot run the programs is left alone, and the reason can be
   await expect(page('/readiness')).rejects.toThrow()
 })
 
-test('an agent that comes after another writes nothing, and looks for no other proxy', async () => {
+test('an agent that comes after another writes nothing', async () => {
   put('web', WEB)
   const first = start()
   await until('dataplane.ready')
   await first.stop()
   const written = (): number =>
     kernel.programs.maps.values().reduce((sum, { calls }) => sum + calls.filter((one) => one !== 'dump').length, 0)
-  const [before, commands] = [written(), kernel.commands.length]
+  const before = written()
   log = new ListLog()
   start()
   await until('dataplane.ready')
   expect(log.of('dataplane.adopted')).toMatchObject([{ written: {} }])
-  expect([written(), kernel.commands.length]).toEqual([before, commands])
+  expect(written()).toBe(before)
 })
 
 test('a pod of this node gets its address, and programs at its veth', async () => {

@@ -135,6 +135,23 @@ describe('GC', () => {
     expect(of.left()).toMatchObject({ held: ['a-1'] })
   })
 
+  test('has its caller come again when another plugin is slow, or the collection', async () => {
+    for (const pod of ['a', 'b']) await of.add({ pod }, OTHER)
+    const slow = Promise.withResolvers<undefined>()
+    of.addresses.gate = slow.promise
+    const first = gc()
+    await settle()
+    of.clock.advance(5000)
+    slow.resolve(undefined)
+    expect(await first).toBe('11: not all addresses of another plugin are given back yet')
+    expect(of.left()).toMatchObject({ saved: ['b-1.json'], held: ['b-1'] })
+    of.addresses.gate = Promise.withResolvers().promise
+    const second = gc('b-1')
+    await settle()
+    of.clock.advance(5000)
+    expect(await second).toBe('11: not ready in time: addresses are still being collected')
+  })
+
   test('is held up by no sandbox that cannot be taken away', async () => {
     await of.add({ pod: 'a' }, OTHER)
     await of.add({ pod: 'b' })

@@ -103,9 +103,10 @@ export class MemoryAddresses implements AddressSource {
 
   async releaseDelegated({ containerId, delegate }: Attachment, path: string): Promise<void> {
     if (delegate === undefined) return
+    await this.gate
     if (this.stuck !== undefined) throw this.stuck
     this.#journal.push(`release by ${delegate.type} in ${path}: ${containerId}`)
-    await Promise.resolve(this.held.delete(containerId))
+    this.held.delete(containerId)
   }
 
   async releaseUnknown({ sandbox }: Parameters<AddressSource['releaseUnknown']>[0]): Promise<void> {
