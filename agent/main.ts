@@ -64,7 +64,7 @@ async function run(options: AgentOptions): Promise<number> {
     return 1
   }
   using lock = taken.lock
-  if (lock.squatter !== undefined) log.warn({ uid: lock.squatter }, 'agent.old-lock-taken')
+  if (lock.squatter !== undefined) log.warn({ uid: lock.squatter }, 'agent.old-lock-held')
   const stop = new AbortController()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {

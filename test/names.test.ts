@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The words of docs/glossary.md, and the length of prose. Layer: test. */
+/** The words of docs/glossary.md, names of log events, and the length of prose. Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,6 +29,18 @@ test('no exported name is one that the glossary has retired', () => {
       const [, name] = exported.exec(line) ?? []
       return name !== undefined && retired.has(name) ? [`${file}: ${name}`] : []
     }),
+  )
+  expect(back).toEqual([])
+})
+
+test('no log event has a name that the changelog has retired', () => {
+  const page = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').split('| event before | event |')[1] ?? ''
+  const retired = [...page.matchAll(/^\| `([\w.-]+)` \| `([\w.-]+)` \|/gm)].map(([, before = '']) => before)
+  expect(retired.length).toBeGreaterThan(50)
+  const back = filesOf('agent/*.ts', 'lib/*.ts', 'test/*.ts', 'soak/*.ts', 'docs/*.md').flatMap(({ file, lines }) =>
+    lines.flatMap((line) =>
+      retired.filter((event) => ["'", '`'].some((mark) => line.includes(`${mark}${event}${mark}`))).map((event) => `${file}: ${event}`),
+    ),
   )
   expect(back).toEqual([])
 })

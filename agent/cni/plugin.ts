@@ -80,7 +80,7 @@ export class Plugin {
   /** What an agent before has left is in force again. */
   start(): void {
     const { attachments, pods, log } = this.#options
-    for (const problem of attachments.load()) log.error({ problem }, 'cni.attachment-unreadable')
+    for (const problem of attachments.load()) log.error({ problem }, 'cni.attachment-rejected')
     for (const one of attachments.all()) pods.attach(refOf(one), attachedBy(one))
   }
 
@@ -111,7 +111,7 @@ export class Plugin {
     const isGone = ({ containerId }: Holder): boolean =>
       this.#adding.of(containerId).length === 0 && attachments.ofSandbox(containerId) === undefined
     const count = await addresses.collect(isGone)
-    if (count > 0) log.warn({ count }, 'ipam.leak-collected')
+    if (count > 0) log.warn({ count }, 'ipam.leaks-collected')
   }
 
   /** Takes away the veth and the address of a sandbox that is gone. */
@@ -142,7 +142,7 @@ export class Plugin {
   #status(): void {
     const reason = this.#options.node.notReady()
     const told = reason ?? 'ready'
-    if (told !== this.#told) this.#options.log.info({ told }, 'cni.status')
+    if (told !== this.#told) this.#options.log.info({ told }, 'cni.status-changed')
     this.#told = told
     if (reason !== undefined) throw new CniError('notReady', reason)
   }
@@ -284,7 +284,7 @@ export class Plugin {
 
   #sayLeft(attachment: Attachment, error: unknown): void {
     // its DEL takes it away, or the garbage collection once a minute
-    this.#options.log.warn({ containerId: attachment.containerId, reason: errorText(error), error }, 'cni.left-behind')
+    this.#options.log.warn({ containerId: attachment.containerId, reason: errorText(error), error }, 'cni.delete-failed')
   }
 
   async #turn<T>(pod: Parameters<typeof refOf>[0], work: () => Promise<T>): Promise<T> {

@@ -90,7 +90,7 @@ export class PodAddresses implements AddressSource {
     } catch (thrown) {
       // it may have given some; that it failed is what is to be said
       await runDelegate({ ...other, command: 'DEL' }).catch((error: unknown) => {
-        log.warn({ containerId: sandbox.containerId, type: delegate.type, error }, 'cni.delegate-left')
+        log.warn({ containerId: sandbox.containerId, type: delegate.type, error }, 'cni.delegate-failed')
       })
       throw thrown
     }

@@ -45,7 +45,7 @@ export class Portmap {
       const output = await runDelegate({ ...call, folders: [binDir], environment: {}, timeoutMs: ANSWER_MS })
       return { versions: versionsIn(output), until: Infinity }
     } catch (error) {
-      log.warn({ folder: binDir, error, taken: UNASKED }, 'cni.portmap-unasked')
+      log.warn({ folder: binDir, error, taken: UNASKED }, 'portmap.version-failed')
       return { versions: UNASKED, until: clock.now() + ASK_AGAIN_MS }
     }
   }

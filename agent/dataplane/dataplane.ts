@@ -239,7 +239,7 @@ export class Dataplane implements Disposable {
     try {
       loaded.rows.setFragment(fragment)
     } catch (thrown) {
-      this.#options.log.error({ owner: fragment.owner, error: thrown }, 'rows.refused')
+      this.#options.log.error({ owner: fragment.owner, error: thrown }, 'rows.rejected')
     }
   }
 

@@ -101,7 +101,7 @@ export class ProgramLoader implements Disposable {
       this.#sayFull(flows.maxEntries)
       return false
     }
-    this.#options.log.info({ entries: flows.maxEntries, to: room }, 'flows.growing')
+    this.#options.log.info({ entries: flows.maxEntries, to: room }, 'flow-table.resized')
     this.#smaller = flows.maxEntries
     this.#room = room
     return true
@@ -222,7 +222,7 @@ export class ProgramLoader implements Disposable {
   #refused(thrown: unknown): void {
     this.#notBefore = this.#options.clock.now() + backoffMs(RETRY, this.#failures++)
     this.#options.health.fail(conditionOf('programs'), errorText(thrown))
-    this.#options.log.error({ error: thrown }, 'programs.refused')
+    this.#options.log.error({ error: thrown }, 'programs.rejected')
   }
 
   /** What was refused is not wanted any more. */
@@ -244,7 +244,7 @@ export class ProgramLoader implements Disposable {
    * it. Then everything is as it was, and it is not tried again before more room is asked for. */
   #staysSmaller(thrown: unknown): boolean {
     if (this.#smaller === undefined || this.#options.generations.flowTableSize() !== this.#smaller) return false
-    this.#options.log.error({ entries: this.#smaller, error: thrown }, 'flows.not-grown')
+    this.#options.log.error({ entries: this.#smaller, error: thrown }, 'flow-table.resize-failed')
     this.#room = this.#smaller
     this.#smaller = undefined
     return true
@@ -254,7 +254,7 @@ export class ProgramLoader implements Disposable {
   #sayFull(entries: number): void {
     if (this.#full === entries) return
     this.#full = entries
-    this.#options.log.warn({ entries }, 'flows.full')
+    this.#options.log.warn({ entries }, 'flow-table.filled')
   }
 
   #takeOver({ shared, btf }: GenerationTables): void {

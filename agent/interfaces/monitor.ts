@@ -97,7 +97,7 @@ export class InterfaceMonitor implements Disposable {
         return
       }
     }
-    this.#log.warn({ attempts: SYNC_ATTEMPTS }, 'interfaces.unsettled')
+    this.#log.warn({ attempts: SYNC_ATTEMPTS }, 'interfaces.sync-failed')
   }
 
   #drain(): void {
@@ -109,7 +109,7 @@ export class InterfaceMonitor implements Disposable {
         for (const message of decodeMessages(datagram)) this.#take(message)
       } catch (thrown) {
         if (errorCode(thrown) !== 'ENOBUFS' || ++overruns > SYNC_ATTEMPTS) throw thrown
-        this.#log.warn({}, 'interfaces.overrun')
+        this.#log.warn({}, 'interfaces.overflowed')
         this.#sync()
       }
     }

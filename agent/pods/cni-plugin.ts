@@ -94,11 +94,11 @@ function podIpam({ options, api, log }: CniPluginOptions): Ipam {
       folder: join(cniFolder(stateDir), folder),
       node,
       announce: (ranges) => {
-        if (ranges.length > 0) log.warn({ blocks: ranges.length }, 'ipam.blocks-unannounced')
+        if (ranges.length > 0) log.warn({ blocks: ranges.length }, 'ipam.announce-skipped')
       },
     })
   const unreadable = (error: unknown): void => {
-    log.warn({ error }, 'ipam.block-unreadable')
+    log.warn({ error }, 'ipam.block-rejected')
   }
   const shared = api === undefined ? files('blocks') : new ApiBlocks({ api, node, unreadable })
   return new Ipam({ node, shared, local: files('ranges'), now: () => systemClock.wall(), restMs: REST_MS })

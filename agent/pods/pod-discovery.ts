@@ -66,7 +66,7 @@ export class PodDiscovery implements Disposable {
       const names = pluggedAddresses(this.#node, NETNS_FOLDER)
       for (const pod of missing) this.#note(pod, names)
     } catch (thrown) {
-      log.warn({ error: thrown }, 'pods.search-failed')
+      log.warn({ error: thrown }, 'pod-discovery.failed')
     }
   }
 
@@ -76,8 +76,8 @@ export class PodDiscovery implements Disposable {
     // one that was found and is gone is looked for by its own name again
     attached.find(pod, iface)
     if (iface === undefined) return
-    log.info({ pod: nameKey(pod), iface }, 'pod.found')
-    if (others.length > 0) log.warn({ pod: nameKey(pod), iface, others }, 'pod.twice')
+    log.info({ pod: nameKey(pod), iface }, 'pod.discovered')
+    if (others.length > 0) log.warn({ pod: nameKey(pod), iface, others }, 'pod.duplicated')
   }
 
   /** At once when there are other pods or interfaces than before, otherwise less and less often. */

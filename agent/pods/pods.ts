@@ -192,7 +192,7 @@ export class Pods {
       }))
       const gone = new Set(this.#abandoned.judge(seen, systemClock.now()))
       for (const one of all.filter(({ containerId }) => gone.has(containerId))) {
-        log.warn({ containerId: one.containerId, namespace: one.namespace, pod: one.pod }, 'cni.sandbox-abandoned')
+        log.warn({ containerId: one.containerId, namespace: one.namespace, pod: one.pod }, 'sandbox.orphaned')
         await plugin.remove(one).catch((thrown: unknown) => failed.push(thrown))
       }
       await plugin.collect()
@@ -202,7 +202,7 @@ export class Pods {
     } catch (thrown) {
       this.#collectAt = systemClock.now() + COLLECT_AGAIN_MS
       health.fail(COLLECTED, errorText(thrown))
-      log.warn({ error: thrown }, 'cni.collect-failed')
+      log.warn({ error: thrown }, 'cni.gc-failed')
     }
   }
 }

@@ -32,12 +32,12 @@ export class ConfigReport {
     this.#resolved = resolved
     for (const { name } of changed) {
       const { raw, origin } = resolved.inForce.get(name) ?? { raw: null, origin: BUILT_IN }
-      this.#log.info({ field: name, value: raw, from: origin }, 'configuration.in-force')
+      this.#log.info({ field: name, value: raw, from: origin }, 'configuration.applied')
     }
     const { waiting } = resolved
     if (waiting.length === 0) this.#health.pass(CONDITION)
     else this.#health.fail(CONDITION, `at the agent's next start: ${waiting.join(', ')}`)
-    if (waiting.length > 0 && !deepEqual(waiting, waited)) this.#log.warn({ fields: waiting }, 'configuration.waits-for-restart')
+    if (waiting.length > 0 && !deepEqual(waiting, waited)) this.#log.warn({ fields: waiting }, 'configuration.deferred')
   }
 
   /** undefined before the sources are known */

@@ -27,6 +27,6 @@ export class OwnNodeReport {
     else this.#health.fail(NODE_KNOWN, missing)
     if (missing === before) return
     if (missing === undefined) this.#log.info({}, 'node.found')
-    else this.#log.warn({ reason: missing }, 'node.missing')
+    else this.#log.warn({ reason: missing }, 'node.lost')
   }
 }

@@ -48,7 +48,7 @@ export class PolicyReport {
       reason: (all) => reasonsText(all, ({ reason }) => reason),
       isSame: (before, now) => before.state === now.state,
       found: (policy, { state, reason }) => log.warn({ policy, reason }, `policy.${state}`),
-      gone: (policy) => log.info({ policy }, 'policy.mended'),
+      gone: (policy) => log.info({ policy }, 'policy.recovered'),
     })
   }
 

@@ -23,7 +23,7 @@ export class RuleLimitReport {
       condition: LINES,
       reason: (all) => this.#reason([...all.values()]),
       isSame: () => true,
-      found: (lines) => log.warn({ lines, most: this.#most }, 'policy.cut'),
+      found: (lines) => log.warn({ lines, most: this.#most }, 'policy.truncated'),
       gone: (lines) => log.info({ lines }, 'policy.whole'),
     })
   }

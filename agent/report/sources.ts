@@ -71,7 +71,7 @@ export class SourceReport {
     if (unavailable === undefined) this.#health.pass(condition)
     else this.#health.fail(condition, `${unavailable.reason} (since ${new Date(unavailable.since).toISOString()})`)
     if (unavailable !== undefined) this.#sayOutage(source, unavailable.reason)
-    else if (this.#outages.delete(source)) this.#log.info({ source }, 'source.back')
+    else if (this.#outages.delete(source)) this.#log.info({ source }, 'source.reconnected')
   }
 
   #sayOutage(source: string, reason: string): void {
@@ -79,7 +79,7 @@ export class SourceReport {
     const now = this.#now()
     if (now < againAt) return
     this.#outages.set(source, { said: said + 1, againAt: now + backoffMs(SAY_AGAIN, said) })
-    this.#log.error({ source, reason }, 'source.unavailable')
+    this.#log.error({ source, reason }, 'source.disconnected')
   }
 }
 

@@ -47,9 +47,9 @@ export class ApiServerPath {
     const server = hostPort(formatAddr(place.addr), place.port)
     try {
       const cleared = clearApiServerPath({ pins, ...place, servers: SERVERS })
-      if (cleared.length > 0) log.warn({ server, cleared }, 'api.way-cleared')
+      if (cleared.length > 0) log.warn({ server, cleared }, 'api-server-path.cleared')
     } catch (thrown) {
-      log.error({ error: thrown, server }, 'api.way-unread')
+      log.error({ error: thrown, server }, 'api-server-path.check-failed')
     }
   }
 

@@ -106,13 +106,13 @@ function clusterReports(of: { readonly pins: Pins; readonly health: Health; read
 /** Before anything is believed that is pinned. */
 function ownPins(dir: string, log: RootLog): Pins {
   const pins = new Pins(dir, (foreign) => {
-    log.warn({ ...foreign }, 'pins.foreign')
+    log.warn({ ...foreign }, 'pins.rejected')
   })
   try {
     pins.disown()
   } catch (thrown) {
     // the data plane cannot be there either, and says so
-    log.error({ error: thrown }, 'pins.unusable')
+    log.error({ error: thrown }, 'pins.check-failed')
   }
   return pins
 }

@@ -113,10 +113,10 @@ function filledByPrograms(maps: ReadonlyMap<MapName, BpfMap> = new Map<MapName, 
 async function findsOtherProxy(log: Log, run: RunTool | undefined): Promise<boolean> {
   try {
     const found = await findKubeProxy(run)
-    if (found.length > 0) log.info({ rules: found.map(proxyRulesText) }, 'kube-proxy.found')
+    if (found.length > 0) log.info({ rules: found.map(proxyRulesText) }, 'kube-proxy.detected')
     return found.length > 0
   } catch (thrown) {
-    log.warn({ error: thrown }, 'kube-proxy.unknown')
+    log.warn({ error: thrown }, 'kube-proxy.detect-failed')
     return true
   }
 }

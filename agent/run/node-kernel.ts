@@ -58,6 +58,6 @@ function liftMemlock(log: Log): void {
   try {
     raiseMemlock()
   } catch (thrown) {
-    if (countsMemlock()) log.warn({ error: thrown, needs: 'CAP_SYS_RESOURCE, or no limit of locked memory' }, 'memlock.stays')
+    if (countsMemlock()) log.warn({ error: thrown, needs: 'CAP_SYS_RESOURCE, or no limit of locked memory' }, 'memlock.raise-failed')
   }
 }

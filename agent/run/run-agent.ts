@@ -35,7 +35,7 @@ export async function runAgent(run: RunOptions): Promise<void> {
   const unsupported = await kernel.whyUnsupported(features)
   if (unsupported !== undefined) return await refuse(unsupported, cluster, run)
   cluster.health.pass('kernel')
-  if (blocks < MOST_BLOCKS) log.warn({ rules: blocks * RULES_PER_BLOCK, staged: 'not evaluated' }, 'policy.old-kernel')
+  if (blocks < MOST_BLOCKS) log.warn({ rules: blocks * RULES_PER_BLOCK, staged: 'not evaluated' }, 'policy.limited')
   const node = stack.use(openNodeSide({ options, log, cluster, kernel, features, blocks }))
   await runTaskGroup(signal, node.tasks)
   log.info({}, 'agent.stopped')

@@ -60,7 +60,7 @@ export async function openSource(origin: Origin, options: SourceOptions): Promis
   const { ApiSource } = await import('#lib/api/source.ts')
   const server = await serverOf(origin)
   const { byService } = server
-  if (byService !== undefined) log?.warn({ reason: byService }, 'api.by-service')
+  if (byService !== undefined) log?.warn({ reason: byService }, 'api-server-path.by-service')
   const onCredentials = (state: string, reason: string): void => {
     log?.warn({ reason }, `api.credentials-${state}`)
   }

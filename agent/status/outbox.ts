@@ -147,7 +147,7 @@ export class Outbox {
     if (text === this.#said) return
     this.#said = text
     if (text === '') log.info({}, 'status.written')
-    else log.warn({ reasons: text }, 'status.not-written')
+    else log.warn({ reasons: text }, 'status.write-failed')
   }
 }
 

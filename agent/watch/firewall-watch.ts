@@ -48,8 +48,8 @@ export class FirewallWatch {
       condition: FIREWALL,
       reason: (all) => [...all.keys()].join('; '),
       isSame: () => true,
-      found: (_, finding) => options.log.warn({ ...finding }, 'firewall.drops'),
-      gone: (finding) => options.log.info({ finding }, 'firewall.passes'),
+      found: (_, finding) => options.log.warn({ ...finding }, 'firewall.detected'),
+      gone: (finding) => options.log.info({ finding }, 'firewall.cleared'),
     })
   }
 
@@ -77,7 +77,7 @@ export class FirewallWatch {
   /** Each finding once. */
   #note({ findings, unread }: FirewallReport): void {
     this.#findings.note(new Map(findings.map((finding) => [findingText(finding), finding])))
-    if (unread.length > 0 && !deepEqual(unread, this.#unread)) this.#options.log.warn({ reasons: unread }, 'firewall.unread')
+    if (unread.length > 0 && !deepEqual(unread, this.#unread)) this.#options.log.warn({ reasons: unread }, 'firewall.read-failed')
     this.#unread = unread
   }
 }

@@ -61,7 +61,7 @@ function watchSleep({ source, running, log }: NodeEventsOptions): Task {
       return (user + system) / 1000
     },
     onAwake: (absence) => {
-      log.warn({ ...absence }, 'agent.awoke')
+      log.warn({ ...absence }, 'agent.resumed')
       void source.refresh(`the agent was away: ${absenceText(absence)}`)
       lookAtKernel(running, log)
     },
@@ -74,7 +74,7 @@ function lookAtKernel({ monitor, dataplane, loop }: NodeEventsOptions['running']
     monitor.resync()
   } catch (thrown) {
     // events still come, and the next part that needs netlink reports what is wrong with it
-    log.error({ error: thrown, reason: errorText(thrown) }, 'interfaces.unread')
+    log.error({ error: thrown, reason: errorText(thrown) }, 'interfaces.list-failed')
   }
   dataplane.checkHooks()
   dataplane.checkRoutes()
@@ -94,7 +94,7 @@ export function leaveLostAddress({ source, log }: Pick<NodeEventsOptions, 'sourc
   // all of 127.0.0.0/8 is here, by one address
   if (localAddress === undefined || addr === undefined || localAddress.startsWith('127.')) return
   if (interfaces.all().some(({ addresses }) => addresses.some((one) => one.addr === addr))) return
-  log.warn({ address: localAddress }, 'source.address-gone')
+  log.warn({ address: localAddress }, 'source.address-removed')
   void source.refresh(`this node no longer has the address ${localAddress}`)
 }
 

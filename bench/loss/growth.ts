@@ -28,11 +28,11 @@ export async function grow(resources: string, usual: Lab): Promise<LossFigure> {
     const run = { lasted: 0 }
     const fault = await lossesUnder(lab, FILL, async () => {
       run.lasted = await timed(async () => {
-        await untilSaid(lab, 'flows.growing', GROWN_MS)
+        await untilSaid(lab, 'flow-table.resized', GROWN_MS)
         await untilSaid(lab, 'programs.retired', GROWN_MS)
       })
     })
-    const runs = lab.topology.nodes.reduce((sum, { name }) => sum + countOf(lab, name, 'flows.growing'), 0)
+    const runs = lab.topology.nodes.reduce((sum, { name }) => sum + countOf(lab, name, 'flow-table.resized'), 0)
     return { id: 'map-growth', runs, fault, control: await lossesUnder(usual, FILL, () => rest(run.lasted)) }
   } finally {
     rmSync(small, { recursive: true })

@@ -34,5 +34,5 @@ export async function* podsScenario(run: SoakRun<PodStep>): AsyncGenerator<Check
   yield closedCheck(knocks, stepAt)
   yield { name: 'no address was given to one while another had it', faults: soak.uniqueness.faults }
   yield* await soak.probes.checks()
-  yield* course.endChecks((line) => textAt(line, 'event') === 'source.unavailable')
+  yield* course.endChecks((line) => textAt(line, 'event') === 'source.disconnected')
 }

@@ -148,7 +148,7 @@ test('the cluster has its ClusterInformation', async () => {
 })
 
 test('nothing was refused to the agent, and nothing is written again', async () => {
-  expect(agent.events('status.not-written')).toEqual([])
+  expect(agent.events('status.write-failed')).toEqual([])
   const versions = async (): Promise<readonly string[]> => {
     const of = (kind: string, fieldSelector = '') => client.list({ apiVersion: 'v1', kind }, { fieldSelector })
     const all = [

@@ -138,12 +138,12 @@ test('an agent stopped while its connections died, its token ran out and the pas
     process.kill(pid, 'SIGCONT')
   }
   // as the kubelet does, which was away as well
-  await one.event('agent.awoke')
+  await one.event('agent.resumed')
   await putToken(3600)
   await expect.poll(inMaps, SOON).toContain(':1003/TCP')
   await expect.poll(inMaps, SOON).not.toContain(':1002/TCP')
   expect(inMaps()).toContain(':1001/TCP')
-  const awoke = await one.event('agent.awoke')
+  const awoke = await one.event('agent.resumed')
   expect(Number(awoke['stoppedMs'])).toBeGreaterThan(STOPPED_MS - 3000)
 })
 
@@ -156,5 +156,5 @@ test('an agent whose own address goes, goes on by another within seconds', async
   hintSource('198.51.100.77')
   await put('after', 1012)
   await expect.poll(inMaps, SOON).toContain(':1012/TCP')
-  expect((await one.event('source.address-gone'))['address']).toBe(NODE)
+  expect((await one.event('source.address-removed'))['address']).toBe(NODE)
 })

@@ -92,7 +92,7 @@ export class OwnNetworking implements PodNetworking {
     const { addresses, clock, log } = this.#options
     const done = addresses.releaseOwn(attachment, () => clock.now() < deadline)
     await withinLimits(done, 'its address is not given back yet', { clock, deadline }).catch((error: unknown) => {
-      log.warn({ containerId: attachment.containerId, error }, 'ipam.given-back-later')
+      log.warn({ containerId: attachment.containerId, error }, 'ipam.release-deferred')
     })
   }
 

@@ -86,7 +86,7 @@ export class ConntrackGc {
     try {
       await this.pass(table, signal)
     } catch (thrown) {
-      if (errorCode(thrown) !== 'EBADF') this.#options.log.warn({ error: thrown }, 'flows.not-swept')
+      if (errorCode(thrown) !== 'EBADF') this.#options.log.warn({ error: thrown }, 'flow-table.gc-failed')
     }
   }
 

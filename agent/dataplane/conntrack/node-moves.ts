@@ -51,11 +51,11 @@ export class NodeMoves {
     this.#moves = new Map()
     try {
       const moved = await this.#walk(table, moves)
-      if (moved > 0) this.#options.log.info({ flows: moved, nodes: moves.size }, 'flows.moved')
+      if (moved > 0) this.#options.log.info({ flows: moved, nodes: moves.size }, 'flows.rerouted')
     } catch (thrown) {
       this.#moves = oneAfterTheOther(moves, this.#moves)
       // a table that is replaced is closed
-      if (errorCode(thrown) !== 'EBADF') this.#options.log.warn({ error: thrown }, 'flows.move-failed')
+      if (errorCode(thrown) !== 'EBADF') this.#options.log.warn({ error: thrown }, 'flows.reroute-failed')
     }
   }
 

@@ -26,7 +26,7 @@ export class DeviceReport {
       isSame: (before, now) => before.use === now.use && before.reason === now.reason,
       found: (device, now, before) => this.#found(device, now, before),
       gone: (device, { use }) => {
-        if (use === 'host') log.info({ device, reason: 'is gone' }, 'device.left')
+        if (use === 'host') log.info({ device, reason: 'is gone' }, 'device.released')
       },
     })
   }
@@ -42,10 +42,10 @@ export class DeviceReport {
   }
 
   #found(device: string, { use, reason }: Decision, before: Decision | undefined): void {
-    if (use === 'refused') this.#log.warn({ device, reason }, 'device.refused')
-    else if (use === 'host') this.#log.info({ device, reason }, 'device.chosen')
-    else if (before !== undefined && before.use !== 'none') this.#log.info({ device, reason }, 'device.left')
-    else this.#log.debug({ device, reason }, 'device.passed-over')
+    if (use === 'refused') this.#log.warn({ device, reason }, 'device.rejected')
+    else if (use === 'host') this.#log.info({ device, reason }, 'device.selected')
+    else if (before !== undefined && before.use !== 'none') this.#log.info({ device, reason }, 'device.released')
+    else this.#log.debug({ device, reason }, 'device.skipped')
   }
 }
 

@@ -99,7 +99,7 @@ export class Routes {
     const left = [...this.#wanted].filter(([, route]) => this.#gateway(route) === undefined)
     for (const [key, { via }] of left)
       if (!this.#left.has(key))
-        this.#log.info({ cidr: key, node: formatAddr(via), reason: 'beyond a router: the network has to know the way' }, 'route.left')
+        this.#log.info({ cidr: key, node: formatAddr(via), reason: 'beyond a router: the network has to know the way' }, 'route.skipped')
     this.#left = new Set(left.map(([key]) => key))
   }
 

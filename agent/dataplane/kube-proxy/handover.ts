@@ -61,14 +61,14 @@ export class ProxyHandover {
       else if (clock.now() < this.#removeAt) this.#judge(await findKubeProxy(this.#options.run))
       else await this.#remove()
     } catch (thrown) {
-      log.warn({ error: thrown }, 'kube-proxy.unknown')
+      log.warn({ error: thrown }, 'kube-proxy.detect-failed')
       health.fail(PROXY_RULES, errorText(thrown))
     }
   }
 
   async #leave(): Promise<void> {
     const found = await findKubeProxy(this.#options.run)
-    if (found.length > 0) this.#options.log.info({ rules: found.map(proxyRulesText) }, 'kube-proxy.left')
+    if (found.length > 0) this.#options.log.info({ rules: found.map(proxyRulesText) }, 'kube-proxy.kept')
     this.#options.health.pass(PROXY_RULES)
   }
 
@@ -88,13 +88,13 @@ export class ProxyHandover {
   #judge(found: readonly ProxyRules[]): void {
     const { log, health } = this.#options
     if (found.length === 0) {
-      if (this.#returned) log.info({}, 'kube-proxy.gone')
+      if (this.#returned) log.info({}, 'kube-proxy.cleared')
       this.#returned = false
       health.pass(PROXY_RULES)
       return
     }
     health.fail(PROXY_RULES, 'somebody has put the rules of kube-proxy back: stop it, or set bpfProxyIptablesCleanupEnabled to false')
-    if (!this.#returned) log.warn({ rules: found.map(proxyRulesText) }, 'kube-proxy.returned')
+    if (!this.#returned) log.warn({ rules: found.map(proxyRulesText) }, 'kube-proxy.restored')
     this.#returned = true
   }
 }

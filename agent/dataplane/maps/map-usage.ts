@@ -41,7 +41,7 @@ export class MapUsage {
         this.#entries.set(name, entries)
       } catch (thrown) {
         if (errorCode(thrown) !== 'EBADF' && errorCode(thrown) !== 'EAGAIN')
-          this.#options.log.warn({ map: name, error: thrown }, 'maps.not-counted')
+          this.#options.log.warn({ map: name, error: thrown }, 'map.count-failed')
       }
     }
   }

@@ -16,7 +16,7 @@ export function unmatchedHostEndpoints({ log, health }: { readonly log: Log; rea
     condition: HOST_ENDPOINTS,
     reason: (all) => reasonsText(all, (reason) => reason),
     isSame: (before, now) => before === now,
-    found: (endpoint, reason) => log.warn({ endpoint, reason }, 'policy.host-endpoint-stray'),
-    gone: (endpoint) => log.info({ endpoint }, 'policy.host-endpoint-mended'),
+    found: (endpoint, reason) => log.warn({ endpoint, reason }, 'host-endpoint.unmatched'),
+    gone: (endpoint) => log.info({ endpoint }, 'host-endpoint.matched'),
   })
 }

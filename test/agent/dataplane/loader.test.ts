@@ -201,7 +201,7 @@ describe('the flow table', () => {
     expect(loader.grow()).toBe(true)
     await load(PLAIN)
     expect([state().failing, loader.flows?.maxEntries, loader.retryMs()]).toEqual([[], 2000, undefined])
-    expect(log.lines.at(-1)).toMatchObject({ level: 'error', event: 'flows.not-grown', fields: { entries: 2000 } })
+    expect(log.lines.at(-1)).toMatchObject({ level: 'error', event: 'flow-table.resize-failed', fields: { entries: 2000 } })
   })
 })
 

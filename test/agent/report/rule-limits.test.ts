@@ -20,7 +20,7 @@ test('a truncated rule list is logged once, and once when whole; the condition n
   expect([said, reason()]).toEqual([[], ''])
   book.note([cut('x/a')])
   book.note([cut('x/a', ['Pod/x/b'])])
-  expect(said).toEqual(['policy.cut ingress of Pod/x/a'])
+  expect(said).toEqual(['policy.truncated ingress of Pod/x/a'])
   expect(reason()).toBe('longer than the 1024 rules that programs look at, what comes later is denied: ingress of Pod/x/a and 1 alike')
   book.note([
     { endpoints: ['Pod/x/a', 'Pod/x/b'], lines: ['ingress', 'staged ingress'] },

@@ -45,7 +45,7 @@ describe('the report of sources', () => {
     })
     one.note('directory', { unavailable: undefined, problems: [] })
     expect(health.report().conditions[0]?.ok).toBe(true)
-    expect(said).toEqual(['source.unavailable gone', 'source.back'])
+    expect(said).toEqual(['source.disconnected gone', 'source.reconnected'])
   })
 
   test('an outage is logged once however often its reason changes, and seldom again', () => {
@@ -54,17 +54,17 @@ describe('the report of sources', () => {
       one.note('api', { unavailable: { reason, since: 0 }, problems: [] })
     }
     for (const reason of ['refused', 'refused (and 1 other kinds)', 'refused (and 2 other kinds)']) lose(reason)
-    expect(said).toEqual(['source.unavailable refused'])
+    expect(said).toEqual(['source.disconnected refused'])
     expect(health.report().conditions[0]?.reason).toMatch(/^refused \(and 2 other kinds\)/)
     for (const minute of [1, 2, 3, 4, 5, 6, 7]) {
       clock.now = minute * 60_000
       lose(`at ${minute}`)
     }
-    expect(said.slice(1)).toEqual(['source.unavailable at 1', 'source.unavailable at 3', 'source.unavailable at 7'])
+    expect(said.slice(1)).toEqual(['source.disconnected at 1', 'source.disconnected at 3', 'source.disconnected at 7'])
     one.note('api', { unavailable: undefined, problems: [] })
     one.note('api', { unavailable: undefined, problems: [] })
     lose('refused')
-    expect(said.slice(4)).toEqual(['source.back', 'source.unavailable refused'])
+    expect(said.slice(4)).toEqual(['source.reconnected', 'source.disconnected refused'])
   })
 
   test('lists each with how much of it is refused', () => {

@@ -168,16 +168,16 @@ test('services that want the same address are named, until one of them goes', as
 test('nothing is loaded before the sources have this node, whose absence is logged once', async () => {
   put('n1', node('other'))
   start()
-  await until('node.missing')
+  await until('node.lost')
   put('web', WEB)
-  await until('configuration.in-force')
+  await until('configuration.applied')
   expect(await unmet()).toMatchObject({ 'node.known': 'there is no Node n1 in the sources' })
   expect(kernel.programs.attempts).toEqual([])
   put('n1', SELF)
   await until('dataplane.ready')
-  expect([log.of('node.missing').length, log.of('node.found').length, await unmet()]).toEqual([1, 1, {}])
+  expect([log.of('node.lost').length, log.of('node.found').length, await unmet()]).toEqual([1, 1, {}])
   put('n1', node('other'))
-  await until('node.missing', 2)
+  await until('node.lost', 2)
   expect([frontends(), (await unmet())['node.known']]).toEqual([
     ['10.96.0.7:80'],
     'there is no Node n1 in the sources: its last good state stays in force',
@@ -210,7 +210,7 @@ describe('a setting of the programs that changes', () => {
   test('leaves the old programs at work when the new are refused', async () => {
     kernel.programs.refusal = new Error('no memory')
     change()
-    await until('programs.refused')
+    await until('programs.rejected')
     expect(await unmet()).toEqual({ 'dataplane.programs': 'no memory' })
     put('web-1', slice('web-1', { endpoints: ['10.1.2.9'] }))
     await expect.poll(backends, SOON).toEqual(['10.1.2.9:8080'])
@@ -223,7 +223,7 @@ describe('a setting of the programs that changes', () => {
 test('programs that are refused at the start are tried again, and then get what came meanwhile', async () => {
   kernel.programs.refusal = new Error('no memory')
   start()
-  await until('programs.refused')
+  await until('programs.rejected')
   expect(await unmet()).toMatchObject({ 'dataplane.programs': 'no memory' })
   put('web', WEB)
   kernel.programs.refusal = undefined

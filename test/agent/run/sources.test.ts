@@ -9,7 +9,7 @@ afterEach(() => {
 })
 
 test.each([
-  ['', ['api.by-service no CLUSTER_SERVICE_HOST was in config map cluster-services-endpoint of netplane-system']],
+  ['', ['api-server-path.by-service no CLUSTER_SERVICE_HOST was in config map cluster-services-endpoint of netplane-system']],
   ['api.example', []],
 ])('with the direct address %j the log warns that the API server is asked by its service: %j', async (direct, says) => {
   vi.stubEnv('CLUSTER_SERVICE_HOST', direct)

@@ -78,7 +78,7 @@ test('a server that cannot be asked is asked for one thing, later and later, and
   first?.fails.set('a', new UnreachableError('no answer'))
   const rounds = [await round(), await round(999), await round(1), await round(1999), await round(1)]
   expect(rounds).toEqual([['a'], [], ['a'], [], ['a']])
-  expect([reason(), health.report().ready, said]).toEqual(['no answer', true, ['status.not-written']])
+  expect([reason(), health.report().ready, said]).toEqual(['no answer', true, ['status.write-failed']])
   first?.fails.clear()
   expect([await round(4000), reason(), said.at(-1)]).toEqual([['a', 'b', 'c'], '', 'status.written'])
 })

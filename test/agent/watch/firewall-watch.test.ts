@@ -38,14 +38,14 @@ test('a chain that drops packets is logged once, with its remedy, and so is its 
   await watch.tick()
   await minute()
   expect(lines).toEqual([
-    expect.objectContaining({ event: 'firewall.drops', table: 'iptables-nft filter', chain: 'INPUT', by: 'policy', families: ['ipv4'] }),
+    expect.objectContaining({ event: 'firewall.detected', table: 'iptables-nft filter', chain: 'INPUT', by: 'policy', families: ['ipv4'] }),
   ])
   expect(condition()).toMatchObject({ ok: false, reason: expect.stringContaining('remedy: accept what comes in by npl*') as string })
   expect(health.report().ready).toBe(true)
   expect(watch.findings).toHaveLength(1)
   node.saved = CLOSED.replace('INPUT DROP', 'INPUT ACCEPT')
   await minute()
-  expect(lines.slice(1).map(({ event }) => event)).toEqual(['firewall.passes'])
+  expect(lines.slice(1).map(({ event }) => event)).toEqual(['firewall.cleared'])
   expect([condition()?.ok, watch.findings]).toEqual([true, []])
 })
 
@@ -81,6 +81,6 @@ test('a firewall that cannot be read is logged once, and is no finding', async (
   node.fails = true
   await watch.tick()
   await minute()
-  expect(lines.map(({ event }) => event)).toEqual(['firewall.unread'])
+  expect(lines.map(({ event }) => event)).toEqual(['firewall.read-failed'])
   expect(condition()?.ok).toBe(true)
 })

@@ -76,7 +76,7 @@ describe('a Node that is in no manifest', () => {
     const before = machine.sh('ip route; cat /proc/sys/net/ipv4/ip_forward')
     machine.put('nodes.json', nodes.slice(1))
     const agent = machine.agent()
-    expect((await agent.event('node.missing'))['reason']).toBe('there is no Node n1 in the sources')
+    expect((await agent.event('node.lost'))['reason']).toBe('there is no Node n1 in the sources')
     machine.put('more.json', [pod('b', '10.1.1.6')])
     machine.put('felix.json', [felix(machine.cgroup, { noSuchField: 1 })])
     // so the agent has taken this change, and all before it
@@ -85,7 +85,7 @@ describe('a Node that is in no manifest', () => {
     expect(machine.sh('ip route; cat /proc/sys/net/ipv4/ip_forward')).toBe(before)
     machine.put('nodes.json', nodes)
     await agent.event('dataplane.ready')
-    expect(agent.events('node.missing')).toHaveLength(1)
+    expect(agent.events('node.lost')).toHaveLength(1)
   })
 
   test('that is deleted while the agent runs stays in force', async () => {
@@ -93,7 +93,7 @@ describe('a Node that is in no manifest', () => {
     await agent.event('dataplane.ready')
     const before = links(machine)
     machine.put('nodes.json', [node('n2', '192.0.2.2', '10.1.2.0/24')])
-    expect((await agent.event('node.missing'))['reason']).toMatch(/last good state stays in force$/)
+    expect((await agent.event('node.lost'))['reason']).toMatch(/last good state stays in force$/)
     machine.put('web.json', [service, slice('10.1.1.5', '10.1.1.9')])
     await expect.poll(() => rows(machine, 'np_backends'), { timeout: 5000 }).toBe(2)
     expect(links(machine)).toEqual(before)
@@ -249,7 +249,7 @@ test('objects that the kernel refuses leave the node as it was', async () => {
     `mkdir ${machine.folder}/objects; for name in workload host connect; do echo nonsense > ${machine.folder}/objects/$name.bpf.o; done`,
   )
   const agent = machine.agent('--objects', `${machine.folder}/objects`)
-  await agent.event('programs.refused', 2)
+  await agent.event('programs.rejected', 2)
   expect(machine.sh('ip route show proto 80')).toBe('')
   expect(existsSync(`${machine.state}/sysctls.json`)).toBe(false)
   expect(agent.events('hook.attached')).toEqual([])

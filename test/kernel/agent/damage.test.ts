@@ -51,7 +51,7 @@ describe('what strangers remove is found and put back', () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     machine.sh('mount -t tmpfs none /sys/fs/bpf')
-    await agent.event('programs.refused')
+    await agent.event('programs.rejected')
     machine.sh('umount /sys/fs/bpf')
     await agent.event('programs.ready', 2)
     await agent.until('the hooks to be pinned', () => onInterfaces() === 4)

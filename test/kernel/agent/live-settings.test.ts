@@ -82,7 +82,7 @@ test('settings of this node go before those of all nodes, as long as they are th
 })
 
 test('how much is logged', async () => {
-  const times = (): number => agent.events('configuration.in-force').filter(({ field }) => field === 'interfaceExclude').length
+  const times = (): number => agent.events('configuration.applied').filter(({ field }) => field === 'interfaceExclude').length
   const exclude = async (interfaceExclude: string, logSeverityScreen: string): Promise<void> => {
     say({ interfaceExclude, logSeverityScreen })
     await expect.poll(() => hasHooks('eth0'), { timeout: 20_000 }).toBe(interfaceExclude !== 'eth0')
@@ -116,7 +116,7 @@ async function set(spec: Readonly<Record<string, string>>): Promise<void> {
   const told = agent.lines.length
   say(spec)
   await agent.until(JSON.stringify(spec), () => {
-    const news = agent.lines.slice(told).filter(({ event }) => event === 'configuration.in-force')
+    const news = agent.lines.slice(told).filter(({ event }) => event === 'configuration.applied')
     return Object.entries(spec).every(([field, value]) => news.some((line) => line['field'] === field && line['value'] === value))
   })
 }

@@ -109,7 +109,7 @@ test('a process of another user that took the name of agents of before keeps no 
   const stranger = machine.spawn(['setpriv', '--reuid', '65534', '--clear-groups', process.execPath, '-e', taking])
   if (stranger.stdout !== null) await once(stranger.stdout, 'data')
   const agent = machine.agent()
-  expect(await agent.event('agent.old-lock-taken')).toMatchObject({ uid: 65_534 })
+  expect(await agent.event('agent.old-lock-held')).toMatchObject({ uid: 65_534 })
   await agent.event('dataplane.ready')
   // as a container of the same node has them
   const main = `${process.execPath} --conditions=source ${new URL('../../../agent/main.ts', import.meta.url).pathname}`

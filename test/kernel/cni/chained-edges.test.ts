@@ -107,7 +107,7 @@ beforeAll(async () => {
   of.add('found')
   of.machine.put('pods.json', PODS.map(podOf))
   agent = await of.ready()
-  await agent.event('pod.found')
+  await agent.event('pod.discovered')
   expect(of.add('told').status).toBe(0)
   of.writeTheirs(theirs('bridge'))
   await agent.until('their new list', () => of.types()[0] === 'bridge')
@@ -201,10 +201,10 @@ test('a forgotten pod that runs stays cut off, with the next agent too, and is f
   expect(loose()).toEqual([])
   of.machine.put('pods.json', PODS.map(podOf))
   await expect.poll(loose, SOON).toEqual(PODS)
-  expect(await agent.event('pod.found')).toMatchObject({ pod: 'default/found', iface: cable })
-  expect(await agent.event('pod.twice')).toMatchObject({ pod: 'default/found', iface: cable, others: ['twin0'] })
+  expect(await agent.event('pod.discovered')).toMatchObject({ pod: 'default/found', iface: cable })
+  expect(await agent.event('pod.duplicated')).toMatchObject({ pod: 'default/found', iface: cable, others: ['twin0'] })
   // its first look, a minute before the next
-  expect(await agent.event('firewall.drops')).toMatchObject({ what: 'packets of pods to other machines', chain: 'FORWARD', by: 'rule' })
+  expect(await agent.event('firewall.detected')).toMatchObject({ what: 'packets of pods to other machines', chain: 'FORWARD', by: 'rule' })
   of.machine.sh('ip netns del twin; iptables -F FORWARD')
 })
 

@@ -117,7 +117,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     expectPolicies()
     of.machine.put('policies.json', [])
     await expect.poll(() => of.pings('stranger', of.address('closed', 'v6')), { timeout: 10_000 }).toBe(true)
-    expect(next.events('pod.found')).toEqual([])
+    expect(next.events('pod.discovered')).toEqual([])
   }, 180_000)
 
   test('what a pod is denied with its first packet never leaves it', async () => {
@@ -214,7 +214,7 @@ describe.each(Object.keys(KINDS))('%s', (kind) => {
     )
     const agent = of.machine.agent()
     await agent.event('dataplane.ready')
-    await agent.event('pod.found', PODS.length)
+    await agent.event('pod.discovered', PODS.length)
     await expect.poll(() => of.pings('stranger', of.address('closed', 'v4')), { timeout: 10_000 }).toBe(false)
     expectPolicies()
     expect(of.types()).not.toContain('netplane-cni')

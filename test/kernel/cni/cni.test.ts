@@ -366,7 +366,7 @@ describe('GC and STATUS', () => {
     await expect.poll(status, { timeout: 10_000 }).toEqual({ status: 0, output: {} })
     expect(status()).toEqual({ status: 0, output: {} })
     // each once, however often it was asked
-    const told = (): unknown[] => next.events('cni.status').map((line) => line['told'])
+    const told = (): unknown[] => next.events('cni.status-changed').map((line) => line['told'])
     const ask = (): unknown => {
       // with this file the plugin answers without the agent
       rmSync(join(of.machine.state, 'cni.sock.ready'), { force: true })

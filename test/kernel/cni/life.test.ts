@@ -113,8 +113,8 @@ describe('an agent that comes after one that was killed', () => {
     await first.kill()
     for (const pod of ['a', 'b']) writeFileSync(join(of.machine.state, 'cni', 'sandboxes', `${pod}-1.json`), '{')
     const next = await of.ready()
-    await next.event('cni.attachment-unreadable', 2)
-    await next.event('ipam.leak-collected')
+    await next.event('cni.attachment-rejected', 2)
+    await next.event('ipam.leaks-collected')
     expect([of.held(), of.held('fd00-1---112')]).toEqual([['a-1'], ['a-1']])
   })
 

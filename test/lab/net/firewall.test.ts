@@ -109,7 +109,7 @@ async function said(): Promise<string> {
     .log('a')
     .slice(before)
     .split('\n')
-    .filter((line) => line.includes('"firewall.drops"'))
+    .filter((line) => line.includes('"firewall.detected"'))
   const condition = /"node.firewall","ok":(\w+),"reason":"([^"]*)/.exec(await page())
   expect(condition?.[1]).toBe(String(lines.length === 0))
   return condition?.[2] ?? ''

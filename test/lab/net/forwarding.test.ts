@@ -207,7 +207,7 @@ describe('a node with a second network', () => {
     const said = world.lab
       .log('a')
       .split('\n')
-      .filter((line) => line.includes('"device.chosen"'))
+      .filter((line) => line.includes('"device.selected"'))
     expect(said.some((line) => line.includes('"device":"eth0","reason":"has the node\'s address'))).toBe(true)
     expect(said.some((line) => line.includes('"device":"eth1","reason":"has the network of 192.168.77.1/24"'))).toBe(true)
     expect(await world.metric('a', 'netplane_host_device{device="eth1",reason="has the network of 192.168.77.1/24"}')).toBe(1)

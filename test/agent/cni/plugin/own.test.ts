@@ -149,7 +149,7 @@ describe('ADD', () => {
     await settle()
     of.clock.advance(TIMEOUT_MS)
     expect(refusalOf(await call)).toBe('11: not ready in time: a row')
-    expect(of.logged('cni.left-behind')).toMatchObject([{ containerId: 'a-1', reason: 'ipam is busy' }])
+    expect(of.logged('cni.delete-failed')).toMatchObject([{ containerId: 'a-1', reason: 'ipam is busy' }])
     expect(of.saved()).toEqual(['a-1.json'])
     of.addresses.stuck = undefined
     expect((await of.call('DEL', { pod: 'a' })).status).toBe(0)

@@ -83,17 +83,17 @@ test('a kube-proxy that puts its rules back is logged once, not fought; when it 
   await node.pass(1000)
   node.tables = RULES
   await node.pass(50 * MINUTE)
-  expect(node.events).toEqual(['kube-proxy.removed', 'kube-proxy.returned'])
+  expect(node.events).toEqual(['kube-proxy.removed', 'kube-proxy.restored'])
   expect([node.condition, node.health.report().ready]).toEqual([false, true])
   await node.pass(25 * MINUTE)
-  expect(node.events).toEqual(['kube-proxy.removed', 'kube-proxy.returned', 'kube-proxy.removed', 'kube-proxy.gone'])
+  expect(node.events).toEqual(['kube-proxy.removed', 'kube-proxy.restored', 'kube-proxy.removed', 'kube-proxy.cleared'])
   expect(node.condition).toBe(true)
 })
 
 test('rules that may not go are left, which is logged once; when they may go, they go at once', async () => {
   node.wanted = false
   await node.pass(70 * MINUTE)
-  expect([node.events, node.written, node.condition]).toEqual([['kube-proxy.left'], [], true])
+  expect([node.events, node.written, node.condition]).toEqual([['kube-proxy.kept'], [], true])
   node.wanted = true
   await node.pass(1000)
   expect([node.events[1], node.tables]).toEqual(['kube-proxy.removed', ''])
@@ -108,7 +108,7 @@ test('without rules of kube-proxy nothing is written and nothing logged', async 
 test('a tool that fails is a condition, and another attempt ten minutes later', async () => {
   node.broken = true
   await node.pass(9 * MINUTE)
-  expect([node.events, node.condition]).toEqual([['kube-proxy.unknown'], false])
+  expect([node.events, node.condition]).toEqual([['kube-proxy.detect-failed'], false])
   node.broken = false
   await node.pass(2 * MINUTE)
   expect([node.events[1], node.condition]).toEqual(['kube-proxy.removed', true])

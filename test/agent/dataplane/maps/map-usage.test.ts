@@ -28,5 +28,5 @@ test('a map that cannot be read is logged, and the others are counted all the sa
   const log = { ...silentLog, warn: (fields: LogFields, event: string) => warnings.push([fields['map'], event]) }
   const fill = new MapUsage({ clock: new FakeClock(), log, maps: () => new Map(maps.map((map) => [map.info().name, map])) })
   await fill.count()
-  expect([[...fill.entries], warnings]).toEqual([[['np_frags', 0]], [['np_sockets', 'maps.not-counted']]])
+  expect([[...fill.entries], warnings]).toEqual([[['np_frags', 0]], [['np_sockets', 'map.count-failed']]])
 })
