@@ -53,7 +53,7 @@ export function wantedContents(desired: DesiredChange, interfaces: Interfaces, p
   }
   const { node } = desired
   // a lab's nodes have one network, and their address is in it
-  const devices = node === undefined ? [] : chosenDevices(decideDevices(node, interfaces, { ways: NO_ROUTES, cables: new Set() }))
+  const devices = node === undefined ? [] : chosenDevices(decideDevices(node, interfaces, { ways: NO_ROUTES, veths: new Set() }))
   const entry = entryWriter(bind(catalogue.np_ifaces))
   for (const row of ifaceRows(devices)) put('ifaces', entry(row))
   const writers = rowWriters(bind)

@@ -4,12 +4,12 @@
 import type { Addr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
 import { Notifier } from '#lib/base/wait.ts'
-import { hasOwnAddresses, type Cable, type Pod } from '#lib/model/pod.ts'
+import { hasOwnAddresses, type Veth, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { PodEvent, Sink } from '#lib/store/source.ts'
 
 /** What is known of a pod here. */
-export interface Attached extends Omit<Cable, 'former'> {
+export interface Attached extends Omit<Veth, 'former'> {
   /** of the pod whose it is, where its runtime has said so */
   readonly uid?: string | undefined
   /** undefined: what the cluster says */
@@ -53,7 +53,7 @@ export class PodOverlaySink {
       return event
     }
     this.#pods.set(nameKey(ref), pod)
-    return { kind: 'upsert', object: this.#withCable(pod) }
+    return { kind: 'upsert', object: this.#withVeth(pod) }
   }
 
   /** A pod of this node as its source has it. */
@@ -78,7 +78,7 @@ export class PodOverlaySink {
   /** Pods that may have a veth, and of which no runtime has said anything. */
   unattached(): readonly Pod[] {
     const isUnheard = (key: string): boolean => !this.#attached.has(key) && !this.#detached.has(key)
-    return [...this.#pods].flatMap(([key, pod]) => (hasOwnAddresses(pod) && isUnheard(key) ? [this.#withCable(pod)] : []))
+    return [...this.#pods].flatMap(([key, pod]) => (hasOwnAddresses(pod) && isUnheard(key) ? [this.#withVeth(pod)] : []))
   }
 
   #set(of: Map<string, Attached>, pod: Ref, attached: Attached | undefined): void {
@@ -87,16 +87,16 @@ export class PodOverlaySink {
     if (attached === undefined) of.delete(key)
     else of.set(key, attached)
     const known = this.#pods.get(key)
-    if (known !== undefined) this.#sink.apply([{ kind: 'upsert', object: this.#withCable(known) }])
+    if (known !== undefined) this.#sink.apply([{ kind: 'upsert', object: this.#withVeth(known) }])
   }
 
-  #withCable(pod: Pod): Pod {
+  #withVeth(pod: Pod): Pod {
     const key = nameKey(pod)
     const attached = pod.hostNetwork ? undefined : (this.#attached.get(key) ?? this.#found.get(key))
     if (attached === undefined) return pod
     const { iface, ours, uid, addresses = pod.podIPs } = attached
     const isFormer = uid !== undefined && pod.uid !== undefined && uid !== pod.uid
     // until the former pod's veth is removed, its packets are judged by what is known of the new pod
-    return { ...pod, podIPs: addresses, cable: { iface, ours, ...(isFormer ? { former: true } : {}) } }
+    return { ...pod, podIPs: addresses, veth: { iface, ours, ...(isFormer ? { former: true } : {}) } }
   }
 }

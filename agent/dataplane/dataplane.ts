@@ -221,11 +221,11 @@ export class Dataplane implements Disposable {
 
   /** What depends on interfaces and routes. */
   #feedDevices(loaded: GenerationTables, node: DesiredNode): void {
-    const cables = loaded.cables()
+    const veths = loaded.veths()
     // programs are not to go from a pod that is running and forgotten
-    this.#follow = cables === undefined
-    if (cables === undefined) return
-    const decisions = decideDevices(node, this.#options.interfaces, { ways: this.#routes.ways, cables })
+    this.#follow = veths === undefined
+    if (veths === undefined) return
+    const decisions = decideDevices(node, this.#options.interfaces, { ways: this.#routes.ways, veths })
     this.devices.note(decisions)
     const devices = chosenDevices(decisions)
     loaded.setDevices(devices, node.nodePortAddresses)

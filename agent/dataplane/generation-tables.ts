@@ -29,7 +29,7 @@ import { policyHolds, policyDataplane, POLICY_TABLES, type PolicyDataplane } fro
 import { ensureGeneration, type Generation } from './programs/generation.ts'
 import { RowTables, type FragmentSink } from './maps/row-tables.ts'
 import { ROW_TABLES, rowWriters, type BindMap } from './maps/encode-rows.ts'
-import { addressClaims, cablesIn, ifaceRows, SELF_OWNER, selfFragment } from './host/node-rows.ts'
+import { addressClaims, vethsIn, ifaceRows, SELF_OWNER, selfFragment } from './host/node-rows.ts'
 import { tableMap } from './maps/array-map.ts'
 import { MapTable } from './maps/map-table.ts'
 
@@ -65,7 +65,7 @@ export interface GenerationTables extends Disposable {
   /** "DROP_TTL", "COUNT_CONNECT" → slot of np_counters */
   readonly counters: ReadonlyMap<string, number>
   /** indexes of interfaces that the kernel's programs know as pods'; undefined before these were read */
-  cables(): ReadonlySet<number> | undefined
+  veths(): ReadonlySet<number> | undefined
   /** rows of these devices and of the node's own addresses, with those where node ports are served; none: everywhere */
   setDevices(devices: readonly Device[], nodePorts: readonly Cidr[]): void
 }
@@ -120,9 +120,9 @@ export function tablesOf({ shared, generation, objects, interfaces, clock }: Tab
     holds: policyHolds(policy, writeGateFor(bind, tables)),
     btf,
     counters: counterSlots(btf),
-    cables: () => {
+    veths: () => {
       const rows = tables.ifaces.actual()
-      return rows && cablesIn(rows, ifaces)
+      return rows && vethsIn(rows, ifaces)
     },
     setDevices: (devices, nodePorts) => {
       tables.ifaces.setFragment(SELF_OWNER, ifaceRows(devices).map(ifaceEntry))

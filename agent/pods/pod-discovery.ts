@@ -70,9 +70,9 @@ export class PodDiscovery implements Disposable {
     }
   }
 
-  #note(pod: Pod, cables: ReadonlyMap<Addr, readonly string[]>): void {
+  #note(pod: Pod, veths: ReadonlyMap<Addr, readonly string[]>): void {
     const { attached, log } = this.#options
-    const [iface, ...others] = new Set(pod.podIPs.flatMap((addr) => cables.get(addr) ?? []))
+    const [iface, ...others] = new Set(pod.podIPs.flatMap((addr) => veths.get(addr) ?? []))
     // one that was found and is gone is looked for by its own name again
     attached.find(pod, iface)
     if (iface === undefined) return

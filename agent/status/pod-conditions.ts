@@ -89,7 +89,7 @@ export class PodConditions implements Subject {
     this.#entries = new Map()
     const due: Due[] = []
     for (const pod of this.#options.pods()) {
-      if (statedAddresses(pod).length === 0 || pod.terminating || pod.cable?.former === true) continue
+      if (statedAddresses(pod).length === 0 || pod.terminating || pod.veth?.former === true) continue
       const key = nameKey(pod)
       const entry = this.#entry(pod, before.get(key))
       this.#entries.set(key, entry)

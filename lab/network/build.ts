@@ -12,7 +12,7 @@ import { addNetns, batch, netnsExists, netnsPath, readNetns, removeNetns, writeS
 import { labPaths } from '../paths.ts'
 import { agentCgroup, holderInPlace, holderOf, podCgroup } from '../processes/place-holders.ts'
 import {
-  cableLines,
+  vethLines,
   firstSysctls,
   givenAddresses,
   gonePods,
@@ -56,7 +56,7 @@ export async function build(request: BuildRequest): Promise<void> {
     (before?.netns ?? []).filter((name) => !wanted.includes(name)),
   )
   await addNetns(run, wanted)
-  await layCables(run, topology, wanted)
+  await makeVeths(run, topology, wanted)
   await settle(run, topology, before)
   writeState(topology.lab, { options: request.options, topology, netns: wanted, addresses: givenAddresses(topology) })
   await mapLimit(topology.nodes, PARALLEL, (node) => ensureNodeRoot(topology, node, request.options))
@@ -93,11 +93,11 @@ async function removeGone(run: Run, before: Topology | undefined, now: Topology)
   }
 }
 
-async function layCables(run: Run, topology: Topology, wanted: readonly string[]): Promise<void> {
+async function makeVeths(run: Run, topology: Topology, wanted: readonly string[]): Promise<void> {
   const states = await readAll(run, wanted)
   const fresh = wanted.filter((netns) => !['eth0', 'br0'].some((device) => states.get(netns)?.has(device)))
   await mapLimit(fresh, PARALLEL, (netns) => writeSysctls(run, netns, firstSysctls(topology, netns)))
-  for (const [netns, lines] of cableLines(topology, (name) => states.get(name) ?? EMPTY)) await batch(run, lines, netns)
+  for (const [netns, lines] of vethLines(topology, (name) => states.get(name) ?? EMPTY)) await batch(run, lines, netns)
 }
 
 async function settle(run: Run, topology: Topology, before: LabState | undefined): Promise<void> {

@@ -39,14 +39,14 @@ export function firstSysctls(topology: Topology, netns: string): Sysctls {
 }
 
 /** Veths that are missing. An end without the other one in the right place is left of an old veth and goes first. */
-export function cableLines(topology: Topology, state: (netns: string) => NetnsState): Lines {
+export function vethLines(topology: Topology, state: (netns: string) => NetnsState): Lines {
   const lines = new Map<string, string[]>()
   const add = (netns: string, line: string): void => {
     lines.set(netns, [...(lines.get(netns) ?? []), line])
   }
   const fabric = topology.fabric.netns
   if (!state(fabric).has('br0')) add(fabric, `link add br0 type bridge stp_state 0 mcast_snooping 0`)
-  const cable = (from: { netns: string; iface: string; ifaceMac?: string }, to: { netns: string; mac: string }): void => {
+  const veth = (from: { netns: string; iface: string; ifaceMac?: string }, to: { netns: string; mac: string }): void => {
     const ends = { from: state(from.netns).has(from.iface), to: state(to.netns).has('eth0') }
     if (ends.from && ends.to) return
     if (ends.from) add(from.netns, `link del dev ${from.iface}`)
@@ -54,11 +54,11 @@ export function cableLines(topology: Topology, state: (netns: string) => NetnsSt
     const mac = from.ifaceMac === undefined ? '' : ` address ${from.ifaceMac}`
     add(from.netns, `link add ${from.iface}${mac} type veth peer name eth0 address ${to.mac} netns ${to.netns}`)
   }
-  for (const host of [...topology.nodes, topology.client, topology.far]) cable({ netns: fabric, iface: host.port }, host)
+  for (const host of [...topology.nodes, topology.client, topology.far]) veth({ netns: fabric, iface: host.port }, host)
   const nodes = new Map(topology.nodes.map((node) => [node.name, node.netns]))
   for (const pod of topology.pods) {
     const netns = nodes.get(pod.node)
-    if (!pod.hostNetwork && netns !== undefined) cable({ netns, iface: pod.iface, ifaceMac: pod.ifaceMac }, pod)
+    if (!pod.hostNetwork && netns !== undefined) veth({ netns, iface: pod.iface, ifaceMac: pod.ifaceMac }, pod)
   }
   // deletions first: the same veth may be made again from another namespace
   return new Map([...lines].sort(([, a], [, b]) => Number(b[0] === 'link del dev eth0') - Number(a[0] === 'link del dev eth0')))

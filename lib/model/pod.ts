@@ -34,7 +34,7 @@ export interface Pod {
   /** its annotations that ask for addresses, where it has any */
   readonly wishes?: Labels
   /** of this node's pods, where more is known of it than its name */
-  readonly cable?: Cable
+  readonly veth?: Veth
 }
 
 export interface LostAddress {
@@ -43,7 +43,7 @@ export interface LostAddress {
   readonly to: string
 }
 
-export interface Cable {
+export interface Veth {
   /** name of the node's end */
   readonly iface: string
   /** another plugin's rules have a say in what passes between its pods and the network */
@@ -85,12 +85,12 @@ export const INTERFACE_PREFIX = 'npl'
 
 /** Host side of a pod's veth. */
 export function interfaceOf(pod: Pod, prefix: string): string {
-  return pod.cable?.iface ?? workloadInterface(pod, prefix)
+  return pod.veth?.iface ?? workloadInterface(pod, prefix)
 }
 
 /** Our own CNI has plugged it in, as far as is known: no other plugin uses names like ours. */
 export function isOurs(pod: Pod, prefix: string): boolean {
-  return pod.cable?.ours ?? prefix === INTERFACE_PREFIX
+  return pod.veth?.ours ?? prefix === INTERFACE_PREFIX
 }
 
 /** What it is called unless another plugin has named it: the prefix and 11 hex digits of sha1("namespace.pod"). */

@@ -42,7 +42,7 @@ export class LabApiServer implements AsyncDisposable {
   /** With everything in it that is there before the first change. To be run in a network namespace of our own. */
   static async start(lab: Lab, folder: string): Promise<LabApiServer> {
     const programs = await kubernetesPrograms()
-    await layCable(lab)
+    await makeVeth(lab)
     const plane = await ControlPlane.start({ lab, programs, folder: join(folder, 'plane'), serviceCidrs: SERVICE_CIDRS })
     const client = new ApiClient({ server: fromKubeconfig(plane.kubeconfig) })
     const control = new LabApiServer(plane, client, await agentKubeconfig(administered({ lab, plane, programs, folder })))
@@ -134,7 +134,7 @@ function administered({ lab, plane, programs, folder }: Parts): Administered {
 }
 
 /** From our own network namespace to the bridge of the nodes' veths. */
-async function layCable({ topology }: Lab): Promise<void> {
+async function makeVeth({ topology }: Lab): Promise<void> {
   const { netns } = topology.fabric
   const lines = ['link set lo up', `addr add ${OUR_ADDRESS} dev soak0`, 'link set soak0 up']
   await mustRun(['ip', 'link', 'add', 'soak0', 'type', 'veth', 'peer', 'name', 'soak1', 'netns', netns])

@@ -37,12 +37,12 @@ export function pluggedAddresses(node: NetlinkExchange, folder: string): Readonl
   const behind = filesIn(folder).flatMap((file) => addressesBehind(node, join(folder, file), youngestFirst))
   const ages = new Map(youngestFirst.map(({ name }, at) => [name, at]))
   const found = [...routedAddresses(node, youngestFirst), ...behind.sort(by(([, name]) => ages.get(name) ?? 0, compareNumbers))]
-  const cables = new Map<Addr, string[]>()
+  const veths = new Map<Addr, string[]>()
   for (const [addr, name] of found) {
-    const known = cables.get(addr) ?? []
-    if (!known.includes(name)) cables.set(addr, [...known, name])
+    const known = veths.get(addr) ?? []
+    if (!known.includes(name)) veths.set(addr, [...known, name])
   }
-  return cables
+  return veths
 }
 
 function addressesBehind(node: NetlinkExchange, netns: string, veths: readonly LinkMessage[]): readonly (readonly [Addr, string])[] {

@@ -35,7 +35,7 @@ const NETWORK_KINDS: ReadonlySet<string | undefined> = new Set([undefined, 'bond
 export interface Found {
   readonly ways: RouteLookup
   /** indexes of interfaces that have been pods' */
-  readonly cables: ReadonlySet<number>
+  readonly veths: ReadonlySet<number>
 }
 
 /** Devices to attach to, sorted by index. */
@@ -46,7 +46,7 @@ export function chosenDevices(decisions: readonly Decision[]): Device[] {
 /** One for each interface, sorted by index. A pod's veth never counts as a host device, even if its name or address
  * fits. Programs are on it as long as it is there: before its pod is known and after it is forgotten its address
  * has no row, and they let nothing pass. */
-export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces, { ways, cables }: Found): Decision[] {
+export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, interfaces: Interfaces, { ways, veths }: Found): Decision[] {
   const pods = new Map(node.workloads.map(({ iface, pod }) => [iface, pod]))
   const asked = { interfaces, excluded: new RegExp(node.host.excluded), why: reasonsToChoose(node, { interfaces, ways }) }
   return interfaces.all().map((iface) => {
@@ -55,7 +55,7 @@ export function decideDevices(node: Pick<DesiredNode, 'workloads' | 'host'>, int
     if (pod !== undefined) return { ...forgotten, reason: `pod ${pod}` }
     if (OUR_VETH.test(iface.name)) return forgotten
     const decision = decideHost(iface, asked)
-    return cables.has(iface.index) && !decision.vital ? forgotten : decision
+    return veths.has(iface.index) && !decision.vital ? forgotten : decision
   })
 }
 

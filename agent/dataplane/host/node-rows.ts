@@ -39,9 +39,9 @@ export function selfFragment(interfaces: Interfaces, nodePorts: readonly Cidr[])
 }
 
 /** Indexes of pods' interfaces among these rows. */
-export function cablesIn(rows: ReadonlyMap<string, string>, { key, value }: MapCodecs<number, Iface>): ReadonlySet<number> {
-  const isCable = (row: string): boolean => decodeText(value, row).kind === IFACE_WORKLOAD
-  return new Set([...rows].flatMap(([index, row]) => (isCable(row) ? [decodeText(key, index)] : [])))
+export function vethsIn(rows: ReadonlyMap<string, string>, { key, value }: MapCodecs<number, Iface>): ReadonlySet<number> {
+  const isVeth = (row: string): boolean => decodeText(value, row).kind === IFACE_WORKLOAD
+  return new Set([...rows].flatMap(([index, row]) => (isVeth(row) ? [decodeText(key, index)] : [])))
 }
 
 /** By index, what the programs have to know of the devices they run on. Devices without an Ethernet address have an

@@ -25,12 +25,12 @@ export function ownDevices(prefix: string): PodDevices {
 /** One for many that are called alike, but for digits at the end; of ports of a bridge the bridge. Without pods,
  * those that we would plug in. */
 export function podDevices(
-  cables: readonly { readonly iface: string; readonly ours: boolean }[],
+  veths: readonly { readonly iface: string; readonly ours: boolean }[],
   { devices, prefix }: { readonly devices: readonly Device[]; readonly prefix: string },
 ): readonly PodDevices[] {
   const byName = new Map(devices.map((device) => [device.name, device]))
   const bridges = new Map(devices.filter(({ kind }) => kind === 'bridge').map(({ index, name }) => [index, name]))
-  const found = cables.map(({ iface, ours }): PodDevices => {
+  const found = veths.map(({ iface, ours }): PodDevices => {
     if (ours) return ownDevices(prefix)
     const bridge = bridges.get(byName.get(iface)?.master ?? 0)
     return { name: bridge ?? iface, prefix: bridge === undefined ? iface.replace(/[0-9a-f]*$/, '') : undefined, routed: true }

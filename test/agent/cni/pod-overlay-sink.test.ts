@@ -12,7 +12,7 @@ import { podMtu } from '#agent/cni/networking/mtu.ts'
 import { pod } from '../../support/build.ts'
 
 const WEB = { namespace: 'default', name: 'web' }
-const CABLE = { iface: 'veth1', ours: true, addresses: [parseAddr('10.0.0.1')] }
+const VETH = { iface: 'veth1', ours: true, addresses: [parseAddr('10.0.0.1')] }
 
 function podOf(of: Parameters<typeof pod>[1]): Pod {
   const parsed = parseObject(pod('web', of), { kind: 'Pod', ...WEB })
@@ -36,14 +36,14 @@ function world() {
 
 describe('attached pods', () => {
   test('have the address of their veth, whatever the source says and whichever comes first', () => {
-    for (const first of ['pod', 'cable']) {
+    for (const first of ['pod', 'veth']) {
       const { pods, sink, seen, store } = world()
       const steps = [
         () => {
           sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1', labels: { app: 'web' } }) }])
         },
         () => {
-          pods.attach(WEB, CABLE)
+          pods.attach(WEB, VETH)
         },
       ]
       for (const step of first === 'pod' ? steps : steps.toReversed()) step()
@@ -58,25 +58,25 @@ describe('attached pods', () => {
 
   test('that are created again keep the veth of the pod before, as a former one, until they are attached', () => {
     const { pods, sink, store } = world()
-    const cable = () => store.snapshot.pods.get('default/web')?.cable
+    const veth = () => store.snapshot.pods.get('default/web')?.veth
     const apply = (uid: string) => {
       sink.apply([{ kind: 'upsert', object: { ...podOf({ node: 'n1' }), uid } }])
     }
     apply('one')
-    pods.attach(WEB, { ...CABLE, uid: 'one' })
-    expect(cable()).toEqual({ iface: 'veth1', ours: true })
+    pods.attach(WEB, { ...VETH, uid: 'one' })
+    expect(veth()).toEqual({ iface: 'veth1', ours: true })
     apply('two')
-    expect(cable()).toEqual({ iface: 'veth1', ours: true, former: true })
-    pods.attach(WEB, { ...CABLE, uid: 'two' })
-    expect(cable()).toEqual({ iface: 'veth1', ours: true })
+    expect(veth()).toEqual({ iface: 'veth1', ours: true, former: true })
+    pods.attach(WEB, { ...VETH, uid: 'two' })
+    expect(veth()).toEqual({ iface: 'veth1', ours: true })
     // its runtime does not say whose it is
-    pods.attach(WEB, CABLE)
-    expect(cable()).toEqual({ iface: 'veth1', ours: true })
+    pods.attach(WEB, VETH)
+    expect(veth()).toEqual({ iface: 'veth1', ours: true })
   })
 
   test('are no pods of the snapshot while no source knows their labels', () => {
     const { pods, sink, seen } = world()
-    pods.attach(WEB, CABLE)
+    pods.attach(WEB, VETH)
     expect([seen(), pods.known(WEB)]).toEqual([undefined, undefined])
     sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1' }) }])
     sink.apply([{ kind: 'delete', ref: { kind: 'Pod', ...WEB } }])
@@ -85,7 +85,7 @@ describe('attached pods', () => {
 
   test('are of this node: one of the same name elsewhere, or in the host network, is as its source has it', () => {
     const { pods, sink, seen } = world()
-    pods.attach(WEB, CABLE)
+    pods.attach(WEB, VETH)
     sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1' }) }])
     sink.apply([{ kind: 'upsert', object: podOf({ node: 'n2', ips: ['10.0.0.9'] }) }])
     expect([seen(), pods.known(WEB)]).toEqual([['10.0.0.9'], undefined])
@@ -96,25 +96,25 @@ describe('attached pods', () => {
 
 test('a pod has the veth that discovery found for it, unless the runtime has named another', () => {
   const { pods, sink, store } = world()
-  const cable = (): unknown => store.snapshot.pods.get('default/web')?.cable
+  const veth = (): unknown => store.snapshot.pods.get('default/web')?.veth
   const names = (): string[] => pods.unattached().map(({ name }) => name)
   sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1' }) }])
   expect(names()).toEqual([])
   sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1', ips: ['10.0.0.9'] }) }])
   expect(names()).toEqual(['web'])
   pods.find(WEB, 'veth7')
-  expect([cable(), pods.unattached()[0]?.cable]).toEqual([
+  expect([veth(), pods.unattached()[0]?.veth]).toEqual([
     { iface: 'veth7', ours: false },
     { iface: 'veth7', ours: false },
   ])
-  pods.attach(WEB, CABLE)
-  expect([cable(), names()]).toEqual([{ iface: 'veth1', ours: true }, []])
+  pods.attach(WEB, VETH)
+  expect([veth(), names()]).toEqual([{ iface: 'veth1', ours: true }, []])
   pods.attach(WEB, undefined)
-  expect([cable(), names()]).toEqual([{ iface: 'veth7', ours: false }, []])
+  expect([veth(), names()]).toEqual([{ iface: 'veth7', ours: false }, []])
   // another pod of that name is somewhere else
   sink.apply([{ kind: 'delete', ref: { kind: 'Pod', ...WEB } }])
   sink.apply([{ kind: 'upsert', object: podOf({ node: 'n1', ips: ['10.0.0.9'] }) }])
-  expect(cable()).toBeUndefined()
+  expect(veth()).toBeUndefined()
 })
 
 test('sandboxes are abandoned when their namespace has been gone for a minute, or their pod for a quarter of an hour', () => {

@@ -56,9 +56,9 @@ describe('the condition of a pod', () => {
     const one = agent()
     const [pod] = pods
     if (pod === undefined) throw new Error('no pod')
-    pods = [{ ...pod, cable: { iface: 'npl1', ours: true, former: true } }]
+    pods = [{ ...pod, veth: { iface: 'npl1', ours: true, former: true } }]
     expect([await tell(one, 0), await tell(one, 1000)]).toEqual([1, 0])
-    pods = [{ ...pod, cable: { iface: 'npl1', ours: true } }]
+    pods = [{ ...pod, veth: { iface: 'npl1', ours: true } }]
     expect(await tell(one, 2000)).toBe(1)
   })
 

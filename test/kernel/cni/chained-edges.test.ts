@@ -48,7 +48,7 @@ function addressesOf(pod: string): readonly string[] {
 }
 
 /** The node's end of the pod's veth. */
-function cableOf(pod: string): string {
+function vethOf(pod: string): string {
   const index = of.machine.sh(`ip netns exec ${pod} cat /sys/class/net/eth0/iflink`).trim()
   return of.machine.sh(`ip -o link show | sed -n 's/^${index}: \\([^@]*\\)@.*/\\1/p'`).trim()
 }
@@ -150,14 +150,14 @@ test('what has no route does not circle', () => {
   const nowhere = during(() => of.machine.sh('ip netns exec told ping -c 1 -W 1 203.0.113.9 | grep -c Unreachable || true').trim())
   of.machine.sh(`ip route add default via ${OUTSIDE.v4}; ip route del ${address}`)
   const lost = during(() => asks(undefined, 'near'))
-  of.machine.sh(`ip route add ${address} dev ${cableOf('told')}`)
+  of.machine.sh(`ip route add ${address} dev ${vethOf('told')}`)
   expect({ nowhere, lost }).toEqual({ nowhere: ['1', 0], lost: ['silence', 1] })
 })
 
 test('a sandbox that is attached again has the new veth', () => {
   const [v4 = '', v6 = ''] = addressesOf('told')
   of.machine.sh(`
-    ip link del ${cableOf('told')}
+    ip link del ${vethOf('told')}
     ip link add veththenew type veth peer name eth0 netns told
     ip link set veththenew up
     ip -n told link set eth0 up
@@ -180,10 +180,10 @@ test('a forgotten pod that runs stays cut off, with the next agent too, and is f
     const answered = of.pingsOf(PODS.map((pod) => ({ from: pod, address: OUTSIDE.v4 })))
     return PODS.filter((_, at) => answered[at] === true)
   }
-  const cable = cableOf('found')
-  const cables = PODS.map(cableOf)
+  const veth = vethOf('found')
+  const veths = PODS.map(vethOf)
   const bared = (): readonly unknown[] =>
-    agent.events('hook.detached').filter(({ hook }) => cables.includes(String(hook).replace(/\/.*/, '')))
+    agent.events('hook.detached').filter(({ hook }) => veths.includes(String(hook).replace(/\/.*/, '')))
   await expect.poll(loose, SOON).toEqual(PODS)
   of.machine.put('pods.json', [])
   await expect.poll(loose, SOON).toEqual([])
@@ -201,8 +201,8 @@ test('a forgotten pod that runs stays cut off, with the next agent too, and is f
   expect(loose()).toEqual([])
   of.machine.put('pods.json', PODS.map(podOf))
   await expect.poll(loose, SOON).toEqual(PODS)
-  expect(await agent.event('pod.discovered')).toMatchObject({ pod: 'default/found', iface: cable })
-  expect(await agent.event('pod.duplicated')).toMatchObject({ pod: 'default/found', iface: cable, others: ['twin0'] })
+  expect(await agent.event('pod.discovered')).toMatchObject({ pod: 'default/found', iface: veth })
+  expect(await agent.event('pod.duplicated')).toMatchObject({ pod: 'default/found', iface: veth, others: ['twin0'] })
   // its first look, a minute before the next
   expect(await agent.event('firewall.detected')).toMatchObject({ what: 'packets of pods to other machines', chain: 'FORWARD', by: 'rule' })
   of.machine.sh('ip netns del twin; iptables -F FORWARD')

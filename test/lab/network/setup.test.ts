@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest'
 import { takeInventory } from '../../../lab/network/inventory.ts'
 import {
-  cableLines,
+  vethLines,
   firstSysctls,
   givenAddresses,
   gonePods,
@@ -28,7 +28,7 @@ function readable(lines: readonly string[] | undefined): string[] {
 describe('veths', () => {
   const topology = lay([node('a', '10.1.1.5'), pod('default/one', 'a', '10.2.0.1')])
   test('all of a new lab', () => {
-    const lines = cableLines(topology, () => NOTHING)
+    const lines = vethLines(topology, () => NOTHING)
     expect(readable(lines.get('nplab-t-fabric'))).toEqual([
       'link add br0 type bridge stp_state 0 mcast_snooping 0',
       'link add p-a type veth peer name eth0 address MAC netns nplab-t-node-a',
@@ -42,10 +42,10 @@ describe('veths', () => {
   test('none when all are there', () => {
     const iface = topology.pods[0]?.iface ?? ''
     const there = new Map(['br0', 'p-a', 'c-client', 'c-far', 'eth0', iface].map((device) => [device, []]))
-    expect(cableLines(topology, () => there).size).toBe(0)
+    expect(vethLines(topology, () => there).size).toBe(0)
   })
   test('an end whose eth0 has gone with its namespace is replaced', () => {
-    const lines = cableLines(topology, (netns) =>
+    const lines = vethLines(topology, (netns) =>
       netns === 'nplab-t-fabric'
         ? new Map([
             ['br0', []],
@@ -63,7 +63,7 @@ describe('veths', () => {
     ])
   })
   test('an eth0 whose other end is elsewhere goes first', () => {
-    const lines = cableLines(topology, (netns) => (netns === 'nplab-t-pod-default.one' ? new Map([['eth0', []]]) : NOTHING))
+    const lines = vethLines(topology, (netns) => (netns === 'nplab-t-pod-default.one' ? new Map([['eth0', []]]) : NOTHING))
     expect([...lines][0]).toEqual(['nplab-t-pod-default.one', ['link del dev eth0']])
   })
 })

@@ -15,7 +15,7 @@ let of: PluginWorld
 beforeEach(() => {
   of = new PluginWorld({ chained: true })
   of.putPod('a')
-  of.cables.set('/run/netns/a-1', 'veth1')
+  of.otherVeths.set('/run/netns/a-1', 'veth1')
 })
 
 afterEach(() => {
@@ -44,11 +44,11 @@ test('an ADD that waits in vain says for what, and is forgotten', async () => {
 
 test('ADD again takes veth and addresses as they are now', async () => {
   await of.add({ pod: 'a' }, PREVIOUS)
-  of.cables.set('/run/netns/a-1', 'veth2')
+  of.otherVeths.set('/run/netns/a-1', 'veth2')
   const prevResult = { ...RESULT, ips: [{ address: '10.3.0.9/24', interface: 1 }] }
   expect(await of.add({ pod: 'a' }, { prevResult })).toEqual({ status: 0, output: prevResult })
   expect(of.known('a')).toEqual(['10.3.0.9'])
-  expect(of.store.snapshot.pods.get('default/a')?.cable).toEqual({ iface: 'veth2', ours: false })
+  expect(of.store.snapshot.pods.get('default/a')?.veth).toEqual({ iface: 'veth2', ours: false })
 })
 
 test.each([
@@ -65,9 +65,9 @@ test('CHECK says where the veth has gone, and what the kernel lacks', async () =
   await of.add({ pod: 'a' }, PREVIOUS)
   const check = async (): Promise<string> => refusalOf(await of.call('CHECK', { pod: 'a' }, PREVIOUS))
   expect((await of.call('CHECK', { pod: 'a' }, PREVIOUS)).status).toBe(0)
-  of.cables.set('/run/netns/a-1', 'veth2')
+  of.otherVeths.set('/run/netns/a-1', 'veth2')
   expect(await check()).toBe('101: eth0 has its other end at veth2, not at veth1')
-  of.cables.set('/run/netns/a-1', 'veth1')
+  of.otherVeths.set('/run/netns/a-1', 'veth1')
   of.change({ missing: 'a row' })
   expect(await check()).toBe('101: a row')
 })
@@ -81,7 +81,7 @@ test('GC forgets what is not valid', async () => {
 test('a sandbox stays in the mode in which it was added, whatever the next agent is', async () => {
   using own = new PluginWorld()
   for (const pod of ['a', 'b']) own.putPod(pod)
-  own.cables.set('/run/netns/b-1', 'veth1')
+  own.otherVeths.set('/run/netns/b-1', 'veth1')
   const added = await own.add({ pod: 'a' })
   // a list with another plugin before us needs no flag
   expect(await own.add({ pod: 'b' }, PREVIOUS)).toEqual({ status: 0, output: RESULT })

@@ -148,7 +148,7 @@ export class PluginWorld implements Disposable {
   readonly veths = new MemoryVeths(this.journal)
   readonly addresses = new MemoryAddresses(this.journal)
   /** other plugins' veths, by the pod's namespace */
-  readonly cables = new Map<string, string>()
+  readonly otherVeths = new Map<string, string>()
   /** changed by {@link change} */
   readonly node = { synced: true, announced: true, missing: undefined as string | undefined, notReady: undefined as string | undefined }
   readonly store = new Store({ sources: ['s'] })
@@ -241,7 +241,7 @@ export class PluginWorld implements Disposable {
           return node.announced
         },
         changed: this.#changed,
-        indexOf: (iface) => veths.devices.get(iface)?.index ?? ([...this.cables.values()].includes(iface) ? 7 : undefined),
+        indexOf: (iface) => veths.devices.get(iface)?.index ?? ([...this.otherVeths.values()].includes(iface) ? 7 : undefined),
         missingOf: () => node.missing,
         notReady: () => node.notReady,
       },
@@ -257,7 +257,7 @@ export class PluginWorld implements Disposable {
   }
 
   #nodeEndOf({ netns, ifname }: { readonly netns: string; readonly ifname: string }): string {
-    const host = this.cables.get(netns)
+    const host = this.otherVeths.get(netns)
     if (host === undefined) throw new CniError('config', `there is no ${ifname} in ${netns}`)
     return host
   }

@@ -6,7 +6,7 @@ import { chosenDevices, decideDevices, deviceSysctls, selfAddresses, type Found 
 import { NO_ROUTES, type RouteLookup } from '#agent/dataplane/host/route-lookup.ts'
 import { anInterface, interfaces } from '../../../support/interfaces.ts'
 
-const NOTHING: Found = { ways: NO_ROUTES, cables: new Set() }
+const NOTHING: Found = { ways: NO_ROUTES, veths: new Set() }
 
 function wanted(options: {
   readonly pods?: readonly string[]
@@ -45,7 +45,7 @@ describe('settings of devices', () => {
 })
 
 describe('devices', () => {
-  const CABLE = 'workload npl0123456789a'
+  const VETH = 'workload npl0123456789a'
   const all = interfaces(
     anInterface({ index: 1, name: 'lo', loopback: true, addresses: ['127.0.0.1', '192.0.2.9'] }),
     anInterface({ index: 2, name: 'eth0', addresses: ['192.0.2.1'] }),
@@ -56,17 +56,17 @@ describe('devices', () => {
     chosenDevices(decideDevices(wanted(options), all, NOTHING)).map(({ kind, iface }) => `${kind} ${iface.name}`)
 
   test.each([
-    ['by an address of the node', { addresses: ['192.0.2.1'] }, ['host eth0', CABLE]],
-    ['by name', { pattern: '^eth' }, ['host eth0', 'host eth1', CABLE]],
-    ['never one that is excluded', { addresses: ['192.0.2.1'], pattern: '^eth', excluded: '^eth0$' }, ['host eth1', CABLE]],
+    ['by an address of the node', { addresses: ['192.0.2.1'] }, ['host eth0', VETH]],
+    ['by name', { pattern: '^eth' }, ['host eth0', 'host eth1', VETH]],
+    ['never one that is excluded', { addresses: ['192.0.2.1'], pattern: '^eth', excluded: '^eth0$' }, ['host eth1', VETH]],
     [
       'never the loopback device, even with an address of the node',
       { addresses: ['192.0.2.9'], pattern: '.*' },
-      ['host eth0', 'host eth1', CABLE],
+      ['host eth0', 'host eth1', VETH],
     ],
-    ['a pod only when it is there', { pods: ['npl0123456789a', 'nplbbbbbbbbbbb'] }, [CABLE]],
-    ['a pod is no host device', { pods: ['npl0123456789a'], pattern: '.*' }, ['host eth0', 'host eth1', CABLE]],
-    ['a veth before its pod is known, and after it is forgotten', { pods: [] }, [CABLE]],
+    ['a pod only when it is there', { pods: ['npl0123456789a', 'nplbbbbbbbbbbb'] }, [VETH]],
+    ['a pod is no host device', { pods: ['npl0123456789a'], pattern: '.*' }, ['host eth0', 'host eth1', VETH]],
+    ['a veth before its pod is known, and after it is forgotten', { pods: [] }, [VETH]],
   ])('%s', (_, options, expected) => {
     expect(chosen(options)).toEqual(expected)
   })
@@ -90,7 +90,7 @@ describe('host devices are found without being named', () => {
     anInterface({ index: 14, name: 'nplaaaaaaaaaaa' }),
   )
   const decided = (addresses: readonly string[], ways: RouteLookup): Record<string, string> => {
-    const decisions = decideDevices(wanted({ addresses, pods: [] }), all, { ways, cables: new Set() })
+    const decisions = decideDevices(wanted({ addresses, pods: [] }), all, { ways, veths: new Set() })
     return Object.fromEntries(
       decisions
         .filter(({ use }) => use !== 'none')
@@ -140,7 +140,7 @@ test("beside another plugin: devices to other nodes' pods, never a bridge of thi
   const over = [4, 5, 3, 2].map((device, at) => ({ addr: parseAddr(`10.3.${at + 1}.0`), device }))
   const hops = new Map(over.map(({ addr, device }) => [addr, { gateway: addr, device }]))
   const node = wanted({ addresses: ['192.0.2.1'], pods: ['vethaa'], elsewhere: over.map(({ addr }) => formatAddr(addr)) })
-  const decisions = decideDevices(node, all, { ways: { hops, defaults: [] }, cables: new Set([2, 6, 7, 8]) })
+  const decisions = decideDevices(node, all, { ways: { hops, defaults: [] }, veths: new Set([2, 6, 7, 8]) })
   expect(decisions.map(({ iface, use, reason }) => `${iface.name} ${use}: ${reason}`)).toEqual([
     "eth0 host: has the node's address 192.0.2.1",
     'cni0 none: leads to no network by itself',

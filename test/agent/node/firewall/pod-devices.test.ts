@@ -9,9 +9,9 @@ const devices = [
   { index: 5, name: 'eni0a1', kind: 'veth', master: 0 },
   { index: 6, name: 'eni0a2', kind: 'veth', master: 0 },
 ]
-const of = (...cables: readonly string[]) =>
+const of = (...veths: readonly string[]) =>
   podDevices(
-    cables.map((iface) => ({ iface, ours: iface.startsWith('npl') })),
+    veths.map((iface) => ({ iface, ours: iface.startsWith('npl') })),
     { devices, prefix: 'npl' },
   )
 

@@ -18,7 +18,7 @@ function leaves(through: 'to_workload' | 'to_host', arrived?: string): (say: str
   return (say, packet, end) => ({ say, through, packet, ...(arrived === undefined ? {} : { arrived }), ...end })
 }
 
-const { underlay, pod: cable } = devices
+const { underlay, pod: veth } = devices
 
 /** By portmap, say, or by a device that has no programs. */
 function forwarded(f: Family): PacketCase[] {
@@ -29,7 +29,7 @@ function forwarded(f: Family): PacketCase[] {
       name: `${f.name}: a packet that the kernel forwards is a local pod's only if it came by the pod's own veth`,
       given: {},
       steps: [
-        leaves('to_workload', cable.name)('by its veth', udp(at(f.elsewherePod, PORT), pod), KERNELS),
+        leaves('to_workload', veth.name)('by its veth', udp(at(f.elsewherePod, PORT), pod), KERNELS),
         byUnderlay('by another device', udp(at(f.elsewherePod, PORT + 1), pod), SPOOFED),
       ],
     },
@@ -44,7 +44,7 @@ function forwarded(f: Family): PacketCase[] {
       steps: [
         leaves('to_workload')('its own', udp(at(f.node, PORT), pod), KERNELS),
         byUnderlay('from the network', udp(at(f.node, PORT + 1), pod), DENIED),
-        leaves('to_workload', cable.name)('from another pod', udp(at(f.node, PORT + 2), pod), DENIED),
+        leaves('to_workload', veth.name)('from another pod', udp(at(f.node, PORT + 2), pod), DENIED),
         // where test runs happen
         leaves('to_workload', 'lo')('from the pod itself', udp(at(f.node, PORT + 3), pod), KERNELS),
         { say: 'the pod asks the node', through: 'from_workload', packet: tcp(pod, at(f.node, PORT + 4), { flags: 'S' }), ...KERNELS },
@@ -57,7 +57,7 @@ function forwarded(f: Family): PacketCase[] {
       given: {},
       steps: [
         leaves('to_host')("a tunnel of the node's kernel", udp(at(f.node, PORT), at(f.otherNode, 4789)), KERNELS),
-        leaves('to_host', cable.name)('from behind it', udp(at(f.node, PORT), at(f.otherNode, 4789)), {
+        leaves('to_host', veth.name)('from behind it', udp(at(f.node, PORT), at(f.otherNode, 4789)), {
           action: 'drop',
           reason: 'DROP_TUNNEL_SOURCE',
         }),
