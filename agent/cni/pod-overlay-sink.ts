@@ -3,7 +3,7 @@
  * They apply before the cluster has heard of them, and go before what it has heard. Layer: agent/cni. */
 import type { Addr } from '#lib/base/ip.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
-import { Notifier } from '#lib/base/wait.ts'
+import { Notifier } from '#lib/base/async/wait.ts'
 import { hasOwnAddresses, type Veth, type Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import type { PodEvent, Sink } from '#lib/store/source.ts'

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The pods of sandboxes, as their sources have them: without its labels it is not known which rules apply to a pod.
  * Layer: agent/cni. */
-import { waitUntil, type Notifier, type WaitLimits } from '#lib/base/wait.ts'
+import { waitUntil, type Notifier, type WaitLimits } from '#lib/base/async/wait.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import { nameKey } from '#lib/model/ref.ts'
 import { refOf } from './attachments.ts'

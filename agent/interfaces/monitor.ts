@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Keeps the interface table and hears of route changes by netlink. Layer: agent/interfaces. */
 import { errorCode } from '#lib/base/errors.ts'
-import { Notifier } from '#lib/base/wait.ts'
+import { Notifier } from '#lib/base/async/wait.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { decodeAddr, encodeAddrDump, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from './netlink/addr.ts'
 import { NetlinkExchange, type NetlinkTransport } from './netlink/exchange.ts'

@@ -21,7 +21,7 @@ import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
 import type { IPPool } from '#lib/model/ip-pool.ts'
 import type { BlockStore, StoredBlock } from './block-store.ts'
 import { BlockAllocator, type Claim } from './block-allocator.ts'
-import { Semaphore } from '#lib/base/semaphore.ts'
+import { Semaphore } from '#lib/base/async/semaphore.ts'
 import { OwnBlocks } from './own-blocks.ts'
 
 export interface IpamOptions {

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import { systemClock } from '#lib/base/clock.ts'
 import type { Addr } from '#lib/base/ip.ts'
-import type { Notifier } from '#lib/base/wait.ts'
+import type { Notifier } from '#lib/base/async/wait.ts'
 import { isAnnounced } from '#lib/model/node.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import type { AttachmentFiles } from '../cni/attachments.ts'

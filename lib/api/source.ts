@@ -19,7 +19,7 @@ import { Reconnect } from './watch/reconnect.ts'
 import { VersionHistory } from './watch/version-history.ts'
 import { ApiDiscovery } from './watch/api-discovery.ts'
 import type { TransportOptions } from './connection/transport.ts'
-import { Semaphore } from '../base/semaphore.ts'
+import { Semaphore } from '../base/async/semaphore.ts'
 import { watchedOn, type WatchedKind } from './watch/watch-list.ts'
 
 export interface ApiSourceOptions extends TransportOptions {

@@ -3,7 +3,7 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Semaphore } from '#lib/base/semaphore.ts'
+import { Semaphore } from '#lib/base/async/semaphore.ts'
 import { IP_BLOCK, parseIPBlock } from '#lib/kube/objects/ip-block.ts'
 import type { Leftover } from '../../lab/network/down.ts'
 import { Lab } from '../../lab/lab.ts'

@@ -5,7 +5,7 @@ import { constants } from 'node:os'
 import { writeInNetns } from '#native'
 import { errorCode, NetlinkError } from '#lib/base/errors.ts'
 import { addrBits, ANY_V4, ANY_V6, formatAddr, isV4, type Addr } from '#lib/base/ip.ts'
-import { Notifier } from '#lib/base/wait.ts'
+import { Notifier } from '#lib/base/async/wait.ts'
 import { AF_INET6, encodeSingleAddr, RTM_NEWADDR } from '#agent/interfaces/netlink/addr.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import {

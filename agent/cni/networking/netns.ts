@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Netlink in another network namespace. Layer: agent/cni. */
 import { NetlinkSocket } from '#native'
-import type { Notifier } from '#lib/base/wait.ts'
+import type { Notifier } from '#lib/base/async/wait.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 
 /** `netns`: its file. Throws the addon's errors when it cannot be entered. */

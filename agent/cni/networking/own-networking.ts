@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Own mode: Netplane gives the pod its addresses and makes its veth. Layer: agent/cni. */
-import { withinLimits, waitUntil, type Notifier } from '#lib/base/wait.ts'
+import { withinLimits, waitUntil, type Notifier } from '#lib/base/async/wait.ts'
 import type { Clock } from '#lib/base/clock.ts'
 import type { Addr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'

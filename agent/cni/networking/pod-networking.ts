@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** How a pod gets its network. There are two modes: own, where Netplane gives it (own-networking.ts), and chained,
  * where another plugin has given it before us (chained-networking.ts). Layer: agent/cni. */
-import type { WaitLimits } from '#lib/base/wait.ts'
+import type { WaitLimits } from '#lib/base/async/wait.ts'
 import type { Pod } from '#lib/model/pod.ts'
 import type { Attachment } from '../attachments.ts'
 import type { InProgressAdd } from '../in-progress-adds.ts'

@@ -8,7 +8,7 @@ import type { ObjectCache } from './object-cache.ts'
 import type { Reconnect } from './reconnect.ts'
 import type { VersionHistory } from './version-history.ts'
 import type { ApiDiscovery } from './api-discovery.ts'
-import type { Semaphore } from '../../base/semaphore.ts'
+import type { Semaphore } from '../../base/async/semaphore.ts'
 import type { WatchedKind } from './watch-list.ts'
 
 export interface Patience {

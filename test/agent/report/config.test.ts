@@ -27,7 +27,7 @@ test('the origin of a setting is in log, page and counts', async () => {
   const { lines, book, page } = setUp()
   expect((await book.pages['/config']?.())?.status).toBe(503)
   book.note(resolve({ vxlanPort: 4790 }))
-  expect(lines).toEqual(['configuration.in-force {"field":"vxlanPort","value":4790,"from":"node"}'])
+  expect(lines).toEqual(['configuration.applied {"field":"vxlanPort","value":4790,"from":"node"}'])
   expect(await page()).toMatchObject({
     fields: {
       vxlanPort: { value: 4790, from: 'node', takesEffect: 'at once' },
@@ -47,7 +47,7 @@ test('only changes are logged; a setting that waits for a restart is a condition
   const second = resolve({ vxlanPort: 4790, bpfMapSizeConntrack: 4096 }, first)
   book.note(second)
   book.note(second)
-  expect(lines.slice(1)).toEqual(['configuration.waits-for-restart {"fields":["bpfMapSizeConntrack"]}'])
+  expect(lines.slice(1)).toEqual(['configuration.deferred {"fields":["bpfMapSizeConntrack"]}'])
   const { ready, conditions } = health.report()
   expect([ready, conditions[0]?.reason]).toEqual([true, "at the agent's next start: bpfMapSizeConntrack"])
   book.note(resolve({ vxlanPort: 4790 }, second))

@@ -64,7 +64,7 @@ test('closed policies, and those of missing tiers, are logged once, and once whe
   book.note({ ...snapshot, policies: new Map() }, [])
   expect(said).toHaveLength(2)
   book.note({ ...snapshot, policies: new Map() }, CHANGED)
-  expect(said.slice(2).sort()).toEqual(['policy.mended GlobalNetworkPolicy/bad', 'policy.mended GlobalNetworkPolicy/lost'])
+  expect(said.slice(2).sort()).toEqual(['policy.recovered GlobalNetworkPolicy/bad', 'policy.recovered GlobalNetworkPolicy/lost'])
   expect(reasonOf(health)).toBe('')
 })
 
@@ -81,7 +81,7 @@ test('policies that there is no room for are named until there is room, whatever
   )
   expect([...book.counts().values(), health.report().ready]).toEqual([0, 0, 0, 0, 1, 1, 0, true])
   book.noteNoRoom([])
-  expect(said.slice(2)).toEqual(['policy.mended GlobalNetworkPolicy/good'])
+  expect(said.slice(2)).toEqual(['policy.recovered GlobalNetworkPolicy/good'])
 })
 
 /** A directory as the agent reads it, and what the agent reports of it. */

@@ -143,7 +143,11 @@ describe('what is wanted', () => {
     expect(first).toMatchObject({ missingNode, compiled: undefined, settings: { config: { compile: { knobs: { connectTcp: true } } } } })
     expect(state.compile()).toBeUndefined()
     put(felix({ bpfConnectTimeLoadBalancing: 'Disabled' }))
-    expect(state.compile()).toMatchObject({ missingNode, compiled: undefined, settings: { config: { compile: { knobs: { connectTcp: false } } } } })
+    expect(state.compile()).toMatchObject({
+      missingNode,
+      compiled: undefined,
+      settings: { config: { compile: { knobs: { connectTcp: false } } } },
+    })
     put(self)
     expect(told.changes).toBe(3)
     const { compiled, missingNode: now } = state.compile() ?? {}

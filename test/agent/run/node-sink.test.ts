@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Notifier } from '#lib/base/wait.ts'
+import { Notifier } from '#lib/base/async/wait.ts'
 import { expect, test } from 'vitest'
 import type { Sink, SourceEvent } from '#lib/store/source.ts'
 import { nodeSink } from '#agent/run/node-sink.ts'

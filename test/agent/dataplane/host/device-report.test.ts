@@ -22,18 +22,18 @@ test('each decision is logged when it is made, and a node without its device is 
   }
   const eth0 = decision('eth0', 'host', 'a default route leaves by it')
   expect(told(eth0, decision('npl1', 'workload', 'pod default/a'))).toEqual([
-    'info device.chosen {"device":"eth0","reason":"a default route leaves by it"}',
+    'info device.selected {"device":"eth0","reason":"a default route leaves by it"}',
   ])
   expect(told(eth0)).toEqual([])
   expect(book.list().map(({ iface }) => iface.name)).toEqual(['eth0'])
   expect(told(decision('eth0', 'none', 'part of br0'), decision('wg0', 'refused', 'not Ethernet'))).toEqual([
-    'info device.left {"device":"eth0","reason":"part of br0"}',
-    'warn device.refused {"device":"wg0","reason":"not Ethernet"}',
+    'info device.released {"device":"eth0","reason":"part of br0"}',
+    'warn device.rejected {"device":"wg0","reason":"not Ethernet"}',
   ])
   expect(health.report().ready).toBe(true)
   told({ ...decision('eth0.7', 'refused', 'tagged VLAN'), vital: true })
   expect(health.report()).toMatchObject({ ready: false, conditions: [{ reason: 'eth0.7: tagged VLAN' }] })
-  expect(told(eth0)).toEqual(['info device.chosen {"device":"eth0","reason":"a default route leaves by it"}'])
-  expect(told()).toEqual(['info device.left {"device":"eth0","reason":"is gone"}'])
+  expect(told(eth0)).toEqual(['info device.selected {"device":"eth0","reason":"a default route leaves by it"}'])
+  expect(told()).toEqual(['info device.released {"device":"eth0","reason":"is gone"}'])
   expect(health.report().ready).toBe(true)
 })

@@ -2,8 +2,8 @@
 /** Layer: test. */
 import { beforeEach, describe, expect, test } from 'vitest'
 import { NotYetError } from '#lib/base/errors.ts'
-import { Notifier, waitUntil, withinLimits } from '#lib/base/wait.ts'
-import { FakeClock } from '../../support/fakes/fake-clock.ts'
+import { Notifier, waitUntil, withinLimits } from '#lib/base/async/wait.ts'
+import { FakeClock } from '../../../support/fakes/fake-clock.ts'
 
 const MS = 1000
 

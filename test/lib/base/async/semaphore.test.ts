@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Layer: test. */
 import { expect, test } from 'vitest'
-import { KeyedMutex } from '#lib/base/semaphore.ts'
+import { KeyedMutex } from '#lib/base/async/semaphore.ts'
 
 test('work of one key waits for what began before, however that ends; work of another does not', async () => {
   const mutex = new KeyedMutex()

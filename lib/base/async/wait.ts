@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Waits for what others bring about: woken by their notifications, ended by a deadline or a signal.
  * Layer: lib/base. */
-import type { Clock } from './clock.ts'
-import { NotYetError } from './errors.ts'
+import type { Clock } from '../clock.ts'
+import { NotYetError } from '../errors.ts'
 
 /** Tells its subscribers that something may be otherwise than it was. */
 export class Notifier {
