@@ -81,7 +81,7 @@ export const questions: readonly QuestionCommand[] = [
   { name: 'node status', about: 'what the agent says of this node; exit code 1 unless it is ready', words: '', flags: [HEALTH] },
   {
     name: 'node bundle',
-    about: 'all of this node in one file for whoever has to find out what is wrong, with or without an agent; no secrets',
+    about: 'all of this node in one file, to find out what is wrong, with or without an agent; no secrets',
     words: '',
     flags: [
       { name: 'output', value: 'FILE', about: 'default: netplane-bundle-HOST-TIME.tar.gz here; -: standard output' },

@@ -10,7 +10,7 @@ import {
   PORTS_SMALL,
   RULES_ALLOW,
   RULES_CLASS,
-  RULES_NOBODY,
+  RULES_UNKNOWN,
   RULES_PASS,
   RULES_PER_BLOCK,
 } from '#lib/base/bpf-constants.ts'
@@ -29,7 +29,7 @@ export interface PolicyText {
 interface SetText {
   /** "allow NetworkPolicy/default/web ingress 0", in order */
   readonly rules: string[]
-  /** "peer 3000000007": numbers of rules whose condition on that end this identity meets; "peer nobody": the same for
+  /** "peer 3000000007": numbers of rules whose condition on that end this identity meets; "peer unknown": the same for
    * an address without a row */
   readonly classes: Record<string, string>
   /** by protocol: ranges of ports, and the rules whose condition they meet */
@@ -93,7 +93,7 @@ function putInSet(set: SetText, row: PolicyRowOf<'rules' | 'bits' | 'ports'>, { 
       const { proto, source, block } = row.key
       const name = proto === 0 ? 'others' : protocolText(proto)
       set.ports[`${name}${source === 1 ? ' from' : ''}${blockText(block)}`] = portsText(row, tables)
-      if (proto === 0 && source === 0) set.classes[`peer nobody${blockText(block)}`] = bitsText(bitsInRow(row.value, RULES_NOBODY), block)
+      if (proto === 0 && source === 0) set.classes[`peer unknown${blockText(block)}`] = bitsText(bitsInRow(row.value, RULES_UNKNOWN), block)
     }
   }
 }

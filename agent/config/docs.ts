@@ -26,7 +26,7 @@ the object named \`node.<name>\`, the object named \`default\`, and the defaults
 in the log (\`configuration.applied\`), at \`/config\` of the health port, and counted by \`netplane_config_fields\`.
 
 Fields not listed are refused by name. A value that cannot be used is reported with its field and the reason, and the field's last good value stays in force.
-Changes that wait for the agent's next start are in the condition \`config.in-force\` of \`/readiness\`, which makes nobody unready.
+Changes that wait for the agent's next start are in the condition \`config.in-force\` of \`/readiness\`, which makes no node unready.
 
 ${[row(['field of spec', 'type', 'default', 'takes effect', 'meaning']), row(['---', '---', '---', '---', '---']), ...rows].join('\n')}
 

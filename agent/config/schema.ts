@@ -147,7 +147,7 @@ export const fields = {
     parser: interfaceNames,
     fallback: '^(?:kube-ipvs0)$',
     fallbackText: 'kube-ipvs0',
-    doc: 'Names of devices that never get the host programs, by commas; /between slashes/ a regular expression. Whoever names the device that the node is reached by has no services there.',
+    doc: 'Names of devices that never get the host programs, by commas; /between slashes/ a regular expression. The node has no services at a device that is named.',
   }),
   hooksPeriod: field({
     name: 'interfaceRefreshInterval',
@@ -243,7 +243,7 @@ export const fields = {
     name: 'bpfKubeProxyHealthzPort',
     parser: integer(0, 65_535),
     fallback: 10_256,
-    doc: 'TCP port of /healthz and /livez on all addresses of the node, for load balancers and whoever asked kube-proxy; 0: none.',
+    doc: 'TCP port of /healthz and /livez on all addresses of the node, for load balancers and clients that asked kube-proxy; 0: none.',
   }),
   cleansProxy: field({
     name: 'bpfProxyIptablesCleanupEnabled',

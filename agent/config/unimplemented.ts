@@ -83,7 +83,7 @@ const GROUPS: readonly Group[] = [
     reason: 'metrics are served without TLS: on the loopback address unless prometheusMetricsHost says otherwise',
     names: { string: ['prometheusMetricsCAFile', 'prometheusMetricsCertFile', 'prometheusMetricsKeyFile', 'prometheusMetricsClientAuth'] },
   },
-  { reason: "the cloud's own settings are left to whoever runs its machines", names: { string: ['awsSrcDstCheck', 'awsRequestTimeout'] } },
+  { reason: "the cloud's own settings are left to its administrator", names: { string: ['awsSrcDstCheck', 'awsRequestTimeout'] } },
   {
     reason: 'the agent programs the kernel itself, which answers at once',
     names: {
@@ -92,7 +92,7 @@ const GROUPS: readonly Group[] = [
     },
   },
   {
-    reason: 'what is in place is said in conditions of Node and Pod as soon as it changes',
+    reason: 'conditions of Node and Pod say what is in place as soon as it changes',
     names: { string: ['reportingInterval', 'reportingTTL', 'endpointReportingDelay'], boolean: ['endpointReportingEnabled'] },
   },
   {
@@ -133,7 +133,7 @@ const GROUPS: readonly Group[] = [
     names: { string: ['logPrefix', 'logActionRateLimit'], integer: ['logActionRateLimitBurst'] },
   },
   {
-    reason: 'logs go to standard output, for whoever runs the agent to keep',
+    reason: 'logs go to standard output, and the runtime keeps them',
     names: { string: ['logSeverityFile', 'logSeveritySys', 'logFilePath', 'logDebugFilenameRegex'] },
   },
   { reason: 'an apply that does not end in two minutes is what fails liveness', names: { array: ['healthTimeoutOverrides'] } },

@@ -47,7 +47,7 @@ export interface AddressRequest extends Omit<Claim, 'options'> {
 
 /** Besides this agent only the cleanup of abandoned blocks changes this node's blocks. */
 const ATTEMPTS = 8
-const NOBODY: ReadonlySet<Addr> = new Set()
+const NO_ADDRS: ReadonlySet<Addr> = new Set()
 
 export class Ipam {
   readonly #options: IpamOptions
@@ -80,7 +80,7 @@ export class Ipam {
         const addrs: Addr[] = []
         for (const plan of request.plans) addrs.push(await this.#assignOne(plan, request))
         if (needed.includes(this.#shared)) await this.#announce()
-        refuseUnwanted(request.isWanted, 'nobody waits for it any more')
+        refuseUnwanted(request.isWanted, 'no call waits for it any more')
         return addrs
       } catch (thrown) {
         // what cannot be taken back now is found by the next garbage collection: its holder is not known
@@ -257,7 +257,7 @@ async function hasAny(stores: readonly OwnBlocks[], holder: Holder): Promise<boo
 }
 
 /** A range of this node that became another one leaves a block that overlaps the new one's. */
-function usedBeside(block: IPBlock, all: readonly StoredBlock[], inUse: ReadonlySet<Addr> = NOBODY): ReadonlySet<Addr> {
+function usedBeside(block: IPBlock, all: readonly StoredBlock[], inUse: ReadonlySet<Addr> = NO_ADDRS): ReadonlySet<Addr> {
   const beside = all.filter((one) => one.block !== block && overlaps(one.block.cidr, block.cidr))
   if (beside.length === 0) return inUse
   return new Set([...inUse, ...beside.flatMap(({ block: { cidr, held } }) => [...held.keys()].map((index) => addrAt(cidr, index)))])

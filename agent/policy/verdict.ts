@@ -12,7 +12,7 @@ import {
   RULES_ALLOW,
   RULES_BEGIN,
   RULES_CLASS,
-  RULES_NOBODY,
+  RULES_UNKNOWN,
   RULES_PASS,
   RULES_PER_BLOCK,
   SMALL_CLASSES,
@@ -140,7 +140,7 @@ function metBy(tables: PolicyLookup, query: PolicyQuery, of: BlockOf): ((word: n
   if ((ports.flags & PORTS_SOURCE) !== 0) others.push(sourceBits(tables, query, block))
   const bits = others.filter((one) => one !== undefined)
   if (bits.length < others.length) return undefined
-  const first = peer ?? bitsInRow(ports, RULES_NOBODY)
+  const first = peer ?? bitsInRow(ports, RULES_UNKNOWN)
   return (word) => bits.reduce((met, one) => met & wordAt(one, word), wordAt(first, word))
 }
 

@@ -74,7 +74,7 @@ export function refusalsOf({ node, refused, policies, strays, cuts }: RefusedNow
 /** The same warning whatever their number, so that each change of it is no event. */
 function moreRefusals(node: string, count: number): readonly Refusal[] {
   if (count <= 0) return []
-  const message = `refused besides what is said of each: ${count}; the agent's log has all of them (object.rejected and policy.*)`
+  const message = `refused besides those with events of their own: ${count}; the agent's log has all of them (object.rejected and policy.*)`
   return [{ ...ofNode(node, 'Refused', message), key: 'more' }]
 }
 

@@ -64,7 +64,7 @@ export const FAILSAFE_PORTS = 1024
 export const UNTRACKED_DEVICES = 4096
 
 /** enum rule_bits */
-export const RULES_NOBODY = 0
+export const RULES_UNKNOWN = 0
 export const RULES_ALLOW = 1
 export const RULES_PASS = 2
 export const RULES_BEGIN = 3

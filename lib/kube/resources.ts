@@ -208,8 +208,8 @@ export function resources(felix: Schema): readonly Resource[] {
     resource({
       kind: 'ControllersConfiguration',
       plural: 'controllersconfigurations',
-      doc: 'Settings of the controllers. There are none yet, so nobody reads it.',
-      warning: 'netplane.io/v3 ControllersConfiguration is kept, but nobody reads it: agents do without controllers',
+      doc: 'Settings of the controllers. There are none yet, so nothing reads it.',
+      warning: 'netplane.io/v3 ControllersConfiguration is kept, but nothing reads it: agents do without controllers',
       spec: controllersConfigurationSpec.schema,
       conditions: [IS_DEFAULT],
     }),

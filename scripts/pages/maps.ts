@@ -22,7 +22,7 @@ export function mapsPage(): string {
   return `<!-- Made by scripts/generate-docs.ts from the objects' BTF: change bpf/include/maps and bpf/include/types. -->
 # Maps
 
-Pinned below \`/sys/fs/bpf/netplane/maps\`. Who writes and reads each, and what its fields mean, is said at its definition in
+Pinned below \`/sys/fs/bpf/netplane/maps\`. Who writes and reads each, and what its fields mean, stands at its definition in
 \`bpf/include/maps\` and \`bpf/include/types\`. Bytes; numbers in network order are \`__be16\` and \`__be32\`, addresses 16 bytes with IPv4 mapped.
 
 | map | type | entries | key | value |

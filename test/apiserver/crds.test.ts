@@ -223,7 +223,7 @@ test.each([
 test('a kind that no program reads is taken with a warning', async () => {
   const kubectl = [join(await kubernetesPrograms(), 'kubectl'), `--kubeconfig=${cluster.kubeconfig()}`]
   const { stderr } = await runCommand([...kubectl, 'get', 'controllersconfigurations'])
-  expect(stderr).toContain('nobody reads it')
+  expect(stderr).toContain('nothing reads it')
 })
 
 test('built-in tiers are as they are', async () => {

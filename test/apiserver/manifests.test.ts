@@ -200,7 +200,7 @@ async function writes(kubeconfig: string): Promise<string | undefined> {
     await blocks.own()
     const made = await blocks.create(block)
     const changed = made && (await blocks.replace(made, { ...block, freed: new Map([[1, 0]]) }))
-    if (changed === undefined || !(await blocks.remove(changed))) return 'somebody else is at work'
+    if (changed === undefined || !(await blocks.remove(changed))) return 'another one is at work'
     await tellAll(client, { admin, node: 'n' })
     await blocks.announce([block.cidr])
     return undefined

@@ -190,7 +190,7 @@ export class Cluster {
   async #settle(what: Question, options: SettleOptions): Promise<readonly Outcome[]> {
     const pairs = [what.from].flat().flatMap((from) => [what.to].flat().map((to) => ({ from, to, wanted: what.wanted })))
     // a list that came out empty would be content with anything
-    if (pairs.length === 0) throw new Error('nobody to ask, or nothing')
+    if (pairs.length === 0) throw new Error('there is no pod to ask, or none to be asked')
     return (await Promise.all(pairs.map((pair) => this.#settleOne(pair, options)))).flat()
   }
 

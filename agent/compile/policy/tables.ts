@@ -14,7 +14,7 @@ export type SetId = string
 export const NO_SET: SetId = '0000000000000000'
 
 /** Classes of DIMENSION_PEER and DIMENSION_OWN are identities, of the other end's and of this end's address. A peer
- * without a row is judged by RULES_NOBODY, an own address without one is class 0. */
+ * without a row is judged by RULES_UNKNOWN, an own address without one is class 0. */
 export type Dimension = typeof DIMENSION_PEER | typeof DIMENSION_OWN | typeof DIMENSION_PORT | typeof DIMENSION_SOURCE_PORT
 
 interface Contents {

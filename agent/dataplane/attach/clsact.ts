@@ -27,7 +27,7 @@ export class ClsactHooks implements Hooks<InterfaceHook> {
   write(hook: InterfaceHook, program: LoadedProgram): void {
     const found = query(hook.instance, hook.direction)
     if (found?.ours === false)
-      throw new AttachError(hook.key, `the filter with handle 1, priority 1 is somebody else's: program ${found.id} ${found.name}`)
+      throw new AttachError(hook.key, `the filter with handle 1, priority 1 is another's: program ${found.id} ${found.name}`)
     tcCreateHook(hook.instance)
     tcAttach(filter(hook.instance, hook.direction), program.handle)
   }

@@ -35,7 +35,7 @@ export class XdpHooks implements Hooks<Place> {
 
   write(place: Place, program: LoadedProgram): void {
     const found = query(place.instance)
-    if (found?.ours === false) throw new AttachError(place.key, `there is somebody else's: program ${found.id} ${found.name}`)
+    if (found?.ours === false) throw new AttachError(place.key, `there is another's: program ${found.id} ${found.name}`)
     attach(place.instance, program.handle)
   }
 

@@ -93,7 +93,7 @@ export class ProxyHandover {
       health.pass(PROXY_RULES)
       return
     }
-    health.fail(PROXY_RULES, 'somebody has put the rules of kube-proxy back: stop it, or set bpfProxyIptablesCleanupEnabled to false')
+    health.fail(PROXY_RULES, 'the rules of kube-proxy are back: stop it, or set bpfProxyIptablesCleanupEnabled to false')
     if (!this.#returned) log.warn({ rules: found.map(proxyRulesText) }, 'kube-proxy.restored')
     this.#returned = true
   }

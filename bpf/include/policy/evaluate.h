@@ -186,7 +186,7 @@ static __always_inline __u32 small_verdict(struct policy_eval *e, const struct p
 	opaque(class);
 	if (class < SMALL_CLASSES)
 		met = ports->cell[RULES_CLASS + class];
-	met &= bits ? bits->word[0] : ports->cell[RULES_NOBODY];
+	met &= bits ? bits->word[0] : ports->cell[RULES_UNKNOWN];
 	if (ports->flags & PORTS_OWN) {
 		bits = bits_of_own(q, 0);
 		met &= bits ? bits->word[0] : 0;
@@ -223,7 +223,7 @@ static __always_inline __u32 block_verdict(struct policy_eval *e, const struct p
 	const struct query *q = &e->query;
 	__u32 class = class_of(q, ports, q->port);
 	const __u64 *port = &ports->cell[RULES_CLASS * RULE_WORDS],
-		    *peer = bits ? bits->word : &ports->cell[RULES_NOBODY * RULE_WORDS];
+		    *peer = bits ? bits->word : &ports->cell[RULES_UNKNOWN * RULE_WORDS];
 
 	if (class) {
 		bits = class == NO_CLASS ? 0 : bits_of(q, block, DIMENSION_PORT, class);

@@ -15,7 +15,7 @@
 #define RULES_PER_BLOCK (RULE_WORDS * 64)
 
 enum dimension {
-	DIMENSION_PEER = 0, /* the identity of the other end's address; where it has no row, RULES_NOBODY */
+	DIMENSION_PEER = 0, /* the identity of the other end's address; where it has no row, RULES_UNKNOWN */
 	DIMENSION_OWN = 1,  /* the identity of this end's; where it has no row, that of class 0 */
 	DIMENSION_PORT = 2, /* destination port, or ICMP type and code */
 	DIMENSION_SOURCE_PORT = 3,
@@ -60,7 +60,7 @@ enum ports_flag {
 /* Bits of a block's rules that its row of ports has itself, one kind behind the other: RULE_WORDS of each, in the
  * row of a small set one. */
 enum rule_bits {
-	RULES_NOBODY = 0, /* whose condition on the other end an unknown address meets */
+	RULES_UNKNOWN = 0, /* whose condition on the other end an unknown address meets */
 	RULES_ALLOW = 1,  /* what they say: allow, pass, both for RULE_OPEN, neither for RULE_DENY */
 	RULES_PASS = 2,
 	RULES_BEGIN = 3, /* the first ones of their stages */

@@ -42,5 +42,5 @@ export function inCluster({ env = process.env, account = ACCOUNT }: InClusterOpt
 
 function byServiceText(host: string, namespace: string): string {
   const missing = `no ${DIRECT[0]} was in config map cluster-services-endpoint of ${namespace} when the agent started`
-  return `${missing}: the API server is asked at ${host}, the address of its service, which somebody has to serve`
+  return `${missing}: the API server is asked at ${host}, the address of its service, which kube-proxy or its like has to serve`
 }

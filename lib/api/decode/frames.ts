@@ -24,7 +24,7 @@ export async function* frames(body: AsyncIterable<Buffer>): AsyncGenerator<reado
     need = LENGTH_BYTES
     while (bytes.length - at >= LENGTH_BYTES) {
       const length = bytes.readUInt32BE(at)
-      if (length > MOST_BYTES) throw new UnreadableError(`an event of the watch is said to have ${length} bytes`)
+      if (length > MOST_BYTES) throw new UnreadableError(`an event of the watch claims ${length} bytes`)
       need = LENGTH_BYTES + length
       if (bytes.length - at < need) break
       whole.push(bytes.subarray(at + LENGTH_BYTES, at + need))

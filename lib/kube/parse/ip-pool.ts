@@ -21,7 +21,7 @@ export const ipPoolSpec = object(
     ),
     ipipMode: fieldOr('Never', 'IP in IP is not supported: anything but Never is reported, and counts as Never.', MODES),
     natOutgoing: fieldOr(false, 'Whether flows of its pods to the outside leave with the address of their node.', flag),
-    disabled: fieldOr(false, 'Whether it gives no more addresses away; what is said of those it gave still holds.', flag),
+    disabled: fieldOr(false, 'Whether it gives no more addresses away; addresses that it gave keep its settings.', flag),
     disableBGPExport: fieldOr(false, 'Accepted and without effect: nothing is announced by BGP.', flag),
     blockSize: field('Prefix length of the blocks that nodes take from it; cannot be changed. 26, or 122 for IPv6.', integer(20, 128)),
     nodeSelector: field('Nodes that may take from it, by their labels; all when it is missing.', selector),

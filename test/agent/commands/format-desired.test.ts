@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What --print-desired shows: text that people read, for every kind of row. Layer: test. */
 import { expect, test } from 'vitest'
-import { NOBODY_OF_OURS } from '#agent/compile/policy/identities/identities.ts'
+import { NO_IDENTITY_OF_OURS } from '#agent/compile/policy/identities/identities.ts'
 import { formatDesired } from '#agent/commands/format-desired.ts'
 import { formatPolicy } from '#agent/commands/format-policy.ts'
 import { node, pod, pool, service, slice } from '../../support/build.ts'
@@ -54,7 +54,7 @@ test('policy as well: rules by name, ports as ranges', () => {
   })
   const desired = world.compile()
   const printed: unknown = JSON.parse(formatDesired(desired, world.compiler.policy.ruleNames))
-  const nobody = NOBODY_OF_OURS.id
+  const nobody = NO_IDENTITY_OF_OURS.id
   const id = expect.stringMatching(/^[0-9a-f]{16}$/) as string
   expect(printed).toMatchObject({
     policy: {
@@ -65,7 +65,7 @@ test('policy as well: rules by name, ports as ranges', () => {
   expect(Object.values(formatPolicy(desired.policy, world.compiler.policy.ruleNames).sets)).toEqual([
     {
       rules: ['allow KubernetesNetworkPolicy/default/web ingress 0', 'deny Tier/default ingress end'],
-      classes: expect.objectContaining({ 'peer nobody': '1' }) as object,
+      classes: expect.objectContaining({ 'peer unknown': '1' }) as object,
       ports: { TCP: '0-79: 1, 80: 0 1, 81-65535: 1', others: '0-65535: 1' },
     },
   ])

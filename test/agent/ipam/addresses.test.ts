@@ -87,7 +87,9 @@ test('an address that is given when no request waits any more goes back at once'
   const world = new World()
   const ipam = world.ipam('n1')
   let asked = 0
-  await expect(ipam.assign({ ...request('a', pools(FOUR)), isWanted: () => asked++ === 0 })).rejects.toThrow('nobody waits for it any more')
+  await expect(ipam.assign({ ...request('a', pools(FOUR)), isWanted: () => asked++ === 0 })).rejects.toThrow(
+    'no call waits for it any more',
+  )
   expect(world.held()).toEqual([])
 })
 

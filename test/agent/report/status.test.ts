@@ -9,7 +9,7 @@ import { FakeClock } from '../../support/fakes/fake-clock.ts'
 import { model, node, nodeNetwork, storeOf } from '../../support/build.ts'
 
 const RUNNING = new AbortController().signal
-const nobody = (): Promise<never> => Promise.reject(new Error('nobody is asked'))
+const nobody = (): Promise<never> => Promise.reject(new Error('no server is asked'))
 const API: StatusApi = { get: nobody, list: nobody, create: nobody, patch: nobody, request: nobody }
 
 test.each([

@@ -127,8 +127,8 @@ test('a defect ends the outbox', async () => {
 
 test('what has been written may still be lacking', async () => {
   const { round, reason, said, lacks } = world(['a'])
-  lacks.reason = 'nobody has heard'
-  expect([await round(), reason()]).toEqual([['a'], 'nobody has heard'])
+  lacks.reason = 'the server has not heard'
+  expect([await round(), reason()]).toEqual([['a'], 'the server has not heard'])
   delete lacks.reason
   expect([await round(1000), reason(), said]).toEqual([[], '', []])
 })

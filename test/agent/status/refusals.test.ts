@@ -89,7 +89,7 @@ describe('what is refused', () => {
     const all = many(MOST)
     expect([all.length, all.filter((text) => text.includes('Node'))]).toEqual([MOST, []])
     expect(many(1000).slice(MOST)).toEqual([
-      `v1 Node n1 | Refused | refused besides what is said of each: ${1000 - MOST}; the agent's log has all of them (object.rejected and policy.*) | own`,
+      `v1 Node n1 | Refused | refused besides those with events of their own: ${1000 - MOST}; the agent's log has all of them (object.rejected and policy.*) | own`,
     ])
   })
 

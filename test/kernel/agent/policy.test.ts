@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { BpfMap } from '#native'
 import { FAILSAFE_PORTS } from '#lib/base/bpf-constants.ts'
 import { parseAddr } from '#lib/base/ip.ts'
-import { NOBODY_OF_OURS } from '#agent/compile/policy/identities/identities.ts'
+import { NO_IDENTITY_OF_OURS } from '#agent/compile/policy/identities/identities.ts'
 import { NO_SET } from '#agent/compile/policy/tables.ts'
 import { catalogue, type MapDefinition } from '#agent/maps/catalogue.ts'
 import type { AddrInfo } from '#agent/maps/shapes.ts'
@@ -15,7 +15,7 @@ import { labelled, manyPeers, onlyFrom, hostEndpoint, globalPolicy } from './man
 import { makeNode, PINS, plug, POD_A, POD_B, rows } from './node.ts'
 
 const { btf } = builtObject('workload')
-const NOBODY = NOBODY_OF_OURS.id
+const NO_IDENTITY = NO_IDENTITY_OF_OURS.id
 const SETS = ['np_rules', 'np_bits', 'np_ports'] as const
 
 let machine: ScratchNode
@@ -58,8 +58,8 @@ describe('a policy for a local pod', () => {
     expect(info('10.1.1.5')?.ingress).not.toBe(NO_SET)
     expect(info('10.1.1.5')?.staged_ingress).toBe(info('10.1.1.5')?.ingress)
     expect(info('10.1.2.7')).toMatchObject({ kind: 0, ingress: NO_SET })
-    expect(info('10.1.2.7')?.identity).not.toBe(NOBODY)
-    expect(info('10.1.2.8')).toMatchObject({ kind: 0, identity: NOBODY })
+    expect(info('10.1.2.7')?.identity).not.toBe(NO_IDENTITY)
+    expect(info('10.1.2.8')).toMatchObject({ kind: 0, identity: NO_IDENTITY })
     expect((await sizes()).every((size) => size > 0)).toBe(true)
   })
 
@@ -82,7 +82,7 @@ describe('a policy for a local pod', () => {
     await agent.until('the newcomer', () => info('10.1.2.9')?.identity === before.identity)
     expect(await sizes()).toEqual(before.sizes)
     machine.put('more.json', [labelled('new', '10.1.2.9', { node: 'n2', labels: { app: 'other' } })])
-    await agent.until('its other identity', () => info('10.1.2.9')?.identity === NOBODY)
+    await agent.until('its other identity', () => info('10.1.2.9')?.identity === NO_IDENTITY)
     await agent.until('the epoch', () => epoch() > before.epoch)
     expect(await sizes()).toEqual(before.sizes)
   })
@@ -93,7 +93,7 @@ describe('a policy for a local pod', () => {
     machine.drop('policy.json')
     await agent.until('the pod to be open', () => info('10.1.1.5')?.ingress === NO_SET)
     await expect.poll(sizes, { timeout: 5000 }).toEqual([0, 0, 0])
-    expect(info('10.1.1.5')).toMatchObject({ kind: 1, identity: NOBODY })
+    expect(info('10.1.1.5')).toMatchObject({ kind: 1, identity: NO_IDENTITY })
   })
 
   test('that changed while no agent ran is put right by the next one', async () => {
@@ -105,7 +105,7 @@ describe('a policy for a local pod', () => {
     const second = machine.agent()
     await second.event('dataplane.ready')
     expect(info('10.1.1.5')?.ingress).not.toBe(before.ingress)
-    expect([info('10.1.2.7')?.identity, info('10.1.2.8')?.identity === NOBODY]).toEqual([NOBODY, false])
+    expect([info('10.1.2.7')?.identity, info('10.1.2.8')?.identity === NO_IDENTITY]).toEqual([NO_IDENTITY, false])
     await second.until('the epoch', () => epoch() > before.epoch)
     await expect.poll(() => rows(machine, 'np_rules'), { timeout: 5000 }).toBe(2)
   })
@@ -205,12 +205,12 @@ describe('of two pods with one address', () => {
     machine.put('pods.json', [one(stays.name, 'web', { started: 1 }), going])
     const agent = machine.agent()
     await agent.event('dataplane.ready')
-    expect(info('10.1.1.5')).toMatchObject({ kind: 1, ifindex: deviceOf(stays.device), identity: NOBODY })
+    expect(info('10.1.1.5')).toMatchObject({ kind: 1, ifindex: deviceOf(stays.device), identity: NO_IDENTITY })
     expect(info('10.1.1.5')?.ingress).not.toBe(NO_SET)
     machine.put('pods.json', [going])
     await agent.until('the other one', () => info('10.1.1.5')?.ifindex === deviceOf(goes.device))
     await agent.until('its rules', () => info('10.1.1.5')?.ingress === NO_SET)
-    expect(info('10.1.1.5')?.identity).not.toBe(NOBODY)
+    expect(info('10.1.1.5')?.identity).not.toBe(NO_IDENTITY)
   })
 
   test('the younger one has it on another node: this node delivers nothing to its own', async () => {
@@ -219,11 +219,11 @@ describe('of two pods with one address', () => {
     const agent = machine.agent()
     await agent.event('dataplane.ready')
     expect(info('10.1.1.5')).toMatchObject({ kind: 0, ingress: NO_SET })
-    expect(info('10.1.1.5')?.identity).not.toBe(NOBODY)
+    expect(info('10.1.1.5')?.identity).not.toBe(NO_IDENTITY)
     machine.put('pods.json', [own, one('b', 'client', { started: 2, node: 'n2', goes: true })])
     await agent.until('its own', () => info('10.1.1.5')?.ifindex === deviceOf(POD_A))
     expect(info('10.1.1.5')?.ingress).not.toBe(NO_SET)
-    expect(info('10.1.1.5')?.identity).toBe(NOBODY)
+    expect(info('10.1.1.5')?.identity).toBe(NO_IDENTITY)
   })
 })
 

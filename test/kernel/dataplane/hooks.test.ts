@@ -199,7 +199,7 @@ describe('clsact filters', () => {
     expect(clsact.read(hook)).toBeUndefined()
     expect(() => {
       clsact.write(hook, one)
-    }).toThrow(/somebody else's: program \d+ watch/)
+    }).toThrow(/another's: program \d+ watch/)
     clsact.clear(hook.key)
     expect(tcQuery(place)).toBe(stranger.info().id)
     tcDetach(place)
@@ -239,7 +239,7 @@ describe('XDP programs', () => {
     expect(xdp.read(place)).toBeUndefined()
     expect(() => {
       xdp.write(place, one)
-    }).toThrow(/somebody else's: program \d+ watch/)
+    }).toThrow(/another's: program \d+ watch/)
     xdp.clear(place.key)
     expect(xdpQuery(place.instance)).toBe(stranger.info().id)
   })

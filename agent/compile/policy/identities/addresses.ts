@@ -4,7 +4,7 @@ import { addrBits, ANY_V4, ANY_V6, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { isTrueOf } from './predicates.ts'
 import type { Predicate } from './predicates.ts'
-import { Identities, NOBODY, NOBODY_OF_OURS } from './identities.ts'
+import { Identities, NO_IDENTITY, NO_IDENTITY_OF_OURS } from './identities.ts'
 import type { Identity, LivePredicate } from './identities.ts'
 import { Prefixes } from './prefixes.ts'
 import type { Prefix } from './prefixes.ts'
@@ -84,7 +84,7 @@ export class Addresses {
   }
 
   identityOf(addr: Addr): Identity {
-    return this.#ends.get(addr)?.identity ?? NOBODY
+    return this.#ends.get(addr)?.identity ?? NO_IDENTITY
   }
 
   /** The endpoint gets the address, or loses it. */
@@ -186,7 +186,7 @@ export class Addresses {
       if (changed[at] === true)
         nets.set(key, {
           cidr,
-          was: strangers[at] ?? NOBODY,
+          was: strangers[at] ?? NO_IDENTITY,
           now: this.#prefixes.identityAround(cidr.addr, depthOf(cidr)),
           isGone: identity === undefined,
           isNew: had[at] === false,
@@ -224,7 +224,7 @@ export class Addresses {
     const { identity: before } = known
     const isGone = known.things.length === 0
     const identity = this.identities.take(isGone ? [] : this.#atomsAround(addr, WHOLE, known.things))
-    known.identity = identity === NOBODY ? NOBODY_OF_OURS : identity
+    known.identity = identity === NO_IDENTITY ? NO_IDENTITY_OF_OURS : identity
     if (before !== undefined) this.identities.release(before)
     if (isGone) this.#ends.delete(addr)
     return { was, now: isGone ? this.#prefixes.identityAround(addr, WHOLE) : known.identity, isGone }
@@ -242,8 +242,8 @@ export class Addresses {
   #coverV4(nets: Map<string, NetMove>): void {
     const around = this.#prefixes.around(ANY_V6, 80).some(({ identity }) => identity !== undefined)
     const shown = this.#prefixes.get(V4_KEY)?.identity !== undefined
-    const { was, isNew } = nets.get(V4_KEY) ?? { was: NOBODY, isNew: !this.#hiddenV4 }
-    const cover = { cidr: { addr: ANY_V4, bits: 0 }, was, now: NOBODY, isNew }
+    const { was, isNew } = nets.get(V4_KEY) ?? { was: NO_IDENTITY, isNew: !this.#hiddenV4 }
+    const cover = { cidr: { addr: ANY_V4, bits: 0 }, was, now: NO_IDENTITY, isNew }
     if (around && !shown && (!this.#hiddenV4 || nets.has(V4_KEY))) nets.set(V4_KEY, { ...cover, isGone: false })
     if (this.#hiddenV4 && !around && !shown) nets.set(V4_KEY, { ...cover, isGone: true })
     this.#hiddenV4 = around && !shown

@@ -29,16 +29,16 @@ export interface Identity {
   users: number
 }
 
-export const NOBODY: Identity = { id: 0, key: '', atoms: [], isTrue: new Set(), users: 1 }
+export const NO_IDENTITY: Identity = { id: 0, key: '', atoms: [], isTrue: new Set(), users: 1 }
 /** An address of ours of which nothing is true: with 0 programs would look for a prefix around it, which may be on
  * the move at that time. */
-export const NOBODY_OF_OURS: Identity = { ...NOBODY, id: 0xffff_ffff }
+export const NO_IDENTITY_OF_OURS: Identity = { ...NO_IDENTITY, id: 0xffff_ffff }
 
 export class Identities {
-  readonly #byKey = new Map<string, Identity>([['', NOBODY]])
+  readonly #byKey = new Map<string, Identity>([['', NO_IDENTITY]])
   readonly #byId = new Map<number, Identity>([
-    [0, NOBODY],
-    [NOBODY_OF_OURS.id, NOBODY_OF_OURS],
+    [0, NO_IDENTITY],
+    [NO_IDENTITY_OF_OURS.id, NO_IDENTITY_OF_OURS],
   ])
   readonly #byAtom = new Map<LivePredicate, Set<Identity>>()
   readonly #atoms = new Map<string, LivePredicate>()

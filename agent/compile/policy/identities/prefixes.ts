@@ -2,7 +2,7 @@
 /** Prefixes of which something is true, and which of them an address is in. Layer: agent/compile (pure). */
 import { isV4, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
-import { NOBODY } from './identities.ts'
+import { NO_IDENTITY } from './identities.ts'
 import type { Identity, LivePredicate } from './identities.ts'
 import type { EndpointProfile } from './label-profiles.ts'
 
@@ -67,7 +67,7 @@ export class Prefixes {
     const shown = this.around(addr, depth).flatMap(({ cidr, identity }) =>
       identity === undefined ? [] : [{ depth: depthOf(cidr), identity }],
     )
-    return shown.reduce((best, one) => (one.depth > best.depth ? one : best), { depth: -1, identity: NOBODY }).identity
+    return shown.reduce((best, one) => (one.depth > best.depth ? one : best), { depth: -1, identity: NO_IDENTITY }).identity
   }
 
   #lengthsOf(addr: Addr): Map<number, number> {

@@ -42,8 +42,8 @@ export function compileRuleset(id: SetId, line: RuleList): CompiledRuleset {
   const pages = new Pages(id)
   const rows: SetRow[] = []
   for (const [block, rules] of blocks.entries()) {
-    const nobody = peer.base[block] ?? ''
-    rows.push(...portRows({ id, block, blocks: blocks.length, rules, nobody, hasOwn: own !== undefined, pages }))
+    const unknown = peer.base[block] ?? ''
+    rows.push(...portRows({ id, block, blocks: blocks.length, rules, unknown, hasOwn: own !== undefined, pages }))
     if (own !== undefined) rows.push(bitsRow({ set: id, block, dimension: DIMENSION_OWN, class: 0 }, own.base[block] ?? ''))
   }
   return { id, rows: [...rows, ...pages.rows], peer, own }
@@ -76,7 +76,7 @@ interface Block {
   readonly block: number
   readonly blocks: number
   readonly rules: readonly ListedRule[]
-  readonly nobody: Bits
+  readonly unknown: Bits
   readonly hasOwn: boolean
   readonly pages: Pages
 }
@@ -101,7 +101,7 @@ function portRows(of: Block): readonly SetRow[] {
     if (hasSource) drafts.push({ key: { set: id, block, proto, source: 1 }, flags, at: listOf(sourceClasses, sources) })
   }
   const isSmall = blocks === 1 && words === 1 && classes.all.length <= SMALL_CLASSES
-  const kinds = [of.nobody, ...ruleBits(rules), ...classes.all.slice(0, isSmall ? SMALL_CLASSES : 1)]
+  const kinds = [of.unknown, ...ruleBits(rules), ...classes.all.slice(0, isSmall ? SMALL_CLASSES : 1)]
   const cell = kinds.map((bits) => padded(bits, isSmall ? 1 : RULE_WORDS)).join('')
   const begins = wordsInUse(kinds[RULES_BEGIN] ?? '')
   const rows = drafts.map(({ key, flags, at }): SetRow => {

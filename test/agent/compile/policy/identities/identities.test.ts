@@ -2,7 +2,7 @@
 /** Identities come and go with the addresses that have them. Layer: test. */
 import { expect, test } from 'vitest'
 import { predicateOf } from '#agent/compile/policy/identities/predicates.ts'
-import { Identities, NOBODY } from '#agent/compile/policy/identities/identities.ts'
+import { Identities, NO_IDENTITY } from '#agent/compile/policy/identities/identities.ts'
 import { parseCidr } from '#lib/base/ip.ts'
 
 const atom = predicateOf({ kind: 'nets', nets: [parseCidr('10.0.0.0/8')] })
@@ -32,5 +32,5 @@ test('a transitional identity has the predicates of both, and goes with the next
   expect([...identities.having([other.key])]).toEqual([now, between])
   expect(identities.sweep()).toEqual([between])
   expect(identities.size).toBe(3)
-  expect(identities.take([])).toBe(NOBODY)
+  expect(identities.take([])).toBe(NO_IDENTITY)
 })

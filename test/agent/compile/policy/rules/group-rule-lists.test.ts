@@ -2,7 +2,7 @@
 /** Rules of one line, in rows that can be read. Layer: test. */
 import { describe, expect, test } from 'vitest'
 import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
-import { NOBODY, NOBODY_OF_OURS } from '#agent/compile/policy/identities/identities.ts'
+import { NO_IDENTITY, NO_IDENTITY_OF_OURS } from '#agent/compile/policy/identities/identities.ts'
 import { FLOOR_BLOCKS } from '#agent/compile/policy/rules/rule-list.ts'
 import { wordAt } from '#agent/compile/policy/rulesets/bits.ts'
 import type { PolicyRow, PolicyStep } from '#agent/compile/policy/tables.ts'
@@ -57,13 +57,13 @@ const fromDb = ruleOf(0, { protocols: [6], source: fromSide(equals('app', 'db'))
 /** Sets and identities by number of their first mention: they are hashes. */
 function show(steps: readonly PolicyStep[]): string {
   const sets = new Map<string, string>([['0000000000000000', '-']])
-  const identities = new Map([NOBODY, NOBODY_OF_OURS].map(({ id }) => [id, '0']))
+  const identities = new Map([NO_IDENTITY, NO_IDENTITY_OF_OURS].map(({ id }) => [id, '0']))
   const setName = (id: string): string => sets.get(id) ?? (sets.set(id, `set${sets.size}`), `set${sets.size - 1}`)
   const whose = (id: number): string => identities.get(id) ?? (identities.set(id, `id${identities.size - 1}`), `id${identities.size - 2}`)
   const bits = (word: string): string => wordAt(word, 0).toString(2)
   const cells = (cell: string): string => {
-    const [nobody, allow, pass, begin, ...classes] = Array.from({ length: cell.length / 8 }, (_, at) => wordAt(cell, at).toString(2))
-    return `nobody ${nobody} allow ${allow} pass ${pass} begin ${begin} ports ${classes.join(' ')}`
+    const [unknown, allow, pass, begin, ...classes] = Array.from({ length: cell.length / 8 }, (_, at) => wordAt(cell, at).toString(2))
+    return `unknown ${unknown} allow ${allow} pass ${pass} begin ${begin} ports ${classes.join(' ')}`
   }
   const row = (one: PolicyRow): string => {
     switch (one.table) {
@@ -94,8 +94,8 @@ test('a policy is written with a pod that it selects and a pod that it names', (
   const compiler = new PolicyCompiler()
   const steps = compiler.change([policyUpdate(policy('a', [fromDb])), localPod(WEB, 'web'), pod('10.0.0.2', 'db')])
   expect(show(steps)).toBe(`add
-  set1 proto 0: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at 0
-  set1 proto 6: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
+  set1 proto 0: unknown 10 allow 1 pass 0 begin 1 ports 10 11 at 0
+  set1 proto 6: unknown 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
   set1 page 0: 0 1
   set1 rule 0
   set1 rule 1
@@ -168,8 +168,8 @@ epoch next`)
     const fromCache = ruleOf(0, { ...fromDb, source: fromSide(equals('app', 'cache')) })
     compiler.change([pod('10.0.0.5', 'cache')])
     expect(show(compiler.change([policyUpdate(policy('a', [fromCache]))]))).toBe(`add
-  set1 proto 0: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at 0
-  set1 proto 6: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
+  set1 proto 0: unknown 10 allow 1 pass 0 begin 1 ports 10 11 at 0
+  set1 proto 6: unknown 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
   set1 page 0: 0 1
   set1 rule 0
   set1 rule 1
@@ -182,8 +182,8 @@ epoch next
 reassign
   10.0.0.2 is 0 in - out -
 delete
-  set2 proto 0: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at 0
-  set2 proto 6: nobody 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
+  set2 proto 0: unknown 10 allow 1 pass 0 begin 1 ports 10 11 at 0
+  set2 proto 6: unknown 10 allow 1 pass 0 begin 1 ports 10 11 at page 0 0
   set2 page 0: 0 1
   set2 rule 0
   set2 rule 1
