@@ -21,7 +21,7 @@ interface Ends {
 export interface FlowRecord extends Ends {
   readonly proto: string
   readonly state: string
-  /** since the programs last looked at it closely, which an active flow makes them do every 0.25 to 2.5 s */
+  /** since the programs last looked at it closely, which a busy flow makes them do every 0.75 s */
   readonly ageMs: number
   /** what the packets leave as */
   readonly translated: Ends | null

@@ -73,7 +73,7 @@ enum ct_state {
  * the way to the backend, and the backend's view (backend, client) with the way back; each is found from the other
  * by reversing `out`. */
 struct ct_value {
-	__u64 seen;          /* ns since boot, refreshed every 0.25 to 2.5 s; with jiffies its low 24 bits are theirs */
+	__u64 seen;          /* ns since boot, renewed after CT_FRESH_NS; with jiffies its low 24 bits are theirs */
 	struct ct_tuple out; /* for the leg with LEG_NAT */
 	__u8 state;          /* enum ct_state */
 	__u8 epoch;          /* of the policy that allowed it: low byte of node_state.epoch */
