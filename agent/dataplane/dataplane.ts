@@ -161,7 +161,7 @@ export class Dataplane implements Disposable {
   /** Resolves with the ms after which what failed is to be tried again, undefined when nothing did. */
   async pass(): Promise<number | undefined> {
     if (this.#node === undefined) return undefined
-    if (this.#needsEverything()) {
+    if (this.#takeResyncRequest()) {
       this.#options.requestResync()
       return 0
     }
@@ -198,9 +198,9 @@ export class Dataplane implements Disposable {
   }
 
   /** New programs may come with new tables, which are empty; and a step of policy that fails is mended by a whole. */
-  #needsEverything(): boolean {
+  #takeResyncRequest(): boolean {
     if (this.#queued.some(({ complete }) => complete)) return false
-    return this.#current.isWaiting || this.loaded?.policy.queue.wantsWhole(this.#options.clock.now()) === true
+    return this.#current.isWaiting || this.loaded?.policy.queue.takeWholeRequest(this.#options.clock.now()) === true
   }
 
   /** The tables are filled again. Reading back finds what the kernel has already. */

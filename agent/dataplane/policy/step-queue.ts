@@ -55,9 +55,10 @@ export class StepQueue implements ReconcileStep {
     return this.#isWhole
   }
 
-  /** A step fails and later ones wait for it, which may be what mends it: at this time of the clock a whole is to
-   * take their place. Later each time that it is of no use, for it costs as much as a start. */
-  wantsWhole(now: number): boolean {
+  /** A step fails and later ones wait for it, which may be what mends it: true when at this time of the clock a whole
+   * is to take their place. It is true once; again later each time that a whole is of no use, for it costs as much as
+   * a start. */
+  takeWholeRequest(now: number): boolean {
     if (!this.#isStuck || now < this.#wholeNotBefore) return false
     this.#wholeNotBefore = now + backoffMs(WHOLE_AGAIN, this.#wholes++)
     return true

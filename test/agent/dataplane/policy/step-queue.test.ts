@@ -180,7 +180,7 @@ describe('a table that is full', () => {
       { kind: 'add', rows: rules(B, 150) },
       { kind: 'switch', rows: [end('10.1.0.1', 4, B)] },
     ])
-    expect([maps.rules.contents().size, plane.queue.wantsWhole(0)]).toEqual([100, false])
+    expect([maps.rules.contents().size, plane.queue.takeWholeRequest(0)]).toEqual([100, false])
   })
 
   test('is of no use to later steps: a whole is to take the place of all, and has room for its own rows at once', () => {
@@ -188,9 +188,9 @@ describe('a table that is full', () => {
       { kind: 'switch', rows: [end('10.1.0.1', 4, A)] },
       { kind: 'delete', rows: rules(B, 150) },
     ])
-    expect([plane.queue.pending(), plane.queue.wantsWhole(0), plane.queue.isWhole]).toEqual([true, true, true])
+    expect([plane.queue.pending(), plane.queue.takeWholeRequest(0), plane.queue.isWhole]).toEqual([true, true, true])
     expect(take([{ kind: 'add', rows: [rule(A, 2)] }, ...FIRST], true).failures).toEqual([])
-    expect([plane.queue.pending(), plane.queue.wantsWhole(0), plane.queue.isWhole]).toEqual([false, false, true])
+    expect([plane.queue.pending(), plane.queue.takeWholeRequest(0), plane.queue.isWhole]).toEqual([false, false, true])
     expect([...maps.rules.contents().keys()].sort()).toEqual([0, 1, 2].map(rulesKey))
     expect(endAt('10.1.0.1')?.ingress).toBe(A)
   })
@@ -198,13 +198,13 @@ describe('a table that is full', () => {
   test('as long as a whole is of no use, another is wanted later each time', () => {
     const more = (): boolean[] => {
       take([{ kind: 'delete', rows: rules(B, 1) }])
-      return [0, 999, 1000, 1001, 2999, 3000].map((now) => plane.queue.wantsWhole(now))
+      return [0, 999, 1000, 1001, 2999, 3000].map((now) => plane.queue.takeWholeRequest(now))
     }
     expect(more()).toEqual([true, false, true, false, false, true])
     take([{ kind: 'add', rows: rules(B, 150) }], true)
-    expect(plane.queue.wantsWhole(10_000)).toBe(false)
+    expect(plane.queue.takeWholeRequest(10_000)).toBe(false)
     take([{ kind: 'delete', rows: rules(B, 1) }])
-    expect([6_999, 7_000].map((now) => plane.queue.wantsWhole(now))).toEqual([false, true])
+    expect([6_999, 7_000].map((now) => plane.queue.takeWholeRequest(now))).toEqual([false, true])
   })
 })
 
@@ -214,7 +214,7 @@ test('of a step that fails in one table what it taught others goes as well: a wh
   take(FIRST, true)
   take([{ kind: 'add', rows: [...rules(B), ...bits] }])
   take([{ kind: 'delete', rows: [] }])
-  expect([maps.rules.contents().size, plane.queue.wantsWhole(0)]).toEqual([62, true])
+  expect([maps.rules.contents().size, plane.queue.takeWholeRequest(0)]).toEqual([62, true])
   expect(take([{ kind: 'add', rows: rules(A) }, ...FIRST], true).failures).toEqual([])
   expect(plane.queue.pending()).toBe(false)
 })
