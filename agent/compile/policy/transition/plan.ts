@@ -118,7 +118,7 @@ interface Switching {
   /** by address or ref */
   readonly all: Set<string>
   readonly ends: { readonly v4: Set<Addr>; readonly v6: Set<Addr> }
-  /** some host endpoint, or it is not known who */
+  /** some host endpoint */
   hosts: boolean
   readonly left: Set<SetId>
   readonly taken: Set<SetId>
@@ -126,12 +126,9 @@ interface Switching {
 }
 
 function switchingIn<M extends Move>({ moves, ends, hosts, leaving = [] }: Change<M>, rulesets: RulesetView<M>): Switching {
-  const left = new Set(leaving)
   const found: Switching = {
-    all: new Set(),
-    ends: { v4: new Set(), v6: new Set() },
-    hosts: left.size > 0,
-    ...{ left, taken: new Set(), newcomers: new Set() },
+    ...{ all: new Set(), ends: { v4: new Set(), v6: new Set() }, hosts: false },
+    ...{ left: new Set(leaving), taken: new Set(), newcomers: new Set() },
   }
   for (const { addr, before, after } of ends) {
     const move = moves.ends.get(addr)

@@ -101,7 +101,8 @@ export const HOST: HostEndpoint = {
   ports: [],
 }
 
-function pod(ip: string, value: string, v4: boolean): Pod {
+/** One of PODS, with this label `app`. */
+export function podOf(ip: string, value: string, v4 = true): Pod {
   return {
     kind: 'Pod',
     namespace: 'x',
@@ -168,8 +169,8 @@ export function dense(v4: boolean, ports: readonly number[] = PORTS): Dense {
   const scope = fc.constantFrom('normal' as const, 'forward' as const, 'doNotTrack' as const, 'preDNAT' as const)
   const hostPolicy = policyOf({ ...twoSided, scope })
   const networkSet = networkSetOf(v4)
-  const anyPod = fc.tuple(fc.constantFrom(...PODS), app).map(([ip, value]) => pod(ip, value, v4))
-  const pods = fc.tuple(app, app, app, app, app).map((apps) => PODS.map((ip, at) => pod(ip, apps[at] ?? '1', v4)))
+  const anyPod = fc.tuple(fc.constantFrom(...PODS), app).map(([ip, value]) => podOf(ip, value, v4))
+  const pods = fc.tuple(app, app, app, app, app).map((apps) => PODS.map((ip, at) => podOf(ip, apps[at] ?? '1', v4)))
   const among = (policies: fc.Arbitrary<readonly Policy[]>): fc.Arbitrary<readonly KubeObject[]> =>
     fc.tuple(pods, policies, fc.array(networkSet, { maxLength: 2 })).map((parts) => parts.flat())
   const put = (one: KubeObject): Change => ({ put: [one], gone: [] })

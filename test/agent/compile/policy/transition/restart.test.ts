@@ -7,10 +7,14 @@ import type { PolicyRowOf, PolicyStep } from '#agent/compile/policy/tables.ts'
 import { restartSteps, type KernelPolicy } from '#agent/compile/policy/transition/restart.ts'
 import { hostSlots } from '#agent/compile/policy/transition/slots.ts'
 import type { PolicyTables } from '#agent/policy/table-rows.ts'
+import { parseCidr } from '#lib/base/ip.ts'
 import type { Addr } from '#lib/base/ip.ts'
+import { ANYWHERE, ruleOf } from '#lib/model/policy.ts'
+import type { NetworkSet, Policy } from '#lib/model/policy.ts'
+import { ALL, equals } from '#lib/model/selector/selector.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
-import { dense, HOST, isSent, type Dense } from '../dense.ts'
+import { dense, HOST, isSent, podOf, type Dense } from '../dense.ts'
 import { Follower } from '../follower.ts'
 
 const NODE = 'n1'
@@ -128,6 +132,31 @@ test.each(WORLDS)(
     )
   },
 )
+
+const FROM_ONE = { ...ANYWHERE, selector: equals('app', '1') }
+const POLICY: Policy = {
+  ...{ kind: 'GlobalNetworkPolicy', namespace: '', name: 'a', tier: 'default', order: 1, staged: undefined, scope: 'normal' },
+  ...{ subject: ALL, egress: undefined, ingress: [ruleOf(0, { action: 'allow', source: FROM_ONE })] },
+}
+const ON_A_PORT: Policy = {
+  ...POLICY,
+  ingress: [ruleOf(0, { action: 'allow', protocols: [6], source: FROM_ONE, destination: { ...ANYWHERE, ports: [{ from: 80, to: 80 }] } })],
+}
+const setOf = (cidr: string): NetworkSet => ({
+  ...{ kind: 'GlobalNetworkSet', namespace: '', name: 's', labels: new Map([['app', '1']]) },
+  nets: [parseCidr(cidr)],
+})
+
+test.each<readonly [string, readonly KubeObject[]]>([
+  ['a set is narrower: a prefix gets a row of its own, and says what the one around it said', [setOf('10.0.0.0/24')]],
+  ['a set is gone, and a pod has its label', [podOf('10.0.1.2', '1')]],
+])('an agent that starts with other rulesets, and %s', (_, changed) => {
+  const pods = ['10.0.0.1', '10.0.0.2'].map((ip) => podOf(ip, '2'))
+  checkRowByRow(judgeAll, dense(true, [80]).packets, [
+    [...pods, POLICY, setOf('10.0.0.0/8')],
+    [...pods, ON_A_PORT, ...changed],
+  ])
+})
 
 test.each(WORLDS)('the same world again: the same steps, %s', (_, { oneSided }) => {
   fc.assert(
