@@ -84,6 +84,7 @@ export class Attachments<P extends Place> {
     for (const [key, { place, program }] of this.#wanted) {
       if (this.#unsettled.has(key) || this.#actual(place) === program.id) continue
       this.#unsettled.add(key)
+      this.#settled.delete(key)
       wrong.push(place)
     }
     return wrong

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { afterEach, beforeEach, describe, test } from 'vitest'
 import { BpfLink } from '#native'
 import type { ScratchNode } from '../../../testkit/base/scratch-node.ts'
+import { globalPolicy, hostEndpoint } from './manifests.ts'
 import { links, makeNode, PINS } from './node.ts'
 
 let machine: ScratchNode
@@ -55,6 +56,18 @@ describe('what strangers remove is found and put back', () => {
     machine.sh('umount /sys/fs/bpf')
     await agent.event('programs.ready', 2)
     await agent.until('the hooks to be pinned', () => onInterfaces() === 4)
+  })
+
+  test('the XDP program of a device with untracked rules', async () => {
+    const untracked = { selector: "host == 'up'", doNotTrack: true, applyOnForward: true, ingress: [{ action: 'Allow' }] }
+    machine.put('policy.json', [hostEndpoint('up', { node: 'n1', interfaceName: 'eth0' }), globalPolicy('untracked', untracked)])
+    const agent = machine.agent()
+    await agent.event('dataplane.ready')
+    const isThere = (): boolean => machine.sh('ip -details link show eth0').includes('prog/xdp')
+    await agent.until('the XDP program', isThere)
+    machine.sh('ip link set eth0 xdp off; ip link set eth0 xdpgeneric off')
+    await agent.event('drift.found')
+    await agent.until('the XDP program again', isThere)
   })
 
   test('a route', async () => {

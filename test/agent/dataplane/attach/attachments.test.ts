@@ -118,6 +118,15 @@ describe('attachments', () => {
     expect(run().calls).toEqual(['write eth0/ingress 7', 'write eth0/egress 8'])
     expect(attachments.check()).toEqual([])
   })
+
+  test('that a stranger removed are put back, though the same is wanted again in between', () => {
+    const { hooks, attachments, apply } = setup()
+    const wanted = at('eth0/ingress', 2, 7)
+    apply(wanted)
+    hooks.there.delete('eth0/ingress')
+    expect(attachments.check()).toHaveLength(1)
+    expect(apply(wanted).calls).toEqual(['write eth0/ingress 7'])
+  })
 })
 
 test('a place is wanted at the interface that it was wanted at', () => {
