@@ -6,7 +6,7 @@ export interface Seen {
   readonly containerId: string
   /** the file of its network namespace is there */
   readonly hasNetns: boolean
-  /** some source has its pod */
+  /** some source has a pod of its name: a pod of a StatefulSet that comes again has another uid */
   readonly hasPod: boolean
 }
 
@@ -19,7 +19,7 @@ export class OrphanedSandboxes {
   readonly #since = new Map<string, { readonly netns: number | undefined; readonly pod: number | undefined }>()
 
   /** Those that have been so for too long. `now`: ms of a clock that never goes back. */
-  judge(all: readonly Seen[], now: number): readonly string[] {
+  orphans(all: readonly Seen[], now: number): readonly string[] {
     const ids = new Set(all.map(({ containerId }) => containerId))
     for (const id of this.#since.keys()) if (!ids.has(id)) this.#since.delete(id)
     return all.flatMap(({ containerId, hasNetns, hasPod }) => {

@@ -176,7 +176,7 @@ export const fields = {
     432_000_000,
     'An open TCP connection without packets is forgotten after this time (five days, as the kernel does).',
   ),
-  timeoutTcpFin: timeout('tcpFinsSeen', 120_000, 'A TCP connection closed by both ends is forgotten after this time.'),
+  timeoutTcpFin: timeout('tcpFinsSeen', 120_000, 'A TCP connection that an end has closed (FIN) is forgotten after this time.'),
   timeoutTcpRst: timeout('tcpResetSeen', 10_000, 'A TCP connection that was reset is forgotten after this time.'),
   timeoutUdp: timeout('udpTimeout', 30_000, 'A UDP flow with packets in one direction only is forgotten after this time.'),
   timeoutUdpStream: timeout('udpStreamTimeout', 120_000, 'A UDP flow with packets in both directions is forgotten after this time.'),

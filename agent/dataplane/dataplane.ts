@@ -101,7 +101,7 @@ export class Dataplane implements Disposable {
     return this.#node?.workloads ?? []
   }
 
-  /** What the kernel still lacks of this pod; undefined: nothing. */
+  /** What the kernel still lacks of this pod, in words (`pod-readiness.ts`); undefined: nothing. */
   missingOf(pod: PodPlace): string | undefined {
     const { interfaces } = this.#options
     return missingStep(pod, { interfaces, address: this.#current.loaded?.address, isSettled: (place) => this.#hooks.isSettled(place) })
@@ -123,7 +123,8 @@ export class Dataplane implements Disposable {
     if (this.devices.list().some(({ iface, use }) => use === 'host' && names.has(iface.name))) this.#routes.markStale()
   }
 
-  /** Compares hooks and pins with the kernel; true when something has to be put right by a pass. */
+  /** Compares hooks and pins with the kernel; true when something has to be put right by a pass. Hooks of interfaces are
+   * first suspects of the drift report: an interface that went takes its programs along. */
   checkHooks(): boolean {
     if (this.#current.loaded === undefined) return false
     const found = { hooks: this.#connect.check(), pins: this.#current.checkPins() }

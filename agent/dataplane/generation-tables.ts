@@ -23,7 +23,7 @@ import { nodeConfig } from './programs/node-config.ts'
 import { objectFileName, OBJECTS, openObject, type OpenObject } from './programs/objects.ts'
 import { ensureMaps, type SharedMaps } from './programs/shared-maps.ts'
 import type { Pins } from './pins.ts'
-import { addressProgress, type AddressProgress } from './pod-readiness.ts'
+import { addressReadiness, type AddressReadiness } from './pod-readiness.ts'
 import { AddrMerger } from './policy/addr-merger.ts'
 import { policyHolds, policyDataplane, POLICY_TABLES, type PolicyDataplane } from './policy/policy-dataplane.ts'
 import { ensureGeneration, type Generation } from './programs/generation.ts'
@@ -57,7 +57,7 @@ export interface GenerationTables extends Disposable {
   readonly tables: Readonly<Record<TableName, MapTable>>
   readonly policy: PolicyDataplane
   /** how far the rows of a pod's address are */
-  readonly address: AddressProgress
+  readonly address: AddressReadiness
   /** rows that have to wait for others */
   readonly holds: WriteGate
   /** the objects' own types */
@@ -116,7 +116,7 @@ export function tablesOf({ shared, generation, objects, interfaces, clock }: Tab
     rows,
     tables,
     policy,
-    address: addressProgress({ table: tables.addrs, join, codecs }),
+    address: addressReadiness({ table: tables.addrs, join, codecs }),
     holds: policyHolds(policy, writeGateFor(bind, tables)),
     btf,
     counters: counterSlots(btf),

@@ -18,15 +18,15 @@ export interface PodPlace {
 }
 
 /** What an address lacks to be that of a pod behind this interface; undefined: nothing. */
-export type AddressProgress = (addr: Addr, ifindex: number) => string | undefined
+export type AddressReadiness = (addr: Addr, ifindex: number) => string | undefined
 
-export interface AddressProgressOptions {
+export interface AddressReadinessOptions {
   readonly table: Pick<MapTable, 'actualAt'>
   readonly join: Pick<AddrMerger, 'isWaiting'>
   readonly codecs: MapCodecs<Addr, AddrInfo>
 }
 
-export function addressProgress({ table, join, codecs }: AddressProgressOptions): AddressProgress {
+export function addressReadiness({ table, join, codecs }: AddressReadinessOptions): AddressReadiness {
   const keyOf = textWriter(codecs.key)
   return (addr, ifindex) => {
     const key = keyOf(addr)
@@ -40,7 +40,7 @@ export function addressProgress({ table, join, codecs }: AddressProgressOptions)
 export interface PodReadiness {
   readonly interfaces: Interfaces
   /** undefined: nothing is loaded */
-  readonly address: AddressProgress | undefined
+  readonly address: AddressReadiness | undefined
   readonly isSettled: (place: Place) => boolean
 }
 

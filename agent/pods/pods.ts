@@ -60,7 +60,7 @@ export class Pods {
   /** for calls that wait */
   readonly #changed = new Notifier()
   readonly #attachments: AttachmentFiles
-  readonly #abandoned = new OrphanedSandboxes()
+  readonly #orphaned = new OrphanedSandboxes()
   readonly #installation: Installer
   /** by condition, why it does not hold */
   readonly #failing = new Map<string, string>()
@@ -190,7 +190,7 @@ export class Pods {
         hasNetns: existsSync(one.netns),
         hasPod: attached.known({ namespace: one.namespace, name: one.pod }) !== undefined,
       }))
-      const gone = new Set(this.#abandoned.judge(seen, systemClock.now()))
+      const gone = new Set(this.#orphaned.orphans(seen, systemClock.now()))
       for (const one of all.filter(({ containerId }) => gone.has(containerId))) {
         log.warn({ containerId: one.containerId, namespace: one.namespace, pod: one.pod }, 'sandbox.orphaned')
         await plugin.remove(one).catch((thrown: unknown) => failed.push(thrown))

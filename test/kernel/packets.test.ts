@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Every packet case through the programs as this kernel runs them, and once more as the oldest supported would;
  * then those of a setting that is another program. Layer: test. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { POD_TO_HOST_DROP, SOURCE_ANY, SOURCE_STRICT } from '#lib/base/bpf-constants.ts'
 import type { Features, PacketRunner } from '../../testkit/packets/runner.ts'
@@ -15,6 +17,15 @@ const OLDEST: Features = { redirectPeer: false, redirectNeigh: false, coarseCloc
 const DROP = { pod_to_host: POD_TO_HOST_DROP, host_policy: 0, untracked: 0 }
 
 beforeAll(() => setUpNamespace())
+
+test('every file with packet cases is in the list of all.ts', () => {
+  const folder = join(import.meta.dirname, 'packets')
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+  const withCases = files.filter((file) => /^export const cases\b/m.test(readFileSync(join(folder, file), 'utf8')))
+  expect(withCases.length).toBeGreaterThan(20)
+  const list = readFileSync(join(folder, 'all.ts'), 'utf8')
+  expect(withCases.filter((file) => !list.includes(`'./${file}'`))).toEqual([])
+})
 
 for (const [title, features, stubs, knobs, cases] of [
   ['with every helper', NEWEST, [], {}, casesFor(NEWEST)],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The order of one apply: what is referred to before what refers to it, removals last and reversed.
- * Layer: agent/dataplane. */
+/** One apply: parts in their order (`pass-order.ts`), each waiting for those it needs; backoff for what fails. Single
+ * rows wait by `maps/write-order.ts`, programs by the loader. Layer: agent/dataplane. */
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Health } from '#lib/obs/health.ts'
 import type { Log } from '#lib/obs/log.ts'

@@ -95,6 +95,8 @@ static __always_inline bool ct_tuple_eq(const struct ct_tuple *a, const struct c
 	return addr_eq(&a->src, &b->src) && addr_eq(&a->dst, &b->dst) && a->sport == b->sport && a->dport == b->dport;
 }
 
+/* The idle timeout by state: reset, FIN of either end, established, half open. The settings are FelixConfiguration's
+ * bpfConntrackTimeouts. */
 static __always_inline __u64 ct_timeout(const struct ct_value *v, __u8 proto)
 {
 	if (proto == IPPROTO_TCP) {

@@ -81,7 +81,7 @@ static __always_inline struct ct_value *flow_known(struct __sk_buff *skb, struct
 		return 0;
 	}
 	s->by_other = by_other_device(skb, v, &v->leg[s->dir & 1], s->hook);
-	/* the last condition: the address is another pod's by now */
+	/* the last condition: the pod's address is at another device by now */
 	s->renew |= s->by_other || !ct_fresh(v) || s->p.tcp_flags & TCP_SYN || v->epoch != policy_epoch() ||
 		    pkt_is_message(&s->p) || is_attempt_back(s, &v->leg[s->dir & 1]) ||
 		    (s->hook == FROM_WORKLOAD && v->leg[opposite(s->dir)].ifindex != skb->ifindex);

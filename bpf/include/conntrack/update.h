@@ -104,7 +104,8 @@ static __noinline bool flow_too_big(struct __sk_buff *skb, const struct pkt *p, 
 	return !dev || came <= dev->mtu;
 }
 
-/* What either side of a tunnelled flow sends must fit the tunnel, though answers may go without it. Writes syn. */
+/* MSS clamping: what either side of a tunnelled flow sends must fit the tunnel, though answers may go without it. A
+ * flow without a tunnel needs none, its ends' own devices say what fits. Writes syn. */
 static __always_inline void flow_clamp_mss(struct __sk_buff *skb, struct scratch *s, const struct ct_value *v,
 					   const struct ct_leg *leg)
 {

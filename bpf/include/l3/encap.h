@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
-/* The NodePort tunnel: VXLAN put on and taken off by the programs themselves, inner and outer of one family.
- * Layer: tc programs. */
+/* The tunnel between nodes (VTEP): VXLAN put on and taken off by the programs themselves, inner and outer of one
+ * family. Layer: tc programs. */
 #ifndef NP_L3_ENCAP_H
 #define NP_L3_ENCAP_H
 
@@ -176,7 +176,7 @@ static __always_inline enum decap decap_linear(struct __sk_buff *skb, const stru
 	} else if (inner->h_proto != proto) {
 		return DECAP_DROP;
 	}
-	*why = DROP_TUNNEL_SOURCE;
+	*why = DROP_TUNNEL_SOURCE; /* only nodes of the cluster are trusted: addresses that the agent has put there */
 	from = bpf_map_lookup_elem(&np_addrs, &p->t.src);
 	if (!from || from->kind != ADDR_NODE)
 		return DECAP_DROP;

@@ -97,7 +97,7 @@ static __always_inline bool answer_wanted(enum drop why)
 	return why == DROP_TTL || why == DROP_TOO_BIG || refusal(why);
 }
 
-#define ANSWERS_A_SECOND 1000 /* on each CPU; as many as the kernel makes by default */
+#define ANSWERS_A_SECOND 1000 /* on each CPU and by each object; as the kernel's icmp_msgs_per_sec */
 
 struct answer_rate {
 	__u64 since;
@@ -113,7 +113,8 @@ struct {
 	__type(value, struct answer_rate);
 } np_answer_rate SEC(".maps");
 
-/* A limit of rate: a sender with forged sources must not flood others with our answers. */
+/* The rate limit of ICMP errors and TCP resets that we make: a sender with forged sources must not flood others with
+ * our answers. */
 static __always_inline bool answer_allowed(__u64 now)
 {
 	struct answer_rate *rate;

@@ -110,7 +110,7 @@ _Static_assert(sizeof(struct maglev) == 32700, "maglev");
 
 /* Prefixes, by what they are for. */
 enum range_set {
-	RANGE_INSIDE = 1,      /* never masqueraded between: pools, and what the settings add */
+	RANGE_INSIDE = 1,      /* never masqueraded between: pools, pod ranges of nodes; by setting nodes' addresses */
 	RANGE_TUNNEL_BACK = 2, /* clients whose answers return through the tunnel although others' do not */
 };
 

@@ -61,7 +61,7 @@ enum ports_flag {
  * row of a small set one. */
 enum rule_bits {
 	RULES_UNKNOWN = 0, /* whose condition on the other end an unknown address meets */
-	RULES_ALLOW = 1,  /* what they say: allow, pass, both for RULE_OPEN, neither for RULE_DENY */
+	RULES_ALLOW = 1,   /* what they say: allow, pass, both for RULE_OPEN, neither for RULE_DENY */
 	RULES_PASS = 2,
 	RULES_BEGIN = 3, /* the first ones of their stages */
 	RULES_CLASS = 4, /* class 0 of ports; in the row of a small set all other classes follow */

@@ -4,8 +4,8 @@
 #ifndef NP_TYPES_REASON_H
 #define NP_TYPES_REASON_H
 
-/* TypeScript reads these names from BTF: DROP_NO_BACKEND becomes the metric label "no_backend". Append only; values
- * are counter slots. */
+/* TypeScript reads these names from BTF: DROP_NO_BACKEND becomes the metric label "no_backend". Append only, before
+ * DROP_MAX; values are counter slots, which an upgrade carries over by their names. */
 enum drop {
 	DROP_NONE = 0,
 	DROP_SHORT,             /* headers end before they should */
@@ -31,7 +31,7 @@ enum drop {
 	DROP_STRAY_SERVICE,    /* a service's address on a port that it does not have */
 	DROP_SPOOFED,      /* source, or ICMP error, that is not the sender's own; or a pod's address from elsewhere */
 	DROP_REVERSE_PATH, /* no route back to the source, or by another device */
-	DROP_POD_GONE,     /* TCP flow to a pod that this node no longer has: answered with RST */
+	DROP_POD_GONE,     /* TCP flow to a pod that is gone, or whose address is another's: answered with RST */
 	DROP_VLAN,         /* a pod's frame with a VLAN tag, or more tags of VLAN 0 than are taken off */
 	DROP_POLICY,       /* a rule, or the end of a tier, says no */
 	DROP_MARTIAN, /* an address that no network has: loopback's, none, a group as source, the link's beyond it */

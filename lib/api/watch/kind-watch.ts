@@ -148,6 +148,7 @@ export class KindWatch {
     else if (isFault(thrown, this.#isHeard) && isPowerOfTwo(++this.#faults)) [this.#faulty, this.#version] = [this.#version, undefined]
     // a connection that ends takes the requests of all kinds with it
     const tolerated = client.transport.connected === this.#connection ? 0 : LOST_CONNECTIONS
+    // 410 Gone and the like: without a version the next round lists again
     if (expired || isWrongRequest(thrown)) this.#version = undefined
     if (this.#failures === 0) this.#firstFailure = clock.wall()
     else if (!expired && this.#failures > tolerated) {

@@ -120,7 +120,7 @@ test('a pod has the veth that discovery found for it, unless the runtime has nam
 test('sandboxes are abandoned when their namespace has been gone for a minute, or their pod for a quarter of an hour', () => {
   const abandoned = new OrphanedSandboxes()
   const judge = (seconds: number, hasNetns: boolean, hasPod: boolean): readonly string[] =>
-    abandoned.judge([{ containerId: 'c', hasNetns, hasPod }], seconds * 1000)
+    abandoned.orphans([{ containerId: 'c', hasNetns, hasPod }], seconds * 1000)
   expect([judge(0, false, true), judge(50, true, true), judge(60, false, true), judge(119, false, true)].flat()).toEqual([])
   expect(judge(120, false, true)).toEqual(['c'])
   expect([judge(200, true, false), judge(1099, true, false)].flat()).toEqual([])

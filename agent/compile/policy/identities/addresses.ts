@@ -8,8 +8,8 @@ import { Identities, NO_IDENTITY, NO_IDENTITY_OF_OURS } from './identities.ts'
 import type { Identity, LivePredicate } from './identities.ts'
 import { Prefixes } from './prefixes.ts'
 import type { Prefix } from './prefixes.ts'
-import { EndpointProfiles } from './label-profiles.ts'
-import type { EndpointProfile } from './label-profiles.ts'
+import { EndpointProfiles } from './endpoint-profiles.ts'
+import type { EndpointProfile } from './endpoint-profiles.ts'
 
 /** Bits of an address in the map. */
 const WHOLE = 128

@@ -4,7 +4,7 @@ import { isV4, depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { NO_IDENTITY } from './identities.ts'
 import type { Identity, LivePredicate } from './identities.ts'
-import type { EndpointProfile } from './label-profiles.ts'
+import type { EndpointProfile } from './endpoint-profiles.ts'
 
 export interface Prefix {
   readonly key: string

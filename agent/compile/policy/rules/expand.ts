@@ -160,7 +160,7 @@ function partsOf(side: Side, of: SideExpansion): readonly (readonly Way[])[] {
   if (side.notNets.length > 0) plain.push(asked({ kind: 'nets', nets: side.notNets }, false))
   return [
     [{ conditions: plain, plane: EVERYTHING }],
-    portWays({ ...side, selector }, of),
+    namedPortWays({ ...side, selector }, of),
     notPortWays({ ...side, selector }, of),
     serviceWays(side, of),
   ]
@@ -187,8 +187,8 @@ function* both(a: Iterable<Way>, b: readonly Way[], effort: ExpansionLimit): Ite
     }
 }
 
-/** A name is that of an endpoint which the side's selector finds. */
-function portWays({ selector, ports }: Side, of: SideExpansion): readonly Way[] {
+/** Ports, and named ports by number: a name is that of an endpoint which the side's selector finds. */
+function namedPortWays({ selector, ports }: Side, of: SideExpansion): readonly Way[] {
   if (ports === undefined) return ANYHOW
   const isShared = isKnownHere(selector, of)
   const known = isShared ? of.shared.get(ports) : undefined

@@ -7,7 +7,7 @@ import type { Slot } from './groups.ts'
 import type { RuleList } from './rule-list.ts'
 import type { GroupLines, Members } from '../rulesets/endpoint-groups.ts'
 import type { Rulebook } from './rulebook.ts'
-import { portsText } from '../identities/label-profiles.ts'
+import { portsText } from '../identities/endpoint-profiles.ts'
 
 /** As many lines as groups have, and again as many of groups that are gone. */
 const LINES_A_GROUP = 16

@@ -11,7 +11,7 @@ import { ExpansionLimit } from './expansion-limit.ts'
 import { CUT, expandRule } from './expand.ts'
 import type { ExpandedRule, Expansion, Meanings, Way } from './expand.ts'
 import type { Rules } from './groups.ts'
-import { portsText } from '../identities/label-profiles.ts'
+import { portsText } from '../identities/endpoint-profiles.ts'
 import type { ServicePeers } from '../policy-update.ts'
 
 /** A policy's or profile's rules, and what they were made into. */

@@ -6,7 +6,7 @@ import type { Addresses } from '../identities/addresses.ts'
 import type { Group } from '../rules/groups.ts'
 import type { RuleList } from '../rules/rule-list.ts'
 import type { LiveRuleset } from './rulesets.ts'
-import type { EndpointProfile } from '../identities/label-profiles.ts'
+import type { EndpointProfile } from '../identities/endpoint-profiles.ts'
 import type { LabelledPrefixes, PolicyEndpoint } from '../policy-update.ts'
 
 /** By name of the slot, and `stagedName` of it; where there is none nothing is asked. */

@@ -115,7 +115,8 @@ export class PolicyQuota {
     return [...this.#owners.keys()].filter((owner) => owner !== CLUSTER).sort(compareText)
   }
 
-  /** Namespaces that there is no room for, and the table of which they want most. */
+  /** Namespaces over their quota, and the table of which they want most: their endpoints get CLOSED, one rule that
+   * denies. */
   closed(): ReadonlyMap<string, QuotaTable> {
     const closed = new Map<string, QuotaTable>()
     for (const table of TABLES) {
