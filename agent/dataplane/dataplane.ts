@@ -123,8 +123,8 @@ export class Dataplane implements Disposable {
     if (this.devices.list().some(({ iface, use }) => use === 'host' && names.has(iface.name))) this.#routes.markStale()
   }
 
-  /** Compares hooks and pins with the kernel; true when something has to be put right by a pass. Hooks of interfaces are
-   * first suspects of the drift report: an interface that went takes its programs along. */
+  /** Compares hooks and pins with the kernel; true when something has to be put right by a pass. Hooks of interfaces
+   * are suspects of the drift report first: an interface that went takes its programs along. */
   checkHooks(): boolean {
     if (this.#current.loaded === undefined) return false
     const found = { hooks: this.#connect.check(), pins: this.#current.checkPins() }
