@@ -73,7 +73,8 @@ export class MapTable {
 
   /** Brings these rows to what is wanted of them, in this order as far as all are written or all deleted, up to the
    * first that fails. */
-  settle(keys: readonly string[]): Applied {
+  settle(named: readonly string[]): Applied {
+    const keys = [...new Set(named)]
     const write = new Pass(this.#name, 'update', 1)
     const remove = new Pass(this.#name, 'delete', 1)
     if (!this.#ready(write)) return this.#applied(write, this.#delta.pendingUpdates)

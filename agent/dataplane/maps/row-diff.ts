@@ -113,7 +113,7 @@ export class RowDiff implements WantedRow {
   /** The kernel has taken this row. */
   written(key: string, value: string): void {
     if (this.#updates.get(key) === value) this.#settle(key, value)
-    else this.#stale.set(key, value)
+    else if (this.#synced.get(key) !== value) this.#stale.set(key, value)
   }
 
   /** The kernel has no row of this key any more. */

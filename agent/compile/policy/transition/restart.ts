@@ -4,8 +4,8 @@
 import { depthOf, prefixKey } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { PrefixMap } from '#lib/base/prefix-map.ts'
-import { NO_SET } from '../tables.ts'
-import type { EndValue, PolicyRow, PolicyRowOf, PolicyStep, SetId, SetRow } from '../tables.ts'
+import { NO_SET, rowKey } from '../tables.ts'
+import type { AddressRow, EndValue, PolicyRow, PolicyRowOf, PolicyStep, SetId, SetRow } from '../tables.ts'
 import { planTransition } from './plan.ts'
 import type { Move, Moves } from './plan.ts'
 import { RowView } from './row-view.ts'
@@ -56,7 +56,7 @@ export function restartSteps(steps: readonly PolicyStep[], kernel: KernelPolicy)
     departed: () => [],
     switched: () => 'next',
     coarser: () => [],
-    settled: () => [...written.reassign(plan.rest), ...whole.nets],
+    settled: () => withRest(written.reassign(plan.rest), whole.nets),
     prefixes: () => written.takeGoneNets(),
     untwinned: () => [...whole.ends, ...whole.hosts],
     bridged: () => (plan.isBridge ? 'next' : 'same'),
@@ -69,6 +69,12 @@ interface Whole {
   readonly nets: readonly PolicyRowOf<'nets'>[]
   readonly ends: readonly PolicyRowOf<'ends'>[]
   readonly hosts: readonly PolicyRowOf<'hosts'>[]
+}
+
+/** These, and of others those that they do not name. */
+function withRest(rows: readonly AddressRow[], others: readonly AddressRow[]): readonly AddressRow[] {
+  const named = new Set(rows.map(rowKey))
+  return [...rows, ...others.filter((row) => !named.has(rowKey(row)))]
 }
 
 /** The last word of each row. */

@@ -3,6 +3,7 @@
  * Layer: test. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { rowKey } from '#agent/compile/policy/tables.ts'
 import type { PolicyRow, PolicyStep } from '#agent/compile/policy/tables.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import type { Packet } from '#lib/policy/packet.ts'
@@ -55,11 +56,13 @@ function checkRowByRow(judge: Judge, objects: readonly KubeObject[], changes: re
     const old = follower.podAddrs
     const seen: ReturnType<Judge>[] = []
     for (const step of follower.change(put, gone))
-      if (step.kind !== 'epoch')
+      if (step.kind !== 'epoch') {
+        expect(new Set(step.rows.map(rowKey)).size, 'distinct rows').toBe(step.rows.length)
         for (const row of step.rows) {
           follower.tables.write(row, step.kind === 'delete')
           if (isSeen(step, row)) seen.push(judge(follower, packets))
         }
+      }
     const after = judge(follower, packets)
     const isSeenAt = packets.map((packet) => put.length + gone.length === 1 || isSent(packet, old, follower.podAddrs))
     for (const verdicts of seen)

@@ -208,6 +208,12 @@ describe('a table that is full', () => {
   })
 })
 
+test('a row that a step names twice is in the kernel afterwards', () => {
+  take([{ kind: 'reassign', rows: [net('10.1.0.0/16', 3), net('10.1.0.0/16', 3)] }], true)
+  expect(maps.nets.contents().size).toBe(1)
+  expect(tables.nets.pending).toEqual({ updates: 0, deletes: 0 })
+})
+
 test('of a step that fails in one table what it taught others goes as well: a whole may need the room', () => {
   const rules = (set: string) => Array.from({ length: 60 }, (_, index) => rule(set, index + 2))
   const bits = Array.from({ length: 150 }, (_, index) => bitsRow({ set: B, class: index, block: 0, dimension: DIMENSION_PEER }, ''))

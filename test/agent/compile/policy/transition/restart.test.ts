@@ -3,6 +3,7 @@
  * Layer: test. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { rowKey } from '#agent/compile/policy/tables.ts'
 import type { PolicyRowOf, PolicyStep } from '#agent/compile/policy/tables.ts'
 import { restartSteps, type KernelPolicy } from '#agent/compile/policy/transition/restart.ts'
 import { hostSlots } from '#agent/compile/policy/transition/slots.ts'
@@ -95,6 +96,7 @@ function checkRowByRow(judge: Judge, all: readonly Packet[], [old, now]: Pair): 
   const [before, after] = [judge(tables, packets), judge(whole.tables, packets)]
   for (const step of restartSteps(whole.steps, inKernel(tables))) {
     if (step.kind === 'epoch') continue
+    expect(new Set(step.rows.map(rowKey)).size, 'distinct rows').toBe(step.rows.length)
     for (const row of step.rows) {
       tables.write(row, step.kind === 'delete')
       if (step.kind === 'add') continue
