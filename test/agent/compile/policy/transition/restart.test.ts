@@ -160,6 +160,16 @@ test.each<readonly [string, readonly KubeObject[]]>([
   ])
 })
 
+test('an agent that starts while one endpoint stays with a ruleset that others leave and take', () => {
+  const egress = [ruleOf(0, { action: 'allow', source: { ...ANYWHERE, selector: equals('app', '2') }, destination: FROM_ONE })]
+  const pods = [podOf('10.0.0.2', '2'), podOf('10.0.0.3', '1'), podOf('10.0.1.2', '1'), { ...POLICY, egress }]
+  const everywhere = { ...setOf('0.0.0.0/0'), labels: new Map([['app', '2']]) }
+  checkRowByRow(judgeAll, dense(true, [80]).packets, [
+    [podOf('10.0.0.1', '2'), ...pods],
+    [...pods, podOf('10.0.0.1', '1'), everywhere],
+  ])
+})
+
 test.each(WORLDS)('the same world again: the same steps, %s', (_, { oneSided }) => {
   fc.assert(
     fc.property(oneSided, (objects) => {
