@@ -50,33 +50,42 @@ export function agentMetrics(observed: MetricsInput): Metrics {
 
 function ofProcess(metrics: Metrics, { node, version, store, book, showsProcess }: MetricsInput): void {
   const own = (value: () => number) => (): Sample[] => (showsProcess() ? one(value()) : [])
-  metrics.gauge({ name: 'netplane_agent_info', help: 'Always 1: which agent this is.', labels: ['node', 'version'] }, () => [
-    { labels: { node, version }, value: 1 },
-  ])
+  metrics.gauge(
+    { name: 'netplane_agent_info', help: 'Always 1; the labels name the node and the version of the agent.', labels: ['node', 'version'] },
+    () => [{ labels: { node, version }, value: 1 }],
+  )
   metrics.counter(
-    { name: 'process_cpu_seconds_total', help: 'CPU time of the agent.', labels: [] },
+    { name: 'process_cpu_seconds_total', help: 'CPU time that the agent has used, in seconds.', labels: [] },
     own(() => {
       const { user, system } = process.cpuUsage()
       return (user + system) / 1e6
     }),
   )
   metrics.gauge(
-    { name: 'process_resident_memory_bytes', help: 'Resident memory of the agent.', labels: [] },
+    { name: 'process_resident_memory_bytes', help: 'Resident memory of the agent, in bytes.', labels: [] },
     own(() => process.memoryUsage.rss()),
   )
   metrics.gauge(
-    { name: 'process_start_time_seconds', help: 'When the agent started, since 1970.', labels: [] },
+    { name: 'process_start_time_seconds', help: 'Time at which the agent started, in seconds since 1970.', labels: [] },
     own(() => performance.timeOrigin / 1000),
   )
-  metrics.gauge({ name: 'netplane_synced', help: '1 once every source has said everything it knows.', labels: [] }, () =>
+  metrics.gauge({ name: 'netplane_synced', help: '1 once every source has delivered all its objects.', labels: [] }, () =>
     one(Number(store.synced)),
   )
   metrics.gauge(
-    { name: 'netplane_source_available', help: '0 while the source cannot be read: its last good state is in force.', labels: ['source'] },
+    {
+      name: 'netplane_source_available',
+      help: '0 while the source cannot be read; its last good state stays in force.',
+      labels: ['source'],
+    },
     () => book.list().map(({ name, available }) => ({ labels: { source: name }, value: Number(available) })),
   )
   metrics.gauge(
-    { name: 'netplane_source_unavailable_since_seconds', help: 'Since when the source cannot be read, since 1970.', labels: ['source'] },
+    {
+      name: 'netplane_source_unavailable_since_seconds',
+      help: 'Time since which the source cannot be read, in seconds since 1970.',
+      labels: ['source'],
+    },
     () =>
       book
         .list()
@@ -85,7 +94,11 @@ function ofProcess(metrics: Metrics, { node, version, store, book, showsProcess 
         ),
   )
   metrics.gauge(
-    { name: 'netplane_rejected_objects', help: 'Things in the source that are not used, or only in part.', labels: ['source'] },
+    {
+      name: 'netplane_rejected_objects',
+      help: 'Objects of the source that the agent does not use, or uses only in part.',
+      labels: ['source'],
+    },
     () => book.list().map(({ name, rejected }) => ({ labels: { source: name }, value: rejected })),
   )
 }
@@ -98,46 +111,46 @@ function ofSource(metrics: Metrics, { sourceFacts }: MetricsInput): void {
     })
   const labels = ['kind']
   metrics.gauge(
-    { name: 'netplane_api_objects', help: 'Objects that the API server has, of those that are asked for.', labels },
+    { name: 'netplane_api_objects', help: 'Objects of the kind that the agent watches on the API server.', labels },
     byKind(({ objects }) => objects),
   )
   metrics.counter(
     {
       name: 'netplane_api_lists_total',
-      help: 'Lists of a kind begun: the first, and those after the place to go on from was lost.',
+      help: 'Lists of the kind begun: the first, and one after each watch that could not be resumed.',
       labels,
     },
     byKind(({ lists }) => lists),
   )
   metrics.counter(
-    { name: 'netplane_api_watches_total', help: 'Watches of a kind begun.', labels },
+    { name: 'netplane_api_watches_total', help: 'Watches of the kind begun.', labels },
     byKind(({ watches }) => watches),
   )
   metrics.counter(
-    { name: 'netplane_api_events_total', help: 'Changes of objects that watches told.', labels },
+    { name: 'netplane_api_events_total', help: 'Events of the kind received by watches.', labels },
     byKind(({ events }) => events),
   )
   metrics.counter(
     {
       name: 'netplane_api_unreadable_total',
-      help: 'What could not be read as Protocol Buffers: from then on the kind comes as JSON.',
+      help: 'Objects that could not be decoded from Protocol Buffers; the agent then asks for the kind as JSON.',
       labels,
     },
     byKind(({ unreadable }) => unreadable),
   )
   metrics.gauge(
-    { name: 'netplane_api_last_event_time_seconds', help: 'When the last of these came, since 1970.', labels },
+    { name: 'netplane_api_last_event_time_seconds', help: 'Time of the last list or event of the kind, in seconds since 1970.', labels },
     byKind(({ lastEventAt }) => lastEventAt && lastEventAt / 1000),
   )
 }
 
 function ofSettings(metrics: Metrics, { settings }: MetricsInput): void {
-  const help = 'Settings by where their value is from; "last good": who has a say now says what cannot be used.'
+  const help = 'Settings by the origin of their value; "last good": the value set now is invalid, and the one before stays in force.'
   metrics.gauge({ name: 'netplane_config_fields', help, labels: ['from'] }, () =>
     [...settings.counts()].map(([from, value]) => ({ labels: { from }, value })),
   )
   metrics.gauge(
-    { name: 'netplane_config_waiting_fields', help: "Changed settings that wait for the agent's next start.", labels: [] },
+    { name: 'netplane_config_waiting_fields', help: 'Changed settings that take effect when the agent starts again.', labels: [] },
     () => one(settings.waiting),
   )
 }
@@ -147,8 +160,9 @@ function ofPackets(metrics: Metrics, { running }: MetricsInput): void {
   metrics.counter({ name: 'netplane_drops_total', help: 'Packets dropped, by reason.', labels: ['reason'] }, () =>
     counts(running?.dataplane.loaded, 'drop', 'reason'),
   )
-  metrics.counter({ name: 'netplane_packets_total', help: 'What the programs counted besides drops.', labels: ['event'] }, () =>
-    counts(running?.dataplane.loaded, 'event', 'event'),
+  metrics.counter(
+    { name: 'netplane_packets_total', help: 'Packets counted by the programs for events other than drops.', labels: ['event'] },
+    () => counts(running?.dataplane.loaded, 'event', 'event'),
   )
 }
 
@@ -162,17 +176,17 @@ function ofTables(metrics: Metrics, { running }: MetricsInput): void {
     tables((loaded, name) => loaded.tables[name].size),
   )
   metrics.gauge(
-    { name: 'netplane_map_pending_rows', help: 'Rows still to be written or removed.', labels: ['map'] },
+    { name: 'netplane_map_pending_rows', help: 'Rows that the agent has yet to write or to delete.', labels: ['map'] },
     tables((loaded, name) => {
       const { updates, deletes } = loaded.tables[name].pending
       return updates + deletes
     }),
   )
-  metrics.gauge({ name: 'netplane_map_max_entries', help: 'Room in the map.', labels: ['map'] }, () =>
+  metrics.gauge({ name: 'netplane_map_max_entries', help: 'Entries that the map can hold.', labels: ['map'] }, () =>
     [...(running?.dataplane.loaded?.shared.maps ?? [])].map(([map, handle]) => ({ labels: { map }, value: handle.info().maxEntries })),
   )
   const filled = tables((loaded, name) => loaded.tables[name].known)
-  metrics.gauge({ name: 'netplane_map_entries', help: 'Entries in the map, as last counted.', labels: ['map'] }, () => {
+  metrics.gauge({ name: 'netplane_map_entries', help: 'Entries in the map at the last count.', labels: ['map'] }, () => {
     const { sweep, fill } = running ?? {}
     const counted = new Map(fill?.entries)
     if (sweep?.census !== undefined) counted.set('np_ct', sweep.census.entries)
@@ -184,7 +198,7 @@ function ofPolicy(metrics: Metrics, { policies, policySize }: MetricsInput): voi
   metrics.gauge(
     {
       name: 'netplane_policies',
-      help: 'Policies, and what they rest on (tiers, sets, profiles, host endpoints), by what became of them: closed ones deny everything to whom they select.',
+      help: 'Policies, tiers, sets, profiles and host endpoints by state; a closed one denies all traffic of the endpoints that it selects.',
       labels: ['state'],
     },
     () => [...policies.counts()].map(([state, value]) => ({ labels: { state }, value })),
@@ -194,36 +208,40 @@ function ofPolicy(metrics: Metrics, { policies, policySize }: MetricsInput): voi
     return all === undefined ? [] : one(all[name])
   }
   metrics.gauge(
-    { name: 'netplane_policy_endpoints', help: 'Endpoints of this node that some policy is for.', labels: [] },
+    { name: 'netplane_policy_endpoints', help: 'Endpoints of this node that at least one policy selects.', labels: [] },
     size('endpoints'),
   )
   metrics.gauge(
-    { name: 'netplane_policy_identities', help: 'Classes of addresses that the policies of this node tell apart.', labels: [] },
+    {
+      name: 'netplane_policy_identities',
+      help: 'Identities: classes of addresses between which the policies of this node distinguish.',
+      labels: [],
+    },
     size('identities'),
   )
   metrics.gauge(
-    { name: 'netplane_policy_sets', help: 'Different lines of rules that endpoints of this node have.', labels: [] },
-    size('sets'),
+    { name: 'netplane_policy_rulesets', help: 'Distinct rulesets of the endpoints of this node.', labels: [] },
+    size('rulesets'),
   )
   metrics.gauge(
     {
-      name: 'netplane_policy_cut_lines',
-      help: 'Lines of rules, each of one or more endpoints of this node, that are longer than programs look: they end in a deny.',
+      name: 'netplane_policy_truncated_rule_lists',
+      help: 'Rule lists longer than the programs can evaluate; they end in a deny.',
       labels: [],
     },
-    size('cutLines'),
+    size('truncatedRuleLists'),
   )
-  metrics.gauge({ name: 'netplane_policy_rules', help: 'Rules of policies and profiles in these lines.', labels: [] }, size('rules'))
+  metrics.gauge({ name: 'netplane_policy_rules', help: 'Rules of policies and profiles in all rulesets.', labels: [] }, size('rules'))
 }
 
 function ofFlows(metrics: Metrics, { running }: MetricsInput): void {
-  metrics.gauge({ name: 'netplane_flows', help: 'Live flows, as last counted.', labels: ['proto', 'state', 'translated'] }, () =>
+  metrics.gauge({ name: 'netplane_flows', help: 'Live flows at the last count.', labels: ['proto', 'state', 'translated'] }, () =>
     (running?.sweep.census?.counts() ?? []).map(({ proto, state, translated, flows }) => ({
       labels: { proto, state, translated: String(translated) },
       value: flows,
     })),
   )
-  metrics.counter({ name: 'netplane_flows_swept_total', help: 'Expired entries taken out of the flow table.', labels: [] }, () =>
+  metrics.counter({ name: 'netplane_flows_swept_total', help: 'Expired entries deleted from the flow table.', labels: [] }, () =>
     one(running?.sweep.deleted ?? 0),
   )
 }
@@ -231,19 +249,23 @@ function ofFlows(metrics: Metrics, { running }: MetricsInput): void {
 function ofWork(metrics: Metrics, { running, onPass, onSync }: MetricsInput): void {
   const totals = (value: 'done' | 'failed') => (): Sample[] =>
     [...(running?.dataplane.phases.totals ?? [])].map(([part, total]) => ({ labels: { part }, value: total[value] }))
-  metrics.counter({ name: 'netplane_changes_total', help: 'Changes made in the kernel.', labels: ['part'] }, totals('done'))
+  metrics.counter({ name: 'netplane_changes_total', help: 'Changes made in the kernel, by part.', labels: ['part'] }, totals('done'))
   metrics.counter(
-    { name: 'netplane_failures_total', help: 'Attempted changes that the kernel refused.', labels: ['part'] },
+    { name: 'netplane_failures_total', help: 'Changes that the kernel refused, by part.', labels: ['part'] },
     totals('failed'),
   )
   metrics.counter(
-    { name: 'netplane_repairs_total', help: 'How often something was found other than the agent had left it.', labels: ['part'] },
+    {
+      name: 'netplane_repairs_total',
+      help: 'Drift found and repaired: kernel state that something other than the agent had changed.',
+      labels: ['part'],
+    },
     () => [...(running?.dataplane.repairs ?? [])].map(([part, value]) => ({ labels: { part }, value })),
   )
   metrics.gauge(
     {
       name: 'netplane_host_device',
-      help: '1 for each network device that was chosen for the host programs, 0 for one that would be but is refused; with the reason.',
+      help: '1 for each network device that the host programs run on, 0 for one that the agent refuses; the label gives the reason.',
       labels: ['device', 'reason'],
     },
     () =>
@@ -252,19 +274,19 @@ function ofWork(metrics: Metrics, { running, onPass, onSync }: MetricsInput): vo
         value: Number(use === 'host'),
       })),
   )
-  metrics.gauge({ name: 'netplane_attached_hooks', help: 'Hooks that run the wanted program.', labels: [] }, () =>
+  metrics.gauge({ name: 'netplane_attached_hooks', help: 'Hooks that run the desired program.', labels: [] }, () =>
     one(running?.dataplane.attached ?? 0),
   )
   onSync(
     metrics.histogram(
       {
         name: 'netplane_service_sync_seconds',
-        help: "Time from what changed a service's endpoints until the change was applied, where the slice tells when that was.",
+        help: "Seconds from a change of a service's endpoints to its apply; only slices with a trigger time are measured.",
       },
       SYNC_SECONDS,
     ),
   )
-  onPass(metrics.histogram({ name: 'netplane_apply_seconds', help: 'Time from the start of an apply to its end.' }, PASS_SECONDS))
+  onPass(metrics.histogram({ name: 'netplane_apply_seconds', help: 'Seconds that an apply took.' }, PASS_SECONDS))
 }
 
 function one(value: number): Sample[] {

@@ -132,11 +132,11 @@ export class PolicyCompiler {
     return {
       addresses: size,
       identities: identities.size,
-      sets: [...this.#sets.all].length,
+      rulesets: [...this.#sets.all].length,
       groups: groups.length,
       endpoints: groups.reduce((sum, { sets, ends }) => sum + (sets.size > 0 ? ends.size : 0), 0),
       rules: this.#sets.numbers.names.size,
-      cutLines: this.#regroup.cutLines,
+      truncatedRuleLists: this.#regroup.truncatedRuleLists,
     }
   }
 

@@ -7,14 +7,14 @@ export interface PolicySize {
   /** of endpoints of the whole cluster */
   readonly addresses: number
   readonly identities: number
-  readonly sets: number
+  readonly rulesets: number
   readonly groups: number
   /** of this node that some set is for */
   readonly endpoints: number
   /** rules of policies and profiles, and the ends of tiers, that are in some set */
   readonly rules: number
   /** longer than programs look */
-  readonly cutLines: number
+  readonly truncatedRuleLists: number
 }
 
 /** Policies that are closed, for there is no room for what their namespace wants. */

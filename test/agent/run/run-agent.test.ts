@@ -127,7 +127,7 @@ test('a node gets what the manifests want, in the maps and at the hooks, and say
   expect(log.events).toContain('health.listening')
   expect(await unmet()).toEqual({})
   expect(await page('/config')).toContain('"from": "default"')
-  expect(await metrics('netplane_map_rows{map="np_frontends"', 'netplane_policy_rules')).toEqual([
+  expect(await metrics('netplane_map_rows{map="np_frontends"', 'netplane_policy_rules ')).toEqual([
     'netplane_map_rows{map="np_frontends"} 1',
     'netplane_policy_rules 0',
   ])
@@ -240,7 +240,7 @@ test('a kernel that cannot run the programs is left alone, and the reason can be
   await until('health.listening')
   expect(await unmet()).toMatchObject({ kernel: "it is too old: the node's networking is left as it was found" })
   expect([kernel.programs.attempts, kernel.commands, kernel.hooked.interfaces.list()]).toEqual([[], [], []])
-  expect(await metrics('netplane_synced', 'netplane_policy_rules')).toEqual(['netplane_synced 0'])
+  expect(await metrics('netplane_synced', 'netplane_policy_rules ')).toEqual(['netplane_synced 0'])
   await agent.stop()
   await expect(page('/readiness')).rejects.toThrow()
 })

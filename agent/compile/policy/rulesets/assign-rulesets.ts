@@ -89,7 +89,7 @@ export class RulesetAssignment {
     return [...this.#cuts].map(([{ ends }, lines]) => ({ endpoints: [...ends].sort(), lines }))
   }
 
-  get cutLines(): number {
+  get truncatedRuleLists(): number {
     return [...this.#cuts.values()].reduce((sum, lines) => sum + lines.length, 0)
   }
 

@@ -166,7 +166,7 @@ test(
           steps.flatMap(({ put }) => put),
         )
         expect([...follower.tables.rows.keys()]).toEqual([])
-        expect(follower.compiler.size).toMatchObject({ addresses: 0, identities: 1, sets: 0, groups: 0 })
+        expect(follower.compiler.size).toMatchObject({ addresses: 0, identities: 1, rulesets: 0, groups: 0 })
       }),
       { numRuns: RUNS },
     )

@@ -222,9 +222,9 @@ test('lines of several blocks; what is beyond the last is denied', { timeout: 60
     expect(verdict(at)).toBe(`NetworkPolicy/x/a ingress ${at} ${at % 2 === 0 ? 'allow' : 'deny'}`)
   expect(verdict(16_384)).toBe('- deny')
   const cut = [{ endpoints: [`Pod/x/${WEB}`, 'Pod/x/10.0.0.4'], lines: ['ingress', 'staged ingress'] }]
-  expect([compiler.change([localPod('10.0.0.4', 'web')]).length, compiler.cuts, compiler.size.cutLines]).toEqual([2, cut, 2])
+  expect([compiler.change([localPod('10.0.0.4', 'web')]).length, compiler.cuts, compiler.size.truncatedRuleLists]).toEqual([2, cut, 2])
   compiler.change([policyUpdate(policy('a', rules(10)))])
-  expect([compiler.cuts, compiler.size.cutLines]).toEqual([[], 0])
+  expect([compiler.cuts, compiler.size.truncatedRuleLists]).toEqual([[], 0])
 })
 
 describe('programs of old kernels look at one block', () => {
