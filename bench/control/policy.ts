@@ -53,8 +53,8 @@ async function measure(ground: Rounds, size: PolicyClusterSize): Promise<PolicyF
   }
 }
 
-/** Ready means that all of it is there: a row for each address, and rules for every endpoint of this node that has
- * any. */
+/** Ready means that all of it is there: a row for each address, rules for every endpoint of this node that has any, and
+ * every policy in force. */
 async function checkRows({ place }: Sandbox, agent: AgentProcess, { pods }: PolicyClusterSize): Promise<void> {
   const addrs = new PinnedMap(place.pinDir, catalogue.np_addrs)
   const rows = Array.from({ length: pods }, (_, at) => podAddresses(at).map((address) => addrs.get(parseAddr(address)))).flat()
@@ -62,6 +62,8 @@ async function checkRows({ place }: Sandbox, agent: AgentProcess, { pods }: Poli
   const missing = rows.filter((row) => row === undefined).length
   const ruled = rows.filter((row) => row !== undefined && (row.ingress !== NO_SET || row.egress !== NO_SET)).length
   const local = (await agent.metric('netplane_policy_endpoints')).get('')
+  const states = [...(await agent.metric('netplane_policies'))].filter(([state, policies]) => policies > 0 && state !== '{state="in-force"}')
+  if (states.length > 0) throw new InternalError(`ready with policies that are not in force: ${JSON.stringify(states)}`)
   if (missing > 0 || local === undefined || local === 0 || ruled !== 2 * local)
     throw new InternalError(`ready without ${missing} of ${rows.length} addresses, rules for ${ruled} of those of ${local ?? 0} endpoints`)
 }

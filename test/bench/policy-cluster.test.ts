@@ -4,12 +4,15 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { PolicyCompiler } from '#agent/compile/policy/compiler.ts'
+import { PolicyFeed } from '#agent/compile/policy/object-to-update.ts'
 import { identify, parseObject } from '#lib/kube/parse/parse-object.ts'
 import { isPolicyKind } from '#lib/model/kinds.ts'
 import type { KubeObject } from '#lib/model/snapshot.ts'
 import { readManifest } from '#lib/manifests/read.ts'
 import { listTree } from '#lib/manifests/tree.ts'
-import { addPod, newPod, podAddresses, writePolicyCluster } from '../../bench/policy-cluster.ts'
+import { Store } from '#lib/store/store.ts'
+import { addPod, frame, newPod, pod, podAddresses, policy, writePolicyCluster } from '../../bench/policy-cluster.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'netplane-policy-cluster-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -61,4 +64,15 @@ test('new pods are put beside the others, by turns on two nodes', () => {
   for (const at of [0, 1]) addPod(one, newPod(at))
   const added = objects(one).flatMap((object) => (object.kind === 'Pod' && /^app-1\d{4}$/.test(object.name) ? [object.nodeName] : []))
   expect(added).toEqual(['node-0', 'node-1'])
+})
+
+test('10,000 pods and 1,000 policies fit the tables: no namespace is closed', () => {
+  const many = (count: number, make: (at: number) => unknown): KubeObject[] => Array.from({ length: count }, (_, at) => objectOf(make(at)))
+  const store = new Store({ sources: ['test'] })
+  const cluster = [...frame().map(objectOf), ...many(10_000, pod), ...many(1000, policy)]
+  store.sink('test').apply(cluster.map((object) => ({ kind: 'upsert' as const, object })))
+  store.sink('test').synced()
+  const compiler = new PolicyCompiler()
+  compiler.change(new PolicyFeed('node-0').all(store.snapshot))
+  expect([compiler.noRoom, compiler.size.endpoints]).toEqual([[], 441])
 })

@@ -30,7 +30,7 @@ NP_TRIE(np_routes, struct net_key, struct route, 65536);
 
 /* identities of addresses that np_addrs does not have */
 NP_TRIE(np_nets, struct net_key, __u32, 65536);
-NP_HASH(np_bits, struct bits_key, struct bits, 65536);
+NP_HASH(np_bits, struct bits_key, struct bits, 262144);
 NP_HASH(np_ports, struct ports_key, struct ports, 16384);
 NP_HASH(np_pages, struct page_key, struct ports_page, 32768);
 /* read by the fast path as well */

@@ -16,7 +16,7 @@ export type QuotaTable = (typeof TABLES)[number]
 export type Rows = Readonly<Record<QuotaTable, number>>
 
 /** Of the maps, np_<table>. */
-export const TABLE_SIZES: Rows = { rules: 65536, ports: 16384, pages: 32768, bits: 65536, nets: 65536 }
+export const TABLE_SIZES: Rows = { rules: 65536, ports: 16384, pages: 32768, bits: 262144, nets: 65536 }
 
 /** Whose the lines are that no namespace has rules in. */
 export const CLUSTER = ''
