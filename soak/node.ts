@@ -2,7 +2,7 @@
 /** One node of the lab, looked at from outside: its tables, what it has besides, what its agent holds. Layer: soak. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { BpfMap } from '#native'
-import type { Knobs } from '#agent/compile/desired.ts'
+import type { Configuration } from '#agent/compile/desired.ts'
 import { readDesired } from '#agent/commands/read-desired.ts'
 import { probeFeatures } from '#agent/dataplane/programs/kernel-features.ts'
 import { DEFAULT_PIN_DIR } from '#agent/maps/catalogue.ts'
@@ -28,7 +28,7 @@ export interface Holdings {
 
 export interface WantedNode {
   readonly contents: TableContents
-  readonly knobs: Knobs
+  readonly configuration: Configuration
 }
 
 export class SoakedNode {
@@ -50,16 +50,16 @@ export class SoakedNode {
     const [problem] = problems
     if (problem !== undefined) throw new LabError(`objects of node ${this.name}`, rejectedText(problem.rejected))
     if (desired?.node === undefined) throw new LabError(`objects of node ${this.name}`, missing ?? '')
-    return { contents: wantedContents(desired, await this.#interfaces(), this.#pins), knobs: desired.node.knobs }
+    return { contents: wantedContents(desired, await this.#interfaces(), this.#pins), configuration: desired.node }
   }
 
   /** A line for each row that is not so, and for each setting with which some program was loaded; empty: all are. */
-  async differences({ contents, knobs }: WantedNode): Promise<string[]> {
+  async differences({ contents, configuration }: WantedNode): Promise<string[]> {
     const pins = this.#pins
     const rows = differences(contents, await readContents(pins), (table) => rowText(pins, table))
     if (rows.length > 0) return rows
     const maps = (await this.#programs()).flatMap((program) => listAt(program, 'map_ids'))
-    return otherSettings(new Set(maps.filter((id) => typeof id === 'number')), knobs, this.#features)
+    return otherSettings(new Set(maps.filter((id) => typeof id === 'number')), configuration, this.#features)
   }
 
   /** All that an agent may leave on a node, line by line: pins, programs, devices, addresses, routes, filters. The

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the programs of a node were loaded with, and what its configuration says. Layer: soak. */
 import { BpfMap, btfById } from '#native'
-import type { Knobs } from '#agent/compile/desired.ts'
+import type { Configuration } from '#agent/compile/desired.ts'
 import type { Features } from '#agent/dataplane/programs/kernel-features.ts'
 import { nodeConfig } from '#agent/dataplane/programs/node-config.ts'
 import { findType, parseBtf, typeById } from '#agent/maps/btf.ts'
@@ -14,7 +14,7 @@ import { deepEqual } from '#lib/base/deep-equal.ts'
 
 /** "workload.rodata: dsr is 0, not 1": a line for each setting that is another. `maps`: ids of the maps that
  * programs use, of which those with settings are looked at. */
-export function otherSettings(maps: Iterable<number>, knobs: Knobs, features: Features): string[] {
+export function otherSettings(maps: Iterable<number>, configuration: Configuration, features: Features): string[] {
   return [...maps].flatMap((id) => {
     const map = openMap(id)
     if (map === undefined) return ['programs are being replaced']
@@ -28,7 +28,7 @@ export function otherSettings(maps: Iterable<number>, knobs: Knobs, features: Fe
       if (cfg === undefined || bytes === undefined) return [`${name}: has no settings`]
       const codec = bind(nodeCfg, structLayout(btf, 'node_cfg'))
       const actual = decodeBytes(codec, bytes.subarray(cfg.offset, cfg.offset + codec.size))
-      const wanted = decodeBytes(codec, encodeBytes(codec, nodeConfig(knobs, features)))
+      const wanted = decodeBytes(codec, encodeBytes(codec, nodeConfig(configuration, features)))
       return differing(wanted, actual).map((line) => `${name}: ${line}`)
     } finally {
       map.close()

@@ -77,7 +77,7 @@ export async function load(configuration: Configuration, options: LoadOptions): 
     for (const name of OBJECTS) objects.push(openObject({ name, path: join(options.objects, objectFileName(name, options.features)) }))
     const shared = await ensureMaps({ pins: options.pins, objects, sizes: configuration.mapSizes })
     try {
-      const knobs = nodeConfig(configuration.knobs, options.features)
+      const knobs = nodeConfig(configuration, options.features)
       const generation = await ensureGeneration({ pins: options.pins, objects, knobs, features: options.features, maps: shared.maps })
       return tablesOf({ shared, generation, objects, interfaces: options.interfaces, clock: options.clock })
     } catch (thrown) {

@@ -3,7 +3,11 @@
 import { freemem } from 'node:os'
 import { monotonicNs } from '#native'
 import type { Configuration } from '#agent/compile/desired.ts'
+import { decodeBytes } from '#agent/maps/byte-rows.ts'
 import type { MapName } from '#agent/maps/catalogue.ts'
+import { bind } from '#agent/maps/codec.ts'
+import { structLayout } from '#agent/maps/layout.ts'
+import { pressure as pressureShape } from '#agent/maps/shapes.ts'
 import { backoffMs } from '#lib/base/backoff.ts'
 import type { Clock } from '#lib/base/clock.ts'
 import { errorText } from '#lib/base/errors.ts'
@@ -94,7 +98,8 @@ export class ProgramLoader implements Disposable {
   /** Has the next {@link ensure} make the flow table twice as large; false when it may not be larger. */
   grow(): boolean {
     const { flows } = this
-    if (flows === undefined || this.#smaller !== undefined || this.#configured === undefined) return false
+    if (this.#smaller !== undefined) return true
+    if (flows === undefined || this.#configured === undefined) return false
     const entryBytes = flows.map.keyBytes + flows.map.valueBytes
     const room = doubled({ room: flows.maxEntries, configured: this.#configured, entryBytes, freeBytes: freemem() })
     if (room === undefined) {
@@ -275,6 +280,12 @@ export class ProgramLoader implements Disposable {
 }
 
 function flowTable({ shared, btf }: GenerationTables, { knobs }: Configuration): FlowTable | undefined {
-  const map = shared.maps.get('np_ct')
-  return map === undefined ? undefined : { map, reader: new FlowReader(btf, knobs.timeouts), maxEntries: map.info().maxEntries }
+  const [map, pressure] = [shared.maps.get('np_ct'), shared.maps.get('np_pressure')]
+  if (map === undefined || pressure === undefined) return undefined
+  const codec = bind(pressureShape, structLayout(btf, 'pressure'))
+  const fullAt = (): number => {
+    const bytes = pressure.lookup(Buffer.alloc(pressure.keyBytes))
+    return bytes === undefined ? 0 : decodeBytes(codec, bytes).full_at
+  }
+  return { map, reader: new FlowReader(btf, knobs.timeouts), maxEntries: map.info().maxEntries, fullAt }
 }

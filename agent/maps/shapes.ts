@@ -85,6 +85,7 @@ export const frag = shape('frag', { sport: be16, dport: be16, heads: u16, proto:
 export const socketKey = shape('socket_key', { cookie: id64, addr, port: be16, proto: u8, role: u8 })
 export const socketPeer = shape('socket_peer', { addr, port: be16 })
 
+export const pressure = shape('pressure', { full_at: ns, blocks: u32 })
 export const nodeState = shape('node_state', { takeover_until: ns, epoch: u32 })
 
 export const nodeCfg = shape('node_cfg', {
@@ -119,6 +120,7 @@ export const nodeCfg = shape('node_cfg', {
   host_policy: u8,
   untracked: u8,
   pod_to_host: u8,
+  recent_mask: u32,
 })
 
 export type FrontendKey = ShapeType<typeof frontendKey>

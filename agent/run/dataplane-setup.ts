@@ -52,7 +52,9 @@ export function setUpDataplane(of: DataplaneSetupOptions): DataplaneSetup {
     ...{ clock, log, monotonicMs: () => monotonicNs() / 1e6 },
     table: () => dataplane.current.flows,
     onFull: () => {
-      if (reports.settings.config?.flowTableGrows === true && dataplane.current.grow()) loop.mark()
+      const grows = reports.settings.config?.flowTableGrows === true && dataplane.current.grow()
+      if (grows) loop.mark()
+      return grows
     },
   })
   const moves = new NodeMoves({ clock, log, table: () => dataplane.current.flows })

@@ -23,6 +23,8 @@ export interface PacketResult {
   readonly net_ns: number
   readonly baseline_ns: number
   readonly median_ns: number
+  /** new flows in a table that has been used */
+  readonly used_ns?: number
 }
 
 /** to the plain path */
@@ -80,7 +82,10 @@ export function packetResults(figures: readonly PacketFigure[]): Pick<Results, '
     packet: Object.fromEntries(
       figures.map((figure) => [
         figure.id,
-        { net_ns: rounded(figure.net), baseline_ns: rounded(figure.baseline), median_ns: rounded(figure.median) },
+        {
+          ...{ net_ns: rounded(figure.net), baseline_ns: rounded(figure.baseline), median_ns: rounded(figure.median) },
+          ...(figure.used !== undefined && { used_ns: rounded(figure.used) }),
+        },
       ]),
     ),
     noise: Object.fromEntries(figures.map((figure) => [figure.id, { p90_ns: rounded(figure.p90) }])),

@@ -44,19 +44,15 @@ export function factsLine(results: Results): string {
 
 function packetTable({ packet, control, noise }: Results): Table {
   const pace = machineSpeedOf({ packet, control }).packet ?? 1
-  const rows = Object.entries(packet).map(([id, { net_ns, median_ns, baseline_ns }]) => {
-    const goal = packetGoal(id)
+  const rows = Object.entries(packet).flatMap(([id, { net_ns, median_ns, baseline_ns, used_ns }]) => {
     const p90 = noise.packet[id]?.p90_ns
-    return [
-      id,
-      ns(net_ns),
-      ns(median_ns),
-      p90 === undefined ? NONE : ns(p90),
-      ns(baseline_ns),
-      goal === undefined ? NONE : `≤ ${goal}`,
-      against(net_ns, goal),
-      against(net_ns / pace, goal),
-    ]
+    const row = (name: string, net: number, rest: readonly (number | undefined)[]): string[] => {
+      const goal = packetGoal(name)
+      const figures = rest.map((value) => (value === undefined ? NONE : ns(value)))
+      return [name, ns(net), ...figures, goal === undefined ? NONE : `≤ ${goal}`, against(net, goal), against(net / pace, goal)]
+    }
+    const used = used_ns === undefined ? [] : [row(id.replace('.new', '.new.used'), used_ns, [used_ns, undefined, baseline_ns])]
+    return [row(id, net_ns, [median_ns, p90, baseline_ns]), ...used]
   })
   return {
     title: 'Packet cost, ns: program minus an empty one, least of the rounds',

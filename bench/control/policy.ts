@@ -62,7 +62,9 @@ async function checkRows({ place }: Sandbox, agent: AgentProcess, { pods }: Poli
   const missing = rows.filter((row) => row === undefined).length
   const ruled = rows.filter((row) => row !== undefined && (row.ingress !== NO_SET || row.egress !== NO_SET)).length
   const local = (await agent.metric('netplane_policy_endpoints')).get('')
-  const states = [...(await agent.metric('netplane_policies'))].filter(([state, policies]) => policies > 0 && state !== '{state="in-force"}')
+  const states = [...(await agent.metric('netplane_policies'))].filter(
+    ([state, policies]) => policies > 0 && state !== '{state="in-force"}',
+  )
   if (states.length > 0) throw new InternalError(`ready with policies that are not in force: ${JSON.stringify(states)}`)
   if (missing > 0 || local === undefined || local === 0 || ruled !== 2 * local)
     throw new InternalError(`ready without ${missing} of ${rows.length} addresses, rules for ${ruled} of those of ${local ?? 0} endpoints`)

@@ -5,8 +5,8 @@ import { release } from 'node:os'
 import { setUpNamespace } from '../../testkit/packets/runner.ts'
 import type { Features } from '../../testkit/packets/runner.ts'
 import type { PacketFigure } from './result.ts'
-import type { Bench } from './measure.ts'
-import { figureOf, measureEstablished, measureNew, newTallies, undoCost } from './measure.ts'
+import type { Bench, Tally } from './measure.ts'
+import { figureOf, measureEstablished, measureNew, newTallies, undoCost, usedMedian } from './measure.ts'
 import { Node } from './node.ts'
 import type { Story } from './stories.ts'
 import { families } from '../../testkit/packets/cluster.ts'
@@ -37,9 +37,8 @@ function establishedFigures(bench: Bench, stories: readonly Story[]): PacketFigu
   return measured.map(({ story, tallies }) => figureOf(story, tallies, undo))
 }
 
-/** A table of its own for each story, since the first to use one finds its entries in order of memory: the least of
- * the rounds is the fresh table, the median one whose entries have been used before. Between rounds it forgets the
- * flows, so that they are new. */
+/** A table of its own for each story, since the first to use one finds its entries in order of memory. Between rounds
+ * it forgets the flows, so that they are new. */
 async function newFigures(rounds: number, story: Story): Promise<PacketFigure[]> {
   const bench = await newBench(rounds)
   const tallies = newTallies(story)
@@ -49,16 +48,23 @@ async function newFigures(rounds: number, story: Story): Promise<PacketFigure[]>
     made ??= await bench.node.flows()
     bench.node.forget(made)
   }
-  const figures = [figureOf(story, tallies), fullFigure(bench, story)]
+  const figures = [{ ...figureOf(story, tallies), used: usedMedian(tallies) }, fullFigure(bench, story)]
   close(bench)
   return figures
 }
 
-/** With a table that is full the flows of every round must be others: each round starts from further addresses. */
+/** rounds that fill the flow table, with one entry a flow */
+const FILLING = Math.ceil(FLOW_TABLE / FLOWS)
+
+/** With a table that is full the flows of every round must be others: each round starts from further addresses. The
+ * table is full of flows that these programs have entered, which make room for the next. */
 function fullFigure(bench: Bench, story: Story): PacketFigure {
   const tallies = newTallies(story)
-  bench.node.fillUp(FLOW_TABLE * 1.2)
-  for (let round = 0; round < bench.rounds; round++) measureNew(bench, tallies, { count: FLOWS, step: (round + 1) * 64 })
+  const round = (at: number, into: readonly Tally[]): void => {
+    measureNew(bench, into, { count: FLOWS, step: (at + 1) * 64 })
+  }
+  for (let at = 0; at < FILLING; at++) round(at, newTallies(story))
+  for (let at = 0; at < bench.rounds; at++) round(FILLING + at, tallies)
   return { ...figureOf(story, tallies), id: story.id.replace('.new', '.new-full') }
 }
 

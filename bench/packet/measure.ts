@@ -92,9 +92,7 @@ export function figureOf(story: Story, tallies: readonly Tally[], undo = 0): Pac
     program: hook.program,
     net: minimum(programs) - minimum(baselines) - uncharged(hook),
   }))
-  const differences = (tallies[0]?.programs ?? []).map((_, round) =>
-    sum(tallies.map(({ hook, programs, baselines }) => (programs[round] ?? 0) - (baselines[round] ?? 0) - uncharged(hook))),
-  )
+  const differences = differencesOf(tallies, uncharged)
   return {
     id: story.id,
     note: story.note,
@@ -104,6 +102,18 @@ export function figureOf(story: Story, tallies: readonly Tally[], undo = 0): Pac
     baseline: minimum(tallies[0]?.baselines ?? []),
     hooks,
   }
+}
+
+/** Of rounds in a table whose entries have been used before: of all but the first. */
+export function usedMedian(tallies: readonly Tally[]): number {
+  return median(differencesOf(tallies).slice(1))
+}
+
+/** Program minus baseline, round by round, hooks added up. */
+function differencesOf(tallies: readonly Tally[], uncharged: (hook: Hook) => number = () => 0): number[] {
+  return (tallies[0]?.programs ?? []).map((_, round) =>
+    sum(tallies.map(({ hook, programs, baselines }) => (programs[round] ?? 0) - (baselines[round] ?? 0) - uncharged(hook))),
+  )
 }
 
 function sum(values: readonly number[]): number {

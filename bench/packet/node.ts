@@ -107,19 +107,6 @@ export class Node {
     this.#ct.map.deleteBatch(flows.keys, flows.count)
   }
 
-  /** Fills the flow table beyond its size with flows that have no packets. */
-  fillUp(entries: number): void {
-    const { key, value } = this.#ct.codecs
-    const chunk = 8192
-    const keys = Buffer.alloc(chunk * key.size)
-    const values = Buffer.alloc(chunk * value.size)
-    for (let at = 0; at < chunk; at++) keys.writeUInt32BE(0xf0000000, at * key.size + 12)
-    for (let done = 0; done < entries; done += chunk) {
-      for (let at = 0; at < chunk; at++) keys.writeUInt32BE(done + at, at * key.size + 28)
-      this.#ct.map.updateBatch(keys, values, chunk)
-    }
-  }
-
   close(): void {
     for (const program of this.#programs.values()) program.close()
     this.#ct.map.close()
@@ -139,7 +126,10 @@ function fill(loaded: Loaded): void {
 }
 
 /** where the packet tests have other settings than an agent has by default */
-const AS_BY_DEFAULT = { source_check: SOURCE_ANY, dsr: 0, overlay: 0, stray_service: STRAY_DROP, nat_port_count: 10_000 }
+const AS_BY_DEFAULT = {
+  ...{ source_check: SOURCE_ANY, dsr: 0, overlay: 0, stray_service: STRAY_DROP, nat_port_count: 10_000 },
+  ...{ host_policy: 0, untracked: 0, recent_mask: 131_071 },
+}
 
 /** pods whose addresses follow each other, enough for the flows of all rounds */
 const SENDERS = 4096

@@ -9,6 +9,8 @@ export interface PacketFigure {
   readonly net: number
   /** of the rounds' differences */
   readonly median: number
+  /** of new flows: the median of the rounds but the first, which alone has a fresh table */
+  readonly used?: number
   /** nine of ten rounds were at or below this */
   readonly p90: number
   readonly baseline: number

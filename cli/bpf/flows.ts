@@ -41,8 +41,7 @@ export interface Flow extends FlowEnds {
 type FlowTable = Table<CtKey, CtValue>
 
 /** Each flow once, of those that are wanted. A translated flow is returned with its client's entry, and the other
- * entry is looked up: nothing is kept. A lookup by system call leaves the table's order of eviction alone, as the
- * walk does (Linux 5.2). */
+ * entry is looked up: nothing is kept. */
 export async function* flowsOf(table: FlowTable, isWanted: (ends: FlowEnds) => boolean): AsyncGenerator<readonly Flow[]> {
   const join = new FlowJoin(table, isWanted)
   for await (const part of table.parts()) yield part.flatMap((entry) => join.flow(entry) ?? [])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Walks the flow table all the time, slowly: counts flows, deletes what has expired, and says when it is full.
- * Layer: agent/dataplane.
+/** Walks the flow table all the time, slowly: counts flows, deletes what has expired, and says when it is full. At once
+ * and fast when programs have found no room in it. Layer: agent/dataplane.
  *
  * Programs ignore an expired entry, so deleting one changes nothing for any packet. But a packet may come between the
  * read and the deletion, and put a new flow in the old one's place. So an entry is deleted only if it still has the
@@ -13,7 +13,8 @@ import { errorCode } from '#lib/base/errors.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { chunksOf, type Chunk, type ChunkedMap } from '../../maps/chunks.ts'
 import { ConntrackCounts } from './counts.ts'
-import type { FlowReader } from './reader.ts'
+import { IdleTimes } from './idle-times.ts'
+import type { FlowEntry, FlowReader } from './reader.ts'
 
 export interface FlowMap extends ChunkedMap {
   readonly keyBytes: number
@@ -27,6 +28,8 @@ export interface FlowTable {
   readonly map: FlowMap
   readonly reader: FlowReader
   readonly maxEntries: number
+  /** ms of the programs' clock: when they found no room in it last; 0: never */
+  readonly fullAt: () => number
 }
 
 export interface ConntrackGcOptions {
@@ -36,8 +39,8 @@ export interface ConntrackGcOptions {
   readonly monotonicMs: () => number
   /** undefined: there is none, or flows are being carried from one to another */
   readonly table: () => FlowTable | undefined
-  /** called as soon as {@link FULL} of the table is live flows */
-  readonly onFull: () => void
+  /** Called when {@link FULL} of the table is live flows that both ends have sent packets of. True: it will grow. */
+  readonly onFull: () => boolean
 }
 
 /** entries read at a time: less than a ms */
@@ -48,17 +51,28 @@ const REST = 99
 const LONGEST_REST_MS = 1000
 /** from the end of a pass to the next one */
 const PAUSE_MS = 10_000
+/** how often it asks whether programs have found no room */
+const TICK_MS = 500
+/** from one fast pass to the next: at half a million entries one is half a second of CPU time */
+const RELIEF_MS = 10_000
 /** Other clocks on other CPUs, and programs with longer time-outs that are still at work. */
 const MARGIN_MS = 30_000
+/** What only one end has sent packets of goes after this time, when there is no room. */
+const ONE_WAY_MS = 2000
 export const FULL = 0.9
+/** of a table full of flows that both ends have sent packets of, so much goes, the longest idle first */
+const GIVEN_UP = 1 / 16
 
 export class ConntrackGc {
   readonly #options: ConntrackGcOptions
   #census: ConntrackCounts | undefined
   #deleted = 0
+  /** ms of the programs' clock, of the last fast pass */
+  #relievedAt: number
 
   constructor(options: ConntrackGcOptions) {
     this.#options = options
+    this.#relievedAt = options.monotonicMs() - RELIEF_MS
   }
 
   /** as the last whole pass found it */
@@ -74,53 +88,93 @@ export class ConntrackGc {
   /** Passes until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const isOver = (): boolean => signal.aborted
-    while (!isOver()) {
-      await this.#rest(PAUSE_MS, signal)
+    for (let paused = 0; !isOver(); paused += TICK_MS) {
+      await this.#rest(TICK_MS, signal)
       const table = this.#options.table()
-      if (table !== undefined && !isOver()) await this.#try(table, signal)
+      const isFull = table !== undefined && this.#isFull(table)
+      if (table === undefined || isOver() || (paused < PAUSE_MS && !isFull)) continue
+      await this.#try(table, signal, isFull)
+      paused = 0
     }
   }
 
   /** A table that is replaced is closed even while a pass walks it. */
-  async #try(table: FlowTable, signal: AbortSignal): Promise<void> {
+  async #try(table: FlowTable, signal: AbortSignal, isFull: boolean): Promise<void> {
     try {
-      await this.pass(table, signal)
+      await (isFull ? this.relieve(table, signal) : this.pass(table, signal))
     } catch (thrown) {
       if (errorCode(thrown) !== 'EBADF') this.#options.log.warn({ error: thrown }, 'flow-table.gc-failed')
     }
   }
 
-  /** The whole table once, unless it is replaced meanwhile, or the signal aborts. */
+  /** The whole table once, unless it is replaced meanwhile, programs find no room in it, or the signal aborts. */
   async pass(table: FlowTable, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
     const census = new ConntrackCounts()
-    const full = { said: false }
     let since = clock.now()
-    for await (const chunk of chunksOf(table.map, ROOM)) {
-      if (this.#options.table()?.map !== table.map) return
-      this.#sweep(table, chunk, census)
-      if (!full.said && census.live > FULL * table.maxEntries) {
-        full.said = true
-        this.#options.onFull()
-      }
-      await this.#rest(Math.min(LONGEST_REST_MS, (clock.now() - since) * REST), signal)
-      if (signal.aborted) return
-      since = clock.now()
-    }
+    const isWhole = await this.#walk(table, signal, {
+      see: (entry) => {
+        census.add(entry)
+        return entry.expiredMs > MARGIN_MS
+      },
+      next: async () => {
+        await this.#rest(Math.min(LONGEST_REST_MS, (clock.now() - since) * REST), signal)
+        since = clock.now()
+        return !this.#isFull(table)
+      },
+    })
+    if (!isWhole) return
     this.#census = census
+    if (census.answered > FULL * table.maxEntries) this.#options.onFull()
   }
 
-  #sweep({ map, reader }: FlowTable, chunk: Chunk, census: ConntrackCounts): void {
+  /** The same without rest: deletes what one end alone has sent packets of, as programs do, and where the table is full
+   * of others and cannot grow, those that have been idle longest. */
+  async relieve(table: FlowTable, signal: AbortSignal): Promise<void> {
+    this.#relievedAt = this.#options.monotonicMs()
+    const census = new ConntrackCounts()
+    const idle = new IdleTimes()
+    const next = async (): Promise<boolean> => (await this.#rest(0, signal), true)
+    const see = (entry: FlowEntry): boolean => {
+      if (entry.expiredMs > 0 || (!entry.answered && entry.idleMs > ONE_WAY_MS)) return true
+      census.add(entry)
+      idle.add(entry.idleMs)
+      return false
+    }
+    if (!(await this.#walk(table, signal, { see, next }))) return
+    this.#census = census
+    if (census.answered <= FULL * table.maxEntries || this.#options.onFull()) return
+    const most = idle.longest(GIVEN_UP * table.maxEntries)
+    await this.#walk(table, signal, { see: ({ idleMs }) => idleMs >= most, next })
+    this.#options.log.warn({ entries: table.maxEntries, idleMs: most }, 'flow-table.evicted')
+  }
+
+  /** Deletes the entries of which `see` is true; `next` after each part says whether to go on. True: that was all. */
+  async #walk(
+    table: FlowTable,
+    signal: AbortSignal,
+    how: { readonly see: (entry: FlowEntry) => boolean; readonly next: () => Promise<boolean> },
+  ): Promise<boolean> {
+    for await (const chunk of chunksOf(table.map, ROOM)) {
+      if (this.#options.table()?.map !== table.map) return false
+      this.#sweep(table, chunk, how.see)
+      if (!(await how.next()) || signal.aborted) return false
+    }
+    return true
+  }
+
+  #sweep({ map, reader }: FlowTable, chunk: Chunk, isOver: (entry: FlowEntry) => boolean): void {
     const now = this.#options.monotonicMs()
     const old: number[] = []
-    for (let at = 0; at < chunk.count; at++) {
-      const entry = reader.read(chunk, at, now)
-      census.add(entry)
-      if (entry.expiredMs > MARGIN_MS) old.push(at)
-    }
+    for (let at = 0; at < chunk.count; at++) if (isOver(reader.read(chunk, at, now))) old.push(at)
     if (old.length === 0) return
     const part = (bytes: Buffer, size: number): Buffer => Buffer.concat(old.map((at) => bytes.subarray(at * size, (at + 1) * size)))
     this.#deleted += map.deleteSame(part(chunk.keys, map.keyBytes), part(chunk.values, map.valueBytes), old.length)
+  }
+
+  /** Have programs found no room since the last fast pass, and is another due? */
+  #isFull(table: FlowTable): boolean {
+    return table.fullAt() > this.#relievedAt && this.#options.monotonicMs() - this.#relievedAt >= RELIEF_MS
   }
 
   async #rest(ms: number, signal: AbortSignal): Promise<void> {

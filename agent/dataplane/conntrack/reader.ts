@@ -5,7 +5,7 @@ import { LayoutError } from '#lib/base/errors.ts'
 import type { Knobs } from '../../compile/desired.ts'
 import { enumValue, type Btf } from '../../maps/btf.ts'
 import type { Chunk } from '../../maps/chunks.ts'
-import { flowKinds, type FlowProtocol, type FlowState } from '../../maps/flow-states.ts'
+import { answeredBits, flowKinds, type FlowProtocol, type FlowState } from '../../maps/flow-states.ts'
 import { structLayout, type Layout } from '../../maps/layout.ts'
 import { LITTLE_ENDIAN } from '../../maps/view.ts'
 
@@ -27,6 +27,10 @@ export interface FlowEntry {
   readonly proto: FlowProtocol
   readonly state: FlowState
   readonly translated: boolean
+  /** both ends have sent packets */
+  readonly answered: boolean
+  /** ms since its last packet, as far as programs note that */
+  readonly idleMs: number
   /** ms since programs took it for none; negative: for so long they will not */
   readonly expiredMs: number
 }
@@ -50,12 +54,14 @@ export class FlowReader {
   readonly #places: Places
   readonly #kinds: ReturnType<typeof flowKinds>
   readonly #nat: number
+  readonly #isAnswered: (bits: number) => boolean
 
   constructor(btf: Btf, timeouts: FlowTimeouts) {
     this.#timeouts = timeouts
     this.#places = placesOf(btf)
     this.#kinds = flowKinds(btf)
     this.#nat = enumValue(btf, 'leg_flag', 'LEG_NAT')
+    this.#isAnswered = answeredBits(btf)
   }
 
   /** The address of the tunnel's other end, in these bytes of a value. */
@@ -67,13 +73,16 @@ export class FlowReader {
   read({ keys, values }: Pick<Chunk, 'keys' | 'values'>, at: number, nowMs: number): FlowEntry {
     const { key, value, proto, seen, state, flags } = this.#places
     const base = at * value
-    const kind = this.#kinds(keys[at * key + proto] ?? 0, values[base + state] ?? 0)
-    const timeout = this.#timeouts[TIMEOUT_OF[kind.state]]
+    const bits = values[base + state] ?? 0
+    const kind = this.#kinds(keys[at * key + proto] ?? 0, bits)
+    const idleMs = nowMs - milliseconds(values, base + seen)
     return {
       proto: kind.proto,
       state: kind.state,
       translated: flags.some((offset) => (word(values, base + offset) & this.#nat) !== 0),
-      expiredMs: nowMs - milliseconds(values, base + seen) - timeout,
+      answered: this.#isAnswered(bits),
+      idleMs,
+      expiredMs: idleMs - this.#timeouts[TIMEOUT_OF[kind.state]],
     }
   }
 }

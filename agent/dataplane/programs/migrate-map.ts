@@ -73,7 +73,7 @@ async function inChunks(
   return written
 }
 
-/** A smaller hash may be full; an LRU makes room by itself. */
+/** A smaller hash may be full. */
 function writeAll(map: BpfMap, chunk: Chunk): number {
   try {
     return map.updateBatch(chunk.keys, chunk.values, chunk.count)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The wanted knobs and what the kernel can do, as the programs' read-only configuration. Layer: agent/dataplane
  * (pure). */
-import type { Knobs } from '../../compile/desired.ts'
+import type { Configuration } from '../../compile/desired.ts'
 import { POD_GATEWAYS } from '../../interfaces/pod-gateways.ts'
 import type { NodeCfg } from '../../maps/shapes.ts'
 import type { Features } from './kernel-features.ts'
@@ -10,7 +10,10 @@ import { noneIfAny } from '../maps/encode-rows.ts'
 /** How long a flow goes without a closer look. */
 const FRESH_SECONDS = 0.75
 
-export function nodeConfig(knobs: Knobs, features: Features): NodeCfg {
+/** Slots of np_recent (RECENT_FLOWS), and the least that are used. */
+const RECENT = { most: 131_072, least: 64 }
+
+export function nodeConfig({ knobs, mapSizes }: Configuration, features: Features): NodeCfg {
   const { timeouts } = knobs
   return {
     node_v4: noneIfAny(knobs.nodeV4),
@@ -44,5 +47,11 @@ export function nodeConfig(knobs: Knobs, features: Features): NodeCfg {
     host_policy: Number(knobs.hostPolicy),
     untracked: Number(knobs.untracked),
     pod_to_host: knobs.podToHost,
+    recent_mask: recentSlots(mapSizes.conntrack) - 1,
   }
+}
+
+/** A power of two: of more flows than half of the table most would have left it before they are looked at. */
+function recentSlots(flowTable: number): number {
+  return Math.min(RECENT.most, Math.max(RECENT.least, 2 ** Math.floor(Math.log2(flowTable / 2))))
 }

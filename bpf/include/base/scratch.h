@@ -116,6 +116,11 @@ struct scratch {
 	struct bpf_fib_lookup fib; /* one look at the routing table */
 	struct syn_options syn;    /* written by syn_options */
 	struct answer answer;
+	struct ct_key victim; /* of a flow that is to make room for another */
+
+	/* from packet to packet */
+	__u32 recent_at;   /* in np_recent, the next slot of this program's block */
+	__u32 recent_left; /* of it */
 };
 
 /* Written and read within one packet's programs, each object's own. Nothing on this CPU runs them meanwhile: where

@@ -5,6 +5,7 @@
 #define NP_CONNTRACK_INSERT_H
 
 #include "base/scratch.h"
+#include "conntrack/evict.h"
 #include "conntrack/match.h"
 #include "l3/route.h"
 #include "l3/tcp_options.h"
@@ -50,6 +51,7 @@ static __noinline enum verdict flow_enter_own(struct __sk_buff *skb, struct scra
 {
 	struct ct_leg *leg = &s->draft.v.leg[s->dir & 1], *back = &s->draft.v.leg[opposite(s->dir)];
 	struct ct_value *v = &s->draft.v, *known;
+	long err;
 
 	ct_touch(v, s->now);
 	v->state |= ct_state_after(0, &s->p, s->dir) | brought_bit(s);
@@ -72,8 +74,13 @@ static __noinline enum verdict flow_enter_own(struct __sk_buff *skb, struct scra
 	}
 	back->wscale = WSCALE_UNKNOWN;
 	ct_note_ack(leg, &s->p);
-	if (!bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST))
+	err = bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST);
+	if (err == -E2BIG && make_room())
+		err = bpf_map_update_elem(&np_ct, &s->key, v, BPF_NOEXIST);
+	if (!err) {
+		recent_note(s, &s->key);
 		return FLOW_MADE;
+	}
 	known = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (known && !flow_gives_way(s, known))
 		return FLOW_THERE;
@@ -205,9 +212,13 @@ static __noinline enum drop flow_enter_peer(struct scratch *s)
 	__u32 dir = peer_make();
 	__be16 sport = s->draft.v.out.sport, dport = s->draft.v.out.dport;
 	bool is_over;
+	long err;
 
 	opaque(dir); /* the verifier does not know what the function may return */
-	if (!bpf_map_update_elem(&np_ct, &s->draft.peer_key, peer, BPF_NOEXIST))
+	err = bpf_map_update_elem(&np_ct, &s->draft.peer_key, peer, BPF_NOEXIST);
+	if (err == -E2BIG && make_room())
+		err = bpf_map_update_elem(&np_ct, &s->draft.peer_key, peer, BPF_NOEXIST);
+	if (!err)
 		return DROP_NONE;
 	known = bpf_map_lookup_elem(&np_ct, &s->draft.peer_key);
 	if (!known)

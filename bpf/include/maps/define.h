@@ -20,6 +20,15 @@
 		__type(value, v);                     \
 	} name SEC(".maps")
 
+/* Preallocated: a flood of new entries costs no allocation each, and needs no memory that the node may lack. */
+#define NP_TABLE(name, k, v, size)               \
+	struct {                                 \
+		__uint(type, BPF_MAP_TYPE_HASH); \
+		__uint(max_entries, size);       \
+		__type(key, k);                  \
+		__type(value, v);                \
+	} name SEC(".maps")
+
 #define NP_LRU(name, k, v, size)                     \
 	struct {                                     \
 		__uint(type, BPF_MAP_TYPE_LRU_HASH); \

@@ -7,11 +7,15 @@
 #include "types/conntrack.h"
 #include "types/policy.h"
 
-/* ---- written by the programs; bounded by LRU eviction ----------------------------------------------- */
+/* ---- written by the programs ------------------------------------------------------------------------ */
 
-/* flows; read by all tc programs, and the agent sweeps them */
-NP_LRU(np_ct, struct ct_key, struct ct_value, 512000);
-/* written and read by the slow paths alone */
+/* flows; read by all tc programs. The agent deletes what has expired; when the table is full, a new flow takes the
+ * place of one that np_recent names (conntrack/evict.h) */
+NP_TABLE(np_ct, struct ct_key, struct ct_value, 512000);
+/* keys of flows, the last ones entered; a slot is written over by each RECENT_FLOWS-th flow, or more often */
+NP_ARRAY(np_recent, struct ct_key, RECENT_FLOWS);
+NP_ARRAY(np_pressure, struct pressure, 1);
+/* bounded by LRU eviction; written and read by the slow paths alone */
 NP_LRU(np_frags, struct frag_key, struct frag, 4096);
 /* key: ifindex of a pod's device */
 NP_LRU(np_links, __u32, struct link_addr, 4096);

@@ -41,7 +41,7 @@ struct node_cfg {
 	__u8 host_policy;    /* np_hosts has */
 	__u8 untracked;      /* some of them have rules for every packet */
 	__u8 pod_to_host;    /* enum pod_to_host */
-	__u8 pad[4];
+	__u32 recent_mask;   /* of np_recent's slots that are used: no more than half of the flow table */
 };
 _Static_assert(sizeof(struct node_cfg) == 160, "node_cfg");
 

@@ -89,6 +89,20 @@ struct ct_value {
 };
 _Static_assert(sizeof(struct ct_value) == 120, "ct_value");
 
+/* Slots of np_recent, a power of two. */
+#define RECENT_FLOWS 131072
+
+/* Of each processor's program at a time, so that they seldom count at once. */
+#define RECENT_BLOCK 64
+
+/* What there is to say of a table that is full; one entry. */
+struct pressure {
+	__u64 full_at; /* ns since boot: when it had no room last, renewed after PRESSURE_NS */
+	__u32 blocks;  /* of RECENT_BLOCK slots that programs have taken */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct pressure) == 16, "pressure");
+
 /* Ports of a fragmented datagram, learned from its first fragment. */
 struct frag_key {
 	struct addr src, dst;

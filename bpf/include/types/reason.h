@@ -51,6 +51,7 @@ enum counter {
 	COUNT_MASQUERADED,        /* flows that leave with the node's address, of pods or of clients */
 	COUNT_DSR,                /* flows whose answers go to the client directly */
 	COUNT_MOVED,              /* flows taken from a backend that is gone to another */
+	COUNT_EVICTED,            /* flows that a full table gave up for new ones */
 	COUNT_MAX,
 };
 

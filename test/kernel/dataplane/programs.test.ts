@@ -57,7 +57,7 @@ async function start(
     using generation = await ensureGeneration({
       pins,
       objects,
-      knobs: nodeConfig(change.knobs ?? KNOBS, used),
+      knobs: nodeConfig({ knobs: change.knobs ?? KNOBS, mapSizes: change.sizes ?? SIZES }, used),
       features: used,
       maps: shared.maps,
     })
@@ -163,7 +163,7 @@ describe('generations', () => {
     const wrong = BpfMap.create({ name: 'np_frontends', type: 1, keySize: 4, valueSize: 4, maxEntries: 1 })
     cleanups.push(() => wrong.close())
     const maps = new Map(shared.maps).set('np_frontends', wrong)
-    const attempt = ensureGeneration({ pins, objects, knobs: nodeConfig(KNOBS, features), features, maps })
+    const attempt = ensureGeneration({ pins, objects, knobs: nodeConfig({ knobs: KNOBS, mapSizes: SIZES }, features), features, maps })
     await expect(attempt).rejects.toMatchObject({
       code: 'PROGRAM',
       program: 'workload',
@@ -184,7 +184,7 @@ describe('objects', () => {
   test('knobs lie where C reads them', () => {
     const opened = openObject({ name: 'workload', path: objectPath('workload') })
     cleanups.push(() => opened.object.close())
-    const bytes = setKnobs(opened, nodeConfig({ ...KNOBS, nodeV4: ANY_V4 }, features))
+    const bytes = setKnobs(opened, nodeConfig({ knobs: { ...KNOBS, nodeV4: ANY_V4 }, mapSizes: SIZES }, features))
     expect(opened.object.rodata()).toEqual(bytes)
     const variables = findType(opened.btf, 'section', '.rodata')?.variables ?? []
     const cfg = variables.find(({ type }) => typeById(opened.btf, type).name === 'cfg')?.offset ?? -1

@@ -195,7 +195,7 @@ describe('np_ct', () => {
   })
 
   test('without BTF is judged by its sizes', async () => {
-    const bare = BpfMap.create({ name: 'np_ct', type: 9, keySize: 40, valueSize: 120, maxEntries: SIZES.conntrack })
+    const bare = BpfMap.create({ name: 'np_ct', type: 1, keySize: 40, valueSize: 120, maxEntries: SIZES.conntrack })
     bare.pin(pins.map('np_ct'))
     bare.close()
     expect((await ensure()).adopted).toContain('np_ct')

@@ -27,17 +27,25 @@ function setup(flows: readonly FlowSpec[], maxEntries = 10_000) {
     const { key, value } = flowEntry(flow)
     map.update(key, value)
   }
-  const table: FlowTable = { map, reader: new FlowReader(flowTypes, TIMEOUTS), maxEntries }
-  const found: { table: FlowTable | undefined; full: number } = { table, full: 0 }
+  const found: { table: FlowTable | undefined; full: number; grows: boolean; fullAt: number } = {
+    ...{ table: undefined, full: 0, grows: true, fullAt: 0 },
+  }
+  const table: FlowTable = { map, reader: new FlowReader(flowTypes, TIMEOUTS), maxEntries, fullAt: () => found.fullAt }
+  found.table = table
   const clock = new HastyClock()
+  const now = { ms: NOW }
   const sweep = new ConntrackGc({
     clock,
     log: silentLog,
-    monotonicMs: () => NOW,
+    monotonicMs: () => now.ms,
     table: () => found.table,
-    onFull: () => found.full++,
+    onFull: () => {
+      found.full++
+      return found.grows
+    },
   })
   const pass = (): Promise<void> => sweep.pass(table, new AbortController().signal)
+  const relieve = (): Promise<void> => sweep.relieve(table, new AbortController().signal)
   const has = (flow: FlowSpec): boolean => map.lookup(flowEntry(flow).key) !== undefined
   /** Each look takes so long. */
   const slow = (ms: number): void => {
@@ -47,7 +55,7 @@ function setup(flows: readonly FlowSpec[], maxEntries = 10_000) {
       return read(cursor, room)
     }
   }
-  return { map, table, found, clock, sweep, slow, pass, has }
+  return { map, table, found, now, clock, sweep, slow, pass, relieve, has }
 }
 
 /** ms since the flow was seen */
@@ -110,7 +118,7 @@ describe('the sweep', () => {
     expect(clock.slept).toBe(1000)
   })
 
-  test('says once a pass that live flows fill the table, which expired ones do not', async () => {
+  test('says once a pass that answered flows fill the table, which expired and one-way ones do not', async () => {
     const live = Array.from({ length: 95 }, (_, number) => idle(number, 0))
     const { found, pass } = setup(live, 100)
     await pass()
@@ -119,6 +127,51 @@ describe('the sweep', () => {
     const other = setup([...live.slice(0, 80), ...Array.from({ length: 15 }, (_, number) => idle(1000 + number, 9_000_000))], 100)
     await other.pass()
     expect(other.found.full).toBe(0)
+    const oneWay = setup(
+      Array.from({ length: 95 }, (_, number) => idle(number, 0, { state: STATE.seenLo })),
+      100,
+    )
+    await oneWay.pass()
+    expect(oneWay.found.full).toBe(0)
+  })
+
+  test('of a table without room what is over goes at once, and what one end alone has sent packets of, not what is new', async () => {
+    const both = STATE.seenHi | STATE.seenLo
+    const kept = [idle(1, 3_000_000), idle(2, 1000, { state: STATE.seenLo }), idle(3, 170_000, { proto: PROTO.udp, state: both })]
+    const udp = { proto: PROTO.udp, state: STATE.seenHi }
+    const gone = [idle(4, TIMEOUTS.tcpOpen + 1), idle(5, 3000, { state: STATE.seenLo }), idle(6, 3000, udp)]
+    const { found, clock, relieve, has } = setup([...kept, ...gone])
+    await relieve()
+    expect([...kept, ...gone].map(has)).toEqual([true, true, true, false, false, false])
+    expect([found.full, clock.slept]).toEqual([0, 0])
+  })
+
+  test('a table full of answered flows grows; one that may not gives up those idle longest, a sixteenth of its room', async () => {
+    const flows = Array.from({ length: 1600 }, (_, number) => idle(number, number < 100 ? 2_000_000 : number * 10))
+    const grown = setup(flows, 1600)
+    await grown.relieve()
+    expect([grown.found.full, flows.filter(grown.has).length]).toEqual([1, 1600])
+    const stays = setup(flows, 1600)
+    stays.found.grows = false
+    await stays.relieve()
+    expect(flows.filter((flow) => !stays.has(flow))).toEqual(flows.slice(0, 100))
+  })
+
+  test('a pass ends early when programs find no room, and another begins at once and does not rest', async () => {
+    const flow = idle(1, 5000, { state: STATE.seenLo })
+    const { found, now, sweep, clock, has, pass } = setup([flow])
+    found.fullAt = NOW + 1
+    now.ms = NOW + 10_000
+    await pass()
+    expect([sweep.census, has(flow)]).toEqual([undefined, true])
+    const [ended, before] = [new AbortController(), clock.slept]
+    const sleep = clock.sleep.bind(clock)
+    clock.sleep = (ms) => {
+      if (!has(flow)) ended.abort()
+      return sleep(ms)
+    }
+    await sweep.run(ended.signal)
+    expect([has(flow), clock.slept - before]).toEqual([false, 500])
   })
 
   test('leaves off when the table is replaced, and counts nothing', async () => {

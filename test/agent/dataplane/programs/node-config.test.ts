@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import { POD_TO_HOST_DROP, SOURCE_STRICT, STRAY_REFUSE } from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, parseAddr, parsePort } from '#lib/base/ip.ts'
-import type { Knobs } from '#agent/compile/desired.ts'
+import type { Knobs, MapSizes } from '#agent/compile/desired.ts'
 import type { Features } from '#agent/dataplane/programs/kernel-features.ts'
 import { nodeConfig } from '#agent/dataplane/programs/node-config.ts'
 
@@ -24,6 +24,7 @@ const knobs: Knobs = {
   podToHost: POD_TO_HOST_DROP,
   timeouts: { tcpSyn: 1, tcpOpen: 2, tcpFin: 3, tcpRst: 4, udp: 5, udpStream: 6, icmp: 7 },
 }
+const mapSizes: MapSizes = { conntrack: 10_000, frontends: 1, backends: 1, live: 1, addrs: 1, affinity: 1 }
 const features: Features = {
   redirect_peer: 'yes',
   redirect_neigh: 'no',
@@ -40,7 +41,7 @@ const features: Features = {
 }
 
 test('no address is all zero in either family; only what the kernel surely has is switched on', () => {
-  expect(nodeConfig(knobs, features)).toEqual({
+  expect(nodeConfig({ knobs, mapSizes }, features)).toEqual({
     node_v4: ANY_V6,
     node_v6: parseAddr('2001:db8::1'),
     gateway_v4: parseAddr('169.254.1.1'),
@@ -72,5 +73,15 @@ test('no address is all zero in either family; only what the kernel surely has i
     host_policy: 1,
     untracked: 0,
     pod_to_host: 1,
+    recent_mask: 4095,
   })
+})
+
+test.each([
+  [1, 63],
+  [4096, 2047],
+  [512_000, 131_071],
+  [4_096_000, 131_071],
+])('a flow table of %d entries remembers its last flows in a ring of half of it, within bounds', (conntrack, mask) => {
+  expect(nodeConfig({ knobs, mapSizes: { ...mapSizes, conntrack } }, features).recent_mask).toBe(mask)
 })

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A flow table that is full: which flows make room for new ones, and which never do. Layer: test. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { monotonicNs, type BpfProgram } from '#native'
+import { counterSlots, counterTotal } from '#agent/maps/counters.ts'
+import { catalogue } from '#agent/maps/catalogue.ts'
+import type { CtKey, CtValue } from '#agent/maps/shapes.ts'
+import { loadObject, program, sharedMaps, TestMap, type Loaded } from '../../testkit/packets/objects.ts'
+import { tcp, udp } from '../../testkit/packets/packet.ts'
+import { setUpNamespace, testCfg } from '../../testkit/packets/runner.ts'
+import { at, families, type Family } from '../../testkit/packets/cluster.ts'
+import { fill, openMaps, type Maps } from '../../testkit/packets/case-maps.ts'
+import { STATE } from '../support/flow-entries.ts'
+
+const ROOM = 1024
+const ANSWERED = STATE.seenLo | STATE.seenHi
+/** longer than programs go without a closer look */
+const IDLE_MS = 2000
+const SERVERS = 250
+
+let loaded: Loaded
+let maps: Maps
+let table: TestMap<CtKey, CtValue>
+let fromPod: BpfProgram
+
+beforeAll(async () => {
+  setUpNamespace()
+  const features = { redirectPeer: true, redirectNeigh: true, coarseClock: false, jiffies: false, netnsCookies: true }
+  const cfg = { ...testCfg(features), host_policy: 0, untracked: 0, nat_port_count: 1000, recent_mask: ROOM / 2 - 1 }
+  loaded = await loadObject('workload', { cfg, conntrack: ROOM })
+  maps = openMaps(loaded)
+  table = new TestMap(loaded, catalogue.np_ct)
+  fromPod = program(loaded, 'from_workload')
+})
+afterAll(() => {
+  for (const map of sharedMaps(loaded.object).values()) map.close()
+  loaded.object.close()
+})
+beforeEach(() => {
+  fill(maps, { backends: families.map(({ pod }) => ({ addr: pod, port: 8080 })) })
+})
+
+const send = (packet: Uint8Array): number => fromPod.testRun({ data: packet }).retval
+const DROP = 2
+const counter = (name: string): number => counterTotal(loaded.object.map('np_counters'), counterSlots(loaded.btf).get(name) ?? -1)
+
+/** The other pod's answers, so that both ends have sent packets. */
+function open(f: Family, port: number): void {
+  send(tcp(at(f.secondPod, port), at(f.vip, 80), { flags: 'S' }))
+  send(tcp(at(f.pod, 8080), at(f.secondPod, port), { flags: 'SA', ack: 1001 }))
+  send(tcp(at(f.secondPod, port), at(f.vip, 80), { flags: 'A', seq: 1001 }))
+}
+
+/** To a port of an address outside that nobody answers from. */
+function oneWay(f: Family, number: number): number {
+  const server = f.v4 ? `198.51.100.${number % SERVERS}` : `2001:db8:99::${(number % SERVERS).toString(16)}`
+  return send(udp(at(f.secondPod, 1024 + Math.floor(number / SERVERS)), at(server, 53)))
+}
+
+/** Each entry has been idle for so long. */
+function age(ms: number, which: (value: CtValue) => boolean = () => true): void {
+  for (const [key, value] of table.now()) if (which(value)) table.set(key, { ...value, seen: monotonicNs() / 1e6 - ms })
+}
+
+const isOpen = ({ state }: CtValue): boolean => (state & ANSWERED) === ANSWERED
+const openEntries = (): number => table.now().filter(([, value]) => isOpen(value)).length
+
+describe.each(families)('$name', (f) => {
+  test('idle connections outlive twenty tables of flows that one pod sends one way, and those find room', () => {
+    for (let port = 0; port < 20; port++) open(f, 40_000 + port)
+    expect(openEntries()).toBe(40)
+    age(60_000, isOpen)
+    const before = [counter('DROP_FLOW_INSERT'), counter('COUNT_EVICTED')]
+    for (let number = 0; number < 20 * ROOM; number++) expect(oneWay(f, number)).not.toBe(DROP)
+    expect(openEntries()).toBe(40)
+    expect(counter('DROP_FLOW_INSERT')).toBe(before[0])
+    expect(counter('COUNT_EVICTED') - (before[1] ?? 0)).toBeGreaterThan(18 * ROOM)
+  })
+
+  test('a connection that begins while the table is full has room for both entries, and they stay once it is answered', () => {
+    for (let number = 0; number < 2 * ROOM; number++) oneWay(f, number)
+    for (let port = 0; port < 20; port++) open(f, 41_000 + port)
+    for (let number = 0; number < 2 * ROOM; number++) oneWay(f, number)
+    expect(openEntries()).toBe(40)
+  })
+
+  test('a connection that is not answered goes with both of its entries', () => {
+    const views = (): number[] => [80, 8080].map((port) => table.now().filter(([key]) => [key.lo_port, key.hi_port].includes(port)).length)
+    for (let number = 0; number < ROOM - 100; number++) oneWay(f, 3 * ROOM + number)
+    for (let port = 0; port < 20; port++) send(tcp(at(f.secondPod, 42_000 + port), at(f.vip, 80), { flags: 'S' }))
+    expect(views()).toEqual([20, 20])
+    for (let number = 0; number < 2 * ROOM; number++) oneWay(f, number)
+    const [clients = 20, backends] = views()
+    // one that makes room for two flows has the next one's place in np_recent written over
+    expect(clients).toBeLessThanOrEqual(10)
+    expect(backends).toBe(clients)
+  })
+
+  test('of a table full of answered connections an idle one makes room, and none that has packets', () => {
+    for (let number = 0; number < ROOM / 2; number++) open(f, 10_000 + number)
+    expect(openEntries()).toBe(ROOM)
+    const before = counter('DROP_FLOW_INSERT')
+    expect([oneWay(f, 1), openEntries()]).toEqual([DROP, ROOM])
+    expect(counter('DROP_FLOW_INSERT') - before).toBe(1)
+    age(IDLE_MS)
+    expect(oneWay(f, 1)).not.toBe(DROP)
+    expect(openEntries()).toBe(ROOM - 2)
+  })
+
+  test('what has ended makes room before what is idle', () => {
+    for (let number = 0; number < ROOM / 2; number++) open(f, 10_000 + number)
+    age(IDLE_MS)
+    const last = ({ lo_port, hi_port }: CtKey): boolean => [lo_port, hi_port].includes(10_005)
+    for (const [key, value] of table.now()) if (last(key)) table.set(key, { ...value, state: value.state | STATE.rst })
+    oneWay(f, 1)
+    expect(table.now().filter(([key]) => last(key))).toEqual([])
+  })
+
+  test('programs say that the table is full, which wakes the agent', () => {
+    const pressure = new TestMap(loaded, catalogue.np_pressure)
+    pressure.set(0, { full_at: 0, blocks: 0 })
+    for (let number = 0; number < ROOM; number++) oneWay(f, number)
+    expect(pressure.get(0)?.full_at).toBe(0)
+    oneWay(f, ROOM)
+    expect(pressure.get(0)?.full_at).toBeGreaterThan(0)
+    pressure.map.close()
+  })
+})
