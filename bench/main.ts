@@ -17,6 +17,7 @@ import type { ControlFigure, ListFigure, PolicyFigure } from './control/result.t
 import type { LossFigure } from './loss/result.ts'
 import type { PacketFigure } from './packet/result.ts'
 import type { RatioFigure } from './path/result.ts'
+import { previousVersion } from '../testkit/previous/build.ts'
 
 const MINUTE = 60_000
 const LONGEST_ERROR = 4000
@@ -77,6 +78,7 @@ async function pathPart(quick: boolean): Promise<RatioFigure[]> {
 
 /** Kills, collisions by each way, whether to leave growth and kube-proxy out. */
 async function lossPart(quick: boolean, runs = quick ? 3 : 20): Promise<LossFigure[]> {
+  await previousVersion() // is built once, and not in the part's time
   return await runPart<LossFigure>({
     part: 'loss/main',
     args: [String(runs), ...(quick ? ['2', 'quick'] : ['10'])],

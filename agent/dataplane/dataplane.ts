@@ -123,14 +123,14 @@ export class Dataplane implements Disposable {
     if (this.devices.list().some(({ iface, use }) => use === 'host' && names.has(iface.name))) this.#routes.markStale()
   }
 
-  /** Compares hooks and pins with the kernel; true when something has to be put right by a pass. Hooks of interfaces
-   * are suspects of the drift report first: an interface that went takes its programs along. */
+  /** Compares hooks, pins and the node's sysctls with the kernel; true when something has to be put right by a pass.
+   * Hooks of interfaces are suspects of the drift report first: an interface that went takes its programs along. */
   checkHooks(): boolean {
     if (this.#current.loaded === undefined) return false
-    const found = { hooks: this.#connect.check(), pins: this.#current.checkPins() }
+    const found = { hooks: this.#connect.check(), pins: this.#current.checkPins(), sysctls: this.#sysctls.check() }
     for (const [part, things] of Object.entries(found)) if (things.length > 0) this.#repairs.note(part, { [part]: things })
     const toJudge = this.#repairs.lookAtHooks()
-    return toJudge || found.hooks.length + found.pins.length > 0
+    return toJudge || Object.values(found).some((things) => things.length > 0)
   }
 
   /** Has the table read back in the next pass. */
@@ -141,7 +141,7 @@ export class Dataplane implements Disposable {
   /** Has routes listed, and sysctls looked at, in the next pass. */
   checkRoutes(): void {
     this.#routes.markStale()
-    this.#sysctls.check()
+    this.#sysctls.markStale()
   }
 
   /** Takes effect with the next pass. */

@@ -83,6 +83,9 @@ function controlPage({ control }: Results): Table {
 const FAULTS: Readonly<Record<string, string>> = {
   'agent-kill': 'agents killed at any moment, started again',
   'map-growth': 'a full flow table becomes twice as large',
+  upgrade: 'a node of the version before gets this one',
+  downgrade: 'a node of this version gets the one before',
+  'foreign-removal': 'another program removes what is the agent’s',
   'proxy-switch': 'a node with kube-proxy becomes one with Netplane',
   'port-collision': "a client's port used for a backend, then for its service",
 }

@@ -36,6 +36,8 @@ export interface LossResult {
   readonly runs: number
   readonly lost: number
   readonly refused: number
+  /** by what was removed */
+  readonly removed?: Readonly<Record<string, { readonly lost: number; readonly refused: number; readonly back_ms: number }>>
 }
 
 /** Drops that are no fault of the data plane, and the run without the fault. */
@@ -176,8 +178,15 @@ export function controlResults(
 export function lossResults(figures: readonly LossFigure[]): Pick<Results, 'loss'> & { readonly noise: NonNullable<Noise['loss']> } {
   const drops = (losses: Losses): Drops => ({ socket_drops: losses.socketDrops, softnet_drops: losses.softnetDrops })
   const counted = ({ lost, refused }: Losses): Pick<LossResult, 'lost' | 'refused'> => ({ lost, refused })
+  const removals = (all: NonNullable<LossFigure['removed']>): NonNullable<LossResult['removed']> =>
+    Object.fromEntries(Object.entries(all).map(([name, one]) => [name, { ...counted(one), back_ms: rounded(one.backMs) }]))
   return {
-    loss: Object.fromEntries(figures.map(({ id, runs, fault }) => [id, { runs, ...counted(fault) }])),
+    loss: Object.fromEntries(
+      figures.map(({ id, runs, fault, removed }) => [
+        id,
+        { runs, ...counted(fault), ...(removed !== undefined && { removed: removals(removed) }) },
+      ]),
+    ),
     noise: Object.fromEntries(
       figures.map(({ id, fault, control }) => [id, { ...drops(fault), control: { ...counted(control), ...drops(control) } }]),
     ),

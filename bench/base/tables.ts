@@ -123,11 +123,24 @@ function controlTable({ packet, control, noise }: Results): Table {
 }
 
 function lossTable({ loss, noise }: Results): Table {
-  const rows = Object.entries(loss).map(([id, { runs, lost, refused }]) => {
+  const rows = Object.entries(loss).flatMap(([id, { runs, lost, refused, removed = {} }]) => {
     const beside = noise.loss?.[id]
     const control = beside === undefined ? NONE : `${beside.control.lost} / ${beside.control.refused}`
     const drops = beside === undefined ? NONE : `${beside.socket_drops} / ${beside.softnet_drops}`
-    return [id, String(runs), String(lost), String(refused), control, drops, String(LOSS_GOAL), lost + refused <= LOSS_GOAL ? 'yes' : 'no']
+    const parts = Object.entries(removed).map(([name, one]) => [
+      `${id}: ${name}, back after ${Math.round(one.back_ms)} ms`,
+      '1',
+      String(one.lost),
+      String(one.refused),
+      NONE,
+      NONE,
+      NONE,
+      NONE,
+    ])
+    return [
+      [id, String(runs), String(lost), String(refused), control, drops, String(LOSS_GOAL), lost + refused <= LOSS_GOAL ? 'yes' : 'no'],
+      ...parts,
+    ]
   })
   return {
     title: 'Lost; beside it the same without the fault, and what sockets and processors dropped',

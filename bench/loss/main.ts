@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is lost when agents die, tables grow, ports collide and kube-proxy is replaced, beside the same without;
- * writes its figures to standard output as JSON. Layer: bench. */
+/** What is lost when agents die or change their version, tables grow, ports collide, other programs remove what is
+ * ours, and kube-proxy is replaced, beside the same without; writes its figures to standard output as JSON.
+ * Layer: bench. */
 import { join } from 'node:path'
 import { packageRoot } from '#lib/base/os/package.ts'
 import { killAgents } from '../../lab/processes/kill.ts'
@@ -10,10 +11,14 @@ import { LOAD, RESOURCES } from './cluster.ts'
 import { collide } from './collision.ts'
 import type { LossFigure } from './result.ts'
 import { grow } from './growth.ts'
+import { removeAll } from './foreign-removal.ts'
 import { switchFrom } from './proxy-switch.ts'
+import { upgrade } from './upgrade.ts'
 import { lossesUnder, rest, timed } from './under.ts'
 
 const LAB = 'benchloss'
+/** there and back */
+const UPGRADES = 5
 
 async function kill(lab: Lab, runs: number): Promise<LossFigure> {
   const run = { lasted: 0 }
@@ -37,9 +42,10 @@ async function main(argv: readonly string[]): Promise<void> {
   const figures: LossFigure[] = []
   {
     await using lab = await Lab.up({ name: LAB, resources })
-    figures.push(await kill(lab, Number(kills)), await collide(lab, Number(tries)))
+    figures.push(await kill(lab, Number(kills)), await collide(lab, Number(tries)), await removeAll(lab, how === 'quick'))
     if (how !== 'quick') figures.push(await grow(resources, lab))
   }
+  figures.push(...(await upgrade(resources, how === 'quick' ? 1 : UPGRADES)))
   if (how !== 'quick') figures.push(...(await replace()))
   process.stdout.write(`${JSON.stringify(figures)}\n`)
 }

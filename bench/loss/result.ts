@@ -17,6 +17,8 @@ export interface LossFigure {
   readonly id: string
   readonly runs: number
   readonly fault: Losses
+  /** of what was removed, by its name: what that cost, and ms until it was there again */
+  readonly removed?: Readonly<Record<string, Losses & { readonly backMs: number }>>
   /** the same without the fault, for as long */
   readonly control: Losses
 }

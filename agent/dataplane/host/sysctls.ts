@@ -15,7 +15,7 @@ export interface SysctlOptions {
 }
 
 const PROC_SYS = '/proc/sys'
-const OF_INTERFACE = /^net\/ipv[46]\/conf\//
+const OF_INTERFACE = /^net\/ipv[46]\/conf\/(?!(all|default)\/)/
 /** The kernel goes by the larger one of this and the interface's own: what is to be off for one interface has to be
  * off here. */
 export const REVERSE_PATH_OF_ALL = 'net/ipv4/conf/all/rp_filter'
@@ -43,8 +43,23 @@ export class Sysctls implements ReconcileStep {
   }
 
   /** Marks all of them to be looked at again. */
-  check(): void {
+  markStale(): void {
     this.#dirty = this.#desired.size > 0
+  }
+
+  /** Looks at those that are not of one interface, of which there are few; returns which have another value. They are
+   * set by the next pass. */
+  check(): string[] {
+    const isOther = ([path, value]: readonly [string, string]): boolean => {
+      try {
+        return !OF_INTERFACE.test(path) && readFileSync(join(this.#root, path), 'utf8').trim() !== value
+      } catch {
+        return true // the next pass says why
+      }
+    }
+    const other = this.#dirty ? [] : [...this.#desired].filter(isOther).map(([path]) => path)
+    this.#dirty ||= other.length > 0
+    return other
   }
 
   apply(): Outcome {

@@ -24,7 +24,8 @@ export interface GenerationOptions {
   readonly maps: ReadonlyMap<MapName, BpfMap>
 }
 
-/** The caller closes it; the pins keep the programs and their tail-call arrays. */
+/** The caller closes it; the pins keep the programs and their tail-call arrays. Until it is closed these stay filled
+ * also when another program removes a pin: an array empties with the last reference of a process or a pin. */
 export interface Generation extends Disposable {
   readonly id: string
   /** it was there already: nothing was loaded */
@@ -37,6 +38,12 @@ export interface Generation extends Disposable {
 interface Plan {
   readonly opened: OpenObject
   readonly programs: readonly string[]
+}
+
+/** What a generation is made of, while it is made. */
+interface Parts {
+  readonly programs: Map<string, LoadedProgram>
+  readonly tails: BpfMap[]
 }
 
 /** Of the four threads that Node has for such work one is left to others: a load takes a while. */
@@ -88,17 +95,17 @@ function fingerprint(plans: readonly Plan[], options: GenerationOptions): string
 
 /** undefined when a pin is missing or is something else. */
 function open(id: string, plans: readonly Plan[], pins: Pins): Generation | undefined {
-  const programs = new Map<string, LoadedProgram>()
-  const generation = generationOf(id, true, programs)
+  const parts: Parts = { programs: new Map(), tails: [] }
+  const generation = generationOf(id, true, parts)
   try {
     for (const { opened, programs: names } of plans) {
       for (const name of names) {
         const handle = BpfProgram.openPin(pinPath(pins.generation(id), opened, name))
         const info = handle.info()
-        programs.set(`${opened.name}.${name}`, { id: info.id, handle })
+        parts.programs.set(`${opened.name}.${name}`, { id: info.id, handle })
         if (!isNamed(info.name, name)) throw new Error(`pin of ${name} is program ${info.name}`)
       }
-      for (const tail of opened.tails) BpfMap.openPin(pinPath(pins.generation(id), opened, tail)).close()
+      for (const tail of opened.tails) parts.tails.push(BpfMap.openPin(pinPath(pins.generation(id), opened, tail)))
     }
     return generation
   } catch {
@@ -108,15 +115,15 @@ function open(id: string, plans: readonly Plan[], pins: Pins): Generation | unde
 }
 
 async function load(id: string, plans: readonly Plan[], options: GenerationOptions): Promise<Generation> {
-  const programs = new Map<string, LoadedProgram>()
-  const generation = generationOf(id, false, programs)
+  const parts: Parts = { programs: new Map(), tails: [] }
+  const generation = generationOf(id, false, parts)
   const folder = options.pins.newGeneration(id)
   try {
     removePins(folder)
     makePinFolder(folder)
     const queue = [...plans]
     const loadAll = async (): Promise<void> => {
-      for (let plan = queue.shift(); plan !== undefined; plan = queue.shift()) await loadObject(plan, { folder, programs, options })
+      for (let plan = queue.shift(); plan !== undefined; plan = queue.shift()) await loadObject(plan, { folder, parts, options })
     }
     await allOf(Array.from({ length: AT_ONCE }, loadAll))
     movePin(folder, options.pins.generation(id))
@@ -137,7 +144,7 @@ async function allOf(works: readonly Promise<void>[]): Promise<void> {
 
 async function loadObject(
   plan: Plan,
-  into: { readonly folder: string; readonly programs: Map<string, LoadedProgram>; readonly options: GenerationOptions },
+  into: { readonly folder: string; readonly parts: Parts; readonly options: GenerationOptions },
 ): Promise<void> {
   const { opened } = plan
   const { maps, features } = into.options
@@ -150,10 +157,10 @@ async function loadObject(
     const missing = missingHelpers(features)
     if (missing.length > 0) opened.object.stubHelpers(missing)
     await opened.object.load()
-    for (const tail of opened.tails) pinTail(opened, tail, into.folder)
+    for (const tail of opened.tails) into.parts.tails.push(pinTail(opened, tail, into.folder))
     for (const name of plan.programs) {
       const handle = opened.object.program(name)
-      into.programs.set(`${opened.name}.${name}`, { id: handle.info().id, handle })
+      into.parts.programs.set(`${opened.name}.${name}`, { id: handle.info().id, handle })
       handle.pin(pinPath(into.folder, opened, name))
     }
   } catch (cause) {
@@ -161,12 +168,14 @@ async function loadObject(
   }
 }
 
-function pinTail(opened: OpenObject, name: string, folder: string): void {
+function pinTail(opened: OpenObject, name: string, folder: string): BpfMap {
   const map = opened.object.map(name)
   try {
     map.pin(pinPath(folder, opened, name))
-  } finally {
+    return map
+  } catch (thrown) {
     map.close()
+    throw thrown
   }
 }
 
@@ -180,13 +189,15 @@ function isNamed(actual: string, name: string): boolean {
   return actual === name.slice(0, 15)
 }
 
-function generationOf(id: string, adopted: boolean, programs: Map<string, LoadedProgram>): Generation {
+function generationOf(id: string, adopted: boolean, parts: Parts): Generation {
+  const { programs, tails } = parts
   return {
     id,
     adopted,
     programs,
     [Symbol.dispose]() {
       for (const { handle } of programs.values()) handle.close()
+      for (const tail of tails.splice(0)) tail.close()
       programs.clear()
     },
   }

@@ -64,7 +64,7 @@ test('the page has four short tables', () => {
     | fault | times | packets lost | connections refused | goal |
     | --- | ---: | ---: | ---: | ---: |
     | agents killed at any moment, started again | 20 | 0 | 0 | 0 |
-    | \`upgrade\` | 10 | 1 | 0 | 0 |
+    | a node of the version before gets this one | 10 | 1 | 0 | 0 |
     "
   `)
 })

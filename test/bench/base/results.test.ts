@@ -125,6 +125,14 @@ describe('losses', () => {
     })
   })
 
+  test('of each thing that was removed, with the time until it was back', () => {
+    const removed = { link: { ...none, lost: 4, backMs: 612.34 } }
+    const { loss } = lossResults([{ id: 'foreign-removal', runs: 1, fault: { ...none, lost: 4 }, removed, control: none }])
+    expect(loss).toEqual({
+      'foreign-removal': { runs: 1, lost: 4, refused: 0, removed: { link: { lost: 4, refused: 0, back_ms: 612.3 } } },
+    })
+  })
+
   const facts = { kernel: '6.18.0', cores: 2, cpu: 'a CPU', date: '', commit: 'old' }
   const before: Results = {
     facts,

@@ -101,10 +101,25 @@ describe('sysctls', () => {
 
   test('a change by another process is put right at the next check', () => {
     const { sysctls } = apply({ [FORWARD]: '1' })
+    expect(sysctls.check()).toEqual([])
     write('0\n')
     expect(sysctls.pending()).toBe(false)
-    sysctls.check()
+    expect(sysctls.check()).toEqual([FORWARD])
+    expect(sysctls.pending()).toBe(true)
     expect(sysctls.apply().done).toBe(1)
     expect(read().trim()).toBe('1')
+  })
+
+  test('one of an interface, of which there are many, is put right once all are looked at', () => {
+    const path = 'net/ipv4/conf/npl1/rp_filter'
+    const file = join(folder, 'sys', path)
+    mkdirSync(join(file, '..'), { recursive: true })
+    writeFileSync(file, '0\n')
+    const { sysctls } = apply({ [path]: '1' })
+    writeFileSync(file, '0\n')
+    expect([sysctls.check(), sysctls.pending()]).toEqual([[], false])
+    sysctls.markStale()
+    expect(sysctls.pending()).toBe(true)
+    expect(sysctls.apply().done).toBe(1)
   })
 })

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The version before this one, which nodes have that are upgraded: built once from the clone's history, and kept in
+ * the cache directory. Layer: testkit. */
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { ConfigError } from '#lib/base/errors.ts'
+import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
+import { cached } from '../base/cache.ts'
+import { command } from '../base/command.ts'
+
+/** Names the commit. */
+const PREVIOUS = 'test/upgrade/previous'
+const LOCK = 'package-lock.json'
+/** Two busy cores need three minutes. */
+const BUILD_MS = 15 * 60_000
+
+export interface PreviousVersion {
+  readonly commit: string
+  /** program and first arguments of its agent */
+  readonly agentCommand: readonly string[]
+}
+
+/** Builds it when it is not there yet, a minute or two. Throws ConfigError when the clone has no such commit. */
+export async function previousVersion(): Promise<PreviousVersion> {
+  const root = packageRoot()
+  const commit = readFileSync(join(root, PREVIOUS), 'utf8').trim()
+  const folder = await cached(`previous-${commit.slice(0, 12)}-${process.arch}`, (half) => build(root, commit, half))
+  return { commit, agentCommand: nodeCommand(join(folder, 'dist/agent/main.js')) }
+}
+
+async function build(root: string, commit: string, into: string): Promise<void> {
+  const shallow = await command('git', ['-C', root, 'rev-parse', '--is-shallow-repository'])
+  if (shallow.trim() !== 'false')
+    throw new ConfigError(PREVIOUS, 'the clone is shallow and has no history to build it from: git fetch --unshallow')
+  const tar = join(into, 'previous.tar')
+  await command('git', ['-C', root, 'archive', '--output', tar, commit])
+  await command('tar', ['-x', '-f', tar, '-C', into])
+  rmSync(tar)
+  // as npm would fetch them
+  if (isSame(join(root, LOCK), join(into, LOCK))) await command('cp', ['-a', join(root, 'node_modules'), into])
+  await command('make', ['--no-print-directory', '-C', into, 'all'], { timeout: BUILD_MS })
+}
+
+function isSame(one: string, other: string): boolean {
+  return readFileSync(one, 'utf8') === readFileSync(other, 'utf8')
+}
