@@ -5,6 +5,7 @@ import type { Health } from '#lib/obs/health.ts'
 import type { Page, Pages } from '#lib/obs/http.ts'
 import type { HealthCheck } from '../compile/desired.ts'
 import { conditionOf } from '../dataplane/reconcile/reconciler.ts'
+import { NODE_ADDRESS } from '../report/own-node.ts'
 import type { Listener } from './listeners.ts'
 
 export interface ProxyHealthOptions {
@@ -25,6 +26,8 @@ const MATTERS = new Set([
   'sources.synced',
   // they drop what comes from an address that they do not know
   ANNOUNCED,
+  // without one, backends of other nodes cannot be reached
+  NODE_ADDRESS,
   ...['applied', 'programs', 'read-back', 'frontends', 'backends', 'live'].map(conditionOf),
 ])
 const JSON_TYPE = 'application/json'

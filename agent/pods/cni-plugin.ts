@@ -20,6 +20,7 @@ import { ApiBlocks } from '../ipam/api-blocks.ts'
 import type { BlockStore } from '../ipam/block-store.ts'
 import { FileBlocks } from '../ipam/file-blocks.ts'
 import { Ipam } from '../ipam/ipam.ts'
+import { keepsPodsAway } from '../report/own-node.ts'
 import { cniFolder } from '../run/state-files.ts'
 import type { PodsOptions } from './pods.ts'
 
@@ -69,8 +70,8 @@ function podNode(of: CniPluginOptions): PodNode {
     indexOf: (iface) => linkIndexOf(netlink, iface),
     missingOf: (pod) => dataplane.missingOf(pod),
     notReady: () => {
-      const { ready, conditions } = health.report()
-      return ready ? undefined : conditions.flatMap(({ ok, name, reason }) => (ok ? [] : [`${name}: ${reason}`])).join('; ')
+      const failing = keepsPodsAway(health)
+      return failing.length === 0 ? undefined : failing.map(({ name, reason }) => `${name}: ${reason}`).join('; ')
     },
   }
 }

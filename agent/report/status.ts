@@ -11,6 +11,7 @@ import type { Log } from '#lib/obs/log.ts'
 import type { Store } from '#lib/store/store.ts'
 import type { Config } from '../config/config.ts'
 import type { AgentRole } from '../run/options.ts'
+import { keepsPodsAway } from './own-node.ts'
 import type { PolicyReport } from './policies.ts'
 import { ANNOUNCED } from '../http/proxy-health.ts'
 import type { SourceReport } from './sources.ts'
@@ -77,6 +78,7 @@ export function statusOf(options: StatusOptions): readonly Outbox[] {
         wall,
         wasReady,
         unready: () => health.unready().map(({ name, reason }) => `${name}: ${reason}`),
+        takesPods: () => keepsPodsAway(health).length === 0,
         isKnown: () => !store.synced || ownNode(snapshot, node) !== undefined,
       }),
       new ClusterFacts({ api, node, version, isReady, nodes: () => snapshot.nodes, newGuid: randomUUID, daemonSet }),

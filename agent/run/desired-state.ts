@@ -41,6 +41,8 @@ export interface CompileResult {
   readonly settings: Resolved | undefined
   /** why this node's own object is not in the sources; undefined: it is */
   readonly missingNode: string | undefined
+  /** why this node has no address; undefined: it has one, or there is no such node */
+  readonly missingAddress: string | undefined
   /** undefined: the sources never had a Node of this name, so it is not known what is wanted */
   readonly compiled: Compiled | undefined
 }
@@ -56,6 +58,8 @@ export interface Compiled {
 }
 
 type Place = Omit<ApiServerAddress, 'here'>
+
+const NO_ADDRESS = 'the Node has neither an InternalIP nor an ExternalIP: it has no tunnel, and its pods do not leave as the node'
 
 export class DesiredState {
   readonly #options: DesiredStateOptions
@@ -93,7 +97,13 @@ export class DesiredState {
     const settings = this.#resolve(objects)
     const own = ownNode(store.snapshot, this.#options.node)
     this.#self = own ?? this.#self
-    return { snapshot: store.snapshot, objects, settings, missingNode: this.#missingText(own), compiled: this.#compile(changes) }
+    return {
+      snapshot: store.snapshot,
+      ...{ objects, settings },
+      missingNode: this.#missingText(own),
+      missingAddress: this.#self?.addresses.length === 0 ? NO_ADDRESS : undefined,
+      compiled: this.#compile(changes),
+    }
   }
 
   /** What programs' numbers of rules mean, and how much there is of policy. */

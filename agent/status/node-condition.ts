@@ -20,7 +20,7 @@ export interface NodeFacts {
   readonly unready: readonly string[]
   /** ms since that is so, or since it is not */
   readonly sinceMs: number
-  /** the node was ready once since it was started, under this agent or one before */
+  /** the node was ready once since it was started, under this agent or one before; or what fails keeps no pod away */
   readonly wasReady: boolean
 }
 
@@ -39,6 +39,8 @@ export interface NodeConditionOptions {
   readonly node: string
   /** "name: reason" */
   readonly unready: () => readonly string[]
+  /** pods need not wait for any of it */
+  readonly takesPods: () => boolean
   /** under an agent before, since the node was started */
   readonly wasReady: boolean
   /** whether there is such a Node, as far as is known */
@@ -88,7 +90,8 @@ export class NodeCondition implements Subject {
     if (isReady !== this.#isReady) this.#since = now
     this.#isReady = isReady
     this.#wasReady ||= isReady
-    return wantedCondition({ unready, sinceMs: now - this.#since - this.#spreadMs, wasReady: this.#wasReady })
+    const wasReady = this.#wasReady || this.#options.takesPods()
+    return wantedCondition({ unready, sinceMs: now - this.#since - this.#spreadMs, wasReady })
   }
 
   async #write(condition: Condition, now: number, signal: AbortSignal): Promise<void> {

@@ -2,12 +2,13 @@
 /** Manifests → the nodes and pods a lab is to have. Layer: lab (pure). */
 import { compareText, by } from '#lib/base/order.ts'
 import { tryParseAddr, isPort, type Addr, type Port } from '#lib/base/ip.ts'
+import { parseObject } from '#lib/kube/parse/parse-object.ts'
 import { INTERFACE_PREFIX } from '#lib/model/pod.ts'
 import { at, listAt, numberAt, textAt } from '../raw.ts'
 
 export interface InventoryNode {
   readonly name: string
-  /** its InternalIPs, at least one */
+  /** as its agent takes them from the Node, at least one */
   readonly addrs: readonly Addr[]
 }
 
@@ -89,11 +90,10 @@ function isPlaced(
 
 function nodeOf(object: unknown, notes: string[]): InventoryNode | undefined {
   const name = textAt(object, 'metadata.name')
-  const addrs = listAt(object, 'status.addresses')
-    .filter((entry) => textAt(entry, 'type') === 'InternalIP')
-    .flatMap((entry) => tryParseAddr(textAt(entry, 'address') ?? '') ?? [])
+  const parsed = parseObject(object, { kind: 'Node', namespace: '', name: name ?? '' })
+  const addrs = parsed.kind === 'ok' && parsed.value.kind === 'Node' ? parsed.value.addresses : []
   if (name !== undefined && addrs.length > 0) return { name, addrs }
-  notes.push(`node ${name ?? 'without a name'} left out: no InternalIP in status.addresses`)
+  notes.push(`node ${name ?? 'without a name'} left out: neither an InternalIP nor an ExternalIP in status.addresses`)
   return undefined
 }
 

@@ -10,7 +10,7 @@ export interface Node {
   readonly kind: 'Node'
   readonly namespace: ''
   readonly name: string
-  /** InternalIP addresses, in the API's order */
+  /** where other nodes reach it: InternalIPs, of a family without any ExternalIPs; each in the API's order */
   readonly addresses: readonly Addr[]
   readonly podCIDRs: readonly Cidr[]
   /** ranges that it has taken from pools for its pods, as its agent says; absent: none */
@@ -69,7 +69,7 @@ export function podRanges({ podCIDRs, blocks }: Pick<Node, 'podCIDRs' | 'blocks'
   return blocks === undefined ? podCIDRs : [...podCIDRs, ...blocks]
 }
 
-/** The first InternalIP of the family: the address other nodes use for it. */
+/** The first of the family: the address other nodes use for it. */
 export function nodeAddress(node: Node, v4: boolean): Addr | undefined {
   return node.addresses.find((addr) => isV4(addr) === v4)
 }

@@ -146,13 +146,17 @@ export function pod(name: Name, of: PodSpec = {}): Manifest {
 }
 
 export interface NodeSpec {
+  /** InternalIPs */
   readonly addresses?: readonly string[]
+  /** ExternalIPs */
+  readonly external?: readonly string[]
   readonly podCIDRs?: readonly string[]
   readonly zone?: string
 }
 
 export function node(name: string, of: NodeSpec = {}): Manifest {
-  const addresses = (of.addresses ?? []).map((address) => ({ type: 'InternalIP', address }))
+  const external = (of.external ?? []).map((address) => ({ type: 'ExternalIP', address }))
+  const addresses = [...external, ...(of.addresses ?? []).map((address) => ({ type: 'InternalIP', address }))]
   return {
     apiVersion: 'v1',
     kind: 'Node',

@@ -19,9 +19,11 @@ const MANY = 1024
 const BLOCKS = 4096
 
 export const nodeNetworkSpec = object({
-  addresses: listed('Where other nodes reach it, the first of each family before others: the InternalIPs of the Node.', address, {
-    most: MANY,
-  }),
+  addresses: listed(
+    'Where other nodes reach it, the first of each family before others: the InternalIPs of the Node, of a family without any its ExternalIPs.',
+    address,
+    { most: MANY },
+  ),
   podCIDRs: listed('Ranges that the cluster has given to it for its pods.', cidr, { most: MANY }),
   blocks: listed('Ranges that it has taken from pools for its pods.', cidr, { most: BLOCKS }),
   subnets: listed('Prefixes in which it reaches other nodes without a router.', cidr, { most: MANY }),

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Raw Node and Namespace → model. Layer: lib/kube. */
-import type { Addr } from '../../base/ip.ts'
+import { isV4, type Addr } from '../../base/ip.ts'
 import type { Namespace } from '../../model/namespace.ts'
 import type { Node } from '../../model/node.ts'
 import { asCidr, asRecord, each, inside, NONE, text, under, usable } from './fields.ts'
-import type { ParseInput, Raw } from './fields.ts'
+import type { FieldError, ParseInput, Raw } from './fields.ts'
 import { labelsOf } from './labels.ts'
 import { asReachable } from './special-addresses.ts'
 import { ipAnnotationsOf } from './ip-annotations.ts'
 
 export function parseNode(input: ParseInput): Node {
-  const addresses = inside(input.raw, 'status', (status) => internalAddresses(status, input))
+  const addresses = inside(input.raw, 'status', (status) => nodeAddresses(status, input))
   const podCIDRs = inside(input.raw, 'spec', (spec) => {
     const plural = each(spec, 'podCIDRs', asCidr)
     const single = text(spec, 'podCIDR') ?? ''
@@ -46,17 +46,24 @@ function isLeaving(raw: Raw): boolean {
 
 const ZONE = 'topology.kubernetes.io/zone'
 
-function internalAddresses(status: Raw, input: ParseInput): readonly Addr[] {
-  return usable(status, 'addresses', {
+/** As kubelet and kube-proxy choose: InternalIPs, and ExternalIPs of a family that has no InternalIP. */
+function nodeAddresses(status: Raw, input: ParseInput): readonly Addr[] {
+  const refuse = (error: FieldError): void => {
+    input.refuse(error.under('status'))
+  }
+  const typed = usable(status, 'addresses', {
     read: (value) => {
       const entry = asRecord(value)
-      if (text(entry, 'type') !== 'InternalIP') return undefined
-      return under('address', () => asReachable(entry['address']))
+      const type = text(entry, 'type')
+      if (type !== 'InternalIP' && type !== 'ExternalIP') return undefined
+      return { type, addr: under('address', () => asReachable(entry['address'])) }
     },
-    refuse: (error) => {
-      input.refuse(error.under('status'))
-    },
+    refuse,
   })
+  const ofType = (wanted: string): Addr[] => typed.flatMap(({ type, addr }) => (type === wanted ? [addr] : []))
+  const internal = ofType('InternalIP')
+  const external = ofType('ExternalIP').filter((addr) => !internal.some((one) => isV4(one) === isV4(addr)))
+  return typed.length === 0 ? NONE : [...internal, ...external]
 }
 
 export function parseNamespace(input: ParseInput): Namespace {

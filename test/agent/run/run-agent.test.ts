@@ -186,6 +186,23 @@ test('nothing is loaded before the sources have this node, whose absence is logg
   ])
 })
 
+test('a node without an address is not ready and says why, until it has one, be it an ExternalIP', async () => {
+  const podCIDRs = ['10.1.1.0/24']
+  put('n1', node('n1', { podCIDRs }))
+  start()
+  await until('node.address-lost')
+  await until('dataplane.ready')
+  expect(await page('/readiness')).toMatch(/^503 /)
+  const failing = await unmet()
+  expect(Object.keys(failing)).toEqual(['node.address'])
+  expect(failing['node.address']).toMatch(/^the Node has neither an InternalIP nor an ExternalIP: /)
+  put('n1', node('n1', { podCIDRs, external: ['192.0.2.1'] }))
+  await until('node.address-found')
+  await until('programs.retired')
+  expect(kernel.programs.attempts.map(({ knobs }) => formatAddr(knobs.nodeV4))).toEqual(['0.0.0.0', '192.0.2.1'])
+  expect([await unmet(), (await page('/readiness')).slice(0, 3)]).toEqual([{}, '200'])
+})
+
 describe('a setting of the programs that changes', () => {
   const change = (): void => put('config', felixConfiguration('default', { ...CONFIG, bpfExternalServiceMode: 'DSR' }))
 

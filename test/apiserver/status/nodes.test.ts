@@ -13,7 +13,16 @@ describe('the condition of a node', () => {
   const unready: string[] = []
   let known = true
   const agent = ({ wall = () => Date.now(), wasReady = false } = {}) =>
-    new NodeCondition({ api: server.client, node: 'n1', unready: () => unready, wasReady, isKnown: () => known, wall, random: () => 0 })
+    new NodeCondition({
+      api: server.client,
+      node: 'n1',
+      unready: () => unready,
+      takesPods: () => false,
+      wasReady,
+      isKnown: () => known,
+      wall,
+      random: () => 0,
+    })
 
   beforeEach(() => {
     unready.length = 0

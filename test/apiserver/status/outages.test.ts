@@ -24,7 +24,7 @@ test('status that changes while the server is away is written when it is back', 
   const outbox = new Outbox({
     ...{ clock, health, log: silentLog },
     subjects: [
-      new NodeCondition({ api: own, node: 'n1', unready: () => [], wasReady: false, isKnown: () => true, wall }),
+      new NodeCondition({ api: own, node: 'n1', unready: () => [], takesPods: () => false, wasReady: false, isKnown: () => true, wall }),
       new PodConditions({
         ...{ api: own, node: 'n1', wall, pods: () => pods, interfacePrefix: () => 'npl' },
         missingOf: () => undefined,

@@ -61,7 +61,7 @@ function subjectsOf(api: ApiClient, { node, wall }: { readonly node: string; rea
   const alone = { api, node, wall, isReady: () => true }
   return [
     new OwnNetwork({ api: network, node, self: () => self, said: () => said, held: () => [] }),
-    new NodeCondition({ ...alone, unready: () => [], wasReady: false, isKnown: () => true }),
+    new NodeCondition({ ...alone, unready: () => [], takesPods: () => false, wasReady: false, isKnown: () => true }),
     new PodConditions({ ...alone, pods: () => [pod], interfacePrefix: () => 'npl', missingOf: () => undefined }),
     new Events({ ...alone, nodes: () => [node], refusals: () => [refusal] }),
     // another version each time

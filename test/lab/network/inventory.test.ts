@@ -34,7 +34,7 @@ test('notes name what cannot be built', () => {
   const inventory = takeInventory([node('a', '10.9.9.9'), node('bare'), pending, ended, waiting, lost])
   expect(inventory.pods).toEqual([])
   expect(inventory.notes).toEqual([
-    'node bare left out: no InternalIP in status.addresses',
+    'node bare left out: neither an InternalIP nor an ExternalIP in status.addresses',
     'pod default/pending left out: no spec.nodeName',
     'pod default/waiting left out: no status.podIPs',
     'pod default/lost left out: no manifest of its node nowhere',

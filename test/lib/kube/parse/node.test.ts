@@ -7,7 +7,7 @@ import { parseObject } from '#lib/kube/parse/parse-object.ts'
 import { nodeAddress, type NodeNetwork } from '#lib/model/node.ts'
 import { model, namespace, node, nodeNetwork } from '../../../support/build.ts'
 
-test('a node is read: internal addresses only', () => {
+test('a node is read: of a family with internal addresses these only', () => {
   const read = model({
     ...node('n1', { podCIDRs: ['10.1.0.0/24', 'fd01::/64'], zone: 'east' }),
     status: {
@@ -31,6 +31,14 @@ test('a node is read: internal addresses only', () => {
   })
   if (read.kind === 'Node')
     expect([nodeAddress(read, true), nodeAddress(read, false)]).toEqual([parseAddr('192.168.0.1'), parseAddr('fd00::1')])
+})
+
+test.each<[string, { readonly addresses?: string[]; readonly external: string[] }, string[]]>([
+  ['one family has no InternalIP', { addresses: ['192.168.0.1'], external: ['192.0.2.1', '2001:db8::1'] }, ['192.168.0.1', '2001:db8::1']],
+  ['no family has', { external: ['2001:db8::1', '192.0.2.1', '192.0.2.2'] }, ['2001:db8::1', '192.0.2.1', '192.0.2.2']],
+  ['both families have', { addresses: ['fd00::1', '192.168.0.1'], external: ['192.0.2.1'] }, ['fd00::1', '192.168.0.1']],
+])('ExternalIPs count for a family without any InternalIP: %s', (_, addresses, expected) => {
+  expect(model(node('n1', addresses))).toMatchObject({ addresses: expected.map(parseAddr) })
 })
 
 test.each([
