@@ -8,7 +8,8 @@ import { probeFeatures } from '#agent/dataplane/programs/kernel-features.ts'
 import { DEFAULT_PIN_DIR } from '#agent/maps/catalogue.ts'
 import type { Origin } from '#agent/run/sources.ts'
 import type { Interface, Interfaces } from '#agent/interfaces/table.ts'
-import { parseAddr } from '#lib/base/ip.ts'
+import { wholeCidr } from '#agent/compile/prefix-sets.ts'
+import { parseAddr, parseCidr, type Cidr } from '#lib/base/ip.ts'
 import { by, compareNumbers } from '#lib/base/order.ts'
 import { rejectedText } from '#lib/base/result.ts'
 import { snapshot } from '../demo/snapshot.ts'
@@ -113,10 +114,24 @@ export class SoakedNode {
   }
 
   async #interfaces(): Promise<Interfaces> {
-    const shown: unknown = JSON.parse(await this.#lab.mustRun(`node/${this.name}`, ['ip', '-j', '-d', 'addr', 'show']))
-    const all = (Array.isArray(shown) ? shown : []).map(interfaceOf).sort(by((one) => one.index, compareNumbers))
-    return { all: () => all, byName: (name) => all.find((one) => one.name === name) }
+    const shown = await this.#listed(['-d', 'addr', 'show'])
+    const all = shown.map(interfaceOf).sort(by((one) => one.index, compareNumbers))
+    const routes = await Promise.all(
+      ['-4', '-6'].map((family) => this.#listed([family, 'route', 'show', 'table', 'local', 'type', 'local'])),
+    )
+    const local = routes.flat().map((route) => prefixOf(textAt(route, 'dst') ?? ''))
+    return { all: () => all, byName: (name) => all.find((one) => one.name === name), local: () => local }
   }
+
+  async #listed(words: readonly string[]): Promise<readonly unknown[]> {
+    const shown: unknown = JSON.parse(await this.#lab.mustRun(`node/${this.name}`, ['ip', '-j', ...words]))
+    return listAt({ shown }, 'shown')
+  }
+}
+
+/** "10.0.0.0/24", or an address alone */
+function prefixOf(text: string): Cidr {
+  return text.includes('/') ? parseCidr(text) : wholeCidr(parseAddr(text))
 }
 
 /** 0 global, 253 link, 254 host: as netlink has them. */

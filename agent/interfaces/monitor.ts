@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Keeps the interface table and hears of route changes by netlink. Layer: agent/interfaces. */
+/** Keeps the interface table, what the kernel takes for the node itself included, and hears of route changes by netlink. Layer: agent/interfaces. */
 import { errorCode } from '#lib/base/errors.ts'
 import { Notifier } from '#lib/base/async/wait.ts'
 import type { Log } from '#lib/obs/log.ts'
-import { decodeAddr, encodeAddrDump, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from './netlink/addr.ts'
+import { AF_INET, AF_INET6, decodeAddr, encodeAddrDump, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR } from './netlink/addr.ts'
 import { NetlinkExchange, type NetlinkTransport } from './netlink/exchange.ts'
 import { decodeLink, encodeLinkDump, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK } from './netlink/link.ts'
 import { decodeMessages, type NetlinkMessage } from './netlink/message.ts'
-import { isDefaultRoute, ROUTE_PROTOCOL, routeProtocol, RTM_DELROUTE, RTM_NEWROUTE } from './netlink/route.ts'
+import {
+  decodeRoute,
+  encodeRouteDump,
+  isDefaultRoute,
+  isLocalRoute,
+  ROUTE_PROTOCOL,
+  routeProtocol,
+  RTM_DELROUTE,
+  RTM_GETROUTE,
+  RTM_NEWROUTE,
+} from './netlink/route.ts'
 import { InterfaceTable, type Interfaces } from './table.ts'
 
 /** RTNLGRP_LINK, IPV4_IFADDR, IPV4_ROUTE, IPV6_IFADDR, IPV6_ROUTE */
@@ -18,7 +28,7 @@ export const MONITOR_BUFFER_BYTES = 4 << 20
 const SYNC_ATTEMPTS = 10
 
 export interface MonitorEvents {
-  /** names of interfaces that came, went or differ, once a batch; in no order */
+  /** names of interfaces that came, went or differ, themselves or in their local routes, once a batch; in no order */
   interfacesChanged(names: ReadonlySet<string>): void
   /** a route of ours was removed, even by us, or a default route is another */
   routesChanged(): void
@@ -92,7 +102,12 @@ export class InterfaceMonitor implements Disposable {
       }
       const links = this.#exchange.dumpOnce({ what: 'list interfaces', type: RTM_GETLINK, payload: encodeLinkDump() }, take)
       const addresses = this.#exchange.dumpOnce({ what: 'list addresses', type: RTM_GETADDR, payload: encodeAddrDump() }, take)
-      if (links && addresses) {
+      const routes = [AF_INET, AF_INET6].map((family) =>
+        this.#exchange.dumpOnce({ what: 'list routes', type: RTM_GETROUTE, payload: encodeRouteDump(family) }, (message) => {
+          this.#takeLocalRoute(message)
+        }),
+      )
+      if (links && addresses && !routes.includes(false)) {
         this.#table.endSync()
         return
       }
@@ -149,10 +164,19 @@ export class InterfaceMonitor implements Disposable {
         return
       }
       case RTM_NEWROUTE:
+        this.#takeLocalRoute(message)
         this.#routes ||= isDefaultRoute(message.payload)
         return
       case RTM_DELROUTE:
+        this.#takeLocalRoute(message)
         this.#routes ||= isDefaultRoute(message.payload) || routeProtocol(message.payload) === ROUTE_PROTOCOL
     }
+  }
+
+  #takeLocalRoute({ type, payload }: NetlinkMessage): void {
+    const route = isLocalRoute(payload) ? decodeRoute(payload) : undefined
+    if (route === undefined) return
+    if (type === RTM_NEWROUTE) this.#table.localRoute(route)
+    else this.#table.localRouteGone(route)
   }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The interfaces of this network namespace as netlink messages tell them. Layer: agent/interfaces (pure). */
-import type { Addr } from '#lib/base/ip.ts'
+import { formatCidr, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { by, compareNumbers, compareText } from '#lib/base/order.ts'
 import type { AddrMessage } from './netlink/addr.ts'
 import type { LinkMessage } from './netlink/link.ts'
+import type { RouteMessage } from './netlink/route.ts'
 
 export interface InterfaceAddress {
   readonly addr: Addr
@@ -34,18 +35,24 @@ export interface Interfaces {
   /** sorted by index */
   all(): readonly Interface[]
   byName(name: string): Interface | undefined
+  /** what the kernel takes for the node itself: the prefixes of its `local` routing table */
+  local(): readonly Cidr[]
 }
+
+type LocalRoute = Pick<RouteMessage, 'cidr' | 'device'>
 
 type Changed = (name: string) => void
 
-/** `changed` hears the names of interfaces that came, went or are different in any field, the old and the new name
- * of a renamed one. */
+/** `changed` hears the names of interfaces that came, went or are different in any field or in their local routes, the
+ * old and the new name of a renamed one. */
 export class InterfaceTable implements Interfaces {
   readonly #byIndex = new Map<number, Interface>()
   readonly #byName = new Map<string, Interface>()
+  readonly #local = new Map<string, LocalRoute>()
   readonly #changed: Changed
   #seenLinks: Set<number> | undefined
   #seenAddresses: Set<string> | undefined
+  #seenLocal: Set<string> | undefined
 
   constructor(changed: Changed) {
     this.#changed = changed
@@ -57,6 +64,10 @@ export class InterfaceTable implements Interfaces {
 
   byName(name: string): Interface | undefined {
     return this.#byName.get(name)
+  }
+
+  local(): readonly Cidr[] {
+    return [...this.#local.values()].map(({ cidr }) => cidr)
   }
 
   /** A link is there or different. What the message leaves out stays as it was. */
@@ -85,6 +96,8 @@ export class InterfaceTable implements Interfaces {
     this.#byIndex.delete(index)
     if (this.#byName.get(before.name) === before) this.#byName.delete(before.name)
     this.#changed(before.name)
+    // the kernel drops some of IPv4 without a word
+    for (const [key, { device }] of this.#local) if (device === index) this.#local.delete(key)
   }
 
   /** An address is there; one the kernel does not answer on counts as gone. */
@@ -110,22 +123,39 @@ export class InterfaceTable implements Interfaces {
     })
   }
 
+  /** A route of the `local` table is there. */
+  localRoute(route: LocalRoute): void {
+    const key = localKey(route)
+    this.#seenLocal?.add(key)
+    if (this.#local.has(key)) return
+    this.#local.set(key, route)
+    this.#changed(this.#byIndex.get(route.device)?.name ?? '')
+  }
+
+  localRouteGone(route: LocalRoute): void {
+    if (this.#local.delete(localKey(route))) this.#changed(this.#byIndex.get(route.device)?.name ?? '')
+  }
+
   /** From here on everything heard of is noted, until {@link endSync} takes away what was not. */
   beginSync(): void {
     this.#seenLinks = new Set()
     this.#seenAddresses = new Set()
+    this.#seenLocal = new Set()
   }
 
   endSync(): void {
     const links = this.#seenLinks
     const addresses = this.#seenAddresses
+    const local = this.#seenLocal
     this.#seenLinks = undefined
     this.#seenAddresses = undefined
-    if (links === undefined || addresses === undefined) return
+    this.#seenLocal = undefined
+    if (links === undefined || addresses === undefined || local === undefined) return
     for (const one of [...this.#byIndex.values()]) {
       if (!links.has(one.index)) this.linkGone(one.index)
       else this.#replace(one, { ...one, addresses: one.addresses.filter((address) => addresses.has(addressKey(one.index, address))) })
     }
+    for (const [key, route] of [...this.#local]) if (!local.has(key)) this.localRouteGone(route)
   }
 
   #replace(before: Interface | undefined, after: Interface): void {
@@ -142,6 +172,10 @@ export class InterfaceTable implements Interfaces {
 
 function addressKey(index: number, address: { addr: Addr; bits: number }): string {
   return `${index} ${address.bits} ${address.addr}`
+}
+
+function localKey({ cidr, device }: LocalRoute): string {
+  return `${device} ${formatCidr(cidr)}`
 }
 
 function compareAddresses(a: InterfaceAddress, b: InterfaceAddress): number {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Interfaces as the monitor would give them. Layer: test. */
-import { addrBits, parseAddr } from '#lib/base/ip.ts'
+import { addrBits, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Interface, Interfaces } from '#agent/interfaces/table.ts'
 
 export interface InterfaceText {
@@ -40,5 +40,10 @@ export function anInterface(text: InterfaceText): Interface {
 }
 
 export function interfaces(...all: readonly Interface[]): Interfaces {
-  return { all: () => all, byName: (name) => all.find((one) => one.name === name) }
+  return withLocal([], ...all)
+}
+
+/** `local`: prefixes that the kernel takes for the node itself. */
+export function withLocal(local: readonly string[], ...all: readonly Interface[]): Interfaces {
+  return { all: () => all, byName: (name) => all.find((one) => one.name === name), local: () => local.map(parseCidr) }
 }

@@ -139,14 +139,23 @@ export function deviceSysctls(devices: readonly Device[], interfaces: Interfaces
   return settings
 }
 
-/** Every address the node answers on: those of global scope that are not link-local, sorted and distinct. */
+/** Every address the node answers on: those that its kernel takes for the node itself, and those of devices of a VRF,
+ * which has such a table of its own. Not those of loopback and of IPv6 links, which programs know by themselves. Sorted
+ * and distinct. */
 export function selfAddresses(interfaces: Interfaces): Addr[] {
   const found = new Set<Addr>()
-  for (const iface of interfaces.all()) {
-    if (!iface.up || iface.name === FOREIGN_SERVICE_DEVICE) continue
-    for (const { addr, scope } of iface.addresses) if (scope === SCOPE_GLOBAL && !isLocalOnly(addr)) found.add(addr)
+  const foreign = new Set(interfaces.byName(FOREIGN_SERVICE_DEVICE)?.addresses.map(({ addr }) => addr))
+  for (const { addr, bits } of interfaces.local()) if (bits === addrBits(addr) && !isKnownByForm(addr)) found.add(addr)
+  for (const { up, addresses } of interfaces.all()) {
+    if (!up) continue
+    for (const { addr, scope } of addresses) if (scope === SCOPE_GLOBAL && !isLocalOnly(addr)) found.add(addr)
   }
-  return [...found].sort()
+  return [...found].filter((addr) => !foreign.has(addr)).sort()
+}
+
+/** Loopback's, and IPv6's link-local. */
+function isKnownByForm(addr: Addr): boolean {
+  return isV4(addr) ? addr.charCodeAt(12) === 127 : isLocalOnly(addr)
 }
 
 /** Loopback and link-local addresses, whatever scope they were given. */

@@ -33,6 +33,7 @@ const RTA_GATEWAY = 5
 const RTA_PRIORITY = 6
 const RTA_TABLE = 15
 const RTN_UNICAST = 1
+const RTN_LOCAL = 2
 const RT_SCOPE_UNIVERSE = 0
 const RT_SCOPE_LINK = 253
 const RTNH_F_ONLINK = 4
@@ -85,6 +86,11 @@ export function routeProtocol(payload: Buffer): number {
 /** Of the main table; as cheap. */
 export function isDefaultRoute(payload: Buffer): boolean {
   return payload.length >= HEADER && payload.readUInt8(1) === 0 && payload.readUInt8(4) === MAIN_TABLE
+}
+
+/** Does the kernel take what is routed so for the node itself? As cheap. */
+export function isLocalRoute(payload: Buffer): boolean {
+  return payload.length >= HEADER && payload.readUInt8(4) === LOCAL_TABLE && payload.readUInt8(7) === RTN_LOCAL
 }
 
 /** Undefined for broken bytes and other families. */

@@ -12,7 +12,7 @@ const LINK = { kind: 'veth', master: 0, addresses: [], mac: '', mtu: 1500, up: t
 function progress(less: Partial<PodReadiness> = {}): PodReadiness {
   const device: Interface = { ...LINK, index: 5, name: 'npl1' }
   return {
-    interfaces: { all: () => [device], byName: (name) => (name === device.name ? device : undefined) },
+    interfaces: { all: () => [device], byName: (name) => (name === device.name ? device : undefined), local: () => [] },
     address: (_, ifindex) => (ifindex === 5 ? undefined : 'no row'),
     isSettled: ({ instance }) => instance === 5,
     ...less,

@@ -9,7 +9,7 @@ import type { Interfaces } from '#agent/interfaces/table.ts'
 describe('the address of the connection to the source', () => {
   const interfaces = (...addresses: string[]): Interfaces => {
     const all = [{ ...ETH0, addresses: addresses.map((addr) => ({ addr: parseAddr(addr), bits: 24, scope: 0 })) }]
-    return { all: () => all, byName: (name) => all.find((one) => one.name === name) }
+    return { all: () => all, byName: (name) => all.find((one) => one.name === name), local: () => [] }
   }
   const ETH0 = { index: 2, name: 'eth0', mtu: 1500, mac: '', up: true, running: true, loopback: false, kind: undefined, master: 0 }
 

@@ -106,7 +106,7 @@ beforeEach(() => {
   loads = 0
   node = { ...NODE, cgroup }
   want(node)
-  const interfaces = { all: () => devices, byName: (name: string) => devices.find((one) => one.name === name) }
+  const interfaces = { all: () => devices, byName: (name: string) => devices.find((one) => one.name === name), local: () => [] }
   dataplane = new Dataplane({
     generations: new PinnedGenerations({ pins, objects, features, interfaces, clock }),
     hooks: kernelHooks(pins.links, interfaces),

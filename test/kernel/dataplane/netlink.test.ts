@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { NetlinkSocket } from '#native'
 import { formatAddr, formatCidr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { silentLog } from '#lib/obs/log.ts'
+import { selfAddresses } from '#agent/dataplane/host/devices.ts'
 import { listOwnRoutes, removeRoute, Routes } from '#agent/dataplane/host/routes.ts'
 import { InterfaceMonitor, MONITOR_GROUPS } from '#agent/interfaces/monitor.ts'
 import { NETLINK_ROUTE, NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
@@ -82,6 +83,27 @@ describe('the monitor', () => {
     ip('link', 'del', IFACE)
     await until((now) => now === undefined)
     expect(heard).toContain(IFACE)
+  })
+
+  test('knows what the kernel takes for the node itself: on devices that are down, of links, by routes', async () => {
+    ip('addr', 'add', '192.0.2.7/24', 'dev', IFACE)
+    const { monitor } = monitored()
+    const local = (): string[] => monitor.interfaces.local().map(formatCidr)
+    const own = (): string[] => selfAddresses(monitor.interfaces).map(formatAddr)
+    expect(local()).toContain('192.0.2.7/32')
+    ip('addr', 'add', '169.254.20.10/32', 'dev', IFACE)
+    ip('addr', 'add', 'fd00:77::1/64', 'dev', IFACE, 'nodad')
+    ip('route', 'add', 'local', '198.18.0.0/25', 'dev', 'lo')
+    ip('route', 'add', 'local', '198.18.0.200', 'dev', IFACE)
+    await expect.poll(local).toContain('198.18.0.200/32')
+    expect([local().includes('198.18.0.0/25'), own()]).toEqual([true, ['169.254.20.10', '192.0.2.7', '198.18.0.200', 'fd00:77::1']])
+    ip('link', 'set', IFACE, 'up')
+    await expect.poll(() => monitor.interfaces.byName(IFACE)?.up).toBe(true)
+    expect(own()).toContain('192.0.2.7')
+    ip('route', 'del', 'local', '198.18.0.0/25', 'dev', 'lo')
+    await expect.poll(local).not.toContain('198.18.0.0/25')
+    ip('link', 'del', IFACE)
+    await expect.poll(own).toEqual([])
   })
 
   test('after more events than its socket holds it is right all the same', async () => {

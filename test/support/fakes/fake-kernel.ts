@@ -41,8 +41,12 @@ export class FakeKernel implements NodeKernel {
       mkdirSync(dirname(join(this.sysctls, path)), { recursive: true })
       writeFileSync(join(this.sysctls, path), '0\n')
     }
-    const byName = (name: string) => this.#interfaces?.byName(name)
-    this.programs = new FakeGenerations({ interfaces: { all: () => this.#interfaces?.all() ?? [], byName }, clock: new FakeClock() })
+    const interfaces: Interfaces = {
+      all: () => this.#interfaces?.all() ?? [],
+      byName: (name) => this.#interfaces?.byName(name),
+      local: () => this.#interfaces?.local() ?? [],
+    }
+    this.programs = new FakeGenerations({ interfaces, clock: new FakeClock() })
   }
 
   readonly run = (command: readonly string[]): Promise<string> => {

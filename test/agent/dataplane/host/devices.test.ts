@@ -4,7 +4,7 @@ import { formatAddr, parseAddr } from '#lib/base/ip.ts'
 import type { DesiredNode } from '#agent/compile/desired.ts'
 import { chosenDevices, decideDevices, deviceSysctls, selfAddresses, type Found } from '#agent/dataplane/host/devices.ts'
 import { NO_ROUTES, type RouteLookup } from '#agent/dataplane/host/route-lookup.ts'
-import { anInterface, interfaces } from '../../../support/interfaces.ts'
+import { anInterface, interfaces, withLocal } from '../../../support/interfaces.ts'
 
 const NOTHING: Found = { ways: NO_ROUTES, veths: new Set() }
 
@@ -163,4 +163,13 @@ test('the node answers on its global addresses of devices that are up', () => {
     anInterface({ index: 8, name: 'eth3', addresses: ['192.0.2.1'] }),
   )
   expect(selfAddresses(all).map(formatAddr)).toEqual(['172.17.0.1', '192.0.2.1', '203.0.113.7', 'fd00::1'])
+})
+
+test("the node answers on what its kernel takes for the node itself, but for another proxy's services", () => {
+  const ipvs = anInterface({ index: 7, name: 'kube-ipvs0', addresses: ['10.96.0.1', 'fd00:96::1'], up: false })
+  const old = anInterface({ index: 4, name: 'old0', addresses: ['192.0.2.200', 'fd00::200'], up: false })
+  const local = ['127.0.0.0/8', '127.0.0.1/32', '192.0.2.200/32', '169.254.20.10/32', '10.9.0.0/24', '10.96.0.1/32']
+  const local6 = ['::1/128', 'fe80::1/128', 'fd00:9::/64', 'fd00::9/128', 'fd00:96::1/128']
+  const found = selfAddresses(withLocal([...local, ...local6], ipvs, old))
+  expect(found.map(formatAddr)).toEqual(['169.254.20.10', '192.0.2.200', 'fd00::9'])
 })
