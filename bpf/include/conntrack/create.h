@@ -150,8 +150,12 @@ static __noinline enum verdict prepare_service(struct __sk_buff *skb, struct scr
 	__u32 slot = 0;
 	enum drop why;
 
-	if (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p) && !(fe->flags & FRONTEND_MAGLEV))
-		return dropped(DROP_NO_FLOW);
+	if (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p)) {
+		if (s->hook == FROM_HOST && tcp_is_connected(tcp_state(skb, &s->p.t)))
+			return VERDICT_PASS; /* the node's own, and older than the service */
+		if (!(fe->flags & FRONTEND_MAGLEV))
+			return dropped(DROP_NO_FLOW);
+	}
 	if (fe->flags & FRONTEND_RANGES && !range_has(fe->inside.list, &s->p.t.src))
 		return dropped(DROP_SOURCE_RANGE);
 	be = backend_pick(s, fe, from, &slot);
@@ -201,6 +205,17 @@ static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const 
 	return s->hook == FROM_HOST && !s->p.tunnelled && would_circle(skb, s);
 }
 
+/* Does the packet leave from an address and port where a service is reached? The kernel sends it, from a socket of the
+ * node or masqueraded. Its answer would be taken for a request to the service, were there no flow. */
+static __noinline bool leaves_from_service(const struct scratch *s)
+{
+	struct addr_info info = {};
+
+	if (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p))
+		return false; /* nor is its answer a SYN: sockets tell of these */
+	return frontend_find(&s->p.t.src, s->p.t.sport, s->p.proto, &info, true);
+}
+
 /* A packet to no service. Reads src, dst, key.lane; writes draft.v, reroute. */
 static __always_inline enum verdict prepare_other(struct __sk_buff *skb, struct scratch *s)
 {
@@ -213,7 +228,7 @@ static __always_inline enum verdict prepare_other(struct __sk_buff *skb, struct 
 		return dropped(DROP_POLICY); /* whose rules are not known yet, or not any more */
 	if (s->hook == TO_HOST) {
 		s->reroute = in_overlay(s, &s->p.t.dst);
-		if (!s->reroute && !s->key.lane && !host_asks(skb->ifindex))
+		if (!s->reroute && !s->key.lane && !host_asks(skb->ifindex) && !leaves_from_service(s))
 			return VERDICT_PASS; /* the host's own traffic */
 	}
 	if (s->hook == FROM_HOST && !s->p.tunnelled && s->dst.kind != ADDR_LOCAL_POD) {

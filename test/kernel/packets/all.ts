@@ -25,6 +25,7 @@ import { cases as neighbours } from './icmp/neighbours.ts'
 import { cases as nodePort } from './services/node-port.ts'
 import { cases as outward } from './sources/outward.ts'
 import { cases as ownNode } from './policy/own-node.ts'
+import { cases as ownPorts } from './services/own-ports.ts'
 import { cases as policy } from './policy/rules.ts'
 import { cases as policyFlows } from './policy/flows.ts'
 import { cases as policyServices } from './policy/services.ts'
@@ -63,6 +64,7 @@ const cases: readonly PacketCase[] = [
   ...nodePort,
   ...outward,
   ...ownNode,
+  ...ownPorts,
   ...policy,
   ...policyFlows,
   ...policyServices,

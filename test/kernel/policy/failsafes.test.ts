@@ -3,7 +3,7 @@
  * connections older than the rules. Layer: test. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ifindexOf, type BpfProgram } from '#native'
 import { ADDR_SELF, FAILSAFE_IN, FAILSAFE_OUT, FAILSAFE_PORTS, FAILSAFE_V6, HOST_REAL } from '#lib/base/bpf-constants.ts'
@@ -15,6 +15,7 @@ import type { HostSets } from '#agent/maps/shapes.ts'
 import { addrInfo } from '../../../testkit/packets/addr-info.ts'
 import { loadObject, program, sharedMaps, TestMap, type Loaded } from '../../../testkit/packets/objects.ts'
 import { tcp, udp, type TcpOptions } from '../../../testkit/packets/packet.ts'
+import { connection } from '../connection.ts'
 import { kernelFacts } from '../kernel-facts.ts'
 import { setUpNamespace, testCfg } from '../../../testkit/packets/runner.ts'
 import { at, families, type Family } from '../../../testkit/packets/cluster.ts'
@@ -155,27 +156,6 @@ describe.each(families.map((f) => [f.name, f] as const))('%s: rules without trac
     }
   })
 })
-
-interface Connection extends Disposable {
-  readonly client: Socket
-  readonly server: Server
-}
-
-async function connection(from: { readonly addr: string; readonly port?: number }, to: string, port: number): Promise<Connection> {
-  const server = createServer((socket) => socket.on('error', () => undefined)).listen(port, to)
-  await once(server, 'listening')
-  const client = connect({ host: to, port, localAddress: from.addr, ...(from.port === undefined ? {} : { localPort: from.port }) })
-  client.on('error', () => undefined)
-  await once(client, 'connect')
-  return {
-    client,
-    server,
-    [Symbol.dispose]: () => {
-      client.resetAndDestroy()
-      server.close()
-    },
-  }
-}
 
 function ownPort(client: Socket): number {
   const address = client.address()
