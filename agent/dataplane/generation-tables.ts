@@ -12,7 +12,7 @@ import type { Clock } from '#lib/base/clock.ts'
 import { InternalError } from '#lib/base/errors.ts'
 import type { Cidr } from '#lib/base/ip.ts'
 import { recordOf } from '#lib/base/object.ts'
-import type { Device } from './host/devices.ts'
+import { selfPrefixes, type Device } from './host/devices.ts'
 import type { HookPrograms, WantedProgram } from './attach/attachments.ts'
 import { KeyOwners } from './maps/key-owners.ts'
 import type { Features } from './programs/kernel-features.ts'
@@ -127,6 +127,7 @@ export function tablesOf({ shared, generation, objects, interfaces, clock }: Tab
     setDevices: (devices, nodePorts) => {
       tables.ifaces.setFragment(SELF_OWNER, ifaceRows(devices).map(ifaceEntry))
       rows.setFragment(selfFragment(interfaces, nodePorts))
+      policy.epoch.setOwnPrefixes(selfPrefixes(interfaces).length)
       policy.hosts.setDevices(devices)
     },
     [Symbol.dispose]() {

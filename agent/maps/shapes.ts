@@ -86,7 +86,7 @@ export const socketKey = shape('socket_key', { cookie: id64, addr, port: be16, p
 export const socketPeer = shape('socket_peer', { addr, port: be16 })
 
 export const pressure = shape('pressure', { full_at: ns, blocks: u32 })
-export const nodeState = shape('node_state', { takeover_until: ns, epoch: u32 })
+export const nodeState = shape('node_state', { takeover_until: ns, epoch: u32, own_prefixes: u32 })
 
 export const nodeCfg = shape('node_cfg', {
   node_v4: addr,
@@ -139,4 +139,5 @@ export type HostSets = ShapeType<typeof hostSets>
 export type Iface = ShapeType<typeof iface>
 export type CtKey = ShapeType<typeof ctKey>
 export type CtValue = ShapeType<typeof ctValue>
+export type NodeState = ShapeType<typeof nodeState>
 export type NodeCfg = ShapeType<typeof nodeCfg>

@@ -16,6 +16,8 @@ export const LIVE_CHOSEN = 1
 /** enum range_set */
 export const RANGE_INSIDE = 1
 export const RANGE_TUNNEL_BACK = 2
+export const RANGE_OWN = 3
+export const RANGE_NODE_PORTS = 4
 
 /** enum addr_kind */
 export const ADDR_LOCAL_POD = 1

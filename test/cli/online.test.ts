@@ -2,9 +2,10 @@
 /** explain on a node, without one: the packet, the walk through maps, what fits and what does not. Layer: test. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { ADDR_SELF, FAILSAFE_OUT } from '#lib/base/bpf-constants.ts'
-import { parseAddr } from '#lib/base/ip.ts'
+import { ADDR_SELF, FAILSAFE_OUT, FRONTEND_NODE_PORT, RANGE_NODE_PORTS, RANGE_OWN } from '#lib/base/bpf-constants.ts'
+import { ANY_V4, parseAddr } from '#lib/base/ip.ts'
 import type { Packet } from '#lib/policy/packet.ts'
+import { setId } from '#agent/compile/services/list-ids.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { addrInfo } from '../../testkit/packets/addr-info.ts'
 import { FakeTables } from '../support/fakes/fake-tables.ts'
@@ -107,6 +108,20 @@ test('serviceOf: each of its backends', () => {
     [DB, 80],
     [parseAddr('10.1.1.3'), 80],
   ])
+})
+
+test.each([
+  { what: 'is found at an address of a prefix of the node', sets: [RANGE_OWN, RANGE_NODE_PORTS], frontend: '10.9.0.7:30080/TCP' },
+  { what: 'is not where none is served', sets: [RANGE_OWN], frontend: undefined },
+  { what: 'is not at any other address', sets: [], frontend: undefined },
+])('serviceOf: a node port $what', ({ sets, frontend }) => {
+  const [fake, own] = [new FakeTables(), parseAddr('10.9.0.7')]
+  const none = { list: '00000000000000aa', count: 0 }
+  const row = { inside: none, outside: none, flags: FRONTEND_NODE_PORT, affinity: 0 }
+  fake.put(catalogue.np_frontends, [{ addr: ANY_V4, port: 30_080, proto: 6 }, row])
+  // a trie has it by a shorter prefix
+  for (const set of sets) fake.put(catalogue.np_ranges, [{ prefix: 64 + 128, set: setId(set), addr: own }, 0])
+  expect(serviceOf(fake, { ...packet, dst: own, dport: 30_080 }, true).service?.frontend).toBe(frontend)
 })
 
 describe('disagreementOf', () => {

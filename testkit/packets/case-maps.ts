@@ -14,9 +14,11 @@ import {
   LIVE_CHOSEN,
   MAGLEV_SIZE,
   RANGE_INSIDE,
+  RANGE_NODE_PORTS,
+  RANGE_OWN,
   RANGE_TUNNEL_BACK,
 } from '#lib/base/bpf-constants.ts'
-import { ANY_V4, ANY_V6, isV4, parseAddr } from '#lib/base/ip.ts'
+import { ANY_V4, ANY_V6, isV4, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import { endpoint } from './packet.ts'
 import type { Loaded } from './objects.ts'
 import { TestMap } from './objects.ts'
@@ -26,7 +28,7 @@ import type { Policy } from '#lib/model/policy.ts'
 import { KeptMap } from './kept-map.ts'
 import type { BackendGiven, Given } from './case.ts'
 import { addrInfo } from './addr-info.ts'
-import { NODE_PORT, WEB, at, devices, families } from './cluster.ts'
+import { NODE_PORT, WEB, at, devices, families, ownPrefixes } from './cluster.ts'
 /** one list, which the maps know again */
 const NO_POLICIES: readonly Policy[] = []
 
@@ -48,7 +50,7 @@ export function openMaps(loaded: Loaded) {
     maglev: new KeptMap(loaded, catalogue.np_maglev),
     ranges: new KeptMap(loaded, catalogue.np_ranges),
     routes: new KeptMap(loaded, catalogue.np_routes),
-    state: new KeptMap(loaded, catalogue.np_state, { takeover_until: 0, epoch: 0 }),
+    state: new KeptMap(loaded, catalogue.np_state, { takeover_until: 0, epoch: 0, own_prefixes: 0 }),
   }
   const { addrs, state } = own
   return {
@@ -103,7 +105,10 @@ export function flush(own: OwnMaps): void {
 /** The maps that say what the service is. */
 export function fillServices(own: OwnMaps, given: Given): void {
   for (const map of [own.frontends, own.backends, own.live, own.maglev, own.ranges]) map.clear()
-  own.state.set(0, { takeover_until: given.takeover === true ? 1e12 : 0, epoch: 0 })
+  own.state.set(0, { takeover_until: given.takeover === true ? 1e12 : 0, epoch: 0, own_prefixes: ownPrefixes.length })
+  for (const { addr, bits } of ownPrefixes.map(parseCidr))
+    for (const set of [RANGE_OWN, RANGE_NODE_PORTS].map(rangeSet))
+      own.ranges.set({ prefix: 64 + bits + (isV4(addr) ? 96 : 0), set, addr }, 0)
   for (const f of families) {
     const inside = (addr: string): void => own.ranges.set({ prefix: 64 + 128, set: rangeSet(RANGE_INSIDE), addr: parseAddr(addr) }, 0)
     for (const addr of [f.pod, f.secondPod, f.maskedPod, f.remotePod, f.overlayPod]) inside(addr)

@@ -14,6 +14,8 @@ export interface Family {
   readonly node: string
   /** this node's as well, without node ports */
   readonly quietOwn: string
+  /** this node's, of a prefix that its kernel takes for the node as a whole: no row has it */
+  readonly prefixOwn: string
   readonly otherNode: string
   readonly thirdNode: string
   /** nodes whose addresses are like otherNode's: half of the last byte's range apart; or the same XOR of its 16-bit
@@ -55,6 +57,7 @@ export const families: readonly Family[] = [
     lost: '203.0.113.9',
     node: '192.168.50.1',
     quietOwn: '192.168.50.11',
+    prefixOwn: '10.9.0.7',
     otherNode: '192.168.50.2',
     thirdNode: '192.168.50.3',
     alikeNodes: ['192.168.50.130', '192.169.50.3'],
@@ -79,6 +82,7 @@ export const families: readonly Family[] = [
     lost: '2001:db8::9',
     node: 'fd00:50::1',
     quietOwn: 'fd00:50::11',
+    prefixOwn: 'fd00:9::7',
     otherNode: 'fd00:50::2',
     thirdNode: 'fd00:50::3',
     alikeNodes: ['fd00:50::82', 'fd00:50::2:0'],
@@ -112,6 +116,8 @@ export function at(addr: string, port: number): string {
 }
 
 /** Interfaces of the namespace the cases run in: made by setUpNamespace(). MACs of neighbours are fixed. */
+export const ownPrefixes = ['10.9.0.0/24', 'fd00:9::/64']
+
 export const devices = {
   underlay: { name: 'eth0', mac: '02:00:00:00:50:01', mtu: 1500 },
   pod: { name: 'npl0', mac: '02:00:00:00:10:01', mtu: 1500 },
@@ -121,7 +127,7 @@ export const neighbourMac = '02:00:00:00:99:99'
 
 /** `ip` command lines that make the namespace. */
 export function namespaceCommands(): string[] {
-  const lines = ['link set lo up']
+  const lines = ['link set lo up', ...ownPrefixes.map((prefix) => `route replace local ${prefix} dev lo`)]
   for (const device of Object.values(devices)) {
     lines.push(`link add ${device.name} address ${device.mac} mtu ${device.mtu} type veth peer name ${device.name}p`)
     lines.push(`link set ${device.name}p up`, `link set ${device.name} up`)

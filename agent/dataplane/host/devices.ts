@@ -4,7 +4,7 @@
 import type { Interface, InterfaceAddress, Interfaces } from '#agent/interfaces/table.ts'
 import type { DesiredNode } from '#agent/compile/desired.ts'
 import { SCOPE_GLOBAL } from '#agent/interfaces/netlink/addr.ts'
-import { addrBits, formatAddr, isV4, type Addr } from '#lib/base/ip.ts'
+import { addrBits, formatAddr, isV4, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { isMac } from '#lib/base/mac.ts'
 import { REVERSE_PATH_OF_ALL } from './sysctls.ts'
 import type { RouteLookup } from './route-lookup.ts'
@@ -151,6 +151,12 @@ export function selfAddresses(interfaces: Interfaces): Addr[] {
     for (const { addr, scope } of addresses) if (scope === SCOPE_GLOBAL && !isLocalOnly(addr)) found.add(addr)
   }
   return [...found].filter((addr) => !foreign.has(addr)).sort()
+}
+
+/** Prefixes that the kernel takes for the node itself as a whole, as after `ip route add local 10.9.0.0/24 dev lo`: not
+ * loopback's, and no single addresses. */
+export function selfPrefixes(interfaces: Interfaces): Cidr[] {
+  return interfaces.local().filter(({ addr, bits }) => bits < addrBits(addr) && !isKnownByForm(addr))
 }
 
 /** Loopback's, and IPv6's link-local. */

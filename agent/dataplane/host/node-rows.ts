@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Rows that only the node itself can know: its own addresses, and its devices. Layer: agent/dataplane (pure). */
-import { ADDR_NODE_PORTS, ADDR_SELF, ADDR_SERVICE, IFACE_HOST, IFACE_WORKLOAD } from '#lib/base/bpf-constants.ts'
+import {
+  ADDR_NODE_PORTS,
+  ADDR_SELF,
+  ADDR_SERVICE,
+  IFACE_HOST,
+  IFACE_WORKLOAD,
+  RANGE_NODE_PORTS,
+  RANGE_OWN,
+} from '#lib/base/bpf-constants.ts'
 import { compareText, type Compare } from '#lib/base/order.ts'
-import { isWithin, type Cidr } from '#lib/base/ip.ts'
+import { cidrContains, isWithin, type Cidr } from '#lib/base/ip.ts'
 import { isMac, NO_MAC } from '#lib/base/mac.ts'
 import type { AddrRow, Fragment } from '#agent/compile/desired.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
@@ -11,7 +19,9 @@ import type { Codec } from '#agent/maps/codec.ts'
 import type { AddrInfo, Iface } from '#agent/maps/shapes.ts'
 import { decodeText } from '#agent/maps/byte-rows.ts'
 import type { Claim } from '../maps/key-owners.ts'
-import { selfAddresses, type Device } from './devices.ts'
+import { rangeRows } from '#agent/compile/prefix-sets.ts'
+import { setId } from '#agent/compile/services/list-ids.ts'
+import { selfAddresses, selfPrefixes, type Device } from './devices.ts'
 
 /** Owner of these rows. */
 export const SELF_OWNER = 'node/self'
@@ -27,15 +37,23 @@ export function addressClaims(codec: Codec<AddrInfo>): Compare<Claim> {
 
 const IFACE_KIND = { workload: IFACE_WORKLOAD, host: IFACE_HOST } as const
 
-/** Every address that an interface of this node answers on. `nodePorts`: where node ports are served; empty:
- * everywhere. */
+/** All that this node answers on: rows of its addresses, and sets of the prefixes that are its own. `nodePorts`: where
+ * node ports are served; empty: everywhere. */
 export function selfFragment(interfaces: Interfaces, nodePorts: readonly Cidr[]): Fragment {
-  const rows = selfAddresses(interfaces).map((addr): AddrRow => ({
+  const addresses = selfAddresses(interfaces).map((addr): AddrRow => ({
     table: 'addrs',
     key: { addr },
     value: { kind: ADDR_SELF, flags: nodePorts.length === 0 || isWithin(nodePorts, addr) ? ADDR_NODE_PORTS : 0, iface: undefined },
   }))
-  return { owner: SELF_OWNER, rows }
+  const own = selfPrefixes(interfaces)
+  const served = nodePorts.length === 0 ? own : own.flatMap((prefix) => nodePorts.flatMap((cidr) => overlapOf(prefix, cidr) ?? []))
+  return { owner: SELF_OWNER, rows: [...addresses, ...rangeRows(setId(RANGE_OWN), own), ...rangeRows(setId(RANGE_NODE_PORTS), served)] }
+}
+
+/** The longer one, if the other contains it. */
+function overlapOf(a: Cidr, b: Cidr): Cidr | undefined {
+  const [outer, inner] = a.bits < b.bits ? [a, b] : [b, a]
+  return cidrContains(outer, inner.addr) ? inner : undefined
 }
 
 /** Indexes of pods' interfaces among these rows. */

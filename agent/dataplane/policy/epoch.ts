@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Has the programs judge again the flows that they let be before. Layer: agent/dataplane. */
-import { bind } from '#agent/maps/codec.ts'
+/** Has the programs judge again the flows that they let be before, and keeps what else np_state says of the node.
+ * Layer: agent/dataplane. */
+import { bind, type Codec } from '#agent/maps/codec.ts'
 import { structLayout } from '#agent/maps/layout.ts'
 import type { Btf } from '#agent/maps/btf.ts'
-import { nodeState } from '#agent/maps/shapes.ts'
+import { nodeState, type NodeState } from '#agent/maps/shapes.ts'
 import { decodeBytes, encodeBytes } from '#agent/maps/byte-rows.ts'
 import { failure, NOTHING_DONE, type Outcome, type ReconcileStep } from '../reconcile/step.ts'
 
@@ -28,16 +29,26 @@ const KEY = new Uint8Array(4)
 export class Epoch implements ReconcileStep {
   readonly name = 'epoch'
   readonly #options: EpochOptions
+  readonly #codec: Codec<NodeState>
   #marked = false
+  /** undefined: as the map has it */
+  #ownPrefixes: number | undefined
   #last = Number.NEGATIVE_INFINITY
 
   constructor(options: EpochOptions) {
     this.#options = options
+    this.#codec = bind(nodeState, structLayout(options.btf, 'node_state'))
   }
 
   /** What was marked takes effect when it is due. */
   mark(): void {
     this.#marked = true
+  }
+
+  /** So many rows has RANGE_OWN. Flows that began with another number are judged again. */
+  setOwnPrefixes(count: number): void {
+    this.#ownPrefixes = count
+    if (this.#state().own_prefixes !== count) this.mark()
   }
 
   /** ms until there is something to do; undefined when nothing is marked */
@@ -51,16 +62,20 @@ export class Epoch implements ReconcileStep {
 
   apply(): Outcome {
     if (!this.#marked) return NOTHING_DONE
-    const { map, btf, now } = this.#options
-    const codec = bind(nodeState, structLayout(btf, 'node_state'))
-    const state = decodeBytes(codec, map.lookup(KEY) ?? new Uint8Array(codec.size))
+    const { map, now } = this.#options
+    const state = this.#state()
+    const own_prefixes = this.#ownPrefixes ?? state.own_prefixes
     try {
-      map.update(KEY, encodeBytes(codec, { ...state, epoch: (state.epoch + 1) >>> 0 }))
+      map.update(KEY, encodeBytes(this.#codec, { ...state, epoch: (state.epoch + 1) >>> 0, own_prefixes }))
     } catch (cause) {
       return { done: 0, failures: [failure('np_state', cause)] }
     }
     this.#marked = false
     this.#last = now()
     return { done: 1, failures: [] }
+  }
+
+  #state(): NodeState {
+    return decodeBytes(this.#codec, this.#options.map.lookup(KEY) ?? new Uint8Array(this.#codec.size))
   }
 }

@@ -260,7 +260,7 @@ NP_GLOBAL enum verdict flow_prepare(struct __sk_buff *skb)
 	if (s->hook == TO_WORKLOAD || s->p.tunnelled || s->p.fragment) {
 		addr_look(&s->dst, &s->p.t.dst);
 	} else {
-		fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &s->dst, s->hook == FROM_HOST);
+		fe = service_of_packet(s, &s->dst);
 	}
 	ours = fe || s->dst.kind == ADDR_LOCAL_POD;
 	if (s->hook == FROM_WORKLOAD || (s->hook == FROM_HOST && (ours || s->p.tunnelled))) {
@@ -292,7 +292,8 @@ static __always_inline bool is_nodes_own(struct __sk_buff *skb, const struct scr
 {
 	if (skb->ingress_ifindex)
 		return s->hook == TO_WORKLOAD && s->src.kind == ADDR_SELF && skb->ingress_ifindex == skb->ifindex;
-	return s->hook == TO_HOST || s->src.kind == ADDR_SELF || addr_is_link_local(&s->p.t.src);
+	return s->hook == TO_HOST || s->src.kind == ADDR_SELF || addr_is_link_local(&s->p.t.src) ||
+	       (!s->src.kind && own_prefix(true));
 }
 
 /* The flow in s->draft.v begins with this packet: fills in what is judged.

@@ -60,7 +60,7 @@ static __noinline bool flow_is_stale(struct scratch *s, const struct ct_value *v
 		return false;
 	if (!udp && !(pkt_is_syn(&s->p) && !(v->state & CT_TCP_OPEN)))
 		return false;
-	fe = frontend_find(&s->p.t.dst, s->p.t.dport, s->p.proto, &info, s->hook == FROM_HOST);
+	fe = service_of_packet(s, &info);
 	if (!fe)
 		return to_backend;
 	return !(leg->flags & LEG_NAT) || !backend_stays(choice_of(s, fe), v);

@@ -108,6 +108,41 @@ static __noinline struct route *route_to(const struct addr *dst)
 	return bpf_map_lookup_elem(&np_routes, &k);
 }
 
+/* Is the address in one of the set's prefixes? */
+static __noinline bool range_has(__u64 set, const struct addr *a)
+{
+	struct range_key k = {};
+
+	k.prefix = 64 + 128;
+	k.set[0] = bpf_htonl((__u32)(set >> 32));
+	k.set[1] = bpf_htonl((__u32)set);
+	k.addr = *a;
+	return bpf_map_lookup_elem(&np_ranges, &k) != 0;
+}
+
+enum own_prefix {
+	PREFIX_OWN = 1,
+	PREFIX_NODE_PORTS = 2,
+};
+
+/* Is the packet's source or destination, which has no row, of a prefix that the kernel takes for this node as a whole?
+ * Returns enum own_prefix. */
+NP_GLOBAL __u32 own_prefix(__u32 of_source)
+{
+	struct scratch *s = scratch_take();
+	struct node_state *state;
+	const struct addr *a;
+	__u32 zero = 0;
+
+	state = bpf_map_lookup_elem(&np_state, &zero);
+	if (!s || !state || !state->own_prefixes)
+		return 0;
+	a = of_source ? &s->p.t.src : &s->p.t.dst;
+	if (!range_has(RANGE_OWN, a))
+		return 0;
+	return range_has(RANGE_NODE_PORTS, a) ? PREFIX_OWN | PREFIX_NODE_PORTS : PREFIX_OWN;
+}
+
 /* Is `dst`, of which s->dst is known, reached only through the tunnel? */
 static __always_inline bool in_overlay(const struct scratch *s, const struct addr *dst)
 {

@@ -41,12 +41,15 @@ static __always_inline bool source_is_martian(const struct pkt *p)
 }
 
 /* Does a packet from the network have a source address that only this node sends from: its own, that of a pod behind
- * a veth, or a service's, which packets have only where programs have put it? */
-static __noinline bool source_is_here(struct scratch *s, const struct addr_info *info)
+ * a veth, or a service's, which packets have only where programs have put it? `info`: what the row of its source says,
+ * if there is one. */
+static __always_inline bool source_is_here(struct scratch *s, const struct addr_info *info)
 {
-	if (info->kind == ADDR_SELF || info->kind == ADDR_SERVICE || info->kind == ADDR_LOCAL_POD)
+	if (info && info->kind)
+		return info->kind != ADDR_NODE;
+	if (info && info->flags & ADDR_EXTERNAL && frontend_at(&s->p.t.src, s->p.t.sport, s->p.proto))
 		return true;
-	return !info->kind && info->flags & ADDR_EXTERNAL && frontend_at(&s->p.t.src, s->p.t.sport, s->p.proto);
+	return own_prefix(true);
 }
 
 /* Is the source a pod of another node that sends in the tunnel, and did the packet come outside it? */
@@ -65,7 +68,7 @@ static __noinline bool source_is_elsewhere(struct scratch *s)
 {
 	struct addr_info *info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
 
-	if (info && !s->p.tunnelled && source_is_here(s, info))
+	if (!s->p.tunnelled && source_is_here(s, info))
 		return true;
 	return source_is_tunnels(s, info);
 }
@@ -93,7 +96,7 @@ static __noinline enum drop source_refused_alone(struct scratch *s)
 	if (s->key.lane || s->dst.kind == ADDR_LOCAL_POD || in_overlay(s, &s->p.t.dst))
 		return source_is_elsewhere(s) ? DROP_SPOOFED : DROP_NONE;
 	info = bpf_map_lookup_elem(&np_addrs, &s->p.t.src);
-	return info && !s->p.tunnelled && source_is_here(s, info) ? DROP_SPOOFED : DROP_NONE;
+	return !s->p.tunnelled && source_is_here(s, info) ? DROP_SPOOFED : DROP_NONE;
 }
 
 /* The same for a packet that the kernel takes. `asked`: there are rules for it. Reads key.lane, dst. */

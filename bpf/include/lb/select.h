@@ -3,19 +3,21 @@
 #ifndef NP_LB_SELECT_H
 #define NP_LB_SELECT_H
 
-#include "base/scratch.h"
+#include "l3/route.h"
 #include "lb/service.h"
 
-/* Is the address in one of the set's prefixes? */
-static __noinline bool range_has(__u64 set, const struct addr *a)
+/* The service that the packet is for. Fills in what is known of its destination. */
+static __noinline struct frontend *service_of_packet(const struct scratch *s, struct addr_info *dst)
 {
-	struct range_key k = {};
+	const struct ct_tuple *t = &s->p.t;
+	struct frontend *fe = frontend_find(&t->dst, t->dport, s->p.proto, dst, s->hook == FROM_HOST);
+	__u32 own = fe || dst->kind || !hook_is_from(s->hook) ? 0 : own_prefix(false);
 
-	k.prefix = 64 + 128;
-	k.set[0] = bpf_htonl((__u32)(set >> 32));
-	k.set[1] = bpf_htonl((__u32)set);
-	k.addr = *a;
-	return bpf_map_lookup_elem(&np_ranges, &k) != 0;
+	if (!own)
+		return fe;
+	dst->kind = ADDR_SELF;
+	dst->flags = own & PREFIX_NODE_PORTS ? ADDR_NODE_PORTS : 0;
+	return frontend_of_node(&t->dst, t->dport, s->p.proto, dst);
 }
 
 /* This node's pods and processes have their own choice, and so have pods of other nodes where it matters most:

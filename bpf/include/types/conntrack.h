@@ -133,7 +133,7 @@ _Static_assert(sizeof(struct link_addr) == 24, "link_addr");
 struct node_state {
 	__u64 takeover_until; /* ns since boot: TCP flows without an entry belong to the proxy before us until then */
 	__u32 epoch;          /* grows when rules change: each flow's next packet is judged again */
-	__u32 pad;
+	__u32 own_prefixes;   /* how many RANGE_OWN has */
 };
 _Static_assert(sizeof(struct node_state) == 16, "node_state");
 

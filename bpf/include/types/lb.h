@@ -112,6 +112,8 @@ _Static_assert(sizeof(struct maglev) == 32700, "maglev");
 enum range_set {
 	RANGE_INSIDE = 1,      /* never masqueraded between: pools, pod ranges of nodes; by setting nodes' addresses */
 	RANGE_TUNNEL_BACK = 2, /* clients whose answers return through the tunnel although others' do not */
+	RANGE_OWN = 3,         /* what the kernel takes for this node beside single addresses, which have rows */
+	RANGE_NODE_PORTS = 4,  /* of these, where node ports are served */
 };
 
 struct range_key {

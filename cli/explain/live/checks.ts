@@ -14,6 +14,7 @@ import type { PolicyVerdict } from '#agent/policy/verdict.ts'
 import { inTurn, type Stage } from '../stages.ts'
 import { ruleRecord, type RuleNames, type RuleRecord } from '../../rules.ts'
 import type { Tables } from '../../map-tables.ts'
+import { addressKind } from './own-address.ts'
 import { pinnedPolicy } from './pinned-policy.ts'
 
 export interface SideVerdict {
@@ -80,7 +81,7 @@ class Checks {
     const pod = (direction: SideCheck['direction'], addr: Packet['src'], sets: Asked['sets']): SideCheck =>
       this.#ask({ stage: 'pod', direction, of: formatAddr(addr), packet, sets })
     return [
-      ...this.#comingIn(dst?.kind === ADDR_SELF),
+      ...this.#comingIn(addressKind(this.#of.tables, packet.dst)?.kind === ADDR_SELF),
       ...(out === 0 ? [] : this.#host('forward', { direction: 'egress', device: out, packet })),
       // what a pod sends is asked about where it leaves the pod
       ...(src?.kind === ADDR_LOCAL_POD && this.#passage.device === 0 ? [pod('egress', packet.src, [src.egress, src.staged_egress])] : []),

@@ -8,6 +8,7 @@ import { workloadInterface } from '#lib/model/pod.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import type { EndName } from '../query.ts'
 import { entriesOf, type Tables } from '../../map-tables.ts'
+import { addressKind } from './own-address.ts'
 
 export interface Devices {
   /** 0: there is none */
@@ -49,9 +50,9 @@ export async function sourceOf(
   tables: Tables,
   { devices, device }: { readonly devices: Devices; readonly device: string | undefined },
 ): Promise<Source> {
-  const info = tables.open(catalogue.np_addrs).get(src)
-  if (info?.kind === ADDR_SELF)
+  if (addressKind(tables, src)?.kind === ADDR_SELF)
     throw new ConfigError(formatAddr(src), 'what the node itself sends does not begin at a program that can be run: ask with --resources')
+  const info = tables.open(catalogue.np_addrs).get(src)
   const ifaces = tables.open(catalogue.np_ifaces)
   if (info?.kind === ADDR_LOCAL_POD)
     return { ifindex: info.ifindex, program: 'from_workload', mac: ifaces.get(info.ifindex)?.mac ?? NO_MAC }

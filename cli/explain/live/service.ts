@@ -7,6 +7,7 @@ import type { Frontend } from '#agent/maps/shapes.ts'
 import { frontendText } from '../../bpf/services.ts'
 import type { Tables } from '../../map-tables.ts'
 import { frontendOf } from '../frontend.ts'
+import { addressKind } from './own-address.ts'
 import { endRecord, type EndRecord } from '../../text.ts'
 
 export interface ServiceRecord {
@@ -25,11 +26,11 @@ export interface Meant {
 }
 
 export function serviceOf(tables: Tables, packet: Packet, inside: boolean): Meant {
-  const [frontends, addrs] = [tables.open(catalogue.np_frontends), tables.open(catalogue.np_addrs)]
+  const frontends = tables.open(catalogue.np_frontends)
   const frontend = frontendOf(
     packet.dst,
     (addr) => frontends.get({ addr, port: packet.dport, proto: packet.protocol }),
-    (addr) => addrs.get(addr),
+    (addr) => addressKind(tables, addr),
   )
   if (frontend === undefined) return { service: null, packets: [packet], frontend }
   const packets = backendsOf(tables, frontend, inside).map(({ addr, port }) => ({ ...packet, dst: addr, dport: port }))

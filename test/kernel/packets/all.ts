@@ -25,6 +25,7 @@ import { cases as neighbours } from './icmp/neighbours.ts'
 import { cases as nodePort } from './services/node-port.ts'
 import { cases as outward } from './sources/outward.ts'
 import { cases as ownNode } from './policy/own-node.ts'
+import { cases as ownPrefixes } from './sources/own-prefixes.ts'
 import { cases as ownPorts } from './services/own-ports.ts'
 import { cases as policy } from './policy/rules.ts'
 import { cases as policyFlows } from './policy/flows.ts'
@@ -65,6 +66,7 @@ const cases: readonly PacketCase[] = [
   ...outward,
   ...ownNode,
   ...ownPorts,
+  ...ownPrefixes,
   ...policy,
   ...policyFlows,
   ...policyServices,
