@@ -61,7 +61,9 @@ export interface Wishes {
   readonly annotations?: Readonly<Record<string, string>>
   /** pods whose manifests are gone */
   readonly without?: readonly PodName[]
-  /** nodes whose InternalIPs are others than the lab gave them */
+  /** families in which these nodes have an ExternalIP and no InternalIP */
+  readonly external?: Readonly<Partial<Record<NodeName, readonly Family[]>>>
+  /** nodes whose addresses are others than the lab gave them */
   readonly moved?: Readonly<Partial<Record<NodeName, (family: Family) => string>>>
   /** services beside it */
   readonly others?: readonly ServiceWish[]
@@ -89,13 +91,14 @@ function objects({
   targetPort = POD_PORT,
   annotations,
   without = [],
+  external = {},
   moved = {},
   others = [],
 }: Wishes): object[] {
   const spec = { type: 'NodePort', ...service }
   const web: ServiceWish = { name: 'web', address: serviceAddress, endpoints, targetPort, nodePort: NODE_PORT, annotations, spec }
   return [
-    ...NODES.flatMap((node) => [nodeObject(node, moved[node]), networkObject(node)]),
+    ...NODES.flatMap((node) => [nodeObject(node, { external: external[node] ?? [], moved: moved[node] }), networkObject(node)]),
     ...PODS.filter((pod) => !without.includes(pod)).map(podObject),
     { ...kind('netplane.io/v3', 'FelixConfiguration', { name: 'default' }), spec: { ...METRICS, ...felix } },
     ...(pools === undefined ? [] : FAMILIES.map((family) => poolObject(family, pools))),
@@ -109,12 +112,18 @@ function kind(apiVersion: string, name: string, metadata: object): object {
   return { apiVersion, kind: name, metadata }
 }
 
-function nodeObject(name: NodeName, moved = (family: Family) => nodeAddress(name, family)): object {
+interface NodeWish {
+  readonly external: readonly Family[]
+  readonly moved: ((family: Family) => string) | undefined
+}
+
+function nodeObject(name: NodeName, { external, moved = (family) => nodeAddress(name, family) }: NodeWish): object {
+  const typeOf = (family: Family): string => (external.includes(family) ? 'ExternalIP' : 'InternalIP')
   const range = NODES.indexOf(name) + 1
   return {
     ...kind('v1', 'Node', { name }),
     spec: { podCIDRs: [`10.28.${range}.0/24`, `fd00:2800:${range}::/64`] },
-    status: { addresses: FAMILIES.map((family) => ({ type: 'InternalIP', address: moved(family) })) },
+    status: { addresses: FAMILIES.map((family) => ({ type: typeOf(family), address: moved(family) })) },
   }
 }
 
