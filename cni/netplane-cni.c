@@ -23,6 +23,8 @@
 #define DEFAULT_SOCKET "/run/netplane/cni.sock"
 #define READY_SUFFIX ".ready"
 #define NEWEST "1.1.0"
+#define VERSIONS \
+	"{\"cniVersion\":\"" NEWEST "\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}\n"
 
 enum {
 	TRY_AGAIN = 11,
@@ -32,7 +34,8 @@ enum {
 };
 enum {
 	MOST_BYTES = 1 << 20,
-	DEADLINE_MS = 90 * 1000
+	DEADLINE_MS = 90 * 1000,
+	PRINT_S = 5
 };
 
 struct text {
@@ -72,19 +75,28 @@ static void put_string(struct text *text, const char *data, size_t size)
 	put(text, "\"", 1);
 }
 
+/* Prints, and ends: by SIGALRM when the runtime does not read. */
+static void end(int status, const char *output, size_t size)
+{
+	alarm(PRINT_S);
+	fwrite(output, 1, size, stdout);
+	exit(fflush(stdout) ? 1 : status);
+}
+
 /* Prints an error as runtimes read it, and ends. */
 static void fail(int code, const char *format, ...)
 {
-	char message[512];
+	char message[512], head[80];
 	struct text text = {};
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(message, sizeof(message), format, args);
 	va_end(args);
+	put(&text, head, snprintf(head, sizeof(head), "{\"cniVersion\":\"%.16s\",\"code\":%d,\"msg\":", version, code));
 	put_string(&text, message, strlen(message));
-	printf("{\"cniVersion\":\"%s\",\"code\":%d,\"msg\":%s}\n", version, code, text.data);
-	exit(1);
+	put(&text, "}\n", 2);
+	end(1, text.data, text.size);
 }
 
 static const char *skip_string(const char *at)
@@ -243,11 +255,8 @@ int main(void)
 	char *path, *said;
 	int fd;
 
-	if (command && !strcmp(command, "VERSION")) {
-		puts("{\"cniVersion\":\"" NEWEST
-		     "\",\"supportedVersions\":[\"0.3.0\",\"0.3.1\",\"0.4.0\",\"1.0.0\",\"1.1.0\"]}");
-		return 0;
-	}
+	if (command && !strcmp(command, "VERSION"))
+		end(0, VERSIONS, sizeof(VERSIONS) - 1);
 	config = read_all(STDIN_FILENO, deadline);
 	said = find(config.data, "cniVersion");
 	if (said && strspn(said, "0123456789.") == strlen(said))
@@ -264,6 +273,5 @@ int main(void)
 	answer = read_all(fd, deadline);
 	if (answer.size == 0 || (answer.data[0] != '0' && answer.data[0] != '1'))
 		fail(TRY_AGAIN, "the agent went before it had answered");
-	fwrite(answer.data + 1, 1, answer.size - 1, stdout);
-	return fflush(stdout) ? 1 : answer.data[0] - '0';
+	end(answer.data[0] - '0', answer.data + 1, answer.size - 1);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The shim that runtimes run, as it is and with sanitizers, and the socket that it asks at. RUNS=… for a long look.
  * Layer: test. */
-import { execFile, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -84,6 +85,22 @@ describe.each([
       0,
       { cniVersion: '1.1.0', supportedVersions: ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] },
     ])
+  })
+
+  test('a runtime that does not read its answer does not keep it', async () => {
+    execFileSync('mkfifo', [join(folder, 'full')])
+    const full = openSync(join(folder, 'full'), constants.O_RDWR | constants.O_NONBLOCK)
+    try {
+      expect(() => {
+        for (;;) writeSync(full, Buffer.alloc(4096))
+      }).toThrow('EAGAIN')
+      const blocking = openSync(join(folder, 'full'), 'w')
+      const child = spawn(program, { env: { ...OPTIONS, CNI_COMMAND: 'VERSION' }, stdio: ['ignore', blocking, 'ignore'] })
+      closeSync(blocking)
+      expect(await once(child, 'exit')).toEqual([null, 'SIGALRM'])
+    } finally {
+      closeSync(full)
+    }
   })
 
   test('without an agent the runtime is to try again later', async () => {
