@@ -23,6 +23,8 @@ export interface DelegateCall {
 
 /** For the last of what it has printed, once it has ended. */
 const REST_MS = 1000
+/** Of what it has written to standard error, the end. */
+const MOST_REMARK = 500
 
 /** Throws CniError with the plugin's own words. What cannot be used is given back. */
 export async function delegateAddresses(call: Omit<DelegateCall, 'command'>): Promise<readonly Addr[]> {
@@ -39,16 +41,22 @@ export async function runDelegate(call: DelegateCall): Promise<string> {
   if (file === undefined) throw new CniError('config', `ipam.type: there is no plugin ${call.type} in ${call.folders.join(', ')}`)
   const child = spawn(file, {
     env: { ...call.environment, CNI_COMMAND: call.command, PATH: process.env['PATH'] },
-    stdio: ['pipe', 'pipe', 'inherit'],
+    stdio: 'pipe',
     timeout: call.timeoutMs,
     killSignal: 'SIGKILL',
   })
   const ended = new Promise<number | null>((resolve, reject) => child.once('error', reject).once('close', resolve))
   const printed: Buffer[] = []
   child.stdout.on('data', (chunk: Buffer) => printed.push(chunk)).on('error', () => undefined)
+  // it must not wait for the reader of the agent's
+  let remark = ''
+  child.stderr.on('data', (chunk: Buffer) => (remark = `${remark}${chunk.toString()}`.slice(-MOST_REMARK))).on('error', () => undefined)
   // a child process that the plugin left behind may keep its output open
   child.once('exit', () => {
-    const cancel = systemClock.after(REST_MS, () => child.stdout.destroy())
+    const cancel = systemClock.after(REST_MS, () => {
+      child.stdout.destroy()
+      child.stderr.destroy()
+    })
     child.once('close', cancel)
   })
   // one that ends without reading is judged by how it ends
@@ -57,8 +65,13 @@ export async function runDelegate(call: DelegateCall): Promise<string> {
     throw new CniError('io', `plugin ${call.type}: ${errorText(thrown)}`)
   })
   const output = Buffer.concat(printed).toString()
-  if (code !== 0) throw new CniError('io', `plugin ${call.type}: ${messageIn(output) ?? `ended with ${code ?? 'a signal'}`}`)
+  if (code !== 0) throw new CniError('io', `plugin ${call.type}: ${messageIn(output) ?? endText(code, remark)}`)
   return output
+}
+
+function endText(code: number | null, remark: string): string {
+  const said = remark.trim()
+  return `ended with ${code ?? 'a signal'}${said === '' ? '' : `: ${said}`}`
 }
 
 function isExecutable(path: string): boolean {
