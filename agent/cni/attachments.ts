@@ -35,6 +35,8 @@ export class AttachmentFiles {
   readonly #folder: string
   readonly #bySandbox = new Map<string, Attachment>()
   readonly #byPod = new Map<string, Attachment>()
+  /** sandboxes whose file is there, and cannot be read */
+  readonly #unreadable = new Set<string>()
 
   constructor(folder: string) {
     this.#folder = folder
@@ -48,10 +50,11 @@ export class AttachmentFiles {
     } catch (thrown) {
       broken.push(`${this.#folder}: ${errorText(thrown)}`)
     }
-    for (const name of filesIn(this.#folder).filter((file) => file.endsWith('.json'))) {
+    for (const name of filesIn(this.#folder).filter((file) => file.endsWith(SUFFIX))) {
       try {
         this.#remember(readAttachment(JSON.parse(readFileSync(join(this.#folder, name), 'utf8'))))
       } catch (thrown) {
+        this.#unreadable.add(name.slice(0, -SUFFIX.length))
         broken.push(`${join(this.#folder, name)}: ${errorText(thrown)}`)
       }
     }
@@ -64,6 +67,16 @@ export class AttachmentFiles {
 
   ofSandbox(containerId: string): Attachment | undefined {
     return this.#bySandbox.get(containerId)
+  }
+
+  /** Sandboxes of which nothing is known but that they may have an address. */
+  unreadable(): readonly string[] {
+    return [...this.#unreadable]
+  }
+
+  /** True where the sandbox may have addresses. */
+  has(containerId: string): boolean {
+    return this.#bySandbox.has(containerId) || this.#unreadable.has(containerId)
   }
 
   ofPod(pod: { readonly namespace: string; readonly name: string }): Attachment | undefined {
@@ -83,15 +96,24 @@ export class AttachmentFiles {
     if (this.#byPod.get(key)?.containerId === attachment.containerId) this.#byPod.delete(key)
   }
 
+  /** What cannot be read, of a sandbox that is gone. */
+  forgetUnreadable(containerId: string): void {
+    if (!this.#unreadable.delete(containerId)) return
+    removeDurably(this.#path({ containerId }))
+  }
+
   #remember(attachment: Attachment): void {
+    this.#unreadable.delete(attachment.containerId)
     this.#bySandbox.set(attachment.containerId, attachment)
     this.#byPod.set(nameKey(refOf(attachment)), attachment)
   }
 
-  #path({ containerId }: Attachment): string {
-    return join(this.#folder, `${containerId}.json`)
+  #path({ containerId }: Pick<Attachment, 'containerId'>): string {
+    return join(this.#folder, `${containerId}${SUFFIX}`)
   }
 }
+
+const SUFFIX = '.json'
 
 export function refOf({ namespace, pod }: Pick<PodSandbox, 'namespace' | 'pod'>): { readonly namespace: string; readonly name: string } {
   return { namespace, name: pod }

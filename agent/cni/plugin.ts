@@ -109,7 +109,7 @@ export class Plugin {
   async collect(): Promise<void> {
     const { addresses, attachments, log } = this.#options
     const isGone = ({ containerId }: Holder): boolean =>
-      this.#adding.of(containerId).length === 0 && attachments.ofSandbox(containerId) === undefined
+      this.#adding.of(containerId).length === 0 && !attachments.has(containerId)
     const count = await addresses.collect(isGone)
     if (count > 0) log.warn({ count }, 'ipam.leaks-collected')
   }
@@ -205,6 +205,7 @@ export class Plugin {
     if (known === undefined) {
       // another plugin may have given addresses to one that never came to be
       await addresses.releaseUnknown({ sandbox, config, environment })
+      attachments.forgetUnreadable(sandbox.containerId)
     } else {
       await this.#turn(known, async () => {
         const attachment = attachments.ofSandbox(sandbox.containerId)
@@ -243,6 +244,8 @@ export class Plugin {
           failed.push(thrown),
         )
     }
+    const ids = new Set(valid.map(({ containerId }) => containerId))
+    for (const id of attachments.unreadable()) if (!ids.has(id)) attachments.forgetUnreadable(id)
     // before the sync every address would look unused; garbage collection runs once a minute anyway
     if (node.synced) await withinLimits(this.collect(), 'addresses are still being collected', this.#givingBack())
     // one that cannot be taken away holds up no other

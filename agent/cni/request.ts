@@ -57,8 +57,6 @@ export type Request = { readonly config: NetworkConfig; readonly environment: En
 )
 export type RequestOf<C extends Request['command']> = Extract<Request, { readonly command: C }>
 
-const CONTAINER_ID = /^[a-zA-Z0-9][\w.-]{0,254}$/
-const IFNAME = /^[^\s/:]{1,15}$/
 const KUBERNETES_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
 type Fields = Readonly<Record<string, unknown>>
@@ -141,10 +139,18 @@ function refuseHostPorts({ runtimeConfig }: Fields): void {
 
 function sandboxOf(call: Fields): Sandbox {
   const [containerId, ifname] = [textOf(call, 'containerId'), textOf(call, 'ifname')]
-  if (!CONTAINER_ID.test(containerId)) throw new CniError('environment', 'CNI_CONTAINERID: is missing, or is none')
-  if (!IFNAME.test(ifname) || ifname === '.' || ifname === '..')
+  if (!isContainerId(containerId)) throw new CniError('environment', 'CNI_CONTAINERID: is missing, or is none')
+  if (!isIfname(ifname))
     throw new CniError('environment', 'CNI_IFNAME: is missing, or cannot be the name of an interface')
   return { containerId, ifname }
+}
+
+function isContainerId(text: string): boolean {
+  return /^[a-zA-Z0-9][\w.-]{0,254}$/.test(text)
+}
+
+function isIfname(text: string): boolean {
+  return /^[^\s/:]{1,15}$/.test(text) && text !== '.' && text !== '..'
 }
 
 function podSandbox(call: Fields): PodSandbox {
@@ -194,14 +200,26 @@ function addressesOf(result: unknown, ifname: string): readonly Addr[] {
   })
 }
 
+/** libcni fills both: the second is what an earlier text of CNI 1.1 said. */
+const VALID_KEYS = ['cni.dev/valid-attachments', 'cni.dev/attachments'] as const
+
+/** What either list has is valid. Throws when an entry cannot be read: it may be any sandbox's. */
 function validOnes(raw: Fields): readonly Sandbox[] {
-  const key = 'cni.dev/valid-attachments'
-  const list = raw[key]
-  if (!Array.isArray(list)) throw new CniError('config', `${key}: is missing`)
-  return list.map((one: unknown) => ({
-    containerId: isObject(one) ? textOf(one, 'containerID') : '',
-    ifname: isObject(one) ? textOf(one, 'ifname') : '',
-  }))
+  const keys = VALID_KEYS.filter((key) => Object.hasOwn(raw, key))
+  if (keys.length === 0) throw new CniError('config', `${VALID_KEYS[0]}: is missing`)
+  return keys.flatMap((key) => validIn(key, raw[key]))
+}
+
+/** A runtime without attachments writes null. */
+function validIn(key: string, list: unknown): readonly Sandbox[] {
+  if (list === null) return []
+  if (!Array.isArray(list)) throw new CniError('config', `${key}: must be a list`)
+  return list.map((one: unknown, at) => {
+    const [containerId, ifname] = isObject(one) ? [textOf(one, 'containerID'), textOf(one, 'ifname')] : ['', '']
+    if (!isContainerId(containerId)) throw new CniError('config', `${key}[${at}].containerID: is missing, or is none`)
+    if (!isIfname(ifname)) throw new CniError('config', `${key}[${at}].ifname: is missing, or cannot be the name of an interface`)
+    return { containerId, ifname }
+  })
 }
 
 function objectOf(text: string): Fields | undefined {

@@ -41,29 +41,51 @@ export interface Conflist {
   readonly text: string | undefined
 }
 
-/** The first list of another in this folder, which a runtime would take, with us at its end. Its name stays:
- * addresses and results are kept by it. No text: it has us already. Undefined: there is no other list. Throws
- * ConfigError when it is none that we can be in. */
+/** The first list of another in this folder that gives pods a network, with us at its end. Its name stays: addresses
+ * and results are kept by it. No text: it has us already. Undefined: there is no such list. Throws ConfigError when it
+ * is none that we can be in. */
 export function chainedConflist(confDir: string, socket: string): Conflist | undefined {
-  const name = firstOfOthers(confDir)
-  if (name === undefined) return undefined
-  if (name < CONFLISTS.chained) throw new ConfigError(name, `comes before ${CONFLISTS.chained}: runtimes would pass over Netplane`)
+  const names = namesOfOthers(confDir)
+  const [first] = names
+  if (first !== undefined && first < CONFLISTS.chained)
+    throw new ConfigError(first, `comes before ${CONFLISTS.chained}: runtimes would pass over Netplane`)
+  for (const name of names) {
+    const list = readList(confDir, name)
+    if (list.types.some((type) => type !== LOOPBACK)) return withUs(name, list, socket)
+  }
+  return undefined
+}
+
+/** The plugin of every pod's `lo`: runtimes have had lists of it alone. */
+const LOOPBACK = 'loopback'
+
+interface List {
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly plugins: readonly unknown[]
+  readonly types: readonly string[]
+}
+
+function readList(confDir: string, name: string): List {
   const raw = readJson(join(confDir, name))
   // a file with a single plugin is what was there before lists
-  const list = Array.isArray(raw['plugins']) ? raw : { cniVersion: raw['cniVersion'], name: raw['name'], plugins: [raw] }
-  const plugins: readonly unknown[] = Array.isArray(list['plugins']) ? list['plugins'] : []
-  const types = plugins.map((plugin) => (isObject(plugin) && typeof plugin['type'] === 'string' ? plugin['type'] : undefined))
-  if (types.length === 0 || types.includes(undefined)) throw new ConfigError(name, 'plugins: must be objects with a type')
+  const fields = Array.isArray(raw['plugins']) ? raw : { cniVersion: raw['cniVersion'], name: raw['name'], plugins: [raw] }
+  const plugins: readonly unknown[] = Array.isArray(fields['plugins']) ? fields['plugins'] : []
+  const types = plugins.flatMap((plugin) => (isObject(plugin) && typeof plugin['type'] === 'string' ? plugin['type'] : []))
+  if (types.length === 0 || types.length < plugins.length) throw new ConfigError(name, 'plugins: must be objects with a type')
+  return { fields, plugins, types }
+}
+
+function withUs(name: string, { fields, plugins, types }: List, socket: string): Conflist {
   if (types.includes(SHIM)) return { kind: 'chained', text: undefined }
-  const { cniVersion } = list
+  const { cniVersion } = fields
   if (!isOurs(cniVersion)) {
     const what = cniVersion === undefined ? 'is missing, and must be' : `${JSON.stringify(cniVersion)} is not`
     throw new ConfigError(name, `cniVersion: ${what} one of ${CNI_VERSIONS.join(', ')}: no pod would start`)
   }
   // of those that newer runtimes may choose from, what we are not called with
-  const offered: unknown = list['cniVersions']
+  const offered: unknown = fields['cniVersions']
   const cniVersions = Array.isArray(offered) ? { cniVersions: offered.filter(isOurs) } : {}
-  return { kind: 'chained', text: textOf({ ...list, ...cniVersions, plugins: [...plugins, { type: SHIM, socket }] }) }
+  return { kind: 'chained', text: textOf({ ...fields, ...cniVersions, plugins: [...plugins, { type: SHIM, socket }] }) }
 }
 
 function isOurs(version: unknown): boolean {
@@ -72,7 +94,7 @@ function isOurs(version: unknown): boolean {
 
 /** Throws ConfigError when runtimes take another list than our own. */
 export function refuseOthersBefore(confDir: string): void {
-  const name = firstOfOthers(confDir)
+  const [name] = namesOfOthers(confDir)
   if (name !== undefined && name < CONFLISTS.own)
     throw new ConfigError(
       join(confDir, name),
@@ -80,12 +102,12 @@ export function refuseOthersBefore(confDir: string): void {
     )
 }
 
-function firstOfOthers(confDir: string): string | undefined {
+/** In the order in which runtimes take them. */
+function namesOfOthers(confDir: string): readonly string[] {
   const ours: readonly string[] = Object.values(CONFLISTS)
   return filesIn(confDir)
     .filter((file) => /\.(conf|conflist|json)$/.test(file) && !ours.includes(file))
     .sort()
-    .at(0)
 }
 
 /** The only list that there is of us then. True when it was not so before. */

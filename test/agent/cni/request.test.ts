@@ -13,6 +13,10 @@ const RUNS = Number(process.env['RUNS'] ?? 2000)
 const ARGS = 'IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-0;K8S_POD_UID=x=y'
 const CALL = { command: 'ADD', containerId: 'c1', netns: '/run/netns/a', ifname: 'eth0', args: ARGS, path: '/opt/cni/bin' }
 const CONFIG = { cniVersion: '1.0.0', name: 'netplane', type: 'netplane-cni' }
+const C1 = { containerID: 'c1', ifname: 'eth0' }
+const C2 = { containerID: 'c2', ifname: 'eth0' }
+const NO_ID = 'is missing, or is none'
+const NO_IFNAME = 'is missing, or cannot be the name of an interface'
 
 function line(call: Fields = {}, config: Fields = {}): string {
   return JSON.stringify({ ...CALL, config: JSON.stringify({ ...CONFIG, ...config }), ...call })
@@ -41,6 +45,19 @@ describe('requests', () => {
     expect(parseRequest(line({}, { runtimeConfig: { portMappings: [] } }))).toMatchObject({ command: 'ADD' })
   })
 
+  test.each<[string, Fields, readonly string[]]>([
+    ['a list', { 'cni.dev/valid-attachments': [C1] }, ['c1']],
+    ['the older key', { 'cni.dev/attachments': [C1] }, ['c1']],
+    ['both keys, one as the other', { 'cni.dev/valid-attachments': [C1], 'cni.dev/attachments': [C1] }, ['c1', 'c1']],
+    ['both keys, which differ', { 'cni.dev/valid-attachments': [C1], 'cni.dev/attachments': [C2] }, ['c1', 'c2']],
+    ['null, as a runtime without attachments has it', { 'cni.dev/valid-attachments': null }, []],
+    ['null at both keys', { 'cni.dev/valid-attachments': null, 'cni.dev/attachments': null }, []],
+    ['null beside a list', { 'cni.dev/valid-attachments': null, 'cni.dev/attachments': [C2] }, ['c2']],
+  ])('GC reads what is valid from %s', (_, config, expected) => {
+    const request = parseRequest(line({ command: 'GC' }, config))
+    expect(request.command === 'GC' && request.valid.map(({ containerId }) => containerId)).toEqual(expected)
+  })
+
   test.each<[Fields, Fields, string]>([
     [{ command: 'PLEASE' }, {}, '4 CNI_COMMAND: "PLEASE" is not known here'],
     [{ containerId: '' }, {}, '4 CNI_CONTAINERID: is missing, or is none'],
@@ -65,6 +82,11 @@ describe('requests', () => {
     [{ command: 'CHECK' }, {}, '7 prevResult: is missing'],
     [{ command: 'CHECK' }, { prevResult: { ips: [{}] } }, '7 prevResult.ips[0].address: is no IP address'],
     [{ command: 'GC' }, {}, '7 cni.dev/valid-attachments: is missing'],
+    [{ command: 'GC' }, { 'cni.dev/valid-attachments': 'c1' }, '7 cni.dev/valid-attachments: must be a list'],
+    [{ command: 'GC' }, { 'cni.dev/valid-attachments': [C1, null] }, `7 cni.dev/valid-attachments[1].containerID: ${NO_ID}`],
+    [{ command: 'GC' }, { 'cni.dev/attachments': [{ ...C1, containerID: 5 }] }, `7 cni.dev/attachments[0].containerID: ${NO_ID}`],
+    [{ command: 'GC' }, { 'cni.dev/valid-attachments': [{ ...C1, ifname: '' }] }, `7 cni.dev/valid-attachments[0].ifname: ${NO_IFNAME}`],
+    [{ command: 'GC' }, { 'cni.dev/valid-attachments': [C1], 'cni.dev/attachments': 5 }, '7 cni.dev/attachments: must be a list'],
   ])('%j with %j is refused', (call, config, reason) => {
     const said = (): unknown => {
       try {
@@ -85,8 +107,9 @@ test('whatever comes is a request, or refused as CNI has it', () => {
   const value = fc.oneof(word, fc.jsonValue({ maxDepth: 3 }))
   const fields = (...keys: readonly string[]): fc.Arbitrary<Fields> =>
     fc.record(Object.fromEntries(keys.map((key) => [key, value])), { requiredKeys: [] })
-  const config = fields('cniVersion', 'name', 'mtu', 'ipam', 'timeoutSeconds', 'prevResult', 'cni.dev/valid-attachments', '__proto__').map(
-    (some) => JSON.stringify({ ...CONFIG, ...some }),
+  const lists = ['cni.dev/valid-attachments', 'cni.dev/attachments']
+  const config = fields('cniVersion', 'name', 'mtu', 'ipam', 'timeoutSeconds', 'prevResult', ...lists, '__proto__').map((some) =>
+    JSON.stringify({ ...CONFIG, ...some }),
   )
   const call = fc
     .tuple(fields(...Object.keys(CALL)), fc.oneof(config, word))

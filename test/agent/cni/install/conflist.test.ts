@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ConfigError } from '#lib/base/errors.ts'
 import { chainedConflist, conflistText, installConflist, refuseOthersBefore } from '#agent/cni/install/conflist.ts'
 
@@ -54,6 +54,31 @@ test.each([
   ['no plugins', { cniVersion: '1.0.0', name: 'a', plugins: [] }, '10-theirs.conflist: plugins: must be objects with a type'],
 ])('%s', (_, list, expected) => {
   expect(chained(list)).toEqual(expected)
+})
+
+describe('a list of loopback alone', () => {
+  const LOOPBACK = { cniVersion: '1.0.0', name: 'lo', plugins: [{ type: 'loopback' }] }
+
+  test.each([
+    ['a list', '05-loopback.conflist', LOOPBACK],
+    ['a plugin by itself', '05-loopback.conf', { cniVersion: '1.0.0', name: 'lo', type: 'loopback' }],
+    ['one of an old version', '99-loopback.conflist', { ...LOOPBACK, cniVersion: '0.2.0' }],
+  ])('gives pods no network: the one beside it is chained to, with %s', (_, name, list) => {
+    writeFileSync(join(folder, name), JSON.stringify(list))
+    const theirs = { cniVersion: '1.0.0', name: 'a', plugins: [{ type: 'loopback' }, BRIDGE] }
+    expect(chained(theirs)).toEqual({ ...theirs, plugins: [...theirs.plugins, OURS] })
+  })
+
+  test('is none to chain to', () => {
+    expect(chained(LOOPBACK)).toBeUndefined()
+    expect(chainedConflist(folder, '/s')).toBeUndefined()
+  })
+
+  test('that runtimes take before ours is named all the same', () => {
+    writeFileSync(join(folder, '00-00-lo.conflist'), JSON.stringify(LOOPBACK))
+    expect(chained({ cniVersion: '1.0.0', name: 'a', plugins: [BRIDGE] })).toMatch(/00-00-lo\.conflist: comes before 00-00-netplane/)
+    expect(() => refuseOthersBefore(folder)).toThrow(/00-00-lo\.conflist.*comes before 10-netplane/)
+  })
 })
 
 const ALL = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0']

@@ -128,6 +128,25 @@ describe('GC', () => {
     expect([(await add).status, [...of.addresses.held.keys()]]).toEqual([0, ['a-1']])
   })
 
+  test('takes the address of a sandbox whose file cannot be read only when the sandbox is not valid, or deleted', async () => {
+    for (const pod of ['a', 'b']) {
+      await of.add({ pod })
+      of.damage(`${pod}-1.json`)
+    }
+    const plugin = of.next()
+    const gc = async (...ids: readonly string[]): Promise<void> => {
+      const list = ids.map((containerID) => ({ containerID, ifname: 'eth0' }))
+      expect((await of.ask(plugin, 'GC', { pod: 'x', config: { 'cni.dev/valid-attachments': list } })).status).toBe(0)
+    }
+    await gc('a-1', 'b-1')
+    expect(of.left()).toMatchObject({ saved: ['a-1.json', 'b-1.json'], held: ['a-1', 'b-1'] })
+    await gc('a-1')
+    expect(of.left()).toMatchObject({ saved: ['a-1.json'], held: ['a-1'] })
+    expect((await of.ask(plugin, 'DEL', { pod: 'a' })).status).toBe(0)
+    await plugin.collect()
+    expect(of.left()).toMatchObject({ saved: [], held: [] })
+  })
+
   test('collects nothing before it is known which pods there are', async () => {
     of.addresses.held.set('a-1', parseAddr('10.0.0.9'))
     of.change({ synced: false })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** A plugin whose veths, addresses and data plane are in memory, and whose sandboxes are on a real disk.
  * Layer: test. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { NotYetError } from '#lib/base/errors.ts'
@@ -199,8 +199,13 @@ export class PluginWorld implements Disposable {
   }
 
   /** Another agent. */
-  async ask(plugin: Plugin, command: string, sandbox: Sandbox): Promise<Outcome> {
-    return await callOf(plugin, lineOf(command, sandbox, {}))
+  async ask(plugin: Plugin, command: string, { config = {}, ...sandbox }: Sandbox & { readonly config?: Fields }): Promise<Outcome> {
+    return await callOf(plugin, lineOf(command, sandbox, config))
+  }
+
+  /** Of a sandbox's file half is lost. */
+  damage(name: string): void {
+    writeFileSync(join(this.#folder, name), '{')
   }
 
   /** Names of the files of sandboxes. */
