@@ -3,12 +3,12 @@
 /** netplanectl: which command, and how it ends. Layer: cli.
  *
  * What reads the kernel is loaded when it is needed: help and version must not depend on the addon. */
-import { once } from 'node:events'
 import { errorCode, errorText } from '#lib/base/errors.ts'
 import { packageVersion } from '#lib/base/os/package.ts'
 import { readArgs, type Order } from './args.ts'
 import { usage } from './commands.ts'
 import type { CommandResult } from './command-result.ts'
+import { write } from './standard-output.ts'
 
 /** Returns the exit code: 0 done, 1 failed, 2 wrong usage. */
 async function main(args: readonly string[]): Promise<number> {
@@ -54,11 +54,6 @@ async function print({ text, warnings, exitCode }: CommandResult): Promise<numbe
   process.stderr.write(warnings)
   await write(text)
   return exitCode
-}
-
-/** Waits while the reader of a pipe is slower. */
-async function write(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, 'drain')
 }
 
 process.stdout.on('error', (error) => {

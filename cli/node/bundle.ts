@@ -10,6 +10,7 @@ import { ConfigError, errorCode, errorText } from '#lib/base/errors.ts'
 import { packageVersion } from '#lib/base/os/package.ts'
 import type { BundleOrder } from '../args.ts'
 import type { CommandResult } from '../command-result.ts'
+import { write } from '../standard-output.ts'
 import { agentParts } from './agent-parts.ts'
 import { collect, type Bounds, type Collected, type Part } from './collect.ts'
 import { factParts } from './facts.ts'
@@ -36,7 +37,7 @@ export async function bundleCommand(order: BundleOrder): Promise<CommandResult> 
   const collected = await collect(bundleParts(order), BOUNDS, systemClock)
   const archive = gzipSync(bundleOf(collected, at))
   if (file === STANDARD_OUTPUT) {
-    writeFileSync(process.stdout.fd, archive)
+    await write(archive)
     return { text: '', warnings: '', exitCode: 0 }
   }
   // a name that was not asked for may be a link that another user has laid in a folder for all
