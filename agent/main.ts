@@ -48,7 +48,7 @@ async function mayNot(): Promise<boolean> {
 async function run(options: AgentOptions): Promise<number> {
   if (await mayNot()) return 1
   const { createLog } = await import('#lib/obs/log.ts')
-  const log = createLog({ level: 'info', fields: { node: options.node } })
+  await using log = createLog({ level: 'info', fields: { node: options.node } })
   const fatal = (thrown: unknown): void => {
     log.fatal({ error: thrown }, 'agent.failed')
     // nothing after a defect can be relied on; the data plane goes on without us

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The log: one JSON line an event on standard output, facts as fields. Layer: lib/obs. */
-import { destination, pino, type DestinationStream, type Logger } from 'pino'
+import { pino, type Logger } from 'pino'
+import { openLogStream, type LogStream } from './log-stream.ts'
 
 export type LogFields = Readonly<Record<string, unknown>>
 
@@ -28,7 +29,7 @@ export interface LogOptions {
   /** fields of every line: { node } */
   readonly fields?: LogFields
   /** standard output when not given */
-  readonly sink?: DestinationStream
+  readonly sink?: Pick<LogStream, 'write'>
 }
 
 /** A log whose level, and that of its children, can be changed while it runs. */
@@ -38,8 +39,10 @@ export interface RootLog extends Log {
   setLevel(level: LogLevel): void
 }
 
-/** Lines are written at once: the last line before a crash is the one that is needed. */
-export function createLog(options: LogOptions): RootLog {
+/** Lines are written at once: the last line before a crash is the one that is needed. To be disposed of when nothing
+ * more is logged: lines may wait for their reader. */
+export function createLog(options: LogOptions): RootLog & AsyncDisposable {
+  const stream = options.sink === undefined ? openLogStream(STDOUT, (lines) => log.warn({ lines }, 'log.lines-dropped')) : undefined
   const threshold = { rank: LOG_LEVELS.indexOf(options.level) }
   const root = pino(
     {
@@ -50,9 +53,9 @@ export function createLog(options: LogOptions): RootLog {
       formatters: { level: (label) => ({ level: label }) },
       serializers: { error: (thrown: unknown) => describeError(thrown) },
     },
-    options.sink ?? destination({ dest: 1, sync: true }),
+    options.sink ?? stream,
   )
-  return {
+  const log: RootLog & AsyncDisposable = {
     ...gated(root, threshold),
     fatal: (fields, event) => {
       if (threshold.rank <= LOG_LEVELS.indexOf('fatal')) root.fatal(fields, event)
@@ -60,8 +63,14 @@ export function createLog(options: LogOptions): RootLog {
     setLevel: (level) => {
       threshold.rank = LOG_LEVELS.indexOf(level)
     },
+    [Symbol.asyncDispose]: async () => {
+      await stream?.[Symbol.asyncDispose]()
+    },
   }
+  return log
 }
+
+const STDOUT = 1
 
 /** pino's children keep the level they were made with; ours share one threshold. */
 function gated(logger: Logger, threshold: { readonly rank: number }): Log {
