@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A bundle on standard output. Layer: test. */
+import { execFileSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { nodeCommand, packageRoot } from '#lib/base/os/package.ts'
+
+test('a reader that is slower than the bundle gets all of it', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'netplane-bundle-'))
+  try {
+    // more than a pipe holds, after it was packed as well
+    writeFileSync(join(folder, 'log'), randomBytes(300_000).toString('base64').replaceAll(/.{100}/g, '$&\n'))
+    const command = [...nodeCommand(join(packageRoot(), 'cli/main.ts')), 'node', 'bundle', '--output', '-', '--log', join(folder, 'log')]
+    const script = '"$@" | { sleep 1; tar -tzf -; }'
+    const names = execFileSync('bash', ['-o', 'pipefail', '-c', script, 'bash', ...command], { encoding: 'utf8', stdio: 'pipe' })
+    expect(names).toContain('netplane-bundle/log/agent.txt\n')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
