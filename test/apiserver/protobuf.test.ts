@@ -104,7 +104,10 @@ const OBJECTS: readonly object[] = [
     {
       nodeName: 'n1',
       containers: [{ name: 'c', image: 'i', ports: [{ name: 'http', containerPort: 80 }, { containerPort: 81 }] }],
-      initContainers: [{ name: 'side', image: 'i', restartPolicy: 'Always', ports: [{ name: 'dns', containerPort: 53, protocol: 'UDP' }] }],
+      initContainers: [
+        { name: 'init', image: 'i', ports: [{ name: 'setup', containerPort: 82 }] },
+        { name: 'side', image: 'i', restartPolicy: 'Always', ports: [{ name: 'dns', containerPort: 53, protocol: 'UDP' }] },
+      ],
     },
     { labels: { app: 'web' }, annotations: { 'cni.netplane.io/ipAddrs': '["10.0.0.9"]' }, finalizers: ['example.org/stays'] },
   ),

@@ -68,6 +68,7 @@ const ENDPOINT_SLICE = messageOf({
 
 const CONTAINER = messageOf({
   6: many('ports', messageOf({ 1: one('name', 'text'), 3: one('containerPort', 'number'), 4: one('protocol', 'text') })),
+  24: one('restartPolicy', 'text'),
 })
 
 const POD = messageOf({

@@ -71,9 +71,10 @@ function uidOf({ raw }: ParseInput): Pick<Pod, 'uid'> {
 
 const DEFAULT_SERVICE_ACCOUNT = 'default'
 
-/** Those of side-cars, which are init containers that stay, as well. */
+/** An init container stays only as a sidecar: the others have ended when the pod serves. */
 function namedPorts(spec: Raw, { intern, shared }: ParseInput): readonly NamedPort[] {
-  const containers = [...each(spec, 'containers', asRecord), ...each(spec, 'initContainers', asRecord)]
+  const sidecars = each(spec, 'initContainers', asRecord).filter((container) => text(container, 'restartPolicy') === 'Always')
+  const containers = [...each(spec, 'containers', asRecord), ...sidecars]
   const ports = containers.flatMap((container) =>
     usable(container, 'ports', { read: (value) => namedPort(asRecord(value), intern), refuse: () => undefined }),
   )

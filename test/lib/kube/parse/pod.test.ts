@@ -57,6 +57,17 @@ test('ports without a name are left out: no rule can look for them', () => {
   })
 })
 
+test('an init container that ends has no named ports', () => {
+  const initContainers = [
+    { ports: [{ name: 'plain', containerPort: 90 }] },
+    { restartPolicy: 'OnFailure', ports: [{ name: 'again', containerPort: 91 }] },
+    { restartPolicy: 'Always', ports: [{ name: 'side', containerPort: 92 }] },
+  ]
+  expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a' }, spec: { initContainers } })).toMatchObject({
+    ports: [{ name: 'side', protocol: 6, port: 92 }],
+  })
+})
+
 test('of its annotations those that ask for addresses are kept as they are', () => {
   const annotations = { 'cni.netplane.io/ipv4pools': '["fast"]', 'example.org/note': 'long' }
   expect(model({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', annotations } })).toMatchObject({
