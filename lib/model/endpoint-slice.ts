@@ -45,6 +45,9 @@ export interface EndpointSlice {
   readonly addressType: Family | 'FQDN'
   readonly ports: readonly EndpointPort[]
   readonly endpoints: readonly Endpoint[]
+  /** as the API server counts its writes: of two slices the one written later has the larger one. Those of manifests
+   * have none */
+  readonly resourceVersion?: number
   /** when what led to the slice's last change happened, ms since 1970 */
   readonly triggered?: number
 }

@@ -72,6 +72,7 @@ export interface SliceSpec {
   /** default: that of the first endpoint */
   readonly addressType?: string
   readonly labels?: Readonly<Record<string, string>>
+  readonly resourceVersion?: string
 }
 
 export function slice(name: Name, of: SliceSpec = {}): Manifest {
@@ -83,6 +84,7 @@ export function slice(name: Name, of: SliceSpec = {}): Manifest {
     metadata: {
       ...metadata,
       labels: { 'kubernetes.io/service-name': of.service ?? metadata.name.slice(0, metadata.name.lastIndexOf('-')), ...of.labels },
+      ...(of.resourceVersion === undefined ? {} : { resourceVersion: of.resourceVersion }),
     },
     addressType: of.addressType ?? (endpoints[0]?.addr.includes(':') === true ? 'IPv6' : 'IPv4'),
     ports: of.ports ?? [{ port: 8080 }],

@@ -73,23 +73,36 @@ function hintedFor(
   return meant.length === 0 ? undefined : meant
 }
 
-/** Each address and port once: while an endpoint moves from one slice to another both may have it, and the better
- * state is the newer. */
+/** Each address and port once: while an endpoint moves from one slice to another both may have it. */
 function targetsOf({ service, port, family, slices }: EndpointQuery): readonly Target[] {
-  const targets = new Map<string, Target>()
-  for (const slice of slices) {
-    if (slice.addressType !== family) continue
-    for (const { name, protocol, port: number } of slice.ports) {
+  const found = new Map<string, Stated & { readonly target: Target }>()
+  for (const { addressType, ports, endpoints, resourceVersion } of slices) {
+    if (addressType !== family) continue
+    for (const { name, protocol, port: number } of ports) {
       if (name !== port.name || protocol !== port.protocol) continue
-      for (const { addr, state: said, nodeName, hints } of slice.endpoints) {
+      for (const { addr, state: said, nodeName, hints } of endpoints) {
         const state = service.publishNotReadyAddresses && !said.ready ? { ...said, ready: true } : said
+        const one = { resourceVersion, state, target: { addr, port: number, nodeName, state, hints } }
         const key = `${addr}${number}`
-        const known = targets.get(key)
-        if (known === undefined || quality(state) > quality(known.state)) targets.set(key, { addr, port: number, nodeName, state, hints })
+        if (counts(one, found.get(key))) found.set(key, one)
       }
     }
   }
-  return [...targets.values()].sort((a, b) => compareText(a.addr, b.addr) || a.port - b.port)
+  return Array.from(found.values(), ({ target }) => target).sort((a, b) => compareText(a.addr, b.addr) || a.port - b.port)
+}
+
+/** What one slice says of an endpoint. */
+export interface Stated {
+  readonly resourceVersion: number | undefined
+  readonly state: EndpointState
+}
+
+/** Of an endpoint in two slices the one counts that was written later. Slices of manifests do not say when, and count
+ * as older; between two of them the better state is taken for the newer. */
+export function counts(one: Stated, known: Stated | undefined): boolean {
+  if (known === undefined) return true
+  const later = (one.resourceVersion ?? 0) - (known.resourceVersion ?? 0)
+  return later > 0 || (later === 0 && quality(one.state) > quality(known.state))
 }
 
 function quality(state: EndpointState): number {

@@ -15,7 +15,7 @@ export function parseEndpointSlice(input: ParseInput): EndpointSlice {
   const addressType = oneOf(raw, 'addressType', { words: ['IPv4', 'IPv6', 'FQDN'], absent: undefined })
   if (addressType === undefined) throw new FieldError('addressType', 'is missing')
   const ports = each(raw, 'ports', (value) => endpointPort(asRecord(value), intern)).filter((entry) => entry !== undefined)
-  const triggered = inside(raw, 'metadata', (metadata) => triggerTime(record(metadata, 'annotations')))
+  const written = inside(raw, 'metadata', lastWrite)
   return {
     kind: 'EndpointSlice',
     namespace: input.namespace,
@@ -24,8 +24,19 @@ export function parseEndpointSlice(input: ParseInput): EndpointSlice {
     addressType,
     ports,
     endpoints: addressType === 'FQDN' ? NONE : each(raw, 'endpoints', (value) => endpoint(asRecord(value), addressType, input)),
-    ...(triggered === undefined ? {} : { triggered }),
+    ...written,
   }
+}
+
+function lastWrite(metadata: Raw): Pick<EndpointSlice, 'resourceVersion' | 'triggered'> {
+  const resourceVersion = versionNumber(text(metadata, 'resourceVersion') ?? '')
+  const triggered = triggerTime(record(metadata, 'annotations'))
+  return { ...(resourceVersion === undefined ? {} : { resourceVersion }), ...(triggered === undefined ? {} : { triggered }) }
+}
+
+/** The API has them compared as decimal numbers; anything else says nothing. */
+function versionNumber(version: string): number | undefined {
+  return /^\d+$/.test(version) ? Number(version) : undefined
 }
 
 /** For measuring only: one that is no time is none. */

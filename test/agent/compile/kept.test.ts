@@ -54,6 +54,8 @@ test('health checks are counted with the services and change with them alone', (
   expect(checks(), 'neither elsewhere nor going').toMatchObject([{ localReady: 1 }])
   world.put(slice('web-2', { endpoints: [endpoint] }))
   expect(checks(), 'nothing new').toBeUndefined()
+  world.put(slice('web-3', { endpoints: [{ ...endpoint, ready: false }], resourceVersion: '7' }))
+  expect(checks(), 'of two slices the newer').toMatchObject([{ localReady: 0 }])
   world.drop(service('web'))
   expect(checks()).toEqual([])
 })

@@ -9,8 +9,14 @@ import { model, slice } from '../../../support/build.ts'
 import type { EndpointSpec } from '../../../support/build.ts'
 
 /** Last numbers of the addresses: '1 2 | 1 | 1 2 3' are those for policy Cluster, for Local, and all that serve. */
-function choose(slices: readonly (readonly EndpointSpec[])[], of: { readonly zone?: string; readonly publish?: boolean } = {}): string {
-  const models = slices.map((endpoints, at) => model(slice(`web-${at}`, { endpoints })))
+function choose(
+  slices: readonly (readonly EndpointSpec[])[],
+  of: { readonly zone?: string; readonly publish?: boolean; readonly versions?: readonly (string | undefined)[] } = {},
+): string {
+  const models = slices.map((endpoints, at) => {
+    const resourceVersion = of.versions?.[at]
+    return model(slice(`web-${at}`, { endpoints, ...(resourceVersion === undefined ? {} : { resourceVersion }) }))
+  })
   const chosen = chooseEndpoints(
     {
       service: { publishNotReadyAddresses: of.publish ?? false },
@@ -58,6 +64,20 @@ describe('the same endpoint in two slices', () => {
     ['twice ready', {}, {}, '1 | 1 | 1'],
   ])('%s', (...[, first, second, wanted]) => {
     expect(choose([[here(1, first)], [here(1, second)]])).toBe(wanted)
+  })
+
+  test.each<[string, object, readonly (string | undefined)[], string]>([
+    ['not ready any more', unready, ['9', '10'], ' |  | '],
+    ['going', leaving, ['9', '10'], '1 | 1 | 1'],
+    ['ready again, of an older write', unready, ['10', '9'], '1 | 1 | 1'],
+    ['on another node', { node: 'n2' }, ['9', '10'], '1 |  | 1'],
+    ['not ready, beside a manifest', unready, [undefined, '10'], ' |  | '],
+    ['not ready, in a manifest beside a slice of the server', unready, ['10', undefined], '1 | 1 | 1'],
+    ['not ready, of a version that is no number', unready, ['9', 'a'], '1 | 1 | 1'],
+    ['of the same write, the better', unready, ['9', '9'], '1 | 1 | 1'],
+  ])('the slice that was written later counts: %s', (...[, second, versions, wanted]) => {
+    expect(choose([[here(1)], [here(1, second)]], { versions })).toBe(wanted)
+    expect(choose([[here(1, second)], [here(1)]], { versions: versions.toReversed() })).toBe(wanted)
   })
 })
 

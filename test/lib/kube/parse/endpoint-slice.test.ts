@@ -62,6 +62,15 @@ describe('is read', () => {
     expect('kind' in parsed && parsed.triggered).toBe(expected)
   })
 
+  test.each([
+    ['1234567', 1_234_567],
+    ['1e3', undefined],
+    [undefined, undefined],
+  ])('which write of the API server it is: %s', (resourceVersion, expected) => {
+    const parsed = parse(slice('web-1', resourceVersion === undefined ? {} : { resourceVersion }))
+    expect('kind' in parsed && parsed.resourceVersion).toBe(expected)
+  })
+
   test('a port without number is none', () => {
     expect(read({ ports: [{ name: 'all' }, { port: 80 }] }).ports).toMatchObject([{ name: '', port: 80 }])
   })
