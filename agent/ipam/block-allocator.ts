@@ -51,27 +51,28 @@ export class BlockAllocator {
   async #ofPool(pool: IPPool, claim: Claim): Promise<Addr | undefined> {
     const { shared, own, node } = this.#options
     const known = [...(await own.all()).map(({ block }) => block.cidr), ...claim.elsewhere]
-    const blind = await this.#oneOf(candidates(pool, node, known).take(BLIND_ATTEMPTS), claim)
+    const oneOf = (cidrs: Iterable<Cidr>): Promise<Addr | undefined> => this.#oneOf(cidrs, pool, claim)
+    const blind = await oneOf(candidates(pool, node, known).take(BLIND_ATTEMPTS))
     if (blind !== undefined) return blind
     const all = await shared.all()
     const taken = [...known, ...all.map(({ block }) => block.cidr)]
-    const seen = await this.#oneOf(candidates(pool, node, taken), claim)
+    const seen = await oneOf(candidates(pool, node, taken))
     if (seen !== undefined) return seen
     const left = all.filter(({ block }) => cidrContains(pool.cidr, block.cidr.addr) && claim.isAbandoned(block))
     for (const stored of left) {
       // what is known of nodes may be old
       const isFree = !(await shared.hasNode(stored.block.node)) && (await shared.remove(stored))
-      const addr = isFree ? await this.#oneOf([stored.block.cidr], claim) : undefined
+      const addr = isFree ? await oneOf([stored.block.cidr]) : undefined
       if (addr !== undefined) return addr
     }
     return undefined
   }
 
   /** An address of a new block. The block is created with its holder in it: at no moment does it look unused. */
-  async #oneOf(cidrs: Iterable<Cidr>, { options, isInhabited }: Claim): Promise<Addr | undefined> {
+  async #oneOf(cidrs: Iterable<Cidr>, { cidr: within }: IPPool, { options, isInhabited }: Claim): Promise<Addr | undefined> {
     for (const cidr of cidrs) {
       if (isInhabited(cidr)) continue
-      const assigned = assign(emptyBlock(cidr, this.#options.node), options)
+      const assigned = assign(emptyBlock(cidr, this.#options.node), { ...options, within })
       if (assigned !== undefined && (await this.#options.own.create(assigned.block)) !== undefined) return assigned.addr
     }
     return undefined

@@ -49,6 +49,11 @@ export interface AddressRequest extends Omit<Claim, 'options'> {
 const ATTEMPTS = 8
 const NO_ADDRS: ReadonlySet<Addr> = new Set()
 
+/** When there is no other address, first those of networks, then those that still rest. */
+type LastResort = Pick<AssignOptions, 'network' | 'hurry'>
+const OF_NETWORKS: LastResort = { network: true }
+const RESTING: LastResort = { network: true, hurry: true }
+
 export class Ipam {
   readonly #options: IpamOptions
   readonly #turns = new Semaphore(1)
@@ -140,17 +145,23 @@ export class Ipam {
         return await this.#assignFixed(plan, request)
       case 'range': {
         await this.#ensure(plan.range)
-        const give = (hurry: boolean) => this.#giveOf(this.#local, [plan.range], { ...options, hurry })
-        return (await give(false)) ?? (await give(true)) ?? refuse(plan.ref, `all addresses of ${formatCidr(plan.range)} are in use`)
+        const give = (more: LastResort) => this.#giveOf(this.#local, [plan.range], { ...options, ...more })
+        return (
+          (await give({})) ??
+          (await give(OF_NETWORKS)) ??
+          (await give(RESTING)) ??
+          refuse(plan.ref, `all addresses of ${formatCidr(plan.range)} are in use`)
+        )
       }
       case 'pools': {
         const ranges = plan.pools.map(({ cidr }) => cidr)
-        const give = (hurry: boolean) => this.#giveOf(this.#shared, ranges, { ...options, hurry })
+        const give = (more: LastResort) => this.#giveOf(this.#shared, ranges, { ...options, ...more })
         return (
           (await this.#known(plan.pools, request.holder)) ??
-          (await give(false)) ??
+          (await give({})) ??
           (await this.#claims.first(plan.pools, { options, ...request })) ??
-          (await give(true)) ??
+          (await give(OF_NETWORKS)) ??
+          (await give(RESTING)) ??
           refuse(plan.ref, `IPPool ${plan.pools.map(({ name }) => name).join(', ')}: no address is free, and no block`)
         )
       }

@@ -22,6 +22,20 @@ export function indexOf(range: Cidr, addr: Addr): number | undefined {
   return index < rangeSize(range) ? index : undefined
 }
 
+/** Whether hosts may take the address for that of a network: in IPv4 the first and last of the range and of each /24
+ * (network, broadcast), in IPv6 the first of the range and of each /64 (subnet-router anycast, RFC 4291, 2.6.1). A
+ * range of two addresses has none (RFC 3021, 6164). */
+export function isNetworkAddress(addr: Addr, range: Cidr): boolean {
+  const v4 = isV4(addr)
+  const free = addrBits(addr) - range.bits
+  if (free < 2) return false
+  const number = toNumber(addr)
+  return [free, v4 ? 8 : 64].some((bits) => {
+    const host = number & ((1n << BigInt(bits)) - 1n)
+    return host === 0n || (v4 && host === (1n << BigInt(bits)) - 1n)
+  })
+}
+
 /** How many blocks of this prefix length the range has. */
 export function blockCount(range: Cidr, blockBits: number): number {
   return 2 ** (blockBits - range.bits)

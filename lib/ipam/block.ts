@@ -2,7 +2,7 @@
 /** Giving addresses of a block away, and taking them back. Layer: lib/ipam (pure). */
 import { cidrContains, type Addr, type Cidr } from '../base/ip.ts'
 import type { Holder, IPBlock } from '../model/ip-block.ts'
-import { addrAt, indexOf, rangeSize } from '../base/range.ts'
+import { addrAt, indexOf, isNetworkAddress, rangeSize } from '../base/range.ts'
 
 export interface AssignOptions {
   readonly holder: Holder
@@ -10,11 +10,14 @@ export interface AssignOptions {
   readonly now: number
   /** for how long an address that was given back rests: others may still send to it, or hold its flows */
   readonly restMs: number
+  /** may it be an address of a network ({@link isNetworkAddress}), when there is no other */
+  readonly network?: boolean
   /** may it be one that has not rested long enough, when there is no other */
   readonly hurry?: boolean
   /** addresses that are in use whatever this block says */
   readonly inUse?: ReadonlySet<Addr>
-  /** nothing beside it: a pool may have left only a part of the block */
+  /** the pool or podCIDR, and nothing beside it: a pool may have left only a part of the block. The block where it is
+   * not given */
   readonly within?: Cidr
 }
 
@@ -31,7 +34,7 @@ export function emptyBlock(cidr: Cidr, node: string): IPBlock {
 }
 
 /** A holder that asks again gets the address it has. Otherwise the lowest free address, or in a hurry the one that
- * has rested longest. */
+ * has rested longest. Addresses of networks are given only where the options say so. */
 export function assign(block: IPBlock, options: AssignOptions): Assigned | undefined {
   const known = addressOf(block, options.holder)
   if (known !== undefined && isWithin(known, options)) return { block, addr: known }
@@ -93,7 +96,8 @@ function longestRested(block: IPBlock, options: AssignOptions): number | undefin
 
 function isFree(block: IPBlock, index: number, options: AssignOptions): boolean {
   const addr = addrAt(block.cidr, index)
-  return !block.held.has(index) && options.inUse?.has(addr) !== true && isWithin(addr, options)
+  const { inUse, network, within = block.cidr } = options
+  return !block.held.has(index) && inUse?.has(addr) !== true && isWithin(addr, options) && (network === true || !isNetworkAddress(addr, within))
 }
 
 function isWithin(addr: Addr, { within }: AssignOptions): boolean {

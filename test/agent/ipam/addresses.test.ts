@@ -117,7 +117,7 @@ test('addresses are of what a pool or the cluster has left of a block, nothing b
   const ipam = world.ipam('n1')
   const range = (text: string): AddressPlan[] => [{ kind: 'range', range: parseCidr(text), ref: 'Pod/default/web' }]
   expect(await give(ipam, 'a', range('10.7.0.0/28'))).toBe('10.7.0.1')
-  expect(await give(ipam, 'b', range('10.7.0.8/30'))).toBe('10.7.0.8')
+  expect(await give(ipam, 'b', range('10.7.0.8/30'))).toBe('10.7.0.9')
   // what both blocks have is given once, whichever is asked
   const given = [await give(ipam, 'c', range('10.7.0.0/30')), await give(ipam, 'd', range('10.7.0.0/30'))]
   expect(given).toEqual(['10.7.0.2', '10.7.0.3'])
@@ -126,9 +126,33 @@ test('addresses are of what a pool or the cluster has left of a block, nothing b
   world.now += REST_MS
   expect(await give(ipam, 'f', range('10.7.0.0/28'))).toBe('10.7.0.4')
   const smaller = pools(poolOf('10.0.0.0/31', 31))
-  expect(await give(ipam, 'g', pools(poolOf('10.0.0.0/30', 30)))).toBe('10.0.0.0')
-  expect(await give(ipam, 'h', smaller)).toBe('10.0.0.1')
+  expect(await give(ipam, 'g', pools(poolOf('10.0.0.0/30', 30)))).toBe('10.0.0.1')
+  expect(await give(ipam, 'h', smaller)).toBe('10.0.0.0')
   await expect(give(ipam, 'i', smaller)).rejects.toThrow('no address is free, and no block')
+})
+
+test('addresses of networks are given when there is no other, before those that rest', async () => {
+  const world = new World()
+  const ipam = world.ipam('n1')
+  const range: AddressPlan[] = [{ kind: 'range', range: parseCidr('10.8.0.0/29'), ref: 'Pod/default/web' }]
+  const given = []
+  for (const pod of ['a', 'b', 'c', 'd', 'e', 'f']) given.push(await give(ipam, pod, range))
+  expect(given).toEqual(['10.8.0.1', '10.8.0.2', '10.8.0.3', '10.8.0.4', '10.8.0.5', '10.8.0.6'])
+  await take(ipam, 'b')
+  for (const pod of ['g', 'h', 'i']) given.push(await give(ipam, pod, range))
+  expect(given.slice(6)).toEqual(['10.8.0.0', '10.8.0.7', '10.8.0.2'])
+  await expect(give(ipam, 'j', range)).rejects.toThrow('all addresses of 10.8.0.0/29 are in use')
+  // as an agent before this one may have given it
+  expect(await give(world.ipam('n1'), 'g', range)).toBe('10.8.0.0')
+})
+
+test('a node takes another block before it gives addresses of networks', async () => {
+  const ipam = new World().ipam('n1')
+  const pool = pools(poolOf('10.0.0.0/28', 29))
+  const given = []
+  for (let pod = 0; pod < 16; pod++) given.push(await give(ipam, `p${pod}`, pool))
+  expect(new Set(given).size).toBe(16)
+  expect(given.slice(14).sort()).toEqual(['10.0.0.0', '10.0.0.15'])
 })
 
 test('a pod that asks again has its address, whatever block it is in', async () => {

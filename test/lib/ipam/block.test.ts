@@ -6,7 +6,7 @@ import { formatAddr, parseAddr, parseCidr } from '#lib/base/ip.ts'
 import type { Addr, Cidr } from '#lib/base/ip.ts'
 import { addressOf, assign, assignFixed, emptyBlock, release } from '#lib/ipam/block.ts'
 import type { Holder, IPBlock } from '#lib/model/ip-block.ts'
-import { addrAt, blockAt, indexOf, rangeSize } from '#lib/base/range.ts'
+import { addrAt, blockAt, indexOf, isNetworkAddress, rangeSize } from '#lib/base/range.ts'
 
 const REST = { restMs: 1000 }
 
@@ -103,6 +103,26 @@ describe('addresses of a block', () => {
   test('a holder without an address gives nothing back', () => {
     expect(release(PAIR, () => true, 0)).toBe(PAIR)
   })
+})
+
+test.each([
+  ['10.1.0.0', '10.1.0.0/16', true],
+  ['10.1.7.0', '10.1.0.0/16', true],
+  ['10.1.7.255', '10.1.0.0/16', true],
+  ['10.1.7.64', '10.1.0.0/16', false],
+  ['10.1.7.64', '10.1.7.64/26', true],
+  ['10.1.7.127', '10.1.7.64/26', true],
+  ['10.1.7.65', '10.1.7.64/26', false],
+  ['10.1.7.0', '10.1.7.0/31', false],
+  ['10.1.7.255', '10.1.7.255/32', false],
+  ['fd00::', 'fd00::/48', true],
+  ['fd00:0:0:7::', 'fd00::/48', true],
+  ['fd00:0:0:7::1', 'fd00::/48', false],
+  ['fd00:0:0:7::ff', 'fd00::/48', false],
+  ['fd00::1:0', 'fd00::1:0/112', true],
+  ['fd00::', 'fd00::/127', false],
+])('%s of %s is an address of a network: %s', (addr, range, expected) => {
+  expect(isNetworkAddress(parseAddr(addr), parseCidr(range))).toBe(expected)
 })
 
 test('whatever is taken and given back, no address has two holders, and each holder one', () => {
