@@ -46,6 +46,13 @@ static __always_inline void addr_none_is_loopback(struct addr *a)
 		a->w[3] = bpf_htonl(1);
 }
 
+/* A pod's rules see node ports as they were asked for (policy/apply.h). Without cookies sockets of pods are not known
+ * from those of the node, which reach its own node ports by this alone. */
+static __always_inline bool is_pods_node_port(const struct frontend *fe)
+{
+	return cfg.netns_cookies && fe->flags & FRONTEND_NODE_PORT;
+}
+
 /* The service reached at this address, if it is one to choose a backend of here: not where that depends on the client's
  * address, which the socket may not have yet. */
 static __always_inline struct meant service_of(struct bpf_sock_addr *ctx, const struct addr *dst, __be16 port)
@@ -66,7 +73,7 @@ static __always_inline struct meant service_of(struct bpf_sock_addr *ctx, const 
 	if (m.here_only)
 		m.fe = fe;
 	else if ((proto == IPPROTO_TCP ? cfg.connect_tcp : cfg.connect_udp) && !addr_is_inner(&at, addr_is_v4(&at)) &&
-		 !fe->affinity && !(fe->flags & FRONTEND_RANGES))
+		 !fe->affinity && !(fe->flags & FRONTEND_RANGES) && !is_pods_node_port(fe))
 		m.fe = fe;
 	return m;
 }

@@ -184,6 +184,20 @@ describe('explain --resources', () => {
     `)
   })
 
+  test.each(['n1', 'n2'])('a node port from a pod: its egress rules see it as it was asked for, of node %s', async (node) => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'np-explain-'))
+    const candidate = join(folder.path, 'ports.json')
+    const metadata = { name: 'ports', namespace: 'shop' }
+    const to = ['192.0.2.1/32', '192.0.2.2/32'].map((cidr) => ({ ipBlock: { cidr } }))
+    const spec = { podSelector: { matchLabels: { app: 'web' } }, policyTypes: ['Egress'], egress: [{ to, ports: [{ port: 30032 }] }] }
+    writeFileSync(candidate, JSON.stringify({ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata, spec }))
+    const { text, warnings } = await run(['--with', candidate, 'shop/web', `node/${node}:30032`])
+    expect(warnings).not.toContain('DEFECT')
+    const [, changed = ''] = text.split('with the candidate: ')
+    expect(changed).toMatch(/egress shop\/web on n1 .* allow +KubernetesNetworkPolicy shop\/ports +0 .* to nets 192\.0\.2\.[12]\/32/)
+    expect(changed).not.toMatch(/egress shop\/web on n1 .* deny +- .*KubernetesNetworkPolicy\/shop\/ports/)
+  })
+
   test('a node itself: untracked, before translation, its own', async () => {
     expect(await asked('198.51.100.1 192.0.2.2:8080')).toMatchInlineSnapshot(`
       "TCP 198.51.100.1:50000 > 192.0.2.2:8080 (node n2)

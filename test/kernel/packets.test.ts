@@ -4,11 +4,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { packageRoot } from '#lib/base/os/package.ts'
 import { POD_TO_HOST_DROP, SOURCE_ANY, SOURCE_STRICT } from '#lib/base/bpf-constants.ts'
 import type { Features, PacketRunner } from '../../testkit/packets/runner.ts'
 import { HELPERS, packetRunner, setUpNamespace } from '../../testkit/packets/runner.ts'
 import { casesFor } from './packets/all.ts'
 import { cases as martians, refused } from './packets/sources/martians.ts'
+import { EGRESS_TABLE } from './packets/policy/egress.ts'
 import { dropCases } from './packets/policy/own-node.ts'
 
 const NEWEST: Features = { redirectPeer: true, redirectNeigh: true, coarseClock: true, jiffies: true, netnsCookies: true }
@@ -25,6 +27,12 @@ test('every file with packet cases is in the list of all.ts', () => {
   expect(withCases.length).toBeGreaterThan(20)
   const list = readFileSync(join(folder, 'all.ts'), 'utf8')
   expect(withCases.filter((file) => !list.includes(`'./${file}'`))).toEqual([])
+})
+
+test('the page of policy has the table of what egress rules see that these cases hold', () => {
+  const page = readFileSync(join(packageRoot(), 'docs/policy.md'), 'utf8')
+  const [, table = ''] = page.split('| a pod asks | its egress rules see |\n|---|---|\n')
+  expect(table.slice(0, table.indexOf('\n\n')).split('\n')).toEqual(EGRESS_TABLE.map(({ asks, sees }) => `| ${asks} | ${sees} |`))
 })
 
 for (const [title, features, stubs, knobs, cases] of [

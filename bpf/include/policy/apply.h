@@ -5,6 +5,7 @@
 #define NP_POLICY_APPLY_H
 
 #include "conntrack/insert.h"
+#include "lb/service.h"
 #include "policy/apply_host.h"
 #include "l3/route.h"
 
@@ -27,6 +28,34 @@ static __always_inline bool is_held(const struct addr_info *info)
 	return info->kind == ADDR_LOCAL_POD && (info->egress || info->staged_egress);
 }
 
+/* Has this node translated one of its own node ports? Reads judged. */
+static __always_inline bool is_own_node_port(const struct scratch *s, struct addr_info *info)
+{
+	const struct ct_tuple *asked = &s->judged.before;
+
+	if (addr_eq(&asked->dst, &s->judged.t.dst) || pkt_is_icmp(&s->p))
+		return false;
+	addr_look(info, &asked->dst);
+	/* a load balancer's address may be a node's as well */
+	return info->kind == ADDR_SELF && !frontend_at(&asked->dst, asked->dport, s->p.proto);
+}
+
+/* As a pod's rules see what it sends. Node ports they see as they were asked for: those of other nodes are translated
+ * there. Reads judged, dst; writes eval.query. */
+static __noinline void query_sender(struct scratch *s)
+{
+	const struct ct_tuple *asked = &s->judged.before;
+	struct query *q = &s->eval.query;
+	struct addr_info info = {};
+
+	if (is_own_node_port(s, &info)) {
+		query_ends(q, &asked->src, &asked->dst, &info);
+		q->port = bpf_ntohs(asked->dport);
+	} else {
+		query_source(s);
+	}
+}
+
 /* Do all rules allow the flow in s->judged? s->src and s->dst: what is known of its ends. Where both a pod and the node
  * have rules, the pod's rule is the one that is noted. Returns an enum drop.
  * Reads judged, src, dst; writes eval, the rules in judged. */
@@ -34,20 +63,23 @@ NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
 	struct judged *j;
+	__u16 port;
 
 	if (!s)
 		return DROP_POLICY;
 	j = &s->judged;
+	port = s->eval.query.port;
 	if (cfg.host_policy && (host_ingress(skb, s) == RULE_DENY || host_egress(skb, s) == RULE_DENY))
 		return DROP_POLICY;
 	if (is_held(&s->src)) {
-		query_source(s);
+		query_sender(s);
 		if (policy_ask(s, s->src.egress, s->src.staged_egress, false) == RULE_DENY)
 			return DROP_POLICY;
 	}
 	/* the node always reaches its pods */
 	if (is_guarded(&s->dst) && (s->src.kind != ADDR_SELF || hook_is_from(j->hook))) {
 		query_destination(s);
+		s->eval.query.port = port;
 		if (policy_ask(s, s->dst.ingress, s->dst.staged_ingress, true) == RULE_DENY)
 			return DROP_POLICY;
 	}

@@ -78,15 +78,25 @@ class Checks {
     const { packet, out } = this.#passage
     const addrs = this.#of.tables.open(catalogue.np_addrs)
     const [src, dst] = [addrs.get(packet.src), addrs.get(packet.dst)]
-    const pod = (direction: SideCheck['direction'], addr: Packet['src'], sets: Asked['sets']): SideCheck =>
-      this.#ask({ stage: 'pod', direction, of: formatAddr(addr), packet, sets })
+    const pod = (direction: SideCheck['direction'], seen: Packet, sets: Asked['sets']): SideCheck =>
+      this.#ask({ stage: 'pod', direction, of: formatAddr(direction === 'egress' ? seen.src : seen.dst), packet: seen, sets })
     return [
       ...this.#comingIn(addressKind(this.#of.tables, packet.dst)?.kind === ADDR_SELF),
       ...(out === 0 ? [] : this.#host('forward', { direction: 'egress', device: out, packet })),
       // what a pod sends is asked about where it leaves the pod
-      ...(src?.kind === ADDR_LOCAL_POD && this.#passage.device === 0 ? [pod('egress', packet.src, [src.egress, src.staged_egress])] : []),
-      ...(dst?.kind === ADDR_LOCAL_POD ? [pod('ingress', packet.dst, [dst.ingress, dst.staged_ingress])] : []),
+      ...(src?.kind === ADDR_LOCAL_POD && this.#passage.device === 0 ? [pod('egress', this.#sent(), [src.egress, src.staged_egress])] : []),
+      ...(dst?.kind === ADDR_LOCAL_POD ? [pod('ingress', packet, [dst.ingress, dst.staged_ingress])] : []),
     ]
+  }
+
+  /** As the sending pod's rules see it: node ports of this node as they were asked for. A load balancer's address may
+   * be the node's as well. */
+  #sent(): Packet {
+    const { before, packet } = this.#passage
+    const isOwn = this.#of.tables.open(catalogue.np_addrs).get(before.dst)?.kind === ADDR_SELF
+    const key = { addr: before.dst, port: before.dport, proto: before.protocol }
+    const isNodePort = before.dst !== packet.dst && isOwn && this.#of.tables.open(catalogue.np_frontends).get(key) === undefined
+    return isNodePort ? before : packet
   }
 
   #comingIn(isOwn: boolean): readonly SideCheck[] {

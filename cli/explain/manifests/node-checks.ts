@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Whose rules a packet meets at one node, and where it goes from there. Layer: cli (pure). */
-import { ADDR_MASQUERADE, ADDR_NODE, POD_TO_HOST_DROP, RANGE_INSIDE } from '#lib/base/bpf-constants.ts'
+import { ADDR_MASQUERADE, ADDR_NODE, FRONTEND_NODE_PORT, POD_TO_HOST_DROP, RANGE_INSIDE } from '#lib/base/bpf-constants.ts'
 import { isV4, type Addr } from '#lib/base/ip.ts'
 import { nodeAddress } from '#lib/model/node.ts'
 import type { Direction, HostEndpoint } from '#lib/model/policy.ts'
@@ -55,7 +55,7 @@ export function checksAt({ world, view, device }: NodeCheck, visit: Visit): read
   const outer = deviceEndpoint(world, node, device)
   const inner = endpointOf(world.snapshot.hostEndpoints.values(), { node: node.name, name: WILDCARD, addresses: [] })
   const checks: Check[] = []
-  if (fromPod) checks.push(ask({ subject: { stage: 'pod', endpoint: from.pod }, direction: 'egress', packet }))
+  if (fromPod) checks.push(ask({ subject: { stage: 'pod', endpoint: from.pod }, direction: 'egress', packet: sentBy(node, visit) }))
   if (fromPod && isOwn && node.config.compile.knobs.podToHost === POD_TO_HOST_DROP) checks.push(dropped(node))
   if (fromPod && isOwn) checks.push(...host(inner, { stage: 'normal', direction: 'ingress', packet }))
   const comingIn = stagesIn({ before, packet, byDevice: arrival === 'network', isOwn })
@@ -67,6 +67,12 @@ export function checksAt({ world, view, device }: NodeCheck, visit: Visit): read
     checks.push(ask({ subject: { stage: 'pod', endpoint: to.pod }, direction: 'ingress', packet }))
   // those that say nothing and have no rules are no news
   return checks.filter(({ verdict, steps }) => verdict !== 'open' || steps.length > 1)
+}
+
+/** As the sending pod's rules see it: node ports as they were asked for, for other nodes translate theirs. */
+function sentBy(node: NodeView, { before, packet }: Pick<Visit, 'before' | 'packet'>): Packet {
+  const { flags } = node.frontend(before.dst, before.dport, before.protocol)?.value ?? { flags: 0 }
+  return (flags & FRONTEND_NODE_PORT) === 0 ? packet : before
 }
 
 const FAILSAFE = 'failsafe port'

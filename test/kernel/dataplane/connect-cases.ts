@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer } from 'node:net'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { errorCode } from '#lib/base/errors.ts'
-import { ADDR_NODE_PORTS, ADDR_SELF, LIVE_CHOSEN } from '#lib/base/bpf-constants.ts'
+import { ADDR_NODE_PORTS, ADDR_SELF, FRONTEND_NODE_PORT, LIVE_CHOSEN } from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import type { CgroupHook } from '#native'
 import { BpfLink, cgroupAttach, cgroupDetach } from '#native'
@@ -46,6 +46,13 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
       check(`connect${family.bits}: no address is no node port's where loopback is none`, await noAddress(loaded, family))
     }
   })
+  // sockets of this process are those of a pod
+  await attached(cgroup, { facts, on: 1, netns: 'ffffffffffffffff' }, async (loaded) => {
+    for (const family of facts.features.netnsCookies ? FAMILIES : []) {
+      const at = { ...nodePort(family), host: family.vip }
+      check(`connect${family.bits}: a pod's rules see a node port as it was asked for`, await leftAlone(loaded, family, { at }))
+    }
+  })
   await attached(cgroup, { facts, on: 0 }, async (loaded) => {
     for (const family of FAMILIES) {
       check(`connect${family.bits}, switched off: a service is left alone`, await leftAlone(loaded, family, {}))
@@ -65,12 +72,13 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
 /** Runs with the programs attached, switched on or off for what is not the loopback address. */
 async function attached(
   cgroup: string,
-  how: { readonly facts: KernelFacts; readonly on: 0 | 1 },
+  how: { readonly facts: KernelFacts; readonly on: 0 | 1; readonly netns?: string },
   run: (loaded: Loaded) => Promise<void>,
 ): Promise<void> {
-  const { facts, on } = how
+  const { facts, on, netns } = how
+  const cfg = { ...testCfg(facts.features), connect_tcp: on, connect_udp: on }
   const loaded = await loadObject('connect', {
-    cfg: { ...testCfg(facts.features), connect_tcp: on, connect_udp: on },
+    cfg: netns === undefined ? cfg : { ...cfg, netns },
     stubHelpers: facts.missingHelpers,
     without: [...facts.missingHooks],
   })
@@ -141,7 +149,7 @@ async function publish(loaded: Loaded, family: Family, service: Service): Promis
   if (frontend !== host) new TestMap(loaded, catalogue.np_addrs).set(parseAddr(host), addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
   new TestMap(loaded, catalogue.np_frontends).set(
     { addr: frontend === '0.0.0.0' ? ANY_V4 : parseAddr(frontend), port, proto: service.proto },
-    { inside: choice, outside: choice, flags: 0, affinity: service.affinity ?? 0 },
+    { inside: choice, outside: choice, flags: frontend === host ? 0 : FRONTEND_NODE_PORT, affinity: service.affinity ?? 0 },
   )
 }
 
@@ -273,9 +281,10 @@ async function playsNode(loaded: Loaded, family: Family, { features }: KernelFac
   return seen === wanted ? undefined : `${seen} instead of ${wanted}`
 }
 
-async function leftAlone(loaded: Loaded, family: Family, service: Pick<Service, 'affinity'>): Promise<string | undefined> {
+async function leftAlone(loaded: Loaded, family: Family, service: Pick<Service, 'affinity' | 'at'>): Promise<string | undefined> {
   await publish(loaded, family, { proto: TCP, ports: [9], ...service })
-  const socket = connect({ host: family.vip, port: PORT })
+  const { host, port } = service.at ?? clusterIP(family)
+  const socket = connect({ host, port })
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(WAIT_MS) })
     return 'connected'

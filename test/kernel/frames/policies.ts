@@ -17,6 +17,12 @@ interface OfHost {
   readonly ofHost: boolean
 }
 
+interface PodPackets {
+  /** as the sender's policies see them */
+  readonly leaving: readonly Packet[]
+  readonly coming: readonly Packet[]
+}
+
 /** Where a packet may be read in several ways, it is refused when all of them are. */
 export class PolicyOpinion {
   /** the node has a host endpoint */
@@ -35,14 +41,14 @@ export class PolicyOpinion {
   }
 
   /** By which end's policies; undefined: by none. */
-  refusesPod(packets: readonly Packet[], { egress = true, ingress = true }: Partial<Record<Direction, boolean>> = {}): string | undefined {
-    const refuses = (direction: Direction, at: 'src' | 'dst'): boolean =>
+  refusesPod({ leaving, coming }: PodPackets, { egress, ingress }: Readonly<Record<Direction, boolean>>): string | undefined {
+    const refuses = (packets: readonly Packet[], direction: Direction): boolean =>
       packets.every((packet) => {
-        const pod = podAt(packet[at])
+        const pod = podAt(direction === 'egress' ? packet.src : packet.dst)
         return pod !== undefined && this.#evaluator.pod(pod, packet, { direction }).action === 'deny'
       })
-    if (egress && refuses('egress', 'src')) return "the sender's policies"
-    return ingress && refuses('ingress', 'dst') ? "the receiver's policies" : undefined
+    if (egress && refuses(leaving, 'egress')) return "the sender's policies"
+    return ingress && refuses(coming, 'ingress') ? "the receiver's policies" : undefined
   }
 
   untracked(packets: readonly Packet[], direction: Direction): 'allow' | 'deny' | 'silent' {

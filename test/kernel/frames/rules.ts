@@ -79,7 +79,8 @@ export class Rules {
   allows(frame: Uint8Array): boolean {
     const seen = readFrame(frame)
     if (seen.kind !== 'ip' || seen.inside.kind !== 'whole' || seen.inside.reading === undefined || this.#policy.ofHosts) return false
-    return this.#policy.refusesPod([packetOf(seen.inside.reading, seen.src, seen.dst)]) === undefined
+    const packets = [packetOf(seen.inside.reading, seen.src, seen.dst)]
+    return this.#policy.refusesPod({ leaving: packets, coming: packets }, { egress: true, ingress: true }) === undefined
   }
 
   #ofPacket(journey: Journey & { readonly tunnelled: boolean }, sent: IpSeen, got: IpSeen): string | undefined {
@@ -160,7 +161,9 @@ export class Rules {
     if (through === 'from_workload' && isDiscovery(sent)) return undefined
     // an answer by the id of an open ping, for which no process waits
     if (isEchoReply(sent) && this.#isOpen(got)) return undefined
-    return this.#policy.refusesPod(packets, { egress: through === 'from_workload', ingress: place === 'pod' })
+    // of the cluster's services those at its own addresses have node ports
+    const leaving = through === 'from_workload' && NODE.includes(sent.dst) && got.dst !== sent.dst ? before : packets
+    return this.#policy.refusesPod({ leaving, coming: packets }, { egress: through === 'from_workload', ingress: place === 'pod' })
   }
 
   /** The node puts the datagram together itself: its first fragment must hold the headers that rules ask about. */

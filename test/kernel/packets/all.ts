@@ -9,6 +9,7 @@ import { cases as choice } from './services/choice.ts'
 import { cases as collisions } from './services/collisions.ts'
 import { cases as damage } from './headers/damage.ts'
 import { cases as direct } from './services/direct.ts'
+import { cases as egress } from './policy/egress.ts'
 import { cases as extensions } from './headers/extensions.ts'
 import { cases as failsafes } from './policy/failsafes.ts'
 import { cases as flows } from './flows.ts'
@@ -49,6 +50,7 @@ const cases: readonly PacketCase[] = [
   ...collisions,
   ...damage,
   ...direct,
+  ...egress,
   ...extensions,
   ...failsafes,
   ...flows,
