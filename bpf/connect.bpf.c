@@ -108,6 +108,17 @@ static __always_inline bool socket_sent_to(struct bpf_sock_addr *ctx, struct add
 	return true;
 }
 
+/* Is the backend perhaps the pod itself? What never leaves the pod is asked about by no rule. */
+static __always_inline bool is_perhaps_itself(struct bpf_sock_addr *ctx, const struct backend *be)
+{
+	struct addr_info *info;
+
+	if (!cfg.cluster_policy || is_host_socket(ctx))
+		return false;
+	info = bpf_map_lookup_elem(&np_addrs, &be->addr);
+	return info && info->kind == ADDR_LOCAL_POD && (info->egress || info->ingress);
+}
+
 /* A stream gets its backend once. Datagrams of a connected socket are translated one by one where they can be, for
  * the socket would stay with a backend that is gone. False: leave the socket alone. */
 static __always_inline bool to_backend(struct bpf_sock_addr *ctx, struct addr *dst, __be16 *port)
@@ -118,8 +129,8 @@ static __always_inline bool to_backend(struct bpf_sock_addr *ctx, struct addr *d
 	if (!m.fe || (ctx->protocol == IPPROTO_UDP && !m.here_only))
 		return false;
 	be = backend_for(m.fe);
-	if (!be)
-		return false; /* no backend: the packet path refuses it with an answer */
+	if (!be || is_perhaps_itself(ctx, be))
+		return false; /* the packet path answers where there is none */
 	return socket_sent_to(ctx, dst, port, &be->addr, be->port);
 }
 
@@ -142,7 +153,7 @@ static __always_inline bool to_same_backend(struct bpf_sock_addr *ctx, struct ad
 			return socket_sent_to(ctx, dst, port, &last->addr, last->port);
 	}
 	be = backend_for(fe);
-	if (!be)
+	if (!be || is_perhaps_itself(ctx, be))
 		return false;
 	chosen.addr = be->addr;
 	chosen.port = be->port;

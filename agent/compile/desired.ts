@@ -166,6 +166,8 @@ export interface Knobs extends KnobSettings {
   readonly hostPolicy: boolean
   /** and there are policies that are asked of every packet by itself */
   readonly untracked: boolean
+  /** there are ClusterNetworkPolicies */
+  readonly clusterPolicy: boolean
 }
 
 export interface MapSizes {

@@ -72,6 +72,9 @@ export class DirtyOwners {
       case 'HostEndpoint':
         this.node = true
         return
+      case 'ClusterNetworkPolicy':
+        if (change.before === undefined || change.after === undefined) this.node = true
+        return
       case 'GlobalNetworkPolicy':
         for (const policy of [change.before, change.after]) if (policy?.scope === 'doNotTrack') this.node = true
         return

@@ -56,7 +56,7 @@ export function compileNode(input: NodeInput): DesiredNode {
       nodeV6: (node && nodeAddress(node, false)) ?? ANY_V6,
       ...settings.knobs,
       overlay: hasOverlay(input.pools),
-      ...hostPolicy(input),
+      ...policyKnobs(input),
     },
     mapSizes: settings.mapSizes,
     workloads: workloads(input),
@@ -75,9 +75,14 @@ export function compileNode(input: NodeInput): DesiredNode {
 }
 
 /** Programs that have nothing to ask do not ask. */
-function hostPolicy({ snapshot, node }: NodeInput): Pick<Knobs, 'hostPolicy' | 'untracked'> {
-  const has = [...snapshot.hostEndpoints.values()].some((endpoint) => endpoint.node === node)
-  return { hostPolicy: has, untracked: has && [...snapshot.policies.values()].some(({ scope }) => scope === 'doNotTrack') }
+function policyKnobs({ snapshot, node }: NodeInput): Pick<Knobs, 'hostPolicy' | 'untracked' | 'clusterPolicy'> {
+  const hostPolicy = [...snapshot.hostEndpoints.values()].some((endpoint) => endpoint.node === node)
+  const policies = [...snapshot.policies.values()]
+  return {
+    hostPolicy,
+    untracked: hostPolicy && policies.some(({ scope }) => scope === 'doNotTrack'),
+    clusterPolicy: policies.some(({ kind }) => kind === 'ClusterNetworkPolicy'),
+  }
 }
 
 function workloads(input: NodeInput): readonly WorkloadAttachment[] {

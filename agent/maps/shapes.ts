@@ -103,6 +103,7 @@ export const nodeCfg = shape('node_cfg', {
   netns: id64,
   fresh_jiffies: u32,
   tunnel_vni: u32,
+  recent_mask: u32,
   tunnel_port: be16,
   nat_port_min: u16,
   nat_port_count: u16,
@@ -120,7 +121,7 @@ export const nodeCfg = shape('node_cfg', {
   host_policy: u8,
   untracked: u8,
   pod_to_host: u8,
-  recent_mask: u32,
+  cluster_policy: u8,
 })
 
 export type FrontendKey = ShapeType<typeof frontendKey>

@@ -61,6 +61,9 @@ export const FAILSAFE_IN = 0
 export const FAILSAFE_OUT = 1
 export const FAILSAFE_V6 = 2
 
+/** The highest byte of the numbers of ClusterNetworkPolicies' rules. */
+export const RULE_OF_CLUSTER = 255
+
 /** Ports of a direction that np_spared tells apart, and devices that np_untracked knows. */
 export const FAILSAFE_PORTS = 1024
 export const UNTRACKED_DEVICES = 4096

@@ -198,6 +198,22 @@ describe('explain --resources', () => {
     expect(changed).not.toMatch(/egress shop\/web on n1 .* deny +- .*KubernetesNetworkPolicy\/shop\/ports/)
   })
 
+  test('a pod by its own service: of what denies it only ClusterNetworkPolicies count', async () => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'np-explain-'))
+    const candidate = join(folder.path, 'admin.json')
+    const subject = { namespaces: {} }
+    const egress = [{ action: 'Deny', to: [{ networks: ['0.0.0.0/0'] }] }]
+    const admin = { apiVersion: 'policy.networking.k8s.io/v1alpha2', kind: 'ClusterNetworkPolicy', metadata: { name: 'admin' } }
+    writeFileSync(candidate, JSON.stringify({ ...admin, spec: { tier: 'Admin', priority: 1, subject, egress } }))
+    const { text, warnings } = await run(['--with', candidate, 'shop/db-0', 'svc/shop/db:sql'])
+    expect(warnings).not.toContain('DEFECT')
+    const [now = '', changed = ''] = text.split('with the candidate: ')
+    // shop/db lets only "web" in
+    expect(now).toContain('to 10.1.0.3:5432 (shop/db-0 on n1): allow')
+    expect(changed).toMatch(/egress shop\/db-0 on n1 +adminnetworkpolicy +deny +ClusterNetworkPolicy admin/)
+    expect((await run(['--with', candidate, 'shop/db-0', '10.1.0.3:5432'])).text).toContain('with the candidate: no change')
+  })
+
   test('a node itself: untracked, before translation, its own', async () => {
     expect(await asked('198.51.100.1 192.0.2.2:8080')).toMatchInlineSnapshot(`
       "TCP 198.51.100.1:50000 > 192.0.2.2:8080 (node n2)

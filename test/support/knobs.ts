@@ -19,6 +19,7 @@ export const KNOBS: Knobs = {
   overlay: false,
   hostPolicy: false,
   untracked: false,
+  clusterPolicy: false,
   podToHost: 0,
   timeouts: { tcpSyn: 1000, tcpOpen: 3_600_000, tcpFin: 2000, tcpRst: 3000, udp: 4000, udpStream: 5000, icmp: 6000 },
 }

@@ -69,6 +69,7 @@ export function testCfg(features: Features): NodeCfg {
     host_policy: 1,
     untracked: 1,
     pod_to_host: POD_TO_HOST_ACCEPT,
+    cluster_policy: 1,
     recent_mask: 2047,
   }
 }

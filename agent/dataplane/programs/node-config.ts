@@ -47,6 +47,7 @@ export function nodeConfig({ knobs, mapSizes }: Configuration, features: Feature
     host_policy: Number(knobs.hostPolicy),
     untracked: Number(knobs.untracked),
     pod_to_host: knobs.podToHost,
+    cluster_policy: Number(knobs.clusterPolicy),
     recent_mask: recentSlots(mapSizes.conntrack) - 1,
   }
 }

@@ -56,6 +56,24 @@ static __noinline void query_sender(struct scratch *s)
 	}
 }
 
+/* Does a pod send to itself? */
+static __always_inline bool is_to_itself(const struct judged *j)
+{
+	return j->hook == FROM_WORKLOAD && addr_eq(&j->t.src, &j->t.dst);
+}
+
+/* No rules are asked of what a pod sends to its own address, and but for those of the cluster's administrator none
+ * counts that denies what it sends to itself by a service. Reads judged. */
+static __always_inline bool is_denied(const struct judged *j, __u32 action, __u32 *rule)
+{
+	if (action != RULE_DENY)
+		return false;
+	if (!is_to_itself(j) || *rule >> 24 == RULE_OF_CLUSTER)
+		return true;
+	*rule = 0;
+	return false;
+}
+
 /* Do all rules allow the flow in s->judged? s->src and s->dst: what is known of its ends. Where both a pod and the node
  * have rules, the pod's rule is the one that is noted. Returns an enum drop.
  * Reads judged, src, dst; writes eval, the rules in judged. */
@@ -63,24 +81,28 @@ NP_GLOBAL __u32 judge(struct __sk_buff *skb)
 {
 	struct scratch *s = scratch_take();
 	struct judged *j;
+	__u32 action;
 	__u16 port;
 
 	if (!s)
 		return DROP_POLICY;
 	j = &s->judged;
 	port = s->eval.query.port;
-	if (cfg.host_policy && (host_ingress(skb, s) == RULE_DENY || host_egress(skb, s) == RULE_DENY))
+	if (cfg.host_policy && !is_to_itself(j) &&
+	    (host_ingress(skb, s) == RULE_DENY || host_egress(skb, s) == RULE_DENY))
 		return DROP_POLICY;
 	if (is_held(&s->src)) {
 		query_sender(s);
-		if (policy_ask(s, s->src.egress, s->src.staged_egress, false) == RULE_DENY)
+		action = policy_ask(s, s->src.egress, s->src.staged_egress, false);
+		if (is_denied(j, action, &j->egress_rule))
 			return DROP_POLICY;
 	}
 	/* the node always reaches its pods */
 	if (is_guarded(&s->dst) && (s->src.kind != ADDR_SELF || hook_is_from(j->hook))) {
 		query_destination(s);
 		s->eval.query.port = port;
-		if (policy_ask(s, s->dst.ingress, s->dst.staged_ingress, true) == RULE_DENY)
+		action = policy_ask(s, s->dst.ingress, s->dst.staged_ingress, true);
+		if (is_denied(j, action, &j->ingress_rule))
 			return DROP_POLICY;
 	}
 	return DROP_NONE;
@@ -170,8 +192,7 @@ static __always_inline enum drop flow_judge(struct __sk_buff *skb, struct scratc
 	j->staged_ingress_rule = 0;
 	if (cfg.pod_to_host && s->src.kind == ADDR_LOCAL_POD && s->dst.kind == ADDR_SELF)
 		return DROP_POLICY;
-	/* a pod always reaches itself, if it is the sender */
-	if (is_judged(s) && !(j->hook == FROM_WORKLOAD && addr_eq(&j->t.src, &j->t.dst))) {
+	if (is_judged(s) && !(is_to_itself(j) && (!cfg.cluster_policy || addr_eq(&j->before.dst, &j->t.dst)))) {
 		why = query_ports(skb, s, &j->t);
 		if (!why)
 			why = judge(skb);

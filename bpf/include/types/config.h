@@ -24,6 +24,7 @@ struct node_cfg {
 	__u64 netns;         /* cookie of the node's network namespace; 0: it is the first one */
 	__u32 fresh_jiffies; /* how long a flow goes without a closer look, in jiffies */
 	__u32 tunnel_vni;
+	__u32 recent_mask; /* of np_recent's slots that are used: no more than half of the flow table */
 	__be16 tunnel_port;
 	__u16 nat_port_min; /* source ports for flows that need another than their own */
 	__u16 nat_port_count;
@@ -41,9 +42,10 @@ struct node_cfg {
 	__u8 host_policy;    /* np_hosts has */
 	__u8 untracked;      /* some of them have rules for every packet */
 	__u8 pod_to_host;    /* enum pod_to_host */
-	__u32 recent_mask;   /* of np_recent's slots that are used: no more than half of the flow table */
+	__u8 cluster_policy; /* some rules are asked of what pods send to themselves by a service */
+	__u8 pad[7];
 };
-_Static_assert(sizeof(struct node_cfg) == 160, "node_cfg");
+_Static_assert(sizeof(struct node_cfg) == 168, "node_cfg");
 
 /* What is asked of the source of a flow that comes from the network. */
 enum source_check {

@@ -111,6 +111,9 @@ enum rule_action {
 };
 _Static_assert(RULE_OPEN < 4, "bits.sure has two bits for it");
 
+/* The highest byte of a rule's number, where the rule holds for what a pod sends to itself by a service as well. */
+#define RULE_OF_CLUSTER 255
+
 /* Sets of rules for what passes a device of the node, as the host sees it: ingress is what comes to it. 0: nothing
  * is asked. */
 struct host_sets {

@@ -11,6 +11,7 @@ import { stagesIn, type HostStage } from '#agent/policy/host-stages.ts'
 import { judgeBySet } from '#agent/policy/judge.ts'
 import type { PolicyLookup } from '#agent/policy/table-rows.ts'
 import type { PolicyVerdict } from '#agent/policy/verdict.ts'
+import { isOfCluster } from '#agent/compile/policy/rulesets/rule-numbers.ts'
 import { inTurn, type Stage } from '../stages.ts'
 import { ruleRecord, type RuleNames, type RuleRecord } from '../../rules.ts'
 import type { Tables } from '../../map-tables.ts'
@@ -53,9 +54,11 @@ export interface Knowledge {
 
 /** In the order in which programs ask; those that have no rules are left out, but for pods. */
 export function checksOf(of: Knowledge, passage: Passage): readonly SideCheck[] {
-  // a pod always reaches itself
-  if (passage.packet.src === passage.packet.dst) return []
-  return new Checks(of, passage).all()
+  const { before, packet } = passage
+  if (packet.src !== packet.dst) return new Checks(of, passage).all()
+  if (before.dst === packet.dst) return []
+  // of what denies what a pod sends to itself by a service only rules of ClusterNetworkPolicies count
+  return new Checks(of, passage).ofPods().filter(({ verdict, rule }) => verdict === 'deny' && isOfCluster(rule?.number ?? 0))
 }
 
 interface Asked extends Pick<SideCheck, 'stage' | 'direction' | 'of'> {
@@ -76,13 +79,20 @@ class Checks {
 
   all(): readonly SideCheck[] {
     const { packet, out } = this.#passage
+    return [
+      ...this.#comingIn(addressKind(this.#of.tables, packet.dst)?.kind === ADDR_SELF),
+      ...(out === 0 ? [] : this.#host('forward', { direction: 'egress', device: out, packet })),
+      ...this.ofPods(),
+    ]
+  }
+
+  ofPods(): readonly SideCheck[] {
+    const { packet } = this.#passage
     const addrs = this.#of.tables.open(catalogue.np_addrs)
     const [src, dst] = [addrs.get(packet.src), addrs.get(packet.dst)]
     const pod = (direction: SideCheck['direction'], seen: Packet, sets: Asked['sets']): SideCheck =>
       this.#ask({ stage: 'pod', direction, of: formatAddr(direction === 'egress' ? seen.src : seen.dst), packet: seen, sets })
     return [
-      ...this.#comingIn(addressKind(this.#of.tables, packet.dst)?.kind === ADDR_SELF),
-      ...(out === 0 ? [] : this.#host('forward', { direction: 'egress', device: out, packet })),
       // what a pod sends is asked about where it leaves the pod
       ...(src?.kind === ADDR_LOCAL_POD && this.#passage.device === 0 ? [pod('egress', this.#sent(), [src.egress, src.staged_egress])] : []),
       ...(dst?.kind === ADDR_LOCAL_POD ? [pod('ingress', packet, [dst.ingress, dst.staged_ingress])] : []),

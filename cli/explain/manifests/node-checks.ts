@@ -3,6 +3,7 @@
 import { ADDR_MASQUERADE, ADDR_NODE, FRONTEND_NODE_PORT, POD_TO_HOST_DROP, RANGE_INSIDE } from '#lib/base/bpf-constants.ts'
 import { isV4, type Addr } from '#lib/base/ip.ts'
 import { nodeAddress } from '#lib/model/node.ts'
+import type { Pod } from '#lib/model/pod.ts'
 import type { Direction, HostEndpoint } from '#lib/model/policy.ts'
 import { refText } from '#lib/model/ref.ts'
 import { endpointOf, isFailsafe, isFailsafeAnswer, WILDCARD } from '#lib/policy/host.ts'
@@ -36,7 +37,7 @@ export interface NodeCheck {
 /** In the order in which the packet meets them. */
 export function checksAt({ world, view, device }: NodeCheck, visit: Visit): readonly Check[] {
   const { node, arrival, before, packet } = visit
-  if (packet.src === packet.dst) return []
+  if (packet.src === packet.dst && before.dst === packet.dst) return []
   const [from, to] = [world.owner(packet.src), world.owner(packet.dst)]
   const isOwn = node.isSelf(packet.dst)
   const fromPod = arrival === 'here' && from.kind === 'pod'
@@ -55,6 +56,7 @@ export function checksAt({ world, view, device }: NodeCheck, visit: Visit): read
   const outer = deviceEndpoint(world, node, device)
   const inner = endpointOf(world.snapshot.hostEndpoints.values(), { node: node.name, name: WILDCARD, addresses: [] })
   const checks: Check[] = []
+  if (fromPod && packet.src === packet.dst) return checksOfItself({ node, ask, pod: from.pod }, visit)
   if (fromPod) checks.push(ask({ subject: { stage: 'pod', endpoint: from.pod }, direction: 'egress', packet: sentBy(node, visit) }))
   if (fromPod && isOwn && node.config.compile.knobs.podToHost === POD_TO_HOST_DROP) checks.push(dropped(node))
   if (fromPod && isOwn) checks.push(...host(inner, { stage: 'normal', direction: 'ingress', packet }))
@@ -67,6 +69,21 @@ export function checksAt({ world, view, device }: NodeCheck, visit: Visit): read
     checks.push(ask({ subject: { stage: 'pod', endpoint: to.pod }, direction: 'ingress', packet }))
   // those that say nothing and have no rules are no news
   return checks.filter(({ verdict, steps }) => verdict !== 'open' || steps.length > 1)
+}
+
+interface ItselfQuery {
+  readonly node: NodeView
+  readonly ask: (query: Omit<CheckQuery, 'view'>) => Check
+  readonly pod: Pod
+}
+
+/** Of what a pod sends to itself by a service: of what denies it only ClusterNetworkPolicies count. */
+function checksOfItself({ node, ask, pod }: ItselfQuery, visit: Visit): readonly Check[] {
+  const subject = { stage: 'pod', endpoint: pod } as const
+  return [
+    ask({ subject, direction: 'egress', packet: sentBy(node, visit) }),
+    ask({ subject, direction: 'ingress', packet: visit.packet }),
+  ].filter(({ verdict, steps }) => verdict === 'deny' && steps.at(-1)?.by?.startsWith('ClusterNetworkPolicy/') === true)
 }
 
 /** As the sending pod's rules see it: node ports as they were asked for, for other nodes translate theirs. */

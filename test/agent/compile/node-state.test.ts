@@ -7,9 +7,10 @@ import type { DesiredNode } from '#agent/compile/desired.ts'
 import { Attachments, compileNode } from '#agent/compile/node-state.ts'
 import type { CompileSettings } from '#agent/compile/settings.ts'
 import { defaultConfig } from '#agent/config/config.ts'
-import { node, pod, snapshotOf } from '../../support/build.ts'
+import { clusterPolicy, node, pod, snapshotOf } from '../../support/build.ts'
 import type { Manifest } from '../../support/build.ts'
 import { showNode } from '../../support/show.ts'
+import { World } from './world.ts'
 
 const settings = defaultConfig.compile
 
@@ -113,8 +114,15 @@ test('settings come through', () => {
     podToHost: 0,
     hostPolicy: false,
     untracked: false,
+    clusterPolicy: false,
     overlay: false,
   })
+  const [before, policy] = [pod('web', { node: 'n1' }), clusterPolicy('admin')]
+  expect(compiled([before, policy], {}).knobs.clusterPolicy).toBe(true)
+  const world = new World(before)
+  world.compile()
+  world.put(policy)
+  expect(world.compile().node?.knobs.clusterPolicy).toBe(true)
   expect(desired.knobs.timeouts).toEqual({
     tcpSyn: 60_000,
     tcpOpen: 432_000_000,

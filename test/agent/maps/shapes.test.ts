@@ -56,6 +56,7 @@ test('the numbers that rows carry are those of the enums', () => {
     SURE_NOT,
     FAILSAFE_PORTS,
     UNTRACKED_DEVICES,
+    RULE_OF_CLUSTER,
     ...mirrored
   } = flags
   expect(MAGLEV_SIZE * RULE_WORDS, 'the codec compares them with C').toBeGreaterThan(0)
@@ -66,6 +67,7 @@ test('the numbers that rows carry are those of the enums', () => {
   expect(header).toContain(`#define SURE_NOT 0x${SURE_NOT.toString(16)}\n`)
   expect(header).toContain(`#define FAILSAFE_PORTS ${FAILSAFE_PORTS}\n`)
   expect(header).toContain(`#define UNTRACKED_DEVICES ${UNTRACKED_DEVICES}\n`)
+  expect(header).toContain(`#define RULE_OF_CLUSTER ${RULE_OF_CLUSTER}\n`)
   expect([RULES_PER_BLOCK, header.includes('#define RULES_PER_BLOCK (RULE_WORDS * 64)')]).toEqual([RULE_WORDS * 64, true])
   for (const [, { btf }] of objects) {
     const numbers = new Map(enums.flatMap((name) => [...enumValues(btf, name)]))

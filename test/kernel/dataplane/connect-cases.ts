@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer } from 'node:net'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { errorCode } from '#lib/base/errors.ts'
-import { ADDR_NODE_PORTS, ADDR_SELF, FRONTEND_NODE_PORT, LIVE_CHOSEN } from '#lib/base/bpf-constants.ts'
+import { ADDR_LOCAL_POD, ADDR_NODE_PORTS, ADDR_SELF, FRONTEND_NODE_PORT, LIVE_CHOSEN } from '#lib/base/bpf-constants.ts'
 import { ANY_V4, ANY_V6, parseAddr } from '#lib/base/ip.ts'
 import type { CgroupHook } from '#native'
 import { BpfLink, cgroupAttach, cgroupDetach } from '#native'
@@ -50,6 +50,7 @@ export async function connectCases(cgroup: string, facts: KernelFacts, check: Ch
   await attached(cgroup, { facts, on: 1, netns: 'ffffffffffffffff' }, async (loaded) => {
     for (const family of facts.features.netnsCookies ? FAMILIES : []) {
       const at = { ...nodePort(family), host: family.vip }
+      check(`connect${family.bits}: a pod that may be sent to itself is left to its packets`, await perhapsItself(loaded, family))
       check(`connect${family.bits}: a pod's rules see a node port as it was asked for`, await leftAlone(loaded, family, { at }))
     }
   })
@@ -292,6 +293,23 @@ async function leftAlone(loaded: Loaded, family: Family, service: Pick<Service, 
     return errorCode(error) === 'ENETUNREACH' ? undefined : String(error)
   } finally {
     socket.destroy()
+  }
+}
+
+/** Rules of the cluster's administrator are asked of that. Other backends a socket gets at once. */
+async function perhapsItself(loaded: Loaded, family: Family): Promise<string | undefined> {
+  const [addrs, own] = [new TestMap(loaded, catalogue.np_addrs), parseAddr(family.local)]
+  const attempt = async (info: Parameters<typeof addrInfo>[1]): Promise<string> => {
+    addrs.set(own, addrInfo(ADDR_LOCAL_POD, info))
+    const left = await leftAlone(loaded, family, {})
+    return left ?? 'left alone'
+  }
+  try {
+    const outcomes = [await attempt({ ingress: '00000000000000aa' }), await attempt({ egress: '00000000000000aa' }), await attempt({})]
+    const wanted = `left alone, left alone, Error: connect ECONNREFUSED ${family.vip}:${PORT}`
+    return outcomes.join(', ') === wanted ? undefined : `${outcomes.join(', ')} instead of ${wanted}`
+  } finally {
+    addrs.delete(own)
   }
 }
 

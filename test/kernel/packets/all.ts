@@ -17,6 +17,7 @@ import { cases as foreign } from './services/foreign.ts'
 import { cases as oneWay } from './sources/one-way.ts'
 import { cases as fragments } from './headers/fragments.ts'
 import { cases as icmp } from './icmp/icmp.ts'
+import { cases as itself } from './policy/itself.ts'
 import { cases as lanes } from './lanes.ts'
 import { cases as leaving } from './leaving.ts'
 import { cases as lifetimes } from './lifetimes.ts'
@@ -58,6 +59,7 @@ const cases: readonly PacketCase[] = [
   ...oneWay,
   ...fragments,
   ...icmp,
+  ...itself,
   ...lanes,
   ...leaving,
   ...lifetimes,

@@ -21,6 +21,7 @@ const knobs: Knobs = {
   overlay: true,
   hostPolicy: true,
   untracked: false,
+  clusterPolicy: true,
   podToHost: POD_TO_HOST_DROP,
   timeouts: { tcpSyn: 1, tcpOpen: 2, tcpFin: 3, tcpRst: 4, udp: 5, udpStream: 6, icmp: 7 },
 }

@@ -13,13 +13,15 @@ export interface PolicyGiven {
   readonly egress?: readonly Partial<Rule>[]
   readonly tier?: 'adminnetworkpolicy' | 'default'
   readonly staged?: 'Set' | 'Delete'
+  /** default: GlobalNetworkPolicy */
+  readonly kind?: 'ClusterNetworkPolicy'
 }
 
 /** Its rules are "<name> ingress 0" and so on, see {@link ruleName}. */
-export function policy(name: string, { of, ingress, egress, tier = 'default', staged, scope = 'normal' }: PolicyGiven): Policy {
+export function policy(name: string, { of, ingress, egress, tier = 'default', staged, scope = 'normal', kind }: PolicyGiven): Policy {
   const rules = (all: readonly Partial<Rule>[] | undefined) => all?.map((rule, at) => ruleOf(at, rule))
   return {
-    kind: staged === undefined ? 'GlobalNetworkPolicy' : 'StagedGlobalNetworkPolicy',
+    kind: kind ?? (staged === undefined ? 'GlobalNetworkPolicy' : 'StagedGlobalNetworkPolicy'),
     namespace: '',
     name,
     tier,
