@@ -43,4 +43,27 @@ function casesOf(f: Family): readonly PacketCase[] {
   }))
 }
 
-export const cases: readonly PacketCase[] = families.flatMap(casesOf)
+/** The same rules at every packet of the flow: what changes while it is open. */
+function openFlow(f: Family): PacketCase {
+  const [own, back] = [at(f.pod, PORT), at(f.pod, 8080)]
+  const asks = tcp(own, at(f.vip, 80), { flags: 'A' })
+  const answers = tcp(back, at(f.vip, PORT), { flags: 'A' })
+  const both = (say: string, policies: readonly Policy[], of: Pick<Step, 'action' | 'reason'>): readonly Step[] => [
+    { say: `${say}: its packet`, through: 'from_workload', packet: asks, policies, ...of },
+    { say: `${say}: the answer, asked about once more`, through: 'from_workload', packet: answers, policies: [...policies], ...of },
+  ]
+  const redirect = { action: 'redirect' } as const
+  return {
+    name: `${f.name}: a pod's flow to itself by a service, while its policies change`,
+    given: { backends: [{ addr: f.pod, port: 8080 }], policies: [closed] },
+    steps: [
+      { say: 'SYN', through: 'from_workload', packet: tcp(own, at(f.vip, 80), { flags: 'S' }), ...redirect },
+      { say: 'SYN, ACK', through: 'from_workload', packet: tcp(back, at(f.vip, PORT), { flags: 'SA' }), ...redirect },
+      ...both('a policy that denies', [policy('no', { of: 'pod', ingress: [deny], egress: [deny] })], redirect),
+      ...both('a ClusterNetworkPolicy that denies', [policy('in', { ...ADMIN, ingress: [deny] }), closed], DENIED),
+      ...both('without it', [closed], redirect),
+    ],
+  }
+}
+
+export const cases: readonly PacketCase[] = families.flatMap((f) => [...casesOf(f), openFlow(f)])
