@@ -73,7 +73,7 @@ export const fields = {
     parser: word({ Enabled: { tcp: true, udp: true }, TCP: { tcp: true, udp: false }, Disabled: { tcp: false, udp: false } }),
     fallback: { tcp: true, udp: false },
     fallbackText: 'TCP',
-    doc: 'Which sockets are sent to a backend when they connect, or with UDP when they send without having connected, so that their packets need no translation. UDP sockets can outlive their backend: Enabled is for those who know their clients.',
+    doc: 'Which sockets are sent to a backend when they connect, or with UDP when they send without having connected, so that their packets need no translation. Sockets of pods are left alone where they mean a node port, or a backend that may be the pod itself under a ClusterNetworkPolicy: rules see what was asked for in packets alone. UDP sockets can outlive their backend: Enabled is for those who know their clients.',
   }),
   externalServiceMode: field({
     name: 'bpfExternalServiceMode',
