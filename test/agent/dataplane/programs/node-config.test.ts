@@ -73,6 +73,7 @@ test('no address is all zero in either family; only what the kernel surely has i
     overlay: 1,
     host_policy: 1,
     untracked: 0,
+    cluster_policy: 1,
     pod_to_host: 1,
     recent_mask: 4095,
   })
