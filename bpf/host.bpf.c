@@ -32,4 +32,13 @@ int host_slow(struct __sk_buff *skb)
 	return slow_path(skb);
 }
 
+/* tc ingress of the device that announces the tunnel's port: what from_host has left of it ends here. Not from_…, for
+ * what removes those must not find it. */
+SEC("tc")
+int drop_tunnel(struct __sk_buff *skb)
+{
+	(void)skb;
+	return drop_counted(DROP_TUNNEL_FOREIGN);
+}
+
 char LICENSE[] SEC("license") = "GPL";

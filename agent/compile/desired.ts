@@ -192,6 +192,8 @@ export interface DesiredNode {
   /** where node ports are served; empty: on all addresses of this node */
   readonly nodePortAddresses: readonly Cidr[]
   readonly routes: readonly RouteRow[]
+  /** other nodes send packets in the tunnel */
+  readonly tunnelled: boolean
   /** sorted by namespace and name */
   readonly healthChecks: readonly HealthCheck[]
   /** sysctl path below /proc/sys → value */

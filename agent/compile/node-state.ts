@@ -68,6 +68,7 @@ export function compileNode(input: NodeInput): DesiredNode {
     },
     nodePortAddresses: settings.nodes.nodePortAddresses,
     routes: input.makesRoutes === false ? [] : ways,
+    tunnelled: isTunnelled(input),
     healthChecks: input.healthChecks,
     sysctls: settings.forwards ? SYSCTLS : {},
     cgroup: settings.cgroup,
@@ -83,6 +84,12 @@ function policyKnobs({ snapshot, node }: NodeInput): Pick<Knobs, 'hostPolicy' | 
     untracked: hostPolicy && policies.some(({ scope }) => scope === 'doNotTrack'),
     clusterPolicy: policies.some(({ kind }) => kind === 'ClusterNetworkPolicy'),
   }
+}
+
+/** A tunnel has two ends. */
+function isTunnelled({ snapshot, node }: NodeInput): boolean {
+  const ends = [...snapshot.nodes.values()].filter(({ addresses }) => addresses.length > 0)
+  return ends.length > 1 && ends.some(({ name }) => name === node)
 }
 
 function workloads(input: NodeInput): readonly WorkloadAttachment[] {

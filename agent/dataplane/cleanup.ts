@@ -26,6 +26,7 @@ import { LinkPins } from './attach/link-pins.ts'
 import type { Pins } from './pins.ts'
 import { listOwnRoutes, removeRoute } from './host/routes.ts'
 import { restoreSysctls } from './host/sysctls.ts'
+import { removeTunnelDevice, TUNNEL_DEVICE } from './host/tunnel-device.ts'
 import { TcxHooks } from './attach/tcx.ts'
 import { XdpHooks } from './attach/xdp.ts'
 
@@ -56,6 +57,11 @@ export function cleanup(options: CleanupOptions): CleanupReport {
   if (report.failed.length > 0) return report
   const links = new LinkPins(options.pins.links)
   const netlink = new NetlinkExchange(NetlinkSocket.open({ protocol: NETLINK_ROUTE }))
+  // with its program, without which it would let packets in
+  report.step('tunnel-device', () => {
+    if (listInterfaces().byName(TUNNEL_DEVICE)?.kind === 'vxlan' && removeTunnelDevice(netlink))
+      report.removed.push(`device ${TUNNEL_DEVICE}`)
+  })
   report.step('hooks', () => {
     const interfaces = listInterfaces()
     // programs off first: what they lead to must not go before them
@@ -122,7 +128,7 @@ function listInterfaces(): Interfaces {
 
 /** Removes our filters, and the queueing discipline they were attached to when no other filters are left there. */
 function removeFilters(report: Report, interfaces: Interfaces, netlink: NetlinkExchange): void {
-  const cleared = new Set(report.clear(new ClsactHooks(interfaces)).map((key) => parseHookKey(key)?.iface))
+  const cleared = new Set(report.clear(ClsactHooks.ofPackets(interfaces)).map((key) => parseHookKey(key)?.iface))
   for (const name of cleared) {
     const ifindex = name === undefined ? undefined : interfaces.byName(name)?.index
     if (ifindex === undefined || !isBareClsact(ifindex, netlink)) continue

@@ -13,7 +13,15 @@ import { DeviceReport } from './host/device-report.ts'
 import { chosenDevices, decideDevices, deviceSysctls } from './host/devices.ts'
 import type { InterfaceHook } from './attach/hook.ts'
 import type { AllHooks } from './attach/kernel-hooks.ts'
-import { connectPrograms, hookPrograms, xdpPrograms, TABLES, type GenerationTables, type TableName } from './generation-tables.ts'
+import {
+  connectPrograms,
+  dropProgram,
+  hookPrograms,
+  xdpPrograms,
+  TABLES,
+  type GenerationTables,
+  type TableName,
+} from './generation-tables.ts'
 import { earliest } from './reconcile/loop.ts'
 import { conditionOf, Reconciler } from './reconcile/reconciler.ts'
 import { missingStep, type PodPlace } from './pod-readiness.ts'
@@ -22,6 +30,7 @@ import { DriftReport } from './drift-report.ts'
 import { Routes } from './host/routes.ts'
 import { SELF_OWNER } from './host/node-rows.ts'
 import { Sysctls, type SysctlOptions } from './host/sysctls.ts'
+import { TunnelDevice } from './host/tunnel-device.ts'
 import { passOrder } from './pass-order.ts'
 import { XdpAttachments } from './attach/xdp.ts'
 
@@ -46,6 +55,7 @@ export class Dataplane implements Disposable {
   readonly #xdp: XdpAttachments
   readonly #routes: Routes
   readonly #sysctls: Sysctls
+  readonly #tunnel: TunnelDevice
   readonly devices: DeviceReport
   readonly #strays: ReturnType<typeof unmatchedHostEndpoints>
   readonly #repairs: DriftReport
@@ -74,8 +84,14 @@ export class Dataplane implements Disposable {
     this.#strays = unmatchedHostEndpoints(options)
     this.#repairs = new DriftReport({ log, hooks: [this.#hooks, this.#xdp] })
     const loaded = (): GenerationTables | undefined => this.#current.loaded
-    const parts = { loaded, sysctls: this.#sysctls, routes: this.#routes, hooks: this.#hooks, connect: this.#connect, xdp: this.#xdp }
-    this.phases = new Reconciler({ phases: passOrder(parts), log, health: options.health })
+    this.#tunnel = new TunnelDevice({
+      ...{ netlink: options.netlink, interfaces: options.interfaces, hooks: options.hooks.tunnel, log },
+      program: () => this.#current.loaded && dropProgram(this.#current.loaded),
+      onDrift: (lack) => this.#repairs.note('tunnel-device', { lack }),
+    })
+    const host = { sysctls: this.#sysctls, routes: this.#routes, tunnel: this.#tunnel }
+    const phases = passOrder({ loaded, ...host, hooks: this.#hooks, connect: this.#connect, xdp: this.#xdp })
+    this.phases = new Reconciler({ phases, log, health: options.health })
   }
 
   get current(): ProgramLoader {
@@ -119,6 +135,7 @@ export class Dataplane implements Disposable {
 
   interfacesChanged(names: ReadonlySet<string>): void {
     for (const name of names) this.#changedInterfaces.add(name)
+    this.#tunnel.markStale()
     // the kernel drops routes of IPv4 with their device and says nothing
     if (this.devices.list().some(({ iface, use }) => use === 'host' && names.has(iface.name))) this.#routes.markStale()
   }
@@ -130,7 +147,7 @@ export class Dataplane implements Disposable {
     const found = { hooks: this.#connect.check(), pins: this.#current.checkPins(), sysctls: this.#sysctls.check() }
     for (const [part, things] of Object.entries(found)) if (things.length > 0) this.#repairs.note(part, { [part]: things })
     const toJudge = this.#repairs.lookAtHooks()
-    return toJudge || Object.values(found).some((things) => things.length > 0)
+    return this.#tunnel.check() || toJudge || Object.values(found).some((things) => things.length > 0)
   }
 
   /** Has the table read back in the next pass. */
@@ -142,6 +159,7 @@ export class Dataplane implements Disposable {
   checkRoutes(): void {
     this.#routes.markStale()
     this.#sysctls.markStale()
+    this.#tunnel.tryAgain()
   }
 
   /** Takes effect with the next pass. */
@@ -150,6 +168,7 @@ export class Dataplane implements Disposable {
     if (change.node === undefined) return
     this.#node = change.node
     this.#routes.setDesired(change.node.routes, change.node.host.elsewhere)
+    this.#tunnel.setDesired(change.node.tunnelled ? change.node.knobs.tunnelPort : undefined)
     this.#follow = true
   }
 
@@ -208,6 +227,7 @@ export class Dataplane implements Disposable {
   async #takeUp(): Promise<void> {
     await this.#current.takeUp()
     for (const name of TABLES) this.#readBack.add(name)
+    this.#tunnel.markStale()
     this.#follow = true
   }
 

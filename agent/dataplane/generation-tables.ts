@@ -154,19 +154,26 @@ function missing(map: string): never {
   throw new InternalError(`no object has the map ${map}`)
 }
 
+function programNamed({ generation }: GenerationTables, name: string): LoadedProgram {
+  const found = generation.programs.get(name)
+  if (found === undefined) throw new InternalError(`there is no program ${name}`)
+  return found
+}
+
 /** By the hooks of interfaces. */
 export function hookPrograms(loaded: GenerationTables): HookPrograms {
-  const program = (name: string): LoadedProgram => {
-    const found = loaded.generation.programs.get(name)
-    if (found === undefined) throw new InternalError(`there is no program ${name}`)
-    return found
-  }
+  const program = (name: string): LoadedProgram => programNamed(loaded, name)
   return {
     from_workload: program('workload.from_workload'),
     to_workload: program('workload.to_workload'),
     from_host: program('host.from_host'),
     to_host: program('host.to_host'),
   }
+}
+
+/** Of the device that announces the tunnel's port. */
+export function dropProgram(loaded: GenerationTables): LoadedProgram {
+  return programNamed(loaded, 'host.drop_tunnel')
 }
 
 /** The XDP program where there are rules for every packet. */

@@ -7,6 +7,7 @@ import type { XdpAttachments } from './attach/xdp.ts'
 import { TABLES, type GenerationTables, type TableName } from './generation-tables.ts'
 import type { Routes } from './host/routes.ts'
 import type { Sysctls } from './host/sysctls.ts'
+import type { TunnelDevice } from './host/tunnel-device.ts'
 import { REMOVED_AFTER, removalsOf, writesOf, type TableNow } from './map-reconcilers.ts'
 import { policySteps } from './policy/steps.ts'
 import type { Phase } from './reconcile/reconciler.ts'
@@ -18,10 +19,11 @@ export interface PassParts {
   readonly hooks: Attachments<InterfaceHook>
   readonly connect: SocketLb
   readonly xdp: XdpAttachments
+  readonly tunnel: TunnelDevice
 }
 
 /** What is referred to before what refers to it; removals last and reversed. */
-export function passOrder({ loaded, sysctls, routes, hooks, connect, xdp }: PassParts): Phase[] {
+export function passOrder({ loaded, sysctls, routes, hooks, connect, xdp, tunnel }: PassParts): Phase[] {
   const now = (name: TableName) => (): TableNow | undefined => {
     const tables = loaded()
     return tables && { table: tables.tables[name], holds: tables.holds }
@@ -40,6 +42,8 @@ export function passOrder({ loaded, sysctls, routes, hooks, connect, xdp }: Pass
     // a program on a device that it knows nothing of, or with half of the rules, would do harm
     { part: hooks.writes, needs: ['ifaces', policy.whole.name] },
     { part: xdp.writesWithPolicy, needs: [policy.whole.name] },
+    // programs that take our packets are there before it, which takes the rest
+    { part: tunnel },
     { part: connect.writes },
     { part: connect.removals },
     { part: xdp.removals },

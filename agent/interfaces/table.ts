@@ -3,7 +3,7 @@
 import { formatCidr, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { by, compareNumbers, compareText } from '#lib/base/order.ts'
 import type { AddrMessage } from './netlink/addr.ts'
-import type { LinkMessage } from './netlink/link.ts'
+import type { LinkMessage, VxlanLink } from './netlink/link.ts'
 import type { RouteMessage } from './netlink/route.ts'
 
 export interface InterfaceAddress {
@@ -26,6 +26,8 @@ export interface Interface {
   readonly kind: string | undefined
   /** index of what it is enslaved to; 0: nothing */
   readonly master: number
+  /** of a VXLAN device alone */
+  readonly vxlan?: VxlanLink | undefined
   /** sorted by address */
   readonly addresses: readonly InterfaceAddress[]
 }
@@ -86,6 +88,7 @@ export class InterfaceTable implements Interfaces {
       loopback: message.loopback,
       kind: message.kind ?? before?.kind,
       master: message.master,
+      vxlan: message.vxlan ?? before?.vxlan,
       addresses: before?.addresses ?? [],
     })
   }
@@ -192,6 +195,8 @@ function same(a: Interface, b: Interface): boolean {
     a.loopback === b.loopback &&
     a.kind === b.kind &&
     a.master === b.master &&
+    a.vxlan?.port === b.vxlan?.port &&
+    a.vxlan?.external === b.vxlan?.external &&
     a.addresses.length === b.addresses.length &&
     a.addresses.every((one, at) => {
       const other = b.addresses[at]

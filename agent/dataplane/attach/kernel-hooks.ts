@@ -5,6 +5,7 @@ import { errorCode } from '#lib/base/errors.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import type { WantedProgram } from './attachments.ts'
 import { CgroupAttachments, CgroupLinks, type CgroupPlace } from './cgroup.ts'
+import { ClsactHooks } from './clsact.ts'
 import type { Hooks, InterfaceHook, Place } from './hook.ts'
 import { LinkPins } from './link-pins.ts'
 import { interfaceHooks } from './tc.ts'
@@ -14,6 +15,8 @@ import { XdpHooks } from './xdp.ts'
 export interface AllHooks extends Disposable {
   readonly interfaces: Hooks<InterfaceHook>
   readonly xdp: Hooks<Place>
+  /** of the device that announces the tunnel's port */
+  readonly tunnel: Hooks<InterfaceHook>
   /** of a cgroup; `sample`: one that is wanted there, to find out how programs get there */
   cgroup(directory: string, sample: WantedProgram<CgroupPlace> | undefined): Hooks<CgroupPlace>
 }
@@ -24,6 +27,7 @@ export function kernelHooks(pins: string, interfaces: Interfaces): AllHooks {
   return {
     interfaces: interfaceHooks(links, interfaces),
     xdp: new XdpHooks(interfaces),
+    tunnel: ClsactHooks.ofDrop(interfaces),
     cgroup: (directory, sample) => {
       const pinned = new CgroupLinks(links, directory)
       const takesLinks = pinned.list().length > 0 || (sample !== undefined && canLink(directory, sample))

@@ -12,7 +12,7 @@ import { TcxHooks } from './tcx.ts'
 const LOOPBACK = 1
 
 export function interfaceHooks(pins: LinkPins, interfaces: Interfaces): Hooks<InterfaceHook> {
-  return hasTcx() ? new TcxHooks(pins) : new ClsactHooks(interfaces)
+  return hasTcx() ? new TcxHooks(pins) : ClsactHooks.ofPackets(interfaces)
 }
 
 /** What a kernel says that does not know the hook, or not all of the question's fields. */

@@ -7,6 +7,7 @@ import { SCOPE_GLOBAL } from '#agent/interfaces/netlink/addr.ts'
 import { addrBits, formatAddr, isV4, type Addr, type Cidr } from '#lib/base/ip.ts'
 import { isMac } from '#lib/base/mac.ts'
 import { REVERSE_PATH_OF_ALL } from './sysctls.ts'
+import { TUNNEL_DEVICE } from './tunnel-device.ts'
 import type { RouteLookup } from './route-lookup.ts'
 
 /** A pod's veth, or a device to the world outside this node. */
@@ -68,6 +69,7 @@ interface Asked {
 function decideHost(iface: Interface, { interfaces, excluded, why }: Asked): Decision {
   const none = (reason: string): Decision => ({ iface, use: 'none', reason, vital: false })
   if (iface.loopback) return none('loopback')
+  if (iface.name === TUNNEL_DEVICE) return none("ours: announces the tunnel's port")
   if (excluded.test(iface.name)) return none('named by interfaceExclude')
   const { reason, vital } = why(iface)
   if (reason === undefined) return none('leads to no network by itself')

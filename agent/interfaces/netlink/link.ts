@@ -27,6 +27,15 @@ export interface LinkMessage {
   readonly peer: number
   /** number that this namespace has for that one; undefined: it is the same */
   readonly peerNetns: number | undefined
+  /** of a VXLAN device alone */
+  readonly vxlan: VxlanLink | undefined
+}
+
+export interface VxlanLink {
+  /** of UDP, where its packets come in */
+  readonly port: number
+  /** it takes packets of any VNI ("external") */
+  readonly external: boolean
 }
 
 const FAMILY_UNSPECIFIED = 0
@@ -34,6 +43,8 @@ const HEADER = 16
 const IFF_UP = 0x1
 const IFF_LOOPBACK = 0x8
 const IFF_RUNNING = 0x40
+const IFF_NOARP = 0x80
+const IFF_MULTICAST = 0x1000
 const IFLA_ADDRESS = 1
 const IFLA_IFNAME = 3
 const IFLA_MTU = 4
@@ -47,6 +58,9 @@ const IFLA_LINK_NETNSID = 37
 const IFLA_INFO_KIND = 1
 const IFLA_INFO_DATA = 2
 const VETH_INFO_PEER = 1
+const VXLAN_LEARNING = 7
+const VXLAN_PORT = 15
+const VXLAN_COLLECT_METADATA = 25
 const RTEXT_FILTER_SKIP_STATS = 8
 
 /** Payload of RTM_GETLINK for a dump without statistics. */
@@ -66,7 +80,8 @@ export function decodeLink(payload: Buffer): LinkMessage | undefined {
   if (index <= 0) return undefined
   const flags = payload.readUInt32LE(8)
   const attributes = decodeAttributes(payload.subarray(HEADER))
-  const info = attributes.get(IFLA_LINKINFO)
+  const info = decodeAttributes(attributes.get(IFLA_LINKINFO) ?? Buffer.alloc(0))
+  const kind = attributeString(info, IFLA_INFO_KIND)
   return {
     index,
     up: (flags & IFF_UP) !== 0,
@@ -75,20 +90,28 @@ export function decodeLink(payload: Buffer): LinkMessage | undefined {
     name: attributeString(attributes, IFLA_IFNAME),
     mtu: attributeU32(attributes, IFLA_MTU),
     mac: macText(attributes.get(IFLA_ADDRESS)),
-    kind: info === undefined ? undefined : attributeString(decodeAttributes(info), IFLA_INFO_KIND),
+    kind,
     master: attributeU32(attributes, IFLA_MASTER) ?? 0,
     alias: attributeString(attributes, IFLA_IFALIAS),
     peer: attributeU32(attributes, IFLA_LINK) ?? 0,
     peerNetns: attributeU32(attributes, IFLA_LINK_NETNSID),
+    vxlan: kind === 'vxlan' ? vxlanOf(info.get(IFLA_INFO_DATA)) : undefined,
   }
+}
+
+function vxlanOf(data: Buffer | undefined): VxlanLink | undefined {
+  const attributes = decodeAttributes(data ?? Buffer.alloc(0))
+  const port = attributes.get(VXLAN_PORT)
+  if (port === undefined || port.length < 2) return undefined
+  return { port: port.readUInt16BE(0), external: attributes.get(VXLAN_COLLECT_METADATA)?.[0] === 1 }
 }
 
 function macText(bytes: Buffer | undefined): string | undefined {
   return bytes === undefined ? undefined : Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(':')
 }
 
-/** One end of a veth. */
-export interface VethEnd {
+/** One end of a veth, or a device without another. */
+export interface NewLink {
   readonly name: string
   readonly mac: string
   readonly mtu: number
@@ -96,10 +119,23 @@ export interface VethEnd {
 
 /** Payload of RTM_NEWLINK that makes both ends, neither of them up; the other one in the namespace of this file
  * descriptor. With the address given no service of the system puts one of its own there. */
-export function encodeVeth(end: VethEnd, peer: VethEnd & { readonly netnsFd: number }): Buffer {
+export function encodeVeth(end: NewLink, peer: NewLink & { readonly netnsFd: number }): Buffer {
   const other = Buffer.concat([linkHeader({}), encodeEnd(peer), encodeAttributeU32(IFLA_NET_NS_FD, peer.netnsFd)])
   const info = [encodeAttributeText(IFLA_INFO_KIND, 'veth'), encodeAttribute(IFLA_INFO_DATA, encodeAttribute(VETH_INFO_PEER, other))]
   return Buffer.concat([linkHeader({}), encodeEnd(end), encodeAttribute(IFLA_LINKINFO, Buffer.concat(info))])
+}
+
+/** Payload of RTM_NEWLINK that makes a VXLAN device for packets of any VNI, not up. It learns nothing and asks nobody:
+ * no ARP, no groups. */
+export function encodeVxlan({ name, mac, mtu }: NewLink, port: number): Buffer {
+  const data = [
+    encodeAttribute(VXLAN_COLLECT_METADATA, Uint8Array.of(1)),
+    encodeAttribute(VXLAN_LEARNING, Uint8Array.of(0)),
+    encodeAttribute(VXLAN_PORT, Uint8Array.of(port >> 8, port & 0xff)),
+  ]
+  const info = [encodeAttributeText(IFLA_INFO_KIND, 'vxlan'), encodeAttribute(IFLA_INFO_DATA, Buffer.concat(data))]
+  const header = linkHeader({ flags: IFF_NOARP, change: IFF_NOARP | IFF_MULTICAST })
+  return Buffer.concat([header, encodeEnd({ name, mac, mtu }), encodeAttribute(IFLA_LINKINFO, Buffer.concat(info))])
 }
 
 /** Payload of RTM_NEWLINK that sets an interface up, with this written on it. */
@@ -113,7 +149,7 @@ export function encodeLinkRemoval(name: string): Buffer {
   return Buffer.concat([linkHeader({}), encodeAttributeText(IFLA_IFNAME, name)])
 }
 
-function encodeEnd({ name, mac, mtu }: VethEnd): Buffer {
+function encodeEnd({ name, mac, mtu }: NewLink): Buffer {
   return Buffer.concat([
     encodeAttributeText(IFLA_IFNAME, name),
     encodeAttribute(IFLA_ADDRESS, macBytes(mac)),
@@ -121,12 +157,13 @@ function encodeEnd({ name, mac, mtu }: VethEnd): Buffer {
   ])
 }
 
-/** These flags are set, others stay. */
-function linkHeader({ index = 0, flags = 0 }: { readonly index?: number; readonly flags?: number }): Buffer {
+/** Of the flags to change those given are set, the rest cleared; others stay. */
+function linkHeader(of: { readonly index?: number; readonly flags?: number; readonly change?: number }): Buffer {
+  const { index = 0, flags = 0, change = flags } = of
   const header = Buffer.alloc(HEADER)
   header.writeInt32LE(index, 4)
   header.writeUInt32LE(flags, 8)
-  header.writeUInt32LE(flags, 12)
+  header.writeUInt32LE(change, 12)
   return header
 }
 

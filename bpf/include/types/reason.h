@@ -35,6 +35,7 @@ enum drop {
 	DROP_VLAN,         /* a pod's frame with a VLAN tag, or more tags of VLAN 0 than are taken off */
 	DROP_POLICY,       /* a rule, or the end of a tier, says no */
 	DROP_MARTIAN, /* an address that no network has: loopback's, none, a group as source, the link's beyond it */
+	DROP_TUNNEL_FOREIGN, /* VXLAN on the tunnel's port that is not ours, on its way into the node */
 	DROP_MAX,
 };
 

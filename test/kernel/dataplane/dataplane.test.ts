@@ -59,6 +59,7 @@ const NODE: DesiredNode = {
   host: { addresses: [], elsewhere: [], pattern: undefined, excluded: '' },
   nodePortAddresses: [],
   routes: [],
+  tunnelled: false,
   healthChecks: [],
   sysctls: {},
   cgroup: undefined,

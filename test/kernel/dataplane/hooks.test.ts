@@ -185,8 +185,8 @@ describe.skipIf(!hasTcx())('tcx links', () => {
 })
 
 describe('clsact filters', () => {
-  writesToGone(() => new ClsactHooks(interfaces()))
-  hooksContract(() => ({ open: () => new ClsactHooks(interfaces()), places: hooks(), programs: programs(0, 'from_host') }))
+  writesToGone(() => ClsactHooks.ofPackets(interfaces()))
+  hooksContract(() => ({ open: () => ClsactHooks.ofPackets(interfaces()), places: hooks(), programs: programs(0, 'from_host') }))
 
   test('a stranger’s filter in our place is left alone, and named; one beside it does not matter', async () => {
     const [hook] = hooks()
@@ -195,7 +195,7 @@ describe('clsact filters', () => {
     tcCreateHook(hook.instance)
     const stranger = await foreignProgram()
     tcAttach(place, stranger)
-    const clsact = new ClsactHooks(interfaces())
+    const clsact = ClsactHooks.ofPackets(interfaces())
     expect(clsact.read(hook)).toBeUndefined()
     expect(() => {
       clsact.write(hook, one)
@@ -213,7 +213,7 @@ describe('clsact filters', () => {
     const [hook] = hooks()
     const [one] = programs(0, 'from_host')
     const options = { pins: new Pins(join(folder, 'netplane')), sysctlState: join(folder, 'state', 'none'), cgroup }
-    const clsact = new ClsactHooks(interfaces())
+    const clsact = ClsactHooks.ofPackets(interfaces())
     clsact.write(hook, one)
     const foreign = { ifindex: hook.instance, direction: 'egress', handle: 7, priority: 3 } as const
     tcAttach(foreign, one.handle)
@@ -276,7 +276,7 @@ test('attachments as the loop uses them: adopted by the next agent, never twice'
   const start = () => {
     const attachments = new Attachments({
       name: 'hooks',
-      hooks: hasTcx() ? new TcxHooks(pins()) : new ClsactHooks(interfaces()),
+      hooks: hasTcx() ? new TcxHooks(pins()) : ClsactHooks.ofPackets(interfaces()),
       log: silentLog,
     })
     attachments.setDesired(wanted)

@@ -38,7 +38,7 @@ class FakePinnedMap extends FakeMap {
 const HASH = 1
 const objects = OBJECTS.map((name) => typesIn(builtObject(name).btf))
 const PROGRAMS = [
-  ...['workload.from_workload', 'workload.to_workload', 'host.from_host', 'host.to_host', 'xdp.untracked'],
+  ...['workload.from_workload', 'workload.to_workload', 'host.from_host', 'host.to_host', 'host.drop_tunnel', 'xdp.untracked'],
   ...CGROUP_HOOKS.map((hook) => `connect.${hook}`),
 ]
 

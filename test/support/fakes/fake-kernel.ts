@@ -22,8 +22,8 @@ export const NEW_FEATURES: Features = {
 /** What agents leave in it stays for the next one. */
 export class FakeKernel implements NodeKernel {
   readonly sysctls: string
-  /** of interfaces and cgroups, and XDP */
-  readonly hooked = { interfaces: new FakeHooks(), xdp: new FakeHooks(), cgroup: new FakeHooks() }
+  /** of interfaces and cgroups, XDP, and the tunnel's device */
+  readonly hooked = { interfaces: new FakeHooks(), xdp: new FakeHooks(), tunnel: new FakeHooks(), cgroup: new FakeHooks() }
   readonly programs: FakeGenerations
   /** why its programs cannot run */
   unsupported: string | undefined
@@ -76,8 +76,8 @@ export class FakeKernel implements NodeKernel {
   }
 
   hooks(): AllHooks {
-    const { interfaces, xdp, cgroup } = this.hooked
-    return { interfaces, xdp, cgroup: () => cgroup, [Symbol.dispose]: () => undefined }
+    const { cgroup, ...hooks } = this.hooked
+    return { ...hooks, cgroup: () => cgroup, [Symbol.dispose]: () => undefined }
   }
 
   sysctl(path: string): string {

@@ -10,6 +10,7 @@ import { connectCases } from '../../dataplane/connect-cases.ts'
 import { KERNEL_BTF, kernelFacts } from '../../kernel-facts.ts'
 import type { KernelFacts } from '../../kernel-facts.ts'
 import { OBJECTS, loadCases, loadUnfolded, runLoadCase } from '../../dataplane/load-cases.ts'
+import { tunnelDeviceCases } from '../../dataplane/tunnel-device-cases.ts'
 import { netfilterCases } from '../../firewall/netfilter-cases.ts'
 import type { Features } from '../../../../testkit/packets/runner.ts'
 import { HELPERS, kernelRelease, packetRunner, setUpNamespace } from '../../../../testkit/packets/runner.ts'
@@ -99,6 +100,7 @@ async function onDevices(facts: KernelFacts): Promise<void> {
     await part('packets without new helpers', () => packets(none, Object.values(HELPERS)))
   }
   await part('attaching', () => attachCases(devices.underlay.name, count))
+  await part('tunnel device', () => tunnelDeviceCases(facts.features, facts.missingHelpers, count))
 }
 
 try {
