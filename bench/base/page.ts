@@ -10,7 +10,9 @@ const NONE = '–'
 
 /** Markdown, ends with a newline. */
 export function pageOf(results: Results): string {
-  const tables = [pathPage(results), packetPage(results), controlPage(results), lossPage(results)].filter((table) => table.rows.length > 0)
+  const tables = [pathPage(results), wirePage(results), packetPage(results), controlPage(results), lossPage(results)].filter(
+    (table) => table.rows.length > 0,
+  )
   return `${factsLine(results)} The whole of it is in \`bench/results/latest.json\`.\n\n${tables.map(asMarkdown).join('\n')}`
 }
 
@@ -32,6 +34,22 @@ function pathPage({ path }: Results): Table {
     title:
       'Netplane / iptables / nftables, each as a ratio to the plain path by the same hops, without services (latency: less is better; packets a second: more is)',
     head: ['path', 'request, response', 'connect, request, response', '64-byte UDP packets a second'],
+    rows,
+  }
+}
+
+/** Streams that have a tunnel between the nodes. */
+function wirePage({ path }: Results): Table {
+  const rows = Object.entries(path)
+    .filter(([, result]) => result.tput_wire !== undefined)
+    .map(([id, result]) => {
+      const cell = (kind: '' | '_wire' | '_wire_9000'): string =>
+        `${result[`tput${kind}`]?.toFixed(2) ?? NONE}, ${result[`cpu_per_gbit${kind}`]?.toFixed(2) ?? NONE}`
+      return [`\`${id}\``, cell(''), cell('_wire'), cell('_wire_9000')]
+    })
+  return {
+    title: 'A TCP stream in the tunnel, as ratios to plain on the same wire: throughput (more is better), CPU per Gbit (less is)',
+    head: ['path', 'packets as large as they were sent', 'packets of 1,500 bytes, merged (GRO)', 'of 9,000 bytes'],
     rows,
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Results as tables: ratios against goals, for a terminal or a page. Layer: bench (pure). */
 import type { Measure } from '../path/result.ts'
-import { PEERS } from '../path/result.ts'
+import { MEASURES, PEERS } from '../path/result.ts'
 import { isTime, machineSpeedOf, machineSpeedText } from './machine-speed.ts'
 import { controlGoals, isRate, LOSS_GOAL, packetGoal, pathGoal } from './goals.ts'
 import type { Ratios, Results } from './results.ts'
@@ -61,18 +61,22 @@ function packetTable({ packet, control, noise }: Results): Table {
   }
 }
 
-const MEASURES: Readonly<Record<Measure, string>> = {
+const WORDS: Readonly<Record<Measure, string>> = {
   rr_p50: 'request, response',
   crr_p50: 'connect, request, response',
   pps: '64-byte UDP a second',
   tput: 'TCP throughput',
   cpu_per_gbit: 'CPU per Gbit',
+  tput_wire: 'TCP throughput, 1,500-byte packets',
+  cpu_per_gbit_wire: 'CPU per Gbit, 1,500-byte packets',
+  tput_wire_9000: 'TCP throughput, 9,000-byte packets',
+  cpu_per_gbit_wire_9000: 'CPU per Gbit, 9,000-byte packets',
 }
 
 function pathTable({ path, noise }: Results): Table {
   const peers = PEERS.filter((name) => Object.values(path).some((result) => result.peers[name] !== undefined))
   const rows = Object.entries(path).flatMap(([id, result]) =>
-    measures().flatMap((measure) => {
+    MEASURES.flatMap((measure) => {
       const ratio = result[measure]
       if (ratio === undefined) return []
       const peer = (name: string): string => ratioText(result.peers[name]?.[measure])
@@ -81,7 +85,7 @@ function pathTable({ path, noise }: Results): Table {
       return [
         [
           id,
-          MEASURES[measure],
+          WORDS[measure],
           ratioText(ratio),
           intervalText(interval),
           ...peers.map(peer),
@@ -147,10 +151,6 @@ function lossTable({ loss, noise }: Results): Table {
     head: ['fault', 'runs', 'packets', 'connections', 'without', 'dropped', 'goal', 'met'],
     rows,
   }
-}
-
-function measures(): Measure[] {
-  return ['rr_p50', 'crr_p50', 'pps', 'tput', 'cpu_per_gbit']
 }
 
 /** A goal is met when the bound of the interval meets it. */

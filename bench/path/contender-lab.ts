@@ -8,6 +8,7 @@ import { Lab } from '../../lab/lab.ts'
 import { podNamed } from '../../lab/network/topology.ts'
 import { ADDRESSES, CLIENT_POD, FAR_POD, NEAR_POD, OTHER_NODE, PORT } from './manifests.ts'
 import type { Contender, Setting } from './result.ts'
+import { KERNEL_VXLAN, VXLAN_BYTES } from './kernel-vxlan.ts'
 import { Traffic } from './traffic.ts'
 
 /** Thousands of connections a second close first at the client: it may use their ports again a second later. (Were
@@ -64,6 +65,28 @@ export class ContenderLab implements AsyncDisposable {
     const traffic = new Traffic(this.#spawn(start), `${this.contender} from ${start}`)
     this.#starts.set(start, traffic)
     return traffic
+  }
+
+  /** From now on packets between the nodes are of this size at most, and the nodes merge those that come (GRO): what
+   * network cards do. The fabric cuts them as they leave it for a node. */
+  async putOnWire(mtu: number): Promise<void> {
+    const { nodes, client, pods } = this.#lab.topology
+    const wide = ['br0', client.port, ...nodes.map(({ port }) => port)].map((port) => `ip link set ${port} mtu ${mtu}`)
+    const cut = nodes.map(({ port }) => `ethtool -K ${port} tso off`)
+    await this.#lab.mustRun('fabric', ['sh', '-ec', [...wide.toReversed(), ...cut].join('\n')])
+    // what was learnt of the path is of another size
+    const end = ['sh', '-ec', `ip link set eth0 mtu ${mtu}; ip route flush cache`]
+    await this.#lab.mustRun('client', end)
+    for (const { name } of nodes) {
+      const ifaces = pods.filter(({ node }) => node === name).map(({ iface }) => `ip link set ${iface} mtu ${mtu}`)
+      const tunnel = `if ip link show ${KERNEL_VXLAN} 2>/dev/null; then ip link set ${KERNEL_VXLAN} mtu ${mtu - VXLAN_BYTES}; fi`
+      await this.#lab.mustRun(`node/${name}`, [
+        'sh',
+        '-ec',
+        [`ip link set eth0 mtu ${mtu}; ethtool -K eth0 gro on`, ...ifaces, tunnel].join('\n'),
+      ])
+    }
+    for (const { key } of pods) await this.#lab.mustRun(key, end)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -4,7 +4,9 @@
 import type { Lab } from '../../lab/lab.ts'
 import { NODES } from './manifests.ts'
 
-const DEVICE = 'vxlan0'
+export const KERNEL_VXLAN = 'vxlan0'
+/** what it puts around a packet of IPv4 */
+export const VXLAN_BYTES = 50
 
 interface Tunnel {
   readonly name: string
@@ -32,16 +34,16 @@ export async function serveByKernelVxlan(lab: Lab): Promise<void> {
 
 function deviceLines({ address, inner, mac }: Tunnel): string[] {
   return [
-    `ip link add ${DEVICE} address ${mac} type vxlan id 4096 local ${address} dev eth0 dstport 4789 nolearning`,
-    `ip addr add ${inner}/32 dev ${DEVICE}`,
-    `ip link set ${DEVICE} up`,
+    `ip link add ${KERNEL_VXLAN} address ${mac} type vxlan id 4096 local ${address} dev eth0 dstport 4789 nolearning`,
+    `ip addr add ${inner}/32 dev ${KERNEL_VXLAN}`,
+    `ip link set ${KERNEL_VXLAN} up`,
   ]
 }
 
 function routeLines({ address, inner, mac, pods }: Tunnel): string[] {
   return [
-    `ip neigh replace ${inner} lladdr ${mac} dev ${DEVICE} nud permanent`,
-    `bridge fdb replace ${mac} dev ${DEVICE} dst ${address}`,
-    ...pods.map((pod) => `ip route replace ${pod}/32 via ${inner} dev ${DEVICE} onlink`),
+    `ip neigh replace ${inner} lladdr ${mac} dev ${KERNEL_VXLAN} nud permanent`,
+    `bridge fdb replace ${mac} dev ${KERNEL_VXLAN} dst ${address}`,
+    ...pods.map((pod) => `ip route replace ${pod}/32 via ${inner} dev ${KERNEL_VXLAN} onlink`),
   ]
 }

@@ -24,20 +24,26 @@ interface Slices {
   readonly ms: number
 }
 
-const VERBS: readonly { readonly verb: Verb; readonly measures: readonly Measure[] }[] = [
+interface Asked {
+  readonly verb: Verb
+  readonly measures: readonly Measure[]
+}
+
+const VERBS: readonly Asked[] = [
   { verb: 'rr', measures: ['rr_p50'] },
   { verb: 'crr', measures: ['crr_p50'] },
   { verb: 'pps', measures: ['pps'] },
   { verb: 'tput', measures: ['tput', 'cpu_per_gbit'] },
 ]
 
-/** For requests and datagrams client and server share a CPU and take turns: nothing is woken from sleep, nothing
- * waits for the other, what is left is the path. A stream has a CPU for each end, as it would have, and no other task
- * gets in between (SCHED_FIFO). */
-function cpusFor(verb: Verb): { readonly clientCpu: number; readonly serverCpu: number } {
-  const last = availableParallelism() - 1
-  return { clientCpu: verb === 'tput' ? 0 : last, serverCpu: last }
-}
+const ON_WIRES: readonly (readonly [mtu: number, asked: Asked])[] = [
+  [1500, { verb: 'tput', measures: ['tput_wire', 'cpu_per_gbit_wire'] }],
+  [9000, { verb: 'tput', measures: ['tput_wire_9000', 'cpu_per_gbit_wire_9000'] }],
+]
+
+/** Client and server share a CPU and take turns: nothing is woken from sleep, nothing waits for the other, what is left
+ * is the path. In a stream no other task gets in between (SCHED_FIFO). */
+const CPU = availableParallelism() - 1
 
 function valueOf(answer: Answer, measure: Measure): number {
   const value = {
@@ -46,6 +52,10 @@ function valueOf(answer: Answer, measure: Measure): number {
     pps: answer.per_second,
     tput: answer.bits_per_second,
     cpu_per_gbit: answer.cpu_ns_per_bit,
+    tput_wire: answer.bits_per_second,
+    cpu_per_gbit_wire: answer.cpu_ns_per_bit,
+    tput_wire_9000: answer.bits_per_second,
+    cpu_per_gbit_wire_9000: answer.cpu_ns_per_bit,
   }[measure]
   if (value === undefined) throw new InternalError(`no ${measure} in ${JSON.stringify(answer)}`)
   return value
@@ -53,15 +63,19 @@ function valueOf(answer: Answer, measure: Measure): number {
 
 /** ABBA: every round goes through the contenders forwards, then backwards, so that a drift of the machine meets all
  * alike. */
-async function measurePath(arenas: readonly ContenderLab[], path: Path, slices: Slices): Promise<RatioFigure[]> {
+async function measurePath(
+  arenas: readonly ContenderLab[],
+  path: Path,
+  { asked, slices }: { readonly asked: readonly Asked[]; readonly slices: Slices },
+): Promise<RatioFigure[]> {
   const figures: RatioFigure[] = []
-  for (const { verb, measures } of VERBS) {
+  for (const { verb, measures } of asked) {
     const rounds: Map<Contender, Answer[]>[] = []
     for (let round = 0; round < slices.rounds; round++) {
       const answers = new Map<Contender, Answer[]>(arenas.map(({ contender }) => [contender, []]))
       for (const arena of [...arenas, ...arenas.toReversed()]) {
         const to = arena.contender === 'plain' ? path.plainTo : path.to
-        answers.get(arena.contender)?.push(await arena.from(path.start).run({ verb, ...to, ms: slices.ms, ...cpusFor(verb) }))
+        answers.get(arena.contender)?.push(await arena.from(path.start).run({ verb, ...to, ms: slices.ms, clientCpu: CPU, serverCpu: CPU }))
       }
       rounds.push(answers)
     }
@@ -106,8 +120,24 @@ async function measureSetting(setting: Setting, slices: Slices): Promise<RatioFi
   for (const entrant of entrants) arenas.push(stack.use(await ContenderLab.build({ ...entrant, setting, resources, tool })))
   const figures: RatioFigure[] = []
   for (const path of paths.filter((one) => one.setting === setting)) {
-    await measurePath(arenas, path, { rounds: 1, ms: 30 })
-    figures.push(...(await measurePath(arenas, path, slices)))
+    await measurePath(arenas, path, { asked: VERBS, slices: WARM_UP })
+    figures.push(...(await measurePath(arenas, path, { asked: VERBS, slices })))
+  }
+  return [...figures, ...(await measureOnWires(arenas, setting, slices))]
+}
+
+const WARM_UP: Slices = { rounds: 1, ms: 30 }
+
+/** Last, for the labs stay on the wire. kube-proxy has no tunnel. */
+async function measureOnWires(all: readonly ContenderLab[], setting: Setting, slices: Slices): Promise<RatioFigure[]> {
+  const arenas = all.filter(({ contender }) => contender !== 'iptables' && contender !== 'nftables')
+  const figures: RatioFigure[] = []
+  for (const [mtu, asked] of ON_WIRES) {
+    for (const arena of arenas) await arena.putOnWire(mtu)
+    for (const path of paths.filter((one) => one.setting === setting && one.onWires === true)) {
+      await measurePath(arenas, path, { asked: [asked], slices: WARM_UP })
+      figures.push(...(await measurePath(arenas, path, { asked: [asked], slices })))
+    }
   }
   return figures
 }

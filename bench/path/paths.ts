@@ -17,10 +17,14 @@ export interface Path {
   readonly to: Destination
   /** the plain path to the same pod by the same hops */
   readonly plainTo: Destination
+  /** streams of it are measured on wires as well */
+  readonly onWires?: boolean
 }
 
 const NEAR = { address: ADDRESSES.near, port: PORT }
 const FAR = { address: ADDRESSES.far, port: PORT }
+
+const TUNNELLED = { plainTo: FAR, onWires: true } as const
 
 const USUAL: readonly Omit<Path, 'setting'>[] = [
   { id: 'pod-local', start: 'pod', to: NEAR, plainTo: NEAR },
@@ -28,11 +32,11 @@ const USUAL: readonly Omit<Path, 'setting'>[] = [
   { id: 'clusterip-local.ctlb', start: 'pod', to: { address: near.clusterIp, port: PORT }, plainTo: NEAR },
   { id: 'clusterip-local.packet', start: 'pod-outside-cgroup', to: { address: near.clusterIp, port: PORT }, plainTo: NEAR },
   { id: 'nodeport-local', start: 'client', to: { address: ADDRESSES.entryNode, port: near.nodePort }, plainTo: NEAR },
-  { id: 'nodeport-remote.tunnel', start: 'client', to: { address: ADDRESSES.entryNode, port: far.nodePort }, plainTo: FAR },
+  { ...TUNNELLED, id: 'nodeport-remote.tunnel', start: 'client', to: { address: ADDRESSES.entryNode, port: far.nodePort } },
 ]
 
 export const paths: readonly Path[] = [
   ...USUAL.map((path) => ({ ...path, setting: 'usual' as const })),
-  { id: 'nodeport-remote.dsr', setting: 'dsr', start: 'client', to: { address: ADDRESSES.entryNode, port: far.nodePort }, plainTo: FAR },
-  { id: 'pod-remote-vxlan', setting: 'overlay', start: 'pod', to: FAR, plainTo: FAR },
+  { ...TUNNELLED, id: 'nodeport-remote.dsr', setting: 'dsr', start: 'client', to: { address: ADDRESSES.entryNode, port: far.nodePort } },
+  { ...TUNNELLED, id: 'pod-remote-vxlan', setting: 'overlay', start: 'pod', to: FAR },
 ]

@@ -13,8 +13,13 @@ export type Contender = 'plain' | 'netplane' | Peer
 export const SETTINGS = ['usual', 'dsr', 'overlay'] as const
 export type Setting = (typeof SETTINGS)[number]
 
-/** As in latest.json. Of the first two and the last less is better, of the others more. */
-export type Measure = 'rr_p50' | 'crr_p50' | 'pps' | 'tput' | 'cpu_per_gbit'
+/** As in latest.json, in the order of tables. `_wire`: with packets on the wire of 1,500 bytes, `_wire_9000`: of 9,000,
+ * which the receiving node merges. */
+export const MEASURES = [
+  ...(['rr_p50', 'crr_p50', 'pps', 'tput', 'cpu_per_gbit'] as const),
+  ...(['tput_wire', 'cpu_per_gbit_wire', 'tput_wire_9000', 'cpu_per_gbit_wire_9000'] as const),
+] as const
+export type Measure = (typeof MEASURES)[number]
 
 export interface RatioFigure {
   readonly path: string
