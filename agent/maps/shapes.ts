@@ -111,6 +111,7 @@ export const nodeCfg = shape('node_cfg', {
   redirect_neigh: u8,
   coarse_clock: u8,
   jiffies: u8,
+  decap_udp: u8,
   netns_cookies: u8,
   connect_udp: u8,
   connect_tcp: u8,

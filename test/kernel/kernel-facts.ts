@@ -38,6 +38,7 @@ export function kernelFacts(): KernelFacts {
       jiffies: probed.jiffies64 === 'yes' && !isFloor(probed),
       netnsCookies: probed.get_netns_cookie === 'yes',
       coarseClock: probed.ktime_get_coarse_ns === 'yes',
+      decapUdp: probed.decap_l4_udp === 'yes',
     },
     missingHelpers: missingHelpers(probed),
     missingHooks: missingHooks(probed),

@@ -28,6 +28,8 @@ export interface Features {
   readonly coarseClock: boolean
   readonly jiffies: boolean
   readonly netnsCookies: boolean
+  /** undefined: it has not */
+  readonly decapUdp?: boolean
 }
 
 export const HELPERS = { netnsCookies: 122, redirectNeigh: 152, redirectPeer: 155, coarseClock: 160, jiffies: 118 }
@@ -59,6 +61,7 @@ export function testCfg(features: Features): NodeCfg {
     redirect_neigh: Number(features.redirectNeigh),
     coarse_clock: Number(features.coarseClock),
     jiffies: Number(features.jiffies),
+    decap_udp: Number(features.decapUdp === true),
     netns_cookies: Number(features.netnsCookies),
     connect_udp: 1,
     connect_tcp: 1,

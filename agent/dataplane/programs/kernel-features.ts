@@ -15,6 +15,8 @@ export type HookFeature = keyof typeof ATTACH_TYPES
 export type Features = Readonly<Record<HelperFeature | HookFeature, Answer>> & {
   /** functions that are verified by themselves: since 5.6, where the kernel has type information of its own */
   readonly global_functions: Answer
+  /** a flag by which a packet without its tunnel header is no tunnelled one any more: since 7.3 */
+  readonly decap_l4_udp: Answer
   /** how often a second its jiffies move */
   readonly hz: number
   /** cookie of the agent's network namespace; zeros where the kernel tells none */
@@ -26,14 +28,26 @@ interface Probe {
   readonly instructions: Uint8Array
   readonly expectedAttachType?: number
   readonly globalAt?: number
+  /** what it is run on; undefined: it is loaded only */
+  readonly packet?: Uint8Array
 }
 
-/** Loads and lets go; throws an error with the errno's name as `code`. */
-export type TryProgram = (probe: Probe) => void
+/** Loads, runs and lets go; returns what the program does, 0 where it is not run. Throws an error with the errno's name
+ * as `code`. */
+export type TryProgram = (probe: Probe) => number
 
 const SCHED_CLS = 3
 const CGROUP_SOCK_ADDR = 18
 const CONNECT4 = 10
+
+const ADJUST_ROOM = 50
+const BPF_ADJ_ROOM_MAC = 1
+const FIXED_GSO = 1
+const DECAP_L4_UDP = 1 << 10
+/** IPv4, UDP, VXLAN, Ethernet */
+const TUNNEL_BYTES = 20 + 8 + 8 + 14
+/** In Ethernet, an empty packet of TCP in a tunnel: only types, lengths and protocols are there. */
+const TUNNELLED = tunnelled()
 
 /** Asks the kernel once; the answers hold until it is rebooted, so keep them. Takes some ms. */
 export function probeFeatures(attempt: TryProgram = tryProgram, hz = ticksPerSecond(), netns = netnsCookie()): Features {
@@ -45,6 +59,8 @@ export function probeFeatures(attempt: TryProgram = tryProgram, hz = ticksPerSec
     answer(cgroup, () => loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: calling(HELPERS[name]), expectedAttachType: CONNECT4 }))
   const hook = (name: HookFeature): Answer =>
     answer(cgroup, () => loads(attempt, { type: CGROUP_SOCK_ADDR, instructions: returning(1), expectedAttachType: ATTACH_TYPES[name] }))
+  const shrinks = (flags: number): boolean | undefined =>
+    loads(attempt, { type: SCHED_CLS, instructions: shrinking(flags), packet: TUNNELLED })
   return {
     jiffies64: helper('jiffies64'),
     get_netns_cookie: cgroupHelper('get_netns_cookie'),
@@ -52,6 +68,7 @@ export function probeFeatures(attempt: TryProgram = tryProgram, hz = ticksPerSec
     redirect_peer: helper('redirect_peer'),
     ktime_get_coarse_ns: helper('ktime_get_coarse_ns'),
     global_functions: answer(tc, () => loads(attempt, { type: SCHED_CLS, instructions: callingOwn(), globalAt: OWN_AT })),
+    decap_l4_udp: answer(shrinks(FIXED_GSO), () => shrinks(FIXED_GSO | DECAP_L4_UDP)),
     recvmsg4: hook('recvmsg4'),
     recvmsg6: hook('recvmsg6'),
     getpeername4: hook('getpeername4'),
@@ -80,19 +97,23 @@ function answer(control: boolean | undefined, probe: () => boolean | undefined):
   return loaded === undefined ? 'unknown' : loaded ? 'yes' : 'no'
 }
 
-/** False when the kernel calls the program invalid; undefined when it fails for a reason that has nothing to do with
+/** False when the kernel calls the program invalid, or what it does; undefined when it fails for a reason that has nothing to do with
  * it. */
 function loads(attempt: TryProgram, probe: Probe): boolean | undefined {
   try {
-    attempt(probe)
-    return true
+    return attempt(probe) === 0
   } catch (thrown) {
     return errorCode(thrown) === 'EINVAL' ? false : undefined
   }
 }
 
-function tryProgram(probe: Probe): void {
-  BpfProgram.load({ ...probe, license: 'GPL' }).close()
+function tryProgram({ packet, ...probe }: Probe): number {
+  const program = BpfProgram.load({ ...probe, license: 'GPL' })
+  try {
+    return packet === undefined ? 0 : program.testRun({ data: packet }).retval
+  } finally {
+    program.close()
+  }
 }
 
 /** `r0 = value; exit` */
@@ -106,12 +127,35 @@ function calling(helper: number): Uint8Array {
   return program([...zeros, instruction(0x85, 0, helper), instruction(0xb7, 0, 0), instruction(0x95, 0, 0)])
 }
 
+/** bpf_skb_adjust_room takes a tunnel's headers off, and its result is returned. */
+function shrinking(flags: number): Uint8Array {
+  const [length, mode, options] = [instruction(0xb7, 2, -TUNNEL_BYTES), instruction(0xb7, 3, BPF_ADJ_ROOM_MAC), instruction(0xb7, 4, flags)]
+  return program([length, mode, options, instruction(0x85, 0, ADJUST_ROOM), instruction(0x95, 0, 0)])
+}
+
 /** Where the function of {@link callingOwn} begins. */
 const OWN_AT = 2
 
 /** `call own; exit; own: r0 = 0; exit` */
 function callingOwn(): Uint8Array {
   return program([instruction(0x85, 0x10, OWN_AT - 1), instruction(0x95, 0, 0), instruction(0xb7, 0, 0), instruction(0x95, 0, 0)])
+}
+
+function tunnelled(): Uint8Array {
+  const packet = Buffer.alloc(14 + TUNNEL_BYTES + 40)
+  for (const [at, length, protocol] of [
+    [14, TUNNEL_BYTES + 40, 17],
+    [14 + TUNNEL_BYTES, 40, 6],
+  ] as const) {
+    packet.writeUInt16BE(0x0800, at - 2)
+    packet.writeUInt8(0x45, at)
+    packet.writeUInt16BE(length, at + 2)
+    packet.writeUInt8(64, at + 8)
+    packet.writeUInt8(protocol, at + 9)
+  }
+  packet.writeUInt16BE(4789, 14 + 22)
+  packet.writeUInt16BE(TUNNEL_BYTES - 20 + 40, 14 + 24)
+  return packet
 }
 
 function program(instructions: readonly Buffer[]): Uint8Array {

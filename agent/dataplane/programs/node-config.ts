@@ -36,6 +36,7 @@ export function nodeConfig({ knobs, mapSizes }: Configuration, features: Feature
     redirect_peer: Number(features.redirect_peer === 'yes'),
     redirect_neigh: Number(features.redirect_neigh === 'yes'),
     jiffies: Number(features.jiffies64 === 'yes'),
+    decap_udp: Number(features.decap_l4_udp === 'yes'),
     netns_cookies: Number(features.get_netns_cookie === 'yes'),
     coarse_clock: Number(features.ktime_get_coarse_ns === 'yes'),
     connect_udp: Number(knobs.connectUdp),

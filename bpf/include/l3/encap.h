@@ -181,7 +181,7 @@ static __always_inline enum decap decap_linear(struct __sk_buff *skb, const stru
 	if (!from || from->kind != ADDR_NODE)
 		return DECAP_DROP;
 	*why = DROP_TUNNEL_HEADER;
-	if (bpf_skb_adjust_room(skb, -length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_FIXED_GSO))
+	if (bpf_skb_adjust_room(skb, -length, BPF_ADJ_ROOM_MAC, decap_flags()))
 		return DECAP_DROP;
 	return DECAP_TAKEN;
 }

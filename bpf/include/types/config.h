@@ -32,6 +32,7 @@ struct node_cfg {
 	__u8 redirect_neigh; /* kernel has bpf_redirect_neigh (5.10) */
 	__u8 coarse_clock;   /* kernel has bpf_ktime_get_coarse_ns (5.11) */
 	__u8 jiffies;        /* kernel has bpf_jiffies64 (5.6) */
+	__u8 decap_udp;      /* kernel has BPF_F_ADJ_ROOM_DECAP_L4_UDP (7.3) */
 	__u8 netns_cookies;  /* kernel has bpf_get_netns_cookie for sockets that connect (5.7) */
 	__u8 connect_udp;    /* connect-time load balancing for UDP as well */
 	__u8 connect_tcp;    /* connect-time load balancing for TCP */
@@ -43,7 +44,7 @@ struct node_cfg {
 	__u8 untracked;      /* some of them have rules for every packet */
 	__u8 pod_to_host;    /* enum pod_to_host */
 	__u8 cluster_policy; /* some rules are asked of what pods send to themselves by a service */
-	__u8 pad[7];
+	__u8 pad[6];
 };
 _Static_assert(sizeof(struct node_cfg) == 168, "node_cfg");
 

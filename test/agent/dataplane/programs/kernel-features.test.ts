@@ -22,6 +22,7 @@ function kernelWithout(helpers: readonly number[], attachTypes: readonly number[
       if (view.getUint8(at) === 0x85 && helpers.includes(view.getInt32(at + 4, true))) throw new Refused('EINVAL')
     }
     if (expectedAttachType !== undefined && attachTypes.includes(expectedAttachType)) throw new Refused('EINVAL')
+    return 0
   }
 }
 
@@ -53,9 +54,20 @@ describe('probeFeatures', () => {
   test('a kernel without type information of its own has every helper, and is given the objects of the floor', () => {
     const features = probeFeatures(({ globalAt }) => {
       if (globalAt !== undefined) throw new Refused('EINVAL')
+      return 0
     }, 250)
     expect(features).toMatchObject({ jiffies64: 'yes', redirect_peer: 'yes', global_functions: 'no' })
     expect(['workload', 'connect'].map((name) => objectFileName(name, features))).toEqual(['workload.floor.bpf.o', 'connect.bpf.o'])
+  })
+
+  test('what takes a tunnel’s marks off is found out by doing it: a flag is refused when it is used', () => {
+    const [einval, flag] = [0xffffffea, 1 << 10]
+    const runs = (known: number) =>
+      probeFeatures(({ packet, instructions }) => {
+        const flags = Buffer.from(instructions).readInt32LE(2 * 8 + 4)
+        return packet !== undefined && (flags & ~known) !== 0 ? einval : 0
+      }, 250).decap_l4_udp
+    expect([runs(flag | 1), runs(1), runs(0)]).toEqual(['yes', 'no', 'unknown'])
   })
 
   test('a process that may load no program cannot probe, and does without the features', () => {
