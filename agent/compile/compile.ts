@@ -14,7 +14,7 @@ import type { Pod } from '#lib/model/pod.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import { isLocalWorkload, podAddrs } from './addresses.ts'
 import { KeyConflicts, type Claim } from './key-conflicts.ts'
-import type { DesiredChange, DesiredNode, Fragment, HealthCheck, Row } from './desired.ts'
+import type { Configuration, DesiredChange, DesiredNode, Fragment, HealthCheck, Row } from './desired.ts'
 import { healthCheckOf } from './services/health-checks.ts'
 import { serverFailsafes } from './failsafes.ts'
 import { setId } from './services/list-ids.ts'
@@ -96,6 +96,12 @@ export class Compiler {
   /** Rules as programs record them, and how much there is of policy. */
   get policy(): Pick<PolicyPipeline, 'ruleNames' | 'size' | 'cuts' | 'noRoom'> {
     return this.#policy
+  }
+
+  /** What programs and maps {@link compileAll} will ask for, which takes much longer. */
+  configuration(input: CompileInput): Configuration {
+    const { knobs, mapSizes } = this.#compileNode(input)
+    return { knobs, mapSizes }
   }
 
   /** Compiles everything from scratch. */

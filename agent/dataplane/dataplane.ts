@@ -3,7 +3,7 @@
  * Layer: agent/dataplane. */
 import { errorText } from '#lib/base/errors.ts'
 import { deepEqual } from '#lib/base/deep-equal.ts'
-import type { DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
+import type { Configuration, DesiredChange, DesiredNode, Fragment } from '#agent/compile/desired.ts'
 import type { NetlinkExchange } from '#agent/interfaces/netlink/exchange.ts'
 import type { Interfaces } from '#agent/interfaces/table.ts'
 import { Attachments, interfacePrograms } from './attach/attachments.ts'
@@ -170,6 +170,11 @@ export class Dataplane implements Disposable {
     this.#routes.setDesired(change.node.routes, change.node.host.elsewhere)
     this.#tunnel.setDesired(change.node.tunnelled ? change.node.knobs.tunnelPort : undefined)
     this.#follow = true
+  }
+
+  /** Before the first pass, which will ask for the same: resolves once the kernel is at work on the programs. */
+  begin(configuration: Configuration): Promise<void> {
+    return this.#current.begin(configuration)
   }
 
   /** Every row that was given so far is in the kernel, whatever else may have failed. */

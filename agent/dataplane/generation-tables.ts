@@ -70,15 +70,17 @@ export interface GenerationTables extends Disposable {
   setDevices(devices: readonly Device[], nodePorts: readonly Cidr[]): void
 }
 
-/** Throws ProgramError, MapError, LayoutError or UnsupportedError; then hooks and tables are as they were. */
-export async function load(configuration: Configuration, options: LoadOptions): Promise<GenerationTables> {
+/** `onVerifying`: the kernel is at work on programs. Throws ProgramError, MapError, LayoutError or UnsupportedError; then
+ * hooks and tables are as they were. */
+export async function load(configuration: Configuration, options: LoadOptions, onVerifying?: () => void): Promise<GenerationTables> {
   const objects: OpenObject[] = []
   try {
     for (const name of OBJECTS) objects.push(openObject({ name, path: join(options.objects, objectFileName(name, options.features)) }))
     const shared = await ensureMaps({ pins: options.pins, objects, sizes: configuration.mapSizes })
     try {
       const knobs = nodeConfig(configuration, options.features)
-      const generation = await ensureGeneration({ pins: options.pins, objects, knobs, features: options.features, maps: shared.maps })
+      const { pins, features } = options
+      const generation = await ensureGeneration({ pins, objects, knobs, features, maps: shared.maps, onVerifying })
       return tablesOf({ shared, generation, objects, interfaces: options.interfaces, clock: options.clock })
     } catch (thrown) {
       shared.undo()

@@ -24,8 +24,9 @@ import { beginTakeover, TAKEOVER_MS } from './conntrack/takeover.ts'
 
 /** Generations of programs in the kernel, and the maps they share. */
 export interface Generations {
-  /** Adopts or loads what this configuration needs. Rejects when it is refused; then maps are as they were. */
-  load(configuration: Configuration): Promise<GenerationTables>
+  /** Adopts or loads what this configuration needs. Rejects when it is refused; then maps are as they were. `onVerifying`:
+   * the kernel is at work on programs, and needs nothing of us for a while. */
+  load(configuration: Configuration, onVerifying?: () => void): Promise<GenerationTables>
   /** ids of those that are complete */
   list(): readonly string[]
   /** 0 when it is gone */
@@ -53,6 +54,8 @@ export interface ProgramLoaderOptions {
 interface Coming {
   readonly configuration: Configuration
   fresh: GenerationTables | undefined
+  /** the kernel is at work, or nothing is left for it to do */
+  readonly verifying: PromiseWithResolvers<void>
   /** settles when it is loaded, or was refused */
   loading: Promise<void>
 }
@@ -128,6 +131,12 @@ export class ProgramLoader implements Disposable {
     if (this.#loaded === undefined) await this.#coming?.loading
   }
 
+  /** Before the first {@link ensure}, which will ask for the same: resolves once the kernel is at work on it. */
+  async begin(asked: Configuration): Promise<void> {
+    if (this.#loaded === undefined && this.#coming === undefined && this.#failures === 0) this.#begin(this.#sized(asked))
+    await this.#coming?.verifying.promise
+  }
+
   /** Something is loaded that waits for {@link takeUp}. */
   get isWaiting(): boolean {
     return this.#coming?.fresh !== undefined
@@ -196,7 +205,7 @@ export class ProgramLoader implements Disposable {
 
   #begin(configuration: Configuration): void {
     this.#otherProxy ??= this.#askOtherProxy()
-    const coming: Coming = { configuration, fresh: undefined, loading: Promise.resolve() }
+    const coming: Coming = { configuration, fresh: undefined, verifying: Promise.withResolvers(), loading: Promise.resolve() }
     this.#coming = coming
     coming.loading = this.#load(coming)
   }
@@ -215,12 +224,13 @@ export class ProgramLoader implements Disposable {
       await this.#otherProxy
       // what is at work keeps its flows
       if (this.#loaded !== undefined) this.#options.generations.repinMaps(this.#loaded.shared)
-      coming.fresh = await this.#options.generations.load(coming.configuration)
+      coming.fresh = await this.#options.generations.load(coming.configuration, coming.verifying.resolve)
       this.#say(coming.fresh, this.#options.clock.now() - start)
     } catch (thrown) {
       this.#coming = undefined
       if (!this.#staysSmaller(thrown)) this.#refused(thrown)
     }
+    coming.verifying.resolve()
     this.#options.onLoaded()
   }
 

@@ -15,8 +15,8 @@ export class PinnedGenerations implements Generations {
     this.#options = options
   }
 
-  load(configuration: Configuration): Promise<GenerationTables> {
-    return load(configuration, this.#options)
+  load(configuration: Configuration, onVerifying?: () => void): Promise<GenerationTables> {
+    return load(configuration, this.#options, onVerifying)
   }
 
   list(): readonly string[] {

@@ -6,7 +6,7 @@ import { ownNode, type Node } from '#lib/model/node.ts'
 import type { ObjectChange, Snapshot } from '#lib/model/snapshot.ts'
 import type { Store } from '#lib/store/store.ts'
 import { Compiler, type Conflict } from '../compile/compile.ts'
-import type { DesiredChange } from '../compile/desired.ts'
+import type { Configuration, DesiredChange } from '../compile/desired.ts'
 import type { TruncatedRuleLists, QuotaExceeded } from '../compile/policy/policy-size.ts'
 import { resolveConfig, type Resolved } from '../config/resolve.ts'
 import { configurationsOf, type ConfigLayer } from '../config/layers.ts'
@@ -104,6 +104,15 @@ export class DesiredState {
       missingAddress: this.#self?.addresses.length === 0 ? NO_ADDRESS : undefined,
       compiled: this.#compile(changes),
     }
+  }
+
+  /** What programs and maps the first {@link compile} will ask for; undefined: that has been, or is not possible yet. */
+  firstConfiguration(): Configuration | undefined {
+    const { store, node, own = [] } = this.#options
+    const { snapshot } = store
+    if (!store.synced || this.#revision !== undefined || ownNode(snapshot, node) === undefined) return undefined
+    const { config } = resolveConfig([...own, ...configurationsOf(snapshot.felixConfigurations, node)], undefined)
+    return this.#compiler.configuration({ snapshot, settings: config.compile })
   }
 
   /** What programs' numbers of rules mean, and how much there is of policy. */

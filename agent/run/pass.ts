@@ -19,6 +19,9 @@ export function passOf({ cluster, running, reports, onPass }: PassOptions): () =
   const { dataplane, monitor } = running
   return async () => {
     const start = performance.now()
+    // the kernel verifies programs while we compile
+    const first = desired.firstConfiguration()
+    if (first !== undefined) await dataplane.begin(first)
     const result = desired.compile(() => selfAddresses(monitor.interfaces))
     if (store.synced) health.pass('sources.synced')
     if (result !== undefined) reportResult(result, reports)

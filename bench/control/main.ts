@@ -17,7 +17,7 @@ import { ServiceRows, countRows, mapMemory } from './rows.ts'
 
 const ENDPOINTS = 10
 /** parts of an apply that write elsewhere */
-const NO_MAPS = /"(connect|hooks|host-routes|sysctls|xdp)/
+const NO_MAPS = /"(connect|hooks|host-routes|sysctls|tunnel-device|xdp)/
 /** between changes: what one has left is done before the next */
 const PAUSE_MS = 20
 /** in which the agent looks after everything that it looks after by itself */

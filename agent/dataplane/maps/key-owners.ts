@@ -34,9 +34,12 @@ export class KeyOwners {
 
   /** Replaces all of the owner's rows; none removes the owner. Of two rows with the same key the later counts. */
   setFragment(owner: string, entries: Iterable<Entry>): void {
+    const held = this.#keys.get(owner) ?? []
     const next = new Map(entries)
+    // most owners have rows in one table of nine
+    if (held.length === 0 && next.size === 0) return
     const keys: string[] = []
-    for (const key of this.#keys.get(owner) ?? []) {
+    for (const key of held) {
       // the string that is already held is kept, so that no key lives twice
       if (next.has(key)) keys.push(key)
       else this.#release(owner, key)

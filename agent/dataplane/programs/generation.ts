@@ -22,6 +22,8 @@ export interface GenerationOptions {
   readonly knobs: NodeCfg
   readonly features: Features
   readonly maps: ReadonlyMap<MapName, BpfMap>
+  /** the kernel has been given the first of them */
+  readonly onVerifying?: (() => void) | undefined
 }
 
 /** The caller closes it; the pins keep the programs and their tail-call arrays. Until it is closed these stay filled
@@ -125,7 +127,9 @@ async function load(id: string, plans: readonly Plan[], options: GenerationOptio
     const loadAll = async (): Promise<void> => {
       for (let plan = queue.shift(); plan !== undefined; plan = queue.shift()) await loadObject(plan, { folder, parts, options })
     }
-    await allOf(Array.from({ length: AT_ONCE }, loadAll))
+    const works = Array.from({ length: AT_ONCE }, loadAll)
+    options.onVerifying?.()
+    await allOf(works)
     movePin(folder, options.pins.generation(id))
     return generation
   } catch (thrown) {

@@ -84,6 +84,26 @@ describe('programs of the first configuration', () => {
     expect([state().loaded, state().failing, loader.retryMs()]).toEqual(['g0', [], undefined])
   })
 
+  test('may be begun before they are asked for, and are verified meanwhile', async () => {
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    kernel.verified = promise
+    await loader.begin(PLAIN)
+    expect([loader.isWaiting, kernel.attempts.length]).toEqual([false, 1])
+    resolve(undefined)
+    await load(PLAIN)
+    expect([state().loaded, kernel.attempts.length]).toEqual(['g0', 1])
+    await loader.begin(DSR)
+    expect(kernel.attempts.length, 'only the first').toBe(1)
+  })
+
+  test('that were begun and are refused hold nothing up, nor are they begun again', async () => {
+    kernel.refusal = new Error('invalid argument')
+    await loader.begin(PLAIN)
+    await loader.finish()
+    await loader.begin(PLAIN)
+    expect([kernel.attempts.length, state().failing]).toEqual([1, ['invalid argument']])
+  })
+
   test('that an agent before has left are adopted', async () => {
     await load(PLAIN)
     await loader.settle()

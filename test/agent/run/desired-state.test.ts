@@ -47,6 +47,29 @@ function setup() {
   return { told, state, desired, sink, put, drop }
 }
 
+describe('programs and maps', () => {
+  test('are known before everything is compiled, and are those that it asks for', () => {
+    const { state, desired, sink, put } = setup()
+    put(self)
+    put(node)
+    put(felix({ bpfMapSizeConntrack: 4096, bpfExternalServiceMode: 'DSR', vxlanPort: 4790 }))
+    expect(state.firstConfiguration(), 'no source has been read').toBeUndefined()
+    sink.synced()
+    const first = state.firstConfiguration()
+    const asked = desired()?.node
+    expect(first).toEqual({ knobs: asked?.knobs, mapSizes: asked?.mapSizes })
+    expect(first?.knobs).toMatchObject({ dsr: true, tunnelPort: 4790 })
+    expect(state.firstConfiguration(), 'it has been compiled').toBeUndefined()
+  })
+
+  test('are not before the sources have this node', () => {
+    const { state, sink, put } = setup()
+    put(node)
+    sink.synced()
+    expect(state.firstConfiguration()).toBeUndefined()
+  })
+})
+
 describe('what is wanted', () => {
   test('lets no policy cut the node off from its source, wherever that is at present', () => {
     const store = new Store({ sources: ['test'] })

@@ -64,8 +64,9 @@ export class FakeGenerations implements Generations {
     this.#of = of
   }
 
-  async load(configuration: Configuration): Promise<GenerationTables> {
+  async load(configuration: Configuration, onVerifying?: () => void): Promise<GenerationTables> {
     this.attempts.push(configuration)
+    onVerifying?.()
     await this.verified
     if (this.refusal !== undefined) throw this.refusal
     if (!this.#ids.some((one) => deepEqual(one, configuration))) this.#ids.push(configuration)
