@@ -144,18 +144,30 @@ static __always_inline void answer_kind(enum drop why, bool v4, __u8 *what)
 	}
 }
 
+/* Whose address the error comes from. What is refused, or does not fit the way to its backend, is so where its sender
+ * asked; else the node is a router. To this node's own packet the destination answers: from itself it would take
+ * nothing. Reads draft.v; writes answer.from. */
+static __noinline void answer_source(struct scratch *s, enum drop why)
+{
+	const struct ct_value *v = &s->draft.v;
+	const __u32 flags = v->leg[s->dir & 1].flags;
+	const bool to_backend = why == DROP_TOO_BIG && (flags & (LEG_NAT | LEG_ANSWER)) == LEG_NAT &&
+				!addr_eq(&v->out.dst, &s->p.t.dst);
+
+	if (to_backend || refusal(why) || !hook_is_from(s->hook))
+		s->answer.from = s->p.t.dst;
+	else
+		addr_of_node(&s->answer.from, s->p.v4);
+}
+
 /* Turns the packet into an ICMP error about itself and sends it back the way it came. VERDICT_NONE when it
- * cannot: the packet is dropped in silence. Writes answer. */
+ * cannot: the packet is dropped in silence. Reads draft.v; writes answer. */
 static __noinline enum verdict icmp_answer(struct __sk_buff *skb, struct scratch *s, enum drop why, __u32 mtu)
 {
 	__u32 head, quote = quote_length(&s->p), size;
 	__u8 what[2] = {}, eth[ETH_HLEN];
 
-	/* to this node's own packet the destination answers: from itself it would take nothing */
-	if (hook_is_from(s->hook))
-		addr_of_node(&s->answer.from, s->p.v4);
-	else
-		s->answer.from = s->p.t.dst;
+	answer_source(s, why);
 	if (addr_is_zero(&s->answer.from) || s->p.tunnelled || icmp_is_error(skb, &s->p) || s->p.fragment ||
 	    addr_is_multicast(&s->p.t.src, s->p.v4) || !answer_allowed(s->now))
 		return VERDICT_NONE;

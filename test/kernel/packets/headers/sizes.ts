@@ -4,7 +4,7 @@ import { tcp, udp } from '../../../../testkit/packets/packet.ts'
 import type { PacketCase } from '../../../../testkit/packets/case.ts'
 import { error, numbers } from '../icmp/errors.ts'
 import type { Family } from '../../../../testkit/packets/cluster.ts'
-import { DECIDED, NODE_PORT, at, families } from '../../../../testkit/packets/cluster.ts'
+import { A_WHILE, DECIDED, NODE_PORT, at, families } from '../../../../testkit/packets/cluster.ts'
 import { policy } from '../policy/policies.ts'
 
 const PORT = 41000
@@ -15,6 +15,8 @@ function sizes(f: Family): PacketCase[] {
   const mtu = 1500 - (f.v4 ? 50 : 70)
   const big = udp(c, at(f.node, NODE_PORT), { payload: new Uint8Array(mtu - (f.v4 ? 28 : 48) + 1) })
   const fits = udp(c, at(f.node, NODE_PORT), { payload: new Uint8Array(mtu - (f.v4 ? 28 : 48)) })
+  const bigAt = (from: string, vip: string) => udp(from, at(vip, 80), { payload: new Uint8Array(mtu - (f.v4 ? 28 : 48) + 1) })
+  const overlaid = udp(at(f.pod, PORT), at(f.overlayPod, 80), { payload: new Uint8Array(mtu - (f.v4 ? 28 : 48) + 1) })
   const far = { backends: [{ addr: f.remotePod, port: 8080, node: f.otherNode }] }
   const huge = (df: boolean, bytes = 1600) => udp(at(f.pod, PORT), at(f.remotePod, 80), { payload: new Uint8Array(bytes), df })
   const expiring = tcp(at(f.pod, PORT), at(f.remotePod, 80), { flags: 'S', ttl: 1 })
@@ -39,6 +41,47 @@ function sizes(f: Family): PacketCase[] {
           action: 'redirect',
           reason: 'DROP_TOO_BIG',
           out: error(f, { packet: big, to: f.client, kind: n.tooBig, mtu }),
+        },
+      ],
+    },
+    {
+      name: `${f.name}: too big for the tunnel, or refused: the address that was asked says so, not the node's first`,
+      given: far,
+      steps: [
+        {
+          say: 'too big, from outside',
+          through: 'from_host',
+          packet: bigAt(c, f.vip),
+          action: 'redirect',
+          reason: 'DROP_TOO_BIG',
+          out: error(f, { packet: bigAt(c, f.vip), to: f.client, kind: n.tooBig, mtu, from: f.vip }),
+        },
+        {
+          say: 'too big for a pod elsewhere, from a pod: a router says so',
+          through: 'from_workload',
+          packet: overlaid,
+          action: 'redirect',
+          reason: 'DROP_TOO_BIG',
+          out: error(f, { packet: overlaid, to: f.pod, kind: n.tooBig, mtu }),
+        },
+        {
+          say: 'too big for a backend elsewhere, from a pod',
+          given: { backends: [{ addr: f.overlayPod, port: 8080 }] },
+          through: 'from_workload',
+          packet: bigAt(at(f.pod, PORT), f.vip),
+          action: 'redirect',
+          reason: 'DROP_TOO_BIG',
+          out: error(f, { packet: bigAt(at(f.pod, PORT), f.vip), to: f.pod, kind: n.tooBig, mtu, from: f.vip }),
+        },
+        {
+          say: 'refused',
+          given: {},
+          through: 'from_host',
+          packet: udp(c, at(f.vip, 80)),
+          age: A_WHILE,
+          action: 'redirect',
+          reason: 'DROP_NO_BACKEND',
+          out: error(f, { packet: udp(c, at(f.vip, 80)), to: f.client, kind: n.unreachable, from: f.vip }),
         },
       ],
     },
