@@ -3,6 +3,7 @@
 import { tryParseAddr, type Addr } from '#lib/base/ip.ts'
 import { isObject } from '#lib/base/object.ts'
 import { CniError } from './cni-error.ts'
+import { LEAST_MTU } from './networking/mtu.ts'
 
 /** Those before say of addresses in other words. */
 export const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const
@@ -100,8 +101,8 @@ function parseConfig(raw: Fields, text: string): NetworkConfig {
     throw new CniError('version', `cniVersion: ${JSON.stringify(raw['cniVersion'])} is not one of ${CNI_VERSIONS.join(', ')}`)
   const name = textOf(raw, 'name')
   if (name === '') throw new CniError('config', 'name: is missing')
-  // IPv6 needs 1280
-  const mtu = numberOf(raw, 'mtu', [1280, 65_535])
+  // pods with IPv6 addresses need more: networking knows those
+  const mtu = numberOf(raw, 'mtu', [LEAST_MTU.v4, 65_535])
   return {
     cniVersion,
     name,

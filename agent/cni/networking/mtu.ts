@@ -12,11 +12,15 @@ export interface Underlay {
 /** What the tunnel puts in front, by the family of the nodes' addresses, which is that of the pods'. */
 const TUNNEL = { v4: 50, v6: 70 } as const
 const USUAL = 1500
-/** What IPv6 needs; programs answer what does not fit a way after that. */
-const LEAST = 1280
+/** What each family needs of a device; programs answer what does not fit a way after that. */
+export const LEAST_MTU = { v4: 68, v6: 1280 } as const
+
+export function leastMtu(addresses: readonly Addr[]): number {
+  return addresses.every(isV4) ? LEAST_MTU.v4 : LEAST_MTU.v6
+}
 
 export function podMtu({ mtus, overlay }: Underlay, addresses: readonly Addr[]): number {
   const underlay = mtus.length === 0 ? USUAL : Math.min(...mtus)
   const tunnel = !overlay ? 0 : addresses.every(isV4) ? TUNNEL.v4 : TUNNEL.v6
-  return Math.max(LEAST, underlay - tunnel)
+  return Math.max(leastMtu(addresses), underlay - tunnel)
 }

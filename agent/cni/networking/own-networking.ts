@@ -6,7 +6,9 @@ import type { Addr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import type { Log } from '#lib/obs/log.ts'
 import { refOf, type Attachment } from '../attachments.ts'
+import { CniError } from '../cni-error.ts'
 import type { AddressSource } from '../pod-addresses.ts'
+import { leastMtu } from './mtu.ts'
 import type { AddCall, PodNetworking } from './pod-networking.ts'
 import type { PodVeth } from './pod-veth.ts'
 import { addResult } from '../result.ts'
@@ -66,6 +68,8 @@ export class OwnNetworking implements PodNetworking {
   }
 
   create(attachment: Attachment, before: Attachment | undefined): void {
+    const least = leastMtu(attachment.addresses)
+    if (attachment.mtu < least) throw new CniError('config', `mtu: must be at least ${least} for a pod with an IPv6 address`)
     if (before === undefined || this.#hasChanged(attachment)) this.#options.veths.create(attachment)
   }
 

@@ -135,5 +135,7 @@ test("a pod's packets leave room for the tunnel where there is one", () => {
     podMtu({ mtus: [1500], overlay: true }, six),
     podMtu({ mtus: [], overlay: false }, four),
     podMtu({ mtus: [1300], overlay: true }, six),
-  ]).toEqual([1500, 1450, 1430, 1500, 1280])
+    podMtu({ mtus: [1300], overlay: true }, four),
+    podMtu({ mtus: [100], overlay: true }, four),
+  ]).toEqual([1500, 1450, 1430, 1500, 1280, 1250, 68])
 })

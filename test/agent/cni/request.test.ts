@@ -32,6 +32,10 @@ describe('requests', () => {
     })
   })
 
+  test('with an MTU below that of IPv6: whether its addresses allow it is not known yet', () => {
+    expect(parseRequest(line({}, { mtu: 576 })).config.mtu).toBe(576)
+  })
+
   test("to check it, with what was answered then; to remove it, which needs no pod's name", () => {
     const prevResult = { ips: [{ address: '10.0.0.1/32' }, { address: 'fd00::1/128' }] }
     const request = parseRequest(line({ command: 'CHECK' }, { prevResult }))
@@ -70,7 +74,7 @@ describe('requests', () => {
     [{ config: 'x' }, {}, '6 the network configuration is no JSON object'],
     [{}, { cniVersion: '0.2.0' }, '1 cniVersion: "0.2.0" is not one of 0.3.0, 0.3.1, 0.4.0, 1.0.0, 1.1.0'],
     [{}, { name: '' }, '7 name: is missing'],
-    [{}, { mtu: 100 }, '7 mtu: must be 1280..65535'],
+    [{}, { mtu: 67 }, '7 mtu: must be 68..65535'],
     [{}, { timeoutSeconds: '5' }, '7 timeoutSeconds: must be 1..80'],
     [{}, { ipam: { type: '../sh' } }, '7 ipam.type: must be the name of a plugin'],
     [{}, { ipam: { type: '..' } }, '7 ipam.type: must be the name of a plugin'],

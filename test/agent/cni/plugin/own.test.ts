@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** ADD where Netplane gives the pod its network: what it waits for, and what is left when it fails. Layer: test. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { parseAddr } from '#lib/base/ip.ts'
 import { hostOf, PluginWorld, refusalOf, settle, type Outcome } from './world.ts'
 
 const NOTHING = { saved: [], devices: [], held: [], watched: 0 }
@@ -73,6 +74,15 @@ describe('ADD', () => {
       0,
     ])
     expect([of.clock.now(), of.clock.pending]).toEqual([0, 0])
+  })
+
+  test('has the MTU of its list, which is none for IPv6 below 1280: then everything is taken back', async () => {
+    expect((await of.add({ pod: 'a' }, { mtu: 576 })).status).toBe(0)
+    expect(of.veths.devices.get(hostOf('a'))?.mtu).toBe(576)
+    of.putPod('b')
+    of.addresses.also = [parseAddr('fd00::1')]
+    expect(refusalOf(await of.add({ pod: 'b' }, { mtu: 576 }))).toBe('7: mtu: must be at least 1280 for a pod with an IPv6 address')
+    expect(of.left()).toEqual({ saved: ['a-1.json'], devices: [hostOf('a')], held: ['a-1'], watched: 0 })
   })
 
   test('is on disk before its veth is made: the next agent must know of it', async () => {

@@ -29,7 +29,7 @@ describe('DEL', () => {
     await of.add({ pod: 'a' })
     expect((await of.call('DEL', { pod: 'a', ifname: 'eth1' })).status).toBe(0)
     expect(of.saved()).toEqual(['a-1.json'])
-    of.veths.devices.set(hostOf('a'), { index: 9, containerId: 'a-2', netns: '/n', up: true })
+    of.veths.devices.set(hostOf('a'), { index: 9, containerId: 'a-2', mtu: 1450, netns: '/n', up: true })
     expect((await of.call('DEL', { pod: 'a' })).status).toBe(0)
     expect(of.left()).toEqual({ ...NOTHING, devices: [hostOf('a')] })
   })

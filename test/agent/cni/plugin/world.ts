@@ -30,7 +30,7 @@ type Journal = string[]
 
 /** Devices by name of the node's end. */
 export class MemoryVeths implements VethMaker {
-  readonly devices = new Map<string, { readonly index: number; readonly containerId: string; readonly netns: string; up: boolean }>()
+  readonly devices = new Map<string, Pick<PodVeth, 'containerId' | 'netns' | 'mtu'> & { readonly index: number; up: boolean }>()
   readonly changed = new Notifier()
   /** what a veth that is raised still lacks */
   lacks: string | undefined
@@ -47,10 +47,10 @@ export class MemoryVeths implements VethMaker {
     this.#journal = journal
   }
 
-  create({ host, containerId, netns }: PodVeth): void {
+  create({ host, containerId, netns, mtu }: PodVeth): void {
     if (this.gone.has(netns)) throw new Error(`${netns}: no such file`)
     this.#journal.push(`create ${containerId}`)
-    this.devices.set(host, { index: this.#index++, containerId, netns, up: false })
+    this.devices.set(host, { index: this.#index++, containerId, netns, mtu, up: false })
   }
 
   raise({ host, containerId }: PodVeth): RaisedVeth {
@@ -85,6 +85,8 @@ export class MemoryAddresses implements AddressSource {
   gate: Promise<unknown> = Promise.resolve()
   /** thrown by {@link releaseDelegated} */
   stuck: Error | undefined
+  /** that each pod has beside its own */
+  also: readonly Addr[] = []
   readonly #journal: Journal
   #last = 0
 
@@ -98,7 +100,10 @@ export class MemoryAddresses implements AddressSource {
     const addr = parseAddr(`10.0.0.${++this.#last}`)
     this.#journal.push(`assign ${containerId}`)
     this.held.set(containerId, addr)
-    return { addresses: [addr], delegate: config.ipam === undefined ? undefined : { type: config.ipam, config: config.text, path } }
+    return {
+      addresses: [addr, ...this.also],
+      delegate: config.ipam === undefined ? undefined : { type: config.ipam, config: config.text, path },
+    }
   }
 
   async releaseDelegated({ containerId, delegate }: Attachment, path: string): Promise<void> {
