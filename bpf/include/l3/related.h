@@ -70,6 +70,72 @@ static __noinline enum drop related_judge(struct __sk_buff *skb, struct scratch 
 	return why;
 }
 
+/* The backend of the service's flow that an error quotes, by a choice that each node makes alike; 0: there is none.
+ * Writes p for a while. */
+static __noinline struct backend *related_backend(struct scratch *s, const struct quoted *quoted)
+{
+	struct ct_tuple was = s->p.t;
+	struct addr_info info = {};
+	struct frontend *fe;
+	struct backend *be;
+	__u32 slot;
+
+	if (s->hook != FROM_HOST)
+		return 0;
+	fe = frontend_find(&quoted->t.dst, quoted->t.dport, quoted->proto, &info, true);
+	if (!fe || !(fe->flags & FRONTEND_MAGLEV))
+		return 0;
+	s->p.t = quoted->t;
+	be = pick_by_maglev(s, fe, choice_of(s, fe), &slot);
+	s->p.t = was;
+	return be;
+}
+
+/* May the sender tell of a service's flow that passed another node? Any router may. But what a pod of the overlay is
+ * sent does not pass services. */
+static __always_inline bool may_tell_of_service(struct scratch *s, const struct quoted *quoted)
+{
+	return !(addr_is_inner(&s->p.t.src, s->p.v4) || addr_is_multicast(&s->p.t.src, s->p.v4) ||
+		 source_is_elsewhere(s) || (cfg.overlay && (route_to(&s->p.t.src) || route_to(&quoted->t.src))));
+}
+
+/* An error about a service's flow that this node does not know: the network may have led the flow to another one. It
+ * goes to the node of the flow's backend, which must know the flow, from the service's node to its pod.
+ * Writes key, dir, draft.v, fib, and what related_judge writes. */
+static __noinline enum verdict related_service(struct __sk_buff *skb, struct scratch *s, const struct quoted *quoted)
+{
+	struct backend *be = related_backend(s, quoted);
+	struct quoted inner = *quoted;
+	struct ct_value *v;
+	enum drop why;
+
+	if (!be)
+		return VERDICT_NONE;
+	if (!may_tell_of_service(s, quoted))
+		return dropped(DROP_SPOOFED);
+	if (!addr_is_zero(&be->node)) {
+		__builtin_memset(&s->draft.v, 0, sizeof(s->draft.v));
+		if (s->p.tunnelled || way_by_tunnel(skb, s, &s->draft.v, &s->draft.v.leg[s->dir & 1], &be->node))
+			return VERDICT_NONE;
+		return flow_send(skb, s, &s->draft.v);
+	}
+	inner.t.dst = be->addr;
+	inner.t.dport = be->port;
+	s->dir = ct_key_of(&s->key, &inner.t, inner.proto);
+	v = bpf_map_lookup_elem(&np_ct, &s->key);
+	if (!v || ct_expired(v, inner.proto, s->now) ||
+	    (v->leg[s->dir & 1].flags & (LEG_TUNNELLED | LEG_NAT | LEG_ANSWER)) != LEG_TUNNELLED)
+		return VERDICT_NONE;
+	s->draft.v = *v;
+	why = related_judge(skb, s, v, &inner);
+	if (!why)
+		why = icmp_translate(skb, &s->p, quoted, &inner.t);
+	if (why)
+		return dropped(why);
+	count_slot(DROP_MAX + COUNT_ICMP_RELATED);
+	return flow_send(skb, s, &s->draft.v);
+}
+
 /* An ICMP error finds the flow it is about and goes the way of its answers.
  * Reads first_fragment; writes key, dir, draft.v, and what related_judge writes. */
 static __noinline enum verdict icmp_related(struct __sk_buff *skb, struct scratch *s)
@@ -91,10 +157,8 @@ static __noinline enum verdict icmp_related(struct __sk_buff *skb, struct scratc
 		return VERDICT_NONE; /* else an end of a flow could send anything to any address */
 	s->dir = ct_key_of(&s->key, &quoted.t, quoted.proto);
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
-	if (!v)
-		return VERDICT_NONE;
-	if (ct_expired(v, quoted.proto, s->now))
-		return VERDICT_NONE;
+	if (!v || ct_expired(v, quoted.proto, s->now))
+		return related_service(skb, s, &quoted);
 	s->draft.v = *v;
 	if (!may_tell(skb, s, &quoted))
 		return dropped(DROP_SPOOFED);

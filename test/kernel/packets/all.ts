@@ -25,6 +25,7 @@ import { cases as link } from './icmp/link.ts'
 import { cases as martians } from './sources/martians.ts'
 import { cases as neighbours } from './icmp/neighbours.ts'
 import { cases as nodePort } from './services/node-port.ts'
+import { cases as otherNode } from './icmp/other-node.ts'
 import { cases as outward } from './sources/outward.ts'
 import { cases as ownNode } from './policy/own-node.ts'
 import { cases as ownPrefixes } from './sources/own-prefixes.ts'
@@ -67,6 +68,7 @@ const cases: readonly PacketCase[] = [
   ...martians,
   ...neighbours,
   ...nodePort,
+  ...otherNode,
   ...outward,
   ...ownNode,
   ...ownPorts,
