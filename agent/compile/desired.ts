@@ -133,6 +133,8 @@ export interface PortRange {
 export interface KnobSettings {
   readonly tunnelVni: number
   readonly tunnelPort: Port
+  /** the tunnel's header has the DSCP of the packet inside */
+  readonly tunnelDscp: boolean
   readonly connectTcp: boolean
   readonly connectUdp: boolean
   readonly natPorts: PortRange

@@ -72,6 +72,7 @@ function knobs(read: Read): KnobSettings {
   return {
     tunnelVni: read(fields.tunnelVni),
     tunnelPort: read(fields.tunnelPort),
+    tunnelDscp: read(fields.tunnelDscp),
     connectTcp: connectTime.tcp,
     connectUdp: connectTime.udp,
     natPorts: read(fields.natPorts),

@@ -274,6 +274,12 @@ export const fields = {
     fallback: true,
     doc: "Whether CPU time, memory and start of the agent's process are among them.",
   }),
+  tunnelDscp: field({
+    name: 'vxlanDSCPCopyEnabled',
+    parser: flag,
+    fallback: false,
+    doc: 'Whether packets of the tunnel between nodes have the DSCP of the packet inside, which else is 0 for the network between the nodes. ECN is copied in any case, and what the network marks comes back (RFC 6040).',
+  }),
   tunnelVni: field({
     name: 'vxlanVNI',
     parser: integer(1, 16_777_215),

@@ -123,6 +123,7 @@ export const nodeCfg = shape('node_cfg', {
   untracked: u8,
   pod_to_host: u8,
   cluster_policy: u8,
+  tunnel_class: u8,
 })
 
 export type FrontendKey = ShapeType<typeof frontendKey>

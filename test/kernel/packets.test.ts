@@ -9,6 +9,7 @@ import { POD_TO_HOST_DROP, SOURCE_ANY, SOURCE_STRICT } from '#lib/base/bpf-const
 import type { Features, PacketRunner } from '../../testkit/packets/runner.ts'
 import { HELPERS, packetRunner, setUpNamespace } from '../../testkit/packets/runner.ts'
 import { casesFor } from './packets/all.ts'
+import { copied } from './packets/headers/ecn.ts'
 import { cases as martians, refused } from './packets/sources/martians.ts'
 import { EGRESS_TABLE } from './packets/policy/egress.ts'
 import { dropCases } from './packets/policy/own-node.ts'
@@ -39,6 +40,7 @@ for (const [title, features, stubs, knobs, cases] of [
   ['with every helper', NEWEST, [], {}, casesFor(NEWEST)],
   ['with the helpers of the oldest kernel only', OLDEST, Object.values(HELPERS), {}, casesFor(OLDEST)],
   ['where pods are not to reach their own node', NEWEST, [], DROP, dropCases],
+  ['where the tunnel has the DSCP of what is inside', NEWEST, [], { tunnel_class: 0xff }, copied],
   ['where nothing is asked of routes back', NEWEST, [], { source_check: SOURCE_ANY }, martians],
   ['where sources must come by the device of their route', NEWEST, [], { source_check: SOURCE_STRICT }, refused],
 ] as const) {

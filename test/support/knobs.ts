@@ -10,6 +10,7 @@ export const KNOBS: Knobs = {
   nodeV6: ANY_V6,
   tunnelVni: 77,
   tunnelPort: parsePort(4789),
+  tunnelDscp: false,
   connectTcp: true,
   connectUdp: false,
   natPorts: { from: parsePort(20_000), to: parsePort(29_999) },

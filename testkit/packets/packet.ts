@@ -146,7 +146,14 @@ export function l3(frame: Uint8Array): Uint8Array {
 export function tunnel(
   from: string,
   to: string,
-  options: { readonly inner: Uint8Array; readonly vni: number; readonly sport: number; readonly port?: number; readonly origin?: string },
+  options: {
+    readonly inner: Uint8Array
+    readonly vni: number
+    readonly sport: number
+    readonly port?: number
+    readonly origin?: string
+    readonly tos?: number
+  },
 ): Uint8Array {
   const inner = l3(options.inner)
   const v4 = isV4(parseAddr(from))
@@ -160,7 +167,11 @@ export function tunnel(
   payload.set(origin, 22)
   payload.set(inner, 22 + origin.length)
   const at = (addr: string, port: number) => (v4 ? `${addr}:${port}` : `[${addr}]:${port}`)
-  return udp(at(from, options.sport), at(to, options.port ?? 4789), { payload, noChecksum: true })
+  return udp(at(from, options.sport), at(to, options.port ?? 4789), {
+    payload,
+    noChecksum: true,
+    ...(options.tos !== undefined && { tos: options.tos }),
+  })
 }
 
 function originBytes(text: string, ethertype: number): Uint8Array {
@@ -247,7 +258,7 @@ function ip6(l4: L4, part: Uint8Array, options: Envelope): Uint8Array {
   }
   const rest = concat([...extensions, part])
   const header = new Uint8Array(40)
-  header[0] = 0x60
+  viewOf(header).setUint16(0, 0x6000 | ((options.tos ?? 0) << 4))
   viewOf(header).setUint16(4, rest.length)
   header[6] = next
   header[7] = options.ttl ?? 64

@@ -74,6 +74,7 @@ export function testCfg(features: Features): NodeCfg {
     pod_to_host: POD_TO_HOST_ACCEPT,
     cluster_policy: 1,
     recent_mask: 2047,
+    tunnel_class: 0x03,
   }
 }
 

@@ -7,6 +7,9 @@ import type { NodeCfg } from '../../maps/shapes.ts'
 import type { Features } from './kernel-features.ts'
 import { noneIfAny } from '../maps/encode-rows.ts'
 
+/** The bits of a packet's traffic class. */
+const [DSCP, ECN] = [0xfc, 0x03]
+
 /** How long a flow goes without a closer look. */
 const FRESH_SECONDS = 0.75
 
@@ -50,6 +53,7 @@ export function nodeConfig({ knobs, mapSizes }: Configuration, features: Feature
     pod_to_host: knobs.podToHost,
     cluster_policy: Number(knobs.clusterPolicy),
     recent_mask: recentSlots(mapSizes.conntrack) - 1,
+    tunnel_class: knobs.tunnelDscp ? DSCP | ECN : ECN,
   }
 }
 

@@ -86,11 +86,23 @@ static __always_inline void origin_fill(struct ethhdr *eth, const struct pkt *p)
 	eth->h_proto = ETH_P_ORIGIN;
 }
 
+/* What the tunnel header has of the inner packet's traffic class: ECN as RFC 6040 says (normal mode), by setting DSCP
+ * as well. */
+static __always_inline __u8 tunnel_class(struct __sk_buff *skb, bool v4)
+{
+	void *ip = (void *)(long)skb->data + ETH_HLEN;
+
+	if (ip + sizeof(__be16) > (void *)(long)skb->data_end)
+		return 0;
+	return traffic_class(ip, v4) & cfg.tunnel_class;
+}
+
 static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pkt *p, const struct addr *via,
 					  __u16 extra)
 {
 	__be16 length = bpf_htons(p->len + sizeof(struct tunnel_v4) + extra);
 	__be32 self = cfg.node_v4.w[3];
+	__u8 class = tunnel_class(skb, true);
 	struct tunnel_v4 *h;
 
 	if (bpf_skb_adjust_room(skb, sizeof(*h) + extra, BPF_ADJ_ROOM_MAC,
@@ -99,7 +111,7 @@ static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pk
 	h = (void *)(long)skb->data + ETH_HLEN;
 	if ((void *)(h + 1) + extra > (void *)(long)skb->data_end)
 		return DROP_ENCAP;
-	ipv4_fill(&h->ip, length, IP_DONT_FRAGMENT, IPPROTO_UDP, self, via->w[3]);
+	ipv4_fill(&h->ip, class, length, IP_DONT_FRAGMENT, IPPROTO_UDP, self, via->w[3]);
 	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, extra);
 	if (extra)
 		origin_fill(&h->eth, p);
@@ -109,6 +121,7 @@ static __always_inline enum drop encap_v4(struct __sk_buff *skb, const struct pk
 static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pkt *p, const struct addr *via,
 					  __u16 extra)
 {
+	__u8 class = tunnel_class(skb, false);
 	struct tunnel_v6 *h;
 	struct addr self;
 
@@ -119,7 +132,7 @@ static __always_inline enum drop encap_v6(struct __sk_buff *skb, const struct pk
 	if ((void *)(h + 1) + extra > (void *)(long)skb->data_end)
 		return DROP_ENCAP;
 	addr_of_node(&self, false);
-	ipv6_fill(&h->ip, bpf_htons(p->len + extra + sizeof(*h) - sizeof(h->ip)), IPPROTO_UDP, &self, via);
+	ipv6_fill(&h->ip, class, bpf_htons(p->len + extra + sizeof(*h) - sizeof(h->ip)), IPPROTO_UDP, &self, via);
 	tunnel_fill(&h->udp, &h->vxlan, &h->eth, p, extra);
 	if (extra)
 		origin_fill(&h->eth, p);
@@ -142,6 +155,28 @@ enum decap {
 	DECAP_SHORT, /* headers outside the linear part, or none */
 };
 
+/* RFC 6040: what the network has marked on the tunnel's header becomes the inner packet's mark. Other marks of the
+ * header say nothing new. */
+static __always_inline enum drop ecn_take_over(struct __sk_buff *skb, bool v4, __u8 outer)
+{
+	const __u32 shift = class_shift(v4);
+	__be16 was, now;
+	__u8 inner;
+
+	if ((outer != ECN_CONGESTED && outer != ECN_ECT1) || bpf_skb_load_bytes(skb, ETH_HLEN, &was, sizeof(was)))
+		return DROP_NONE;
+	inner = traffic_class(&was, v4) & ECN_MASK;
+	if (inner == ECN_NONE)
+		return outer == ECN_CONGESTED ? DROP_TUNNEL_ECN : DROP_NONE;
+	if (outer == ECN_ECT1 && inner != ECN_ECT0)
+		return DROP_NONE;
+	now = was ^ bpf_htons((inner ^ outer) << shift);
+	if (bpf_skb_store_bytes(skb, ETH_HLEN, &now, sizeof(now), v4 ? 0 : BPF_F_RECOMPUTE_CSUM) ||
+	    (v4 && bpf_l3_csum_replace(skb, ETH_HLEN + offsetof(struct iphdr, check), was, now, sizeof(now))))
+		return DROP_REWRITE;
+	return DROP_NONE;
+}
+
 /* Takes the tunnel header off a packet that another node of the cluster sent us. `origin->proto` is 0 when it carried
  * no origin. */
 static __always_inline enum decap decap_linear(struct __sk_buff *skb, const struct pkt *p, struct origin *origin,
@@ -154,6 +189,7 @@ static __always_inline enum decap decap_linear(struct __sk_buff *skb, const stru
 	const __be16 proto = p->v4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 	__s32 length = tunnel_overhead(p->v4);
 	const struct addr_info *from;
+	__u8 ecn;
 	struct addr self;
 
 	addr_of_node(&self, p->v4);
@@ -180,10 +216,12 @@ static __always_inline enum decap decap_linear(struct __sk_buff *skb, const stru
 	from = bpf_map_lookup_elem(&np_addrs, &p->t.src);
 	if (!from || from->kind != ADDR_NODE)
 		return DECAP_DROP;
+	ecn = traffic_class(data + ETH_HLEN, p->v4) & ECN_MASK;
 	*why = DROP_TUNNEL_HEADER;
 	if (bpf_skb_adjust_room(skb, -length, BPF_ADJ_ROOM_MAC, decap_flags()))
 		return DECAP_DROP;
-	return DECAP_TAKEN;
+	*why = ecn_take_over(skb, p->v4, ecn);
+	return *why ? DECAP_DROP : DECAP_TAKEN;
 }
 
 static __always_inline enum decap decap(struct __sk_buff *skb, const struct pkt *p, struct origin *origin,

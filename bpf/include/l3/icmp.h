@@ -54,7 +54,7 @@ static __noinline void answer_fill_v4(struct scratch *s, const __u8 *what, __u32
 {
 	struct answer_v4 *a = (void *)s->answer.buf;
 
-	ipv4_fill(&a->ip, bpf_htons(sizeof(a->ip) + sizeof(a->icmp) + quote), 0, IPPROTO_ICMP, s->answer.from.w[3],
+	ipv4_fill(&a->ip, 0, bpf_htons(sizeof(a->ip) + sizeof(a->icmp) + quote), 0, IPPROTO_ICMP, s->answer.from.w[3],
 		  s->p.t.src.w[3]);
 	answer_fill_icmp(&a->icmp, what, mtu);
 }
@@ -64,7 +64,7 @@ static __noinline void answer_fill_v6(struct scratch *s, const __u8 *what, __u32
 {
 	struct answer_v6 *a = (void *)s->answer.buf;
 
-	ipv6_fill(&a->ip, bpf_htons(sizeof(a->icmp) + quote), IPPROTO_ICMPV6, &s->answer.from, &s->p.t.src);
+	ipv6_fill(&a->ip, 0, bpf_htons(sizeof(a->icmp) + quote), IPPROTO_ICMPV6, &s->answer.from, &s->p.t.src);
 	answer_fill_icmp(&a->icmp, what, mtu);
 }
 

@@ -50,7 +50,7 @@ static __noinline __u32 reset_fill_v4(struct scratch *s)
 	struct reset_v4 *a = (void *)s->answer.buf;
 	__u64 sum;
 
-	ipv4_fill(&a->ip, bpf_htons(sizeof(a->ip) + sizeof(a->tcp)), IP_DONT_FRAGMENT, IPPROTO_TCP, s->p.t.dst.w[3],
+	ipv4_fill(&a->ip, 0, bpf_htons(sizeof(a->ip) + sizeof(a->tcp)), IP_DONT_FRAGMENT, IPPROTO_TCP, s->p.t.dst.w[3],
 		  s->p.t.src.w[3]);
 	reset_tcp(&a->tcp, &s->p);
 	/* addresses and header in one go, then length and protocol of the pseudo header */
@@ -65,7 +65,7 @@ static __noinline __u32 reset_fill_v6(struct scratch *s)
 	struct reset_v6 *a = (void *)s->answer.buf;
 	__u64 sum;
 
-	ipv6_fill(&a->ip, bpf_htons(sizeof(a->tcp)), IPPROTO_TCP, &s->p.t.dst, &s->p.t.src);
+	ipv6_fill(&a->ip, 0, bpf_htons(sizeof(a->tcp)), IPPROTO_TCP, &s->p.t.dst, &s->p.t.src);
 	reset_tcp(&a->tcp, &s->p);
 	sum = (__u32)bpf_csum_diff(0, 0, (void *)&a->ip.saddr, 32 + sizeof(a->tcp), 0);
 	a->tcp.check = ~sum_fold16(sum + bpf_htons(sizeof(a->tcp)) + bpf_htons(IPPROTO_TCP));

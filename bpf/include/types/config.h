@@ -44,7 +44,8 @@ struct node_cfg {
 	__u8 untracked;      /* some of them have rules for every packet */
 	__u8 pod_to_host;    /* enum pod_to_host */
 	__u8 cluster_policy; /* some rules are asked of what pods send to themselves by a service */
-	__u8 pad[6];
+	__u8 tunnel_class;   /* the bits of the inner packet's traffic class that its tunnel header has */
+	__u8 pad[5];
 };
 _Static_assert(sizeof(struct node_cfg) == 168, "node_cfg");
 

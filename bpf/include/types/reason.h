@@ -36,6 +36,7 @@ enum drop {
 	DROP_POLICY,       /* a rule, or the end of a tier, says no */
 	DROP_MARTIAN, /* an address that no network has: loopback's, none, a group as source, the link's beyond it */
 	DROP_TUNNEL_FOREIGN, /* VXLAN on the tunnel's port that is not ours, on its way into the node */
+	DROP_TUNNEL_ECN, /* congestion marked on the tunnel's header of a packet that knows no such marks (RFC 6040) */
 	DROP_MAX,
 };
 

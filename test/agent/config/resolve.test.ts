@@ -77,6 +77,7 @@ test('every field is obeyed', () => {
     ipForwarding: 'Disabled',
     prometheusProcessMetricsEnabled: false,
     vxlanVNI: 77,
+    vxlanDSCPCopyEnabled: true,
     healthEnabled: false,
     healthHost: '127.0.0.1',
     healthPort: 1,
@@ -106,6 +107,7 @@ test('every field is obeyed', () => {
       knobs: {
         tunnelVni: 77,
         tunnelPort: 4790,
+        tunnelDscp: true,
         connectTcp: false,
         connectUdp: false,
         natPorts: { from: 100, to: 200 },

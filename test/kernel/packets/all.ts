@@ -10,6 +10,7 @@ import { cases as collisions } from './services/collisions.ts'
 import { cases as damage } from './headers/damage.ts'
 import { cases as direct } from './services/direct.ts'
 import { cases as egress } from './policy/egress.ts'
+import { cases as ecn } from './headers/ecn.ts'
 import { cases as extensions } from './headers/extensions.ts'
 import { cases as failsafes } from './policy/failsafes.ts'
 import { cases as flows } from './flows.ts'
@@ -53,6 +54,7 @@ const cases: readonly PacketCase[] = [
   ...damage,
   ...direct,
   ...egress,
+  ...ecn,
   ...extensions,
   ...failsafes,
   ...flows,

@@ -12,6 +12,7 @@ const knobs: Knobs = {
   nodeV6: parseAddr('2001:db8::1'),
   tunnelVni: 5,
   tunnelPort: parsePort(4790),
+  tunnelDscp: false,
   connectTcp: false,
   connectUdp: true,
   natPorts: { from: parsePort(20_000), to: parsePort(29_999) },
@@ -78,6 +79,7 @@ test('no address is all zero in either family; only what the kernel surely has i
     cluster_policy: 1,
     pod_to_host: 1,
     recent_mask: 4095,
+    tunnel_class: 0x03,
   })
 })
 
@@ -88,4 +90,8 @@ test.each([
   [4_096_000, 131_071],
 ])('a flow table of %d entries remembers its last flows in a ring of half of it, within bounds', (conntrack, mask) => {
   expect(nodeConfig({ knobs, mapSizes: { ...mapSizes, conntrack } }, features).recent_mask).toBe(mask)
+})
+
+test("the tunnel's header has the inner packet's ECN, and by setting its DSCP", () => {
+  expect(nodeConfig({ knobs: { ...knobs, tunnelDscp: true }, mapSizes }, features).tunnel_class).toBe(0xff)
 })
