@@ -51,6 +51,7 @@ export const catalogue = {
   np_ifaces: define({ name: 'np_ifaces', key: u32, value: shapes.iface }),
   np_state: define({ name: 'np_state', key: u32, value: shapes.nodeState, onChange: 'copy' }),
   np_frags: define({ name: 'np_frags', key: shapes.fragKey, value: shapes.frag, onChange: 'copy' }),
+  np_paths: define({ name: 'np_paths', key: addr, value: shapes.path, onChange: 'copy' }),
   np_links: define({ name: 'np_links', key: u32, value: shapes.linkAddr, onChange: 'copy' }),
   np_sockets: define({ name: 'np_sockets', key: shapes.socketKey, value: shapes.socketPeer, onChange: 'copy' }),
   np_counters: define({ name: 'np_counters', key: u32, value: u64, onChange: 'copy', perCpu: true }),

@@ -78,6 +78,7 @@ export const ctValue = shape('ct_value', {
 })
 
 export const fragKey = shape('frag_key', { src: addr, dst: addr, id: be32, proto: u8 })
+export const path = shape('path', { until: ns, mtu: u32 })
 export const linkAddr = shape('link_addr', { addr, since: ns })
 export const frag = shape('frag', { sport: be16, dport: be16, heads: u16, proto: u8 })
 

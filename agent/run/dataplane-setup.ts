@@ -107,7 +107,7 @@ function monitorEvents(dataplane: Dataplane, { interfaces }: InterfaceMonitor, o
 
 /** The flow table is counted by its sweep. */
 function filledByPrograms(maps: ReadonlyMap<MapName, BpfMap> = new Map<MapName, BpfMap>()): Map<string, BpfMap> {
-  const names: readonly MapName[] = ['np_affinity', 'np_frags', 'np_links', 'np_sockets']
+  const names: readonly MapName[] = ['np_affinity', 'np_frags', 'np_links', 'np_paths', 'np_sockets']
   return new Map([...maps].filter(([name]) => names.includes(name)))
 }
 

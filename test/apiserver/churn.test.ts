@@ -29,7 +29,7 @@ const PODS = isLong ? 2000 : 100
 /** At a time on each node. */
 const WORKERS = 8
 /** Rows that packets make, and the kernel or a sweep takes away later. */
-const OF_PACKETS = ['np_ct', 'np_frags', 'np_affinity', 'np_links', 'np_sockets']
+const OF_PACKETS = ['np_ct', 'np_frags', 'np_affinity', 'np_links', 'np_paths', 'np_sockets']
 
 interface Node {
   readonly name: string

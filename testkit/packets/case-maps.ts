@@ -59,6 +59,7 @@ export function openMaps(loaded: Loaded) {
     ct: new TestMap(loaded, catalogue.np_ct),
     frags: new TestMap(loaded, catalogue.np_frags),
     links: new TestMap(loaded, catalogue.np_links),
+    paths: new TestMap(loaded, catalogue.np_paths),
     affinity: new TestMap(loaded, catalogue.np_affinity),
     policy: new PacketPolicy(loaded, { addrs, state }),
     failsafes: new PacketFailsafes(loaded),
@@ -71,7 +72,7 @@ type OwnMaps = Maps['own']
 
 /** Every case starts from the same small cluster and no flows. */
 export function fill({ own, ...maps }: Maps, given: Given): void {
-  for (const map of [maps.ct, maps.frags, maps.links, maps.affinity]) map.empty()
+  for (const map of [maps.ct, maps.frags, maps.links, maps.paths, maps.affinity]) map.empty()
   for (const map of [own.addrs, own.ifaces, own.routes]) map.clear()
   for (const addr of given.external ?? []) own.addrs.set(parseAddr(addr), addrInfo(0, { flags: ADDR_EXTERNAL }))
   const lo = ifindexOf('lo')

@@ -80,7 +80,7 @@ export interface Step {
   readonly policies?: readonly Policy[]
   /** with `policies`: flows that are there need not be asked about */
   readonly sameEpoch?: boolean
-  /** before the step all flows, and what is known of links, become this much older, in ms */
+  /** before the step all flows, and what is known of links and paths, become this much older, in ms */
   readonly age?: number
   /** after the step np_affinity names, for this client, one of these backends: the one that the packet was sent to */
   readonly affinity?: { readonly client: string; readonly among: readonly string[] }

@@ -227,9 +227,10 @@ function firstWrong(judged: readonly (string | undefined)[]): string | undefined
 /** the programs' idea of fresh (bpf/include/conntrack/entry.h), at the slowest tick there is */
 const FRESH_MS = 2_500
 
-function makeOlder({ ct, links, affinity }: Maps, ms: number): void {
+function makeOlder({ ct, links, paths, affinity }: Maps, ms: number): void {
   for (const [key, value] of affinity.now()) affinity.set(key, { ...value, seen: Math.max(0, value.seen - ms) })
   for (const [key, value] of links.now()) links.set(key, { ...value, since: Math.max(0, value.since - ms) })
+  for (const [key, value] of paths.now()) paths.set(key, { ...value, until: Math.max(0, value.until - ms) })
   for (const [key, value] of ct.now()) ct.set(key, { ...value, seen: Math.max(0, older(value.seen, ms)) })
 }
 

@@ -208,11 +208,10 @@ static __always_inline bool quoted_is_echo(const struct quoted *q)
 	return q->proto == IPPROTO_ICMP || q->proto == IPPROTO_ICMPV6;
 }
 
-/* Writes walk.chain. */
-static __noinline enum drop quoted_read(struct __sk_buff *skb, struct scratch *s, struct quoted *q)
+/* The packet at `off`. Writes walk.chain. */
+static __noinline enum drop quoted_read(struct __sk_buff *skb, struct scratch *s, struct quoted *q, __u32 off)
 {
 	const struct pkt *p = &s->p;
-	__u32 off = p->l4 + sizeof(struct icmp);
 	__be16 ports[2];
 	struct ipv6hdr ip6;
 	struct iphdr ip;

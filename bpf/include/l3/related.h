@@ -4,7 +4,7 @@
 #define NP_L3_RELATED_H
 
 #include "conntrack/lookup.h"
-#include "l3/icmp.h"
+#include "l3/path.h"
 
 /* Must a packet that cannot be read be dropped? Yes for what a pod sends or gets, and for what the host's rules are
  * about. But fragments for the node itself pass: it reassembles them with their first, which is judged. Extension
@@ -145,7 +145,7 @@ static __noinline enum verdict icmp_related(struct __sk_buff *skb, struct scratc
 	struct ct_leg *leg;
 	enum drop why;
 
-	why = quoted_read(skb, s, &quoted);
+	why = quoted_read(skb, s, &quoted, s->p.l4 + sizeof(struct icmp));
 	if (s->hook == FROM_WORKLOAD && quoted.has_ends && !addr_eq(&s->p.t.src, &quoted.t.src))
 		return dropped(DROP_SPOOFED); /* a pod forwards for no other: it reports packets sent to itself */
 	/* its receiver may read more of it than we do, or have the rest in another fragment: no error is so long */
@@ -155,6 +155,8 @@ static __noinline enum verdict icmp_related(struct __sk_buff *skb, struct scratc
 		return VERDICT_NONE; /* about no packet that we could have sent on */
 	if (!addr_eq(&s->p.t.dst, &quoted.t.dst))
 		return VERDICT_NONE; /* else an end of a flow could send anything to any address */
+	if (is_tunnels(s, &quoted))
+		path_learn(skb, s, &quoted);
 	s->dir = ct_key_of(&s->key, &quoted.t, quoted.proto);
 	v = bpf_map_lookup_elem(&np_ct, &s->key);
 	if (!v || ct_expired(v, quoted.proto, s->now))

@@ -73,6 +73,15 @@ static __noinline enum drop way_by_route(struct __sk_buff *skb, struct scratch *
 	return DROP_NONE;
 }
 
+/* What is known of the path to the node, while it holds: paths change. */
+static __always_inline void path_narrows(struct scratch *s, struct ct_leg *leg, const struct addr *via)
+{
+	struct path *path = bpf_map_lookup_elem(&np_paths, via);
+
+	if (path && s->now < path->until && path->mtu < leg->mtu)
+		leg->mtu = path->mtu;
+}
+
 /* The way into the tunnel to node `via`. Without a route to it there is none. Writes fib. */
 static __noinline enum drop way_by_tunnel(struct __sk_buff *skb, struct scratch *s, struct ct_value *v,
 					  struct ct_leg *leg, const struct addr *via)
@@ -84,6 +93,7 @@ static __noinline enum drop way_by_tunnel(struct __sk_buff *skb, struct scratch 
 	why = way_by_route(skb, s, leg, &self, via);
 	if (why)
 		return why;
+	path_narrows(s, leg, via);
 	leg->flags |= LEG_ENCAP;
 	leg->mtu -= tunnel_overhead(addr_is_v4(via));
 	v->via = *via;

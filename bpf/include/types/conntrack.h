@@ -127,6 +127,14 @@ struct link_addr {
 };
 _Static_assert(sizeof(struct link_addr) == 24, "link_addr");
 
+/* How long packets to another node may be, as routers on the way have said of the tunnel's. */
+struct path {
+	__u64 until; /* ns since boot */
+	__u32 mtu;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct path) == 16, "path");
+
 /* ---- connect-time load balancing ------------------------------------------------------------------ */
 
 /* Node-wide facts that change while the programs run; one entry. */

@@ -31,6 +31,7 @@ import { cases as outward } from './sources/outward.ts'
 import { cases as ownNode } from './policy/own-node.ts'
 import { cases as ownPrefixes } from './sources/own-prefixes.ts'
 import { cases as ownPorts } from './services/own-ports.ts'
+import { cases as path } from './icmp/path.ts'
 import { cases as policy } from './policy/rules.ts'
 import { cases as policyFlows } from './policy/flows.ts'
 import { cases as policyServices } from './policy/services.ts'
@@ -75,6 +76,7 @@ const cases: readonly PacketCase[] = [
   ...ownNode,
   ...ownPorts,
   ...ownPrefixes,
+  ...path,
   ...policy,
   ...policyFlows,
   ...policyServices,
