@@ -108,8 +108,7 @@ export class Plugin {
   /** Gives back what no sandbox has. */
   async collect(): Promise<void> {
     const { addresses, attachments, log } = this.#options
-    const isGone = ({ containerId }: Holder): boolean =>
-      this.#adding.of(containerId).length === 0 && !attachments.has(containerId)
+    const isGone = ({ containerId }: Holder): boolean => this.#adding.of(containerId).length === 0 && !attachments.has(containerId)
     const count = await addresses.collect(isGone)
     if (count > 0) log.warn({ count }, 'ipam.leaks-collected')
   }

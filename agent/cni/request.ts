@@ -141,8 +141,7 @@ function refuseHostPorts({ runtimeConfig }: Fields): void {
 function sandboxOf(call: Fields): Sandbox {
   const [containerId, ifname] = [textOf(call, 'containerId'), textOf(call, 'ifname')]
   if (!isContainerId(containerId)) throw new CniError('environment', 'CNI_CONTAINERID: is missing, or is none')
-  if (!isIfname(ifname))
-    throw new CniError('environment', 'CNI_IFNAME: is missing, or cannot be the name of an interface')
+  if (!isIfname(ifname)) throw new CniError('environment', 'CNI_IFNAME: is missing, or cannot be the name of an interface')
   return { containerId, ifname }
 }
 

@@ -97,7 +97,9 @@ function longestRested(block: IPBlock, options: AssignOptions): number | undefin
 function isFree(block: IPBlock, index: number, options: AssignOptions): boolean {
   const addr = addrAt(block.cidr, index)
   const { inUse, network, within = block.cidr } = options
-  return !block.held.has(index) && inUse?.has(addr) !== true && isWithin(addr, options) && (network === true || !isNetworkAddress(addr, within))
+  return (
+    !block.held.has(index) && inUse?.has(addr) !== true && isWithin(addr, options) && (network === true || !isNetworkAddress(addr, within))
+  )
 }
 
 function isWithin(addr: Addr, { within }: AssignOptions): boolean {

@@ -4,20 +4,22 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BpfLink, ifindexOf } from '#native'
 import type { BpfMap } from '#native'
-import { ADDR_LOCAL_POD, IFACE_HOST, IFACE_WORKLOAD } from '#lib/base/bpf-constants.ts'
+import { ADDR_LOCAL_POD, ADDR_NODE_PORTS, ADDR_SELF, IFACE_HOST, IFACE_WORKLOAD } from '#lib/base/bpf-constants.ts'
 import { isObject } from '#lib/base/object.ts'
-import { parseAddr } from '#lib/base/ip.ts'
+import { ANY_V4, parseAddr, type Addr } from '#lib/base/ip.ts'
 import { workloadInterface } from '#lib/model/pod.ts'
 import { catalogue } from '#agent/maps/catalogue.ts'
 import { openObject } from '#agent/dataplane/programs/objects.ts'
 import { ensureMaps, type SharedMaps } from '#agent/dataplane/programs/shared-maps.ts'
 import { Pins } from '#agent/dataplane/pins.ts'
 import { readArgs } from '../../cli/args.ts'
+import { readCandidates } from '../../cli/candidates.ts'
 import { explainCommand } from '../../cli/explain/command.ts'
 import { loadClusters } from '../../cli/explain/manifests/load-cluster.ts'
 import type { NodeView } from '../../cli/explain/manifests/node-view.ts'
@@ -136,6 +138,40 @@ function fill(): void {
   for (const [slot, value] of view.backends(list).entries()) backends.set({ list, slot }, value)
 }
 
+/** While a test runs the node has these policies as well, 192.0.2.1 is its own, 10.96.0.77:80 leads to "web" and
+ * node port 30077 to "db-0". */
+async function withPolicies(policies: readonly object[], work: () => Promise<void>): Promise<void> {
+  const before = view
+  const folder = mkdtempSync(join(tmpdir(), 'np-explain-'))
+  const [addrs, frontends] = [new TestMap(loaded, catalogue.np_addrs), new TestMap(loaded, catalogue.np_frontends)]
+  const own = parseAddr('192.0.2.1')
+  try {
+    const candidate = join(folder, 'policies.json')
+    writeFileSync(candidate, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: policies }))
+    const worlds = await loadClusters(fileURLToPath(new URL('../cli/cluster', import.meta.url)), readCandidates(candidate))
+    view = worlds.candidate?.view('n1') ?? before
+    fill()
+    addrs.set(own, addrInfo(ADDR_SELF, { flags: ADDR_NODE_PORTS }))
+    const serve = (
+      frontend: { readonly addr: Addr; readonly port: number },
+      backend: { readonly addr: string; readonly port: number },
+    ): void => {
+      const choice = { count: 1, list: frontend.port.toString(16).padStart(16, '0') }
+      const value = { ...backend, addr: parseAddr(backend.addr), node: ANY_V4, flags: 0 }
+      new TestMap(loaded, catalogue.np_backends).set({ list: choice.list, slot: 0 }, value)
+      frontends.set({ ...frontend, proto: 6 }, { inside: choice, outside: choice, flags: 0, affinity: 0 })
+    }
+    serve({ addr: parseAddr('10.96.0.77'), port: 80 }, { addr: '10.1.0.2', port: 80 })
+    serve({ addr: ANY_V4, port: 30077 }, { addr: '10.1.0.3', port: 5432 })
+    await work()
+  } finally {
+    addrs.delete(own)
+    rmSync(folder, { recursive: true })
+    view = before
+    fill()
+  }
+}
+
 async function run(line: string, of = agent): Promise<CommandResult> {
   const order = readArgs(['explain', '--pins', pins.dir, '--agent', of, ...line.split(' ')])
   if (order.kind !== 'explain') throw new Error('another command')
@@ -211,6 +247,32 @@ describe('explain on a node', () => {
     expect(answer).toContain('service: 10.96.0.10:5432/TCP, for inside: 10.1.0.3:5432, 10.1.1.3:5432')
     expect(answer).toMatch(/leaves as 10\.1\.0\.2:PORT > 10\.1\.[01]\.3:5432, next (pod DB|device np-explain); egress by -/)
     expect([await flows(), (await new TestMap(loaded, catalogue.np_affinity).entries()).length]).toEqual([0, 0])
+  })
+
+  test("a pod's rules see its own node's port as it was asked for, and of itself only ClusterNetworkPolicies count", async () => {
+    const metadata = { name: 'ports', namespace: 'shop' }
+    const to = [{ ipBlock: { cidr: '192.0.2.1/32' } }]
+    const podSelector = { matchLabels: { app: 'web' } }
+    const spec = { podSelector, policyTypes: ['Ingress', 'Egress'], ingress: [], egress: [{ to, ports: [{ port: 30077 }] }] }
+    const ports = { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata, spec }
+    await withPolicies([ports], async () => {
+      expect(await text('shop/web 10.96.0.77:80')).toMatch(/verdict: allow(?![^]*deny)/)
+      expect(await text('shop/web 192.0.2.1:30077')).toMatch(/verdict: allow(?![^]*deny)/)
+      expect(await text('shop/web 10.1.0.3:5432')).toMatch(/verdict: deny/)
+    })
+    const ingress = [{ action: 'Deny', from: [{ namespaces: {} }] }]
+    const admin = { tier: 'Admin', priority: 1, subject: { namespaces: {} }, ingress }
+    const cluster = {
+      apiVersion: 'policy.networking.k8s.io/v1alpha2',
+      kind: 'ClusterNetworkPolicy',
+      metadata: { name: 'admin' },
+      spec: admin,
+    }
+    await withPolicies([cluster], async () => {
+      expect(await text('shop/web 10.96.0.77:80')).toMatch(
+        /verdict: deny[^]*ingress 10\.1\.0\.2 +deny +\d+ +ClusterNetworkPolicy\/admin ingress 0/,
+      )
+    })
   })
 
   test('without an agent there are numbers; as JSON', async () => {

@@ -12,7 +12,12 @@ test('a reader that is slower than the bundle gets all of it', () => {
   const folder = mkdtempSync(join(tmpdir(), 'netplane-bundle-'))
   try {
     // more than a pipe holds, after it was packed as well
-    writeFileSync(join(folder, 'log'), randomBytes(300_000).toString('base64').replaceAll(/.{100}/g, '$&\n'))
+    writeFileSync(
+      join(folder, 'log'),
+      randomBytes(300_000)
+        .toString('base64')
+        .replaceAll(/.{100}/g, '$&\n'),
+    )
     const command = [...nodeCommand(join(packageRoot(), 'cli/main.ts')), 'node', 'bundle', '--output', '-', '--log', join(folder, 'log')]
     const script = '"$@" | { sleep 1; tar -tzf -; }'
     const names = execFileSync('bash', ['-o', 'pipefail', '-c', script, 'bash', ...command], { encoding: 'utf8', stdio: 'pipe' })

@@ -21,7 +21,11 @@ const POLICIES: readonly (readonly [string, readonly Policy[], boolean])[] = [
   ['a ClusterNetworkPolicy that denies what goes', [policy('out', { ...ADMIN, egress: [deny] })], false],
   ['one that denies its port', [policy('in', { ...ADMIN, ingress: [{ ...toPort(8080), ...deny }] })], false],
   ['one that denies another port', [policy('in', { ...ADMIN, ingress: [{ ...toPort(80), ...deny }] })], true],
-  ['one that allows it, before one that denies', [policy('in', { ...ADMIN, ingress: [{}] }), policy('no', { ...ADMIN, ingress: [deny] })], true],
+  [
+    'one that allows it, before one that denies',
+    [policy('in', { ...ADMIN, ingress: [{}] }), policy('no', { ...ADMIN, ingress: [deny] })],
+    true,
+  ],
   ['one that passes it on to a policy that allows nothing', [policy('in', { ...ADMIN, ingress: [{ action: 'pass' }] }), closed], true],
   ['one that denies after a policy that allows', [...opens(8080), policy('z', { ...CLUSTER, ingress: [deny] })], true],
 ]
