@@ -132,9 +132,9 @@ static __noinline enum verdict flow_packet(struct __sk_buff *skb, struct scratch
 	if (verdict != VERDICT_NONE)
 		return verdict;
 	s->dir = ct_key_of(&s->key, &s->p.t, s->p.proto);
-	if (hook_is_from(s->hook) && pkt_is_syn(&s->p) && !s->alone) {
+	if (!FOR_FLOOR && hook_is_from(s->hook) && pkt_is_syn(&s->p) && !s->alone) {
 		/* where packets enter, a SYN is most likely the first: it is entered at once, which finds out if it
-		 * is not */
+		 * is not. Verifiers that look at each path would look at a new flow's twice: there it costs a lookup */
 		verdict = flow_new(skb, s, true);
 		if (verdict == FLOW_MADE)
 			return flow_send(skb, s, &s->draft.v);
