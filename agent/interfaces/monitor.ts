@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Keeps the interface table, what the kernel takes for the node itself included, and hears of route changes by netlink. Layer: agent/interfaces. */
+/** Keeps the interface table, with what the kernel takes for the node itself, and hears of route changes by netlink.
+ * Layer: agent/interfaces. */
 import { errorCode } from '#lib/base/errors.ts'
 import { Notifier } from '#lib/base/async/wait.ts'
 import type { Log } from '#lib/obs/log.ts'

@@ -209,11 +209,19 @@ static __noinline bool is_stray(struct __sk_buff *skb, struct scratch *s, const 
  * node or masqueraded. Its answer would be taken for a request to the service, were there no flow. */
 static __noinline bool leaves_from_service(const struct scratch *s)
 {
-	struct addr_info info = {};
+	const struct ct_tuple *t = &s->p.t;
+	struct addr_info *info;
+	struct addr any;
 
-	if (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p))
-		return false; /* nor is its answer a SYN: sockets tell of these */
-	return frontend_find(&s->p.t.src, s->p.t.sport, s->p.proto, &info, true);
+	if (!pkt_has_ports(&s->p) || (s->p.proto == IPPROTO_TCP && !pkt_is_syn(&s->p)))
+		return false; /* an answer that is no SYN: the node's sockets tell */
+	addr_any(&any, s->p.v4);
+	if (frontend_at(&any, t->sport, s->p.proto)) {
+		info = bpf_map_lookup_elem(&np_addrs, &t->src);
+		if (info && info->kind == ADDR_SELF && info->flags & ADDR_NODE_PORTS)
+			return true;
+	}
+	return frontend_at(&t->src, t->sport, s->p.proto);
 }
 
 /* A packet to no service. Reads src, dst, key.lane; writes draft.v, reroute. */

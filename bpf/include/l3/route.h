@@ -135,22 +135,28 @@ enum own_prefix {
 	PREFIX_NODE_PORTS = 2,
 };
 
-/* Is the packet's source or destination, which has no row, of a prefix that the kernel takes for this node as a whole?
- * Returns enum own_prefix. */
-NP_GLOBAL __u32 own_prefix(__u32 of_source)
+/* Is the packet's source or destination, which has no row, in RANGE_OWN? Returns enum own_prefix. */
+NP_GLOBAL __u32 own_prefix_find(__u32 of_source)
 {
 	struct scratch *s = scratch_take();
-	struct node_state *state;
 	const struct addr *a;
-	__u32 zero = 0;
 
-	state = bpf_map_lookup_elem(&np_state, &zero);
-	if (!s || !state || !state->own_prefixes)
+	if (!s)
 		return 0;
 	a = of_source ? &s->p.t.src : &s->p.t.dst;
 	if (!range_has(RANGE_OWN, a))
 		return 0;
 	return range_has(RANGE_NODE_PORTS, a) ? PREFIX_OWN | PREFIX_NODE_PORTS : PREFIX_OWN;
+}
+
+/* The same where the node has such prefixes at all: few do. */
+static __always_inline __u32 own_prefix(bool of_source)
+{
+	struct node_state *state;
+	__u32 zero = 0;
+
+	state = bpf_map_lookup_elem(&np_state, &zero);
+	return state && state->own_prefixes ? own_prefix_find(of_source) : 0;
 }
 
 /* Is `dst`, of which s->dst is known, reached only through the tunnel? */
