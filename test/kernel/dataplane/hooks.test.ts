@@ -209,6 +209,20 @@ describe('clsact filters', () => {
     expect(tcQuery({ ...place, handle: 2 })).toBe(stranger.info().id)
   })
 
+  test('the program that drops all stays where those of packets are removed, and the other way round', () => {
+    const [hook, other] = hooks()
+    const [packets] = programs(0, 'from_host')
+    const [drop] = programs(0, 'drop_tunnel')
+    const [ofPackets, ofDrop] = [ClsactHooks.ofPackets(interfaces()), ClsactHooks.ofDrop(interfaces())]
+    ofPackets.write(hook, packets)
+    ofDrop.write(other, drop)
+    expect([ofPackets.list(), ofDrop.list()]).toEqual([[hook.key], [other.key]])
+    for (const key of [hook.key, other.key]) ofPackets.clear(key)
+    expect([ofPackets.list(), ofDrop.read(other)]).toEqual([[], drop.id])
+    ofDrop.clear(other.key)
+    expect(ofDrop.list()).toEqual([])
+  })
+
   test('cleanup takes ours and the empty clsact, but not one that others use', () => {
     const [hook] = hooks()
     const [one] = programs(0, 'from_host')
