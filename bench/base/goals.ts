@@ -68,8 +68,9 @@ export function pathGoal(
 /** At most. */
 export const controlGoals: Readonly<Record<string, number>> = {
   'cold_sync_s.1k': 2,
-  'cold_sync_s.10k': 4,
+  'cold_sync_s.10k': 2,
   'warm_restart_s.1k': 1.5,
+  'warm_restart_s.10k': 1,
   'warm_writes.1k': 0,
   'warm_writes.10k': 0,
   'change_ms_p50.1k': 5,
