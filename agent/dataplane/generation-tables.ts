@@ -70,8 +70,8 @@ export interface GenerationTables extends Disposable {
   setDevices(devices: readonly Device[], nodePorts: readonly Cidr[]): void
 }
 
-/** `onVerifying`: the kernel is at work on programs. Throws ProgramError, MapError, LayoutError or UnsupportedError; then
- * hooks and tables are as they were. */
+/** `onVerifying`: the kernel is at work on programs. Throws ProgramError, MapError, LayoutError or UnsupportedError;
+ * then hooks and tables are as they were. */
 export async function load(configuration: Configuration, options: LoadOptions, onVerifying?: () => void): Promise<GenerationTables> {
   const objects: OpenObject[] = []
   try {

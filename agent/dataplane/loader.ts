@@ -24,8 +24,8 @@ import { beginTakeover, TAKEOVER_MS } from './conntrack/takeover.ts'
 
 /** Generations of programs in the kernel, and the maps they share. */
 export interface Generations {
-  /** Adopts or loads what this configuration needs. Rejects when it is refused; then maps are as they were. `onVerifying`:
-   * the kernel is at work on programs, and needs nothing of us for a while. */
+  /** Adopts or loads what this configuration needs. Rejects when it is refused; then maps are as they were.
+   * `onVerifying`: the kernel is at work on programs, and needs nothing of us for a while. */
   load(configuration: Configuration, onVerifying?: () => void): Promise<GenerationTables>
   /** ids of those that are complete */
   list(): readonly string[]

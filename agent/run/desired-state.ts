@@ -106,7 +106,7 @@ export class DesiredState {
     }
   }
 
-  /** What programs and maps the first {@link compile} will ask for; undefined: that has been, or is not possible yet. */
+  /** What programs and maps the first {@link compile} will ask for; undefined: that has been, or cannot be yet. */
   firstConfiguration(): Configuration | undefined {
     const { store, node, own = [] } = this.#options
     const { snapshot } = store

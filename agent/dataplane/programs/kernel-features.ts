@@ -97,8 +97,8 @@ function answer(control: boolean | undefined, probe: () => boolean | undefined):
   return loaded === undefined ? 'unknown' : loaded ? 'yes' : 'no'
 }
 
-/** False when the kernel calls the program invalid, or what it does; undefined when it fails for a reason that has nothing to do with
- * it. */
+/** False when the kernel calls the program invalid, or what it does; undefined when it fails for a reason that has
+ * nothing to do with it. */
 function loads(attempt: TryProgram, probe: Probe): boolean | undefined {
   try {
     return attempt(probe) === 0

@@ -25,8 +25,8 @@ export function packageVersion(): string {
  * services takes no more time for it, and 50 MB less than with the 32 MB that V8 would take. Nor does it shrink to
  * 1 MB when there is little to do: it would be collected with every tenth change, and what has just come would grow
  * old by that. One thread collects it: waking others takes longer than there is work. The old one is marked in one
- * go, tens of ms and seldom: bit by bit, beside what still grows, takes a twentieth more CPU and 8 MB. And not before it
- * has grown to what 10,000 services take: all that a start makes stays, and marking it is a tenth of the start. */
+ * go, tens of ms and seldom: bit by bit, beside what still grows, takes a twentieth more CPU and 8 MB. And not before
+ * it has grown to what 10,000 services take: all that a start makes stays, and marking it is a tenth of the start. */
 export const NODE_FLAGS: readonly string[] = [
   '--max-semi-space-size=8',
   '--min-semi-space-size=4',
