@@ -16,7 +16,16 @@ const SYSCTLS = ['net/ipv4/ip_forward', 'net/ipv4/conf/all/rp_filter', 'net/ipv6
 
 export const NEW_FEATURES: Features = {
   ...{ jiffies64: 'yes', get_netns_cookie: 'yes', redirect_neigh: 'yes', redirect_peer: 'yes', ktime_get_coarse_ns: 'yes' },
-  ...{ recvmsg4: 'yes', recvmsg6: 'yes', getpeername4: 'yes', getpeername6: 'yes', global_functions: 'yes', decap_l4_udp: 'yes', hz: 1000, netns: '0' },
+  ...{
+    recvmsg4: 'yes',
+    recvmsg6: 'yes',
+    getpeername4: 'yes',
+    getpeername6: 'yes',
+    global_functions: 'yes',
+    decap_l4_udp: 'yes',
+    hz: 1000,
+    netns: '0',
+  },
 }
 
 /** What agents leave in it stays for the next one. */
