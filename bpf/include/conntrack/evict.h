@@ -68,7 +68,8 @@ static __always_inline bool is_evicted_first(const struct ct_value *v)
 	const __u32 lo = state & CT_FIN_LO, hi = (state & CT_FIN_HI) >> 1;
 	const __u32 over = (state & CT_RST) | (lo & hi) | ((lo | hi) & (dsr >> 4));
 
-	_Static_assert(CT_SEEN_HI == CT_SEEN_LO << 1 && CT_FIN_HI == CT_FIN_LO << 1 && LEG_DSR == CT_FIN_LO << 4, "bits");
+	_Static_assert(CT_SEEN_HI == CT_SEEN_LO << 1 && CT_FIN_HI == CT_FIN_LO << 1 && LEG_DSR == CT_FIN_LO << 4,
+		       "bits");
 	return !answered | !!over;
 }
 

@@ -45,8 +45,8 @@ static __always_inline __u32 path_told(struct __sk_buff *skb, const struct pkt *
 	return mtu && mtu < least ? least : mtu;
 }
 
-/* Does it quote the packet of a flow that goes in the tunnel to this node? A sender that has seen none can hardly know one.
- * Writes walk.chain, key. */
+/* Does it quote the packet of a flow that goes in the tunnel to this node? A sender that has seen none can hardly know
+ * one. Writes walk.chain, key. */
 static __noinline bool path_is_flows(struct __sk_buff *skb, struct scratch *s, const struct quoted *outer)
 {
 	__u32 off = outer->l4 + sizeof(struct udphdr), dir;

@@ -31,7 +31,7 @@ describe.each(objects)('%s', (_, object) => {
   })
 
   test('the knobs', () => {
-    expect(bind(nodeCfg, structLayout(object.btf, 'node_cfg')).size).toBe(160)
+    expect(bind(nodeCfg, structLayout(object.btf, 'node_cfg')).size).toBe(168)
     expect(findType(object.btf, 'section', '.rodata')?.variables.map(({ type }) => typeById(object.btf, type).name)).toContain('cfg')
   })
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** ICMP errors about the tunnel's own packets: a path between nodes that is narrower than their devices. Layer: test. */
+/** ICMP errors about the tunnel's own packets: a path between nodes that is narrower than their devices.
+ * Layer: test. */
 import { icmp, l3, tcp, tunnel, udp } from '../../../../testkit/packets/packet.ts'
 import type { PacketCase, Step } from '../../../../testkit/packets/case.ts'
 import { error, numbers } from './errors.ts'
