@@ -5,6 +5,7 @@
 #define NP_SLOW_H
 
 #include "conntrack/packet.h"
+#include "l3/fragment.h"
 #include "l3/neighbour.h"
 #include "l3/related.h"
 #include "l3/reset.h"
@@ -129,6 +130,8 @@ static __always_inline int slow_path(struct __sk_buff *skb)
 	verdict = slow_packet(skb, s);
 	if (verdict == VERDICT_PASS && s->hook == FROM_WORKLOAD)
 		mark_set_asked(skb);
+	if (verdict == dropped(DROP_TOO_BIG) && is_cuttable(s))
+		verdict = cut_send(skb, s);
 	if (!is_dropped(verdict))
 		return verdict;
 	why = drop_reason(verdict);

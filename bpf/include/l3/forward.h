@@ -49,19 +49,26 @@ static __always_inline enum verdict send_out(struct __sk_buff *skb, __u32 ifinde
 	return send_by_fib(skb, &t->src, &t->dst, v4);
 }
 
-static __always_inline enum verdict send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct addr *to,
-						   __u32 ifindex, bool with_origin)
+/* A packet of the tunnel, as it is. */
+static __always_inline enum verdict send_tunnelled(struct __sk_buff *skb, const struct addr *via, __u32 ifindex,
+						   bool v4)
 {
-	struct addr self, via = *to;
-	enum drop why = encap(skb, p, &via, with_origin);
+	struct addr self;
 
-	if (why)
-		return dropped(why);
 	mark_set_decided(skb);
 	if (cfg.redirect_neigh)
 		return bpf_redirect_neigh(ifindex, 0, 0, 0);
-	addr_of_node(&self, p->v4);
-	return send_by_fib(skb, &self, &via, p->v4);
+	addr_of_node(&self, v4);
+	return send_by_fib(skb, &self, via, v4);
+}
+
+static __always_inline enum verdict send_in_tunnel(struct __sk_buff *skb, const struct pkt *p, const struct addr *to,
+						   __u32 ifindex, bool with_origin)
+{
+	struct addr via = *to;
+	enum drop why = encap(skb, p, &via, with_origin);
+
+	return why ? dropped(why) : send_tunnelled(skb, &via, ifindex, p->v4);
 }
 
 /* From the way out back in: the loopback device takes frames for no address only. */

@@ -55,6 +55,7 @@ enum counter {
 	COUNT_MOVED,              /* flows taken from a backend that is gone to another */
 	COUNT_EVICTED,            /* flows that a full table gave up for new ones */
 	COUNT_PATH_LEARNED,       /* ICMP errors about the tunnel's own packets that were believed */
+	COUNT_FRAGMENTED,         /* packets cut into fragments that fit the tunnel */
 	COUNT_MAX,
 };
 

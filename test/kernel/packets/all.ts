@@ -7,6 +7,7 @@ import { cases as brought } from './brought.ts'
 import { cases as checksums } from './headers/checksums.ts'
 import { cases as choice } from './services/choice.ts'
 import { cases as collisions } from './services/collisions.ts'
+import { cases as cutting } from './headers/cutting.ts'
 import { cases as damage } from './headers/damage.ts'
 import { cases as direct } from './services/direct.ts'
 import { cases as egress } from './policy/egress.ts'
@@ -52,6 +53,7 @@ const cases: readonly PacketCase[] = [
   ...checksums,
   ...choice,
   ...collisions,
+  ...cutting,
   ...damage,
   ...direct,
   ...egress,
