@@ -5,7 +5,7 @@
 #define NP_SLOW_H
 
 #include "conntrack/packet.h"
-#include "l3/fragment.h"
+#include "l3/held.h"
 #include "l3/neighbour.h"
 #include "l3/related.h"
 #include "l3/reset.h"
@@ -17,6 +17,7 @@ static __noinline enum verdict slow_parse(struct __sk_buff *skb, struct scratch 
 	enum link_message message;
 	enum drop why;
 	__be16 proto;
+	bool held;
 
 	__builtin_memset(&s->p, 0, offsetof(struct pkt, tunnelled));
 	s->p.fragment = 0;
@@ -32,8 +33,11 @@ static __noinline enum verdict slow_parse(struct __sk_buff *skb, struct scratch 
 		why = parse_v6(skb, s);
 	else
 		return VERDICT_PASS;
+	held = why == DROP_FRAGMENT_UNKNOWN && is_awaited(s) && fragment_hold(skb, s);
 	if ((why == DROP_FRAGMENT_UNKNOWN || why == DROP_EXTENSION_HEADERS) && !unread_is_ours(skb, s, why))
 		return VERDICT_PASS;
+	if (held)
+		return VERDICT_CONSUMED;
 	if (why)
 		return dropped(why);
 	message = link_message(skb, s);
@@ -96,8 +100,11 @@ static __always_inline enum verdict slow_packet(struct __sk_buff *skb, struct sc
 	}
 	if (s->parsed)
 		return flow_packet(skb, s);
-	if (s->first_fragment)
+	if (s->first_fragment) {
 		fragment_note(s);
+		if (hook_is_from(s->hook) && !s->p.tunnelled && fragments_release(skb, s))
+			return VERDICT_CONSUMED;
+	}
 	if (icmp_is_error(skb, &s->p)) {
 		verdict = icmp_related(skb, s);
 		if (verdict != VERDICT_NONE)

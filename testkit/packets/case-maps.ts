@@ -64,6 +64,7 @@ export function openMaps(loaded: Loaded) {
     policy: new PacketPolicy(loaded, { addrs, state }),
     failsafes: new PacketFailsafes(loaded),
     counters: loaded.object.map('np_counters'),
+    held: loaded.object.map('np_held'),
   }
 }
 
@@ -73,6 +74,7 @@ type OwnMaps = Maps['own']
 /** Every case starts from the same small cluster and no flows. */
 export function fill({ own, ...maps }: Maps, given: Given): void {
   for (const map of [maps.ct, maps.frags, maps.links, maps.paths, maps.affinity]) map.empty()
+  for (let key = maps.held.nextKey(undefined); key !== undefined; key = maps.held.nextKey(undefined)) maps.held.delete(key)
   for (const map of [own.addrs, own.ifaces, own.routes]) map.clear()
   for (const addr of given.external ?? []) own.addrs.set(parseAddr(addr), addrInfo(0, { flags: ADDR_EXTERNAL }))
   const lo = ifindexOf('lo')

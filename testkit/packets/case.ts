@@ -52,7 +52,7 @@ export interface Step {
   readonly out?: Uint8Array | 'same'
   /** compare MAC addresses as well */
   readonly macs?: boolean
-  /** the counter that must go up by one, as in enum drop */
+  /** the counter that must go up by one, as in enum drop, or enum counter */
   readonly reason?: string
   /** skb mark going in, default 0; on kernels whose test runs take none the case ends here, for what follows relies
    * on the step */

@@ -168,7 +168,7 @@ function runStep(
 ): string | undefined {
   const run = world.programs.get(step.through)
   if (run === undefined) return 'no such program'
-  const slot = step.reason === undefined ? undefined : enumValues(world.loaded.btf, 'drop').get(step.reason)
+  const slot = step.reason === undefined ? undefined : slotOf(world.loaded, step.reason)
   if (step.reason !== undefined && slot === undefined) return `no drop reason ${step.reason}`
   const before = slot === undefined ? 0 : counter(world.maps, slot)
   change(world.maps, step)
@@ -193,6 +193,13 @@ function runStep(
     return `marked ${markText(mark)} instead of ${markText(implied)}: ${packetText(dataOut)}`
   if (slot !== undefined && counter(world.maps, slot) !== before + 1) return `counter ${step.reason ?? ''} did not go up by one`
   return firstWrong([judgeAffinity(world.maps, step, dataOut), ...(step.flows ?? []).map((wanted) => judgeFlow(world.maps, wanted))])
+}
+
+/** Of a drop reason, or of a counter, which follow them. */
+function slotOf({ btf }: Loaded, name: string): number | undefined {
+  const [drops, counters] = [enumValues(btf, 'drop'), enumValues(btf, 'counter')]
+  const [first, counter] = [drops.get('DROP_MAX'), counters.get(name)]
+  return drops.get(name) ?? (first === undefined || counter === undefined ? undefined : first + counter)
 }
 
 /** What is otherwise from this step on. */

@@ -13,6 +13,7 @@
 enum verdict {
 	/* sent, or for the next program on the hook (tcx: TCX_NEXT); with none behind us the packet passes */
 	VERDICT_PASS = TC_ACT_UNSPEC,
+	VERDICT_CONSUMED = TC_ACT_SHOT, /* gone, and not lost: it goes on as others, or will */
 	VERDICT_TC_LAST = TC_ACT_VALUE_MAX,
 
 	/* on with another step */

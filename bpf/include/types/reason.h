@@ -56,6 +56,7 @@ enum counter {
 	COUNT_EVICTED,            /* flows that a full table gave up for new ones */
 	COUNT_PATH_LEARNED,       /* ICMP errors about the tunnel's own packets that were believed */
 	COUNT_FRAGMENTED,         /* packets cut into fragments that fit the tunnel */
+	COUNT_FRAGMENT_HELD,      /* fragments that came before their first, and wait for it */
 	COUNT_MAX,
 };
 

@@ -188,7 +188,7 @@ function fromNetwork(f: Family): PacketCase[] {
       steps: [
         ...others(f).map(({ say, make }): Step => ({ say, through: 'from_host', packet: make(f.stranger, f.remotePod), ...STRAY })),
         { say: 'an error', through: 'from_host', packet: error(f.remotePod), action: 'drop', reason: 'DROP_STRAY_SERVICE' },
-        { say: 'a last fragment', through: 'from_host', packet: last(f.remotePod), action: 'drop', reason: 'DROP_FRAGMENT_UNKNOWN' },
+        { say: 'a last fragment', through: 'from_host', packet: last(f.remotePod), action: 'drop', reason: 'COUNT_FRAGMENT_HELD' },
       ],
     },
     ...[
