@@ -128,7 +128,7 @@ function fill(loaded: Loaded): void {
 /** where the packet tests have other settings than an agent has by default */
 const AS_BY_DEFAULT = {
   ...{ source_check: SOURCE_ANY, dsr: 0, overlay: 0, stray_service: STRAY_DROP, nat_port_count: 10_000 },
-  ...{ host_policy: 0, untracked: 0, recent_mask: 131_071 },
+  ...{ host_policy: 0, untracked: 0, recent_mask: 65_535 },
 }
 
 /** pods whose addresses follow each other, enough for the flows of all rounds */

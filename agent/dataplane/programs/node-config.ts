@@ -14,7 +14,7 @@ const [DSCP, ECN] = [0xfc, 0x03]
 const FRESH_SECONDS = 0.75
 
 /** Slots of np_recent (RECENT_FLOWS), and the least that are used. */
-const RECENT = { most: 131_072, least: 64 }
+const RECENT = { most: 65_536, least: 64 }
 
 export function nodeConfig({ knobs, mapSizes }: Configuration, features: Features): NodeCfg {
   const { timeouts } = knobs

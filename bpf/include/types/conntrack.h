@@ -90,7 +90,7 @@ struct ct_value {
 _Static_assert(sizeof(struct ct_value) == 120, "ct_value");
 
 /* Slots of np_recent, a power of two. */
-#define RECENT_FLOWS 131072
+#define RECENT_FLOWS 65536
 
 /* Of each processor's program at a time, so that they seldom count at once. */
 #define RECENT_BLOCK 64
